@@ -1,0 +1,1 @@
+//! A private Postgres cluster, for the embedded mode and for tests.

@@ -1,0 +1,133 @@
+//! The configuration: defaults, then a TOML file, then `DOCMILL__SECTION__KEY` from the
+//! environment. One struct per section; every key has its default here and its unit in its value
+//! (`"20s"`, `"50MiB"`).
+//!
+//! Loading does no I/O beyond reading the file and knows no other module. [`Config::check`] lists
+//! everything that is wrong at once, by key, before anything connects.
+
+mod claim;
+mod database;
+mod extract;
+mod janitor;
+mod limits;
+mod ocr;
+mod queue;
+mod retry;
+mod store;
+mod units;
+mod worker;
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+pub use claim::ClaimConfig;
+pub use database::DatabaseConfig;
+pub use extract::{KindsConfig, LlmConfig, LlmProvider};
+pub use janitor::JanitorConfig;
+pub use limits::LimitsConfig;
+pub use ocr::OcrConfig;
+pub use queue::{QueueBackend, QueueConfig};
+pub use retry::RetryConfig;
+pub use store::{AllowedPrefix, StoreBackend, StoreConfig};
+pub use units::{ByteSize, Secret};
+pub use worker::{LogFormat, WorkerConfig};
+
+/// Everything that can be set.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// Postgres.
+    pub database: DatabaseConfig,
+    /// Where messages come from.
+    pub queue: QueueConfig,
+    /// Where documents and artefacts lie.
+    pub store: StoreConfig,
+    /// The process.
+    pub worker: WorkerConfig,
+    /// Ownership of ingestions.
+    pub claim: ClaimConfig,
+    /// What follows a failed attempt.
+    pub retry: RetryConfig,
+    /// Caps on what one document may cost.
+    pub limits: LimitsConfig,
+    /// Reading page images.
+    pub ocr: OcrConfig,
+    /// Language models.
+    pub llm: LlmConfig,
+    /// Kinds of documents.
+    pub kinds: KindsConfig,
+    /// Maintenance.
+    pub janitor: JanitorConfig,
+}
+
+/// What a command needs of the configuration; what it does not need is not checked for presence.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Needs {
+    /// `database.url`.
+    pub database: bool,
+    /// The queue's address.
+    pub queue: bool,
+    /// The store's place.
+    pub store: bool,
+}
+
+impl Needs {
+    /// What `docmill worker` needs.
+    pub const WORKER: Self = Self { database: true, queue: true, store: true };
+}
+
+/// Everything that is wrong with the configuration.
+#[derive(Debug, thiserror::Error)]
+#[error("the configuration has {} problem{}:\n{}", .0.len(), if .0.len() == 1 { "" } else { "s" }, .0.iter().map(|p| format!("  {p}")).collect::<Vec<_>>().join("\n"))]
+pub struct Invalid(pub Vec<String>);
+
+impl Config {
+    /// Loads defaults, the file (if given) and the environment.
+    ///
+    /// # Errors
+    /// A file that cannot be read or parsed; a key that does not exist, by name; a value of the
+    /// wrong type, by key. Ranges and relations are [`Config::check`]'s.
+    pub fn load(file: Option<&Path>) -> Result<Self, Invalid> {
+        let environment = std::env::vars().filter(|(name, _)| name.starts_with("DOCMILL__"));
+        units::load(file, environment.collect())
+    }
+
+    /// Lists everything that is wrong, by key.
+    ///
+    /// # Errors
+    /// At least one problem.
+    pub fn check(&self, needs: Needs) -> Result<(), Invalid> {
+        let mut problems = Vec::new();
+        self.database.check(needs.database, &mut problems);
+        self.queue.check(needs.queue, &mut problems);
+        self.store.check(needs.store, &mut problems);
+        self.worker.check(&mut problems);
+        self.claim.check(&mut problems);
+        self.retry.check(&mut problems);
+        self.limits.check(&mut problems);
+        self.ocr.check(&mut problems);
+        self.llm.check(&mut problems);
+        self.janitor.check(&mut problems);
+        self.check_relations(&mut problems);
+        if problems.is_empty() { Ok(()) } else { Err(Invalid(problems)) }
+    }
+
+    /// Settings that depend on each other across sections.
+    fn check_relations(&self, problems: &mut Vec<String>) {
+        let longest_poll = self.queue.wait + std::time::Duration::from_secs(5);
+        if self.worker.drain < longest_poll {
+            problems.push(format!(
+                "worker.drain ({}) must be at least queue.wait + 5s ({}), or the last poll \
+                 outlives the drain and its messages are lost for a visibility timeout",
+                humantime::format_duration(self.worker.drain),
+                humantime::format_duration(longest_poll),
+            ));
+        }
+    }
+
+    /// How often leases and visibilities are renewed: a third of the shorter.
+    pub fn heartbeat(&self) -> std::time::Duration {
+        self.claim.lease.min(self.queue.visibility) / 3
+    }
+}

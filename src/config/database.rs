@@ -1,0 +1,59 @@
+//! `[database]`: Postgres.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::units::Secret;
+
+/// How Postgres is reached.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct DatabaseConfig {
+    /// `postgres://user:password@host:port/database`. TLS by `?sslmode=verify-full`.
+    pub url: Secret,
+    /// The schema that holds docmill's tables.
+    pub schema: String,
+    /// Most connections this process opens. Claims and renewals are batched: few are needed.
+    pub max_connections: u32,
+    /// A statement that takes longer is cancelled by Postgres.
+    #[serde(with = "humantime_serde")]
+    pub statement_timeout: Duration,
+    /// How long a command waits at start for Postgres to answer.
+    #[serde(with = "humantime_serde")]
+    pub connect_timeout: Duration,
+}
+
+impl Default for DatabaseConfig {
+    fn default() -> Self {
+        Self {
+            url: Secret::default(),
+            schema: "docmill".to_owned(),
+            max_connections: 16,
+            statement_timeout: Duration::from_secs(15),
+            connect_timeout: Duration::from_secs(30),
+        }
+    }
+}
+
+impl DatabaseConfig {
+    pub(super) fn check(&self, needed: bool, problems: &mut Vec<String>) {
+        if needed && self.url.is_empty() {
+            problems.push(
+                "database.url is missing: set it in the file or as DOCMILL__DATABASE__URL"
+                    .to_owned(),
+            );
+        }
+        let url = self.url.reveal();
+        if !url.is_empty() && !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
+            problems.push("database.url must begin with postgres://".to_owned());
+        }
+        let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+        if self.schema.is_empty() || !self.schema.chars().all(plain) {
+            problems.push("database.schema must be made of a-z, 0-9 and _".to_owned());
+        }
+        if self.max_connections < 2 {
+            problems.push("database.max_connections must be at least 2".to_owned());
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! `[store]`: where documents and artefacts lie.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// Which implementation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum StoreBackend {
+    /// Amazon S3 and what speaks its protocol.
+    S3,
+    /// A local folder.
+    Folder,
+}
+
+/// A place whose events may name documents.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AllowedPrefix {
+    /// Bucket.
+    pub bucket: String,
+    /// Keys must begin with this; empty: every key.
+    #[serde(default)]
+    pub prefix: String,
+}
+
+/// How objects are reached.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct StoreConfig {
+    /// Which implementation.
+    pub backend: StoreBackend,
+    /// Bucket of documents without a bucket of their own, and of all artefacts.
+    pub bucket: String,
+    /// Another endpoint than AWS's own.
+    pub endpoint: String,
+    /// AWS region; empty: from the environment.
+    pub region: String,
+    /// `endpoint/bucket/key` instead of `bucket.endpoint/key`.
+    pub path_style: bool,
+    /// Folder of the `folder` backend.
+    pub path: PathBuf,
+    /// Buckets and prefixes whose S3 events are taken; empty: `bucket` under `documents/`.
+    pub allow: Vec<AllowedPrefix>,
+}
+
+impl Default for StoreConfig {
+    fn default() -> Self {
+        Self {
+            backend: StoreBackend::S3,
+            bucket: String::new(),
+            endpoint: String::new(),
+            region: String::new(),
+            path_style: false,
+            path: PathBuf::new(),
+            allow: Vec::new(),
+        }
+    }
+}
+
+impl StoreConfig {
+    pub(super) fn check(&self, needed: bool, problems: &mut Vec<String>) {
+        match self.backend {
+            StoreBackend::S3 if needed && self.bucket.is_empty() => {
+                problems.push("store.bucket is missing".to_owned());
+            }
+            StoreBackend::Folder if needed && self.path.as_os_str().is_empty() => {
+                problems.push("store.path is missing: the folder backend needs it".to_owned());
+            }
+            _ => {}
+        }
+    }
+
+    /// The places whose events are taken.
+    pub fn allowed(&self) -> Vec<AllowedPrefix> {
+        if !self.allow.is_empty() {
+            return self.allow.clone();
+        }
+        vec![AllowedPrefix { bucket: self.bucket.clone(), prefix: "documents/".to_owned() }]
+    }
+}

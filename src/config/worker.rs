@@ -1,0 +1,64 @@
+//! `[worker]`: the process.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// How log lines look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// One JSON object per line.
+    Json,
+    /// For people.
+    Text,
+}
+
+/// How the worker runs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct WorkerConfig {
+    /// Jobs at the same time. Most of them wait for somebody else.
+    pub slots: u32,
+    /// Threads for page work; 0: one per core.
+    pub cpu_threads: usize,
+    /// How long jobs may go on after SIGTERM. Must fit into what the platform grants
+    /// (Fargate: 120 s at most).
+    #[serde(with = "humantime_serde")]
+    pub drain: Duration,
+    /// The longest one attempt may take; below the 12 h of SQS.
+    #[serde(with = "humantime_serde")]
+    pub job_timeout: Duration,
+    /// Where `/livez`, `/readyz` and `/metrics` are served.
+    pub address: SocketAddr,
+    /// How log lines look.
+    pub log: LogFormat,
+}
+
+impl Default for WorkerConfig {
+    fn default() -> Self {
+        Self {
+            slots: 64,
+            cpu_threads: 0,
+            drain: Duration::from_secs(110),
+            job_timeout: Duration::from_secs(30 * 60),
+            address: SocketAddr::from(([127, 0, 0, 1], 8080)),
+            log: LogFormat::Json,
+        }
+    }
+}
+
+impl WorkerConfig {
+    pub(super) fn check(&self, problems: &mut Vec<String>) {
+        if self.slots == 0 || self.slots > 20_000 {
+            problems.push("worker.slots must be between 1 and 20000".to_owned());
+        }
+        if self.job_timeout.is_zero() || self.job_timeout >= Duration::from_secs(12 * 3600) {
+            problems.push(
+                "worker.job_timeout must be above 0s and below 12h, the longest SQS hides a message"
+                    .to_owned(),
+            );
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! The rayon pool for page work behind an async call.

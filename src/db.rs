@@ -1,0 +1,1 @@
+//! Postgres: pool, migrations, and one function per statement.

@@ -1,0 +1,1 @@
+//! Runs a labelled folder through the steps and scores the result.

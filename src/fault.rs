@@ -1,0 +1,82 @@
+//! How an outside failure asks us to react, and the one error type that every port speaks.
+//!
+//! A fault names a reaction, not a cause: the cause stays in [`Error::source`] for the log.
+//! Nothing here decides what happens next; that is one pure table in `pipeline::failure`.
+//! Messages carry ids, codes, counts and addresses only, never document content.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+/// The closed set of reactions an outside failure can ask for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// Likely to pass by itself: a timeout, a reset connection, a single 5xx answer.
+    Transient,
+    /// The other side asked us to slow down, and perhaps said for how long.
+    Throttled(Option<Duration>),
+    /// The other side is down, refuses our credentials, or is out of money: every job would fail.
+    Unavailable,
+    /// The thing asked for is not there.
+    Missing,
+    /// The input itself is at fault; trying again gives the same answer.
+    Rejected,
+    /// We were told to stop before the work was done.
+    Interrupted,
+    /// Our own bug or a broken deployment; a person has to look.
+    Internal,
+}
+
+impl Fault {
+    /// The stable word used in logs, metric labels and rows.
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::Transient => "transient",
+            Self::Throttled(_) => "throttled",
+            Self::Unavailable => "unavailable",
+            Self::Missing => "missing",
+            Self::Rejected => "rejected",
+            Self::Interrupted => "interrupted",
+            Self::Internal => "internal",
+        }
+    }
+}
+
+/// An outside failure: the reaction it asks for, what was being done, and the cause.
+#[derive(Debug, thiserror::Error)]
+#[error("{context}")]
+pub struct Error {
+    /// How to react.
+    pub fault: Fault,
+    /// What was being done and what came back, in words that hold no document content.
+    pub context: Cow<'static, str>,
+    /// The cause, for the log.
+    #[source]
+    pub source: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+impl Error {
+    /// A failure without a deeper cause.
+    pub fn new(fault: Fault, context: impl Into<Cow<'static, str>>) -> Self {
+        Self { fault, context: context.into(), source: None }
+    }
+
+    /// The same failure with its cause attached.
+    #[must_use]
+    pub fn because(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        self.source = Some(source.into());
+        self
+    }
+
+    /// Our own bug; see [`Fault::Internal`].
+    pub fn internal(context: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(Fault::Internal, context)
+    }
+
+    /// Passes by itself; see [`Fault::Transient`].
+    pub fn transient(context: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(Fault::Transient, context)
+    }
+}
+
+/// Shorthand used by every port.
+pub type Result<T> = std::result::Result<T, Error>;

@@ -1,0 +1,1 @@
+//! The deterministic verdict on an extraction.

@@ -1,0 +1,1 @@
+//! Kinds of documents as data: schema, prompt, rules and labels from a folder.

@@ -1,0 +1,245 @@
+//! The port through which claims are taken, renewed, given back and recorded.
+//!
+//! The ledger decides who owns an ingestion; the queue never does. Every write after a claim
+//! carries the claim's token and succeeds only while that token is in the row and the row is
+//! in progress (invariant 2). Times are the ledger's own (`docmill_now()` in Postgres, a settable
+//! clock in memory), never the worker's.
+//!
+//! Two implementations: [`postgres`] is the real one; [`memory`] runs the same pure [`decide`] and
+//! serves tests and simulations. A differential test holds them together on random histories.
+//! Not promised: order between different ingestions.
+
+pub mod decide;
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde_json::{Map, Value};
+use time::OffsetDateTime;
+
+use crate::fault::{Fault, Result};
+use crate::model::{
+    ArtefactRef, AttemptOutcome, ClaimToken, Claimed, DocumentId, IngestionId, Reason, Stage,
+    Status, Usage,
+};
+
+/// What a claim asks for.
+#[derive(Debug, Clone)]
+pub struct ClaimTerms {
+    /// Who claims: unique per process, e.g. `host-pid-random`.
+    pub worker: String,
+    /// How long the claim lasts without a renewal.
+    pub lease: Duration,
+    /// A document on which this many claims ended without a word is given up as `crashed`.
+    pub crash_limit: u32,
+}
+
+/// The ledger's answer for one ingestion.
+#[derive(Debug, Clone)]
+pub enum Claim {
+    /// Ours: work on it.
+    Claimed(Box<Claimed>),
+    /// A live lease of another claim; it ends after this time.
+    Busy(Duration),
+    /// Its next attempt is due after this time (more than 2 s).
+    NotDue(Duration),
+    /// Given up as `crashed` just now: acknowledge.
+    Exhausted,
+    /// Nothing to do any more: acknowledge.
+    Terminal(Status),
+    /// No such row (yet).
+    Unknown,
+}
+
+/// How an attempt that did not end the ingestion is given back.
+#[derive(Debug, Clone)]
+pub struct GiveBack {
+    /// What happened.
+    pub fault: Fault,
+    /// Whether the attempt counts (it was the document's or our fault) or is given back.
+    pub counted: bool,
+    /// Not due again before this time has passed; zero: at once.
+    pub after: Duration,
+    /// Where it happened.
+    pub stage: Stage,
+    /// What an operator reads: ids, codes and counts, never document content.
+    pub detail: String,
+}
+
+/// The end of an ingestion.
+#[derive(Debug, Clone)]
+pub struct Record {
+    /// `None`: completed. Otherwise why not.
+    pub reason: Option<Reason>,
+    /// What the attempt got as far as.
+    pub stage: Stage,
+    /// The data: whole when completed, partial when the gate refused, else absent.
+    pub structured_data: Option<Map<String, Value>>,
+    /// Whether a person has to look.
+    pub needs_human_review: bool,
+    /// Why a person has to look: names of gate rules and reason codes.
+    pub review_reasons: Vec<String>,
+    /// Which reader produced the data.
+    pub reader: Option<String>,
+    /// Kind of document.
+    pub kind: Option<String>,
+    /// Model, if one was called.
+    pub model: Option<String>,
+    /// Tokens of this attempt's calls and of the stored reply it used.
+    pub usage: Usage,
+    /// SHA-256 of the original, in hex, once it was read.
+    pub sha256: Option<String>,
+    /// What an operator reads; never document content.
+    pub detail: String,
+}
+
+/// Whether a write under a token took effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Held {
+    /// Written.
+    Yes,
+    /// The claim is no longer ours; nothing was written.
+    Lost,
+}
+
+/// The transcript of a claimed ingestion, stored and about to be referenced.
+#[derive(Debug, Clone)]
+pub struct TranscriptionSaved {
+    /// Where it lies.
+    pub artefact: ArtefactRef,
+    /// The transcript's quality.
+    pub quality: f32,
+    /// SHA-256 of the original, in hex.
+    pub sha256: String,
+    /// Pages read.
+    pub pages: u32,
+}
+
+/// A new object in the store that an event named.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Registration {
+    /// Deterministic, see [`DocumentId::of_object`].
+    pub document: DocumentId,
+    /// Deterministic, see [`IngestionId::of_object`].
+    pub ingestion: IngestionId,
+    /// `s3://bucket/key`.
+    pub file_path: String,
+    /// Last part of the key.
+    pub original_name: String,
+    /// The version the fetch must match.
+    pub etag: Option<String>,
+    /// Bytes, if the event said so.
+    pub size: Option<u64>,
+    /// Orders events of one object; hex, compared after left-padding with zeros.
+    pub sequencer: Option<String>,
+}
+
+/// A message that is not one of ours, kept for a person (invariant 1).
+#[derive(Debug, Clone)]
+pub struct Quarantined {
+    /// The service's id of the message.
+    pub message_id: String,
+    /// The body, cut to 64 KiB.
+    pub body: String,
+    /// `malformed` or `unknown_ingestion`.
+    pub reason: String,
+    /// How often it was received.
+    pub receive_count: u32,
+}
+
+/// What an operator has paused. All workers obey within seconds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Pause {
+    /// Everything.
+    All,
+    /// One kind of document.
+    Kind(String),
+    /// One tenant.
+    Tenant(String),
+    /// One provider of OCR or models.
+    Provider(String),
+}
+
+/// The outcome that is in the row, read back after a lost commit reply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReadBack {
+    /// The attempt of this token is recorded as the end of the ingestion.
+    Recorded,
+    /// The claim is still ours and nothing was recorded.
+    StillHeld,
+    /// Neither: another claim has taken over.
+    Lost,
+}
+
+/// Claims and their ends.
+#[async_trait]
+pub trait Ledger: Send + Sync {
+    /// Claims a whole received batch at once, rows locked in id order. One answer per id, in the
+    /// order of `ids`; `ids` holds no id twice. An expired lease of an earlier claim is closed as
+    /// attempt `crashed` on the way.
+    async fn claim(&self, ids: &[IngestionId], terms: &ClaimTerms) -> Result<Vec<Claim>>;
+
+    /// Renews leases to `lease` from now. One answer per claim, in order.
+    async fn renew(
+        &self,
+        claims: &[(IngestionId, ClaimToken)],
+        lease: Duration,
+    ) -> Result<Vec<Held>>;
+
+    /// Ends the attempt without ending the ingestion: writes its `attempt` row, clears the lease.
+    async fn give_back(&self, id: IngestionId, token: ClaimToken, how: &GiveBack) -> Result<Held>;
+
+    /// Says how far the claim has come (for people who look).
+    async fn save_stage(&self, id: IngestionId, token: ClaimToken, stage: Stage) -> Result<Held>;
+
+    /// References a stored transcript.
+    async fn save_transcription(
+        &self,
+        id: IngestionId,
+        token: ClaimToken,
+        saved: &TranscriptionSaved,
+    ) -> Result<Held>;
+
+    /// References a stored model reply.
+    async fn save_extraction(
+        &self,
+        id: IngestionId,
+        token: ClaimToken,
+        artefact: &ArtefactRef,
+    ) -> Result<Held>;
+
+    /// Ends the ingestion and its attempt in one transaction.
+    async fn record(&self, id: IngestionId, token: ClaimToken, end: &Record) -> Result<Held>;
+
+    /// What became of a [`Ledger::record`] whose reply was lost.
+    async fn read_back(&self, id: IngestionId, token: ClaimToken) -> Result<ReadBack>;
+
+    /// The newest *completed* ingestion of another document with the same supplier and invoice
+    /// number (compared case-folded, white space removed); for the gate's duplicate rule.
+    async fn find_duplicate(
+        &self,
+        document: DocumentId,
+        supplier: &str,
+        number: &str,
+    ) -> Result<Option<IngestionId>>;
+
+    /// Whether an operator has blocked this content.
+    async fn is_blocked(&self, sha256: &str) -> Result<bool>;
+
+    /// Registers documents and ingestions that events named; repeating it changes nothing. An
+    /// in-progress ingestion of an older version of the same object that no worker holds ends
+    /// `superseded`. Returns the ingestions in order.
+    async fn register(&self, objects: &[Registration]) -> Result<Vec<IngestionId>>;
+
+    /// Keeps a copy of a message that is not one of ours. Repeating it changes nothing.
+    async fn quarantine(&self, message: &Quarantined) -> Result<()>;
+
+    /// What is paused now.
+    async fn pauses(&self) -> Result<Vec<Pause>>;
+
+    /// A row saying that this worker lives; `slots_used` of `slots` are busy.
+    async fn worker_alive(&self, worker: &str, slots: u32, slots_used: u32) -> Result<()>;
+
+    /// The ledger's time.
+    async fn now(&self) -> Result<OffsetDateTime>;
+}

@@ -1,0 +1,1 @@
+//! The pure decision about a claim, shared by every ledger.

@@ -1,0 +1,3 @@
+//! The docmill program. Everything is in the library so that tests can reach it.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! Every metric name and label in one file.

@@ -1,0 +1,16 @@
+//! The vocabulary: plain data that every layer above shares. No I/O, no policy.
+
+pub mod artefact;
+pub mod extraction;
+pub mod ids;
+pub mod ingestion;
+pub mod message;
+pub mod outcome;
+pub mod transcript;
+
+pub use artefact::ArtefactRef;
+pub use extraction::{Confidence, Evidence, Extraction, Reader, Usage};
+pub use ids::{ClaimToken, DocumentId, IngestionId};
+pub use ingestion::{Claimed, DocumentRef, Stage, Status};
+pub use outcome::{AttemptOutcome, Reason};
+pub use transcript::{BoundingBox, Defect, DefectKind, Line, PageText, Source, Transcript, Word};

@@ -1,0 +1,90 @@
+//! The structured data that a reader of the transcript produced, before the gate has judged it.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// Which reader produced the data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reader {
+    /// The XML of an e-invoice: exact, no model.
+    Einvoice,
+    /// A language model.
+    Llm,
+    /// Labels and layout, offline.
+    Rules,
+}
+
+impl Reader {
+    /// The stable word, as in `docmill process --json`.
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::Einvoice => "einvoice",
+            Self::Llm => "llm",
+            Self::Rules => "rules",
+        }
+    }
+}
+
+/// What the reader says of its own work. One signal among others, never the decider.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Confidence {
+    /// Everything asked for was read.
+    High,
+    /// Some doubt.
+    Medium,
+    /// Mostly guessed.
+    Low,
+}
+
+/// Tokens of one or more model calls, in one meaning for every provider: `input` includes the
+/// cached ones, `output` includes reasoning.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    /// Prompt tokens, cached ones included.
+    pub input: u64,
+    /// Generated tokens.
+    pub output: u64,
+}
+
+impl std::ops::AddAssign for Usage {
+    fn add_assign(&mut self, other: Self) {
+        self.input += other.input;
+        self.output += other.output;
+    }
+}
+
+/// Where a field's value was read: lines of one page.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Evidence {
+    /// Name of the field, e.g. `total` or `line_items[2].amount`.
+    pub field: String,
+    /// Page, starting at 1.
+    pub page: u32,
+    /// Indexes into [`crate::model::PageText::lines`].
+    pub lines: Vec<u32>,
+}
+
+/// The data and what the reader said about it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Extraction {
+    /// Who read it.
+    pub reader: Reader,
+    /// Name of the model, if a model read it.
+    pub model: Option<String>,
+    /// Name of the kind whose fields these are.
+    pub kind: String,
+    /// The kind's fields, null when absent.
+    pub data: Map<String, Value>,
+    /// The reader's own word on whether it succeeded.
+    pub successful: bool,
+    /// The reader's own confidence.
+    pub confidence: Confidence,
+    /// Fields the reader says are not on the document.
+    pub missing_fields: Vec<String>,
+    /// Where each value was read, as far as known.
+    pub evidence: Vec<Evidence>,
+    /// Tokens spent.
+    pub usage: Usage,
+}

@@ -1,0 +1,125 @@
+//! An ingestion as the worker holds it; mirrors the CHECKs of `migrations/`.
+
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::{ArtefactRef, ClaimToken, DocumentId, IngestionId};
+
+/// The state of an ingestion. Everything but `InProgress` is terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Status {
+    /// Waiting, being worked on, or waiting for its next attempt.
+    InProgress,
+    /// Done; the data is in `structured_data`.
+    Completed,
+    /// Given up; `reason` says why, a person has to look.
+    Failed,
+    /// Withdrawn by an operator or superseded by a newer object.
+    Cancelled,
+}
+
+impl Status {
+    /// The text stored in Postgres and printed everywhere.
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::InProgress => "in-progress",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
+    /// The inverse of [`Status::code`].
+    pub fn from_code(code: &str) -> Option<Self> {
+        [Self::InProgress, Self::Completed, Self::Failed, Self::Cancelled]
+            .into_iter()
+            .find(|status| status.code() == code)
+    }
+
+    /// Whether nothing more will happen to the row by itself.
+    pub fn is_terminal(self) -> bool {
+        self != Self::InProgress
+    }
+}
+
+/// How far a claimed ingestion has come; informational, never decides anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stage {
+    /// Claimed, nothing done yet.
+    Claimed,
+    /// Reading the original.
+    Fetch,
+    /// Text and OCR.
+    Transcribe,
+    /// Structured data.
+    Extract,
+    /// The deterministic verdict.
+    Gate,
+    /// Writing the outcome.
+    Record,
+}
+
+impl Stage {
+    /// Every stage, in order.
+    pub const ALL: [Self; 6] =
+        [Self::Claimed, Self::Fetch, Self::Transcribe, Self::Extract, Self::Gate, Self::Record];
+
+    /// The text stored in Postgres and used as metric label.
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::Claimed => "claimed",
+            Self::Fetch => "fetch",
+            Self::Transcribe => "transcribe",
+            Self::Extract => "extract",
+            Self::Gate => "gate",
+            Self::Record => "record",
+        }
+    }
+}
+
+/// The document of a claimed ingestion.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DocumentRef {
+    /// Row in `document`.
+    pub id: DocumentId,
+    /// Where the original lies: a key, or `s3://bucket/key`.
+    pub file_path: String,
+    /// The name the file had with the person who sent it, for display only.
+    pub original_name: Option<String>,
+    /// ETag the fetch must match (documents registered from an S3 event); a newer object
+    /// supersedes the ingestion.
+    pub etag: Option<String>,
+}
+
+/// An ingestion under our claim.
+#[derive(Debug, Clone)]
+pub struct Claimed {
+    /// The ingestion.
+    pub id: IngestionId,
+    /// Demanded by every later write.
+    pub token: ClaimToken,
+    /// The monotonic number of this claim; key of the `attempt` row.
+    pub claims: i64,
+    /// Attempts that count, this one included, since the last reopening.
+    pub attempt: u32,
+    /// An earlier claim ended without a word: the worker died while it had this document.
+    /// Such a document is worked on alone in its own child.
+    pub suspect: bool,
+    /// How long the current streak of deferrals has lasted, if one is running.
+    pub deferred_for: Option<Duration>,
+    /// Kind of document, if the producer named one.
+    pub kind: Option<String>,
+    /// Tenant, if the producer named one.
+    pub tenant: Option<String>,
+    /// The document.
+    pub document: DocumentRef,
+    /// Transcript stored by an earlier attempt.
+    pub transcription: Option<ArtefactRef>,
+    /// Model reply stored by an earlier attempt.
+    pub extraction: Option<ArtefactRef>,
+    /// Local end of the lease: the monotonic time before the request, plus the lease.
+    pub lease_until: Instant,
+}

@@ -1,0 +1,1 @@
+//! What a message body means. Pure: nothing is looked up.

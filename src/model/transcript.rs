@@ -1,0 +1,174 @@
+//! A document's text with boxes and confidences, page by page, and its quality.
+//!
+//! The serialised form is stored at `transcription-output.json` and printed by `docmill transcribe
+//! --format json`; a change of meaning raises [`Transcript::FORMAT`].
+
+use serde::{Deserialize, Serialize};
+
+/// Everything that was read from a document.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Transcript {
+    /// Version of this form, [`Transcript::FORMAT`] when written by this build.
+    pub format: u32,
+    /// SHA-256 of the original, in hex.
+    pub sha256: String,
+    /// What read the pages that were not native text, e.g. `tesseract 5.3.0`.
+    pub provider: String,
+    /// The pages, in order.
+    pub pages: Vec<PageText>,
+    /// 0..1, the mean of the pages' qualities weighted by nothing: a bad page counts as a page.
+    pub quality: f32,
+}
+
+impl Transcript {
+    /// The current version of the stored form.
+    pub const FORMAT: u32 = 1;
+
+    /// Whether nothing was read at all.
+    pub fn is_empty(&self) -> bool {
+        self.pages.iter().all(|page| page.lines.is_empty())
+    }
+
+    /// All text: lines separated by line feeds, pages by form feeds.
+    pub fn text(&self) -> String {
+        let pages: Vec<String> = self.pages.iter().map(PageText::text).collect();
+        pages.join("\u{c}")
+    }
+}
+
+/// How a page was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// The text layer of the file.
+    Native,
+    /// Optical character recognition.
+    Ocr,
+}
+
+/// One page.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PageText {
+    /// Starting at 1.
+    pub number: u32,
+    /// How it was read.
+    pub source: Source,
+    /// Width in the unit of the boxes (points for native text, pixels for OCR).
+    pub width: f32,
+    /// Height in the same unit.
+    pub height: f32,
+    /// 0..1; 1 for a sound text layer.
+    pub quality: f32,
+    /// What is wrong with the page image.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub defects: Vec<Defect>,
+    /// Languages it was read with, ISO 639-2 as Tesseract names them; empty for native text.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub languages: Vec<String>,
+    /// Lines in reading order.
+    pub lines: Vec<Line>,
+}
+
+impl PageText {
+    /// The lines' texts, separated by line feeds.
+    pub fn text(&self) -> String {
+        let lines: Vec<String> = self.lines.iter().map(Line::text).collect();
+        lines.join("\n")
+    }
+}
+
+/// Words on one baseline, left to right.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Line {
+    /// The words; never empty.
+    pub words: Vec<Word>,
+}
+
+impl Line {
+    /// The words, separated by single spaces.
+    pub fn text(&self) -> String {
+        let words: Vec<&str> = self.words.iter().map(|word| word.text.as_str()).collect();
+        words.join(" ")
+    }
+
+    /// The smallest box around all words.
+    pub fn bounding_box(&self) -> BoundingBox {
+        let mut words = self.words.iter().map(|word| word.bounding_box);
+        let first = words.next().unwrap_or_default();
+        words.fold(first, BoundingBox::union)
+    }
+}
+
+/// A word and where it stands.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Word {
+    /// Its text, without white space.
+    pub text: String,
+    /// Where it stands; origin at the top left of the page.
+    #[serde(rename = "box")]
+    pub bounding_box: BoundingBox,
+    /// 0..1; 1 for native text.
+    pub confidence: f32,
+}
+
+/// A rectangle with its origin at the page's top left, y downwards.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct BoundingBox {
+    /// Left edge.
+    pub x: f32,
+    /// Top edge.
+    pub y: f32,
+    /// Width.
+    pub w: f32,
+    /// Height.
+    pub h: f32,
+}
+
+impl BoundingBox {
+    /// Right edge.
+    pub fn right(&self) -> f32 {
+        self.x + self.w
+    }
+
+    /// Bottom edge.
+    pub fn bottom(&self) -> f32 {
+        self.y + self.h
+    }
+
+    /// The smallest rectangle around both.
+    #[must_use]
+    pub fn union(self, other: Self) -> Self {
+        let (x, y) = (self.x.min(other.x), self.y.min(other.y));
+        let right = self.right().max(other.right());
+        let bottom = self.bottom().max(other.bottom());
+        Self { x, y, w: right - x, h: bottom - y }
+    }
+}
+
+/// Something wrong with a page image, and how sure we are of it.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Defect {
+    /// What.
+    pub kind: DefectKind,
+    /// 0..1.
+    pub confidence: f32,
+}
+
+/// The named defects. The first eight names are those of Google Document AI
+/// (`quality/defect_*` in its discovery document); the last three are ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "the names are the field's own")]
+pub enum DefectKind {
+    Blurry,
+    Noisy,
+    Dark,
+    Faint,
+    TextTooSmall,
+    DocumentCutoff,
+    TextCutoff,
+    Glare,
+    Skewed,
+    Rotated,
+    Shadowed,
+}

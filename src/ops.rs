@@ -1,0 +1,1 @@
+//! What operators do; each function returns a report and prints nothing.

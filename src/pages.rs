@@ -1,0 +1,1 @@
+//! From bytes to pages: format, limits, text layer or image per page.

@@ -1,0 +1,1 @@
+//! Bytes to transcript: every page by its text layer or by OCR.

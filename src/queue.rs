@@ -1,0 +1,123 @@
+//! The place work comes from, behind one small trait.
+//!
+//! A [`Queue`] hands out [`Delivery`] values and hides each of them from other workers for a time.
+//! That is all the worker relies on. Ordering, exactly-once and exact counts are deliberately not
+//! promised: the claim in the ledger makes a job run once, the queue only says that there may be
+//! work. Every implementation passes the same suite, `tests/it/queue_suite.rs`.
+//!
+//! Who is responsible for what: the caller keeps batches of any size and never asks to hide for
+//! longer than [`Queue::longest_hide`]; the implementation splits batches to what its service
+//! takes, retries failed entries singly, and puts a timeout on every network call. A receive that
+//! was sent is never dropped by the caller (the service hands the messages out all the same).
+
+use std::time::{Duration, Instant, SystemTime};
+
+use async_trait::async_trait;
+
+use crate::fault::Result;
+
+/// The proof of one receive; only the newest of a message is sure to work.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Receipt(pub String);
+
+/// One received message.
+#[derive(Debug, Clone)]
+pub struct Delivery {
+    /// The service's id of the message, the same at every receive.
+    pub message_id: String,
+    /// The body, untouched.
+    pub body: String,
+    /// Needed for everything that follows.
+    pub receipt: Receipt,
+    /// How often it was received, this time included. Approximate.
+    pub receive_count: u32,
+    /// When it was sent, by the service's clock, if it says so.
+    pub sent_at: Option<SystemTime>,
+    /// When it was first received, by the service's clock, if it says so.
+    pub first_received_at: Option<SystemTime>,
+    /// Monotonic time just before the receive call was sent: from here its hiding is counted.
+    pub received: Instant,
+}
+
+/// A message to be sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outgoing {
+    /// The body.
+    pub body: String,
+    /// How long it stays invisible first; at most 15 minutes.
+    pub delay: Duration,
+}
+
+impl Outgoing {
+    /// A message that is visible at once.
+    pub fn now(body: impl Into<String>) -> Self {
+        Self { body: body.into(), delay: Duration::ZERO }
+    }
+}
+
+/// How much waits. Approximate.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Depth {
+    /// Visible now.
+    pub ready: u64,
+    /// Received and hidden.
+    pub in_flight: u64,
+    /// Sent with a delay that still runs.
+    pub delayed: u64,
+    /// In the dead-letter queue; `None` without one.
+    pub dead: Option<u64>,
+}
+
+/// A message in the dead-letter queue.
+#[derive(Debug, Clone)]
+pub struct DeadLetter {
+    /// The message itself. Its receipt is of the dead-letter queue.
+    pub delivery: Delivery,
+}
+
+/// A source of deliveries.
+#[async_trait]
+pub trait Queue: Send + Sync {
+    /// A few words for logs: backend and address, without credentials.
+    fn describe(&self) -> String;
+
+    /// Receives up to `max` messages (at least 1), waiting up to `wait` for the first. Each is
+    /// hidden from others for the configured visibility, counted from before the call.
+    async fn receive(&self, max: usize, wait: Duration) -> Result<Vec<Delivery>>;
+
+    /// Keeps messages hidden for another `visibility` from now. One result per receipt, in order;
+    /// `Missing` means that the receipt is no longer good.
+    async fn extend(&self, receipts: &[Receipt], visibility: Duration) -> Vec<Result<()>>;
+
+    /// Deletes messages for good. A message that is gone already is a success.
+    async fn acknowledge(&self, receipts: &[Receipt]) -> Vec<Result<()>>;
+
+    /// Gives messages back, visible again after the given time (zero: at once). A receipt that is
+    /// no longer good is a success: somebody else has the message.
+    async fn hide(&self, receipts: &[(Receipt, Duration)]) -> Vec<Result<()>>;
+
+    /// Sends messages. One result per message, in order.
+    async fn send(&self, messages: &[Outgoing]) -> Vec<Result<()>>;
+
+    /// How much waits.
+    async fn depth(&self) -> Result<Depth>;
+
+    /// The longest time [`Queue::hide`] and [`Queue::extend`] may ask for, counted from the
+    /// receive (SQS: 12 h).
+    fn longest_hide(&self) -> Duration;
+
+    /// After how many receives the service moves a message to the dead-letter queue; `None` if it
+    /// never does. Read from the service when it keeps the setting.
+    async fn receives_before_dead(&self) -> Result<Option<u32>>;
+
+    /// Receives up to `max` dead letters, hidden from other readers for `hidden`. Finish with
+    /// [`Queue::dead_acknowledge`], or let the time run out to leave them where they are.
+    async fn dead_receive(&self, max: usize, hidden: Duration) -> Result<Vec<DeadLetter>>;
+
+    /// Deletes dead letters (after their ingestion was sent again or recorded as failed).
+    async fn dead_acknowledge(&self, receipts: &[Receipt]) -> Vec<Result<()>>;
+
+    /// Housekeeping that the backend needs from time to time, run by the maintenance leader.
+    /// Returns how many things were put right.
+    async fn maintain(&self) -> Result<u64>;
+}

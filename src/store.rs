@@ -1,0 +1,121 @@
+//! Where documents and artefacts lie, behind one small trait.
+//!
+//! A key is relative to the configured bucket or folder; `s3://bucket/key` names another bucket
+//! (backend `s3` only). Conditional writes are the ground on which invariant 8 and the queue over
+//! a store stand, so an implementation without them is refused at start. Every implementation
+//! passes the same suite, `tests/it/store_suite.rs`. Not promised: listing order across writes
+//! that happen meanwhile.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+
+use crate::fault::Result;
+
+/// Changes with every write of the object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Etag(pub String);
+
+/// What is known about an object without reading it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Meta {
+    /// Bytes.
+    pub size: u64,
+    /// Changes with every write.
+    pub etag: Etag,
+    /// When it was last written, by the store's clock.
+    pub modified: std::time::SystemTime,
+    /// User metadata, keys in lower case, decoded.
+    pub metadata: BTreeMap<String, String>,
+}
+
+/// An object as it was read.
+#[derive(Debug, Clone)]
+pub struct Object {
+    /// Its bytes.
+    pub bytes: Bytes,
+    /// The version that was read.
+    pub etag: Etag,
+}
+
+/// How a conditional write ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Put {
+    /// Written; this is the new version.
+    Written(Etag),
+    /// The condition did not hold; nothing was written.
+    Refused,
+}
+
+/// One entry of a listing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// The whole key.
+    pub key: String,
+    /// Bytes.
+    pub size: u64,
+    /// When it was last written, by the store's clock.
+    pub modified: std::time::SystemTime,
+}
+
+/// What to read of an object.
+#[derive(Debug, Clone)]
+pub struct Get {
+    /// More bytes than this are an error with `Fault::Rejected`, before they are read.
+    pub at_most: u64,
+    /// Read only this version; another one is [`Fetch::Changed`].
+    pub if_match: Option<Etag>,
+}
+
+/// How a read ended.
+#[derive(Debug, Clone)]
+pub enum Fetch {
+    /// Here it is.
+    Found(Object),
+    /// No such object.
+    Missing,
+    /// The object is another version than asked for.
+    Changed,
+    /// More bytes than allowed; nothing was kept.
+    TooLarge {
+        /// Its size in bytes.
+        size: u64,
+    },
+}
+
+/// Objects by key.
+#[async_trait]
+pub trait Store: Send + Sync {
+    /// A few words for logs: backend and address, without credentials.
+    fn describe(&self) -> String;
+
+    /// Size, version and metadata; `None` if there is no such object.
+    async fn head(&self, key: &str) -> Result<Option<Meta>>;
+
+    /// Reads an object, its size checked before the body.
+    async fn get(&self, key: &str, what: Get) -> Result<Fetch>;
+
+    /// Writes unconditionally, with user metadata (values of any characters).
+    async fn put(
+        &self,
+        key: &str,
+        bytes: Bytes,
+        metadata: &BTreeMap<String, String>,
+    ) -> Result<Etag>;
+
+    /// Writes only if there is no such object.
+    async fn put_if_absent(&self, key: &str, bytes: Bytes) -> Result<Put>;
+
+    /// Writes only if the object still is the given version. A missing object is `Refused`.
+    async fn put_if_match(&self, key: &str, etag: &Etag, bytes: Bytes) -> Result<Put>;
+
+    /// Deletes; an object that is not there is a success.
+    async fn delete(&self, key: &str) -> Result<()>;
+
+    /// Deletes only if the object still is the given version; `false` if it is another or gone.
+    async fn delete_if_match(&self, key: &str, etag: &Etag) -> Result<bool>;
+
+    /// Up to `max` entries whose keys begin with `prefix` and come after `after`, in byte order.
+    async fn list(&self, prefix: &str, after: Option<&str>, max: usize) -> Result<Vec<Entry>>;
+}

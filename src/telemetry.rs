@@ -1,0 +1,1 @@
+//! Log lines: JSON or text, and the panic hook.

@@ -1,0 +1,1 @@
+//! Runs jobs until told to stop.

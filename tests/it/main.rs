@@ -1,0 +1,1 @@
+//! The one integration test binary: one link, real Postgres, real protocols, real processes.
