@@ -19,8 +19,7 @@ use time::OffsetDateTime;
 
 use crate::fault::{Fault, Result};
 use crate::model::{
-    ArtefactRef, AttemptOutcome, ClaimToken, Claimed, DocumentId, IngestionId, Reason, Stage,
-    Status, Usage,
+    ArtefactRef, ClaimToken, Claimed, DocumentId, IngestionId, Reason, Stage, Status, Usage,
 };
 
 /// What a claim asks for.
