@@ -1,2 +1,4 @@
 //! The one integration test binary: one link, real Postgres, real protocols, real processes.
+mod ledger_suite;
 mod store_suite;
+mod support;
