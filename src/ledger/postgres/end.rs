@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::held;
 use crate::db::{Context, Db};
 use crate::fault::{Fault, Result};
-use crate::ledger::decide::duplicate_key;
+use crate::ledger::decide::key_of;
 use crate::ledger::{GiveBack, Held, ReadBack, Record, stored};
 use crate::model::{AttemptOutcome, ClaimToken, IngestionId, Status};
 
@@ -111,13 +111,6 @@ impl End {
             detail: stored::text(&end.detail).into_owned(),
         }
     }
-}
-
-/// The duplicate rule sees completed invoices only.
-pub(in crate::ledger) fn key_of(end: &Record) -> Option<String> {
-    let data = end.structured_data.as_ref().filter(|_| end.reason.is_none())?;
-    let field = |name: &str| data.get(name).and_then(Value::as_str);
-    duplicate_key(field("supplier_name")?, field("invoice_number")?)
 }
 
 /// See [`crate::ledger::Ledger::record`]; for several at once, one answer per end in their order.
