@@ -1,6 +1,6 @@
 //! The queue of marker objects, over a folder: the races that the earlier system's bucket queue
 //! lost, and what is its own beyond the suite of all queues.
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
