@@ -246,8 +246,12 @@ async fn a_message_sent_again_while_it_is_worked_on_comes_once_more() {
     assert!(take(&queue).await.is_none(), "one message, and it is locked");
     only(queue.acknowledge(&[first.receipt]).await).unwrap();
     let second = take(&queue).await.unwrap();
+    assert_eq!(second.receive_count, 1, "it counts as a fresh one");
+    let later = Outgoing { body: "again".to_owned(), delay: LONG };
+    only(queue.send(&[later]).await).unwrap();
     only(queue.acknowledge(&[second.receipt]).await).unwrap();
-    assert!(place.keys().await.is_empty());
+    assert!(take(&queue).await.is_none(), "a worker may replace a message by a delayed one");
+    assert_eq!(queue.depth().await.unwrap(), depth(0, 0, 1, 0));
 }
 
 #[tokio::test(flavor = "multi_thread")]

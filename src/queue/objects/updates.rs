@@ -41,7 +41,14 @@ impl ObjectQueue {
         };
         for _ in 0..TRIES {
             let Some((marker, etag)) = self.read::<Marker>(&key).await? else { break };
-            if marker.sends != ticket.sends || self.store.delete_if_match(&key, &etag).await? {
+            let done = if marker.sends == ticket.sends {
+                self.store.delete_if_match(&key, &etag).await?
+            } else {
+                // What was sent again starts as a message of its own.
+                let fresh = Marker { receives: 0, first_received_at: None, ..marker };
+                self.store.put_if_match(&key, &etag, json(&fresh)?).await? != Put::Refused
+            };
+            if done {
                 break;
             }
         }
@@ -88,7 +95,12 @@ impl ObjectQueue {
                 }
                 Some((mut marker, etag)) => {
                     marker.sends = marker.sends.saturating_add(1);
-                    marker.not_before = marker.not_before.min(not_before);
+                    let worked_on = self.read_lock(&name).await?.is_some();
+                    // While the lock hides the message, the delay is the new sending's alone.
+                    marker.not_before = match worked_on {
+                        true => not_before,
+                        false => marker.not_before.min(not_before),
+                    };
                     self.store.put_if_match(&key, &etag, json(&marker)?).await?
                 }
             };
