@@ -1,1 +1,3 @@
 //! From a transcript to structured data.
+
+pub mod rules;
