@@ -1,0 +1,1 @@
+//! Structured data by labels and layout, offline.
