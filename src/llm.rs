@@ -5,6 +5,7 @@
 //! SDK's own habits; `extract` does. Decorators (throttling, local memory) are `Llm` themselves.
 
 pub mod openai;
+pub mod schema;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};

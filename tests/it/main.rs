@@ -4,3 +4,4 @@ mod folder_queue;
 mod ledger_suite;
 mod store_suite;
 mod support;
+mod llm;
