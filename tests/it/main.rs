@@ -1,6 +1,7 @@
 //! The one integration test binary: one link, real Postgres, real protocols, real processes.
 
 mod folder_queue;
+mod docs;
 mod ledger_suite;
 mod store_suite;
 mod support;
