@@ -7,6 +7,8 @@
 pub mod openai;
 pub mod schema;
 
+pub mod breaker;
+
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -269,6 +269,7 @@ impl Session<'_> {
             if self.replies.calls.len() >= MOST_CALLS || self.replies.bytes() > MOST_BYTES {
                 return Ok(None);
             }
+            self.journal.ready().await?;
             let reply = self.llm.ask(&prompt).await?;
             metrics::tokens(reply.usage.input, reply.usage.output);
             self.replies.add(purpose, key.clone(), reply);

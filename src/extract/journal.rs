@@ -82,6 +82,11 @@ pub trait Journal: Send {
     /// What an earlier run kept, of whatever identity; `None` if there is nothing.
     async fn load(&mut self) -> fault::Result<Option<Replies>>;
 
+    /// Returns when a paid call may be made: the claim is ours right now.
+    async fn ready(&mut self) -> fault::Result<()> {
+        Ok(())
+    }
+
     /// Keeps all replies so far. When it returns they are safe. An error ends the extraction: a
     /// reply that could not be kept is not used.
     async fn save(&mut self, replies: &Replies) -> fault::Result<()>;

@@ -117,8 +117,11 @@ impl<'a> Spots<'a> {
         }
         let right = self.layout.right_of(spot.cell).iter().enumerate();
         let right = right.take_while(|(at, _)| !self.begins_with_label(spot.cell + 1 + at)).take(4);
-        found.extend(right.map(|(_, cell)| {
-            Beside { cell, words: 0..cell.words.len(), inline: false, below: false }
+        found.extend(right.map(|(_, cell)| Beside {
+            cell,
+            words: 0..cell.words.len(),
+            inline: false,
+            below: false,
         }));
         if let Some((index, cell)) = self.layout.below(cell, 1.8) {
             if !self.begins_with_label(index) {
