@@ -166,7 +166,8 @@ impl Reading<'_> {
 
     fn read_items(&mut self, spots: &Spots<'_>) {
         let mut items = items::find(spots, self.mark);
-        let all_negative = items.iter().all(|item| item.amount.is_some_and(|a| a.is_sign_negative()));
+        let all_negative =
+            items.iter().all(|item| item.amount.is_some_and(|a| a.is_sign_negative()));
         if all_negative && is_credit_note(spots) {
             for item in &mut items {
                 item.amount = item.amount.map(|amount| amount.abs());
@@ -233,7 +234,13 @@ impl Reading<'_> {
 const REQUIRED: [&str; 3] = ["invoice_number", "invoice_date", "total"];
 
 fn gross_place(gross: &Found<Decimal>) -> Found<&'static str> {
-    Found { value: "", certain: gross.certain, page: gross.page, line: gross.line, cell: gross.cell }
+    Found {
+        value: "",
+        certain: gross.certain,
+        page: gross.page,
+        line: gross.line,
+        cell: gross.cell,
+    }
 }
 
 impl<T> Found<T> {

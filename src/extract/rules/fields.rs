@@ -80,7 +80,8 @@ fn read_identifier(words: &[&str], inline: bool) -> Option<String> {
             break;
         }
         // Running text, unless a short prefix such as `RE` or `INV` stands before the number.
-        if inline && !has_digit && (taken.len() > 1 || word.len() > 5) {
+        let prefix = word.len() <= 5 && word.chars().all(|c| c.is_ascii_uppercase() || c == '#');
+        if inline && !has_digit && (taken.len() > 1 || !prefix) {
             return None;
         }
     }
@@ -290,13 +291,16 @@ mod tests {
             ("Invoice Date:   August 3 , 2014", "invoice_date", Some("2014-08-03")),
             ("Rechnung # A1 vom 03.07.2014", "invoice_date", Some("2014-07-03")),
             ("Rechnung gemäß Bestellung vom 01.03.2018.", "invoice_date", None),
-            ("Zahlbar innerhalb 30 Tagen netto bis 04.04.2013, 3% Skonto", "due_date", Some("2013-04-04")),
+            (
+                "Zahlbar innerhalb 30 Tagen netto bis 04.04.2013, 3% Skonto",
+                "due_date",
+                Some("2013-04-04"),
+            ),
             ("Fecha de vencimiento\n12/05/2021", "due_date", Some("2021-05-12")),
             ("Order date: 1.2.2020   Delivery date: 3.2.2020", "invoice_date", None),
         ] {
-            let found = with_spots(drawing, |spots| {
-                date(spots, &Calendar::of(spots.layout, None), field)
-            });
+            let found =
+                with_spots(drawing, |spots| date(spots, &Calendar::of(spots.layout, None), field));
             let found = found.filter(|found| found.certain).map(|found| date::to_iso(found.value));
             assert_eq!(found.as_deref(), expected, "{drawing}");
         }

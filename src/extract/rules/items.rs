@@ -92,8 +92,13 @@ fn headers(spots: &Spots<'_>) -> Vec<Header> {
         }
         let mut headings = headings_of(spots, row);
         let header = Header { rows: row..row + 1, headings: headings.clone() };
-        let enough = header.worth() >= 2 && (header.has(Column::Amount) || header.has(Column::UnitPrice));
-        let numbers = spots.layout.row(row).iter().any(|cell| cell.words.iter().any(|w| w.starts_with(|c: char| c.is_ascii_digit())));
+        let enough =
+            header.worth() >= 2 && (header.has(Column::Amount) || header.has(Column::UnitPrice));
+        let numbers = spots
+            .layout
+            .row(row)
+            .iter()
+            .any(|cell| cell.words.iter().any(|w| w.starts_with(|c: char| c.is_ascii_digit())));
         if !enough || numbers {
             continue;
         }
@@ -119,9 +124,7 @@ fn headers(spots: &Spots<'_>) -> Vec<Header> {
 
 fn close_rows(layout: &Layout, row: usize, near: usize) -> bool {
     match (layout.row(row).first(), layout.row(near).first()) {
-        (Some(a), Some(b)) => {
-            a.page == b.page && (a.middle() - b.middle()).abs() < 2.6 * a.area.h
-        }
+        (Some(a), Some(b)) => a.page == b.page && (a.middle() - b.middle()).abs() < 2.6 * a.area.h,
         _ => false,
     }
 }
@@ -171,13 +174,15 @@ fn read_table(
             continue;
         }
         let previous = row.checked_sub(1).map(|above| layout.row(above)).unwrap_or_default();
-        let near = cells.first().zip(previous.first()).is_some_and(|(below, above)| {
-            below.area.y - above.area.bottom() < 1.2 * above.area.h
-        });
+        let near = cells
+            .first()
+            .zip(previous.first())
+            .is_some_and(|(below, above)| below.area.y - above.area.bottom() < 1.2 * above.area.h);
         let Some(item) = items.get_mut(before..).and_then(<[Item]>::last_mut) else { continue };
         let fits = item.description.len() + read.description.len() < LONGEST_DESCRIPTION;
         if near && fits && !read.description.is_empty() {
-            item.description = format!("{} {}", item.description, read.description).trim().to_owned();
+            item.description =
+                format!("{} {}", item.description, read.description).trim().to_owned();
         }
     }
     end
@@ -209,7 +214,9 @@ fn read_row(cells: &[Cell], header: &Header, mark: Option<Mark>) -> Item {
     let text_end = header
         .headings
         .iter()
-        .filter(|heading| matches!(heading.column, Column::Quantity | Column::UnitPrice | Column::Amount))
+        .filter(|heading| {
+            matches!(heading.column, Column::Quantity | Column::UnitPrice | Column::Amount)
+        })
         .map(|heading| heading.left)
         .filter(|left| description(header).is_none_or(|own| *left > own.left))
         .fold(f32::MAX, f32::min);
@@ -338,7 +345,8 @@ Pos  Beschreibung            Menge   Einzelpreis     Betrag
 
     #[test]
     fn a_table_goes_on_under_its_repeated_header() {
-        let one = "Description        Qty    Price    Amount\nApples               1     2.00      2.00";
+        let one =
+            "Description        Qty    Price    Amount\nApples               1     2.00      2.00";
         let two = "Description        Qty    Price    Amount\nPears                2     3.00      6.00\n\
                    Total                                8.00";
         assert_eq!(read(&[one, two]), ["Apples: 1 2.00 2.00", "Pears: 2 3.00 6.00"]);

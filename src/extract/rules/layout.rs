@@ -81,7 +81,8 @@ impl Layout {
             let number = u32::try_from(number).unwrap_or(u32::MAX);
             split(index, number, line, &mut cells);
         }
-        cells.retain(|cell| cell.area.h > 0.0 && cell.area.y.is_finite() && cell.area.x.is_finite());
+        cells
+            .retain(|cell| cell.area.h > 0.0 && cell.area.y.is_finite() && cell.area.x.is_finite());
         cells.sort_by(|a, b| a.middle().total_cmp(&b.middle()));
         let mut rows: Vec<Vec<Cell>> = Vec::new();
         for cell in cells {
@@ -240,7 +241,8 @@ pub(super) mod tests {
 
     #[test]
     fn words_apart_are_cells_and_cells_side_by_side_are_rows() {
-        let layout = Layout::new(&transcript(&["Invoice date   Due date\n1 May 2024     3 June 2024"]));
+        let layout =
+            Layout::new(&transcript(&["Invoice date   Due date\n1 May 2024     3 June 2024"]));
         let texts: Vec<String> = layout.cells.iter().map(Cell::text).collect();
         assert_eq!(texts, ["Invoice date", "Due date", "1 May 2024", "3 June 2024"]);
         assert_eq!(layout.rows.len(), 2);

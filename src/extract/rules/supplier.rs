@@ -40,7 +40,9 @@ pub(super) fn find(spots: &Spots<'_>, labels: &Labels) -> Supplier {
     for candidate in &mut candidates {
         candidate.score += search.bonus(candidate);
     }
-    let best = candidates.iter().max_by(|a, b| a.score.total_cmp(&b.score).then_with(|| b.cell.row.cmp(&a.cell.row)));
+    let best = candidates
+        .iter()
+        .max_by(|a, b| a.score.total_cmp(&b.score).then_with(|| b.cell.row.cmp(&a.cell.row)));
     let Some(best) = best else {
         return Supplier { vat_id: vat, ..Supplier::default() };
     };
@@ -69,9 +71,12 @@ impl<'a> Search<'a> {
     /// Beside "Seller", "Sold by", or "Name:" within such a section.
     fn labelled(&self, candidates: &mut Vec<Candidate<'a>>) {
         for spot in self.spots.of("supplier") {
-            let Some(cell) = self.spots.cell(spot).filter(|_| spot.words.start == 0) else { continue };
-            let closed = cell.words.get(spot.words.end.saturating_sub(1)).is_some_and(|w| w.ends_with(':'))
-                || cell.words.get(spot.words.end).is_some_and(|word| word == ":");
+            let Some(cell) = self.spots.cell(spot).filter(|_| spot.words.start == 0) else {
+                continue;
+            };
+            let closed =
+                cell.words.get(spot.words.end.saturating_sub(1)).is_some_and(|w| w.ends_with(':'))
+                    || cell.words.get(spot.words.end).is_some_and(|word| word == ":");
             let whole = spot.words.end == cell.words.len();
             if !closed && !whole {
                 continue;
@@ -83,7 +88,12 @@ impl<'a> Search<'a> {
             for beside in self.spots.beside(spot) {
                 let name = tidy(&beside.words().join(" "));
                 if self.is_name(&name) {
-                    candidates.push(Candidate { score: 10.0, name, address: None, cell: beside.cell });
+                    candidates.push(Candidate {
+                        score: 10.0,
+                        name,
+                        address: None,
+                        cell: beside.cell,
+                    });
                     break;
                 }
             }
@@ -98,9 +108,9 @@ impl<'a> Search<'a> {
             .find(|spot| spot.field == "customer" && spot.words.start == 0)
             .map_or(usize::MAX, |spot| spot.cell);
         let row = self.spots.cell(heading)?.row;
-        let name = after.filter(|spot| spot.field == "party_name" && spot.words.start == 0).find(|spot| {
-            spot.cell < end && self.spots.cell(spot).is_some_and(|cell| cell.row <= row + 8)
-        })?;
+        let name = after.filter(|spot| spot.field == "party_name" && spot.words.start == 0).find(
+            |spot| spot.cell < end && self.spots.cell(spot).is_some_and(|cell| cell.row <= row + 8),
+        )?;
         let beside = self.spots.beside(name);
         let first = beside.iter().find(|beside| !beside.below)?;
         let text = tidy(&first.words().join(" "));
@@ -122,8 +132,11 @@ impl<'a> Search<'a> {
             let Some(first) = cells.first() else { continue };
             for cell in cells {
                 let text = cell.text();
-                let parts: Vec<&str> =
-                    SEPARATORS.iter().map(|s| text.split(s).collect::<Vec<_>>()).max_by_key(Vec::len).unwrap_or_default();
+                let parts: Vec<&str> = SEPARATORS
+                    .iter()
+                    .map(|s| text.split(s).collect::<Vec<_>>())
+                    .max_by_key(Vec::len)
+                    .unwrap_or_default();
                 self.add_sender(&parts, cell, candidates);
             }
             let texts: Vec<String> = cells.iter().map(Cell::text).collect();
@@ -146,9 +159,16 @@ impl<'a> Search<'a> {
         let town = rest.iter().position(|part| has_postal_code(part));
         let name = tidy(name);
         if let Some(town) = town.filter(|town| *town <= 2) {
-            if self.is_name(&name) && rest.iter().take(town + 1).any(|part| part.contains(char::is_numeric)) {
+            if self.is_name(&name)
+                && rest.iter().take(town + 1).any(|part| part.contains(char::is_numeric))
+            {
                 let upto = rest.get(..rest.len().min(town + 2)).unwrap_or_default();
-                let kept: Vec<&str> = upto.iter().enumerate().filter(|(at, part)| *at <= town || !part.contains(char::is_numeric)).map(|(_, part)| *part).collect();
+                let kept: Vec<&str> = upto
+                    .iter()
+                    .enumerate()
+                    .filter(|(at, part)| *at <= town || !part.contains(char::is_numeric))
+                    .map(|(_, part)| *part)
+                    .collect();
                 let address = Some(kept.join(", "));
                 let top = if self.layout.depth(cell) < 0.35 { 1.0 } else { 0.0 };
                 candidates.push(Candidate { score: 7.0 + top, name, address, cell });
@@ -161,7 +181,8 @@ impl<'a> Search<'a> {
         let Some(cell) = vat.and_then(|vat| self.layout.cells.get(vat.cell)) else { return };
         let folded = fold(&vat.map(|vat| vat.value.clone()).unwrap_or_default());
         for other in self.layout.cells.iter().filter(|cell| fold(&cell.text()).contains(&folded)) {
-            let left = self.layout.row(other.row).iter().filter(|c| c.area.x < other.area.x).next_back();
+            let left =
+                self.layout.row(other.row).iter().filter(|c| c.area.x < other.area.x).next_back();
             if let Some(left) = left.filter(|left| other.overlap_x(left) > -3.0 * other.area.h) {
                 let name = tidy(&left.text());
                 if self.is_name(&name) {
@@ -171,7 +192,12 @@ impl<'a> Search<'a> {
         }
         let mut top = cell;
         for _ in 0..7 {
-            let above = self.layout.cells.iter().filter(|c| stacked(c, top)).max_by(|a, b| a.area.y.total_cmp(&b.area.y));
+            let above = self
+                .layout
+                .cells
+                .iter()
+                .filter(|c| stacked(c, top))
+                .max_by(|a, b| a.area.y.total_cmp(&b.area.y));
             let Some(above) = above else { break };
             let name = tidy(&above.text());
             if self.is_name(&name) && !has_postal_code(&name) {
@@ -231,7 +257,9 @@ impl<'a> Search<'a> {
                 && drop > -0.5 * label.area.h
                 && drop < 9.0 * label.area.h
                 && (label.area.x - cell.area.x).abs() < 4.0 * label.area.h;
-            let inline = label.row == cell.row && label.area.x <= cell.area.x && label.page == cell.page
+            let inline = label.row == cell.row
+                && label.area.x <= cell.area.x
+                && label.page == cell.page
                 && cell.overlap_x(label) > -12.0 * cell.area.h;
             under || inline
         })
@@ -245,7 +273,11 @@ impl<'a> Search<'a> {
         let first = self.labels.at(&words);
         // A label as a whole or with a colon: `Invoice`, `Date: ...`; but "Total Energies" is a name.
         let label = first.iter().any(|found| {
-            found.length == words.len() || text.contains(':') || found.field == "invoice_number" || (found.strong && digits > 0) || found.field == "customer"
+            found.length == words.len()
+                || text.contains(':')
+                || found.field == "invoice_number"
+                || (found.strong && digits > 0)
+                || found.field == "customer"
         });
         letters >= 3
             && digits <= letters / 3
@@ -277,7 +309,10 @@ impl<'a> Search<'a> {
         let Some((_, below)) = self.layout.below(candidate.cell, 0.9) else { return (name, 0) };
         let more = tidy(&below.text());
         let aligned = (below.area.x - candidate.cell.area.x).abs() < below.area.h;
-        let belongs = aligned && self.is_name(&more) && self.has_legal_form(&more) && !more.contains(char::is_numeric);
+        let belongs = aligned
+            && self.is_name(&more)
+            && self.has_legal_form(&more)
+            && !more.contains(char::is_numeric);
         if belongs { (format!("{name} {more}"), 1) } else { (name, 0) }
     }
 
@@ -294,20 +329,27 @@ impl<'a> Search<'a> {
             }
             let text = tidy(&next.text());
             let labelled = self.spots.all.iter().any(|spot| {
-                spot.words.start == 0 && self.spots.cell(spot).is_some_and(|c| std::ptr::eq(c, next))
-                    && !matches!(spot.field.as_str(), "party_address" | "invoice_date" | "subtotal" | "legal_form") && !spot.field.starts_with("column_")
+                spot.words.start == 0
+                    && self.spots.cell(spot).is_some_and(|c| std::ptr::eq(c, next))
+                    && !matches!(
+                        spot.field.as_str(),
+                        "party_address" | "invoice_date" | "subtotal" | "legal_form"
+                    )
+                    && !spot.field.starts_with("column_")
             });
             if labelled || text.contains('@') || text.contains("www.") || text.contains("://") {
                 break;
             }
             lines.push(text);
-            let country = lines.len() >= 2 && lines.iter().rev().skip(1).any(|line| has_postal_code(line));
+            let country =
+                lines.len() >= 2 && lines.iter().rev().skip(1).any(|line| has_postal_code(line));
             if country {
                 break;
             }
         }
         let town = lines.iter().position(|line| has_postal_code(line))?;
-        let country = lines.get(town + 1).filter(|line| !line.contains(char::is_numeric) && line.len() <= 20);
+        let country =
+            lines.get(town + 1).filter(|line| !line.contains(char::is_numeric) && line.len() <= 20);
         let kept = town + 1 + usize::from(country.is_some());
         Some(lines.get(..kept)?.join(", "))
     }
@@ -380,11 +422,15 @@ fn stacked(above: &Cell, below: &Cell) -> bool {
     let height = above.area.h.max(below.area.h);
     let aligned = (below.area.x - above.area.x).abs() < 0.6 * height
         || (below.area.right() - above.area.right()).abs() < 0.6 * height;
-    above.page == below.page && below.middle() > above.area.bottom() && gap < 0.9 * height && aligned
+    above.page == below.page
+        && below.middle() > above.area.bottom()
+        && gap < 0.9 * height
+        && aligned
 }
 
 fn tidy(text: &str) -> String {
-    let trim = |c: char| matches!(c, ',' | ':' | ';' | '|' | '-' | '–' | '●' | '•' | '·' | ' ' | '*');
+    let trim =
+        |c: char| matches!(c, ',' | ':' | ';' | '|' | '-' | '–' | '●' | '•' | '·' | ' ' | '*');
     text.trim_matches(trim).to_owned()
 }
 
@@ -394,7 +440,9 @@ fn has_postal_code(text: &str) -> bool {
     let code = words.iter().any(|word| {
         let digits = word.chars().filter(char::is_ascii_digit).count();
         let short = word.trim_matches(',').len() <= 9;
-        let mixed = word.chars().all(|c| c.is_ascii_digit() || c.is_ascii_uppercase() || matches!(c, '-' | ','));
+        let mixed = word
+            .chars()
+            .all(|c| c.is_ascii_digit() || c.is_ascii_uppercase() || matches!(c, '-' | ','));
         short && mixed && (3..=6).contains(&digits)
     });
     let british = words.windows(2).any(|pair| match pair {
