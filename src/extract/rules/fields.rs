@@ -80,7 +80,8 @@ fn read_identifier(words: &[&str], inline: bool) -> Option<String> {
             break;
         }
         // Running text, unless a short prefix such as `RE` or `INV` stands before the number.
-        if inline && !has_digit && (taken.len() > 1 || word.len() > 5) {
+        let prefix = word.len() <= 5 && word.chars().all(|c| c.is_ascii_uppercase() || c == '#');
+        if inline && !has_digit && (taken.len() > 1 || !prefix) {
             return None;
         }
     }

@@ -5,6 +5,40 @@ use std::ops::Range;
 use super::layout::{Cell, Layout};
 use crate::kinds::Labels;
 
+/// Folded words after which a tax is named, not given: "total incl. VAT".
+pub(super) const INCLUDING: &[&str] = &[
+    "inkl",
+    "incl",
+    "inc",
+    "inklusive",
+    "inclusief",
+    "including",
+    "inclusive",
+    "compris",
+    "comprises",
+    "incluido",
+    "includes",
+    "inclusa",
+    "enthalt",
+];
+pub(super) const EXCLUDING: &[&str] = &[
+    "exkl",
+    "excl",
+    "ex",
+    "ohne",
+    "exklusive",
+    "exclusief",
+    "excluding",
+    "hors",
+    "sans",
+    "sin",
+    "senza",
+    "eks",
+    "exclusive",
+    "before",
+    "without",
+];
+
 /// A label found in a cell.
 #[derive(Debug, Clone)]
 pub(super) struct Spot {
@@ -65,7 +99,18 @@ pub(super) fn find(layout: &Layout, labels: &Labels) -> Vec<Spot> {
             at += length.max(1);
         }
     }
+    spots.retain(|spot| spot.field != "vat_amount" || !is_named_only(layout, spot));
     spots
+}
+
+/// Whether the word before a tax says that it is in or out of something else.
+fn is_named_only(layout: &Layout, spot: &Spot) -> bool {
+    let before = spot.words.start.checked_sub(1);
+    let folded = layout.cells.get(spot.cell).map_or(&[][..], |cell| &cell.folded);
+    let previous = folded.iter().rev().find(|(_, word)| Some(*word) == before);
+    previous.is_some_and(|(text, _)| {
+        INCLUDING.contains(&text.as_str()) || EXCLUDING.contains(&text.as_str())
+    })
 }
 
 /// Spots with what is asked of them again and again.

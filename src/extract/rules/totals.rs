@@ -6,38 +6,12 @@
 use rust_decimal::Decimal;
 
 use super::layout::{Cell, Layout};
-use super::spots::{Spot, Spots};
+use super::spots::{EXCLUDING, INCLUDING, Spot, Spots};
 use super::{Found, abs_close};
 use crate::notation::number::{self, Amount, Mark};
 
 /// Two cents: what rounding per rate may add.
 const TOLERANCE: Decimal = Decimal::from_parts(2, 0, 0, false, 2);
-
-const INCLUDING: &[&str] = &[
-    "inkl",
-    "incl",
-    "inc",
-    "inklusive",
-    "inclusief",
-    "including",
-    "inclusive",
-    "compris",
-    "incluido",
-];
-const EXCLUDING: &[&str] = &[
-    "exkl",
-    "excl",
-    "ex",
-    "ohne",
-    "exklusive",
-    "exclusief",
-    "excluding",
-    "hors",
-    "sans",
-    "sin",
-    "senza",
-    "eks",
-];
 
 /// What the totals block says.
 #[derive(Debug, Default)]
@@ -91,22 +65,11 @@ fn gather<'a>(
     candidates: &mut Vec<Candidate<'a>>,
 ) {
     let Some(cell) = spots.cell(spot) else { return };
-    let before = spot.words.start.checked_sub(1);
-    let previous = cell.folded.iter().rev().find(|(_, word)| Some(*word) == before);
-    let side = |words: &[&str], text: &str| words.contains(&text);
-    if previous.is_some_and(|(text, _)| side(INCLUDING, text) || side(EXCLUDING, text)) {
-        return; // "total incl. VAT": the tax is named, not given.
-    }
-    let after: Vec<&str> = cell
-        .folded
-        .iter()
-        .filter(|(_, word)| *word >= spot.words.end)
-        .map(|(text, _)| text.as_str())
-        .take(3)
-        .collect();
+    let after = cell.folded.iter().filter(|(_, word)| *word >= spot.words.end);
+    let after: Vec<&str> = after.map(|(text, _)| text.as_str()).take(3).collect();
     let role = match role {
-        Role::Gross if after.iter().any(|text| side(EXCLUDING, text)) => Role::Net,
-        Role::Net if after.iter().any(|text| side(INCLUDING, text)) => Role::Gross,
+        Role::Gross if after.iter().any(|text| EXCLUDING.contains(text)) => Role::Net,
+        Role::Net if after.iter().any(|text| INCLUDING.contains(text)) => Role::Gross,
         role => role,
     };
     let (mut found, below) = amounts_beside(spots, spot, mark);
