@@ -14,8 +14,11 @@ pub enum Fault {
     Transient,
     /// The other side asked us to slow down, and perhaps said for how long.
     Throttled(Option<Duration>),
-    /// The other side is down, refuses our credentials, or is out of money: every job would fail.
+    /// The other side is down: every job would fail until it is back.
     Unavailable,
+    /// A person has to act before any job can succeed: wrong credentials, money out, paused by an
+    /// operator. Reported as `unavailable`, but never ends a job by its age.
+    Denied,
     /// The thing asked for is not there.
     Missing,
     /// The input itself is at fault; trying again gives the same answer.
@@ -32,7 +35,7 @@ impl Fault {
         match self {
             Self::Transient => "transient",
             Self::Throttled(_) => "throttled",
-            Self::Unavailable => "unavailable",
+            Self::Unavailable | Self::Denied => "unavailable",
             Self::Missing => "missing",
             Self::Rejected => "rejected",
             Self::Interrupted => "interrupted",

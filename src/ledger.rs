@@ -10,6 +10,9 @@
 //! Not promised: order between different ingestions.
 
 pub mod decide;
+pub mod memory;
+pub mod postgres;
+mod stored;
 
 use std::time::Duration;
 
@@ -19,8 +22,7 @@ use time::OffsetDateTime;
 
 use crate::fault::{Fault, Result};
 use crate::model::{
-    ArtefactRef, AttemptOutcome, ClaimToken, Claimed, DocumentId, IngestionId, Reason, Stage,
-    Status, Usage,
+    ArtefactRef, ClaimToken, Claimed, DocumentId, IngestionId, Reason, Stage, Status, Usage,
 };
 
 /// What a claim asks for.
@@ -160,6 +162,18 @@ pub enum Pause {
     Provider(String),
 }
 
+/// How a worker is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Vitals {
+    /// Jobs that may run at the same time.
+    pub slots: u32,
+    /// Jobs that run.
+    pub slots_used: u32,
+    /// When the newest message that was received for the first time since the last report was
+    /// sent: how far the queue has come. `None`: there was none.
+    pub queue_position: Option<OffsetDateTime>,
+}
+
 /// The outcome that is in the row, read back after a lost commit reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReadBack {
@@ -237,8 +251,8 @@ pub trait Ledger: Send + Sync {
     /// What is paused now.
     async fn pauses(&self) -> Result<Vec<Pause>>;
 
-    /// A row saying that this worker lives; `slots_used` of `slots` are busy.
-    async fn worker_alive(&self, worker: &str, slots: u32, slots_used: u32) -> Result<()>;
+    /// Writes the row that says that this worker lives, and how it is.
+    async fn worker_alive(&self, worker: &str, vitals: &Vitals) -> Result<()>;
 
     /// The ledger's time.
     async fn now(&self) -> Result<OffsetDateTime>;

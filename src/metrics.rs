@@ -1,1 +1,150 @@
-//! Every metric name and label in one file.
+//! Every metric name and label in one file; nothing else names a metric.
+//!
+//! Labels take their values from closed tables (outcome codes, stages, dispositions), never from
+//! ids or content, so that the number of series is bounded.
+
+use std::time::Duration;
+
+use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
+use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
+
+const DELIVERIES: &str = "docmill_deliveries_total";
+const DISPOSITIONS: &str = "docmill_dispositions_total";
+const OUTCOMES: &str = "docmill_attempts_total";
+const INTERNAL: &str = "docmill_internal_errors_total";
+const JOB_SECONDS: &str = "docmill_job_seconds";
+const STAGE_SECONDS: &str = "docmill_stage_seconds";
+const QUEUE_SECONDS: &str = "docmill_queue_wait_seconds";
+const SLOTS: &str = "docmill_slots";
+const SLOTS_USED: &str = "docmill_slots_used";
+const PAUSED: &str = "docmill_intake_paused";
+const LEASES_LOST: &str = "docmill_leases_lost_total";
+const HEARTBEAT_FAILURES: &str = "docmill_heartbeat_failures_total";
+const QUARANTINED: &str = "docmill_quarantined_total";
+const PAGES: &str = "docmill_pages_total";
+const TOKENS: &str = "docmill_model_tokens_total";
+const REUSED: &str = "docmill_artefacts_reused_total";
+const RESENT: &str = "docmill_janitor_resent_total";
+const DEPTH: &str = "docmill_queue_messages";
+
+/// Seconds, from a millisecond to half an hour.
+const BUCKETS: [f64; 14] =
+    [0.001, 0.005, 0.02, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0, 60.0, 240.0, 600.0, 1800.0];
+
+/// Installs the recorder for this process.
+///
+/// # Errors
+/// A recorder is installed already.
+pub fn install() -> Result<PrometheusHandle, BuildError> {
+    let handle = PrometheusBuilder::new()
+        .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &BUCKETS)?
+        .install_recorder()?;
+    describe();
+    Ok(handle)
+}
+
+fn describe() {
+    describe_counter!(DELIVERIES, "Received messages by what the claim answered");
+    describe_counter!(DISPOSITIONS, "What was done with messages");
+    describe_counter!(OUTCOMES, "Attempts by how they ended");
+    describe_counter!(INTERNAL, "Attempts that ended in a bug of ours; alarm above zero");
+    describe_histogram!(JOB_SECONDS, "From claim to disposition");
+    describe_histogram!(STAGE_SECONDS, "Time in each stage of a job");
+    describe_histogram!(QUEUE_SECONDS, "From sending a message to its claim");
+    describe_gauge!(SLOTS, "Jobs that may run at the same time");
+    describe_gauge!(SLOTS_USED, "Jobs that run");
+    describe_gauge!(PAUSED, "1 while no messages are received, by reason");
+    describe_counter!(LEASES_LOST, "Claims that were lost to another worker or an operator");
+    describe_counter!(HEARTBEAT_FAILURES, "Failed renewals by side (row, queue)");
+    describe_counter!(QUARANTINED, "Messages put aside by reason");
+    describe_counter!(PAGES, "Pages read by source");
+    describe_counter!(TOKENS, "Model tokens by direction");
+    describe_counter!(REUSED, "Stored artefacts that were used instead of being made again");
+    describe_counter!(RESENT, "Ingestions whose lost message was sent again");
+    describe_gauge!(DEPTH, "Messages in the queue by state");
+}
+
+/// A message was received; `answer` is the claim's.
+pub fn delivery(answer: &'static str) {
+    counter!(DELIVERIES, "answer" => answer).increment(1);
+}
+
+/// Something was done with a message.
+pub fn disposition(what: &'static str) {
+    counter!(DISPOSITIONS, "disposition" => what).increment(1);
+}
+
+/// An attempt ended.
+pub fn attempt(outcome: &'static str, took: Duration) {
+    counter!(OUTCOMES, "outcome" => outcome).increment(1);
+    histogram!(JOB_SECONDS, "outcome" => outcome).record(took);
+    if outcome == "internal" {
+        counter!(INTERNAL).increment(1);
+    }
+}
+
+/// A stage of a job is over.
+pub fn stage(stage: &'static str, took: Duration) {
+    histogram!(STAGE_SECONDS, "stage" => stage).record(took);
+}
+
+/// A message waited this long for its claim.
+pub fn queue_wait(waited: Duration) {
+    histogram!(QUEUE_SECONDS).record(waited);
+}
+
+/// How many slots there are and how many are used.
+pub fn slots(total: usize, used: usize) {
+    #[expect(clippy::cast_precision_loss, reason = "slots are at most 20000")]
+    {
+        gauge!(SLOTS).set(total as f64);
+        gauge!(SLOTS_USED).set(used as f64);
+    }
+}
+
+/// Whether intake is paused for this reason.
+pub fn paused(reason: &'static str, is: bool) {
+    gauge!(PAUSED, "reason" => reason).set(if is { 1.0 } else { 0.0 });
+}
+
+/// A claim was lost.
+pub fn lease_lost() {
+    counter!(LEASES_LOST).increment(1);
+}
+
+/// A renewal failed on one side, `row` or `queue`.
+pub fn heartbeat_failure(side: &'static str) {
+    counter!(HEARTBEAT_FAILURES, "side" => side).increment(1);
+}
+
+/// A message was put aside.
+pub fn quarantined(reason: &'static str) {
+    counter!(QUARANTINED, "reason" => reason).increment(1);
+}
+
+/// Pages were read.
+pub fn pages(source: &'static str, count: u64) {
+    counter!(PAGES, "source" => source).increment(count);
+}
+
+/// Tokens were spent.
+pub fn tokens(input: u64, output: u64) {
+    counter!(TOKENS, "direction" => "input").increment(input);
+    counter!(TOKENS, "direction" => "output").increment(output);
+}
+
+/// A stored artefact was used again.
+pub fn reused(artefact: &'static str) {
+    counter!(REUSED, "artefact" => artefact).increment(1);
+}
+
+/// The janitor sent ingestions again.
+pub fn resent(count: u64) {
+    counter!(RESENT).increment(count);
+}
+
+/// What waits in the queue, by state.
+pub fn depth(state: &'static str, count: u64) {
+    #[expect(clippy::cast_precision_loss, reason = "a gauge; exact below 2^52")]
+    gauge!(DEPTH, "state" => state).set(count as f64);
+}

@@ -144,7 +144,7 @@ fn every_problem(merged: config::Config) -> Result<Config, Invalid> {
     for (section, value) in table {
         let alone = config::Config::builder()
             .set_override(section.as_str(), value)
-            .and_then(config::ConfigBuilder::build)
+            .and_then(|builder| builder.build())
             .and_then(config::Config::try_deserialize::<Config>);
         if let Err(error) = alone {
             problems.push(format!("[{section}] {error}"));

@@ -1,1 +1,199 @@
-//! What a message body means. Pure: nothing is looked up.
+//! What a message body means. Pure: nothing is looked up, nothing is checked against an allow-list.
+//!
+//! Accepted: a bare ingestion id; `{"ingestion_id": …}`; `{"ingestion_ids": […]}`; an S3 event
+//! notification, bare or wrapped by SNS. S3 keys are form-url-encoded (a `+` is a space), see
+//! <https://docs.aws.amazon.com/AmazonS3/latest/userguide/notification-content-structure.html>.
+
+use percent_encoding::percent_decode_str;
+use serde_json::Value;
+
+use crate::model::IngestionId;
+
+/// What a body asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Body {
+    /// One ingestion.
+    Ingestion(IngestionId),
+    /// Several ingestions, none twice: to be fanned out.
+    Group(Vec<IngestionId>),
+    /// Objects that were created; at least one.
+    Objects(Vec<ObjectCreated>),
+    /// A message of a known form that asks for nothing, and which.
+    NoWork(&'static str),
+    /// None of the forms, and why. The text never quotes the body.
+    Malformed(&'static str),
+}
+
+/// One `ObjectCreated` record of an S3 event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ObjectCreated {
+    /// Bucket.
+    pub bucket: String,
+    /// Key, decoded.
+    pub key: String,
+    /// Version, in a bucket with versions.
+    pub version: Option<String>,
+    /// ETag without quotes.
+    pub etag: Option<String>,
+    /// Hex; orders events of one key after left-padding.
+    pub sequencer: Option<String>,
+    /// Bytes.
+    pub size: Option<u64>,
+}
+
+impl Body {
+    /// Reads a body. Never fails: what is not understood is [`Body::Malformed`].
+    pub fn parse(text: &str) -> Self {
+        parse(text, true)
+    }
+}
+
+fn parse(text: &str, may_be_wrapped: bool) -> Body {
+    let text = text.trim();
+    if let Ok(id) = text.parse() {
+        return Body::Ingestion(id);
+    }
+    let Ok(Value::Object(object)) = serde_json::from_str::<Value>(text) else {
+        return Body::Malformed("neither an ingestion id nor a JSON object");
+    };
+    if let Some(id) = object.get("ingestion_id") {
+        return id_of(id).map_or(Body::Malformed("ingestion_id is not a UUID"), Body::Ingestion);
+    }
+    if let Some(ids) = object.get("ingestion_ids") {
+        return group(ids);
+    }
+    if object.get("Event").and_then(Value::as_str) == Some("s3:TestEvent") {
+        return Body::NoWork("test_event");
+    }
+    if let Some(records) = object.get("Records") {
+        return records_of(records);
+    }
+    match object.get("Message").and_then(Value::as_str) {
+        Some(inner) if may_be_wrapped => parse(inner, false),
+        _ => Body::Malformed("a JSON object of no known form"),
+    }
+}
+
+fn id_of(value: &Value) -> Option<IngestionId> {
+    value.as_str()?.trim().parse().ok()
+}
+
+fn group(ids: &Value) -> Body {
+    let parsed: Option<Vec<IngestionId>> =
+        ids.as_array().and_then(|ids| ids.iter().map(id_of).collect());
+    let Some(mut ids) = parsed else {
+        return Body::Malformed("ingestion_ids is not a list of UUIDs");
+    };
+    let mut seen = std::collections::HashSet::new();
+    ids.retain(|id| seen.insert(*id));
+    if ids.is_empty() { Body::NoWork("empty_group") } else { Body::Group(ids) }
+}
+
+fn records_of(records: &Value) -> Body {
+    let Some(records) = records.as_array() else {
+        return Body::Malformed("Records is not a list");
+    };
+    let mut objects = Vec::new();
+    for record in records {
+        let Some(name) = record.get("eventName").and_then(Value::as_str) else {
+            return Body::Malformed("a record without eventName");
+        };
+        // Without the `s3:` prefix in the notification itself; accepted with it as well.
+        if !name.trim_start_matches("s3:").starts_with("ObjectCreated:") {
+            continue;
+        }
+        match object_of(record) {
+            Some(object) => objects.push(object),
+            None => return Body::Malformed("an ObjectCreated record without bucket or key"),
+        }
+    }
+    if objects.is_empty() { Body::NoWork("other_event") } else { Body::Objects(objects) }
+}
+
+fn object_of(record: &Value) -> Option<ObjectCreated> {
+    let text = |value: &Value| value.as_str().filter(|s| !s.is_empty()).map(str::to_owned);
+    let object = record.pointer("/s3/object")?;
+    Some(ObjectCreated {
+        bucket: text(record.pointer("/s3/bucket/name")?)?,
+        key: decode(object.get("key")?.as_str()?)?,
+        version: object.get("versionId").and_then(text),
+        etag: object.get("eTag").and_then(text).map(|etag| etag.trim_matches('"').to_owned()),
+        sequencer: object.get("sequencer").and_then(text),
+        size: object.get("size").and_then(Value::as_u64),
+    })
+}
+
+/// Undoes form-url-encoding: `+` is a space, then percent escapes.
+fn decode(key: &str) -> Option<String> {
+    let spaced = key.replace('+', " ");
+    let decoded = percent_decode_str(&spaced).decode_utf8().ok()?.into_owned();
+    (!decoded.is_empty()).then_some(decoded)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ID: &str = "0b0e8a6e-3c1a-4b58-9a3e-111111111111";
+
+    fn event(name: &str, key: &str) -> String {
+        format!(
+            r#"{{"Records":[{{"eventName":"{name}","s3":{{"bucket":{{"name":"b"}},"object":
+            {{"key":"{key}","size":3,"eTag":"e","sequencer":"0A"}}}}}}]}}"#
+        )
+    }
+
+    #[test]
+    fn every_known_form_is_understood_and_nothing_else() {
+        let id: IngestionId = ID.parse().unwrap();
+        let sns = serde_json::json!({"Type": "Notification", "Message": ID}).to_string();
+        let twice = serde_json::json!({"Message": sns}).to_string();
+        let table: Vec<(String, Body)> = vec![
+            (ID.into(), Body::Ingestion(id)),
+            (format!(" {ID}\n"), Body::Ingestion(id)),
+            (format!(r#"{{"ingestion_id":"{ID}"}}"#), Body::Ingestion(id)),
+            (format!(r#"{{"ingestion_ids":["{ID}","{ID}"]}}"#), Body::Group(vec![id])),
+            (r#"{"ingestion_ids":[]}"#.into(), Body::NoWork("empty_group")),
+            (sns, Body::Ingestion(id)),
+            (
+                r#"{"Service":"Amazon S3","Event":"s3:TestEvent"}"#.into(),
+                Body::NoWork("test_event"),
+            ),
+            (event("ObjectRemoved:Delete", "k"), Body::NoWork("other_event")),
+            (r#"{"Records":[]}"#.into(), Body::NoWork("other_event")),
+        ];
+        for (text, expected) in table {
+            assert_eq!(Body::parse(&text), expected, "{text}");
+        }
+        for text in [
+            "",
+            "hello",
+            "42",
+            "[]",
+            "{}",
+            "{\"ingestion_id\":7}",
+            "{\"ingestion_ids\":[7]}",
+            "{\"Records\":7}",
+            "{\"Records\":[{}]}",
+            "{\"Records\":[{\"eventName\":\"ObjectCreated:Put\"}]}",
+            twice.as_str(),
+            &event("ObjectCreated:Put", ""),
+            &event("ObjectCreated:Put", "%ff"),
+        ] {
+            assert!(matches!(Body::parse(text), Body::Malformed(_)), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_plus_in_an_event_key_is_a_space_and_an_escaped_one_is_a_plus() {
+        for (key, decoded) in
+            [("red+flower.jpg", "red flower.jpg"), ("a%2Bb%26c%3Dd", "a+b&c=d"), ("%C3%A4", "ä")]
+        {
+            let Body::Objects(objects) = Body::parse(&event("ObjectCreated:Put", key)) else {
+                panic!("{key} was not understood");
+            };
+            assert_eq!(objects[0].key, decoded);
+            assert_eq!(objects[0].etag.as_deref(), Some("e"));
+        }
+    }
+}

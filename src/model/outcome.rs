@@ -136,7 +136,7 @@ impl Reason {
 }
 
 /// How one attempt ended: the text of `attempt.outcome`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AttemptOutcome {
     /// The ingestion is completed.
     Completed,

@@ -1,1 +1,8 @@
 //! The one integration test binary: one link, real Postgres, real protocols, real processes.
+
+mod folder_queue;
+mod docs;
+mod ledger_suite;
+mod store_suite;
+mod support;
+mod llm;
