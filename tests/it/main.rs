@@ -6,3 +6,5 @@ mod ledger_suite;
 mod llm;
 mod store_suite;
 mod support;
+mod invariants;
+mod messages;

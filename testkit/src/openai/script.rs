@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -109,6 +110,12 @@ pub enum Answer {
 }
 
 impl Answer {
+    /// What a simple reader finds on the document, after a while.
+    pub fn late(after: Duration) -> Self {
+        let millis = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
+        Self::Late { millis, then: Box::new(Self::Read) }
+    }
+
     /// A status without any further words.
     pub fn status(status: u16) -> Self {
         Self::Status {
