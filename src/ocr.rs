@@ -4,6 +4,7 @@
 //! `model::transcript`. It does not judge the page and does not decide what to do about a bad one.
 
 use async_trait::async_trait;
+use bytes::Bytes;
 
 use crate::fault::Result;
 use crate::model::Line;
@@ -17,8 +18,9 @@ pub struct PageImage {
     pub height: u32,
     /// Dots per inch the pixels were taken at, as far as known.
     pub dpi: u32,
-    /// `width * height` bytes, row by row from the top, 0 is black.
-    pub pixels: Vec<u8>,
+    /// `width * height` bytes, row by row from the top, 0 is black. Shared with whoever judges the
+    /// reading afterwards.
+    pub pixels: Bytes,
 }
 
 /// What was read from one page image.

@@ -1,1 +1,206 @@
-//! From bytes to pages: format, limits, text layer or image per page.
+//! From bytes to pages: what the bytes are, whether they keep within the limits, and per page
+//! either its text layer or its picture.
+//!
+//! Only memory-safe decoders meet the bytes here. A decoder that panics costs its document, not
+//! the worker; what this module cannot promise is to survive an abort (a failed allocation, an
+//! overflowing stack), and a task that never draws anything can outlive its deadline.
+//! Everything here is synchronous CPU work: call it on the pool.
+//!
+//! Text that does not show on the page is never read: a hidden layer under a scan may say
+//! anything, so the picture wins.
+
+mod expansion;
+mod format;
+mod lines;
+mod pdf;
+mod picture;
+mod render;
+mod score;
+mod surface;
+mod tiff;
+mod words;
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Instant;
+
+use bytes::Bytes;
+
+use crate::config::LimitsConfig;
+use crate::model::{Line, Reason};
+
+pub use format::Format;
+pub use score::{Legibility, legibility};
+
+/// Version of what this module reads from the same bytes; part of the transcript's identity.
+/// Raise it with every change that can change a page's text.
+pub const VERSION: u32 = 1;
+
+/// Why a document is not read: it goes no further, and trying again gives the same answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{reason:?}: {detail}")]
+pub struct Refusal {
+    /// The code for the row.
+    pub reason: Reason,
+    /// Counts, limits and names of formats; never document content.
+    pub detail: String,
+}
+
+impl Refusal {
+    pub(crate) fn new(reason: Reason, detail: impl Into<String>) -> Self {
+        Self { reason, detail: detail.into() }
+    }
+}
+
+/// A page as grey pixels.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Raster {
+    /// Pixels per row.
+    pub width: u32,
+    /// Rows.
+    pub height: u32,
+    /// Dots per inch; estimated from the size of the paper where the file does not say.
+    pub dpi: u32,
+    /// `width * height` bytes, row by row from the top, 0 is black.
+    pub pixels: Vec<u8>,
+}
+
+/// What a page consists of.
+#[derive(Debug, Clone)]
+pub enum Page {
+    /// A sound text layer (or a page with nothing on it); sizes and boxes in points of 1/72 inch.
+    Text {
+        /// Width after rotation.
+        width: f32,
+        /// Height after rotation.
+        height: f32,
+        /// Lines in reading order.
+        lines: Vec<Line>,
+    },
+    /// A picture that has to be read by OCR.
+    Image(Raster),
+}
+
+/// A document whose format and number of pages are known and within the limits.
+#[derive(Debug)]
+pub struct Document {
+    format: Format,
+    limits: LimitsConfig,
+    dpi: u32,
+    content: Content,
+}
+
+#[derive(Debug)]
+enum Content {
+    Pdf(pdf::File),
+    Picture(Bytes),
+    Tiff(Bytes, Vec<tiff::Directory>),
+}
+
+/// Recognises `bytes`, checks the limits that can be checked before decoding, and counts pages.
+/// Pages that have to be rendered will be rendered at `dpi`.
+///
+/// # Errors
+/// `empty`, `unsupported_type`, `encrypted`, `corrupt` or `too_large`.
+pub fn open(bytes: Bytes, limits: &LimitsConfig, dpi: u32) -> Result<Document, Refusal> {
+    if bytes.is_empty() {
+        return Err(Refusal::new(Reason::Empty, "0 bytes"));
+    }
+    let Some(format) = Format::sniff(&bytes) else {
+        let what = format::describe_unsupported(&bytes);
+        return Err(Refusal::new(Reason::UnsupportedType, what));
+    };
+    let content = guarded(|| match format {
+        Format::Pdf => pdf::File::open(bytes, limits).map(Content::Pdf),
+        Format::Tiff => {
+            let directories = tiff::directories(&bytes, limits.pages)?;
+            Ok(Content::Tiff(bytes, directories))
+        }
+        _ => Ok(Content::Picture(bytes)),
+    })?;
+    let document = Document { format, limits: limits.clone(), dpi, content };
+    let (pages, limit) = (document.page_count(), limits.pages);
+    if pages > limit {
+        let detail = format!("{pages} pages, the limit is {limit}");
+        return Err(Refusal::new(Reason::TooLarge, detail));
+    }
+    Ok(document)
+}
+
+impl Document {
+    /// What the bytes are.
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
+    /// Number of pages, at least 1.
+    pub fn page_count(&self) -> u32 {
+        match &self.content {
+            Content::Pdf(file) => file.page_count(),
+            Content::Picture(_) => 1,
+            Content::Tiff(_, directories) => u32::try_from(directories.len()).unwrap_or(u32::MAX),
+        }
+    }
+
+    /// Reads page `index`, which starts at 0.
+    ///
+    /// # Errors
+    /// `too_large`, `corrupt`, `unsupported_type` (a picture in an encoding that is not read), or
+    /// `timeout` past `limits.page_time` from now.
+    pub fn page(&self, index: u32) -> Result<Page, Refusal> {
+        let deadline = Instant::now() + self.limits.page_time;
+        guarded(|| match &self.content {
+            Content::Pdf(file) => {
+                file.page(index, &pdf::Bounds { limits: &self.limits, dpi: self.dpi, deadline })
+            }
+            Content::Picture(bytes) => {
+                picture::decode(bytes, self.format, &self.limits).map(Page::Image)
+            }
+            Content::Tiff(bytes, directories) => {
+                let at = usize::try_from(index).ok().and_then(|index| directories.get(index));
+                let at = at.ok_or_else(|| Refusal::new(Reason::Corrupt, "no such page"))?;
+                picture::decode_tiff(bytes, at, &self.limits).map(Page::Image)
+            }
+        })
+    }
+}
+
+/// Runs a decoder on hostile bytes. A panic becomes `corrupt`; a [`stop`] becomes its refusal.
+fn guarded<T>(decode: impl FnOnce() -> Result<T, Refusal>) -> Result<T, Refusal> {
+    catch_unwind(AssertUnwindSafe(decode)).unwrap_or_else(|payload| Err(refusal_of(payload)))
+}
+
+fn refusal_of(payload: Box<dyn Any + Send>) -> Refusal {
+    match payload.downcast::<Refusal>() {
+        Ok(refusal) => *refusal,
+        Err(_panic) => {
+            tracing::error!("a decoder panicked; its document is refused as corrupt");
+            Refusal::new(Reason::Corrupt, "a decoder panicked on it")
+        }
+    }
+}
+
+/// Leaves a decoder from inside one of its callbacks, which offer no other way out. Unwinds to
+/// [`guarded`] without the panic hook, so nothing is printed.
+fn stop(refusal: Refusal) -> ! {
+    std::panic::resume_unwind(Box::new(refusal))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_decoder_that_panics_costs_its_document_only() {
+        let refused = guarded::<()>(|| panic!("on purpose")).unwrap_err();
+        assert_eq!(refused.reason, Reason::Corrupt);
+        assert!(!refused.detail.contains("on purpose"), "a panic's text may hold content");
+    }
+
+    #[test]
+    fn a_callback_leaves_its_decoder_with_its_own_reason() {
+        let too_large = Refusal::new(Reason::TooLarge, "2 > 1");
+        let refused = guarded::<()>(|| stop(too_large.clone())).unwrap_err();
+        assert_eq!(refused, too_large);
+    }
+}

@@ -1,0 +1,183 @@
+//! How far the compressed parts of a PDF expand, found out before a parser that has no such limit
+//! meets them.
+//!
+//! The file is searched for streams without being parsed: whatever follows the word `stream` and
+//! looks like zlib data is inflated and counted, never kept; what comes out and looks like zlib
+//! data again is inflated again. That needs no table of objects, so a broken one hides nothing.
+//! Not seen are other expanding filters (LZW and run lengths, at most a few thousand times the
+//! file's size) and the streams of encrypted files.
+
+use std::io::Read;
+
+use flate2::read::ZlibDecoder;
+
+use super::Refusal;
+use crate::config::LimitsConfig;
+use crate::model::Reason;
+
+/// Filters upon filters upon filters: more is an attack, and is counted up to here.
+const MAX_NESTING: u32 = 4;
+/// How much text before the word `stream` is taken for the stream's dictionary.
+const DICTIONARY: usize = 1024;
+const KEYWORD: &[u8] = b"stream";
+
+/// Refuses a file whose streams expand beyond `limits.decompressed_bytes`.
+///
+/// Images count each by itself, because a page's images are decoded when the page is read and
+/// freed after it; all other streams count together.
+///
+/// # Errors
+/// `too_large`.
+pub(super) fn check(bytes: &[u8], limits: &LimitsConfig) -> Result<(), Refusal> {
+    let limit = limits.decompressed_bytes.0;
+    let mut others: u64 = 0;
+    let mut at = 0;
+    while let Some(found) = bytes.get(at..).and_then(next_stream) {
+        let start = at + found;
+        at = start;
+        let data = bytes.get(start..).unwrap_or_default();
+        let head = bytes.get(start.saturating_sub(DICTIONARY)..start).unwrap_or_default();
+        let is_image = is_image(head);
+        let allowed = if is_image { limit } else { limit - others };
+        let expanded = inflated(data, allowed, MAX_NESTING);
+        if !is_image {
+            others += expanded.min(allowed);
+        }
+        if expanded > allowed {
+            let detail = format!("its compressed parts expand to more than {limit} bytes");
+            return Err(Refusal::new(Reason::TooLarge, detail));
+        }
+    }
+    Ok(())
+}
+
+/// Where the data of the next stream starts.
+fn next_stream(bytes: &[u8]) -> Option<usize> {
+    let mut from = 0;
+    loop {
+        let rest = bytes.get(from..)?;
+        let word = memchr::memmem::find(rest, KEYWORD)? + from;
+        let after = word + KEYWORD.len();
+        let closes = word >= 3 && bytes.get(word - 3..word) == Some(b"end");
+        match bytes.get(after..) {
+            Some([b'\r', b'\n', ..]) if !closes => return Some(after + 2),
+            Some([b'\n' | b'\r', ..]) if !closes => return Some(after + 1),
+            _ => from = after,
+        }
+    }
+}
+
+fn is_image(head: &[u8]) -> bool {
+    let own = memchr::memmem::rfind(head, b" obj").unwrap_or(0);
+    let dictionary = head.get(own..).unwrap_or_default();
+    memchr::memmem::find(dictionary, b"/Image").is_some()
+}
+
+/// Bytes that `data` expands to, or more than `allowed` as soon as it is more.
+fn inflated(data: &[u8], allowed: u64, nesting: u32) -> u64 {
+    if !is_zlib(data) {
+        return 0;
+    }
+    count(ZlibDecoder::new(data), allowed, nesting)
+}
+
+/// Method 8, window up to 32 KiB, and the check bits (RFC 1950 §2.2).
+fn is_zlib(data: &[u8]) -> bool {
+    matches!(data, [method, flags, ..]
+        if method & 0x0f == 8 && method >> 4 <= 7
+        && (u16::from(*method) << 8 | u16::from(*flags)).is_multiple_of(31))
+}
+
+/// Reads to the end or to the first damage, which is where other readers stop as well.
+fn count(mut reader: impl Read, allowed: u64, nesting: u32) -> u64 {
+    let mut buffer = vec![0; 64 << 10];
+    let first = match reader.read(&mut buffer) {
+        Ok(count) => count,
+        Err(_damage) => return 0,
+    };
+    let start = buffer.get(..first).unwrap_or_default().to_vec();
+    if nesting > 0 && is_zlib(&start) {
+        let inner: Box<dyn Read + '_> = Box::new(start.as_slice().chain(reader));
+        return inner_count(inner, allowed, nesting);
+    }
+    let mut total = first as u64;
+    while total <= allowed {
+        match reader.read(&mut buffer) {
+            Ok(0) | Err(_) => break,
+            Ok(more) => total += more as u64,
+        }
+    }
+    total
+}
+
+fn inner_count(reader: Box<dyn Read + '_>, allowed: u64, nesting: u32) -> u64 {
+    let mut outer = Counted { reader, count: 0 };
+    let inner =
+        count(Box::new(ZlibDecoder::new(&mut outer)) as Box<dyn Read + '_>, allowed, nesting - 1);
+    inner.max(outer.count)
+}
+
+/// Counts what passes through.
+struct Counted<R> {
+    reader: R,
+    count: u64,
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let count = self.reader.read(buffer)?;
+        self.count += count as u64;
+        Ok(count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use flate2::Compression;
+    use flate2::write::ZlibEncoder;
+
+    use super::*;
+    use crate::config::ByteSize;
+
+    fn zlib(data: &[u8]) -> Vec<u8> {
+        let mut encoder = ZlibEncoder::new(Vec::new(), Compression::best());
+        encoder.write_all(data).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    fn stream(dictionary: &str, data: &[u8]) -> Vec<u8> {
+        let head = format!("1 0 obj\n<<{dictionary}>>\nstream\r\n");
+        [head.as_bytes(), data, b"\nendstream\nendobj\n"].concat()
+    }
+
+    fn reason(file: &[u8], limit: u64) -> Option<Reason> {
+        let limits =
+            LimitsConfig { decompressed_bytes: ByteSize(limit), ..LimitsConfig::default() };
+        check(file, &limits).err().map(|refused| refused.reason)
+    }
+
+    #[test]
+    fn what_expands_beyond_the_limit_is_refused_before_it_is_parsed() {
+        let zeros = vec![0; 100_000];
+        let single = stream("/Filter/FlateDecode", &zlib(&zeros));
+        let double = stream("/Filter[/FlateDecode/FlateDecode]", &zlib(&zlib(&zeros)));
+        let image = stream("/Subtype/Image/Filter/FlateDecode", &zlib(&zeros));
+        let twice = |file: &[u8]| [file, file].concat();
+        #[rustfmt::skip]
+        let table = [
+            ("just within",                   single.clone(),          100_000, None),
+            ("just over",                     single.clone(),          99_999,  Some(Reason::TooLarge)),
+            ("two together over",             twice(&single),          150_000, Some(Reason::TooLarge)),
+            ("two images count one by one",   twice(&image),           150_000, None),
+            ("an image over",                 image,                   99_999,  Some(Reason::TooLarge)),
+            ("compressed twice",              double,                  99_999,  Some(Reason::TooLarge)),
+            ("damaged data",                  stream("", b"\x78\x9c\xff\xff"), 10, None),
+            ("no streams",                    b"%PDF-1.7\n".to_vec(),  0,       None),
+        ];
+        for (name, file, limit, expected) in table {
+            assert_eq!(reason(&file, limit), expected, "{name}");
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! What the bytes are, by their content alone; names and media types are never asked.
+//!
+//! Signatures: PDF 32000-1 §7.5.2 and implementation note 13 (the header may stand anywhere in
+//! the first 1024 bytes), PNG §5.2, JPEG SOI + marker, TIFF 6.0 §2 and BigTIFF, RIFF/WEBP, GIF87a
+//! and GIF89a, BMP.
+
+/// How far into the file a PDF header is looked for.
+const HEADER_WINDOW: usize = 1024;
+
+/// A format we read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Format {
+    /// Portable Document Format.
+    Pdf,
+    /// Portable Network Graphics.
+    Png,
+    /// JPEG, JFIF or EXIF.
+    Jpeg,
+    /// TIFF or BigTIFF, one image per page.
+    Tiff,
+    /// WebP, lossy or lossless.
+    WebP,
+    /// GIF; its first frame.
+    Gif,
+    /// Windows bitmap.
+    Bmp,
+}
+
+impl Format {
+    /// Recognises `bytes`; `None` for everything that is not read.
+    pub fn sniff(bytes: &[u8]) -> Option<Self> {
+        let image = match bytes {
+            [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some(Self::Png),
+            [0xff, 0xd8, 0xff, ..] => Some(Self::Jpeg),
+            [b'I', b'I', 42 | 43, 0, ..] | [b'M', b'M', 0, 42 | 43, ..] => Some(Self::Tiff),
+            [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some(Self::WebP),
+            [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => Some(Self::Gif),
+            _ => None,
+        };
+        // A bitmap's two letters are too weak a sign to win over a PDF header.
+        image
+            .or_else(|| pdf_header(bytes).map(|_at| Self::Pdf))
+            .or_else(|| is_bitmap(bytes).then_some(Self::Bmp))
+    }
+
+    /// The stable word, as in `docmill process --json`.
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::Pdf => "pdf",
+            Self::Png => "png",
+            Self::Jpeg => "jpeg",
+            Self::Tiff => "tiff",
+            Self::WebP => "webp",
+            Self::Gif => "gif",
+            Self::Bmp => "bmp",
+        }
+    }
+}
+
+/// Where the PDF header stands. Offsets in such a file often count from there, not from its start.
+pub(super) fn pdf_header(bytes: &[u8]) -> Option<usize> {
+    let window = bytes.get(..HEADER_WINDOW).unwrap_or(bytes);
+    window.windows(5).position(|five| five == b"%PDF-")
+}
+
+/// `BM`, then, at byte 14, the size of one of the known information headers.
+fn is_bitmap(bytes: &[u8]) -> bool {
+    let header_size = bytes.get(14..18).and_then(|four| <[u8; 4]>::try_from(four).ok());
+    bytes.starts_with(b"BM")
+        && header_size.is_some_and(|size| {
+            matches!(u32::from_le_bytes(size), 12 | 16 | 40 | 52 | 56 | 64 | 108 | 124)
+        })
+}
+
+/// What an unreadable file looks like, for the person who has to deal with it.
+pub(super) fn describe_unsupported(bytes: &[u8]) -> &'static str {
+    let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).trim_ascii_start();
+    if text.starts_with(b"<?xml") {
+        "XML, not a PDF or an image"
+    } else if text.starts_with(b"<") {
+        "a web page or other markup, not a PDF or an image"
+    } else if text.starts_with(b"PK\x03\x04") {
+        "a ZIP archive or an Office document, not a PDF or an image"
+    } else {
+        "neither PDF nor PNG, JPEG, TIFF, WebP, GIF or BMP"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn content_decides_what_a_file_is() {
+        let junk = |count: usize, rest: &[u8]| [vec![b'x'; count], rest.to_vec()].concat();
+        let bitmap = |size: u8| [&b"BM"[..], &[0; 12], &[size, 0, 0, 0]].concat();
+        #[rustfmt::skip]
+        let table: [(&str, Vec<u8>, Option<Format>); 16] = [
+            ("a PDF",                              b"%PDF-1.7\n".to_vec(),          Some(Format::Pdf)),
+            ("a PDF after junk",                   junk(1019, b"%PDF-1.4"),         Some(Format::Pdf)),
+            ("a PDF after too much junk",          junk(1020, b"%PDF-1.4"),         None),
+            ("a PNG that mentions PDF",            b"\x89PNG\r\n\x1a\n%PDF-1".to_vec(), Some(Format::Png)),
+            ("a JPEG",                             b"\xff\xd8\xff\xe0".to_vec(),    Some(Format::Jpeg)),
+            ("a little-endian TIFF",               b"II*\0".to_vec(),               Some(Format::Tiff)),
+            ("a big-endian BigTIFF",               b"MM\0+".to_vec(),               Some(Format::Tiff)),
+            ("a WebP",                             b"RIFF....WEBPVP8 ".to_vec(),    Some(Format::WebP)),
+            ("a RIFF that is sound",               b"RIFF....WAVEfmt ".to_vec(),    None),
+            ("a GIF",                              b"GIF89a".to_vec(),              Some(Format::Gif)),
+            ("a bitmap",                           bitmap(40),                      Some(Format::Bmp)),
+            ("a text that begins with BM",         b"BMW invoice, 2026".to_vec(),   None),
+            ("a bitmap header of unknown size",    bitmap(41),                      None),
+            ("XML",                                b"<?xml version='1.0'?>".to_vec(), None),
+            ("one byte",                           b"%".to_vec(),                   None),
+            ("nothing",                            vec![],                          None),
+        ];
+        for (name, bytes, expected) in table {
+            assert_eq!(Format::sniff(&bytes), expected, "{name}");
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! Words to lines in reading order.
+//!
+//! A line is everything on one baseline across the page, however wide the gaps: a label and its
+//! value at the far end belong together, as do the cells of a table's row. Only where two columns
+//! stand side by side whose lines do not share baselines, or that are full of running text, is the
+//! left column read before the right one. Text in other directions follows after the main text.
+
+use std::collections::BTreeMap;
+
+use super::words::{Piece, settle};
+use crate::model::{BoundingBox, Line, Word};
+
+/// Columns within columns within columns: deeper is no layout that anyone reads.
+const MAX_DEPTH: u32 = 6;
+
+/// Orders the words of a page.
+pub(super) fn lines(pieces: Vec<Piece>) -> Vec<Line> {
+    let mut directions: BTreeMap<i32, Vec<Piece>> = BTreeMap::new();
+    for piece in pieces {
+        directions.entry(piece.angle).or_default().push(piece);
+    }
+    let mut directions: Vec<(i32, Vec<Piece>)> = directions.into_iter().collect();
+    directions.sort_by_key(|(_, pieces)| std::cmp::Reverse(pieces.len()));
+    let mut ordered = Vec::new();
+    for (angle, pieces) in directions {
+        let mut rows = Vec::new();
+        order(rows_of(pieces), 0, &mut rows);
+        ordered.extend(rows.into_iter().filter_map(|row| line(angle, row)));
+    }
+    ordered
+}
+
+/// Words on one baseline.
+#[derive(Debug, Clone)]
+struct Row {
+    baseline: f64,
+    size: f64,
+    pieces: Vec<Piece>,
+}
+
+impl Row {
+    fn of(piece: Piece) -> Self {
+        Self { baseline: piece.baseline, size: piece.size, pieces: vec![piece] }
+    }
+
+    fn extent(&self) -> (f64, f64) {
+        let start = self.pieces.iter().map(|piece| piece.start).fold(f64::INFINITY, f64::min);
+        let end = self.pieces.iter().map(|piece| piece.end).fold(f64::NEG_INFINITY, f64::max);
+        (start, end)
+    }
+}
+
+/// Groups words by baseline, top to bottom.
+fn rows_of(mut pieces: Vec<Piece>) -> Vec<Row> {
+    pieces.sort_by(|one, other| one.baseline.total_cmp(&other.baseline));
+    let mut rows: Vec<Row> = Vec::new();
+    for piece in pieces {
+        let fits = |row: &&mut Row| {
+            (piece.baseline - row.baseline).abs() <= 0.3 * piece.size.min(row.size)
+        };
+        // Baselines only grow, so a row that fits is among the last few.
+        match rows.iter_mut().rev().take(4).find(fits) {
+            Some(row) => {
+                row.size = row.size.max(piece.size);
+                row.pieces.push(piece);
+            }
+            None => rows.push(Row::of(piece)),
+        }
+    }
+    rows
+}
+
+/// Reading order by recursive cuts (XY-cut): into columns where there are columns, else into
+/// bands between which there is white space, else row by row.
+fn order(rows: Vec<Row>, depth: u32, ordered: &mut Vec<Row>) {
+    if depth >= MAX_DEPTH || rows.len() < 2 {
+        ordered.extend(rows);
+        return;
+    }
+    if let Some((left, right)) = columns(&rows) {
+        order(left, depth + 1, ordered);
+        order(right, depth + 1, ordered);
+        return;
+    }
+    let bands = bands(rows);
+    if bands.len() == 1 {
+        ordered.extend(bands.into_iter().flatten());
+        return;
+    }
+    for band in bands {
+        order(band, depth + 1, ordered);
+    }
+}
+
+fn bands(rows: Vec<Row>) -> Vec<Vec<Row>> {
+    let mut bands: Vec<Vec<Row>> = Vec::new();
+    for row in rows {
+        let last = bands.last().and_then(|band| band.last());
+        let apart = last.is_none_or(|above| {
+            row.baseline - 0.8 * row.size - above.baseline > 1.2 * row.size.min(above.size)
+        });
+        match bands.last_mut() {
+            Some(band) if !apart => band.push(row),
+            _ => bands.push(vec![row]),
+        }
+    }
+    bands
+}
+
+/// Splits `rows` at the widest gutter, if what lies left and right of it are columns.
+fn columns(rows: &[Row]) -> Option<(Vec<Row>, Vec<Row>)> {
+    let cut = gutter(rows)?;
+    let side = |left: bool| -> Vec<Row> {
+        let halves = rows.iter().map(|row| {
+            let inside = row.pieces.iter().filter(|piece| (piece.start < cut) == left);
+            Row { pieces: inside.cloned().collect(), ..row.clone() }
+        });
+        halves.filter(|row| !row.pieces.is_empty()).collect()
+    };
+    let (left, right) = (side(true), side(false));
+    let shared = left.len() + right.len() - rows.len();
+    let fewer = left.len().min(right.len());
+    let aligned = shared * 2 >= fewer;
+    let separate = fewer >= 2 && !aligned || is_prose(&left) && is_prose(&right);
+    separate.then_some((left, right))
+}
+
+/// Many full lines of several words each.
+fn is_prose(rows: &[Row]) -> bool {
+    let extents: Vec<(f64, f64)> = rows.iter().map(Row::extent).collect();
+    let start = extents.iter().map(|extent| extent.0).fold(f64::INFINITY, f64::min);
+    let end = extents.iter().map(|extent| extent.1).fold(f64::NEG_INFINITY, f64::max);
+    let full = |extent: &&(f64, f64)| extent.1 - extent.0 > 0.75 * (end - start);
+    let words: usize = rows.iter().map(|row| row.pieces.len()).sum();
+    rows.len() >= 6
+        && words >= 4 * rows.len()
+        && extents.iter().filter(full).count() * 4 >= rows.len() * 3
+}
+
+/// The middle of the widest vertical white strip that no word crosses, if wide enough.
+fn gutter(rows: &[Row]) -> Option<f64> {
+    let mut spans: Vec<(f64, f64)> =
+        rows.iter().flat_map(|row| &row.pieces).map(|piece| (piece.start, piece.end)).collect();
+    spans.sort_by(|one, other| one.0.total_cmp(&other.0));
+    let mut sizes: Vec<f64> = rows.iter().map(|row| row.size).collect();
+    sizes.sort_by(f64::total_cmp);
+    let narrowest = 1.5 * sizes.get(sizes.len() / 2).copied()?;
+    let mut widest: Option<(f64, f64)> = None;
+    let mut reached = spans.first()?.1;
+    for (start, end) in spans {
+        let gap = start - reached;
+        if gap > narrowest && widest.is_none_or(|(width, _)| gap > width) {
+            widest = Some((gap, reached + gap / 2.0));
+        }
+        reached = reached.max(end);
+    }
+    widest.map(|(_, middle)| middle)
+}
+
+fn line(angle: i32, row: Row) -> Option<Line> {
+    let words: Vec<Word> = settle(row.pieces).into_iter().map(|piece| word(angle, piece)).collect();
+    (!words.is_empty()).then_some(Line { words })
+}
+
+/// Turns a word back into the frame of the page. Ascent and descent are taken as 0.8 and 0.2 of
+/// the size, which is near enough for every font.
+fn word(angle: i32, piece: Piece) -> Word {
+    let (sin, cos) = f64::from(angle).to_radians().sin_cos();
+    let (top, bottom) = (piece.baseline - 0.8 * piece.size, piece.baseline + 0.2 * piece.size);
+    let corners =
+        [(piece.start, top), (piece.end, top), (piece.start, bottom), (piece.end, bottom)];
+    let page = corners.map(|(u, v)| (u * cos - v * sin, u * sin + v * cos));
+    let (mut left, mut right) = (f64::INFINITY, f64::NEG_INFINITY);
+    let (mut high, mut low) = (f64::INFINITY, f64::NEG_INFINITY);
+    for (x, y) in page {
+        (left, right) = (left.min(x), right.max(x));
+        (high, low) = (high.min(y), low.max(y));
+    }
+    Word {
+        text: piece.text,
+        bounding_box: BoundingBox {
+            x: tenth(left),
+            y: tenth(high),
+            w: tenth(right - left),
+            h: tenth(low - high),
+        },
+        confidence: 1.0,
+    }
+}
+
+/// Rounded to a tenth of a point, which keeps stored transcripts small.
+#[expect(clippy::cast_possible_truncation, reason = "coordinates on a page")]
+fn tenth(points: f64) -> f32 {
+    ((points * 10.0).round() / 10.0) as f32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn piece(text: &str, x: f64, y: f64) -> Piece {
+        let end = x + 5.0 * text.len() as f64;
+        let (start, baseline) = (x, y);
+        Piece {
+            text: text.to_owned(),
+            angle: 0,
+            start,
+            end,
+            baseline,
+            size: 10.0,
+            after_space: true,
+        }
+    }
+
+    fn read(pieces: &[(&str, f64, f64)]) -> Vec<String> {
+        let pieces = pieces.iter().map(|(text, x, y)| piece(text, *x, *y)).collect();
+        lines(pieces).iter().map(Line::text).collect()
+    }
+
+    #[test]
+    fn a_label_and_its_value_at_the_far_end_are_one_line() {
+        let page = [("Total", 50.0, 500.0), ("120.00", 500.0, 501.0), ("Net", 50.0, 480.0)];
+        assert_eq!(read(&page), ["Net", "Total 120.00"]);
+    }
+
+    #[test]
+    fn the_rows_of_a_table_stay_together() {
+        let page = [
+            ("Pos", 50.0, 100.0),
+            ("Amount", 400.0, 100.0),
+            ("1", 50.0, 112.0),
+            ("10.00", 400.0, 112.0),
+            ("2", 50.0, 124.0),
+            ("20.00", 400.0, 124.0),
+        ];
+        assert_eq!(read(&page), ["Pos Amount", "1 10.00", "2 20.00"]);
+    }
+
+    #[test]
+    fn columns_on_different_baselines_are_read_one_after_the_other() {
+        let page = [
+            ("left-1", 50.0, 100.0),
+            ("left-2", 50.0, 112.0),
+            ("left-3", 50.0, 124.0),
+            ("right-1", 300.0, 105.0),
+            ("right-2", 300.0, 117.0),
+            ("right-3", 300.0, 129.0),
+        ];
+        assert_eq!(read(&page), ["left-1", "left-2", "left-3", "right-1", "right-2", "right-3"]);
+    }
+
+    #[test]
+    fn sideways_text_comes_last_with_its_box_on_the_page() {
+        let side = Piece { angle: 270, ..piece("side", -200.0, 30.0) };
+        let found = lines(vec![side, piece("a", 50.0, 100.0), piece("b", 50.0, 120.0)]);
+        let last = found.last().unwrap();
+        assert_eq!(last.text(), "side");
+        let place = last.words[0].bounding_box;
+        assert_eq!((place.x, place.y, place.w, place.h), (22.0, 180.0, 10.0, 20.0));
+    }
+}

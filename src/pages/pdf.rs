@@ -1,0 +1,256 @@
+//! PDF: opening, and per page the choice between its text layer and its picture.
+//!
+//! The text layer is taken if what it shows is mostly real characters and it is not merely a stamp
+//! on a scan. A page that is one image is taken out at the image's own resolution; any other page
+//! without a sound text layer is rendered. A page on which nothing is drawn is an empty text.
+
+use std::time::Instant;
+
+use bytes::Bytes;
+use hayro::hayro_interpret::hayro_syntax::object::dict::keys;
+use hayro::hayro_interpret::hayro_syntax::object::{Array, Dict};
+use hayro::hayro_interpret::hayro_syntax::page::Page as PdfPage;
+use hayro::hayro_interpret::hayro_syntax::{DecryptionError, LoadPdfError, Pdf};
+use hayro::hayro_interpret::{
+    Context, InterpreterCache, InterpreterSettings, TransformExt, interpret_page,
+};
+use hayro::kurbo::Rect;
+
+use super::surface::{Glyph, Surface};
+use super::{Page, Refusal, expansion, lines, render, words};
+use crate::config::LimitsConfig;
+use crate::model::Reason;
+
+/// What a page may cost and how it is rendered.
+pub(super) struct Bounds<'a> {
+    /// The limits.
+    pub limits: &'a LimitsConfig,
+    /// Dots per inch to render at.
+    pub dpi: u32,
+    /// When to give up.
+    pub deadline: Instant,
+}
+
+/// An open PDF.
+pub(super) struct File {
+    pdf: Pdf,
+}
+
+impl std::fmt::Debug for File {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("File").field("pages", &self.pdf.pages().len()).finish()
+    }
+}
+
+impl File {
+    /// Opens a PDF, with the empty password if it is encrypted; rebuilds a broken table of objects.
+    ///
+    /// # Errors
+    /// `too_large` if compressed parts expand too far, `encrypted`, `corrupt`, `empty`.
+    pub(super) fn open(bytes: Bytes, limits: &LimitsConfig) -> Result<Self, Refusal> {
+        expansion::check(&bytes, limits)?;
+        // Offsets usually count from the header, whatever a mail system put in front of it.
+        let pdf = Pdf::new(std::sync::Arc::new(bytes)).map_err(refusal)?;
+        let file = Self { pdf };
+        if file.pdf.pages().is_empty() {
+            return Err(file.why_no_pages());
+        }
+        Ok(file)
+    }
+
+    /// An empty list of pages is an empty document; a list that leads nowhere is a damaged one.
+    fn why_no_pages(&self) -> Refusal {
+        let root = self.pdf.xref().root_id();
+        let catalog = self.pdf.xref().get::<Dict<'_>>(root);
+        let tree = catalog.and_then(|catalog| catalog.get::<Dict<'_>>(keys::PAGES));
+        let kids = tree.and_then(|tree| tree.get::<Array<'_>>(keys::KIDS));
+        match kids.map(|kids| kids.raw_iter().next().is_none()) {
+            Some(true) => Refusal::new(Reason::Empty, "0 pages"),
+            _ => Refusal::new(Reason::Corrupt, "no page can be found"),
+        }
+    }
+
+    pub(super) fn page_count(&self) -> u32 {
+        u32::try_from(self.pdf.pages().len()).unwrap_or(u32::MAX)
+    }
+
+    /// Reads page `index`, starting at 0.
+    pub(super) fn page(&self, index: u32, bounds: &Bounds<'_>) -> Result<Page, Refusal> {
+        let at = usize::try_from(index).ok().and_then(|index| self.pdf.pages().get(index));
+        let page = at.ok_or_else(|| Refusal::new(Reason::Corrupt, "no such page"))?;
+        let surface = look_at(page, bounds);
+        let (width, height) = page.render_dimensions();
+        match reading(&surface, f64::from(width) * f64::from(height)) {
+            Reading::TextLayer => {
+                let lines = lines::lines(words::words(&surface.glyphs));
+                Ok(Page::Text { width, height, lines })
+            }
+            Reading::Scan => Ok(Page::Image(match render::scan(page, bounds) {
+                Some(raster) => raster,
+                None => render::page(page, bounds)?,
+            })),
+            Reading::Rendered => render::page(page, bounds).map(Page::Image),
+        }
+    }
+}
+
+fn refusal(error: LoadPdfError) -> Refusal {
+    match error {
+        LoadPdfError::Decryption(DecryptionError::PasswordProtected) => {
+            Refusal::new(Reason::Encrypted, "a password is needed to open it")
+        }
+        LoadPdfError::Decryption(DecryptionError::UnsupportedAlgorithm) => {
+            Refusal::new(Reason::Encrypted, "it is encrypted in a way that cannot be opened")
+        }
+        LoadPdfError::Decryption(_) => {
+            Refusal::new(Reason::Corrupt, "its encryption dictionary is damaged")
+        }
+        LoadPdfError::Invalid => Refusal::new(Reason::Corrupt, "it cannot be opened or rebuilt"),
+    }
+}
+
+/// Draws the page on a [`Surface`].
+fn look_at(page: &PdfPage<'_>, bounds: &Bounds<'_>) -> Surface {
+    let (width, height) = page.render_dimensions();
+    let area = Rect::new(0.0, 0.0, f64::from(width), f64::from(height));
+    let mut surface = Surface::new(area, bounds.deadline, bounds.limits.page_pixels);
+    let cache = InterpreterCache::new();
+    let upright = page.initial_transform(true).to_kurbo();
+    let settings = InterpreterSettings::default();
+    let mut context = Context::new(upright, area, &cache, page.xref(), settings);
+    interpret_page(page, &mut context, &mut surface);
+    surface
+}
+
+/// How a page is to be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reading {
+    TextLayer,
+    Scan,
+    Rendered,
+}
+
+/// Share of a page that an image must cover to be the page.
+const WHOLE_PAGE: f64 = 0.9;
+/// With images over this share of the page, ...
+const MOSTLY_IMAGE: f64 = 0.5;
+/// ... fewer glyphs than this are a stamp or a page number, not the page's text.
+const STAMP_GLYPHS: usize = 150;
+/// More filled curves than this on a page with next to no glyphs: its letters are outlines.
+const OUTLINED_CURVES: usize = 100;
+
+fn reading(surface: &Surface, page_area: f64) -> Reading {
+    let text = TextLayer::of(&surface.glyphs);
+    let covered: f64 =
+        surface.images.iter().map(|image| image.area.area()).sum::<f64>() / page_area;
+    let nothing_but_text = surface.images.is_empty() && surface.curves <= OUTLINED_CURVES;
+    if text.letters == 0 {
+        return match surface.images.as_slice() {
+            [image] if image.area.area() >= WHOLE_PAGE * page_area && surface.shapes == 0 => {
+                Reading::Scan
+            }
+            [] if surface.shapes == 0 && text.visible == 0 => Reading::TextLayer,
+            _ => Reading::Rendered,
+        };
+    }
+    let is_stamp = covered > MOSTLY_IMAGE && text.visible < STAMP_GLYPHS;
+    let is_outlined = surface.curves > OUTLINED_CURVES && surface.curves > 20 * text.visible;
+    if text.is_sound() && (nothing_but_text || !is_stamp && !is_outlined) {
+        Reading::TextLayer
+    } else {
+        Reading::Rendered
+    }
+}
+
+/// What the visible glyphs of a page amount to; white space does not count.
+#[derive(Debug, Default)]
+struct TextLayer {
+    visible: usize,
+    letters: usize,
+    unreadable: usize,
+}
+
+impl TextLayer {
+    fn of(glyphs: &[Glyph]) -> Self {
+        let mut counts = Self::default();
+        for glyph in glyphs.iter().filter(|glyph| glyph.visible) {
+            let mut characters = glyph.text.chars().filter(|c| !c.is_whitespace());
+            let Some(first) = characters.next() else { continue };
+            counts.visible += 1;
+            counts.letters += usize::from(first.is_alphanumeric());
+            counts.unreadable += usize::from(is_unreadable(first));
+        }
+        counts
+    }
+
+    /// Mostly real characters, and a fair share of letters and digits among them.
+    fn is_sound(&self) -> bool {
+        self.unreadable * 10 <= self.visible && self.letters * 3 >= self.visible
+    }
+}
+
+/// Characters that a font's missing or false map to Unicode leaves behind.
+fn is_unreadable(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{fffd}' | '\u{e000}'..='\u{f8ff}' | '\u{f0000}'..)
+}
+
+#[cfg(test)]
+mod tests {
+    use hayro::kurbo::{Point, Vec2};
+
+    use super::*;
+    use crate::pages::surface::Placed;
+
+    fn page(text: &str, visible: bool, images: &[Rect]) -> Surface {
+        let whole = Rect::new(0.0, 0.0, 100.0, 100.0);
+        let mut surface = Surface::new(whole, Instant::now(), 1);
+        surface.glyphs = text
+            .chars()
+            .map(|c| Glyph {
+                text: c.to_string(),
+                origin: Point::ORIGIN,
+                advance: Vec2::new(5.0, 0.0),
+                em: Vec2::new(10.0, 0.0),
+                size: 10.0,
+                visible,
+            })
+            .collect();
+        surface.images = images.iter().map(|area| Placed { area: *area }).collect();
+        surface
+    }
+
+    #[test]
+    fn how_a_page_is_read_follows_from_what_it_shows() {
+        let whole = [Rect::new(0.0, 0.0, 100.0, 95.0)];
+        let logo = [Rect::new(0.0, 0.0, 20.0, 20.0)];
+        let halves = [Rect::new(0.0, 0.0, 100.0, 50.0), Rect::new(0.0, 50.0, 100.0, 100.0)];
+        let long = "Invoice 4711, total 120.00 EUR ".repeat(10);
+        let private = "\u{e001}\u{e002}\u{e003}ab".repeat(5);
+        #[rustfmt::skip]
+        let table = [
+            ("plain text",                     page("Total 120.00", true, &[]),    Reading::TextLayer),
+            ("text and a logo",                page("Total 120.00", true, &logo),  Reading::TextLayer),
+            ("text over letter paper",         page(&long, true, &whole),          Reading::TextLayer),
+            ("a scan",                         page("", true, &whole),             Reading::Scan),
+            ("a scan with a hidden layer",     page(&long, false, &whole),         Reading::Scan),
+            ("a scan with a page number",      page("7", true, &whole),            Reading::Rendered),
+            ("a scan in two halves",           page("", true, &halves),            Reading::Rendered),
+            ("a font without a map",           page(&private, true, &[]),          Reading::Rendered),
+            ("a hidden layer on nothing",      page(&long, false, &[]),            Reading::TextLayer),
+            ("nothing at all",                 page("", true, &[]),                Reading::TextLayer),
+        ];
+        for (name, surface, expected) in table {
+            assert_eq!(reading(&surface, 10_000.0), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn letters_that_were_turned_into_outlines_are_rendered() {
+        let mut outlined = page("", true, &[]);
+        (outlined.shapes, outlined.curves) = (40, 400);
+        assert_eq!(reading(&outlined, 10_000.0), Reading::Rendered);
+        let mut with_number = page("page 7", true, &[]);
+        (with_number.shapes, with_number.curves) = (40, 4000);
+        assert_eq!(reading(&with_number, 10_000.0), Reading::Rendered);
+    }
+}

@@ -1,0 +1,224 @@
+//! The pages of a TIFF: its chain of image file directories (TIFF 6.0 §2, BigTIFF).
+//!
+//! The `image` crate decodes the first directory only. Walking the chain here and showing it the
+//! same bytes with another first directory gives every page with all of its decoders.
+
+use std::collections::HashSet;
+use std::io::{self, Read, Seek, SeekFrom};
+
+use super::Refusal;
+use crate::model::Reason;
+
+const NEW_SUBFILE_TYPE: u16 = 254;
+const X_RESOLUTION: u16 = 282;
+const RESOLUTION_UNIT: u16 = 296;
+const CENTIMETRE: u64 = 3;
+
+/// One page of the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Directory {
+    /// Where it stands in the file.
+    pub offset: u64,
+    /// Dots per inch, if the file says.
+    pub dpi: Option<u32>,
+    big: bool,
+    little_endian: bool,
+}
+
+/// Lists the pages, thumbnails left out, up to one more than `limit`.
+///
+/// # Errors
+/// `corrupt` if there is no readable directory or the chain runs in a circle before any page.
+pub(super) fn directories(bytes: &[u8], limit: u32) -> Result<Vec<Directory>, Refusal> {
+    let damaged = || Refusal::new(Reason::Corrupt, "its list of pages is damaged");
+    let file = Reader { bytes, little_endian: bytes.starts_with(b"I") };
+    let big = file.number(2, 2) == Some(43);
+    let mut next = if big { file.number(8, 8) } else { file.number(4, 4) };
+    let mut seen = HashSet::new();
+    let mut found = Vec::new();
+    while let Some(offset) = next.filter(|offset| *offset != 0) {
+        if !seen.insert(offset) || seen.len() > 4 * (limit as usize + 1) {
+            break;
+        }
+        let Some(directory) = file.directory(offset, big) else { break };
+        if !directory.is_thumbnail {
+            found.push(directory.place);
+        }
+        if found.len() > limit as usize {
+            break;
+        }
+        next = directory.next;
+    }
+    if found.is_empty() { Err(damaged()) } else { Ok(found) }
+}
+
+struct Reader<'a> {
+    bytes: &'a [u8],
+    little_endian: bool,
+}
+
+struct Entry {
+    place: Directory,
+    is_thumbnail: bool,
+    next: Option<u64>,
+}
+
+impl Reader<'_> {
+    /// An unsigned number of `size` bytes at `at`.
+    fn number(&self, at: u64, size: u64) -> Option<u64> {
+        let start = usize::try_from(at).ok()?;
+        let end = usize::try_from(at.checked_add(size)?).ok()?;
+        let digits = self.bytes.get(start..end)?;
+        let push = |sum: u64, digit: &u8| sum << 8 | u64::from(*digit);
+        Some(if self.little_endian {
+            digits.iter().rev().fold(0, push)
+        } else {
+            digits.iter().fold(0, push)
+        })
+    }
+
+    fn directory(&self, offset: u64, big: bool) -> Option<Entry> {
+        let (count_size, entry_size, pointer) = if big { (8, 20, 8) } else { (2, 12, 4) };
+        let count = self.number(offset, count_size)?;
+        let first = offset.checked_add(count_size)?;
+        let end = first.checked_add(count.checked_mul(entry_size)?)?;
+        let value_at = |tag: u16| {
+            let entries = (0..count.min(200)).map(|index| first + index * entry_size);
+            let mut named = entries.filter(|at| self.number(*at, 2) == Some(u64::from(tag)));
+            named.next().map(|at| at + entry_size - pointer)
+        };
+        let subfile = value_at(NEW_SUBFILE_TYPE).and_then(|at| self.number(at, 4)).unwrap_or(0);
+        let unit = value_at(RESOLUTION_UNIT).and_then(|at| self.number(at, 2));
+        let resolution = value_at(X_RESOLUTION).and_then(|at| {
+            let fraction = if big { at } else { self.number(at, 4)? };
+            self.number(fraction, 4)?.checked_div(self.number(fraction + 4, 4)?)
+        });
+        let per_inch =
+            resolution.map(|dots| if unit == Some(CENTIMETRE) { dots * 254 / 100 } else { dots });
+        let dpi = per_inch
+            .and_then(|dpi| u32::try_from(dpi).ok())
+            .filter(|dpi| (60..=2400).contains(dpi));
+        Some(Entry {
+            place: Directory { offset, dpi, big, little_endian: self.little_endian },
+            is_thumbnail: subfile & 1 == 1,
+            next: self.number(end, pointer),
+        })
+    }
+}
+
+/// The file's bytes with the pointer to the first directory turned to another one.
+pub(super) struct Window<'a> {
+    bytes: &'a [u8],
+    head: Vec<u8>,
+    at: u64,
+}
+
+impl<'a> Window<'a> {
+    /// Shows `bytes` as if `directory` were the first.
+    pub(super) fn new(bytes: &'a [u8], directory: &Directory) -> Self {
+        let (length, width) = if directory.big { (16, 8) } else { (8, 4) };
+        let mut head = bytes.get(..length - width).unwrap_or_default().to_vec();
+        let digits = directory.offset.to_le_bytes().into_iter().take(width);
+        if directory.little_endian {
+            head.extend(digits);
+        } else {
+            head.extend(digits.rev());
+        }
+        Self { bytes, head, at: 0 }
+    }
+}
+
+impl Read for Window<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let at = usize::try_from(self.at).unwrap_or(usize::MAX);
+        let source = self.head.get(at..).filter(|head| !head.is_empty());
+        let source = source.or_else(|| self.bytes.get(at..)).unwrap_or_default();
+        let count = (&mut &*source).read(buffer)?;
+        self.at += count as u64;
+        Ok(count)
+    }
+}
+
+impl Seek for Window<'_> {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let target = match to {
+            SeekFrom::Start(at) => Some(at),
+            SeekFrom::End(offset) => (self.bytes.len() as u64).checked_add_signed(offset),
+            SeekFrom::Current(offset) => self.at.checked_add_signed(offset),
+        };
+        self.at = target.ok_or(io::ErrorKind::InvalidInput)?;
+        Ok(self.at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::config::LimitsConfig;
+    use crate::pages::picture::decode_tiff;
+
+    fn one_page(value: u8) -> Vec<u8> {
+        let mut bytes = Cursor::new(Vec::new());
+        let picture = image::GrayImage::from_pixel(2, 2, image::Luma([value]));
+        picture.write_to(&mut bytes, image::ImageFormat::Tiff).unwrap();
+        bytes.into_inner()
+    }
+
+    /// Two little-endian pages in one file: the second directory's absolute offsets are shifted.
+    fn two_pages() -> Vec<u8> {
+        let (mut all, second) = (one_page(10), one_page(200));
+        let shift = u32::try_from(all.len()).unwrap();
+        let read =
+            |bytes: &[u8], at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
+        let end_of = |bytes: &[u8]| {
+            let directory = read(bytes, 4) as usize;
+            let count = u16::from_le_bytes(bytes[directory..directory + 2].try_into().unwrap());
+            (directory, directory + 2 + usize::from(count) * 12)
+        };
+        let mut moved = second.clone();
+        let (directory, end) = end_of(&second);
+        for entry in (directory + 2..end).step_by(12) {
+            let kind = u16::from_le_bytes(second[entry + 2..entry + 4].try_into().unwrap());
+            let size = [0, 1, 1, 2, 4, 8][usize::from(kind)] * read(&second, entry + 4);
+            let tag = u16::from_le_bytes(second[entry..entry + 2].try_into().unwrap());
+            if size > 4 || tag == 273 {
+                let value = read(&second, entry + 8) + shift;
+                moved[entry + 8..entry + 12].copy_from_slice(&value.to_le_bytes());
+            }
+        }
+        let (_, end) = end_of(&all);
+        let next = read(&second, 4) + shift;
+        all[end..end + 4].copy_from_slice(&next.to_le_bytes());
+        all.extend(moved);
+        all
+    }
+
+    #[test]
+    fn every_directory_is_a_page() {
+        let bytes = Bytes::from(two_pages());
+        let pages = directories(&bytes, 10).unwrap();
+        let limits = LimitsConfig::default();
+        let values: Vec<u8> = pages
+            .iter()
+            .map(|page| decode_tiff(&bytes, page, &limits).unwrap().pixels[0])
+            .collect();
+        assert_eq!(values, [10, 200]);
+    }
+
+    #[test]
+    fn a_chain_in_a_circle_ends_and_a_long_one_is_cut_above_the_limit() {
+        let mut bytes = two_pages();
+        let pages = directories(&bytes, 10).unwrap();
+        assert_eq!(directories(&bytes, 1).unwrap().len(), 2, "one more than allowed");
+        let last = usize::try_from(pages[1].offset).unwrap();
+        let count = u16::from_le_bytes(bytes[last..last + 2].try_into().unwrap());
+        let end = last + 2 + usize::from(count) * 12;
+        bytes.copy_within(4..8, end);
+        assert_eq!(directories(&bytes, 10).unwrap().len(), 2);
+        assert_eq!(directories(b"II*\0\xff\xff\0\0", 10).unwrap_err().reason, Reason::Corrupt);
+    }
+}
