@@ -1,1 +1,2 @@
 //! The one integration test binary: one link, real Postgres, real protocols, real processes.
+mod eval;
