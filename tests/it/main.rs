@@ -9,3 +9,4 @@ mod store_suite;
 mod support;
 mod invariants;
 mod messages;
+mod eval;
