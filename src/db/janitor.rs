@@ -31,6 +31,8 @@ pub struct RowState {
     pub id: IngestionId,
     /// Its status.
     pub status: Status,
+    /// Why it ended other than completed.
+    pub reason: Option<String>,
     /// Whether a worker holds a live lease.
     pub leased: bool,
     /// Claims since the last reopening that ended without a word, an expired lease included.
@@ -111,6 +113,22 @@ pub async fn mark_enqueued(db: &Db, ids: &[IngestionId]) -> Result<u64> {
     Ok(done.rows_affected())
 }
 
+/// How many waiting rows were sent within the quiet time: each may have a message in the queue.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn waiting_since(db: &Db, quiet: Duration) -> Result<u64> {
+    let count = sqlx::query_scalar!(
+        r#"SELECT count(*) AS "count!" FROM ingestion
+        WHERE status = 'in-progress' AND enqueued_at >= docmill_now() - make_interval(secs => $1)"#,
+        quiet.as_secs_f64(),
+    )
+    .fetch_one(db.pool())
+    .await
+    .context("counting the rows sent lately")?;
+    Ok(u64::try_from(count).unwrap_or(0))
+}
+
 /// The rows behind these ids; an id without a row is left out.
 ///
 /// # Errors
@@ -120,7 +138,7 @@ pub async fn row_states(db: &Db, ids: &[IngestionId]) -> Result<Vec<RowState>> {
     let rows = sqlx::query!(
         r#"
 WITH clock AS MATERIALIZED (SELECT docmill_now() AS now)
-SELECT i.id, i.status, COALESCE(i.lease_expires_at > c.now, false) AS "leased!",
+SELECT i.id, i.status, i.reason, COALESCE(i.lease_expires_at > c.now, false) AS "leased!",
     i.crashes + COALESCE(i.lease_expires_at <= c.now, false)::int AS "crashes!",
     i.attempt_count - (i.attempt_limit - 8) AS "attempts!",
     extract(epoch FROM c.now - i.created_at)::float8 AS "age!"
@@ -137,6 +155,7 @@ FROM ingestion i CROSS JOIN clock c WHERE i.id = ANY ($1) ORDER BY i.id
             Some(RowState {
                 id: IngestionId(row.id),
                 status: Status::from_code(&row.status)?,
+                reason: row.reason,
                 leased: row.leased,
                 crashes: u32::try_from(row.crashes).unwrap_or(0),
                 attempts: u32::try_from(row.attempts).unwrap_or(0),

@@ -163,7 +163,7 @@ impl Store for S3Store {
         let request = self.client.head_object().bucket(place.bucket).key(place.key);
         let found = match request.send().await {
             Ok(found) => found,
-            Err(error) => return failure_of(error, &place, "look at an object").as_absent(),
+            Err(error) => return failure_of(error, &place, "look at an object").into_absent(),
         };
         let metadata = found.metadata().into_iter().flatten();
         let metadata = metadata

@@ -1,5 +1,8 @@
 //! The one integration test binary: one link, real Postgres, real protocols, real processes.
+
 mod docs;
+mod folder_queue;
 mod ledger_suite;
+mod llm;
 mod store_suite;
 mod support;

@@ -1,5 +1,5 @@
 //! What every store promises, asked of the folder and of S3 (on moto's server).
-#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

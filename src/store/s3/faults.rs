@@ -25,7 +25,7 @@ pub(super) enum Failure {
 
 impl Failure {
     /// For requests to which only absence is an answer.
-    pub(super) fn as_absent<T>(self) -> Result<Option<T>> {
+    pub(super) fn into_absent<T>(self) -> Result<Option<T>> {
         match self {
             Self::NoSuchKey => Ok(None),
             Self::Other(error) => Err(error),
