@@ -4,5 +4,6 @@ mod docs;
 mod folder_queue;
 mod ledger_suite;
 mod llm;
+mod samples;
 mod store_suite;
 mod support;
