@@ -3,6 +3,7 @@
 mod docs;
 mod folder_queue;
 mod ledger_suite;
+mod configuration;
 mod llm;
 mod samples;
 mod store_suite;

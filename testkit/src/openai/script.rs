@@ -194,7 +194,8 @@ pub enum LimitNames {
     Newer,
 }
 
-type Function = Arc<dyn Fn(&Request) -> Answer + Send + Sync>;
+/// A function from requests to answers.
+pub type Function = Arc<dyn Fn(&Request) -> Answer + Send + Sync>;
 
 /// Everything the server answers.
 #[derive(Clone, Deserialize)]
@@ -210,8 +211,9 @@ pub struct Script {
     pub models: Option<Vec<String>>,
     /// Which names of the cap on the reply are taken.
     pub limit: LimitNames,
+    /// Asked when `answers` is used up, instead of `then`.
     #[serde(skip)]
-    function: Option<Function>,
+    pub function: Option<Function>,
 }
 
 impl Default for Script {
