@@ -10,3 +10,6 @@ mod support;
 mod invariants;
 mod messages;
 mod eval;
+mod samples;
+mod store_suite;
+mod support;
