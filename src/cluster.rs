@@ -120,11 +120,7 @@ impl Cluster {
         self.dir.join("data")
     }
 
-    async fn run(
-        &self,
-        program: &'static str,
-        arguments: &[&str],
-    ) -> Result<Output, ClusterError> {
+    async fn run(&self, program: &'static str, arguments: &[&str]) -> Result<Output, ClusterError> {
         let mut command = tokio::process::Command::from(self.programs.command(program));
         command.arg("-D").arg(self.data()).args(arguments).current_dir(&self.dir);
         let said = match tokio::time::timeout(PATIENCE, command.kill_on_drop(true).output()).await {

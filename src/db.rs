@@ -10,6 +10,7 @@ mod faults;
 use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
+use sha2::{Digest, Sha256};
 use sqlx::migrate::Migrator;
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Executor};
@@ -17,7 +18,7 @@ use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Executor};
 use crate::config::DatabaseConfig;
 use crate::fault::{Error, Fault, Result};
 
-pub(crate) use faults::{fault_of, Context};
+pub(crate) use faults::{Context, fault_of};
 
 static MIGRATIONS: Migrator = sqlx::migrate!("./migrations");
 
@@ -86,6 +87,13 @@ impl Db {
         Ok(Self { pool, place })
     }
 
+    /// Changes with every change of the migrations; names the template of the tests' databases.
+    pub fn schema_fingerprint() -> String {
+        let mut digest = Sha256::new();
+        MIGRATIONS.iter().for_each(|migration| digest.update(&migration.checksum));
+        digest.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    }
+
     /// Host, port, database and schema, without credentials.
     pub fn describe(&self) -> String {
         format!("{}, schema `{}`", self.place, self.place.schema)
@@ -124,19 +132,20 @@ impl Db {
     /// No answer from Postgres.
     pub async fn schema_version(&self) -> Result<SchemaVersion> {
         let newest = MIGRATIONS.iter().map(|migration| migration.version).max();
-        let applied: Option<i64> = match sqlx::query_scalar(
-            "SELECT max(version) FROM _sqlx_migrations WHERE success",
-        )
-        .fetch_one(&self.pool)
-        .await
-        {
-            Ok(applied) => applied,
-            // No schema or no table: nothing was ever applied.
-            Err(sqlx::Error::Database(error)) if error.code() == Some(Cow::Borrowed("42P01")) => {
-                None
-            }
-            Err(error) => return Err(fault_of(error, "reading the schema's version")),
-        };
+        let applied: Option<i64> =
+            match sqlx::query_scalar("SELECT max(version) FROM _sqlx_migrations WHERE success")
+                .fetch_one(&self.pool)
+                .await
+            {
+                Ok(applied) => applied,
+                // No schema or no table: nothing was ever applied.
+                Err(sqlx::Error::Database(error))
+                    if error.code() == Some(Cow::Borrowed("42P01")) =>
+                {
+                    None
+                }
+                Err(error) => return Err(fault_of(error, "reading the schema's version")),
+            };
         Ok(match applied.cmp(&newest) {
             std::cmp::Ordering::Less => SchemaVersion::Older(applied),
             std::cmp::Ordering::Equal => SchemaVersion::Current,

@@ -45,7 +45,8 @@ pub fn client(server: &Url, timeout: Duration) -> Result<Client> {
 /// Follows a redirect only to the same scheme, host and port: anything else would hand document
 /// content and credentials to a server that nobody configured.
 fn within_one_origin(attempt: redirect::Attempt<'_>) -> redirect::Action {
-    let same = attempt.previous().first().is_some_and(|first| first.origin() == attempt.url().origin());
+    let same =
+        attempt.previous().first().is_some_and(|first| first.origin() == attempt.url().origin());
     if same && attempt.previous().len() <= REDIRECTS { attempt.follow() } else { attempt.stop() }
 }
 
@@ -141,7 +142,10 @@ mod tests {
     use super::*;
 
     fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
-        pairs.iter().map(|(name, value)| ((*name).parse().unwrap(), value.parse().unwrap())).collect()
+        pairs
+            .iter()
+            .map(|(name, value)| ((*name).parse().unwrap(), value.parse().unwrap()))
+            .collect()
     }
 
     #[test]

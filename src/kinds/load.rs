@@ -146,7 +146,9 @@ fn unknown_fields(schema: &Value, rules: &[Rule]) -> Vec<String> {
     });
     named
         .filter(|(_, field)| !known(field))
-        .map(|(rule, field)| format!("rule `{rule}` names `{field}`, which schema.json does not have"))
+        .map(|(rule, field)| {
+            format!("rule `{rule}` names `{field}`, which schema.json does not have")
+        })
         .collect()
 }
 

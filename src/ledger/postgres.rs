@@ -24,7 +24,7 @@ use crate::db::Db;
 use crate::fault::Result;
 use crate::ledger::{
     Claim, ClaimTerms, GiveBack, Held, Ledger, Pause, Quarantined, ReadBack, Record, Registration,
-    TranscriptionSaved,
+    TranscriptionSaved, Vitals,
 };
 use crate::model::{ArtefactRef, ClaimToken, DocumentId, IngestionId, Stage};
 
@@ -116,8 +116,8 @@ impl Ledger for PostgresLedger {
         intake::pauses(&self.db).await
     }
 
-    async fn worker_alive(&self, worker: &str, slots: u32, slots_used: u32) -> Result<()> {
-        intake::worker_alive(&self.db, worker, slots, slots_used).await
+    async fn worker_alive(&self, worker: &str, vitals: &Vitals) -> Result<()> {
+        intake::worker_alive(&self.db, worker, vitals).await
     }
 
     async fn now(&self) -> Result<OffsetDateTime> {

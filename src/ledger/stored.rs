@@ -10,7 +10,11 @@ use serde_json::{Map, Value};
 
 /// The text without U+0000.
 pub(crate) fn text(text: &str) -> Cow<'_, str> {
-    if text.contains('\0') { Cow::Owned(text.replace('\0', "\u{fffd}")) } else { Cow::Borrowed(text) }
+    if text.contains('\0') {
+        Cow::Owned(text.replace('\0', "\u{fffd}"))
+    } else {
+        Cow::Borrowed(text)
+    }
 }
 
 /// The same for text that may be absent.

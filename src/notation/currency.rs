@@ -18,11 +18,32 @@ const CODES: &[&str] = &[
 
 /// Signs and words; `kr` is not among them, three currencies share it.
 const SIGNS: &[(&str, &str)] = &[
-    ("US$", "USD"), ("A$", "AUD"), ("C$", "CAD"), ("HK$", "HKD"), ("R$", "BRL"), ("€", "EUR"),
-    ("$", "USD"), ("£", "GBP"), ("₹", "INR"), ("¥", "JPY"), ("₺", "TRY"), ("₽", "RUB"),
-    ("₴", "UAH"), ("₪", "ILS"), ("₩", "KRW"), ("zł", "PLN"), ("Kč", "CZK"), ("Ft", "HUF"),
-    ("Rs.", "INR"), ("Rs", "INR"), ("Euros", "EUR"), ("Euro", "EUR"), ("euros", "EUR"),
-    ("euro", "EUR"), ("Fr.", "CHF"), ("lei", "RON"),
+    ("US$", "USD"),
+    ("A$", "AUD"),
+    ("C$", "CAD"),
+    ("HK$", "HKD"),
+    ("R$", "BRL"),
+    ("€", "EUR"),
+    ("$", "USD"),
+    ("£", "GBP"),
+    ("₹", "INR"),
+    ("¥", "JPY"),
+    ("₺", "TRY"),
+    ("₽", "RUB"),
+    ("₴", "UAH"),
+    ("₪", "ILS"),
+    ("₩", "KRW"),
+    ("zł", "PLN"),
+    ("Kč", "CZK"),
+    ("Ft", "HUF"),
+    ("Rs.", "INR"),
+    ("Rs", "INR"),
+    ("Euros", "EUR"),
+    ("Euro", "EUR"),
+    ("euros", "EUR"),
+    ("euro", "EUR"),
+    ("Fr.", "CHF"),
+    ("lei", "RON"),
 ];
 
 /// The code, if `code` is one of ISO 4217.
@@ -39,9 +60,8 @@ pub fn exact(word: &str) -> Option<&'static str> {
 /// Takes a currency off the front or the back of a number such as `EUR12,50` or `12.50€`.
 pub(super) fn strip(word: &str) -> Option<(&'static str, &str)> {
     let ends_in_digit = |rest: &str| rest.ends_with(|c: char| c.is_ascii_digit() || c == ')');
-    let starts_right = |rest: &str| {
-        rest.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '-' | '−' | '('))
-    };
+    let starts_right =
+        |rest: &str| rest.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '-' | '−' | '('));
     let signs = SIGNS.iter().map(|(sign, code)| (*sign, *code));
     let codes = CODES.iter().map(|code| (*code, *code));
     signs.chain(codes).find_map(|(sign, code)| {
@@ -57,9 +77,12 @@ mod tests {
 
     #[test]
     fn signs_and_codes_stand_for_their_currency() {
-        for (word, expected) in
-            [("€", Some("EUR")), ("EUR", Some("EUR")), ("(US$)", Some("USD")), ("EURO-Palette", None)]
-        {
+        for (word, expected) in [
+            ("€", Some("EUR")),
+            ("EUR", Some("EUR")),
+            ("(US$)", Some("USD")),
+            ("EURO-Palette", None),
+        ] {
             assert_eq!(exact(word), expected, "{word}");
         }
         assert_eq!(strip("US$12"), Some(("USD", "12")));

@@ -84,7 +84,10 @@ const MONTHS: [&[&str]; 12] = [
 
 /// Whole folded month names, so that a word that merely begins like a month is none.
 const NAMES: [&[&str]; 12] = [
-    &["january", "januar", "janner", "janvier", "januari", "enero", "gennaio", "janeiro", "stycznia"],
+    &[
+        "january", "januar", "janner", "janvier", "januari", "enero", "gennaio", "janeiro",
+        "stycznia",
+    ],
     &["february", "februar", "fevrier", "februari", "febrero", "febbraio", "fevereiro", "lutego"],
     &["march", "marz", "maerz", "mars", "maart", "marzo", "marco", "marts", "marca"],
     &["april", "avril", "abril", "aprile", "kwietnia"],
@@ -95,7 +98,16 @@ const NAMES: [&[&str]; 12] = [
     &["september", "septembre", "septiembre", "settembre", "setembro", "wrzesnia"],
     &["october", "oktober", "octobre", "octubre", "ottobre", "outubro", "pazdziernika"],
     &["november", "novembre", "noviembre", "novembro", "listopada"],
-    &["december", "dezember", "decembre", "diciembre", "dicembre", "dezembro", "desember", "grudnia"],
+    &[
+        "december",
+        "dezember",
+        "decembre",
+        "diciembre",
+        "dicembre",
+        "dezembro",
+        "desember",
+        "grudnia",
+    ],
 ];
 
 fn month(name: &str) -> Option<Month> {
@@ -126,7 +138,8 @@ pub fn find(text: &str) -> Vec<Found> {
     for (regex, reader) in readers {
         let Some(regex) = regex.as_ref() else { continue };
         for captures in regex.captures_iter(text) {
-            let Some(date) = reader(&captures).filter(|date| stands_alone(text, &date.range)) else {
+            let Some(date) = reader(&captures).filter(|date| stands_alone(text, &date.range))
+            else {
                 continue;
             };
             let overlaps = |other: &Found| {
@@ -268,7 +281,8 @@ mod tests {
 
     #[test]
     fn the_form_of_the_data_reads_back() {
-        for (text, ok) in [("2024-02-29", true), ("2023-02-29", false), ("2024-2-9", false), ("", false)]
+        for (text, ok) in
+            [("2024-02-29", true), ("2023-02-29", false), ("2024-2-9", false), ("", false)]
         {
             assert_eq!(parse_iso(text).map(to_iso).as_deref() == Some(text), ok, "{text}");
         }

@@ -1,3 +1,5 @@
 //! The one integration test binary: one link, real Postgres, real protocols, real processes.
 mod folder_queue;
+mod ledger_suite;
 mod store_suite;
+mod support;

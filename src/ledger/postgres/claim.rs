@@ -11,7 +11,9 @@ use crate::db::{Context, Db};
 use crate::fault::{Error, Result};
 use crate::ledger::decide::{SOON, used_attempts};
 use crate::ledger::{Claim, ClaimTerms};
-use crate::model::{ArtefactRef, ClaimToken, Claimed, DocumentId, DocumentRef, IngestionId, Status};
+use crate::model::{
+    ArtefactRef, ClaimToken, Claimed, DocumentId, DocumentRef, IngestionId, Status,
+};
 
 /// One answer of the statement; what is not claimed has only the first columns.
 struct Row {
@@ -46,12 +48,7 @@ pub(super) async fn claim(db: &Db, ids: &[IngestionId], terms: &ClaimTerms) -> R
     rows.into_iter().map(|row| answer(row, begun + terms.lease)).collect()
 }
 
-async fn statement(
-    db: &Db,
-    ids: &[Uuid],
-    tokens: &[Uuid],
-    terms: &ClaimTerms,
-) -> Result<Vec<Row>> {
+async fn statement(db: &Db, ids: &[Uuid], tokens: &[Uuid], terms: &ClaimTerms) -> Result<Vec<Row>> {
     sqlx::query_as!(
         Row,
         r#"

@@ -37,7 +37,7 @@ WITH clock AS MATERIALIZED (
         attempt_count = i.attempt_count - CASE WHEN $3 THEN 0 ELSE 1 END,
         deferred_since = CASE
             WHEN $3 THEN NULL
-            WHEN $7 = 'interrupted' THEN i.deferred_since
+            WHEN $8 THEN i.deferred_since
             ELSE COALESCE(i.deferred_since, h.now) END
     FROM held h WHERE i.id = h.id
     RETURNING i.id
@@ -54,6 +54,7 @@ FROM held h JOIN given g ON g.id = h.id
         how.stage.code(),
         &stored::text(&how.detail),
         AttemptOutcome::Fault(how.fault).code(),
+        how.fault == Fault::Interrupted,
     )
     .execute(db.pool())
     .await
@@ -197,15 +198,4 @@ pub(super) async fn read_back(db: &Db, id: IngestionId, token: ClaimToken) -> Re
         (false, true) => ReadBack::StillHeld,
         (false, false) => ReadBack::Lost,
     })
-}
-
-/// Only [`Fault::Interrupted`] leaves a streak of deferrals as it is.
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_word_in_the_sql_is_the_code_of_the_fault() {
-        assert_eq!(Fault::Interrupted.code(), "interrupted");
-    }
 }

@@ -9,7 +9,7 @@ use super::int;
 use crate::db::{Context, Db};
 use crate::fault::Result;
 use crate::ledger::decide::{Sequencer, duplicate_key};
-use crate::ledger::{Pause, Quarantined, Registration, stored};
+use crate::ledger::{Pause, Quarantined, Registration, Vitals, stored};
 use crate::model::{DocumentId, IngestionId};
 
 /// One object in the form the statement reads.
@@ -185,18 +185,23 @@ pub(super) async fn pauses(db: &Db) -> Result<Vec<Pause>> {
 }
 
 /// See [`crate::ledger::Ledger::worker_alive`].
-pub(super) async fn worker_alive(db: &Db, worker: &str, slots: u32, used: u32) -> Result<()> {
+pub(super) async fn worker_alive(db: &Db, worker: &str, vitals: &Vitals) -> Result<()> {
     sqlx::query!(
         "WITH clock AS MATERIALIZED (
              SELECT docmill_now() AS now, set_config('synchronous_commit', 'off', true) AS fast)
-         INSERT INTO worker (id, started_at, seen_at, slots, slots_used)
-         SELECT $1, c.now, c.now, $2, $3 FROM clock c
+         INSERT INTO worker AS w (id, started_at, seen_at, slots, slots_used, receipt_sent_at,
+             receipt_noted_at)
+         SELECT $1, c.now, c.now, $2, $3, $4::timestamptz,
+             CASE WHEN $4::timestamptz IS NOT NULL THEN c.now END FROM clock c
          ON CONFLICT (id) DO UPDATE SET
              seen_at = excluded.seen_at, slots = excluded.slots,
-             slots_used = excluded.slots_used",
-        worker,
-        int(slots),
-        int(used),
+             slots_used = excluded.slots_used,
+             receipt_sent_at = COALESCE(excluded.receipt_sent_at, w.receipt_sent_at),
+             receipt_noted_at = COALESCE(excluded.receipt_noted_at, w.receipt_noted_at)",
+        &stored::text(worker),
+        int(vitals.slots),
+        int(vitals.slots_used),
+        vitals.queue_position,
     )
     .execute(db.pool())
     .await

@@ -9,8 +9,18 @@ use serde_json::{Map, Value, json};
 
 /// Everything else is dropped, also what nobody has heard of.
 const KEPT: [&str; 12] = [
-    "type", "description", "enum", "const", "properties", "required", "items", "anyOf", "$ref",
-    "$defs", "definitions", "additionalProperties",
+    "type",
+    "description",
+    "enum",
+    "const",
+    "properties",
+    "required",
+    "items",
+    "anyOf",
+    "$ref",
+    "$defs",
+    "definitions",
+    "additionalProperties",
 ];
 
 /// Compiles a schema.

@@ -118,8 +118,11 @@ impl Refusal {
         headers: &HeaderMap,
         model: &str,
     ) -> Error {
-        let said: Vec<&str> =
-            [&self.code, &self.kind, &self.param].into_iter().flatten().map(String::as_str).collect();
+        let said: Vec<&str> = [&self.code, &self.kind, &self.param]
+            .into_iter()
+            .flatten()
+            .map(String::as_str)
+            .collect();
         let said = if said.is_empty() { String::new() } else { format!(" ({})", said.join(", ")) };
         let (fault, advice) = if self.is_one_of(&MONEY_OUT) {
             (Fault::Denied, ": the account has no money left or reached its limit of spending")
@@ -131,7 +134,10 @@ impl Refusal {
                 fault => (fault, ""),
             }
         };
-        Error::new(fault, format!("{what}, model {model}: status {}{said}{advice}", status.as_u16()))
+        Error::new(
+            fault,
+            format!("{what}, model {model}: status {}{said}{advice}", status.as_u16()),
+        )
     }
 }
 
@@ -139,7 +145,11 @@ impl Refusal {
 mod tests {
     use super::*;
 
-    fn refusal(status: u16, body: &str, headers: &[(&'static str, &str)]) -> (Fault, Option<u64>, bool) {
+    fn refusal(
+        status: u16,
+        body: &str,
+        headers: &[(&'static str, &str)],
+    ) -> (Fault, Option<u64>, bool) {
         let headers = headers
             .iter()
             .map(|(name, value)| ((*name).parse().unwrap(), value.parse().unwrap()))
@@ -158,7 +168,8 @@ mod tests {
         let error = |name: &str| format!(r#"{{"error":{{"message":"x","code":"{name}"}}}}"#);
         let quota = error("insufficient_quota");
         let context = error("context_length_exceeded");
-        let vllm = r#"{"object":"error","message":"This model's maximum context length is 4096 tokens"}"#;
+        let vllm =
+            r#"{"object":"error","message":"This model's maximum context length is 4096 tokens"}"#;
         #[rustfmt::skip]
         let table: [(&str, u16, &str, &[(&'static str, &str)], Fault, Option<u64>, bool); 15] = [
             ("throttled",                   429, "{}",     &[],                          Fault::Throttled(None),       Some(1),  false),
@@ -188,7 +199,10 @@ mod tests {
         let refusal = Refusal::read(body.as_bytes());
         let error = refusal.into_error("call", StatusCode::NOT_FOUND, &HeaderMap::new(), "m-1");
         let text = error.to_string();
-        assert!(text.contains("m-1") && text.contains("not_found") && text.contains("404"), "{text}");
+        assert!(
+            text.contains("m-1") && text.contains("not_found") && text.contains("404"),
+            "{text}"
+        );
         assert!(!text.contains("ACME") && !text.contains("two words"), "{text}");
     }
 
