@@ -6,6 +6,9 @@
 //! another server connection per transaction (session settings would be lost).
 
 mod faults;
+pub mod operate;
+pub mod registration;
+pub mod reports;
 
 use std::borrow::Cow;
 use std::time::{Duration, Instant};

@@ -19,7 +19,10 @@ pub(crate) fn request(body: &Value, limit: LimitNames) -> Result<(), Wrong> {
     let name = text(json_schema.get("name")).unwrap_or_default();
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     if name.is_empty() || name.len() > 64 || !name.chars().all(plain) {
-        return Err(("response_format", "json_schema.name must match ^[a-zA-Z0-9_-]{1,64}$".into()));
+        return Err((
+            "response_format",
+            "json_schema.name must match ^[a-zA-Z0-9_-]{1,64}$".into(),
+        ));
     }
     let root = json_schema.get("schema").unwrap_or(&Value::Null);
     if root.get("type").and_then(Value::as_str) != Some("object") {

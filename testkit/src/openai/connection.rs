@@ -110,11 +110,7 @@ async fn answer(stream: &mut TcpStream, incoming: &Incoming, state: &State) -> i
     }
 }
 
-async fn complete(
-    stream: &mut TcpStream,
-    state: &State,
-    request: Request,
-) -> io::Result<After> {
+async fn complete(stream: &mut TcpStream, state: &State, request: Request) -> io::Result<After> {
     let mut answer = {
         let mut script = state.script.lock().unwrap_or_else(PoisonError::into_inner);
         script.next(&request)
@@ -136,7 +132,9 @@ async fn complete(
             Ok(After::Close)
         }
         Answer::CutBody => {
-            stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n{\"choices\":").await?;
+            stream
+                .write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n{\"choices\":")
+                .await?;
             stream.flush().await?;
             Ok(After::Close)
         }

@@ -95,9 +95,8 @@ fn field(name: &str, schema: &Value, lines: &[(String, String)]) -> (Value, Ids)
                 .into_iter()
                 .flatten()
                 .find_map(|label| {
-                    let (id, text) = lines
-                        .iter()
-                        .find(|(_, text)| text.to_lowercase().starts_with(label))?;
+                    let (id, text) =
+                        lines.iter().find(|(_, text)| text.to_lowercase().starts_with(label))?;
                     Some(one(value(name, schema, text.get(label.len()..)?)?, id))
                 })
                 .unwrap_or((Value::Null, Vec::new()))

@@ -178,9 +178,7 @@ impl Answer {
 fn wrong(total: &Value) -> Value {
     match total {
         Value::Number(number) => (number.as_f64().unwrap_or(0.0) + 1.0).into(),
-        Value::String(text) => {
-            format!("{:.2}", text.parse::<f64>().unwrap_or(0.0) + 1.0).into()
-        }
+        Value::String(text) => format!("{:.2}", text.parse::<f64>().unwrap_or(0.0) + 1.0).into(),
         _ => 1.0.into(),
     }
 }
