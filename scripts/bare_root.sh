@@ -55,7 +55,7 @@ make_base() {
     [ -f "$base/base.tar" ] && return
     echo "bare_root: making a bare $suite"
     rm -rf "$base/base"
-    debootstrap --variant=minbase --include=git,make,gcc,libc6-dev,ca-certificates,sudo \
+    debootstrap --variant=minbase --include=git,make,gcc,libc6-dev,ca-certificates \
         $suite "$base/base" "$(mirror)" >"$base/debootstrap.log"
     tar -C "$base/base" -cf "$base/base.tar" .
     rm -rf "$base/base"
@@ -100,12 +100,12 @@ home=root
 if [ $user != root ]; then
     home=home/$user
     chroot "$root" useradd -m -s /bin/bash $user
-    echo "$user ALL=(ALL) NOPASSWD: ALL" >"$root/etc/sudoers.d/$user"
-else
-    # As root nothing may lean on sudo.
-    chroot "$root" dpkg --purge sudo >/dev/null
 fi
 carry_over
+if [ $user != root ]; then
+    chroot "$root" sh -c 'apt-get update -q && apt-get install -y -q sudo' >/dev/null </dev/null
+    echo "$user ALL=(ALL) NOPASSWD: ALL" >"$root/etc/sudoers.d/$user"
+fi
 git clone --quiet --no-hardlinks . "$root/$home/docmill"
 [ $user = root ] || chroot "$root" chown -R $user:$user "/$home"
 mkdir -p "$root/opt/rust"

@@ -6,9 +6,11 @@
 //! another server connection per transaction (session settings would be lost).
 
 mod faults;
-pub mod operate;
+pub mod janitor;
+pub mod operators;
 pub mod registration;
 pub mod reports;
+pub mod retention;
 
 use std::borrow::Cow;
 use std::time::{Duration, Instant};

@@ -5,6 +5,9 @@
 //! SDK's own habits; `extract` does. Decorators (throttling, local memory) are `Llm` themselves.
 
 pub mod openai;
+pub mod schema;
+
+pub mod breaker;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};

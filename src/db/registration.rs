@@ -1,120 +1,126 @@
-//! Documents that we upload ourselves. (Those that events name: `ledger::postgres`.)
+//! Registering documents and ingestions from our own command line (`submit`). Events of the store
+//! are registered by the ledger.
+//!
+//! Insert, commit, then send: a message must never be ahead of its row.
 
-use serde_json::Value;
+use std::collections::BTreeMap;
+
 use sqlx::types::Json;
 
-use super::{Context, Db};
-use crate::fault::{Error, Result};
+use crate::db::{Context, Db};
+use crate::fault::Result;
 use crate::model::{DocumentId, IngestionId, Status};
 
-/// A document whose bytes are in the store, and its ingestion.
+/// A document to be registered.
 #[derive(Debug, Clone)]
-pub struct Upload {
-    /// Of the content, see [`DocumentId::of_content`].
-    pub document: DocumentId,
-    /// To be worked on.
-    pub ingestion: IngestionId,
-    /// Key in the store.
+pub struct NewDocument {
+    /// Its id.
+    pub id: DocumentId,
+    /// Where the original lies: a key, or `s3://bucket/key`.
     pub file_path: String,
-    /// What the file was called.
-    pub original_name: String,
-    /// SHA-256 in hex.
-    pub sha256: String,
+    /// The name the file had with the person who sent it.
+    pub original_name: Option<String>,
+    /// SHA-256 of the original, in hex.
+    pub sha256: Option<String>,
     /// Bytes.
-    pub size: u64,
-    /// Kind of document, if known.
-    pub kind: Option<String>,
-    /// Whose it is, if anybody's.
+    pub size: Option<u64>,
+    /// On whose behalf.
     pub tenant: Option<String>,
     /// The producer's own labels.
-    pub tags: Vec<String>,
+    pub tags: BTreeMap<String, String>,
 }
 
-/// What is in the database now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Registered {
-    /// The ingestion's status.
-    pub status: Status,
-    /// Whether it was made just now.
-    pub new: bool,
+/// An ingestion to be registered.
+#[derive(Debug, Clone)]
+pub struct NewIngestion {
+    /// Its id: the body of the message that is sent afterwards.
+    pub id: IngestionId,
+    /// The document; it must be registered.
+    pub document: DocumentId,
+    /// Kind of document, if it is known.
+    pub kind: Option<String>,
+    /// On whose behalf.
+    pub tenant: Option<String>,
 }
 
-/// Inserts document and ingestion unless they are there; repeating it changes nothing.
+/// A document that holds given content already, and its newest ingestion.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Known {
+    /// The document.
+    pub document: DocumentId,
+    /// Where it lies.
+    pub file_path: String,
+    /// Its newest ingestion, if it has one.
+    pub ingestion: Option<(IngestionId, Status)>,
+}
+
+/// Registers a document; one with this id that is there already stays as it is.
 ///
 /// # Errors
-/// No answer from Postgres.
-pub async fn register_upload(db: &Db, upload: &Upload) -> Result<Registered> {
-    // A row that another transaction is just inserting is in neither answer: look again.
-    for _ in 0..2 {
-        if let Some(found) = register_once(db, upload).await? {
-            return Ok(found);
-        }
-    }
-    Err(Error::transient("the ingestion is being registered by somebody else"))
-}
-
-async fn register_once(db: &Db, upload: &Upload) -> Result<Option<Registered>> {
-    let row = sqlx::query!(
-        r#"
-WITH made_document AS (
-    INSERT INTO document (id, file_path, original_name, sha256, size_bytes, tenant, tags)
-    VALUES ($1, $2, $3, $4, $5, $6, $7)
-    ON CONFLICT (id) DO NOTHING
-), made_ingestion AS (
-    INSERT INTO ingestion (id, document_id, kind, tenant)
-    VALUES ($8, $1, $9, $6)
-    ON CONFLICT (id) DO NOTHING
-    RETURNING status
-)
-SELECT status AS "status!", true AS "new!" FROM made_ingestion
-UNION ALL
-SELECT status, false FROM ingestion WHERE id = $8
-LIMIT 1
-"#,
-        upload.document.0,
-        upload.file_path,
-        // Postgres has no NUL in texts; file names have none either.
-        upload.original_name.replace('\0', ""),
-        upload.sha256,
-        i64::try_from(upload.size).unwrap_or(i64::MAX),
-        upload.tenant,
-        Json(&upload.tags) as _,
-        upload.ingestion.0,
-        upload.kind,
+/// No answer from Postgres, or a value that its CHECKs refuse.
+pub async fn register_document(db: &Db, document: &NewDocument) -> Result<()> {
+    sqlx::query!(
+        "INSERT INTO document (id, file_path, original_name, sha256, size_bytes, tenant, tags)
+         VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (id) DO NOTHING",
+        document.id.0,
+        document.file_path,
+        document.original_name,
+        document.sha256,
+        document.size.map(|size| i64::try_from(size).unwrap_or(i64::MAX)),
+        document.tenant,
+        Json(&document.tags) as _,
     )
-    .fetch_optional(db.pool())
+    .execute(db.pool())
     .await
     .context("registering a document")?;
-    row.map(|row| Ok(Registered { status: status_of(&row.status)?, new: row.new })).transpose()
+    Ok(())
 }
 
-/// The newest ingestion of a document.
+/// Registers an ingestion; one with this id that is there already stays as it is (`false`).
+///
+/// # Errors
+/// No answer from Postgres, or an unknown document.
+pub async fn register_ingestion(db: &Db, ingestion: &NewIngestion) -> Result<bool> {
+    let done = sqlx::query!(
+        "INSERT INTO ingestion (id, document_id, kind, tenant)
+         VALUES ($1, $2, $3, $4) ON CONFLICT (id) DO NOTHING",
+        ingestion.id.0,
+        ingestion.document.0,
+        ingestion.kind,
+        ingestion.tenant,
+    )
+    .execute(db.pool())
+    .await
+    .context("registering an ingestion")?;
+    Ok(done.rows_affected() > 0)
+}
+
+/// The newest document of the same tenant that holds this content, so that submitting a file
+/// twice makes one document.
 ///
 /// # Errors
 /// No answer from Postgres.
-pub async fn newest_ingestion(
-    db: &Db,
-    document: DocumentId,
-) -> Result<Option<(IngestionId, Status)>> {
+pub async fn find_by_sha256(db: &Db, sha256: &str, tenant: Option<&str>) -> Result<Option<Known>> {
     let row = sqlx::query!(
-        "SELECT id, status FROM ingestion WHERE document_id = $1
-         ORDER BY created_at DESC, id DESC LIMIT 1",
-        document.0,
+        r#"SELECT d.id, d.file_path, i.id AS "ingestion?", i.status AS "status?"
+        FROM document d
+        LEFT JOIN LATERAL (
+            SELECT id, status FROM ingestion WHERE document_id = d.id
+            ORDER BY created_at DESC, id DESC LIMIT 1) AS i ON true
+        WHERE d.sha256 = $1 AND d.tenant IS NOT DISTINCT FROM $2
+        ORDER BY d.created_at DESC, d.id DESC LIMIT 1"#,
+        sha256,
+        tenant,
     )
     .fetch_optional(db.pool())
     .await
-    .context("looking for a document")?;
-    row.map(|row| Ok((IngestionId(row.id), status_of(&row.status)?))).transpose()
-}
-
-/// A status as it is stored.
-pub(super) fn status_of(code: &str) -> Result<Status> {
-    Status::from_code(code)
-        .ok_or_else(|| Error::internal(format!("a row has the unknown status `{code}`")))
-}
-
-/// Labels as they are stored: an array of texts, whatever else a producer wrote.
-pub(super) fn labels(tags: &Value) -> Vec<String> {
-    let texts = tags.as_array().into_iter().flatten().filter_map(Value::as_str);
-    texts.map(ToOwned::to_owned).collect()
+    .context("looking for known content")?;
+    Ok(row.map(|row| Known {
+        document: DocumentId(row.id),
+        file_path: row.file_path,
+        ingestion: row
+            .ingestion
+            .zip(row.status.as_deref().and_then(Status::from_code))
+            .map(|(id, status)| (IngestionId(id), status)),
+    }))
 }

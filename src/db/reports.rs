@@ -1,264 +1,334 @@
-//! Read-only answers for operators: one ingestion, or many by filter.
-
-use std::time::Duration;
+//! What people and programs ask about ingestions: one, many, counts, what is in flight.
+//!
+//! Read-only. Status, reason and stage are given as the text of the row, so that what a newer
+//! program wrote is shown as well.
 
 use serde::Serialize;
 use serde_json::Value;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use super::registration::{labels, status_of};
-use super::{Context, Db};
+use crate::db::{Context, Db};
 use crate::fault::Result;
-use crate::model::{DocumentId, IngestionId, Status};
+use crate::model::{IngestionId, Status};
 
-/// One ingestion as operators see it.
-#[derive(Debug, Clone, Serialize)]
-pub struct IngestionView {
-    /// Its id.
-    pub ingestion_id: IngestionId,
+/// An ingestion with what one wants to know of its document.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct IngestionRow {
+    /// The ingestion.
+    pub id: Uuid,
     /// Its document.
-    pub document_id: DocumentId,
-    /// What the file was called, else the last part of its path.
-    pub name: String,
+    pub document_id: Uuid,
     /// Where the original lies.
-    pub file_path: Option<String>,
-    /// SHA-256 of the original in hex, once known.
-    pub sha256: Option<String>,
-    /// The producer's labels.
-    pub tags: Vec<String>,
-    /// Where it stands.
-    pub status: Status,
-    /// While in progress: queued, leased, deferred, parked or orphaned.
-    pub state: Option<String>,
-    /// While in progress: what it waits for.
-    pub explanation: Option<String>,
-    /// Why not completed.
+    pub file_path: String,
+    /// The name the file had with its sender.
+    pub original_name: Option<String>,
+    /// See [`crate::model::Status::code`].
+    pub status: String,
+    /// See [`crate::model::Reason::code`].
     pub reason: Option<String>,
-    /// Counts and limits for people.
+    /// What an operator reads.
     pub detail: Option<String>,
     /// How far the newest claim came.
     pub stage: Option<String>,
-    /// Who holds it, or held it last.
-    pub worker: Option<String>,
     /// Kind of document.
     pub kind: Option<String>,
-    /// Whose it is.
+    /// On whose behalf.
     pub tenant: Option<String>,
-    /// Which reader produced the data.
-    pub reader: Option<String>,
-    /// Model, if one was asked.
-    pub model: Option<String>,
-    /// Whether a person has to look.
-    pub needs_human_review: bool,
-    /// Why.
-    pub review_reasons: Vec<String>,
-    /// Pages read.
-    pub pages: Option<i32>,
-    /// Quality of the transcript, 0 to 1.
-    pub quality: Option<f64>,
-    /// Tokens into the model.
-    pub input_tokens: Option<i64>,
-    /// Tokens out of it.
-    pub output_tokens: Option<i64>,
-    /// Attempts, those of before a reopening included.
-    pub attempts: i32,
-    /// Claims that ended without a word.
+    /// Attempts that count.
+    pub attempt_count: i32,
+    /// Claims since the last reopening that ended without a word.
     pub crashes: i32,
     /// When it was registered.
     #[serde(with = "time::serde::rfc3339")]
     pub created_at: OffsetDateTime,
-    /// When it ended.
-    #[serde(with = "time::serde::rfc3339::option")]
-    pub completed_at: Option<OffsetDateTime>,
-    /// Not before this it is tried again.
-    #[serde(with = "time::serde::rfc3339::option")]
-    pub next_attempt_at: Option<OffsetDateTime>,
-    /// The data, whole or partial.
-    pub structured_data: Option<Value>,
-}
-
-/// One attempt of an ingestion.
-#[derive(Debug, Clone, Serialize)]
-pub struct AttemptView {
-    /// Number of the claim.
-    pub claim: i64,
-    /// How it ended.
-    pub outcome: String,
-    /// Whether the ingestion ended with it.
-    pub last: bool,
-    /// Whether it counted against the limit.
-    pub counted: bool,
-    /// How far it came.
-    pub stage: Option<String>,
-    /// Who made it.
-    pub worker: Option<String>,
-    /// When it began.
+    /// When the newest claim began.
     #[serde(with = "time::serde::rfc3339::option")]
     pub started_at: Option<OffsetDateTime>,
     /// When it ended.
+    #[serde(with = "time::serde::rfc3339::option")]
+    pub completed_at: Option<OffsetDateTime>,
+    /// Not due before.
+    #[serde(with = "time::serde::rfc3339::option")]
+    pub next_attempt_at: Option<OffsetDateTime>,
+    /// End of the current claim's lease.
+    #[serde(with = "time::serde::rfc3339::option")]
+    pub lease_expires_at: Option<OffsetDateTime>,
+    /// Who holds or last held the claim.
+    pub worker: Option<String>,
+    /// Whether a person has to look.
+    pub needs_human_review: bool,
+    /// Why.
+    pub review_reasons: Vec<String>,
+    /// Which reader produced the data.
+    pub reader: Option<String>,
+    /// The model, if one was called.
+    pub extraction_model: Option<String>,
+    /// Prompt tokens.
+    pub extraction_input_tokens: Option<i64>,
+    /// Generated tokens.
+    pub extraction_output_tokens: Option<i64>,
+    /// Quality of the transcript, 0 to 1.
+    pub transcription_quality_score: Option<f64>,
+    /// Key of the transcript.
+    pub transcription_file_path: Option<String>,
+    /// Key of the model's reply.
+    pub extraction_output_file_path: Option<String>,
+    /// SHA-256 of the original, in hex.
+    pub sha256: Option<String>,
+    /// Pages read.
+    pub pages: Option<i32>,
+    /// The data.
+    pub structured_data: Option<Value>,
+}
+
+/// One claim and how it ended.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct AttemptRow {
+    /// Number of the claim.
+    pub claims: i64,
+    /// Who held it.
+    pub worker: Option<String>,
+    /// When it was claimed.
+    #[serde(with = "time::serde::rfc3339::option")]
+    pub started_at: Option<OffsetDateTime>,
+    /// When its end was written.
     #[serde(with = "time::serde::rfc3339")]
     pub ended_at: OffsetDateTime,
-    /// Counts and limits for people.
+    /// How far it came.
+    pub stage: Option<String>,
+    /// See [`crate::model::AttemptOutcome::code`].
+    pub outcome: String,
+    /// Whether the ingestion ended with it.
+    pub r#final: bool,
+    /// Whether it counts against the limit.
+    pub counted: bool,
+    /// What an operator reads.
     pub detail: Option<String>,
 }
 
-/// Which ingestions; what is `None` or empty is not asked for.
+/// Which ingestions to list; what is `None` does not matter.
 #[derive(Debug, Clone, Default)]
 pub struct Filter {
-    /// These and no others.
-    pub ids: Option<Vec<IngestionId>>,
-    /// Of this status.
+    /// This status.
     pub status: Option<Status>,
-    /// In progress, and there: queued, leased, deferred, parked or orphaned.
-    pub state: Option<String>,
-    /// Ended for this reason.
+    /// This reason code.
     pub reason: Option<String>,
-    /// Of this kind.
+    /// This kind.
     pub kind: Option<String>,
-    /// Of this tenant.
+    /// This tenant.
     pub tenant: Option<String>,
-    /// Only those that a person has to look at.
-    pub review: bool,
-    /// Registered within this time.
-    pub since: Option<Duration>,
-    /// At most so many.
-    pub limit: u32,
+    /// A person has to look, or not.
+    pub needs_review: Option<bool>,
+    /// Registered at or after.
+    pub since: Option<OffsetDateTime>,
 }
 
-/// The ingestions that the filter lets through, newest first.
+/// How many rows have a status and reason.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Count {
+    /// Status.
+    pub status: String,
+    /// Reason.
+    pub reason: Option<String>,
+    /// How many.
+    pub count: i64,
+}
+
+/// One row of the view `ops_in_flight`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct InFlight {
+    /// The ingestion.
+    pub ingestion_id: Uuid,
+    /// Where its document lies.
+    pub file_path: String,
+    /// `queued`, `leased`, `deferred`, `parked` or `orphaned`.
+    pub state: String,
+    /// The reason in words.
+    pub explanation: String,
+    /// How far its claim has come.
+    pub stage: Option<String>,
+    /// Who holds it.
+    pub worker: Option<String>,
+    /// Attempts that count.
+    pub attempt_count: i32,
+    /// When it was registered.
+    #[serde(with = "time::serde::rfc3339")]
+    pub created_at: OffsetDateTime,
+}
+
+/// The ingestions that an ID names, newest first, at most `limit`: of an ingestion id one; of a
+/// document id those of the document; of a SHA-256 or the beginning of one (at least 6 digits)
+/// those of the documents with such content. Nothing for a text that is none of these.
 ///
 /// # Errors
 /// No answer from Postgres.
-pub async fn list(db: &Db, filter: &Filter) -> Result<Vec<IngestionView>> {
-    let ids: Option<Vec<Uuid>> = filter.ids.as_ref().map(|ids| ids.iter().map(|id| id.0).collect());
-    let rows = sqlx::query!(
-        r#"
-SELECT i.id, i.document_id, i.status, i.reason, i.detail, i.stage, i.worker, i.kind, i.tenant,
-    i.reader, i.extraction_model AS model, i.needs_human_review, i.review_reasons, i.pages,
-    i.transcription_quality_score AS quality, i.extraction_input_tokens AS input_tokens,
-    i.extraction_output_tokens AS output_tokens, i.attempt_count, i.crashes, i.created_at,
-    i.completed_at, i.next_attempt_at, i.structured_data,
-    d.file_path AS "file_path?", d.original_name, d.tags AS "tags?",
-    COALESCE(i.sha256, d.sha256) AS sha256,
-    f.state AS "state?", f.explanation AS "explanation?"
-FROM ingestion i
-LEFT JOIN document d ON d.id = i.document_id
-LEFT JOIN ops_in_flight f ON f.ingestion_id = i.id
-WHERE ($1::uuid[] IS NULL OR i.id = ANY ($1))
-  AND ($2::text IS NULL OR i.status = $2)
-  AND ($3::text IS NULL OR f.state = $3)
-  AND ($4::text IS NULL OR i.reason = $4)
-  AND ($5::text IS NULL OR i.kind = $5)
-  AND ($6::text IS NULL OR i.tenant = $6)
-  AND (NOT $7 OR i.needs_human_review)
-  AND ($8::float8 IS NULL OR i.created_at > docmill_now() - make_interval(secs => $8))
-ORDER BY i.created_at DESC, i.id DESC
-LIMIT $9
-"#,
-        ids.as_deref() as _,
-        filter.status.map(Status::code),
-        filter.state,
-        filter.reason,
-        filter.kind,
-        filter.tenant,
-        filter.review,
-        filter.since.map(|since| since.as_secs_f64()),
-        i64::from(filter.limit),
+pub async fn find(db: &Db, id: &str, limit: u32) -> Result<Vec<IngestionRow>> {
+    let id = id.trim().to_ascii_lowercase();
+    let uuid = Uuid::parse_str(&id).ok();
+    let hex = id.len() >= 6 && id.len() <= 64 && id.chars().all(|c| c.is_ascii_hexdigit());
+    // 32 digits are also a UUID without hyphens; both readings are tried.
+    let prefix = hex.then(|| format!("{id}%"));
+    sqlx::query_as!(
+        IngestionRow,
+        r#"SELECT i.id, i.document_id, COALESCE(d.file_path, '') AS "file_path!",
+            d.original_name AS "original_name?", i.status, i.reason, i.detail, i.stage, i.kind,
+            i.tenant, i.attempt_count, i.crashes, i.created_at, i.started_at, i.completed_at,
+            i.next_attempt_at, i.lease_expires_at, i.worker, i.needs_human_review,
+            i.review_reasons, i.reader, i.extraction_model, i.extraction_input_tokens,
+            i.extraction_output_tokens, i.transcription_quality_score,
+            i.transcription_file_path, i.extraction_output_file_path, i.sha256, i.pages,
+            i.structured_data
+        FROM ingestion i LEFT JOIN document d ON d.id = i.document_id
+        WHERE i.id IN (
+            SELECT $1::uuid
+            UNION ALL SELECT id FROM ingestion WHERE document_id = $1
+            UNION ALL SELECT o.id FROM ingestion o JOIN document c ON c.id = o.document_id
+                WHERE c.sha256 LIKE $2)
+        ORDER BY i.created_at DESC, i.id DESC LIMIT $3"#,
+        uuid,
+        prefix,
+        i64::from(limit),
     )
     .fetch_all(db.pool())
     .await
-    .context("listing ingestions")?;
-    rows.into_iter()
-        .map(|row| {
-            Ok(IngestionView {
-                ingestion_id: IngestionId(row.id),
-                document_id: DocumentId(row.document_id),
-                name: name_of(row.original_name, row.file_path.as_deref()),
-                file_path: row.file_path,
-                sha256: row.sha256,
-                tags: row.tags.as_ref().map(labels).unwrap_or_default(),
-                status: status_of(&row.status)?,
-                state: row.state,
-                explanation: row.explanation,
-                reason: row.reason,
-                detail: row.detail,
-                stage: row.stage,
-                worker: row.worker,
-                kind: row.kind,
-                tenant: row.tenant,
-                reader: row.reader,
-                model: row.model,
-                needs_human_review: row.needs_human_review,
-                review_reasons: row.review_reasons,
-                pages: row.pages,
-                quality: row.quality,
-                input_tokens: row.input_tokens,
-                output_tokens: row.output_tokens,
-                attempts: row.attempt_count,
-                crashes: row.crashes,
-                created_at: row.created_at,
-                completed_at: row.completed_at,
-                next_attempt_at: row.next_attempt_at,
-                structured_data: row.structured_data,
-            })
-        })
-        .collect()
+    .context("looking for an ingestion")
 }
 
-fn name_of(original: Option<String>, path: Option<&str>) -> String {
-    let last = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
-    original.filter(|name| !name.is_empty()).or_else(|| path.map(last)).unwrap_or_default()
-}
-
-/// Every attempt of an ingestion, oldest first.
+/// These ingestions, newest first; what is not there is left out.
 ///
 /// # Errors
 /// No answer from Postgres.
-pub async fn attempts(db: &Db, id: IngestionId) -> Result<Vec<AttemptView>> {
+pub async fn by_ids(db: &Db, ids: &[IngestionId]) -> Result<Vec<IngestionRow>> {
+    let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
     sqlx::query_as!(
-        AttemptView,
-        r#"SELECT claims AS claim, outcome, final AS "last", counted, stage, worker, started_at,
-            ended_at, detail
+        IngestionRow,
+        r#"SELECT i.id, i.document_id, COALESCE(d.file_path, '') AS "file_path!",
+            d.original_name AS "original_name?", i.status, i.reason, i.detail, i.stage, i.kind,
+            i.tenant, i.attempt_count, i.crashes, i.created_at, i.started_at, i.completed_at,
+            i.next_attempt_at, i.lease_expires_at, i.worker, i.needs_human_review,
+            i.review_reasons, i.reader, i.extraction_model, i.extraction_input_tokens,
+            i.extraction_output_tokens, i.transcription_quality_score,
+            i.transcription_file_path, i.extraction_output_file_path, i.sha256, i.pages,
+            i.structured_data
+        FROM ingestion i LEFT JOIN document d ON d.id = i.document_id
+        WHERE i.id = ANY ($1)
+        ORDER BY i.created_at DESC, i.id DESC"#,
+        &ids,
+    )
+    .fetch_all(db.pool())
+    .await
+    .context("reading ingestions")
+}
+
+/// What these wait for, if they are not terminal.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn waiting(db: &Db, ids: &[IngestionId]) -> Result<Vec<InFlight>> {
+    let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
+    sqlx::query_as!(
+        InFlight,
+        r#"SELECT ingestion_id AS "ingestion_id!", COALESCE(file_path, '') AS "file_path!",
+            state AS "state!", explanation AS "explanation!", stage, worker,
+            attempt_count AS "attempt_count!", created_at AS "created_at!"
+        FROM ops_in_flight WHERE ingestion_id = ANY ($1)"#,
+        &ids,
+    )
+    .fetch_all(db.pool())
+    .await
+    .context("reading what ingestions wait for")
+}
+
+/// The attempts of an ingestion, oldest first.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn attempts(db: &Db, id: IngestionId) -> Result<Vec<AttemptRow>> {
+    sqlx::query_as!(
+        AttemptRow,
+        r#"SELECT claims, worker, started_at, ended_at, stage, outcome, final, counted, detail
         FROM attempt WHERE ingestion_id = $1 ORDER BY claims"#,
         id.0,
     )
     .fetch_all(db.pool())
     .await
-    .context("listing attempts")
+    .context("reading attempts")
 }
 
-/// The ingestions that an operator may mean: the one with this id, else those of the document with
-/// this id, newest first.
+/// Ingestions that pass the filter, newest first, at most `limit`, after the given one.
 ///
 /// # Errors
 /// No answer from Postgres.
-pub async fn find_by_id(db: &Db, id: Uuid) -> Result<Vec<IngestionId>> {
-    let found = sqlx::query_scalar!(
-        "SELECT id FROM ingestion WHERE id = $1 OR document_id = $1
-         ORDER BY (id = $1) DESC, created_at DESC, id DESC LIMIT 100",
-        id,
+pub async fn list(
+    db: &Db,
+    filter: &Filter,
+    limit: u32,
+    after: Option<IngestionId>,
+) -> Result<Vec<IngestionRow>> {
+    sqlx::query_as!(
+        IngestionRow,
+        r#"SELECT i.id, i.document_id, COALESCE(d.file_path, '') AS "file_path!",
+            d.original_name AS "original_name?", i.status, i.reason, i.detail, i.stage, i.kind,
+            i.tenant, i.attempt_count, i.crashes, i.created_at, i.started_at, i.completed_at,
+            i.next_attempt_at, i.lease_expires_at, i.worker, i.needs_human_review,
+            i.review_reasons, i.reader, i.extraction_model, i.extraction_input_tokens,
+            i.extraction_output_tokens, i.transcription_quality_score,
+            i.transcription_file_path, i.extraction_output_file_path, i.sha256, i.pages,
+            i.structured_data
+        FROM ingestion i LEFT JOIN document d ON d.id = i.document_id
+        WHERE ($1::text IS NULL OR i.status = $1)
+          AND ($2::text IS NULL OR i.reason = $2)
+          AND ($3::text IS NULL OR i.kind = $3)
+          AND ($4::text IS NULL OR i.tenant = $4)
+          AND ($5::boolean IS NULL OR i.needs_human_review = $5)
+          AND ($6::timestamptz IS NULL OR i.created_at >= $6)
+          AND ($7::uuid IS NULL OR (i.created_at, i.id) <
+              (SELECT a.created_at, a.id FROM ingestion a WHERE a.id = $7))
+        ORDER BY i.created_at DESC, i.id DESC LIMIT $8"#,
+        filter.status.map(|status| status.code()),
+        filter.reason,
+        filter.kind,
+        filter.tenant,
+        filter.needs_review,
+        filter.since,
+        after.map(|id| id.0),
+        i64::from(limit),
     )
     .fetch_all(db.pool())
     .await
-    .context("looking for an id")?;
-    let exact = found.first() == Some(&id);
-    Ok(found.into_iter().map(IngestionId).take(if exact { 1 } else { 100 }).collect())
+    .context("listing ingestions")
 }
 
-/// The ingestions of documents whose SHA-256 begins with `prefix` (hex in lower case), newest
-/// first.
+/// How many rows there are of each status and reason.
 ///
 /// # Errors
 /// No answer from Postgres.
-pub async fn find_by_sha256(db: &Db, prefix: &str) -> Result<Vec<IngestionId>> {
-    let found = sqlx::query_scalar!(
-        "SELECT i.id FROM ingestion i JOIN document d ON d.id = i.document_id
-         WHERE d.sha256 LIKE $1 || '%' ORDER BY i.created_at DESC, i.id DESC LIMIT 100",
-        prefix,
+pub async fn counts(db: &Db) -> Result<Vec<Count>> {
+    sqlx::query_as!(
+        Count,
+        r#"SELECT status, reason, count(*) AS "count!"
+        FROM ingestion GROUP BY status, reason ORDER BY status, reason"#,
     )
     .fetch_all(db.pool())
     .await
-    .context("looking for a SHA-256")?;
-    Ok(found.into_iter().map(IngestionId).collect())
+    .context("counting ingestions")
+}
+
+/// What is not terminal, and why, oldest first, at most `limit`.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn in_flight(db: &Db, limit: u32) -> Result<Vec<InFlight>> {
+    sqlx::query_as!(
+        InFlight,
+        r#"SELECT ingestion_id AS "ingestion_id!", COALESCE(file_path, '') AS "file_path!",
+            state AS "state!", explanation AS "explanation!", stage, worker,
+            attempt_count AS "attempt_count!", created_at AS "created_at!"
+        FROM ops_in_flight ORDER BY created_at, ingestion_id LIMIT $1"#,
+        i64::from(limit),
+    )
+    .fetch_all(db.pool())
+    .await
+    .context("reading what is in flight")
 }

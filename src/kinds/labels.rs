@@ -103,6 +103,13 @@ impl Labels {
         self.of(field).any(|label| label == folded)
     }
 
+    /// Whether a label of `field` begins at the first of these folded words.
+    pub fn at_of(&self, field: &str, words: &[&str]) -> bool {
+        let Some(first) = words.first() else { return false };
+        let own = self.by_first.get(*first).into_iter().flatten();
+        own.filter(|label| label.field == field).any(|label| begins(words, &label.words))
+    }
+
     /// The folded labels of `field`.
     pub fn of(&self, field: &str) -> impl Iterator<Item = &str> {
         self.fields.get(field).into_iter().flatten().map(String::as_str)

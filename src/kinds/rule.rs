@@ -38,6 +38,7 @@ pub enum Form {
 
 /// What is checked. Fields that are null are not checked, except by `Required`.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(missing_docs, reason = "the variants say what their keys mean, the names are the file's")]
 pub enum Check {
     /// The fields are not null.
     Required(Vec<String>),

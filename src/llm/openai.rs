@@ -20,7 +20,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use reqwest::{Client, Response, StatusCode, Url};
 
-use super::{Llm, Prompt, Reply};
+use super::{Llm, Prompt, Reply, Stop};
 use crate::config::LlmConfig;
 use crate::fault::{Error, Fault, Result};
 use crate::http;
@@ -28,7 +28,7 @@ use crate::http;
 use refusal::Refusal;
 use wire::Limit;
 
-/// Most bytes of a reply's body.
+/// Most bytes of a reply's body; a longer one is not read and counts as cut.
 const REPLY_CAP: usize = 10 << 20;
 /// Most bytes of a list of models.
 const MODELS_CAP: usize = 4 << 20;
@@ -145,10 +145,8 @@ impl OpenAi {
         let response = request.send().await.map_err(broke)?;
         let (status, headers) = (response.status(), response.headers().clone());
         let body = http::read_capped(response, REPLY_CAP).await.map_err(broke)?;
-        let Some(body) = body else {
-            let context = format!("{what}: the answer has more than {REPLY_CAP} bytes");
-            return Err(Failed { error: Error::new(Fault::Rejected, context), again: None });
-        };
+        // A reply without end is a cut one: fewer pages may bring it to an end.
+        let Some(body) = body else { return Ok(wire::nothing(Stop::Cut, &self.model)) };
         if status.is_success() {
             return wire::reply(&body, &self.model).map_err(|error| Failed {
                 error: Error::transient(format!("{what}: the answer is no chat completion"))
@@ -158,7 +156,7 @@ impl OpenAi {
         }
         let refusal = Refusal::read(&body);
         if refusal.prompt_is_too_long(status) {
-            return Ok(wire::too_long(&self.model));
+            return Ok(wire::nothing(Stop::TooLong, &self.model));
         }
         if limit == Limit::Older && refusal.wants_newer_limit(status) {
             self.newer_limit.store(true, Ordering::Relaxed);

@@ -159,7 +159,7 @@ fn stands_alone(text: &str, range: &Range<usize>) -> bool {
     let digit = |c: Option<char>| c.is_some_and(|c| c.is_ascii_digit());
     let mut before = text.get(..range.start).unwrap_or("").chars().rev();
     let mut after = text.get(range.end..).unwrap_or("").chars();
-    let glued_before = matches!(before.next(), Some('.' | '/' | '-' | ',')) && digit(before.next());
+    let glued_before = matches!(before.next(), Some('.' | '/' | ',')) && digit(before.next());
     let glued_after = matches!(after.next(), Some('.' | '/' | ',')) && digit(after.next());
     !glued_before && !glued_after
 }

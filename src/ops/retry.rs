@@ -5,9 +5,8 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::db::Db;
-use crate::db::operate::{self, Operator};
-use crate::fault::{Error, Result};
-use crate::ledger::Pause;
+use crate::db::operators::{self, By, Scope};
+use crate::fault::{Error, Fault, Result};
 use crate::model::IngestionId;
 use crate::queue::{Outgoing, Queue};
 
@@ -49,11 +48,11 @@ pub async fn retry(
     db: &Db,
     queue: &dyn Queue,
     ids: &[IngestionId],
-    by: &Operator,
+    by: &By,
 ) -> Result<Vec<Changed>> {
-    let reopened = operate::reopen(db, ids, by).await?;
+    let reopened = operators::reopen(db, ids, by).await?;
     let open: Vec<_> = ids.iter().copied().filter(|id| !reopened.contains(id)).collect();
-    let hurried = operate::hurry(db, &open).await?;
+    let hurried = operators::hurry(db, &open).await?;
     let due: Vec<_> = reopened.iter().chain(&hurried).copied().collect();
     let sent = send(queue, &due).await;
     let line = |id: &IngestionId| {
@@ -83,8 +82,8 @@ async fn send(queue: &dyn Queue, ids: &[IngestionId]) -> Vec<Result<()>> {
 ///
 /// # Errors
 /// No answer from Postgres.
-pub async fn cancel(db: &Db, ids: &[IngestionId], by: &Operator) -> Result<Vec<Changed>> {
-    let cancelled = operate::cancel(db, ids, by).await?;
+pub async fn cancel(db: &Db, ids: &[IngestionId], by: &By) -> Result<Vec<Changed>> {
+    let cancelled = operators::cancel(db, ids, by).await?;
     let line = |id: &IngestionId| {
         let done = cancelled.contains(id);
         let change = if done { Change::Cancelled } else { Change::AlreadyEnded };
@@ -93,33 +92,37 @@ pub async fn cancel(db: &Db, ids: &[IngestionId], by: &Operator) -> Result<Vec<C
     Ok(ids.iter().map(line).collect())
 }
 
-/// Stops workers from taking up what `what` says; they obey within seconds. `false`: it was so.
+/// Stops workers from taking up what is named; they obey within seconds.
 ///
 /// # Errors
-/// No answer from Postgres; an empty name.
-pub async fn pause(db: &Db, what: &Pause, by: &Operator) -> Result<bool> {
-    let (scope, name) = parts(what)?;
-    operate::pause(db, scope, name, by).await
+/// No answer from Postgres; a name that is missing, or one where none belongs.
+pub async fn pause(db: &Db, what: &Paused, by: &By) -> Result<()> {
+    operators::pause(db, what.scope, what.checked()?, by).await
 }
 
-/// The contrary of [`pause`].
+/// The contrary of [`pause`]; `false` if it was not paused.
 ///
 /// # Errors
-/// No answer from Postgres; an empty name.
-pub async fn resume(db: &Db, what: &Pause, by: &Operator) -> Result<bool> {
-    let (scope, name) = parts(what)?;
-    operate::resume(db, scope, name, by).await
+/// As [`pause`].
+pub async fn resume(db: &Db, what: &Paused, by: &By) -> Result<bool> {
+    operators::resume(db, what.scope, what.checked()?, by).await
 }
 
-fn parts(what: &Pause) -> Result<(&'static str, &str)> {
-    let (scope, name) = match what {
-        Pause::All => return Ok(("all", "")),
-        Pause::Kind(name) => ("kind", name),
-        Pause::Tenant(name) => ("tenant", name),
-        Pause::Provider(name) => ("provider", name),
-    };
-    if name.is_empty() {
-        return Err(Error::internal(format!("a {scope} without name cannot be paused or resumed")));
+/// What is paused or resumed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Paused {
+    /// Which sort of thing.
+    pub scope: Scope,
+    /// Which one; empty for everything.
+    pub name: String,
+}
+
+impl Paused {
+    fn checked(&self) -> Result<&str> {
+        if (self.scope == Scope::All) == self.name.is_empty() {
+            return Ok(&self.name);
+        }
+        let text = format!("`{}` takes a name exactly if it is not everything", self.scope.code());
+        Err(Error::new(Fault::Rejected, text))
     }
-    Ok((scope, name))
 }

@@ -16,7 +16,7 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use crate::db::Db;
-use crate::db::registration::{self, Upload};
+use crate::db::registration::{self, Known, NewDocument, NewIngestion};
 use crate::fault::{Error, Result};
 use crate::model::{DocumentId, IngestionId, Status};
 use crate::pages::Format;
@@ -47,8 +47,8 @@ pub struct Terms {
     pub kind: Option<String>,
     /// Whose they are.
     pub tenant: Option<String>,
-    /// Labels.
-    pub tags: Vec<String>,
+    /// Labels; a label without value has an empty one.
+    pub tags: BTreeMap<String, String>,
 }
 
 /// What became of one file.
@@ -110,27 +110,36 @@ pub async fn submit(desk: Desk<'_>, file: &Path, terms: &Terms) -> Result<Submis
         return Ok(Submission::refused(file, problem));
     }
     let sha256: String = Sha256::digest(&bytes).iter().map(|b| format!("{b:02x}")).collect();
-    let document = DocumentId::of_content(&sha256, terms.tenant.as_deref().unwrap_or_default());
-    let known = registration::newest_ingestion(desk.db, document).await?;
-    if let Some((ingestion, status)) = known
+    let tenant = terms.tenant.as_deref();
+    let known = registration::find_by_sha256(desk.db, &sha256, tenant).await?;
+    if let Some(Known { document, ingestion: Some((ingestion, status)), .. }) = known
         && !terms.again
     {
         return known_before(desk, file, (document, ingestion, status)).await;
     }
-    let upload = upload_of(file, (document, &sha256), bytes.len(), terms, known.is_some());
-    put(desk, &upload, bytes).await?;
-    let registered = registration::register_upload(desk.db, &upload).await?;
-    let sent = send(desk, upload.ingestion).await;
+    let again = known.as_ref().is_some_and(|known| known.ingestion.is_some());
+    let document = match known {
+        Some(known) => known.document,
+        None => upload(desk, &new_document(file, &sha256, bytes.len(), terms), bytes).await?,
+    };
+    let ingestion = NewIngestion {
+        id: if again { IngestionId::random() } else { IngestionId::first_of(document) },
+        document,
+        kind: terms.kind.clone(),
+        tenant: terms.tenant.clone(),
+    };
+    let new = registration::register_ingestion(desk.db, &ingestion).await?;
+    let sent = send(desk, ingestion.id).await;
     Ok(Submission {
         file: file.to_owned(),
         fate: match &sent {
             Err(_) => Fate::NotSent,
-            Ok(()) if registered.new => Fate::Submitted,
+            Ok(()) if new => Fate::Submitted,
             Ok(()) => Fate::Known,
         },
         document_id: Some(document),
-        ingestion_id: Some(upload.ingestion),
-        status: Some(registered.status),
+        ingestion_id: Some(ingestion.id),
+        status: Some(Status::InProgress),
         problem: sent.err().map(|error| error.to_string()),
     })
 }
@@ -153,35 +162,35 @@ async fn known_before(
     })
 }
 
-fn upload_of(
-    file: &Path,
-    (document, sha256): (DocumentId, &str),
-    size: usize,
-    terms: &Terms,
-    known: bool,
-) -> Upload {
+fn new_document(file: &Path, sha256: &str, size: usize, terms: &Terms) -> NewDocument {
+    let id = DocumentId::of_content(sha256, terms.tenant.as_deref().unwrap_or_default());
     let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    Upload {
-        document,
-        ingestion: if known { IngestionId::random() } else { IngestionId::first_of(document) },
-        file_path: keys::document(document, &name),
-        original_name: name,
-        sha256: sha256.to_owned(),
-        size: u64::try_from(size).unwrap_or(u64::MAX),
-        kind: terms.kind.clone(),
+    NewDocument {
+        id,
+        file_path: keys::document(id, &name),
+        original_name: Some(name),
+        sha256: Some(sha256.to_owned()),
+        size: u64::try_from(size).ok(),
         tenant: terms.tenant.clone(),
         tags: terms.tags.clone(),
     }
 }
 
-async fn put(desk: Desk<'_>, upload: &Upload, bytes: Bytes) -> Result<()> {
-    let tags = serde_json::to_string(&upload.tags).unwrap_or_default();
+/// Bytes first: a row never refers to what is not there.
+async fn upload(desk: Desk<'_>, document: &NewDocument, bytes: Bytes) -> Result<DocumentId> {
+    let labels: Vec<_> = document
+        .tags
+        .iter()
+        .map(|(name, value)| if value.is_empty() { name.clone() } else { format!("{name}={value}") })
+        .collect();
     let metadata = BTreeMap::from([
-        ("original-name".to_owned(), upload.original_name.clone()),
-        ("tags".to_owned(), tags),
-        ("size".to_owned(), upload.size.to_string()),
+        ("original-name".to_owned(), document.original_name.clone().unwrap_or_default()),
+        ("tags".to_owned(), serde_json::to_string(&labels).unwrap_or_default()),
+        ("size".to_owned(), bytes.len().to_string()),
     ]);
-    desk.store.put(&upload.file_path, bytes, &metadata).await.map(drop)
+    desk.store.put(&document.file_path, bytes, &metadata).await?;
+    registration::register_document(desk.db, document).await?;
+    Ok(document.id)
 }
 
 async fn send(desk: Desk<'_>, ingestion: IngestionId) -> Result<()> {

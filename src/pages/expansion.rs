@@ -21,7 +21,7 @@ const MAX_NESTING: u32 = 4;
 const DICTIONARY: usize = 1024;
 const KEYWORD: &[u8] = b"stream";
 
-/// Refuses a file whose streams expand beyond `limits.decompressed_bytes`.
+/// Refuses a file whose streams expand to `limits.decompressed_bytes` or more.
 ///
 /// Images count each by itself, because a page's images are decoded when the page is read and
 /// freed after it; all other streams count together.
@@ -38,13 +38,13 @@ pub(super) fn check(bytes: &[u8], limits: &LimitsConfig) -> Result<(), Refusal> 
         let data = bytes.get(start..).unwrap_or_default();
         let head = bytes.get(start.saturating_sub(DICTIONARY)..start).unwrap_or_default();
         let is_image = is_image(head);
-        let allowed = if is_image { limit } else { limit - others };
+        let allowed = if is_image { limit } else { limit.saturating_sub(others) };
         let expanded = inflated(data, allowed, MAX_NESTING);
         if !is_image {
             others += expanded.min(allowed);
         }
-        if expanded > allowed {
-            let detail = format!("its compressed parts expand to more than {limit} bytes");
+        if expanded >= allowed {
+            let detail = format!("its compressed parts expand to {limit} bytes or more");
             return Err(Refusal::new(Reason::TooLarge, detail));
         }
     }
@@ -73,7 +73,7 @@ fn is_image(head: &[u8]) -> bool {
     memchr::memmem::find(dictionary, b"/Image").is_some()
 }
 
-/// Bytes that `data` expands to, or more than `allowed` as soon as it is more.
+/// Bytes that `data` expands to, or at least `allowed` as soon as it is that much.
 fn inflated(data: &[u8], allowed: u64, nesting: u32) -> u64 {
     if !is_zlib(data) {
         return 0;
@@ -101,7 +101,7 @@ fn count(mut reader: impl Read, allowed: u64, nesting: u32) -> u64 {
         return inner_count(inner, allowed, nesting);
     }
     let mut total = first as u64;
-    while total <= allowed {
+    while total < allowed {
         match reader.read(&mut buffer) {
             Ok(0) | Err(_) => break,
             Ok(more) => total += more as u64,
@@ -167,14 +167,14 @@ mod tests {
         let twice = |file: &[u8]| [file, file].concat();
         #[rustfmt::skip]
         let table = [
-            ("just within",                   single.clone(),          100_000, None),
-            ("just over",                     single.clone(),          99_999,  Some(Reason::TooLarge)),
+            ("just within",                   single.clone(),          100_001, None),
+            ("just over",                     single.clone(),          100_000, Some(Reason::TooLarge)),
             ("two together over",             twice(&single),          150_000, Some(Reason::TooLarge)),
             ("two images count one by one",   twice(&image),           150_000, None),
             ("an image over",                 image,                   99_999,  Some(Reason::TooLarge)),
             ("compressed twice",              double,                  99_999,  Some(Reason::TooLarge)),
             ("damaged data",                  stream("", b"\x78\x9c\xff\xff"), 10, None),
-            ("no streams",                    b"%PDF-1.7\n".to_vec(),  0,       None),
+            ("no streams",                    b"%PDF-1.7\n".to_vec(),  1,       None),
         ];
         for (name, file, limit, expected) in table {
             assert_eq!(reason(&file, limit), expected, "{name}");

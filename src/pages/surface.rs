@@ -9,7 +9,7 @@
 
 use std::time::Instant;
 
-use hayro::hayro_interpret::font::{Glyph as FontGlyph, GlyphRun};
+use hayro::hayro_interpret::font::{Glyph as FontGlyph, GlyphRun, PositionedGlyph};
 use hayro::hayro_interpret::hayro_cmap::BfString;
 use hayro::hayro_interpret::hayro_syntax::object::dict::keys;
 use hayro::hayro_interpret::{
@@ -75,6 +75,7 @@ pub(super) struct Surface {
     clips: Vec<Rect>,
     groups: Vec<Group>,
     painted: Vec<Rect>,
+    substituted: bool,
     operations: u64,
     deadline: Instant,
     page_pixels: u64,
@@ -98,6 +99,7 @@ impl Surface {
             clips: vec![page],
             groups: Vec::new(),
             painted: Vec::new(),
+            substituted: false,
             operations: 0,
             deadline,
             page_pixels,
@@ -130,6 +132,37 @@ impl Surface {
 
     fn is_opaque_here(&self) -> bool {
         self.groups.iter().all(|group| group.opaque)
+    }
+
+    /// Takes the width of substituted glyphs out of their advances.
+    ///
+    /// A font that is not embedded is drawn with another one's letters, each stretched to the width
+    /// its own should have. That stretch is in the matrix, like a horizontal scaling of the text,
+    /// but does not move the next glyph. A scaling is the same for a whole run; if the matrices are
+    /// all alike, it shows in where the next glyphs stand; for a single glyph, the run before tells.
+    fn undo_stretching(&mut self, glyphs: &mut [Glyph]) {
+        let ratio = |glyph: &Glyph| glyph.em.length() / glyph.size;
+        if glyphs.iter().all(|glyph| (ratio(glyph) - 1.0).abs() < 0.005) {
+            return;
+        }
+        let (mut as_drawn, mut unstretched, mut uneven) = (0.0, 0.0, false);
+        for pair in glyphs.windows(2) {
+            let [one, next] = pair else { continue };
+            let step = (next.origin - one.origin).length();
+            as_drawn += (step - one.advance.length()).abs();
+            unstretched += (step - one.advance.length() / ratio(one)).abs();
+            uneven |= (ratio(one) - ratio(next)).abs() > 0.01;
+        }
+        if glyphs.len() > 1 {
+            self.substituted = uneven || unstretched < as_drawn;
+        }
+        if self.substituted {
+            for glyph in glyphs {
+                let factor = glyph.size / glyph.em.length();
+                glyph.advance *= factor;
+                glyph.em *= factor;
+            }
+        }
     }
 
     /// Everything drawn so far within `area` is now under paint.
@@ -195,6 +228,18 @@ fn advance_in_ems(glyph: &FontGlyph<'_>) -> f64 {
     f64::from(width.filter(|width| width.is_finite()).unwrap_or(500.0)) / 1000.0
 }
 
+/// Where a glyph stands on the page; `None` if its matrix is degenerate.
+fn place(glyph: &PositionedGlyph<'_>, transform: Affine) -> Option<Glyph> {
+    let placed = transform * glyph.transform();
+    let [a, b, c, d, ..] = placed.as_coeffs();
+    let origin = placed * Point::ORIGIN;
+    let em = Vec2::new(a, b) * 1000.0;
+    let size = Vec2::new(c, d).length() * 1000.0;
+    let usable = origin.is_finite() && em.is_finite() && em.length() > 0.0 && size.is_finite();
+    let advance = em * advance_in_ems(glyph);
+    usable.then(|| Glyph { text: unicode(glyph), origin, advance, em, size, visible: false })
+}
+
 impl<'a> Device<'a> for Surface {
     fn draw_path(&mut self, path: &BezPath, props: DrawProps<'a>, mode: &DrawMode) {
         self.spend(path.elements().len() / 64);
@@ -246,23 +291,16 @@ impl<'a> Device<'a> for Surface {
         self.spend(run.glyphs().len());
         let ink = ink(&props.paint);
         let shown = !matches!(mode, DrawMode::Invisible) && ink.alpha * self.opacity() > 0.05;
-        for glyph in run.glyphs() {
-            let [a, b, c, d, ..] = Affine::as_coeffs(props.transform * glyph.transform());
-            let origin = props.transform * glyph.transform() * Point::ORIGIN;
-            let em = Vec2::new(a, b) * 1000.0;
-            let size = Vec2::new(c, d).length() * 1000.0;
-            if !(origin.is_finite() && em.is_finite() && em.length() > 0.0 && size.is_finite()) {
-                continue;
-            }
-            let advance = em * advance_in_ems(glyph);
-            let text = unicode(glyph);
-            let mut placed = Glyph { text, origin, advance, em, size, visible: false };
-            let centre = placed.centre();
-            placed.visible = shown
-                && size >= TINY
+        let mut glyphs: Vec<Glyph> =
+            run.glyphs().iter().filter_map(|glyph| place(glyph, props.transform)).collect();
+        self.undo_stretching(&mut glyphs);
+        for mut glyph in glyphs {
+            let centre = glyph.centre();
+            glyph.visible = shown
+                && glyph.size >= TINY
                 && self.clip().contains(centre)
                 && (ink.luma < WHITE || self.painted.iter().any(|area| area.contains(centre)));
-            self.glyphs.push(placed);
+            self.glyphs.push(glyph);
         }
     }
 

@@ -10,7 +10,7 @@ use super::surface::Glyph;
 /// A gap of this many ems between two letters ends a word; a space is about 0.25 em.
 const WORD_GAP: f64 = 0.15;
 /// Pieces of one word that were drawn apart may have this gap.
-const PIECE_GAP: f64 = 0.08;
+const PIECE_GAP: f64 = 0.05;
 /// Letters may overlap by kerning and by wrong widths, but not jump back further than this.
 const BACK_JUMP: f64 = 0.6;
 

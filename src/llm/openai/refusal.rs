@@ -131,6 +131,8 @@ impl Refusal {
                 // No model of that name, or no such path: no job can succeed.
                 Fault::Missing => (Fault::Denied, ": check llm.model and llm.base_url"),
                 Fault::Denied => (Fault::Denied, ": check llm.api_key and llm.base_url"),
+                // Our request is at fault, not the document: the same form goes out for every one.
+                Fault::Rejected => (Fault::Internal, ": the server does not take our request"),
                 fault => (fault, ""),
             }
         };
@@ -183,10 +185,10 @@ mod tests {
             ("broken for good",             500, "{}",     &[("x-should-retry", "false")],Fault::Transient,            None,     false),
             ("down",                        503, "<html>", &[],                          Fault::Unavailable,           Some(1),  false),
             ("conflict",                    409, "{}",     &[],                          Fault::Transient,             Some(1),  false),
-            ("bad request",                 400, "{}",     &[],                          Fault::Rejected,              None,     false),
-            ("too long, by code",           400, &context, &[],                          Fault::Rejected,              None,     true),
-            ("too long, by words",          400, vllm,     &[],                          Fault::Rejected,              None,     true),
-            ("too large a body",            413, "",       &[],                          Fault::Rejected,              None,     true),
+            ("bad request",                 400, "{}",     &[],                          Fault::Internal,              None,     false),
+            ("too long, by code",           400, &context, &[],                          Fault::Internal,              None,     true),
+            ("too long, by words",          400, vllm,     &[],                          Fault::Internal,              None,     true),
+            ("too large a body",            413, "",       &[],                          Fault::Internal,              None,     true),
         ];
         for (name, status, body, headers, fault, again, long) in table {
             assert_eq!(refusal(status, body, headers), (fault, again, long), "{name}");

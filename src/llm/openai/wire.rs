@@ -125,14 +125,10 @@ pub(super) fn reply(body: &[u8], asked: &str) -> Result<Reply, NotACompletion> {
     })
 }
 
-/// The reply that stands for a prompt which did not fit: nothing was generated, nothing is billed.
-pub(super) fn too_long(model: &str) -> Reply {
-    Reply {
-        text: String::new(),
-        stop: Stop::TooLong,
-        usage: Usage::default(),
-        model: model.to_owned(),
-    }
+/// The reply that stands for one without text: the prompt did not fit, or the text was too long to
+/// be read.
+pub(super) fn nothing(stop: Stop, model: &str) -> Reply {
+    Reply { text: String::new(), stop, usage: Usage::default(), model: model.to_owned() }
 }
 
 /// The names in a list of models; `None` if the body is no such list.

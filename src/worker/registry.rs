@@ -1,0 +1,231 @@
+//! What this process holds: every received message until its disposition is done.
+//!
+//! The heartbeat reads it, second deliveries are recognised by it, the dashboard of the embedded
+//! mode shows it. A [`Ticket`] is one held message; dropping it forgets the message, whatever
+//! happened to the job.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use crate::model::{ClaimToken, IngestionId, Stage};
+use crate::pipeline::Keeper;
+use crate::queue::{Delivery, Receipt};
+
+/// Every held message.
+#[derive(Debug, Default)]
+pub struct Registry {
+    next: AtomicU64,
+    held: Mutex<Held>,
+}
+
+#[derive(Debug, Default)]
+struct Held {
+    messages: HashMap<u64, Message>,
+    by_id: HashMap<IngestionId, u64>,
+}
+
+#[derive(Debug)]
+struct Message {
+    receipt: Receipt,
+    receive_count: u32,
+    id: Option<IngestionId>,
+    claim: Option<(ClaimToken, Keeper, Stage)>,
+    renewed: Instant,
+}
+
+/// A held message; dropping it ends its heartbeat.
+#[derive(Debug)]
+pub struct Ticket {
+    registry: Arc<Registry>,
+    key: u64,
+}
+
+/// What one heartbeat has to renew.
+#[derive(Debug, Default)]
+pub struct Due {
+    /// Messages, with the key to report back by.
+    pub receipts: Vec<(u64, Receipt)>,
+    /// Claims, with the same key.
+    pub claims: Vec<(u64, IngestionId, ClaimToken)>,
+    /// Claims whose stage changed since it was last written.
+    pub stages: Vec<(IngestionId, ClaimToken, Stage)>,
+}
+
+impl Registry {
+    fn held(&self) -> MutexGuard<'_, Held> {
+        // The map stays sound if a holder panicked: every change is one call on it.
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Holds a delivery from now on.
+    pub fn hold(self: &Arc<Self>, delivery: &Delivery) -> Ticket {
+        let key = self.next.fetch_add(1, Ordering::Relaxed);
+        let message = Message {
+            receipt: delivery.receipt.clone(),
+            receive_count: delivery.receive_count,
+            id: None,
+            claim: None,
+            renewed: delivery.received,
+        };
+        self.held().messages.insert(key, message);
+        Ticket { registry: Arc::clone(self), key }
+    }
+
+    /// How many messages are held.
+    pub fn len(&self) -> usize {
+        self.held().messages.len()
+    }
+
+    /// Whether nothing is held.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The ingestions that are worked on, and their stages.
+    pub fn working(&self) -> Vec<(IngestionId, Stage)> {
+        let held = self.held();
+        let working = |message: &Message| {
+            let (_, keeper, _) = message.claim.as_ref()?;
+            Some((message.id?, keeper.stage()))
+        };
+        held.messages.values().filter_map(working).collect()
+    }
+
+    /// Everything that was last renewed before `before`.
+    pub fn due(&self, before: Instant) -> Due {
+        let mut due = Due::default();
+        for (key, message) in &mut self.held().messages {
+            if let (Some(id), Some((token, keeper, written))) = (message.id, &mut message.claim) {
+                let stage = keeper.stage();
+                if message.renewed < before {
+                    due.claims.push((*key, id, *token));
+                    if stage != *written {
+                        *written = stage;
+                        due.stages.push((id, *token, stage));
+                    }
+                }
+            }
+            if message.renewed < before {
+                due.receipts.push((*key, message.receipt.clone()));
+            }
+        }
+        due
+    }
+
+    /// The message is hidden again from `since`.
+    pub fn extended(&self, key: u64, since: Instant) {
+        if let Some(message) = self.held().messages.get_mut(&key) {
+            message.renewed = since;
+        }
+    }
+
+    /// The claim is ours until then.
+    pub fn renewed(&self, key: u64, until: Instant) {
+        if let Some((_, keeper, _)) = self.claim_of(&mut self.held(), key) {
+            keeper.renewed(until);
+        }
+    }
+
+    /// The claim is somebody else's.
+    pub fn lost(&self, key: u64) {
+        if let Some((_, keeper, _)) = self.claim_of(&mut self.held(), key) {
+            keeper.lost();
+        }
+    }
+
+    #[expect(clippy::unused_self, reason = "reads as a question to the registry")]
+    fn claim_of<'a>(
+        &self,
+        held: &'a mut Held,
+        key: u64,
+    ) -> Option<&'a mut (ClaimToken, Keeper, Stage)> {
+        held.messages.get_mut(&key)?.claim.as_mut()
+    }
+}
+
+impl Ticket {
+    /// Reserves the ingestion for this message. If another message of this process has it, that
+    /// one adopts our receipt (the newest is the one that is sure to work) and `false` returns.
+    pub fn reserve(&self, id: IngestionId) -> bool {
+        let mut held = self.registry.held();
+        let Held { messages, by_id } = &mut *held;
+        let Some(ours) = messages.get(&self.key) else { return false };
+        let (receipt, count) = (ours.receipt.clone(), ours.receive_count);
+        if let Some(other) = by_id.get(&id).copied().filter(|other| *other != self.key) {
+            if let Some(message) = messages.get_mut(&other) {
+                message.receipt = receipt;
+                message.receive_count = message.receive_count.max(count);
+                return false;
+            }
+        }
+        by_id.insert(id, self.key);
+        if let Some(message) = messages.get_mut(&self.key) {
+            message.id = Some(id);
+        }
+        true
+    }
+
+    /// The reserved ingestion is claimed.
+    pub fn claimed(&self, token: ClaimToken, keeper: Keeper) {
+        if let Some(message) = self.registry.held().messages.get_mut(&self.key) {
+            message.claim = Some((token, keeper, Stage::Claimed));
+        }
+    }
+
+    /// The newest receipt.
+    pub fn receipt(&self) -> Option<Receipt> {
+        self.registry.held().messages.get(&self.key).map(|message| message.receipt.clone())
+    }
+
+    /// How often the message was received.
+    pub fn receive_count(&self) -> u32 {
+        self.registry.held().messages.get(&self.key).map_or(1, |message| message.receive_count)
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        let mut held = self.registry.held();
+        let removed = held.messages.remove(&self.key);
+        if let Some(id) = removed.and_then(|message| message.id) {
+            if held.by_id.get(&id) == Some(&self.key) {
+                held.by_id.remove(&id);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn delivery(receipt: &str) -> Delivery {
+        Delivery {
+            message_id: "m".into(),
+            body: String::new(),
+            receipt: Receipt(receipt.into()),
+            receive_count: 1,
+            sent_at: None,
+            first_received_at: None,
+            received: Instant::now(),
+        }
+    }
+
+    #[test]
+    fn a_second_delivery_of_a_held_ingestion_hands_over_its_newer_receipt() {
+        let registry = Arc::new(Registry::default());
+        let id = IngestionId::random();
+        let first = registry.hold(&delivery("old"));
+        assert!(first.reserve(id));
+        let second = registry.hold(&delivery("new"));
+        assert!(!second.reserve(id));
+        drop(second);
+        assert_eq!(first.receipt(), Some(Receipt("new".into())));
+        assert_eq!(registry.len(), 1);
+        drop(first);
+        assert!(registry.is_empty());
+        assert!(registry.hold(&delivery("next")).reserve(id), "free again once it is done");
+    }
+}
