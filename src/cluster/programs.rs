@@ -5,7 +5,6 @@
 //! capability of passing folders it may not enter, because a clone below `/root` is not passable
 //! otherwise.
 
-use std::ffi::OsString;
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::{OpenOptionsExt, chown};
@@ -75,7 +74,7 @@ fn bin_folders() -> Vec<PathBuf> {
     if let Some(asked) = std::env::var_os("PG_BIN") {
         return vec![PathBuf::from(asked)];
     }
-    let path = std::env::var_os("PATH").unwrap_or_else(OsString::new);
+    let path = std::env::var_os("PATH").unwrap_or_default();
     let mut folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
     folders.extend(newest_first("/usr/lib/postgresql", ""));
     for homebrew in ["/opt/homebrew/opt", "/usr/local/opt", "/home/linuxbrew/.linuxbrew/opt"] {

@@ -6,9 +6,11 @@
 
 use std::time::Duration;
 
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 use time::OffsetDateTime;
 
+use crate::ledger::Record;
 use crate::model::Status;
 
 /// A message that becomes due within this time is worked on at once: clocks of queue and ledger
@@ -97,6 +99,13 @@ pub fn duplicate_key(supplier: &str, number: &str) -> Option<String> {
     }
     let digest = Sha256::digest(format!("{supplier}\n{number}").as_bytes());
     Some(digest.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// The key of what is recorded: the duplicate rule sees completed invoices only.
+pub(crate) fn key_of(end: &Record) -> Option<String> {
+    let data = end.structured_data.as_ref().filter(|_| end.reason.is_none())?;
+    let field = |name: &str| data.get(name).and_then(Value::as_str);
+    duplicate_key(field("supplier_name")?, field("invoice_number")?)
 }
 
 /// A sequencer of S3 in the form that is stored and compared: hex in lower case without leading

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::held;
 use crate::db::{Context, Db};
 use crate::fault::{Fault, Result};
-use crate::ledger::decide::duplicate_key;
+use crate::ledger::decide::key_of;
 use crate::ledger::{GiveBack, Held, ReadBack, Record, stored};
 use crate::model::{AttemptOutcome, ClaimToken, IngestionId, Status};
 
@@ -113,63 +113,17 @@ impl End {
     }
 }
 
-/// The duplicate rule sees completed invoices only.
-pub(in crate::ledger) fn key_of(end: &Record) -> Option<String> {
-    let data = end.structured_data.as_ref().filter(|_| end.reason.is_none())?;
-    let field = |name: &str| data.get(name).and_then(Value::as_str);
-    duplicate_key(field("supplier_name")?, field("invoice_number")?)
-}
-
 /// See [`crate::ledger::Ledger::record`]; for several at once, one answer per end in their order.
 pub(super) async fn record(
     db: &Db,
     ends: &[(IngestionId, ClaimToken, &Record)],
 ) -> Result<Vec<Held>> {
     let given: Vec<End> = ends.iter().map(|(id, token, end)| End::new(*id, *token, end)).collect();
-    let recorded = sqlx::query!(
-        r#"
-WITH clock AS MATERIALIZED (
-    SELECT docmill_now() AS now
-), ends AS MATERIALIZED (
-    SELECT * FROM jsonb_to_recordset($1::jsonb) AS e (
-        id uuid, token uuid, status text, outcome text, reason text, stage text,
-        structured_data jsonb, review boolean, review_reasons text[], reader text, kind text,
-        model text, input_tokens bigint, output_tokens bigint, sha256 text, duplicate_key text,
-        detail text)
-), held AS MATERIALIZED (
-    SELECT i.id, i.claims, i.worker, i.started_at
-    FROM ingestion i JOIN ends e ON e.id = i.id AND e.token = i.claim_token
-    WHERE i.status = 'in-progress' ORDER BY i.id FOR UPDATE OF i
-), ended AS (
-    UPDATE ingestion i SET
-        status = e.status, reason = e.reason, completed_at = c.now, updated_at = c.now,
-        claim_token = NULL, lease_expires_at = NULL, next_attempt_at = NULL,
-        deferred_since = NULL, stage = e.stage, detail = e.detail,
-        structured_data = e.structured_data,
-        valid_structured_data = CASE e.status
-            WHEN 'completed' THEN true WHEN 'failed' THEN false END,
-        needs_human_review = e.review, review_reasons = e.review_reasons, reader = e.reader,
-        kind = COALESCE(e.kind, i.kind), extraction_model = e.model,
-        extraction_input_tokens = e.input_tokens, extraction_output_tokens = e.output_tokens,
-        sha256 = COALESCE(e.sha256, i.sha256), duplicate_key = e.duplicate_key
-    FROM held h, ends e, clock c
-    WHERE i.id = h.id AND e.id = h.id AND e.token = i.claim_token
-    RETURNING i.id, e.token
-), closed AS (
-    INSERT INTO attempt (ingestion_id, claims, token, worker, started_at, ended_at, stage,
-        outcome, final, model, input_tokens, output_tokens, detail)
-    SELECT h.id, h.claims, e.token, h.worker, h.started_at, c.now, e.stage,
-        e.outcome, true, e.model, e.input_tokens, e.output_tokens, e.detail
-    FROM ended d JOIN held h ON h.id = d.id JOIN ends e ON e.id = d.id AND e.token = d.token
-    CROSS JOIN clock c
-)
-SELECT id AS "id!", token AS "token!" FROM ended
-"#,
-        sqlx::types::Json(given) as _,
-    )
-    .fetch_all(db.pool())
-    .await
-    .context("recording an outcome")?;
+    let recorded =
+        sqlx::query_file!("src/ledger/postgres/record.sql", sqlx::types::Json(given) as _,)
+            .fetch_all(db.pool())
+            .await
+            .context("recording an outcome")?;
     let took_effect = |id: &IngestionId, token: &ClaimToken| {
         recorded.iter().any(|row| row.id == id.0 && row.token == token.0)
     };
