@@ -11,6 +11,7 @@
 //! was sent is never dropped by the caller (the service hands the messages out all the same).
 
 pub mod objects;
+pub mod sqs;
 
 use std::time::{Duration, Instant, SystemTime};
 
