@@ -4,6 +4,7 @@ mod docs;
 mod folder_queue;
 mod ledger_suite;
 mod configuration;
+mod operators;
 mod llm;
 mod store_suite;
 mod support;
