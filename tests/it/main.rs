@@ -1,16 +1,14 @@
 //! The one integration test binary: one link, real Postgres, real protocols, real processes.
 
-mod docs;
-mod folder_queue;
-mod ledger_suite;
 mod configuration;
-mod operators;
-mod llm;
-mod store_suite;
-mod support;
-mod invariants;
-mod messages;
+mod docs;
 mod eval;
+mod folder_queue;
+mod invariants;
+mod ledger_suite;
+mod llm;
+mod messages;
+mod operators;
 mod samples;
 mod store_suite;
 mod support;
