@@ -122,7 +122,7 @@ pub fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
 }
 
 fn seconds(text: &str, per_second: f64) -> Option<Duration> {
-    let number: f64 = text.parse().ok()?;
+    let number: f64 = text.parse().ok().filter(|number: &f64| !number.is_nan())?;
     let wait = Duration::try_from_secs_f64((number / per_second).min(1e9)).ok()?;
     Some(wait.min(LONGEST_RETRY_AFTER))
 }
@@ -141,6 +141,8 @@ fn until(text: &str, now: SystemTime) -> Option<Duration> {
 mod tests {
     use super::*;
 
+    type Pairs = &'static [(&'static str, &'static str)];
+
     fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
         pairs
             .iter()
@@ -153,7 +155,7 @@ mod tests {
         let now = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777); // 1994-11-06 08:49:37
         let s = Duration::from_secs_f64;
         #[rustfmt::skip]
-        let table: [(&str, &[(&'static str, &str)], Option<Duration>); 11] = [
+        let table: [(&str, Pairs, Option<Duration>); 11] = [
             ("none",                  &[],                                                 None),
             ("seconds",               &[("retry-after", "7")],                             Some(s(7.0))),
             ("fractions",             &[("retry-after", "0.5")],                           Some(s(0.5))),

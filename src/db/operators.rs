@@ -102,6 +102,31 @@ RETURNING i.id
     Ok(reopened.into_iter().map(IngestionId).collect())
 }
 
+/// Makes waiting ingestions due now: what an operator means by retrying one that is put off.
+/// Returns those that no worker holds; each is to be sent. No change of state, so no audit.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn hurry(db: &Db, ids: &[IngestionId]) -> Result<Vec<IngestionId>> {
+    let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
+    let due = sqlx::query_scalar!(
+        "WITH held AS MATERIALIZED (
+             SELECT id FROM ingestion
+             WHERE id = ANY ($1) AND status = 'in-progress'
+               AND (lease_expires_at IS NULL OR lease_expires_at <= docmill_now())
+             ORDER BY id FOR UPDATE)
+         UPDATE ingestion i SET
+             next_attempt_at = NULL, enqueued_at = docmill_now(), updated_at = docmill_now()
+         FROM held h WHERE i.id = h.id
+         RETURNING i.id",
+        &ids,
+    )
+    .fetch_all(db.pool())
+    .await
+    .context("making ingestions due")?;
+    Ok(due.into_iter().map(IngestionId).collect())
+}
+
 /// Cancels what is not terminal. A worker that holds one finds its claim lost at its next write;
 /// its attempt ends here. Returns those that were cancelled.
 ///

@@ -76,12 +76,12 @@ pub async fn register_document(db: &Db, document: &NewDocument) -> Result<()> {
     Ok(())
 }
 
-/// Registers an ingestion; one with this id that is there already stays as it is.
+/// Registers an ingestion; one with this id that is there already stays as it is (`false`).
 ///
 /// # Errors
 /// No answer from Postgres, or an unknown document.
-pub async fn register_ingestion(db: &Db, ingestion: &NewIngestion) -> Result<()> {
-    sqlx::query!(
+pub async fn register_ingestion(db: &Db, ingestion: &NewIngestion) -> Result<bool> {
+    let done = sqlx::query!(
         "INSERT INTO ingestion (id, document_id, kind, tenant)
          VALUES ($1, $2, $3, $4) ON CONFLICT (id) DO NOTHING",
         ingestion.id.0,
@@ -92,7 +92,7 @@ pub async fn register_ingestion(db: &Db, ingestion: &NewIngestion) -> Result<()>
     .execute(db.pool())
     .await
     .context("registering an ingestion")?;
-    Ok(())
+    Ok(done.rows_affected() > 0)
 }
 
 /// The newest document of the same tenant that holds this content, so that submitting a file

@@ -195,6 +195,51 @@ pub async fn find(db: &Db, id: &str, limit: u32) -> Result<Vec<IngestionRow>> {
     .context("looking for an ingestion")
 }
 
+/// These ingestions, newest first; what is not there is left out.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn by_ids(db: &Db, ids: &[IngestionId]) -> Result<Vec<IngestionRow>> {
+    let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
+    sqlx::query_as!(
+        IngestionRow,
+        r#"SELECT i.id, i.document_id, COALESCE(d.file_path, '') AS "file_path!",
+            d.original_name AS "original_name?", i.status, i.reason, i.detail, i.stage, i.kind,
+            i.tenant, i.attempt_count, i.crashes, i.created_at, i.started_at, i.completed_at,
+            i.next_attempt_at, i.lease_expires_at, i.worker, i.needs_human_review,
+            i.review_reasons, i.reader, i.extraction_model, i.extraction_input_tokens,
+            i.extraction_output_tokens, i.transcription_quality_score,
+            i.transcription_file_path, i.extraction_output_file_path, i.sha256, i.pages,
+            i.structured_data
+        FROM ingestion i LEFT JOIN document d ON d.id = i.document_id
+        WHERE i.id = ANY ($1)
+        ORDER BY i.created_at DESC, i.id DESC"#,
+        &ids,
+    )
+    .fetch_all(db.pool())
+    .await
+    .context("reading ingestions")
+}
+
+/// What these wait for, if they are not terminal.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn waiting(db: &Db, ids: &[IngestionId]) -> Result<Vec<InFlight>> {
+    let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
+    sqlx::query_as!(
+        InFlight,
+        r#"SELECT ingestion_id AS "ingestion_id!", COALESCE(file_path, '') AS "file_path!",
+            state AS "state!", explanation AS "explanation!", stage, worker,
+            attempt_count AS "attempt_count!", created_at AS "created_at!"
+        FROM ops_in_flight WHERE ingestion_id = ANY ($1)"#,
+        &ids,
+    )
+    .fetch_all(db.pool())
+    .await
+    .context("reading what ingestions wait for")
+}
+
 /// The attempts of an ingestion, oldest first.
 ///
 /// # Errors

@@ -78,7 +78,7 @@ pub enum ExtractError {
     },
     /// The model or the journal could not be reached; the fault says how to react.
     #[error(transparent)]
-    Fault(#[from] fault::Error),
+    Fault(#[from] Error),
 }
 
 /// Reads a transcript by a model.

@@ -4,7 +4,7 @@
 //! amounts the last, because totals stand at the end and carry-overs before them. A kind's schema
 //! can say otherwise per field with `"x-merge": "first"` or `"last"`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
@@ -23,7 +23,8 @@ pub(super) fn merged(kind: &Kind, transcript: &Transcript, parts: Vec<Envelope>)
             Some(Value::Array(list)) => list.len(),
             _ => 0,
         };
-        let entries = part.evidence.into_iter().map(|entry| moved(entry, &offset));
+        let known = part.evidence.into_iter().filter(|entry| is_known(kind, &entry.field));
+        let entries = known.map(|entry| moved(entry, &offset));
         evidence.extend(entries.flat_map(|entry| located(&entry, transcript)));
         missing.extend(part.missing_fields);
         for (name, value) in part.fields {
@@ -32,6 +33,7 @@ pub(super) fn merged(kind: &Kind, transcript: &Transcript, parts: Vec<Envelope>)
         }
     }
     // What one part lacks another may have.
+    missing.retain(|name| is_known(kind, name));
     missing.retain(|name| single || data.get(name).is_none_or(Value::is_null));
     missing.sort();
     missing.dedup();
@@ -46,6 +48,15 @@ pub(super) fn merged(kind: &Kind, transcript: &Transcript, parts: Vec<Envelope>)
         evidence,
         usage: Usage::default(),
     }
+}
+
+/// Whether a name from the model is a field of the kind or a part of one. Other names may be any
+/// text and would end up where only names belong.
+fn is_known(kind: &Kind, name: &str) -> bool {
+    let end = name.find(['[', '.']).unwrap_or(name.len());
+    let (field, rest) = name.split_at(end);
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '[' | ']' | '.');
+    kind.has(field) && rest.len() <= 100 && rest.chars().all(plain)
 }
 
 fn lowest(all: impl Iterator<Item = Confidence>) -> Confidence {
@@ -101,17 +112,18 @@ fn moved(mut entry: EvidenceEntry, offset: &dyn Fn(&str) -> usize) -> EvidenceEn
 /// The lines that an entry names, page by page. Ids of lines that are not there are left out: a
 /// value that is on no line is found by the gate, which looks for the value itself.
 fn located(entry: &EvidenceEntry, transcript: &Transcript) -> Vec<Evidence> {
-    let mut pages: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    let mut pages: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
     for (page, line) in entry.lines.iter().filter_map(|id| line_id(id)) {
-        let known = transcript.pages.iter().find(|it| it.number == page);
-        if known.is_some_and(|it| (line as usize) < it.lines.len()) {
-            let lines = pages.entry(page).or_default();
-            if !lines.contains(&line) {
-                lines.push(line);
-            }
+        let known = (page as usize).checked_sub(1).and_then(|at| transcript.pages.get(at));
+        if known.is_some_and(|it| it.number == page && (line as usize) < it.lines.len()) {
+            pages.entry(page).or_default().insert(line);
         }
     }
-    let evidence = |(page, lines)| Evidence { field: entry.field.clone(), page, lines };
+    let evidence = |(page, lines): (u32, BTreeSet<u32>)| Evidence {
+        field: entry.field.clone(),
+        page,
+        lines: lines.into_iter().collect(),
+    };
     pages.into_iter().map(evidence).collect()
 }
 
@@ -141,8 +153,11 @@ mod tests {
         let item = |amount: u32| json!([{"amount": amount}]);
         let first = part(
             json!({"supplier_name": "A", "line_items": item(1), "total": 1}),
-            json!([{"field": "line_items[0].amount", "lines": ["p1.l1"]}]),
-            &["due_date", "subtotal"],
+            json!([
+                {"field": "line_items[0].amount", "lines": ["p1.l1"]},
+                {"field": "some words of the document", "lines": ["p1.l1"]}
+            ]),
+            &["due_date", "subtotal", "some words of the document"],
         );
         let second = part(
             json!({"supplier_name": "B", "line_items": item(2), "total": 3, "subtotal": 2}),

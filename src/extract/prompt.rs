@@ -287,7 +287,7 @@ pub(super) mod tests {
     #[test]
     fn pages_stay_whole_while_they_fit_and_a_cut_part_is_halved_between_pages() {
         let shown = Shown::of(&transcript(&[&["aaaa"; 2], &["bbbb"; 2], &["cccc"; 20], &["dddd"]]));
-        assert_eq!(shown.parts(1_000), [0..25]);
+        assert_eq!(shown.parts(1_000), vec![0..25; 1]);
         assert_eq!(shown.parts(20), [0..4, 4..8, 8..12, 12..16, 16..20, 20..24, 24..25]);
         assert_eq!(shown.halves(&(0..25)), Some((0..4, 4..25)));
         assert_eq!(shown.halves(&(4..25)), Some((4..24, 24..25)));

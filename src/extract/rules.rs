@@ -127,7 +127,8 @@ impl Reading<'_> {
     fn read_date(&mut self, spots: &Spots<'_>, calendar: &Calendar, name: &str) {
         let mut found = fields::date(spots, calendar, name);
         if name == "invoice_date" && found.as_ref().is_none_or(|found| !found.certain) {
-            found = found.or_else(|| fields::unlabelled_date(spots, calendar));
+            let title = fields::date_of_title(spots, calendar);
+            found = title.or(found).or_else(|| fields::unlabelled_date(spots, calendar));
         }
         self.put(name, found.map(|f| f.map(|date| Value::String(date::to_iso(date)))));
     }

@@ -168,7 +168,7 @@ pub(super) mod tests {
 
     pub(in crate::extract) fn invoice() -> Kind {
         let kinds = Kinds::load(&KindsConfig::default()).unwrap();
-        kinds.for_name(None).unwrap().clone()
+        Kind::clone(kinds.for_name(None).unwrap())
     }
 
     /// A whole reply about an invoice with these fields, all others null.

@@ -73,7 +73,11 @@ pub fn find_at(words: &[&str]) -> Option<(String, usize)> {
         return None;
     }
     (1..=words.len().min(6)).rev().find_map(|count| {
-        let text = words.get(..count)?.join(" ");
+        let own = words.get(..count)?;
+        if !own.last()?.contains(char::is_alphanumeric) {
+            return None;
+        }
+        let text = own.join(" ");
         let text = text.trim_matches(['.', ',', ';', ':', '(', ')', '|']);
         let found = is_valid(text) == Some(true) && normalise(text).len() >= 8;
         found.then(|| (text.to_owned(), count))

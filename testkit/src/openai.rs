@@ -19,11 +19,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::net::TcpListener;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 
 pub use read::{document_lines, read_document};
 pub use record::{Call, Records};
-pub use script::{Answer, LimitNames, Request, Script};
+pub use script::{Answer, Function, LimitNames, Request, Script};
 
 /// A running server; it stops when this is dropped.
 pub struct Server {
@@ -56,8 +56,15 @@ impl Server {
         let state = Arc::new(State { script: Mutex::new(script), records: Records::default() });
         let shared = Arc::clone(&state);
         let task = tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(connection::serve(stream, Arc::clone(&shared)));
+            // Dropped with this task, so that a stopped server closes its connections too.
+            let mut connections = JoinSet::new();
+            loop {
+                tokio::select! {
+                    Ok((stream, _)) = listener.accept() => {
+                        connections.spawn(connection::serve(stream, Arc::clone(&shared)));
+                    }
+                    Some(_) = connections.join_next() => {}
+                }
             }
         });
         Ok(Self { address, state, task })

@@ -6,7 +6,11 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use docmill::config::Config;
+use docmill::fault::Fault;
 use docmill::model::Reason;
+use sqlx::AssertSqlSafe;
+
+use crate::support::postgres::TestDatabase;
 
 const PAGES: [&str; 7] = [
     "README.md",
@@ -39,12 +43,53 @@ fn words_beginning(text: &str, prefix: &str) -> BTreeSet<String> {
         .collect()
 }
 
+/// The blocks that a reader may paste as they are; those marked otherwise (`sql example`) are left.
+fn queries(page: &str) -> Vec<String> {
+    let blocks: Vec<String> =
+        between(&read(page), "```sql\n", "```").into_iter().map(str::to_owned).collect();
+    assert!(blocks.len() > 5, "{page} has only {} queries", blocks.len());
+    blocks
+}
+
+#[tokio::test]
+async fn every_query_in_the_docs_runs() {
+    let database = TestDatabase::create().await;
+    // One connection, as a reader's psql: the first block of each page sets its search path. The
+    // producers' page first, so that the operators' queries meet rows.
+    let mut session = database.pool().acquire().await.unwrap();
+    for page in ["docs/producers.md", "docs/operations.md"] {
+        for query in queries(page) {
+            let result = sqlx::raw_sql(AssertSqlSafe(query.as_str())).execute(&mut *session).await;
+            assert!(result.is_ok(), "{page}: {}\n{query}", result.unwrap_err());
+        }
+    }
+    let waiting: i64 = sqlx::query_scalar("SELECT count(*) FROM ops_in_flight")
+        .fetch_one(&mut *session)
+        .await
+        .unwrap();
+    assert_eq!(waiting, 4, "each ingestion of the producers' page waits for its message");
+}
+
 #[test]
 fn every_reason_and_every_fault_is_explained_to_the_operator() {
     let page = read("docs/operations.md");
     for reason in Reason::ALL {
         let row = format!("\n| `{}` | ", reason.code());
         assert!(page.contains(&row), "docs/operations.md does not explain {}", reason.code());
+    }
+    // What an attempt may end in besides.
+    let (_, faults) = page.split_once("An attempt may also end in a fault").unwrap();
+    for fault in [
+        Fault::Transient,
+        Fault::Throttled(None),
+        Fault::Unavailable,
+        Fault::Missing,
+        Fault::Rejected,
+        Fault::Interrupted,
+        Fault::Internal,
+    ] {
+        let code = format!("`{}`", fault.code());
+        assert!(faults.contains(&code), "docs/operations.md does not explain {code}");
     }
 }
 

@@ -35,7 +35,7 @@ fn client(server: &Server) -> OpenAi {
 }
 
 fn kind() -> Kind {
-    Kinds::load(&KindsConfig::default()).unwrap().for_name(None).unwrap().clone()
+    Kind::clone(Kinds::load(&KindsConfig::default()).unwrap().for_name(None).unwrap())
 }
 
 fn prompt() -> Prompt {

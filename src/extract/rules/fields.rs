@@ -175,6 +175,19 @@ pub(super) fn date(spots: &Spots<'_>, calendar: &Calendar, field: &str) -> Optio
     best.map(|(_, found)| found)
 }
 
+/// The date beside a title such as "Invoice", where letters are dated.
+pub(super) fn date_of_title(spots: &Spots<'_>, calendar: &Calendar) -> Option<Found<Date>> {
+    let titles = spots.of("invoice_number").filter(|spot| !spot.strong && spot.words.start == 0);
+    titles.into_iter().find_map(|spot| {
+        let beside = spots.beside(spot);
+        beside.into_iter().filter(|beside| !beside.below).find_map(|beside| {
+            let text = beside.words().join(" ");
+            let (date, certain) = calendar.first(&text, if beside.inline { 6 } else { 0 })?;
+            Some(Found::new(date, certain, beside.cell))
+        })
+    })
+}
+
 /// What else stands in the cell of a weak label: `Invoice 12 of 3 May` is about the invoice, `as
 /// per order 7 of 1 May` is not.
 fn context(spots: &Spots<'_>, spot: &Spot) -> f32 {

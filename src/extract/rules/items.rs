@@ -18,6 +18,8 @@ pub(super) struct Item {
     pub(super) quantity: Option<Decimal>,
     pub(super) unit_price: Option<Decimal>,
     pub(super) amount: Option<Decimal>,
+    /// The amount is written as money, not as a mere number.
+    money: bool,
     pub(super) page: usize,
     pub(super) line: u32,
 }
@@ -42,6 +44,9 @@ const COLUMNS: [(Column, &str); 5] = [
 /// Lines of wrapped description that are kept.
 const LONGEST_DESCRIPTION: usize = 400;
 
+/// Width of a last column whose heading is not known.
+const LAST_COLUMN: f32 = 120.0;
+
 #[derive(Debug, Clone)]
 struct Heading {
     column: Column,
@@ -58,6 +63,16 @@ struct Header {
 impl Header {
     fn has(&self, column: Column) -> bool {
         self.headings.iter().any(|heading| heading.column == column)
+    }
+
+    /// A heading that is not known stands over the last column: what is right of all others is the
+    /// amount.
+    fn add_amount(&mut self) {
+        let last = self.headings.iter().map(|heading| heading.right).fold(0.0, f32::max);
+        if !self.has(Column::Amount) && self.has(Column::Quantity) {
+            let (left, right) = (last + 1.0, last + LAST_COLUMN);
+            self.headings.push(Heading { column: Column::Amount, left, right });
+        }
     }
 
     /// Distinct columns that matter.
@@ -80,7 +95,9 @@ pub(super) fn find(spots: &Spots<'_>, mark: Option<Mark>) -> Vec<Item> {
         let end = headers.get(at + 1).map_or(spots.layout.rows.len(), |next| next.rows.start);
         done = read_table(spots, header, end, mark, &mut items);
     }
-    items.retain(|item| item.amount.is_some());
+    // A page number under the column of amounts is no amount where the others are money.
+    let money = items.iter().any(|item| item.money);
+    items.retain(|item| item.amount.is_some() && (item.money || !money));
     items
 }
 
@@ -117,7 +134,9 @@ fn headers(spots: &Spots<'_>) -> Vec<Header> {
             }
         }
         headings.sort_by(|a, b| a.left.total_cmp(&b.left));
-        found.push(Header { rows, headings });
+        let mut header = Header { rows, headings };
+        header.add_amount();
+        found.push(header);
     }
     found
 }
@@ -302,6 +321,9 @@ fn place(
     let earlier = taken.iter().any(|(other, _)| *other == column);
     if slot.is_none() || (column == Column::Amount && earlier) {
         *slot = Some(amount.value);
+        if column == Column::Amount {
+            item.money = amount.decimals >= 2 || amount.currency.is_some();
+        }
         taken.push((column, left));
     }
 }

@@ -139,7 +139,7 @@ impl Layout {
 }
 
 fn split(page: usize, line: u32, from: &crate::model::Line, cells: &mut Vec<Cell>) {
-    let mut words: Vec<_> = from.words.iter().filter(|w| !w.text.trim().is_empty()).collect();
+    let mut words: Vec<_> = from.words.iter().filter(|word| is_upright(word)).collect();
     words.sort_by(|a, b| a.bounding_box.x.total_cmp(&b.bounding_box.x));
     let mut heights: Vec<f32> = words.iter().map(|word| word.bounding_box.h).collect();
     heights.sort_by(f32::total_cmp);
@@ -170,6 +170,13 @@ fn split(page: usize, line: u32, from: &crate::model::Line, cells: &mut Vec<Cell
         cell.boxes.push(area);
     }
     cells.extend(current.map(finish));
+}
+
+/// Text set upwards along the margin would join all rows beside it.
+fn is_upright(word: &crate::model::Word) -> bool {
+    let letters = word.text.trim().chars().count();
+    let area = word.bounding_box;
+    letters > 0 && (letters < 3 || area.h < 2.0 * area.w)
 }
 
 /// A bar or dot that separates two texts on one line.
@@ -249,6 +256,15 @@ pub(super) mod tests {
         let (_, below) = layout.below(&layout.cells[1], 2.0).unwrap();
         assert_eq!(below.text(), "3 June 2024");
         assert_eq!(layout.right_of(0).len(), 1);
+    }
+
+    #[test]
+    fn text_along_the_margin_does_not_join_rows() {
+        let mut transcript = transcript(&["Netto   1,00\nBrutto   1,19"]);
+        let area = BoundingBox { x: 0.0, y: 0.0, w: 8.0, h: 300.0 };
+        let word = Word { text: "Copyright".to_owned(), bounding_box: area, confidence: 1.0 };
+        transcript.pages[0].lines.push(Line { words: vec![word] });
+        assert_eq!(Layout::new(&transcript).rows.len(), 2);
     }
 
     #[test]

@@ -37,6 +37,7 @@ pub(super) fn find(spots: &Spots<'_>, labels: &Labels) -> Supplier {
     search.sender_lines(&mut candidates);
     search.near_vat_id(vat.as_ref(), &mut candidates);
     search.letterhead(&mut candidates);
+    search.payees(&mut candidates);
     for candidate in &mut candidates {
         candidate.score += search.bonus(candidate);
     }
@@ -139,15 +140,14 @@ impl<'a> Search<'a> {
                     .unwrap_or_default();
                 self.add_sender(&parts, cell, candidates);
             }
-            let texts: Vec<String> = cells.iter().map(Cell::text).collect();
-            let close = cells.windows(2).all(|pair| match pair {
-                [a, b] => b.area.x - a.area.right() < 6.0 * a.area.h,
-                _ => true,
+            let close = cells.windows(2).take_while(|pair| match pair {
+                [a, b] => b.area.x - a.area.right() < 3.0 * a.area.h,
+                _ => false,
             });
-            if close && texts.len() >= 3 {
-                let parts: Vec<&str> = texts.iter().map(String::as_str).take(4).collect();
-                self.add_sender(&parts, first, candidates);
-            }
+            let count = close.count() + 1;
+            let texts: Vec<String> = cells.iter().take(count.min(4)).map(Cell::text).collect();
+            let parts: Vec<&str> = texts.iter().map(String::as_str).collect();
+            self.add_sender(&parts, first, candidates);
         }
     }
 
@@ -156,9 +156,9 @@ impl<'a> Search<'a> {
             return;
         };
         let rest: Vec<&str> = rest.iter().map(|part| part.trim()).take(4).collect();
-        let town = rest.iter().position(|part| has_postal_code(part));
+        let town = rest.iter().take(3).rposition(|part| has_postal_code(part));
         let name = tidy(name);
-        if let Some(town) = town.filter(|town| *town <= 2) {
+        if let Some(town) = town {
             if self.is_name(&name)
                 && rest.iter().take(town + 1).any(|part| part.contains(char::is_numeric))
             {
@@ -228,6 +228,48 @@ impl<'a> Search<'a> {
                 candidates.push(Candidate { score: 2.5, name, address: None, cell });
             }
             first = false;
+        }
+    }
+
+    /// Whose bank account it is, and what stands over "registered office".
+    fn payees(&self, candidates: &mut Vec<Candidate<'a>>) {
+        for spot in self.spots.of("payee") {
+            for beside in self.spots.beside(spot).iter().filter(|beside| !beside.below) {
+                let name = tidy(&beside.words().join(" "));
+                if self.is_name(&name) {
+                    candidates.push(Candidate {
+                        score: 5.0,
+                        name,
+                        address: None,
+                        cell: beside.cell,
+                    });
+                    break;
+                }
+            }
+        }
+        for spot in self.spots.of("registered_office").filter(|spot| spot.words.start == 0) {
+            let Some(label) = self.spots.cell(spot) else { continue };
+            let above = self.layout.cells.iter().rev().find(|cell| {
+                let gap = label.area.y - cell.area.bottom();
+                cell.page == label.page
+                    && gap > -2.0
+                    && gap < label.area.h
+                    && cell.overlap_x(label) > 0.0
+            });
+            let Some(above) = above else { continue };
+            let name = tidy(&above.text());
+            if self.is_name(&name) {
+                let text = label.slice(spot.words.end..label.words.len()).join(" ");
+                let parts: Vec<&str> = text
+                    .split([':', '–'])
+                    .flat_map(|part| part.split(" - "))
+                    .map(str::trim)
+                    .collect();
+                let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+                let town = parts.iter().take(3).rposition(|part| has_postal_code(part));
+                let address = town.and_then(|town| Some(parts.get(..=town)?.join(", ")));
+                candidates.push(Candidate { score: 6.0, name, address, cell: above });
+            }
         }
     }
 
@@ -367,8 +409,7 @@ impl<'a> Search<'a> {
         if has_postal_code(&street) && street.len() > 20 {
             return Some(street);
         }
-        let below = self.layout.cells.iter().filter(|c| stacked(first.cell, c));
-        let town = below.min_by(|a, b| a.area.y.total_cmp(&b.area.y))?;
+        let (_, town) = self.layout.below(first.cell, 1.8)?;
         has_postal_code(&town.text()).then(|| format!("{street}, {}", tidy(&town.text())))
     }
 

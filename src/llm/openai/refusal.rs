@@ -147,6 +147,10 @@ impl Refusal {
 mod tests {
     use super::*;
 
+    /// Name, status, body, headers; then fault, seconds to the next try, whether it is too long.
+    type Case<'a> = (&'a str, u16, &'a str, Pairs, Fault, Option<u64>, bool);
+    type Pairs = &'static [(&'static str, &'static str)];
+
     fn refusal(
         status: u16,
         body: &str,
@@ -173,7 +177,7 @@ mod tests {
         let vllm =
             r#"{"object":"error","message":"This model's maximum context length is 4096 tokens"}"#;
         #[rustfmt::skip]
-        let table: [(&str, u16, &str, &[(&'static str, &str)], Fault, Option<u64>, bool); 15] = [
+        let table: [Case<'_>; 15] = [
             ("throttled",                   429, "{}",     &[],                          Fault::Throttled(None),       Some(1),  false),
             ("throttled for a time",        429, "{}",     &[("retry-after", "3")],      Fault::Throttled(Some(s(3))), Some(3),  false),
             ("money out",                   429, &quota,   &[],                          Fault::Denied,                None,     false),

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -109,6 +110,12 @@ pub enum Answer {
 }
 
 impl Answer {
+    /// What a simple reader finds on the document, after a while.
+    pub fn late(after: Duration) -> Self {
+        let millis = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
+        Self::Late { millis, then: Box::new(Self::Read) }
+    }
+
     /// A status without any further words.
     pub fn status(status: u16) -> Self {
         Self::Status {
@@ -194,7 +201,8 @@ pub enum LimitNames {
     Newer,
 }
 
-type Function = Arc<dyn Fn(&Request) -> Answer + Send + Sync>;
+/// A function from requests to answers.
+pub type Function = Arc<dyn Fn(&Request) -> Answer + Send + Sync>;
 
 /// Everything the server answers.
 #[derive(Clone, Deserialize)]
@@ -210,8 +218,9 @@ pub struct Script {
     pub models: Option<Vec<String>>,
     /// Which names of the cap on the reply are taken.
     pub limit: LimitNames,
+    /// Asked when `answers` is used up, instead of `then`.
     #[serde(skip)]
-    function: Option<Function>,
+    pub function: Option<Function>,
 }
 
 impl Default for Script {

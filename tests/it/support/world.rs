@@ -63,10 +63,7 @@ impl World {
 
     async fn with(llm: Option<openai::Server>) -> Self {
         let sqs = sqs::Server::start().await.unwrap();
-        let dead = sqs.create_queue("documents-dead", &[]);
-        let _ = dead;
-        let policy = r#"{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:documents-dead","maxReceiveCount":"1000"}"#;
-        let queue_url = sqs.create_queue("documents", &[("RedrivePolicy", policy)]);
+        let queue_url = sqs.create_queue_with_dead("documents", 1000).unwrap();
         let database = TestDatabase::create().await;
         let pool = PgPool::connect(&database.url()).await.unwrap();
         let folder = tempfile::tempdir().unwrap();
@@ -96,12 +93,12 @@ impl World {
 
     /// A ledger of its own, as another worker would have.
     pub async fn ledger(&self) -> Arc<dyn Ledger> {
-        Arc::new(PostgresLedger::new(self.database.db().await))
+        Arc::new(PostgresLedger::new(self.database.db()))
     }
 
     /// The parts that a worker is made of.
     pub async fn parts(&self) -> Parts {
-        let db = self.database.db().await;
+        let db = self.database.db();
         Parts {
             ledger: Arc::new(PostgresLedger::new(db.clone())),
             db,
