@@ -1,8 +1,8 @@
 //! What the bytes are, by their content alone; names and media types are never asked.
 //!
 //! Signatures: PDF 32000-1 §7.5.2 and implementation note 13 (the header may stand anywhere in
-//! the first 1024 bytes), PNG §5.2, JPEG SOI + marker, TIFF 6.0 §2 and BigTIFF, RIFF/WEBP, GIF87a
-//! and GIF89a, BMP.
+//! the first 1024 bytes), PNG §5.2, JPEG SOI + marker, TIFF 6.0 §2 and its 64-bit form, RIFF with
+//! WEBP, GIF in both versions, BMP.
 
 /// How far into the file a PDF header is looked for.
 const HEADER_WINDOW: usize = 1024;
@@ -16,7 +16,7 @@ pub enum Format {
     Png,
     /// JPEG, JFIF or EXIF.
     Jpeg,
-    /// TIFF or BigTIFF, one image per page.
+    /// TIFF, also in its 64-bit form, one image per page.
     Tiff,
     /// WebP, lossy or lossless.
     WebP,

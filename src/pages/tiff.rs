@@ -1,4 +1,4 @@
-//! The pages of a TIFF: its chain of image file directories (TIFF 6.0 §2, BigTIFF).
+//! The pages of a TIFF: its chain of image file directories (TIFF 6.0 §2, and its 64-bit form).
 //!
 //! The `image` crate decodes the first directory only. Walking the chain here and showing it the
 //! same bytes with another first directory gives every page with all of its decoders.
