@@ -12,3 +12,4 @@ mod operators;
 mod samples;
 mod store_suite;
 mod support;
+mod reading;
