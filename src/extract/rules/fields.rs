@@ -211,7 +211,7 @@ pub(super) fn unlabelled_date(spots: &Spots<'_>, calendar: &Calendar) -> Option<
         .all
         .iter()
         .filter(|spot| matches!(spot.field.as_str(), "other" | "due_date" | "customer"))
-        .flat_map(|spot| spots.beside(spot))
+        .filter_map(|spot| spots.beside(spot).into_iter().next())
         .map(|beside| std::ptr::from_ref(beside.cell))
         .collect();
     let first_page = spots.layout.cells.iter().take_while(|cell| cell.page == 0);

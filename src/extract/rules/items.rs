@@ -67,12 +67,14 @@ impl Header {
 
     /// A heading that is not known stands over the last column: what is right of all others is the
     /// amount.
-    fn add_amount(&mut self) {
-        let last = self.headings.iter().map(|heading| heading.right).fold(0.0, f32::max);
-        if !self.has(Column::Amount) && self.has(Column::Quantity) {
-            let (left, right) = (last + 1.0, last + LAST_COLUMN);
-            self.headings.push(Heading { column: Column::Amount, left, right });
+    fn add_amount(&mut self, main: f32) {
+        if self.has(Column::Amount) || !self.has(Column::Quantity) {
+            return;
         }
+        // What stands beyond the main row is a piece of a heading over several lines.
+        self.headings.retain(|heading| heading.left < main);
+        let (left, right) = (main + 1.0, main + LAST_COLUMN);
+        self.headings.push(Heading { column: Column::Amount, left, right });
     }
 
     /// Distinct columns that matter.
@@ -119,6 +121,7 @@ fn headers(spots: &Spots<'_>) -> Vec<Header> {
         if !enough || numbers {
             continue;
         }
+        let main = headings.iter().map(|heading| heading.right).fold(0.0, f32::max);
         // Headings over two or three lines.
         let mut rows = row..row + 1;
         for near in [row.wrapping_sub(1), row.wrapping_sub(2), row + 1] {
@@ -135,7 +138,7 @@ fn headers(spots: &Spots<'_>) -> Vec<Header> {
         }
         headings.sort_by(|a, b| a.left.total_cmp(&b.left));
         let mut header = Header { rows, headings };
-        header.add_amount();
+        header.add_amount(main);
         found.push(header);
     }
     found
@@ -256,7 +259,7 @@ fn read_row(cells: &[Cell], header: &Header, mark: Option<Mark>) -> Item {
                     }
                 }
             }
-            let start = description(header).map_or(0.0, |own| own.left - cell.area.h);
+            let start = text_start(header);
             if left >= start && left < text_end && (!within || is_text(cell, index, header)) {
                 words.push(word);
             }
@@ -264,6 +267,14 @@ fn read_row(cells: &[Cell], header: &Header, mark: Option<Mark>) -> Item {
     }
     item.description = words.join(" ").trim_matches(['-', ':', ',', ' ']).to_owned();
     item
+}
+
+/// Where the description begins: headings are often centred over it, so halfway from the column
+/// before, or at the margin.
+fn text_start(header: &Header) -> f32 {
+    let Some(own) = description(header) else { return 0.0 };
+    let before = header.headings.iter().filter(|heading| heading.right < own.left);
+    before.map(|heading| f32::midpoint(heading.right, own.left)).fold(0.0, f32::max)
 }
 
 fn description(header: &Header) -> Option<&Heading> {

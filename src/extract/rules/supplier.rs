@@ -383,13 +383,12 @@ impl<'a> Search<'a> {
                 break;
             }
             lines.push(text);
-            let country =
-                lines.len() >= 2 && lines.iter().rev().skip(1).any(|line| has_postal_code(line));
-            if country {
+            let last = lines.last().is_some_and(|line| !line.contains(char::is_numeric));
+            if last && lines.iter().any(|line| has_postal_code(line)) {
                 break;
             }
         }
-        let town = lines.iter().position(|line| has_postal_code(line))?;
+        let town = lines.iter().rposition(|line| has_postal_code(line))?;
         let country =
             lines.get(town + 1).filter(|line| !line.contains(char::is_numeric) && line.len() <= 20);
         let kept = town + 1 + usize::from(country.is_some());
@@ -532,6 +531,9 @@ mod tests {
               \x20               DE 75645 Frankfurt\n   USt.-Id.-Nr.:   DE136695976\nKäufer\n\
               \x20  Name:        Mieter GmbH",
                 ["Grund GmbH & Co.", "Musterstraße 42, DE 75645 Frankfurt", "DE136695976"]),
+            ("FACTUUR   Coolblau B.V.\n          Weena 664\n          3012 CN Rotterdam\n          Nederland\n\n\
+              \x20         BTW NL810433941B01",
+                ["Coolblau B.V.", "Weena 664, 3012 CN Rotterdam, Nederland", "NL810433941B01"]),
             ("Invoice 12\n\nSold By : Retail Services Ltd.,\nBill to\nSomebody Inc.\n1 Street",
                 ["Retail Services Ltd.", "-", "-"]),
         ];
