@@ -160,7 +160,8 @@ impl Calendar {
 pub(super) fn date(spots: &Spots<'_>, calendar: &Calendar, field: &str) -> Option<Found<Date>> {
     let mut best: Option<(f32, Found<Date>)> = None;
     for spot in spots.of(field) {
-        for beside in spots.beside(spot) {
+        let heads_column = !spot.strong && spots.heads_column(spot);
+        for beside in spots.beside(spot).into_iter().filter(|_| !heads_column) {
             let reach = if beside.inline { 14 } else { 24 };
             let words = beside.words().join(" ");
             let Some((date, certain)) = calendar.first(&words, reach) else { continue };
