@@ -25,7 +25,12 @@ async fn invariant_1_a_claim_that_finds_the_row_held_by_another_worker_never_del
     let other = world.ledger().await;
     other.claim(&[id], &terms("other", 600)).await.unwrap();
     let worker = world.worker().await;
-    until(SOON, || async { world.sqs.counts().of(Action::ChangeMessageVisibility) + world.sqs.counts().of(Action::ChangeMessageVisibilityBatch) > 0 }).await;
+    until(SOON, || async {
+        world.sqs.counts().of(Action::ChangeMessageVisibility)
+            + world.sqs.counts().of(Action::ChangeMessageVisibilityBatch)
+            > 0
+    })
+    .await;
     let depth = world.queue.depth().await.unwrap();
     assert_eq!(depth.ready + depth.in_flight, 1, "the message is still there");
     assert_eq!(world.column(id, "status").await.unwrap(), "in-progress");

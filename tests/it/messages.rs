@@ -122,7 +122,8 @@ async fn events_that_are_not_ours_ask_for_nothing() {
         event("elsewhere", "documents/a.pdf", "01"),
         event("documents", "private/a.pdf", "01"),
         event("documents", &format!("ingestions/{id}/transcription-output.json"), "01"),
-        event("documents", "documents/a.pdf", "01").replace("ObjectCreated:Put", "ObjectRemoved:Delete"),
+        event("documents", "documents/a.pdf", "01")
+            .replace("ObjectCreated:Put", "ObjectRemoved:Delete"),
     ] {
         world.send(body).await;
     }

@@ -85,7 +85,9 @@ where
         SdkError::DispatchFailure(_) => {
             (Fault::Unavailable, "not sent: no usable credentials or connection".to_owned())
         }
-        SdkError::ResponseError(_) => (Fault::Transient, "the answer was cut or garbled".to_owned()),
+        SdkError::ResponseError(_) => {
+            (Fault::Transient, "the answer was cut or garbled".to_owned())
+        }
         SdkError::ServiceError(service) => {
             let status = service.raw().status().as_u16();
             let meta = service.err().meta();

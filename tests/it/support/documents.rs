@@ -77,8 +77,11 @@ pub fn scan(pdf: Vec<u8>, dpi: f32) -> Vec<u8> {
     let document = Pdf::new(pdf).expect("the PDF is ours");
     let page = document.pages().first().expect("one page");
     let scale = dpi / 72.0;
-    let size =
-        PixmapSettings { x_scale: scale, y_scale: scale, bg_color: AlphaColor::from_rgba8(255, 255, 255, 255) };
+    let size = PixmapSettings {
+        x_scale: scale,
+        y_scale: scale,
+        bg_color: AlphaColor::from_rgba8(255, 255, 255, 255),
+    };
     let (cache, how) = (RenderCache::new(), InterpreterSettings::default());
     let picture = hayro::render(page, &cache, &how, &RenderSettings::default(), &size);
     let (width, height) = (u32::from(picture.width()), u32::from(picture.height()));
