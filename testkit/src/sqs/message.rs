@@ -148,7 +148,10 @@ impl Content {
         limit: usize,
     ) -> Answer<Self> {
         if body.is_empty() {
-            return refuse(Kind::MissingParameter, "The request must contain the parameter MessageBody.");
+            return refuse(
+                Kind::MissingParameter,
+                "The request must contain the parameter MessageBody.",
+            );
         }
         if !body.chars().all(allowed) {
             return refuse(
@@ -175,7 +178,9 @@ impl Content {
         if content.size() > limit {
             return refuse(
                 Kind::InvalidParameterValue,
-                format!("One or more parameters are invalid. Reason: Message must be shorter than {limit} bytes."),
+                format!(
+                    "One or more parameters are invalid. Reason: Message must be shorter than {limit} bytes."
+                ),
             );
         }
         Ok(content)
