@@ -2,11 +2,14 @@
 
 mod configuration;
 mod docs;
+mod earlier_schema;
 mod eval;
 mod folder_queue;
 mod invariants;
 mod ledger_suite;
 mod llm;
+mod operations;
+mod schema;
 mod messages;
 mod operators;
 mod samples;
@@ -21,3 +24,4 @@ mod queue_suite;
 mod sqs_probe;
 mod store_suite;
 mod support;
+mod trigger;
