@@ -240,7 +240,11 @@ fn has_form(value: &Value, form: Form) -> bool {
         Form::Date => text.and_then(date::parse_iso).is_some(),
         Form::Number => value.is_number(),
         Form::Currency => text.and_then(currency::code).is_some(),
-        Form::VatId => text.is_some_and(|text| vat_id::is_valid(text) == Some(true)),
+        // Many print the national number without a country: its form is not ours to know.
+        Form::VatId => text.is_some_and(|text| {
+            let digits = text.chars().filter(char::is_ascii_digit).count();
+            vat_id::is_valid(text) != Some(false) && digits >= 5
+        }),
     }
 }
 

@@ -137,6 +137,18 @@ impl<'a> Spots<'a> {
         self.in_cell(index).any(|spot| spot.words.start == 0 && spot.names_value())
     }
 
+    /// Whether the label stands among the headings of a table of lines.
+    pub(super) fn heads_column(&self, spot: &Spot) -> bool {
+        let row = self.cell(spot).and_then(|cell| self.layout.rows.get(cell.row)).cloned();
+        let range = row.unwrap_or_default();
+        let fields =
+            ["column_description", "column_quantity", "column_unit_price", "column_amount"];
+        let heads = |field: &&str| {
+            self.of(field).any(|other| range.contains(&other.cell) && other.cell != spot.cell)
+        };
+        fields.iter().filter(|field| heads(field)).count() >= 2
+    }
+
     fn in_cell(&self, index: usize) -> impl Iterator<Item = &Spot> {
         let from = self.all.partition_point(|spot| spot.cell < index);
         self.all.iter().skip(from).take_while(move |spot| spot.cell == index)

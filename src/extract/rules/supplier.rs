@@ -159,7 +159,9 @@ impl<'a> Search<'a> {
         let town = rest.iter().take(3).rposition(|part| has_postal_code(part));
         let name = tidy(name);
         if let Some(town) = town {
-            if self.is_name(&name)
+            let plain = !name.contains(char::is_numeric) || self.has_legal_form(&name);
+            if plain
+                && self.is_name(&name)
                 && rest.iter().take(town + 1).any(|part| part.contains(char::is_numeric))
             {
                 let upto = rest.get(..rest.len().min(town + 2)).unwrap_or_default();
@@ -288,6 +290,9 @@ impl<'a> Search<'a> {
 
     /// Whether a heading such as "Bill to" stands over or before the cell.
     fn is_customers(&self, cell: &Cell) -> bool {
+        if self.has_attention_below(cell) {
+            return true;
+        }
         self.spots.of("customer").any(|spot| {
             let Some(label) = self.spots.cell(spot).filter(|_| spot.words.start == 0) else {
                 return false;
@@ -304,6 +309,21 @@ impl<'a> Search<'a> {
                 && label.page == cell.page
                 && cell.overlap_x(label) > -12.0 * cell.area.h;
             under || inline
+        })
+    }
+
+    /// Whether "Attn" or the like follows in the two lines under it: so begins a recipient.
+    fn has_attention_below(&self, cell: &Cell) -> bool {
+        let mut at = cell;
+        (0..2).any(|_| {
+            let next = self.layout.cells.iter().find(|other| stacked(at, other));
+            at = next.unwrap_or(at);
+            next.is_some_and(|next| {
+                self.spots.of("attention").any(|spot| {
+                    spot.words.start == 0
+                        && self.spots.cell(spot).is_some_and(|own| std::ptr::eq(own, next))
+                })
+            })
         })
     }
 
@@ -383,13 +403,12 @@ impl<'a> Search<'a> {
                 break;
             }
             lines.push(text);
-            let country =
-                lines.len() >= 2 && lines.iter().rev().skip(1).any(|line| has_postal_code(line));
-            if country {
+            let last = lines.last().is_some_and(|line| !line.contains(char::is_numeric));
+            if last && lines.iter().any(|line| has_postal_code(line)) {
                 break;
             }
         }
-        let town = lines.iter().position(|line| has_postal_code(line))?;
+        let town = lines.iter().rposition(|line| has_postal_code(line))?;
         let country =
             lines.get(town + 1).filter(|line| !line.contains(char::is_numeric) && line.len() <= 20);
         let kept = town + 1 + usize::from(country.is_some());
@@ -417,10 +436,11 @@ impl<'a> Search<'a> {
     fn vat_id(&self) -> Option<Found<String>> {
         let mut best: Option<(f32, Found<String>)> = None;
         for (index, cell) in self.layout.cells.iter().enumerate() {
-            if cell.folded.iter().any(|(word, _)| word == "iban") {
-                continue;
-            }
             for start in 0..cell.words.len() {
+                let before = cell.folded.iter().rev().filter(|(_, word)| *word < start);
+                if before.take(2).any(|(text, _)| text == "iban") {
+                    continue;
+                }
                 let words = cell.slice(start..cell.words.len());
                 let glued = words.first().and_then(|w| w.rsplit_once(':')).map(|(_, id)| vec![id]);
                 let found = vat_id::find_at(&words).or_else(|| vat_id::find_at(&glued?));
@@ -433,7 +453,23 @@ impl<'a> Search<'a> {
                 break;
             }
         }
-        best.map(|(_, found)| found)
+        best.map(|(_, found)| found).or_else(|| self.national_id())
+    }
+
+    /// Without a country's prefix only a label tells such an identifier.
+    fn national_id(&self) -> Option<Found<String>> {
+        self.spots.of("supplier_vat_id").find_map(|spot| {
+            let cell = self.spots.cell(spot).filter(|cell| !self.is_customers(cell))?;
+            let beside = self.spots.beside(spot);
+            let first = beside.iter().find(|beside| !beside.below)?;
+            let words = first.words();
+            let id = words.iter().find(|word| word.contains(char::is_alphanumeric))?;
+            let id = id.trim_matches([':', ',', ';', '.', '(', ')']);
+            let compact: Vec<char> = id.chars().filter(|c| c.is_alphanumeric()).collect();
+            let digits = compact.iter().filter(|c| c.is_ascii_digit()).count();
+            let fits = (8..=15).contains(&compact.len()) && digits + 3 >= compact.len();
+            (fits && !id.contains([',', '€', '%'])).then(|| Found::new(id.to_owned(), false, cell))
+        })
     }
 
     fn vat_score(&self, cell: &Cell, index: usize, start: usize) -> f32 {
@@ -532,6 +568,9 @@ mod tests {
               \x20               DE 75645 Frankfurt\n   USt.-Id.-Nr.:   DE136695976\nKäufer\n\
               \x20  Name:        Mieter GmbH",
                 ["Grund GmbH & Co.", "Musterstraße 42, DE 75645 Frankfurt", "DE136695976"]),
+            ("FACTUUR   Coolblau B.V.\n          Weena 664\n          3012 CN Rotterdam\n          Nederland\n\n\
+              \x20         BTW NL810433941B01",
+                ["Coolblau B.V.", "Weena 664, 3012 CN Rotterdam, Nederland", "NL810433941B01"]),
             ("Invoice 12\n\nSold By : Retail Services Ltd.,\nBill to\nSomebody Inc.\n1 Street",
                 ["Retail Services Ltd.", "-", "-"]),
         ];

@@ -53,6 +53,7 @@ pub(super) fn find<'a>(spots: &Spots<'a>, mark: Option<Mark>) -> Totals<'a> {
     }
     add_sum_of_rates(spots, mark, &mut candidates);
     add_zero_tax(&mut candidates);
+    add_totals_before_tax(&mut candidates);
     choose(&candidates, spots.layout, mark)
 }
 
@@ -173,6 +174,14 @@ fn add_zero_tax(candidates: &mut Vec<Candidate<'_>>) {
     }
     let nets: Vec<_> = candidates.iter().filter(|c| c.role == Role::Gross).cloned().collect();
     candidates.extend(nets.into_iter().map(|c| Candidate { role: Role::Net, weight: 0.5, ..c }));
+}
+
+/// A mere "Total" may stand before the tax, with a "Grand total" after it.
+fn add_totals_before_tax(candidates: &mut Vec<Candidate<'_>>) {
+    let before = candidates.iter().filter(|c| c.role == Role::Gross && c.weight < 5.0);
+    let nets: Vec<_> =
+        before.map(|c| Candidate { role: Role::Net, weight: 0.5, ..c.clone() }).collect();
+    candidates.extend(nets);
 }
 
 fn choose<'a>(candidates: &[Candidate<'a>], layout: &'a Layout, mark: Option<Mark>) -> Totals<'a> {
