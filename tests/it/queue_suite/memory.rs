@@ -1,5 +1,4 @@
 //! What the memory queue of the tests does beyond the suite: failures on request.
-#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::time::Duration;
 
