@@ -1,1 +1,333 @@
-//! Runs a labelled folder through the steps and scores the result.
+//! Scores what was read against the truth beside it: `docmill eval DIR`.
+//!
+//! A folder holds documents, `truth/NAME.json` (the kind's fields; null: unknown, not scored) and
+//! `truth/NAME.txt` (the text). How a document is read is the caller's: [`run`] is handed a
+//! function. Nothing here decides whether a result is good enough.
+
+mod compare;
+mod items;
+mod table;
+mod text;
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use futures::StreamExt as _;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+pub use text::TextScore;
+
+/// What was read from one document, as far as it is scored.
+#[derive(Debug, Clone, Default)]
+pub struct Sample {
+    /// `completed` or `failed`.
+    pub status: String,
+    /// Reason code of a failure.
+    pub reason: Option<String>,
+    /// The data, partial data of a refused document included.
+    pub data: Option<Map<String, Value>>,
+    /// All text.
+    pub text: Option<String>,
+    /// A person was asked to look.
+    pub needs_review: bool,
+}
+
+/// Why a folder cannot be scored.
+#[derive(Debug, thiserror::Error)]
+pub enum EvalError {
+    /// A file or folder cannot be read.
+    #[error("{} cannot be read: {source}", path.display())]
+    Unreadable {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A truth file is not a JSON object.
+    #[error("{} is not a JSON object: {detail}", path.display())]
+    BadTruth {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        detail: String,
+    },
+    /// No document has a truth beside it.
+    #[error("{} holds no document with a file of its name in truth/", path.display())]
+    Nothing {
+        /// The folder.
+        path: PathBuf,
+    },
+}
+
+/// How often a field was right.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct FieldScore {
+    /// Right.
+    pub correct: usize,
+    /// Given, but wrong; for lines also those that do not exist.
+    pub wrong: usize,
+    /// Known, but not given or given wrong.
+    pub missed: usize,
+    /// Right among the given.
+    pub precision: Option<f64>,
+    /// Right among the known.
+    pub recall: Option<f64>,
+    /// Their harmonic mean.
+    pub f1: Option<f64>,
+}
+
+impl FieldScore {
+    fn finish(&mut self) {
+        let share = |of: usize| (of > 0).then(|| self.correct as f64 / of as f64);
+        self.precision = share(self.correct + self.wrong);
+        self.recall = share(self.correct + self.missed);
+        let both = 2 * self.correct + self.wrong + self.missed;
+        self.f1 = (both > 0).then(|| 2.0 * self.correct as f64 / both as f64);
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.correct += other.correct;
+        self.wrong += other.wrong;
+        self.missed += other.missed;
+    }
+}
+
+/// One document.
+#[derive(Debug, Clone, Serialize)]
+pub struct DocumentScore {
+    /// File name without its ending.
+    pub name: String,
+    /// `completed` or `failed`.
+    pub status: String,
+    /// Reason code of a failure.
+    pub reason: Option<String>,
+    /// A person was asked to look.
+    pub needs_review: bool,
+    /// Every scored field outside lists is right; none if no data is known.
+    pub whole: Option<bool>,
+    /// Scored fields that are wrong or lacking. Names only, no values.
+    pub faults: Vec<String>,
+    /// Text against text.
+    pub text: Option<TextScore>,
+    #[serde(skip)]
+    fields: BTreeMap<String, FieldScore>,
+}
+
+/// All documents, or those whose names begin alike.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Group {
+    /// How many.
+    pub documents: usize,
+    /// Ended completed.
+    pub completed: usize,
+    /// Of those, how many a person was asked to look at.
+    pub flagged: usize,
+    /// Failures by reason.
+    pub failed: BTreeMap<String, usize>,
+    /// Completed without a word to a person, although a scored field outside lists is wrong.
+    pub silent_errors: usize,
+    /// Documents whose scored fields outside lists are all right.
+    pub whole_documents: usize,
+    /// Documents whose data is known.
+    pub with_truth: usize,
+    /// By field; fields of lists as `line_items.amount`.
+    pub fields: BTreeMap<String, FieldScore>,
+    /// Documents whose text is known.
+    pub with_text: usize,
+    /// Mean over those of the share of words found.
+    pub word_recall: Option<f64>,
+    /// Mean over those of edits per character of the truth.
+    pub character_error_rate: Option<f64>,
+}
+
+/// The result.
+#[derive(Debug, Clone, Serialize)]
+pub struct Report {
+    /// Everything.
+    pub all: Group,
+    /// By the part of the name up to its first `_`.
+    pub groups: BTreeMap<String, Group>,
+    /// Each document, by name.
+    pub documents: Vec<DocumentScore>,
+    /// Files in the folder that have no truth.
+    pub without_truth: usize,
+}
+
+/// A document and what is known of it.
+#[derive(Debug, Clone)]
+pub struct Labelled {
+    /// File name without its ending.
+    pub name: String,
+    /// The document.
+    pub path: PathBuf,
+    data: Option<Map<String, Value>>,
+    text: Option<String>,
+}
+
+/// Reads every labelled document of `dir`, `at_once` at a time, and scores the results.
+///
+/// # Errors
+/// A folder or file that cannot be read, a truth that is no JSON object, nothing to score.
+pub async fn run<F, R>(dir: &Path, at_once: usize, process: F) -> Result<Report, EvalError>
+where
+    F: Fn(PathBuf, Bytes) -> R,
+    R: Future<Output = Sample>,
+{
+    let (labelled, without_truth) = find(dir)?;
+    let jobs = labelled.into_iter().map(|document| {
+        let process = &process;
+        async move {
+            let bytes = tokio::fs::read(&document.path).await;
+            let bytes = bytes.map_err(|source| unreadable(&document.path, source))?;
+            let sample = process(document.path.clone(), bytes.into()).await;
+            Ok(score(&document, &sample))
+        }
+    });
+    let scored = futures::stream::iter(jobs).buffer_unordered(at_once.max(1));
+    let scored: Vec<Result<DocumentScore, EvalError>> = scored.collect().await;
+    Ok(report(scored.into_iter().collect::<Result<_, _>>()?, without_truth))
+}
+
+fn unreadable(path: &Path, source: io::Error) -> EvalError {
+    EvalError::Unreadable { path: path.to_owned(), source }
+}
+
+/// The labelled documents of a folder by name, and how many files have no truth.
+///
+/// # Errors
+/// As [`run`].
+pub fn find(dir: &Path) -> Result<(Vec<Labelled>, usize), EvalError> {
+    let entries = std::fs::read_dir(dir).map_err(|source| unreadable(dir, source))?;
+    let (mut labelled, mut without_truth) = (Vec::new(), 0);
+    for entry in entries {
+        let path = entry.map_err(|source| unreadable(dir, source))?.path();
+        let name = path.file_stem().and_then(|name| name.to_str()).map(str::to_owned);
+        let Some(name) = name.filter(|_| path.is_file()) else { continue };
+        let data = truth(&dir.join("truth").join(format!("{name}.json")))?;
+        let text = optional(&dir.join("truth").join(format!("{name}.txt")))?;
+        if data.is_none() && text.is_none() {
+            without_truth += 1;
+        } else {
+            labelled.push(Labelled { name, path, data, text });
+        }
+    }
+    if labelled.is_empty() {
+        return Err(EvalError::Nothing { path: dir.to_owned() });
+    }
+    labelled.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok((labelled, without_truth))
+}
+
+fn optional(path: &Path) -> Result<Option<String>, EvalError> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(unreadable(path, source)),
+    }
+}
+
+fn truth(path: &Path) -> Result<Option<Map<String, Value>>, EvalError> {
+    let Some(text) = optional(path)? else { return Ok(None) };
+    serde_json::from_str(&text)
+        .map(Some)
+        .map_err(|error| EvalError::BadTruth { path: path.to_owned(), detail: error.to_string() })
+}
+
+/// Scores one document.
+pub fn score(document: &Labelled, sample: &Sample) -> DocumentScore {
+    let empty = Map::new();
+    let given = sample.data.as_ref().unwrap_or(&empty);
+    let mut fields: BTreeMap<String, FieldScore> = BTreeMap::new();
+    let mut faults = Vec::new();
+    let mut whole = None;
+    for (field, known) in document.data.iter().flatten() {
+        let value = given.get(field).unwrap_or(&Value::Null);
+        match known {
+            Value::Null => {}
+            Value::Array(rows) => {
+                for (item, own) in items::score(field, rows, value) {
+                    if own.wrong + own.missed > 0 {
+                        faults.push(item.clone());
+                    }
+                    fields.entry(item).or_default().add(&own);
+                }
+            }
+            known => {
+                let right = compare::same(field, known, value);
+                let own = fields.entry(field.clone()).or_default();
+                own.correct += usize::from(right);
+                own.missed += usize::from(!right);
+                own.wrong += usize::from(!right && !value.is_null());
+                whole = Some(whole.unwrap_or(true) && right);
+                if !right {
+                    faults.push(field.clone());
+                }
+            }
+        }
+    }
+    let text = document
+        .text
+        .as_deref()
+        .map(|known| TextScore::of(known, sample.text.as_deref().unwrap_or_default()));
+    DocumentScore {
+        name: document.name.clone(),
+        status: sample.status.clone(),
+        reason: sample.reason.clone(),
+        needs_review: sample.needs_review,
+        whole,
+        faults,
+        text,
+        fields,
+    }
+}
+
+/// Sums up.
+pub fn report(mut documents: Vec<DocumentScore>, without_truth: usize) -> Report {
+    documents.sort_by(|a, b| a.name.cmp(&b.name));
+    let mut groups: BTreeMap<String, Vec<&DocumentScore>> = BTreeMap::new();
+    for document in &documents {
+        let prefix = document.name.split_once('_').map_or("other", |(prefix, _)| prefix);
+        groups.entry(prefix.to_owned()).or_default().push(document);
+    }
+    let groups = groups.into_iter().map(|(name, own)| (name, group(own.into_iter()))).collect();
+    Report { all: group(documents.iter()), groups, documents, without_truth }
+}
+
+fn group<'a>(documents: impl Iterator<Item = &'a DocumentScore>) -> Group {
+    let mut group = Group::default();
+    let (mut recalls, mut errors) = (Vec::new(), Vec::new());
+    for document in documents {
+        group.documents += 1;
+        if document.status == "completed" {
+            group.completed += 1;
+            group.flagged += usize::from(document.needs_review);
+            let silent = document.whole == Some(false) && !document.needs_review;
+            group.silent_errors += usize::from(silent);
+        } else {
+            let reason = document.reason.clone().unwrap_or_else(|| document.status.clone());
+            *group.failed.entry(reason).or_default() += 1;
+        }
+        group.with_truth += usize::from(document.whole.is_some());
+        group.whole_documents += usize::from(document.whole == Some(true));
+        for (field, own) in &document.fields {
+            group.fields.entry(field.clone()).or_default().add(own);
+        }
+        if let Some(text) = &document.text {
+            group.with_text += 1;
+            recalls.push(text.word_recall);
+            errors.extend(text.character_error_rate);
+        }
+    }
+    group.fields.values_mut().for_each(FieldScore::finish);
+    group.word_recall = mean(&recalls);
+    group.character_error_rate = mean(&errors);
+    group
+}
+
+fn mean(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}

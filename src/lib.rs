@@ -7,6 +7,7 @@ pub mod fault;
 pub mod model;
 
 pub mod config;
+pub mod notation;
 
 pub mod cluster;
 pub mod cpu;

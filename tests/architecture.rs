@@ -8,7 +8,7 @@ use std::path::Path;
 const LAYERS: &[&[&str]] = &[
     &["fault"],
     &["model"],
-    &["config"],
+    &["config", "notation"],
     &["cluster", "cpu", "http", "kinds", "metrics", "telemetry"],
     &["db", "pages", "store", "throttle"],
     &["ledger", "llm", "ocr", "queue"],

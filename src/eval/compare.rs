@@ -1,0 +1,106 @@
+//! Whether a value is the known one, by the type of what is known: numbers to the cent, dates as
+//! dates, identifiers by their letters and digits, names and addresses loosely.
+
+use serde_json::Value;
+
+use crate::notation::{date, fold};
+
+/// Half a cent, with a margin for binary fractions.
+const CENT: f64 = 0.005 + 1e-9;
+
+/// Share of an address's words that have to be there.
+const ADDRESS: f64 = 0.7;
+
+/// Least similarity of two names or descriptions.
+const NAME: f64 = 0.6;
+
+/// Whether `given` is `known`. A known value is never the same as null.
+pub(super) fn same(field: &str, known: &Value, given: &Value) -> bool {
+    match (known, given) {
+        (Value::Number(known), Value::Number(given)) => match (known.as_f64(), given.as_f64()) {
+            (Some(known), Some(given)) => (known - given).abs() < CENT,
+            _ => false,
+        },
+        (Value::String(known), Value::String(given)) => same_text(field, known, given),
+        (Value::Bool(known), Value::Bool(given)) => known == given,
+        _ => false,
+    }
+}
+
+fn same_text(field: &str, known: &str, given: &str) -> bool {
+    if let Some(known) = date::parse_iso(known) {
+        return date::parse_iso(given) == Some(known);
+    }
+    let compact = |text: &str| fold(text).replace(' ', "");
+    if compact(known) == compact(given) {
+        return true;
+    }
+    if field.ends_with("address") {
+        return share_of_words(known, given) >= ADDRESS;
+    }
+    let exact = field.ends_with("number") || field.ends_with("_id") || field.ends_with("currency");
+    !exact && similarity(known, given) >= NAME
+}
+
+/// Share of the known text's words, longer than two letters, that are in the other.
+fn share_of_words(known: &str, given: &str) -> f64 {
+    let given = fold(given);
+    let given: Vec<&str> = given.split(' ').collect();
+    let known = fold(known);
+    let words: Vec<&str> = known.split(' ').filter(|word| word.len() > 2).collect();
+    if words.is_empty() {
+        return 0.0;
+    }
+    let found = words.iter().filter(|word| given.contains(word)).count();
+    found as f64 / words.len() as f64
+}
+
+/// 0..1: words in common, over the words of the shorter text; at least half of the longer text's
+/// words have to be among them.
+pub(super) fn similarity(a: &str, b: &str) -> f64 {
+    let (a, b) = (fold(a), fold(b));
+    let (a, b): (Vec<&str>, Vec<&str>) = (a.split(' ').collect(), b.split(' ').collect());
+    let mut rest = b.clone();
+    let mut common = 0;
+    for word in &a {
+        if let Some(at) = rest.iter().position(|other| other == word) {
+            rest.swap_remove(at);
+            common += 1;
+        }
+    }
+    let (short, long) = (a.len().min(b.len()), a.len().max(b.len()));
+    if common == 0 || common * 2 < long.min(short * 2) {
+        return common as f64 / long.max(1) as f64;
+    }
+    common as f64 / short.max(1) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn values_are_compared_by_their_type() {
+        #[rustfmt::skip]
+        let table = [
+            ("total", json!(10.0), json!(10), true),
+            ("total", json!(10.0), json!(10.004), true),
+            ("total", json!(10.0), json!(10.01), false),
+            ("total", json!(10.0), json!("10.0"), false),
+            ("total", json!(10.0), json!(null), false),
+            ("invoice_date", json!("2024-01-02"), json!("2024-01-02"), true),
+            ("invoice_date", json!("2024-01-02"), json!("2024-02-01"), false),
+            ("invoice_number", json!("RE 17/4"), json!("re17-4"), true),
+            ("invoice_number", json!("RE 17/4"), json!("RE 17"), false),
+            ("supplier_vat_id", json!("NL8200.98.395.B.01"), json!("NL820098395B01"), true),
+            ("supplier_name", json!("Au bon moulin"), json!("Au bon moulin SARL"), true),
+            ("supplier_name", json!("Lieferant GmbH"), json!("Kunde GmbH"), false),
+            ("supplier_address", json!("Weena 664, 3012 CN Rotterdam, NL"), json!("Weena 664, 3012 CN Rotterdam"), true),
+            ("supplier_address", json!("Weena 664, 3012 CN Rotterdam, NL"), json!("Weena 664"), false),
+        ];
+        for (field, known, given, expected) in table {
+            assert_eq!(same(field, &known, &given), expected, "{field}: {known} {given}");
+        }
+    }
+}

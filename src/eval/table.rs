@@ -1,0 +1,72 @@
+//! The report as a table for people.
+
+use std::fmt;
+
+use super::{Group, Report};
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (name, group) in &self.groups {
+            write_group(f, name, group)?;
+        }
+        if self.groups.len() > 1 {
+            write_group(f, "all", &self.all)?;
+        }
+        if self.without_truth > 0 {
+            writeln!(f, "{} files without truth were left out", self.without_truth)?;
+        }
+        Ok(())
+    }
+}
+
+fn write_group(f: &mut fmt::Formatter<'_>, name: &str, group: &Group) -> fmt::Result {
+    let failed: usize = group.failed.values().sum();
+    writeln!(
+        f,
+        "{name}: {} documents, {} completed ({} flagged), {failed} failed",
+        group.documents, group.completed, group.flagged
+    )?;
+    for (reason, count) in &group.failed {
+        writeln!(f, "  {reason}: {count}")?;
+    }
+    if group.with_truth > 0 {
+        writeln!(
+            f,
+            "  whole documents right: {} of {} ({}); silent errors: {}",
+            group.whole_documents,
+            group.with_truth,
+            percent(Some(group.whole_documents as f64 / group.with_truth as f64)),
+            group.silent_errors
+        )?;
+        writeln!(
+            f,
+            "  {:<26}{:>9}{:>9}{:>7}  {}",
+            "field", "precision", "recall", "F1", "right/known"
+        )?;
+    }
+    for (field, score) in &group.fields {
+        writeln!(
+            f,
+            "  {field:<26}{:>9}{:>9}{:>7}  {}/{}",
+            percent(score.precision),
+            percent(score.recall),
+            score.f1.map_or("-".to_owned(), |f1| format!("{f1:.3}")),
+            score.correct,
+            score.correct + score.missed
+        )?;
+    }
+    if group.with_text > 0 {
+        writeln!(
+            f,
+            "  text of {}: word recall {}, character error rate {}",
+            group.with_text,
+            percent(group.word_recall),
+            percent(group.character_error_rate)
+        )?;
+    }
+    writeln!(f)
+}
+
+fn percent(share: Option<f64>) -> String {
+    share.map_or("-".to_owned(), |share| format!("{:.1} %", share * 100.0))
+}

@@ -1,0 +1,276 @@
+//! The page as cells: runs of words without a wide gap, with the geometry that tells what stands
+//! right of and below what.
+//!
+//! Built from word boxes alone, so that it does not matter whether whoever read the page gave one
+//! line per row or one per column.
+
+use std::ops::Range;
+
+use crate::model::{BoundingBox, PageText, Transcript};
+use crate::notation::fold;
+
+/// A gap wider than this many line heights separates two cells.
+const CELL_GAP: f32 = 0.85;
+
+/// A run of words without a wide gap.
+#[derive(Debug, Clone)]
+pub(super) struct Cell {
+    /// Page index, from 0.
+    pub(super) page: usize,
+    /// Index of the row on its page.
+    pub(super) row: usize,
+    /// Index into `PageText::lines`.
+    pub(super) line: u32,
+    pub(super) words: Vec<String>,
+    pub(super) boxes: Vec<BoundingBox>,
+    pub(super) area: BoundingBox,
+    /// The words folded, each with the index of the word it comes from.
+    pub(super) folded: Vec<(String, usize)>,
+}
+
+impl Cell {
+    pub(super) fn text(&self) -> String {
+        self.words.join(" ")
+    }
+
+    /// Some of the words; empty if out of range.
+    pub(super) fn slice(&self, words: Range<usize>) -> Vec<&str> {
+        let words = self.words.get(words).unwrap_or_default();
+        words.iter().map(String::as_str).collect()
+    }
+
+    pub(super) fn middle(&self) -> f32 {
+        self.area.y + self.area.h / 2.0
+    }
+
+    /// Whether both stand on one line of text.
+    pub(super) fn beside(&self, other: &Self) -> bool {
+        let overlap = self.area.bottom().min(other.area.bottom()) - self.area.y.max(other.area.y);
+        self.page == other.page && overlap > 0.5 * self.area.h.min(other.area.h)
+    }
+
+    /// How far their horizontal extents overlap; negative: the gap.
+    pub(super) fn overlap_x(&self, other: &Self) -> f32 {
+        self.area.right().min(other.area.right()) - self.area.x.max(other.area.x)
+    }
+}
+
+/// All cells of a document, page by page, row by row, left to right.
+#[derive(Debug)]
+pub(super) struct Layout {
+    pub(super) cells: Vec<Cell>,
+    /// Cells of each row: indexes into `cells`.
+    pub(super) rows: Vec<Range<usize>>,
+    /// Height of each page.
+    heights: Vec<f32>,
+}
+
+impl Layout {
+    pub(super) fn new(transcript: &Transcript) -> Self {
+        let mut layout = Self { cells: Vec::new(), rows: Vec::new(), heights: Vec::new() };
+        for (index, page) in transcript.pages.iter().enumerate() {
+            layout.heights.push(page.height.max(1.0));
+            layout.add(index, page);
+        }
+        layout
+    }
+
+    fn add(&mut self, index: usize, page: &PageText) {
+        let mut cells = Vec::new();
+        for (number, line) in page.lines.iter().enumerate() {
+            let number = u32::try_from(number).unwrap_or(u32::MAX);
+            split(index, number, line, &mut cells);
+        }
+        cells
+            .retain(|cell| cell.area.h > 0.0 && cell.area.y.is_finite() && cell.area.x.is_finite());
+        cells.sort_by(|a, b| a.middle().total_cmp(&b.middle()));
+        let mut rows: Vec<Vec<Cell>> = Vec::new();
+        for cell in cells {
+            // Against the cell nearest to the left edge of the new one: a page may be a bit askew.
+            let beside = |row: &Vec<Cell>| row.iter().any(|other| other.beside(&cell));
+            match rows.iter_mut().rev().take(3).find(|row| beside(row)) {
+                Some(row) => row.push(cell),
+                None => rows.push(vec![cell]),
+            }
+        }
+        for mut row in rows {
+            row.sort_by(|a, b| a.area.x.total_cmp(&b.area.x));
+            let start = self.cells.len();
+            for mut cell in row {
+                cell.row = self.rows.len();
+                self.cells.push(cell);
+            }
+            self.rows.push(start..self.cells.len());
+        }
+    }
+
+    pub(super) fn row(&self, row: usize) -> &[Cell] {
+        let range = self.rows.get(row).cloned().unwrap_or_default();
+        self.cells.get(range).unwrap_or_default()
+    }
+
+    /// The cells right of the one at `index`, nearest first.
+    pub(super) fn right_of(&self, index: usize) -> &[Cell] {
+        let Some(cell) = self.cells.get(index) else { return &[] };
+        let end = self.rows.get(cell.row).map_or(index, |row| row.end);
+        self.cells.get(index + 1..end).unwrap_or_default()
+    }
+
+    /// The nearest cells below `cell`, within so many line heights, that it overlaps.
+    pub(super) fn below<'a>(&'a self, cell: &Cell, reach: f32) -> Option<(usize, &'a Cell)> {
+        let from = self.rows.get(cell.row).map_or(0, |row| row.end);
+        let limit = cell.area.bottom() + reach * cell.area.h;
+        let later = self.cells.iter().enumerate().skip(from);
+        later
+            .take_while(|(_, other)| other.page == cell.page)
+            .filter(|(_, other)| other.area.y < limit && other.middle() > cell.area.bottom())
+            .filter(|(_, other)| {
+                let aligned = (other.area.x - cell.area.x).abs() < cell.area.h
+                    || (other.area.right() - cell.area.right()).abs() < cell.area.h;
+                aligned || other.overlap_x(cell) > 0.3 * other.area.w.min(cell.area.w)
+            })
+            .min_by(|(_, a), (_, b)| a.area.y.total_cmp(&b.area.y))
+    }
+
+    /// How far down its page a cell stands, 0..1.
+    pub(super) fn depth(&self, cell: &Cell) -> f32 {
+        (cell.area.y / self.heights.get(cell.page).copied().unwrap_or(1.0)).clamp(0.0, 1.0)
+    }
+}
+
+fn split(page: usize, line: u32, from: &crate::model::Line, cells: &mut Vec<Cell>) {
+    let mut words: Vec<_> = from.words.iter().filter(|word| is_upright(word)).collect();
+    words.sort_by(|a, b| a.bounding_box.x.total_cmp(&b.bounding_box.x));
+    let mut heights: Vec<f32> = words.iter().map(|word| word.bounding_box.h).collect();
+    heights.sort_by(f32::total_cmp);
+    let height = heights.get(heights.len() / 2).copied().unwrap_or(1.0);
+    let mut current: Option<Cell> = None;
+    for word in words {
+        let area = word.bounding_box;
+        let joins = current.as_ref().is_some_and(|cell| {
+            area.x - cell.area.right() < CELL_GAP * height && !is_rule(&word.text)
+        });
+        if !joins {
+            cells.extend(current.take().map(finish));
+        }
+        if is_rule(&word.text) {
+            continue;
+        }
+        let cell = current.get_or_insert_with(|| Cell {
+            page,
+            row: 0,
+            line,
+            words: Vec::new(),
+            boxes: Vec::new(),
+            area,
+            folded: Vec::new(),
+        });
+        cell.area = cell.area.union(area);
+        cell.words.push(word.text.clone());
+        cell.boxes.push(area);
+    }
+    cells.extend(current.map(finish));
+}
+
+/// Text set upwards along the margin would join all rows beside it.
+fn is_upright(word: &crate::model::Word) -> bool {
+    let letters = word.text.trim().chars().count();
+    let area = word.bounding_box;
+    letters > 0 && (letters < 3 || area.h < 2.0 * area.w)
+}
+
+/// A bar or dot that separates two texts on one line.
+fn is_rule(word: &str) -> bool {
+    matches!(word, "|" | "●" | "•" | "·" | "¦" | "│")
+}
+
+fn finish(mut cell: Cell) -> Cell {
+    for (index, word) in cell.words.iter().enumerate() {
+        for part in fold(word).split(' ').filter(|part| !part.is_empty()) {
+            cell.folded.push((part.to_owned(), index));
+        }
+    }
+    cell
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::model::{Line, Source, Word};
+
+    /// A page drawn in characters: a column is 5 wide, a row 12 high; two or more spaces are a gap.
+    pub(in super::super) fn page(number: u32, drawing: &str) -> PageText {
+        let lines = drawing.lines().enumerate().filter_map(|(row, text)| {
+            let mut words: Vec<Word> = Vec::new();
+            let chars: Vec<char> = text.chars().chain([' ']).collect();
+            let mut start = None;
+            for (column, c) in chars.iter().enumerate() {
+                match (c.is_whitespace(), start) {
+                    (false, None) => start = Some(column),
+                    (true, Some(from)) => {
+                        let bounding_box = BoundingBox {
+                            x: from as f32 * 5.0,
+                            y: row as f32 * 12.0,
+                            w: (column - from) as f32 * 5.0,
+                            h: 10.0,
+                        };
+                        let text = chars[from..column].iter().collect();
+                        words.push(Word { text, bounding_box, confidence: 1.0 });
+                        start = None;
+                    }
+                    _ => {}
+                }
+            }
+            (!words.is_empty()).then_some(Line { words })
+        });
+        PageText {
+            number,
+            source: Source::Native,
+            width: 600.0,
+            height: 840.0,
+            quality: 1.0,
+            defects: Vec::new(),
+            languages: Vec::new(),
+            lines: lines.collect(),
+        }
+    }
+
+    pub(in super::super) fn transcript(drawings: &[&str]) -> Transcript {
+        let pages = drawings.iter().zip(1..).map(|(drawing, number)| page(number, drawing));
+        Transcript {
+            format: Transcript::FORMAT,
+            sha256: "0".repeat(64),
+            provider: "test".to_owned(),
+            pages: pages.collect(),
+            quality: 1.0,
+        }
+    }
+
+    #[test]
+    fn words_apart_are_cells_and_cells_side_by_side_are_rows() {
+        let layout =
+            Layout::new(&transcript(&["Invoice date   Due date\n1 May 2024     3 June 2024"]));
+        let texts: Vec<String> = layout.cells.iter().map(Cell::text).collect();
+        assert_eq!(texts, ["Invoice date", "Due date", "1 May 2024", "3 June 2024"]);
+        assert_eq!(layout.rows.len(), 2);
+        let (_, below) = layout.below(&layout.cells[1], 2.0).unwrap();
+        assert_eq!(below.text(), "3 June 2024");
+        assert_eq!(layout.right_of(0).len(), 1);
+    }
+
+    #[test]
+    fn text_along_the_margin_does_not_join_rows() {
+        let mut transcript = transcript(&["Netto   1,00\nBrutto   1,19"]);
+        let area = BoundingBox { x: 0.0, y: 0.0, w: 8.0, h: 300.0 };
+        let word = Word { text: "Copyright".to_owned(), bounding_box: area, confidence: 1.0 };
+        transcript.pages[0].lines.push(Line { words: vec![word] });
+        assert_eq!(Layout::new(&transcript).rows.len(), 2);
+    }
+
+    #[test]
+    fn a_bar_separates_even_without_a_gap() {
+        let layout = Layout::new(&transcript(&["Seller GmbH | VAT id DE123456789"]));
+        let texts: Vec<String> = layout.cells.iter().map(Cell::text).collect();
+        assert_eq!(texts, ["Seller GmbH", "VAT id DE123456789"]);
+    }
+}

@@ -1,0 +1,219 @@
+//! Where labels stand on the pages, and which words stand beside a label.
+
+use std::ops::Range;
+
+use super::layout::{Cell, Layout};
+use crate::kinds::Labels;
+
+/// Folded words after which a tax is named, not given: "total incl. VAT".
+pub(super) const INCLUDING: &[&str] = &[
+    "inkl",
+    "incl",
+    "inc",
+    "inklusive",
+    "inclusief",
+    "including",
+    "inclusive",
+    "compris",
+    "comprises",
+    "incluido",
+    "includes",
+    "inclusa",
+    "enthalt",
+];
+pub(super) const EXCLUDING: &[&str] = &[
+    "exkl",
+    "excl",
+    "ex",
+    "ohne",
+    "exklusive",
+    "exclusief",
+    "excluding",
+    "hors",
+    "sans",
+    "sin",
+    "senza",
+    "eks",
+    "exclusive",
+    "before",
+    "without",
+];
+
+/// A label found in a cell.
+#[derive(Debug, Clone)]
+pub(super) struct Spot {
+    pub(super) field: String,
+    pub(super) strong: bool,
+    /// Index into `Layout::cells`.
+    pub(super) cell: usize,
+    /// Words of the cell that are the label.
+    pub(super) words: Range<usize>,
+}
+
+impl Spot {
+    /// Whether a value is expected beside it: headings of columns, titles and legal forms have none.
+    fn names_value(&self) -> bool {
+        let field = self.field.as_str();
+        !field.starts_with("column_") && !matches!(field, "legal_form" | "credit_note")
+    }
+}
+
+/// Words that may hold a label's value.
+#[derive(Debug)]
+pub(super) struct Beside<'a> {
+    pub(super) cell: &'a Cell,
+    /// The words of that cell.
+    pub(super) words: Range<usize>,
+    /// The label's own cell, rather than one right of or below it.
+    pub(super) inline: bool,
+    /// Below the label.
+    pub(super) below: bool,
+}
+
+impl Beside<'_> {
+    pub(super) fn words(&self) -> Vec<&str> {
+        self.cell.slice(self.words.clone())
+    }
+}
+
+/// Every label of every field, in reading order. Fields that share a label each get a spot.
+pub(super) fn find(layout: &Layout, labels: &Labels) -> Vec<Spot> {
+    let mut spots = Vec::new();
+    for (index, cell) in layout.cells.iter().enumerate() {
+        let folded: Vec<&str> = cell.folded.iter().map(|(text, _)| text.as_str()).collect();
+        let mut at = 0;
+        while at < folded.len() {
+            let matches = labels.at(folded.get(at..).unwrap_or_default());
+            let length = matches.first().map_or(0, |found| found.length);
+            let word = |token: usize| cell.folded.get(token).map(|(_, word)| *word);
+            if let (Some(start), Some(last)) = (word(at), word((at + length).saturating_sub(1))) {
+                for found in matches {
+                    spots.push(Spot {
+                        field: found.field.to_owned(),
+                        strong: found.strong,
+                        cell: index,
+                        words: start..last + 1,
+                    });
+                }
+            }
+            at += length.max(1);
+        }
+    }
+    spots.retain(|spot| spot.field != "vat_amount" || !is_named_only(layout, spot));
+    spots
+}
+
+/// Whether the word before a tax says that it is in or out of something else.
+fn is_named_only(layout: &Layout, spot: &Spot) -> bool {
+    let before = spot.words.start.checked_sub(1);
+    let folded = layout.cells.get(spot.cell).map_or(&[][..], |cell| &cell.folded);
+    let previous = folded.iter().rev().find(|(_, word)| Some(*word) == before);
+    previous.is_some_and(|(text, _)| {
+        INCLUDING.contains(&text.as_str()) || EXCLUDING.contains(&text.as_str())
+    })
+}
+
+/// Spots with what is asked of them again and again.
+pub(super) struct Spots<'a> {
+    pub(super) layout: &'a Layout,
+    pub(super) all: Vec<Spot>,
+}
+
+impl<'a> Spots<'a> {
+    pub(super) fn new(layout: &'a Layout, labels: &Labels) -> Self {
+        Self { layout, all: find(layout, labels) }
+    }
+
+    pub(super) fn of<'s>(&'s self, field: &'s str) -> impl Iterator<Item = &'s Spot> {
+        self.all.iter().filter(move |spot| spot.field == field)
+    }
+
+    pub(super) fn cell(&self, spot: &Spot) -> Option<&'a Cell> {
+        self.layout.cells.get(spot.cell)
+    }
+
+    /// Whether a cell begins with the label of a value.
+    pub(super) fn begins_with_label(&self, index: usize) -> bool {
+        self.in_cell(index).any(|spot| spot.words.start == 0 && spot.names_value())
+    }
+
+    /// Whether the label stands among the headings of a table of lines.
+    pub(super) fn heads_column(&self, spot: &Spot) -> bool {
+        let row = self.cell(spot).and_then(|cell| self.layout.rows.get(cell.row)).cloned();
+        let range = row.unwrap_or_default();
+        let fields =
+            ["column_description", "column_quantity", "column_unit_price", "column_amount"];
+        let heads = |field: &&str| {
+            self.of(field).any(|other| range.contains(&other.cell) && other.cell != spot.cell)
+        };
+        fields.iter().filter(|field| heads(field)).count() >= 2
+    }
+
+    fn in_cell(&self, index: usize) -> impl Iterator<Item = &Spot> {
+        let from = self.all.partition_point(|spot| spot.cell < index);
+        self.all.iter().skip(from).take_while(move |spot| spot.cell == index)
+    }
+
+    /// What stands beside a label: after it in its cell, right of it, below it.
+    pub(super) fn beside(&self, spot: &Spot) -> Vec<Beside<'a>> {
+        let mut found = Vec::new();
+        let Some(cell) = self.cell(spot) else { return found };
+        let next = self
+            .in_cell(spot.cell)
+            .filter(|other| other.words.start >= spot.words.end)
+            .filter(|other| other.strong && other.names_value())
+            .map(|other| other.words.start)
+            .min();
+        let words = spot.words.end..next.unwrap_or(cell.words.len());
+        let has_rest = cell.slice(words.clone()).iter().any(|w| w.contains(char::is_alphanumeric));
+        if has_rest {
+            found.push(Beside { cell, words, inline: true, below: false });
+        }
+        if next.is_some() {
+            return found;
+        }
+        let right = self.layout.right_of(spot.cell).iter().enumerate();
+        let right = right.take_while(|(at, _)| !self.begins_with_label(spot.cell + 1 + at)).take(4);
+        found.extend(right.map(|(_, cell)| Beside {
+            cell,
+            words: 0..cell.words.len(),
+            inline: false,
+            below: false,
+        }));
+        if let Some((index, cell)) = self.layout.below(cell, 1.8) {
+            if !self.begins_with_label(index) {
+                let words = 0..cell.words.len();
+                found.push(Beside { cell, words, inline: false, below: true });
+            }
+        }
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::layout::tests::transcript;
+    use super::*;
+    use crate::config::KindsConfig;
+    use crate::kinds::Kinds;
+
+    #[test]
+    fn values_are_found_after_right_of_and_below_their_label() {
+        let kinds = Kinds::load(&KindsConfig::default()).unwrap();
+        let labels = &kinds.get("invoice").unwrap().labels;
+        for (drawing, expected) in [
+            ("Invoice number: A-1", "A-1"),
+            ("Invoice number:     A-1", "A-1"),
+            ("Invoice number   Due date\nA-1              2024-01-01", "A-1"),
+            ("Rechnungsnr. A-1 Kundennr. 7", "A-1"),
+        ] {
+            let layout = Layout::new(&transcript(&[drawing]));
+            let spots = Spots::new(&layout, labels);
+            let spot = spots.of("invoice_number").next().unwrap();
+            let beside = spots.beside(spot);
+            let texts: Vec<String> =
+                beside.iter().map(|b| b.words().join(" ").replace(": ", "")).collect();
+            assert!(texts.iter().any(|text| text == expected), "{drawing}: {texts:?}");
+        }
+    }
+}

@@ -1,0 +1,588 @@
+//! Who issued the document: name, address and VAT identifier.
+//!
+//! Several weak signs vote: an explicit label, the sender line above the address window, the text
+//! beside or above the VAT identifier, legal forms, and how often a name comes back.
+
+use super::Found;
+use super::layout::{Cell, Layout};
+use super::spots::{Spot, Spots};
+use crate::kinds::Labels;
+use crate::notation::{date, fold, vat_id};
+
+const LONGEST_NAME: usize = 80;
+
+/// What separates name, street and town on a sender line.
+const SEPARATORS: [&str; 7] = [" - ", " – ", " • ", " · ", " | ", " * ", ", "];
+
+/// The parties' data, as far as found.
+#[derive(Debug, Default)]
+pub(super) struct Supplier {
+    pub(super) name: Option<Found<String>>,
+    pub(super) address: Option<Found<String>>,
+    pub(super) vat_id: Option<Found<String>>,
+}
+
+struct Candidate<'a> {
+    score: f32,
+    name: String,
+    address: Option<String>,
+    cell: &'a Cell,
+}
+
+pub(super) fn find(spots: &Spots<'_>, labels: &Labels) -> Supplier {
+    let search = Search { spots, layout: spots.layout, labels };
+    let vat = search.vat_id();
+    let mut candidates = Vec::new();
+    search.labelled(&mut candidates);
+    search.sender_lines(&mut candidates);
+    search.near_vat_id(vat.as_ref(), &mut candidates);
+    search.letterhead(&mut candidates);
+    search.payees(&mut candidates);
+    for candidate in &mut candidates {
+        candidate.score += search.bonus(candidate);
+    }
+    let best = candidates
+        .iter()
+        .max_by(|a, b| a.score.total_cmp(&b.score).then_with(|| b.cell.row.cmp(&a.cell.row)));
+    let Some(best) = best else {
+        return Supplier { vat_id: vat, ..Supplier::default() };
+    };
+    let (name, joined) = search.whole_name(best);
+    let folded = fold(&best.name);
+    let same = candidates.iter().filter(|c| fold(&c.name) == folded).collect::<Vec<_>>();
+    let address = best.address.clone().or_else(|| search.address_below(best.cell, joined));
+    let address = address.or_else(|| same.iter().find_map(|c| c.address.clone()));
+    let address =
+        address.or_else(|| same.iter().find_map(|c| search.address_below(c.cell, joined)));
+    let address = address.or_else(|| search.labelled_address(best.cell));
+    Supplier {
+        name: Some(Found::new(name, best.score >= 6.0, best.cell)),
+        address: address.map(|text| Found::new(text, false, best.cell)),
+        vat_id: vat,
+    }
+}
+
+struct Search<'a> {
+    spots: &'a Spots<'a>,
+    layout: &'a Layout,
+    labels: &'a Labels,
+}
+
+impl<'a> Search<'a> {
+    /// Beside "Seller", "Sold by", or "Name:" within such a section.
+    fn labelled(&self, candidates: &mut Vec<Candidate<'a>>) {
+        for spot in self.spots.of("supplier") {
+            let Some(cell) = self.spots.cell(spot).filter(|_| spot.words.start == 0) else {
+                continue;
+            };
+            let closed =
+                cell.words.get(spot.words.end.saturating_sub(1)).is_some_and(|w| w.ends_with(':'))
+                    || cell.words.get(spot.words.end).is_some_and(|word| word == ":");
+            let whole = spot.words.end == cell.words.len();
+            if !closed && !whole {
+                continue;
+            }
+            if let Some((name, at)) = self.named_in_section(spot) {
+                candidates.push(Candidate { score: 14.0, name, address: None, cell: at });
+                continue;
+            }
+            for beside in self.spots.beside(spot) {
+                let name = tidy(&beside.words().join(" "));
+                if self.is_name(&name) {
+                    candidates.push(Candidate {
+                        score: 10.0,
+                        name,
+                        address: None,
+                        cell: beside.cell,
+                    });
+                    break;
+                }
+            }
+        }
+    }
+
+    /// `Name: X` in the rows after a heading such as "Seller", before the next party's heading.
+    fn named_in_section(&self, heading: &Spot) -> Option<(String, &'a Cell)> {
+        let after = self.spots.all.iter().filter(|spot| spot.cell > heading.cell);
+        let end = after
+            .clone()
+            .find(|spot| spot.field == "customer" && spot.words.start == 0)
+            .map_or(usize::MAX, |spot| spot.cell);
+        let row = self.spots.cell(heading)?.row;
+        let name = after.filter(|spot| spot.field == "party_name" && spot.words.start == 0).find(
+            |spot| spot.cell < end && self.spots.cell(spot).is_some_and(|cell| cell.row <= row + 8),
+        )?;
+        let beside = self.spots.beside(name);
+        let first = beside.iter().find(|beside| !beside.below)?;
+        let text = tidy(&first.words().join(" "));
+        // A name over two lines is centred on its label: one line above, one below it.
+        let above = self.layout.cells.iter().find(|cell| {
+            cell.page == first.cell.page
+                && cell.row + 1 == first.cell.row
+                && (cell.area.x - first.cell.area.x).abs() < 2.0
+                && first.cell.area.y - cell.area.y < cell.area.h
+        });
+        let text = above.map_or(text.clone(), |above| format!("{} {text}", above.text()));
+        self.is_name(&text).then_some((text, first.cell))
+    }
+
+    /// `Name - Street 1 - 12345 Town`, in one cell or over a row of separated cells.
+    fn sender_lines(&self, candidates: &mut Vec<Candidate<'a>>) {
+        for row in 0..self.layout.rows.len() {
+            let cells = self.layout.row(row);
+            let Some(first) = cells.first() else { continue };
+            for cell in cells {
+                let text = cell.text();
+                let parts: Vec<&str> = SEPARATORS
+                    .iter()
+                    .map(|s| text.split(s).collect::<Vec<_>>())
+                    .max_by_key(Vec::len)
+                    .unwrap_or_default();
+                self.add_sender(&parts, cell, candidates);
+            }
+            let close = cells.windows(2).take_while(|pair| match pair {
+                [a, b] => b.area.x - a.area.right() < 3.0 * a.area.h,
+                _ => false,
+            });
+            let count = close.count() + 1;
+            let texts: Vec<String> = cells.iter().take(count.min(4)).map(Cell::text).collect();
+            let parts: Vec<&str> = texts.iter().map(String::as_str).collect();
+            self.add_sender(&parts, first, candidates);
+        }
+    }
+
+    fn add_sender(&self, parts: &[&str], cell: &'a Cell, candidates: &mut Vec<Candidate<'a>>) {
+        let Some((name, rest)) = parts.split_first().filter(|(_, rest)| rest.len() >= 2) else {
+            return;
+        };
+        let rest: Vec<&str> = rest.iter().map(|part| part.trim()).take(4).collect();
+        let town = rest.iter().take(3).rposition(|part| has_postal_code(part));
+        let name = tidy(name);
+        if let Some(town) = town {
+            let plain = !name.contains(char::is_numeric) || self.has_legal_form(&name);
+            if plain
+                && self.is_name(&name)
+                && rest.iter().take(town + 1).any(|part| part.contains(char::is_numeric))
+            {
+                let upto = rest.get(..rest.len().min(town + 2)).unwrap_or_default();
+                let kept: Vec<&str> = upto
+                    .iter()
+                    .enumerate()
+                    .filter(|(at, part)| *at <= town || !part.contains(char::is_numeric))
+                    .map(|(_, part)| *part)
+                    .collect();
+                let address = Some(kept.join(", "));
+                let top = if self.layout.depth(cell) < 0.35 { 1.0 } else { 0.0 };
+                candidates.push(Candidate { score: 7.0 + top, name, address, cell });
+            }
+        }
+    }
+
+    /// Left of the VAT identifier, or at the head of the block it closes.
+    fn near_vat_id(&self, vat: Option<&Found<String>>, candidates: &mut Vec<Candidate<'a>>) {
+        let Some(cell) = vat.and_then(|vat| self.layout.cells.get(vat.cell)) else { return };
+        let folded = fold(&vat.map(|vat| vat.value.clone()).unwrap_or_default());
+        for other in self.layout.cells.iter().filter(|cell| fold(&cell.text()).contains(&folded)) {
+            let left =
+                self.layout.row(other.row).iter().filter(|c| c.area.x < other.area.x).next_back();
+            if let Some(left) = left.filter(|left| other.overlap_x(left) > -3.0 * other.area.h) {
+                let name = tidy(&left.text());
+                if self.is_name(&name) {
+                    candidates.push(Candidate { score: 8.0, name, address: None, cell: left });
+                }
+            }
+        }
+        let mut top = cell;
+        for _ in 0..7 {
+            let above = self
+                .layout
+                .cells
+                .iter()
+                .filter(|c| stacked(c, top))
+                .max_by(|a, b| a.area.y.total_cmp(&b.area.y));
+            let Some(above) = above else { break };
+            let name = tidy(&above.text());
+            if self.is_name(&name) && !has_postal_code(&name) {
+                let legal = if self.has_legal_form(&name) { 2.0 } else { 0.0 };
+                candidates.push(Candidate { score: 4.0 + legal, name, address: None, cell: above });
+            }
+            top = above;
+        }
+        let name = tidy(&top.text());
+        if self.is_name(&name) {
+            candidates.push(Candidate { score: 6.0, name, address: None, cell: top });
+        }
+    }
+
+    /// Anything that looks like a company at the head or foot of a page; else the first line.
+    fn letterhead(&self, candidates: &mut Vec<Candidate<'a>>) {
+        let mut first = true;
+        for cell in &self.layout.cells {
+            let name = tidy(&cell.text());
+            let depth = self.layout.depth(cell);
+            if (0.45..0.7).contains(&depth) || !self.is_name(&name) || has_postal_code(&name) {
+                continue;
+            }
+            if self.has_legal_form(&name) {
+                let head = if depth < 0.2 { 1.0 } else { 0.0 };
+                candidates.push(Candidate { score: 3.0 + head, name, address: None, cell });
+            } else if first && cell.page == 0 && depth < 0.25 {
+                candidates.push(Candidate { score: 2.5, name, address: None, cell });
+            }
+            first = false;
+        }
+    }
+
+    /// Whose bank account it is, and what stands over "registered office".
+    fn payees(&self, candidates: &mut Vec<Candidate<'a>>) {
+        for spot in self.spots.of("payee") {
+            for beside in self.spots.beside(spot).iter().filter(|beside| !beside.below) {
+                let name = tidy(&beside.words().join(" "));
+                if self.is_name(&name) {
+                    candidates.push(Candidate {
+                        score: 5.0,
+                        name,
+                        address: None,
+                        cell: beside.cell,
+                    });
+                    break;
+                }
+            }
+        }
+        for spot in self.spots.of("registered_office").filter(|spot| spot.words.start == 0) {
+            let Some(label) = self.spots.cell(spot) else { continue };
+            let above = self.layout.cells.iter().rev().find(|cell| {
+                let gap = label.area.y - cell.area.bottom();
+                cell.page == label.page
+                    && gap > -2.0
+                    && gap < label.area.h
+                    && cell.overlap_x(label) > 0.0
+            });
+            let Some(above) = above else { continue };
+            let name = tidy(&above.text());
+            if self.is_name(&name) {
+                let text = label.slice(spot.words.end..label.words.len()).join(" ");
+                let parts: Vec<&str> = text
+                    .split([':', '–'])
+                    .flat_map(|part| part.split(" - "))
+                    .map(str::trim)
+                    .collect();
+                let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+                let town = parts.iter().take(3).rposition(|part| has_postal_code(part));
+                let address = town.and_then(|town| Some(parts.get(..=town)?.join(", ")));
+                candidates.push(Candidate { score: 6.0, name, address, cell: above });
+            }
+        }
+    }
+
+    fn bonus(&self, candidate: &Candidate<'_>) -> f32 {
+        let folded = fold(&candidate.name);
+        let again = self.layout.cells.iter().filter(|cell| fold(&cell.text()).starts_with(&folded));
+        let mut bonus = again.count().saturating_sub(1).min(3) as f32;
+        if self.has_legal_form(&candidate.name) {
+            bonus += 2.0;
+        }
+        if self.is_customers(candidate.cell) {
+            bonus -= 9.0;
+        }
+        bonus
+    }
+
+    /// Whether a heading such as "Bill to" stands over or before the cell.
+    fn is_customers(&self, cell: &Cell) -> bool {
+        if self.has_attention_below(cell) {
+            return true;
+        }
+        self.spots.of("customer").any(|spot| {
+            let Some(label) = self.spots.cell(spot).filter(|_| spot.words.start == 0) else {
+                return false;
+            };
+            let heading = label.words.len() <= spot.words.len() + 2;
+            let drop = cell.area.y - label.area.bottom();
+            let under = heading
+                && label.page == cell.page
+                && drop > -0.5 * label.area.h
+                && drop < 9.0 * label.area.h
+                && (label.area.x - cell.area.x).abs() < 4.0 * label.area.h;
+            let inline = label.row == cell.row
+                && label.area.x <= cell.area.x
+                && label.page == cell.page
+                && cell.overlap_x(label) > -12.0 * cell.area.h;
+            under || inline
+        })
+    }
+
+    /// Whether "Attn" or the like follows in the two lines under it: so begins a recipient.
+    fn has_attention_below(&self, cell: &Cell) -> bool {
+        let mut at = cell;
+        (0..2).any(|_| {
+            let next = self.layout.cells.iter().find(|other| stacked(at, other));
+            at = next.unwrap_or(at);
+            next.is_some_and(|next| {
+                self.spots.of("attention").any(|spot| {
+                    spot.words.start == 0
+                        && self.spots.cell(spot).is_some_and(|own| std::ptr::eq(own, next))
+                })
+            })
+        })
+    }
+
+    fn is_name(&self, text: &str) -> bool {
+        let folded = fold(text);
+        let letters = text.chars().filter(|c| c.is_alphabetic()).count();
+        let digits = text.chars().filter(char::is_ascii_digit).count();
+        let words: Vec<&str> = folded.split(' ').collect();
+        let first = self.labels.at(&words);
+        // A label as a whole or with a colon: `Invoice`, `Date: ...`; but "Total Energies" is a name.
+        let label = first.iter().any(|found| {
+            found.length == words.len()
+                || text.contains(':')
+                || found.field == "invoice_number"
+                || (found.strong && digits > 0)
+                || found.field == "customer"
+        });
+        letters >= 3
+            && digits <= letters / 3
+            && text.len() <= LONGEST_NAME
+            && words.len() <= 10
+            && !label
+            && !text.contains(['@', '€', '$', '%', '?', '!'])
+            && !folded.starts_with("www")
+            && !folded.starts_with("http")
+            && date::find(text).is_empty()
+            && !text.trim_end().ends_with(':')
+    }
+
+    fn has_legal_form(&self, text: &str) -> bool {
+        let folded = fold(text);
+        let words: Vec<&str> = folded.split(' ').collect();
+        (1..words.len()).any(|at| {
+            let rest = words.get(at..).unwrap_or_default();
+            self.labels.at_of("legal_form", rest)
+        })
+    }
+
+    /// The name with its second line, if the legal form stands there.
+    fn whole_name(&self, candidate: &Candidate<'_>) -> (String, usize) {
+        let name = candidate.name.clone();
+        if candidate.address.is_some() || self.has_legal_form(&name) {
+            return (name, 0);
+        }
+        let Some((_, below)) = self.layout.below(candidate.cell, 0.9) else { return (name, 0) };
+        let more = tidy(&below.text());
+        let aligned = (below.area.x - candidate.cell.area.x).abs() < below.area.h;
+        let belongs = aligned
+            && self.is_name(&more)
+            && self.has_legal_form(&more)
+            && !more.contains(char::is_numeric);
+        if belongs { (format!("{name} {more}"), 1) } else { (name, 0) }
+    }
+
+    /// Up to five lines under the name, as long as they look like parts of an address.
+    fn address_below(&self, cell: &Cell, skip: usize) -> Option<String> {
+        let mut lines: Vec<String> = Vec::new();
+        let mut at = cell;
+        for line in 0..6 + skip {
+            let below = self.layout.cells.iter().filter(|c| stacked(at, c));
+            let Some(next) = below.min_by(|a, b| a.area.y.total_cmp(&b.area.y)) else { break };
+            at = next;
+            if line < skip {
+                continue;
+            }
+            let text = tidy(&next.text());
+            let labelled = self.spots.all.iter().any(|spot| {
+                spot.words.start == 0
+                    && self.spots.cell(spot).is_some_and(|c| std::ptr::eq(c, next))
+                    && !matches!(
+                        spot.field.as_str(),
+                        "party_address" | "invoice_date" | "subtotal" | "legal_form"
+                    )
+                    && !spot.field.starts_with("column_")
+            });
+            if labelled || text.contains('@') || text.contains("www.") || text.contains("://") {
+                break;
+            }
+            lines.push(text);
+            let last = lines.last().is_some_and(|line| !line.contains(char::is_numeric));
+            if last && lines.iter().any(|line| has_postal_code(line)) {
+                break;
+            }
+        }
+        let town = lines.iter().rposition(|line| has_postal_code(line))?;
+        let country =
+            lines.get(town + 1).filter(|line| !line.contains(char::is_numeric) && line.len() <= 20);
+        let kept = town + 1 + usize::from(country.is_some());
+        Some(lines.get(..kept)?.join(", "))
+    }
+
+    /// `Address: Street 1` with the town below, in the section of the name.
+    fn labelled_address(&self, name: &Cell) -> Option<String> {
+        let spot = self.spots.of("party_address").find(|spot| {
+            self.spots.cell(spot).is_some_and(|cell| {
+                cell.page == name.page && (name.row..name.row + 6).contains(&cell.row)
+            })
+        })?;
+        let beside = self.spots.beside(spot);
+        let first = beside.first()?;
+        let street = tidy(&first.words().join(" "));
+        if has_postal_code(&street) && street.len() > 20 {
+            return Some(street);
+        }
+        let (_, town) = self.layout.below(first.cell, 1.8)?;
+        has_postal_code(&town.text()).then(|| format!("{street}, {}", tidy(&town.text())))
+    }
+
+    /// The identifier that is least likely the customer's.
+    fn vat_id(&self) -> Option<Found<String>> {
+        let mut best: Option<(f32, Found<String>)> = None;
+        for (index, cell) in self.layout.cells.iter().enumerate() {
+            for start in 0..cell.words.len() {
+                let before = cell.folded.iter().rev().filter(|(_, word)| *word < start);
+                if before.take(2).any(|(text, _)| text == "iban") {
+                    continue;
+                }
+                let words = cell.slice(start..cell.words.len());
+                let glued = words.first().and_then(|w| w.rsplit_once(':')).map(|(_, id)| vec![id]);
+                let found = vat_id::find_at(&words).or_else(|| vat_id::find_at(&glued?));
+                let Some((id, _)) = found else { continue };
+                let mut score = self.vat_score(cell, index, start);
+                score -= index as f32 / (self.layout.cells.len() * 4).max(1) as f32;
+                if score > 0.0 && best.as_ref().is_none_or(|(other, _)| score > *other) {
+                    best = Some((score, Found::at(id, score >= 3.0, cell, index)));
+                }
+                break;
+            }
+        }
+        best.map(|(_, found)| found).or_else(|| self.national_id())
+    }
+
+    /// Without a country's prefix only a label tells such an identifier.
+    fn national_id(&self) -> Option<Found<String>> {
+        self.spots.of("supplier_vat_id").find_map(|spot| {
+            let cell = self.spots.cell(spot).filter(|cell| !self.is_customers(cell))?;
+            let beside = self.spots.beside(spot);
+            let first = beside.iter().find(|beside| !beside.below)?;
+            let words = first.words();
+            let id = words.iter().find(|word| word.contains(char::is_alphanumeric))?;
+            let id = id.trim_matches([':', ',', ';', '.', '(', ')']);
+            let compact: Vec<char> = id.chars().filter(|c| c.is_alphanumeric()).collect();
+            let digits = compact.iter().filter(|c| c.is_ascii_digit()).count();
+            let fits = (8..=15).contains(&compact.len()) && digits + 3 >= compact.len();
+            (fits && !id.contains([',', '€', '%'])).then(|| Found::new(id.to_owned(), false, cell))
+        })
+    }
+
+    fn vat_score(&self, cell: &Cell, index: usize, start: usize) -> f32 {
+        let before = |spot: &Spot| {
+            let same = spot.cell == index && spot.words.start <= start;
+            let left = spot.cell + 1 == index
+                && self.spots.cell(spot).is_some_and(|label| label.row == cell.row);
+            same || left
+        };
+        let mut score = 2.0;
+        if self.spots.of("supplier_vat_id").any(before) {
+            score += 2.0;
+        }
+        if self.spots.of("customer_vat_id").any(before) {
+            score -= 9.0;
+        }
+        if self.is_customers(cell) {
+            score -= 4.0;
+        }
+        score
+    }
+}
+
+/// Whether `below` is the next line of the same block.
+fn stacked(above: &Cell, below: &Cell) -> bool {
+    let gap = below.area.y - above.area.bottom();
+    let height = above.area.h.max(below.area.h);
+    let aligned = (below.area.x - above.area.x).abs() < 0.6 * height
+        || (below.area.right() - above.area.right()).abs() < 0.6 * height;
+    above.page == below.page
+        && below.middle() > above.area.bottom()
+        && gap < 0.9 * height
+        && aligned
+}
+
+fn tidy(text: &str) -> String {
+    let trim =
+        |c: char| matches!(c, ',' | ':' | ';' | '|' | '-' | '–' | '●' | '•' | '·' | ' ' | '*');
+    text.trim_matches(trim).to_owned()
+}
+
+/// Four or more digits in one word (or the British and Dutch forms' digits) beside a word.
+fn has_postal_code(text: &str) -> bool {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let code = words.iter().any(|word| {
+        let digits = word.chars().filter(char::is_ascii_digit).count();
+        let short = word.trim_matches(',').len() <= 9;
+        let mixed = word
+            .chars()
+            .all(|c| c.is_ascii_digit() || c.is_ascii_uppercase() || matches!(c, '-' | ','));
+        short && mixed && (3..=6).contains(&digits)
+    });
+    let british = words.windows(2).any(|pair| match pair {
+        [out, inward] => {
+            let inward = inward.trim_matches(',');
+            let shape = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit();
+            inward.len() == 3
+                && inward.starts_with(|c: char| c.is_ascii_digit())
+                && inward.chars().skip(1).all(|c| c.is_ascii_uppercase())
+                && (2..=4).contains(&out.len())
+                && out.chars().all(shape)
+        }
+        _ => false,
+    });
+    (code && words.len() >= 2 && text.contains(char::is_alphabetic)) || british
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::layout::tests::transcript;
+    use super::*;
+    use crate::config::KindsConfig;
+    use crate::kinds::Kinds;
+
+    fn read(drawing: &str) -> [String; 3] {
+        let kinds = Kinds::load(&KindsConfig::default()).unwrap();
+        let labels = &kinds.get("invoice").unwrap().labels;
+        let layout = Layout::new(&transcript(&[drawing]));
+        let found = find(&Spots::new(&layout, labels), labels);
+        [found.name, found.address, found.vat_id]
+            .map(|found| found.map_or("-".to_owned(), |found| found.value))
+    }
+
+    #[test]
+    fn the_supplier_is_told_from_the_customer() {
+        #[rustfmt::skip]
+        let table = [
+            ("Hosting AG - Uferweg 40 - D-63571 Gelnhausen\nClient Ltd.\n93B Sai Yu Chung\n\nRechnung",
+                ["Hosting AG", "Uferweg 40, D-63571 Gelnhausen", "-"]),
+            ("                              De Maat\n                              Postbus 7\n\
+              \x20                             1950 AB Velsen\n\
+              \x20                             BTW-nummer: NL820098395B01\n\n\
+              ODIN B.V.\nPOSTBUS 3\n1960 AJ HEEMSKERK\n\nFACTUUR",
+                ["De Maat", "Postbus 7, 1950 AB Velsen", "NL820098395B01"]),
+            ("Verkäufer\n   Name:        Grund GmbH & Co.\n   Anschrift:   Musterstraße 42\n\
+              \x20               DE 75645 Frankfurt\n   USt.-Id.-Nr.:   DE136695976\nKäufer\n\
+              \x20  Name:        Mieter GmbH",
+                ["Grund GmbH & Co.", "Musterstraße 42, DE 75645 Frankfurt", "DE136695976"]),
+            ("FACTUUR   Coolblau B.V.\n          Weena 664\n          3012 CN Rotterdam\n          Nederland\n\n\
+              \x20         BTW NL810433941B01",
+                ["Coolblau B.V.", "Weena 664, 3012 CN Rotterdam, Nederland", "NL810433941B01"]),
+            ("Invoice 12\n\nSold By : Retail Services Ltd.,\nBill to\nSomebody Inc.\n1 Street",
+                ["Retail Services Ltd.", "-", "-"]),
+        ];
+        for (drawing, expected) in table {
+            assert_eq!(read(drawing), expected.map(str::to_owned), "{drawing}");
+        }
+    }
+
+    #[test]
+    fn the_customers_vat_id_is_not_taken() {
+        let drawing = "N° TVA client   FR19787878784\n\n\nNETPRESSE   TVA FR63530848134";
+        assert_eq!(read(drawing)[2], "FR63530848134");
+        assert_eq!(read("Customer VAT Number   ESA12345674")[2], "-");
+    }
+}

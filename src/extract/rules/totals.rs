@@ -1,0 +1,331 @@
+//! Net, VAT and gross: candidates beside their labels, and the choice among them by arithmetic.
+//!
+//! Three candidates that add up are worth more than any label: tables of tax rates, prepayments
+//! and carry-overs print the same labels as the totals do.
+
+use rust_decimal::Decimal;
+
+use super::layout::{Cell, Layout};
+use super::spots::{EXCLUDING, INCLUDING, Spot, Spots};
+use super::{Found, abs_close};
+use crate::notation::number::{self, Amount, Mark};
+
+/// Two cents: what rounding per rate may add.
+const TOLERANCE: Decimal = Decimal::from_parts(2, 0, 0, false, 2);
+
+/// What the totals block says.
+#[derive(Debug, Default)]
+pub(super) struct Totals<'a> {
+    pub(super) net: Option<Found<Decimal>>,
+    pub(super) vat: Option<Found<Decimal>>,
+    pub(super) gross: Option<Found<Decimal>>,
+    /// The currency printed beside the gross amount.
+    pub(super) currency: Option<&'a str>,
+}
+
+#[derive(Debug, Clone)]
+struct Candidate<'a> {
+    role: Role,
+    weight: f32,
+    value: Decimal,
+    currency: Option<&'static str>,
+    cell: &'a Cell,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Role {
+    Net,
+    Vat,
+    Gross,
+}
+
+pub(super) fn find<'a>(spots: &Spots<'a>, mark: Option<Mark>) -> Totals<'a> {
+    let mut candidates = Vec::new();
+    for (role, field) in [
+        (Role::Net, "subtotal"),
+        (Role::Vat, "vat_amount"),
+        (Role::Gross, "total"),
+        (Role::Gross, "payable"),
+    ] {
+        for spot in spots.of(field) {
+            gather(spots, spot, role, mark, &mut candidates);
+        }
+    }
+    add_sum_of_rates(spots, mark, &mut candidates);
+    add_zero_tax(&mut candidates);
+    add_totals_before_tax(&mut candidates);
+    choose(&candidates, spots.layout, mark)
+}
+
+/// The amounts that belong to a label: right of it up to the next label, else below it.
+fn gather<'a>(
+    spots: &Spots<'a>,
+    spot: &Spot,
+    role: Role,
+    mark: Option<Mark>,
+    candidates: &mut Vec<Candidate<'a>>,
+) {
+    let Some(cell) = spots.cell(spot) else { return };
+    let after = cell.folded.iter().filter(|(_, word)| *word >= spot.words.end);
+    let after: Vec<&str> = after.map(|(text, _)| text.as_str()).take(3).collect();
+    let role = match role {
+        Role::Gross if after.iter().any(|text| EXCLUDING.contains(text)) => Role::Net,
+        Role::Net if after.iter().any(|text| INCLUDING.contains(text)) => Role::Gross,
+        role => role,
+    };
+    let (mut found, below) = amounts_beside(spots, spot, mark);
+    let many = found.len();
+    let Some((last, cell_of_last)) = found.pop() else { return };
+    let mut weight: f32 = match (spot.field.as_str(), spot.strong) {
+        ("payable", _) => 2.5,
+        (_, true) => 6.0,
+        (_, false) => 3.0,
+    };
+    if spot.words.start > 0 {
+        weight -= 2.0;
+    }
+    if below {
+        weight -= 1.5;
+    }
+    if !last.is_money() {
+        weight -= 2.0;
+    }
+    let position = spot.cell as f32 / spots.layout.cells.len().max(1) as f32;
+    let candidate = |role: Role, weight: f32, amount: &Amount, cell: &'a Cell| Candidate {
+        role,
+        weight: weight + position,
+        value: amount.value,
+        currency: amount.currency,
+        cell,
+    };
+    candidates.push(candidate(role, weight, &last, cell_of_last));
+    // A row that gives net, tax and gross at once.
+    if role == Role::Gross && many >= 3 {
+        if let [.., (net, net_cell), (vat, vat_cell)] = found.as_slice() {
+            candidates.push(candidate(Role::Net, 3.0, net, net_cell));
+            candidates.push(candidate(Role::Vat, 3.0, vat, vat_cell));
+        }
+    }
+}
+
+fn amounts_beside<'a>(
+    spots: &Spots<'a>,
+    spot: &Spot,
+    mark: Option<Mark>,
+) -> (Vec<(Amount, &'a Cell)>, bool) {
+    let mut found: Vec<(Amount, &'a Cell)> = Vec::new();
+    for beside in spots.beside(spot) {
+        let below = beside.below;
+        if below && !found.is_empty() {
+            break;
+        }
+        let words = beside.words();
+        let whole = words.len();
+        let amounts: Vec<Amount> = number::find(&words, mark)
+            .into_iter()
+            .filter(|amount| !amount.percent)
+            .filter(|amount| {
+                amount.is_money() || amount.words == (0..whole) || amount.words.end == whole
+            })
+            .collect();
+        found.extend(amounts.into_iter().map(|amount| (amount, beside.cell)));
+        if below && !found.is_empty() {
+            return (found, true);
+        }
+    }
+    // Whole numbers beside amounts are quantities and rates.
+    if found.iter().any(|(amount, _)| amount.is_money()) {
+        found.retain(|(amount, _)| amount.is_money());
+    }
+    (found, false)
+}
+
+/// Several rates, each in a row of its own: their sum is the VAT.
+fn add_sum_of_rates<'a>(
+    spots: &Spots<'a>,
+    mark: Option<Mark>,
+    candidates: &mut Vec<Candidate<'a>>,
+) {
+    let mut rows: Vec<(usize, Decimal, &'a Cell, Option<&'static str>)> = Vec::new();
+    for spot in spots.of("vat_amount") {
+        let Some(cell) = spots.cell(spot) else { continue };
+        let row = spots.layout.row(cell.row);
+        let texts: Vec<&str> =
+            row.iter().flat_map(|cell| cell.words.iter().map(String::as_str)).collect();
+        let has_rate = number::find(&texts, mark).iter().any(|amount| amount.percent);
+        let (amounts, below) = amounts_beside(spots, spot, mark);
+        let known = rows.iter().any(|(other, ..)| *other == cell.row);
+        if let Some((amount, _)) = amounts.last().filter(|_| has_rate && !below && !known) {
+            rows.push((cell.row, amount.value, cell, amount.currency));
+        }
+    }
+    if let [_, .., (_, _, cell, currency)] = rows.as_slice() {
+        let value = rows.iter().map(|(_, value, ..)| *value).sum();
+        let (cell, currency) = (*cell, *currency);
+        candidates.push(Candidate { role: Role::Vat, weight: 4.0, value, currency, cell });
+    }
+}
+
+/// A net amount that is also the gross one needs no printed tax to be consistent.
+fn add_zero_tax(candidates: &mut Vec<Candidate<'_>>) {
+    let zeros = candidates.iter().filter(|c| c.role == Role::Vat && c.value.is_zero()).count();
+    if zeros == 0 {
+        return;
+    }
+    let nets: Vec<_> = candidates.iter().filter(|c| c.role == Role::Gross).cloned().collect();
+    candidates.extend(nets.into_iter().map(|c| Candidate { role: Role::Net, weight: 0.5, ..c }));
+}
+
+/// A mere "Total" may stand before the tax, with a "Grand total" after it.
+fn add_totals_before_tax(candidates: &mut Vec<Candidate<'_>>) {
+    let before = candidates.iter().filter(|c| c.role == Role::Gross && c.weight < 5.0);
+    let nets: Vec<_> =
+        before.map(|c| Candidate { role: Role::Net, weight: 0.5, ..c.clone() }).collect();
+    candidates.extend(nets);
+}
+
+fn choose<'a>(candidates: &[Candidate<'a>], layout: &'a Layout, mark: Option<Mark>) -> Totals<'a> {
+    let of = |role: Role| candidates.iter().filter(move |c| c.role == role);
+    let mut best: Option<(f32, [&Candidate<'a>; 3])> = None;
+    for gross in of(Role::Gross) {
+        for net in of(Role::Net) {
+            let tax = of(Role::Vat).filter(|vat| {
+                abs_close(net.value + vat.value, gross.value, TOLERANCE)
+                    || same_but_sign(net.value, vat.value, gross.value)
+            });
+            for vat in tax {
+                let taxed = if vat.value.is_zero() { 0.0 } else { 4.0 };
+                let score = gross.weight + net.weight + vat.weight + taxed;
+                if best.as_ref().is_none_or(|(other, _)| score > *other) {
+                    best = Some((score, [net, vat, gross]));
+                }
+            }
+        }
+    }
+    match best {
+        Some((score, [net, vat, gross])) if score >= 7.0 && !gross.value.is_zero() => Totals {
+            net: Some(Found::new(net.value, true, net.cell)),
+            vat: Some(Found::new(vat.value, true, vat.cell)),
+            gross: Some(Found::new(gross.value, true, gross.cell)),
+            currency: gross.currency.or(net.currency).or(vat.currency),
+        },
+        _ => without_proof(candidates, layout, mark),
+    }
+}
+
+/// Some programs print the tax of a credit note with another sign than its net amount.
+fn same_but_sign(net: Decimal, vat: Decimal, gross: Decimal) -> bool {
+    net.is_sign_negative() && abs_close(net.abs() + vat.abs(), gross.abs(), TOLERANCE)
+}
+
+/// Nothing adds up: the best label decides, and it is certain only if no other of its rank
+/// contradicts it.
+fn without_proof<'a>(
+    candidates: &[Candidate<'a>],
+    layout: &'a Layout,
+    mark: Option<Mark>,
+) -> Totals<'a> {
+    let best = |role: Role| {
+        let own = candidates.iter().filter(move |c| c.role == role);
+        own.max_by(|a, b| a.weight.total_cmp(&b.weight))
+    };
+    let Some(gross) = best(Role::Gross) else {
+        return Totals::default();
+    };
+    let rivals = candidates.iter().filter(|c| {
+        c.role == Role::Gross && c.value != gross.value && c.weight > gross.weight - 2.0
+    });
+    let certain = rivals.count() == 0;
+    // Net and gross without a printed tax, or tax and gross with the net amount elsewhere.
+    let net = best(Role::Net).filter(|net| plausible_net(net.value, gross.value));
+    let vat = best(Role::Vat).filter(|vat| vat.value.abs() < gross.value.abs());
+    let net = match (net, vat) {
+        (Some(net), Some(vat)) if !abs_close(net.value + vat.value, gross.value, TOLERANCE) => {
+            // One of the two is not what it seems; which one is not known.
+            printed(layout, gross.value - vat.value, mark)
+                .map(|cell| Found::new(gross.value - vat.value, false, cell))
+                .or_else(|| Some(Found::new(net.value, false, net.cell)))
+        }
+        (Some(net), _) => Some(Found::new(net.value, false, net.cell)),
+        (None, Some(vat)) => printed(layout, gross.value - vat.value, mark)
+            .map(|cell| Found::new(gross.value - vat.value, true, cell)),
+        (None, None) => None,
+    };
+    let vat = vat.filter(|vat| {
+        net.as_ref().is_none_or(|net| abs_close(net.value + vat.value, gross.value, TOLERANCE))
+    });
+    Totals {
+        vat: vat.map(|vat| Found::new(vat.value, false, vat.cell)),
+        net,
+        gross: Some(Found::new(gross.value, certain, gross.cell)),
+        currency: gross.currency,
+    }
+}
+
+/// A net amount is at most the gross one and rarely less than two thirds of it.
+fn plausible_net(net: Decimal, gross: Decimal) -> bool {
+    let (net, gross) = (net.abs(), gross.abs());
+    net <= gross && net * Decimal::from(3) >= gross * Decimal::from(2)
+}
+
+/// Where `value` is printed as an amount.
+fn printed(layout: &Layout, value: Decimal, mark: Option<Mark>) -> Option<&Cell> {
+    layout.cells.iter().find(|cell| {
+        let words = cell.slice(0..cell.words.len());
+        number::find(&words, mark).iter().any(|a| a.value == value && a.is_money())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::layout::tests::transcript;
+    use super::*;
+    use crate::config::KindsConfig;
+    use crate::kinds::Kinds;
+
+    /// Net, VAT, gross, and whether the gross amount is certain.
+    fn read(drawing: &str) -> [String; 4] {
+        let kinds = Kinds::load(&KindsConfig::default()).unwrap();
+        let layout = Layout::new(&transcript(&[drawing]));
+        let spots = Spots::new(&layout, &kinds.get("invoice").unwrap().labels);
+        let words = layout.cells.iter().flat_map(|cell| cell.words.iter().map(String::as_str));
+        let totals = find(&spots, Mark::of(words));
+        let certain = totals.gross.as_ref().is_some_and(|gross| gross.certain);
+        let text = |found: Option<Found<Decimal>>| {
+            found.map_or("-".to_owned(), |found| found.value.normalize().to_string())
+        };
+        [text(totals.net), text(totals.vat), text(totals.gross), certain.to_string()]
+    }
+
+    #[test]
+    fn totals_are_chosen_by_what_adds_up() {
+        #[rustfmt::skip]
+        let table = [
+            ("Summe netto: 496,00 €\nZuzügl. USt: 75,04 €\nSumme inkl. USt: 571,04 €",
+                ["496", "75.04", "571.04", "true"]),
+            ("Rechnungssumme Brutto (inkl. USt.)   215,14\nSumme Umsatzsteuer   21,31\n\
+              Rechnungssumme Netto (exkl. USt.)   193,83\nBereits bezahlt   50,00\n\
+              Offener Betrag   165,14",
+                ["193.83", "21.31", "215.14", "true"]),
+            ("Netto   100,00\nzzgl. MwSt 7%   3,50\nzzgl. MwSt 19%   9,50\nGesamtbetrag   113,00",
+                ["100", "13", "113", "true"]),
+            ("Total HT :   46,68 €\nTVA 20% :   9,34 €\nTotal TTC :   56,02 €",
+                ["46.68", "9.34", "56.02", "true"]),
+            ("Total HT   TVA      Total TTC\n46,68 €    9,34 €   56,02 €",
+                ["46.68", "9.34", "56.02", "true"]),
+            ("Total   1   278.61   40.39   319.00\nGrand Total   319.00",
+                ["278.61", "40.39", "319", "true"]),
+            ("Exclusief BTW   € 593,36   Subtotaal   € 717,97\nBTW 21%   € 124,61\n\
+              Totaal   € 717,97",
+                ["593.36", "124.61", "717.97", "true"]),
+            ("Total EUR   34,73", ["-", "-", "34.73", "true"]),
+            ("Total   10.00\nTotal   12.00", ["-", "-", "12", "false"]),
+            ("Net total   2,076.76 €\nTaxes   0.00 €\nTotal   2,076.76 €\nResidual   1,453.76 €",
+                ["2076.76", "0", "2076.76", "true"]),
+            ("Nothing here", ["-", "-", "-", "false"]),
+        ];
+        for (drawing, expected) in table {
+            assert_eq!(read(drawing), expected.map(str::to_owned), "{drawing}");
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! How numbers, dates, currencies and VAT identifiers are written in documents, and the folding
+//! under which two spellings of a word are the same.
+//!
+//! Reading is tolerant and says what is ambiguous; nothing here decides what a value means.
+
+pub mod currency;
+pub mod date;
+pub mod number;
+pub mod vat_id;
+
+use unicode_normalization::UnicodeNormalization;
+use unicode_normalization::char::is_combining_mark;
+
+/// Lower case, without diacritics, everything but letters and digits as single spaces.
+///
+/// Compatibility decomposition first, so that ligatures, full-width forms and `nº` fold as well.
+pub fn fold(text: &str) -> String {
+    let mut folded = String::with_capacity(text.len());
+    for c in text.nfkd().filter(|c| !is_combining_mark(*c)).flat_map(char::to_lowercase) {
+        match c {
+            'ß' => folded.push_str("ss"),
+            'ø' => folded.push('o'),
+            'æ' => folded.push_str("ae"),
+            'œ' => folded.push_str("oe"),
+            'ł' => folded.push('l'),
+            _ if c.is_alphanumeric() => folded.push(c),
+            _ if folded.ends_with(' ') || folded.is_empty() => {}
+            _ => folded.push(' '),
+        }
+    }
+    folded.truncate(folded.trim_end().len());
+    folded
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spellings_of_one_word_fold_to_the_same() {
+        for (text, folded) in [
+            ("USt.-Id.-Nr.:", "ust id nr"),
+            ("Date d’échéance", "date d echeance"),
+            ("Facture n° 12", "facture n 12"),
+            ("Nº de factura", "no de factura"),
+            ("GRÖSSE / Größe", "grosse grosse"),
+            ("Beløp", "belop"),
+            ("  ", ""),
+        ] {
+            assert_eq!(fold(text), folded, "{text}");
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Currencies: the alphabetic codes of ISO 4217 and the signs that stand for them.
+
+/// Active alphabetic codes of ISO 4217 (funds and metals left out).
+const CODES: &[&str] = &[
+    "AED", "AFN", "ALL", "AMD", "AOA", "ARS", "AUD", "AWG", "AZN", "BAM", "BBD", "BDT", "BGN",
+    "BHD", "BIF", "BMD", "BND", "BOB", "BRL", "BSD", "BTN", "BWP", "BYN", "BZD", "CAD", "CDF",
+    "CHF", "CLP", "CNY", "COP", "CRC", "CUP", "CVE", "CZK", "DJF", "DKK", "DOP", "DZD", "EGP",
+    "ERN", "ETB", "EUR", "FJD", "FKP", "GBP", "GEL", "GHS", "GIP", "GMD", "GNF", "GTQ", "GYD",
+    "HKD", "HNL", "HTG", "HUF", "IDR", "ILS", "INR", "IQD", "IRR", "ISK", "JMD", "JOD", "JPY",
+    "KES", "KGS", "KHR", "KMF", "KPW", "KRW", "KWD", "KYD", "KZT", "LAK", "LBP", "LKR", "LRD",
+    "LSL", "LYD", "MAD", "MDL", "MGA", "MKD", "MMK", "MNT", "MOP", "MRU", "MUR", "MVR", "MWK",
+    "MXN", "MYR", "MZN", "NAD", "NGN", "NIO", "NOK", "NPR", "NZD", "OMR", "PAB", "PEN", "PGK",
+    "PHP", "PKR", "PLN", "PYG", "QAR", "RON", "RSD", "RUB", "RWF", "SAR", "SBD", "SCR", "SDG",
+    "SEK", "SGD", "SHP", "SLE", "SOS", "SRD", "SSP", "STN", "SVC", "SYP", "SZL", "THB", "TJS",
+    "TMT", "TND", "TOP", "TRY", "TTD", "TWD", "TZS", "UAH", "UGX", "USD", "UYU", "UZS", "VED",
+    "VES", "VND", "VUV", "WST", "XAF", "XCD", "XCG", "XOF", "XPF", "YER", "ZAR", "ZMW", "ZWG",
+];
+
+/// Signs and words; `kr` is not among them, three currencies share it.
+const SIGNS: &[(&str, &str)] = &[
+    ("US$", "USD"),
+    ("A$", "AUD"),
+    ("C$", "CAD"),
+    ("HK$", "HKD"),
+    ("R$", "BRL"),
+    ("€", "EUR"),
+    ("$", "USD"),
+    ("£", "GBP"),
+    ("₹", "INR"),
+    ("¥", "JPY"),
+    ("₺", "TRY"),
+    ("₽", "RUB"),
+    ("₴", "UAH"),
+    ("₪", "ILS"),
+    ("₩", "KRW"),
+    ("zł", "PLN"),
+    ("Kč", "CZK"),
+    ("Ft", "HUF"),
+    ("Rs.", "INR"),
+    ("Rs", "INR"),
+    ("Euros", "EUR"),
+    ("Euro", "EUR"),
+    ("euros", "EUR"),
+    ("euro", "EUR"),
+    ("Fr.", "CHF"),
+    ("lei", "RON"),
+];
+
+/// The code, if `code` is one of ISO 4217.
+pub fn code(code: &str) -> Option<&'static str> {
+    CODES.iter().copied().find(|known| *known == code)
+}
+
+/// The code a whole word stands for, such as `EUR`, `€` or `US$`.
+pub fn exact(word: &str) -> Option<&'static str> {
+    let word = word.trim_matches(['(', ')', ':', '[', ']']);
+    code(word).or_else(|| SIGNS.iter().find(|(sign, _)| *sign == word).map(|(_, code)| *code))
+}
+
+/// Takes a currency off the front or the back of a number such as `EUR12,50` or `12.50€`.
+pub(super) fn strip(word: &str) -> Option<(&'static str, &str)> {
+    let ends_in_digit = |rest: &str| rest.ends_with(|c: char| c.is_ascii_digit() || c == ')');
+    let starts_right =
+        |rest: &str| rest.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '-' | '−' | '('));
+    let signs = SIGNS.iter().map(|(sign, code)| (*sign, *code));
+    let codes = CODES.iter().map(|code| (*code, *code));
+    signs.chain(codes).find_map(|(sign, code)| {
+        let front = word.strip_prefix(sign).filter(|rest| starts_right(rest));
+        let back = || word.strip_suffix(sign).filter(|rest| ends_in_digit(rest));
+        front.or_else(back).map(|rest| (code, rest))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signs_and_codes_stand_for_their_currency() {
+        for (word, expected) in [
+            ("€", Some("EUR")),
+            ("EUR", Some("EUR")),
+            ("(US$)", Some("USD")),
+            ("EURO-Palette", None),
+        ] {
+            assert_eq!(exact(word), expected, "{word}");
+        }
+        assert_eq!(strip("US$12"), Some(("USD", "12")));
+        assert_eq!(strip("12,50€"), Some(("EUR", "12,50")));
+        assert_eq!(strip("EURO"), None);
+        assert_eq!((code("EUR"), code("XYZ"), code("eur")), (Some("EUR"), None, None));
+    }
+}

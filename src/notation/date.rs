@@ -1,0 +1,290 @@
+//! Dates as written: ISO, day or month first, two-digit years, month names in eleven languages.
+
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use regex::{Captures, Regex};
+use time::{Date, Month};
+
+use super::fold;
+
+/// Which of two numbers is the day.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// `31/12/2024`
+    DayFirst,
+    /// `12/31/2024`
+    MonthFirst,
+}
+
+/// A date found in a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// The date with the day first (the only reading if the month is named or comes between).
+    pub day_first: Option<Date>,
+    /// The date with the month first.
+    pub month_first: Option<Date>,
+    /// Written with slashes, as both orders are.
+    pub slashes: bool,
+    /// Bytes of the text it stands in.
+    pub range: Range<usize>,
+}
+
+impl Found {
+    /// The date under `order`; the other order if only that makes a date.
+    pub fn date(&self, order: Order) -> Option<Date> {
+        match order {
+            Order::DayFirst => self.day_first.or(self.month_first),
+            Order::MonthFirst => self.month_first.or(self.day_first),
+        }
+    }
+
+    /// Whether the two orders give two dates.
+    pub fn is_ambiguous(&self) -> bool {
+        matches!((self.day_first, self.month_first), (Some(a), Some(b)) if a != b)
+    }
+
+    fn certain(date: Date, range: Range<usize>) -> Self {
+        Self { day_first: Some(date), month_first: Some(date), slashes: false, range }
+    }
+}
+
+/// The order that the unambiguous dates of a document show, if they agree.
+pub fn order_of<'a>(found: impl Iterator<Item = &'a Found>) -> Option<Order> {
+    let (mut day, mut month) = (0, 0);
+    for date in found {
+        match (date.day_first, date.month_first) {
+            (Some(_), None) => day += 1,
+            (None, Some(_)) => month += 1,
+            _ => {}
+        }
+    }
+    match (day, month) {
+        (0, 0) => None,
+        (day, month) if day >= month => Some(Order::DayFirst),
+        _ => Some(Order::MonthFirst),
+    }
+}
+
+/// The first letters of folded month names, January first: EN DE FR NL ES IT PT SV DA NO PL.
+const MONTHS: [&[&str]; 12] = [
+    &["jan", "januar", "janv", "ene", "gen", "sty"],
+    &["feb", "fev", "fevr", "febr", "lut"],
+    &["mar", "marz", "mrz", "maart", "mrt", "maerz", "mars"],
+    &["apr", "avr", "abr", "kwi"],
+    &["may", "mai", "mei", "maj", "mag", "mayo"],
+    &["jun", "juin", "giu", "cze"],
+    &["jul", "juil", "lug", "lip"],
+    &["aug", "aout", "ago", "sie"],
+    &["sep", "set", "wrz"],
+    &["oct", "okt", "ott", "out", "paz"],
+    &["nov", "lis"],
+    &["dec", "dez", "dic", "des", "gru"],
+];
+
+/// Whole folded month names, so that a word that merely begins like a month is none.
+const NAMES: [&[&str]; 12] = [
+    &[
+        "january", "januar", "janner", "janvier", "januari", "enero", "gennaio", "janeiro",
+        "stycznia",
+    ],
+    &["february", "februar", "fevrier", "februari", "febrero", "febbraio", "fevereiro", "lutego"],
+    &["march", "marz", "maerz", "mars", "maart", "marzo", "marco", "marts", "marca"],
+    &["april", "avril", "abril", "aprile", "kwietnia"],
+    &["may", "mai", "mei", "mayo", "maggio", "maio", "maj", "maja"],
+    &["june", "juni", "juin", "junio", "giugno", "junho", "czerwca"],
+    &["july", "juli", "juillet", "julio", "luglio", "julho", "lipca"],
+    &["august", "aout", "augustus", "agosto", "augusti", "sierpnia"],
+    &["september", "septembre", "septiembre", "settembre", "setembro", "wrzesnia"],
+    &["october", "oktober", "octobre", "octubre", "ottobre", "outubro", "pazdziernika"],
+    &["november", "novembre", "noviembre", "novembro", "listopada"],
+    &[
+        "december",
+        "dezember",
+        "decembre",
+        "diciembre",
+        "dicembre",
+        "dezembro",
+        "desember",
+        "grudnia",
+    ],
+];
+
+fn month(name: &str) -> Option<Month> {
+    let name = fold(name);
+    let known = |table: &[&[&str]; 12]| table.iter().position(|row| row.contains(&name.as_str()));
+    let short = known(&MONTHS).or_else(|| (name == "sept").then_some(8));
+    let at = known(&NAMES).or(short)?;
+    Month::try_from(u8::try_from(at + 1).ok()?).ok()
+}
+
+static ISO: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"\b(\d{4})([-/.])(\d{1,2})([-/.])(\d{1,2})\b").ok());
+static NUMERIC: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"\b(\d{1,2})\s?([./-])\s?(\d{1,2})\s?([./-])\s?(\d{4}|\d{2})\b").ok()
+});
+static DAY_NAME: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"(?i)\b(\d{1,2})(?:st|nd|rd|th|er|º|\.)?[ -]*(?:of |de )?(\p{L}{3,12})\.?,?[ -]*(?:del? )?(\d{4}|\d{2})\b").ok()
+});
+static NAME_DAY: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"(?i)\b(\p{L}{3,12})\.? ?(\d{1,2})(?:st|nd|rd|th)? ?,? ?(\d{4})\b").ok()
+});
+
+/// Every date in `text`, in order, without overlaps.
+pub fn find(text: &str) -> Vec<Found> {
+    let mut found: Vec<Found> = Vec::new();
+    let readers: [(&LazyLock<Option<Regex>>, fn(&Captures<'_>) -> Option<Found>); 4] =
+        [(&ISO, iso), (&NUMERIC, numeric), (&DAY_NAME, day_name), (&NAME_DAY, name_day)];
+    for (regex, reader) in readers {
+        let Some(regex) = regex.as_ref() else { continue };
+        for captures in regex.captures_iter(text) {
+            let Some(date) = reader(&captures).filter(|date| stands_alone(text, &date.range))
+            else {
+                continue;
+            };
+            let overlaps = |other: &Found| {
+                other.range.start < date.range.end && date.range.start < other.range.end
+            };
+            if !found.iter().any(overlaps) {
+                found.push(date);
+            }
+        }
+    }
+    found.sort_by_key(|date| date.range.start);
+    found
+}
+
+/// Whether a match is not a piece of something longer, such as `00.123.45.67-2014`.
+fn stands_alone(text: &str, range: &Range<usize>) -> bool {
+    let digit = |c: Option<char>| c.is_some_and(|c| c.is_ascii_digit());
+    let mut before = text.get(..range.start).unwrap_or("").chars().rev();
+    let mut after = text.get(range.end..).unwrap_or("").chars();
+    let glued_before = matches!(before.next(), Some('.' | '/' | ',')) && digit(before.next());
+    let glued_after = matches!(after.next(), Some('.' | '/' | ',')) && digit(after.next());
+    !glued_before && !glued_after
+}
+
+fn number(captures: &Captures<'_>, group: usize) -> Option<i32> {
+    captures.get(group)?.as_str().parse().ok()
+}
+
+/// Two digits stand for 2000 to 2079 or 1980 to 1999.
+fn year(captures: &Captures<'_>, group: usize) -> Option<i32> {
+    match number(captures, group)? {
+        short @ 0..80 => Some(2000 + short),
+        short @ 80..100 => Some(1900 + short),
+        long @ 1900..2100 => Some(long),
+        _ => None,
+    }
+}
+
+fn build(year: i32, month: i32, day: i32) -> Option<Date> {
+    let month = Month::try_from(u8::try_from(month).ok()?).ok()?;
+    Date::from_calendar_date(year, month, u8::try_from(day).ok()?).ok()
+}
+
+fn iso(captures: &Captures<'_>) -> Option<Found> {
+    if captures.get(2)?.as_str() != captures.get(4)?.as_str() {
+        return None;
+    }
+    let date = build(year(captures, 1)?, number(captures, 3)?, number(captures, 5)?)?;
+    Some(Found::certain(date, captures.get(0)?.range()))
+}
+
+fn numeric(captures: &Captures<'_>) -> Option<Found> {
+    let separator = captures.get(2)?.as_str();
+    if separator != captures.get(4)?.as_str() {
+        return None;
+    }
+    let (first, second, year) = (number(captures, 1)?, number(captures, 3)?, year(captures, 5)?);
+    let day_first = build(year, second, first);
+    // Nobody writes the month first with dots.
+    let month_first = if separator == "." { day_first } else { build(year, first, second) };
+    day_first.or(month_first)?;
+    let slashes = separator == "/";
+    Some(Found { day_first, month_first, slashes, range: captures.get(0)?.range() })
+}
+
+fn day_name(captures: &Captures<'_>) -> Option<Found> {
+    let month = month(captures.get(2)?.as_str())?;
+    let date = build(year(captures, 3)?, i32::from(u8::from(month)), number(captures, 1)?)?;
+    Some(Found::certain(date, captures.get(0)?.range()))
+}
+
+fn name_day(captures: &Captures<'_>) -> Option<Found> {
+    let month = month(captures.get(1)?.as_str())?;
+    let date = build(year(captures, 3)?, i32::from(u8::from(month)), number(captures, 2)?)?;
+    Some(Found::certain(date, captures.get(0)?.range()))
+}
+
+/// Reads `YYYY-MM-DD`, the form of the extracted data.
+pub fn parse_iso(text: &str) -> Option<Date> {
+    let (year, rest) = text.split_at_checked(4)?;
+    let (month, day) = rest.strip_prefix('-')?.split_once('-')?;
+    if month.len() != 2 || day.len() != 2 {
+        return None;
+    }
+    build(year.parse().ok()?, month.parse().ok()?, day.parse().ok()?)
+}
+
+/// Writes `YYYY-MM-DD`.
+pub fn to_iso(date: Date) -> String {
+    format!("{:04}-{:02}-{:02}", date.year(), u8::from(date.month()), date.day())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_read_in_every_notation() {
+        for (text, order, expected) in [
+            ("2014-07-03", Order::DayFirst, Some("2014-07-03")),
+            ("03.07.2014", Order::MonthFirst, Some("2014-07-03")),
+            ("21.05.14", Order::DayFirst, Some("2014-05-21")),
+            ("11/03/2017", Order::DayFirst, Some("2017-03-11")),
+            ("11/03/2017", Order::MonthFirst, Some("2017-11-03")),
+            ("11/17/2017", Order::DayFirst, Some("2017-11-17")),
+            ("15-10-2015", Order::DayFirst, Some("2015-10-15")),
+            ("11. März 2014", Order::DayFirst, Some("2014-03-11")),
+            ("7. Mai 2014", Order::DayFirst, Some("2014-05-07")),
+            ("19 april 2014", Order::DayFirst, Some("2014-04-19")),
+            ("1er août 2021", Order::DayFirst, Some("2021-08-01")),
+            ("5 de enero de 2020", Order::DayFirst, Some("2020-01-05")),
+            ("August 3 , 2014", Order::DayFirst, Some("2014-08-03")),
+            ("Sept. 12, 2021", Order::DayFirst, Some("2021-09-12")),
+            ("12-Mar-24", Order::DayFirst, Some("2024-03-12")),
+            ("31.02.2018", Order::DayFirst, None),
+            ("00.12.2014-1", Order::DayFirst, None),
+            ("1.2.3", Order::DayFirst, None),
+            ("12 Stück 14", Order::DayFirst, None),
+            ("Page 1 of 2014", Order::DayFirst, None),
+        ] {
+            let found = find(text);
+            let date = found.first().and_then(|found| found.date(order));
+            assert_eq!(date.map(to_iso).as_deref(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_period_is_two_dates() {
+        assert_eq!(find("01.04.2014 - 30.06.2014").len(), 2);
+        assert_eq!(find("01.05.14-31.05.14").len(), 2);
+    }
+
+    #[test]
+    fn one_unambiguous_date_settles_the_order_of_the_others() {
+        let dates = find("11/03/2017 and 11/17/2017");
+        assert_eq!(order_of(dates.iter()), Some(Order::MonthFirst));
+        assert_eq!(order_of(find("11/03/2017").iter()), None);
+    }
+
+    #[test]
+    fn the_form_of_the_data_reads_back() {
+        for (text, ok) in
+            [("2024-02-29", true), ("2023-02-29", false), ("2024-2-9", false), ("", false)]
+        {
+            assert_eq!(parse_iso(text).map(to_iso).as_deref() == Some(text), ok, "{text}");
+        }
+    }
+}

@@ -1,0 +1,334 @@
+//! Numbers as written: `1.234,56`, `1,234.56`, `1 234,56`, `1'234.56`, `1,23,456.00`, `-5`, `5-`,
+//! `(5)`, with a currency or percent sign attached or beside.
+//!
+//! Whether a lone `1.234` is a thousand or a fraction cannot be known from it alone: the document's
+//! other numbers decide ([`Mark::of`]), else three digits after a mark are taken for a group.
+
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use regex::Regex;
+use rust_decimal::Decimal;
+
+use super::currency;
+
+/// The decimal mark.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mark {
+    /// `1.234,56`
+    Comma,
+    /// `1,234.56`
+    Point,
+}
+
+/// A number found among words.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Amount {
+    /// Its value.
+    pub value: Decimal,
+    /// Digits after the decimal mark.
+    pub decimals: usize,
+    /// Followed by a percent sign.
+    pub percent: bool,
+    /// With a currency beside it.
+    pub currency: Option<&'static str>,
+    /// The words it is made of, the currency included.
+    pub words: Range<usize>,
+}
+
+impl Amount {
+    /// Whether it looks like money: two decimals or a currency, and no percentage.
+    pub fn is_money(&self) -> bool {
+        !self.percent && (self.decimals == 2 || self.currency.is_some())
+    }
+}
+
+/// Digits with separators, nothing else.
+static DIGITS: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"^\d[\d.,'’\u{a0}\u{202f}]*$").ok());
+
+/// The longest number that is read, in digits; what is longer is an identifier.
+const MOST_DIGITS: usize = 20;
+
+impl Mark {
+    /// The mark that most of the unambiguous numbers among `words` use.
+    pub fn of<'a>(words: impl Iterator<Item = &'a str>) -> Option<Self> {
+        let (mut comma, mut point) = (0_u32, 0_u32);
+        for word in words {
+            let (digits, _) = bare(word);
+            let last = digits.rfind([',', '.']);
+            let Some((whole, fraction)) = last.and_then(|at| digits.split_at_checked(at)) else {
+                continue;
+            };
+            let grouped = whole.contains([',', '.']);
+            let money = fraction.len() == 3 && whole.len() <= 3;
+            let both = grouped && !whole.contains(fraction.get(..1).unwrap_or("."));
+            let weight = u32::from(money) + 2 * u32::from(both && grouping_holds(whole));
+            if fraction.starts_with(',') { comma += weight } else { point += weight }
+        }
+        match comma.cmp(&point) {
+            std::cmp::Ordering::Greater => Some(Self::Comma),
+            std::cmp::Ordering::Less => Some(Self::Point),
+            std::cmp::Ordering::Equal => None,
+        }
+    }
+
+    fn char(self) -> char {
+        match self {
+            Self::Comma => ',',
+            Self::Point => '.',
+        }
+    }
+}
+
+/// The digits of a word without sign, brackets and currency, and what was around them.
+fn bare(word: &str) -> (&str, Around) {
+    let mut around = Around::default();
+    let mut rest = word.trim_matches(['*', ':', ';']);
+    if let Some(inner) = rest.strip_prefix('(').and_then(|r| r.strip_suffix(')')) {
+        (rest, around.brackets) = (inner, true);
+    }
+    loop {
+        let before = rest;
+        rest = rest.trim_start_matches('+');
+        if let Some(inner) = rest.strip_prefix(['-', '−', '–']) {
+            (rest, around.minus) = (inner, true);
+        }
+        if let Some(inner) = rest.strip_suffix('%') {
+            (rest, around.percent) = (inner, true);
+        }
+        if let Some(inner) = rest.strip_suffix(",-").or_else(|| rest.strip_suffix(",--")) {
+            rest = inner;
+        } else if let Some(inner) = rest.strip_suffix(['-', '−']) {
+            (rest, around.minus) = (inner, true);
+        }
+        if let Some((code, inner)) = currency::strip(rest) {
+            (rest, around.currency) = (inner, Some(code));
+        }
+        if rest == before {
+            return (rest, around);
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Around {
+    minus: bool,
+    brackets: bool,
+    percent: bool,
+    currency: Option<&'static str>,
+}
+
+/// Whether the separators of a whole part stand where groups end: `1.234.567`, `12,34,567`.
+fn grouping_holds(whole: &str) -> bool {
+    let separators = [',', '.', '\'', '’', '\u{a0}', '\u{202f}', ' '];
+    let groups: Vec<&str> = whole.split(separators).collect();
+    let Some(((first, last), middle)) = groups
+        .split_first()
+        .and_then(|(first, rest)| rest.split_last().map(|(last, mid)| ((first, last), mid)))
+    else {
+        return true;
+    };
+    let same = whole.chars().filter(|c| separators.contains(c)).collect::<Vec<_>>();
+    let one_kind = same.windows(2).all(|pair| pair.first() == pair.last());
+    let middle_holds = middle.iter().all(|g| g.len() == 3) || middle.iter().all(|g| g.len() == 2);
+    one_kind && (1..=3).contains(&first.len()) && last.len() == 3 && middle_holds
+}
+
+/// Reads digits with separators.
+fn value_of(digits: &str, mark: Option<Mark>) -> Option<(Decimal, usize)> {
+    if digits.chars().filter(char::is_ascii_digit).count() > MOST_DIGITS {
+        return None;
+    }
+    let Some((at, last)) = digits.char_indices().rfind(|(_, c)| matches!(c, ',' | '.')) else {
+        return grouping_holds(digits).then(|| decimal(digits, "")).flatten();
+    };
+    let (whole, fraction) = digits.split_at_checked(at)?;
+    let fraction = fraction.get(1..)?;
+    let again = whole.contains(last);
+    let fits_group = fraction.len() == 3 && grouping_holds(digits);
+    let mixed = whole.contains([',', '.', '\'', '’', ' ', '\u{a0}', '\u{202f}']) && !again;
+    let is_group = match mark {
+        _ if again => true,
+        _ if mixed => false,
+        Some(mark) => fits_group && mark.char() != last && whole != "0",
+        None => fits_group && whole != "0",
+    };
+    match is_group {
+        true if fits_group => decimal(digits, ""),
+        false if !fraction.is_empty() && fraction.len() <= 6 && grouping_holds(whole) => {
+            decimal(whole, fraction)
+        }
+        _ => None,
+    }
+}
+
+fn decimal(whole: &str, fraction: &str) -> Option<(Decimal, usize)> {
+    if !fraction.chars().all(|c| c.is_ascii_digit()) {
+        return None;
+    }
+    let mut text: String = whole.chars().filter(char::is_ascii_digit).collect();
+    text.push('.');
+    text.push_str(fraction);
+    let value = text.trim_end_matches('.').parse().ok()?;
+    Some((value, fraction.len()))
+}
+
+/// Every number among `words`, in order. Dates, times and identifiers are not numbers.
+pub fn find(words: &[&str], mark: Option<Mark>) -> Vec<Amount> {
+    let mut found: Vec<Amount> = Vec::new();
+    let mut at = 0;
+    while at < words.len() {
+        match read_at(words, at, mark) {
+            Some(amount) => {
+                at = amount.words.end.max(at + 1);
+                found.push(amount);
+            }
+            None => at += 1,
+        }
+    }
+    found
+}
+
+/// The one number that `text` is, if it is nothing else.
+pub fn parse(text: &str, mark: Option<Mark>) -> Option<Decimal> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let mut amounts = find(&words, mark).into_iter();
+    let first = amounts.next()?;
+    (first.words == (0..words.len()) && amounts.next().is_none()).then_some(first.value)
+}
+
+fn read_at(words: &[&str], start: usize, mark: Option<Mark>) -> Option<Amount> {
+    let mut at = start;
+    let mut around = Around::default();
+    // A sign or a currency standing alone before the digits.
+    while let Some(word) = words.get(at).filter(|_| at < start + 2) {
+        if matches!(*word, "-" | "−" | "–") && at > start {
+            around.minus = true;
+        } else if let Some(code) = currency::exact(word) {
+            around.currency = Some(code);
+        } else {
+            break;
+        }
+        at += 1;
+    }
+    let (digits, own) = bare(words.get(at)?);
+    if !DIGITS.as_ref()?.is_match(digits) {
+        return None;
+    }
+    let mut text = digits.trim_end_matches('.').to_owned();
+    let (mut end, mut last) = (at + 1, own);
+    // Groups set apart by spaces: only if the whole then ends in decimals.
+    if digits.len() <= 3 && digits.chars().all(|c| c.is_ascii_digit()) && !own.percent {
+        if let Some((joined, next, after)) = groups(words, at + 1) {
+            text.push_str(&joined);
+            (end, last) = (next, after);
+        }
+    }
+    let (value, decimals) = value_of(&text, mark)?;
+    let mut percent = own.percent || last.percent;
+    let mut code = own.currency.or(last.currency).or(around.currency);
+    if let Some(next) = words.get(end) {
+        if *next == "%" {
+            (percent, end) = (true, end + 1);
+        } else if let (None, Some(after)) = (code, currency::exact(next)) {
+            (code, end) = (Some(after), end + 1);
+        }
+    }
+    let negative = around.minus || own.minus || last.minus;
+    let value = if negative { -value } else { value };
+    Some(Amount { value, decimals, percent, currency: code, words: start..end })
+}
+
+/// `234 567,89` after a first group.
+fn groups(words: &[&str], start: usize) -> Option<(String, usize, Around)> {
+    let mut text = String::new();
+    for (at, word) in words.iter().enumerate().skip(start) {
+        let (digits, around) = bare(word);
+        let (whole, fraction) = digits.split_once([',', '.']).unwrap_or((digits, ""));
+        if whole.len() != 3 || !whole.chars().all(|c| c.is_ascii_digit()) {
+            return None;
+        }
+        text.push(' ');
+        text.push_str(digits);
+        if (1..=2).contains(&fraction.len()) {
+            return Some((text, at + 1, around));
+        }
+        if !fraction.is_empty() {
+            return None;
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn value(text: &str, mark: Option<Mark>) -> Option<String> {
+        parse(text, mark).map(|value| value.to_string())
+    }
+
+    #[test]
+    fn numbers_are_read_in_every_notation() {
+        use Mark::{Comma, Point};
+        for (text, mark, expected) in [
+            ("1.234,56", None, Some("1234.56")),
+            ("1,234.56", None, Some("1234.56")),
+            ("1 234,56 €", None, Some("1234.56")),
+            ("1\u{202f}234,56€", None, Some("1234.56")),
+            ("1'234.56", None, Some("1234.56")),
+            ("CHF 1’234’567.50", None, Some("1234567.50")),
+            ("1,23,456.00", None, Some("123456.00")),
+            ("12 345 678,90 NOK", None, Some("12345678.90")),
+            ("$4.11", None, Some("4.11")),
+            ("€ -9,32", None, Some("-9.32")),
+            ("-233,47 €", None, Some("-233.47")),
+            ("100,00-", None, Some("-100.00")),
+            ("(35,13 €)", None, None),
+            ("50,-", None, Some("50")),
+            ("0,1212", None, Some("0.1212")),
+            ("0.125", None, Some("0.125")),
+            ("205,0000", None, Some("205.0000")),
+            ("1.234", None, Some("1234")),
+            ("1.234", Some(Comma), Some("1234")),
+            ("1.234", Some(Point), Some("1.234")),
+            ("1,234", Some(Point), Some("1234")),
+            ("21,0084", Some(Comma), Some("21.0084")),
+            ("100", None, Some("100")),
+            ("05.03.2018", None, None),
+            ("1.2.3", None, None),
+            ("1.23,456", None, None),
+            ("08:30", None, None),
+            ("DE123", None, None),
+            ("", None, None),
+            ("4111111111111111111111111", None, None),
+        ] {
+            assert_eq!(value(text, mark).as_deref(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_found_among_words() {
+        let words: Vec<&str> = "BTW 21% : € 124,61 of 2 Stk. 19 % EUR".split(' ').collect();
+        let found = find(&words, None);
+        let seen: Vec<(String, bool, bool)> =
+            found.iter().map(|a| (a.value.to_string(), a.percent, a.is_money())).collect();
+        let expected = [("21", true, false), ("124.61", false, true), ("2", false, false)];
+        for (seen, (value, percent, money)) in seen.iter().zip(expected) {
+            assert_eq!(seen, &(value.to_owned(), percent, money));
+        }
+        assert_eq!(found.len(), 4);
+    }
+
+    #[test]
+    fn the_documents_own_numbers_tell_its_decimal_mark() {
+        for (text, mark) in [
+            ("9,90 198,00 1.5", Some(Mark::Comma)),
+            ("1,980.00 5", Some(Mark::Point)),
+            ("05.03.2018 19", None),
+        ] {
+            assert_eq!(Mark::of(text.split(' ')), mark, "{text}");
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! VAT identification numbers by country: their form, not whether they are in use.
+//!
+//! Forms as in the VIES FAQ of the European Commission, plus Switzerland, Norway, the United
+//! Kingdom and Northern Ireland. No check digits: many a sound test or sample number has none.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+/// Country prefix and the form of what follows, without separators.
+const FORMS: &[(&str, &str)] = &[
+    ("AT", r"U\d{8}"),
+    ("BE", r"[01]?\d{9}"),
+    ("BG", r"\d{9,10}"),
+    ("CY", r"\d{8}[A-Z]"),
+    ("CZ", r"\d{8,10}"),
+    ("DE", r"\d{9}"),
+    ("DK", r"\d{8}"),
+    ("EE", r"\d{9}"),
+    ("EU", r"\d{9}"),
+    ("EL", r"\d{9}"),
+    ("GR", r"\d{9}"),
+    ("ES", r"[A-Z0-9]\d{7}[A-Z0-9]"),
+    ("FI", r"\d{8}"),
+    ("FR", r"[A-HJ-NP-Z0-9]{2}\d{9}"),
+    ("GB", r"(\d{9}|\d{12}|GD\d{3}|HA\d{3})"),
+    ("XI", r"(\d{9}|\d{12}|GD\d{3}|HA\d{3})"),
+    ("HR", r"\d{11}"),
+    ("HU", r"\d{8}"),
+    ("IE", r"(\d{7}[A-W][A-I]?|\d[A-Z+*]\d{5}[A-W])"),
+    ("IT", r"\d{11}"),
+    ("LT", r"(\d{9}|\d{12})"),
+    ("LU", r"\d{8}"),
+    ("LV", r"\d{11}"),
+    ("MT", r"\d{8}"),
+    ("NL", r"\d{9}B\d{2}"),
+    ("NO", r"\d{9}(MVA)?"),
+    ("PL", r"\d{10}"),
+    ("PT", r"\d{9}"),
+    ("RO", r"\d{2,10}"),
+    ("SE", r"\d{12}"),
+    ("SI", r"\d{8}"),
+    ("SK", r"\d{10}"),
+    ("CHE", r"\d{9}(MWST|TVA|IVA)?"),
+];
+
+static COMPILED: LazyLock<Vec<(&'static str, Regex)>> = LazyLock::new(|| {
+    let compiled = FORMS.iter().map(|(country, form)| {
+        Regex::new(&format!("^{country}{form}$")).map(|regex| (*country, regex))
+    });
+    compiled.filter_map(Result::ok).collect()
+});
+
+/// Upper case, without separators.
+pub fn normalise(text: &str) -> String {
+    let letters = text.chars().filter(|c| c.is_alphanumeric() || matches!(c, '+' | '*'));
+    letters.flat_map(char::to_uppercase).collect()
+}
+
+/// Whether `text` has the form of its country's identifier; none for a country we know no form of.
+pub fn is_valid(text: &str) -> Option<bool> {
+    let id = normalise(text);
+    let mut known = COMPILED.iter().filter(|(country, _)| id.starts_with(country)).peekable();
+    known.peek()?;
+    Some(known.any(|(_, form)| form.is_match(&id)))
+}
+
+/// The identifier that begins at the first of `words`, as written, and how many words it takes.
+///
+/// The longest run that has a known form wins, so that `DE 232 446 240` is one identifier.
+pub fn find_at(words: &[&str]) -> Option<(String, usize)> {
+    let first = words.first()?;
+    if !first.starts_with(|c: char| c.is_ascii_uppercase()) {
+        return None;
+    }
+    (1..=words.len().min(6)).rev().find_map(|count| {
+        let own = words.get(..count)?;
+        if !own.last()?.contains(char::is_alphanumeric) {
+            return None;
+        }
+        let text = own.join(" ");
+        let text = text.trim_matches(['.', ',', ';', ':', '(', ')', '|']);
+        let found = is_valid(text) == Some(true) && normalise(text).len() >= 8;
+        found.then(|| (text.to_owned(), count))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn identifiers_are_checked_by_their_countrys_form() {
+        for (text, expected) in [
+            ("DE136695976", Some(true)),
+            ("DE 232 446 240", Some(true)),
+            ("DE12345678", Some(false)),
+            ("NL8200.98.395.B.01", Some(true)),
+            ("FR11999999998", Some(true)),
+            ("ESA12345674", Some(true)),
+            ("BE0000000196", Some(true)),
+            ("NO123456789MVA", Some(true)),
+            ("CHE-123.456.789 MWST", Some(true)),
+            ("29670869006", None),
+        ] {
+            assert_eq!(is_valid(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_identifier_is_found_with_its_spaces() {
+        assert_eq!(
+            find_at(&["DE", "232", "446", "240", "SWIFT"]),
+            Some(("DE 232 446 240".to_owned(), 4))
+        );
+        assert_eq!(find_at(&["NL810433941B01"]), Some(("NL810433941B01".to_owned(), 1)));
+        assert_eq!(find_at(&["DE88", "2008", "0000"]), None);
+        assert_eq!(find_at(&["Der", "Betrag"]), None);
+    }
+}

@@ -1,0 +1,139 @@
+//! A labelled folder is read, scored and summed up; the rules reader on real invoices, where the
+//! shared samples are at hand.
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use docmill::config::{KindsConfig, LimitsConfig};
+use docmill::eval::{self, EvalError, Sample};
+use docmill::kinds::Kinds;
+use docmill::model::{PageText, Source, Transcript};
+use docmill::{extract, gate, pages};
+use serde_json::json;
+
+/// Reads native text by labels, judges, and reports as the pipeline would.
+fn read(kinds: &Kinds, bytes: Bytes) -> Sample {
+    let kind = kinds.for_name(None).unwrap();
+    let document = pages::open(bytes, &LimitsConfig::default(), 150).unwrap();
+    let read = (0..document.page_count()).map(|index| match document.page(index).unwrap() {
+        pages::Page::Text { width, height, lines } => PageText {
+            number: index + 1,
+            source: Source::Native,
+            width,
+            height,
+            quality: 1.0,
+            defects: Vec::new(),
+            languages: Vec::new(),
+            lines,
+        },
+        pages::Page::Image(_) | pages::Page::Damaged { .. } => {
+            panic!("page {index} has no text layer")
+        }
+    });
+    let pages: Vec<PageText> = read.collect();
+    let format = Transcript::FORMAT;
+    let transcript =
+        Transcript { format, sha256: String::new(), provider: String::new(), pages, quality: 1.0 };
+    let extraction = extract::rules::extract(&transcript, kind);
+    let today = time::OffsetDateTime::now_utc().date();
+    let lookups = gate::Lookups { duplicate_of: None, today, quality_threshold: 0.7 };
+    let verdict = gate::judge(&extraction, &transcript, kind, &lookups);
+    Sample {
+        status: if verdict.refused() { "failed" } else { "completed" }.to_owned(),
+        reason: verdict.refused().then(|| "gate_refused".to_owned()),
+        data: Some(extraction.data),
+        text: Some(transcript.text()),
+        needs_review: verdict.needs_review(),
+    }
+}
+
+fn shared_invoices() -> Option<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let beside = ["../shared", "../../shared"].map(|path| root.join(path));
+    let named = std::env::var_os("DOCMILL_SHARED").map(PathBuf::from);
+    let mut all = named.into_iter().chain(beside).map(|path| path.join("samples/invoices"));
+    all.find(|path| path.is_dir())
+}
+
+#[tokio::test]
+async fn real_invoices_are_read_by_labels_alone() {
+    let Some(folder) = shared_invoices() else { return };
+    let kinds = Kinds::load(&KindsConfig::default()).unwrap();
+    let report = eval::run(&folder, 1, |_, bytes| std::future::ready(read(&kinds, bytes)));
+    let report = report.await.unwrap();
+    println!("{report}");
+    let completed = report.all.completed * 47 / report.all.documents;
+    assert!(completed >= 40, "{report}");
+    for (group, least) in [("inv", 0.85), ("ren", 0.95)] {
+        let own = report.groups.get(group).unwrap();
+        for field in ["invoice_number", "invoice_date", "currency", "total", "subtotal"] {
+            let f1 = own.fields.get(field).unwrap().f1.unwrap();
+            assert!(f1 >= least, "{group} {field}: {f1}\n{report}");
+        }
+    }
+    let wrong_totals = report.documents.iter().filter(|document| {
+        !document.needs_review && document.faults.iter().any(|field| field == "total")
+    });
+    assert_eq!(wrong_totals.count(), 0, "a wrong total passed in silence\n{report}");
+}
+
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let truth = folder.path().join("truth");
+    fs::create_dir(&truth).unwrap();
+    for name in ["a_1.pdf", "a_2.pdf", "b_1.png", "unknown.txt"] {
+        fs::write(folder.path().join(name), name).unwrap();
+    }
+    let data = json!({"invoice_number": "N-1", "total": 10, "due_date": null}).to_string();
+    fs::write(truth.join("a_1.json"), &data).unwrap();
+    fs::write(truth.join("a_2.json"), &data).unwrap();
+    fs::write(truth.join("b_1.txt"), "Total due 10").unwrap();
+    folder
+}
+
+#[tokio::test]
+async fn a_folder_is_scored_by_group_and_what_is_unknown_is_not_scored() {
+    let folder = folder();
+    let process = |path: PathBuf, _| async move {
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        let total = if name == "a_2.pdf" { 11 } else { 10 };
+        let data = json!({"invoice_number": "n-1", "total": total, "due_date": "2024-01-01"});
+        let failed = name.ends_with("png");
+        Sample {
+            status: if failed { "failed" } else { "completed" }.to_owned(),
+            reason: failed.then(|| "no_text".to_owned()),
+            data: data.as_object().cloned(),
+            text: Some("total 10".to_owned()),
+            needs_review: false,
+        }
+    };
+    let report = eval::run(folder.path(), 2, process).await.unwrap();
+    assert_eq!((report.all.documents, report.without_truth), (3, 1));
+    let own = report.groups.get("a").unwrap();
+    assert_eq!((own.completed, own.whole_documents, own.silent_errors), (2, 1, 1));
+    let total = own.fields.get("total").unwrap();
+    assert_eq!((total.correct, total.wrong, total.missed), (1, 1, 1));
+    assert_eq!(own.fields.get("invoice_number").unwrap().f1, Some(1.0));
+    assert!(!own.fields.contains_key("due_date"));
+    let other = report.groups.get("b").unwrap();
+    assert_eq!(other.failed.get("no_text"), Some(&1));
+    assert!((other.word_recall.unwrap() - 2.0 / 3.0).abs() < 1e-9);
+    assert!(report.to_string().contains("silent errors: 1"));
+    assert_eq!(serde_json::to_value(&report).unwrap()["groups"]["a"]["documents"], 2);
+}
+
+#[tokio::test]
+async fn a_folder_that_cannot_be_scored_is_refused_with_the_reason() {
+    let process = |_, _| async { Sample::default() };
+    let empty = tempfile::tempdir().unwrap();
+    let error = eval::run(empty.path(), 1, process).await.unwrap_err();
+    assert!(matches!(error, EvalError::Nothing { .. }));
+    let missing = eval::run(&empty.path().join("none"), 1, process).await.unwrap_err();
+    assert!(missing.to_string().contains("none"), "{missing}");
+    let folder = folder();
+    fs::write(folder.path().join("truth/a_1.json"), "[1]").unwrap();
+    let bad = eval::run(folder.path(), 1, process).await.unwrap_err();
+    assert!(bad.to_string().contains("a_1.json"), "{bad}");
+}
