@@ -1,1 +1,246 @@
 //! The composition root: the only place that names implementations.
+//!
+//! Everything is built from the configuration on demand, so that a command connects to what it
+//! needs and to nothing else.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+
+use crate::config::{Config, LlmProvider, QueueBackend, StoreBackend};
+use crate::cpu::Pool;
+use crate::db::Db;
+use crate::kinds::Kinds;
+use crate::ledger::Ledger;
+use crate::ledger::postgres::PostgresLedger;
+use crate::llm::Llm;
+use crate::llm::breaker::Breaker;
+use crate::llm::openai::OpenAi;
+use crate::ocr::tesseract::Tesseract;
+use crate::ops::janitor::Maintenance;
+use crate::pipeline::offline::Offline;
+use crate::pipeline::{DocumentBudget, Ports, Reader, StepsConfig};
+use crate::queue::Queue;
+use crate::queue::objects::ObjectQueue;
+use crate::queue::sqs::SqsQueue;
+use crate::store::Store;
+use crate::store::folder::FolderStore;
+use crate::store::s3::S3Store;
+use crate::web::{self, Health};
+use crate::worker::drain::Stop;
+use crate::worker::{Settings, Worker};
+
+/// Builds what a command needs.
+#[derive(Debug, Clone)]
+pub struct App {
+    config: Config,
+}
+
+/// The parts that a worker and its maintenance share.
+pub struct Parts {
+    /// Postgres.
+    pub db: Db,
+    /// Claims and their ends.
+    pub ledger: Arc<dyn Ledger>,
+    /// Messages.
+    pub queue: Arc<dyn Queue>,
+    /// Documents and artefacts.
+    pub store: Arc<dyn Store>,
+}
+
+impl App {
+    /// From a configuration that was checked.
+    pub fn new(config: Config) -> Self {
+        Self { config }
+    }
+
+    /// The configuration.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Postgres, its schema untouched and unchecked.
+    ///
+    /// # Errors
+    /// It cannot be reached: which one, and what to check.
+    pub async fn database(&self) -> anyhow::Result<Db> {
+        Ok(Db::connect(&self.config.database).await?)
+    }
+
+    /// The queue.
+    ///
+    /// # Errors
+    /// It cannot be reached, or is of a sort we do not work with.
+    pub async fn queue(&self) -> anyhow::Result<Arc<dyn Queue>> {
+        let config = &self.config.queue;
+        Ok(match config.backend {
+            QueueBackend::Sqs => Arc::new(SqsQueue::connect(config).await?),
+            QueueBackend::Folder => {
+                let store = Arc::new(FolderStore::open(&config.path).await?);
+                Arc::new(ObjectQueue::new(store, config.visibility, None))
+            }
+        })
+    }
+
+    /// The store.
+    ///
+    /// # Errors
+    /// It cannot be reached: which one, and what to check.
+    pub async fn store(&self) -> anyhow::Result<Arc<dyn Store>> {
+        let config = &self.config.store;
+        Ok(match config.backend {
+            StoreBackend::S3 => Arc::new(S3Store::connect(config).await?),
+            StoreBackend::Folder => Arc::new(FolderStore::open(&config.path).await?),
+        })
+    }
+
+    /// Database (schema checked), ledger, queue and store.
+    ///
+    /// # Errors
+    /// The first that cannot be reached.
+    pub async fn parts(&self) -> anyhow::Result<Parts> {
+        let db = self.database().await?;
+        db.require_schema().await?;
+        let (queue, store) = tokio::try_join!(self.queue(), self.store())?;
+        let ledger = Arc::new(PostgresLedger::new(db.clone()));
+        Ok(Parts { db, ledger, queue, store })
+    }
+
+    /// The model, its server asked whether it is there.
+    ///
+    /// # Errors
+    /// It does not answer, or does not know the model.
+    pub async fn llm(&self) -> anyhow::Result<Option<Arc<dyn Llm>>> {
+        match self.config.llm.provider {
+            LlmProvider::None => Ok(None),
+            LlmProvider::Openai => {
+                let model = OpenAi::new(&self.config.llm)?;
+                model.ping().await?;
+                Ok(Some(Arc::new(Breaker::new(model))))
+            }
+        }
+    }
+
+    /// What one document needs when there is neither database nor queue.
+    ///
+    /// # Errors
+    /// Tesseract is not installed, a kind cannot be read, the model does not answer.
+    pub async fn offline(&self) -> anyhow::Result<Offline> {
+        let pool = Arc::new(Pool::new(self.config.worker.cpu_threads)?);
+        Ok(Offline {
+            reader: self.reader(&pool).await?,
+            pool,
+            llm: self.llm().await?,
+            kinds: Arc::new(self.kinds()?),
+            config: self.steps(),
+        })
+    }
+
+    /// The worker and its maintenance, ready to run.
+    ///
+    /// # Errors
+    /// Whatever it needs and cannot reach.
+    pub async fn worker(&self, parts: &Parts) -> anyhow::Result<(Worker, Maintenance)> {
+        let name = worker_name();
+        let offline = self.offline().await?;
+        let ports = Ports {
+            store: Arc::clone(&parts.store),
+            ledger: Arc::clone(&parts.ledger),
+            reader: offline.reader,
+            pool: offline.pool,
+            llm: offline.llm,
+            kinds: offline.kinds,
+            budget: DocumentBudget::new(self.config.limits.documents_in_memory),
+            config: offline.config,
+        };
+        let settings = Settings::new(&self.config, name.clone());
+        let worker = Worker::new(ports, Arc::clone(&parts.queue), settings).await?;
+        let maintenance = Maintenance {
+            db: parts.db.clone(),
+            queue: Arc::clone(&parts.queue),
+            config: self.config.janitor.clone(),
+            holder: name,
+        };
+        Ok((worker, maintenance))
+    }
+
+    /// `docmill worker`: works, serves the health pages and takes part in maintenance until
+    /// stopped.
+    ///
+    /// # Errors
+    /// Something it needs cannot be reached at the start.
+    pub async fn serve(&self, stop: Stop) -> anyhow::Result<()> {
+        let listener = web::bind(self.config.worker.address).await.map_err(anyhow::Error::msg)?;
+        let address = listener.local_addr().context("reading the address of the health pages")?;
+        let metrics = crate::metrics::install().context("installing the metrics recorder")?;
+        let parts = self.parts().await?;
+        let (worker, maintenance) = self.worker(&parts).await?;
+        tracing::info!(
+            database = parts.db.describe(),
+            queue = parts.queue.describe(),
+            store = parts.store.describe(),
+            "worker ready, health pages on http://{address}"
+        );
+        let health = Health {
+            monitor: worker.monitor(),
+            ledger: Arc::clone(&parts.ledger),
+            queue: Arc::clone(&parts.queue),
+            metrics,
+        };
+        let pages = tokio::spawn(web::serve(listener, health));
+        let tending = tokio::spawn(maintenance.run(stop.clone()));
+        worker.run(stop).await;
+        pages.abort();
+        tending.await.context("the maintenance task died")?;
+        parts.db.close().await;
+        Ok(())
+    }
+
+    fn kinds(&self) -> anyhow::Result<Kinds> {
+        Ok(Kinds::load(&self.config.kinds)?)
+    }
+
+    async fn reader(&self, pool: &Arc<Pool>) -> anyhow::Result<Arc<Reader>> {
+        let ocr = Tesseract::start(&self.config.ocr, self.config.limits.page_time).await?;
+        Ok(Arc::new(Reader {
+            pool: Arc::clone(pool),
+            ocr: Arc::new(ocr),
+            limits: self.config.limits.clone(),
+            ocr_config: self.config.ocr.clone(),
+        }))
+    }
+
+    fn steps(&self) -> StepsConfig {
+        StepsConfig {
+            limits: self.config.limits.clone(),
+            retry: self.config.retry.clone(),
+            default_kind: self.config.kinds.default.clone(),
+            quality_threshold: self.config.ocr.quality_threshold,
+            max_output_tokens: self.config.llm.max_output_tokens,
+        }
+    }
+}
+
+/// Asks the health page of a worker on this machine.
+///
+/// # Errors
+/// It does not answer within 5 s, or says that it is not well.
+pub async fn healthcheck(config: &Config) -> anyhow::Result<()> {
+    let mut address = config.worker.address;
+    if address.ip().is_unspecified() {
+        address.set_ip(std::net::Ipv4Addr::LOCALHOST.into());
+    }
+    let url = format!("http://{address}/livez").parse()?;
+    let client = crate::http::client(&url, Duration::from_secs(5))?;
+    let answer = client.get(url.clone()).send().await;
+    let status = answer.with_context(|| format!("no answer from {url}"))?.status();
+    anyhow::ensure!(status.is_success(), "{url} answered {status}");
+    Ok(())
+}
+
+/// Unique per process: host, process id and a random part (containers reuse both).
+fn worker_name() -> String {
+    let host = std::env::var("HOSTNAME").unwrap_or_else(|_| "local".to_owned());
+    format!("{host}-{}-{:08x}", std::process::id(), fastrand::u32(..))
+}

@@ -1,1 +1,254 @@
-//! A private Postgres cluster, for the embedded mode and for tests.
+//! A private Postgres server for embedded mode and tests: made, started, stopped, nothing
+//! installed and nothing outside its folder.
+//!
+//! It listens on a free port of 127.0.0.1 and asks for a random password that lies in the folder.
+//! Not promised: tuning, backups, upgrades of a folder that another major version made. A folder
+//! belongs to one process at a time, held by a lock that ends with the process; a server left
+//! behind by a killed process is found and used again.
+
+mod programs;
+
+use std::fs::{self, File, TryLockError};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+use std::time::Duration;
+
+use programs::Programs;
+
+/// What a crash of the machine may cost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// Nothing that was committed.
+    Durable,
+    /// The whole cluster; for tests.
+    Fast,
+}
+
+/// Why there is no private Postgres.
+#[derive(Debug, thiserror::Error)]
+pub enum ClusterError {
+    /// Not installed.
+    #[error(
+        "Postgres is not installed ({0} not found in $PG_BIN, PATH, /usr/lib/postgresql or \
+         Homebrew): run `apt-get install postgresql` or `brew install postgresql@16`, or set \
+         database.url to a server of your own"
+    )]
+    NotInstalled(&'static str),
+    /// We are root, and there is no user to run the server as.
+    #[error(
+        "Postgres refuses to run as root, and there is no user `postgres` to run it as: start \
+         docmill as another user, or create that user"
+    )]
+    NoUser,
+    /// Another living process uses the folder.
+    #[error("{} is in use by another docmill process", .0.display())]
+    InUse(PathBuf),
+    /// A program failed; the end of what it said.
+    #[error("{program} failed: {said}")]
+    Program {
+        /// `initdb` or `pg_ctl`.
+        program: &'static str,
+        /// The end of its output or of the server's log.
+        said: String,
+    },
+    /// The folder could not be prepared.
+    #[error("cannot prepare {}: {source}", path.display())]
+    Folder {
+        /// Which one.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+}
+
+/// A running private Postgres; stopped when dropped.
+#[derive(Debug)]
+pub struct Cluster {
+    programs: Programs,
+    dir: PathBuf,
+    port: u16,
+    password: String,
+    running: bool,
+    /// Held as long as we live; the system gives it up with the process, however that ends.
+    _lock: File,
+}
+
+/// `initdb` takes seconds on a busy machine; recovery after a crash can take longer.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+impl Cluster {
+    /// Makes the cluster in `dir` if it is not there, starts it, and waits until it answers.
+    ///
+    /// # Errors
+    /// Postgres not installed, no user to run it as, a folder in use or unusable, or a program
+    /// that failed, with the end of its output.
+    pub async fn start(dir: &Path, durability: Durability) -> Result<Self, ClusterError> {
+        let programs = Programs::find()?;
+        let failed = |source| ClusterError::Folder { path: dir.to_owned(), source };
+        fs::create_dir_all(dir).map_err(failed)?;
+        let dir = dir.canonicalize().map_err(failed)?;
+        let lock = lock(&dir)?;
+        programs.give(&dir)?;
+        let password = password(&dir, &programs)?;
+        let mut cluster = Self { programs, dir, port: 0, password, running: false, _lock: lock };
+        cluster.make().await?;
+        cluster.port = match cluster.port_of_running().await {
+            Some(port) => port,
+            None => cluster.launch(durability).await?,
+        };
+        cluster.running = true;
+        Ok(cluster)
+    }
+
+    /// The address of a database of this cluster; `postgres` always exists.
+    pub fn url(&self, database: &str) -> String {
+        format!("postgres://postgres:{}@127.0.0.1:{}/{database}", self.password, self.port)
+    }
+
+    /// Stops the server: open transactions are rolled back, everything committed is written.
+    ///
+    /// # Errors
+    /// `pg_ctl` failed; the server may still run.
+    pub async fn stop(mut self) -> Result<(), ClusterError> {
+        self.running = false;
+        let output = self.run("pg_ctl", &STOP).await?;
+        if output.status.success() { Ok(()) } else { Err(self.failure("pg_ctl", &output)) }
+    }
+
+    fn data(&self) -> PathBuf {
+        self.dir.join("data")
+    }
+
+    async fn run(&self, program: &'static str, arguments: &[&str]) -> Result<Output, ClusterError> {
+        let mut command = tokio::process::Command::from(self.programs.command(program));
+        command.arg("-D").arg(self.data()).args(arguments).current_dir(&self.dir);
+        let said = match tokio::time::timeout(PATIENCE, command.kill_on_drop(true).output()).await {
+            Ok(Ok(output)) => return Ok(output),
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => format!("no end after {} s", PATIENCE.as_secs()),
+        };
+        Err(ClusterError::Program { program, said })
+    }
+
+    /// `initdb`, unless it was done. A folder that a killed `initdb` left half made is made anew.
+    async fn make(&self) -> Result<(), ClusterError> {
+        if self.dir.join("made").exists() {
+            return Ok(());
+        }
+        let failed = |source| ClusterError::Folder { path: self.data(), source };
+        if self.data().exists() {
+            fs::remove_dir_all(self.data()).map_err(failed)?;
+        }
+        let secret = format!("--pwfile={}", self.dir.join("password").display());
+        let arguments =
+            ["-U", "postgres", "-A", "scram-sha-256", &secret, "-E", "UTF8", "--no-locale"];
+        let output = self.run("initdb", &arguments).await?;
+        if !output.status.success() {
+            return Err(self.failure("initdb", &output));
+        }
+        fs::write(self.dir.join("made"), "").map_err(failed)
+    }
+
+    /// The port of a server that a killed process left running in our folder.
+    async fn port_of_running(&self) -> Option<u16> {
+        let status = self.run("pg_ctl", &["status"]).await.ok()?;
+        if !status.status.success() {
+            return None;
+        }
+        let lines = fs::read_to_string(self.data().join("postmaster.pid")).ok()?;
+        lines.lines().nth(3)?.trim().parse().ok()
+    }
+
+    /// Starts the server on a free port; another port if somebody was faster.
+    async fn launch(&self, durability: Durability) -> Result<u16, ClusterError> {
+        let log = self.dir.join("log");
+        let log = log.to_string_lossy();
+        let mut tries = 0;
+        loop {
+            let port = free_port()
+                .map_err(|source| ClusterError::Folder { path: self.dir.clone(), source })?;
+            let options = self.options(port, durability);
+            let arguments = ["-l", &log, "-w", "-t", "90", "-o", &options, "start"];
+            let output = self.run("pg_ctl", &arguments).await?;
+            if output.status.success() {
+                return Ok(port);
+            }
+            tries += 1;
+            if tries == 3 {
+                return Err(self.failure("pg_ctl", &output));
+            }
+        }
+    }
+
+    fn options(&self, port: u16, durability: Durability) -> String {
+        // A socket's path must fit into 107 bytes; nobody needs it but psql, so go without.
+        let socket = self.dir.to_string_lossy();
+        let usable = socket.len() < 80 && !socket.contains([' ', '\'', '"', ',', '@']);
+        let socket = if usable { socket.as_ref() } else { "''" };
+        let fast = match durability {
+            Durability::Durable => "",
+            Durability::Fast => " -c fsync=off -c full_page_writes=off -c synchronous_commit=off",
+        };
+        format!(
+            "-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={socket} \
+             -c max_connections=200{fast}"
+        )
+    }
+
+    /// The end of what a program or the server said.
+    fn failure(&self, program: &'static str, output: &Output) -> ClusterError {
+        let mut said = String::from_utf8_lossy(&output.stderr).into_owned();
+        if let Ok(log) = fs::read_to_string(self.dir.join("log")) {
+            said.push_str(&log);
+        }
+        let lines: Vec<&str> = said.lines().collect();
+        let end = lines.get(lines.len().saturating_sub(12)..).unwrap_or_default();
+        ClusterError::Program { program, said: end.join("\n") }
+    }
+}
+
+/// `fast` ends connections instead of waiting for them.
+const STOP: [&str; 5] = ["-m", "fast", "-w", "-s", "stop"];
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        if self.running {
+            let mut command = self.programs.command("pg_ctl");
+            command.arg("-D").arg(self.data()).args(STOP).current_dir(&self.dir);
+            if let Err(error) = command.output() {
+                tracing::warn!(%error, "the private Postgres was not stopped");
+            }
+        }
+    }
+}
+
+fn lock(dir: &Path) -> Result<File, ClusterError> {
+    let path = dir.join("lock");
+    let failed = |source| ClusterError::Folder { path: path.clone(), source };
+    let file = File::create(&path).map_err(failed)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(ClusterError::InUse(dir.to_owned())),
+        Err(TryLockError::Error(source)) => Err(failed(source)),
+    }
+}
+
+/// The password of this folder, made once.
+fn password(dir: &Path, programs: &Programs) -> Result<String, ClusterError> {
+    let path = dir.join("password");
+    let failed = |source| ClusterError::Folder { path: path.clone(), source };
+    if let Ok(password) = fs::read_to_string(&path)
+        && !password.trim().is_empty()
+    {
+        return Ok(password.trim().to_owned());
+    }
+    let password = uuid::Uuid::new_v4().simple().to_string();
+    programs::write_private(&path, &password).map_err(failed)?;
+    programs.give(&path)?;
+    Ok(password)
+}
+
+fn free_port() -> std::io::Result<u16> {
+    Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
+}

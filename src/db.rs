@@ -1,1 +1,255 @@
-//! Postgres: pool, migrations, and one function per statement.
+//! Postgres: the pool, the migrations, readiness, and what its errors ask of us.
+//!
+//! All SQL lives here, in the children of this module and in `ledger/postgres`; one function per
+//! statement. Statements name tables without a schema: the schema is the search path of every
+//! connection, set from `database.schema`. Not promised: working behind a pooler that hands out
+//! another server connection per transaction (session settings would be lost).
+
+mod faults;
+pub mod janitor;
+pub mod operators;
+pub mod registration;
+pub mod reports;
+pub mod retention;
+
+use std::borrow::Cow;
+use std::time::{Duration, Instant};
+
+use sha2::{Digest, Sha256};
+use sqlx::migrate::Migrator;
+use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Executor};
+
+use crate::config::DatabaseConfig;
+use crate::fault::{Error, Fault, Result};
+
+pub(crate) use faults::{Context, fault_of};
+
+static MIGRATIONS: Migrator = sqlx::migrate!("./migrations");
+
+/// A pool of connections to our schema.
+#[derive(Debug, Clone)]
+pub struct Db {
+    pool: PgPool,
+    place: Place,
+}
+
+/// Where the database is, for messages: never the password.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Place {
+    host: String,
+    port: u16,
+    database: String,
+    schema: String,
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Postgres at {}:{}, database `{}`", self.host, self.port, self.database)
+    }
+}
+
+/// How far the schema of the database is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SchemaVersion {
+    /// Just what this program was built for.
+    Current,
+    /// A newer program has migrated it; that is fine, migrations only add.
+    Newer,
+    /// Migrations are missing: the newest that was applied, if any.
+    Older(Option<i64>),
+}
+
+impl Db {
+    /// Opens the pool and waits up to `connect_timeout` for the first connection.
+    ///
+    /// # Errors
+    /// `Unavailable` with host, port, database and what to check, after the timeout; at once when
+    /// waiting cannot help (wrong password, no such database, an unreadable URL).
+    pub async fn connect(config: &DatabaseConfig) -> Result<Self> {
+        let options = options(config)?;
+        let place = Place {
+            host: options.get_host().to_owned(),
+            port: options.get_port(),
+            database: options.get_database().unwrap_or(options.get_username()).to_owned(),
+            schema: config.schema.clone(),
+        };
+        wait_for_answer(&options, &place, config.connect_timeout).await?;
+        let settings = session(config);
+        let pool = PgPoolOptions::new()
+            .max_connections(config.max_connections)
+            // Longer than this and the statement had better fail and be tried again.
+            .acquire_timeout(config.statement_timeout)
+            .test_before_acquire(false)
+            .after_connect(move |connection, _| {
+                let settings = settings.clone();
+                Box::pin(async move {
+                    connection.execute(AssertSqlSafe(settings)).await?;
+                    Ok(())
+                })
+            })
+            .connect_lazy_with(options);
+        Ok(Self { pool, place })
+    }
+
+    /// Changes with every change of the migrations; names the template of the tests' databases.
+    pub fn schema_fingerprint() -> String {
+        let mut digest = Sha256::new();
+        MIGRATIONS.iter().for_each(|migration| digest.update(&migration.checksum));
+        digest.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// Host, port, database and schema, without credentials.
+    pub fn describe(&self) -> String {
+        format!("{}, schema `{}`", self.place, self.place.schema)
+    }
+
+    /// The pool, for the modules that hold SQL.
+    pub(crate) fn pool(&self) -> &PgPool {
+        &self.pool
+    }
+
+    /// Makes the schema if it is not there and applies what is missing, under a lock: several at
+    /// once wait for each other. A database that a newer program has migrated is left alone.
+    ///
+    /// # Errors
+    /// The failing migration by name; nothing of it was applied.
+    pub async fn migrate(&self) -> Result<()> {
+        // A connection of its own: migrations may take longer than any statement should.
+        let mut connection = self.pool.acquire().await.context("connecting to migrate")?.detach();
+        let prepare = format!(
+            "SET statement_timeout = 0; CREATE SCHEMA IF NOT EXISTS \"{}\"",
+            self.place.schema
+        );
+        connection.execute(AssertSqlSafe(prepare)).await.context("making the schema")?;
+        let mut migrator = Migrator::with_migrations(MIGRATIONS.iter().cloned().collect());
+        migrator.set_ignore_missing(true);
+        let done = migrator.run_direct(None, &mut connection, false).await;
+        connection.close().await.context("closing the connection that migrated")?;
+        done.map_err(|error| {
+            Error::internal(format!("migrating {}: {error}", self.describe())).because(error)
+        })
+    }
+
+    /// How far the schema is, compared with this program.
+    ///
+    /// # Errors
+    /// No answer from Postgres.
+    pub async fn schema_version(&self) -> Result<SchemaVersion> {
+        let newest = MIGRATIONS.iter().map(|migration| migration.version).max();
+        let applied: Option<i64> =
+            match sqlx::query_scalar("SELECT max(version) FROM _sqlx_migrations WHERE success")
+                .fetch_one(&self.pool)
+                .await
+            {
+                Ok(applied) => applied,
+                // No schema or no table: nothing was ever applied.
+                Err(sqlx::Error::Database(error))
+                    if error.code() == Some(Cow::Borrowed("42P01")) =>
+                {
+                    None
+                }
+                Err(error) => return Err(fault_of(error, "reading the schema's version")),
+            };
+        Ok(match applied.cmp(&newest) {
+            std::cmp::Ordering::Less => SchemaVersion::Older(applied),
+            std::cmp::Ordering::Equal => SchemaVersion::Current,
+            std::cmp::Ordering::Greater => SchemaVersion::Newer,
+        })
+    }
+
+    /// Refuses a schema that is older than this program.
+    ///
+    /// # Errors
+    /// `Internal`, saying which command to run, if migrations are missing.
+    pub async fn require_schema(&self) -> Result<()> {
+        match self.schema_version().await? {
+            SchemaVersion::Current | SchemaVersion::Newer => Ok(()),
+            SchemaVersion::Older(applied) => {
+                let has = applied.map_or("none".to_owned(), |version| version.to_string());
+                Err(Error::internal(format!(
+                    "{} lacks migrations (newest applied: {has}): run `docmill migrate`",
+                    self.describe()
+                )))
+            }
+        }
+    }
+
+    /// Whether Postgres answers, within `patience`.
+    ///
+    /// # Errors
+    /// `Unavailable` if it does not.
+    pub async fn ping(&self, patience: Duration) -> Result<()> {
+        let asked = sqlx::query("SELECT 1").execute(&self.pool);
+        match tokio::time::timeout(patience, asked).await {
+            Ok(answer) => answer.map(drop).context("asking Postgres for a sign of life"),
+            Err(_) => Err(Error::new(
+                Fault::Unavailable,
+                format!("{} gave no answer within {patience:?}", self.place),
+            )),
+        }
+    }
+
+    /// Closes the pool; statements that run are waited for.
+    pub async fn close(&self) {
+        self.pool.close().await;
+    }
+}
+
+fn options(config: &DatabaseConfig) -> Result<PgConnectOptions> {
+    let url = config.url.reveal();
+    // The parser's own message may quote the URL, and with it the password.
+    let options: PgConnectOptions = url.parse().map_err(|_| {
+        Error::internal(
+            "database.url cannot be read: write postgres://user:password@host:port/database and \
+             percent-encode what is special in user and password",
+        )
+    })?;
+    // Statements are traced by their callers; sqlx's own log would double every line.
+    Ok(options.application_name("docmill").disable_statement_logging())
+}
+
+/// What every connection is told first. A statement rather than start-up options, because
+/// poolers refuse those. The schema's name was checked by the configuration.
+fn session(config: &DatabaseConfig) -> String {
+    format!(
+        "SET search_path = \"{}\"; SET statement_timeout = {}; \
+         SET idle_in_transaction_session_timeout = '60s'; SET timezone = 'UTC'",
+        config.schema.replace('"', ""),
+        config.statement_timeout.as_millis(),
+    )
+}
+
+/// Tries to connect until it works, the time is up, or waiting cannot help.
+async fn wait_for_answer(
+    options: &PgConnectOptions,
+    place: &Place,
+    patience: Duration,
+) -> Result<()> {
+    let begun = Instant::now();
+    loop {
+        let left = patience.saturating_sub(begun.elapsed());
+        let attempt = tokio::time::timeout(left.max(Duration::from_secs(1)), options.connect());
+        let said = match attempt.await {
+            Ok(Ok(connection)) => {
+                return connection.close().await.context("closing the first connection");
+            }
+            Ok(Err(error)) => error,
+            Err(_) => sqlx::Error::PoolTimedOut,
+        };
+        let hopeless = faults::is_hopeless(&said);
+        if hopeless || begun.elapsed() + Duration::from_millis(250) >= patience {
+            let waited = begun.elapsed().as_secs();
+            let advice = if hopeless {
+                "check user, password and database in database.url"
+            } else {
+                "check that it runs and that database.url names the right host and port"
+            };
+            return Err(Error::new(
+                Fault::Unavailable,
+                format!("{place} cannot be used (tried for {waited} s): {said}; {advice}"),
+            ));
+        }
+        tokio::time::sleep(Duration::from_millis(250)).await;
+    }
+}

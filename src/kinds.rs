@@ -8,6 +8,7 @@ mod load;
 mod rule;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -79,7 +80,7 @@ fn field_type(schema: &Value) -> FieldType {
 /// Every kind that is known.
 #[derive(Debug, Clone)]
 pub struct Kinds {
-    kinds: Vec<Kind>,
+    kinds: Vec<Arc<Kind>>,
     default: String,
 }
 
@@ -94,7 +95,7 @@ impl Kinds {
     /// # Errors
     /// Every problem of every file at once; a default kind that is not among them.
     pub fn load(config: &KindsConfig) -> Result<Self, KindsError> {
-        let kinds = load::kinds(&config.path)?;
+        let kinds: Vec<Arc<Kind>> = load::kinds(&config.path)?.into_iter().map(Arc::new).collect();
         if !kinds.iter().any(|kind| kind.name == config.default) {
             let names: Vec<&str> = kinds.iter().map(|kind| kind.name.as_str()).collect();
             let problem = format!(
@@ -108,17 +109,17 @@ impl Kinds {
     }
 
     /// The kind of this name.
-    pub fn get(&self, name: &str) -> Option<&Kind> {
+    pub fn get(&self, name: &str) -> Option<&Arc<Kind>> {
         self.kinds.iter().find(|kind| kind.name == name)
     }
 
     /// The kind for a document for which the producer named `name`, or none.
-    pub fn for_name(&self, name: Option<&str>) -> Option<&Kind> {
+    pub fn for_name(&self, name: Option<&str>) -> Option<&Arc<Kind>> {
         self.get(name.unwrap_or(&self.default))
     }
 
     /// Every kind.
     pub fn iter(&self) -> impl Iterator<Item = &Kind> {
-        self.kinds.iter()
+        self.kinds.iter().map(Arc::as_ref)
     }
 }

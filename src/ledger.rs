@@ -10,6 +10,9 @@
 //! Not promised: order between different ingestions.
 
 pub mod decide;
+pub mod memory;
+pub mod postgres;
+mod stored;
 
 use std::time::Duration;
 

@@ -4,7 +4,13 @@
 //! its stop reason and usage. It does not read the reply, repair it or retry beyond the vendor
 //! SDK's own habits; `extract` does. Decorators (throttling, local memory) are `Llm` themselves.
 
+pub mod openai;
+pub mod schema;
+
+pub mod breaker;
+
 use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::fault::Result;
@@ -26,7 +32,8 @@ pub struct Prompt {
 }
 
 /// Why the model stopped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Stop {
     /// It was done.
     Complete,
@@ -34,6 +41,8 @@ pub enum Stop {
     Cut,
     /// It declined, or a filter did.
     Refused,
+    /// The prompt did not fit into its window: it generated nothing. A shorter one may fit.
+    TooLong,
 }
 
 /// One reply.

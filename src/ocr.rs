@@ -3,6 +3,8 @@
 //! An implementation reads one page image at a time and answers in the provider-neutral form of
 //! `model::transcript`. It does not judge the page and does not decide what to do about a bad one.
 
+pub mod tesseract;
+
 use async_trait::async_trait;
 use bytes::Bytes;
 

@@ -1,1 +1,7 @@
 //! What operators do; each function returns a report and prints nothing.
+
+pub mod dead;
+pub mod inspect;
+pub mod janitor;
+pub mod retry;
+pub mod submit;

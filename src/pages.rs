@@ -79,6 +79,13 @@ pub enum Page {
     },
     /// A picture that has to be read by OCR.
     Image(Raster),
+    /// A page whose content was lost: the file is damaged there, or draws it by a program.
+    Damaged {
+        /// Width after rotation, in points.
+        width: f32,
+        /// Height after rotation, in points.
+        height: f32,
+    },
 }
 
 /// A document whose format and number of pages are known and within the limits.

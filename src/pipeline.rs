@@ -1,19 +1,89 @@
 //! The way of a document: the one place where the order of the steps is written.
+//!
+//! `claimed → fetched → transcribed → extracted → verdict → record`. Each step is a plain function
+//! that takes what the one before handed over. Nothing here touches the queue; what happens to the
+//! message follows from what [`run`] returns.
 
+pub mod artefact;
+mod extract;
+pub mod failure;
+pub mod fetch;
+pub mod hold;
+pub mod offline;
 pub mod reading;
+mod transcribe;
+pub mod verdict;
 
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::config::{LimitsConfig, RetryConfig};
+use crate::cpu::Pool;
+use crate::extract::Terms;
 use crate::fault;
-use crate::model::Reason;
+use crate::kinds::{Kind, Kinds};
+use crate::ledger::{Ledger, Record};
+use crate::llm::Llm;
+use crate::metrics;
+use crate::model::{Claimed, Reason, Stage};
+use crate::store::Store;
+use extract::Extracted;
+pub use fetch::DocumentBudget;
+pub use hold::{Hold, Keeper};
+pub use reading::Reader;
+
+/// Everything the steps work with.
+pub struct Ports {
+    /// Documents and artefacts.
+    pub store: Arc<dyn Store>,
+    /// Claims and their ends.
+    pub ledger: Arc<dyn Ledger>,
+    /// Bytes to transcript.
+    pub reader: Arc<Reader>,
+    /// CPU work.
+    pub pool: Arc<Pool>,
+    /// The model; `None`: the rules reader.
+    pub llm: Option<Arc<dyn Llm>>,
+    /// Kinds of documents.
+    pub kinds: Arc<Kinds>,
+    /// Bytes of documents in memory.
+    pub budget: DocumentBudget,
+    /// Settings of the steps.
+    pub config: StepsConfig,
+}
+
+/// Settings of the steps.
+#[derive(Debug, Clone)]
+pub struct StepsConfig {
+    /// Caps on one document.
+    pub limits: LimitsConfig,
+    /// What follows a failed attempt.
+    pub retry: RetryConfig,
+    /// Kind of documents for which the producer named none.
+    pub default_kind: String,
+    /// Pages below this are flagged.
+    pub quality_threshold: f32,
+    /// Most tokens of a model's reply.
+    pub max_output_tokens: u32,
+}
+
+impl StepsConfig {
+    /// What bounds the calls about one transcript.
+    fn terms(&self, identity: String) -> Terms {
+        let prompt_tokens = self.limits.prompt_tokens;
+        Terms { identity, prompt_tokens, max_output_tokens: self.max_output_tokens }
+    }
+}
 
 /// Why a step could not hand its document on.
 #[derive(Debug, thiserror::Error)]
 pub enum StepError {
     /// The input ends here, for this reason. The text is for operators: never document content.
-    #[error("{reason:?}: {detail}")]
+    #[error("{}: {detail}", reason.code())]
     Rejected {
         /// The code that goes into the row.
         reason: Reason,
-        /// Counts and limits, e.g. `812 pages, the limit is 500`.
+        /// Counts and limits, e.g. `812 pages, limits.pages is 500`.
         detail: String,
     },
     /// The outside failed; its fault says how to react.
@@ -29,4 +99,91 @@ impl StepError {
     pub fn rejected(reason: Reason, detail: impl Into<String>) -> Self {
         Self::Rejected { reason, detail: detail.into() }
     }
+}
+
+/// A step that failed, and which one.
+#[derive(Debug)]
+pub struct Failed {
+    /// Where.
+    pub stage: Stage,
+    /// Why.
+    pub error: StepError,
+}
+
+/// Takes a claimed ingestion through every step, up to what is to be recorded.
+///
+/// # Errors
+/// The step that failed and why. Dropping the future stops the work at its next await.
+pub async fn run(ports: &Ports, claimed: &Claimed, hold: &Hold) -> Result<Record, Failed> {
+    let mut steps = Steps { ports, hold, stage: Stage::Claimed, since: Instant::now() };
+    let outcome = steps.run(claimed).await;
+    steps.leave();
+    outcome.map_err(|error| Failed { stage: steps.stage, error })
+}
+
+/// Where a run is, for the row, the metrics and the failure.
+struct Steps<'a> {
+    ports: &'a Ports,
+    hold: &'a Hold,
+    stage: Stage,
+    since: Instant,
+}
+
+impl Steps<'_> {
+    async fn run(&mut self, claimed: &Claimed) -> Result<Record, StepError> {
+        let ports = self.ports;
+        let kind = kind_of(ports, claimed)?;
+
+        self.enter(Stage::Fetch)?;
+        let (limits, budget) = (&ports.config.limits, &ports.budget);
+        let (store, ledger) = (ports.store.as_ref(), ports.ledger.as_ref());
+        let fetched = fetch::fetch(store, ledger, &claimed.document, limits, budget).await?;
+        let sha256 = fetched.sha256.clone();
+
+        self.enter(Stage::Transcribe)?;
+        let transcribed =
+            transcribe::transcribe(ports, self.hold, fetched, claimed.suspect).await?;
+
+        self.enter(Stage::Extract)?;
+        let extraction = match extract::extract(ports, (claimed, self.hold), &kind, &transcribed).await? {
+            Extracted::Whole(extraction) => extraction,
+            Extracted::Unfinished { reason, detail, partial, usage, model } => {
+                let partial = partial.map(|partial| *partial);
+                let mut record = verdict::unfinished(reason, detail, partial, (usage, model));
+                record.sha256 = Some(sha256);
+                return Ok(record);
+            }
+        };
+
+        self.enter(Stage::Gate)?;
+        let terms = (kind.as_ref(), ports.config.quality_threshold);
+        let transcript = &transcribed.transcript;
+        let document = claimed.document.id;
+        let verdict = verdict::judge(ledger, document, &extraction, transcript, terms).await?;
+
+        self.enter(Stage::Record)?;
+        Ok(verdict::record(extraction, &verdict, Some(sha256)))
+    }
+
+    /// Goes on to the next stage, if the claim is still ours.
+    fn enter(&mut self, stage: Stage) -> Result<(), StepError> {
+        self.leave();
+        self.stage = stage;
+        self.since = Instant::now();
+        self.hold.enter(stage);
+        if self.hold.is_lost() { Err(StepError::ClaimLost) } else { Ok(()) }
+    }
+
+    fn leave(&self) {
+        metrics::stage(self.stage.code(), self.since.elapsed());
+    }
+}
+
+fn kind_of(ports: &Ports, claimed: &Claimed) -> Result<Arc<Kind>, StepError> {
+    let name = claimed.kind.as_deref().unwrap_or(&ports.config.default_kind);
+    ports.kinds.get(name).cloned().ok_or_else(|| {
+        // Fixed by adding the kind, so the document keeps its chances.
+        let context = format!("the kind `{name}` is not among the configured kinds");
+        fault::Error::internal(context).into()
+    })
 }

@@ -10,6 +10,9 @@
 //! takes, retries failed entries singly, and puts a timeout on every network call. A receive that
 //! was sent is never dropped by the caller (the service hands the messages out all the same).
 
+pub mod objects;
+pub mod sqs;
+
 use std::time::{Duration, Instant, SystemTime};
 
 use async_trait::async_trait;

@@ -1,1 +1,206 @@
-//! The pure decision about a claim, shared by every ledger.
+//! What a claim finds, as a pure function, and the other rules that both ledgers share.
+//!
+//! [`crate::ledger::memory`] calls [`decide`]; [`crate::ledger::postgres`] says the same in one SQL
+//! statement, because the decision must be taken under the row's lock without a round trip in
+//! between. The differential test of `tests/it/ledger_suite.rs` holds the two together.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use time::OffsetDateTime;
+
+use crate::ledger::Record;
+use crate::model::Status;
+
+/// A message that becomes due within this time is worked on at once: clocks of queue and ledger
+/// differ, and hiding a message costs more than waiting.
+pub const SOON: Duration = Duration::from_secs(2);
+
+/// Attempts a fresh ingestion has; a reopening raises the limit by it.
+pub const FRESH_ATTEMPTS: u32 = 8;
+
+/// The columns that a claim depends on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RowState {
+    /// Terminal or not.
+    pub status: Status,
+    /// End of the current claim's lease; `None`: not claimed.
+    pub lease_expires_at: Option<OffsetDateTime>,
+    /// Not due before.
+    pub next_attempt_at: Option<OffsetDateTime>,
+    /// Claims since the last reopening that ended without a word, as written so far.
+    pub crashes: u32,
+}
+
+/// What the claim does with the row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decision {
+    /// Take it; `after_crash`: an expired lease of an earlier claim is closed as `crashed`.
+    Take {
+        /// Whether an earlier claim ended without a word just now.
+        after_crash: bool,
+    },
+    /// Fail it as `crashed`; `after_crash` as above.
+    GiveUp {
+        /// Whether an earlier claim ended without a word just now.
+        after_crash: bool,
+    },
+    /// Another claim is live for this long.
+    Busy(Duration),
+    /// Due after this time.
+    NotDue(Duration),
+    /// Nothing to do any more.
+    Terminal(Status),
+}
+
+/// What a claim at `now` does with a row, if `crash_limit` silent deaths are too many.
+pub fn decide(row: &RowState, now: OffsetDateTime, crash_limit: u32) -> Decision {
+    if row.status.is_terminal() {
+        return Decision::Terminal(row.status);
+    }
+    let live = row.lease_expires_at.map(|end| until(now, end));
+    if let Some(left) = live
+        && left > Duration::ZERO
+    {
+        return Decision::Busy(left);
+    }
+    let after_crash = live.is_some();
+    if row.crashes + u32::from(after_crash) >= crash_limit {
+        return Decision::GiveUp { after_crash };
+    }
+    match row.next_attempt_at.map(|due| until(now, due)) {
+        Some(left) if left > SOON => Decision::NotDue(left),
+        _ => Decision::Take { after_crash },
+    }
+}
+
+/// Time from `now` to `then`; zero if that is past.
+fn until(now: OffsetDateTime, then: OffsetDateTime) -> Duration {
+    (then - now).try_into().unwrap_or(Duration::ZERO)
+}
+
+/// Attempts since the last reopening: what the limits of the failure table are compared with.
+pub fn used_attempts(attempt_count: u32, attempt_limit: u32) -> u32 {
+    attempt_count.saturating_sub(attempt_limit.saturating_sub(FRESH_ATTEMPTS))
+}
+
+/// The key under which a completed invoice is found again: SHA-256 over supplier and number,
+/// case-folded and without white space. A hash, because both come from outside and a B-tree
+/// refuses long values; made here and not in SQL, because `lower` depends on the database's
+/// locale. `None` if either is empty.
+pub fn duplicate_key(supplier: &str, number: &str) -> Option<String> {
+    let fold = |text: &str| -> String {
+        text.chars().filter(|c| !c.is_whitespace()).flat_map(char::to_lowercase).collect()
+    };
+    let (supplier, number) = (fold(supplier), fold(number));
+    if supplier.is_empty() || number.is_empty() {
+        return None;
+    }
+    let digest = Sha256::digest(format!("{supplier}\n{number}").as_bytes());
+    Some(digest.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// The key of what is recorded: the duplicate rule sees completed invoices only.
+pub(crate) fn key_of(end: &Record) -> Option<String> {
+    let data = end.structured_data.as_ref().filter(|_| end.reason.is_none())?;
+    let field = |name: &str| data.get(name).and_then(Value::as_str);
+    duplicate_key(field("supplier_name")?, field("invoice_number")?)
+}
+
+/// A sequencer of S3 in the form that is stored and compared: hex in lower case without leading
+/// zeros, so that the longer one is the later, and of equal length the greater. This is the same
+/// order as left-padding with zeros (S3 user guide, "Event message structure").
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sequencer(pub String);
+
+impl Sequencer {
+    /// `None` for an empty one: such events have no order.
+    pub fn new(text: &str) -> Option<Self> {
+        let text = text.trim();
+        if text.is_empty() {
+            return None;
+        }
+        Some(Self(text.trim_start_matches('0').to_lowercase()))
+    }
+}
+
+impl Ord for Sequencer {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.0.len(), &self.0).cmp(&(other.0.len(), &other.0))
+    }
+}
+
+impl PartialOrd for Sequencer {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: OffsetDateTime = time::macros::datetime!(2026-11-21 12:00 UTC);
+
+    fn s(seconds: i64) -> Option<OffsetDateTime> {
+        Some(NOW + time::Duration::seconds(seconds))
+    }
+
+    #[test]
+    fn what_a_claim_does_with_a_row() {
+        use Decision::{Busy, GiveUp, NotDue, Take, Terminal};
+        use Status::{Cancelled, Completed, Failed, InProgress};
+        let d = Duration::from_secs;
+        #[rustfmt::skip]
+        let table = [
+            // name                                     status      lease    due     crashes  expected
+            ("a fresh row is taken",                    InProgress, None,    None,    0, Take { after_crash: false }),
+            ("a live lease is respected",               InProgress, s(30),   None,    0, Busy(d(30))),
+            ("an expired lease is a crash",             InProgress, s(-1),   None,    0, Take { after_crash: true }),
+            ("a lease that ends now has ended",         InProgress, s(0),    None,    0, Take { after_crash: true }),
+            ("the third crash is one too many",         InProgress, s(-1),   None,    2, GiveUp { after_crash: true }),
+            ("two crashes are not too many",            InProgress, None,    None,    2, Take { after_crash: false }),
+            ("a lowered limit is obeyed",               InProgress, None,    None,    3, GiveUp { after_crash: false }),
+            ("a live claim outranks earlier crashes",   InProgress, s(5),    None,    9, Busy(d(5))),
+            ("too early is too early",                  InProgress, None,    s(60),   0, NotDue(d(60))),
+            ("two seconds early is near enough",        InProgress, None,    s(2),    0, Take { after_crash: false }),
+            ("what was due is due",                     InProgress, None,    s(-60),  0, Take { after_crash: false }),
+            ("completed needs nothing",                 Completed,  None,    None,    0, Terminal(Completed)),
+            ("failed needs nothing",                    Failed,     None,    None,    3, Terminal(Failed)),
+            ("cancelled needs nothing, due or not",     Cancelled,  None,    s(60),   0, Terminal(Cancelled)),
+        ];
+        for (name, status, lease_expires_at, next_attempt_at, crashes, expected) in table {
+            let row = RowState { status, lease_expires_at, next_attempt_at, crashes };
+            assert_eq!(decide(&row, NOW, 3), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn attempts_are_counted_from_the_last_reopening() {
+        for (count, limit, used) in [(0, 8, 0), (1, 8, 1), (8, 8, 8), (8, 16, 0), (9, 16, 1)] {
+            assert_eq!(used_attempts(count, limit), used, "{count} of {limit}");
+        }
+    }
+
+    #[test]
+    fn the_same_invoice_is_found_whatever_its_case_and_spacing() {
+        let key = duplicate_key("Müller  GmbH", "RE 2026/01");
+        assert_eq!(key, duplicate_key("MÜLLER gmbh ", "re2026/01"));
+        assert_ne!(key, duplicate_key("Müller GmbH", "RE 2026/02"));
+        assert_eq!(key.unwrap().len(), 64);
+        assert_eq!(duplicate_key(" ", "1"), None);
+        assert_eq!(duplicate_key("x", "\u{a0}"), None);
+    }
+
+    #[test]
+    fn sequencers_are_ordered_as_if_padded_with_zeros() {
+        let new = |text| Sequencer::new(text).unwrap();
+        for (earlier, later) in [("9", "A"), ("f", "10"), ("00ff", "100"), ("055AED6D", "055aed6e")]
+        {
+            assert!(new(earlier) < new(later), "{earlier} {later}");
+        }
+        assert_eq!(new("0055AE"), new("55ae"));
+        assert_eq!(Sequencer::new(" "), None);
+    }
+}

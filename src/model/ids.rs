@@ -54,6 +54,12 @@ id! {
 const OBJECT_NAMESPACE: Uuid = Uuid::from_u128(0x8d9f_5b0e_2f64_5a0c_9d0a_6d5c_0b5e_7a11);
 
 impl DocumentId {
+    /// The document with this content (SHA-256 in hex) of this tenant: the same however often and
+    /// from wherever it is submitted.
+    pub fn of_content(sha256: &str, tenant: &str) -> Self {
+        Self(Uuid::new_v5(&OBJECT_NAMESPACE, format!("content\n{tenant}\n{sha256}").as_bytes()))
+    }
+
     /// The document that lies at `key` in `bucket`: the same for every event about that object.
     pub fn of_object(bucket: &str, key: &str) -> Self {
         Self(Uuid::new_v5(&OBJECT_NAMESPACE, format!("document\n{bucket}\n{key}").as_bytes()))
@@ -61,6 +67,11 @@ impl DocumentId {
 }
 
 impl IngestionId {
+    /// The first ingestion of a submitted document; further ones are random.
+    pub fn first_of(document: DocumentId) -> Self {
+        Self(Uuid::new_v5(&OBJECT_NAMESPACE, format!("first\n{document}").as_bytes()))
+    }
+
     /// The ingestion of one version of an object: the same for every repetition of its event.
     ///
     /// `version` is the version id or, in a bucket without versions, the ETag; `sequencer` tells

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use hayro::hayro_interpret::hayro_syntax::object::dict::keys;
-use hayro::hayro_interpret::hayro_syntax::object::{Array, Dict};
+use hayro::hayro_interpret::hayro_syntax::object::{Array, Dict, Stream};
 use hayro::hayro_interpret::hayro_syntax::page::Page as PdfPage;
 use hayro::hayro_interpret::hayro_syntax::{DecryptionError, LoadPdfError, Pdf};
 use hayro::hayro_interpret::{
@@ -70,6 +70,15 @@ impl File {
         }
     }
 
+    /// Whether a page that shows nothing has something to show that was lost, or that only a form
+    /// program would draw (dynamic XFA).
+    fn hides_content(&self, page: &PdfPage<'_>) -> bool {
+        let root = self.pdf.xref().root_id();
+        let catalog = self.pdf.xref().get::<Dict<'_>>(root);
+        let needs = catalog.and_then(|catalog| catalog.get::<bool>(b"NeedsRendering"));
+        needs.unwrap_or(false) || is_lost(page)
+    }
+
     pub(super) fn page_count(&self) -> u32 {
         u32::try_from(self.pdf.pages().len()).unwrap_or(u32::MAX)
     }
@@ -81,7 +90,8 @@ impl File {
         let surface = look_at(page, bounds);
         let (width, height) = page.render_dimensions();
         match reading(&surface, f64::from(width) * f64::from(height)) {
-            Reading::TextLayer => {
+            Reading::Blank if self.hides_content(page) => Ok(Page::Damaged { width, height }),
+            Reading::Blank | Reading::TextLayer => {
                 let lines = lines::lines(words::words(&surface.glyphs));
                 Ok(Page::Text { width, height, lines })
             }
@@ -92,6 +102,32 @@ impl File {
             Reading::Rendered => render::page(page, bounds).map(Page::Image),
         }
     }
+}
+
+/// Whether a content stream was lost: it cannot be found or decoded, decodes to nothing, or decodes
+/// to something that is no program (which is text but for strings and inline images).
+fn is_lost(page: &PdfPage<'_>) -> bool {
+    let dictionary = page.raw();
+    if !dictionary.contains_key(keys::CONTENTS) {
+        return false;
+    }
+    let lost = |stream: &Stream<'_>| match stream.decoded_data() {
+        Err(_undecodable) => true,
+        Ok(data) if data.iter().all(u8::is_ascii_whitespace) => {
+            // The least that zlib makes of nothing is 8 bytes.
+            !stream.filters().is_empty() && data.is_empty() && stream.raw_data().len() > 16
+        }
+        Ok(data) => {
+            let foreign = |byte: &&u8| !(byte.is_ascii_graphic() || byte.is_ascii_whitespace());
+            data.iter().filter(foreign).count() * 5 > data.len()
+        }
+    };
+    if let Some(stream) = dictionary.get::<Stream<'_>>(keys::CONTENTS) {
+        return lost(&stream);
+    }
+    let Some(array) = dictionary.get::<Array<'_>>(keys::CONTENTS) else { return true };
+    let found: Vec<Stream<'_>> = array.iter().collect();
+    found.len() < array.raw_iter().count() || found.iter().any(lost)
 }
 
 fn refusal(error: LoadPdfError) -> Refusal {
@@ -125,6 +161,7 @@ fn look_at(page: &PdfPage<'_>, bounds: &Bounds<'_>) -> Surface {
 /// How a page is to be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reading {
+    Blank,
     TextLayer,
     Scan,
     Rendered,
@@ -149,7 +186,7 @@ fn reading(surface: &Surface, page_area: f64) -> Reading {
             [image] if image.area.area() >= WHOLE_PAGE * page_area && surface.shapes == 0 => {
                 Reading::Scan
             }
-            [] if surface.shapes == 0 && text.visible == 0 => Reading::TextLayer,
+            [] if surface.shapes == 0 && text.visible == 0 => Reading::Blank,
             _ => Reading::Rendered,
         };
     }
@@ -236,8 +273,8 @@ mod tests {
             ("a scan with a page number",      page("7", true, &whole),            Reading::Rendered),
             ("a scan in two halves",           page("", true, &halves),            Reading::Rendered),
             ("a font without a map",           page(&private, true, &[]),          Reading::Rendered),
-            ("a hidden layer on nothing",      page(&long, false, &[]),            Reading::TextLayer),
-            ("nothing at all",                 page("", true, &[]),                Reading::TextLayer),
+            ("a hidden layer on nothing",      page(&long, false, &[]),            Reading::Blank),
+            ("nothing at all",                 page("", true, &[]),                Reading::Blank),
         ];
         for (name, surface, expected) in table {
             assert_eq!(reading(&surface, 10_000.0), expected, "{name}");

@@ -72,11 +72,7 @@ impl Reader {
             quality: mean_quality(&pages),
             pages,
         };
-        if transcript.is_empty() {
-            let detail = format!("{} pages were read, no text is on them", transcript.pages.len());
-            return Err(StepError::rejected(Reason::NoText, detail));
-        }
-        Ok(transcript)
+        if transcript.is_empty() { Err(nothing_read(&transcript)) } else { Ok(transcript) }
     }
 
     async fn page(
@@ -87,16 +83,11 @@ impl Reader {
     ) -> Result<PageText, StepError> {
         let number = index + 1;
         match self.within_limit(move || document.page(index)).await? {
-            Page::Text { width, height, lines } => Ok(PageText {
-                number,
-                source: Source::Native,
-                width,
-                height,
-                quality: 1.0,
-                defects: Vec::new(),
-                languages: Vec::new(),
-                lines,
-            }),
+            Page::Text { width, height, lines } => {
+                Ok(PageText { lines, ..native_page(number, width, height, 1.0) })
+            }
+            // Quality 0 lets the gate see that the document is not complete.
+            Page::Damaged { width, height } => Ok(native_page(number, width, height, 0.0)),
             Page::Image(raster) => self.picture(raster, number, alone).await,
         }
     }
@@ -142,6 +133,35 @@ impl Reader {
             Some(Err(refusal)) => Err(StepError::rejected(refusal.reason, refusal.detail)),
             None => Err(over_time(limit)),
         }
+    }
+}
+
+fn native_page(number: u32, width: f32, height: f32, quality: f32) -> PageText {
+    PageText {
+        number,
+        source: Source::Native,
+        width,
+        height,
+        quality,
+        defects: Vec::new(),
+        languages: Vec::new(),
+        lines: Vec::new(),
+    }
+}
+
+/// Nothing on the pages, or nothing left of them.
+fn nothing_read(transcript: &Transcript) -> StepError {
+    let pages = transcript.pages.len();
+    let is_damaged = |page: &&PageText| page.source == Source::Native && page.quality <= 0.0;
+    match transcript.pages.iter().filter(is_damaged).count() {
+        0 => StepError::rejected(
+            Reason::NoText,
+            format!("{pages} pages were read, no text is on them"),
+        ),
+        damaged => StepError::rejected(
+            Reason::Corrupt,
+            format!("the content of {damaged} of {pages} pages is lost, no text is on the others"),
+        ),
     }
 }
 

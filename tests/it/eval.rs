@@ -28,7 +28,9 @@ fn read(kinds: &Kinds, bytes: Bytes) -> Sample {
             languages: Vec::new(),
             lines,
         },
-        pages::Page::Image(_) => panic!("page {index} has no text layer"),
+        pages::Page::Image(_) | pages::Page::Damaged { .. } => {
+            panic!("page {index} has no text layer")
+        }
     });
     let pages: Vec<PageText> = read.collect();
     let format = Transcript::FORMAT;

@@ -1,0 +1,45 @@
+# Every command a person types. Each installs what it needs first (scripts/packages.txt) and can
+# be run again at any time.
+
+SHELL := /bin/bash
+CARGO := cargo
+# A rustup installed a minute ago is not yet on the PATH of the shell that installed it.
+export PATH := $(PATH):$(HOME)/.cargo/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint proof sqlx samples bare-root
+
+help:           ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+
+demo:           ## read the documents in samples/ on this machine alone, and compare the ends
+	@scripts/setup.sh run
+	$(CARGO) build --locked
+	@scripts/demo.sh
+
+test:           ## every test, with a private Postgres and stand-ins for S3, SQS and models
+	@scripts/setup.sh test
+	@scripts/with_postgres.sh scripts/run_tests.sh
+
+lint:           ## format, clippy, documentation, .sqlx, licences: no warning passes
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps --document-private-items
+	scripts/sqlx.sh --check
+	@if command -v cargo-deny >/dev/null; then cargo deny --locked check; \
+	else echo "cargo-deny is not installed: licences and sources not checked"; fi
+
+sqlx:           ## renew .sqlx after a change of SQL or schema
+	scripts/sqlx.sh
+
+# Not part of `make test`: they need a clock, an idle machine or a long time.
+PROOFS := $(wildcard scripts/slow_mix scripts/slow_mix.sh) scripts/bare_root.sh
+
+proof:          ## long runs and figures; an idle machine, root for the bare one
+	@set -e; for proof in $(PROOFS); do echo "== $$proof"; $$proof; done
+
+samples:        ## draw samples/ again (needs a Python environment, see scripts/make_samples.py)
+	python3 scripts/make_samples.py samples
+
+bare-root:      ## the two commands of the README in a bare Debian; root only
+	scripts/bare_root.sh

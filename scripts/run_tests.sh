@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# Runs the tests with cargo-nextest if it is installed, else with cargo test. Arguments are passed
+# on to whichever it is. Called by `make test` inside scripts/with_postgres.sh.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+export PATH="$PWD/target/tools/moto/bin:$PATH"
+
+if command -v cargo-nextest >/dev/null; then
+    profile=default
+    [ -z "${CI:-}" ] || profile=ci
+    exec cargo nextest run --locked --workspace --profile "$profile" "$@"
+fi
+exec cargo test --locked --workspace --lib --bins --tests --no-fail-fast "$@"

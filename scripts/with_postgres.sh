@@ -1,0 +1,67 @@
+#!/usr/bin/env bash
+# Runs a command with a private Postgres of its own, gone afterwards:
+#   scripts/with_postgres.sh cargo nextest run
+# The command finds the server's address in DOCMILL_TEST_DATABASE_URL. Without durability: the
+# cluster is for tests and for checking SQL only. If the variable is set already, the command is
+# run as it is.
+set -euo pipefail
+
+if [ -n "${DOCMILL_TEST_DATABASE_URL:-}" ]; then
+    exec "$@"
+fi
+
+find_bin() {
+    local found
+    if [ -n "${PG_BIN:-}" ]; then echo "$PG_BIN"; return; fi
+    if command -v initdb >/dev/null && command -v pg_ctl >/dev/null; then
+        dirname "$(command -v initdb)"; return
+    fi
+    found=$(ls -d /usr/lib/postgresql/*/bin /opt/homebrew/opt/postgresql*/bin \
+        /usr/local/opt/postgresql*/bin 2>/dev/null | sort -V | tail -1 || true)
+    if [ -z "$found" ]; then
+        echo "Postgres is not installed: apt-get install postgresql, or brew install postgresql@16" >&2
+        exit 1
+    fi
+    echo "$found"
+}
+
+bin=$(find_bin)
+dir=$(mktemp -d "${TMPDIR:-/tmp}/docmill-postgres.XXXXXX")
+# Postgres refuses to run as root; the user that its package made takes over.
+as=()
+if [ "$(id -u)" = 0 ]; then
+    chown postgres "$dir"
+    as=(setpriv --reuid=postgres --regid=postgres --init-groups)
+fi
+free_port() {
+    local port
+    while :; do
+        port=$((20000 + RANDOM % 12000))
+        (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null || { echo "$port"; return; }
+    done
+}
+
+cd "$dir"
+"${as[@]}" "$bin/initdb" -D "$dir/data" -U postgres -A trust -E UTF8 --no-locale --no-sync >/dev/null
+port=
+for _ in 1 2 3 4 5; do
+    try=$(free_port)
+    if "${as[@]}" "$bin/pg_ctl" -D "$dir/data" -l "$dir/log" -w -s start -o "-p $try \
+        -c listen_addresses=127.0.0.1 -c unix_socket_directories='' -c max_connections=400 \
+        -c fsync=off -c full_page_writes=off -c synchronous_commit=off -c autovacuum_naptime=5s" \
+        >/dev/null 2>&1
+    then port=$try; break; fi
+done
+stop() {
+    "${as[@]}" "$bin/pg_ctl" -D "$dir/data" -m immediate -s stop >/dev/null 2>&1 || true
+    rm -rf "$dir"
+}
+trap stop EXIT
+if [ -z "$port" ]; then
+    cat "$dir/log" >&2
+    echo "Postgres did not start" >&2
+    exit 1
+fi
+cd "$OLDPWD"
+export DOCMILL_TEST_DATABASE_URL="postgres://postgres@127.0.0.1:$port/postgres"
+"$@"

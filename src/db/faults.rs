@@ -1,0 +1,113 @@
+//! What an error of Postgres or of the way to it asks us to do.
+
+use std::borrow::Cow;
+
+use crate::fault::{Error, Fault};
+
+/// Turns an error of sqlx into a fault that says what was being done.
+pub(crate) trait Context<T> {
+    /// `doing` completes the sentence "Postgres failed while …".
+    fn context(self, doing: &'static str) -> Result<T, Error>;
+}
+
+impl<T> Context<T> for Result<T, sqlx::Error> {
+    fn context(self, doing: &'static str) -> Result<T, Error> {
+        self.map_err(|error| fault_of(error, doing))
+    }
+}
+
+/// The fault of an error. The message holds Postgres' words but never its detail, which quotes
+/// values of rows.
+pub(crate) fn fault_of(error: sqlx::Error, doing: &'static str) -> Error {
+    let fault = classify(&error);
+    let said: Cow<'_, str> = match &error {
+        sqlx::Error::Database(database) => said_by_postgres(database.as_ref()).into(),
+        other => other.to_string().into(),
+    };
+    let context = format!("{doing}: {said}");
+    // A detail of Postgres may hold document content, so such an error is not kept as the cause.
+    if matches!(error, sqlx::Error::Database(_)) {
+        return Error::new(fault, context);
+    }
+    Error::new(fault, context).because(error)
+}
+
+fn said_by_postgres(error: &dyn sqlx::error::DatabaseError) -> String {
+    let code = error.code().unwrap_or_default();
+    // Class 22, data exceptions, quotes the value in the message itself.
+    if code.starts_with("22") {
+        return format!("a value was refused ({code})");
+    }
+    format!("{} ({code})", error.message())
+}
+
+fn classify(error: &sqlx::Error) -> Fault {
+    use sqlx::Error::{Database, Io, PoolClosed, PoolTimedOut, Protocol, Tls, WorkerCrashed};
+    match error {
+        Io(_) | Tls(_) | Protocol(_) | PoolTimedOut | PoolClosed | WorkerCrashed => {
+            Fault::Unavailable
+        }
+        Database(database) => of_code(database.code().as_deref().unwrap_or_default()),
+        _ => Fault::Internal,
+    }
+}
+
+/// By SQLSTATE; see the appendix "PostgreSQL Error Codes" of its manual.
+fn of_code(code: &str) -> Fault {
+    match code {
+        // serialization failure, deadlock, lock not available, statement timeout
+        "40001" | "40P01" | "55P03" | "57014" => Fault::Transient,
+        // password, authorization, no such database, read-only after a failover
+        "28P01" | "28000" | "3D000" | "25006" => Fault::Unavailable,
+        // 08 connection, 53 out of resources, 57P shutting down or starting up, 58 system
+        _ if ["08", "53", "57P", "58"].iter().any(|class| code.starts_with(class)) => {
+            Fault::Unavailable
+        }
+        _ => Fault::Internal,
+    }
+}
+
+/// Whether waiting for the server cannot help: it answered, and what it said is final.
+pub(super) fn is_hopeless(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::Database(database) => {
+            matches!(database.code().as_deref(), Some("28P01" | "28000" | "3D000"))
+        }
+        sqlx::Error::Configuration(_) => true,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_code_of_postgres_asks_for() {
+        let table = [
+            ("40001", Fault::Transient),
+            ("40P01", Fault::Transient),
+            ("57014", Fault::Transient),
+            ("57P01", Fault::Unavailable),
+            ("57P03", Fault::Unavailable),
+            ("53300", Fault::Unavailable),
+            ("53100", Fault::Unavailable),
+            ("08006", Fault::Unavailable),
+            ("28P01", Fault::Unavailable),
+            ("25006", Fault::Unavailable),
+            ("23514", Fault::Internal),
+            ("42P01", Fault::Internal),
+            ("", Fault::Internal),
+        ];
+        for (code, fault) in table {
+            assert_eq!(of_code(code), fault, "{code}");
+        }
+    }
+
+    #[test]
+    fn an_exhausted_pool_means_that_postgres_is_unavailable() {
+        let error = fault_of(sqlx::Error::PoolTimedOut, "claiming");
+        assert_eq!(error.fault, Fault::Unavailable);
+        assert!(error.to_string().starts_with("claiming: "), "{error}");
+    }
+}

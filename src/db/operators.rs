@@ -1,0 +1,274 @@
+//! What operators do to ingestions, and the record of who did it, why, and the state before.
+//!
+//! Each change and its row in `operator_action` are one statement. Sending messages is not done
+//! here: a reopened row is sent by the caller after this has committed.
+
+use serde::Serialize;
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+use crate::db::{Context, Db};
+use crate::fault::Result;
+use crate::model::IngestionId;
+
+/// Who acts, and why.
+#[derive(Debug, Clone)]
+pub struct By {
+    /// A person or program, as the audit shows it.
+    pub operator: String,
+    /// Their words; may be empty.
+    pub why: String,
+}
+
+/// What can be paused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// Everything.
+    All,
+    /// One kind of document.
+    Kind,
+    /// One tenant.
+    Tenant,
+    /// One provider of OCR or models.
+    Provider,
+}
+
+impl Scope {
+    /// The text in the row.
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::All => "all",
+            Self::Kind => "kind",
+            Self::Tenant => "tenant",
+            Self::Provider => "provider",
+        }
+    }
+}
+
+/// A pause as operators see it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PauseRow {
+    /// See [`Scope::code`].
+    pub scope: String,
+    /// Which one; empty for everything.
+    pub name: String,
+    /// Since when.
+    #[serde(with = "time::serde::rfc3339")]
+    pub paused_at: OffsetDateTime,
+    /// By whom.
+    pub paused_by: String,
+    /// Their words.
+    pub why: String,
+}
+
+/// Opens terminal ingestions again: their attempts start from one, the history stays. The
+/// transcript is used again, the model's replies are not: the same reply would end the same way. Returns
+/// those that were terminal; each is to be sent.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn reopen(db: &Db, ids: &[IngestionId], by: &By) -> Result<Vec<IngestionId>> {
+    let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
+    let reopened = sqlx::query_scalar!(
+        r#"
+WITH clock AS MATERIALIZED (
+    SELECT docmill_now() AS now
+), held AS MATERIALIZED (
+    SELECT i.id, jsonb_build_object('status', i.status, 'reason', i.reason, 'detail', i.detail,
+        'attempt_count', i.attempt_count, 'attempt_limit', i.attempt_limit,
+        'crashes', i.crashes, 'completed_at', i.completed_at,
+        'review_reasons', i.review_reasons) AS before
+    FROM ingestion i
+    WHERE i.id = ANY ($1) AND i.status <> 'in-progress' ORDER BY i.id FOR UPDATE
+), audited AS (
+    INSERT INTO operator_action (done_at, operator, action, target, why, before)
+    SELECT c.now, $2, 'reopen', h.id::text, $3, h.before FROM held h CROSS JOIN clock c
+)
+UPDATE ingestion i SET
+    status = 'in-progress', reason = NULL, detail = NULL, completed_at = NULL, stage = NULL,
+    attempt_limit = i.attempt_count + 8, crashes = 0, next_attempt_at = NULL,
+    deferred_since = NULL, enqueued_at = c.now, resends = 0, updated_at = c.now,
+    valid_structured_data = NULL, needs_human_review = false, review_reasons = '{}',
+    duplicate_key = NULL, extraction_output_file_path = NULL, extraction_identity = NULL
+FROM held h, clock c WHERE i.id = h.id
+RETURNING i.id
+"#,
+        &ids,
+        by.operator,
+        by.why,
+    )
+    .fetch_all(db.pool())
+    .await
+    .context("reopening ingestions")?;
+    Ok(reopened.into_iter().map(IngestionId).collect())
+}
+
+/// Makes waiting ingestions due now: what an operator means by retrying one that is put off.
+/// Returns those that no worker holds; each is to be sent. No change of state, so no audit.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn hurry(db: &Db, ids: &[IngestionId]) -> Result<Vec<IngestionId>> {
+    let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
+    let due = sqlx::query_scalar!(
+        "WITH held AS MATERIALIZED (
+             SELECT id FROM ingestion
+             WHERE id = ANY ($1) AND status = 'in-progress'
+               AND (lease_expires_at IS NULL OR lease_expires_at <= docmill_now())
+             ORDER BY id FOR UPDATE)
+         UPDATE ingestion i SET
+             next_attempt_at = NULL, enqueued_at = docmill_now(), updated_at = docmill_now()
+         FROM held h WHERE i.id = h.id
+         RETURNING i.id",
+        &ids,
+    )
+    .fetch_all(db.pool())
+    .await
+    .context("making ingestions due")?;
+    Ok(due.into_iter().map(IngestionId).collect())
+}
+
+/// Cancels what is not terminal. A worker that holds one finds its claim lost at its next write;
+/// its attempt ends here. Returns those that were cancelled.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn cancel(db: &Db, ids: &[IngestionId], by: &By) -> Result<Vec<IngestionId>> {
+    let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
+    let cancelled = sqlx::query_scalar!(
+        r#"
+WITH clock AS MATERIALIZED (
+    SELECT docmill_now() AS now
+), held AS MATERIALIZED (
+    SELECT i.id, i.claims, i.claim_token, i.worker, i.started_at, i.stage,
+        jsonb_build_object('status', i.status, 'worker', i.worker, 'stage', i.stage,
+            'lease_expires_at', i.lease_expires_at, 'next_attempt_at', i.next_attempt_at,
+            'attempt_count', i.attempt_count) AS before
+    FROM ingestion i
+    WHERE i.id = ANY ($1) AND i.status = 'in-progress' ORDER BY i.id FOR UPDATE
+), closed AS (
+    INSERT INTO attempt (ingestion_id, claims, token, worker, started_at, ended_at, stage,
+        outcome, final, detail)
+    SELECT h.id, h.claims, h.claim_token, h.worker, h.started_at, c.now, h.stage,
+        'cancelled', true, 'cancelled by an operator'
+    FROM held h CROSS JOIN clock c WHERE h.claim_token IS NOT NULL
+), audited AS (
+    INSERT INTO operator_action (done_at, operator, action, target, why, before)
+    SELECT c.now, $2, 'cancel', h.id::text, $3, h.before FROM held h CROSS JOIN clock c
+)
+UPDATE ingestion i SET
+    status = 'cancelled', reason = 'cancelled', completed_at = c.now, updated_at = c.now,
+    claim_token = NULL, lease_expires_at = NULL, next_attempt_at = NULL, deferred_since = NULL,
+    detail = 'cancelled by an operator'
+FROM held h, clock c WHERE i.id = h.id
+RETURNING i.id
+"#,
+        &ids,
+        by.operator,
+        by.why,
+    )
+    .fetch_all(db.pool())
+    .await
+    .context("cancelling ingestions")?;
+    Ok(cancelled.into_iter().map(IngestionId).collect())
+}
+
+/// Pauses; `name` is empty for everything. Pausing again changes only who and why.
+///
+/// # Errors
+/// No answer from Postgres, or a name where none belongs.
+pub async fn pause(db: &Db, scope: Scope, name: &str, by: &By) -> Result<()> {
+    sqlx::query!(
+        "WITH audited AS (
+             INSERT INTO operator_action (operator, action, target, why, before)
+             SELECT $3, 'pause', $1 || ':' || $2, $4, COALESCE((SELECT to_jsonb(p) FROM pause p
+                 WHERE p.scope = $1 AND p.name = $2), '{}'))
+         INSERT INTO pause (scope, name, paused_by, why) VALUES ($1, $2, $3, $4)
+         ON CONFLICT (scope, name) DO UPDATE SET
+             paused_by = excluded.paused_by, why = excluded.why",
+        scope.code(),
+        name,
+        by.operator,
+        by.why,
+    )
+    .execute(db.pool())
+    .await
+    .context("pausing")?;
+    Ok(())
+}
+
+/// Ends a pause; `false` if there was none.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn resume(db: &Db, scope: Scope, name: &str, by: &By) -> Result<bool> {
+    let done = sqlx::query!(
+        "WITH gone AS (
+             DELETE FROM pause p WHERE p.scope = $1 AND p.name = $2 RETURNING p.*)
+         INSERT INTO operator_action (operator, action, target, why, before)
+         SELECT $3, 'resume', $1 || ':' || $2, $4, to_jsonb(gone) FROM gone",
+        scope.code(),
+        name,
+        by.operator,
+        by.why,
+    )
+    .execute(db.pool())
+    .await
+    .context("resuming")?;
+    Ok(done.rows_affected() > 0)
+}
+
+/// What is paused.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn pauses(db: &Db) -> Result<Vec<PauseRow>> {
+    sqlx::query_as!(
+        PauseRow,
+        "SELECT scope, name, paused_at, paused_by, why FROM pause ORDER BY scope, name"
+    )
+    .fetch_all(db.pool())
+    .await
+    .context("reading what is paused")
+}
+
+/// Blocks content by its SHA-256 (64 digits of hex): from now on such a document ends `blocked`
+/// as soon as it is read. `false` if it was blocked already.
+///
+/// # Errors
+/// No answer from Postgres, or no SHA-256.
+pub async fn block(db: &Db, sha256: &str, by: &By) -> Result<bool> {
+    let done = sqlx::query!(
+        "WITH new AS (
+             INSERT INTO blocked_content (sha256, blocked_by, why) VALUES ($1, $2, $3)
+             ON CONFLICT (sha256) DO NOTHING RETURNING sha256)
+         INSERT INTO operator_action (operator, action, target, why)
+         SELECT $2, 'block', sha256, $3 FROM new",
+        sha256,
+        by.operator,
+        by.why,
+    )
+    .execute(db.pool())
+    .await
+    .context("blocking content")?;
+    Ok(done.rows_affected() > 0)
+}
+
+/// Ends a block; `false` if there was none.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn unblock(db: &Db, sha256: &str, by: &By) -> Result<bool> {
+    let done = sqlx::query!(
+        "WITH gone AS (DELETE FROM blocked_content b WHERE b.sha256 = $1 RETURNING b.*)
+         INSERT INTO operator_action (operator, action, target, why, before)
+         SELECT $2, 'unblock', $1, $3, to_jsonb(gone) FROM gone",
+        sha256,
+        by.operator,
+        by.why,
+    )
+    .execute(db.pool())
+    .await
+    .context("unblocking content")?;
+    Ok(done.rows_affected() > 0)
+}

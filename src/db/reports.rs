@@ -1,0 +1,334 @@
+//! What people and programs ask about ingestions: one, many, counts, what is in flight.
+//!
+//! Read-only. Status, reason and stage are given as the text of the row, so that what a newer
+//! program wrote is shown as well.
+
+use serde::Serialize;
+use serde_json::Value;
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+use crate::db::{Context, Db};
+use crate::fault::Result;
+use crate::model::{IngestionId, Status};
+
+/// An ingestion with what one wants to know of its document.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct IngestionRow {
+    /// The ingestion.
+    pub id: Uuid,
+    /// Its document.
+    pub document_id: Uuid,
+    /// Where the original lies.
+    pub file_path: String,
+    /// The name the file had with its sender.
+    pub original_name: Option<String>,
+    /// See [`crate::model::Status::code`].
+    pub status: String,
+    /// See [`crate::model::Reason::code`].
+    pub reason: Option<String>,
+    /// What an operator reads.
+    pub detail: Option<String>,
+    /// How far the newest claim came.
+    pub stage: Option<String>,
+    /// Kind of document.
+    pub kind: Option<String>,
+    /// On whose behalf.
+    pub tenant: Option<String>,
+    /// Attempts that count.
+    pub attempt_count: i32,
+    /// Claims since the last reopening that ended without a word.
+    pub crashes: i32,
+    /// When it was registered.
+    #[serde(with = "time::serde::rfc3339")]
+    pub created_at: OffsetDateTime,
+    /// When the newest claim began.
+    #[serde(with = "time::serde::rfc3339::option")]
+    pub started_at: Option<OffsetDateTime>,
+    /// When it ended.
+    #[serde(with = "time::serde::rfc3339::option")]
+    pub completed_at: Option<OffsetDateTime>,
+    /// Not due before.
+    #[serde(with = "time::serde::rfc3339::option")]
+    pub next_attempt_at: Option<OffsetDateTime>,
+    /// End of the current claim's lease.
+    #[serde(with = "time::serde::rfc3339::option")]
+    pub lease_expires_at: Option<OffsetDateTime>,
+    /// Who holds or last held the claim.
+    pub worker: Option<String>,
+    /// Whether a person has to look.
+    pub needs_human_review: bool,
+    /// Why.
+    pub review_reasons: Vec<String>,
+    /// Which reader produced the data.
+    pub reader: Option<String>,
+    /// The model, if one was called.
+    pub extraction_model: Option<String>,
+    /// Prompt tokens.
+    pub extraction_input_tokens: Option<i64>,
+    /// Generated tokens.
+    pub extraction_output_tokens: Option<i64>,
+    /// Quality of the transcript, 0 to 1.
+    pub transcription_quality_score: Option<f64>,
+    /// Key of the transcript.
+    pub transcription_file_path: Option<String>,
+    /// Key of the model's reply.
+    pub extraction_output_file_path: Option<String>,
+    /// SHA-256 of the original, in hex.
+    pub sha256: Option<String>,
+    /// Pages read.
+    pub pages: Option<i32>,
+    /// The data.
+    pub structured_data: Option<Value>,
+}
+
+/// One claim and how it ended.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct AttemptRow {
+    /// Number of the claim.
+    pub claims: i64,
+    /// Who held it.
+    pub worker: Option<String>,
+    /// When it was claimed.
+    #[serde(with = "time::serde::rfc3339::option")]
+    pub started_at: Option<OffsetDateTime>,
+    /// When its end was written.
+    #[serde(with = "time::serde::rfc3339")]
+    pub ended_at: OffsetDateTime,
+    /// How far it came.
+    pub stage: Option<String>,
+    /// See [`crate::model::AttemptOutcome::code`].
+    pub outcome: String,
+    /// Whether the ingestion ended with it.
+    pub r#final: bool,
+    /// Whether it counts against the limit.
+    pub counted: bool,
+    /// What an operator reads.
+    pub detail: Option<String>,
+}
+
+/// Which ingestions to list; what is `None` does not matter.
+#[derive(Debug, Clone, Default)]
+pub struct Filter {
+    /// This status.
+    pub status: Option<Status>,
+    /// This reason code.
+    pub reason: Option<String>,
+    /// This kind.
+    pub kind: Option<String>,
+    /// This tenant.
+    pub tenant: Option<String>,
+    /// A person has to look, or not.
+    pub needs_review: Option<bool>,
+    /// Registered at or after.
+    pub since: Option<OffsetDateTime>,
+}
+
+/// How many rows have a status and reason.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Count {
+    /// Status.
+    pub status: String,
+    /// Reason.
+    pub reason: Option<String>,
+    /// How many.
+    pub count: i64,
+}
+
+/// One row of the view `ops_in_flight`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct InFlight {
+    /// The ingestion.
+    pub ingestion_id: Uuid,
+    /// Where its document lies.
+    pub file_path: String,
+    /// `queued`, `leased`, `deferred`, `parked` or `orphaned`.
+    pub state: String,
+    /// The reason in words.
+    pub explanation: String,
+    /// How far its claim has come.
+    pub stage: Option<String>,
+    /// Who holds it.
+    pub worker: Option<String>,
+    /// Attempts that count.
+    pub attempt_count: i32,
+    /// When it was registered.
+    #[serde(with = "time::serde::rfc3339")]
+    pub created_at: OffsetDateTime,
+}
+
+/// The ingestions that an ID names, newest first, at most `limit`: of an ingestion id one; of a
+/// document id those of the document; of a SHA-256 or the beginning of one (at least 6 digits)
+/// those of the documents with such content. Nothing for a text that is none of these.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn find(db: &Db, id: &str, limit: u32) -> Result<Vec<IngestionRow>> {
+    let id = id.trim().to_ascii_lowercase();
+    let uuid = Uuid::parse_str(&id).ok();
+    let hex = id.len() >= 6 && id.len() <= 64 && id.chars().all(|c| c.is_ascii_hexdigit());
+    // 32 digits are also a UUID without hyphens; both readings are tried.
+    let prefix = hex.then(|| format!("{id}%"));
+    sqlx::query_as!(
+        IngestionRow,
+        r#"SELECT i.id, i.document_id, COALESCE(d.file_path, '') AS "file_path!",
+            d.original_name AS "original_name?", i.status, i.reason, i.detail, i.stage, i.kind,
+            i.tenant, i.attempt_count, i.crashes, i.created_at, i.started_at, i.completed_at,
+            i.next_attempt_at, i.lease_expires_at, i.worker, i.needs_human_review,
+            i.review_reasons, i.reader, i.extraction_model, i.extraction_input_tokens,
+            i.extraction_output_tokens, i.transcription_quality_score,
+            i.transcription_file_path, i.extraction_output_file_path, i.sha256, i.pages,
+            i.structured_data
+        FROM ingestion i LEFT JOIN document d ON d.id = i.document_id
+        WHERE i.id IN (
+            SELECT $1::uuid
+            UNION ALL SELECT id FROM ingestion WHERE document_id = $1
+            UNION ALL SELECT o.id FROM ingestion o JOIN document c ON c.id = o.document_id
+                WHERE c.sha256 LIKE $2)
+        ORDER BY i.created_at DESC, i.id DESC LIMIT $3"#,
+        uuid,
+        prefix,
+        i64::from(limit),
+    )
+    .fetch_all(db.pool())
+    .await
+    .context("looking for an ingestion")
+}
+
+/// These ingestions, newest first; what is not there is left out.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn by_ids(db: &Db, ids: &[IngestionId]) -> Result<Vec<IngestionRow>> {
+    let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
+    sqlx::query_as!(
+        IngestionRow,
+        r#"SELECT i.id, i.document_id, COALESCE(d.file_path, '') AS "file_path!",
+            d.original_name AS "original_name?", i.status, i.reason, i.detail, i.stage, i.kind,
+            i.tenant, i.attempt_count, i.crashes, i.created_at, i.started_at, i.completed_at,
+            i.next_attempt_at, i.lease_expires_at, i.worker, i.needs_human_review,
+            i.review_reasons, i.reader, i.extraction_model, i.extraction_input_tokens,
+            i.extraction_output_tokens, i.transcription_quality_score,
+            i.transcription_file_path, i.extraction_output_file_path, i.sha256, i.pages,
+            i.structured_data
+        FROM ingestion i LEFT JOIN document d ON d.id = i.document_id
+        WHERE i.id = ANY ($1)
+        ORDER BY i.created_at DESC, i.id DESC"#,
+        &ids,
+    )
+    .fetch_all(db.pool())
+    .await
+    .context("reading ingestions")
+}
+
+/// What these wait for, if they are not terminal.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn waiting(db: &Db, ids: &[IngestionId]) -> Result<Vec<InFlight>> {
+    let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
+    sqlx::query_as!(
+        InFlight,
+        r#"SELECT ingestion_id AS "ingestion_id!", COALESCE(file_path, '') AS "file_path!",
+            state AS "state!", explanation AS "explanation!", stage, worker,
+            attempt_count AS "attempt_count!", created_at AS "created_at!"
+        FROM ops_in_flight WHERE ingestion_id = ANY ($1)"#,
+        &ids,
+    )
+    .fetch_all(db.pool())
+    .await
+    .context("reading what ingestions wait for")
+}
+
+/// The attempts of an ingestion, oldest first.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn attempts(db: &Db, id: IngestionId) -> Result<Vec<AttemptRow>> {
+    sqlx::query_as!(
+        AttemptRow,
+        r#"SELECT claims, worker, started_at, ended_at, stage, outcome, final, counted, detail
+        FROM attempt WHERE ingestion_id = $1 ORDER BY claims"#,
+        id.0,
+    )
+    .fetch_all(db.pool())
+    .await
+    .context("reading attempts")
+}
+
+/// Ingestions that pass the filter, newest first, at most `limit`, after the given one.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn list(
+    db: &Db,
+    filter: &Filter,
+    limit: u32,
+    after: Option<IngestionId>,
+) -> Result<Vec<IngestionRow>> {
+    sqlx::query_as!(
+        IngestionRow,
+        r#"SELECT i.id, i.document_id, COALESCE(d.file_path, '') AS "file_path!",
+            d.original_name AS "original_name?", i.status, i.reason, i.detail, i.stage, i.kind,
+            i.tenant, i.attempt_count, i.crashes, i.created_at, i.started_at, i.completed_at,
+            i.next_attempt_at, i.lease_expires_at, i.worker, i.needs_human_review,
+            i.review_reasons, i.reader, i.extraction_model, i.extraction_input_tokens,
+            i.extraction_output_tokens, i.transcription_quality_score,
+            i.transcription_file_path, i.extraction_output_file_path, i.sha256, i.pages,
+            i.structured_data
+        FROM ingestion i LEFT JOIN document d ON d.id = i.document_id
+        WHERE ($1::text IS NULL OR i.status = $1)
+          AND ($2::text IS NULL OR i.reason = $2)
+          AND ($3::text IS NULL OR i.kind = $3)
+          AND ($4::text IS NULL OR i.tenant = $4)
+          AND ($5::boolean IS NULL OR i.needs_human_review = $5)
+          AND ($6::timestamptz IS NULL OR i.created_at >= $6)
+          AND ($7::uuid IS NULL OR (i.created_at, i.id) <
+              (SELECT a.created_at, a.id FROM ingestion a WHERE a.id = $7))
+        ORDER BY i.created_at DESC, i.id DESC LIMIT $8"#,
+        filter.status.map(|status| status.code()),
+        filter.reason,
+        filter.kind,
+        filter.tenant,
+        filter.needs_review,
+        filter.since,
+        after.map(|id| id.0),
+        i64::from(limit),
+    )
+    .fetch_all(db.pool())
+    .await
+    .context("listing ingestions")
+}
+
+/// How many rows there are of each status and reason.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn counts(db: &Db) -> Result<Vec<Count>> {
+    sqlx::query_as!(
+        Count,
+        r#"SELECT status, reason, count(*) AS "count!"
+        FROM ingestion GROUP BY status, reason ORDER BY status, reason"#,
+    )
+    .fetch_all(db.pool())
+    .await
+    .context("counting ingestions")
+}
+
+/// What is not terminal, and why, oldest first, at most `limit`.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn in_flight(db: &Db, limit: u32) -> Result<Vec<InFlight>> {
+    sqlx::query_as!(
+        InFlight,
+        r#"SELECT ingestion_id AS "ingestion_id!", COALESCE(file_path, '') AS "file_path!",
+            state AS "state!", explanation AS "explanation!", stage, worker,
+            attempt_count AS "attempt_count!", created_at AS "created_at!"
+        FROM ops_in_flight ORDER BY created_at, ingestion_id LIMIT $1"#,
+        i64::from(limit),
+    )
+    .fetch_all(db.pool())
+    .await
+    .context("reading what is in flight")
+}

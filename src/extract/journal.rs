@@ -1,0 +1,93 @@
+//! Model replies as they are stored, before anything is done with them.
+//!
+//! Invariant 8: nothing paid for is paid twice. Every reply goes through the [`Journal`] first and
+//! is used afterwards; a later run over the same document finds it there. The stored form is
+//! `extraction-output.json`; a change of meaning raises [`Replies::FORMAT`].
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+
+use crate::fault;
+use crate::llm::{Reply, Stop};
+use crate::model::Usage;
+
+/// One finished call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredCall {
+    /// What it was for, for people who look: `read pages 1-3`, `repair pages 1-3`.
+    pub purpose: String,
+    /// SHA-256, in hex, of everything that was asked.
+    pub prompt: String,
+    /// The reply's text, possibly cut or empty.
+    pub text: String,
+    /// Why it ended.
+    pub stop: Stop,
+    /// Tokens spent.
+    pub usage: Usage,
+    /// The model that answered, as it names itself.
+    pub model: String,
+}
+
+/// Every finished call about one transcript.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Replies {
+    /// Version of this form, [`Replies::FORMAT`] when written by this build.
+    pub format: u32,
+    /// See [`super::identity`].
+    pub identity: String,
+    /// In the order in which they were made.
+    pub calls: Vec<StoredCall>,
+}
+
+impl Replies {
+    /// The current version of the stored form.
+    pub const FORMAT: u32 = 1;
+
+    /// None yet.
+    pub fn new(identity: impl Into<String>) -> Self {
+        Self { format: Self::FORMAT, identity: identity.into(), calls: Vec::new() }
+    }
+
+    /// Tokens of all calls.
+    pub fn usage(&self) -> Usage {
+        let mut sum = Usage::default();
+        for call in &self.calls {
+            sum += call.usage;
+        }
+        sum
+    }
+
+    /// The model that gave the last reply.
+    pub fn model(&self) -> Option<&str> {
+        self.calls.last().map(|call| call.model.as_str())
+    }
+
+    pub(super) fn find(&self, prompt: &str) -> Option<&StoredCall> {
+        self.calls.iter().find(|call| call.prompt == prompt)
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.calls.iter().map(|call| call.text.len()).sum()
+    }
+
+    pub(super) fn add(&mut self, purpose: String, prompt: String, reply: Reply) {
+        let Reply { text, stop, usage, model } = reply;
+        self.calls.push(StoredCall { purpose, prompt, text, stop, usage, model });
+    }
+}
+
+/// Where replies are kept.
+#[async_trait]
+pub trait Journal: Send {
+    /// What an earlier run kept, of whatever identity; `None` if there is nothing.
+    async fn load(&mut self) -> fault::Result<Option<Replies>>;
+
+    /// Returns when a paid call may be made: the claim is ours right now.
+    async fn ready(&mut self) -> fault::Result<()> {
+        Ok(())
+    }
+
+    /// Keeps all replies so far. When it returns they are safe. An error ends the extraction: a
+    /// reply that could not be kept is not used.
+    async fn save(&mut self, replies: &Replies) -> fault::Result<()>;
+}

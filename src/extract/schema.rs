@@ -1,0 +1,217 @@
+//! What a model is asked to reply with: the kind's fields in an envelope, and its validator.
+
+use jsonschema::Validator;
+use jsonschema::error::{TypeKind, ValidationErrorKind};
+use serde_json::{Map, Value, json};
+
+use crate::fault::{Error, Result};
+use crate::kinds::Kind;
+use crate::llm::schema::closed;
+
+/// The expected form of a reply.
+pub struct Form {
+    /// JSON Schema of the whole reply.
+    pub schema: Value,
+    validator: Validator,
+    /// Per field its own schema, made to stand alone.
+    fields: Vec<(String, Value)>,
+}
+
+/// Where and how a reply breaks its schema. Names the place and the rule, never a value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Violation {
+    /// JSON Pointer into the reply, made of names that the schema knows and of indexes.
+    pub path: String,
+    /// What is demanded there.
+    pub demand: String,
+}
+
+/// Most violations that are reported.
+const REPORTED: usize = 20;
+
+impl Form {
+    /// Compiles a kind's schema.
+    ///
+    /// # Errors
+    /// The kind's schema is not a valid one.
+    pub fn of(kind: &Kind) -> Result<Self> {
+        let schema = envelope(&kind.schema);
+        let validator = compile(&schema).map_err(|problem| {
+            Error::internal(format!("the schema of kind {} is not valid: {problem}", kind.name))
+        })?;
+        let defs = schema.get("$defs").cloned();
+        let properties = schema.pointer("/properties/fields/properties").and_then(Value::as_object);
+        let fields = properties.into_iter().flatten().map(|(name, field)| {
+            let mut field = field.clone();
+            if let (Some(defs), Some(field)) = (&defs, field.as_object_mut()) {
+                field.insert("$defs".to_owned(), defs.clone());
+            }
+            (name.clone(), field)
+        });
+        Ok(Self { fields: fields.collect(), validator, schema })
+    }
+
+    /// Everything about a reply that breaks the schema, up to a number that a reader can use.
+    pub fn violations(&self, reply: &Value) -> Vec<Violation> {
+        let errors = self.validator.iter_errors(reply).take(REPORTED);
+        let violation = |error: jsonschema::ValidationError<'_>| Violation {
+            path: error.instance_path().to_string(),
+            demand: demand(error.kind()),
+        };
+        errors.map(violation).collect()
+    }
+
+    /// The fields of a reply that are sound each for itself, the others null: what a reviewer gets
+    /// of a reply that was never whole.
+    pub fn salvage(&self, reply: &Value) -> Option<Map<String, Value>> {
+        let fields = reply.get("fields")?.as_object()?;
+        let sound = |(name, schema): &(String, Value)| {
+            let value = fields.get(name).cloned().unwrap_or(Value::Null);
+            let fits = compile(schema).is_ok_and(|validator| validator.is_valid(&value));
+            (name.clone(), if fits { value } else { Value::Null })
+        };
+        Some(self.fields.iter().map(sound).collect())
+    }
+}
+
+fn compile(schema: &Value) -> std::result::Result<Validator, String> {
+    // No formats that look anything up, no references that leave the schema: neither is compiled
+    // into this build.
+    jsonschema::options()
+        .should_validate_formats(true)
+        .build(schema)
+        .map_err(|error| format!("at {}", error.instance_path()))
+}
+
+/// The reply: fields first and the judgement on them last, because a model writes in this order
+/// and should judge what it has written.
+fn envelope(kind: &Value) -> Value {
+    let mut fields = kind.clone();
+    let mut defs = None;
+    if let Some(object) = fields.as_object_mut() {
+        defs = object.remove("$defs");
+        object.retain(|key, _| !matches!(key.as_str(), "$schema" | "$id" | "title"));
+    }
+    let text = || json!({"type": "string"});
+    let mut schema = json!({
+        "type": "object",
+        "required": [
+            "fields", "evidence", "missing_fields", "confidence", "extraction_successful"
+        ],
+        "properties": {
+            "fields": fields,
+            "evidence": {
+                "type": "array",
+                "description": "For every field with a value: the ids of the lines it was read from.",
+                "items": {
+                    "type": "object",
+                    "required": ["field", "lines"],
+                    "properties": {
+                        "field": {
+                            "type": "string",
+                            "description": "Name of the field, e.g. total or line_items[2].amount."
+                        },
+                        "lines": {
+                            "type": "array",
+                            "description": "Line ids such as p1.l12.",
+                            "items": text()
+                        }
+                    }
+                }
+            },
+            "missing_fields": {
+                "type": "array",
+                "description": "Names of the fields that are not on the document.",
+                "items": text()
+            },
+            "confidence": {"type": "string", "enum": ["high", "medium", "low"]},
+            "extraction_successful": {
+                "type": "boolean",
+                "description": "Whether everything asked for that is on these pages was read."
+            }
+        }
+    });
+    if let (Some(defs), Some(object)) = (defs, schema.as_object_mut()) {
+        object.insert("$defs".to_owned(), defs);
+    }
+    closed(&schema)
+}
+
+/// What a rule demands, in the schema's own words.
+fn demand(kind: &ValidationErrorKind) -> String {
+    match kind {
+        ValidationErrorKind::Required { property } => {
+            format!("must have the property {property}")
+        }
+        ValidationErrorKind::Type { kind: TypeKind::Single(name) } => {
+            format!("must be of type {name}")
+        }
+        ValidationErrorKind::Type { kind: TypeKind::Multiple(names) } => {
+            let names: Vec<String> = names.into_iter().map(|name| name.to_string()).collect();
+            format!("must be of type {}", names.join(" or "))
+        }
+        ValidationErrorKind::Pattern { pattern } => format!("must match {pattern}"),
+        ValidationErrorKind::Format { format } => format!("must be a valid {format}"),
+        ValidationErrorKind::Enum { options } => format!("must be one of {options}"),
+        ValidationErrorKind::AdditionalProperties { .. } => {
+            "must not have properties that the schema does not name".to_owned()
+        }
+        other => format!("must keep the rule {}", other.keyword()),
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::config::KindsConfig;
+    use crate::kinds::Kinds;
+
+    pub(in crate::extract) fn invoice() -> Kind {
+        let kinds = Kinds::load(&KindsConfig::default()).unwrap();
+        Kind::clone(kinds.for_name(None).unwrap())
+    }
+
+    /// A whole reply about an invoice with these fields, all others null.
+    pub(in crate::extract) fn whole(fields: Value) -> Value {
+        let kind = invoice();
+        let mut all: Map<String, Value> =
+            kind.fields().map(|(name, _)| (name.to_owned(), Value::Null)).collect();
+        all.extend(fields.as_object().unwrap().clone());
+        json!({
+            "fields": all, "evidence": [], "missing_fields": [], "confidence": "high",
+            "extraction_successful": true
+        })
+    }
+
+    #[test]
+    fn a_whole_reply_has_no_violations_and_every_breach_is_named_by_place_and_rule() {
+        let form = Form::of(&invoice()).unwrap();
+        assert_eq!(form.violations(&whole(json!({"total": 12.5}))), []);
+        #[rustfmt::skip]
+        let table = [
+            (json!({"total": "12,50 secret"}),        "/fields/total",         "number"),
+            (json!({"currency": "secret"}),           "/fields/currency",      "^[A-Z]{3}$"),
+            (json!({"invoice_date": "31.secret"}),    "/fields/invoice_date",  "date"),
+            (json!({"invoice_date": "2026-02-30"}),   "/fields/invoice_date",  "date"),
+            (json!({"secret": 1}),                    "/fields",               "does not name"),
+            (json!({"line_items": [{"amount": 1}]}),  "/fields/line_items/0",  "description"),
+        ];
+        for (fields, path, demand) in table {
+            let found = form.violations(&whole(fields.clone()));
+            assert!(
+                found.iter().any(|it| it.path == path && it.demand.contains(demand)),
+                "{fields}: {found:?}"
+            );
+            assert!(!format!("{found:?}").contains("secret"), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_sound_in_a_broken_reply_is_kept_for_the_reviewer() {
+        let form = Form::of(&invoice()).unwrap();
+        let reply = whole(json!({"total": 12.5, "currency": "euros", "unheard_of": 1}));
+        let kept = form.salvage(&reply).unwrap();
+        assert_eq!((&kept["total"], &kept["currency"]), (&json!(12.5), &Value::Null));
+        assert!(!kept.contains_key("unheard_of"));
+    }
+}

@@ -1,0 +1,261 @@
+//! One ingestion and its attempts in memory, and the changes a ledger makes to them. Every change
+//! mirrors one UPDATE of `ledger/postgres`.
+
+use serde_json::{Map, Value};
+use time::OffsetDateTime;
+
+use crate::fault::Fault;
+use crate::ledger::decide::{FRESH_ATTEMPTS, RowState, Sequencer};
+use crate::ledger::{GiveBack, Record, TranscriptionSaved, stored};
+use crate::model::{
+    ArtefactRef, AttemptOutcome, ClaimToken, DocumentId, Reason, Stage, Status, Usage,
+};
+
+/// The row of an ingestion; the fields are the columns of the same name.
+#[derive(Debug, Clone, PartialEq)]
+#[expect(missing_docs, reason = "each is the column of `ingestion` of that name")]
+pub struct Row {
+    pub document_id: DocumentId,
+    pub status: Status,
+    pub reason: Option<Reason>,
+    pub detail: Option<String>,
+    pub created_at: OffsetDateTime,
+    pub started_at: Option<OffsetDateTime>,
+    pub completed_at: Option<OffsetDateTime>,
+    pub claim_token: Option<ClaimToken>,
+    pub lease_expires_at: Option<OffsetDateTime>,
+    pub next_attempt_at: Option<OffsetDateTime>,
+    pub deferred_since: Option<OffsetDateTime>,
+    pub worker: Option<String>,
+    pub stage: Option<Stage>,
+    pub claims: i64,
+    pub attempt_count: u32,
+    pub attempt_limit: u32,
+    pub crashes: u32,
+    pub kind: Option<String>,
+    pub tenant: Option<String>,
+    pub object_etag: Option<String>,
+    pub object_sequencer: Option<Sequencer>,
+    pub transcription: Option<ArtefactRef>,
+    pub quality: Option<f32>,
+    pub pages: Option<u32>,
+    pub extraction: Option<ArtefactRef>,
+    pub structured_data: Option<Map<String, Value>>,
+    pub valid_structured_data: Option<bool>,
+    pub needs_human_review: bool,
+    pub review_reasons: Vec<String>,
+    pub reader: Option<String>,
+    pub model: Option<String>,
+    pub usage: Option<Usage>,
+    pub sha256: Option<String>,
+    pub duplicate_key: Option<String>,
+}
+
+/// One claim and how it ended; the fields are the columns of the same name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(missing_docs, reason = "each is the column of `attempt` of that name")]
+pub struct Attempt {
+    pub claims: i64,
+    pub token: ClaimToken,
+    pub worker: Option<String>,
+    pub started_at: Option<OffsetDateTime>,
+    pub ended_at: OffsetDateTime,
+    pub stage: Option<Stage>,
+    pub outcome: &'static str,
+    pub is_final: bool,
+    pub counted: bool,
+    pub next_attempt_at: Option<OffsetDateTime>,
+    pub detail: String,
+}
+
+/// A time that is so much later.
+pub(super) fn after(now: OffsetDateTime, by: std::time::Duration) -> OffsetDateTime {
+    now.saturating_add(by.try_into().unwrap_or(time::Duration::MAX))
+}
+
+impl Row {
+    /// A fresh row, as a producer inserts it.
+    pub fn fresh(document_id: DocumentId, now: OffsetDateTime) -> Self {
+        Self {
+            document_id,
+            status: Status::InProgress,
+            reason: None,
+            detail: None,
+            created_at: now,
+            started_at: None,
+            completed_at: None,
+            claim_token: None,
+            lease_expires_at: None,
+            next_attempt_at: None,
+            deferred_since: None,
+            worker: None,
+            stage: None,
+            claims: 0,
+            attempt_count: 0,
+            attempt_limit: FRESH_ATTEMPTS,
+            crashes: 0,
+            kind: None,
+            tenant: None,
+            object_etag: None,
+            object_sequencer: None,
+            transcription: None,
+            quality: None,
+            pages: None,
+            extraction: None,
+            structured_data: None,
+            valid_structured_data: None,
+            needs_human_review: false,
+            review_reasons: Vec::new(),
+            reader: None,
+            model: None,
+            usage: None,
+            sha256: None,
+            duplicate_key: None,
+        }
+    }
+
+    /// What a claim depends on.
+    pub(super) fn state(&self) -> RowState {
+        RowState {
+            status: self.status,
+            lease_expires_at: self.lease_expires_at,
+            next_attempt_at: self.next_attempt_at,
+            crashes: self.crashes,
+        }
+    }
+
+    /// Whether this token holds the claim.
+    pub(super) fn is_held_by(&self, token: ClaimToken) -> bool {
+        self.status == Status::InProgress && self.claim_token == Some(token)
+    }
+
+    /// Whether no live lease is on it.
+    pub(super) fn is_unheld(&self, now: OffsetDateTime) -> bool {
+        self.lease_expires_at.is_none_or(|end| end <= now)
+    }
+
+    /// The attempt of the current claim, ended now.
+    pub(super) fn attempt(
+        &self,
+        now: OffsetDateTime,
+        outcome: AttemptOutcome,
+        detail: &str,
+    ) -> Option<Attempt> {
+        Some(Attempt {
+            claims: self.claims,
+            token: self.claim_token?,
+            worker: self.worker.clone(),
+            started_at: self.started_at,
+            ended_at: now,
+            stage: self.stage,
+            outcome: outcome.code(),
+            is_final: false,
+            counted: true,
+            next_attempt_at: None,
+            detail: stored::text(detail).into_owned(),
+        })
+    }
+
+    /// A new claim.
+    pub(super) fn take(&mut self, token: ClaimToken, worker: &str, now: OffsetDateTime) {
+        self.claim_token = Some(token);
+        self.worker = Some(worker.to_owned());
+        self.stage = Some(Stage::Claimed);
+        self.started_at = Some(now);
+        self.claims += 1;
+        self.attempt_count += 1;
+        self.next_attempt_at = None;
+    }
+
+    /// The claim ends, the ingestion does not.
+    pub(super) fn give_back(&mut self, how: &GiveBack, now: OffsetDateTime) -> Option<Attempt> {
+        self.stage = Some(how.stage);
+        let mut attempt = self.attempt(now, AttemptOutcome::Fault(how.fault), &how.detail)?;
+        let due = (!how.after.is_zero()).then(|| after(now, how.after));
+        attempt.counted = how.counted;
+        attempt.next_attempt_at = due;
+        self.release();
+        self.next_attempt_at = due;
+        self.detail = Some(attempt.detail.clone());
+        if how.counted {
+            self.deferred_since = None;
+        } else {
+            self.attempt_count = self.attempt_count.saturating_sub(1);
+            if how.fault != Fault::Interrupted {
+                self.deferred_since = self.deferred_since.or(Some(now));
+            }
+        }
+        Some(attempt)
+    }
+
+    /// The ingestion ends with what its worker found.
+    pub(super) fn record(
+        &mut self,
+        end: &Record,
+        key: Option<String>,
+        now: OffsetDateTime,
+    ) -> Option<Attempt> {
+        self.stage = Some(end.stage);
+        let outcome = end.reason.map_or(AttemptOutcome::Completed, AttemptOutcome::Ended);
+        let mut attempt = self.attempt(now, outcome, &end.detail)?;
+        attempt.is_final = true;
+        let review: Vec<String> =
+            end.review_reasons.iter().map(|reason| stored::text(reason).into_owned()).collect();
+        self.finish(end.reason, &end.detail, now);
+        self.structured_data = end.structured_data.as_ref().map(stored::object);
+        self.needs_human_review = end.needs_human_review || self.status == Status::Failed;
+        self.review_reasons = review;
+        self.reader = stored::optional(end.reader.as_deref());
+        self.kind = stored::optional(end.kind.as_deref()).or(self.kind.take());
+        self.model = stored::optional(end.model.as_deref());
+        self.usage = Some(end.usage);
+        self.sha256 = end.sha256.clone().or(self.sha256.take());
+        self.duplicate_key = key;
+        Some(attempt)
+    }
+
+    /// The row becomes terminal: completed without a reason.
+    pub(super) fn finish(&mut self, reason: Option<Reason>, detail: &str, now: OffsetDateTime) {
+        self.release();
+        self.status = reason.map_or(Status::Completed, Reason::status);
+        self.reason = reason;
+        self.detail = Some(stored::text(detail).into_owned());
+        self.completed_at = Some(now);
+        self.next_attempt_at = None;
+        self.deferred_since = None;
+        self.valid_structured_data = match self.status {
+            Status::Completed => Some(true),
+            Status::Failed => Some(false),
+            Status::Cancelled | Status::InProgress => self.valid_structured_data,
+        };
+    }
+
+    /// Opened again by an operator.
+    pub(super) fn reopen(&mut self) {
+        self.status = Status::InProgress;
+        self.reason = None;
+        self.detail = None;
+        self.completed_at = None;
+        self.stage = None;
+        self.attempt_limit = self.attempt_count + FRESH_ATTEMPTS;
+        self.crashes = 0;
+        self.next_attempt_at = None;
+        self.deferred_since = None;
+        self.valid_structured_data = None;
+        self.needs_human_review = false;
+        self.review_reasons.clear();
+        self.duplicate_key = None;
+    }
+
+    pub(super) fn save_transcription(&mut self, saved: &TranscriptionSaved) {
+        self.transcription = Some(saved.artefact.clone());
+        self.quality = Some(saved.quality);
+        self.sha256 = Some(saved.sha256.clone());
+        self.pages = Some(saved.pages);
+    }
+
+    fn release(&mut self) {
+        self.claim_token = None;
+        self.lease_expires_at = None;
+    }
+}

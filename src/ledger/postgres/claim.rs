@@ -1,0 +1,111 @@
+//! Taking claims: one statement for a whole received batch.
+//!
+//! The CASE in it is [`crate::ledger::decide::decide`] in SQL, with the same order of questions.
+
+use std::time::{Duration, Instant};
+
+use uuid::Uuid;
+
+use super::{count, int};
+use crate::db::{Context, Db};
+use crate::fault::{Error, Result};
+use crate::ledger::decide::{SOON, used_attempts};
+use crate::ledger::{Claim, ClaimTerms};
+use crate::model::{
+    ArtefactRef, ClaimToken, Claimed, DocumentId, DocumentRef, IngestionId, Status,
+};
+
+/// One answer of the statement; what is not claimed has only the first columns.
+struct Row {
+    id: Uuid,
+    answer: String,
+    status: Option<String>,
+    wait_seconds: Option<f64>,
+    token: Uuid,
+    claims: i64,
+    attempt_count: i32,
+    attempt_limit: i32,
+    crashes: i32,
+    deferred_seconds: Option<f64>,
+    kind: Option<String>,
+    tenant: Option<String>,
+    transcription_file_path: Option<String>,
+    transcription_identity: Option<String>,
+    extraction_output_file_path: Option<String>,
+    extraction_identity: Option<String>,
+    document_id: Uuid,
+    file_path: String,
+    original_name: Option<String>,
+    object_etag: Option<String>,
+}
+
+/// See [`crate::ledger::Ledger::claim`].
+pub(super) async fn claim(db: &Db, ids: &[IngestionId], terms: &ClaimTerms) -> Result<Vec<Claim>> {
+    let begun = Instant::now();
+    let asked: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
+    let tokens: Vec<Uuid> = ids.iter().map(|_| ClaimToken::random().0).collect();
+    let rows = statement(db, &asked, &tokens, terms).await?;
+    rows.into_iter().map(|row| answer(row, begun + terms.lease)).collect()
+}
+
+async fn statement(db: &Db, ids: &[Uuid], tokens: &[Uuid], terms: &ClaimTerms) -> Result<Vec<Row>> {
+    sqlx::query_file_as!(
+        Row,
+        "src/ledger/postgres/claim.sql",
+        ids,
+        tokens,
+        terms.worker,
+        terms.lease.as_secs_f64(),
+        int(terms.crash_limit),
+        SOON.as_secs_f64(),
+    )
+    .fetch_all(db.pool())
+    .await
+    .context("claiming ingestions")
+}
+
+fn answer(row: Row, lease_until: Instant) -> Result<Claim> {
+    let wait = Duration::try_from_secs_f64(row.wait_seconds.unwrap_or(0.0)).unwrap_or_default();
+    Ok(match row.answer.as_str() {
+        "claimed" => Claim::Claimed(Box::new(claimed(row, lease_until))),
+        "busy" => Claim::Busy(wait),
+        "not due" => Claim::NotDue(wait),
+        "exhausted" => Claim::Exhausted,
+        "unknown" => Claim::Unknown,
+        "terminal" => match row.status.as_deref().and_then(Status::from_code) {
+            Some(status) => Claim::Terminal(status),
+            None => return Err(Error::internal(format!("{}: a status we do not know", row.id))),
+        },
+        other => return Err(Error::internal(format!("{}: claim answered {other}", row.id))),
+    })
+}
+
+fn claimed(row: Row, lease_until: Instant) -> Claimed {
+    Claimed {
+        id: IngestionId(row.id),
+        token: ClaimToken(row.token),
+        claims: row.claims,
+        attempt: used_attempts(count(row.attempt_count), count(row.attempt_limit)),
+        suspect: row.crashes > 0,
+        deferred_for: row
+            .deferred_seconds
+            .map(|seconds| Duration::try_from_secs_f64(seconds).unwrap_or_default()),
+        kind: row.kind,
+        tenant: row.tenant,
+        document: DocumentRef {
+            id: DocumentId(row.document_id),
+            file_path: row.file_path,
+            original_name: row.original_name,
+            etag: row.object_etag,
+        },
+        transcription: artefact(row.transcription_file_path, row.transcription_identity),
+        extraction: artefact(row.extraction_output_file_path, row.extraction_identity),
+        lease_until,
+    }
+}
+
+/// A reference is whole or not there: a transcript of the earlier system has no identity, so it
+/// is made again.
+fn artefact(path: Option<String>, identity: Option<String>) -> Option<ArtefactRef> {
+    Some(ArtefactRef { path: path?, identity: identity? })
+}

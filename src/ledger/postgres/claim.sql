@@ -1,0 +1,67 @@
+-- Claims a batch. $1 ids, $2 a fresh token for each, $3 worker, $4 lease in seconds, $5 crash
+-- limit, $6 seconds that are near enough to being due. One row per id, in the order asked.
+WITH clock AS MATERIALIZED (
+    SELECT docmill_now() AS now, set_config('synchronous_commit', 'off', true) AS fast
+), asked AS MATERIALIZED (
+    SELECT * FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY AS a (id, token, place)
+), held AS MATERIALIZED (
+    SELECT i.id, i.status, i.lease_expires_at, i.next_attempt_at, i.crashes, i.claims,
+        i.claim_token, i.worker, i.started_at, i.stage
+    FROM ingestion i WHERE i.id = ANY ($1) ORDER BY i.id FOR UPDATE
+), decided AS MATERIALIZED (
+    SELECT h.*, c.now,
+        CASE
+            WHEN h.status <> 'in-progress' THEN 'terminal'
+            WHEN h.lease_expires_at > c.now THEN 'busy'
+            WHEN h.crashes + (h.lease_expires_at IS NOT NULL)::int >= $5 THEN 'exhausted'
+            WHEN h.next_attempt_at > c.now + make_interval(secs => $6) THEN 'not due'
+            ELSE 'claimed'
+        END AS answer
+    FROM held h CROSS JOIN clock c
+), closed AS (
+    INSERT INTO attempt (ingestion_id, claims, token, worker, started_at, ended_at, stage,
+        outcome, final, detail)
+    SELECT id, claims, claim_token, worker, started_at, now, stage,
+        'crashed', answer = 'exhausted', 'the lease ended without a word of the worker'
+    FROM decided WHERE answer IN ('claimed', 'exhausted') AND lease_expires_at IS NOT NULL
+), given_up AS (
+    UPDATE ingestion i SET
+        status = 'failed', reason = 'crashed', completed_at = d.now, updated_at = d.now,
+        crashes = d.crashes + (d.lease_expires_at IS NOT NULL)::int,
+        claim_token = NULL, lease_expires_at = NULL, next_attempt_at = NULL,
+        deferred_since = NULL, valid_structured_data = false, needs_human_review = true,
+        review_reasons = ARRAY['crashed'],
+        detail = format('workers died on it %s times',
+            d.crashes + (d.lease_expires_at IS NOT NULL)::int)
+    FROM decided d WHERE i.id = d.id AND d.answer = 'exhausted'
+), taken AS (
+    UPDATE ingestion i SET
+        claim_token = a.token, lease_expires_at = d.now + make_interval(secs => $4),
+        worker = $3, stage = 'claimed', started_at = d.now, updated_at = d.now,
+        claims = i.claims + 1, attempt_count = i.attempt_count + 1,
+        crashes = d.crashes + (d.lease_expires_at IS NOT NULL)::int, next_attempt_at = NULL
+    FROM decided d JOIN asked a ON a.id = d.id
+    WHERE i.id = d.id AND d.answer = 'claimed'
+    RETURNING i.*
+)
+SELECT
+    a.id AS "id!", a.token AS "token!",
+    COALESCE(d.answer, 'unknown') AS "answer!", d.status AS "status?",
+    extract(epoch FROM CASE d.answer
+        WHEN 'busy' THEN d.lease_expires_at - d.now
+        WHEN 'not due' THEN d.next_attempt_at - d.now END)::float8 AS wait_seconds,
+    COALESCE(t.claims, 0) AS "claims!", COALESCE(t.attempt_count, 0) AS "attempt_count!",
+    COALESCE(t.attempt_limit, 0) AS "attempt_limit!", COALESCE(t.crashes, 0) AS "crashes!",
+    extract(epoch FROM d.now - t.deferred_since)::float8 AS deferred_seconds,
+    t.kind AS "kind?", t.tenant AS "tenant?",
+    t.transcription_file_path AS "transcription_file_path?",
+    t.transcription_identity AS "transcription_identity?",
+    t.extraction_output_file_path AS "extraction_output_file_path?",
+    t.extraction_identity AS "extraction_identity?",
+    COALESCE(t.document_id, a.id) AS "document_id!", COALESCE(o.file_path, '') AS "file_path!",
+    o.original_name AS "original_name?", t.object_etag AS "object_etag?"
+FROM asked a
+LEFT JOIN decided d ON d.id = a.id
+LEFT JOIN taken t ON t.id = a.id
+LEFT JOIN document o ON o.id = t.document_id
+ORDER BY a.place

@@ -1,0 +1,155 @@
+//! The ends of a claim: given back, or recorded as the end of the ingestion.
+//!
+//! The row and its attempt are written by one statement, which is one transaction.
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use super::held;
+use crate::db::{Context, Db};
+use crate::fault::{Fault, Result};
+use crate::ledger::decide::key_of;
+use crate::ledger::{GiveBack, Held, ReadBack, Record, stored};
+use crate::model::{AttemptOutcome, ClaimToken, IngestionId, Status};
+
+/// See [`crate::ledger::Ledger::give_back`].
+pub(super) async fn give_back(
+    db: &Db,
+    id: IngestionId,
+    token: ClaimToken,
+    how: &GiveBack,
+) -> Result<Held> {
+    let done = sqlx::query!(
+        r#"
+WITH clock AS MATERIALIZED (
+    SELECT docmill_now() AS now, set_config('synchronous_commit', 'off', true) AS fast
+), held AS MATERIALIZED (
+    SELECT i.id, i.claims, i.worker, i.started_at, c.now,
+        CASE WHEN $4::float8 > 0 THEN c.now + make_interval(secs => $4) END AS due
+    FROM ingestion i CROSS JOIN clock c
+    WHERE i.id = $1 AND i.claim_token = $2 AND i.status = 'in-progress'
+    FOR UPDATE OF i
+), given AS (
+    UPDATE ingestion i SET
+        claim_token = NULL, lease_expires_at = NULL, stage = $5, detail = $6,
+        next_attempt_at = h.due, updated_at = h.now,
+        attempt_count = i.attempt_count - CASE WHEN $3 THEN 0 ELSE 1 END,
+        deferred_since = CASE
+            WHEN $3 THEN NULL
+            WHEN $8 THEN i.deferred_since
+            ELSE COALESCE(i.deferred_since, h.now) END
+    FROM held h WHERE i.id = h.id
+    RETURNING i.id
+)
+INSERT INTO attempt (ingestion_id, claims, token, worker, started_at, ended_at, stage, outcome,
+    counted, next_attempt_at, detail)
+SELECT h.id, h.claims, $2, h.worker, h.started_at, h.now, $5, $7, $3, h.due, $6
+FROM held h JOIN given g ON g.id = h.id
+"#,
+        id.0,
+        token.0,
+        how.counted,
+        how.after.as_secs_f64(),
+        how.stage.code(),
+        &stored::text(&how.detail),
+        AttemptOutcome::Fault(how.fault).code(),
+        how.fault == Fault::Interrupted,
+    )
+    .execute(db.pool())
+    .await
+    .context("giving a claim back")?;
+    Ok(held(done.rows_affected()))
+}
+
+/// One end in the form the statement reads.
+#[derive(Serialize)]
+struct End {
+    id: Uuid,
+    token: Uuid,
+    status: &'static str,
+    outcome: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'static str>,
+    stage: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    structured_data: Option<Map<String, Value>>,
+    review: bool,
+    review_reasons: Vec<String>,
+    reader: Option<String>,
+    kind: Option<String>,
+    model: Option<String>,
+    input_tokens: i64,
+    output_tokens: i64,
+    sha256: Option<String>,
+    duplicate_key: Option<String>,
+    detail: String,
+}
+
+impl End {
+    fn new(id: IngestionId, token: ClaimToken, end: &Record) -> Self {
+        let status = end.reason.map_or(Status::Completed, |reason| reason.status());
+        let outcome = end.reason.map_or(AttemptOutcome::Completed, AttemptOutcome::Ended);
+        Self {
+            id: id.0,
+            token: token.0,
+            status: status.code(),
+            outcome: outcome.code(),
+            reason: end.reason.map(|reason| reason.code()),
+            stage: end.stage.code(),
+            structured_data: end.structured_data.as_ref().map(stored::object),
+            // A failure always wants a person (and a CHECK says so).
+            review: end.needs_human_review || status == Status::Failed,
+            review_reasons: end.review_reasons.iter().map(|r| stored::text(r).into()).collect(),
+            reader: stored::optional(end.reader.as_deref()),
+            kind: stored::optional(end.kind.as_deref()),
+            model: stored::optional(end.model.as_deref()),
+            input_tokens: i64::try_from(end.usage.input).unwrap_or(i64::MAX),
+            output_tokens: i64::try_from(end.usage.output).unwrap_or(i64::MAX),
+            sha256: end.sha256.clone(),
+            duplicate_key: key_of(end),
+            detail: stored::text(&end.detail).into_owned(),
+        }
+    }
+}
+
+/// See [`crate::ledger::Ledger::record`]; for several at once, one answer per end in their order.
+pub(super) async fn record(
+    db: &Db,
+    ends: &[(IngestionId, ClaimToken, &Record)],
+) -> Result<Vec<Held>> {
+    let given: Vec<End> = ends.iter().map(|(id, token, end)| End::new(*id, *token, end)).collect();
+    let recorded =
+        sqlx::query_file!("src/ledger/postgres/record.sql", sqlx::types::Json(given) as _,)
+            .fetch_all(db.pool())
+            .await
+            .context("recording an outcome")?;
+    let took_effect = |id: &IngestionId, token: &ClaimToken| {
+        recorded.iter().any(|row| row.id == id.0 && row.token == token.0)
+    };
+    Ok(ends
+        .iter()
+        .map(|(id, token, _)| if took_effect(id, token) { Held::Yes } else { Held::Lost })
+        .collect())
+}
+
+/// See [`crate::ledger::Ledger::read_back`].
+pub(super) async fn read_back(db: &Db, id: IngestionId, token: ClaimToken) -> Result<ReadBack> {
+    let row = sqlx::query!(
+        r#"SELECT
+            EXISTS (SELECT 1 FROM attempt WHERE ingestion_id = $1 AND token = $2 AND final)
+                AS "recorded!",
+            EXISTS (SELECT 1 FROM ingestion
+                WHERE id = $1 AND claim_token = $2 AND status = 'in-progress') AS "held!""#,
+        id.0,
+        token.0,
+    )
+    .fetch_one(db.pool())
+    .await
+    .context("reading an outcome back")?;
+    Ok(match (row.recorded, row.held) {
+        (true, _) => ReadBack::Recorded,
+        (false, true) => ReadBack::StillHeld,
+        (false, false) => ReadBack::Lost,
+    })
+}

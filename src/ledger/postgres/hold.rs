@@ -1,0 +1,125 @@
+//! What a claim's holder writes while it works: renewals, the stage, references to artefacts.
+
+use std::time::Duration;
+
+use uuid::Uuid;
+
+use super::{held, int};
+use crate::db::{Context, Db};
+use crate::fault::Result;
+use crate::ledger::{Held, TranscriptionSaved, stored};
+use crate::model::{ArtefactRef, ClaimToken, IngestionId, Stage};
+
+/// See [`crate::ledger::Ledger::renew`].
+pub(super) async fn renew(
+    db: &Db,
+    claims: &[(IngestionId, ClaimToken)],
+    lease: Duration,
+) -> Result<Vec<Held>> {
+    let ids: Vec<Uuid> = claims.iter().map(|(id, _)| id.0).collect();
+    let tokens: Vec<Uuid> = claims.iter().map(|(_, token)| token.0).collect();
+    let renewed = sqlx::query_scalar!(
+        r#"
+WITH clock AS MATERIALIZED (
+    SELECT docmill_now() AS now, set_config('synchronous_commit', 'off', true) AS fast
+), asked AS MATERIALIZED (
+    SELECT * FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY AS a (id, token, place)
+), held AS MATERIALIZED (
+    SELECT i.id FROM ingestion i JOIN asked a ON a.id = i.id AND a.token = i.claim_token
+    WHERE i.status = 'in-progress' ORDER BY i.id FOR UPDATE OF i
+), renewed AS (
+    UPDATE ingestion i SET lease_expires_at = c.now + make_interval(secs => $3)
+    FROM held h, clock c WHERE i.id = h.id
+    RETURNING i.id, i.claim_token
+)
+SELECT r.id IS NOT NULL AS "renewed!"
+FROM asked a LEFT JOIN renewed r ON r.id = a.id AND r.claim_token = a.token
+ORDER BY a.place
+"#,
+        &ids,
+        &tokens,
+        lease.as_secs_f64(),
+    )
+    .fetch_all(db.pool())
+    .await
+    .context("renewing claims")?;
+    Ok(renewed.into_iter().map(|yes| if yes { Held::Yes } else { Held::Lost }).collect())
+}
+
+/// See [`crate::ledger::Ledger::save_stage`].
+pub(super) async fn save_stage(
+    db: &Db,
+    id: IngestionId,
+    token: ClaimToken,
+    stage: Stage,
+) -> Result<Held> {
+    let done = sqlx::query!(
+        "WITH clock AS MATERIALIZED (
+             SELECT docmill_now() AS now, set_config('synchronous_commit', 'off', true) AS fast)
+         UPDATE ingestion i SET stage = $3, updated_at = c.now
+         FROM clock c
+         WHERE i.id = $1 AND i.claim_token = $2 AND i.status = 'in-progress'",
+        id.0,
+        token.0,
+        stage.code(),
+    )
+    .execute(db.pool())
+    .await
+    .context("saving the stage")?;
+    Ok(held(done.rows_affected()))
+}
+
+/// See [`crate::ledger::Ledger::save_transcription`]. Without waiting for the disk: the transcript
+/// itself lies in the store under the same identity.
+pub(super) async fn save_transcription(
+    db: &Db,
+    id: IngestionId,
+    token: ClaimToken,
+    saved: &TranscriptionSaved,
+) -> Result<Held> {
+    let done = sqlx::query!(
+        "WITH clock AS MATERIALIZED (
+             SELECT docmill_now() AS now, set_config('synchronous_commit', 'off', true) AS fast)
+         UPDATE ingestion i SET
+             transcription_file_path = $3, transcription_identity = $4,
+             transcription_quality_score = $5, sha256 = $6, pages = $7, updated_at = c.now
+         FROM clock c
+         WHERE i.id = $1 AND i.claim_token = $2 AND i.status = 'in-progress'",
+        id.0,
+        token.0,
+        &stored::text(&saved.artefact.path),
+        &stored::text(&saved.artefact.identity),
+        f64::from(saved.quality),
+        saved.sha256,
+        int(saved.pages),
+    )
+    .execute(db.pool())
+    .await
+    .context("referencing the transcript")?;
+    Ok(held(done.rows_affected()))
+}
+
+/// See [`crate::ledger::Ledger::save_extraction`]; as above.
+pub(super) async fn save_extraction(
+    db: &Db,
+    id: IngestionId,
+    token: ClaimToken,
+    artefact: &ArtefactRef,
+) -> Result<Held> {
+    let done = sqlx::query!(
+        "WITH clock AS MATERIALIZED (
+             SELECT docmill_now() AS now, set_config('synchronous_commit', 'off', true) AS fast)
+         UPDATE ingestion i SET
+             extraction_output_file_path = $3, extraction_identity = $4, updated_at = c.now
+         FROM clock c
+         WHERE i.id = $1 AND i.claim_token = $2 AND i.status = 'in-progress'",
+        id.0,
+        token.0,
+        &stored::text(&artefact.path),
+        &stored::text(&artefact.identity),
+    )
+    .execute(db.pool())
+    .await
+    .context("referencing the reply")?;
+    Ok(held(done.rows_affected()))
+}

@@ -1,0 +1,158 @@
+//! What intake and gate ask of the ledger besides claims: registration, quarantine, pauses,
+//! duplicates, signs of life.
+
+use serde::Serialize;
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+use super::int;
+use crate::db::{Context, Db};
+use crate::fault::Result;
+use crate::ledger::decide::{Sequencer, duplicate_key};
+use crate::ledger::{Pause, Quarantined, Registration, Vitals, stored};
+use crate::model::{DocumentId, IngestionId};
+
+/// One object in the form the statement reads.
+#[derive(Serialize)]
+struct Object {
+    document: Uuid,
+    ingestion: Uuid,
+    file_path: String,
+    original_name: String,
+    etag: Option<String>,
+    size: Option<i64>,
+    sequencer: Option<String>,
+}
+
+impl Object {
+    fn new(given: &Registration) -> Self {
+        Self {
+            document: given.document.0,
+            ingestion: given.ingestion.0,
+            file_path: stored::text(&given.file_path).into_owned(),
+            original_name: stored::text(&given.original_name).into_owned(),
+            etag: stored::optional(given.etag.as_deref()),
+            size: given.size.map(|size| i64::try_from(size).unwrap_or(i64::MAX)),
+            sequencer: given
+                .sequencer
+                .as_deref()
+                .and_then(|text| Sequencer::new(&stored::text(text)))
+                .map(|sequencer| sequencer.0),
+        }
+    }
+}
+
+/// See [`crate::ledger::Ledger::register`].
+///
+/// Older rows are superseded with SKIP LOCKED: a row that is locked is being claimed, renewed or
+/// ended just now, so a worker holds it, and waiting here for a row whose end waits for the
+/// document's row could be a deadlock. What slips through is found at its fetch, which demands
+/// the older version of the object.
+pub(super) async fn register(db: &Db, objects: &[Registration]) -> Result<()> {
+    let given: Vec<Object> = objects.iter().map(Object::new).collect();
+    sqlx::query_file!("src/ledger/postgres/register.sql", sqlx::types::Json(given) as _,)
+        .execute(db.pool())
+        .await
+        .context("registering documents")?;
+    Ok(())
+}
+
+/// See [`crate::ledger::Ledger::quarantine`].
+pub(super) async fn quarantine(db: &Db, message: &Quarantined) -> Result<()> {
+    sqlx::query!(
+        "INSERT INTO quarantined_message (message_id, body, reason, receive_count)
+         VALUES ($1, $2, $3, $4) ON CONFLICT (message_id) DO NOTHING",
+        &stored::text(&message.message_id),
+        &stored::text(&message.body),
+        message.reason,
+        int(message.receive_count),
+    )
+    .execute(db.pool())
+    .await
+    .context("keeping a copy of a message")?;
+    Ok(())
+}
+
+/// See [`crate::ledger::Ledger::find_duplicate`].
+pub(super) async fn find_duplicate(
+    db: &Db,
+    document: DocumentId,
+    supplier: &str,
+    number: &str,
+) -> Result<Option<IngestionId>> {
+    let Some(key) = duplicate_key(supplier, number) else { return Ok(None) };
+    let found = sqlx::query_scalar!(
+        "SELECT id FROM ingestion
+         WHERE duplicate_key = $1 AND document_id <> $2 AND status = 'completed'
+         ORDER BY completed_at DESC, id DESC LIMIT 1",
+        key,
+        document.0,
+    )
+    .fetch_optional(db.pool())
+    .await
+    .context("looking for a duplicate")?;
+    Ok(found.map(IngestionId))
+}
+
+/// See [`crate::ledger::Ledger::is_blocked`].
+pub(super) async fn is_blocked(db: &Db, sha256: &str) -> Result<bool> {
+    sqlx::query_scalar!(
+        r#"SELECT EXISTS (SELECT 1 FROM blocked_content WHERE sha256 = $1) AS "blocked!""#,
+        sha256,
+    )
+    .fetch_one(db.pool())
+    .await
+    .context("looking for blocked content")
+}
+
+/// See [`crate::ledger::Ledger::pauses`].
+pub(super) async fn pauses(db: &Db) -> Result<Vec<Pause>> {
+    let rows = sqlx::query!("SELECT scope, name FROM pause ORDER BY scope, name")
+        .fetch_all(db.pool())
+        .await
+        .context("reading what is paused")?;
+    // A scope that a newer program knows does not concern this one.
+    Ok(rows
+        .into_iter()
+        .filter_map(|row| match row.scope.as_str() {
+            "all" => Some(Pause::All),
+            "kind" => Some(Pause::Kind(row.name)),
+            "tenant" => Some(Pause::Tenant(row.name)),
+            "provider" => Some(Pause::Provider(row.name)),
+            _ => None,
+        })
+        .collect())
+}
+
+/// See [`crate::ledger::Ledger::worker_alive`].
+pub(super) async fn worker_alive(db: &Db, worker: &str, vitals: &Vitals) -> Result<()> {
+    sqlx::query!(
+        "WITH clock AS MATERIALIZED (
+             SELECT docmill_now() AS now, set_config('synchronous_commit', 'off', true) AS fast)
+         INSERT INTO worker AS w (id, started_at, seen_at, slots, slots_used, receipt_sent_at,
+             receipt_noted_at)
+         SELECT $1, c.now, c.now, $2, $3, $4::timestamptz,
+             CASE WHEN $4::timestamptz IS NOT NULL THEN c.now END FROM clock c
+         ON CONFLICT (id) DO UPDATE SET
+             seen_at = excluded.seen_at, slots = excluded.slots,
+             slots_used = excluded.slots_used,
+             receipt_sent_at = COALESCE(excluded.receipt_sent_at, w.receipt_sent_at),
+             receipt_noted_at = COALESCE(excluded.receipt_noted_at, w.receipt_noted_at)",
+        &stored::text(worker),
+        int(vitals.slots),
+        int(vitals.slots_used),
+        vitals.queue_position,
+    )
+    .execute(db.pool())
+    .await
+    .context("saying that the worker lives")?;
+    Ok(())
+}
+
+/// See [`crate::ledger::Ledger::now`].
+pub(super) async fn now(db: &Db) -> Result<OffsetDateTime> {
+    sqlx::query_scalar!(r#"SELECT docmill_now() AS "now!""#)
+        .fetch_one(db.pool())
+        .await
+        .context("reading the ledger's clock")
+}

@@ -1,0 +1,37 @@
+-- Ends ingestions and their attempts. $1: a JSON array of the ends. Returns those that took effect.
+WITH clock AS MATERIALIZED (
+    SELECT docmill_now() AS now
+), ends AS MATERIALIZED (
+    SELECT * FROM jsonb_to_recordset($1::jsonb) AS e (
+        id uuid, token uuid, status text, outcome text, reason text, stage text,
+        structured_data jsonb, review boolean, review_reasons text[], reader text, kind text,
+        model text, input_tokens bigint, output_tokens bigint, sha256 text, duplicate_key text,
+        detail text)
+), held AS MATERIALIZED (
+    SELECT i.id, i.claims, i.worker, i.started_at
+    FROM ingestion i JOIN ends e ON e.id = i.id AND e.token = i.claim_token
+    WHERE i.status = 'in-progress' ORDER BY i.id FOR UPDATE OF i
+), ended AS (
+    UPDATE ingestion i SET
+        status = e.status, reason = e.reason, completed_at = c.now, updated_at = c.now,
+        claim_token = NULL, lease_expires_at = NULL, next_attempt_at = NULL,
+        deferred_since = NULL, stage = e.stage, detail = e.detail,
+        structured_data = e.structured_data,
+        valid_structured_data = CASE e.status
+            WHEN 'completed' THEN true WHEN 'failed' THEN false END,
+        needs_human_review = e.review, review_reasons = e.review_reasons, reader = e.reader,
+        kind = COALESCE(e.kind, i.kind), extraction_model = e.model,
+        extraction_input_tokens = e.input_tokens, extraction_output_tokens = e.output_tokens,
+        sha256 = COALESCE(e.sha256, i.sha256), duplicate_key = e.duplicate_key
+    FROM held h, ends e, clock c
+    WHERE i.id = h.id AND e.id = h.id AND e.token = i.claim_token
+    RETURNING i.id, e.token
+), closed AS (
+    INSERT INTO attempt (ingestion_id, claims, token, worker, started_at, ended_at, stage,
+        outcome, final, model, input_tokens, output_tokens, detail)
+    SELECT h.id, h.claims, e.token, h.worker, h.started_at, c.now, e.stage,
+        e.outcome, true, e.model, e.input_tokens, e.output_tokens, e.detail
+    FROM ended d JOIN held h ON h.id = d.id JOIN ends e ON e.id = d.id AND e.token = d.token
+    CROSS JOIN clock c
+)
+SELECT id AS "id!", token AS "token!" FROM ended

@@ -1,0 +1,221 @@
+//! What a refused call means: the error body with the status and headers.
+//!
+//! The message of an error body may repeat parts of the prompt, so it is looked at but never
+//! passed on; `code`, `type` and `param` are passed on where they look like identifiers.
+
+use std::time::{Duration, SystemTime};
+
+use reqwest::StatusCode;
+use reqwest::header::HeaderMap;
+use serde_json::Value;
+
+use super::may_pass;
+use crate::fault::{Error, Fault};
+use crate::http;
+
+/// Codes and types that mean that the account has no money left or a limit of spending was set.
+/// They come as 429 and would never pass by waiting.
+const MONEY_OUT: [&str; 7] = [
+    "insufficient_quota",
+    "credit_balance_exhausted",
+    "billing_hard_limit_reached",
+    "billing_not_active",
+    "enforced_spend_limit_reached",
+    "insufficient_balance",
+    "insufficient_credits",
+];
+
+/// Codes and types of servers whose window the prompt did not fit into (OpenAI; llama.cpp).
+const TOO_LONG: [&str; 3] =
+    ["context_length_exceeded", "exceed_context_size_error", "string_above_max_length"];
+
+/// Words of servers that give no code (vLLM, older llama.cpp, gateways), in lower case.
+const TOO_LONG_WORDS: [&str; 6] = [
+    "maximum context length",
+    "context length exceeded",
+    "context window",
+    "available context size",
+    "maximum model length",
+    "prompt is too long",
+];
+
+/// What an error body says.
+#[derive(Debug, Default)]
+pub(super) struct Refusal {
+    code: Option<String>,
+    kind: Option<String>,
+    param: Option<String>,
+    /// In lower case. Never passed on.
+    message: String,
+}
+
+impl Refusal {
+    /// Reads what there is; a body of any other shape is an empty refusal.
+    pub(super) fn read(body: &[u8]) -> Self {
+        let Ok(value) = serde_json::from_slice::<Value>(body) else { return Self::default() };
+        // OpenAI nests it in `error`; vLLM has had it at the top as well.
+        let error = value.get("error").unwrap_or(&value);
+        let identifier = |name: &str| {
+            let text = error.get(name)?.as_str()?;
+            let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+            (!text.is_empty() && text.len() <= 64 && text.chars().all(plain))
+                .then(|| text.to_owned())
+        };
+        let message = error.as_str().or_else(|| error.get("message")?.as_str());
+        Self {
+            code: identifier("code"),
+            kind: identifier("type"),
+            param: identifier("param"),
+            message: message.unwrap_or_default().to_lowercase(),
+        }
+    }
+
+    fn is_one_of(&self, names: &[&str]) -> bool {
+        [&self.code, &self.kind].into_iter().flatten().any(|name| names.contains(&name.as_str()))
+    }
+
+    /// Whether the prompt did not fit: fewer pages may.
+    pub(super) fn prompt_is_too_long(&self, status: StatusCode) -> bool {
+        match status.as_u16() {
+            413 => true,
+            400 | 422 | 500 => {
+                self.is_one_of(&TOO_LONG)
+                    || TOO_LONG_WORDS.iter().any(|words| self.message.contains(words))
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether the server wants the cap on the reply under its newer name.
+    pub(super) fn wants_newer_limit(&self, status: StatusCode) -> bool {
+        status == StatusCode::BAD_REQUEST
+            && (self.param.as_deref() == Some("max_tokens")
+                || self.message.contains("max_completion_tokens"))
+    }
+
+    /// When to try again, `backoff` if the server leaves that to us; `None`: not at all.
+    pub(super) fn try_again_after(
+        &self,
+        status: StatusCode,
+        headers: &HeaderMap,
+        backoff: Duration,
+    ) -> Option<Duration> {
+        let told = headers.get("x-should-retry").and_then(|value| value.to_str().ok());
+        let worth_it = match told {
+            _ if self.is_one_of(&MONEY_OUT) => false,
+            Some("true") => true,
+            Some("false") => false,
+            _ => may_pass(status),
+        };
+        worth_it.then(|| http::retry_after(headers, SystemTime::now()).unwrap_or(backoff))
+    }
+
+    /// The error that goes to the caller.
+    pub(super) fn into_error(
+        self,
+        what: &str,
+        status: StatusCode,
+        headers: &HeaderMap,
+        model: &str,
+    ) -> Error {
+        let said: Vec<&str> = [&self.code, &self.kind, &self.param]
+            .into_iter()
+            .flatten()
+            .map(String::as_str)
+            .collect();
+        let said = if said.is_empty() { String::new() } else { format!(" ({})", said.join(", ")) };
+        let (fault, advice) = if self.is_one_of(&MONEY_OUT) {
+            (Fault::Denied, ": the account has no money left or reached its limit of spending")
+        } else {
+            match http::fault_of(status, headers) {
+                // No model of that name, or no such path: no job can succeed.
+                Fault::Missing => (Fault::Denied, ": check llm.model and llm.base_url"),
+                Fault::Denied => (Fault::Denied, ": check llm.api_key and llm.base_url"),
+                // Our request is at fault, not the document: the same form goes out for every one.
+                Fault::Rejected => (Fault::Internal, ": the server does not take our request"),
+                fault => (fault, ""),
+            }
+        };
+        Error::new(
+            fault,
+            format!("{what}, model {model}: status {}{said}{advice}", status.as_u16()),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Name, status, body, headers; then fault, seconds to the next try, whether it is too long.
+    type Case<'a> = (&'a str, u16, &'a str, Pairs, Fault, Option<u64>, bool);
+    type Pairs = &'static [(&'static str, &'static str)];
+
+    fn refusal(
+        status: u16,
+        body: &str,
+        headers: &[(&'static str, &str)],
+    ) -> (Fault, Option<u64>, bool) {
+        let headers = headers
+            .iter()
+            .map(|(name, value)| ((*name).parse().unwrap(), value.parse().unwrap()))
+            .collect();
+        let status = StatusCode::from_u16(status).unwrap();
+        let refusal = Refusal::read(body.as_bytes());
+        let again = refusal.try_again_after(status, &headers, Duration::from_secs(1));
+        let long = refusal.prompt_is_too_long(status);
+        let error = refusal.into_error("call", status, &headers, "m-1");
+        (error.fault, again.map(|wait| wait.as_secs()), long)
+    }
+
+    #[test]
+    fn what_follows_a_refused_call() {
+        let s = Duration::from_secs;
+        let error = |name: &str| format!(r#"{{"error":{{"message":"x","code":"{name}"}}}}"#);
+        let quota = error("insufficient_quota");
+        let context = error("context_length_exceeded");
+        let vllm =
+            r#"{"object":"error","message":"This model's maximum context length is 4096 tokens"}"#;
+        #[rustfmt::skip]
+        let table: [Case<'_>; 15] = [
+            ("throttled",                   429, "{}",     &[],                          Fault::Throttled(None),       Some(1),  false),
+            ("throttled for a time",        429, "{}",     &[("retry-after", "3")],      Fault::Throttled(Some(s(3))), Some(3),  false),
+            ("money out",                   429, &quota,   &[],                          Fault::Denied,                None,     false),
+            ("money out, told to retry",    429, &quota,   &[("x-should-retry", "true")],Fault::Denied,                None,     false),
+            ("payment required",            402, "",       &[],                          Fault::Denied,                None,     false),
+            ("wrong key",                   401, "{}",     &[],                          Fault::Denied,                None,     false),
+            ("no such model",               404, "{}",     &[],                          Fault::Denied,                None,     false),
+            ("broken",                      500, "{}",     &[],                          Fault::Transient,             Some(1),  false),
+            ("broken for good",             500, "{}",     &[("x-should-retry", "false")],Fault::Transient,            None,     false),
+            ("down",                        503, "<html>", &[],                          Fault::Unavailable,           Some(1),  false),
+            ("conflict",                    409, "{}",     &[],                          Fault::Transient,             Some(1),  false),
+            ("bad request",                 400, "{}",     &[],                          Fault::Internal,              None,     false),
+            ("too long, by code",           400, &context, &[],                          Fault::Internal,              None,     true),
+            ("too long, by words",          400, vllm,     &[],                          Fault::Internal,              None,     true),
+            ("too large a body",            413, "",       &[],                          Fault::Internal,              None,     true),
+        ];
+        for (name, status, body, headers, fault, again, long) in table {
+            assert_eq!(refusal(status, body, headers), (fault, again, long), "{name}");
+        }
+    }
+
+    #[test]
+    fn an_error_names_the_model_and_the_code_but_never_repeats_the_message() {
+        let body = r#"{"error":{"message":"invalid value: ACME Ltd","type":"not_found","code":"two words"}}"#;
+        let refusal = Refusal::read(body.as_bytes());
+        let error = refusal.into_error("call", StatusCode::NOT_FOUND, &HeaderMap::new(), "m-1");
+        let text = error.to_string();
+        assert!(
+            text.contains("m-1") && text.contains("not_found") && text.contains("404"),
+            "{text}"
+        );
+        assert!(!text.contains("ACME") && !text.contains("two words"), "{text}");
+    }
+
+    #[test]
+    fn a_model_that_wants_the_newer_name_of_the_cap_is_recognised() {
+        let body = r#"{"error":{"message":"Unsupported parameter: 'max_tokens'","param":"max_tokens","code":"unsupported_parameter"}}"#;
+        assert!(Refusal::read(body.as_bytes()).wants_newer_limit(StatusCode::BAD_REQUEST));
+        assert!(!Refusal::read(b"{}").wants_newer_limit(StatusCode::BAD_REQUEST));
+    }
+}

@@ -1,0 +1,209 @@
+//! Requests and replies as they travel.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::dialect;
+use crate::llm::{Prompt, Reply, Stop};
+use crate::model::Usage;
+
+/// Which of its two names the cap on the reply goes by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Limit {
+    /// `max_tokens`: every compatible server knows it, OpenAI's own newer models refuse it.
+    Older,
+    /// `max_completion_tokens`: what OpenAI's own newer models want, unknown to many servers.
+    Newer,
+}
+
+#[derive(Serialize)]
+pub(super) struct Request<'a> {
+    model: &'a str,
+    messages: [Message<'a>; 2],
+    response_format: Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_completion_tokens: Option<u32>,
+}
+
+#[derive(Serialize)]
+struct Message<'a> {
+    role: &'static str,
+    content: &'a str,
+}
+
+pub(super) fn request<'a>(model: &'a str, prompt: &'a Prompt, limit: Limit) -> Request<'a> {
+    let cap = |name| (limit == name).then_some(prompt.max_output_tokens);
+    Request {
+        model,
+        messages: [
+            Message { role: "system", content: &prompt.system },
+            Message { role: "user", content: &prompt.user },
+        ],
+        response_format: json!({
+            "type": "json_schema",
+            "json_schema": {
+                "name": prompt.schema_name,
+                "schema": dialect::strict(&prompt.schema),
+                "strict": true,
+            },
+        }),
+        max_tokens: cap(Limit::Older),
+        max_completion_tokens: cap(Limit::Newer),
+    }
+}
+
+#[derive(Deserialize)]
+struct Completion {
+    #[serde(default)]
+    model: Option<String>,
+    choices: Vec<Choice>,
+    #[serde(default)]
+    usage: Option<Tokens>,
+}
+
+#[derive(Deserialize)]
+struct Choice {
+    message: Answer,
+    #[serde(default)]
+    finish_reason: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Answer {
+    #[serde(default)]
+    content: Option<String>,
+    #[serde(default)]
+    refusal: Option<String>,
+}
+
+/// `prompt_tokens` includes cached ones and `completion_tokens` includes reasoning here, which is
+/// already the meaning of [`Usage`].
+#[derive(Deserialize)]
+struct Tokens {
+    #[serde(default)]
+    prompt_tokens: Option<u64>,
+    #[serde(default)]
+    completion_tokens: Option<u64>,
+}
+
+/// Why a body is no chat completion.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum NotACompletion {
+    /// It has another shape. Only the place is kept: the text around it is the reply's.
+    #[error("not the expected JSON at line {line}, column {column}")]
+    Shape { line: usize, column: usize },
+    /// There is nothing in it.
+    #[error("no choices in it")]
+    Empty,
+}
+
+/// Reads a successful body. `asked` names the model if the server does not.
+pub(super) fn reply(body: &[u8], asked: &str) -> Result<Reply, NotACompletion> {
+    let completion: Completion = serde_json::from_slice(body)
+        .map_err(|e| NotACompletion::Shape { line: e.line(), column: e.column() })?;
+    let choice = completion.choices.into_iter().next().ok_or(NotACompletion::Empty)?;
+    let declined = choice.message.refusal.is_some_and(|text| !text.is_empty());
+    let stop = match choice.finish_reason.as_deref() {
+        _ if declined => Stop::Refused,
+        Some("content_filter") => Stop::Refused,
+        Some("length") => Stop::Cut,
+        // Servers that give no reason, or one of their own, are believed to be done: what they
+        // wrote still has to be whole JSON of the right schema.
+        _ => Stop::Complete,
+    };
+    let tokens = completion.usage.map_or_else(Usage::default, |tokens| Usage {
+        input: tokens.prompt_tokens.unwrap_or(0),
+        output: tokens.completion_tokens.unwrap_or(0),
+    });
+    Ok(Reply {
+        text: choice.message.content.unwrap_or_default(),
+        stop,
+        usage: tokens,
+        model: completion.model.filter(|name| !name.is_empty()).unwrap_or_else(|| asked.to_owned()),
+    })
+}
+
+/// The reply that stands for one without text: the prompt did not fit, or the text was too long to
+/// be read.
+pub(super) fn nothing(stop: Stop, model: &str) -> Reply {
+    Reply { text: String::new(), stop, usage: Usage::default(), model: model.to_owned() }
+}
+
+/// The names in a list of models; `None` if the body is no such list.
+pub(super) fn models(body: &[u8]) -> Option<Vec<String>> {
+    #[derive(Deserialize)]
+    struct List {
+        data: Vec<Model>,
+    }
+    #[derive(Deserialize)]
+    struct Model {
+        id: String,
+    }
+    let list: List = serde_json::from_slice(body).ok()?;
+    Some(list.data.into_iter().map(|model| model.id).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_body_says() {
+        let body = |reason: &str, message: &str| {
+            format!(
+                r#"{{"model":"m-1","choices":[{{"finish_reason":{reason},"message":{message}}}],
+                "usage":{{"prompt_tokens":7,"completion_tokens":3}}}}"#
+            )
+        };
+        #[rustfmt::skip]
+        let table = [
+            ("done",               body(r#""stop""#, r#"{"content":"{}"}"#),                    Stop::Complete, "{}"),
+            ("cut",                body(r#""length""#, r#"{"content":"{"}"#),                   Stop::Cut,      "{"),
+            ("filtered",           body(r#""content_filter""#, r#"{"content":null}"#),          Stop::Refused,  ""),
+            ("declined",           body(r#""stop""#, r#"{"content":null,"refusal":"I can't"}"#),Stop::Refused,  ""),
+            ("declining nothing",  body(r#""stop""#, r#"{"content":"{}","refusal":""}"#),       Stop::Complete, "{}"),
+            ("no reason",          body("null", r#"{"content":"{}"}"#),                         Stop::Complete, "{}"),
+        ];
+        for (name, body, stop, text) in table {
+            let reply = reply(body.as_bytes(), "asked").unwrap();
+            assert_eq!((reply.stop, reply.text.as_str()), (stop, text), "{name}");
+            assert_eq!(reply.usage, Usage { input: 7, output: 3 }, "{name}");
+            assert_eq!(reply.model, "m-1", "{name}");
+        }
+    }
+
+    #[test]
+    fn a_server_that_leaves_out_what_it_may_is_understood() {
+        let reply = reply(br#"{"choices":[{"message":{"content":"{}"}}]}"#, "asked").unwrap();
+        assert_eq!((reply.model.as_str(), reply.usage), ("asked", Usage::default()));
+    }
+
+    #[test]
+    fn what_is_no_completion_is_said_without_its_text() {
+        for body in ["", "<html>secret</html>", r#"{"choices":"secret"}"#, r#"{"choices":[]}"#] {
+            let error = reply(body.as_bytes(), "m").unwrap_err().to_string();
+            assert!(!error.contains("secret"), "{error}");
+        }
+    }
+
+    #[test]
+    fn exactly_one_cap_on_the_reply_is_sent_and_no_temperature() {
+        let prompt = Prompt {
+            system: "s".into(),
+            user: "u".into(),
+            schema_name: "invoice".into(),
+            schema: json!({"type": "object", "properties": {}}),
+            max_output_tokens: 9,
+        };
+        for (limit, sent, unsent) in [
+            (Limit::Older, "max_tokens", "max_completion_tokens"),
+            (Limit::Newer, "max_completion_tokens", "max_tokens"),
+        ] {
+            let body = serde_json::to_value(request("m", &prompt, limit)).unwrap();
+            assert_eq!(body[sent], 9);
+            assert!(body.get(unsent).is_none() && body.get("temperature").is_none());
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! The form of JSON Schema that every provider's dialect starts from: closed objects that require
+//! all their properties, where what was optional may be null.
+//!
+//! Both sides need it: a provider is asked in this form, and its reply, which has null where a
+//! property was optional, is validated in this form.
+
+use serde_json::{Map, Value, json};
+
+/// Brings a schema into the common form. What checks values is kept. Doing it twice changes
+/// nothing.
+pub fn closed(schema: &Value) -> Value {
+    let Some(object) = schema.as_object() else { return schema.clone() };
+    let mut out = object.clone();
+    for key in ["$defs", "definitions"] {
+        if let Some(Value::Object(map)) = out.get_mut(key) {
+            map.values_mut().for_each(|value| *value = closed(value));
+        }
+    }
+    if let Some(items) = out.get_mut("items") {
+        *items = closed(items);
+    }
+    for key in ["anyOf", "oneOf", "allOf"] {
+        if let Some(Value::Array(list)) = out.get_mut(key) {
+            list.iter_mut().for_each(|value| *value = closed(value));
+        }
+    }
+    if out.contains_key("properties") {
+        close(&mut out);
+    }
+    Value::Object(out)
+}
+
+fn close(object: &mut Map<String, Value>) {
+    let required: Vec<String> = match object.get("required") {
+        Some(Value::Array(names)) => {
+            names.iter().filter_map(Value::as_str).map(str::to_owned).collect()
+        }
+        _ => Vec::new(),
+    };
+    let mut all = Vec::new();
+    if let Some(Value::Object(properties)) = object.get_mut("properties") {
+        for (name, schema) in properties.iter_mut() {
+            let inner = closed(schema);
+            *schema = if required.contains(name) { inner } else { nullable(inner) };
+            all.push(Value::String(name.clone()));
+        }
+    }
+    object.insert("required".to_owned(), Value::Array(all));
+    object.insert("additionalProperties".to_owned(), Value::Bool(false));
+}
+
+/// The same schema, null allowed as well.
+fn nullable(mut schema: Value) -> Value {
+    let null = || Value::String("null".to_owned());
+    let Some(object) = schema.as_object_mut() else { return schema };
+    let restricted = object.contains_key("enum") || object.contains_key("const");
+    if let Some(Value::Array(any)) = object.get("anyOf")
+        && any.contains(&json!({"type": "null"}))
+    {
+        return schema;
+    }
+    match object.get_mut("type") {
+        Some(Value::String(name)) if name == "null" => schema,
+        Some(Value::Array(names)) if names.contains(&null()) => schema,
+        Some(Value::String(name)) if !restricted => {
+            let both = json!([name, "null"]);
+            object.insert("type".to_owned(), both);
+            schema
+        }
+        Some(Value::Array(names)) if !restricted => {
+            names.push(null());
+            schema
+        }
+        _ => json!({"anyOf": [schema, {"type": "null"}]}),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_optional_may_be_null_at_every_depth() {
+        let schema = json!({
+            "type": "object",
+            "required": ["a"],
+            "properties": {
+                "a": {"type": "string", "pattern": "^x"},
+                "b": {"type": ["number", "null"], "minimum": 0},
+                "c": {"type": "array", "items": {
+                    "type": "object", "properties": {"d": {"type": "string"}}
+                }},
+                "e": {"enum": ["x", "y"], "type": "string"},
+                "f": {"$ref": "#/$defs/g"}
+            },
+            "$defs": {"g": {"type": "object", "properties": {}}}
+        });
+        let expected = json!({
+            "type": "object",
+            "required": ["a", "b", "c", "e", "f"],
+            "properties": {
+                "a": {"type": "string", "pattern": "^x"},
+                "b": {"type": ["number", "null"], "minimum": 0},
+                "c": {"type": ["array", "null"], "items": {
+                    "type": "object",
+                    "properties": {"d": {"type": ["string", "null"]}},
+                    "required": ["d"],
+                    "additionalProperties": false
+                }},
+                "e": {"anyOf": [{"enum": ["x", "y"], "type": "string"}, {"type": "null"}]},
+                "f": {"anyOf": [{"$ref": "#/$defs/g"}, {"type": "null"}]}
+            },
+            "$defs": {"g": {
+                "type": "object", "properties": {}, "required": [], "additionalProperties": false
+            }},
+            "additionalProperties": false
+        });
+        assert_eq!(closed(&schema), expected);
+        assert_eq!(closed(&expected), expected);
+    }
+}

@@ -1,0 +1,80 @@
+//! Looking: what an id means, and how that ingestion stands.
+
+use serde::Serialize;
+
+use crate::db::Db;
+use crate::db::reports::{self, AttemptRow, IngestionRow};
+use crate::fault::{Error, Fault, Result};
+use crate::model::IngestionId;
+
+/// A document has rarely more ingestions; an id that means more is not precise enough to act on.
+const MOST: u32 = 100;
+
+/// One ingestion with its history.
+#[derive(Debug, Clone, Serialize)]
+pub struct Story {
+    /// How it stands.
+    #[serde(flatten)]
+    pub ingestion: IngestionRow,
+    /// While in progress: `queued`, `leased`, `deferred`, `parked` or `orphaned`.
+    pub state: Option<String>,
+    /// While in progress: what it waits for, in words.
+    pub explanation: Option<String>,
+    /// Its attempts, oldest first.
+    pub attempts: Vec<AttemptRow>,
+}
+
+/// What an operator's id means: an ingestion id, a document id (all its ingestions, newest first)
+/// or the beginning of a document's SHA-256.
+///
+/// # Errors
+/// `Missing` if nothing has it; no answer from Postgres.
+pub async fn find(db: &Db, id: &str) -> Result<Vec<IngestionRow>> {
+    let found = reports::find(db, id, MOST).await?;
+    if found.is_empty() {
+        let text = format!(
+            "nothing has the id `{id}`: write the UUID of an ingestion or document, or at least \
+             6 digits of a document's SHA-256; `docmill list` shows what there is"
+        );
+        return Err(Error::new(Fault::Missing, text));
+    }
+    Ok(found)
+}
+
+/// The one ingestion that an operator wants to change: of a document the newest.
+///
+/// # Errors
+/// As [`find`]; `Rejected` if a SHA-256 prefix means several documents.
+pub async fn find_one(db: &Db, id: &str) -> Result<IngestionId> {
+    let found = find(db, id).await?;
+    let documents: std::collections::BTreeSet<_> =
+        found.iter().map(|row| row.document_id).collect();
+    match found.first() {
+        Some(newest) if documents.len() == 1 => Ok(IngestionId(newest.id)),
+        _ => {
+            let text = format!("`{id}` means {} documents: write more digits", documents.len());
+            Err(Error::new(Fault::Rejected, text))
+        }
+    }
+}
+
+/// How the ingestions stand that `id` means, newest first, with their attempts.
+///
+/// # Errors
+/// As [`find`].
+pub async fn status(db: &Db, id: &str) -> Result<Vec<Story>> {
+    let found = find(db, id).await?;
+    let ids: Vec<_> = found.iter().map(|row| IngestionId(row.id)).collect();
+    let waiting = reports::waiting(db, &ids).await?;
+    let mut stories = Vec::new();
+    for ingestion in found {
+        let waits = waiting.iter().find(|row| row.ingestion_id == ingestion.id);
+        stories.push(Story {
+            state: waits.map(|row| row.state.clone()),
+            explanation: waits.map(|row| row.explanation.clone()),
+            attempts: reports::attempts(db, IngestionId(ingestion.id)).await?,
+            ingestion,
+        });
+    }
+    Ok(stories)
+}

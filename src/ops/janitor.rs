@@ -1,0 +1,223 @@
+//! Finds what was lost between Postgres and the queue, and keeps the tables small.
+//!
+//! A row that waits, with no lease and nothing that holds it back, must have a message somewhere.
+//! After a long quiet it is sent again, but only if the queue is not simply behind: a row whose
+//! message is still in line must not be sent a second time. Dead-lettered messages of live rows
+//! are lost triggers and are sent again as well. One worker at a time does this, by a lease in
+//! Postgres; `docmill janitor` does one pass by hand.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use time::OffsetDateTime;
+
+use crate::config::JanitorConfig;
+use crate::db::Db;
+use crate::db::{janitor as rows, retention};
+use crate::fault;
+use crate::metrics;
+use crate::model::IngestionId;
+use crate::ops::dead;
+use crate::queue::{Outgoing, Queue};
+use crate::worker::drain::Stop;
+
+/// The lease of the leader.
+const LEASE: &str = "janitor";
+/// How long the leader leads without renewing.
+const LEADS: Duration = Duration::from_secs(180);
+/// The queue has passed a row if a message sent so much later has been received already.
+const OVERTAKEN_BY: Duration = Duration::from_secs(60);
+/// Dead letters looked at in one pass.
+const DEAD_PER_PASS: usize = 1000;
+
+/// Old rows deleted of one table in one pass: short transactions.
+const ROWS_PER_PASS: u32 = 5000;
+/// A worker not heard of for so long is gone.
+const WORKER_SILENCE: Duration = Duration::from_secs(24 * 3600);
+
+/// What the maintenance works with.
+pub struct Maintenance {
+    /// Postgres.
+    pub db: Db,
+    /// Messages.
+    pub queue: Arc<dyn Queue>,
+    /// How often, and how much.
+    pub config: JanitorConfig,
+    /// Who we are, for the lease.
+    pub holder: String,
+}
+
+/// What one pass did, or would do.
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Pass {
+    /// Whether nothing was changed.
+    pub dry_run: bool,
+    /// Rows that waited long enough to be looked at.
+    pub candidates: usize,
+    /// Rows whose message was sent again.
+    pub resent: Vec<IngestionId>,
+    /// Whether the queue was found to be behind some of them, which were left alone.
+    pub queue_is_behind: bool,
+    /// Dead letters of live rows that were sent again.
+    pub revived: usize,
+    /// Dead letters that stand for nothing any more and were deleted.
+    pub cleared: usize,
+    /// Old rows deleted.
+    pub deleted_rows: u64,
+    /// Things the queue's backend put right.
+    pub queue_repairs: u64,
+}
+
+impl Maintenance {
+    /// Passes at the configured interval, whenever this worker leads, until told to stop.
+    pub async fn run(self, stop: Stop) {
+        if !self.config.enabled {
+            return;
+        }
+        loop {
+            // A random part, so that workers started together do not ask together.
+            let pause = self.config.interval.mul_f64(0.75 + fastrand::f64() / 2.0);
+            tokio::select! {
+                () = stop.until_asked() => return,
+                () = tokio::time::sleep(pause) => {}
+            }
+            match self.lead().await {
+                Ok(Some(pass)) => report(&pass),
+                Ok(None) => {}
+                Err(error) => tracing::warn!(error = %error, "maintenance failed: {error}"),
+            }
+        }
+    }
+
+    async fn lead(&self) -> fault::Result<Option<Pass>> {
+        if !rows::try_lead(&self.db, LEASE, &self.holder, LEADS).await? {
+            return Ok(None);
+        }
+        self.pass(false).await.map(Some)
+    }
+
+    /// One pass over everything.
+    ///
+    /// # Errors
+    /// Postgres or the queue does not answer; what was done until then stays done.
+    pub async fn pass(&self, dry_run: bool) -> fault::Result<Pass> {
+        let mut pass = Pass { dry_run, ..Pass::default() };
+        self.resend(&mut pass).await?;
+        let letters =
+            dead::reconcile(&self.db, self.queue.as_ref(), DEAD_PER_PASS, dry_run).await?;
+        (pass.revived, pass.cleared) = (letters.revived, letters.cleared);
+        if !dry_run {
+            pass.deleted_rows = self.delete_old_rows().await?;
+            pass.queue_repairs = self.queue.maintain().await?;
+        }
+        Ok(pass)
+    }
+
+    async fn resend(&self, pass: &mut Pass) -> fault::Result<()> {
+        let limit = self.config.resends_per_pass;
+        let waiting = rows::candidates(&self.db, self.config.quiet, limit).await?;
+        pass.candidates = waiting.len();
+        if waiting.is_empty() {
+            return Ok(());
+        }
+        let line = self.line().await?;
+        pass.resent =
+            waiting.iter().filter(|row| line.has_lost(row.enqueued_at)).map(|row| row.id).collect();
+        pass.queue_is_behind = pass.resent.len() < waiting.len();
+        if !pass.dry_run && !pass.resent.is_empty() {
+            self.send_again(&pass.resent).await?;
+        }
+        Ok(())
+    }
+
+    /// Marked first, then sent: a crash in between costs one longer quiet, never a flood.
+    async fn send_again(&self, ids: &[IngestionId]) -> fault::Result<()> {
+        rows::mark_enqueued(&self.db, ids).await?;
+        let messages: Vec<Outgoing> = ids.iter().map(|id| Outgoing::now(id.to_string())).collect();
+        let answers = self.queue.send(&messages).await;
+        let sent = answers.iter().filter(|answer| answer.is_ok()).count();
+        metrics::resent(u64::try_from(sent).unwrap_or(u64::MAX));
+        match answers.into_iter().find_map(Result::err) {
+            Some(error) => Err(error),
+            None => Ok(()),
+        }
+    }
+
+    async fn delete_old_rows(&self) -> fault::Result<u64> {
+        let age = self.config.row_retention;
+        let attempts = retention::delete_attempts(&self.db, age, ROWS_PER_PASS).await?;
+        let messages = retention::delete_quarantined(&self.db, age, ROWS_PER_PASS).await?;
+        let workers = retention::delete_workers(&self.db, WORKER_SILENCE).await?;
+        Ok(attempts + messages + workers)
+    }
+
+    /// What is known about the line of messages.
+    async fn line(&self) -> fault::Result<Line> {
+        let depth = self.queue.depth().await?;
+        let position = rows::queue_position(&self.db, self.config.quiet).await?;
+        Ok(Line {
+            messages: depth.ready + depth.delayed,
+            explained: rows::waiting_since(&self.db, self.config.quiet).await?,
+            position: position.map(|position| position.newest),
+        })
+    }
+}
+
+/// The line of messages, as far as it can be known.
+#[derive(Debug, Clone, Copy)]
+struct Line {
+    /// Messages that wait in it.
+    messages: u64,
+    /// Rows that were sent within the quiet time and may have such a message.
+    explained: u64,
+    /// When the newest message was sent that a worker has received lately.
+    position: Option<OffsetDateTime>,
+}
+
+impl Line {
+    /// Whether the message of a row sent at this time cannot be in the line any more: either later
+    /// ones have been received, or no message is left that could be it.
+    fn has_lost(&self, enqueued_at: OffsetDateTime) -> bool {
+        let overtaken = self.position.is_some_and(|at| at > enqueued_at + OVERTAKEN_BY);
+        overtaken || self.messages <= self.explained
+    }
+}
+
+fn report(pass: &Pass) {
+    let Pass { resent, revived, cleared, deleted_rows, queue_repairs, .. } = pass;
+    let resent = resent.len();
+    if resent + revived + cleared > 0 || *deleted_rows + *queue_repairs > 0 {
+        tracing::info!(
+            resent,
+            revived,
+            cleared,
+            deleted_rows,
+            queue_repairs,
+            "maintenance: {resent} ingestions sent again, {revived} dead letters revived"
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_is_lost_only_if_the_line_has_passed_it_or_holds_no_message_that_could_be_its() {
+        let now = OffsetDateTime::UNIX_EPOCH + Duration::from_secs(1_000_000);
+        let sent = now - Duration::from_secs(3600);
+        let line = |messages, explained, position| Line { messages, explained, position };
+        #[rustfmt::skip]
+        let table = [
+            ("a full line nobody has looked at: behind",  line(5000, 0, None),                             false),
+            ("an empty line: lost",                       line(0, 0, None),                                true),
+            ("only messages sent lately: lost",           line(500, 500, None),                            true),
+            ("later messages were received: lost",        line(5000, 0, Some(now)),                        true),
+            ("workers are at older ones: behind",         line(5000, 0, Some(sent - OVERTAKEN_BY)),        false),
+            ("workers are just there: behind",            line(5000, 0, Some(sent + OVERTAKEN_BY)),        false),
+        ];
+        for (name, line, lost) in table {
+            assert_eq!(line.has_lost(sent), lost, "{name}");
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Artefacts in the store: identified by what they were made from, written so that a late zombie
+//! cannot replace what a newer claim refers to (invariant 8).
+//!
+//! The stored form is the content's JSON with `made_from`, the identity, beside it. What is not readable, or was
+//! made from something else, is treated as absent and replaced, never used.
+
+use bytes::Bytes;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::fault::{self, Fault};
+use crate::pipeline::fetch::hex;
+use crate::pipeline::{Hold, StepError};
+use crate::store::{Etag, Fetch, Get, Put, Store};
+
+/// Larger artefacts are not ours.
+const LARGEST: u64 = 256 << 20;
+
+#[derive(Serialize, Deserialize)]
+struct Envelope<T> {
+    made_from: String,
+    #[serde(flatten)]
+    content: T,
+}
+
+/// An artefact's place, and what lies there now.
+#[derive(Debug)]
+pub struct Slot<T> {
+    key: String,
+    identity: String,
+    /// Version that lies there, whatever it holds.
+    found: Option<Etag>,
+    /// The content, if it is of our identity.
+    pub content: Option<T>,
+}
+
+/// SHA-256, in hex, over parts that are separated unmistakably.
+pub fn identity_of(parts: &[&str]) -> String {
+    let mut digest = Sha256::new();
+    for part in parts {
+        digest.update(part.len().to_le_bytes());
+        digest.update(part.as_bytes());
+    }
+    hex(&digest.finalize())
+}
+
+impl<T: Serialize + DeserializeOwned> Slot<T> {
+    /// Looks at what lies at `key`.
+    ///
+    /// # Errors
+    /// What the store says. Unreadable content is not an error.
+    pub async fn open(store: &dyn Store, key: String, identity: String) -> fault::Result<Self> {
+        let what = Get { at_most: LARGEST, if_match: None };
+        let (found, content) = match store.get(&key, what).await? {
+            Fetch::Found(object) => {
+                let envelope = serde_json::from_slice::<Envelope<T>>(&object.bytes).ok();
+                let ours = envelope.filter(|envelope| envelope.made_from == identity);
+                (Some(object.etag), ours.map(|envelope| envelope.content))
+            }
+            Fetch::TooLarge { size } => {
+                let context = format!("artefact {key} has {size} bytes: not one of ours");
+                return Err(fault::Error::internal(context));
+            }
+            Fetch::Missing | Fetch::Changed => (None, None),
+        };
+        Ok(Self { key, identity, found, content })
+    }
+
+    /// Writes new content over exactly what was found, while the claim is live.
+    ///
+    /// # Errors
+    /// [`StepError::ClaimLost`] also when somebody else wrote in between: only another claim does.
+    pub async fn write(
+        &mut self,
+        store: &dyn Store,
+        hold: &Hold,
+        content: T,
+    ) -> Result<(), StepError> {
+        let envelope = Envelope { made_from: self.identity.clone(), content };
+        let bytes = serde_json::to_vec(&envelope).map(Bytes::from).map_err(|error| {
+            fault::Error::internal("an artefact could not be serialised").because(error)
+        })?;
+        hold.live().await?;
+        let put = match &self.found {
+            None => store.put_if_absent(&self.key, bytes.clone()).await?,
+            Some(etag) => store.put_if_match(&self.key, etag, bytes.clone()).await?,
+        };
+        self.found = Some(match put {
+            Put::Written(etag) => etag,
+            Put::Refused => self.after_refusal(store, &bytes).await?,
+        });
+        self.content = Some(envelope.content);
+        Ok(())
+    }
+
+    /// A refused write is ours all the same if its reply was lost and the client tried again.
+    async fn after_refusal(&self, store: &dyn Store, bytes: &Bytes) -> Result<Etag, StepError> {
+        let what = Get { at_most: LARGEST, if_match: None };
+        match store.get(&self.key, what).await? {
+            Fetch::Found(object) if object.bytes == *bytes => Ok(object.etag),
+            Fetch::Found(_) => {
+                let context = "another claim wrote this artefact in the meantime";
+                Err(fault::Error::new(Fault::Transient, context).into())
+            }
+            _ => Err(fault::Error::transient("an artefact vanished while it was written").into()),
+        }
+    }
+
+    /// What a row keeps of it.
+    pub fn reference(&self) -> crate::model::ArtefactRef {
+        crate::model::ArtefactRef { path: self.key.clone(), identity: self.identity.clone() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_an_identity_cannot_run_into_each_other() {
+        assert_ne!(identity_of(&["ab", "c"]), identity_of(&["a", "bc"]));
+        assert_ne!(identity_of(&["a"]), identity_of(&["a", ""]));
+        assert_eq!(identity_of(&["a", "b"]), identity_of(&["a", "b"]));
+    }
+}

@@ -1,0 +1,134 @@
+//! What follows a failed attempt: one pure table, limits and delays from the configuration.
+
+use std::time::Duration;
+
+use crate::config::RetryConfig;
+use crate::fault::Fault;
+use crate::model::Reason;
+
+/// What is known about the attempt when the decision is taken.
+#[derive(Debug, Clone, Copy)]
+pub struct Attempt {
+    /// Attempts that count, this one included, since the last reopening.
+    pub number: u32,
+    /// How long the current streak of deferrals has lasted.
+    pub deferred_for: Option<Duration>,
+    /// A random number in 0..1, for the jitter.
+    pub jitter: f64,
+}
+
+/// What is done with the ingestion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    /// Another attempt after this time.
+    Again {
+        /// Whether this attempt counts.
+        counted: bool,
+        /// Zero: at once.
+        after: Duration,
+    },
+    /// It ends.
+    End(Reason),
+}
+
+/// Chooses what follows an attempt that ended in `fault`.
+pub fn next(fault: Fault, attempt: Attempt, config: &RetryConfig) -> Next {
+    let counted = |limit: u32, reason: Reason, after: Duration| {
+        if attempt.number >= limit {
+            Next::End(reason)
+        } else {
+            Next::Again { counted: true, after }
+        }
+    };
+    match fault {
+        Fault::Transient => {
+            counted(config.transient_attempts, Reason::Transient, backoff(attempt, config))
+        }
+        Fault::Internal => {
+            counted(config.internal_attempts, Reason::Internal, backoff(attempt, config))
+        }
+        Fault::Missing => counted(config.missing_attempts, Reason::Missing, config.missing_delay),
+        // A port that rejects without a code of its own: the bytes cannot be used.
+        Fault::Rejected => Next::End(Reason::Corrupt),
+        Fault::Throttled(told) => {
+            let after = told.unwrap_or_else(|| spread(config.throttled_delay, attempt.jitter));
+            put_off(after, attempt, config)
+        }
+        Fault::Unavailable => {
+            put_off(spread(config.unavailable_delay, attempt.jitter), attempt, config)
+        }
+        Fault::Denied => {
+            let after = spread(config.unavailable_delay, attempt.jitter);
+            Next::Again { counted: false, after }
+        }
+        Fault::Interrupted => Next::Again { counted: false, after: Duration::ZERO },
+    }
+}
+
+/// Put off without counting, unless that has gone on for too long.
+fn put_off(after: Duration, attempt: Attempt, config: &RetryConfig) -> Next {
+    if attempt.deferred_for.is_some_and(|streak| streak > config.max_deferral) {
+        return Next::End(Reason::DeferredTooLong);
+    }
+    Next::Again { counted: false, after: after.min(config.max_deferral) }
+}
+
+/// Exponential with full jitter: uniform in 0..base·2^(n-1), capped
+/// (<https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/>).
+fn backoff(attempt: Attempt, config: &RetryConfig) -> Duration {
+    let doublings = attempt.number.saturating_sub(1).min(16);
+    let ceiling = config.base_delay.saturating_mul(1 << doublings).min(config.longest_delay);
+    ceiling.mul_f64(attempt.jitter.clamp(0.0, 1.0))
+}
+
+/// Between the delay and a quarter more, so that what was put off together does not come back
+/// together.
+fn spread(delay: Duration, jitter: f64) -> Duration {
+    delay.mul_f64(1.0 + jitter.clamp(0.0, 1.0) / 4.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: fn(u64) -> Duration = Duration::from_secs;
+
+    fn again(counted: bool, after: u64) -> Next {
+        Next::Again { counted, after: S(after) }
+    }
+
+    #[test]
+    fn what_follows_a_failed_attempt() {
+        let long = Some(S(8 * 3600 + 1));
+        #[rustfmt::skip]
+        let table = [
+            // name                                     fault                       n  deferred  expected
+            ("a first timeout waits up to 15 s",        Fault::Transient,            1, None,  again(true, 15)),
+            ("each further one up to twice as long",    Fault::Transient,            3, None,  again(true, 60)),
+            ("never longer than 15 min",                Fault::Transient,            7, None,  again(true, 900)),
+            ("the eighth is the last",                  Fault::Transient,            8, None,  Next::End(Reason::Transient)),
+            ("our own bug gets three chances",          Fault::Internal,             2, None,  again(true, 30)),
+            ("and no fourth",                           Fault::Internal,             3, None,  Next::End(Reason::Internal)),
+            ("a missing object may still come",         Fault::Missing,              1, None,  again(true, 900)),
+            ("four times",                              Fault::Missing,              4, None,  Next::End(Reason::Missing)),
+            ("a rejected input ends at once",           Fault::Rejected,             1, None,  Next::End(Reason::Corrupt)),
+            ("a polite delay is obeyed, uncounted",     Fault::Throttled(Some(S(7))), 7, None, again(false, 7)),
+            ("a rude one gets ours",                    Fault::Throttled(None),      1, None,  again(false, 75)),
+            ("an outage never uses an attempt",         Fault::Unavailable,          99, None, again(false, 75)),
+            ("but not for ever",                        Fault::Unavailable,          1, long,  Next::End(Reason::DeferredTooLong)),
+            ("nor does throttling",                     Fault::Throttled(None),      1, long,  Next::End(Reason::DeferredTooLong)),
+            ("what a person must lift never ends it",   Fault::Denied,               1, long,  again(false, 75)),
+            ("a stopped job goes on at once elsewhere", Fault::Interrupted,          99, long, again(false, 0)),
+        ];
+        for (name, fault, number, deferred_for, expected) in table {
+            let attempt = Attempt { number, deferred_for, jitter: 1.0 };
+            assert_eq!(next(fault, attempt, &RetryConfig::default()), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn the_jitter_spreads_a_backoff_down_to_nothing() {
+        let attempt = Attempt { number: 5, deferred_for: None, jitter: 0.0 };
+        assert_eq!(next(Fault::Transient, attempt, &RetryConfig::default()), again(true, 0));
+    }
+}

@@ -1,0 +1,112 @@
+//! Claimed to fetched: the original's bytes, within the limits.
+//!
+//! The size is asked for before the body, so that an oversized upload costs one request and no
+//! memory. The bytes count against one budget for the whole process until they are dropped.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use sha2::{Digest, Sha256};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::config::{ByteSize, LimitsConfig};
+use crate::fault::{self, Fault};
+use crate::ledger::Ledger;
+use crate::model::{DocumentRef, Reason};
+use crate::pipeline::StepError;
+use crate::store::{Etag, Fetch, Get, Store};
+
+/// Bytes per permit of the budget: permits are 32-bit numbers, documents may be large.
+const PERMIT_BYTES: u64 = 4096;
+
+/// The original document.
+#[derive(Debug)]
+pub struct Fetched {
+    /// The untouched bytes.
+    pub bytes: Bytes,
+    /// SHA-256 of the bytes, in hex.
+    pub sha256: String,
+    /// Part of the budget, given back on drop.
+    _budget: OwnedSemaphorePermit,
+}
+
+/// Bytes of documents that may be in memory at the same time.
+#[derive(Debug, Clone)]
+pub struct DocumentBudget(Arc<Semaphore>);
+
+impl DocumentBudget {
+    /// A budget of so many bytes, rounded down to 4 KiB.
+    pub fn new(bytes: ByteSize) -> Self {
+        let permits = usize::try_from(bytes.0 / PERMIT_BYTES).unwrap_or(usize::MAX);
+        Self(Arc::new(Semaphore::new(permits.clamp(1, Semaphore::MAX_PERMITS))))
+    }
+
+    /// Waits until so many bytes are free.
+    async fn take(&self, bytes: u64) -> Result<OwnedSemaphorePermit, StepError> {
+        let permits = u32::try_from(bytes.div_ceil(PERMIT_BYTES).max(1)).unwrap_or(u32::MAX);
+        let taken = Arc::clone(&self.0).acquire_many_owned(permits).await;
+        taken.map_err(|_| fault::Error::internal("the document budget is closed").into())
+    }
+}
+
+/// Reads the original of `document`.
+///
+/// # Errors
+/// Rejected: `too_large`, `empty`, `superseded` (the object is another version than registered),
+/// `blocked`. Faults: `missing`, and what the store says.
+pub async fn fetch(
+    store: &dyn Store,
+    ledger: &dyn Ledger,
+    document: &DocumentRef,
+    limits: &LimitsConfig,
+    budget: &DocumentBudget,
+) -> Result<Fetched, StepError> {
+    let missing = || fault::Error::new(Fault::Missing, "the document is not in the store");
+    let meta = store.head(&document.file_path).await?.ok_or_else(missing)?;
+    check_size(meta.size, limits)?;
+    let permit = budget.take(meta.size).await?;
+    let what = Get { at_most: limits.document_bytes.0, if_match: document.etag.clone().map(Etag) };
+    let bytes = match store.get(&document.file_path, what).await? {
+        Fetch::Found(object) => object.bytes,
+        Fetch::Missing => return Err(missing().into()),
+        Fetch::Changed => {
+            let detail = "the object is another version than the event named";
+            return Err(StepError::rejected(Reason::Superseded, detail));
+        }
+        Fetch::TooLarge { size } => return Err(too_large(size, limits)),
+    };
+    check_size(u64::try_from(bytes.len()).unwrap_or(u64::MAX), limits)?;
+    let sha256 = hex(&Sha256::digest(&bytes));
+    if ledger.is_blocked(&sha256).await? {
+        return Err(StepError::rejected(Reason::Blocked, "the content is on the block list"));
+    }
+    Ok(Fetched { bytes, sha256, _budget: permit })
+}
+
+fn check_size(size: u64, limits: &LimitsConfig) -> Result<(), StepError> {
+    if size == 0 {
+        return Err(StepError::rejected(Reason::Empty, "the document has no bytes"));
+    }
+    if size > limits.document_bytes.0 {
+        return Err(too_large(size, limits));
+    }
+    Ok(())
+}
+
+fn too_large(size: u64, limits: &LimitsConfig) -> StepError {
+    let limit = limits.document_bytes.0;
+    let detail = format!("{size} bytes, limits.document_bytes is {limit}");
+    StepError::rejected(Reason::TooLarge, detail)
+}
+
+/// Lower-case hexadecimal.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        // Writing to a String cannot fail.
+        if write!(text, "{byte:02x}").is_err() {
+            unreachable!("a String takes every write");
+        }
+        text
+    })
+}

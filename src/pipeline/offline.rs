@@ -1,0 +1,257 @@
+//! One document through the steps without database, queue or store: `docmill process`, `eval`.
+//!
+//! The same reader, extraction and gate as in [`super::run`]; only what needs the ledger (claims,
+//! duplicates, stored artefacts) is left out.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use serde::Serialize;
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+use time::OffsetDateTime;
+
+use crate::cpu::Pool;
+use crate::extract::{self, Journal, Replies};
+use crate::fault;
+use crate::gate::{self, Lookups};
+use crate::kinds::{Kind, Kinds};
+use crate::ledger::Record;
+use crate::llm::Llm;
+use crate::model::{Reason, Stage, Status, Transcript};
+use crate::pages;
+use crate::pipeline::extract::{Extracted, extracted};
+use crate::pipeline::fetch::hex;
+use crate::pipeline::{Reader, StepError, StepsConfig, verdict};
+
+/// What a document needs when there is no ledger.
+pub struct Offline {
+    /// Bytes to transcript.
+    pub reader: Arc<Reader>,
+    /// CPU work.
+    pub pool: Arc<Pool>,
+    /// The model; `None`: the rules reader.
+    pub llm: Option<Arc<dyn Llm>>,
+    /// Kinds of documents.
+    pub kinds: Arc<Kinds>,
+    /// Settings of the steps.
+    pub config: StepsConfig,
+}
+
+/// The answer of `docmill process FILE --json`; the shape is the design's.
+#[derive(Debug, Clone, Serialize)]
+pub struct Processed {
+    /// The path as it was given.
+    pub file: String,
+    /// SHA-256 of the bytes, in hex.
+    pub sha256: String,
+    /// What the bytes are, e.g. `pdf`; null if none of ours.
+    pub format: Option<String>,
+    /// `completed` or `failed`.
+    pub status: Status,
+    /// Why not completed.
+    pub reason: Option<Reason>,
+    /// For people: counts and limits.
+    pub detail: String,
+    /// Kind of document.
+    pub kind: Option<String>,
+    /// Which reader produced the data.
+    pub reader: Option<String>,
+    /// The kind's fields.
+    pub data: Option<Map<String, Value>>,
+    /// Why a person should look.
+    pub review_reasons: Vec<String>,
+    /// What was read.
+    pub transcription: Option<TranscriptionView>,
+    /// Milliseconds per step.
+    pub timings_ms: Timings,
+    /// The transcript itself, for callers in this process.
+    #[serde(skip)]
+    pub transcript: Option<Arc<Transcript>>,
+}
+
+/// The transcript as `docmill process` prints it.
+#[derive(Debug, Clone, Serialize)]
+pub struct TranscriptionView {
+    /// 0..1.
+    pub quality: f32,
+    /// The pages.
+    pub pages: Vec<PageView>,
+}
+
+/// One page as `docmill process` prints it.
+#[derive(Debug, Clone, Serialize)]
+pub struct PageView {
+    number: u32,
+    source: crate::model::Source,
+    quality: f32,
+    defects: Vec<crate::model::Defect>,
+    repaired: bool,
+    text: String,
+}
+
+/// Milliseconds per step; zero for a step that was not reached.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub struct Timings {
+    /// Bytes to transcript.
+    pub transcribe: u64,
+    /// Transcript to data.
+    pub extract: u64,
+    /// The verdict.
+    pub gate: u64,
+}
+
+impl Offline {
+    /// Takes one document through every step.
+    ///
+    /// # Errors
+    /// A fault of OCR or model: the document itself is not to blame. A rejected document is no
+    /// error but a failed [`Processed`].
+    pub async fn process(&self, file: &Path, bytes: Bytes) -> fault::Result<Processed> {
+        let mut processed = start(file, &bytes);
+        let name = &self.config.default_kind;
+        let kind = self.kinds.get(name).ok_or_else(|| {
+            fault::Error::internal(format!("kinds.default names `{name}`, which does not exist"))
+        })?;
+        match self.steps(&kind, bytes, &mut processed).await {
+            Ok(record) => finish(&mut processed, record),
+            Err(StepError::Rejected { reason, detail }) => {
+                finish(&mut processed, verdict::ended(reason, Stage::Record, detail));
+            }
+            Err(StepError::Fault(fault)) => return Err(fault),
+            Err(StepError::ClaimLost) => {
+                return Err(fault::Error::internal("a claim was lost where there is none"));
+            }
+        }
+        Ok(processed)
+    }
+
+    /// Stops after reading.
+    ///
+    /// # Errors
+    /// Rejected with the reader's reasons; faults of OCR.
+    pub async fn transcribe(&self, bytes: Bytes) -> Result<Transcript, StepError> {
+        let limit = self.config.limits.document_bytes.0;
+        let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        if size > limit {
+            let detail = format!("{size} bytes, limits.document_bytes is {limit}");
+            return Err(StepError::rejected(Reason::TooLarge, detail));
+        }
+        let sha256 = hex(&Sha256::digest(&bytes));
+        self.reader.read(bytes, &sha256, false).await
+    }
+
+    async fn steps(
+        &self,
+        kind: &Arc<Kind>,
+        bytes: Bytes,
+        processed: &mut Processed,
+    ) -> Result<Record, StepError> {
+        let started = Instant::now();
+        let read = self.transcribe(bytes).await;
+        processed.timings_ms.transcribe = milliseconds(started);
+        let transcript = Arc::new(read?);
+        processed.transcription = Some(view(&transcript));
+        processed.transcript = Some(Arc::clone(&transcript));
+
+        let started = Instant::now();
+        let extraction = self.extract(kind, &transcript).await;
+        processed.timings_ms.extract = milliseconds(started);
+        let extraction = match extraction? {
+            Extracted::Whole(extraction) => extraction,
+            Extracted::Unfinished { reason, detail, partial, usage, model } => {
+                let partial = partial.map(|partial| *partial);
+                return Ok(verdict::unfinished(reason, detail, partial, (usage, model)));
+            }
+        };
+
+        let started = Instant::now();
+        let lookups = Lookups {
+            duplicate_of: None,
+            today: OffsetDateTime::now_utc().date(),
+            quality_threshold: self.config.quality_threshold,
+        };
+        let judged = gate::judge(&extraction, &transcript, kind, &lookups);
+        processed.timings_ms.gate = milliseconds(started);
+        Ok(verdict::record(extraction, &judged, None))
+    }
+
+    async fn extract(
+        &self,
+        kind: &Arc<Kind>,
+        transcript: &Arc<Transcript>,
+    ) -> Result<Extracted, StepError> {
+        let Some(llm) = &self.llm else {
+            let (kind, transcript) = (Arc::clone(kind), Arc::clone(transcript));
+            let read = move || extract::rules::extract(&transcript, &kind);
+            return Ok(Extracted::Whole(self.pool.run(read).await?));
+        };
+        let identity = extract::identity(&transcript.sha256, llm.as_ref(), kind);
+        let terms = self.config.terms(identity);
+        extracted(extract::ask(llm.as_ref(), kind, transcript, &terms, &mut Unstored).await)
+    }
+}
+
+fn start(file: &Path, bytes: &Bytes) -> Processed {
+    Processed {
+        file: file.display().to_string(),
+        sha256: hex(&Sha256::digest(bytes)),
+        format: pages::Format::sniff(bytes).map(|format| format.code().to_owned()),
+        status: Status::Failed,
+        reason: None,
+        detail: String::new(),
+        kind: None,
+        reader: None,
+        data: None,
+        review_reasons: Vec::new(),
+        transcription: None,
+        timings_ms: Timings::default(),
+        transcript: None,
+    }
+}
+
+fn finish(processed: &mut Processed, record: Record) {
+    processed.status = record.reason.map_or(Status::Completed, Reason::status);
+    processed.reason = record.reason;
+    processed.detail = record.detail;
+    processed.kind = record.kind;
+    processed.reader = record.reader;
+    processed.data = record.structured_data;
+    processed.review_reasons = record.review_reasons;
+}
+
+fn view(transcript: &Transcript) -> TranscriptionView {
+    let page = |page: &crate::model::PageText| PageView {
+        number: page.number,
+        source: page.source,
+        quality: page.quality,
+        defects: page.defects.clone(),
+        repaired: false,
+        text: page.text(),
+    };
+    TranscriptionView {
+        quality: transcript.quality,
+        pages: transcript.pages.iter().map(page).collect(),
+    }
+}
+
+fn milliseconds(since: Instant) -> u64 {
+    u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Nothing is stored: each run asks anew.
+struct Unstored;
+
+#[async_trait]
+impl Journal for Unstored {
+    async fn load(&mut self) -> fault::Result<Option<Replies>> {
+        Ok(None)
+    }
+
+    async fn save(&mut self, _: &Replies) -> fault::Result<()> {
+        Ok(())
+    }
+}

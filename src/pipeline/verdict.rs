@@ -1,0 +1,93 @@
+//! Extracted to recorded: asks the gate, and writes down what follows from its verdict.
+//!
+//! The record table of the design is here and nowhere else.
+
+use std::sync::Arc;
+
+use crate::fault;
+use crate::gate::{self, Lookups, Verdict};
+use crate::kinds::Kind;
+use crate::ledger::{Ledger, Record};
+use crate::model::{DocumentId, Extraction, Reader, Reason, Stage, Status, Transcript, Usage};
+
+/// Looks up what the gate needs to know, and asks it.
+///
+/// # Errors
+/// What the ledger says.
+pub async fn judge(
+    ledger: &dyn Ledger,
+    document: DocumentId,
+    extraction: &Extraction,
+    transcript: &Arc<Transcript>,
+    (kind, quality_threshold): (&Kind, f32),
+) -> fault::Result<Verdict> {
+    let text = |field: &str| extraction.data.get(field).and_then(serde_json::Value::as_str);
+    let duplicate_of = match (text("supplier_name"), text("invoice_number")) {
+        (Some(supplier), Some(number)) => ledger.find_duplicate(document, supplier, number).await?,
+        _ => None,
+    };
+    let today = ledger.now().await?.date();
+    let lookups = Lookups { duplicate_of, today, quality_threshold };
+    Ok(gate::judge(extraction, transcript, kind, &lookups))
+}
+
+/// What is recorded of an extraction the gate has judged.
+pub fn record(extraction: Extraction, verdict: &Verdict, sha256: Option<String>) -> Record {
+    let refused = verdict.refused();
+    let review_reasons = verdict.review_reasons();
+    Record {
+        reason: refused.then_some(Reason::GateRefused),
+        stage: Stage::Record,
+        needs_human_review: refused || !review_reasons.is_empty(),
+        detail: if refused { review_reasons.join(", ") } else { String::new() },
+        review_reasons,
+        structured_data: Some(extraction.data),
+        reader: Some(extraction.reader.code().to_owned()),
+        kind: Some(extraction.kind),
+        model: extraction.model.filter(|_| extraction.reader == Reader::Llm),
+        usage: extraction.usage,
+        sha256,
+    }
+}
+
+/// What is recorded when the model answered, but not acceptably: the partial data is kept for the
+/// reviewer.
+pub fn unfinished(
+    reason: Reason,
+    detail: String,
+    partial: Option<Extraction>,
+    (usage, model): (Usage, Option<String>),
+) -> Record {
+    let (kind, data) = match partial {
+        Some(partial) => (Some(partial.kind), Some(partial.data)),
+        None => (None, None),
+    };
+    Record {
+        structured_data: data,
+        reader: Some(Reader::Llm.code().to_owned()),
+        kind,
+        model,
+        usage,
+        ..ended(reason, Stage::Extract, detail)
+    }
+}
+
+/// What is recorded of an ingestion that ended before there was an extraction.
+pub fn ended(reason: Reason, stage: Stage, detail: String) -> Record {
+    // A withdrawn ingestion needs nobody's eyes; every failed one does.
+    let needs_human_review = reason.status() == Status::Failed;
+    let review_reasons = if needs_human_review { vec![reason.code().to_owned()] } else { vec![] };
+    Record {
+        reason: Some(reason),
+        stage,
+        structured_data: None,
+        needs_human_review,
+        review_reasons,
+        reader: None,
+        kind: None,
+        model: None,
+        usage: Usage::default(),
+        sha256: None,
+        detail,
+    }
+}

@@ -1,0 +1,222 @@
+//! The batched calls: split to what SQS takes, run side by side, failed entries retried singly.
+
+use aws_sdk_sqs::types::{
+    BatchResultErrorEntry, ChangeMessageVisibilityBatchRequestEntry,
+    DeleteMessageBatchRequestEntry, SendMessageBatchRequestEntry,
+};
+use futures::future::{BoxFuture, FutureExt as _};
+use futures::{StreamExt as _, stream};
+
+use super::super::{Outgoing, Receipt};
+use super::SqsQueue;
+use super::errors::{from_entry, from_sdk};
+use super::receipt::{handle, seconds};
+use crate::fault::{Error, Fault, Result};
+
+/// Entries per batch (API reference).
+const ENTRIES: usize = 10;
+
+/// Body bytes per batch. The service takes 1 MiB, some regions and stand-ins still 256 KiB.
+const BYTES: usize = 240 * 1024;
+
+/// Batches of one call that are under way at the same time.
+const AT_ONCE: usize = 8;
+
+/// What a batch said: nothing at all, or which entries failed.
+type Said = Result<Vec<BatchResultErrorEntry>>;
+
+/// One change of visibility: handle and whole seconds.
+#[derive(Debug, Clone)]
+pub(super) struct Change {
+    pub(super) handle: String,
+    pub(super) seconds: i32,
+}
+
+/// Runs the calls, several at a time, and puts their results together in order.
+///
+/// Boxed, because the compiler cannot see that a closure's future is `Send` for every lifetime.
+async fn side_by_side(calls: Vec<BoxFuture<'_, Vec<Result<()>>>>) -> Vec<Result<()>> {
+    let results = stream::iter(calls).buffered(AT_ONCE);
+    results.collect::<Vec<_>>().await.into_iter().flatten().collect()
+}
+
+/// Cuts messages into batches by number and bytes.
+fn parts_by_size(messages: &[Outgoing]) -> Vec<&[Outgoing]> {
+    let mut parts = Vec::new();
+    let mut rest = messages;
+    while !rest.is_empty() {
+        let mut bytes = 0;
+        let fits = rest.iter().take(ENTRIES).take_while(|message| {
+            bytes += message.body.len();
+            bytes <= BYTES
+        });
+        let (part, after) = rest.split_at(fits.count().max(1));
+        parts.push(part);
+        rest = after;
+    }
+    parts
+}
+
+/// Sorts what a batch said onto its entries. An entry that failed on the service's side is tried
+/// once more by itself; the SDK's own retries see only whole requests.
+async fn settle<F>(
+    count: usize,
+    doing: &str,
+    said: Said,
+    single: impl Fn(usize) -> F,
+) -> Vec<Result<()>>
+where
+    F: Future<Output = Result<()>>,
+{
+    let failed = match said {
+        Ok(failed) => failed,
+        // The SDK's error cannot be copied: the first entry keeps it, the others its words.
+        Err(error) => {
+            let (fault, context) = (error.fault, error.context.clone());
+            let copies = std::iter::repeat_with(|| Error::new(fault, context.clone()));
+            return std::iter::once(error).chain(copies).take(count).map(Err).collect();
+        }
+    };
+    let mut results: Vec<Result<()>> = std::iter::repeat_with(|| Ok(())).take(count).collect();
+    for entry in &failed {
+        let Some((index, slot)) =
+            entry.id().parse().ok().and_then(|index: usize| Some((index, results.get_mut(index)?)))
+        else {
+            continue;
+        };
+        let error = from_entry(doing, entry);
+        let again = matches!(error.fault, Fault::Transient | Fault::Throttled(_));
+        *slot = if again { single(index).await } else { Err(error) };
+    }
+    results
+}
+
+/// Building an entry fails only for a missing required field.
+fn unbuilt(error: impl std::error::Error + Send + Sync + 'static) -> Error {
+    Error::internal("an entry of a batch could not be built").because(error)
+}
+
+impl SqsQueue {
+    /// Sets visibilities, batch by batch.
+    pub(super) async fn change(&self, url: &str, changes: &[Change]) -> Vec<Result<()>> {
+        let parts = changes.chunks(ENTRIES);
+        side_by_side(parts.map(|part| self.change_part(url, part).boxed()).collect()).await
+    }
+
+    async fn change_part(&self, url: &str, part: &[Change]) -> Vec<Result<()>> {
+        const DOING: &str = "changing the visibility of a message";
+        let said = self.change_batch(url, part).await;
+        settle(part.len(), DOING, said, |index| async move {
+            let Some(change) = part.get(index) else { return Ok(()) };
+            let request = self.clients.quick.change_message_visibility().queue_url(url);
+            let request = request.receipt_handle(&change.handle);
+            let sent = request.visibility_timeout(change.seconds).send().await;
+            sent.map(drop).map_err(|error| from_sdk(DOING, error))
+        })
+        .await
+    }
+
+    async fn change_batch(&self, url: &str, part: &[Change]) -> Said {
+        let entries = part.iter().enumerate().map(|(index, change)| {
+            ChangeMessageVisibilityBatchRequestEntry::builder()
+                .id(index.to_string())
+                .receipt_handle(&change.handle)
+                .visibility_timeout(change.seconds)
+                .build()
+                .map_err(unbuilt)
+        });
+        let request = self.clients.quick.change_message_visibility_batch().queue_url(url);
+        let request = request.set_entries(Some(entries.collect::<Result<_>>()?));
+        let answer = request.send().await;
+        Ok(answer.map_err(|error| from_sdk("changing visibilities", error))?.failed)
+    }
+
+    /// Deletes, batch by batch.
+    pub(super) async fn delete(&self, url: &str, receipts: &[Receipt]) -> Vec<Result<()>> {
+        let parts = receipts.chunks(ENTRIES);
+        side_by_side(parts.map(|part| self.delete_part(url, part).boxed()).collect()).await
+    }
+
+    async fn delete_part(&self, url: &str, part: &[Receipt]) -> Vec<Result<()>> {
+        const DOING: &str = "deleting a message";
+        let said = self.delete_batch(url, part).await;
+        settle(part.len(), DOING, said, |index| async move {
+            let Some(receipt) = part.get(index) else { return Ok(()) };
+            let request = self.clients.steady.delete_message().queue_url(url);
+            let sent = request.receipt_handle(handle(receipt)).send().await;
+            sent.map(drop).map_err(|error| from_sdk(DOING, error))
+        })
+        .await
+    }
+
+    async fn delete_batch(&self, url: &str, part: &[Receipt]) -> Said {
+        let entries = part.iter().enumerate().map(|(index, receipt)| {
+            DeleteMessageBatchRequestEntry::builder()
+                .id(index.to_string())
+                .receipt_handle(handle(receipt))
+                .build()
+                .map_err(unbuilt)
+        });
+        let request = self.clients.steady.delete_message_batch().queue_url(url);
+        let request = request.set_entries(Some(entries.collect::<Result<_>>()?));
+        let answer = request.send().await;
+        Ok(answer.map_err(|error| from_sdk("deleting messages", error))?.failed)
+    }
+
+    /// Sends, batch by batch.
+    pub(super) async fn send_all(&self, messages: &[Outgoing]) -> Vec<Result<()>> {
+        let parts = parts_by_size(messages).into_iter();
+        side_by_side(parts.map(|part| self.send_part(part).boxed()).collect()).await
+    }
+
+    async fn send_part(&self, part: &[Outgoing]) -> Vec<Result<()>> {
+        const DOING: &str = "sending a message";
+        let said = self.send_batch(part).await;
+        settle(part.len(), DOING, said, |index| async move {
+            let Some(message) = part.get(index) else { return Ok(()) };
+            let request = self.clients.steady.send_message().queue_url(&self.url);
+            let request = request.message_body(&message.body);
+            let sent = request.delay_seconds(seconds(message.delay)).send().await;
+            sent.map(drop).map_err(|error| from_sdk(DOING, error))
+        })
+        .await
+    }
+
+    async fn send_batch(&self, part: &[Outgoing]) -> Said {
+        let entries = part.iter().enumerate().map(|(index, message)| {
+            SendMessageBatchRequestEntry::builder()
+                .id(index.to_string())
+                .message_body(&message.body)
+                .delay_seconds(seconds(message.delay))
+                .build()
+                .map_err(unbuilt)
+        });
+        let request = self.clients.steady.send_message_batch().queue_url(&self.url);
+        let request = request.set_entries(Some(entries.collect::<Result<_>>()?));
+        let answer = request.send().await;
+        Ok(answer.map_err(|error| from_sdk("sending messages", error))?.failed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_cut_into_batches_by_number_and_by_bytes() {
+        let of = |size: usize| Outgoing::now("x".repeat(size));
+        #[rustfmt::skip]
+        let table = [
+            ("none",                       vec![],                                     vec![]),
+            ("one",                        vec![of(1)],                                vec![1]),
+            ("eleven small ones",          (0..11).map(|_| of(1)).collect(),           vec![10, 1]),
+            ("two that fit only singly",   vec![of(200 * 1024), of(200 * 1024)],       vec![1, 1]),
+            ("one over the limit alone",   vec![of(1), of(2 * BYTES), of(1)],          vec![1, 1, 1]),
+        ];
+        for (name, messages, expected) in table {
+            let sizes: Vec<usize> =
+                parts_by_size(&messages).iter().map(|part| part.len()).collect();
+            assert_eq!(sizes, expected, "{name}");
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Receipts that remember when their message was received.
+//!
+//! SQS refuses to hide a message beyond twelve hours from its receive (it does not shorten the
+//! wish), so the time of the receive travels with the handle: `MILLISECONDS:HANDLE`, counted on the
+//! monotonic clock from when this queue was connected. A receipt means nothing to another process.
+
+use std::time::{Duration, Instant};
+
+use super::super::Receipt;
+
+/// The longest SQS hides a message, counted from its receive (API reference,
+/// `ChangeMessageVisibility`).
+pub(super) const LONGEST: Duration = Duration::from_secs(12 * 3600);
+
+/// The epoch of this queue's receipts.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Stamp {
+    epoch: Instant,
+}
+
+impl Stamp {
+    pub(super) fn new() -> Self {
+        Self { epoch: Instant::now() }
+    }
+
+    /// Makes the receipt of a message received (at the earliest) at `received`.
+    pub(super) fn seal(self, handle: &str, received: Instant) -> Receipt {
+        let since = received.saturating_duration_since(self.epoch).as_millis();
+        Receipt(format!("{since}:{handle}"))
+    }
+
+    /// How long the message may stay hidden from `now` on, at most `wish`, in whole seconds
+    /// rounded up; `None` if its twelve hours are over.
+    pub(super) fn allowed(self, receipt: &Receipt, wish: Duration, now: Instant) -> Option<i32> {
+        let left = match open(receipt).0 {
+            Some(since) => LONGEST
+                .checked_sub(now.saturating_duration_since(self.epoch + since))
+                .filter(|left| left.as_secs() > 0)?,
+            None => LONGEST,
+        };
+        // The rest of the twelve hours is rounded down, a wish within it up.
+        Some(seconds(wish).min(i32::try_from(left.as_secs()).unwrap_or(i32::MAX)))
+    }
+}
+
+/// The service's own handle.
+pub(super) fn handle(receipt: &Receipt) -> &str {
+    open(receipt).1
+}
+
+fn open(receipt: &Receipt) -> (Option<Duration>, &str) {
+    let sealed = receipt.0.split_once(':');
+    let read = sealed.and_then(|(since, handle)| Some((since.parse().ok()?, handle)));
+    match read {
+        Some((since, handle)) => (Some(Duration::from_millis(since)), handle),
+        None => (None, &receipt.0),
+    }
+}
+
+/// Whole seconds, rounded up: nothing becomes visible earlier than asked for.
+pub(super) fn seconds(duration: Duration) -> i32 {
+    let whole = duration.as_secs() + u64::from(duration.subsec_nanos() > 0);
+    i32::try_from(whole).unwrap_or(i32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wish_is_cut_to_what_twelve_hours_leave() {
+        let stamp = Stamp::new();
+        let receipt = stamp.seal("h:1", stamp.epoch + Duration::from_secs(100));
+        let at = |elapsed: u64| stamp.epoch + Duration::from_secs(100 + elapsed);
+        #[rustfmt::skip]
+        let table = [
+            // elapsed   wish                            expected
+            (0,          Duration::ZERO,                 Some(0)),
+            (0,          Duration::from_millis(1),       Some(1)),
+            (0,          Duration::from_millis(90_000),  Some(90)),
+            (0,          LONGEST,                        Some(43_200)),
+            (0,          LONGEST * 2,                    Some(43_200)),
+            (3_600,      LONGEST,                        Some(39_600)),
+            (43_199,     Duration::from_secs(120),       Some(1)),
+            (43_200,     Duration::from_secs(120),       None),
+            (99_999,     Duration::ZERO,                 None),
+        ];
+        for (elapsed, wish, expected) in table {
+            assert_eq!(stamp.allowed(&receipt, wish, at(elapsed)), expected, "{elapsed} {wish:?}");
+        }
+        assert_eq!(handle(&receipt), "h:1");
+    }
+
+    #[test]
+    fn a_receipt_of_other_make_is_used_as_it_is() {
+        let stamp = Stamp::new();
+        let foreign = Receipt("AQEB+x/y==".to_owned());
+        assert_eq!(handle(&foreign), "AQEB+x/y==");
+        assert_eq!(stamp.allowed(&foreign, LONGEST, Instant::now()), Some(43_200));
+    }
+}

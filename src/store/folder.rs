@@ -1,0 +1,151 @@
+//! A local folder with the guarantees of a bucket: what `docmill dev` and many tests run on.
+//!
+//! Keys are paths below the folder and stay readable there; user metadata lies in side files that
+//! no listing shows. Writes are durable when they return. Several processes may use one folder.
+//! Not promised: a key that is also the folder of other keys (`a` beside `a/b`), which a bucket
+//! allows and a file system does not: such a write is refused.
+
+mod disk;
+mod listing;
+mod paths;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+
+use self::disk::{Condition, Disk, Draft};
+use super::{Entry, Etag, Fetch, Get, Meta, Put, Store};
+use crate::fault::{Error, Fault, Result};
+
+/// Objects as files.
+#[derive(Debug, Clone)]
+pub struct FolderStore {
+    disk: Disk,
+}
+
+impl FolderStore {
+    /// Opens the folder, creating it if it is not there.
+    ///
+    /// # Errors
+    /// The folder cannot be created or written to; the text says which and why.
+    pub async fn open(path: &Path) -> Result<Self> {
+        let root = path.to_owned();
+        let disk = run(move || Disk::open(&root)).await.map_err(|error| {
+            let why = error.source.as_ref().map(ToString::to_string).unwrap_or_default();
+            let text = format!("cannot use the folder {} as a store: {why}", path.display());
+            Error { fault: error.fault, context: text.into(), source: error.source }
+        })?;
+        Ok(Self { disk })
+    }
+
+    async fn write(&self, key: &str, bytes: Bytes, how: (Metadata, Condition)) -> Result<Put> {
+        let path = paths::path_of(&self.disk.root, key)?;
+        let (metadata, condition) = how;
+        let draft = Draft { path, bytes, metadata, condition };
+        let disk = self.disk.clone();
+        run(move || disk.write(&draft)).await
+    }
+
+    async fn remove(&self, key: &str, condition: Condition) -> Result<bool> {
+        let path = paths::path_of(&self.disk.root, key)?;
+        let disk = self.disk.clone();
+        run(move || disk.delete(&path, &condition)).await
+    }
+}
+
+type Metadata = BTreeMap<String, String>;
+
+/// Runs file operations where they may block.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "what tokio::fs does for every single call, done once for a whole operation; no CPU \
+              work, and the operating system's lock is not held across an await"
+)]
+async fn run<T: Send + 'static>(
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> Result<T> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done.map_err(fault_of),
+        Err(stopped) => Err(Error::internal("a file operation did not finish").because(stopped)),
+    }
+}
+
+/// What an I/O error asks for. The text does not repeat the path: it may hold a person's file name.
+fn fault_of(error: io::Error) -> Error {
+    use io::ErrorKind as Kind;
+    let (fault, what) = match error.kind() {
+        Kind::PermissionDenied | Kind::ReadOnlyFilesystem => {
+            (Fault::Denied, "the folder store may not be read or written")
+        }
+        Kind::StorageFull | Kind::QuotaExceeded => {
+            (Fault::Unavailable, "the folder store has no space left")
+        }
+        Kind::IsADirectory | Kind::NotADirectory | Kind::AlreadyExists => {
+            (Fault::Rejected, "a key of the folder store is the folder of other keys, or below one")
+        }
+        Kind::InvalidFilename => (Fault::Rejected, "a key of the folder store has no file name"),
+        _ => (Fault::Transient, "the folder store failed"),
+    };
+    Error::new(fault, what).because(error)
+}
+
+#[async_trait]
+impl Store for FolderStore {
+    fn describe(&self) -> String {
+        format!("folder {}", self.disk.root.display())
+    }
+
+    async fn head(&self, key: &str) -> Result<Option<Meta>> {
+        let path = paths::path_of(&self.disk.root, key)?;
+        let disk = self.disk.clone();
+        run(move || disk.head(&path)).await
+    }
+
+    async fn get(&self, key: &str, what: Get) -> Result<Fetch> {
+        let path = paths::path_of(&self.disk.root, key)?;
+        let disk = self.disk.clone();
+        run(move || disk.get(&path, &what)).await
+    }
+
+    async fn put(&self, key: &str, bytes: Bytes, metadata: &Metadata) -> Result<Etag> {
+        match self.write(key, bytes, (lower_case(metadata), Condition::Always)).await? {
+            Put::Written(etag) => Ok(etag),
+            Put::Refused => Err(Error::internal("a write without condition was refused")),
+        }
+    }
+
+    async fn put_if_absent(&self, key: &str, bytes: Bytes) -> Result<Put> {
+        self.write(key, bytes, (Metadata::new(), Condition::Absent)).await
+    }
+
+    async fn put_if_match(&self, key: &str, etag: &Etag, bytes: Bytes) -> Result<Put> {
+        self.write(key, bytes, (Metadata::new(), Condition::Is(etag.clone()))).await
+    }
+
+    async fn delete(&self, key: &str) -> Result<()> {
+        self.remove(key, Condition::Always).await.map(drop)
+    }
+
+    async fn delete_if_match(&self, key: &str, etag: &Etag) -> Result<bool> {
+        self.remove(key, Condition::Is(etag.clone())).await
+    }
+
+    async fn list(&self, prefix: &str, after: Option<&str>, max: usize) -> Result<Vec<Entry>> {
+        let root = self.disk.root.clone();
+        let (prefix, after) = (prefix.to_owned(), after.map(ToOwned::to_owned));
+        run(move || {
+            let wanted = listing::Wanted { prefix: &prefix, after: after.as_deref(), max };
+            let mut found = Vec::new();
+            listing::collect(&root, "", &wanted, &mut found)?;
+            Ok(found)
+        })
+        .await
+    }
+}
+
+fn lower_case(metadata: &Metadata) -> Metadata {
+    metadata.iter().map(|(name, value)| (name.to_ascii_lowercase(), value.clone())).collect()
+}

@@ -1,0 +1,323 @@
+//! The file operations behind the folder store; all of them block.
+//!
+//! A file is never changed in place: it is written beside the tree, synced, and then linked (if
+//! absent) or renamed (otherwise) to its name, so that a reader sees one version or the other and
+//! a crash leaves at most a file in `tmp/`. Writers of one key exclude each other by a lock of
+//! the operating system, which ends with its process. Local file systems only: network file
+//! systems differ in what a link and a lock promise.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use sha2::{Digest, Sha256};
+
+use crate::store::{Etag, Fetch, Get, Meta, Object, Put};
+
+/// Everything of ours inside the folder; no key has this name.
+const OURS: &str = ".docmill-store";
+/// A file in `tmp/` older than this belongs to no living writer.
+const LEFTOVER: Duration = Duration::from_secs(3600);
+
+/// The condition of a write.
+pub(super) enum Condition {
+    Always,
+    Absent,
+    Is(Etag),
+}
+
+/// One object to be written.
+pub(super) struct Draft {
+    pub(super) path: PathBuf,
+    pub(super) bytes: bytes::Bytes,
+    pub(super) metadata: BTreeMap<String, String>,
+    pub(super) condition: Condition,
+}
+
+/// The folder.
+#[derive(Debug, Clone)]
+pub(super) struct Disk {
+    pub(super) root: PathBuf,
+}
+
+impl Disk {
+    /// Creates what is missing and removes what a crash left behind.
+    pub(super) fn open(root: &Path) -> io::Result<Self> {
+        for part in ["tmp", "locks", "metadata"] {
+            fs::create_dir_all(root.join(OURS).join(part))?;
+        }
+        // Absolute, so that a later change of the working directory does not move the store.
+        let disk = Self { root: fs::canonicalize(root)? };
+        disk.remove_leftovers()?;
+        Ok(disk)
+    }
+
+    fn ours(&self, part: &str) -> PathBuf {
+        self.root.join(OURS).join(part)
+    }
+
+    fn remove_leftovers(&self) -> io::Result<()> {
+        for entry in fs::read_dir(self.ours("tmp"))? {
+            let entry = entry?;
+            let age = entry.metadata().and_then(|meta| meta.modified()).map(|at| at.elapsed());
+            if matches!(age, Ok(Ok(age)) if age > LEFTOVER) {
+                ignore_missing(fs::remove_file(entry.path()))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Excludes other writers of the path, in this process and in others, until dropped. The lock
+    /// files are a fixed set and never removed: a removed one could be locked twice.
+    fn lock(&self, path: &Path) -> io::Result<File> {
+        let shard = self.fingerprint(path).get(..2).unwrap_or_default().to_owned();
+        let file = File::create(self.ours("locks").join(shard))?;
+        file.lock()?;
+        Ok(file)
+    }
+
+    fn fingerprint(&self, path: &Path) -> String {
+        let relative = path.strip_prefix(&self.root).unwrap_or(path);
+        let digest = Sha256::digest(relative.as_os_str().as_encoded_bytes());
+        digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    pub(super) fn head(&self, path: &Path) -> io::Result<Option<Meta>> {
+        loop {
+            let Some(meta) = stat(path)? else { return Ok(None) };
+            let etag = stamp(&meta);
+            let metadata = self.read_metadata(path, &etag)?;
+            // Without side file: either it has none, or a writer replaced both meanwhile.
+            if metadata.is_none() && stat(path)?.map(|now| stamp(&now)).as_ref() != Some(&etag) {
+                continue;
+            }
+            let metadata = metadata.unwrap_or_default();
+            return Ok(Some(Meta { size: meta.len(), etag, modified: meta.modified()?, metadata }));
+        }
+    }
+
+    pub(super) fn get(&self, path: &Path, what: &Get) -> io::Result<Fetch> {
+        if stat(path)?.is_none() {
+            return Ok(Fetch::Missing);
+        }
+        let file = match File::open(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Fetch::Missing),
+            other => other?,
+        };
+        // Of the open file, not of the name: it may have been replaced since.
+        let meta = file.metadata()?;
+        let etag = stamp(&meta);
+        if what.if_match.as_ref().is_some_and(|wanted| *wanted != etag) {
+            return Ok(Fetch::Changed);
+        }
+        if meta.len() > what.at_most {
+            return Ok(Fetch::TooLarge { size: meta.len() });
+        }
+        let mut bytes = Vec::with_capacity(usize::try_from(meta.len()).unwrap_or_default());
+        file.take(what.at_most.saturating_add(1)).read_to_end(&mut bytes)?;
+        match u64::try_from(bytes.len()) {
+            Ok(size) if size > what.at_most => Ok(Fetch::TooLarge { size }),
+            _ => Ok(Fetch::Found(Object { bytes: bytes.into(), etag })),
+        }
+    }
+
+    pub(super) fn write(&self, draft: &Draft) -> io::Result<Put> {
+        let (temporary, etag) = self.write_temporary(&draft.bytes)?;
+        let done = self.publish(draft, &temporary, &etag);
+        ignore_missing(fs::remove_file(&temporary))?;
+        Ok(if done? { Put::Written(etag) } else { Put::Refused })
+    }
+
+    /// A synced file beside the tree and the stamp it will keep. Its time is set explicitly
+    /// because the file system's own clock ticks only every few milliseconds, and two versions
+    /// written within one tick must not look the same.
+    fn write_temporary(&self, bytes: &[u8]) -> io::Result<(PathBuf, Etag)> {
+        let path = self.ours("tmp").join(uuid::Uuid::new_v4().to_string());
+        let mut file = File::create_new(&path)?;
+        file.write_all(bytes)?;
+        file.set_modified(SystemTime::now())?;
+        file.sync_all()?;
+        let etag = stamp(&file.metadata()?);
+        Ok((path, etag))
+    }
+
+    fn publish(&self, draft: &Draft, temporary: &Path, etag: &Etag) -> io::Result<bool> {
+        let path = &draft.path;
+        let parent = path.parent().unwrap_or(&self.root);
+        fs::create_dir_all(parent)?;
+        if path.is_dir() {
+            return Err(io::ErrorKind::IsADirectory.into());
+        }
+        let _lock = self.lock(path)?;
+        match &draft.condition {
+            Condition::Absent => match fs::hard_link(temporary, path) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
+                other => other?,
+            },
+            Condition::Is(wanted) if current(path)?.as_ref() != Some(wanted) => return Ok(false),
+            Condition::Always | Condition::Is(_) => {
+                self.write_metadata(path, etag, &draft.metadata)?;
+                fs::rename(temporary, path)?;
+            }
+        }
+        self.forget_metadata(path, Some(etag))?;
+        sync_directory(parent)?;
+        Ok(true)
+    }
+
+    /// Deletes; `false` if the condition did not hold (a missing file fulfils `Always` only).
+    pub(super) fn delete(&self, path: &Path, condition: &Condition) -> io::Result<bool> {
+        let _lock = self.lock(path)?;
+        let found = current(path)?;
+        match condition {
+            Condition::Is(wanted) if found.as_ref() != Some(wanted) => return Ok(false),
+            _ if found.is_none() => return Ok(true),
+            _ => {}
+        }
+        ignore_missing(fs::remove_file(path))?;
+        self.forget_metadata(path, None)?;
+        sync_directory(path.parent().unwrap_or(&self.root))?;
+        Ok(true)
+    }
+
+    /// Side files are named after the version they belong to, so that a crash between writing
+    /// the two never pairs one version with the other's metadata.
+    fn side_files(&self, path: &Path) -> PathBuf {
+        self.ours("metadata").join(self.fingerprint(path))
+    }
+
+    fn read_metadata(
+        &self,
+        path: &Path,
+        etag: &Etag,
+    ) -> io::Result<Option<BTreeMap<String, String>>> {
+        match fs::read(self.side_files(path).join(&etag.0)) {
+            Ok(bytes) => Ok(Some(serde_json::from_slice(&bytes)?)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn write_metadata(
+        &self,
+        path: &Path,
+        etag: &Etag,
+        metadata: &BTreeMap<String, String>,
+    ) -> io::Result<()> {
+        if metadata.is_empty() {
+            return Ok(());
+        }
+        let folder = self.side_files(path);
+        fs::create_dir_all(&folder)?;
+        let mut file = File::create(folder.join(&etag.0))?;
+        file.write_all(&serde_json::to_vec(metadata)?)?;
+        file.sync_all()?;
+        sync_directory(&folder)
+    }
+
+    /// Removes the side files of every version but `keep`.
+    fn forget_metadata(&self, path: &Path, keep: Option<&Etag>) -> io::Result<()> {
+        let folder = self.side_files(path);
+        let entries = match fs::read_dir(&folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            other => other?,
+        };
+        let mut kept = false;
+        for entry in entries {
+            let entry = entry?;
+            if keep.is_some_and(|etag| entry.file_name() == etag.0.as_str()) {
+                kept = true;
+            } else {
+                ignore_missing(fs::remove_file(entry.path()))?;
+            }
+        }
+        if kept { Ok(()) } else { ignore_missing(fs::remove_dir(&folder)) }
+    }
+}
+
+/// The version of a file: changes with every write, also with one of the same bytes.
+fn stamp(meta: &fs::Metadata) -> Etag {
+    Etag(format!("{:x}.{:09}-{:x}-{:x}", meta.mtime(), meta.mtime_nsec(), meta.size(), meta.ino()))
+}
+
+/// A directory is no object.
+fn stat(path: &Path) -> io::Result<Option<fs::Metadata>> {
+    match fs::metadata(path) {
+        Ok(meta) => Ok(meta.is_file().then_some(meta)),
+        Err(error) => match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Ok(None),
+            _ => Err(error),
+        },
+    }
+}
+
+fn current(path: &Path) -> io::Result<Option<Etag>> {
+    Ok(stat(path)?.map(|meta| stamp(&meta)))
+}
+
+fn sync_directory(path: &Path) -> io::Result<()> {
+    File::open(path)?.sync_all()
+}
+
+fn ignore_missing(done: io::Result<()>) -> io::Result<()> {
+    match done {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write(disk: &Disk, key: &str, bytes: &'static [u8], condition: Condition) -> Put {
+        disk.write(&Draft {
+            path: disk.root.join(key),
+            bytes: bytes.into(),
+            metadata: BTreeMap::from([("a".to_owned(), "b".to_owned())]),
+            condition,
+        })
+        .unwrap()
+    }
+
+    #[test]
+    fn what_a_crash_left_behind_is_never_listed_and_is_gone_after_an_hour() {
+        let folder = tempfile::tempdir().unwrap();
+        let disk = Disk::open(folder.path()).unwrap();
+        let young = disk.write_temporary(b"half").unwrap().0;
+        let old = disk.write_temporary(b"half").unwrap().0;
+        let past = SystemTime::now() - LEFTOVER - Duration::from_secs(1);
+        File::options().write(true).open(&old).unwrap().set_modified(past).unwrap();
+        Disk::open(folder.path()).unwrap();
+        assert!(young.exists(), "another process may still be writing it");
+        assert!(!old.exists());
+    }
+
+    #[test]
+    fn side_files_do_not_pile_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let disk = Disk::open(folder.path()).unwrap();
+        for _ in 0..3 {
+            write(&disk, "k", b"same", Condition::Always);
+        }
+        let side = disk.side_files(&disk.root.join("k"));
+        assert_eq!(fs::read_dir(&side).unwrap().count(), 1);
+        assert!(disk.delete(&disk.root.join("k"), &Condition::Always).unwrap());
+        assert!(!side.exists());
+        assert_eq!(fs::read_dir(disk.ours("tmp")).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_side_file_of_a_write_that_never_happened_is_not_taken_for_the_objects() {
+        let folder = tempfile::tempdir().unwrap();
+        let disk = Disk::open(folder.path()).unwrap();
+        write(&disk, "k", b"one", Condition::Always);
+        let path = disk.root.join("k");
+        let other = BTreeMap::from([("a".to_owned(), "never".to_owned())]);
+        disk.write_metadata(&path, &Etag("never-renamed".to_owned()), &other).unwrap();
+        assert_eq!(disk.head(&path).unwrap().unwrap().metadata["a"], "b");
+    }
+}

@@ -1,0 +1,81 @@
+//! Where documents and artefacts lie. Pure: names only, nothing is looked up.
+//!
+//! The layout is the earlier system's, so that its operators find what they know:
+//! `documents/{document-id}.{ext}` for what we upload ourselves (what a producer uploaded stays
+//! where it is), `ingestions/{ingestion-id}/…` for everything that is made of it.
+
+use crate::model::{DocumentId, IngestionId};
+
+/// Longest extension that is kept; a longer one is not an extension but part of a name.
+const LONGEST_EXTENSION: usize = 8;
+
+/// The original of a document that we uploaded. `name` is what the file was called by its sender;
+/// only its extension is used, and only if it is short and plain.
+pub fn document(id: DocumentId, name: &str) -> String {
+    match extension(name) {
+        Some(extension) => format!("documents/{id}.{extension}"),
+        None => format!("documents/{id}"),
+    }
+}
+
+/// The transcript of an ingestion.
+pub fn transcription(id: IngestionId) -> String {
+    format!("ingestions/{id}/transcription-output.json")
+}
+
+/// The reader's reply, stored before it is used.
+pub fn extraction(id: IngestionId) -> String {
+    format!("ingestions/{id}/extraction-output.json")
+}
+
+/// Whether the key is one that we write while working: an event about it must not start work,
+/// or every transcript would become a document of its own. `documents/` is not among them: that
+/// is where producers upload.
+pub fn is_own_artefact(key: &str) -> bool {
+    const OWN: [&str; 5] =
+        ["ingestions/", "queue/todo/", "queue/processing/", "queue/failed/", "queue/dead/"];
+    OWN.iter().any(|prefix| key.starts_with(prefix))
+}
+
+/// The extension in lower case, if the name has one that is safe to put into a key.
+fn extension(name: &str) -> Option<String> {
+    let (stem, extension) = name.rsplit_once('.')?;
+    let plain = extension.bytes().all(|b| b.is_ascii_alphanumeric());
+    let short = (1..=LONGEST_EXTENSION).contains(&extension.len());
+    (plain && short && !stem.is_empty()).then(|| extension.to_ascii_lowercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_plain_short_extension_gets_into_a_key() {
+        let id = DocumentId::random();
+        for (name, expected) in [
+            ("Invoice 7.PDF", format!("documents/{id}.pdf")),
+            ("we ird näme $(id);&#.pdf", format!("documents/{id}.pdf")),
+            ("scan.tar.gz", format!("documents/{id}.gz")),
+            ("noextension", format!("documents/{id}")),
+            (".pdf", format!("documents/{id}")),
+            ("a.p/../df", format!("documents/{id}")),
+            ("a.pdf ", format!("documents/{id}")),
+            ("a.", format!("documents/{id}")),
+            ("ends.with a sentence", format!("documents/{id}")),
+        ] {
+            assert_eq!(document(id, name), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn what_we_write_while_working_is_ours_and_what_producers_upload_is_not() {
+        let id = IngestionId::random();
+        for key in [transcription(id), extraction(id), "queue/todo/3_normal/ab".to_owned()] {
+            assert!(is_own_artefact(&key), "{key}");
+        }
+        let uploaded = document(DocumentId::random(), "a.pdf");
+        for key in [uploaded.as_str(), "ingestions.pdf", "inbox/ingestions/a.pdf", "queue/a.pdf"] {
+            assert!(!is_own_artefact(key), "{key}");
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! Amazon S3 and what speaks its protocol.
+//!
+//! Relies on conditional writes (`If-None-Match`, `If-Match`), on delete as well; a service that
+//! ignores them is refused by [`S3Store::connect`]. The SDK repeats calls that failed in passing;
+//! a repeated conditional write whose first reply was lost is recognised as our own, so that the
+//! winner of a race never takes itself for the loser. Versions are S3's ETags: two writes of the
+//! same bytes look the same. No total time limit on a body, but one on every piece of it.
+
+mod connect;
+mod faults;
+mod place;
+
+use std::collections::BTreeMap;
+use std::time::{Duration, SystemTime};
+
+use async_trait::async_trait;
+use aws_sdk_s3::Client;
+use aws_sdk_s3::operation::put_object::builders::PutObjectFluentBuilder;
+use aws_sdk_s3::primitives::ByteStream;
+use bytes::{Bytes, BytesMut};
+
+use self::faults::{Failure, failure_of};
+use self::place::{Place, decode, encode};
+use super::{Entry, Etag, Fetch, Get, Meta, Object, Put, Store};
+use crate::fault::{Error, Result};
+
+/// The longest wait for the next piece of a body.
+const PIECE: Duration = Duration::from_secs(30);
+/// How often a conditional request is repeated that met another one in flight (409).
+const CONFLICTS: u32 = 8;
+/// Names the write in the object's metadata; see [`S3Store::is_ours`].
+const WRITE_ID: &str = "docmill-write";
+/// What one listing request returns at most.
+const PAGE: usize = 1000;
+
+/// Objects of a bucket.
+#[derive(Debug, Clone)]
+pub struct S3Store {
+    client: Client,
+    bucket: String,
+    address: String,
+}
+
+/// The condition of a write.
+#[derive(Clone, Copy)]
+enum Condition<'a> {
+    Absent,
+    Is(&'a Etag),
+}
+
+impl S3Store {
+    /// A store over a client that is set up already. Nothing is checked.
+    pub fn with_client(client: Client, bucket: impl Into<String>) -> Self {
+        Self { client, bucket: bucket.into(), address: "a given client".to_owned() }
+    }
+
+    fn place<'a>(&'a self, key: &'a str) -> Result<Place<'a>> {
+        Place::of(&self.bucket, key)
+    }
+
+    async fn put_conditionally(
+        &self,
+        key: &str,
+        condition: Condition<'_>,
+        bytes: Bytes,
+    ) -> Result<Put> {
+        let place = self.place(key)?;
+        let id = uuid::Uuid::new_v4().to_string();
+        for conflict in 0..CONFLICTS {
+            let request = self.put_request(&place, bytes.clone()).metadata(WRITE_ID, &id);
+            let request = match condition {
+                Condition::Absent => request.if_none_match("*"),
+                Condition::Is(etag) => request.if_match(&etag.0),
+            };
+            let failure = match request.send().await {
+                Ok(done) => return written(done.e_tag()).map(Put::Written),
+                Err(error) => failure_of(error, &place, "write"),
+            };
+            match failure {
+                Failure::Precondition => return self.is_ours(&place, &id).await,
+                Failure::NoSuchKey => return Ok(Put::Refused),
+                Failure::Conflict => back_off(conflict).await,
+                Failure::Other(error) => return Err(error),
+            }
+        }
+        Err(Error::transient(format!("writes to bucket {} keep conflicting", place.bucket)))
+    }
+
+    fn put_request(&self, place: &Place<'_>, bytes: Bytes) -> PutObjectFluentBuilder {
+        self.client.put_object().bucket(place.bucket).key(place.key).body(ByteStream::from(bytes))
+    }
+
+    /// Whether the object that stands in a write's way is that very write: its first reply was
+    /// lost and the SDK sent it again.
+    async fn is_ours(&self, place: &Place<'_>, id: &str) -> Result<Put> {
+        let request = self.client.head_object().bucket(place.bucket).key(place.key);
+        match request.send().await {
+            Ok(found) => {
+                let written_by = found.metadata().and_then(|all| all.get(WRITE_ID));
+                if written_by.is_some_and(|by| by == id) {
+                    return written(found.e_tag()).map(Put::Written);
+                }
+                Ok(Put::Refused)
+            }
+            Err(error) => match failure_of(error, place, "look at an object") {
+                Failure::Other(error) => Err(error),
+                _ => Ok(Put::Refused),
+            },
+        }
+    }
+}
+
+/// Waits a little longer each time, never in step with others.
+async fn back_off(turn: u32) {
+    let longest = 25_u64 << turn.min(6);
+    tokio::time::sleep(Duration::from_millis(fastrand::u64(5..=longest))).await;
+}
+
+fn written(etag: Option<&str>) -> Result<Etag> {
+    let etag = etag.ok_or_else(|| Error::internal("the object store returned no ETag"))?;
+    Ok(Etag(etag.to_owned()))
+}
+
+fn time_of(stamp: Option<&aws_sdk_s3::primitives::DateTime>) -> SystemTime {
+    stamp.and_then(|at| SystemTime::try_from(*at).ok()).unwrap_or(SystemTime::UNIX_EPOCH)
+}
+
+fn size_of(length: Option<i64>) -> u64 {
+    length.and_then(|length| u64::try_from(length).ok()).unwrap_or_default()
+}
+
+/// Reads a body piece by piece; `Err(size)` with what came so far if that is more than allowed.
+async fn read_capped(
+    mut body: ByteStream,
+    at_most: u64,
+) -> Result<std::result::Result<Bytes, u64>> {
+    let mut bytes = BytesMut::new();
+    loop {
+        let piece = match tokio::time::timeout(PIECE, body.next()).await {
+            Err(_) => return Err(Error::transient("the object store stopped sending a body")),
+            Ok(None) => return Ok(Ok(bytes.freeze())),
+            Ok(Some(Err(error))) => {
+                return Err(Error::transient("the body of an object broke off").because(error));
+            }
+            Ok(Some(Ok(piece))) => piece,
+        };
+        bytes.extend_from_slice(&piece);
+        let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        if size > at_most {
+            return Ok(Err(size));
+        }
+    }
+}
+
+#[async_trait]
+impl Store for S3Store {
+    fn describe(&self) -> String {
+        format!("S3 bucket {} at {}", self.bucket, self.address)
+    }
+
+    async fn head(&self, key: &str) -> Result<Option<Meta>> {
+        let place = self.place(key)?;
+        let request = self.client.head_object().bucket(place.bucket).key(place.key);
+        let found = match request.send().await {
+            Ok(found) => found,
+            Err(error) => return failure_of(error, &place, "look at an object").into_absent(),
+        };
+        let metadata = found.metadata().into_iter().flatten();
+        let metadata = metadata
+            .filter(|(name, _)| name.as_str() != WRITE_ID)
+            .map(|(name, value)| (name.to_ascii_lowercase(), decode(value)));
+        Ok(Some(Meta {
+            size: size_of(found.content_length()),
+            etag: written(found.e_tag())?,
+            modified: time_of(found.last_modified()),
+            metadata: metadata.collect(),
+        }))
+    }
+
+    async fn get(&self, key: &str, what: Get) -> Result<Fetch> {
+        let place = self.place(key)?;
+        let wanted = what.if_match.map(|etag| etag.0);
+        let request = self.client.get_object().bucket(place.bucket).key(place.key);
+        let found = match request.set_if_match(wanted).send().await {
+            Ok(found) => found,
+            Err(error) => {
+                return match failure_of(error, &place, "read an object") {
+                    Failure::NoSuchKey => Ok(Fetch::Missing),
+                    Failure::Precondition | Failure::Conflict => Ok(Fetch::Changed),
+                    Failure::Other(error) => Err(error),
+                };
+            }
+        };
+        let size = size_of(found.content_length());
+        if size > what.at_most {
+            return Ok(Fetch::TooLarge { size });
+        }
+        let etag = written(found.e_tag())?;
+        Ok(match read_capped(found.body, what.at_most).await? {
+            Ok(bytes) => Fetch::Found(Object { bytes, etag }),
+            Err(size) => Fetch::TooLarge { size },
+        })
+    }
+
+    async fn put(
+        &self,
+        key: &str,
+        bytes: Bytes,
+        metadata: &BTreeMap<String, String>,
+    ) -> Result<Etag> {
+        let place = self.place(key)?;
+        let mut request = self.put_request(&place, bytes);
+        for (name, value) in metadata {
+            request = request.metadata(name.to_ascii_lowercase(), encode(value));
+        }
+        match request.send().await {
+            Ok(done) => written(done.e_tag()),
+            Err(error) => Err(failure_of(error, &place, "write").into_error(&place)),
+        }
+    }
+
+    async fn put_if_absent(&self, key: &str, bytes: Bytes) -> Result<Put> {
+        self.put_conditionally(key, Condition::Absent, bytes).await
+    }
+
+    async fn put_if_match(&self, key: &str, etag: &Etag, bytes: Bytes) -> Result<Put> {
+        self.put_conditionally(key, Condition::Is(etag), bytes).await
+    }
+
+    async fn delete(&self, key: &str) -> Result<()> {
+        let place = self.place(key)?;
+        let request = self.client.delete_object().bucket(place.bucket).key(place.key);
+        match request.send().await {
+            Ok(_) => Ok(()),
+            Err(error) => match failure_of(error, &place, "delete") {
+                Failure::NoSuchKey => Ok(()),
+                failure => Err(failure.into_error(&place)),
+            },
+        }
+    }
+
+    async fn delete_if_match(&self, key: &str, etag: &Etag) -> Result<bool> {
+        let place = self.place(key)?;
+        for conflict in 0..CONFLICTS {
+            // S3 answers 204 to a conditional delete of what is not there.
+            if self.head(key).await?.is_none_or(|found| found.etag != *etag) {
+                return Ok(false);
+            }
+            let request = self.client.delete_object().bucket(place.bucket).key(place.key);
+            let failure = match request.if_match(&etag.0).send().await {
+                Ok(_) => return Ok(true),
+                Err(error) => failure_of(error, &place, "delete"),
+            };
+            match failure {
+                Failure::Precondition | Failure::NoSuchKey => return Ok(false),
+                Failure::Conflict => back_off(conflict).await,
+                Failure::Other(error) => return Err(error),
+            }
+        }
+        Err(Error::transient(format!("deletes in bucket {} keep conflicting", place.bucket)))
+    }
+
+    async fn list(&self, prefix: &str, after: Option<&str>, max: usize) -> Result<Vec<Entry>> {
+        let mut found: Vec<Entry> = Vec::new();
+        let mut after = after.map(ToOwned::to_owned);
+        while found.len() < max {
+            let wanted = (max - found.len()).min(PAGE);
+            let request = self
+                .client
+                .list_objects_v2()
+                .bucket(&self.bucket)
+                .prefix(prefix)
+                .set_start_after(after)
+                .max_keys(i32::try_from(wanted).unwrap_or(1000));
+            let place = Place { bucket: &self.bucket, key: prefix, foreign: false };
+            let page = match request.send().await {
+                Ok(page) => page,
+                Err(error) => return Err(failure_of(error, &place, "list").into_error(&place)),
+            };
+            let entries = page.contents().iter().filter_map(entry_of);
+            found.extend(entries);
+            after = found.last().map(|entry| entry.key.clone());
+            if page.is_truncated() != Some(true) || page.contents().is_empty() {
+                break;
+            }
+        }
+        Ok(found)
+    }
+}
+
+fn entry_of(object: &aws_sdk_s3::types::Object) -> Option<Entry> {
+    Some(Entry {
+        key: object.key()?.to_owned(),
+        size: size_of(object.size()),
+        modified: time_of(object.last_modified()),
+    })
+}

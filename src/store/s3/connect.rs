@@ -1,0 +1,135 @@
+//! Setting up the client, and finding out at start whether the bucket is there and can do what
+//! we rely on.
+
+use std::time::Duration;
+
+use aws_sdk_s3::Client;
+use aws_sdk_s3::config::timeout::TimeoutConfig;
+use aws_sdk_s3::config::{
+    BehaviorVersion, Region, RequestChecksumCalculation, ResponseChecksumValidation,
+};
+use bytes::Bytes;
+
+use super::faults::failure_of;
+use super::place::Place;
+use super::{Put, S3Store, Store};
+use crate::config::StoreConfig;
+use crate::fault::{Error, Fault, Result};
+
+/// How long the check at start may take altogether.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Pause between two tries of the check.
+const PAUSE: Duration = Duration::from_secs(1);
+/// One request without its body; a 64 MiB upload at 1 MiB/s still fits.
+const ATTEMPT: Duration = Duration::from_secs(90);
+
+impl S3Store {
+    /// Connects, and checks that the bucket can be reached and takes conditional writes.
+    ///
+    /// # Errors
+    /// After about 20 s at the latest: which bucket, at which address, and what to check.
+    pub async fn connect(config: &StoreConfig) -> Result<Self> {
+        let client = client_of(config).await;
+        let region = client.config().region().map_or("no region", Region::as_ref).to_owned();
+        let address = match config.endpoint.as_str() {
+            "" => format!("AWS ({region})"),
+            endpoint => endpoint.to_owned(),
+        };
+        let store = Self { client, bucket: config.bucket.clone(), address };
+        match tokio::time::timeout(PATIENCE, store.check()).await {
+            Ok(done) => done.map_err(|error| store.unreachable(error))?,
+            Err(_) => {
+                let error = Error::new(Fault::Unavailable, "no answer in time");
+                return Err(store.unreachable(error));
+            }
+        }
+        Ok(store)
+    }
+
+    /// Tries until the bucket answers; gives up at once where trying again cannot help.
+    async fn check(&self) -> Result<()> {
+        loop {
+            match self.check_once().await {
+                Err(error) if may_pass(error.fault) => tokio::time::sleep(PAUSE).await,
+                other => return other,
+            }
+        }
+    }
+
+    async fn check_once(&self) -> Result<()> {
+        let place = Place { bucket: &self.bucket, key: "", foreign: false };
+        if let Err(error) = self.client.head_bucket().bucket(&self.bucket).send().await {
+            return Err(failure_of(error, &place, "look").into_error(&place));
+        }
+        self.check_conditions().await
+    }
+
+    /// Some services accept the headers and ignore them; artefacts and queues would be
+    /// overwritten in silence.
+    async fn check_conditions(&self) -> Result<()> {
+        let key = format!("ingestions/.probe-{}", uuid::Uuid::new_v4());
+        let first = self.put_if_absent(&key, Bytes::from_static(b"1")).await?;
+        let second = self.put_if_absent(&key, Bytes::from_static(b"2")).await?;
+        let Put::Written(etag) = first else {
+            return Err(Error::internal("a fresh key was refused"));
+        };
+        let stale = super::Etag("\"00000000000000000000000000000000\"".to_owned());
+        let third = self.put_if_match(&key, &stale, Bytes::from_static(b"3")).await?;
+        let unharmed = self.delete_if_match(&key, &etag).await?;
+        if second == Put::Refused && third == Put::Refused && unharmed {
+            return Ok(());
+        }
+        self.delete(&key).await?;
+        Err(Error::internal("it ignores If-None-Match or If-Match, which docmill relies on"))
+    }
+
+    fn unreachable(&self, error: Error) -> Error {
+        let (advice, bucket, address) = (advice(error.fault), &self.bucket, &self.address);
+        let text =
+            format!("the bucket {bucket} at {address} cannot be used: {}; {advice}", error.context);
+        Error { fault: error.fault, context: text.into(), source: error.source }
+    }
+}
+
+fn may_pass(fault: Fault) -> bool {
+    matches!(fault, Fault::Transient | Fault::Throttled(_) | Fault::Unavailable)
+}
+
+fn advice(fault: Fault) -> &'static str {
+    match fault {
+        Fault::Denied => {
+            "check the credentials (environment, profile or role) and that they may list, read, \
+             write and delete in the bucket"
+        }
+        Fault::Missing => "check store.bucket: there is no bucket of that name here",
+        Fault::Internal => "use a service with conditional writes, or store.backend = \"folder\"",
+        _ => "check store.bucket, store.endpoint, store.region and the network",
+    }
+}
+
+async fn client_of(config: &StoreConfig) -> Client {
+    let timeouts = TimeoutConfig::builder()
+        .connect_timeout(Duration::from_secs(5))
+        .read_timeout(Duration::from_secs(60))
+        .operation_attempt_timeout(ATTEMPT)
+        .operation_timeout(2 * ATTEMPT)
+        .build();
+    let mut loader = aws_config::defaults(BehaviorVersion::latest()).timeout_config(timeouts);
+    if !config.region.is_empty() {
+        loader = loader.region(Region::new(config.region.clone()));
+    }
+    let shared = loader.load().await;
+    let mut settings =
+        aws_sdk_s3::config::Builder::from(&shared).force_path_style(config.path_style);
+    if !config.endpoint.is_empty() {
+        // Others than AWS often do not know the newer checksum headers.
+        settings = settings
+            .endpoint_url(&config.endpoint)
+            .request_checksum_calculation(RequestChecksumCalculation::WhenRequired)
+            .response_checksum_validation(ResponseChecksumValidation::WhenRequired);
+        if shared.region().is_none() {
+            settings = settings.region(Region::new("us-east-1"));
+        }
+    }
+    Client::from_conf(settings.build())
+}

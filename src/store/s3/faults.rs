@@ -1,0 +1,173 @@
+//! What S3's errors ask for: the few that are answers, and the rest as faults.
+//!
+//! Codes: <https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html>. Texts name the
+//! bucket and S3's code, never the key: it may be a person's file name.
+
+use std::time::Duration;
+
+use aws_sdk_s3::config::http::HttpResponse;
+use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
+
+use super::place::Place;
+use crate::fault::{Error, Fault, Result};
+
+/// A request that did not succeed.
+pub(super) enum Failure {
+    /// 412: the condition did not hold.
+    Precondition,
+    /// 409: another conditional request for the key is in flight; ask again.
+    Conflict,
+    /// There is no such object.
+    NoSuchKey,
+    /// Everything else.
+    Other(Error),
+}
+
+impl Failure {
+    /// For requests to which only absence is an answer.
+    pub(super) fn into_absent<T>(self) -> Result<Option<T>> {
+        match self {
+            Self::NoSuchKey => Ok(None),
+            Self::Other(error) => Err(error),
+            Self::Precondition | Self::Conflict => {
+                Err(Error::transient("the object store answered a condition nobody set"))
+            }
+        }
+    }
+
+    /// For requests to which none of the special cases is an answer.
+    pub(super) fn into_error(self, place: &Place<'_>) -> Error {
+        match self {
+            Self::Other(error) => error,
+            Self::NoSuchKey => Error::new(
+                Fault::Missing,
+                format!("bucket {} does not have the object", place.bucket),
+            ),
+            Self::Precondition | Self::Conflict => {
+                Error::transient(format!("requests to bucket {} conflict", place.bucket))
+            }
+        }
+    }
+}
+
+/// Sorts what came back from a request to `place` that was to do `what`.
+pub(super) fn failure_of<E>(
+    error: SdkError<E, HttpResponse>,
+    place: &Place<'_>,
+    what: &str,
+) -> Failure
+where
+    E: ProvideErrorMetadata + std::error::Error + Send + Sync + 'static,
+{
+    let code = error.code().unwrap_or_default().to_owned();
+    let status = error.raw_response().map(|response| response.status().as_u16());
+    let wait = error
+        .raw_response()
+        .and_then(|response| response.headers().get("retry-after"))
+        .and_then(|seconds| seconds.parse().ok())
+        .map(Duration::from_secs);
+    match answer_of(&code, status) {
+        Some(answer) => return answer,
+        None if status == Some(404) && code != "NoSuchBucket" => return Failure::NoSuchKey,
+        None => {}
+    }
+    let fault = match status {
+        Some(status) => fault_of(&code, status, wait, place.foreign),
+        None => fault_without_reply(&error),
+    };
+    let came = match status {
+        Some(status) if code.is_empty() => format!("HTTP status {status}"),
+        Some(_) => code,
+        None => "no reply".to_owned(),
+    };
+    let text = format!("cannot {what} in bucket {}: {came}", place.bucket);
+    Failure::Other(Error::new(fault, text).because(error))
+}
+
+fn answer_of(code: &str, status: Option<u16>) -> Option<Failure> {
+    match (code, status) {
+        ("PreconditionFailed", _) | (_, Some(412)) => Some(Failure::Precondition),
+        ("ConditionalRequestConflict" | "OperationAborted", _) | (_, Some(409)) => {
+            Some(Failure::Conflict)
+        }
+        ("NoSuchKey" | "NotFound" | "NoSuchVersion", _) => Some(Failure::NoSuchKey),
+        _ => None,
+    }
+}
+
+/// What a reply with an error asks for. What is wrong with a foreign bucket concerns the one
+/// document that names it, and must not stop the service.
+fn fault_of(code: &str, status: u16, wait: Option<Duration>, foreign: bool) -> Fault {
+    match (code, status) {
+        ("SlowDown" | "RequestLimitExceeded" | "TooManyRequests", _) | (_, 429 | 503) => {
+            Fault::Throttled(wait)
+        }
+        ("RequestTimeout" | "IncompleteBody", _) | (_, 500..) => Fault::Transient,
+        ("NoSuchBucket" | "PermanentRedirect" | "InvalidBucketName", _) | (_, 301 | 401 | 403)
+            if foreign =>
+        {
+            Fault::Missing
+        }
+        ("NoSuchBucket" | "PermanentRedirect" | "InvalidBucketName", _) => Fault::Unavailable,
+        ("InvalidAccessKeyId" | "ExpiredToken" | "InvalidToken", _) | (_, 301 | 401 | 403) => {
+            Fault::Denied
+        }
+        ("KeyTooLongError" | "InvalidURI" | "EntityTooLarge" | "MetadataTooLarge", _) => {
+            Fault::Rejected
+        }
+        _ if code.starts_with("KMS.") => Fault::Denied,
+        _ => Fault::Internal,
+    }
+}
+
+/// What silence asks for. The SDK has repeated the request already.
+fn fault_without_reply<E>(error: &SdkError<E, HttpResponse>) -> Fault {
+    match error {
+        SdkError::TimeoutError(_) => Fault::Transient,
+        // Refused, no such host, no route: nobody is there.
+        SdkError::DispatchFailure(failure) if failure.is_io() => Fault::Unavailable,
+        SdkError::DispatchFailure(failure) if failure.is_timeout() => Fault::Transient,
+        // Mostly: no credentials were found.
+        SdkError::DispatchFailure(_) | SdkError::ConstructionFailure(_) => Fault::Denied,
+        _ => Fault::Transient,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_concerns_every_job_is_told_from_what_concerns_one() {
+        let wait = Some(Duration::from_secs(7));
+        for (code, status, foreign, expected) in [
+            ("SlowDown", 503, false, Fault::Throttled(wait)),
+            ("", 503, false, Fault::Throttled(wait)),
+            ("", 429, true, Fault::Throttled(wait)),
+            ("InternalError", 500, false, Fault::Transient),
+            ("RequestTimeout", 400, false, Fault::Transient),
+            ("AccessDenied", 403, false, Fault::Denied),
+            ("AccessDenied", 403, true, Fault::Missing),
+            ("ExpiredToken", 400, true, Fault::Denied),
+            ("NoSuchBucket", 404, false, Fault::Unavailable),
+            ("NoSuchBucket", 404, true, Fault::Missing),
+            ("PermanentRedirect", 301, false, Fault::Unavailable),
+            ("KMS.DisabledException", 400, false, Fault::Denied),
+            ("KeyTooLongError", 400, false, Fault::Rejected),
+            ("MalformedXML", 400, false, Fault::Internal),
+        ] {
+            assert_eq!(fault_of(code, status, wait, foreign), expected, "{code} {status}");
+        }
+    }
+
+    #[test]
+    fn a_conflict_is_not_taken_for_a_lost_race() {
+        assert!(matches!(
+            answer_of("ConditionalRequestConflict", Some(409)),
+            Some(Failure::Conflict)
+        ));
+        assert!(matches!(answer_of("", Some(412)), Some(Failure::Precondition)));
+        assert!(matches!(answer_of("NoSuchKey", Some(404)), Some(Failure::NoSuchKey)));
+        assert!(answer_of("NoSuchBucket", Some(404)).is_none());
+    }
+}

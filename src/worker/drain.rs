@@ -1,0 +1,73 @@
+//! When to stop: signals, and the clock of the drain.
+
+use std::time::Duration;
+
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+/// How a worker is told to stop. Cloned freely; all clones are one.
+#[derive(Debug, Clone, Default)]
+pub struct Stop {
+    /// Stop receiving, let jobs end until the drain deadline.
+    asked: CancellationToken,
+    /// Do not wait for the deadline.
+    hurried: CancellationToken,
+}
+
+impl Stop {
+    /// Asks the worker to drain.
+    pub fn ask(&self) {
+        self.asked.cancel();
+    }
+
+    /// Asks it to give its jobs back at once.
+    pub fn hurry(&self) {
+        self.asked.cancel();
+        self.hurried.cancel();
+    }
+
+    /// Whether it was asked.
+    pub fn is_asked(&self) -> bool {
+        self.asked.is_cancelled()
+    }
+
+    /// Resolves when asked.
+    pub async fn until_asked(&self) {
+        self.asked.cancelled().await;
+    }
+
+    /// Resolves at the deadline, counted from now, or when hurried.
+    pub async fn until_deadline(&self, drain: Duration) {
+        tokio::select! {
+            () = self.hurried.cancelled() => {}
+            () = tokio::time::sleep(drain) => {}
+        }
+    }
+
+    /// Asks at the first SIGTERM or SIGINT and hurries at the second.
+    ///
+    /// # Errors
+    /// The signal handlers cannot be installed.
+    pub fn on_signals(&self) -> std::io::Result<()> {
+        let mut terminate = signal(SignalKind::terminate())?;
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        let stop = self.clone();
+        tokio::spawn(async move {
+            loop {
+                tokio::select! {
+                    Some(()) = terminate.recv() => {}
+                    Some(()) = interrupt.recv() => {}
+                    else => return,
+                }
+                if stop.is_asked() {
+                    tracing::warn!("second signal: giving jobs back at once");
+                    stop.hurry();
+                    return;
+                }
+                tracing::info!("asked to stop: draining");
+                stop.ask();
+            }
+        });
+        Ok(())
+    }
+}

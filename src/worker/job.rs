@@ -1,0 +1,121 @@
+//! One claimed ingestion from claim to disposition: exactly one outcome, whatever happens.
+//!
+//! The work may panic, hang, lose its claim or be interrupted; each ends here in one ending that
+//! is settled in the ledger before the message is touched.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Instant;
+
+use futures::FutureExt;
+use tokio::sync::OwnedSemaphorePermit;
+use tracing::Instrument;
+
+use crate::fault::Fault;
+use crate::metrics;
+use crate::model::{Claimed, Stage};
+use crate::pipeline::{self, Failed, Hold, StepError};
+use crate::worker::Context;
+use crate::worker::dispose::Disposition;
+use crate::worker::pauses::Door;
+use crate::worker::registry::Ticket;
+use crate::worker::settle::{self, Ending, Settled};
+
+/// Runs one job. The slot is free again when it returns.
+pub async fn run(
+    context: Arc<Context>,
+    claimed: Claimed,
+    hold: Hold,
+    ticket: Ticket,
+    slot: OwnedSemaphorePermit,
+) {
+    let span = tracing::info_span!(
+        "job",
+        ingestion.id = %claimed.id,
+        document.id = %claimed.document.id,
+        ingestion.attempt = claimed.attempt,
+    );
+    work(&context, claimed, hold, &ticket).instrument(span).await;
+    drop(ticket);
+    drop(slot);
+}
+
+async fn work(context: &Context, claimed: Claimed, hold: Hold, ticket: &Ticket) {
+    let started = Instant::now();
+    let ending = end_of(context, &claimed, &hold).await;
+    report(context, &claimed, &hold, &ending);
+    let retry = &context.ports.config.retry;
+    let ledger = context.ports.ledger.as_ref();
+    let settled = settle::settle(ledger, &claimed, &hold, ending, retry).await;
+    let elapsed = started.elapsed();
+    metrics::attempt(settled.outcome, elapsed);
+    tracing::info!(
+        ingestion.id = %claimed.id,
+        outcome = settled.outcome,
+        elapsed_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
+        "ingestion {} ended its attempt: {}",
+        claimed.id,
+        settled.outcome
+    );
+    let Settled { disposition, .. } = settled;
+    match disposition {
+        Some(Disposition::Hide(after)) => context.hide(ticket, Some(claimed.id), after).await,
+        Some(Disposition::Acknowledge) => context.acknowledge(ticket).await,
+        None => metrics::disposition("leave"),
+    }
+}
+
+/// Runs the steps until they end or must not go on.
+async fn end_of(context: &Context, claimed: &Claimed, hold: &Hold) -> Ending {
+    let default_kind = &context.ports.config.default_kind;
+    if context.pauses.holds_back(claimed, default_kind, &context.providers) {
+        return Ending::HeldBack;
+    }
+    let steps = AssertUnwindSafe(pipeline::run(&context.ports, claimed, hold)).catch_unwind();
+    tokio::select! {
+        biased;
+        () = hold.until_lost() => {
+            Ending::Failed(Failed { stage: hold.stage(), error: StepError::ClaimLost })
+        }
+        () = context.cancel_jobs.cancelled() => Ending::Interrupted,
+        () = tokio::time::sleep(context.settings.job_timeout) => Ending::TookTooLong,
+        ended = steps => match ended {
+            Ok(Ok(record)) => Ending::Done(Box::new(record)),
+            Ok(Err(failed)) => Ending::Failed(failed),
+            Err(_panic) => Ending::Panicked,
+        },
+    }
+}
+
+/// Logs what went wrong, once, and lets intake know of outages.
+fn report(context: &Context, claimed: &Claimed, hold: &Hold, ending: &Ending) {
+    let id = claimed.id;
+    match ending {
+        Ending::Done(_) => context.pauses.open(Door::Dependency),
+        Ending::Failed(Failed { stage, error: StepError::Fault(error) }) => {
+            if matches!(error.fault, Fault::Unavailable | Fault::Denied) {
+                context.pauses.close_for_a_while(Door::Dependency);
+            }
+            let (stage, fault) = (stage.code(), error.fault.code());
+            let cause = error.source.as_ref().map(ToString::to_string);
+            if error.fault == Fault::Internal {
+                tracing::error!(ingestion.id = %id, stage, fault, cause, "ingestion {id}: {error}");
+            } else {
+                tracing::warn!(ingestion.id = %id, stage, fault, cause, "ingestion {id}: {error}");
+            }
+        }
+        Ending::Failed(Failed { stage, error: StepError::Rejected { reason, detail } }) => {
+            let (stage, reason) = (stage.code(), reason.code());
+            tracing::info!(ingestion.id = %id, stage, reason, detail, "ingestion {id}: {reason}");
+        }
+        Ending::Panicked => {
+            let stage: Stage = hold.stage();
+            tracing::error!(
+                ingestion.id = %id,
+                stage = stage.code(),
+                "ingestion {id}: a step panicked"
+            );
+        }
+        Ending::Failed(_) | Ending::TookTooLong | Ending::Interrupted | Ending::HeldBack => {}
+    }
+}

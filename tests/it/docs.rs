@@ -1,0 +1,167 @@
+//! The pages tell the truth: their queries run, their codes, metrics, settings, modules and links
+//! exist.
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use docmill::config::Config;
+use docmill::fault::Fault;
+use docmill::model::Reason;
+use sqlx::AssertSqlSafe;
+
+use crate::support::postgres::TestDatabase;
+
+const PAGES: [&str; 8] = [
+    "README.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "docs/architecture.md",
+    "docs/configuration.md",
+    "docs/operations.md",
+    "docs/producers.md",
+    "docs/logging.md",
+];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).to_owned()
+}
+
+fn read(path: &str) -> String {
+    std::fs::read_to_string(root().join(path)).unwrap()
+}
+
+/// What stands between two words, each time.
+fn between<'a>(text: &'a str, open: &str, close: &str) -> Vec<&'a str> {
+    text.split(open).skip(1).map(|rest| rest.split(close).next().unwrap()).collect()
+}
+
+/// Words in the text that begin with `docmill_` and go on in lower case.
+fn words_beginning(text: &str, prefix: &str) -> BTreeSet<String> {
+    text.split(|c: char| !(c.is_ascii_lowercase() || c == '_'))
+        .filter(|word| word.starts_with(prefix))
+        .map(str::to_owned)
+        .collect()
+}
+
+/// The blocks that a reader may paste as they are; those marked otherwise (`sql example`) are left.
+fn queries(page: &str) -> Vec<String> {
+    let blocks: Vec<String> =
+        between(&read(page), "```sql\n", "```").into_iter().map(str::to_owned).collect();
+    assert!(blocks.len() > 5, "{page} has only {} queries", blocks.len());
+    blocks
+}
+
+#[tokio::test]
+async fn every_query_in_the_docs_runs() {
+    let database = TestDatabase::create().await;
+    // One connection, as a reader's psql: the first block of each page sets its search path. The
+    // producers' page first, so that the operators' queries meet rows.
+    let mut session = database.pool().acquire().await.unwrap();
+    for page in ["docs/producers.md", "docs/operations.md"] {
+        for query in queries(page) {
+            let result = sqlx::raw_sql(AssertSqlSafe(query.as_str())).execute(&mut *session).await;
+            assert!(result.is_ok(), "{page}: {}\n{query}", result.unwrap_err());
+        }
+    }
+    let waiting: i64 = sqlx::query_scalar("SELECT count(*) FROM ops_in_flight")
+        .fetch_one(&mut *session)
+        .await
+        .unwrap();
+    assert_eq!(waiting, 4, "each ingestion of the producers' page waits for its message");
+}
+
+#[test]
+fn every_reason_and_every_fault_is_explained_to_the_operator() {
+    let page = read("docs/operations.md");
+    for reason in Reason::ALL {
+        let row = format!("\n| `{}` | ", reason.code());
+        assert!(page.contains(&row), "docs/operations.md does not explain {}", reason.code());
+    }
+    // What an attempt may end in besides.
+    let (_, faults) = page.split_once("An attempt may also end in a fault").unwrap();
+    for fault in [
+        Fault::Transient,
+        Fault::Throttled(None),
+        Fault::Unavailable,
+        Fault::Missing,
+        Fault::Rejected,
+        Fault::Interrupted,
+        Fault::Internal,
+    ] {
+        let code = format!("`{}`", fault.code());
+        assert!(faults.contains(&code), "docs/operations.md does not explain {code}");
+    }
+}
+
+#[test]
+fn the_operators_page_names_every_metric_and_no_other() {
+    let page = read("docs/operations.md");
+    let exported: BTreeSet<String> = between(&read("src/metrics.rs"), "= \"docmill_", "\"")
+        .into_iter()
+        .map(|rest| format!("docmill_{rest}"))
+        .collect();
+    // Not metrics: the clock in SQL, the roles, a login in an example.
+    let others = ["docmill_now", "docmill_reader", "docmill_worker", "docmill_migrator"];
+    let mut named = words_beginning(&page, "docmill_");
+    named.retain(|word| !others.contains(&word.as_str()) && word != "docmill_production");
+    assert!(exported.len() > 10, "the names are read from src/metrics.rs");
+    assert_eq!(named, exported);
+}
+
+#[test]
+fn the_example_settings_are_the_defaults_and_leave_none_out() {
+    let path = root().join("config/docmill.example.toml");
+    assert_eq!(Config::load(Some(&path)).unwrap(), Config::default());
+
+    let written: toml::Table = toml::from_str(&read("config/docmill.example.toml")).unwrap();
+    let every = toml::Table::try_from(Config::default()).unwrap();
+    for (section, keys) in &every {
+        for key in keys.as_table().unwrap().keys() {
+            let shown = written.get(section).and_then(|section| section.get(key));
+            assert!(shown.is_some(), "config/docmill.example.toml leaves out {section}.{key}");
+        }
+    }
+}
+
+#[test]
+fn links_between_the_pages_lead_somewhere() {
+    let mut dead = Vec::new();
+    for page in PAGES {
+        let folder = root().join(page).parent().unwrap().to_owned();
+        for target in between(&read(page), "](", ")") {
+            let file = target.split('#').next().unwrap();
+            if !target.starts_with("https://") && !folder.join(file).exists() {
+                dead.push(format!("{page}: {target}"));
+            }
+        }
+    }
+    assert!(dead.is_empty(), "{dead:#?}");
+}
+
+#[test]
+fn every_module_is_on_the_map() {
+    let map = read("docs/architecture.md");
+    for entry in std::fs::read_dir(root().join("src")).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let Some(module) = name.strip_suffix(".rs") else { continue };
+        let on_it = matches!(module, "lib" | "main") || map.contains(&format!("`{module}`"));
+        assert!(on_it, "docs/architecture.md does not show the module {module}");
+    }
+}
+
+#[test]
+fn every_sample_has_an_expected_end_and_every_end_a_sample() {
+    let expected: BTreeSet<String> = read("samples/EXPECT.tsv")
+        .lines()
+        .skip(1)
+        .map(|line| line.split('\t').next().unwrap().to_owned())
+        .collect();
+    let mut drawn: BTreeSet<String> = std::fs::read_dir(root().join("samples"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    drawn.remove("EXPECT.tsv");
+    assert!(drawn.len() >= 10);
+    assert_eq!(drawn, expected);
+}

@@ -1,0 +1,346 @@
+//! Claims and their ends: one suite over every ledger, a differential test over random histories,
+//! and what only Postgres has to show.
+
+mod fixture;
+mod histories;
+mod locks;
+
+use std::time::Duration;
+
+use docmill::fault::Fault;
+use docmill::ledger::{Claim, Held, Pause, Quarantined, ReadBack, Vitals};
+use docmill::model::{ArtefactRef, ClaimToken, DocumentId, IngestionId, Reason, Status};
+
+use fixture::{Fixture, START, failed, object, record, terms};
+
+const LEASE: Duration = Duration::from_secs(300);
+
+#[tokio::test]
+async fn a_row_is_claimed_by_one_and_busy_for_the_rest_of_the_lease() {
+    for at in Fixture::both().await {
+        let id = IngestionId::random();
+        at.insert(id, DocumentId::random()).await;
+        let claimed = at.take(id).await;
+        assert_eq!((claimed.attempt, claimed.claims, claimed.suspect), (1, 1, false));
+        assert_eq!(claimed.document.file_path, "documents/x.pdf");
+        at.advance(Duration::from_secs(100)).await;
+        let Claim::Busy(left) = at.claim(id).await else { panic!("not busy") };
+        assert_eq!(left, Duration::from_secs(200));
+        let unknown = at.claim(IngestionId::random()).await;
+        assert!(matches!(unknown, Claim::Unknown), "{unknown:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_batch_is_answered_in_the_order_it_was_asked() {
+    for at in Fixture::both().await {
+        let mut ids: Vec<IngestionId> = (0..10).map(|_| IngestionId::random()).collect();
+        for id in ids.iter().skip(1) {
+            at.insert(*id, DocumentId::random()).await;
+        }
+        ids.sort_by_key(|id| std::cmp::Reverse(id.0.as_u128().rotate_left(17)));
+        let answers = at.ledger().claim(&ids, &terms()).await.unwrap();
+        for (id, answer) in ids.iter().zip(&answers) {
+            match answer {
+                Claim::Claimed(claimed) => assert_eq!(claimed.id, *id),
+                Claim::Unknown => assert!(at.row(*id).await.is_none()),
+                other => panic!("{other:?}"),
+            }
+        }
+        assert_eq!(answers.len(), 10);
+        assert!(at.ledger().claim(&[], &terms()).await.unwrap().is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_renewed_lease_keeps_others_out_and_a_foreign_token_renews_nothing() {
+    for at in Fixture::both().await {
+        let id = IngestionId::random();
+        at.insert(id, DocumentId::random()).await;
+        let token = at.take(id).await.token;
+        at.advance(Duration::from_secs(299)).await;
+        let asked = [(id, ClaimToken::random()), (id, token), (IngestionId::random(), token)];
+        let renewed = at.ledger().renew(&asked, LEASE).await.unwrap();
+        assert_eq!(renewed, [Held::Lost, Held::Yes, Held::Lost]);
+        at.advance(Duration::from_secs(299)).await;
+        assert!(matches!(at.claim(id).await, Claim::Busy(_)));
+    }
+}
+
+#[tokio::test]
+async fn an_expired_lease_is_closed_as_crashed_and_the_document_becomes_a_suspect() {
+    for at in Fixture::both().await {
+        let id = IngestionId::random();
+        at.insert(id, DocumentId::random()).await;
+        let zombie = at.take(id).await.token;
+        at.advance(LEASE).await;
+        let second = at.take(id).await;
+        assert_eq!((second.attempt, second.claims, second.suspect), (2, 2, true));
+        let attempts = at.attempts(id).await;
+        assert_eq!(attempts.len(), 1);
+        assert_eq!((attempts[0].outcome, attempts[0].token), ("crashed", zombie));
+        assert!(!attempts[0].is_final);
+    }
+}
+
+#[tokio::test]
+async fn the_third_silent_death_ends_a_document_as_crashed() {
+    for at in Fixture::both().await {
+        let id = IngestionId::random();
+        at.insert(id, DocumentId::random()).await;
+        for _ in 0..3 {
+            at.take(id).await;
+            at.advance(LEASE).await;
+        }
+        let answer = at.claim(id).await;
+        assert!(matches!(answer, Claim::Exhausted), "{answer:?}");
+        let row = at.row(id).await.unwrap();
+        assert_eq!((row.status, row.reason), (Status::Failed, Some(Reason::Crashed)));
+        assert!(row.needs_human_review);
+        assert_eq!(row.valid_structured_data, Some(false));
+        let attempts = at.attempts(id).await;
+        let finals: Vec<bool> = attempts.iter().map(|attempt| attempt.is_final).collect();
+        assert_eq!(finals, [false, false, true]);
+        let after = at.claim(id).await;
+        assert!(matches!(after, Claim::Terminal(Status::Failed)), "{after:?}");
+    }
+}
+
+#[tokio::test]
+async fn invariant_2_nothing_is_written_under_a_token_that_is_not_in_the_row() {
+    for at in Fixture::both().await {
+        let id = IngestionId::random();
+        at.insert(id, DocumentId::random()).await;
+        let zombie = at.take(id).await.token;
+        at.advance(LEASE).await;
+        let owner = at.take(id).await.token;
+        let before = (at.row(id).await, at.attempts(id).await);
+        let ledger = at.ledger();
+        let artefact = ArtefactRef { path: "p".to_owned(), identity: "i".to_owned() };
+        let saved = docmill::ledger::TranscriptionSaved {
+            artefact: artefact.clone(),
+            quality: 0.5,
+            sha256: "f".repeat(64),
+            pages: 1,
+        };
+        let how = failed(Fault::Transient, true, 15);
+        let stage = docmill::model::Stage::Gate;
+        let answers = [
+            ledger.record(id, zombie, &record(None)).await.unwrap(),
+            ledger.give_back(id, zombie, &how).await.unwrap(),
+            ledger.save_stage(id, zombie, stage).await.unwrap(),
+            ledger.save_transcription(id, zombie, &saved).await.unwrap(),
+            ledger.save_extraction(id, zombie, &artefact).await.unwrap(),
+            ledger.renew(&[(id, zombie)], LEASE).await.unwrap()[0],
+        ];
+        assert_eq!(answers, [Held::Lost; 6]);
+        assert_eq!((at.row(id).await, at.attempts(id).await), before);
+        assert_eq!(ledger.read_back(id, zombie).await.unwrap(), ReadBack::Lost);
+        assert_eq!(ledger.read_back(id, owner).await.unwrap(), ReadBack::StillHeld);
+        assert_eq!(ledger.save_stage(id, owner, stage).await.unwrap(), Held::Yes);
+        assert_eq!(ledger.save_transcription(id, owner, &saved).await.unwrap(), Held::Yes);
+        assert_eq!(ledger.save_extraction(id, owner, &artefact).await.unwrap(), Held::Yes);
+        assert_eq!(ledger.record(id, owner, &record(None)).await.unwrap(), Held::Yes);
+        assert_eq!(ledger.record(id, owner, &record(None)).await.unwrap(), Held::Lost);
+        assert_eq!(ledger.read_back(id, owner).await.unwrap(), ReadBack::Recorded);
+    }
+}
+
+#[tokio::test]
+async fn what_was_not_the_documents_fault_is_given_back_and_what_was_is_counted() {
+    let table = [
+        // fault               counted  attempts after  in a streak of deferrals
+        (Fault::Transient, true, 1, false),
+        (Fault::Throttled(None), false, 0, true),
+        (Fault::Unavailable, false, 0, true),
+        (Fault::Interrupted, false, 0, false),
+    ];
+    for at in Fixture::both().await {
+        for (fault, counted, attempts, deferred) in table {
+            let id = IngestionId::random();
+            at.insert(id, DocumentId::random()).await;
+            let token = at.take(id).await.token;
+            let how = failed(fault, counted, 60);
+            assert_eq!(at.ledger().give_back(id, token, &how).await.unwrap(), Held::Yes);
+            let row = at.row(id).await.unwrap();
+            assert_eq!(row.attempt_count, attempts, "{fault:?}");
+            assert_eq!(row.deferred_since.is_some(), deferred, "{fault:?}");
+            assert_eq!((row.claim_token, row.lease_expires_at), (None, None));
+            let ended = at.attempts(id).await;
+            assert_eq!((ended[0].outcome, ended[0].counted), (fault.code(), counted));
+            let Claim::NotDue(left) = at.claim(id).await else { panic!("due at once") };
+            assert_eq!(left, Duration::from_secs(60));
+            at.advance(Duration::from_secs(58)).await;
+            let again = at.take(id).await;
+            assert_eq!(again.attempt, attempts + 1, "{fault:?}");
+            assert_eq!(again.deferred_for, deferred.then_some(Duration::from_secs(58)));
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_streak_of_deferrals_lasts_until_an_attempt_counts() {
+    for at in Fixture::both().await {
+        let id = IngestionId::random();
+        at.insert(id, DocumentId::random()).await;
+        for _ in 0..3 {
+            let token = at.take(id).await.token;
+            let how = failed(Fault::Unavailable, false, 0);
+            at.ledger().give_back(id, token, &how).await.unwrap();
+            at.advance(Duration::from_secs(3600)).await;
+        }
+        let third = at.take(id).await;
+        assert_eq!(third.deferred_for, Some(Duration::from_secs(3 * 3600)));
+        at.ledger()
+            .give_back(id, third.token, &failed(Fault::Interrupted, false, 0))
+            .await
+            .unwrap();
+        let fourth = at.take(id).await;
+        assert_eq!(fourth.deferred_for, Some(Duration::from_secs(3 * 3600)));
+        at.ledger().give_back(id, fourth.token, &failed(Fault::Transient, true, 0)).await.unwrap();
+        assert_eq!(at.take(id).await.deferred_for, None);
+    }
+}
+
+#[tokio::test]
+async fn a_reopened_document_starts_from_its_first_attempt_and_keeps_its_history() {
+    for at in Fixture::both().await {
+        let id = IngestionId::random();
+        at.insert(id, DocumentId::random()).await;
+        for _ in 0..3 {
+            at.take(id).await;
+            at.advance(LEASE).await;
+        }
+        assert!(matches!(at.claim(id).await, Claim::Exhausted));
+        assert!(at.reopen(id).await);
+        assert!(!at.reopen(id).await, "only what is terminal is reopened");
+        let claimed = at.take(id).await;
+        assert_eq!((claimed.attempt, claimed.claims, claimed.suspect), (1, 4, false));
+        assert_eq!(at.attempts(id).await.len(), 3);
+    }
+}
+
+#[tokio::test]
+async fn a_cancelled_claim_is_lost_and_its_attempt_is_closed() {
+    for at in Fixture::both().await {
+        let id = IngestionId::random();
+        at.insert(id, DocumentId::random()).await;
+        let token = at.take(id).await.token;
+        assert!(at.cancel(id).await);
+        assert!(!at.cancel(id).await);
+        let lost = at.ledger().record(id, token, &record(None)).await.unwrap();
+        assert_eq!(lost, Held::Lost);
+        let attempts = at.attempts(id).await;
+        assert_eq!((attempts[0].outcome, attempts[0].is_final), ("cancelled", true));
+        assert!(matches!(at.claim(id).await, Claim::Terminal(Status::Cancelled)));
+    }
+}
+
+#[tokio::test]
+async fn a_newer_object_supersedes_what_nobody_works_on() {
+    for at in Fixture::both().await {
+        let (old, new) = (object("k", Some("0F")), object("k", Some("10")));
+        let ids = at.ledger().register(&[old.clone()]).await.unwrap();
+        at.advance(Duration::from_secs(1)).await;
+        assert_eq!(at.ledger().register(&[new.clone(), new.clone()]).await.unwrap().len(), 2);
+        let row = at.row(ids[0]).await.unwrap();
+        assert_eq!((row.status, row.reason), (Status::Cancelled, Some(Reason::Superseded)));
+        let claimed = at.take(new.ingestion).await;
+        assert_eq!(claimed.document.etag.as_deref(), Some("e"));
+        let before = at.row(new.ingestion).await;
+        at.ledger().register(&[new.clone(), old]).await.unwrap();
+        assert_eq!(at.row(new.ingestion).await, before, "repeating an event changes nothing");
+    }
+}
+
+#[tokio::test]
+async fn an_event_that_comes_late_is_superseded_at_once() {
+    for at in Fixture::both().await {
+        let (old, new) = (object("k", Some("9")), object("k", Some("0A")));
+        at.ledger().register(&[new.clone()]).await.unwrap();
+        at.ledger().register(&[old.clone()]).await.unwrap();
+        let row = at.row(old.ingestion).await.unwrap();
+        assert_eq!(row.reason, Some(Reason::Superseded));
+        assert_eq!(at.row(new.ingestion).await.unwrap().status, Status::InProgress);
+        // Both in one batch, in the wrong order, of another object.
+        let (old, new) = (object("l", Some("9")), object("l", Some("0A")));
+        at.ledger().register(&[new.clone(), old.clone()]).await.unwrap();
+        assert_eq!(at.row(old.ingestion).await.unwrap().reason, Some(Reason::Superseded));
+        assert_eq!(at.row(new.ingestion).await.unwrap().status, Status::InProgress);
+    }
+}
+
+#[tokio::test]
+async fn a_held_ingestion_is_not_superseded_under_its_worker() {
+    for at in Fixture::both().await {
+        let (old, new) = (object("k", Some("1")), object("k", Some("2")));
+        at.ledger().register(&[old.clone()]).await.unwrap();
+        let token = at.take(old.ingestion).await.token;
+        at.ledger().register(&[new]).await.unwrap();
+        let held = at.ledger().renew(&[(old.ingestion, token)], LEASE).await.unwrap();
+        assert_eq!(held, [Held::Yes]);
+    }
+}
+
+#[tokio::test]
+async fn a_duplicate_is_the_newest_completed_one_of_another_document() {
+    for at in Fixture::both().await {
+        let mut ids = Vec::new();
+        for reason in [None, None, Some(Reason::GateRefused)] {
+            let id = IngestionId::random();
+            at.insert(id, DocumentId::random()).await;
+            let token = at.take(id).await.token;
+            at.ledger().record(id, token, &record(reason)).await.unwrap();
+            at.advance(Duration::from_secs(1)).await;
+            ids.push(id);
+        }
+        let own = at.row(ids[1]).await.unwrap().document_id;
+        for (document, number, expected) in [
+            (DocumentId::random(), "r1", Some(ids[1])),
+            (own, "r1", Some(ids[0])),
+            (DocumentId::random(), "r2", None),
+            (DocumentId::random(), "", None),
+        ] {
+            let found = at.ledger().find_duplicate(document, " MÜLLER", number).await.unwrap();
+            assert_eq!(found, expected, "{number}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_hostile_document_cannot_make_its_own_outcome_unrecordable() {
+    for at in Fixture::both().await {
+        let id = IngestionId::random();
+        at.insert(id, DocumentId::random()).await;
+        let token = at.take(id).await.token;
+        let mut end = record(None);
+        let long = format!("a\0{}", "x".repeat(100_000));
+        let data = serde_json::json!({"supplier_name": long, "invoice_number": long, "\0": 1e308});
+        end.structured_data = data.as_object().cloned();
+        end.review_reasons = vec!["a\"\\,{}'\0".to_owned()];
+        end.detail = "\0".to_owned();
+        assert_eq!(at.ledger().record(id, token, &end).await.unwrap(), Held::Yes);
+        let row = at.row(id).await.unwrap();
+        assert_eq!(row.review_reasons, ["a\"\\,{}'\u{fffd}"]);
+        let message = Quarantined {
+            message_id: "m".to_owned(),
+            body: "\0\u{7f}".to_owned(),
+            reason: "malformed".to_owned(),
+            receive_count: u32::MAX,
+        };
+        at.ledger().quarantine(&message).await.unwrap();
+        at.ledger().quarantine(&message).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_fresh_ledger_has_nothing_paused_and_nothing_blocked() {
+    for at in Fixture::both().await {
+        assert_eq!(at.ledger().pauses().await.unwrap(), Vec::<Pause>::new());
+        assert!(!at.ledger().is_blocked(&"0".repeat(64)).await.unwrap());
+        let vitals = Vitals { slots: 4, slots_used: 1, queue_position: Some(START) };
+        at.ledger().worker_alive("w1", &vitals).await.unwrap();
+        at.ledger().worker_alive("w1", &Vitals::default()).await.unwrap();
+        assert_eq!(at.ledger().now().await.unwrap(), START);
+    }
+}

@@ -1,0 +1,314 @@
+//! Both ledgers behind one face, with a clock that stands still and rows that can be compared.
+
+use std::time::Duration;
+
+use docmill::db::operators::{self, By};
+use docmill::fault::Fault;
+use docmill::ledger::decide::Sequencer;
+use docmill::ledger::memory::{Attempt, MemoryLedger, Row};
+use docmill::ledger::postgres::PostgresLedger;
+use docmill::ledger::{Claim, ClaimTerms, GiveBack, Ledger, Record, Registration};
+use docmill::model::{
+    ArtefactRef, AttemptOutcome, ClaimToken, Claimed, DocumentId, IngestionId, Reason, Stage,
+    Status, Usage,
+};
+use sqlx::Row as _;
+use sqlx::postgres::PgRow;
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+use crate::support::postgres::TestDatabase;
+
+/// When the clocks start.
+pub(super) const START: OffsetDateTime = time::macros::datetime!(2026-11-21 12:00 UTC);
+
+/// One of the ledgers.
+pub(super) enum Fixture {
+    Memory(MemoryLedger),
+    Postgres {
+        database: TestDatabase,
+        ledger: PostgresLedger,
+        now: std::sync::Mutex<OffsetDateTime>,
+    },
+}
+
+impl Fixture {
+    pub(super) fn memory() -> Self {
+        Self::Memory(MemoryLedger::new(START))
+    }
+
+    pub(super) async fn postgres() -> Self {
+        let database = TestDatabase::create().await;
+        database.freeze(START).await;
+        let ledger = PostgresLedger::new(database.db());
+        Self::Postgres { database, ledger, now: std::sync::Mutex::new(START) }
+    }
+
+    pub(super) async fn both() -> [Self; 2] {
+        [Self::memory(), Self::postgres().await]
+    }
+
+    pub(super) fn ledger(&self) -> &dyn Ledger {
+        match self {
+            Self::Memory(ledger) => ledger,
+            Self::Postgres { ledger, .. } => ledger,
+        }
+    }
+
+    pub(super) async fn advance(&self, by: Duration) {
+        match self {
+            Self::Memory(ledger) => ledger.advance(by),
+            Self::Postgres { database, now, .. } => {
+                let then = *now.lock().unwrap() + by;
+                *now.lock().unwrap() = then;
+                database.freeze(then).await;
+            }
+        }
+    }
+
+    /// Inserts as a producer of the earlier system does.
+    pub(super) async fn insert(&self, id: IngestionId, document: DocumentId) {
+        match self {
+            Self::Memory(ledger) => ledger.insert(id, document, "documents/x.pdf"),
+            Self::Postgres { database, .. } => {
+                sqlx::query(
+                    "INSERT INTO document (id, file_path) VALUES ($1, $2) ON CONFLICT DO NOTHING",
+                )
+                .bind(document.0)
+                .bind("documents/x.pdf")
+                .execute(database.pool())
+                .await
+                .unwrap();
+                sqlx::query("INSERT INTO ingestion (id, document_id) VALUES ($1, $2) ON CONFLICT DO NOTHING")
+                    .bind(id.0)
+                    .bind(document.0)
+                    .execute(database.pool())
+                    .await
+                    .unwrap();
+            }
+        }
+    }
+
+    pub(super) async fn cancel(&self, id: IngestionId) -> bool {
+        match self {
+            Self::Memory(ledger) => ledger.cancel(id),
+            Self::Postgres { database, .. } => {
+                let done = operators::cancel(&database.db(), &[id], &by()).await.unwrap();
+                !done.is_empty()
+            }
+        }
+    }
+
+    pub(super) async fn reopen(&self, id: IngestionId) -> bool {
+        match self {
+            Self::Memory(ledger) => ledger.reopen(id),
+            Self::Postgres { database, .. } => {
+                let done = operators::reopen(&database.db(), &[id], &by()).await.unwrap();
+                !done.is_empty()
+            }
+        }
+    }
+
+    pub(super) async fn row(&self, id: IngestionId) -> Option<Row> {
+        match self {
+            Self::Memory(ledger) => ledger.row(id),
+            Self::Postgres { database, .. } => sqlx::query("SELECT * FROM ingestion WHERE id = $1")
+                .bind(id.0)
+                .fetch_optional(database.pool())
+                .await
+                .unwrap()
+                .map(|row| row_of(&row)),
+        }
+    }
+
+    pub(super) async fn attempts(&self, id: IngestionId) -> Vec<Attempt> {
+        match self {
+            Self::Memory(ledger) => ledger.attempts(id),
+            Self::Postgres { database, .. } => {
+                sqlx::query("SELECT * FROM attempt WHERE ingestion_id = $1 ORDER BY claims")
+                    .bind(id.0)
+                    .fetch_all(database.pool())
+                    .await
+                    .unwrap()
+                    .iter()
+                    .map(attempt_of)
+                    .collect()
+            }
+        }
+    }
+
+    /// Every row and its attempts.
+    pub(super) async fn everything(&self, ids: &[IngestionId]) -> Vec<(Row, Vec<Attempt>)> {
+        let Self::Postgres { database, .. } = self else {
+            let Self::Memory(ledger) = self else { unreachable!("there are two") };
+            return ids.iter().map(|id| (ledger.row(*id).unwrap(), ledger.attempts(*id))).collect();
+        };
+        let raw: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
+        let rows = sqlx::query("SELECT * FROM ingestion WHERE id = ANY ($1)")
+            .bind(&raw)
+            .fetch_all(database.pool())
+            .await
+            .unwrap();
+        let attempts = sqlx::query("SELECT * FROM attempt ORDER BY ingestion_id, claims")
+            .fetch_all(database.pool())
+            .await
+            .unwrap();
+        let of = |id: &IngestionId| {
+            let row = rows.iter().find(|row| row.get::<Uuid, _>("id") == id.0).unwrap();
+            let own = attempts.iter().filter(|row| row.get::<Uuid, _>("ingestion_id") == id.0);
+            (row_of(row), own.map(attempt_of).collect())
+        };
+        ids.iter().map(of).collect()
+    }
+
+    /// Claims one ingestion that must be there to be had.
+    pub(super) async fn take(&self, id: IngestionId) -> Claimed {
+        match self.claim(id).await {
+            Claim::Claimed(claimed) => *claimed,
+            other => panic!("not claimed: {other:?}"),
+        }
+    }
+
+    pub(super) async fn claim(&self, id: IngestionId) -> Claim {
+        self.ledger().claim(&[id], &terms()).await.unwrap().remove(0)
+    }
+}
+
+fn by() -> By {
+    By { operator: "test".to_owned(), why: "because".to_owned() }
+}
+
+fn row_of(row: &PgRow) -> Row {
+    let artefact = |path: &str, identity: &str| {
+        Some(ArtefactRef { path: row.get::<Option<_>, _>(path)?, identity: row.get(identity) })
+    };
+    let usage = row.get::<Option<i64>, _>("extraction_input_tokens").map(|input| Usage {
+        input: input.try_into().unwrap(),
+        output: row.get::<i64, _>("extraction_output_tokens").try_into().unwrap(),
+    });
+    let count = |name: &str| u32::try_from(row.get::<i32, _>(name)).unwrap();
+    Row {
+        document_id: DocumentId(row.get("document_id")),
+        status: Status::from_code(row.get("status")).unwrap(),
+        reason: row.get::<Option<&str>, _>("reason").map(|code| Reason::from_code(code).unwrap()),
+        detail: row.get("detail"),
+        created_at: row.get("created_at"),
+        started_at: row.get("started_at"),
+        completed_at: row.get("completed_at"),
+        claim_token: row.get::<Option<Uuid>, _>("claim_token").map(ClaimToken),
+        lease_expires_at: row.get("lease_expires_at"),
+        next_attempt_at: row.get("next_attempt_at"),
+        deferred_since: row.get("deferred_since"),
+        worker: row.get("worker"),
+        stage: stage_of(row),
+        claims: row.get("claims"),
+        attempt_count: count("attempt_count"),
+        attempt_limit: count("attempt_limit"),
+        crashes: count("crashes"),
+        kind: row.get("kind"),
+        tenant: row.get("tenant"),
+        object_etag: row.get("object_etag"),
+        object_sequencer: row.get::<Option<_>, _>("object_sequencer").map(Sequencer),
+        transcription: artefact("transcription_file_path", "transcription_identity"),
+        #[expect(clippy::cast_possible_truncation, reason = "it was widened from an f32")]
+        quality: row.get::<Option<f64>, _>("transcription_quality_score").map(|q| q as f32),
+        pages: row.get::<Option<i32>, _>("pages").map(|pages| pages.try_into().unwrap()),
+        extraction: artefact("extraction_output_file_path", "extraction_identity"),
+        structured_data: row
+            .get::<Option<serde_json::Value>, _>("structured_data")
+            .map(|data| data.as_object().unwrap().clone()),
+        valid_structured_data: row.get("valid_structured_data"),
+        needs_human_review: row.get("needs_human_review"),
+        review_reasons: row.get("review_reasons"),
+        reader: row.get("reader"),
+        model: row.get("extraction_model"),
+        usage,
+        sha256: row.get("sha256"),
+        duplicate_key: row.get("duplicate_key"),
+    }
+}
+
+fn attempt_of(row: &PgRow) -> Attempt {
+    Attempt {
+        claims: row.get("claims"),
+        token: ClaimToken(row.get("token")),
+        worker: row.get("worker"),
+        started_at: row.get("started_at"),
+        ended_at: row.get("ended_at"),
+        stage: stage_of(row),
+        outcome: outcome_of(row.get("outcome")),
+        is_final: row.get("final"),
+        counted: row.get("counted"),
+        next_attempt_at: row.get("next_attempt_at"),
+        detail: row.get("detail"),
+    }
+}
+
+fn stage_of(row: &PgRow) -> Option<Stage> {
+    let code = row.get::<Option<&str>, _>("stage")?;
+    Some(Stage::ALL.into_iter().find(|stage| stage.code() == code).unwrap())
+}
+
+fn outcome_of(code: &str) -> &'static str {
+    let faults = [
+        Fault::Transient,
+        Fault::Throttled(None),
+        Fault::Unavailable,
+        Fault::Missing,
+        Fault::Rejected,
+        Fault::Interrupted,
+        Fault::Internal,
+    ];
+    let reasons = Reason::ALL.map(|reason| AttemptOutcome::Ended(reason).code());
+    let faults = faults.map(|fault| AttemptOutcome::Fault(fault).code());
+    let every = reasons.into_iter().chain(faults).chain([AttemptOutcome::Completed.code()]);
+    every.into_iter().find(|known| *known == code).unwrap()
+}
+
+/// Three silent deaths are too many; a lease of five minutes.
+pub(super) fn terms() -> ClaimTerms {
+    ClaimTerms { worker: "w1".to_owned(), lease: Duration::from_secs(300), crash_limit: 3 }
+}
+
+/// An object that an event named.
+pub(super) fn object(key: &str, sequencer: Option<&str>) -> Registration {
+    Registration {
+        document: DocumentId::of_object("b", key),
+        ingestion: IngestionId::of_object("b", key, "v", sequencer.unwrap_or_default()),
+        file_path: format!("s3://b/{key}"),
+        original_name: key.to_owned(),
+        etag: Some("e".to_owned()),
+        size: Some(3),
+        sequencer: sequencer.map(str::to_owned),
+    }
+}
+
+/// A completed invoice, or a failure.
+pub(super) fn record(reason: Option<Reason>) -> Record {
+    Record {
+        reason,
+        stage: Stage::Record,
+        structured_data: serde_json::json!({"supplier_name": "Müller", "invoice_number": "R 1"})
+            .as_object()
+            .cloned(),
+        needs_human_review: reason.is_some(),
+        review_reasons: reason.map(|reason| reason.code().to_owned()).into_iter().collect(),
+        reader: Some("rules".to_owned()),
+        kind: Some("invoice".to_owned()),
+        model: None,
+        usage: Usage { input: 10, output: 2 },
+        sha256: Some("0".repeat(64)),
+        detail: "all is well".to_owned(),
+    }
+}
+
+/// The attempt failed, another follows.
+pub(super) fn failed(fault: Fault, counted: bool, seconds: u64) -> GiveBack {
+    GiveBack {
+        fault,
+        counted,
+        after: Duration::from_secs(seconds),
+        stage: Stage::Fetch,
+        detail: "the store did not answer".to_owned(),
+    }
+}

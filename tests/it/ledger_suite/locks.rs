@@ -1,0 +1,138 @@
+//! What only Postgres has to show: claimers side by side, renewals that touch no index, commits
+//! that do not wait for the disk.
+
+use std::time::{Duration, Instant};
+
+use docmill::db::Db;
+use docmill::ledger::postgres::PostgresLedger;
+use docmill::ledger::{Claim, Ledger};
+use docmill::model::{DocumentId, IngestionId};
+
+use super::fixture::{record, terms};
+use crate::support::postgres::TestDatabase;
+
+async fn insert(database: &TestDatabase, count: usize) -> Vec<IngestionId> {
+    let ids: Vec<uuid::Uuid> = (0..count).map(|_| uuid::Uuid::new_v4()).collect();
+    let document = DocumentId::random();
+    sqlx::query("INSERT INTO document (id, file_path) VALUES ($1, 'x')")
+        .bind(document.0)
+        .execute(database.pool())
+        .await
+        .unwrap();
+    sqlx::query("INSERT INTO ingestion (id, document_id) SELECT id, $2 FROM unnest($1::uuid[]) id")
+        .bind(&ids)
+        .bind(document.0)
+        .execute(database.pool())
+        .await
+        .unwrap();
+    ids.into_iter().map(IngestionId).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn many_claimers_of_one_batch_get_each_row_once_and_never_deadlock() {
+    let database = TestDatabase::create().await;
+    let ids = insert(&database, 40).await;
+    let claimers: Vec<_> = (0..16)
+        .map(|_| {
+            let ledger = PostgresLedger::new(database.db());
+            let mut ids = ids.clone();
+            tokio::spawn(async move {
+                fastrand::shuffle(&mut ids);
+                ledger.claim(&ids, &terms()).await
+            })
+        })
+        .collect();
+    let mut claimed = Vec::new();
+    for claimer in claimers {
+        for answer in claimer.await.unwrap().unwrap() {
+            match answer {
+                Claim::Claimed(claim) => claimed.push(claim.id),
+                Claim::Busy(_) => {}
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+    claimed.sort();
+    let mut expected = ids.clone();
+    expected.sort();
+    assert_eq!(claimed, expected);
+}
+
+#[tokio::test]
+async fn renewals_are_hot_so_that_leases_cost_no_index_writes() {
+    let database = TestDatabase::create().await;
+    let ids = insert(&database, 200).await;
+    let db = Db::connect(&database.config()).await.unwrap();
+    let mut claims = Vec::new();
+    for answer in PostgresLedger::new(db.clone()).claim(&ids, &terms()).await.unwrap() {
+        let Claim::Claimed(claimed) = answer else { panic!("{answer:?}") };
+        claims.push((claimed.id, claimed.token));
+    }
+    db.close().await;
+    let hot_claims = hot_updates(&database, 200).await;
+    let db = Db::connect(&database.config()).await.unwrap();
+    let ledger = PostgresLedger::new(db.clone());
+    for _ in 0..20 {
+        ledger.renew(&claims, Duration::from_secs(300)).await.unwrap();
+    }
+    db.close().await;
+    let hot = hot_updates(&database, 4200).await - hot_claims;
+    assert!(hot >= 3600, "{hot} of 4000 renewals were HOT");
+}
+
+/// HOT updates of `ingestion`, once `all` updates have been counted. A session's statistics are
+/// sure to arrive when it ends, and not at once.
+async fn hot_updates(database: &TestDatabase, all: i64) -> i64 {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    loop {
+        let (seen, hot): (i64, i64) = sqlx::query_as(
+            "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = 'ingestion'",
+        )
+        .fetch_one(database.pool())
+        .await
+        .unwrap();
+        if seen >= all {
+            return hot;
+        }
+        assert!(Instant::now() < deadline, "{seen} of {all} updates were counted");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+#[tokio::test]
+async fn claims_do_not_wait_for_the_disk_and_ends_do() {
+    let database = TestDatabase::create().await;
+    // The tests' cluster runs without durability; what a session asks for can be seen all the same.
+    sqlx::query(
+        "CREATE TABLE docmill.seen AS SELECT ''::text AS what, ''::text AS setting WHERE false",
+    )
+    .execute(database.pool())
+    .await
+    .unwrap();
+    for sql in [
+        "ALTER DATABASE CURRENT_NAME SET synchronous_commit = on",
+        "CREATE FUNCTION docmill.see() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+            INSERT INTO docmill.seen VALUES (NEW.status || NEW.claims,
+                current_setting('synchronous_commit')); RETURN NULL; END $$",
+        "CREATE CONSTRAINT TRIGGER see AFTER UPDATE ON docmill.ingestion
+            DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION docmill.see()",
+    ] {
+        let name = database.url().rsplit_once('/').unwrap().1.to_owned();
+        let sql = sql.replace("CURRENT_NAME", &name);
+        sqlx::query(sqlx::AssertSqlSafe(sql)).execute(database.pool()).await.unwrap();
+    }
+    // A fresh pool, so that its sessions begin with the database's setting.
+    let db = Db::connect(&database.config()).await.unwrap();
+    let ledger = PostgresLedger::new(db);
+    let ids = insert(&database, 1).await;
+    let Claim::Claimed(claim) = ledger.claim(&ids, &terms()).await.unwrap().remove(0) else {
+        panic!("not claimed")
+    };
+    ledger.record(claim.id, claim.token, &record(None)).await.unwrap();
+    let seen: Vec<(String, String)> = sqlx::query_as("SELECT what, setting FROM docmill.seen")
+        .fetch_all(database.pool())
+        .await
+        .unwrap();
+    let expected = [("in-progress1", "off"), ("completed1", "on")];
+    assert_eq!(seen, expected.map(|(what, how)| (what.to_owned(), how.to_owned())));
+}

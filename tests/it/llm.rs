@@ -1,0 +1,464 @@
+//! The model client and the reading of replies against the scripted model server.
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use docmill::config::{KindsConfig, LlmConfig, LlmProvider};
+use docmill::extract::reply::Problem;
+use docmill::extract::{self, Ending, ExtractError, Journal, Replies, Terms};
+use docmill::fault::{self, Fault};
+use docmill::kinds::{Kind, Kinds};
+use docmill::llm::openai::OpenAi;
+use docmill::llm::{Llm, Prompt, Stop};
+use docmill::model::{
+    BoundingBox, Confidence, Extraction, Line, PageText, Reason, Source, Transcript, Word,
+};
+use docmill_testkit::openai::{Answer, LimitNames, Request, Script, Server};
+use serde_json::{Value, json};
+
+const DEADLINE: Duration = Duration::from_secs(20);
+
+fn config(server: &Server) -> LlmConfig {
+    LlmConfig {
+        provider: LlmProvider::Openai,
+        base_url: server.base_url(),
+        model: "model-1".to_owned(),
+        timeout: Duration::from_secs(10),
+        ..LlmConfig::default()
+    }
+}
+
+fn client(server: &Server) -> OpenAi {
+    OpenAi::new(&config(server)).unwrap()
+}
+
+fn kind() -> Kind {
+    Kind::clone(Kinds::load(&KindsConfig::default()).unwrap().for_name(None).unwrap())
+}
+
+fn prompt() -> Prompt {
+    Prompt {
+        system: "system".to_owned(),
+        user: "user".to_owned(),
+        schema_name: "invoice".to_owned(),
+        schema: json!({"type": "object", "properties": {"a": {"type": "string"}}}),
+        max_output_tokens: 100,
+    }
+}
+
+fn transcript(pages: &[&[&str]]) -> Transcript {
+    let word = |text: &str| Word {
+        text: text.to_owned(),
+        bounding_box: BoundingBox::default(),
+        confidence: 1.0,
+    };
+    let line = |text: &&str| Line { words: text.split(' ').map(word).collect() };
+    let page = |(index, lines): (usize, &&[&str])| PageText {
+        number: u32::try_from(index).unwrap() + 1,
+        source: Source::Native,
+        width: 595.0,
+        height: 842.0,
+        quality: 1.0,
+        defects: Vec::new(),
+        languages: Vec::new(),
+        lines: lines.iter().map(line).collect(),
+    };
+    Transcript {
+        format: Transcript::FORMAT,
+        sha256: "00".repeat(32),
+        provider: "native".to_owned(),
+        pages: pages.iter().enumerate().map(page).collect(),
+        quality: 1.0,
+    }
+}
+
+fn invoice() -> Transcript {
+    transcript(&[&[
+        "ACME Ltd",
+        "Invoice number: A-17",
+        "Invoice date: 2026-03-01",
+        "Widgets 2 5.00 10.00",
+        "Subtotal EUR 10.00",
+        "VAT 2.00",
+        "Total 12.00",
+    ]])
+}
+
+/// A journal in memory that several runs share.
+#[derive(Clone, Default)]
+struct Memory {
+    kept: Arc<Mutex<Option<Replies>>>,
+    broken: bool,
+}
+
+#[async_trait]
+impl Journal for Memory {
+    async fn load(&mut self) -> fault::Result<Option<Replies>> {
+        Ok(self.kept.lock().unwrap().clone())
+    }
+
+    async fn save(&mut self, replies: &Replies) -> fault::Result<()> {
+        if self.broken {
+            return Err(fault::Error::transient("the store is gone"));
+        }
+        *self.kept.lock().unwrap() = Some(replies.clone());
+        Ok(())
+    }
+}
+
+fn terms() -> Terms {
+    Terms { identity: "identity".to_owned(), prompt_tokens: 100_000, max_output_tokens: 8_192 }
+}
+
+async fn extract(
+    server: &Server,
+    transcript: &Transcript,
+    journal: &mut Memory,
+) -> Result<Extraction, ExtractError> {
+    let (client, kind, terms) = (client(server), kind(), terms());
+    let run = extract::ask(&client, &kind, transcript, &terms, journal);
+    tokio::time::timeout(DEADLINE, run).await.unwrap()
+}
+
+fn ending(result: Result<Extraction, ExtractError>) -> (Ending, Option<Box<Extraction>>) {
+    match result {
+        Err(ExtractError::Ended { ending, partial, .. }) => (ending, partial),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_plain_invoice_is_read_with_its_evidence() {
+    let server = Server::start(Script::default()).await.unwrap();
+    let read = extract(&server, &invoice(), &mut Memory::default()).await.unwrap();
+    assert_eq!(read.data["invoice_number"], "A-17");
+    assert_eq!(read.data["total"], 12.0);
+    assert_eq!(read.data["line_items"][0]["amount"], 10.0);
+    assert_eq!((read.successful, read.confidence), (true, Confidence::High));
+    assert_eq!(read.model.as_deref(), Some("model-1"));
+    assert!(read.usage.input > 0 && read.usage.output > 0);
+    let total = read.evidence.iter().find(|it| it.field == "total").unwrap();
+    assert_eq!((total.page, total.lines.clone()), (1, vec![6]));
+    assert_eq!(server.calls().len(), 1);
+}
+
+#[tokio::test]
+async fn what_comes_back_decides_how_to_react() {
+    let denied = |code: &str| Answer::error(429, code);
+    #[rustfmt::skip]
+    let table = [
+        // answer                            calls  fault
+        (Answer::status(500),                    3, Fault::Transient),
+        (Answer::status(503),                    3, Fault::Unavailable),
+        (Answer::status(409),                    3, Fault::Transient),
+        (Answer::throttled("0.01"),              3, Fault::Throttled(Some(Duration::from_millis(10)))),
+        (Answer::throttled("9"),                 1, Fault::Throttled(Some(Duration::from_secs(9)))),
+        (denied("insufficient_quota"),           1, Fault::Denied),
+        (denied("credit_balance_exhausted"),     1, Fault::Denied),
+        (Answer::status(401),                    1, Fault::Denied),
+        (Answer::status(403),                    1, Fault::Denied),
+        (Answer::error(404, "model_not_found"),  1, Fault::Denied),
+        (Answer::status(400),                    1, Fault::Internal),
+        (Answer::Reset,                          3, Fault::Transient),
+        (Answer::CutBody,                        3, Fault::Transient),
+        (Answer::Redirect { location: "http://127.0.0.1:1/v1/chat/completions".to_owned() }, 1, Fault::Denied),
+    ];
+    let mut runs = tokio::task::JoinSet::new();
+    for (answer, calls, fault) in table {
+        runs.spawn(async move {
+            let server = Server::start(Script::always(answer.clone())).await.unwrap();
+            let error = client(&server).ask(&prompt()).await.unwrap_err();
+            assert_eq!((error.fault, server.calls().len()), (fault, calls), "{answer:?} {error}");
+            assert!(error.to_string().contains("127.0.0.1"), "{error}");
+        });
+    }
+    while let Some(run) = runs.join_next().await {
+        run.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn one_429_with_or_without_a_time_is_waited_out() {
+    for answer in [Answer::throttled("0.05"), Answer::status(429)] {
+        let server = Server::start(Script::of([answer])).await.unwrap();
+        let reply = client(&server).ask(&prompt()).await.unwrap();
+        assert_eq!((reply.stop, server.calls().len()), (Stop::Complete, 2));
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_says_not_to_repeat_is_obeyed() {
+    let answer = Answer::Status {
+        status: 500,
+        retry_after: None,
+        retry_after_ms: None,
+        should_retry: Some(false),
+        code: None,
+        message: None,
+    };
+    let server = Server::start(Script::always(answer)).await.unwrap();
+    let error = client(&server).ask(&prompt()).await.unwrap_err();
+    assert_eq!((error.fault, server.calls().len()), (Fault::Transient, 1));
+}
+
+#[tokio::test]
+async fn a_call_over_its_time_ends_and_is_not_paid_for_again() {
+    let server = Server::start(Script::always(Answer::Hang)).await.unwrap();
+    let config = LlmConfig { timeout: Duration::from_millis(300), ..config(&server) };
+    let begun = Instant::now();
+    let error = OpenAi::new(&config).unwrap().ask(&prompt()).await.unwrap_err();
+    assert_eq!((error.fault, server.calls().len()), (Fault::Transient, 1));
+    assert!(begun.elapsed() < DEADLINE, "{:?}", begun.elapsed());
+}
+
+#[tokio::test]
+async fn a_model_that_wants_the_newer_name_of_the_cap_is_asked_again_with_it_once() {
+    let script = Script { limit: LimitNames::Newer, ..Script::default() };
+    let server = Server::start(script).await.unwrap();
+    let client = client(&server);
+    client.ask(&prompt()).await.unwrap();
+    client.ask(&prompt()).await.unwrap();
+    let statuses: Vec<u16> = server.calls().iter().map(|call| call.status).collect();
+    assert_eq!(statuses, [400, 200, 200]);
+}
+
+#[tokio::test]
+async fn the_check_at_start_names_the_address_and_what_to_look_at() {
+    let script = |key: Option<&str>, models: Option<&str>| Script {
+        api_key: key.map(str::to_owned),
+        models: models.map(|name| vec![name.to_owned()]),
+        ..Script::default()
+    };
+    for (script, ok) in [
+        (script(None, None), true),
+        (script(None, Some("model-1")), true),
+        (script(None, Some("another")), true),
+        (script(Some("right"), None), false),
+    ] {
+        let server = Server::start(script).await.unwrap();
+        let result = client(&server).ping().await;
+        assert_eq!(result.is_ok(), ok, "{result:?}");
+        if let Err(error) = result {
+            assert_eq!(error.fault, Fault::Denied);
+            assert!(error.to_string().contains("llm.api_key"), "{error}");
+        }
+    }
+    let gone = Server::start(Script::default()).await.unwrap();
+    let client = client(&gone);
+    let address = gone.address().to_string();
+    drop(gone);
+    // The listener closes when its task is dropped, a moment later.
+    let error = loop {
+        match client.ping().await {
+            Err(error) => break error,
+            Ok(()) => tokio::task::yield_now().await,
+        }
+    };
+    assert_eq!(error.fault, Fault::Unavailable);
+    let text = error.to_string();
+    assert!(text.contains(&address) && text.contains("llm.base_url"), "{text}");
+}
+
+#[tokio::test]
+async fn every_reply_that_is_no_whole_object_is_sent_back_once_and_then_given_up() {
+    let text = |content: &str| Answer::Text { content: content.to_owned() };
+    #[rustfmt::skip]
+    let table = [
+        (text("Sure! Here is the data."),                 "prose"),
+        (text("```json\n{}\n```"),                        "fenced"),
+        (text(r#"{"fields": {"total": NaN}}"#),           "invalid_json"),
+        (text(r#"{"fields": {"total": 1, "total": 2}}"#), "duplicate_key"),
+        (text(""),                                        "empty"),
+        (Answer::Ok { content: json!({"total": 1}) },     "schema"),
+    ];
+    for (answer, code) in table {
+        let server = Server::start(Script::always(answer)).await.unwrap();
+        let (ending, _) = ending(extract(&server, &invoice(), &mut Memory::default()).await);
+        let Ending::Unreadable(problem) = &ending else { panic!("{ending:?}") };
+        assert_eq!((problem.code(), ending.reason()), (code, Reason::GateRefused));
+        assert_eq!(server.calls().len(), 2, "{code}");
+    }
+}
+
+#[tokio::test]
+async fn a_repaired_reply_is_used_and_both_calls_are_counted() {
+    let server =
+        Server::start(Script::of([Answer::Text { content: "prose".to_owned() }])).await.unwrap();
+    let mut journal = Memory::default();
+    let read = extract(&server, &invoice(), &mut journal).await.unwrap();
+    assert_eq!(read.data["total"], 12.0);
+    let kept = journal.kept.lock().unwrap().clone().unwrap();
+    assert_eq!((kept.calls.len(), kept.usage()), (2, read.usage));
+}
+
+#[tokio::test]
+async fn sound_fields_of_a_reply_that_was_never_whole_are_kept_as_partial_data() {
+    let server = Server::start(Script::function(|request: &Request| {
+        let mut content = docmill_testkit::openai::read_document(&request.body);
+        content["fields"]["currency"] = json!("euros");
+        Answer::Ok { content }
+    }))
+    .await
+    .unwrap();
+    let (ending, partial) = ending(extract(&server, &invoice(), &mut Memory::default()).await);
+    assert!(matches!(ending, Ending::Unreadable(Problem::Schema(_))), "{ending:?}");
+    let partial = partial.unwrap();
+    assert_eq!((&partial.data["total"], &partial.data["currency"]), (&json!(12.0), &Value::Null));
+    assert!(!partial.successful);
+}
+
+#[tokio::test]
+async fn a_refusal_ends_as_one_and_is_not_argued_with() {
+    for answer in [Answer::Refusal, Answer::ContentFilter] {
+        let server = Server::start(Script::always(answer)).await.unwrap();
+        let (ending, partial) = ending(extract(&server, &invoice(), &mut Memory::default()).await);
+        assert_eq!((ending.reason(), partial.is_none()), (Reason::ModelRefused, true));
+        assert_eq!(server.calls().len(), 1);
+    }
+}
+
+fn long_invoice() -> Transcript {
+    let item = |number: usize| format!("Part{number} 1 1.00 1.00");
+    let items: Vec<String> = (0..20).map(item).collect();
+    let items: Vec<&str> = items.iter().map(String::as_str).collect();
+    let (first, rest) = items.split_at(5);
+    let (second, third) = rest.split_at(5);
+    let first: Vec<&str> = ["ACME Ltd"].into_iter().chain(first.iter().copied()).collect();
+    let third: Vec<&str> = third.iter().copied().chain(["Total 20.00"]).collect();
+    transcript(&[&first, second, &third])
+}
+
+#[tokio::test]
+async fn a_cut_reply_is_asked_for_in_parts_that_lose_nothing() {
+    let server = Server::start(Script::always(Answer::CutAbove { lines: 12 })).await.unwrap();
+    let read = extract(&server, &long_invoice(), &mut Memory::default()).await.unwrap();
+    let items = read.data["line_items"].as_array().unwrap();
+    let names: Vec<String> =
+        items.iter().map(|it| it["description"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(names, (0..20).map(|number| format!("Part{number}")).collect::<Vec<_>>());
+    assert_eq!(read.data["supplier_name"], "ACME Ltd");
+    assert_eq!(read.data["total"], 20.0);
+    let last = read.evidence.iter().find(|it| it.field == "line_items[19].amount").unwrap();
+    assert_eq!((last.page, last.lines.clone()), (3, vec![9]));
+}
+
+#[tokio::test]
+async fn a_page_that_is_cut_by_itself_ends_as_cut_with_what_was_read_before() {
+    let server = Server::start(Script::always(Answer::CutAbove { lines: 10 })).await.unwrap();
+    let (ending, partial) = ending(extract(&server, &long_invoice(), &mut Memory::default()).await);
+    assert_eq!(ending.reason(), Reason::Cut);
+    assert_eq!(partial.unwrap().data["line_items"].as_array().unwrap().len(), 10);
+}
+
+#[tokio::test]
+async fn a_prompt_that_does_not_fit_is_split_like_a_cut_reply() {
+    let server = Server::start(Script::function(|request: &Request| {
+        let lines = docmill_testkit::openai::document_lines(&request.body);
+        if lines.len() > 12 {
+            return Answer::error(400, "context_length_exceeded");
+        }
+        Answer::Read
+    }))
+    .await
+    .unwrap();
+    let read = extract(&server, &long_invoice(), &mut Memory::default()).await.unwrap();
+    assert_eq!(read.data["line_items"].as_array().unwrap().len(), 20);
+}
+
+#[tokio::test]
+async fn an_endless_reply_is_not_read_to_the_end() {
+    let server = Server::start(Script::always(Answer::Huge { bytes: 11 << 20 })).await.unwrap();
+    let (ending, _) = ending(extract(&server, &invoice(), &mut Memory::default()).await);
+    assert_eq!(ending.reason(), Reason::Cut);
+}
+
+#[tokio::test]
+async fn a_prompt_over_its_limit_is_split_before_anything_is_sent() {
+    let server = Server::start(Script::default()).await.unwrap();
+    let pages: Vec<Vec<String>> =
+        (0..6).map(|page| (0..200).map(|line| format!("words {page} {line}")).collect()).collect();
+    let pages: Vec<Vec<&str>> =
+        pages.iter().map(|page| page.iter().map(String::as_str).collect()).collect();
+    let pages: Vec<&[&str]> = pages.iter().map(Vec::as_slice).collect();
+    let terms = Terms { prompt_tokens: 6_000, ..terms() };
+    let (client, pages) = (client(&server), transcript(&pages));
+    extract::ask(&client, &kind(), &pages, &terms, &mut Memory::default()).await.unwrap();
+    let calls = server.calls().len();
+    assert!((2..=6).contains(&calls), "{calls}");
+}
+
+#[tokio::test]
+async fn invariant_8_a_stored_reply_is_used_again_and_never_paid_for_twice() {
+    let server = Server::start(Script::of([
+        Answer::Text { content: "prose".to_owned() },
+        Answer::status(400),
+    ]))
+    .await
+    .unwrap();
+    let mut journal = Memory::default();
+    // The first reply is kept, the repair call fails, as if the worker had died there.
+    let first = extract(&server, &invoice(), &mut journal).await;
+    assert!(matches!(first, Err(ExtractError::Fault(_))), "{first:?}");
+    let second = extract(&server, &invoice(), &mut journal).await.unwrap();
+    let third = extract(&server, &invoice(), &mut journal).await.unwrap();
+    assert_eq!(second, third);
+    assert_eq!(server.calls().iter().filter(|call| call.status == 200).count(), 2);
+    assert_eq!(server.completed_twice(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn invariant_8_a_reply_that_could_not_be_kept_is_not_used() {
+    let server = Server::start(Script::default()).await.unwrap();
+    let mut journal = Memory { broken: true, ..Memory::default() };
+    let result = extract(&server, &invoice(), &mut journal).await;
+    assert!(matches!(result, Err(ExtractError::Fault(error)) if error.fault == Fault::Transient));
+}
+
+#[tokio::test]
+async fn replies_of_another_identity_are_not_used() {
+    let server = Server::start(Script::default()).await.unwrap();
+    let mut journal = Memory::default();
+    extract(&server, &invoice(), &mut journal).await.unwrap();
+    journal.kept.lock().unwrap().as_mut().unwrap().identity = "another".to_owned();
+    extract(&server, &invoice(), &mut journal).await.unwrap();
+    assert_eq!(server.calls().len(), 2);
+}
+
+#[tokio::test]
+async fn what_makes_an_extraction_another_changes_its_identity() {
+    let server = Server::start(Script::default()).await.unwrap();
+    let (one, kind) = (client(&server), kind());
+    let other_model = LlmConfig { model: "model-2".to_owned(), ..config(&server) };
+    let other_model = OpenAi::new(&other_model).unwrap();
+    let other_kind = Kind { version: "changed".to_owned(), ..kind.clone() };
+    let base = extract::identity("transcript", &one, &kind);
+    assert_eq!(base, extract::identity("transcript", &client(&server), &kind));
+    assert_ne!(base, extract::identity("other transcript", &one, &kind));
+    assert_ne!(base, extract::identity("transcript", &other_model, &kind));
+    assert_ne!(base, extract::identity("transcript", &one, &other_kind));
+}
+
+#[tokio::test]
+async fn dropping_a_call_ends_it_at_the_server_without_completing_it() {
+    let late = Answer::Late { millis: 60_000, then: Box::new(Answer::Read) };
+    let server = Server::start(Script::always(late)).await.unwrap();
+    let client = client(&server);
+    let call = tokio::spawn(async move { client.ask(&prompt()).await });
+    assert!(server.arrived(1, DEADLINE).await);
+    call.abort();
+    assert!(call.await.unwrap_err().is_cancelled());
+    assert!(!server.calls()[0].completed);
+}
+
+#[tokio::test]
+async fn invariant_11_a_reply_that_was_cut_is_not_complete_even_if_it_is_valid() {
+    let server = Server::start(Script::function(|request: &Request| Answer::Cut {
+        content: docmill_testkit::openai::read_document(&request.body).to_string(),
+    }))
+    .await
+    .unwrap();
+    let (ending, _) = ending(extract(&server, &invoice(), &mut Memory::default()).await);
+    assert_eq!(ending, Ending::Cut);
+}

@@ -1,0 +1,158 @@
+//! Every form of message ends as the design says, and nothing is lost.
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use bytes::Bytes;
+use docmill::model::{DocumentId, IngestionId};
+
+use docmill_testkit::sqs::Action;
+
+use crate::support::documents;
+use crate::support::world::{SOON, World, until};
+
+fn event(bucket: &str, key: &str, sequencer: &str) -> String {
+    serde_json::json!({"Records": [{
+        "eventSource": "aws:s3",
+        "eventName": "ObjectCreated:Put",
+        "s3": {"bucket": {"name": bucket}, "object": {
+            "key": key, "size": 10, "sequencer": sequencer}}
+    }]})
+    .to_string()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_producer_that_knows_two_columns_and_sends_the_bare_id_gets_its_result() {
+    let world = World::new().await;
+    let id = world.submit("a.pdf", documents::invoice("A-1")).await;
+    let worker = world.worker().await;
+    world.until(id, "status", "completed").await;
+    assert_eq!(world.column(id, "valid_structured_data").await.unwrap(), "true");
+    assert_eq!(world.column(id, "structured_data->>'invoice_number'").await.unwrap(), "A-1");
+    assert_eq!(world.column(id, "attempt_count").await.unwrap(), "1");
+    let document = "SELECT (structured_data->>'total')::numeric::text FROM docmill.document";
+    assert!(world.scalar(document).await.starts_with("120"));
+    world.until_empty().await;
+    worker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_before_its_row_waits_for_the_row() {
+    let world = World::new().await;
+    let (document, id) = (DocumentId::random(), IngestionId::random());
+    world.send(id.to_string()).await;
+    let worker = world.worker().await;
+    until(SOON, || async { world.queue.depth().await.unwrap().in_flight == 1 }).await;
+    let key = format!("documents/{document}.pdf");
+    let bytes = Bytes::from(documents::invoice("B-1"));
+    world.store.put(&key, bytes, &BTreeMap::new()).await.unwrap();
+    world.insert_rows(document, id, &key).await;
+    world.sqs.advance(Duration::from_secs(30));
+    world.until(id, "status", "completed").await;
+    world.until_empty().await;
+    worker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_malformed_body_is_kept_in_quarantine_and_then_deleted() {
+    let world = World::new().await;
+    world.send("what is this?").await;
+    let worker = world.worker().await;
+    world.until_empty().await;
+    let kept = "SELECT body || '|' || reason FROM docmill.quarantined_message";
+    assert_eq!(world.scalar(kept).await, "what is this?|malformed");
+    worker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_id_that_never_gets_a_row_is_put_aside_after_many_receives() {
+    let world = World::new().await;
+    let id = IngestionId::random();
+    world.send(id.to_string()).await;
+    let worker = world
+        .worker_with(|config| {
+            config.queue.unknown_receives = 3;
+            config.queue.unknown_age = Duration::ZERO;
+        })
+        .await;
+    let kept = "SELECT body || '|' || reason || '|' || receive_count
+        FROM docmill.quarantined_message UNION ALL SELECT '' LIMIT 1";
+    until(SOON, || async {
+        world.sqs.advance(Duration::from_secs(60));
+        !world.scalar(kept).await.is_empty()
+    })
+    .await;
+    assert_eq!(world.scalar(kept).await, format!("{id}|unknown_ingestion|3"));
+    world.until_empty().await;
+    worker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_id_without_a_row_is_never_put_aside_while_it_is_young() {
+    let world = World::new().await;
+    let id = IngestionId::random();
+    world.send(id.to_string()).await;
+    let worker = world.worker_with(|config| config.queue.unknown_receives = 2).await;
+    until(SOON, || async {
+        world.sqs.advance(Duration::from_secs(60));
+        world.sqs.counts().of(Action::ReceiveMessage) > 8
+    })
+    .await;
+    let depth = world.queue.depth().await.unwrap();
+    assert_eq!(depth.ready + depth.in_flight, 1, "its row may still come");
+    worker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_same_id_twice_in_one_receive_is_worked_on_once() {
+    let world = World::new().await;
+    let id = world.submit("a.pdf", documents::invoice("C-1")).await;
+    world.send(id.to_string()).await;
+    world.send(id.to_string()).await;
+    let worker = world.worker().await;
+    world.until(id, "status", "completed").await;
+    world.until_empty().await;
+    assert_eq!(world.attempts(id).await, ["completed"]);
+    worker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_group_is_fanned_out_one_message_each() {
+    let world = World::new().await;
+    let mut ids = Vec::new();
+    for number in ["G-1", "G-2", "G-3"] {
+        ids.push(world.insert("g.pdf", documents::invoice(number)).await);
+    }
+    let body = serde_json::json!({"ingestion_ids": ids}).to_string();
+    world.send(body).await;
+    let worker = world.worker().await;
+    for id in ids {
+        world.until(id, "status", "completed").await;
+        assert_eq!(world.attempts(id).await, ["completed"]);
+    }
+    world.until_empty().await;
+    worker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_that_are_not_ours_ask_for_nothing() {
+    let world = World::new().await;
+    let id = IngestionId::random();
+    for body in [
+        r#"{"Service":"Amazon S3","Event":"s3:TestEvent","Bucket":"documents"}"#.to_owned(),
+        event("elsewhere", "documents/a.pdf", "01"),
+        event("documents", "private/a.pdf", "01"),
+        event("documents", &format!("ingestions/{id}/transcription-output.json"), "01"),
+        event("documents", "documents/a.pdf", "01")
+            .replace("ObjectCreated:Put", "ObjectRemoved:Delete"),
+    ] {
+        world.send(body).await;
+    }
+    let worker = world.worker().await;
+    world.until_empty().await;
+    let rows = "SELECT (SELECT count(*) FROM docmill.ingestion)
+        + (SELECT count(*) FROM docmill.quarantined_message) || ''";
+    assert_eq!(world.scalar(rows).await, "0");
+    worker.stop().await;
+}

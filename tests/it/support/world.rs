@@ -1,0 +1,280 @@
+//! Everything a worker needs, real where it can be: Postgres, the SQS protocol, a folder store,
+//! and a scripted model server. One world per test.
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use docmill::app::{App, Parts};
+use docmill::config::{Config, LlmProvider, QueueBackend, StoreBackend};
+use docmill::ledger::Ledger;
+use docmill::ledger::postgres::PostgresLedger;
+use docmill::llm::Llm;
+use docmill::model::{DocumentId, IngestionId};
+use docmill::pipeline::{DocumentBudget, Ports};
+use docmill::queue::sqs::SqsQueue;
+use docmill::queue::{Outgoing, Queue};
+use docmill::store::Store;
+use docmill::store::folder::FolderStore;
+use docmill::worker::drain::Stop;
+use docmill::worker::{Monitor, Settings, Worker};
+use docmill_testkit::{openai, sqs};
+use sqlx::{PgPool, Row};
+use tempfile::TempDir;
+use tokio::task::JoinHandle;
+
+use super::postgres::TestDatabase;
+
+/// How long a test waits for something that should be quick; generous, the machine may be busy.
+pub const SOON: Duration = Duration::from_secs(60);
+
+/// A database, a queue, a store and, on request, a model.
+pub struct World {
+    pub sqs: sqs::Server,
+    pub queue_url: String,
+    pub queue: Arc<dyn Queue>,
+    pub database: TestDatabase,
+    pub pool: PgPool,
+    pub store: Arc<dyn Store>,
+    pub llm: Option<openai::Server>,
+    pub config: Config,
+    pub folder: TempDir,
+}
+
+/// A worker of this process.
+pub struct Running {
+    stop: Stop,
+    task: JoinHandle<()>,
+    pub monitor: Monitor,
+}
+
+impl World {
+    /// Without a model: the rules reader.
+    pub async fn new() -> Self {
+        Self::with(None).await
+    }
+
+    /// With a model server that answers by this script.
+    pub async fn with_model(script: openai::Script) -> Self {
+        Self::with(Some(openai::Server::start(script).await.unwrap())).await
+    }
+
+    async fn with(llm: Option<openai::Server>) -> Self {
+        let sqs = sqs::Server::start().await.unwrap();
+        let queue_url = sqs.create_queue_with_dead("documents", 1000).unwrap();
+        let database = TestDatabase::create().await;
+        let pool = PgPool::connect(&database.url()).await.unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let mut config = Config::default();
+        config.database.url = database.url().to_string().into();
+        config.queue.backend = QueueBackend::Sqs;
+        config.queue.url = queue_url.clone();
+        config.queue.endpoint = sqs.endpoint();
+        config.queue.region = "us-east-1".to_owned();
+        config.queue.wait = Duration::from_secs(1);
+        config.worker.drain = Duration::from_secs(30);
+        config.worker.slots = 10;
+        config.worker.address = ([127, 0, 0, 1], 0).into();
+        config.store.backend = StoreBackend::Folder;
+        config.store.path = folder.path().to_owned();
+        config.store.bucket = "documents".to_owned();
+        config.janitor.enabled = false;
+        if let Some(server) = &llm {
+            config.llm.provider = LlmProvider::Openai;
+            config.llm.base_url = server.base_url();
+            config.llm.model = "scripted".to_owned();
+        }
+        let store: Arc<dyn Store> = Arc::new(FolderStore::open(folder.path()).await.unwrap());
+        let queue: Arc<dyn Queue> = Arc::new(sqs_queue(&config).await);
+        Self { sqs, queue_url, queue, database, pool, store, llm, config, folder }
+    }
+
+    /// A ledger of its own, as another worker would have.
+    pub async fn ledger(&self) -> Arc<dyn Ledger> {
+        Arc::new(PostgresLedger::new(self.database.db()))
+    }
+
+    /// The parts that a worker is made of.
+    pub async fn parts(&self) -> Parts {
+        let db = self.database.db();
+        Parts {
+            ledger: Arc::new(PostgresLedger::new(db.clone())),
+            db,
+            queue: Arc::clone(&self.queue),
+            store: Arc::clone(&self.store),
+        }
+    }
+
+    /// Starts a worker with this world's configuration.
+    pub async fn worker(&self) -> Running {
+        self.worker_with(|_| ()).await
+    }
+
+    /// Starts a worker with a configuration changed for it alone.
+    pub async fn worker_with(&self, change: impl FnOnce(&mut Config)) -> Running {
+        let mut config = self.config.clone();
+        change(&mut config);
+        let (worker, _maintenance) = App::new(config).worker(&self.parts().await).await.unwrap();
+        Running::start(worker)
+    }
+
+    /// Starts a worker over this ledger and with this model (none: the rules reader).
+    pub async fn worker_on(&self, ledger: Arc<dyn Ledger>, llm: Option<Arc<dyn Llm>>) -> Running {
+        let mut config = self.config.clone();
+        config.llm.provider = LlmProvider::None;
+        let offline = App::new(config.clone()).offline().await.unwrap();
+        let ports = Ports {
+            store: Arc::clone(&self.store),
+            ledger,
+            reader: offline.reader,
+            pool: offline.pool,
+            llm,
+            kinds: offline.kinds,
+            budget: DocumentBudget::new(config.limits.documents_in_memory),
+            config: offline.config,
+        };
+        let settings = Settings::new(&config, "test".to_owned());
+        Running::start(Worker::new(ports, Arc::clone(&self.queue), settings).await.unwrap())
+    }
+
+    /// The configured model.
+    pub async fn model(&self) -> Option<Arc<dyn Llm>> {
+        App::new(self.config.clone()).llm().await.unwrap()
+    }
+
+    /// Uploads a document, inserts the two rows as a producer of the earlier system would, and
+    /// does not send the message.
+    pub async fn insert(&self, name: &str, bytes: Vec<u8>) -> IngestionId {
+        let (document, ingestion) = (DocumentId::random(), IngestionId::random());
+        let key = format!("documents/{document}-{name}");
+        self.store.put(&key, Bytes::from(bytes), &BTreeMap::new()).await.unwrap();
+        self.insert_rows(document, ingestion, &key).await;
+        ingestion
+    }
+
+    /// The rows alone.
+    pub async fn insert_rows(&self, document: DocumentId, ingestion: IngestionId, key: &str) {
+        let sql = "INSERT INTO docmill.document (id, file_path) VALUES ($1, $2)";
+        sqlx::query(sql).bind(document.0).bind(key).execute(&self.pool).await.unwrap();
+        let sql = "INSERT INTO docmill.ingestion (id, document_id) VALUES ($1, $2)";
+        sqlx::query(sql).bind(ingestion.0).bind(document.0).execute(&self.pool).await.unwrap();
+    }
+
+    /// Sends a body.
+    pub async fn send(&self, body: impl Into<String>) {
+        for answer in self.queue.send(&[Outgoing::now(body)]).await {
+            answer.unwrap();
+        }
+    }
+
+    /// Inserts and sends.
+    pub async fn submit(&self, name: &str, bytes: Vec<u8>) -> IngestionId {
+        let id = self.insert(name, bytes).await;
+        self.send(id.to_string()).await;
+        id
+    }
+
+    /// One column of an ingestion as text.
+    pub async fn column(&self, id: IngestionId, column: &str) -> Option<String> {
+        let sql = format!("SELECT ({column})::text FROM docmill.ingestion WHERE id = $1");
+        let sql = sqlx::AssertSqlSafe(sql);
+        let row = sqlx::query(sql).bind(id.0).fetch_one(&self.pool).await.unwrap();
+        row.get(0)
+    }
+
+    /// Any query's first column of its first row, as text.
+    pub async fn scalar(&self, sql: &str) -> String {
+        let row = sqlx::query(sqlx::AssertSqlSafe(sql.to_owned())).fetch_one(&self.pool).await;
+        row.unwrap().get::<Option<String>, _>(0).unwrap_or_default()
+    }
+
+    /// Runs a statement.
+    pub async fn execute(&self, sql: &str) {
+        sqlx::query(sqlx::AssertSqlSafe(sql.to_owned())).execute(&self.pool).await.unwrap();
+    }
+
+    /// Waits until a column of an ingestion has this value.
+    pub async fn until(&self, id: IngestionId, column: &str, value: &str) {
+        let deadline = Instant::now() + SOON;
+        loop {
+            let now = self.column(id, column).await;
+            if now.as_deref() == Some(value) {
+                return;
+            }
+            let all =
+                "coalesce(status,'') || ' ' || coalesce(reason,'') || ' ' || coalesce(detail,'')";
+            assert!(
+                Instant::now() < deadline,
+                "{column} of {id} is {now:?}, not {value}: {:?}",
+                self.column(id, all).await
+            );
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// Waits until nothing is in the queue, neither visible nor hidden.
+    pub async fn until_empty(&self) {
+        until(SOON, || async {
+            let depth = self.queue.depth().await.unwrap();
+            depth.ready + depth.in_flight + depth.delayed == 0
+        })
+        .await;
+    }
+
+    /// The outcomes of an ingestion's attempts, oldest first.
+    pub async fn attempts(&self, id: IngestionId) -> Vec<String> {
+        let sql = "SELECT outcome FROM docmill.attempt WHERE ingestion_id = $1 ORDER BY claims";
+        let rows = sqlx::query(sql).bind(id.0).fetch_all(&self.pool).await.unwrap();
+        rows.iter().map(|row| row.get(0)).collect()
+    }
+
+    /// Moves the clock of Postgres and of the queue.
+    pub async fn pass(&self, time: Duration) {
+        self.database.advance(time).await;
+        self.sqs.advance(time);
+    }
+}
+
+impl Running {
+    fn start(worker: Worker) -> Self {
+        let stop = Stop::default();
+        let monitor = worker.monitor();
+        let task = tokio::spawn(worker.run(stop.clone()));
+        Self { stop, task, monitor }
+    }
+
+    /// Drains and waits for the end.
+    pub async fn stop(self) {
+        self.stop.ask();
+        self.task.await.unwrap();
+    }
+
+    /// Gives everything back at once.
+    pub async fn hurry(self) {
+        self.stop.hurry();
+        self.task.await.unwrap();
+    }
+}
+
+/// The backend as tests use it: the real client with credentials that mean nothing.
+pub async fn sqs_queue(config: &Config) -> SqsQueue {
+    let credentials = aws_sdk_sqs::config::Credentials::new("test", "test", None, None, "test");
+    let sdk = aws_sdk_sqs::config::Builder::new()
+        .behavior_version(aws_sdk_sqs::config::BehaviorVersion::latest())
+        .region(aws_sdk_sqs::config::Region::new("us-east-1"))
+        .endpoint_url(&config.queue.endpoint)
+        .credentials_provider(credentials)
+        .build();
+    SqsQueue::with_client(aws_sdk_sqs::Client::from_conf(sdk), &config.queue).await.unwrap()
+}
+
+/// Waits for a condition.
+pub async fn until<F: Future<Output = bool>>(patience: Duration, mut condition: impl FnMut() -> F) {
+    let deadline = Instant::now() + patience;
+    while !condition().await {
+        assert!(Instant::now() < deadline, "it did not happen within {patience:?}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
