@@ -1,1 +1,237 @@
-//! The command line.
+//! The command line: what was typed, and which function answers it.
+//!
+//! Results go to standard output (tables for people, `--json` for programs), everything else to
+//! standard error. Exit codes: 0 done, 1 failed, 2 wrong use (also of the configuration, all of
+//! whose problems are said at once and before anything connects). Not promised: the tables' form.
+
+mod dead;
+mod dev;
+mod document;
+mod jobs;
+mod print;
+mod run;
+mod settings;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::app::App;
+use crate::config::{Config, Invalid, LogFormat, Needs};
+use crate::telemetry;
+
+/// Reads documents named by queue messages and records structured data in Postgres, exactly once.
+#[derive(Debug, Parser)]
+#[command(name = "docmill", version, max_term_width = 100)]
+pub struct Cli {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// What every command takes.
+#[derive(Debug, Clone, clap::Args)]
+struct Global {
+    /// The configuration file (TOML); settings from DOCMILL__SECTION__KEY win over it
+    #[arg(long, global = true, env = "DOCMILL_CONFIG", value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Print JSON for programs instead of tables for people
+    #[arg(long, global = true)]
+    json: bool,
+    /// Say more on standard error: log lines, causes of errors
+    #[arg(long, short, global = true)]
+    verbose: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Work on messages until stopped (SIGTERM drains, a second one hurries)
+    Worker,
+    /// Bring the database's schema up to date
+    Migrate,
+    /// Run everything on this machine: private Postgres, folders as store and queue, one worker
+    Dev(dev::Dev),
+    /// Hand in files, and the documents below folders
+    Submit(jobs::Submit),
+    /// Show how an ingestion stands, and its attempts
+    Status(jobs::Which),
+    /// List ingestions, newest first
+    List(jobs::List),
+    /// Work on ingestions once more
+    Retry(jobs::Change),
+    /// Withdraw ingestions that have not ended
+    Cancel(jobs::Change),
+    /// Keep workers from taking up some or all work
+    Pause(jobs::Pausing),
+    /// End a pause
+    Resume(jobs::Pausing),
+    /// Look at messages that were given up, and bring them back
+    #[command(subcommand)]
+    Dead(dead::Dead),
+    /// Do one pass of maintenance: lost messages, dead letters, old rows
+    Janitor(run::Janitor),
+    /// Take one document through every step, without database and queue
+    Process(document::Process),
+    /// Read one document and stop there
+    Transcribe(document::Transcribe),
+    /// Read a folder of documents and score the results against truth/NAME.json and NAME.txt
+    Eval(document::Eval),
+    /// Look at the configuration
+    #[command(subcommand)]
+    Config(settings::Settings),
+    /// Ask the worker on this machine whether it is well
+    Healthcheck,
+}
+
+/// How a command ended that could do what it was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Exit {
+    /// 0: all is well.
+    Done,
+    /// 1: it ran, and what it found is not well.
+    Failed,
+}
+
+impl Exit {
+    fn of(well: bool) -> Self {
+        if well { Self::Done } else { Self::Failed }
+    }
+}
+
+/// What the commands are given.
+struct Context {
+    global: Global,
+}
+
+impl Context {
+    /// The checked configuration, as far as the command needs it.
+    fn config(&self, needs: Needs) -> Result<Config, Invalid> {
+        let config = Config::load(self.global.config.as_deref())?;
+        config.check(needs)?;
+        Ok(config)
+    }
+
+    fn app(&self, needs: Needs) -> Result<App, Invalid> {
+        Ok(App::new(self.config(needs)?))
+    }
+
+    /// Log lines for commands that are not services: warnings only, unless more is asked for.
+    fn quiet_logs(&self) -> anyhow::Result<()> {
+        let level = if self.global.verbose { "warn,docmill=debug" } else { "warn,docmill=warn" };
+        Ok(telemetry::init_at(LogFormat::Text, level)?)
+    }
+
+    fn out(&self) -> print::Out {
+        print::Out { json: self.global.json }
+    }
+}
+
+const DATABASE: Needs = Needs { database: true, queue: false, store: false };
+const DATABASE_AND_QUEUE: Needs = Needs { database: true, queue: true, store: false };
+const NOTHING: Needs = Needs { database: false, queue: false, store: false };
+
+/// Runs the program.
+pub fn main() -> ExitCode {
+    let Cli { global, command } = Cli::parse();
+    let verbose = global.verbose;
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            print::error(&format!("cannot start: {error}"));
+            return ExitCode::FAILURE;
+        }
+    };
+    let ended = runtime.block_on(Box::pin(dispatch(Context { global }, command)));
+    // What still runs in the background holds nothing that must be kept.
+    runtime.shutdown_background();
+    match ended {
+        Ok(Exit::Done) => ExitCode::SUCCESS,
+        Ok(Exit::Failed) => ExitCode::FAILURE,
+        Err(error) => report(&error, verbose),
+    }
+}
+
+/// Says what went wrong, with the cause if it is not in the text already.
+fn report(error: &anyhow::Error, verbose: bool) -> ExitCode {
+    if print::is_closed(error) {
+        return ExitCode::SUCCESS;
+    }
+    let mut text = error.to_string();
+    for cause in error.chain().skip(1) {
+        let cause = cause.to_string();
+        if verbose && !text.contains(&cause) {
+            text = format!("{text}\n  because: {cause}");
+        }
+    }
+    print::error(&text);
+    ExitCode::from(if error.is::<Invalid>() || error.is::<WrongUse>() { 2 } else { 1 })
+}
+
+/// Arguments that make no sense together; exit code 2.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct WrongUse(String);
+
+async fn dispatch(context: Context, command: Command) -> anyhow::Result<Exit> {
+    let context = &context;
+    match command {
+        Command::Worker => Box::pin(run::worker(context)).await,
+        Command::Migrate => run::migrate(context).await,
+        Command::Dev(dev) => Box::pin(dev::run(context, dev)).await,
+        Command::Submit(submit) => Box::pin(jobs::submit(context, submit)).await,
+        Command::Status(which) => jobs::status(context, &which).await,
+        Command::List(list) => jobs::list(context, list).await,
+        Command::Retry(change) => jobs::retry(context, change).await,
+        Command::Cancel(change) => jobs::cancel(context, change).await,
+        Command::Pause(what) => jobs::pause(context, what).await,
+        Command::Resume(what) => jobs::resume(context, what).await,
+        Command::Dead(what) => dead::run(context, what).await,
+        Command::Janitor(janitor) => Box::pin(run::janitor(context, janitor)).await,
+        Command::Process(process) => Box::pin(document::process(context, process)).await,
+        Command::Transcribe(file) => Box::pin(document::transcribe(context, file)).await,
+        Command::Eval(eval) => Box::pin(document::eval(context, eval)).await,
+        Command::Config(what) => settings::run(context, what),
+        Command::Healthcheck => run::healthcheck(context).await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn verify_cli() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_before_anything_runs() {
+        for wrong in [
+            vec!["docmill"],
+            vec!["docmill", "submit"],
+            vec!["docmill", "pause"],
+            vec!["docmill", "pause", "all", "--kind", "invoice"],
+            vec!["docmill", "pause", "everything"],
+            vec!["docmill", "list", "--status", "done"],
+            vec!["docmill", "list", "--reason", "bad"],
+            vec!["docmill", "list", "--since", "yesterday"],
+            vec!["docmill", "retry"],
+            vec!["docmill", "transcribe", "a.pdf", "--format", "html"],
+        ] {
+            let refused = Cli::try_parse_from(&wrong).unwrap_err();
+            assert_eq!(refused.exit_code(), 2, "{wrong:?}");
+        }
+        for right in [
+            vec!["docmill", "pause", "all"],
+            vec!["docmill", "resume", "--tenant", "t", "--why", "because"],
+            vec!["docmill", "list", "--status", "failed", "--reason", "no_text", "--since", "2h"],
+            vec!["docmill", "dead", "redrive", "--json"],
+            vec!["docmill", "dev", "--keep"],
+        ] {
+            assert!(Cli::try_parse_from(&right).is_ok(), "{right:?}");
+        }
+    }
+}

@@ -269,9 +269,10 @@ pub fn score(document: &Labelled, sample: &Sample) -> DocumentScore {
             }
         }
     }
-    let text = document.text.as_deref().map(|known| {
-        TextScore::of(known, sample.text.as_deref().unwrap_or_default())
-    });
+    let text = document
+        .text
+        .as_deref()
+        .map(|known| TextScore::of(known, sample.text.as_deref().unwrap_or_default()));
     DocumentScore {
         name: document.name.clone(),
         status: sample.status.clone(),

@@ -35,7 +35,16 @@ pub enum TelemetryError {
 /// # Errors
 /// The level cannot be parsed; logging is set up already.
 pub fn init(format: LogFormat) -> Result<(), TelemetryError> {
-    let filter = filter(std::env::var(LEVEL_VARIABLE).ok().as_deref())?;
+    init_at(format, DEFAULT_LEVEL)
+}
+
+/// As [`init`], with another level for when the variable is not set.
+///
+/// # Errors
+/// As [`init`].
+pub fn init_at(format: LogFormat, level: &str) -> Result<(), TelemetryError> {
+    let variable = std::env::var(LEVEL_VARIABLE).ok().filter(|level| !level.trim().is_empty());
+    let filter = filter(Some(variable.as_deref().unwrap_or(level)))?;
     Registry::default().with(filter).with(lines(format)).try_init()?;
     panic::set_hook(Box::new(log_panic));
     Ok(())

@@ -98,8 +98,10 @@ mod tests {
 
     #[test]
     fn rows_are_matched_whatever_their_order() {
-        let known = json!([{"description": "Apples", "amount": 1}, {"description": "Pears", "amount": 2}]);
-        let given = json!([{"description": "Pears", "amount": 2}, {"description": "Apples", "amount": 3}]);
+        let known =
+            json!([{"description": "Apples", "amount": 1}, {"description": "Pears", "amount": 2}]);
+        let given =
+            json!([{"description": "Pears", "amount": 2}, {"description": "Apples", "amount": 3}]);
         assert_eq!(amounts(known.clone(), given), (1, 1, 1));
         assert_eq!(amounts(known.clone(), json!([])), (0, 0, 2));
         assert_eq!(amounts(known.clone(), json!(null)), (0, 0, 2));

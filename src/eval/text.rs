@@ -22,7 +22,10 @@ impl TextScore {
     /// Compares the known text with the one that was read, NFKC and case-folded.
     pub fn of(known: &str, read: &str) -> Self {
         let (known, read) = (normalised(known), normalised(read));
-        Self { word_recall: word_recall(&known, &read), character_error_rate: error_rate(&known, &read) }
+        Self {
+            word_recall: word_recall(&known, &read),
+            character_error_rate: error_rate(&known, &read),
+        }
     }
 }
 

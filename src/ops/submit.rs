@@ -181,7 +181,9 @@ async fn upload(desk: Desk<'_>, document: &NewDocument, bytes: Bytes) -> Result<
     let labels: Vec<_> = document
         .tags
         .iter()
-        .map(|(name, value)| if value.is_empty() { name.clone() } else { format!("{name}={value}") })
+        .map(
+            |(name, value)| if value.is_empty() { name.clone() } else { format!("{name}={value}") },
+        )
         .collect();
     let metadata = BTreeMap::from([
         ("original-name".to_owned(), document.original_name.clone().unwrap_or_default()),

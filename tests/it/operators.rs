@@ -294,11 +294,7 @@ async fn a_pause_is_seen_by_workers_until_it_is_lifted_and_both_are_written_down
     let office = Office::new().await;
     let (db, ledger) = (office.db(), PostgresLedger::new(office.db()));
     let paused = |scope, name: &str| Paused { scope, name: name.to_owned() };
-    let what = [
-        paused(Scope::All, ""),
-        paused(Scope::Tenant, "t"),
-        paused(Scope::Provider, "p"),
-    ];
+    let what = [paused(Scope::All, ""), paused(Scope::Tenant, "t"), paused(Scope::Provider, "p")];
     for pause in &what {
         retry::pause(&db, pause, &somebody()).await.unwrap();
     }

@@ -79,11 +79,8 @@ where
     };
     let mut results: Vec<Result<()>> = std::iter::repeat_with(|| Ok(())).take(count).collect();
     for entry in &failed {
-        let Some((index, slot)) = entry
-            .id()
-            .parse()
-            .ok()
-            .and_then(|index: usize| Some((index, results.get_mut(index)?)))
+        let Some((index, slot)) =
+            entry.id().parse().ok().and_then(|index: usize| Some((index, results.get_mut(index)?)))
         else {
             continue;
         };
@@ -217,7 +214,8 @@ mod tests {
             ("one over the limit alone",   vec![of(1), of(2 * BYTES), of(1)],          vec![1, 1, 1]),
         ];
         for (name, messages, expected) in table {
-            let sizes: Vec<usize> = parts_by_size(&messages).iter().map(|part| part.len()).collect();
+            let sizes: Vec<usize> =
+                parts_by_size(&messages).iter().map(|part| part.len()).collect();
             assert_eq!(sizes, expected, "{name}");
         }
     }

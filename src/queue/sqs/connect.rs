@@ -192,7 +192,8 @@ fn explain(error: Error, config: &QueueConfig) -> Error {
         }
         _ => "check queue.endpoint, the network and whether the service is up",
     };
-    let context = format!("SQS queue {} at {address} cannot be used: {error}; {advice}", config.url);
+    let context =
+        format!("SQS queue {} at {address} cannot be used: {error}; {advice}", config.url);
     Error { context: context.into(), ..error }
 }
 

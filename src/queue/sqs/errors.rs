@@ -80,12 +80,18 @@ where
         SdkError::DispatchFailure(failure) if failure.is_user() => {
             (Fault::Internal, "the request could not be sent".to_owned())
         }
+        // A connection that ended within the answer has a kind of retry of its own.
+        SdkError::DispatchFailure(failure) if failure.as_other().is_some() => {
+            (Fault::Transient, "the connection ended before the answer".to_owned())
+        }
         // What is left of these is what went wrong before anything was sent, above all that no
         // credentials were found.
         SdkError::DispatchFailure(_) => {
             (Fault::Unavailable, "not sent: no usable credentials or connection".to_owned())
         }
-        SdkError::ResponseError(_) => (Fault::Transient, "the answer was cut or garbled".to_owned()),
+        SdkError::ResponseError(_) => {
+            (Fault::Transient, "the answer was cut or garbled".to_owned())
+        }
         SdkError::ServiceError(service) => {
             let status = service.raw().status().as_u16();
             let meta = service.err().meta();

@@ -59,7 +59,9 @@ fn on_queue(broker: &Broker, cell: &QueueCell, request: &Request) -> Answer<Valu
             if total > LARGEST {
                 return refuse(
                     Kind::BatchRequestTooLong,
-                    format!("Batch requests cannot be longer than {LARGEST} bytes. You have sent {total} bytes."),
+                    format!(
+                        "Batch requests cannot be longer than {LARGEST} bytes. You have sent {total} bytes."
+                    ),
                 );
             }
             return Ok(batch(broker, request.action, &entries, |entry| send(broker, cell, entry)));
@@ -96,10 +98,9 @@ fn queue(broker: &Broker, input: &Value) -> Answer<Arc<QueueCell>> {
 fn text<'a>(input: &'a Value, key: &str) -> Answer<&'a str> {
     match input.get(key).and_then(Value::as_str) {
         Some(text) if !text.is_empty() => Ok(text),
-        _ => refuse(
-            Kind::MissingParameter,
-            format!("The request must contain the parameter {key}."),
-        ),
+        _ => {
+            refuse(Kind::MissingParameter, format!("The request must contain the parameter {key}."))
+        }
     }
 }
 
@@ -110,7 +111,9 @@ fn number(input: &Value, key: &str, least: u64, most: u64) -> Answer<Option<u64>
         Some(number) => Ok(Some(number)),
         None => refuse(
             Kind::InvalidParameterValue,
-            format!("Value {value} for parameter {key} is invalid. Reason: Must be >= {least} and <= {most}, if provided."),
+            format!(
+                "Value {value} for parameter {key} is invalid. Reason: Must be >= {least} and <= {most}, if provided."
+            ),
         ),
     }
 }

@@ -148,7 +148,10 @@ impl Content {
         limit: usize,
     ) -> Answer<Self> {
         if body.is_empty() {
-            return refuse(Kind::MissingParameter, "The request must contain the parameter MessageBody.");
+            return refuse(
+                Kind::MissingParameter,
+                "The request must contain the parameter MessageBody.",
+            );
         }
         if !body.chars().all(allowed) {
             return refuse(
@@ -175,7 +178,9 @@ impl Content {
         if content.size() > limit {
             return refuse(
                 Kind::InvalidParameterValue,
-                format!("One or more parameters are invalid. Reason: Message must be shorter than {limit} bytes."),
+                format!(
+                    "One or more parameters are invalid. Reason: Message must be shorter than {limit} bytes."
+                ),
             );
         }
         Ok(content)
@@ -236,5 +241,6 @@ fn attributes_md5(attributes: &Map<String, Value>) -> Option<String> {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    let digit = |nibble: u8| char::from_digit(u32::from(nibble), 16).unwrap_or_default();
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }

@@ -92,7 +92,10 @@ fn shown(task: &Task) -> Value {
 /// Starts a task and answers its handle. It runs by itself.
 pub(super) fn start(broker: &Arc<Broker>, order: Order) -> Answer<String> {
     let gone = |arn: &str| {
-        refuse(Kind::ResourceNotFound, format!("The resource that you specified for the {arn} parameter doesn't exist."))
+        refuse(
+            Kind::ResourceNotFound,
+            format!("The resource that you specified for the {arn} parameter doesn't exist."),
+        )
     };
     let Some(source) = broker.by_arn(&order.source) else { return gone("SourceArn") };
     if order.destination.as_ref().is_some_and(|arn| broker.by_arn(arn).is_none()) {

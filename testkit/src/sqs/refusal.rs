@@ -46,11 +46,9 @@ impl Kind {
     fn names(self) -> (&'static str, &'static str, u16) {
         match self {
             Self::AccessDenied => ("AccessDeniedException", "AccessDenied", 403),
-            Self::BatchEntryIdsNotDistinct => (
-                "BatchEntryIdsNotDistinct",
-                "AWS.SimpleQueueService.BatchEntryIdsNotDistinct",
-                400,
-            ),
+            Self::BatchEntryIdsNotDistinct => {
+                ("BatchEntryIdsNotDistinct", "AWS.SimpleQueueService.BatchEntryIdsNotDistinct", 400)
+            }
             Self::BatchRequestTooLong => {
                 ("BatchRequestTooLong", "AWS.SimpleQueueService.BatchRequestTooLong", 400)
             }
@@ -73,7 +71,9 @@ impl Kind {
             Self::MessageNotInflight => {
                 ("MessageNotInflight", "AWS.SimpleQueueService.MessageNotInflight", 400)
             }
-            Self::MissingParameter => ("MissingRequiredParameterException", "MissingParameter", 400),
+            Self::MissingParameter => {
+                ("MissingRequiredParameterException", "MissingParameter", 400)
+            }
             Self::OverLimit => ("OverLimit", "OverLimit", 403),
             Self::PurgeQueueInProgress => {
                 ("PurgeQueueInProgress", "AWS.SimpleQueueService.PurgeQueueInProgress", 403)

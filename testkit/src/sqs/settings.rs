@@ -17,8 +17,7 @@ const NUMBERS: [(&str, u64, u64, u64); 5] = [
 ];
 
 /// Kept and shown, without effect.
-const INERT: [&str; 4] =
-    ["Policy", "RedriveAllowPolicy", "KmsMasterKeyId", "SqsManagedSseEnabled"];
+const INERT: [&str; 4] = ["Policy", "RedriveAllowPolicy", "KmsMasterKeyId", "SqsManagedSseEnabled"];
 
 /// Where messages go that were received too often.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -62,7 +62,13 @@ pub(super) struct Shelf {
 
 impl Shelf {
     /// Puts a message on the shelf, visible at `visible_at`.
-    pub(super) fn put(&mut self, mut message: Message, now: Millis, visible_at: Millis, mischief: &Mischief) {
+    pub(super) fn put(
+        &mut self,
+        mut message: Message,
+        now: Millis,
+        visible_at: Millis,
+        mischief: &Mischief,
+    ) {
         self.last += 1;
         let delayed = visible_at > now;
         message.place =
@@ -154,7 +160,8 @@ impl Shelf {
 
     /// Hides a message that is in flight until `now + visibility`.
     pub(super) fn change(&mut self, handle: Handle, now: Millis, visibility: Millis) -> Answer<()> {
-        let Some(message) = self.messages.get(&handle.id).filter(|m| m.nonce == handle.nonce) else {
+        let Some(message) = self.messages.get(&handle.id).filter(|m| m.nonce == handle.nonce)
+        else {
             return refuse(
                 Kind::InvalidParameterValue,
                 "Value for parameter ReceiptHandle is invalid. Reason: Message does not exist or \

@@ -50,7 +50,7 @@ pub fn invoice(number: &str) -> Vec<u8> {
     pdf(&[
         (60.0, 60.0, "Northwind Paper Ltd"),
         (60.0, 76.0, "12 Mill Lane, Leeds LS1 4AB"),
-        (60.0, 92.0, "VAT No: GB123456789"),
+        (60.0, 92.0, "Tax ID: GB123456789"),
         (60.0, 140.0, "INVOICE"),
         (60.0, 164.0, &format!("Invoice number: {number}")),
         (60.0, 180.0, "Invoice date: 2026-03-14"),
@@ -77,8 +77,11 @@ pub fn scan(pdf: Vec<u8>, dpi: f32) -> Vec<u8> {
     let document = Pdf::new(pdf).expect("the PDF is ours");
     let page = document.pages().first().expect("one page");
     let scale = dpi / 72.0;
-    let size =
-        PixmapSettings { x_scale: scale, y_scale: scale, bg_color: AlphaColor::from_rgba8(255, 255, 255, 255) };
+    let size = PixmapSettings {
+        x_scale: scale,
+        y_scale: scale,
+        bg_color: AlphaColor::from_rgba8(255, 255, 255, 255),
+    };
     let (cache, how) = (RenderCache::new(), InterpreterSettings::default());
     let picture = hayro::render(page, &cache, &how, &RenderSettings::default(), &size);
     let (width, height) = (u32::from(picture.width()), u32::from(picture.height()));

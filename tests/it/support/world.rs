@@ -10,10 +10,10 @@ use bytes::Bytes;
 use docmill::app::{App, Parts};
 use docmill::config::{Config, LlmProvider, QueueBackend, StoreBackend};
 use docmill::ledger::Ledger;
-use docmill::llm::Llm;
-use docmill::pipeline::{DocumentBudget, Ports};
 use docmill::ledger::postgres::PostgresLedger;
+use docmill::llm::Llm;
 use docmill::model::{DocumentId, IngestionId};
+use docmill::pipeline::{DocumentBudget, Ports};
 use docmill::queue::sqs::SqsQueue;
 use docmill::queue::{Outgoing, Queue};
 use docmill::store::Store;
@@ -116,17 +116,12 @@ impl World {
     pub async fn worker_with(&self, change: impl FnOnce(&mut Config)) -> Running {
         let mut config = self.config.clone();
         change(&mut config);
-        let (worker, _maintenance) =
-            App::new(config).worker(&self.parts().await).await.unwrap();
+        let (worker, _maintenance) = App::new(config).worker(&self.parts().await).await.unwrap();
         Running::start(worker)
     }
 
     /// Starts a worker over this ledger and with this model (none: the rules reader).
-    pub async fn worker_on(
-        &self,
-        ledger: Arc<dyn Ledger>,
-        llm: Option<Arc<dyn Llm>>,
-    ) -> Running {
+    pub async fn worker_on(&self, ledger: Arc<dyn Ledger>, llm: Option<Arc<dyn Llm>>) -> Running {
         let mut config = self.config.clone();
         config.llm.provider = LlmProvider::None;
         let offline = App::new(config.clone()).offline().await.unwrap();
@@ -208,7 +203,8 @@ impl World {
             if now.as_deref() == Some(value) {
                 return;
             }
-            let all = "coalesce(status,'') || ' ' || coalesce(reason,'') || ' ' || coalesce(detail,'')";
+            let all =
+                "coalesce(status,'') || ' ' || coalesce(reason,'') || ' ' || coalesce(detail,'')";
             assert!(
                 Instant::now() < deadline,
                 "{column} of {id} is {now:?}, not {value}: {:?}",
@@ -259,11 +255,6 @@ impl Running {
     pub async fn hurry(self) {
         self.stop.hurry();
         self.task.await.unwrap();
-    }
-
-    /// Dies without a word: no task of it runs on.
-    pub fn vanish(self) {
-        self.task.abort();
     }
 }
 

@@ -1,0 +1,70 @@
+//! The data folder: what is in it, who may use it, and the settings that follow.
+
+use std::fs::{self, File, TryLockError};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Context as _;
+
+use crate::cluster::{Cluster, Durability};
+use crate::config::{Config, QueueBackend, Secret, StoreBackend};
+
+/// Everything that `--fresh` removes; nothing else in the folder is ours.
+const OURS: [&str; 3] = ["postgres", "store", "queue"];
+
+/// A data folder in use by this process.
+pub(super) struct Place {
+    dir: PathBuf,
+    cluster: Cluster,
+    _lock: File,
+}
+
+impl Place {
+    /// Takes the folder, makes what is missing and starts Postgres.
+    pub(super) async fn open(dir: &Path, fresh: bool) -> anyhow::Result<Self> {
+        let in_vain = || format!("cannot use {} as data folder (--data)", dir.display());
+        fs::create_dir_all(dir).with_context(in_vain)?;
+        let dir = dir.canonicalize().with_context(in_vain)?;
+        let lock = File::create(dir.join("lock")).with_context(in_vain)?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => anyhow::bail!(
+                "{} is in use by another `docmill dev`: stop it, or choose another --data",
+                dir.display()
+            ),
+            Err(TryLockError::Error(error)) => return Err(error).with_context(in_vain),
+        }
+        if fresh {
+            for part in OURS {
+                remove(&dir.join(part)).with_context(in_vain)?;
+            }
+        }
+        let cluster = Cluster::start(&dir.join("postgres"), Durability::Durable).await?;
+        Ok(Self { dir, cluster, _lock: lock })
+    }
+
+    /// The settings in force, but for what this folder decides.
+    pub(super) fn config(&self, mut config: Config) -> Config {
+        config.database.url = Secret::from(self.cluster.url("postgres"));
+        config.store.backend = StoreBackend::Folder;
+        config.store.path = self.dir.join("store");
+        config.queue.backend = QueueBackend::Folder;
+        config.queue.path = self.dir.join("queue");
+        // Somebody waits in front of it: stop soon, and give interrupted work back soon.
+        config.queue.wait = Duration::from_secs(1);
+        config.worker.drain = config.worker.drain.min(Duration::from_secs(10));
+        config
+    }
+
+    /// Stops Postgres.
+    pub(super) async fn close(self) -> anyhow::Result<()> {
+        self.cluster.stop().await.context("stopping the private Postgres")
+    }
+}
+
+fn remove(path: &Path) -> std::io::Result<()> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}

@@ -1,0 +1,178 @@
+//! Commands on documents alone: no database, no queue, no store.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use bytes::Bytes;
+use clap::ValueEnum;
+use serde_json::json;
+
+use super::{Context, Exit, NOTHING, print};
+use crate::app::App;
+use crate::config::LlmProvider;
+use crate::eval::{self, Sample};
+use crate::model::{Status, Transcript};
+use crate::pipeline::StepError;
+use crate::pipeline::offline::{Offline, Processed};
+
+/// Arguments of `process`.
+#[derive(Debug, clap::Args)]
+pub(super) struct Process {
+    /// The document
+    file: PathBuf,
+}
+
+/// Arguments of `transcribe`.
+#[derive(Debug, clap::Args)]
+pub(super) struct Transcribe {
+    /// The document
+    file: PathBuf,
+    /// How to print what was read
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// The lines, pages divided by form feeds
+    Text,
+    /// A heading for every page
+    Markdown,
+    /// Lines and words with boxes and confidences
+    Json,
+}
+
+/// Arguments of `eval`.
+#[derive(Debug, clap::Args)]
+pub(super) struct Eval {
+    /// Documents, with truth/NAME.json or truth/NAME.txt below
+    dir: PathBuf,
+    /// Score what is read from the pages alone, without XML that a document may carry
+    #[arg(long)]
+    ignore_xml: bool,
+}
+
+pub(super) async fn process(context: &Context, arguments: Process) -> anyhow::Result<Exit> {
+    let app = context.app(NOTHING)?;
+    context.quiet_logs()?;
+    let bytes = read(&arguments.file, &app).await?;
+    let offline = app.offline().await?;
+    let processed = offline.process(&arguments.file, bytes).await?;
+    context.out().show(&processed, || describe(&processed))?;
+    Ok(Exit::of(processed.status == Status::Completed))
+}
+
+/// One byte more than allowed is enough to be refused for it.
+async fn read(path: &Path, app: &App) -> anyhow::Result<Bytes> {
+    use tokio::io::AsyncReadExt;
+    let limit = app.config().limits.document_bytes.0;
+    let file = tokio::fs::File::open(path).await;
+    let file = file.with_context(|| format!("cannot read {}", path.display()))?;
+    let mut bytes = Vec::new();
+    let done = file.take(limit.saturating_add(1)).read_to_end(&mut bytes).await;
+    done.with_context(|| format!("cannot read {}", path.display()))?;
+    Ok(bytes.into())
+}
+
+fn describe(processed: &Processed) -> String {
+    let mut lines = vec![match processed.reason {
+        Some(reason) => format!("{}: {} ({})", processed.file, reason.code(), processed.detail),
+        None => {
+            let reader = processed.reader.as_deref().unwrap_or("-");
+            format!("{}: completed by {reader}", processed.file)
+        }
+    }];
+    for (field, value) in processed.data.iter().flatten() {
+        match value {
+            serde_json::Value::Null => {}
+            serde_json::Value::Array(items) => {
+                lines.push(format!("  {field}:"));
+                lines.extend(items.iter().map(|item| format!("    {item}")));
+            }
+            serde_json::Value::String(text) => {
+                lines.push(format!("  {field}: {}", text.replace('\n', ", ")));
+            }
+            other => lines.push(format!("  {field}: {other}")),
+        }
+    }
+    if !processed.review_reasons.is_empty() {
+        lines.push(format!("  to review: {}", processed.review_reasons.join(", ")));
+    }
+    if let Some(read) = &processed.transcription {
+        lines.push(format!("  pages: {}, quality {:.2}", read.pages.len(), read.quality));
+    }
+    lines.join("\n")
+}
+
+pub(super) async fn transcribe(context: &Context, arguments: Transcribe) -> anyhow::Result<Exit> {
+    let mut config = context.config(NOTHING)?;
+    // Reading needs no model: one that does not answer must not stand in the way.
+    config.llm.provider = LlmProvider::None;
+    let app = App::new(config);
+    context.quiet_logs()?;
+    let bytes = read(&arguments.file, &app).await?;
+    let as_json = context.global.json || arguments.format == Format::Json;
+    let out = print::Out { json: as_json };
+    match app.offline().await?.transcribe(bytes).await {
+        Ok(read) => {
+            out.show(&read, || text_of(&read, arguments.format))?;
+            Ok(Exit::Done)
+        }
+        Err(StepError::Rejected { reason, detail }) => {
+            if as_json {
+                let refused = json!({ "reason": reason.code(), "detail": detail });
+                out.show(&refused, String::new)?;
+            } else {
+                print::error(&format!("{}: {detail}", reason.code()));
+            }
+            Ok(Exit::Failed)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn text_of(read: &Transcript, format: Format) -> String {
+    let page = |page: &crate::model::PageText| match format {
+        Format::Markdown => format!("## Page {}\n\n{}\n", page.number, page.text().trim_end()),
+        Format::Text | Format::Json => page.text(),
+    };
+    let pages: Vec<_> = read.pages.iter().map(page).collect();
+    pages.join(if format == Format::Markdown { "\n" } else { "\u{c}\n" })
+}
+
+pub(super) async fn eval(context: &Context, arguments: Eval) -> anyhow::Result<Exit> {
+    let app = context.app(NOTHING)?;
+    context.quiet_logs()?;
+    if arguments.ignore_xml {
+        tracing::debug!("XML that documents carry is not used");
+    }
+    let offline = app.offline().await?;
+    let offline = &offline;
+    let at_once = std::thread::available_parallelism().map_or(2, std::num::NonZero::get) + 1;
+    let report =
+        eval::run(&arguments.dir, at_once, |path, bytes| Box::pin(sample(offline, path, bytes)))
+            .await?;
+    context.out().show(&report, || report.to_string())?;
+    Ok(Exit::Done)
+}
+
+/// What OCR or model could not do counts as a failure of its own name; the rest goes on.
+async fn sample(offline: &Offline, path: PathBuf, bytes: Bytes) -> Sample {
+    match offline.process(&path, bytes).await {
+        Ok(done) => Sample {
+            status: done.status.code().to_owned(),
+            reason: done.reason.map(|reason| reason.code().to_owned()),
+            data: done.data,
+            text: done.transcript.map(|read| read.text()),
+            needs_review: !done.review_reasons.is_empty(),
+        },
+        Err(error) => {
+            print::error(&format!("{}: {error}", path.display()));
+            Sample {
+                status: Status::Failed.code().to_owned(),
+                reason: Some(error.fault.code().to_owned()),
+                ..Sample::default()
+            }
+        }
+    }
+}

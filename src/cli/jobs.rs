@@ -1,0 +1,387 @@
+//! Commands on ingestions: hand in, look, change.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use clap::builder::PossibleValuesParser;
+use time::OffsetDateTime;
+
+use super::{Context, DATABASE, DATABASE_AND_QUEUE, Exit, print};
+use crate::config::Needs;
+use crate::db::Db;
+use crate::db::operators::{By, Scope};
+use crate::db::reports::{self, Filter, IngestionRow};
+use crate::model::{IngestionId, Reason, Status};
+use crate::ops::inspect::{self, Story};
+use crate::ops::retry::{self, Changed, Paused};
+use crate::ops::submit::{self, Desk, Fate, Skipped, Submission, Terms};
+
+/// Arguments of `submit`.
+#[derive(Debug, clap::Args)]
+pub(super) struct Submit {
+    /// Files, and folders whose documents are handed in
+    #[arg(required = true)]
+    paths: Vec<PathBuf>,
+    /// Make a new ingestion even of content that was handed in before
+    #[arg(long)]
+    again: bool,
+    /// Kind of the documents
+    #[arg(long)]
+    kind: Option<String>,
+    /// Whose they are
+    #[arg(long)]
+    tenant: Option<String>,
+    /// A label, or a label with a value
+    #[arg(long = "tag", value_name = "NAME[=VALUE]")]
+    tags: Vec<String>,
+}
+
+/// Arguments of `status`.
+#[derive(Debug, clap::Args)]
+pub(super) struct Which {
+    /// Ingestion id, document id, or the beginning of a document's SHA-256
+    id: String,
+}
+
+/// Arguments of `retry` and `cancel`.
+#[derive(Debug, clap::Args)]
+pub(super) struct Change {
+    /// Ingestion ids, document ids (the newest ingestion), or beginnings of SHA-256
+    #[arg(required = true)]
+    ids: Vec<String>,
+    /// For those who read it later
+    #[arg(long, default_value = "")]
+    why: String,
+    /// Only say which ingestions are meant
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// Arguments of `list`.
+#[derive(Debug, clap::Args)]
+pub(super) struct List {
+    /// Only those of this status
+    #[arg(long, value_parser = PossibleValuesParser::new(["in-progress", "completed", "failed", "cancelled"]))]
+    status: Option<String>,
+    /// Only those that ended for this reason
+    #[arg(long, value_name = "CODE", value_parser = reason)]
+    reason: Option<String>,
+    /// Only those of this kind
+    #[arg(long)]
+    kind: Option<String>,
+    /// Only those of this tenant
+    #[arg(long)]
+    tenant: Option<String>,
+    /// Only those that a person has to look at
+    #[arg(long)]
+    review: bool,
+    /// Only those registered within this time, e.g. 2h or 3days
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    since: Option<std::time::Duration>,
+    /// At most so many
+    #[arg(long, default_value_t = 50)]
+    limit: u32,
+    /// Go on after this ingestion
+    #[arg(long, value_name = "ID")]
+    after: Option<IngestionId>,
+}
+
+/// Arguments of `pause` and `resume`.
+#[derive(Debug, clap::Args)]
+pub(super) struct Pausing {
+    #[command(flatten)]
+    what: What,
+    /// For those who read it later
+    #[arg(long, default_value = "")]
+    why: String,
+}
+
+/// What is paused or resumed.
+#[derive(Debug, clap::Args)]
+#[group(required = true, multiple = false)]
+struct What {
+    /// Everything
+    #[arg(value_name = "all", value_parser = ["all"])]
+    everything: Option<String>,
+    /// One kind of document
+    #[arg(long)]
+    kind: Option<String>,
+    /// One tenant
+    #[arg(long)]
+    tenant: Option<String>,
+    /// One provider of OCR or models
+    #[arg(long)]
+    provider: Option<String>,
+}
+
+impl What {
+    fn paused(self) -> Paused {
+        let (scope, name) = match (self.kind, self.tenant, self.provider) {
+            (Some(name), ..) => (Scope::Kind, name),
+            (_, Some(name), _) => (Scope::Tenant, name),
+            (.., Some(name)) => (Scope::Provider, name),
+            _ => (Scope::All, String::new()),
+        };
+        Paused { scope, name }
+    }
+}
+
+/// A reason code as an argument.
+pub(super) fn reason(text: &str) -> Result<String, String> {
+    match Reason::from_code(text) {
+        Some(_) => Ok(text.to_owned()),
+        None => Err(format!("one of {}", Reason::ALL.map(Reason::code).join(", "))),
+    }
+}
+
+/// Who runs this command.
+pub(super) fn by(why: String) -> By {
+    let named =
+        ["DOCMILL_OPERATOR", "USER", "LOGNAME"].iter().find_map(|name| std::env::var(name).ok());
+    By { operator: named.unwrap_or_else(|| "unknown".to_owned()), why }
+}
+
+async fn database(context: &Context, needs: Needs) -> anyhow::Result<(crate::app::App, Db)> {
+    let app = context.app(needs)?;
+    context.quiet_logs()?;
+    let db = app.database().await?;
+    db.require_schema().await?;
+    Ok((app, db))
+}
+
+pub(super) async fn submit(context: &Context, arguments: Submit) -> anyhow::Result<Exit> {
+    let app = context.app(Needs::WORKER)?;
+    context.quiet_logs()?;
+    let found = submit::find(&arguments.paths).await;
+    skipped(&found.skipped);
+    if found.files.is_empty() {
+        anyhow::bail!("there is nothing to hand in");
+    }
+    let parts = app.parts().await?;
+    let desk = Desk {
+        db: &parts.db,
+        store: parts.store.as_ref(),
+        queue: parts.queue.as_ref(),
+        largest: app.config().limits.document_bytes.0,
+    };
+    let terms = Terms {
+        again: arguments.again,
+        kind: arguments.kind,
+        tenant: arguments.tenant,
+        tags: arguments.tags.iter().map(|tag| label(tag)).collect::<BTreeMap<_, _>>(),
+    };
+    let mut done = Vec::new();
+    for file in &found.files {
+        done.push(submit::submit(desk, file, &terms).await?);
+    }
+    context.out().show(&done, || submissions(&done))?;
+    let refused = done.iter().any(|line| line.fate == Fate::Refused);
+    Ok(Exit::of(!refused && !found.skipped.iter().any(|skip| skip.named)))
+}
+
+fn label(tag: &str) -> (String, String) {
+    let (name, value) = tag.split_once('=').unwrap_or((tag, ""));
+    (name.to_owned(), value.to_owned())
+}
+
+/// Says which paths were not handed in.
+pub(super) fn skipped(skipped: &[Skipped]) {
+    for skip in skipped {
+        print::note(&format!("skipped {}: {}", skip.file.display(), skip.problem));
+    }
+}
+
+fn submissions(lines: &[Submission]) -> String {
+    let rows: Vec<_> = lines
+        .iter()
+        .map(|line| {
+            let fate = match line.fate {
+                Fate::Submitted => "submitted",
+                Fate::Known => "known already",
+                Fate::NotSent => "stored, not sent",
+                Fate::Refused => "refused",
+            };
+            [
+                line.file.display().to_string(),
+                fate.to_owned(),
+                line.ingestion_id.map_or("-".to_owned(), |id| id.to_string()),
+                print::or_dash(line.status.map(Status::code)),
+                print::or_dash(line.problem.as_deref()),
+            ]
+        })
+        .collect();
+    print::table(["file", "result", "ingestion", "status", "problem"], &rows)
+}
+
+pub(super) async fn status(context: &Context, which: &Which) -> anyhow::Result<Exit> {
+    let (_, db) = database(context, DATABASE).await?;
+    let stories = inspect::status(&db, &which.id).await?;
+    context.out().show(&stories, || stories.iter().map(story).collect::<Vec<_>>().join("\n"))?;
+    Ok(Exit::Done)
+}
+
+/// One ingestion in words.
+pub(super) fn story(story: &Story) -> String {
+    let row = &story.ingestion;
+    let mut lines = vec![format!("ingestion {}: {}", row.id, row.status)];
+    let mut say = |name: &str, value: Option<String>| {
+        if let Some(value) = value.filter(|value| !value.is_empty()) {
+            lines.push(format!("  {name}: {value}"));
+        }
+    };
+    let waits = story.state.as_ref().zip(story.explanation.as_ref());
+    say("state", waits.map(|(state, why)| format!("{state}: {why}")));
+    say("reason", row.reason.clone());
+    say("detail", row.detail.clone());
+    say("to review", Some(row.review_reasons.join(", ")));
+    say("file", row.original_name.clone());
+    say("lies at", Some(row.file_path.clone()));
+    say("document", Some(row.document_id.to_string()));
+    say("sha256", row.sha256.clone());
+    say("kind", row.kind.clone());
+    say("tenant", row.tenant.clone());
+    say("reader", row.reader.clone());
+    say("model", row.extraction_model.clone());
+    say("pages", row.pages.map(|pages| pages.to_string()));
+    say("quality", row.transcription_quality_score.map(|score| format!("{score:.2}")));
+    say("transcript", row.transcription_file_path.clone());
+    say("reply", row.extraction_output_file_path.clone());
+    for attempt in &story.attempts {
+        let stage = attempt.stage.as_deref().unwrap_or("-");
+        let counted = if attempt.counted { "" } else { ", given back" };
+        let detail = attempt.detail.as_deref().unwrap_or_default();
+        let (claims, outcome) = (attempt.claims, &attempt.outcome);
+        lines.push(format!("  attempt {claims}: {outcome} at {stage}{counted} {detail}"));
+    }
+    if let Some(data) = &row.structured_data {
+        lines.push(format!("  data: {data}"));
+    }
+    lines.join("\n")
+}
+
+pub(super) async fn list(context: &Context, list: List) -> anyhow::Result<Exit> {
+    let (_, db) = database(context, DATABASE).await?;
+    let filter = Filter {
+        status: list.status.as_deref().and_then(Status::from_code),
+        reason: list.reason,
+        kind: list.kind,
+        tenant: list.tenant,
+        needs_review: list.review.then_some(true),
+        since: list.since.map(|since| OffsetDateTime::now_utc() - since),
+    };
+    let rows = reports::list(&db, &filter, list.limit, list.after).await?;
+    context.out().show(&rows, || {
+        let table = listing(&rows);
+        match rows.last() {
+            Some(last) if rows.len() == usize::try_from(list.limit).unwrap_or(usize::MAX) => {
+                format!("{table}more with --after {}\n", last.id)
+            }
+            _ => table,
+        }
+    })?;
+    Ok(Exit::Done)
+}
+
+fn listing(rows: &[IngestionRow]) -> String {
+    let now = OffsetDateTime::now_utc();
+    let rows: Vec<_> = rows
+        .iter()
+        .map(|row| {
+            let age = (now - row.created_at).whole_seconds().max(0).unsigned_abs();
+            let age = std::time::Duration::from_secs(age);
+            [
+                row.id.to_string(),
+                row.original_name.clone().unwrap_or_else(|| row.file_path.clone()),
+                row.status.clone(),
+                print::or_dash(row.reason.as_deref().or(row.stage.as_deref())),
+                print::or_dash(row.kind.as_deref()),
+                row.attempt_count.to_string(),
+                if row.needs_human_review { row.review_reasons.join(" ") } else { "-".to_owned() },
+                humantime::format_duration(age).to_string(),
+            ]
+        })
+        .collect();
+    let header =
+        ["ingestion", "file", "status", "reason/stage", "kind", "attempts", "review", "age"];
+    print::table(header, &rows)
+}
+
+async fn meant(db: &Db, ids: &[String]) -> anyhow::Result<Vec<IngestionId>> {
+    let mut meant = Vec::new();
+    for id in ids {
+        let found = inspect::find_one(db, id).await?;
+        if !meant.contains(&found) {
+            meant.push(found);
+        }
+    }
+    Ok(meant)
+}
+
+pub(super) async fn retry(context: &Context, change: Change) -> anyhow::Result<Exit> {
+    let (app, db) = database(context, DATABASE_AND_QUEUE).await?;
+    let ids = meant(&db, &change.ids).await?;
+    if change.dry_run {
+        return preview(context, &db, &ids).await;
+    }
+    let queue = app.queue().await?;
+    let done = retry::retry(&db, queue.as_ref(), &ids, &by(change.why)).await?;
+    changes(context, &done)
+}
+
+pub(super) async fn cancel(context: &Context, change: Change) -> anyhow::Result<Exit> {
+    let (_, db) = database(context, DATABASE).await?;
+    let ids = meant(&db, &change.ids).await?;
+    if change.dry_run {
+        return preview(context, &db, &ids).await;
+    }
+    changes(context, &retry::cancel(&db, &ids, &by(change.why)).await?)
+}
+
+async fn preview(context: &Context, db: &Db, ids: &[IngestionId]) -> anyhow::Result<Exit> {
+    let rows = reports::by_ids(db, ids).await?;
+    context.out().show(&rows, || listing(&rows))?;
+    Ok(Exit::Done)
+}
+
+fn changes(context: &Context, done: &[Changed]) -> anyhow::Result<Exit> {
+    context.out().show(&done, || {
+        let rows: Vec<_> = done
+            .iter()
+            .map(|line| {
+                let change = serde_json::to_value(line.change).unwrap_or_default();
+                let change = change.as_str().unwrap_or_default().replace('_', " ");
+                [line.ingestion_id.to_string(), change, print::or_dash(line.problem.as_deref())]
+            })
+            .collect();
+        print::table(["ingestion", "result", "problem"], &rows)
+    })?;
+    Ok(Exit::of(done.iter().all(|line| line.problem.is_none())))
+}
+
+pub(super) async fn pause(context: &Context, pausing: Pausing) -> anyhow::Result<Exit> {
+    let (_, db) = database(context, DATABASE).await?;
+    retry::pause(&db, &pausing.what.paused(), &by(pausing.why)).await?;
+    paused(context, &db, "").await
+}
+
+pub(super) async fn resume(context: &Context, pausing: Pausing) -> anyhow::Result<Exit> {
+    let (_, db) = database(context, DATABASE).await?;
+    let lifted = retry::resume(&db, &pausing.what.paused(), &by(pausing.why)).await?;
+    paused(context, &db, if lifted { "" } else { "it was not paused; " }).await
+}
+
+/// Says what is paused now.
+async fn paused(context: &Context, db: &Db, note: &str) -> anyhow::Result<Exit> {
+    let pauses = crate::db::operators::pauses(db).await?;
+    context.out().show(&pauses, || {
+        if pauses.is_empty() {
+            return format!("{note}nothing is paused");
+        }
+        let lines = pauses.iter().map(|row| {
+            let why = if row.why.is_empty() { String::new() } else { format!(": {}", row.why) };
+            format!("paused by {}: {} {}{why}", row.paused_by, row.scope, row.name)
+        });
+        format!("{note}\n{}", lines.collect::<Vec<_>>().join("\n")).trim_start().to_owned()
+    })?;
+    Ok(Exit::Done)
+}
