@@ -1,5 +1,6 @@
 //! `migrate` over a database that holds the tables of the earlier system, with rows in every
 //! status: they are taken over in place and worked on.
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::time::Duration;
 

@@ -1,5 +1,6 @@
 //! Claims and their ends: one suite over every ledger, a differential test over random histories,
 //! and what only Postgres has to show.
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod fixture;
 mod histories;
@@ -240,7 +241,7 @@ async fn a_cancelled_claim_is_lost_and_its_attempt_is_closed() {
 async fn a_newer_object_supersedes_what_nobody_works_on() {
     for at in Fixture::both().await {
         let (old, new) = (object("k", Some("0F")), object("k", Some("10")));
-        let ids = at.ledger().register(&[old.clone()]).await.unwrap();
+        let ids = at.ledger().register(std::slice::from_ref(&old)).await.unwrap();
         at.advance(Duration::from_secs(1)).await;
         assert_eq!(at.ledger().register(&[new.clone(), new.clone()]).await.unwrap().len(), 2);
         let row = at.row(ids[0]).await.unwrap();
@@ -257,8 +258,8 @@ async fn a_newer_object_supersedes_what_nobody_works_on() {
 async fn an_event_that_comes_late_is_superseded_at_once() {
     for at in Fixture::both().await {
         let (old, new) = (object("k", Some("9")), object("k", Some("0A")));
-        at.ledger().register(&[new.clone()]).await.unwrap();
-        at.ledger().register(&[old.clone()]).await.unwrap();
+        at.ledger().register(std::slice::from_ref(&new)).await.unwrap();
+        at.ledger().register(std::slice::from_ref(&old)).await.unwrap();
         let row = at.row(old.ingestion).await.unwrap();
         assert_eq!(row.reason, Some(Reason::Superseded));
         assert_eq!(at.row(new.ingestion).await.unwrap().status, Status::InProgress);
@@ -274,7 +275,7 @@ async fn an_event_that_comes_late_is_superseded_at_once() {
 async fn a_held_ingestion_is_not_superseded_under_its_worker() {
     for at in Fixture::both().await {
         let (old, new) = (object("k", Some("1")), object("k", Some("2")));
-        at.ledger().register(&[old.clone()]).await.unwrap();
+        at.ledger().register(std::slice::from_ref(&old)).await.unwrap();
         let token = at.take(old.ingestion).await.token;
         at.ledger().register(&[new]).await.unwrap();
         let held = at.ledger().renew(&[(old.ingestion, token)], LEASE).await.unwrap();

@@ -1,4 +1,5 @@
 //! What operators, the janitor and reports ask of Postgres.
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::collections::BTreeMap;
 use std::time::Duration;

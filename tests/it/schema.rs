@@ -1,5 +1,6 @@
 //! The schema itself: what producers may rely on, what no row may be, what every column means,
 //! and who may do what.
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::time::Duration;
 

@@ -1,5 +1,6 @@
 //! What the end of an ingestion does to its document: one test per row of the record table of
 //! the design, and the ends that come late, fail, or meet a person's correction.
+#![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use docmill::ledger::postgres::PostgresLedger;
 use docmill::ledger::{Claim, ClaimTerms, Held, Ledger, Record};

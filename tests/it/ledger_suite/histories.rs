@@ -1,5 +1,6 @@
 //! The differential test: random histories over both ledgers give the same answers and the same
 //! rows. Histories are drawn from a seed that a failure prints.
+#![expect(clippy::indexing_slicing, reason = "a panic is how a test fails")]
 
 use std::time::Duration;
 
