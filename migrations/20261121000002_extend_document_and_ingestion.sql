@@ -3,7 +3,7 @@
 
 -- The one clock that decides ownership. Tests replace it by `clock_timestamp() + interval '…'`
 -- or by a fixed time; nothing else may. Written as one expression so that Postgres inlines it.
-CREATE FUNCTION docmill_now() RETURNS timestamptz
+CREATE OR REPLACE FUNCTION docmill_now() RETURNS timestamptz
 LANGUAGE sql VOLATILE PARALLEL SAFE
 AS $$ SELECT clock_timestamp() $$;
 COMMENT ON FUNCTION docmill_now() IS

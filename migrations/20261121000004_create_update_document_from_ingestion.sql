@@ -11,7 +11,7 @@
 --    that was cancelled does not count). The data stays.
 --  * a person's correction (corrected_at) is never overwritten; different data only flags it.
 
-CREATE FUNCTION update_document_from_ingestion() RETURNS trigger
+CREATE OR REPLACE FUNCTION update_document_from_ingestion() RETURNS trigger
 LANGUAGE plpgsql
 SET search_path FROM CURRENT
 AS $$

@@ -120,7 +120,7 @@ mod tests {
     #[tokio::test]
     async fn a_panic_is_an_internal_fault_and_the_pool_goes_on() {
         let pool = Pool::new(1).unwrap();
-        let error = pool.run(|| panic!("on purpose")).await.map(|()| ()).unwrap_err();
+        let error = pool.run::<(), _>(|| panic!("on purpose")).await.unwrap_err();
         assert_eq!(error.fault, Fault::Internal);
         assert!(!error.to_string().contains("on purpose"), "a panic's text may hold content");
         assert_eq!(pool.run(|| 7).await.unwrap(), 7);

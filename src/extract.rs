@@ -1,6 +1,6 @@
 //! From a transcript to structured data.
 //!
-//! Readers, cheapest certain one first: a language model ([`ask`]) or, offline, labels and layout
+//! Readers, cheapest certain one first: a language model ([`ask()`]) or, offline, labels and layout
 //! ([`rules`]). A reader reports what is on the document; whether that is acceptable is the gate's
 //! to say. Nothing here decides about retries across attempts.
 

@@ -85,6 +85,9 @@ impl Verdict {
     }
 }
 
+/// Findings of one rule that are kept: a long list that is wrong in every line needs no thousand.
+const MOST_FINDINGS: usize = 20;
+
 /// Applies the kind's rules.
 pub fn judge(
     extraction: &Extraction,
@@ -98,7 +101,7 @@ pub fn judge(
         if !rule.readers.is_empty() && !rule.readers.contains(&extraction.reader) {
             continue;
         }
-        for field in subject.failures(&rule.check) {
+        for field in subject.failures(&rule.check).into_iter().take(MOST_FINDINGS) {
             findings.push(Finding {
                 rule: rule.name.clone(),
                 field,

@@ -145,7 +145,7 @@ impl Steps<'_> {
             transcribe::transcribe(ports, self.hold, fetched, claimed.suspect).await?;
 
         self.enter(Stage::Extract)?;
-        let extraction = match extract::extract(ports, self.hold, &kind, &transcribed).await? {
+        let extraction = match extract::extract(ports, (claimed, self.hold), &kind, &transcribed).await? {
             Extracted::Whole(extraction) => extraction,
             Extracted::Unfinished { reason, detail, partial, usage, model } => {
                 let partial = partial.map(|partial| *partial);

@@ -120,9 +120,7 @@ impl Context {
     }
 
     async fn acknowledge(&self, ticket: &Ticket) {
-        if let Some(receipt) = ticket.receipt() {
-            self.disposer.dispose(receipt, Disposition::Acknowledge).await;
-        }
+        self.dispose(ticket, Disposition::Acknowledge).await;
     }
 
     async fn release(&self, ticket: &Ticket) {
@@ -132,19 +130,28 @@ impl Context {
     /// Hides the message; replaces it by a fresh one when it was received so often that the
     /// redrive policy would soon take it (only where the ingestion it stands for is known).
     async fn hide(&self, ticket: &Ticket, id: Option<IngestionId>, after: Duration) {
-        let Some(receipt) = ticket.receipt() else { return };
         let worn = self.replace_at.is_some_and(|limit| ticket.receive_count() >= limit);
         if let (true, Some(id)) = (worn, id) {
             let fresh = Outgoing { body: id.to_string(), delay: after.min(LONGEST_DELAY) };
             let sent = self.queue.send(std::slice::from_ref(&fresh)).await;
             if sent.into_iter().all(|answer| answer.is_ok()) {
                 metrics::disposition("replace");
-                self.disposer.dispose(receipt, Disposition::Acknowledge).await;
-                return;
+                return self.acknowledge(ticket).await;
             }
         }
-        let after = after.min(self.queue.longest_hide());
-        self.disposer.dispose(receipt, Disposition::Hide(after)).await;
+        self.dispose(ticket, Disposition::Hide(after.min(self.queue.longest_hide()))).await;
+    }
+
+    /// Until nothing is left: a delivery that is adopted meanwhile shares the fate.
+    async fn dispose(&self, ticket: &Ticket, what: Disposition) {
+        loop {
+            let receipts = ticket.take_receipts();
+            if receipts.is_empty() {
+                return;
+            }
+            let all = receipts.into_iter().map(|receipt| self.disposer.dispose(receipt, what));
+            futures::future::join_all(all).await;
+        }
     }
 
     /// Remembers how far the queue has come, for the janitor of lost messages.

@@ -61,7 +61,8 @@ pub struct PauseRow {
     pub why: String,
 }
 
-/// Opens terminal ingestions again: their attempts start from one, the history stays. Returns
+/// Opens terminal ingestions again: their attempts start from one, the history stays. The
+/// transcript is used again, the model's replies are not: the same reply would end the same way. Returns
 /// those that were terminal; each is to be sent.
 ///
 /// # Errors
@@ -88,7 +89,7 @@ UPDATE ingestion i SET
     attempt_limit = i.attempt_count + 8, crashes = 0, next_attempt_at = NULL,
     deferred_since = NULL, enqueued_at = c.now, resends = 0, updated_at = c.now,
     valid_structured_data = NULL, needs_human_review = false, review_reasons = '{}',
-    duplicate_key = NULL
+    duplicate_key = NULL, extraction_output_file_path = NULL, extraction_identity = NULL
 FROM held h, clock c WHERE i.id = h.id
 RETURNING i.id
 "#,

@@ -4,8 +4,8 @@
 //! The file is searched for streams without being parsed: whatever follows the word `stream` and
 //! looks like zlib data is inflated and counted, never kept; what comes out and looks like zlib
 //! data again is inflated again. That needs no table of objects, so a broken one hides nothing.
-//! Not seen are other expanding filters (LZW and run lengths, at most a few thousand times the
-//! file's size) and the streams of encrypted files.
+//! Streams whose dictionary names LZW or run lengths are decoded with a cap by lopdf. Not seen are
+//! such filters behind an indirect reference, and the streams of encrypted files.
 
 use std::io::Read;
 
@@ -17,8 +17,10 @@ use crate::model::Reason;
 
 /// Filters upon filters upon filters: more is an attack, and is counted up to here.
 const MAX_NESTING: u32 = 4;
+/// More filters than this on one stream are no compression. lopdf undoes up to 8.
+const MAX_FILTERS: usize = 8;
 /// How much text before the word `stream` is taken for the stream's dictionary.
-const DICTIONARY: usize = 1024;
+const DICTIONARY: usize = 16 << 10;
 const KEYWORD: &[u8] = b"stream";
 
 /// Refuses a file whose streams expand to `limits.decompressed_bytes` or more.
@@ -36,10 +38,19 @@ pub(super) fn check(bytes: &[u8], limits: &LimitsConfig) -> Result<(), Refusal> 
         let start = at + found;
         at = start;
         let data = bytes.get(start..).unwrap_or_default();
-        let head = bytes.get(start.saturating_sub(DICTIONARY)..start).unwrap_or_default();
-        let is_image = is_image(head);
+        let dictionary = dictionary(bytes, start);
+        let filters = filters(dictionary);
+        if filters.len() > MAX_FILTERS {
+            let detail = format!("a stream with {} filters", filters.len());
+            return Err(Refusal::new(Reason::Corrupt, detail));
+        }
+        let is_image = memchr::memmem::find(dictionary, b"/Image").is_some();
         let allowed = if is_image { limit } else { limit.saturating_sub(others) };
-        let expanded = inflated(data, allowed, MAX_NESTING);
+        let expanded = if filters.iter().any(|filter| matches!(filter, Filter::Other(_))) {
+            decoded(data, &filters, allowed)
+        } else {
+            inflated(data, allowed, MAX_NESTING)
+        };
         if !is_image {
             others += expanded.min(allowed);
         }
@@ -67,10 +78,74 @@ fn next_stream(bytes: &[u8]) -> Option<usize> {
     }
 }
 
-fn is_image(head: &[u8]) -> bool {
+/// What stands between the object's start and its data, or the last part of it.
+fn dictionary(bytes: &[u8], data: usize) -> &[u8] {
+    let head = bytes.get(data.saturating_sub(DICTIONARY)..data).unwrap_or_default();
     let own = memchr::memmem::rfind(head, b" obj").unwrap_or(0);
-    let dictionary = head.get(own..).unwrap_or_default();
-    memchr::memmem::find(dictionary, b"/Image").is_some()
+    head.get(own..).unwrap_or_default()
+}
+
+/// A compression filter of a stream, as far as it matters here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Filter {
+    /// Recognised by its data; or an image's, whose size its dimensions bound.
+    Seen(&'static str),
+    /// Recognised by its name only.
+    Other(&'static str),
+}
+
+/// The filters that a dictionary names, in the order in which they are undone.
+fn filters(dictionary: &[u8]) -> Vec<Filter> {
+    let Some(key) = memchr::memmem::rfind(dictionary, b"/Filter") else { return Vec::new() };
+    let value = dictionary.get(key + b"/Filter".len()..).unwrap_or_default().trim_ascii_start();
+    let is_list = value.starts_with(b"[");
+    let end = if is_list { value.iter().position(|byte| *byte == b']') } else { None };
+    let value = value.get(..end.unwrap_or(value.len())).unwrap_or_default();
+    let names = value.split(|byte| *byte == b'/').skip(1).map(|rest| {
+        let stop = |byte: &u8| !byte.is_ascii_alphanumeric();
+        rest.split(stop).next().unwrap_or_default()
+    });
+    names.take(if is_list { usize::MAX } else { 1 }).filter_map(filter).collect()
+}
+
+/// PDF 32000-1 tables 6 and 94 (the short names of inline images, which some readers take anywhere).
+fn filter(name: &[u8]) -> Option<Filter> {
+    Some(match name {
+        b"FlateDecode" | b"Fl" => Filter::Seen("FlateDecode"),
+        b"ASCII85Decode" | b"A85" => Filter::Seen("ASCII85Decode"),
+        b"ASCIIHexDecode" | b"AHx" => Filter::Seen("ASCIIHexDecode"),
+        b"LZWDecode" | b"LZW" => Filter::Other("LZWDecode"),
+        b"RunLengthDecode" | b"RL" => Filter::Other("RunLengthDecode"),
+        _ => return None,
+    })
+}
+
+/// Bytes that `data` decodes to, or `allowed` if that or more. What lopdf cannot decode to its end
+/// counts as much as it could be at worst, because others decode it up to the damage.
+fn decoded(data: &[u8], filters: &[Filter], allowed: u64) -> u64 {
+    let end = memchr::memmem::find(data, b"endstream").unwrap_or(data.len());
+    let names = filters.iter().map(|filter| match filter {
+        Filter::Seen(name) | Filter::Other(name) => lopdf::Object::Name(name.as_bytes().to_vec()),
+    });
+    let mut dictionary = lopdf::Dictionary::new();
+    dictionary.set("Filter", lopdf::Object::Array(names.collect()));
+    let content = data.get(..end).unwrap_or_default().trim_ascii_end().to_vec();
+    let worst = filters.iter().fold(content.len() as u64, |size, filter| {
+        size.saturating_mul(match filter {
+            Filter::Seen("FlateDecode") => 1032,
+            Filter::Seen(_) => 4,
+            Filter::Other("RunLengthDecode") => 64,
+            Filter::Other(_) => 4096,
+        })
+    });
+    let stream = lopdf::Stream::new(dictionary, content);
+    match stream.decompressed_content_with_limit(usize::try_from(allowed).unwrap_or(usize::MAX)) {
+        Ok(content) => content.len() as u64,
+        Err(lopdf::Error::Decompress(lopdf::DecompressError::MemoryLimitExceeded { .. })) => {
+            allowed
+        }
+        Err(_undecodable) => worst.min(allowed),
+    }
 }
 
 /// Bytes that `data` expands to, or at least `allowed` as soon as it is that much.
@@ -164,6 +239,11 @@ mod tests {
         let single = stream("/Filter/FlateDecode", &zlib(&zeros));
         let double = stream("/Filter[/FlateDecode/FlateDecode]", &zlib(&zlib(&zeros)));
         let image = stream("/Subtype/Image/Filter/FlateDecode", &zlib(&zeros));
+        // A run of 128 zeros is two bytes: 129, 0.
+        let run = |bytes: &[u8]| bytes.iter().flat_map(|byte| [129, *byte]).collect::<Vec<u8>>();
+        let runs = stream("/Filter[/RL/RunLengthDecode]", &run(&run(&[0; 20])));
+        let little = stream("/Filter/RL", &run(&[0; 10]));
+        let chain = stream(&format!("/Filter[{}]", "/AHx".repeat(9)), b"61>");
         let twice = |file: &[u8]| [file, file].concat();
         #[rustfmt::skip]
         let table = [
@@ -173,6 +253,9 @@ mod tests {
             ("two images count one by one",   twice(&image),           150_000, None),
             ("an image over",                 image,                   99_999,  Some(Reason::TooLarge)),
             ("compressed twice",              double,                  99_999,  Some(Reason::TooLarge)),
+            ("run lengths upon run lengths",  runs,                    99_999,  Some(Reason::TooLarge)),
+            ("run lengths within",            little,                  99_999,  None),
+            ("a chain of nine filters",       chain,                   99_999,  Some(Reason::Corrupt)),
             ("damaged data",                  stream("", b"\x78\x9c\xff\xff"), 10, None),
             ("no streams",                    b"%PDF-1.7\n".to_vec(),  1,       None),
         ];

@@ -1,8 +1,8 @@
 //! What the bytes are, by their content alone; names and media types are never asked.
 //!
 //! Signatures: PDF 32000-1 §7.5.2 and implementation note 13 (the header may stand anywhere in
-//! the first 1024 bytes), PNG §5.2, JPEG SOI + marker, TIFF 6.0 §2 and BigTIFF, RIFF/WEBP, GIF87a
-//! and GIF89a, BMP.
+//! the first 1024 bytes), PNG §5.2, JPEG SOI + marker, TIFF 6.0 §2 and its 64-bit form, RIFF with
+//! WEBP, GIF in both versions, BMP.
 
 /// How far into the file a PDF header is looked for.
 const HEADER_WINDOW: usize = 1024;
@@ -16,7 +16,7 @@ pub enum Format {
     Png,
     /// JPEG, JFIF or EXIF.
     Jpeg,
-    /// TIFF or BigTIFF, one image per page.
+    /// TIFF, also in its 64-bit form, one image per page.
     Tiff,
     /// WebP, lossy or lossless.
     WebP,
@@ -38,8 +38,9 @@ impl Format {
             _ => None,
         };
         // A bitmap's two letters are too weak a sign to win over a PDF header.
+        let is_pdf = pdf_header(bytes).is_some() || has_pdf_object(bytes);
         image
-            .or_else(|| pdf_header(bytes).map(|_at| Self::Pdf))
+            .or_else(|| is_pdf.then_some(Self::Pdf))
             .or_else(|| is_bitmap(bytes).then_some(Self::Bmp))
     }
 
@@ -60,7 +61,19 @@ impl Format {
 /// Where the PDF header stands. Offsets in such a file often count from there, not from its start.
 pub(super) fn pdf_header(bytes: &[u8]) -> Option<usize> {
     let window = bytes.get(..HEADER_WINDOW).unwrap_or(bytes);
-    window.windows(5).position(|five| five == b"%PDF-")
+    memchr::memmem::find(window, b"%PDF-")
+}
+
+/// A PDF that lost its first line still has an object near its start: `12 0 obj` and a dictionary.
+fn has_pdf_object(bytes: &[u8]) -> bool {
+    let window = bytes.get(..HEADER_WINDOW).unwrap_or(bytes);
+    let mut found = memchr::memmem::find_iter(window, b" obj");
+    found.any(|at| {
+        let before = window.get(..at).unwrap_or_default();
+        let after = window.get(at + 4..).unwrap_or_default().trim_ascii_start();
+        let numbers = before.rsplit(|byte| !byte.is_ascii_digit()).take(2);
+        after.starts_with(b"<<") && numbers.filter(|number| !number.is_empty()).count() == 2
+    })
 }
 
 /// `BM`, then, at byte 14, the size of one of the known information headers.
@@ -95,10 +108,12 @@ mod tests {
         let junk = |count: usize, rest: &[u8]| [vec![b'x'; count], rest.to_vec()].concat();
         let bitmap = |size: u8| [&b"BM"[..], &[0; 12], &[size, 0, 0, 0]].concat();
         #[rustfmt::skip]
-        let table: [(&str, Vec<u8>, Option<Format>); 16] = [
+        let table: [(&str, Vec<u8>, Option<Format>); 18] = [
             ("a PDF",                              b"%PDF-1.7\n".to_vec(),          Some(Format::Pdf)),
             ("a PDF after junk",                   junk(1019, b"%PDF-1.4"),         Some(Format::Pdf)),
             ("a PDF after too much junk",          junk(1020, b"%PDF-1.4"),         None),
+            ("a PDF without its first line",       b" 1 0 obj\r<</Type/Catalog".to_vec(), Some(Format::Pdf)),
+            ("a text about an obj",                b"part 1 obj <<".to_vec(),       None),
             ("a PNG that mentions PDF",            b"\x89PNG\r\n\x1a\n%PDF-1".to_vec(), Some(Format::Png)),
             ("a JPEG",                             b"\xff\xd8\xff\xe0".to_vec(),    Some(Format::Jpeg)),
             ("a little-endian TIFF",               b"II*\0".to_vec(),               Some(Format::Tiff)),

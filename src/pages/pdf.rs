@@ -114,9 +114,8 @@ fn is_lost(page: &PdfPage<'_>) -> bool {
     let lost = |stream: &Stream<'_>| match stream.decoded_data() {
         Err(_undecodable) => true,
         Ok(data) if data.iter().all(u8::is_ascii_whitespace) => {
-            // The least that zlib makes of nothing is 8 bytes, and no producer chains many filters.
-            let filters = stream.filters().len();
-            filters > 4 || filters > 0 && data.is_empty() && stream.raw_data().len() > 16
+            // The least that zlib makes of nothing is 8 bytes.
+            !stream.filters().is_empty() && data.is_empty() && stream.raw_data().len() > 16
         }
         Ok(data) => {
             let foreign = |byte: &&u8| !(byte.is_ascii_graphic() || byte.is_ascii_whitespace());

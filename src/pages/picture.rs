@@ -36,6 +36,9 @@ pub(super) fn decode(
             return Err(Refusal::new(Reason::Corrupt, "not a picture of one page"));
         }
     };
+    if format == ImageFormat::Jpeg && is_cut_off(bytes) {
+        return Err(Refusal::new(Reason::Corrupt, "a JPEG that is cut off"));
+    }
     read(Cursor::new(bytes.as_ref()), format, limits, None)
 }
 
@@ -46,7 +49,8 @@ pub(super) fn decode_tiff(
     limits: &LimitsConfig,
 ) -> Result<Raster, Refusal> {
     let window = BufReader::new(Window::new(bytes, directory));
-    read(window, ImageFormat::Tiff, limits, directory.dpi)
+    let decoded = read(window, ImageFormat::Tiff, limits, directory.dpi);
+    decoded.map_err(|refused| tiff_refusal(directory, refused))
 }
 
 fn read<R: BufRead + Seek>(
@@ -71,6 +75,15 @@ fn read<R: BufRead + Seek>(
     Ok(shrink(Raster { width, height, dpi, pixels: grey.into_raw() }, dpi))
 }
 
+/// Whether the end marker is missing after the last scan. The decoder fills in what is not there
+/// with grey, which would pass for a complete page. In a scan's data every 0xFF is followed by
+/// 0x00 or a restart marker (ITU-T T.81 §B.1.1.5), so the markers are not found by accident.
+fn is_cut_off(bytes: &[u8]) -> bool {
+    let scan = memchr::memmem::rfind(bytes, b"\xff\xda");
+    let end = memchr::memmem::rfind(bytes, b"\xff\xd9");
+    scan.is_some() && end < scan
+}
+
 fn check_size(width: u32, height: u32, limits: &LimitsConfig) -> Result<(), Refusal> {
     let pixels = u64::from(width) * u64::from(height);
     if pixels == 0 {
@@ -82,6 +95,14 @@ fn check_size(width: u32, height: u32, limits: &LimitsConfig) -> Result<(), Refu
         return Err(Refusal::new(Reason::TooLarge, detail));
     }
     Ok(())
+}
+
+/// A TIFF in a compression that is not read is another matter than one whose fields make no sense.
+fn tiff_refusal(directory: &Directory, refused: Refusal) -> Refusal {
+    if refused.reason == Reason::UnsupportedType && !directory.is_unread_compression() {
+        return Refusal::new(Reason::Corrupt, "a TIFF whose fields contradict each other");
+    }
+    refused
 }
 
 /// Messages of decoders may quote the file, so only the sort of failure is passed on.

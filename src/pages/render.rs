@@ -28,7 +28,7 @@ const MOST_PIXELS: f64 = 36_000_000.0;
 pub(super) fn page(page: &PdfPage<'_>, bounds: &Bounds<'_>) -> Result<Raster, Refusal> {
     let (width, height) = page.render_dimensions();
     let scale = scale(f64::from(width), f64::from(height), bounds);
-    if !(f64::from(width.min(height)) * scale >= 1.0) {
+    if f64::from(width.min(height)) * scale < 1.0 {
         let detail = format!("a page of {width} x {height} points");
         return Err(Refusal::new(Reason::TooLarge, detail));
     }

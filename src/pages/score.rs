@@ -17,10 +17,10 @@ const INK_CONTRAST: u32 = 40;
 const TEXT_INK: std::ops::RangeInclusive<f32> = 0.03..=0.60;
 /// Share of text cells found that counts as everything: logos, stamps and signatures look like
 /// text as well.
-const FULL_COVERAGE: f32 = 0.85;
+const FULL_COVERAGE: f32 = 0.95;
 /// Height of a word's box, in pixels, that Tesseract reads well, and that it hardly reads.
-const READABLE_HEIGHT: f32 = 20.0;
-const UNREADABLE_HEIGHT: f32 = 6.0;
+const READABLE_HEIGHT: f32 = 14.0;
+const UNREADABLE_HEIGHT: f32 = 5.0;
 
 /// What the score is made of, each 0 to 1.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -20,9 +20,9 @@ use hayro::kurbo::{Affine, BezPath, PathEl, Point, Rect, Shape, Vec2};
 use super::{Refusal, stop};
 use crate::model::Reason;
 
-/// Drawing operations on one page, forms drawn inside forms included. Ten times what the densest
-/// maps and drawings need; nested forms reach it in seconds instead of years.
-const MAX_OPERATIONS: u64 = 3_000_000;
+/// Drawing operations on one page, forms drawn inside forms included. Several times what dense
+/// drawings need; nested forms reach it in seconds instead of years.
+const MAX_OPERATIONS: u64 = 1_000_000;
 
 /// Glyphs below this size, in points, are not meant to be read.
 const TINY: f64 = 1.0;

@@ -1,4 +1,4 @@
-//! The pages of a TIFF: its chain of image file directories (TIFF 6.0 §2, BigTIFF).
+//! The pages of a TIFF: its chain of image file directories (TIFF 6.0 §2, and its 64-bit form).
 //!
 //! The `image` crate decodes the first directory only. Walking the chain here and showing it the
 //! same bytes with another first directory gives every page with all of its decoders.
@@ -9,6 +9,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use super::Refusal;
 use crate::model::Reason;
 
+const COMPRESSION: u16 = 259;
 const NEW_SUBFILE_TYPE: u16 = 254;
 const X_RESOLUTION: u16 = 282;
 const RESOLUTION_UNIT: u16 = 296;
@@ -21,8 +22,18 @@ pub(super) struct Directory {
     pub offset: u64,
     /// Dots per inch, if the file says.
     pub dpi: Option<u32>,
+    compression: u64,
     big: bool,
     little_endian: bool,
+}
+
+impl Directory {
+    /// Whether the page is in one of the registered compressions that are not decoded: fax Group 3,
+    /// the old form of JPEG, JPEG 2000, LZMA, Zstandard, JBIG and others. Decoded are none, Group 4,
+    /// LZW, JPEG, Deflate (both numbers) and `PackBits`.
+    pub(super) fn is_unread_compression(&self) -> bool {
+        !matches!(self.compression, 0 | 1 | 4 | 5 | 7 | 8 | 32_773 | 32_946)
+    }
 }
 
 /// Lists the pages, thumbnails left out, up to one more than `limit`.
@@ -88,6 +99,7 @@ impl Reader<'_> {
             named.next().map(|at| at + entry_size - pointer)
         };
         let subfile = value_at(NEW_SUBFILE_TYPE).and_then(|at| self.number(at, 4)).unwrap_or(0);
+        let compression = value_at(COMPRESSION).and_then(|at| self.number(at, 2)).unwrap_or(1);
         let unit = value_at(RESOLUTION_UNIT).and_then(|at| self.number(at, 2));
         let resolution = value_at(X_RESOLUTION).and_then(|at| {
             let fraction = if big { at } else { self.number(at, 4)? };
@@ -99,7 +111,7 @@ impl Reader<'_> {
             .and_then(|dpi| u32::try_from(dpi).ok())
             .filter(|dpi| (60..=2400).contains(dpi));
         Some(Entry {
-            place: Directory { offset, dpi, big, little_endian: self.little_endian },
+            place: Directory { offset, dpi, compression, big, little_endian: self.little_endian },
             is_thumbnail: subfile & 1 == 1,
             next: self.number(end, pointer),
         })

@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use crate::extract::{self, Ending, ExtractError, Journal, Replies, Terms};
+use crate::extract::{self, ExtractError, Journal, Replies, Terms};
 use crate::fault::{self, Fault};
 use crate::kinds::Kind;
 use crate::ledger::Held;
-use crate::model::{Extraction, Reason, Usage};
+use crate::model::{Claimed, Extraction, Reason, Usage};
 use crate::pipeline::artefact::Slot;
 use crate::pipeline::transcribe::Transcribed;
 use crate::pipeline::{Hold, Ports, StepError};
@@ -43,7 +43,7 @@ pub enum Extracted {
 /// Faults of store, ledger and model; a lost claim.
 pub async fn extract(
     ports: &Ports,
-    hold: &Hold,
+    (claimed, hold): (&Claimed, &Hold),
     kind: &Arc<Kind>,
     transcribed: &Transcribed,
 ) -> Result<Extracted, StepError> {
@@ -54,7 +54,12 @@ pub async fn extract(
     };
     let identity = extract::identity(&transcribed.identity, llm.as_ref(), kind);
     let terms = ports.config.terms(identity.clone());
-    let slot = Slot::open(ports.store.as_ref(), keys::extraction(hold.id), identity).await?;
+    let mut slot =
+        Slot::open(ports.store.as_ref(), keys::extraction(hold.id), identity.clone()).await?;
+    if claimed.extraction.as_ref().is_none_or(|stored| stored.identity != identity) {
+        // Not referenced by the row: an operator reopened it and wants the model asked again.
+        slot.content = None;
+    }
     let mut journal = StoredReplies { ports, hold, slot, lost: false };
     let transcript = &transcribed.transcript;
     let asked = extract::ask(llm.as_ref(), kind, transcript, &terms, &mut journal).await;
@@ -70,12 +75,7 @@ pub(super) fn extracted(asked: Result<Extraction, ExtractError>) -> Result<Extra
         Ok(extraction) => Ok(Extracted::Whole(extraction)),
         Err(ExtractError::Fault(fault)) => Err(fault.into()),
         Err(ExtractError::Ended { ending, partial, usage, model }) => {
-            let reason = match ending {
-                Ending::Unreadable(_) => Reason::GateRefused,
-                Ending::Cut | Ending::TooCostly => Reason::Cut,
-                Ending::Refused => Reason::ModelRefused,
-            };
-            let detail = ending.to_string();
+            let (reason, detail) = (ending.reason(), ending.to_string());
             Ok(Extracted::Unfinished { reason, detail, partial, usage, model })
         }
     }

@@ -28,7 +28,8 @@ struct Held {
 
 #[derive(Debug)]
 struct Message {
-    receipt: Receipt,
+    /// The newest receipt of each message that asks for the same ingestion, by message id.
+    receipts: Vec<(String, Receipt)>,
     receive_count: u32,
     id: Option<IngestionId>,
     claim: Option<(ClaimToken, Keeper, Stage)>,
@@ -63,7 +64,7 @@ impl Registry {
     pub fn hold(self: &Arc<Self>, delivery: &Delivery) -> Ticket {
         let key = self.next.fetch_add(1, Ordering::Relaxed);
         let message = Message {
-            receipt: delivery.receipt.clone(),
+            receipts: vec![(delivery.message_id.clone(), delivery.receipt.clone())],
             receive_count: delivery.receive_count,
             id: None,
             claim: None,
@@ -108,7 +109,7 @@ impl Registry {
                 }
             }
             if message.renewed < before {
-                due.receipts.push((*key, message.receipt.clone()));
+                due.receipts.extend(message.receipts.iter().map(|(_, r)| (*key, r.clone())));
             }
         }
         due
@@ -146,19 +147,20 @@ impl Registry {
 }
 
 impl Ticket {
-    /// Reserves the ingestion for this message. If another message of this process has it, that
-    /// one adopts our receipt (the newest is the one that is sure to work) and `false` returns.
+    /// Reserves the ingestion for this message. If this process works on it already, that job
+    /// adopts our receipt (of one message the newest is the one that is sure to work; another
+    /// message for the same ingestion shares its fate) and `false` returns.
     pub fn reserve(&self, id: IngestionId) -> bool {
         let mut held = self.registry.held();
         let Held { messages, by_id } = &mut *held;
         let Some(ours) = messages.get(&self.key) else { return false };
-        let (receipt, count) = (ours.receipt.clone(), ours.receive_count);
-        if let Some(other) = by_id.get(&id).copied().filter(|other| *other != self.key) {
-            if let Some(message) = messages.get_mut(&other) {
-                message.receipt = receipt;
-                message.receive_count = message.receive_count.max(count);
-                return false;
-            }
+        let (receipts, count) = (ours.receipts.clone(), ours.receive_count);
+        let other = by_id.get(&id).filter(|other| **other != self.key);
+        if let Some(message) = other.and_then(|other| messages.get_mut(other)) {
+            message.receipts.retain(|(id, _)| receipts.iter().all(|(new, _)| new != id));
+            message.receipts.extend(receipts);
+            message.receive_count = message.receive_count.max(count);
+            return false;
         }
         by_id.insert(id, self.key);
         if let Some(message) = messages.get_mut(&self.key) {
@@ -174,9 +176,12 @@ impl Ticket {
         }
     }
 
-    /// The newest receipt.
-    pub fn receipt(&self) -> Option<Receipt> {
-        self.registry.held().messages.get(&self.key).map(|message| message.receipt.clone())
+    /// Takes the receipts to be disposed of; what is adopted meanwhile is there the next time.
+    pub fn take_receipts(&self) -> Vec<Receipt> {
+        let mut held = self.registry.held();
+        let message = held.messages.get_mut(&self.key);
+        let receipts = message.map(|message| std::mem::take(&mut message.receipts));
+        receipts.unwrap_or_default().into_iter().map(|(_, receipt)| receipt).collect()
     }
 
     /// How often the message was received.
@@ -201,9 +206,9 @@ impl Drop for Ticket {
 mod tests {
     use super::*;
 
-    fn delivery(receipt: &str) -> Delivery {
+    fn delivery(message: &str, receipt: &str) -> Delivery {
         Delivery {
-            message_id: "m".into(),
+            message_id: message.into(),
             body: String::new(),
             receipt: Receipt(receipt.into()),
             receive_count: 1,
@@ -217,15 +222,20 @@ mod tests {
     fn a_second_delivery_of_a_held_ingestion_hands_over_its_newer_receipt() {
         let registry = Arc::new(Registry::default());
         let id = IngestionId::random();
-        let first = registry.hold(&delivery("old"));
+        let first = registry.hold(&delivery("m", "old"));
         assert!(first.reserve(id));
-        let second = registry.hold(&delivery("new"));
-        assert!(!second.reserve(id));
-        drop(second);
-        assert_eq!(first.receipt(), Some(Receipt("new".into())));
+        let again = registry.hold(&delivery("m", "new"));
+        assert!(!again.reserve(id));
+        drop(again);
+        let other = registry.hold(&delivery("n", "another message"));
+        assert!(!other.reserve(id));
+        drop(other);
+        let both = [Receipt("new".into()), Receipt("another message".into())];
+        assert_eq!(first.take_receipts(), both);
+        assert_eq!(first.take_receipts(), [], "each is disposed of once");
         assert_eq!(registry.len(), 1);
         drop(first);
         assert!(registry.is_empty());
-        assert!(registry.hold(&delivery("next")).reserve(id), "free again once it is done");
+        assert!(registry.hold(&delivery("m", "next")).reserve(id), "free again once it is done");
     }
 }

@@ -12,11 +12,12 @@ use sqlx::AssertSqlSafe;
 
 use crate::support::postgres::TestDatabase;
 
-const PAGES: [&str; 7] = [
+const PAGES: [&str; 8] = [
     "README.md",
     "CONTRIBUTING.md",
     "CHANGELOG.md",
     "docs/architecture.md",
+    "docs/configuration.md",
     "docs/operations.md",
     "docs/producers.md",
     "docs/logging.md",

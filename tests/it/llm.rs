@@ -451,3 +451,14 @@ async fn dropping_a_call_ends_it_at_the_server_without_completing_it() {
     assert!(call.await.unwrap_err().is_cancelled());
     assert!(!server.calls()[0].completed);
 }
+
+#[tokio::test]
+async fn invariant_11_a_reply_that_was_cut_is_not_complete_even_if_it_is_valid() {
+    let server = Server::start(Script::function(|request: &Request| Answer::Cut {
+        content: docmill_testkit::openai::read_document(&request.body).to_string(),
+    }))
+    .await
+    .unwrap();
+    let (ending, _) = ending(extract(&server, &invoice(), &mut Memory::default()).await);
+    assert_eq!(ending, Ending::Cut);
+}

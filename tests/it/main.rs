@@ -2,13 +2,20 @@
 
 mod configuration;
 mod docs;
+mod earlier_schema;
 mod eval;
 mod folder_queue;
 mod invariants;
 mod ledger_suite;
 mod llm;
 mod messages;
+mod operations;
 mod operators;
+mod queue_suite;
+mod reading;
 mod samples;
+mod schema;
+mod sqs_probe;
 mod store_suite;
 mod support;
+mod trigger;

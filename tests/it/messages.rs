@@ -7,6 +7,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use docmill::model::{DocumentId, IngestionId};
 
+use docmill_testkit::sqs::Action;
+
 use crate::support::documents;
 use crate::support::world::{SOON, World, until};
 
@@ -64,20 +66,41 @@ async fn a_malformed_body_is_kept_in_quarantine_and_then_deleted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_id_that_never_gets_a_row_ends_in_quarantine_and_not_before_its_time() {
+async fn an_id_that_never_gets_a_row_is_put_aside_after_many_receives() {
     let world = World::new().await;
     let id = IngestionId::random();
     world.send(id.to_string()).await;
-    let worker = world.worker_with(|config| config.queue.unknown_receives = 3).await;
-    for _ in 0..4 {
-        until(SOON, || async { world.queue.depth().await.unwrap().in_flight == 1 }).await;
-        let none = "SELECT count(*)::text FROM docmill.quarantined_message";
-        assert_eq!(world.scalar(none).await, "0", "younger than an hour");
-        world.sqs.advance(Duration::from_secs(900));
-    }
+    let worker = world
+        .worker_with(|config| {
+            config.queue.unknown_receives = 3;
+            config.queue.unknown_age = Duration::ZERO;
+        })
+        .await;
+    let kept = "SELECT body || '|' || reason || '|' || receive_count
+        FROM docmill.quarantined_message UNION ALL SELECT '' LIMIT 1";
+    until(SOON, || async {
+        world.sqs.advance(Duration::from_secs(60));
+        !world.scalar(kept).await.is_empty()
+    })
+    .await;
+    assert_eq!(world.scalar(kept).await, format!("{id}|unknown_ingestion|3"));
     world.until_empty().await;
-    let kept = "SELECT body || '|' || reason FROM docmill.quarantined_message";
-    assert_eq!(world.scalar(kept).await, format!("{id}|unknown_ingestion"));
+    worker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_id_without_a_row_is_never_put_aside_while_it_is_young() {
+    let world = World::new().await;
+    let id = IngestionId::random();
+    world.send(id.to_string()).await;
+    let worker = world.worker_with(|config| config.queue.unknown_receives = 2).await;
+    until(SOON, || async {
+        world.sqs.advance(Duration::from_secs(60));
+        world.sqs.counts().of(Action::ReceiveMessage) > 8
+    })
+    .await;
+    let depth = world.queue.depth().await.unwrap();
+    assert_eq!(depth.ready + depth.in_flight, 1, "its row may still come");
     worker.stop().await;
 }
 
@@ -89,7 +112,6 @@ async fn the_same_id_twice_in_one_receive_is_worked_on_once() {
     world.send(id.to_string()).await;
     let worker = world.worker().await;
     world.until(id, "status", "completed").await;
-    world.sqs.advance(Duration::from_secs(600));
     world.until_empty().await;
     assert_eq!(world.attempts(id).await, ["completed"]);
     worker.stop().await;

@@ -160,7 +160,8 @@ impl Calendar {
 pub(super) fn date(spots: &Spots<'_>, calendar: &Calendar, field: &str) -> Option<Found<Date>> {
     let mut best: Option<(f32, Found<Date>)> = None;
     for spot in spots.of(field) {
-        for beside in spots.beside(spot) {
+        let heads_column = !spot.strong && spots.heads_column(spot);
+        for beside in spots.beside(spot).into_iter().filter(|_| !heads_column) {
             let reach = if beside.inline { 14 } else { 24 };
             let words = beside.words().join(" ");
             let Some((date, certain)) = calendar.first(&words, reach) else { continue };
@@ -195,7 +196,8 @@ fn context(spots: &Spots<'_>, spot: &Spot) -> f32 {
         return 0.0;
     }
     let near = |field: &str| {
-        spots.of(field).any(|other| other.cell == spot.cell && other.words.start < spot.words.start)
+        let mut same = spots.in_cell(spot.cell);
+        same.any(|other| other.field == field && other.words.start < spot.words.start)
     };
     match (near("invoice_number"), near("other")) {
         (_, true) => -8.0,
@@ -211,7 +213,7 @@ pub(super) fn unlabelled_date(spots: &Spots<'_>, calendar: &Calendar) -> Option<
         .all
         .iter()
         .filter(|spot| matches!(spot.field.as_str(), "other" | "due_date" | "customer"))
-        .flat_map(|spot| spots.beside(spot))
+        .filter_map(|spot| spots.beside(spot).into_iter().next())
         .map(|beside| std::ptr::from_ref(beside.cell))
         .collect();
     let first_page = spots.layout.cells.iter().take_while(|cell| cell.page == 0);

@@ -67,12 +67,14 @@ impl Header {
 
     /// A heading that is not known stands over the last column: what is right of all others is the
     /// amount.
-    fn add_amount(&mut self) {
-        let last = self.headings.iter().map(|heading| heading.right).fold(0.0, f32::max);
-        if !self.has(Column::Amount) && self.has(Column::Quantity) {
-            let (left, right) = (last + 1.0, last + LAST_COLUMN);
-            self.headings.push(Heading { column: Column::Amount, left, right });
+    fn add_amount(&mut self, main: f32) {
+        if self.has(Column::Amount) || !self.has(Column::Quantity) {
+            return;
         }
+        // What stands beyond the main row is a piece of a heading over several lines.
+        self.headings.retain(|heading| heading.left < main);
+        let (left, right) = (main + 1.0, main + LAST_COLUMN);
+        self.headings.push(Heading { column: Column::Amount, left, right });
     }
 
     /// Distinct columns that matter.
@@ -119,6 +121,7 @@ fn headers(spots: &Spots<'_>) -> Vec<Header> {
         if !enough || numbers {
             continue;
         }
+        let main = headings.iter().map(|heading| heading.right).fold(0.0, f32::max);
         // Headings over two or three lines.
         let mut rows = row..row + 1;
         for near in [row.wrapping_sub(1), row.wrapping_sub(2), row + 1] {
@@ -135,7 +138,7 @@ fn headers(spots: &Spots<'_>) -> Vec<Header> {
         }
         headings.sort_by(|a, b| a.left.total_cmp(&b.left));
         let mut header = Header { rows, headings };
-        header.add_amount();
+        header.add_amount(main);
         found.push(header);
     }
     found
@@ -156,7 +159,7 @@ fn headings_of(spots: &Spots<'_>, row: usize) -> Vec<Heading> {
     let range = spots.layout.rows.get(row).cloned().unwrap_or_default();
     let mut headings: Vec<Heading> = Vec::new();
     for (column, field) in COLUMNS {
-        for spot in spots.of(field).filter(|spot| range.contains(&spot.cell)) {
+        for spot in spots.within(range.clone()).filter(|spot| spot.field == field) {
             let Some(cell) = spots.cell(spot) else { continue };
             let boxes = cell.boxes.get(spot.words.clone()).unwrap_or_default();
             let Some((first, last)) = boxes.first().zip(boxes.last()) else { continue };
@@ -211,8 +214,8 @@ fn read_table(
 fn ends_table(spots: &Spots<'_>, row: usize) -> bool {
     let range = spots.layout.rows.get(row).cloned().unwrap_or_default();
     let totals = ["subtotal", "vat_amount", "total", "payable"];
-    spots.all.iter().any(|spot| {
-        let heading = spot.words.start == 0 && range.contains(&spot.cell);
+    spots.within(range.clone()).any(|spot| {
+        let heading = spot.words.start == 0;
         let first = spots.cell(spot).is_some_and(|cell| {
             // A tax in its own column of a line is no end.
             spot.cell == range.start || cell.words.len() > spot.words.len() || spot.strong
@@ -248,15 +251,14 @@ fn read_row(cells: &[Cell], header: &Header, mark: Option<Mark>) -> Item {
             let left = cell.boxes.get(index).map_or(0.0, |area| area.x);
             let amount = amounts.iter().find(|amount| amount.words.start == index);
             let within = amounts.iter().any(|amount| amount.words.contains(&index));
-            if let Some(amount) = amount {
-                if let Some(column) = column_of(cell, amount, header) {
-                    place(&mut item, &mut taken, column, amount, left);
-                    if column != Column::Description {
-                        continue;
-                    }
+            let under = amount.and_then(|amount| Some((amount, column_of(cell, amount, header)?)));
+            if let Some((amount, (column, distance))) = under {
+                place(&mut item, &mut taken, column, amount, distance);
+                if column != Column::Description {
+                    continue;
                 }
             }
-            let start = description(header).map_or(0.0, |own| own.left - cell.area.h);
+            let start = text_start(header);
             if left >= start && left < text_end && (!within || is_text(cell, index, header)) {
                 words.push(word);
             }
@@ -264,6 +266,14 @@ fn read_row(cells: &[Cell], header: &Header, mark: Option<Mark>) -> Item {
     }
     item.description = words.join(" ").trim_matches(['-', ':', ',', ' ']).to_owned();
     item
+}
+
+/// Where the description begins: headings are often centred over it, so halfway from the column
+/// before, or at the margin.
+fn text_start(header: &Header) -> f32 {
+    let Some(own) = description(header) else { return 0.0 };
+    let before = header.headings.iter().filter(|heading| heading.right < own.left);
+    before.map(|heading| f32::midpoint(heading.right, own.left)).fold(0.0, f32::max)
 }
 
 fn description(header: &Header) -> Option<&Heading> {
@@ -274,22 +284,19 @@ fn description(header: &Header) -> Option<&Heading> {
 fn is_text(cell: &Cell, index: usize, header: &Header) -> bool {
     cell.boxes
         .get(index)
-        .is_some_and(|area| nearest(header, area.x, area.right()) == Some(Column::Description))
+        .and_then(|area| nearest(header, area.x, area.right()))
+        .is_some_and(|(column, _)| column == Column::Description)
 }
 
-fn column_of(cell: &Cell, amount: &Amount, header: &Header) -> Option<Column> {
+fn column_of(cell: &Cell, amount: &Amount, header: &Header) -> Option<(Column, f32)> {
     let boxes = cell.boxes.get(amount.words.clone())?;
     let (first, last) = boxes.first().zip(boxes.last())?;
-    let column = nearest(header, first.x, last.right())?;
-    if amount.percent {
-        return Some(Column::Other);
-    }
-    // A number within running text, such as `Paper 80 g`, is part of the text.
-    Some(column)
+    let (column, distance) = nearest(header, first.x, last.right())?;
+    Some((if amount.percent { Column::Other } else { column }, distance))
 }
 
 /// The column whose heading overlaps or is nearest; the description reaches to its right.
-fn nearest(header: &Header, left: f32, right: f32) -> Option<Column> {
+fn nearest(header: &Header, left: f32, right: f32) -> Option<(Column, f32)> {
     let distance = |heading: &Heading| {
         let gap = (heading.left - right).max(left - heading.right).max(0.0);
         let edges = (heading.right - right).abs().min((heading.left - left).abs());
@@ -301,16 +308,16 @@ fn nearest(header: &Header, left: f32, right: f32) -> Option<Column> {
         let begins = left >= own.left - 1.0 && left < own.right.max(own.left + 1.0);
         begins || (left > own.left && best.left > right + 40.0 && best.left > own.left)
     });
-    Some(text.map_or(best.column, |own| own.column))
+    Some(text.map_or((best.column, distance(best)), |own| (own.column, 0.0)))
 }
 
-/// Keeps the number that stands nearest under its heading: for amounts the rightmost.
+/// Keeps the number that stands nearest under its heading; of equals the rightmost.
 fn place(
     item: &mut Item,
     taken: &mut Vec<(Column, f32)>,
     column: Column,
     amount: &Amount,
-    left: f32,
+    distance: f32,
 ) {
     let slot = match column {
         Column::Quantity => &mut item.quantity,
@@ -318,14 +325,14 @@ fn place(
         Column::Amount => &mut item.amount,
         Column::Description | Column::Other => return,
     };
-    let earlier = taken.iter().any(|(other, _)| *other == column);
-    if slot.is_none() || (column == Column::Amount && earlier) {
-        *slot = Some(amount.value);
-        if column == Column::Amount {
-            item.money = amount.decimals >= 2 || amount.currency.is_some();
-        }
-        taken.push((column, left));
+    if taken.iter().any(|(other, nearest)| *other == column && *nearest < distance) {
+        return;
     }
+    *slot = Some(amount.value);
+    if column == Column::Amount {
+        item.money = amount.decimals >= 2 || amount.currency.is_some();
+    }
+    taken.push((column, distance));
 }
 
 #[cfg(test)]

@@ -137,9 +137,28 @@ impl<'a> Spots<'a> {
         self.in_cell(index).any(|spot| spot.words.start == 0 && spot.names_value())
     }
 
-    fn in_cell(&self, index: usize) -> impl Iterator<Item = &Spot> {
-        let from = self.all.partition_point(|spot| spot.cell < index);
-        self.all.iter().skip(from).take_while(move |spot| spot.cell == index)
+    /// Whether the label stands among the headings of a table of lines.
+    pub(super) fn heads_column(&self, spot: &Spot) -> bool {
+        let row = self.cell(spot).and_then(|cell| self.layout.rows.get(cell.row)).cloned();
+        let mut fields: Vec<&str> = self
+            .within(row.unwrap_or_default())
+            .filter(|other| other.cell != spot.cell)
+            .map(|other| other.field.as_str())
+            .filter(|field| field.starts_with("column_") && *field != "column_other")
+            .collect();
+        fields.sort_unstable();
+        fields.dedup();
+        fields.len() >= 2
+    }
+
+    /// The spots in some cells. A search, not a scan: asked for every row of a long document.
+    pub(super) fn within(&self, cells: Range<usize>) -> impl Iterator<Item = &Spot> {
+        let from = self.all.partition_point(|spot| spot.cell < cells.start);
+        self.all.iter().skip(from).take_while(move |spot| spot.cell < cells.end)
+    }
+
+    pub(super) fn in_cell(&self, index: usize) -> impl Iterator<Item = &Spot> {
+        self.within(index..index + 1)
     }
 
     /// What stands beside a label: after it in its cell, right of it, below it.
@@ -168,11 +187,10 @@ impl<'a> Spots<'a> {
             inline: false,
             below: false,
         }));
-        if let Some((index, cell)) = self.layout.below(cell, 1.8) {
-            if !self.begins_with_label(index) {
-                let words = 0..cell.words.len();
-                found.push(Beside { cell, words, inline: false, below: true });
-            }
+        let below = self.layout.below(cell, 1.8);
+        if let Some((_, cell)) = below.filter(|(index, _)| !self.begins_with_label(*index)) {
+            let words = 0..cell.words.len();
+            found.push(Beside { cell, words, inline: false, below: true });
         }
         found
     }

@@ -13,6 +13,9 @@ use crate::notation::number::{self, Amount, Mark};
 /// Two cents: what rounding per rate may add.
 const TOLERANCE: Decimal = Decimal::from_parts(2, 0, 0, false, 2);
 
+/// Candidates of one role that are tried: all combinations are.
+const MOST_CANDIDATES: usize = 40;
+
 /// What the totals block says.
 #[derive(Debug, Default)]
 pub(super) struct Totals<'a> {
@@ -53,6 +56,15 @@ pub(super) fn find<'a>(spots: &Spots<'a>, mark: Option<Mark>) -> Totals<'a> {
     }
     add_sum_of_rates(spots, mark, &mut candidates);
     add_zero_tax(&mut candidates);
+    add_totals_before_tax(&mut candidates);
+    candidates.sort_by(|a, b| b.weight.total_cmp(&a.weight));
+    for role in [Role::Net, Role::Vat, Role::Gross] {
+        let mut kept = 0;
+        candidates.retain(|candidate| {
+            kept += usize::from(candidate.role == role);
+            candidate.role != role || kept <= MOST_CANDIDATES
+        });
+    }
     choose(&candidates, spots.layout, mark)
 }
 
@@ -73,7 +85,6 @@ fn gather<'a>(
         role => role,
     };
     let (mut found, below) = amounts_beside(spots, spot, mark);
-    let many = found.len();
     let Some((last, cell_of_last)) = found.pop() else { return };
     let mut weight: f32 = match (spot.field.as_str(), spot.strong) {
         ("payable", _) => 2.5,
@@ -99,11 +110,9 @@ fn gather<'a>(
     };
     candidates.push(candidate(role, weight, &last, cell_of_last));
     // A row that gives net, tax and gross at once.
-    if role == Role::Gross && many >= 3 {
-        if let [.., (net, net_cell), (vat, vat_cell)] = found.as_slice() {
-            candidates.push(candidate(Role::Net, 3.0, net, net_cell));
-            candidates.push(candidate(Role::Vat, 3.0, vat, vat_cell));
-        }
+    if let (Role::Gross, [.., (net, net_cell), (vat, vat_cell)]) = (role, found.as_slice()) {
+        candidates.push(candidate(Role::Net, 3.0, net, net_cell));
+        candidates.push(candidate(Role::Vat, 3.0, vat, vat_cell));
     }
 }
 
@@ -175,6 +184,14 @@ fn add_zero_tax(candidates: &mut Vec<Candidate<'_>>) {
     candidates.extend(nets.into_iter().map(|c| Candidate { role: Role::Net, weight: 0.5, ..c }));
 }
 
+/// A mere "Total" may stand before the tax, with a "Grand total" after it.
+fn add_totals_before_tax(candidates: &mut Vec<Candidate<'_>>) {
+    let before = candidates.iter().filter(|c| c.role == Role::Gross && c.weight < 5.0);
+    let nets: Vec<_> =
+        before.map(|c| Candidate { role: Role::Net, weight: 0.5, ..c.clone() }).collect();
+    candidates.extend(nets);
+}
+
 fn choose<'a>(candidates: &[Candidate<'a>], layout: &'a Layout, mark: Option<Mark>) -> Totals<'a> {
     let of = |role: Role| candidates.iter().filter(move |c| c.role == role);
     let mut best: Option<(f32, [&Candidate<'a>; 3])> = None;
@@ -217,7 +234,7 @@ fn without_proof<'a>(
     mark: Option<Mark>,
 ) -> Totals<'a> {
     let best = |role: Role| {
-        let own = candidates.iter().filter(move |c| c.role == role);
+        let own = candidates.iter().filter(move |c| c.role == role && c.weight >= 1.0);
         own.max_by(|a, b| a.weight.total_cmp(&b.weight))
     };
     let Some(gross) = best(Role::Gross) else {

@@ -80,6 +80,10 @@ where
         SdkError::DispatchFailure(failure) if failure.is_user() => {
             (Fault::Internal, "the request could not be sent".to_owned())
         }
+        // A connection that ended within the answer has a kind of retry of its own.
+        SdkError::DispatchFailure(failure) if failure.as_other().is_some() => {
+            (Fault::Transient, "the connection ended before the answer".to_owned())
+        }
         // What is left of these is what went wrong before anything was sent, above all that no
         // credentials were found.
         SdkError::DispatchFailure(_) => {

@@ -50,7 +50,7 @@ pub fn invoice(number: &str) -> Vec<u8> {
     pdf(&[
         (60.0, 60.0, "Northwind Paper Ltd"),
         (60.0, 76.0, "12 Mill Lane, Leeds LS1 4AB"),
-        (60.0, 92.0, "VAT No: GB123456789"),
+        (60.0, 92.0, "Tax ID: GB123456789"),
         (60.0, 140.0, "INVOICE"),
         (60.0, 164.0, &format!("Invoice number: {number}")),
         (60.0, 180.0, "Invoice date: 2026-03-14"),

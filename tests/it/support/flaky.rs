@@ -1,7 +1,7 @@
 //! Ports that misbehave at one place and are real everywhere else.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -28,17 +28,31 @@ pub struct FlakyLedger {
     pub inner: Arc<dyn Ledger>,
     pub recording: Recording,
     pub records: AtomicU32,
+    /// Once set, no write of this worker arrives any more: as good as dead.
+    pub dead: AtomicBool,
 }
 
 impl FlakyLedger {
     pub fn new(inner: Arc<dyn Ledger>, recording: Recording) -> Self {
-        Self { inner, recording, records: AtomicU32::new(0) }
+        Self { inner, recording, records: AtomicU32::new(0), dead: AtomicBool::new(false) }
+    }
+
+    /// From now on the worker over this ledger is cut off, like one that was killed.
+    pub fn die(&self) {
+        self.dead.store(true, Ordering::SeqCst);
+    }
+
+    async fn alive(&self) {
+        if self.dead.load(Ordering::SeqCst) {
+            std::future::pending::<()>().await;
+        }
     }
 }
 
 #[async_trait]
 impl Ledger for FlakyLedger {
     async fn record(&self, id: IngestionId, token: ClaimToken, end: &Record) -> Result<Held> {
+        self.alive().await;
         let before = self.records.fetch_add(1, Ordering::SeqCst);
         match self.recording {
             Recording::ReplyLost(times) if before < times => {
@@ -51,6 +65,7 @@ impl Ledger for FlakyLedger {
     }
 
     async fn claim(&self, ids: &[IngestionId], terms: &ClaimTerms) -> Result<Vec<Claim>> {
+        self.alive().await;
         self.inner.claim(ids, terms).await
     }
 
@@ -59,10 +74,12 @@ impl Ledger for FlakyLedger {
         claims: &[(IngestionId, ClaimToken)],
         lease: Duration,
     ) -> Result<Vec<Held>> {
+        self.alive().await;
         self.inner.renew(claims, lease).await
     }
 
     async fn give_back(&self, id: IngestionId, token: ClaimToken, how: &GiveBack) -> Result<Held> {
+        self.alive().await;
         self.inner.give_back(id, token, how).await
     }
 

@@ -256,11 +256,6 @@ impl Running {
         self.stop.hurry();
         self.task.await.unwrap();
     }
-
-    /// Dies without a word: no task of it runs on.
-    pub fn vanish(self) {
-        self.task.abort();
-    }
 }
 
 /// The backend as tests use it: the real client with credentials that mean nothing.

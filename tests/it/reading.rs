@@ -1,0 +1,391 @@
+//! Documents to transcripts, with the real Tesseract where a page is a picture.
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
+
+mod hostile;
+mod papers;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use docmill::config::{ByteSize, LimitsConfig, OcrConfig};
+use docmill::cpu::Pool;
+use docmill::fault::{self, Fault};
+use docmill::model::{Reason, Source, Transcript};
+use docmill::ocr::tesseract::Tesseract;
+use docmill::ocr::{Ocr, PageImage, Reading};
+use docmill::pipeline::StepError;
+use docmill::pipeline::reading::Reader;
+use image::ImageFormat;
+
+use papers::{content, encoded, encrypted, pdf, pdf_of, picture, scan, stream};
+
+const INVOICE: [&str; 3] = ["Invoice number 4711", "Supplier Honest Parts Ltd", "Total 480.00 EUR"];
+
+/// An OCR that sees nothing and remembers how many pages it held at the same time.
+#[derive(Default)]
+struct Blind {
+    now: AtomicUsize,
+    most: AtomicUsize,
+    sizes: Mutex<Vec<(u32, u32)>>,
+}
+
+#[async_trait]
+impl Ocr for Blind {
+    fn name(&self) -> String {
+        "blind".to_owned()
+    }
+
+    fn identity(&self) -> String {
+        "blind".to_owned()
+    }
+
+    async fn read(&self, page: PageImage, _alone: bool) -> fault::Result<Reading> {
+        let now = self.now.fetch_add(1, Ordering::SeqCst) + 1;
+        self.most.fetch_max(now, Ordering::SeqCst);
+        self.sizes.lock().unwrap().push((page.width, page.height));
+        tokio::task::yield_now().await;
+        self.now.fetch_sub(1, Ordering::SeqCst);
+        Ok(Reading { lines: Vec::new(), languages: Vec::new() })
+    }
+}
+
+fn reader(ocr: Arc<dyn Ocr>, limits: LimitsConfig) -> Reader {
+    let pool = Arc::new(Pool::new(2).unwrap());
+    Reader { pool, ocr, limits, ocr_config: OcrConfig { dpi: 100, ..OcrConfig::default() } }
+}
+
+async fn read_blind(file: Vec<u8>, limits: LimitsConfig) -> Result<Transcript, StepError> {
+    reader(Arc::new(Blind::default()), limits).read(file.into(), "sha", false).await
+}
+
+async fn read_with_tesseract(file: Vec<u8>) -> Result<Transcript, StepError> {
+    let limits = LimitsConfig::default();
+    let config = OcrConfig { languages: vec!["eng".to_owned()], ..OcrConfig::default() };
+    let tesseract = Tesseract::start(&config, limits.page_time).await.unwrap();
+    reader(Arc::new(tesseract), limits).read(file.into(), "sha", false).await
+}
+
+fn reason(result: Result<Transcript, StepError>) -> Option<Reason> {
+    match result {
+        Ok(_) => None,
+        Err(StepError::Rejected { reason, .. }) => Some(reason),
+        Err(other) => panic!("{other}"),
+    }
+}
+
+#[tokio::test]
+async fn a_text_layer_is_read_with_positions_and_without_ocr() {
+    let transcript =
+        read_blind(pdf(&[&content(&INVOICE)], ""), LimitsConfig::default()).await.unwrap();
+    let page = &transcript.pages[0];
+    assert_eq!(page.text(), INVOICE.join("\n"));
+    assert_eq!((page.number, page.source, page.quality), (1, Source::Native, 1.0));
+    assert_eq!((page.width, page.height), (595.0, 842.0));
+    let first = page.lines[0].words[0].bounding_box;
+    // Written from x 60 on a baseline 780 above the page's lower edge, which is 62 below its upper.
+    assert!((first.x - 60.0).abs() < 0.2 && first.y < 62.0 && first.bottom() > 62.0, "{first:?}");
+    assert!((40.0..60.0).contains(&first.w), "{first:?}");
+    assert_eq!(transcript.sha256, "sha");
+}
+
+#[tokio::test]
+async fn a_page_that_is_shown_turned_is_read_as_it_is_shown() {
+    let upright = content(&INVOICE);
+    for (rotate, size) in [(90, (842.0, 595.0)), (180, (595.0, 842.0)), (270, (842.0, 595.0))] {
+        let file = pdf(&[&upright], &format!("/Rotate {rotate}"));
+        let page = &read_blind(file, LimitsConfig::default()).await.unwrap().pages[0];
+        assert_eq!((page.width, page.height), size);
+        assert_eq!(page.text(), INVOICE.join("\n"), "turned by {rotate}");
+        let first = page.lines[0].bounding_box();
+        assert!(first.x >= 0.0 && first.right() <= page.width, "{first:?}");
+        assert!(first.y >= 0.0 && first.bottom() <= page.height, "{first:?}");
+    }
+}
+
+#[tokio::test]
+async fn text_that_does_not_show_is_not_read() {
+    #[rustfmt::skip]
+    let table = [
+        ("render mode 3",              "BT 3 Tr /F1 14 Tf 60 400 Td (Total 9999) Tj ET"),
+        ("white on white",             "BT 1 g /F1 14 Tf 60 400 Td (Total 9999) Tj ET"),
+        ("outside the page",           "BT /F1 14 Tf 60 -400 Td (Total 9999) Tj ET"),
+        ("outside the clip",           "0 0 10 10 re W n BT /F1 14 Tf 60 400 Td (Total 9999) Tj ET"),
+        ("under a white rectangle",    "BT /F1 14 Tf 60 400 Td (Total 9999) Tj ET 1 g 0 380 400 50 re f"),
+        ("in a size nobody can read",  "BT /F1 0.5 Tf 60 400 Td (Total 9999) Tj ET"),
+    ];
+    for (name, hidden) in table {
+        let file = pdf(&[&format!("q {} Q q {hidden} Q", content(&INVOICE))], "");
+        let text = read_blind(file, LimitsConfig::default()).await.unwrap().text();
+        assert_eq!(text, INVOICE.join("\n"), "{name}");
+    }
+    let on_dark = "0 g 0 380 400 50 re f 1 g BT /F1 14 Tf 60 400 Td (Total 480) Tj ET";
+    let text = read_blind(pdf(&[on_dark], ""), LimitsConfig::default()).await.unwrap().text();
+    assert_eq!(text, "Total 480", "white on a dark bar shows");
+}
+
+#[tokio::test]
+async fn a_page_image_is_read_by_tesseract_and_judged() {
+    let page = picture(pdf(&[&content(&INVOICE)], ""));
+    for format in [ImageFormat::Png, ImageFormat::Tiff] {
+        let transcript = read_with_tesseract(encoded(&page, format)).await.unwrap();
+        let read = &transcript.pages[0];
+        assert_eq!(read.text(), INVOICE.join("\n"), "{format:?}");
+        assert_eq!(read.source, Source::Ocr);
+        assert_eq!(read.languages, ["eng"]);
+        assert!(read.quality > 0.7, "{format:?}: {}", read.quality);
+        assert!(transcript.provider.starts_with("tesseract "), "{}", transcript.provider);
+    }
+}
+
+#[tokio::test]
+async fn what_a_scan_shows_wins_over_its_hidden_layer() {
+    let page = picture(pdf(&[&content(&INVOICE)], ""));
+    let file = scan(&page, "Total 9999.00 EUR", "595 0 0 842 0 0");
+    let transcript = read_with_tesseract(file).await.unwrap();
+    assert_eq!(transcript.text(), INVOICE.join("\n"));
+    assert_eq!(transcript.pages[0].source, Source::Ocr);
+}
+
+#[tokio::test]
+async fn a_scan_is_taken_out_as_it_lies_on_the_page() {
+    let upright = picture(pdf(&[&content(&INVOICE)], ""));
+    // Stored upside down and put right by the matrix.
+    let stored = image::imageops::rotate180(&upright);
+    let file = scan(&stored, "", "-595 0 0 -842 595 842");
+    assert_eq!(read_with_tesseract(file).await.unwrap().text(), INVOICE.join("\n"));
+    // At its own resolution, not at that for rendering.
+    let blind = Arc::new(Blind::default());
+    let reader = reader(Arc::clone(&blind) as Arc<dyn Ocr>, LimitsConfig::default());
+    let file = scan(&upright, "", "595 0 0 842 0 0");
+    assert_eq!(reason(reader.read(file.into(), "sha", false).await), Some(Reason::NoText));
+    assert_eq!(*blind.sizes.lock().unwrap(), [upright.dimensions()]);
+}
+
+/// A PDF with this list of pages and nothing else.
+fn kids(kids: &str) -> Vec<u8> {
+    let pages = format!("<</Type/Pages/Kids[{kids}]/Count 1>>").into_bytes();
+    pdf_of(&[b"<</Type/Catalog/Pages 2 0 R>>".to_vec(), pages])
+}
+
+/// A PDF whose page names a content stream that is not there.
+fn lost() -> Vec<u8> {
+    pdf_of(&[
+        b"<</Type/Catalog/Pages 2 0 R>>".to_vec(),
+        b"<</Type/Pages/Kids[3 0 R]/Count 1>>".to_vec(),
+        b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 595 842]/Contents 9 0 R>>".to_vec(),
+    ])
+}
+
+/// A drawing that draws a drawing ten times, and so on: 10 to the power of `depth` at the bottom.
+fn forms(depth: usize) -> Vec<u8> {
+    let ten = "/X Do ".repeat(10);
+    let mut objects = vec![
+        b"<</Type/Catalog/Pages 2 0 R>>".to_vec(),
+        b"<</Type/Pages/Kids[3 0 R]/Count 1>>".to_vec(),
+        b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 595 842]/Contents 4 0 R\
+          /Resources<</XObject<</X 5 0 R>>>>>>"
+            .to_vec(),
+        stream("", ten.as_bytes()),
+    ];
+    for level in 1..depth {
+        let next = 5 + level;
+        let form = format!(
+            "/Type/XObject/Subtype/Form/BBox[0 0 9 9]/Resources<</XObject<</X {next} 0 R>>>>"
+        );
+        objects.push(stream(&form, ten.as_bytes()));
+    }
+    objects.push(stream("/Type/XObject/Subtype/Form/BBox[0 0 9 9]", b"0 0 9 9 re f"));
+    pdf_of(&objects)
+}
+
+#[tokio::test]
+async fn every_boundary_has_its_code() {
+    let page = content(&INVOICE);
+    let good = pdf(&[&page], "");
+    let with = |change: fn(&mut LimitsConfig)| {
+        let mut limits = LimitsConfig::default();
+        change(&mut limits);
+        limits
+    };
+    let default = LimitsConfig::default;
+    let grey = |width, height| encoded(&image::GrayImage::new(width, height), ImageFormat::Png);
+    let junk = [vec![b'\n'; 1000], good.clone()].concat();
+    #[rustfmt::skip]
+    let table = [
+        ("a good page",               good.clone(),                      default(), None),
+        ("junk before the header",    junk,                              default(), None),
+        ("an empty user password",    encrypted(&good, ""),              default(), None),
+        ("no bytes",                  vec![],                            default(), Some(Reason::Empty)),
+        ("no pages",                  kids(""),                          default(), Some(Reason::Empty)),
+        ("pages that lead nowhere",   kids("2 0 R"),                     default(), Some(Reason::Corrupt)),
+        ("a header and no more",      b"%PDF-1.7\n".to_vec(),            default(), Some(Reason::Corrupt)),
+        ("a page whose content is gone", lost(),                           default(), Some(Reason::Corrupt)),
+        ("a picture cut in half",     grey(90, 90)[..60].to_vec(),       default(), Some(Reason::Corrupt)),
+        ("plain text",                b"Invoice 4711".to_vec(),          default(), Some(Reason::UnsupportedType)),
+        ("XML",                       b"<?xml version='1.0'?><a/>".to_vec(), default(), Some(Reason::UnsupportedType)),
+        ("a password",                encrypted(&good, "secret"),        default(), Some(Reason::Encrypted)),
+        ("as many pages as allowed",  pdf(&[page.as_str(); 3], ""),              with(|l| l.pages = 3), None),
+        ("a page too many",           pdf(&[page.as_str(); 4], ""),              with(|l| l.pages = 3), Some(Reason::TooLarge)),
+        ("as many pixels as allowed", grey(1000, 1000),                  with(|l| l.page_pixels = 1_000_000), Some(Reason::NoText)),
+        ("a pixel too many",          grey(1000, 1001),                  with(|l| l.page_pixels = 1_000_000), Some(Reason::TooLarge)),
+        ("a nested drawing",          forms(2),                          default(), Some(Reason::NoText)),
+        ("a bomb of nested drawings", forms(9),                          default(), Some(Reason::TooLarge)),
+        ("no time at all",            forms(5),                          with(|l| l.page_time = Duration::ZERO), Some(Reason::Timeout)),
+        ("a blank page",              pdf(&[""], ""),                    default(), Some(Reason::NoText)),
+    ];
+    for (name, file, limits, expected) in table {
+        assert_eq!(reason(read_blind(file, limits).await), expected, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn what_expands_too_far_is_refused_before_it_is_parsed() {
+    let zeros = vec![b' '; 2_000_000];
+    let file = picture_stream(&zeros);
+    let limits = LimitsConfig { decompressed_bytes: ByteSize(1_000_000), ..Default::default() };
+    assert_eq!(reason(read_blind(file, limits).await), Some(Reason::TooLarge));
+}
+
+/// A PDF whose page content is `data`, compressed.
+fn picture_stream(data: &[u8]) -> Vec<u8> {
+    use std::io::Write;
+    let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
+    encoder.write_all(data).unwrap();
+    pdf_of(&[
+        b"<</Type/Catalog/Pages 2 0 R>>".to_vec(),
+        b"<</Type/Pages/Kids[3 0 R]/Count 1>>".to_vec(),
+        b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 595 842]/Contents 4 0 R>>".to_vec(),
+        stream("/Filter/FlateDecode", &encoder.finish().unwrap()),
+    ])
+}
+
+#[tokio::test]
+async fn a_page_that_is_lost_among_good_ones_shows_in_the_quality() {
+    let mut file = pdf(&[&content(&INVOICE), "BT ET"], "");
+    let at = file.windows(5).position(|window| window == b"BT ET").unwrap();
+    // The length stays, so that the table of objects holds.
+    file[at..at + 5].copy_from_slice(b"\x01\x02\x03\x04\x05");
+    let transcript = read_blind(file, LimitsConfig::default()).await.unwrap();
+    assert_eq!(transcript.pages.iter().map(|page| page.quality).collect::<Vec<_>>(), [1.0, 0.0]);
+    assert!(transcript.quality < 0.7, "{}", transcript.quality);
+}
+
+#[tokio::test]
+async fn page_images_are_never_all_held_at_once() {
+    // A drawing and no text: such a page is rendered.
+    let drawn = "0 0 100 100 re f";
+    let blind = Arc::new(Blind::default());
+    let reader = reader(Arc::clone(&blind) as Arc<dyn Ocr>, LimitsConfig::default());
+    let file = pdf(&[drawn; 8], "");
+    assert_eq!(reason(reader.read(file.into(), "sha", false).await), Some(Reason::NoText));
+    assert_eq!(blind.sizes.lock().unwrap().len(), 8);
+    let most = blind.most.load(Ordering::SeqCst);
+    assert!(most <= reader.pool.threads() + 1, "{most} at once");
+}
+
+#[cfg(unix)]
+mod misbehaving_program {
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::Path;
+
+    use super::*;
+
+    /// A program that answers as Tesseract does about itself and then does `page`.
+    fn program(folder: &Path, page: &str) -> OcrConfig {
+        let path = folder.join("tesseract");
+        let script = format!(
+            "#!/bin/sh\ncase $1 in\n--version) echo 'tesseract 9';;\n\
+             --list-langs) printf 'List:\\neng\\n';;\n*) {page};;\nesac\n"
+        );
+        std::fs::write(&path, script).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        OcrConfig { tesseract: path, ..OcrConfig::default() }
+    }
+
+    async fn reader_with(page: &str, page_time: Duration) -> (Reader, tempfile::TempDir) {
+        let folder = tempfile::tempdir().unwrap();
+        let config = program(folder.path(), page);
+        let tesseract = Tesseract::start(&config, page_time).await.unwrap();
+        (reader(Arc::new(tesseract), LimitsConfig::default()), folder)
+    }
+
+    fn grey() -> Vec<u8> {
+        encoded(&image::GrayImage::new(3000, 3000), ImageFormat::Png)
+    }
+
+    async fn until(what: &str, mut condition: impl FnMut() -> bool) {
+        let deadline = std::time::Instant::now() + Duration::from_secs(10);
+        while !condition() {
+            assert!(std::time::Instant::now() < deadline, "never happened: {what}");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    fn lives(pid: &str) -> bool {
+        // A killed child may stay a zombie until it is reaped, which is not living.
+        let stat = std::process::Command::new("ps").args(["-o", "stat=", "-p", pid]).output();
+        let stat = String::from_utf8(stat.unwrap().stdout).unwrap();
+        !stat.trim().is_empty() && !stat.starts_with('Z')
+    }
+
+    #[tokio::test]
+    async fn a_page_over_its_time_is_the_inputs_fault_and_leaves_no_child() {
+        let (reader, folder) = reader_with(
+            "echo $$ >\"$(dirname \"$0\")/pid\"; exec sleep 600",
+            Duration::from_millis(300),
+        )
+        .await;
+        assert_eq!(reason(reader.read(grey().into(), "sha", false).await), Some(Reason::Timeout));
+        let pid = std::fs::read_to_string(folder.path().join("pid")).unwrap();
+        until("the child is gone", || !lives(pid.trim())).await;
+    }
+
+    #[tokio::test]
+    async fn dropping_the_future_stops_the_child() {
+        let (reader, folder) = reader_with(
+            "echo $$ >\"$(dirname \"$0\")/pid\"; exec sleep 600",
+            Duration::from_secs(600),
+        )
+        .await;
+        let reading = tokio::spawn(async move { reader.read(grey().into(), "sha", false).await });
+        let note = folder.path().join("pid");
+        until("the child runs", || {
+            std::fs::read_to_string(&note).is_ok_and(|pid| pid.ends_with('\n'))
+        })
+        .await;
+        let pid = std::fs::read_to_string(&note).unwrap();
+        assert!(lives(pid.trim()));
+        reading.abort();
+        until("the child is gone", || !lives(pid.trim())).await;
+    }
+
+    #[tokio::test]
+    async fn how_the_program_ends_decides_what_follows() {
+        #[rustfmt::skip]
+        let table = [
+            ("killed from outside",       "kill -KILL $$", Fault::Transient),
+            ("crashed",                   "kill -SEGV $$", Fault::Internal),
+            ("refused, input unread",     "exit 3",        Fault::Internal),
+        ];
+        for (name, page, expected) in table {
+            let (reader, _folder) = reader_with(page, Duration::from_secs(60)).await;
+            match reader.read(grey().into(), "sha", false).await {
+                Err(StepError::Fault(error)) => assert_eq!(error.fault, expected, "{name}"),
+                other => panic!("{name}: {other:?}"),
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn the_child_sees_nothing_of_our_environment() {
+        let page = "env >\"$(dirname \"$0\")/env\"; cat >/dev/null";
+        let (reader, folder) = reader_with(page, Duration::from_secs(60)).await;
+        assert_eq!(reason(reader.read(grey().into(), "sha", false).await), Some(Reason::NoText));
+        let seen = std::fs::read_to_string(folder.path().join("env")).unwrap();
+        assert!(seen.contains("OMP_THREAD_LIMIT=1"), "{seen}");
+        assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());
+        assert!(!seen.contains("CARGO_"), "{seen}");
+    }
+}

@@ -1,0 +1,253 @@
+//! What the end of an ingestion does to its document: one test per row of the record table of
+//! the design, and the ends that come late, fail, or meet a person's correction.
+
+use docmill::ledger::postgres::PostgresLedger;
+use docmill::ledger::{Claim, ClaimTerms, Held, Ledger, Record};
+use docmill::model::{DocumentId, IngestionId, Reason, Stage, Usage};
+use serde_json::{Value, json};
+
+use crate::support::postgres::TestDatabase;
+
+/// A document with some ingestions, each older than the next, all claimed.
+struct Stage1 {
+    database: TestDatabase,
+    ledger: PostgresLedger,
+    document: DocumentId,
+    claims: Vec<(IngestionId, docmill::model::ClaimToken)>,
+}
+
+/// What the document says.
+type Document = (Option<Value>, bool, Vec<String>);
+
+impl Stage1 {
+    async fn with(ingestions: i32) -> Self {
+        let database = TestDatabase::create().await;
+        let document = DocumentId::random();
+        sqlx::query("INSERT INTO document (id, file_path) VALUES ($1, 'documents/x.pdf')")
+            .bind(document.0)
+            .execute(database.pool())
+            .await
+            .unwrap();
+        let ids: Vec<uuid::Uuid> = sqlx::query_scalar(
+            "INSERT INTO ingestion (document_id, created_at)
+             SELECT $1, docmill_now() - interval '1 hour' + make_interval(mins => n)
+             FROM generate_series(1, $2) n ORDER BY n RETURNING id",
+        )
+        .bind(document.0)
+        .bind(ingestions)
+        .fetch_all(database.pool())
+        .await
+        .unwrap();
+        let ids: Vec<IngestionId> = ids.into_iter().map(IngestionId).collect();
+        let ledger = PostgresLedger::new(database.db());
+        let terms = ClaimTerms {
+            worker: "w".to_owned(),
+            lease: std::time::Duration::from_secs(60),
+            crash_limit: 3,
+        };
+        let claims = ledger.claim(&ids, &terms).await.unwrap();
+        let claims = claims
+            .into_iter()
+            .map(|claim| match claim {
+                Claim::Claimed(claimed) => (claimed.id, claimed.token),
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        Self { database, ledger, document, claims }
+    }
+
+    /// Ends the ingestion of this place (0 is the oldest).
+    async fn end(&self, place: usize, reason: Option<Reason>, data: Option<Value>, why: &[&str]) {
+        let end = Record {
+            reason,
+            stage: Stage::Record,
+            structured_data: data.and_then(|data| data.as_object().cloned()),
+            needs_human_review: !why.is_empty(),
+            review_reasons: why.iter().map(|&why| why.to_owned()).collect(),
+            reader: None,
+            kind: None,
+            model: None,
+            usage: Usage::default(),
+            sha256: None,
+            detail: String::new(),
+        };
+        let (id, token) = self.claims[place];
+        assert_eq!(self.ledger.record(id, token, &end).await.unwrap(), Held::Yes);
+    }
+
+    async fn completes(&self, place: usize, number: u32) {
+        self.end(place, None, Some(json!({"n": number})), &[]).await;
+    }
+
+    async fn fails(&self, place: usize) {
+        self.end(place, Some(Reason::Corrupt), None, &[]).await;
+    }
+
+    async fn document(&self) -> Document {
+        sqlx::query_as(
+            "SELECT structured_data, needs_human_review, review_reasons FROM document WHERE id = $1",
+        )
+        .bind(self.document.0)
+        .fetch_one(self.database.pool())
+        .await
+        .unwrap()
+    }
+
+    /// Data, validity and review of the ingestion of this place.
+    async fn ingestion(&self, place: usize) -> (String, Option<bool>, Option<Value>, bool) {
+        sqlx::query_as(
+            "SELECT status, valid_structured_data, structured_data, needs_human_review
+             FROM ingestion WHERE id = $1",
+        )
+        .bind(self.claims[place].0.0)
+        .fetch_one(self.database.pool())
+        .await
+        .unwrap()
+    }
+
+    /// A person corrects the document.
+    async fn correct(&self, data: Value) {
+        sqlx::query(
+            "UPDATE document SET structured_data = $2, needs_human_review = false,
+                 review_reasons = '{}', corrected_at = docmill_now(), corrected_by = 'ann'
+             WHERE id = $1",
+        )
+        .bind(self.document.0)
+        .bind(data)
+        .execute(self.database.pool())
+        .await
+        .unwrap();
+    }
+}
+
+fn reasons(why: &[&str]) -> Vec<String> {
+    why.iter().map(|&why| why.to_owned()).collect()
+}
+
+#[tokio::test]
+async fn a_passed_ingestion_puts_its_data_into_the_document() {
+    let at = Stage1::with(1).await;
+    at.completes(0, 1).await;
+    assert_eq!(at.document().await, (Some(json!({"n": 1})), false, vec![]));
+    let expected = ("completed".to_owned(), Some(true), Some(json!({"n": 1})), false);
+    assert_eq!(at.ingestion(0).await, expected);
+}
+
+#[tokio::test]
+async fn a_flagged_one_puts_its_data_there_and_asks_for_a_person() {
+    let at = Stage1::with(1).await;
+    at.end(0, None, Some(json!({"n": 1})), &["totals_differ"]).await;
+    assert_eq!(at.document().await, (Some(json!({"n": 1})), true, reasons(&["totals_differ"])));
+    let expected = ("completed".to_owned(), Some(true), Some(json!({"n": 1})), true);
+    assert_eq!(at.ingestion(0).await, expected);
+}
+
+#[tokio::test]
+async fn a_refused_one_keeps_its_partial_data_to_itself() {
+    let at = Stage1::with(1).await;
+    at.end(0, Some(Reason::GateRefused), Some(json!({"n": null})), &["required"]).await;
+    assert_eq!(at.document().await, (None, true, reasons(&["required"])));
+    let expected = ("failed".to_owned(), Some(false), Some(json!({"n": null})), true);
+    assert_eq!(at.ingestion(0).await, expected);
+}
+
+#[tokio::test]
+async fn one_that_failed_before_extraction_asks_for_a_person_and_says_why() {
+    let at = Stage1::with(1).await;
+    at.fails(0).await;
+    assert_eq!(at.document().await, (None, true, reasons(&["corrupt"])));
+    assert_eq!(at.ingestion(0).await, ("failed".to_owned(), Some(false), None, true));
+}
+
+#[tokio::test]
+async fn an_older_one_that_completes_late_changes_nothing() {
+    let at = Stage1::with(2).await;
+    at.completes(1, 2).await;
+    let before = at.document().await;
+    at.end(0, None, Some(json!({"n": 1})), &["doubt"]).await;
+    assert_eq!(at.document().await, before);
+    assert_eq!(before, (Some(json!({"n": 2})), false, vec![]));
+}
+
+#[tokio::test]
+async fn a_newer_one_replaces_the_data_and_ends_the_review() {
+    let at = Stage1::with(2).await;
+    at.end(0, None, Some(json!({"n": 1})), &["doubt"]).await;
+    at.completes(1, 2).await;
+    assert_eq!(at.document().await, (Some(json!({"n": 2})), false, vec![]));
+}
+
+#[tokio::test]
+async fn a_newer_one_that_fails_leaves_the_data_and_asks_for_a_person() {
+    let at = Stage1::with(2).await;
+    at.completes(0, 1).await;
+    at.fails(1).await;
+    assert_eq!(at.document().await, (Some(json!({"n": 1})), true, reasons(&["corrupt"])));
+}
+
+#[tokio::test]
+async fn an_older_one_that_fails_late_changes_nothing() {
+    let at = Stage1::with(3).await;
+    at.fails(0).await;
+    assert_eq!(at.document().await, (None, false, vec![]), "two newer ones are under way");
+    at.completes(2, 3).await;
+    at.fails(1).await;
+    assert_eq!(at.document().await, (Some(json!({"n": 3})), false, vec![]));
+}
+
+#[tokio::test]
+async fn an_older_one_that_completes_after_a_newer_failure_does_not_hide_the_failure() {
+    let at = Stage1::with(2).await;
+    at.fails(1).await;
+    at.completes(0, 1).await;
+    assert_eq!(at.document().await, (Some(json!({"n": 1})), true, reasons(&["corrupt"])));
+}
+
+#[tokio::test]
+async fn a_correction_is_never_overwritten_only_flagged_when_new_data_differ() {
+    let at = Stage1::with(3).await;
+    at.completes(0, 1).await;
+    at.correct(json!({"n": 7})).await;
+    at.completes(1, 7).await;
+    assert_eq!(at.document().await, (Some(json!({"n": 7})), false, vec![]), "it agrees");
+    at.completes(2, 8).await;
+    let expected = (Some(json!({"n": 7})), true, reasons(&["differs_from_correction"]));
+    assert_eq!(at.document().await, expected);
+}
+
+#[tokio::test]
+async fn a_cancelled_one_changes_nothing_and_hides_no_older_failure() {
+    let at = Stage1::with(2).await;
+    at.end(1, Some(Reason::Superseded), None, &[]).await;
+    assert_eq!(at.document().await, (None, false, vec![]));
+    at.fails(0).await;
+    assert_eq!(at.document().await, (None, true, reasons(&["corrupt"])));
+}
+
+#[tokio::test]
+async fn two_that_complete_at_the_same_moment_leave_the_newer_data() {
+    let at = Stage1::with(2).await;
+    // The newer one's end is held open, so that the older one's must wait for the document's row
+    // and then compare with what is there by then.
+    let mut newer = at.database.pool().begin().await.unwrap();
+    sqlx::query(
+        "UPDATE ingestion SET status = 'completed', completed_at = docmill_now(),
+             claim_token = NULL, lease_expires_at = NULL, valid_structured_data = true,
+             structured_data = '{\"n\": 2}' WHERE id = $1",
+    )
+    .bind(at.claims[1].0.0)
+    .execute(&mut *newer)
+    .await
+    .unwrap();
+    let older = at.completes(0, 1);
+    let waits = async {
+        let waiting = "SELECT count(*) FROM pg_stat_activity
+            WHERE wait_event_type = 'Lock' AND datname = current_database()";
+        while sqlx::query_scalar::<_, i64>(waiting).fetch_one(at.database.pool()).await.unwrap()
+            == 0
+        {}
+        newer.commit().await.unwrap();
+    };
+    tokio::join!(older, waits);
+    assert_eq!(at.document().await.0, Some(json!({"n": 2})));
+}
