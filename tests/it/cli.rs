@@ -1,9 +1,5 @@
 //! The program itself: real processes, their output and exit codes.
-#![expect(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "a panic is how a test fails"
-)]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -128,10 +124,16 @@ async fn a_document_is_handed_in_looked_at_cancelled_and_retried_by_command() {
     assert_eq!(submitted[0]["fate"], "submitted");
     let id = submitted[0]["ingestion_id"].as_str().unwrap().to_owned();
     let again = desk.json(&["submit", &file]);
-    assert_eq!((&again[0]["fate"], &again[0]["ingestion_id"]), (&"known".into(), &id.clone().into()));
+    assert_eq!(
+        (&again[0]["fate"], &again[0]["ingestion_id"]),
+        (&"known".into(), &id.clone().into())
+    );
 
     let story = desk.json(&["status", &id]);
-    assert_eq!((&story[0]["status"], &story[0]["state"]), (&"in-progress".into(), &"queued".into()));
+    assert_eq!(
+        (&story[0]["status"], &story[0]["state"]),
+        (&"in-progress".into(), &"queued".into())
+    );
     let listed = desk.json(&["list", "--status", "in-progress", "--kind", "invoice"]);
     assert_eq!(listed.as_array().unwrap().len(), 1);
     assert_eq!(desk.json(&["list", "--status", "failed"]), Value::Array(Vec::new()));
@@ -210,7 +212,10 @@ fn the_embedded_mode_reads_what_it_is_given_and_shows_it_again_when_run_again() 
     assert_eq!(first.status.code(), Some(0), "{}", said(&first));
     let ends = json(&first);
     assert_eq!(ends[0]["reason"], "corrupt", "{ends}");
-    assert_eq!((&ends[1]["status"], &ends[1]["number"]), (&"completed".into(), &"HF-2026-0418".into()));
+    assert_eq!(
+        (&ends[1]["status"], &ends[1]["number"]),
+        (&"completed".into(), &"HF-2026-0418".into())
+    );
     let second = run(&mut docmill(&arguments));
     assert_eq!(second.status.code(), Some(0), "{}", said(&second));
     assert_eq!(json(&second), ends, "nothing was read twice");
