@@ -6,6 +6,7 @@ mod crashes;
 mod docs;
 mod earlier_schema;
 mod eval;
+mod events;
 mod folder_queue;
 mod invariants;
 mod ledger_suite;

@@ -317,3 +317,16 @@ pub async fn until<F: Future<Output = bool>>(patience: Duration, mut condition: 
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
+
+/// S3 as tests use it.
+pub fn s3_client(endpoint: &str) -> aws_sdk_s3::Client {
+    let credentials = aws_sdk_s3::config::Credentials::new("test", "test", None, None, "test");
+    let config = aws_sdk_s3::config::Builder::new()
+        .behavior_version(aws_sdk_s3::config::BehaviorVersion::latest())
+        .region(aws_sdk_s3::config::Region::new("us-east-1"))
+        .endpoint_url(endpoint)
+        .force_path_style(true)
+        .credentials_provider(credentials)
+        .build();
+    aws_sdk_s3::Client::from_conf(config)
+}
