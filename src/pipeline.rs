@@ -145,15 +145,16 @@ impl Steps<'_> {
             transcribe::transcribe(ports, self.hold, fetched, claimed.suspect).await?;
 
         self.enter(Stage::Extract)?;
-        let extraction = match extract::extract(ports, (claimed, self.hold), &kind, &transcribed).await? {
-            Extracted::Whole(extraction) => extraction,
-            Extracted::Unfinished { reason, detail, partial, usage, model } => {
-                let partial = partial.map(|partial| *partial);
-                let mut record = verdict::unfinished(reason, detail, partial, (usage, model));
-                record.sha256 = Some(sha256);
-                return Ok(record);
-            }
-        };
+        let extraction =
+            match extract::extract(ports, (claimed, self.hold), &kind, &transcribed).await? {
+                Extracted::Whole(extraction) => extraction,
+                Extracted::Unfinished { reason, detail, partial, usage, model } => {
+                    let partial = partial.map(|partial| *partial);
+                    let mut record = verdict::unfinished(reason, detail, partial, (usage, model));
+                    record.sha256 = Some(sha256);
+                    return Ok(record);
+                }
+            };
 
         self.enter(Stage::Gate)?;
         let terms = (kind.as_ref(), ports.config.quality_threshold);

@@ -1,9 +1,12 @@
 //! The one integration test binary: one link, real Postgres, real protocols, real processes.
 
+mod cli;
 mod configuration;
+mod crashes;
 mod docs;
 mod earlier_schema;
 mod eval;
+mod events;
 mod folder_queue;
 mod invariants;
 mod ledger_suite;
@@ -13,6 +16,7 @@ mod operations;
 mod operators;
 mod queue_suite;
 mod reading;
+mod recovery;
 mod samples;
 mod schema;
 mod sqs_probe;
