@@ -93,6 +93,26 @@ fn imports_run_downward_only() {
 }
 
 #[test]
+fn sql_is_written_in_the_modules_of_the_database_only() {
+    let mut files = Vec::new();
+    sources(Path::new("src"), None, &mut files);
+    let may = |path: &str| {
+        let path = path.replace('\\', "/");
+        path == "src/db.rs"
+            || path.starts_with("src/db/")
+            || path == "src/ledger/postgres.rs"
+            || path.starts_with("src/ledger/postgres/")
+    };
+    let (inside, outside): (Vec<_>, Vec<_>) = files
+        .iter()
+        .filter(|(_, _, code)| code.contains("sqlx::"))
+        .map(|(_, path, _)| path.as_str())
+        .partition(|path| may(path));
+    assert!(outside.is_empty(), "sqlx is for db and ledger/postgres: {outside:?}");
+    assert!(inside.len() > 3, "the reader of sources finds no SQL: {inside:?}");
+}
+
+#[test]
 fn the_reader_of_imports_sees_through_braces() {
     let table = [
         ("use crate::db;", vec!["db"]),

@@ -5,6 +5,8 @@
 
 mod fields;
 mod items;
+#[cfg(test)]
+mod languages;
 mod layout;
 mod spots;
 mod supplier;

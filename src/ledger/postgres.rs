@@ -11,6 +11,7 @@
 //! Not promised: fairness between claimers of one row.
 
 mod claim;
+mod coalesce;
 mod end;
 mod hold;
 mod intake;
@@ -19,6 +20,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use time::OffsetDateTime;
+
+use coalesce::Coalesce;
+use end::End;
 
 use crate::db::Db;
 use crate::fault::Result;
@@ -32,12 +36,13 @@ use crate::model::{ArtefactRef, ClaimToken, DocumentId, IngestionId, Stage};
 #[derive(Debug, Clone)]
 pub struct PostgresLedger {
     db: Db,
+    ends: Coalesce,
 }
 
 impl PostgresLedger {
     /// The ledger in this database; its schema must be current.
     pub fn new(db: Db) -> Self {
-        Self { db }
+        Self { ends: Coalesce::new(db.clone()), db }
     }
 }
 
@@ -82,8 +87,7 @@ impl Ledger for PostgresLedger {
     }
 
     async fn record(&self, id: IngestionId, token: ClaimToken, end: &Record) -> Result<Held> {
-        let held = end::record(&self.db, &[(id, token, end)]).await?;
-        Ok(held.first().copied().unwrap_or(Held::Lost))
+        self.ends.record(End::new(id, token, end)).await
     }
 
     async fn read_back(&self, id: IngestionId, token: ClaimToken) -> Result<ReadBack> {

@@ -2,9 +2,11 @@
 
 mod cli;
 mod configuration;
+mod crashes;
 mod docs;
 mod earlier_schema;
 mod eval;
+mod events;
 mod folder_queue;
 mod invariants;
 mod ledger_suite;
@@ -14,6 +16,7 @@ mod operations;
 mod operators;
 mod queue_suite;
 mod reading;
+mod recovery;
 mod samples;
 mod schema;
 mod sqs_probe;

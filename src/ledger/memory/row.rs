@@ -245,6 +245,7 @@ impl Row {
         self.needs_human_review = false;
         self.review_reasons.clear();
         self.duplicate_key = None;
+        self.extraction = None;
     }
 
     pub(super) fn save_transcription(&mut self, saved: &TranscriptionSaved) {

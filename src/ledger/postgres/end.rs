@@ -63,8 +63,8 @@ FROM held h JOIN given g ON g.id = h.id
 }
 
 /// One end in the form the statement reads.
-#[derive(Serialize)]
-struct End {
+#[derive(Debug, Serialize)]
+pub(super) struct End {
     id: Uuid,
     token: Uuid,
     status: &'static str,
@@ -87,7 +87,7 @@ struct End {
 }
 
 impl End {
-    fn new(id: IngestionId, token: ClaimToken, end: &Record) -> Self {
+    pub(super) fn new(id: IngestionId, token: ClaimToken, end: &Record) -> Self {
         let status = end.reason.map_or(Status::Completed, |reason| reason.status());
         let outcome = end.reason.map_or(AttemptOutcome::Completed, AttemptOutcome::Ended);
         Self {
@@ -114,23 +114,14 @@ impl End {
 }
 
 /// See [`crate::ledger::Ledger::record`]; for several at once, one answer per end in their order.
-pub(super) async fn record(
-    db: &Db,
-    ends: &[(IngestionId, ClaimToken, &Record)],
-) -> Result<Vec<Held>> {
-    let given: Vec<End> = ends.iter().map(|(id, token, end)| End::new(*id, *token, end)).collect();
+pub(super) async fn record(db: &Db, ends: &[End]) -> Result<Vec<Held>> {
     let recorded =
-        sqlx::query_file!("src/ledger/postgres/record.sql", sqlx::types::Json(given) as _,)
+        sqlx::query_file!("src/ledger/postgres/record.sql", sqlx::types::Json(ends) as _)
             .fetch_all(db.pool())
             .await
             .context("recording an outcome")?;
-    let took_effect = |id: &IngestionId, token: &ClaimToken| {
-        recorded.iter().any(|row| row.id == id.0 && row.token == token.0)
-    };
-    Ok(ends
-        .iter()
-        .map(|(id, token, _)| if took_effect(id, token) { Held::Yes } else { Held::Lost })
-        .collect())
+    let took_effect = |end: &End| recorded.iter().any(|r| r.id == end.id && r.token == end.token);
+    Ok(ends.iter().map(|end| if took_effect(end) { Held::Yes } else { Held::Lost }).collect())
 }
 
 /// See [`crate::ledger::Ledger::read_back`].

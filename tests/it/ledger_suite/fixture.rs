@@ -48,6 +48,19 @@ impl Fixture {
         [Self::memory(), Self::postgres().await]
     }
 
+    /// Empty again, the clock at its start.
+    pub(super) async fn emptied(self) -> Self {
+        match self {
+            Self::Memory(_) => Self::memory(),
+            Self::Postgres { database, ledger, .. } => {
+                let sql = "TRUNCATE document, ingestion, attempt, operator_action";
+                sqlx::query(sql).execute(database.pool()).await.unwrap();
+                database.freeze(START).await;
+                Self::Postgres { database, ledger, now: std::sync::Mutex::new(START) }
+            }
+        }
+    }
+
     pub(super) fn ledger(&self) -> &dyn Ledger {
         match self {
             Self::Memory(ledger) => ledger,

@@ -27,8 +27,8 @@ struct History {
 
 #[tokio::test]
 async fn both_ledgers_give_the_same_answers_in_random_histories() {
+    let [mut memory, mut postgres] = Fixture::both().await;
     for seed in 0..HISTORIES {
-        let [memory, postgres] = Fixture::both().await;
         let rng = Rng::with_seed(seed);
         let mut history = History { memory, postgres, rng, ids: Vec::new(), tokens: Vec::new() };
         let mut log = Vec::new();
@@ -38,6 +38,7 @@ async fn both_ledgers_give_the_same_answers_in_random_histories() {
             assert!(same.is_ok(), "seed {seed}: {}\n{}", same.unwrap_err(), log.join("\n"));
         }
         assert!(!history.tokens.is_empty(), "seed {seed}: nothing was ever claimed");
+        (memory, postgres) = (history.memory.emptied().await, history.postgres.emptied().await);
     }
 }
 
