@@ -174,7 +174,7 @@ impl App {
         let listener = web::bind(self.config.worker.address).await.map_err(anyhow::Error::msg)?;
         let address = listener.local_addr().context("reading the address of the health pages")?;
         let metrics = crate::metrics::install().context("installing the metrics recorder")?;
-        let parts = self.parts().await?;
+        let parts = Box::pin(self.parts()).await?;
         let (worker, maintenance) = self.worker(&parts).await?;
         tracing::info!(
             database = parts.db.describe(),

@@ -34,7 +34,7 @@ pub struct Cli {
 /// What every command takes.
 #[derive(Debug, Clone, clap::Args)]
 struct Global {
-    /// The configuration file (TOML); settings from DOCMILL__SECTION__KEY win over it
+    /// The configuration file (TOML); settings from `DOCMILL__SECTION__KEY` win over it
     #[arg(long, global = true, env = "DOCMILL_CONFIG", value_name = "FILE")]
     config: Option<PathBuf>,
     /// Print JSON for programs instead of tables for people

@@ -58,7 +58,7 @@ pub(super) async fn run(context: &Context, dev: Dev) -> anyhow::Result<Exit> {
     let stop = Stop::default();
     stop.on_signals()?;
     let place = Place::open(&dev.data, dev.fresh).await?;
-    let ended = serve(context, &dev, &found, (place.config(config), stop)).await;
+    let ended = Box::pin(serve(context, &dev, &found, (place.config(config), stop))).await;
     let closed = place.close().await;
     let exit = ended?;
     closed?;
@@ -75,7 +75,7 @@ async fn serve(
     let db = app.database().await?;
     db.migrate().await?;
     db.close().await;
-    let parts = app.parts().await?;
+    let parts = Box::pin(app.parts()).await?;
     // Before the first document is handed in: what is missing is said without leaving rows.
     let (worker, maintenance) = app.worker(&parts).await?;
     let monitor = worker.monitor();

@@ -157,7 +157,7 @@ pub(super) async fn submit(context: &Context, arguments: Submit) -> anyhow::Resu
     if found.files.is_empty() {
         anyhow::bail!("there is nothing to hand in");
     }
-    let parts = app.parts().await?;
+    let parts = Box::pin(app.parts()).await?;
     let desk = Desk {
         db: &parts.db,
         store: parts.store.as_ref(),

@@ -20,7 +20,7 @@ pub(super) async fn worker(context: &Context) -> anyhow::Result<Exit> {
     telemetry::init(app.config().worker.log)?;
     let stop = Stop::default();
     stop.on_signals()?;
-    app.serve(stop).await?;
+    Box::pin(app.serve(stop)).await?;
     Ok(Exit::Done)
 }
 

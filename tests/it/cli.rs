@@ -1,5 +1,5 @@
 //! The program itself: real processes, their output and exit codes.
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
