@@ -28,7 +28,7 @@ use crate::store::Store;
 use crate::store::folder::FolderStore;
 use crate::store::s3::S3Store;
 use crate::web::{self, Health};
-use crate::worker::drain::Stop;
+use crate::shutdown::Stop;
 use crate::worker::{Settings, Worker};
 
 /// Builds what a command needs.

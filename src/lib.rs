@@ -14,6 +14,7 @@ pub mod cpu;
 pub mod http;
 pub mod kinds;
 pub mod metrics;
+pub mod shutdown;
 pub mod telemetry;
 
 pub mod db;

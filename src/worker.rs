@@ -7,7 +7,6 @@
 
 pub mod batch;
 pub mod dispose;
-pub mod drain;
 pub mod heartbeat;
 pub mod intake;
 pub mod job;
@@ -31,8 +30,8 @@ use crate::metrics;
 use crate::model::IngestionId;
 use crate::pipeline::Ports;
 use crate::queue::{Delivery, Outgoing, Queue};
+use crate::shutdown::Stop;
 use dispose::{Disposer, Disposition};
-use drain::Stop;
 use heartbeat::Beat;
 use pauses::Pauses;
 use registry::{Registry, Ticket};

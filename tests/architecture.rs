@@ -9,7 +9,7 @@ const LAYERS: &[&[&str]] = &[
     &["fault"],
     &["model"],
     &["config", "notation"],
-    &["cluster", "cpu", "http", "kinds", "metrics", "telemetry"],
+    &["cluster", "cpu", "http", "kinds", "metrics", "shutdown", "telemetry"],
     &["db", "pages", "store", "throttle"],
     &["ledger", "llm", "ocr", "queue"],
     &["extract", "gate"],

@@ -20,7 +20,7 @@ use crate::model::IngestionId;
 use crate::ops::submit::{self, Desk, Fate, Found, Submission, Terms};
 use crate::web::{self, Health};
 use crate::worker::Monitor;
-use crate::worker::drain::Stop;
+use crate::shutdown::Stop;
 use ends::End;
 use place::Place;
 

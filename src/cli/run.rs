@@ -5,7 +5,7 @@ use crate::app;
 use crate::config::Needs;
 use crate::ops::janitor::{Maintenance, Pass};
 use crate::telemetry;
-use crate::worker::drain::Stop;
+use crate::shutdown::Stop;
 
 /// Arguments of `janitor`.
 #[derive(Debug, clap::Args)]

@@ -19,7 +19,7 @@ use crate::metrics;
 use crate::model::IngestionId;
 use crate::ops::dead;
 use crate::queue::{Outgoing, Queue};
-use crate::worker::drain::Stop;
+use crate::shutdown::Stop;
 
 /// The lease of the leader.
 const LEASE: &str = "janitor";

@@ -12,7 +12,7 @@ use crate::db::reports;
 use crate::model::IngestionId;
 use crate::ops::submit::Submission;
 use crate::worker::Monitor;
-use crate::worker::drain::Stop;
+use crate::shutdown::Stop;
 
 /// How often it is looked.
 const EVERY: Duration = Duration::from_millis(250);

@@ -18,7 +18,7 @@ use docmill::queue::sqs::SqsQueue;
 use docmill::queue::{Outgoing, Queue};
 use docmill::store::Store;
 use docmill::store::folder::FolderStore;
-use docmill::worker::drain::Stop;
+use docmill::shutdown::Stop;
 use docmill::worker::{Monitor, Settings, Worker};
 use docmill_testkit::{openai, sqs};
 use sqlx::{PgPool, Row};
