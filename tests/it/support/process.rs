@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::world::World;
 
 /// A running `docmill worker`; killed when dropped.
-pub struct Process(Child);
+pub struct Process(Child, std::path::PathBuf);
 
 impl Process {
     /// Starts a worker; `settings` are more `SECTION__KEY`s. Its log goes to a file in the
@@ -33,7 +33,7 @@ impl Process {
             .env("DOCMILL__JANITOR__ENABLED", "false")
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(std::fs::File::create(log).unwrap());
+            .stderr(std::fs::File::create(&log).unwrap());
         if let Some(llm) = &world.llm {
             command
                 .env("DOCMILL__LLM__PROVIDER", "openai")
@@ -43,7 +43,7 @@ impl Process {
         for (key, value) in settings {
             command.env(format!("DOCMILL__{key}"), value);
         }
-        Self(command.spawn().unwrap())
+        Self(command.spawn().unwrap(), log)
     }
 
     /// `kill -9`.
@@ -73,6 +73,9 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("{}", std::fs::read_to_string(&self.1).unwrap_or_default());
+        }
         // Gone already in most tests.
         let _gone = self.0.kill();
         let _reaped = self.0.wait();
