@@ -38,11 +38,7 @@ fn write_group(f: &mut fmt::Formatter<'_>, name: &str, group: &Group) -> fmt::Re
             percent(Some(group.whole_documents as f64 / group.with_truth as f64)),
             group.silent_errors
         )?;
-        writeln!(
-            f,
-            "  {:<26}{:>9}{:>9}{:>7}  {}",
-            "field", "precision", "recall", "F1", "right/known"
-        )?;
+        writeln!(f, "  {:<26}{:>9}{:>9}{:>7}  right/known", "field", "precision", "recall", "F1")?;
     }
     for (field, score) in &group.fields {
         writeln!(

@@ -53,7 +53,7 @@ impl<'a> Subject<'a> {
             Check::Confirmed { terms, total, list, item, tolerance } => {
                 let confirmed = self.number(total).is_none()
                     || (self.sum_holds(terms, total, *tolerance) == Some(true))
-                    || self.list_confirms(list, item, total, terms, *tolerance);
+                    || self.list_confirms(&self.item_numbers(list, item), total, terms, *tolerance);
                 if confirmed { Vec::new() } else { vec![Some(total.clone())] }
             }
             Check::DateOrder(fields) => self.date_order(fields),
@@ -113,7 +113,8 @@ impl<'a> Subject<'a> {
         let known: Vec<Decimal> = totals.iter().filter_map(|field| self.number(field)).collect();
         let fits = sum(&amounts)
             .is_some_and(|sum| known.iter().any(|total| close(sum, *total, tolerance)));
-        if amounts.is_empty() || known.is_empty() || fits {
+        // With one of them unknown, lines without tax would be held against a total with tax.
+        if amounts.is_empty() || known.len() < totals.len() || fits {
             return Vec::new();
         }
         vec![Some(list.to_owned())]
@@ -123,14 +124,12 @@ impl<'a> Subject<'a> {
     /// the total says nothing new, but is printed twice: that is a confirmation too.
     fn list_confirms(
         &self,
-        list: &str,
-        item: &str,
+        amounts: &[Decimal],
         total: &str,
         terms: &[String],
         tolerance: Decimal,
     ) -> bool {
-        let amounts = self.item_numbers(list, item);
-        let (Some(total), Some(lines)) = (self.number(total), sum(&amounts)) else { return false };
+        let (Some(total), Some(lines)) = (self.number(total), sum(amounts)) else { return false };
         let with_tax = terms.iter().filter_map(|field| self.number(field));
         let mut sums = with_tax.filter_map(|term| lines.checked_add(term)).chain([lines]);
         !amounts.is_empty() && sums.any(|sum| close(sum, total, tolerance))

@@ -130,12 +130,15 @@ static NAME_DAY: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"(?i)\b(\p{L}{3,12})\.? ?(\d{1,2})(?:st|nd|rd|th)? ?,? ?(\d{4})\b").ok()
 });
 
+/// Makes a date of what a form matched.
+type Reader = fn(&Captures<'_>) -> Option<Found>;
+
 /// Every date in `text`, in order, without overlaps.
 pub fn find(text: &str) -> Vec<Found> {
     let mut found: Vec<Found> = Vec::new();
-    let readers: [(&LazyLock<Option<Regex>>, fn(&Captures<'_>) -> Option<Found>); 4] =
+    let forms: [(&LazyLock<Option<Regex>>, Reader); 4] =
         [(&ISO, iso), (&NUMERIC, numeric), (&DAY_NAME, day_name), (&NAME_DAY, name_day)];
-    for (regex, reader) in readers {
+    for (regex, reader) in forms {
         let Some(regex) = regex.as_ref() else { continue };
         for captures in regex.captures_iter(text) {
             let Some(date) = reader(&captures).filter(|date| stands_alone(text, &date.range))

@@ -219,11 +219,10 @@ fn read_at(words: &[&str], start: usize, mark: Option<Mark>) -> Option<Amount> {
     let mut text = digits.trim_end_matches('.').to_owned();
     let (mut end, mut last) = (at + 1, own);
     // Groups set apart by spaces: only if the whole then ends in decimals.
-    if digits.len() <= 3 && digits.chars().all(|c| c.is_ascii_digit()) && !own.percent {
-        if let Some((joined, next, after)) = groups(words, at + 1) {
-            text.push_str(&joined);
-            (end, last) = (next, after);
-        }
+    let short = digits.len() <= 3 && digits.chars().all(|c| c.is_ascii_digit());
+    if let Some((joined, next, after)) = groups(words, at + 1).filter(|_| short && !own.percent) {
+        text.push_str(&joined);
+        (end, last) = (next, after);
     }
     let (value, decimals) = value_of(&text, mark)?;
     let mut percent = own.percent || last.percent;

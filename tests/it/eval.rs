@@ -63,7 +63,6 @@ async fn real_invoices_are_read_by_labels_alone() {
     let kinds = Kinds::load(&KindsConfig::default()).unwrap();
     let report = eval::run(&folder, 1, |_, bytes| std::future::ready(read(&kinds, bytes)));
     let report = report.await.unwrap();
-    println!("{report}");
     let completed = report.all.completed * 47 / report.all.documents;
     assert!(completed >= 40, "{report}");
     for (group, least) in [("inv", 0.85), ("ren", 0.95)] {

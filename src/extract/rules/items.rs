@@ -251,12 +251,11 @@ fn read_row(cells: &[Cell], header: &Header, mark: Option<Mark>) -> Item {
             let left = cell.boxes.get(index).map_or(0.0, |area| area.x);
             let amount = amounts.iter().find(|amount| amount.words.start == index);
             let within = amounts.iter().any(|amount| amount.words.contains(&index));
-            if let Some(amount) = amount {
-                if let Some((column, distance)) = column_of(cell, amount, header) {
-                    place(&mut item, &mut taken, column, amount, distance);
-                    if column != Column::Description {
-                        continue;
-                    }
+            let under = amount.and_then(|amount| Some((amount, column_of(cell, amount, header)?)));
+            if let Some((amount, (column, distance))) = under {
+                place(&mut item, &mut taken, column, amount, distance);
+                if column != Column::Description {
+                    continue;
                 }
             }
             let start = text_start(header);

@@ -180,11 +180,10 @@ impl<'a> Spots<'a> {
             inline: false,
             below: false,
         }));
-        if let Some((index, cell)) = self.layout.below(cell, 1.8) {
-            if !self.begins_with_label(index) {
-                let words = 0..cell.words.len();
-                found.push(Beside { cell, words, inline: false, below: true });
-            }
+        let below = self.layout.below(cell, 1.8);
+        if let Some((_, cell)) = below.filter(|(index, _)| !self.begins_with_label(*index)) {
+            let words = 0..cell.words.len();
+            found.push(Beside { cell, words, inline: false, below: true });
         }
         found
     }

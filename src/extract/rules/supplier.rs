@@ -3,11 +3,16 @@
 //! Several weak signs vote: an explicit label, the sender line above the address window, the text
 //! beside or above the VAT identifier, legal forms, and how often a name comes back.
 
+mod address;
+mod identifier;
+mod name;
+
+use self::address::has_postal_code;
 use super::Found;
 use super::layout::{Cell, Layout};
 use super::spots::{Spot, Spots};
 use crate::kinds::Labels;
-use crate::notation::{date, fold, vat_id};
+use crate::notation::fold;
 
 const LONGEST_NAME: usize = 80;
 
@@ -183,8 +188,7 @@ impl<'a> Search<'a> {
         let Some(cell) = vat.and_then(|vat| self.layout.cells.get(vat.cell)) else { return };
         let folded = fold(&vat.map(|vat| vat.value.clone()).unwrap_or_default());
         for other in self.layout.cells.iter().filter(|cell| fold(&cell.text()).contains(&folded)) {
-            let left =
-                self.layout.row(other.row).iter().filter(|c| c.area.x < other.area.x).next_back();
+            let left = self.layout.row(other.row).iter().rfind(|c| c.area.x < other.area.x);
             if let Some(left) = left.filter(|left| other.overlap_x(left) > -3.0 * other.area.h) {
                 let name = tidy(&left.text());
                 if self.is_name(&name) {
@@ -287,210 +291,6 @@ impl<'a> Search<'a> {
         }
         bonus
     }
-
-    /// Whether a heading such as "Bill to" stands over or before the cell.
-    fn is_customers(&self, cell: &Cell) -> bool {
-        if self.has_attention_below(cell) {
-            return true;
-        }
-        self.spots.of("customer").any(|spot| {
-            let Some(label) = self.spots.cell(spot).filter(|_| spot.words.start == 0) else {
-                return false;
-            };
-            let heading = label.words.len() <= spot.words.len() + 2;
-            let drop = cell.area.y - label.area.bottom();
-            let under = heading
-                && label.page == cell.page
-                && drop > -0.5 * label.area.h
-                && drop < 9.0 * label.area.h
-                && (label.area.x - cell.area.x).abs() < 4.0 * label.area.h;
-            let inline = label.row == cell.row
-                && label.area.x <= cell.area.x
-                && label.page == cell.page
-                && cell.overlap_x(label) > -12.0 * cell.area.h;
-            under || inline
-        })
-    }
-
-    /// Whether "Attn" or the like follows in the two lines under it: so begins a recipient.
-    fn has_attention_below(&self, cell: &Cell) -> bool {
-        let mut at = cell;
-        (0..2).any(|_| {
-            let next = self.layout.cells.iter().find(|other| stacked(at, other));
-            at = next.unwrap_or(at);
-            next.is_some_and(|next| {
-                self.spots.of("attention").any(|spot| {
-                    spot.words.start == 0
-                        && self.spots.cell(spot).is_some_and(|own| std::ptr::eq(own, next))
-                })
-            })
-        })
-    }
-
-    fn is_name(&self, text: &str) -> bool {
-        let folded = fold(text);
-        let letters = text.chars().filter(|c| c.is_alphabetic()).count();
-        let digits = text.chars().filter(char::is_ascii_digit).count();
-        let words: Vec<&str> = folded.split(' ').collect();
-        let first = self.labels.at(&words);
-        // A label as a whole or with a colon: `Invoice`, `Date: ...`; but "Total Energies" is a name.
-        let label = first.iter().any(|found| {
-            found.length == words.len()
-                || text.contains(':')
-                || found.field == "invoice_number"
-                || (found.strong && digits > 0)
-                || found.field == "customer"
-        });
-        letters >= 3
-            && digits <= letters / 3
-            && text.len() <= LONGEST_NAME
-            && words.len() <= 10
-            && !label
-            && !text.contains(['@', '€', '$', '%', '?', '!'])
-            && !folded.starts_with("www")
-            && !folded.starts_with("http")
-            && date::find(text).is_empty()
-            && !text.trim_end().ends_with(':')
-    }
-
-    fn has_legal_form(&self, text: &str) -> bool {
-        let folded = fold(text);
-        let words: Vec<&str> = folded.split(' ').collect();
-        (1..words.len()).any(|at| {
-            let rest = words.get(at..).unwrap_or_default();
-            self.labels.at_of("legal_form", rest)
-        })
-    }
-
-    /// The name with its second line, if the legal form stands there.
-    fn whole_name(&self, candidate: &Candidate<'_>) -> (String, usize) {
-        let name = candidate.name.clone();
-        if candidate.address.is_some() || self.has_legal_form(&name) {
-            return (name, 0);
-        }
-        let Some((_, below)) = self.layout.below(candidate.cell, 0.9) else { return (name, 0) };
-        let more = tidy(&below.text());
-        let aligned = (below.area.x - candidate.cell.area.x).abs() < below.area.h;
-        let belongs = aligned
-            && self.is_name(&more)
-            && self.has_legal_form(&more)
-            && !more.contains(char::is_numeric);
-        if belongs { (format!("{name} {more}"), 1) } else { (name, 0) }
-    }
-
-    /// Up to five lines under the name, as long as they look like parts of an address.
-    fn address_below(&self, cell: &Cell, skip: usize) -> Option<String> {
-        let mut lines: Vec<String> = Vec::new();
-        let mut at = cell;
-        for line in 0..6 + skip {
-            let below = self.layout.cells.iter().filter(|c| stacked(at, c));
-            let Some(next) = below.min_by(|a, b| a.area.y.total_cmp(&b.area.y)) else { break };
-            at = next;
-            if line < skip {
-                continue;
-            }
-            let text = tidy(&next.text());
-            let labelled = self.spots.all.iter().any(|spot| {
-                spot.words.start == 0
-                    && self.spots.cell(spot).is_some_and(|c| std::ptr::eq(c, next))
-                    && !matches!(
-                        spot.field.as_str(),
-                        "party_address" | "invoice_date" | "subtotal" | "legal_form"
-                    )
-                    && !spot.field.starts_with("column_")
-            });
-            if labelled || text.contains('@') || text.contains("www.") || text.contains("://") {
-                break;
-            }
-            lines.push(text);
-            let last = lines.last().is_some_and(|line| !line.contains(char::is_numeric));
-            if last && lines.iter().any(|line| has_postal_code(line)) {
-                break;
-            }
-        }
-        let town = lines.iter().rposition(|line| has_postal_code(line))?;
-        let country =
-            lines.get(town + 1).filter(|line| !line.contains(char::is_numeric) && line.len() <= 20);
-        let kept = town + 1 + usize::from(country.is_some());
-        Some(lines.get(..kept)?.join(", "))
-    }
-
-    /// `Address: Street 1` with the town below, in the section of the name.
-    fn labelled_address(&self, name: &Cell) -> Option<String> {
-        let spot = self.spots.of("party_address").find(|spot| {
-            self.spots.cell(spot).is_some_and(|cell| {
-                cell.page == name.page && (name.row..name.row + 6).contains(&cell.row)
-            })
-        })?;
-        let beside = self.spots.beside(spot);
-        let first = beside.first()?;
-        let street = tidy(&first.words().join(" "));
-        if has_postal_code(&street) && street.len() > 20 {
-            return Some(street);
-        }
-        let (_, town) = self.layout.below(first.cell, 1.8)?;
-        has_postal_code(&town.text()).then(|| format!("{street}, {}", tidy(&town.text())))
-    }
-
-    /// The identifier that is least likely the customer's.
-    fn vat_id(&self) -> Option<Found<String>> {
-        let mut best: Option<(f32, Found<String>)> = None;
-        for (index, cell) in self.layout.cells.iter().enumerate() {
-            for start in 0..cell.words.len() {
-                let before = cell.folded.iter().rev().filter(|(_, word)| *word < start);
-                if before.take(2).any(|(text, _)| text == "iban") {
-                    continue;
-                }
-                let words = cell.slice(start..cell.words.len());
-                let glued = words.first().and_then(|w| w.rsplit_once(':')).map(|(_, id)| vec![id]);
-                let found = vat_id::find_at(&words).or_else(|| vat_id::find_at(&glued?));
-                let Some((id, _)) = found else { continue };
-                let mut score = self.vat_score(cell, index, start);
-                score -= index as f32 / (self.layout.cells.len() * 4).max(1) as f32;
-                if score > 0.0 && best.as_ref().is_none_or(|(other, _)| score > *other) {
-                    best = Some((score, Found::at(id, score >= 3.0, cell, index)));
-                }
-                break;
-            }
-        }
-        best.map(|(_, found)| found).or_else(|| self.national_id())
-    }
-
-    /// Without a country's prefix only a label tells such an identifier.
-    fn national_id(&self) -> Option<Found<String>> {
-        self.spots.of("supplier_vat_id").find_map(|spot| {
-            let cell = self.spots.cell(spot).filter(|cell| !self.is_customers(cell))?;
-            let beside = self.spots.beside(spot);
-            let first = beside.iter().find(|beside| !beside.below)?;
-            let words = first.words();
-            let id = words.iter().find(|word| word.contains(char::is_alphanumeric))?;
-            let id = id.trim_matches([':', ',', ';', '.', '(', ')']);
-            let compact: Vec<char> = id.chars().filter(|c| c.is_alphanumeric()).collect();
-            let digits = compact.iter().filter(|c| c.is_ascii_digit()).count();
-            let fits = (8..=15).contains(&compact.len()) && digits + 3 >= compact.len();
-            (fits && !id.contains([',', '€', '%'])).then(|| Found::new(id.to_owned(), false, cell))
-        })
-    }
-
-    fn vat_score(&self, cell: &Cell, index: usize, start: usize) -> f32 {
-        let before = |spot: &Spot| {
-            let same = spot.cell == index && spot.words.start <= start;
-            let left = spot.cell + 1 == index
-                && self.spots.cell(spot).is_some_and(|label| label.row == cell.row);
-            same || left
-        };
-        let mut score = 2.0;
-        if self.spots.of("supplier_vat_id").any(before) {
-            score += 2.0;
-        }
-        if self.spots.of("customer_vat_id").any(before) {
-            score -= 9.0;
-        }
-        if self.is_customers(cell) {
-            score -= 4.0;
-        }
-        score
-    }
 }
 
 /// Whether `below` is the next line of the same block.
@@ -509,32 +309,6 @@ fn tidy(text: &str) -> String {
     let trim =
         |c: char| matches!(c, ',' | ':' | ';' | '|' | '-' | '–' | '●' | '•' | '·' | ' ' | '*');
     text.trim_matches(trim).to_owned()
-}
-
-/// Four or more digits in one word (or the British and Dutch forms' digits) beside a word.
-fn has_postal_code(text: &str) -> bool {
-    let words: Vec<&str> = text.split_whitespace().collect();
-    let code = words.iter().any(|word| {
-        let digits = word.chars().filter(char::is_ascii_digit).count();
-        let short = word.trim_matches(',').len() <= 9;
-        let mixed = word
-            .chars()
-            .all(|c| c.is_ascii_digit() || c.is_ascii_uppercase() || matches!(c, '-' | ','));
-        short && mixed && (3..=6).contains(&digits)
-    });
-    let british = words.windows(2).any(|pair| match pair {
-        [out, inward] => {
-            let inward = inward.trim_matches(',');
-            let shape = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit();
-            inward.len() == 3
-                && inward.starts_with(|c: char| c.is_ascii_digit())
-                && inward.chars().skip(1).all(|c| c.is_ascii_uppercase())
-                && (2..=4).contains(&out.len())
-                && out.chars().all(shape)
-        }
-        _ => false,
-    });
-    (code && words.len() >= 2 && text.contains(char::is_alphabetic)) || british
 }
 
 #[cfg(test)]

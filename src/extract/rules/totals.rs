@@ -74,7 +74,6 @@ fn gather<'a>(
         role => role,
     };
     let (mut found, below) = amounts_beside(spots, spot, mark);
-    let many = found.len();
     let Some((last, cell_of_last)) = found.pop() else { return };
     let mut weight: f32 = match (spot.field.as_str(), spot.strong) {
         ("payable", _) => 2.5,
@@ -100,11 +99,9 @@ fn gather<'a>(
     };
     candidates.push(candidate(role, weight, &last, cell_of_last));
     // A row that gives net, tax and gross at once.
-    if role == Role::Gross && many >= 3 {
-        if let [.., (net, net_cell), (vat, vat_cell)] = found.as_slice() {
-            candidates.push(candidate(Role::Net, 3.0, net, net_cell));
-            candidates.push(candidate(Role::Vat, 3.0, vat, vat_cell));
-        }
+    if let (Role::Gross, [.., (net, net_cell), (vat, vat_cell)]) = (role, found.as_slice()) {
+        candidates.push(candidate(Role::Net, 3.0, net, net_cell));
+        candidates.push(candidate(Role::Vat, 3.0, vat, vat_cell));
     }
 }
 
@@ -226,7 +223,7 @@ fn without_proof<'a>(
     mark: Option<Mark>,
 ) -> Totals<'a> {
     let best = |role: Role| {
-        let own = candidates.iter().filter(move |c| c.role == role);
+        let own = candidates.iter().filter(move |c| c.role == role && c.weight >= 1.0);
         own.max_by(|a, b| a.weight.total_cmp(&b.weight))
     };
     let Some(gross) = best(Role::Gross) else {

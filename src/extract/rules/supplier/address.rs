@@ -1,0 +1,102 @@
+//! The address under a name, and how a line with a town is recognised.
+
+use super::{Candidate, Search, stacked, tidy};
+use crate::extract::rules::layout::Cell;
+
+impl Search<'_> {
+    /// The name with its second line, if the legal form stands there.
+    pub(super) fn whole_name(&self, candidate: &Candidate<'_>) -> (String, usize) {
+        let name = candidate.name.clone();
+        if candidate.address.is_some() || self.has_legal_form(&name) {
+            return (name, 0);
+        }
+        let Some((_, below)) = self.layout.below(candidate.cell, 0.9) else { return (name, 0) };
+        let more = tidy(&below.text());
+        let aligned = (below.area.x - candidate.cell.area.x).abs() < below.area.h;
+        let belongs = aligned
+            && self.is_name(&more)
+            && self.has_legal_form(&more)
+            && !more.contains(char::is_numeric);
+        if belongs { (format!("{name} {more}"), 1) } else { (name, 0) }
+    }
+
+    /// Up to five lines under the name, as long as they look like parts of an address.
+    pub(super) fn address_below(&self, cell: &Cell, skip: usize) -> Option<String> {
+        let mut lines: Vec<String> = Vec::new();
+        let mut at = cell;
+        for line in 0..6 + skip {
+            let below = self.layout.cells.iter().filter(|c| stacked(at, c));
+            let Some(next) = below.min_by(|a, b| a.area.y.total_cmp(&b.area.y)) else { break };
+            at = next;
+            if line < skip {
+                continue;
+            }
+            let text = tidy(&next.text());
+            let labelled = self.spots.all.iter().any(|spot| {
+                spot.words.start == 0
+                    && self.spots.cell(spot).is_some_and(|c| std::ptr::eq(c, next))
+                    && !matches!(
+                        spot.field.as_str(),
+                        "party_address" | "invoice_date" | "subtotal" | "legal_form"
+                    )
+                    && !spot.field.starts_with("column_")
+            });
+            if labelled || text.contains('@') || text.contains("www.") || text.contains("://") {
+                break;
+            }
+            lines.push(text);
+            let last = lines.last().is_some_and(|line| !line.contains(char::is_numeric));
+            if last && lines.iter().any(|line| has_postal_code(line)) {
+                break;
+            }
+        }
+        let town = lines.iter().rposition(|line| has_postal_code(line))?;
+        let country =
+            lines.get(town + 1).filter(|line| !line.contains(char::is_numeric) && line.len() <= 20);
+        let kept = town + 1 + usize::from(country.is_some());
+        Some(lines.get(..kept)?.join(", "))
+    }
+
+    /// `Address: Street 1` with the town below, in the section of the name.
+    pub(super) fn labelled_address(&self, name: &Cell) -> Option<String> {
+        let spot = self.spots.of("party_address").find(|spot| {
+            self.spots.cell(spot).is_some_and(|cell| {
+                cell.page == name.page && (name.row..name.row + 6).contains(&cell.row)
+            })
+        })?;
+        let beside = self.spots.beside(spot);
+        let first = beside.first()?;
+        let street = tidy(&first.words().join(" "));
+        if has_postal_code(&street) && street.len() > 20 {
+            return Some(street);
+        }
+        let (_, town) = self.layout.below(first.cell, 1.8)?;
+        has_postal_code(&town.text()).then(|| format!("{street}, {}", tidy(&town.text())))
+    }
+}
+
+/// Four or more digits in one word (or the British and Dutch forms' digits) beside a word.
+pub(super) fn has_postal_code(text: &str) -> bool {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let code = words.iter().any(|word| {
+        let digits = word.chars().filter(char::is_ascii_digit).count();
+        let short = word.trim_matches(',').len() <= 9;
+        let mixed = word
+            .chars()
+            .all(|c| c.is_ascii_digit() || c.is_ascii_uppercase() || matches!(c, '-' | ','));
+        short && mixed && (3..=6).contains(&digits)
+    });
+    let british = words.windows(2).any(|pair| match pair {
+        [out, inward] => {
+            let inward = inward.trim_matches(',');
+            let shape = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit();
+            inward.len() == 3
+                && inward.starts_with(|c: char| c.is_ascii_digit())
+                && inward.chars().skip(1).all(|c| c.is_ascii_uppercase())
+                && (2..=4).contains(&out.len())
+                && out.chars().all(shape)
+        }
+        _ => false,
+    });
+    (code && words.len() >= 2 && text.contains(char::is_alphabetic)) || british
+}

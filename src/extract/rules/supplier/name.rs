@@ -1,0 +1,81 @@
+//! What can be a name, and whether it is the recipient's.
+
+use super::{LONGEST_NAME, Search, stacked};
+use crate::extract::rules::layout::Cell;
+use crate::notation::{date, fold};
+
+impl Search<'_> {
+    /// Whether a heading such as "Bill to" stands over or before the cell.
+    pub(super) fn is_customers(&self, cell: &Cell) -> bool {
+        if self.has_attention_below(cell) {
+            return true;
+        }
+        self.spots.of("customer").any(|spot| {
+            let Some(label) = self.spots.cell(spot).filter(|_| spot.words.start == 0) else {
+                return false;
+            };
+            let heading = label.words.len() <= spot.words.len() + 2;
+            let drop = cell.area.y - label.area.bottom();
+            let under = heading
+                && label.page == cell.page
+                && drop > -0.5 * label.area.h
+                && drop < 9.0 * label.area.h
+                && (label.area.x - cell.area.x).abs() < 4.0 * label.area.h;
+            let inline = label.row == cell.row
+                && label.area.x <= cell.area.x
+                && label.page == cell.page
+                && cell.overlap_x(label) > -12.0 * cell.area.h;
+            under || inline
+        })
+    }
+
+    /// Whether "Attn" or the like follows in the two lines under it: so begins a recipient.
+    pub(super) fn has_attention_below(&self, cell: &Cell) -> bool {
+        let mut at = cell;
+        (0..2).any(|_| {
+            let next = self.layout.cells.iter().find(|other| stacked(at, other));
+            at = next.unwrap_or(at);
+            next.is_some_and(|next| {
+                self.spots.of("attention").any(|spot| {
+                    spot.words.start == 0
+                        && self.spots.cell(spot).is_some_and(|own| std::ptr::eq(own, next))
+                })
+            })
+        })
+    }
+
+    pub(super) fn is_name(&self, text: &str) -> bool {
+        let folded = fold(text);
+        let letters = text.chars().filter(|c| c.is_alphabetic()).count();
+        let digits = text.chars().filter(char::is_ascii_digit).count();
+        let words: Vec<&str> = folded.split(' ').collect();
+        let first = self.labels.at(&words);
+        // A label as a whole or with a colon: `Invoice`, `Date: ...`; but "Total Energies" is a name.
+        let label = first.iter().any(|found| {
+            found.length == words.len()
+                || text.contains(':')
+                || found.field == "invoice_number"
+                || (found.strong && digits > 0)
+                || found.field == "customer"
+        });
+        letters >= 3
+            && digits <= letters / 3
+            && text.len() <= LONGEST_NAME
+            && words.len() <= 10
+            && !label
+            && !text.contains(['@', '€', '$', '%', '?', '!'])
+            && !folded.starts_with("www")
+            && !folded.starts_with("http")
+            && date::find(text).is_empty()
+            && !text.trim_end().ends_with(':')
+    }
+
+    pub(super) fn has_legal_form(&self, text: &str) -> bool {
+        let folded = fold(text);
+        let words: Vec<&str> = folded.split(' ').collect();
+        (1..words.len()).any(|at| {
+            let rest = words.get(at..).unwrap_or_default();
+            self.labels.at_of("legal_form", rest)
+        })
+    }
+}
