@@ -2,9 +2,8 @@
 
 pub(crate) mod documents;
 pub(crate) mod flaky;
-pub(crate) mod postgres;
-pub(crate) mod world;
 pub(crate) mod memory_queue;
 pub(crate) mod moto;
 pub(crate) mod postgres;
 pub(crate) mod sqs;
+pub(crate) mod world;
