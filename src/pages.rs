@@ -30,6 +30,7 @@ use crate::config::LimitsConfig;
 use crate::model::{Line, Reason};
 
 pub use format::Format;
+pub use lines::rows;
 pub use score::{Legibility, legibility};
 
 /// Version of what this module reads from the same bytes; part of the transcript's identity.

@@ -61,7 +61,6 @@ pub fn extract(transcript: &Transcript, kind: &Kind) -> Extraction {
         data: kind.fields().map(|(name, _)| (name.to_owned(), Value::Null)).collect(),
         evidence: Vec::new(),
         doubts: 0,
-        guesses: 0,
     };
     reading.read(&spots);
     reading.finish()
@@ -73,10 +72,8 @@ struct Reading<'a> {
     mark: Option<Mark>,
     data: Map<String, Value>,
     evidence: Vec<Evidence>,
-    /// Values of required fields that are not certain.
+    /// Values of required fields and names that are not certain.
     doubts: usize,
-    /// Required fields that are certain.
-    guesses: usize,
 }
 
 /// Fields with a reader of their own.
@@ -114,14 +111,23 @@ impl Reading<'_> {
         }
         self.read_totals(spots, currency);
         if self.kind.has("supplier_name") {
-            let supplier = supplier::find(spots, &self.kind.labels);
-            self.put("supplier_name", supplier.name.map(|f| f.map(Value::String)));
-            self.put("supplier_address", supplier.address.map(|f| f.map(Value::String)));
-            self.put("supplier_vat_id", supplier.vat_id.map(|f| f.map(Value::String)));
+            self.read_supplier();
         }
         if self.kind.has("line_items") {
             self.read_items(spots);
         }
+    }
+
+    /// Suppliers stand on the first pages or the last; looking for them takes the square of the
+    /// cells.
+    fn read_supplier(&mut self) {
+        let pages = self.transcript.pages.len();
+        let layout = Layout::of_pages(self.transcript, |page| page < 3 || page + 1 == pages);
+        let spots = Spots::new(&layout, &self.kind.labels);
+        let supplier = supplier::find(&spots, &self.kind.labels);
+        self.put("supplier_name", supplier.name.map(|f| f.map(Value::String)));
+        self.put("supplier_address", supplier.address.map(|f| f.map(Value::String)));
+        self.put("supplier_vat_id", supplier.vat_id.map(|f| f.map(Value::String)));
     }
 
     fn read_date(&mut self, spots: &Spots<'_>, calendar: &Calendar, name: &str) {
@@ -194,9 +200,8 @@ impl Reading<'_> {
 
     fn put(&mut self, field: &str, found: Option<Found<Value>>) {
         let Some(found) = found.filter(|_| self.kind.has(field)) else { return };
-        if REQUIRED.contains(&field) {
-            if found.certain { self.guesses += 1 } else { self.doubts += 1 }
-        }
+        let counts = REQUIRED.contains(&field) || field == "supplier_name";
+        self.doubts += usize::from(counts && !found.certain);
         self.add_evidence(field.to_owned(), found.page, found.line);
         self.data.insert(field.to_owned(), found.value);
     }

@@ -199,6 +199,11 @@ pub fn parse(text: &str, mark: Option<Mark>) -> Option<Decimal> {
 }
 
 fn read_at(words: &[&str], start: usize, mark: Option<Mark>) -> Option<Amount> {
+    // A sign and a currency at most stand before the digits.
+    let near = words.iter().skip(start).take(3);
+    if !near.into_iter().any(|word| word.contains(|c: char| c.is_ascii_digit())) {
+        return None;
+    }
     let mut at = start;
     let mut around = Around::default();
     // A sign or a currency standing alone before the digits.

@@ -30,6 +30,67 @@ pub(super) fn lines(pieces: Vec<Piece>) -> Vec<Line> {
     ordered
 }
 
+/// Puts the lines that an OCR saw in separate blocks back together where they share a row, such as
+/// the labels and the values of a form or the columns of a table, and orders them as those of a
+/// text layer. Which lines share a row shows where one ends and the next begins, so a slight skew
+/// does no harm.
+pub fn rows(lines: Vec<Line>) -> Vec<Line> {
+    let mut waiting: Vec<Line> = lines.into_iter().filter(|line| !line.words.is_empty()).collect();
+    if waiting.len() > MOST_OCR_LINES {
+        return waiting;
+    }
+    waiting.sort_by(|one, other| first_x(one).total_cmp(&first_x(other)));
+    let mut chains: Vec<Line> = Vec::new();
+    for line in waiting {
+        let before = chains.iter_mut().filter_map(|chain| Some((gap(chain, &line)?, chain)));
+        match before.min_by(|one, other| one.0.total_cmp(&other.0)) {
+            Some((_, chain)) => chain.words.extend(line.words),
+            None => chains.push(line),
+        }
+    }
+    let mut found: Vec<Row> = chains.into_iter().map(row_of_words).collect();
+    found.sort_by(|one, other| one.baseline.total_cmp(&other.baseline));
+    let mut ordered = Vec::new();
+    order(found, 0, &mut ordered);
+    let words = |row: Row| row.pieces.into_iter().filter_map(|piece| piece.word).collect();
+    ordered.into_iter().map(|row| Line { words: words(row) }).collect()
+}
+
+/// Pages with more lines are noise, and not worth comparing each with each.
+const MOST_OCR_LINES: usize = 2000;
+
+fn first_x(line: &Line) -> f32 {
+    line.words.first().map_or(0.0, |word| word.bounding_box.x)
+}
+
+/// How far `next` begins right of where `line` ends, if it is in the same row.
+fn gap(line: &Line, next: &Line) -> Option<f32> {
+    let last = line.words.last()?.bounding_box;
+    let first = next.words.first()?.bounding_box;
+    let shared = last.bottom().min(first.bottom()) - last.y.max(first.y);
+    let (low, high) = (last.h.min(first.h), last.h.max(first.h));
+    let gap = first.x - last.right();
+    (shared > 0.5 * low && high < 2.5 * low && gap > -0.3 * low).then_some(gap)
+}
+
+fn row_of_words(line: Line) -> Row {
+    let mut heights: Vec<f32> = line.words.iter().map(|word| word.bounding_box.h).collect();
+    heights.sort_by(f32::total_cmp);
+    let size = f64::from(heights.get(heights.len() / 2).copied().unwrap_or(1.0));
+    let baseline = f64::from(line.words.first().map_or(0.0, |word| word.bounding_box.bottom()));
+    let pieces = line.words.into_iter().map(|word| Piece {
+        text: String::new(),
+        angle: 0,
+        start: f64::from(word.bounding_box.x),
+        end: f64::from(word.bounding_box.right()),
+        baseline,
+        size,
+        after_space: true,
+        word: Some(word),
+    });
+    Row { baseline, size, pieces: pieces.collect() }
+}
+
 /// Words on one baseline.
 #[derive(Debug, Clone)]
 struct Row {
@@ -209,6 +270,7 @@ mod tests {
             baseline,
             size: 10.0,
             after_space: true,
+            word: None,
         }
     }
 
@@ -247,6 +309,39 @@ mod tests {
             ("right-3", 300.0, 129.0),
         ];
         assert_eq!(read(&page), ["left-1", "left-2", "left-3", "right-1", "right-2", "right-3"]);
+    }
+
+    fn seen(text: &str, x: f32, y: f32) -> Line {
+        let words = text.split(' ').scan(x, |x, word| {
+            let w = 8.0 * f32::from(u16::try_from(word.len()).unwrap());
+            let bounding_box = BoundingBox { x: *x, y, w, h: 12.0 };
+            *x += w + 6.0;
+            Some(Word { text: word.to_owned(), bounding_box, confidence: 0.9 })
+        });
+        Line { words: words.collect() }
+    }
+
+    #[test]
+    fn labels_and_values_that_an_ocr_saw_in_two_blocks_meet_again() {
+        let blocks = vec![
+            seen("Number:", 50.0, 100.0),
+            seen("Date of issue:", 50.0, 120.0),
+            seen("4711", 300.0, 103.0),
+            seen("13.06.2026", 300.0, 123.0),
+            seen("Goods", 50.0, 160.0),
+        ];
+        let found: Vec<String> = rows(blocks).iter().map(Line::text).collect();
+        assert_eq!(found, ["Number: 4711", "Date of issue: 13.06.2026", "Goods"]);
+    }
+
+    #[test]
+    fn columns_of_running_text_stay_apart_after_ocr() {
+        let line = |x, n: u16| seen("some words that fill it", x, 100.0 + 20.0 * f32::from(n));
+        let blocks: Vec<Line> =
+            (0..8).map(|n| line(50.0, n)).chain((0..8).map(|n| line(400.0, n))).collect();
+        let found = rows(blocks);
+        assert_eq!(found.len(), 16);
+        assert!(found[..8].iter().all(|line| line.words[0].bounding_box.x < 300.0));
     }
 
     #[test]

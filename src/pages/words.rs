@@ -6,6 +6,7 @@
 //! scripts are left in drawing order.
 
 use super::surface::Glyph;
+use crate::model::Word;
 
 /// A gap of this many ems between two letters ends a word; a space is about 0.25 em.
 const WORD_GAP: f64 = 0.15;
@@ -31,6 +32,8 @@ pub(super) struct Piece {
     pub size: f64,
     /// A space stands before it: it is no continuation of what is there.
     pub after_space: bool,
+    /// The word itself, if it was read by OCR and not made from glyphs.
+    pub word: Option<Word>,
 }
 
 /// A glyph in the frame of its direction.
@@ -136,6 +139,7 @@ fn first_letter(glyph: &Set<'_>, after_space: bool) -> Piece {
         baseline: glyph.baseline,
         size: glyph.size,
         after_space,
+        word: None,
     }
 }
 

@@ -14,7 +14,7 @@ use super::StepError;
 use crate::config::{LimitsConfig, OcrConfig};
 use crate::cpu::Pool;
 use crate::fault::Fault;
-use crate::model::{Line, PageText, Reason, Source, Transcript};
+use crate::model::{PageText, Reason, Source, Transcript};
 use crate::ocr::{Ocr, PageImage};
 use crate::pages::{self, Document, Page, Raster, Refusal};
 
@@ -103,12 +103,13 @@ impl Reader {
         let pixels = Bytes::from(pixels);
         let image = PageImage { width, height, dpi, pixels: pixels.clone() };
         let reading = self.ocr.read(image, alone).await.map_err(fault_of_page)?;
+        let languages = reading.languages;
         let judge = move || {
             let raster = Raster { width, height, dpi, pixels: pixels.into() };
             let quality = pages::legibility(&raster, &reading.lines).quality();
-            Ok((reading, quality))
+            Ok((pages::rows(reading.lines), quality))
         };
-        let (reading, quality) = self.within_limit(judge).await?;
+        let (lines, quality) = self.within_limit(judge).await?;
         Ok(PageText {
             number,
             source: Source::Ocr,
@@ -116,8 +117,8 @@ impl Reader {
             height: pixel_count(height),
             quality,
             defects: Vec::new(),
-            languages: reading.languages,
-            lines: reading.lines.into_iter().filter(has_words).collect(),
+            languages,
+            lines,
         })
     }
 
@@ -176,10 +177,6 @@ fn fault_of_page(error: crate::fault::Error) -> StepError {
         Fault::Rejected => StepError::rejected(Reason::Timeout, error.context),
         _ => StepError::Fault(error),
     }
-}
-
-fn has_words(line: &Line) -> bool {
-    !line.words.is_empty()
 }
 
 fn mean_quality(pages: &[PageText]) -> f32 {

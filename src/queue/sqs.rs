@@ -84,7 +84,7 @@ impl SqsQueue {
         })
     }
 
-    /// One ReceiveMessage.
+    /// One `ReceiveMessage`.
     async fn poll(
         &self,
         url: &str,

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
-use crate::fault;
+use crate::fault::{self, Fault};
 use crate::metrics;
 use crate::queue::{Queue, Receipt};
 
@@ -133,6 +133,11 @@ async fn once(queue: &dyn Queue, items: Vec<Item>) -> Vec<Item> {
 fn settle(items: Vec<Item>, answers: Vec<fault::Result<()>>, label: &'static str) -> Vec<Item> {
     let mut failed = Vec::new();
     for (item, answer) in items.into_iter().zip(answers) {
+        // A receipt that a newer one has replaced: whoever got that one disposes of the message.
+        let answer = match answer {
+            Err(error) if error.fault == Fault::Missing => Ok(()),
+            answer => answer,
+        };
         match answer {
             Ok(()) => {
                 metrics::disposition(label);

@@ -1,6 +1,7 @@
 //! The one integration test binary: one link, real Postgres, real protocols, real processes.
 
 mod configuration;
+mod crashes;
 mod docs;
 mod earlier_schema;
 mod eval;
@@ -13,6 +14,7 @@ mod operations;
 mod operators;
 mod queue_suite;
 mod reading;
+mod recovery;
 mod samples;
 mod schema;
 mod sqs_probe;

@@ -5,9 +5,10 @@
 //! bodies that differ (a queue may take the same body sent twice for one message). What backends
 //! may do differently is not asked: order, exact ids, what becomes of an acknowledgement by a
 //! receipt that somebody else's replaced.
-#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
 
 mod harness;
+mod memory;
 mod sqs;
 
 use std::collections::BTreeSet;
@@ -17,8 +18,6 @@ use std::time::{Duration, Instant, SystemTime};
 use async_trait::async_trait;
 use docmill::fault::{Fault, Result};
 use docmill::queue::{Delivery, Depth, Outgoing, Queue, Receipt};
-
-use crate::support::memory_queue::{Call, MemoryQueue};
 
 /// A kind of queue and the time it lives in.
 #[async_trait]
@@ -386,19 +385,3 @@ queues!(
     on_folder => crate::queue_suite::harness::Folder::start(),
     in_memory => crate::queue_suite::harness::Memory::start(),
 );
-
-#[tokio::test]
-async fn the_memory_queue_fails_and_duplicates_when_it_is_told_to() {
-    let queue = MemoryQueue::new(Duration::from_secs(30), None);
-    send(&queue, "told").await;
-    queue.fail(Call::Receive, 1, Fault::Unavailable);
-    let error = queue.receive(1, Duration::ZERO).await.unwrap_err();
-    assert_eq!(error.fault, Fault::Unavailable);
-    queue.duplicate(1);
-    let both = take_all(&queue, 2).await;
-    assert_eq!(both[0].message_id, both[1].message_id);
-    assert_ne!(both[0].receipt, both[1].receipt);
-    acknowledge(&queue, &both[0].receipt).await;
-    assert_eq!(queue.bodies(), ["told"], "the copy lives on");
-    assert_eq!((queue.calls(Call::Receive), queue.calls(Call::Extend)), (3, 0));
-}

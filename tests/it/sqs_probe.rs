@@ -52,11 +52,11 @@ const SOON: Duration = Duration::from_secs(8);
 #[tokio::test(flavor = "multi_thread")]
 async fn moto_does_what_we_believe_sqs_to_do() {
     let moto = Moto::start().await;
-    shared::probe(&client(&moto.endpoint())).await;
+    Box::pin(shared::probe(&client(&moto.endpoint()))).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn our_stand_in_does_what_we_believe_sqs_to_do() {
     let server = docmill_testkit::sqs::Server::start().await.unwrap();
-    shared::probe(&client(&server.endpoint())).await;
+    Box::pin(shared::probe(&client(&server.endpoint()))).await;
 }

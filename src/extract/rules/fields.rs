@@ -196,7 +196,8 @@ fn context(spots: &Spots<'_>, spot: &Spot) -> f32 {
         return 0.0;
     }
     let near = |field: &str| {
-        spots.of(field).any(|other| other.cell == spot.cell && other.words.start < spot.words.start)
+        let mut same = spots.in_cell(spot.cell);
+        same.any(|other| other.field == field && other.words.start < spot.words.start)
     };
     match (near("invoice_number"), near("other")) {
         (_, true) => -8.0,

@@ -159,7 +159,7 @@ fn headings_of(spots: &Spots<'_>, row: usize) -> Vec<Heading> {
     let range = spots.layout.rows.get(row).cloned().unwrap_or_default();
     let mut headings: Vec<Heading> = Vec::new();
     for (column, field) in COLUMNS {
-        for spot in spots.of(field).filter(|spot| range.contains(&spot.cell)) {
+        for spot in spots.within(range.clone()).filter(|spot| spot.field == field) {
             let Some(cell) = spots.cell(spot) else { continue };
             let boxes = cell.boxes.get(spot.words.clone()).unwrap_or_default();
             let Some((first, last)) = boxes.first().zip(boxes.last()) else { continue };
@@ -214,8 +214,8 @@ fn read_table(
 fn ends_table(spots: &Spots<'_>, row: usize) -> bool {
     let range = spots.layout.rows.get(row).cloned().unwrap_or_default();
     let totals = ["subtotal", "vat_amount", "total", "payable"];
-    spots.all.iter().any(|spot| {
-        let heading = spot.words.start == 0 && range.contains(&spot.cell);
+    spots.within(range.clone()).any(|spot| {
+        let heading = spot.words.start == 0;
         let first = spots.cell(spot).is_some_and(|cell| {
             // A tax in its own column of a line is no end.
             spot.cell == range.start || cell.words.len() > spot.words.len() || spot.strong

@@ -73,10 +73,17 @@ pub(super) struct Layout {
 
 impl Layout {
     pub(super) fn new(transcript: &Transcript) -> Self {
+        Self::of_pages(transcript, |_| true)
+    }
+
+    /// Only the cells of some pages; pages keep their numbers.
+    pub(super) fn of_pages(transcript: &Transcript, keep: impl Fn(usize) -> bool) -> Self {
         let mut layout = Self { cells: Vec::new(), rows: Vec::new(), heights: Vec::new() };
         for (index, page) in transcript.pages.iter().enumerate() {
             layout.heights.push(page.height.max(1.0));
-            layout.add(index, page);
+            if keep(index) {
+                layout.add(index, page);
+            }
         }
         layout
     }
@@ -129,7 +136,10 @@ impl Layout {
         let limit = cell.area.bottom() + reach * cell.area.h;
         let later = self.cells.iter().enumerate().skip(from);
         later
-            .take_while(|(_, other)| other.page == cell.page)
+            // Rows come from top to bottom: far below there is nothing to look for.
+            .take_while(|(_, other)| {
+                other.page == cell.page && other.middle() < limit + 4.0 * cell.area.h
+            })
             .filter(|(_, other)| other.area.y < limit && other.middle() > cell.area.bottom())
             .filter(|(_, other)| {
                 let aligned = (other.area.x - cell.area.x).abs() < cell.area.h

@@ -140,18 +140,25 @@ impl<'a> Spots<'a> {
     /// Whether the label stands among the headings of a table of lines.
     pub(super) fn heads_column(&self, spot: &Spot) -> bool {
         let row = self.cell(spot).and_then(|cell| self.layout.rows.get(cell.row)).cloned();
-        let range = row.unwrap_or_default();
-        let fields =
-            ["column_description", "column_quantity", "column_unit_price", "column_amount"];
-        let heads = |field: &&str| {
-            self.of(field).any(|other| range.contains(&other.cell) && other.cell != spot.cell)
-        };
-        fields.iter().filter(|field| heads(field)).count() >= 2
+        let mut fields: Vec<&str> = self
+            .within(row.unwrap_or_default())
+            .filter(|other| other.cell != spot.cell)
+            .map(|other| other.field.as_str())
+            .filter(|field| field.starts_with("column_") && *field != "column_other")
+            .collect();
+        fields.sort_unstable();
+        fields.dedup();
+        fields.len() >= 2
     }
 
-    fn in_cell(&self, index: usize) -> impl Iterator<Item = &Spot> {
-        let from = self.all.partition_point(|spot| spot.cell < index);
-        self.all.iter().skip(from).take_while(move |spot| spot.cell == index)
+    /// The spots in some cells. A search, not a scan: asked for every row of a long document.
+    pub(super) fn within(&self, cells: Range<usize>) -> impl Iterator<Item = &Spot> {
+        let from = self.all.partition_point(|spot| spot.cell < cells.start);
+        self.all.iter().skip(from).take_while(move |spot| spot.cell < cells.end)
+    }
+
+    pub(super) fn in_cell(&self, index: usize) -> impl Iterator<Item = &Spot> {
+        self.within(index..index + 1)
     }
 
     /// What stands beside a label: after it in its cell, right of it, below it.

@@ -14,6 +14,8 @@ use super::spots::{Spot, Spots};
 use crate::kinds::Labels;
 use crate::notation::fold;
 
+const MOST_CANDIDATES: usize = 100;
+
 const LONGEST_NAME: usize = 80;
 
 /// What separates name, street and town on a sender line.
@@ -35,7 +37,8 @@ struct Candidate<'a> {
 }
 
 pub(super) fn find(spots: &Spots<'_>, labels: &Labels) -> Supplier {
-    let search = Search { spots, layout: spots.layout, labels };
+    let folded = spots.layout.cells.iter().map(|cell| fold(&cell.text())).collect();
+    let search = Search { spots, layout: spots.layout, labels, folded };
     let vat = search.vat_id();
     let mut candidates = Vec::new();
     search.labelled(&mut candidates);
@@ -43,6 +46,8 @@ pub(super) fn find(spots: &Spots<'_>, labels: &Labels) -> Supplier {
     search.near_vat_id(vat.as_ref(), &mut candidates);
     search.letterhead(&mut candidates);
     search.payees(&mut candidates);
+    candidates.sort_by(|a, b| b.score.total_cmp(&a.score));
+    candidates.truncate(MOST_CANDIDATES);
     for candidate in &mut candidates {
         candidate.score += search.bonus(candidate);
     }
@@ -71,6 +76,8 @@ struct Search<'a> {
     spots: &'a Spots<'a>,
     layout: &'a Layout,
     labels: &'a Labels,
+    /// The text of each cell, folded.
+    folded: Vec<String>,
 }
 
 impl<'a> Search<'a> {
@@ -191,7 +198,8 @@ impl<'a> Search<'a> {
     fn near_vat_id(&self, vat: Option<&Found<String>>, candidates: &mut Vec<Candidate<'a>>) {
         let Some(cell) = vat.and_then(|vat| self.layout.cells.get(vat.cell)) else { return };
         let folded = fold(&vat.map(|vat| vat.value.clone()).unwrap_or_default());
-        for other in self.layout.cells.iter().filter(|cell| fold(&cell.text()).contains(&folded)) {
+        let all = self.layout.cells.iter().zip(&self.folded);
+        for other in all.filter(|(_, text)| text.contains(&folded)).map(|(cell, _)| cell) {
             let left = self.layout.row(other.row).iter().rfind(|c| c.area.x < other.area.x);
             if let Some(left) = left.filter(|left| other.overlap_x(left) > -3.0 * other.area.h) {
                 let name = tidy(&left.text());
@@ -285,7 +293,7 @@ impl<'a> Search<'a> {
 
     fn bonus(&self, candidate: &Candidate<'_>) -> f32 {
         let folded = fold(&candidate.name);
-        let again = self.layout.cells.iter().filter(|cell| fold(&cell.text()).starts_with(&folded));
+        let again = self.folded.iter().filter(|text| text.starts_with(&folded));
         let mut bonus = again.count().saturating_sub(1).min(3) as f32;
         if self.has_legal_form(&candidate.name) {
             bonus += 2.0;

@@ -13,6 +13,9 @@ use crate::notation::number::{self, Amount, Mark};
 /// Two cents: what rounding per rate may add.
 const TOLERANCE: Decimal = Decimal::from_parts(2, 0, 0, false, 2);
 
+/// Candidates of one role that are tried: all combinations are.
+const MOST_CANDIDATES: usize = 40;
+
 /// What the totals block says.
 #[derive(Debug, Default)]
 pub(super) struct Totals<'a> {
@@ -54,6 +57,14 @@ pub(super) fn find<'a>(spots: &Spots<'a>, mark: Option<Mark>) -> Totals<'a> {
     add_sum_of_rates(spots, mark, &mut candidates);
     add_zero_tax(&mut candidates);
     add_totals_before_tax(&mut candidates);
+    candidates.sort_by(|a, b| b.weight.total_cmp(&a.weight));
+    for role in [Role::Net, Role::Vat, Role::Gross] {
+        let mut kept = 0;
+        candidates.retain(|candidate| {
+            kept += usize::from(candidate.role == role);
+            candidate.role != role || kept <= MOST_CANDIDATES
+        });
+    }
     choose(&candidates, spots.layout, mark)
 }
 

@@ -24,7 +24,7 @@ const PURGE_INTERVAL: Millis = 60_000;
 #[derive(Debug)]
 struct Inside {
     shelf: Shelf,
-    settings: Settings,
+    settings: Arc<Settings>,
     purged_at: Option<Millis>,
 }
 
@@ -53,8 +53,8 @@ impl QueueCell {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn settings(&self) -> Settings {
-        self.inside().settings.clone()
+    pub(super) fn settings(&self) -> Arc<Settings> {
+        Arc::clone(&self.inside().settings)
     }
 
     /// The handle's text: opaque to clients, of this queue alone.
@@ -117,7 +117,11 @@ impl Broker {
             name: name.to_owned(),
             arn: arn(name),
             tag: fastrand::u64(..),
-            inside: Mutex::new(Inside { shelf: Shelf::default(), settings, purged_at: None }),
+            inside: Mutex::new(Inside {
+                shelf: Shelf::default(),
+                settings: Arc::new(settings),
+                purged_at: None,
+            }),
             wake: Notify::new(),
         };
         queues.insert(name.to_owned(), Arc::new(cell));
@@ -125,10 +129,10 @@ impl Broker {
     }
 
     pub(super) fn set(&self, cell: &QueueCell, given: &BTreeMap<String, String>) -> Answer<()> {
-        let mut settings = cell.settings();
+        let mut settings = Settings::clone(&cell.settings());
         settings.set(given)?;
         self.check_redrive(&settings)?;
-        cell.inside().settings = settings;
+        cell.inside().settings = Arc::new(settings);
         cell.wake.notify_waiters();
         Ok(())
     }
@@ -254,7 +258,8 @@ impl Broker {
 
     /// Moves a message that was received too often to the dead-letter queue.
     fn bury(&self, cell: &QueueCell, mut message: Message) {
-        let redrive = cell.settings().redrive;
+        let settings = cell.settings();
+        let redrive = settings.redrive.as_ref();
         let target = redrive.and_then(|redrive| self.by_arn(&redrive.target_arn));
         let Some(target) = target else { return };
         message.dead_from = Some(cell.arn.clone());

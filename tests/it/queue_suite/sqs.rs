@@ -1,5 +1,4 @@
 //! What the SQS queue does beyond the suite: failures of the service and of the way to it.
-#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::time::{Duration, Instant};
 

@@ -1,5 +1,5 @@
 //! The probes that both stand-ins are asked.
-#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
 
 use std::time::{Duration, Instant};
 

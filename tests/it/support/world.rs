@@ -41,6 +41,8 @@ pub struct World {
     pub llm: Option<openai::Server>,
     pub config: Config,
     pub folder: TempDir,
+    /// Where processes write their logs.
+    pub logs: TempDir,
 }
 
 /// A worker of this process.
@@ -53,17 +55,22 @@ pub struct Running {
 impl World {
     /// Without a model: the rules reader.
     pub async fn new() -> Self {
-        Self::with(None).await
+        Self::with(None, 1000).await
+    }
+
+    /// With a redrive policy of so many receives.
+    pub async fn with_redrive(receives: u32) -> Self {
+        Self::with(None, receives).await
     }
 
     /// With a model server that answers by this script.
     pub async fn with_model(script: openai::Script) -> Self {
-        Self::with(Some(openai::Server::start(script).await.unwrap())).await
+        Self::with(Some(openai::Server::start(script).await.unwrap()), 1000).await
     }
 
-    async fn with(llm: Option<openai::Server>) -> Self {
+    async fn with(llm: Option<openai::Server>, receives: u32) -> Self {
         let sqs = sqs::Server::start().await.unwrap();
-        let queue_url = sqs.create_queue_with_dead("documents", 1000).unwrap();
+        let queue_url = sqs.create_queue_with_dead("documents", receives).unwrap();
         let database = TestDatabase::create().await;
         let pool = PgPool::connect(&database.url()).await.unwrap();
         let folder = tempfile::tempdir().unwrap();
@@ -88,7 +95,8 @@ impl World {
         }
         let store: Arc<dyn Store> = Arc::new(FolderStore::open(folder.path()).await.unwrap());
         let queue: Arc<dyn Queue> = Arc::new(sqs_queue(&config).await);
-        Self { sqs, queue_url, queue, database, pool, store, llm, config, folder }
+        let logs = tempfile::tempdir().unwrap();
+        Self { sqs, queue_url, queue, database, pool, store, llm, config, folder, logs }
     }
 
     /// A ledger of its own, as another worker would have.
@@ -228,6 +236,37 @@ impl World {
         let sql = "SELECT outcome FROM docmill.attempt WHERE ingestion_id = $1 ORDER BY claims";
         let rows = sqlx::query(sql).bind(id.0).fetch_all(&self.pool).await.unwrap();
         rows.iter().map(|row| row.get(0)).collect()
+    }
+
+    /// Every ingestion.
+    pub async fn all_ids(&self) -> Vec<IngestionId> {
+        let rows = sqlx::query("SELECT id FROM docmill.ingestion").fetch_all(&self.pool).await;
+        rows.unwrap().iter().map(|row| IngestionId(row.get(0))).collect()
+    }
+
+    /// Sends a message for each.
+    pub async fn send_all(&self, ids: &[IngestionId]) {
+        let messages: Vec<Outgoing> = ids.iter().map(|id| Outgoing::now(id.to_string())).collect();
+        for answer in self.queue.send(&messages).await {
+            answer.unwrap();
+        }
+    }
+
+    /// Receives every message so often that the redrive policy takes it.
+    pub async fn receive_to_death(&self) {
+        until(SOON, || async {
+            self.queue.receive(10, Duration::from_secs(1)).await.unwrap();
+            self.sqs.advance(Duration::from_secs(200));
+            let depth = self.queue.depth().await.unwrap();
+            depth.ready + depth.in_flight == 0
+        })
+        .await;
+    }
+
+    /// Deletes every message, as an operator's slip would.
+    pub async fn purge(&self) {
+        let client = super::sqs::client(&self.sqs.endpoint());
+        client.purge_queue().queue_url(&self.queue_url).send().await.unwrap();
     }
 
     /// Moves the clock of Postgres and of the queue.

@@ -1,0 +1,118 @@
+//! Workers that die without a word, and workers that are told to stop: real processes, real
+//! signals.
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use std::time::Duration;
+
+use docmill_testkit::openai::{Answer, Script};
+
+use crate::support::documents;
+use crate::support::process::{Process, calls, hanging_tesseract};
+use crate::support::world::{SOON, World, until};
+
+const OVER_THE_LEASE: Duration = Duration::from_secs(700);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_killed_in_the_middle_of_ocr_is_taken_over_from_and_one_result_stands() {
+    let world = World::new().await;
+    let programs = tempfile::tempdir().unwrap();
+    let program = hanging_tesseract(programs.path());
+    std::fs::write(programs.path().join("hang"), "").unwrap();
+    let settings = [("OCR__TESSERACT", program.to_str().unwrap())];
+    let id = world.submit("scan.png", documents::scan(documents::invoice("K-1"), 150.0)).await;
+    let mut first = Process::worker(&world, &settings);
+    until(SOON, || async { calls(programs.path()) > 0 }).await;
+    first.kill();
+    std::fs::remove_file(programs.path().join("hang")).unwrap();
+    world.pass(OVER_THE_LEASE).await;
+    let mut second = Process::worker(&world, &settings);
+    until(SOON, || async { world.attempts(id).await.len() == 2 }).await;
+    world.until_empty().await;
+    second.terminate();
+    assert!(second.ended(SOON).await.success());
+    assert_ne!(world.column(id, "status").await.unwrap(), "in-progress");
+    assert_eq!(world.attempts(id).await.first().unwrap(), "crashed");
+    assert_eq!(world.column(id, "claims").await.unwrap(), "2");
+    assert!(world.column(id, "transcription_file_path").await.is_some());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_transcript_finished_before_the_worker_died_is_not_made_again() {
+    let world = World::with_model(Script::of([Answer::Hang, Answer::Read])).await;
+    let programs = tempfile::tempdir().unwrap();
+    let program = hanging_tesseract(programs.path());
+    let settings = [("OCR__TESSERACT", program.to_str().unwrap())];
+    let id = world.submit("scan.png", documents::scan(documents::invoice("K-2"), 150.0)).await;
+    let mut first = Process::worker(&world, &settings);
+    assert!(world.llm.as_ref().unwrap().arrived(1, SOON).await);
+    let read = calls(programs.path());
+    assert!(read > 0);
+    first.kill();
+    world.pass(OVER_THE_LEASE).await;
+    let _second = Process::worker(&world, &settings);
+    until(SOON, || async { world.attempts(id).await.len() == 2 }).await;
+    assert_eq!(calls(programs.path()), read, "no page was read again");
+    assert_eq!(world.attempts(id).await.first().unwrap(), "crashed");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn three_deaths_on_one_document_are_the_end_and_a_person_looks() {
+    let world = World::with_model(Script::always(Answer::Hang)).await;
+    let id = world.submit("a.pdf", documents::invoice("K-3")).await;
+    for death in 1..=3 {
+        let mut worker = Process::worker(&world, &[]);
+        assert!(world.llm.as_ref().unwrap().arrived(death, SOON).await);
+        worker.kill();
+        world.pass(OVER_THE_LEASE).await;
+    }
+    let _last = Process::worker(&world, &[]);
+    world.until(id, "status", "failed").await;
+    world.until_empty().await;
+    assert_eq!(world.column(id, "reason").await.unwrap(), "crashed");
+    assert_eq!(world.column(id, "needs_human_review").await.unwrap(), "true");
+    assert_eq!(world.attempts(id).await, ["crashed"; 3]);
+    let document = "SELECT needs_human_review::text FROM docmill.document";
+    assert_eq!(world.scalar(document).await, "true");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sigterm_with_twenty_jobs_under_way_gives_every_one_of_them_back() {
+    let world = World::with_model(Script::always(Answer::Hang)).await;
+    let mut ids = Vec::new();
+    for number in 0..20 {
+        ids.push(world.submit("a.pdf", documents::invoice(&format!("T-{number}"))).await);
+    }
+    let mut first = Process::worker(&world, &[]);
+    let model = world.llm.as_ref().unwrap();
+    assert!(model.arrived(20, SOON).await);
+    first.terminate();
+    assert!(first.ended(SOON).await.success(), "a clean drain ends with 0");
+    let depth = world.queue.depth().await.unwrap();
+    assert_eq!((depth.ready, depth.in_flight), (20, 0), "all visible at once");
+    for id in &ids {
+        assert_eq!(world.column(*id, "attempt_count").await.unwrap(), "0", "given back");
+        assert_eq!(world.column(*id, "lease_expires_at").await, None);
+        assert_eq!(world.attempts(*id).await, ["interrupted"]);
+    }
+    model.set(Script::always(Answer::Read));
+    let second = world.worker().await;
+    for id in &ids {
+        world.until(*id, "status", "completed").await;
+    }
+    world.until_empty().await;
+    second.stop().await;
+    assert_eq!(model.completed_twice(), Vec::<String>::new(), "no answered call was made again");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_signal_gives_jobs_back_without_waiting_for_the_deadline() {
+    let world = World::with_model(Script::always(Answer::Hang)).await;
+    let id = world.submit("a.pdf", documents::invoice("T-1")).await;
+    let mut worker = Process::worker(&world, &[("WORKER__DRAIN", "10m")]);
+    assert!(world.llm.as_ref().unwrap().arrived(1, SOON).await);
+    worker.terminate();
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    worker.terminate();
+    assert!(worker.ended(SOON).await.success());
+    assert_eq!(world.attempts(id).await, ["interrupted"]);
+}

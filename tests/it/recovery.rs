@@ -1,0 +1,161 @@
+//! Throttling, outages, lost messages and dead letters: nothing fails that was not at fault.
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use std::time::Duration;
+
+use docmill::db::operators::By;
+use docmill::model::IngestionId;
+use docmill::ops::dead;
+use docmill::ops::janitor::{Maintenance, Pass};
+use docmill_testkit::openai::{Answer, Script};
+
+use crate::support::documents;
+use crate::support::world::{SOON, World, until};
+
+fn maintenance(world: &World) -> Maintenance {
+    let mut config = world.config.janitor.clone();
+    config.quiet = Duration::from_secs(60);
+    let queue = std::sync::Arc::clone(&world.queue);
+    Maintenance { db: world.database.db(), queue, config, holder: "test".to_owned() }
+}
+
+fn somebody() -> By {
+    By { operator: "test".to_owned(), why: "a test".to_owned() }
+}
+
+async fn pass(world: &World) -> Pass {
+    maintenance(world).pass(false).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_429_leaves_the_count_of_attempts_at_one() {
+    let world = World::with_model(Script::of([Answer::throttled("30"), Answer::Read])).await;
+    let id = world.submit("a.pdf", documents::invoice("R-1")).await;
+    let worker = world.worker().await;
+    until(SOON, || async { world.attempts(id).await.len() == 1 }).await;
+    world.pass(Duration::from_secs(40)).await;
+    world.until(id, "status", "completed").await;
+    worker.stop().await;
+    assert_eq!(world.attempts(id).await, ["throttled", "completed"]);
+    assert_eq!(world.column(id, "attempt_count").await.unwrap(), "1");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_document_fails_while_the_provider_is_down_for_ten_minutes() {
+    let world = World::with_model(Script::always(Answer::status(503))).await;
+    let mut ids = Vec::new();
+    for number in 0..5 {
+        ids.push(world.submit("a.pdf", documents::invoice(&format!("P-{number}"))).await);
+    }
+    let worker = world.worker().await;
+    let model = world.llm.as_ref().unwrap();
+    assert!(model.arrived(3, SOON).await);
+    for _ in 0..10 {
+        world.pass(Duration::from_secs(60)).await;
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    let failed = "SELECT count(*)::text FROM docmill.ingestion WHERE status <> 'in-progress'";
+    assert_eq!(world.scalar(failed).await, "0");
+    worker.hurry().await;
+    model.set(Script::always(Answer::Read));
+    // A fresh worker, as a deploy would bring; the pauses of the old one are gone with it.
+    let worker = world.worker().await;
+    for id in ids {
+        until(SOON, || async {
+            world.pass(Duration::from_secs(30)).await;
+            world.column(id, "status").await.unwrap() == "completed"
+        })
+        .await;
+        assert_eq!(world.column(id, "needs_human_review").await.unwrap(), "false");
+    }
+    worker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_put_off_more_often_than_the_queue_allows_receives_still_completes() {
+    let world = World::with_redrive(4).await;
+    let id = world.insert("a.pdf", documents::invoice("D-1")).await;
+    world.execute("INSERT INTO docmill.pause (scope, name) VALUES ('kind', 'invoice')").await;
+    world.send(id.to_string()).await;
+    let worker = world.worker().await;
+    until(SOON, || async {
+        world.pass(Duration::from_secs(120)).await;
+        world.attempts(id).await.len() >= 8
+    })
+    .await;
+    world.execute("DELETE FROM docmill.pause").await;
+    until(SOON, || async {
+        world.pass(Duration::from_secs(120)).await;
+        world.column(id, "status").await.unwrap() == "completed"
+    })
+    .await;
+    worker.stop().await;
+    assert_eq!(world.column(id, "attempt_count").await.unwrap(), "1", "none of them counted");
+    assert_eq!(world.queue.depth().await.unwrap().dead, Some(0), "replaced in time");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dead_letter_of_a_live_row_is_sent_again_and_one_that_died_is_for_a_person() {
+    let world = World::with_redrive(3).await;
+    let live = world.submit("a.pdf", documents::invoice("L-1")).await;
+    let died = world.submit("b.pdf", documents::invoice("L-2")).await;
+    world.receive_to_death().await;
+    assert_eq!(world.queue.depth().await.unwrap().dead, Some(2));
+    world
+        .execute(&format!(
+            "UPDATE docmill.ingestion SET status = 'failed', reason = 'transient',
+             completed_at = docmill.docmill_now(), valid_structured_data = false,
+             needs_human_review = true WHERE id = '{died}'"
+        ))
+        .await;
+    let pass = pass(&world).await;
+    assert_eq!((pass.revived, pass.cleared), (1, 0));
+    world.sqs.advance(Duration::from_secs(60));
+    let letters = dead::list(&world.database.db(), world.queue.as_ref(), 10).await.unwrap();
+    let [letter] = letters.as_slice() else { panic!("{} letters", letters.len()) };
+    assert_eq!(letter.ingestion, Some(died));
+    assert_eq!(letter.reason.as_deref(), Some("transient"));
+    let worker = world.worker().await;
+    world.until(live, "status", "completed").await;
+    world.sqs.advance(Duration::from_secs(60));
+    let db = world.database.db();
+    let driven = dead::redrive(&db, world.queue.as_ref(), None, &somebody()).await.unwrap();
+    assert_eq!(driven.sent, [died]);
+    world.until(died, "status", "completed").await;
+    world.until_empty().await;
+    worker.stop().await;
+    assert_eq!(world.queue.depth().await.unwrap().dead, Some(0));
+    let trail = "SELECT action || ' ' || (before->>'reason') FROM docmill.operator_action";
+    assert_eq!(world.scalar(trail).await, "reopen transient");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_line_is_never_taken_for_lost_messages_and_a_wiped_queue_is() {
+    let world = World::new().await;
+    let count = 5_000_usize;
+    world
+        .execute(&format!(
+            "WITH d AS (INSERT INTO docmill.document (id, file_path)
+                 SELECT gen_random_uuid(), 'documents/' || n FROM generate_series(1, {count}) n
+                 RETURNING id)
+             INSERT INTO docmill.ingestion (id, document_id) SELECT gen_random_uuid(), id FROM d"
+        ))
+        .await;
+    let ids = world.all_ids().await;
+    world.send_all(&ids).await;
+    world.database.advance(Duration::from_secs(180)).await;
+    for _ in 0..3 {
+        let pass = pass(&world).await;
+        assert_eq!((pass.resent.len(), pass.queue_is_behind), (0, true));
+    }
+    world.purge().await;
+    let mut resent: Vec<IngestionId> = Vec::new();
+    for _ in 0..11 {
+        resent.extend(pass(&world).await.resent);
+    }
+    resent.sort();
+    let mut expected = ids;
+    expected.sort();
+    assert_eq!(resent, expected, "each exactly once");
+    assert_eq!(world.queue.depth().await.unwrap().ready, 5_000);
+}

@@ -1,0 +1,105 @@
+//! The real program as a child process, with a world's addresses in its environment.
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use super::world::World;
+
+/// A running `docmill worker`; killed when dropped.
+pub struct Process(Child);
+
+impl Process {
+    /// Starts a worker; `settings` are more `SECTION__KEY`s. Its log goes to a file in the
+    /// world's folder.
+    pub fn worker(world: &World, settings: &[(&str, &str)]) -> Self {
+        let config = &world.config;
+        let log = world.logs.path().join(format!("worker-{}.log", fastrand::u64(..)));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_docmill"));
+        command
+            .arg("worker")
+            .env("AWS_ACCESS_KEY_ID", "test")
+            .env("AWS_SECRET_ACCESS_KEY", "test")
+            .env("AWS_REGION", "us-east-1")
+            .env("DOCMILL__DATABASE__URL", config.database.url.reveal())
+            .env("DOCMILL__QUEUE__URL", &config.queue.url)
+            .env("DOCMILL__QUEUE__ENDPOINT", &config.queue.endpoint)
+            .env("DOCMILL__QUEUE__WAIT", "1s")
+            .env("DOCMILL__STORE__BACKEND", "folder")
+            .env("DOCMILL__STORE__PATH", &config.store.path)
+            .env("DOCMILL__WORKER__ADDRESS", "127.0.0.1:0")
+            .env("DOCMILL__WORKER__DRAIN", "6s")
+            .env("DOCMILL__JANITOR__ENABLED", "false")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(std::fs::File::create(log).unwrap());
+        if let Some(llm) = &world.llm {
+            command
+                .env("DOCMILL__LLM__PROVIDER", "openai")
+                .env("DOCMILL__LLM__BASE_URL", llm.base_url())
+                .env("DOCMILL__LLM__MODEL", "scripted");
+        }
+        for (key, value) in settings {
+            command.env(format!("DOCMILL__{key}"), value);
+        }
+        Self(command.spawn().unwrap())
+    }
+
+    /// `kill -9`.
+    pub fn kill(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+
+    /// SIGTERM.
+    pub fn terminate(&self) {
+        let pid = self.0.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+    }
+
+    /// Waits for the end.
+    pub async fn ended(&mut self, patience: Duration) -> ExitStatus {
+        let deadline = Instant::now() + patience;
+        loop {
+            if let Some(status) = self.0.try_wait().unwrap() {
+                return status;
+            }
+            assert!(Instant::now() < deadline, "the worker has not ended after {patience:?}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // Gone already in most tests.
+        let _gone = self.0.kill();
+        let _reaped = self.0.wait();
+    }
+}
+
+/// A program that looks like Tesseract and hangs on its pages as long as `hang` exists; it writes
+/// a line to `calls` for each page it is asked for.
+pub fn hanging_tesseract(folder: &Path) -> std::path::PathBuf {
+    use std::os::unix::fs::PermissionsExt;
+    let script = folder.join("tesseract");
+    let (hang, calls) = (folder.join("hang"), folder.join("calls"));
+    let text = format!(
+        "#!/bin/sh\n\
+         case \"$*\" in *--version*|*--list-langs*) exec tesseract \"$@\";; esac\n\
+         echo $$ >> '{calls}'\n\
+         while [ -e '{hang}' ]; do sleep 0.1; done\n\
+         exec tesseract \"$@\"\n",
+        calls = calls.display(),
+        hang = hang.display(),
+    );
+    std::fs::write(&script, text).unwrap();
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+    script
+}
+
+/// How often the program was asked to read a page.
+pub fn calls(folder: &Path) -> usize {
+    std::fs::read_to_string(folder.join("calls")).map_or(0, |text| text.lines().count())
+}
