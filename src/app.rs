@@ -24,11 +24,11 @@ use crate::pipeline::{DocumentBudget, Ports, Reader, StepsConfig};
 use crate::queue::Queue;
 use crate::queue::objects::ObjectQueue;
 use crate::queue::sqs::SqsQueue;
+use crate::shutdown::Stop;
 use crate::store::Store;
 use crate::store::folder::FolderStore;
 use crate::store::s3::S3Store;
 use crate::web::{self, Health};
-use crate::shutdown::Stop;
 use crate::worker::{Settings, Worker};
 
 /// Builds what a command needs.

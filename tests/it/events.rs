@@ -72,7 +72,10 @@ async fn an_event_about_a_pdf_in_s3_ends_as_one_completed_row_however_often_it_c
     for key in [docmill::store::keys::transcription(id), docmill::store::keys::extraction(id)] {
         assert!(world.store.head(&key).await.unwrap().is_some(), "{key} is stored");
     }
-    assert_eq!(world.column(id, "transcription_file_path").await.unwrap(), docmill::store::keys::transcription(id));
+    assert_eq!(
+        world.column(id, "transcription_file_path").await.unwrap(),
+        docmill::store::keys::transcription(id)
+    );
     let depth = world.queue.depth().await.unwrap();
     assert_eq!(depth.ready + depth.in_flight, 0, "every message is gone");
     tokio::time::sleep(Duration::from_millis(1)).await;

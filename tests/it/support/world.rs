@@ -16,9 +16,9 @@ use docmill::model::{DocumentId, IngestionId};
 use docmill::pipeline::{DocumentBudget, Ports};
 use docmill::queue::sqs::SqsQueue;
 use docmill::queue::{Outgoing, Queue};
+use docmill::shutdown::Stop;
 use docmill::store::Store;
 use docmill::store::folder::FolderStore;
-use docmill::shutdown::Stop;
 use docmill::worker::{Monitor, Settings, Worker};
 use docmill_testkit::{openai, sqs};
 use sqlx::{PgPool, Row};
@@ -43,6 +43,8 @@ pub struct World {
     pub folder: TempDir,
     /// Where processes write their logs.
     pub logs: TempDir,
+    /// How far [`World::pass`] has moved the clocks.
+    passed: tokio::sync::Mutex<Duration>,
 }
 
 /// A worker of this process.
@@ -96,7 +98,8 @@ impl World {
         let store: Arc<dyn Store> = Arc::new(FolderStore::open(folder.path()).await.unwrap());
         let queue: Arc<dyn Queue> = Arc::new(sqs_queue(&config).await);
         let logs = tempfile::tempdir().unwrap();
-        Self { sqs, queue_url, queue, database, pool, store, llm, config, folder, logs }
+        let passed = tokio::sync::Mutex::default();
+        Self { sqs, queue_url, queue, database, pool, store, llm, config, folder, logs, passed }
     }
 
     /// A ledger of its own, as another worker would have.
@@ -271,7 +274,9 @@ impl World {
 
     /// Moves the clock of Postgres and of the queue.
     pub async fn pass(&self, time: Duration) {
-        self.database.advance(time).await;
+        let mut passed = self.passed.lock().await;
+        *passed += time;
+        self.database.advance(*passed).await;
         self.sqs.advance(time);
     }
 }
