@@ -1,5 +1,4 @@
 //! A PDF in S3 and its event on SQS, both spoken by a server nobody here wrote.
-#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,9 +7,7 @@ use aws_sdk_s3::primitives::ByteStream;
 use docmill::app::App;
 use docmill::ledger::Ledger;
 use docmill::ledger::postgres::PostgresLedger;
-use docmill::queue::Queue;
 use docmill::queue::sqs::SqsQueue;
-use docmill::store::Store;
 use docmill::store::s3::S3Store;
 use docmill_testkit::openai::{Answer, Script};
 

@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 use super::world::World;
 
 /// A running `docmill worker`; killed when dropped.
-pub struct Process(Child, std::path::PathBuf);
+pub(crate) struct Process(Child, std::path::PathBuf);
 
 impl Process {
     /// Starts a worker; `settings` are more `SECTION__KEY`s. Its log goes to a file in the
     /// world's folder.
-    pub fn worker(world: &World, settings: &[(&str, &str)]) -> Self {
+    pub(crate) fn worker(world: &World, settings: &[(&str, &str)]) -> Self {
         let config = &world.config;
         let log = world.logs.path().join(format!("worker-{}.log", fastrand::u64(..)));
         let mut command = Command::new(env!("CARGO_BIN_EXE_docmill"));
@@ -47,19 +47,19 @@ impl Process {
     }
 
     /// `kill -9`.
-    pub fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         self.0.kill().unwrap();
         self.0.wait().unwrap();
     }
 
     /// SIGTERM.
-    pub fn terminate(&self) {
+    pub(crate) fn terminate(&self) {
         let pid = self.0.id().to_string();
         assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
     }
 
     /// Waits for the end.
-    pub async fn ended(&mut self, patience: Duration) -> ExitStatus {
+    pub(crate) async fn ended(&mut self, patience: Duration) -> ExitStatus {
         let deadline = Instant::now() + patience;
         loop {
             if let Some(status) = self.0.try_wait().unwrap() {
@@ -84,7 +84,7 @@ impl Drop for Process {
 
 /// A program that looks like Tesseract and hangs on its pages as long as `hang` exists; it writes
 /// a line to `calls` for each page it is asked for.
-pub fn hanging_tesseract(folder: &Path) -> std::path::PathBuf {
+pub(crate) fn hanging_tesseract(folder: &Path) -> std::path::PathBuf {
     use std::os::unix::fs::PermissionsExt;
     let script = folder.join("tesseract");
     let (hang, calls) = (folder.join("hang"), folder.join("calls"));
@@ -103,6 +103,6 @@ pub fn hanging_tesseract(folder: &Path) -> std::path::PathBuf {
 }
 
 /// How often the program was asked to read a page.
-pub fn calls(folder: &Path) -> usize {
+pub(crate) fn calls(folder: &Path) -> usize {
     std::fs::read_to_string(folder.join("calls")).map_or(0, |text| text.lines().count())
 }
