@@ -1,0 +1,68 @@
+//! A model without a server: reads plain invoices line by line, as late as their number says.
+//!
+//! The replies are of the size and form that a real model would give, so that storing, reading
+//! and judging them costs what it costs. Nothing is learned about models from this.
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use docmill::fault::{Error, Result};
+use docmill::llm::{Llm, Prompt, Reply, Stop};
+use docmill::model::Usage;
+use docmill_testkit::openai::read_document;
+use serde_json::json;
+
+/// What stands before the number on the invoices of `tests/it/support/documents.rs`.
+const LABEL: &str = "Invoice number: ";
+
+/// Answers for invoices that differ in their number alone.
+pub(crate) struct Answering {
+    length: fn(&str) -> Duration,
+    /// The number and the reply of the invoice that came first; the others are made from it.
+    first: OnceLock<(String, String)>,
+}
+
+impl Answering {
+    /// A model that takes as long as `length` says of an invoice's number.
+    pub(crate) fn new(length: fn(&str) -> Duration) -> Self {
+        Self { length, first: OnceLock::new() }
+    }
+}
+
+#[async_trait]
+impl Llm for Answering {
+    fn provider(&self) -> &'static str {
+        "answering"
+    }
+
+    fn model(&self) -> &'static str {
+        "line-by-line"
+    }
+
+    async fn ask(&self, prompt: &Prompt) -> Result<Reply> {
+        let number = number_in(&prompt.user)
+            .ok_or_else(|| Error::internal("the prompt shows no invoice number"))?;
+        let length = (self.length)(number);
+        if !length.is_zero() {
+            tokio::time::sleep(length).await;
+        }
+        let (first, reply) = self.first.get_or_init(|| (number.to_owned(), read(prompt)));
+        let text = reply.replace(first, number);
+        let usage = Usage { input: 1000, output: 300 };
+        Ok(Reply { text, stop: Stop::Complete, usage, model: self.model().to_owned() })
+    }
+}
+
+fn number_in(prompt: &str) -> Option<&str> {
+    let (_, rest) = prompt.split_once(LABEL)?;
+    rest.split_whitespace().next()
+}
+
+fn read(prompt: &Prompt) -> String {
+    let body = json!({
+        "messages": [{"role": "user", "content": prompt.user}],
+        "response_format": {"json_schema": {"schema": prompt.schema}},
+    });
+    read_document(&body).to_string()
+}

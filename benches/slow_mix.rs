@@ -1,0 +1,164 @@
+//! Slow jobs must not hold back quick ones: 200 messages, every tenth job of 2 s and the rest of
+//! 5 ms, ten slots. Against the time that ten slots need at best.
+//!
+//! Everything is real but the model, which makes a job as long as its document says, and SQS,
+//! which is the stand-in in this process. Postgres runs without durability. The time counts from
+//! the first receive to the last record, every step included, not only the model's; the worker has
+//! read a document per slot before, because opening connections is not the question here. Exit
+//! code 1 if any order of the messages takes more than [`MOST`] times the ideal time.
+#![expect(clippy::unwrap_used, reason = "a broken world ends the run")]
+#![expect(clippy::print_stdout, reason = "figures are what it is for")]
+
+#[path = "shared/answering.rs"]
+mod answering;
+#[expect(dead_code, reason = "the tests need more of it")]
+#[path = "../tests/it/support"]
+mod support {
+    pub(crate) mod documents;
+    pub(crate) mod postgres;
+    pub(crate) mod sqs;
+    pub(crate) mod world;
+}
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use docmill_testkit::sqs::Action;
+
+use answering::Answering;
+use support::documents;
+use support::world::World;
+
+const MESSAGES: usize = 200;
+const SLOW_MESSAGES: usize = MESSAGES / 10;
+const SLOTS: u32 = 10;
+const SLOW: Duration = Duration::from_secs(2);
+const QUICK: Duration = Duration::from_millis(5);
+/// Of the ideal time.
+const MOST: f64 = 1.25;
+/// The whole run of one order; far more than it may take.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// How many are not recorded yet.
+const OPEN: &str = "SELECT count(*)::text FROM docmill.ingestion WHERE status = 'in-progress'";
+
+/// The order in which the messages are sent.
+#[derive(Debug, Clone, Copy)]
+enum Order {
+    SlowFirst,
+    SlowLast,
+    /// The same at every run.
+    Shuffled,
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let ideal = ideal();
+    println!(
+        "{MESSAGES} messages, {SLOW_MESSAGES} of {SLOW:?} and the rest of {QUICK:?}, {SLOTS} \
+         slots: ideal {:.2} s",
+        ideal.as_secs_f64()
+    );
+    let mut worst = 0.0_f64;
+    for order in [Order::SlowFirst, Order::SlowLast, Order::Shuffled] {
+        let took = run(order).await;
+        let ratio = took.as_secs_f64() / ideal.as_secs_f64();
+        println!(
+            "  {:<10} {:.2} s = {ratio:.3} x ideal (in this order, with no overhead at all, {:.3})",
+            format!("{order:?}"),
+            took.as_secs_f64(),
+            in_turn(order).as_secs_f64() / ideal.as_secs_f64()
+        );
+        worst = worst.max(ratio);
+    }
+    let passed = worst <= MOST;
+    let verdict = if passed { "ok" } else { "TOO SLOW" };
+    println!("worst {worst:.3} x ideal, at most {MOST} allowed: {verdict}");
+    if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// No schedule is faster: the work shared evenly, or the longest job alone.
+fn ideal() -> Duration {
+    let work: Duration = numbers(Order::SlowLast).iter().map(|number| length(number)).sum();
+    (work / SLOTS).max(SLOW)
+}
+
+/// How long slots take that know no job's length and start whichever message is next.
+fn in_turn(order: Order) -> Duration {
+    let mut free_at = [Duration::ZERO; SLOTS as usize];
+    for number in numbers(order) {
+        if let Some(first) = free_at.iter_mut().min() {
+            *first += length(&number);
+        }
+    }
+    free_at.into_iter().max().unwrap_or_default()
+}
+
+/// How long the model takes for the document of this number.
+fn length(number: &str) -> Duration {
+    if number.starts_with("SLOW") { SLOW } else { QUICK }
+}
+
+fn numbers(order: Order) -> Vec<String> {
+    let slow = (0..SLOW_MESSAGES).map(|at| format!("SLOW-{at:03}"));
+    let quick = (SLOW_MESSAGES..MESSAGES).map(|at| format!("QUICK-{at:03}"));
+    match order {
+        Order::SlowFirst => slow.chain(quick).collect(),
+        Order::SlowLast => quick.chain(slow).collect(),
+        Order::Shuffled => {
+            let mut all: Vec<String> = slow.chain(quick).collect();
+            fastrand::Rng::with_seed(7).shuffle(&mut all);
+            all
+        }
+    }
+}
+
+/// From the first receive to the last record.
+async fn run(order: Order) -> Duration {
+    let mut world = World::new().await;
+    world.config.worker.slots = SLOTS;
+    let model = Arc::new(Answering::new(length));
+    warm_up(&world, Arc::clone(&model)).await;
+    let mut ids = Vec::new();
+    for number in numbers(order) {
+        ids.push(world.insert("invoice.pdf", documents::invoice(&number)).await);
+    }
+    world.send_all(&ids).await;
+    let before = world.sqs.counts().of(Action::ReceiveMessage);
+    let worker = world.worker_on(world.ledger().await, Some(model)).await;
+    let received = || async { world.sqs.counts().of(Action::ReceiveMessage) > before };
+    until(Duration::from_millis(1), received).await;
+    let started = Instant::now();
+    until(Duration::from_millis(10), || async { world.scalar(OPEN).await == "0" }).await;
+    let took = started.elapsed();
+    worker.stop().await;
+    let ends = "SELECT count(*) || ' ' || min(status) || ' to ' || max(status) || ', attempts '
+        || sum(attempt_count) FROM docmill.ingestion";
+    let all = MESSAGES + SLOTS as usize;
+    let expected = format!("{all} completed to completed, attempts {all}");
+    assert_eq!(world.scalar(ends).await, expected, "the figure would be of something else");
+    took
+}
+
+/// Opens the connections that the measured worker goes on with.
+async fn warm_up(world: &World, model: Arc<Answering>) {
+    let mut ids = Vec::new();
+    for number in 0..SLOTS {
+        let invoice = documents::invoice(&format!("WARM-{number}"));
+        ids.push(world.insert("invoice.pdf", invoice).await);
+    }
+    world.send_all(&ids).await;
+    let worker = world.worker_on(world.ledger().await, Some(model)).await;
+    until(Duration::from_millis(10), || async { world.scalar(OPEN).await == "0" }).await;
+    worker.stop().await;
+}
+
+/// Looks this often whether it is so.
+async fn until<F: Future<Output = bool>>(pause: Duration, mut is_so: impl FnMut() -> F) {
+    let deadline = Instant::now() + PATIENCE;
+    while !is_so().await {
+        assert!(Instant::now() < deadline, "no end within {PATIENCE:?}");
+        tokio::time::sleep(pause).await;
+    }
+}
