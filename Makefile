@@ -33,7 +33,7 @@ sqlx:           ## renew .sqlx after a change of SQL or schema
 	scripts/sqlx.sh
 
 # Not part of `make test`: they need a clock, an idle machine or a long time.
-PROOFS := $(wildcard scripts/slow_mix scripts/slow_mix.sh) scripts/bare_root.sh
+PROOFS := scripts/slow_mix.sh scripts/orchestration.sh scripts/bare_root.sh
 
 proof:          ## long runs and figures; an idle machine, root for the bare one
 	@set -e; for proof in $(PROOFS); do echo "== $$proof"; $$proof; done
