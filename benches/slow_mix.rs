@@ -6,7 +6,6 @@
 //! the first receive to the last record, every step included, not only the model's; the worker has
 //! read a document per slot before, because opening connections is not the question here. Exit
 //! code 1 if any order of the messages takes more than [`MOST`] times the ideal time.
-#![expect(clippy::unwrap_used, reason = "a broken world ends the run")]
 #![expect(clippy::print_stdout, reason = "figures are what it is for")]
 
 #[path = "shared/answering.rs"]
