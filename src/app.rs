@@ -164,6 +164,7 @@ impl App {
             db: parts.db.clone(),
             queue: Arc::clone(&parts.queue),
             config: self.config.janitor.clone(),
+            crash_limit: self.config.retry.crash_attempts,
             holder: name,
         };
         Ok((worker, maintenance))
