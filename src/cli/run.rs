@@ -45,6 +45,7 @@ pub(super) async fn janitor(context: &Context, arguments: Janitor) -> anyhow::Re
         db,
         queue: app.queue().await?,
         config: app.config().janitor.clone(),
+        crash_limit: app.config().retry.crash_attempts,
         holder: format!("command-line-{}", std::process::id()),
     };
     let pass = maintenance.pass(arguments.dry_run).await?;

@@ -15,7 +15,7 @@ use crate::db::operators::{self, By};
 use crate::fault;
 use crate::metrics;
 use crate::model::message::Body;
-use crate::model::{IngestionId, Status};
+use crate::model::{IngestionId, Reason, Status};
 use crate::queue::{DeadLetter, Outgoing, Queue, Receipt};
 
 /// Letters that are read stay hidden from other readers for so long.
@@ -51,6 +51,8 @@ pub struct Reconciled {
     pub revived: usize,
     /// Letters that stand for nothing any more.
     pub cleared: usize,
+    /// Live rows whose attempts are used up by crashes: they failed, their letters stay.
+    pub given_up: usize,
 }
 
 /// What a redrive did.
@@ -118,14 +120,15 @@ async fn states(db: &Db, ids: Vec<IngestionId>) -> fault::Result<HashMap<Ingesti
     Ok(states.into_iter().map(|state| (state.id, state)).collect())
 }
 
-/// Sends again what is a lost trigger, deletes what stands for nothing.
+/// Sends again what is a lost trigger, fails what no worker survived, deletes what stands for
+/// nothing.
 ///
 /// # Errors
 /// As [`list`]; without a dead-letter queue there is nothing to do.
 pub async fn reconcile(
     db: &Db,
     queue: &dyn Queue,
-    max: usize,
+    (max, crash_limit): (usize, u32),
     dry_run: bool,
 ) -> fault::Result<Reconciled> {
     let mut done = Reconciled::default();
@@ -137,6 +140,13 @@ pub async fn reconcile(
     for letter in &letters {
         let Some(row) = letter.ingestion.and_then(|id| states.get(&id)) else { continue };
         match (row.status, row.leased) {
+            (Status::InProgress, false) if row.crashes >= crash_limit => {
+                done.given_up += 1;
+                if !dry_run {
+                    let detail = format!("dead-lettered after {} deaths", row.crashes);
+                    rows::give_up(db, row.id, Reason::Crashed, &detail).await?;
+                }
+            }
             (Status::InProgress, false) => {
                 done.revived += 1;
                 if !dry_run {

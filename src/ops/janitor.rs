@@ -43,6 +43,8 @@ pub struct Maintenance {
     pub queue: Arc<dyn Queue>,
     /// How often, and how much.
     pub config: JanitorConfig,
+    /// See `retry.crash_attempts`.
+    pub crash_limit: u32,
     /// Who we are, for the lease.
     pub holder: String,
 }
@@ -62,6 +64,8 @@ pub struct Pass {
     pub revived: usize,
     /// Dead letters that stand for nothing any more and were deleted.
     pub cleared: usize,
+    /// Dead-lettered rows that no worker survived, failed as `crashed`.
+    pub given_up: usize,
     /// Old rows deleted.
     pub deleted_rows: u64,
     /// Things the queue's backend put right.
@@ -78,7 +82,7 @@ impl Maintenance {
             // A random part, so that workers started together do not ask together.
             let pause = self.config.interval.mul_f64(0.75 + fastrand::f64() / 2.0);
             tokio::select! {
-                () = stop.until_asked() => return,
+                () = stop.until_asked() => return self.resign().await,
                 () = tokio::time::sleep(pause) => {}
             }
             match self.lead().await {
@@ -86,6 +90,13 @@ impl Maintenance {
                 Ok(None) => {}
                 Err(error) => tracing::warn!(error = %error, "maintenance failed: {error}"),
             }
+        }
+    }
+
+    /// The next leader need not wait for the lease to run out.
+    async fn resign(&self) {
+        if let Err(error) = rows::resign(&self.db, LEASE, &self.holder).await {
+            tracing::debug!(error = %error, "the lead was not given up: {error}");
         }
     }
 
@@ -103,9 +114,10 @@ impl Maintenance {
     pub async fn pass(&self, dry_run: bool) -> fault::Result<Pass> {
         let mut pass = Pass { dry_run, ..Pass::default() };
         self.resend(&mut pass).await?;
-        let letters =
-            dead::reconcile(&self.db, self.queue.as_ref(), DEAD_PER_PASS, dry_run).await?;
+        let terms = (DEAD_PER_PASS, self.crash_limit);
+        let letters = dead::reconcile(&self.db, self.queue.as_ref(), terms, dry_run).await?;
         (pass.revived, pass.cleared) = (letters.revived, letters.cleared);
+        pass.given_up = letters.given_up;
         if !dry_run {
             pass.deleted_rows = self.delete_old_rows().await?;
             pass.queue_repairs = self.queue.maintain().await?;

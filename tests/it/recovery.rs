@@ -16,7 +16,8 @@ fn maintenance(world: &World) -> Maintenance {
     let mut config = world.config.janitor.clone();
     config.quiet = Duration::from_secs(60);
     let queue = std::sync::Arc::clone(&world.queue);
-    Maintenance { db: world.database.db(), queue, config, holder: "test".to_owned() }
+    let db = world.database.db();
+    Maintenance { db, queue, config, crash_limit: 3, holder: "test".to_owned() }
 }
 
 fn somebody() -> By {
@@ -158,4 +159,17 @@ async fn a_long_line_is_never_taken_for_lost_messages_and_a_wiped_queue_is() {
     expected.sort();
     assert_eq!(resent, expected, "each exactly once");
     assert_eq!(world.queue.depth().await.unwrap().ready, 5_000);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dead_letter_that_no_worker_survived_is_not_sent_round_again() {
+    let world = World::with_redrive(3).await;
+    let id = world.submit("a.pdf", documents::invoice("X-1")).await;
+    world.receive_to_death().await;
+    world.execute("UPDATE docmill.ingestion SET crashes = 3").await;
+    let pass = pass(&world).await;
+    assert_eq!((pass.revived, pass.cleared, pass.given_up), (0, 0, 1));
+    assert_eq!(world.column(id, "reason").await.unwrap(), "crashed");
+    assert_eq!(world.column(id, "needs_human_review").await.unwrap(), "true");
+    assert_eq!(world.queue.depth().await.unwrap().dead, Some(1), "there for a person");
 }
