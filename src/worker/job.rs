@@ -21,7 +21,8 @@ use crate::worker::pauses::Door;
 use crate::worker::registry::Ticket;
 use crate::worker::settle::{self, Ending, Settled};
 
-/// Runs one job. The slot is free again when it returns.
+/// Runs one job. Its slot is free again as soon as the outcome is written: the message is disposed
+/// of while the next job starts.
 pub async fn run(
     context: Arc<Context>,
     claimed: Claimed,
@@ -35,18 +36,23 @@ pub async fn run(
         document.id = %claimed.document.id,
         ingestion.attempt = claimed.attempt,
     );
-    work(&context, claimed, hold, &ticket).instrument(span).await;
-    drop(ticket);
-    drop(slot);
+    work(&context, claimed, hold, (&ticket, slot)).instrument(span).await;
 }
 
-async fn work(context: &Context, claimed: Claimed, hold: Hold, ticket: &Ticket) {
+async fn work(
+    context: &Context,
+    claimed: Claimed,
+    hold: Hold,
+    (ticket, slot): (&Ticket, OwnedSemaphorePermit),
+) {
     let started = Instant::now();
     let ending = end_of(context, &claimed, &hold).await;
     report(context, &claimed, &hold, &ending);
     let retry = &context.ports.config.retry;
     let ledger = context.ports.ledger.as_ref();
     let settled = settle::settle(ledger, &claimed, &hold, ending, retry).await;
+    ticket.settled();
+    drop(slot);
     let elapsed = started.elapsed();
     metrics::attempt(settled.outcome, elapsed);
     tracing::info!(

@@ -176,6 +176,13 @@ impl Ticket {
         }
     }
 
+    /// The claim is over, written down or lost: only the message is left to be disposed of.
+    pub fn settled(&self) {
+        if let Some(message) = self.registry.held().messages.get_mut(&self.key) {
+            message.claim = None;
+        }
+    }
+
     /// Takes the receipts to be disposed of; what is adopted meanwhile is there the next time.
     pub fn take_receipts(&self) -> Vec<Receipt> {
         let mut held = self.registry.held();
