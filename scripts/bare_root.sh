@@ -41,14 +41,14 @@ unmount() {
 }
 trap unmount EXIT
 
-# The first source that apt knows here, or Debian's own.
+# The first source that apt knows here; none: debootstrap's own default.
 mirror() {
     local found
     found="$(sed -n 's/^URIs: *\([^ ]*\).*/\1/p' /etc/apt/sources.list.d/debian.sources \
         2>/dev/null | head -1)"
     [ -n "$found" ] || found="$(awk '$1 == "deb" { print $2; exit }' /etc/apt/sources.list \
         2>/dev/null)"
-    echo "${found:-http://deb.debian.org/debian}"
+    echo "$found"
 }
 
 make_base() {
@@ -56,7 +56,7 @@ make_base() {
     echo "bare_root: making a bare $suite"
     rm -rf "$base/base"
     debootstrap --variant=minbase --include=git,make,gcc,libc6-dev,ca-certificates \
-        $suite "$base/base" "$(mirror)" >"$base/debootstrap.log"
+        $suite "$base/base" $(mirror) >"$base/debootstrap.log"
     tar -C "$base/base" -cf "$base/base.tar" .
     rm -rf "$base/base"
 }

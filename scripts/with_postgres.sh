@@ -42,18 +42,18 @@ free_port() {
 }
 
 cd "$dir"
-"${as[@]}" "$bin/initdb" -D "$dir/data" -U postgres -A trust -E UTF8 --no-locale --no-sync >/dev/null
+${as[@]+"${as[@]}"} "$bin/initdb" -D "$dir/data" -U postgres -A trust -E UTF8 --no-locale --no-sync >/dev/null
 port=
 for _ in 1 2 3 4 5; do
     try=$(free_port)
-    if "${as[@]}" "$bin/pg_ctl" -D "$dir/data" -l "$dir/log" -w -s start -o "-p $try \
+    if ${as[@]+"${as[@]}"} "$bin/pg_ctl" -D "$dir/data" -l "$dir/log" -w -s start -o "-p $try \
         -c listen_addresses=127.0.0.1 -c unix_socket_directories='' -c max_connections=400 \
         -c fsync=off -c full_page_writes=off -c synchronous_commit=off -c autovacuum_naptime=5s" \
         >/dev/null 2>&1
     then port=$try; break; fi
 done
 stop() {
-    "${as[@]}" "$bin/pg_ctl" -D "$dir/data" -m immediate -s stop >/dev/null 2>&1 || true
+    ${as[@]+"${as[@]}"} "$bin/pg_ctl" -D "$dir/data" -m immediate -s stop >/dev/null 2>&1 || true
     rm -rf "$dir"
 }
 trap stop EXIT

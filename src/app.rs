@@ -11,6 +11,7 @@ use anyhow::Context as _;
 use crate::config::{Config, LlmProvider, QueueBackend, StoreBackend};
 use crate::cpu::Pool;
 use crate::db::Db;
+use crate::fault::{self, Fault};
 use crate::kinds::Kinds;
 use crate::ledger::Ledger;
 use crate::ledger::postgres::PostgresLedger;
@@ -24,12 +25,15 @@ use crate::pipeline::{DocumentBudget, Ports, Reader, StepsConfig};
 use crate::queue::Queue;
 use crate::queue::objects::ObjectQueue;
 use crate::queue::sqs::SqsQueue;
+use crate::shutdown::Stop;
 use crate::store::Store;
 use crate::store::folder::FolderStore;
 use crate::store::s3::S3Store;
 use crate::web::{self, Health};
-use crate::shutdown::Stop;
 use crate::worker::{Settings, Worker};
+
+/// How often a model server is asked at start, a second longer apart each time.
+const MODEL_TRIES: u64 = 4;
 
 /// Builds what a command needs.
 #[derive(Debug, Clone)]
@@ -116,7 +120,7 @@ impl App {
             LlmProvider::None => Ok(None),
             LlmProvider::Openai => {
                 let model = OpenAi::new(&self.config.llm)?;
-                model.ping().await?;
+                until_it_answers(&model).await?;
                 Ok(Some(Arc::new(Breaker::new(model))))
             }
         }
@@ -218,6 +222,22 @@ impl App {
             default_kind: self.config.kinds.default.clone(),
             quality_threshold: self.config.ocr.quality_threshold,
             max_output_tokens: self.config.llm.max_output_tokens,
+        }
+    }
+}
+
+/// Asks a model server whether it is there, a few times: it may be starting beside us. What only a
+/// person can mend (a wrong key) is not asked twice.
+async fn until_it_answers(model: &OpenAi) -> fault::Result<()> {
+    let mut tries = 1;
+    loop {
+        match model.ping().await {
+            Err(error) if error.fault != Fault::Denied && tries < MODEL_TRIES => {
+                tracing::warn!(error = %error, tries, "{error}, trying again");
+                tokio::time::sleep(Duration::from_secs(tries)).await;
+                tries += 1;
+            }
+            answer => return answer,
         }
     }
 }

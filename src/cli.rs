@@ -108,9 +108,7 @@ struct Context {
 impl Context {
     /// The checked configuration, as far as the command needs it.
     fn config(&self, needs: Needs) -> Result<Config, Invalid> {
-        let config = Config::load(self.global.config.as_deref())?;
-        config.check(needs)?;
-        Ok(config)
+        Config::load_for(self.global.config.as_deref(), needs)
     }
 
     fn app(&self, needs: Needs) -> Result<App, Invalid> {

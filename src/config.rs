@@ -83,14 +83,34 @@ impl Needs {
 pub struct Invalid(pub Vec<String>);
 
 impl Config {
-    /// Loads defaults, the file (if given) and the environment.
+    /// Loads defaults, the file (if given) and the environment, without checking ranges and
+    /// relations.
     ///
     /// # Errors
     /// A file that cannot be read or parsed; a key that does not exist, by name; a value of the
-    /// wrong type, by key. Ranges and relations are [`Config::check`]'s.
+    /// wrong type, by key.
     pub fn load(file: Option<&Path>) -> Result<Self, Invalid> {
-        let environment = std::env::vars().filter(|(name, _)| name.starts_with("DOCMILL__"));
-        units::load(file, environment.collect())
+        let units::Loaded { config, problems } = units::load(file, environment());
+        if problems.is_empty() { Ok(config) } else { Err(Invalid(worded(problems))) }
+    }
+
+    /// [`Config::load`] and [`Config::check`] in one: what is misspelt and what is missing or out
+    /// of range are told at once.
+    ///
+    /// # Errors
+    /// Everything that is wrong.
+    pub fn load_for(file: Option<&Path>, needs: Needs) -> Result<Self, Invalid> {
+        let units::Loaded { config, problems } = units::load(file, environment());
+        let broken: Vec<String> = problems.iter().map(|(section, _)| section.clone()).collect();
+        let mut all = worded(problems);
+        if let Err(Invalid(more)) = config.check(needs) {
+            // A section that could not be read has its defaults: what they lack says nothing.
+            let known = |problem: &String| {
+                broken.iter().any(|section| problem.starts_with(&format!("{section}.")))
+            };
+            all.extend(more.into_iter().filter(|problem| !known(problem)));
+        }
+        if all.is_empty() { Ok(config) } else { Err(Invalid(all)) }
     }
 
     /// Lists everything that is wrong, by key.
@@ -130,4 +150,15 @@ impl Config {
     pub fn heartbeat(&self) -> std::time::Duration {
         self.claim.lease.min(self.queue.visibility) / 3
     }
+}
+
+fn environment() -> Vec<(String, String)> {
+    std::env::vars().filter(|(name, _)| name.starts_with("DOCMILL__")).collect()
+}
+
+fn worded(problems: Vec<(String, String)>) -> Vec<String> {
+    let word = |(section, problem): (String, String)| {
+        if section.is_empty() { problem } else { format!("[{section}] {problem}") }
+    };
+    problems.into_iter().map(word).collect()
 }

@@ -10,7 +10,7 @@ const LAYERS: &[&[&str]] = &[
     &["model"],
     &["config", "notation"],
     &["cluster", "cpu", "http", "kinds", "metrics", "shutdown", "telemetry"],
-    &["db", "pages", "store", "throttle"],
+    &["db", "pages", "store"],
     &["ledger", "llm", "ocr", "queue"],
     &["extract", "gate"],
     &["pipeline"],

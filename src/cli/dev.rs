@@ -18,9 +18,9 @@ use crate::app::{App, Parts};
 use crate::config::Config;
 use crate::model::IngestionId;
 use crate::ops::submit::{self, Desk, Fate, Found, Submission, Terms};
+use crate::shutdown::Stop;
 use crate::web::{self, Health};
 use crate::worker::Monitor;
-use crate::shutdown::Stop;
 use ends::End;
 use place::Place;
 

@@ -4,8 +4,8 @@ use super::{Context, DATABASE, DATABASE_AND_QUEUE, Exit, NOTHING, print};
 use crate::app;
 use crate::config::Needs;
 use crate::ops::janitor::{Maintenance, Pass};
-use crate::telemetry;
 use crate::shutdown::Stop;
+use crate::telemetry;
 
 /// Arguments of `janitor`.
 #[derive(Debug, clap::Args)]

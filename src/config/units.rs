@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::{Config, Invalid};
+use super::Config;
 
 /// A number of bytes, written `512`, `64KiB`, `50MiB` or `2GiB`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,7 +41,7 @@ impl FromStr for ByteSize {
 impl fmt::Display for ByteSize {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (name, unit) in UNITS {
-            if self.0 >= unit && self.0 % unit == 0 {
+            if self.0 >= unit && self.0.is_multiple_of(unit) {
                 return write!(f, "{}{name}", self.0 / unit);
             }
         }
@@ -109,10 +109,7 @@ impl Serialize for Secret {
 ///
 /// A single underscore after the prefix is deliberately not ours: Kubernetes injects variables
 /// such as `DOCMILL_PORT` for a service of that name.
-pub(super) fn load(
-    file: Option<&Path>,
-    environment: Vec<(String, String)>,
-) -> Result<Config, Invalid> {
+pub(super) fn load(file: Option<&Path>, environment: Vec<(String, String)>) -> Loaded {
     let mut builder = config::Config::builder();
     if let Some(path) = file {
         builder = builder.add_source(config::File::from(path).format(config::FileFormat::Toml));
@@ -124,37 +121,56 @@ pub(super) fn load(
         .list_separator(",")
         .with_list_parse_key("ocr.languages")
         .source(Some(environment.into_iter().collect()));
-    let merged = builder.add_source(source).build().map_err(one)?;
-    every_problem(merged)
+    match builder.add_source(source).build() {
+        Ok(merged) => every_problem(&merged),
+        Err(error) => Loaded::broken(vec![(String::new(), error.to_string())]),
+    }
 }
 
-fn one(error: impl fmt::Display) -> Invalid {
-    Invalid(vec![error.to_string()])
+/// What could be read, and what could not.
+pub(super) struct Loaded {
+    /// Sections that could not be read have their defaults.
+    pub(super) config: Config,
+    /// Section (empty: the file as a whole) and what is wrong with it.
+    pub(super) problems: Vec<(String, String)>,
+}
+
+impl Loaded {
+    fn broken(problems: Vec<(String, String)>) -> Self {
+        Self { config: Config::default(), problems }
+    }
 }
 
 /// Reads the merged settings; on failure reads section by section, so that one wrong section does
 /// not hide the mistakes of the next.
-fn every_problem(merged: config::Config) -> Result<Config, Invalid> {
+fn every_problem(merged: &config::Config) -> Loaded {
     let error = match merged.clone().try_deserialize::<Config>() {
-        Ok(config) => return Ok(config),
+        Ok(config) => return Loaded { config, problems: Vec::new() },
         Err(error) => error,
     };
     let mut problems = Vec::new();
-    let table = merged.cache.clone().into_table().unwrap_or_default();
-    for (section, value) in table {
+    let mut readable = config::Config::builder();
+    for (section, value) in merged.cache.clone().into_table().unwrap_or_default() {
         let alone = config::Config::builder()
-            .set_override(section.as_str(), value)
+            .set_override(section.as_str(), value.clone())
             .and_then(|builder| builder.build())
             .and_then(config::Config::try_deserialize::<Config>);
-        if let Err(error) = alone {
-            problems.push(format!("[{section}] {error}"));
+        match alone {
+            Ok(_) => {
+                readable = match readable.set_override(section.as_str(), value) {
+                    Ok(readable) => readable,
+                    Err(error) => return Loaded::broken(vec![(section, error.to_string())]),
+                }
+            }
+            Err(error) => problems.push((section, error.to_string())),
         }
     }
     if problems.is_empty() {
-        problems.push(error.to_string());
+        problems.push((String::new(), error.to_string()));
     }
     problems.sort();
-    Err(Invalid(problems))
+    let config = readable.build().and_then(config::Config::try_deserialize::<Config>);
+    Loaded { config: config.unwrap_or_default(), problems }
 }
 
 #[cfg(test)]
@@ -189,15 +205,16 @@ mod tests {
         let variable = |name: &str| (name.to_owned(), "1s".to_owned());
         let environment =
             vec![variable("DOCMILL__QUEUE__VISIBILTY"), variable("DOCMILL__WORKER__DRIAN")];
-        let Invalid(problems) = load(None, environment).unwrap_err();
-        let all = problems.join("\n");
+        let all = format!("{:?}", load(None, environment).problems);
         assert!(all.contains("visibilty") && all.contains("drian"), "{all}");
     }
 
     #[test]
     fn a_service_link_variable_of_kubernetes_is_not_taken_for_a_setting() {
         let environment = vec![("DOCMILL_PORT".to_owned(), "tcp://10.0.0.1:80".to_owned())];
-        assert_eq!(load(None, environment).unwrap(), Config::default());
+        let loaded = load(None, environment);
+        assert!(loaded.problems.is_empty());
+        assert_eq!(loaded.config, Config::default());
     }
 
     #[test]
@@ -205,7 +222,7 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), "[queue]\nwait = '3s'\nvisibility = '40s'\n").unwrap();
         let environment = vec![("DOCMILL__QUEUE__WAIT".to_owned(), "7s".to_owned())];
-        let config = load(Some(file.path()), environment).unwrap();
+        let config = load(Some(file.path()), environment).config;
         assert_eq!(config.queue.wait.as_secs(), 7);
         assert_eq!(config.queue.visibility.as_secs(), 40);
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use crate::extract::{self, ExtractError, Journal, Replies, Terms};
+use crate::extract::{self, ExtractError, Journal, Replies};
 use crate::fault::{self, Fault};
 use crate::kinds::Kind;
 use crate::ledger::Held;
@@ -19,7 +19,7 @@ use crate::store::keys;
 
 /// What a reader made of the transcript.
 #[derive(Debug)]
-pub enum Extracted {
+pub(super) enum Extracted {
     /// Everything it was asked for; the gate says whether that is acceptable.
     Whole(Extraction),
     /// The model answered, but not acceptably, and would again.
@@ -41,7 +41,7 @@ pub enum Extracted {
 ///
 /// # Errors
 /// Faults of store, ledger and model; a lost claim.
-pub async fn extract(
+pub(super) async fn extract(
     ports: &Ports,
     (claimed, hold): (&Claimed, &Hold),
     kind: &Arc<Kind>,

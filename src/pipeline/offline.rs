@@ -116,7 +116,7 @@ impl Offline {
         let kind = self.kinds.get(name).ok_or_else(|| {
             fault::Error::internal(format!("kinds.default names `{name}`, which does not exist"))
         })?;
-        match self.steps(&kind, bytes, &mut processed).await {
+        match self.steps(kind, bytes, &mut processed).await {
             Ok(record) => finish(&mut processed, record),
             Err(StepError::Rejected { reason, detail }) => {
                 finish(&mut processed, verdict::ended(reason, Stage::Record, detail));

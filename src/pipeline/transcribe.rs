@@ -13,7 +13,7 @@ use crate::store::keys;
 
 /// A document's text, stored and referenced.
 #[derive(Debug)]
-pub struct Transcribed {
+pub(super) struct Transcribed {
     /// The text.
     pub transcript: Arc<Transcript>,
     /// What it was made from.
@@ -24,7 +24,7 @@ pub struct Transcribed {
 ///
 /// # Errors
 /// Rejected with the reader's reasons; faults of store, ledger and OCR; a lost claim.
-pub async fn transcribe(
+pub(super) async fn transcribe(
     ports: &Ports,
     hold: &Hold,
     fetched: Fetched,

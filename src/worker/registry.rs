@@ -194,10 +194,10 @@ impl Drop for Ticket {
     fn drop(&mut self) {
         let mut held = self.registry.held();
         let removed = held.messages.remove(&self.key);
-        if let Some(id) = removed.and_then(|message| message.id) {
-            if held.by_id.get(&id) == Some(&self.key) {
-                held.by_id.remove(&id);
-            }
+        if let Some(id) = removed.and_then(|message| message.id)
+            && held.by_id.get(&id) == Some(&self.key)
+        {
+            held.by_id.remove(&id);
         }
     }
 }

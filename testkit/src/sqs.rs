@@ -184,7 +184,10 @@ async fn serve(State(shared): State<Shared>, headers: HeaderMap, body: Bytes) ->
         Some(Failure::LoseReply | Failure::Silence) | None => None,
     };
     let result = match refused {
-        Some((kind, message)) => refuse(kind, message),
+        Some((kind, message)) => {
+            faults.end(action);
+            refuse(kind, message)
+        }
         None => perform(Arc::clone(&shared.broker), request).await,
     };
     match failure {
@@ -192,14 +195,17 @@ async fn serve(State(shared): State<Shared>, headers: HeaderMap, body: Bytes) ->
         Some(Failure::Silence) => std::future::pending().await,
         _ => {}
     }
-    faults.end(action);
     response(result)
 }
 
 /// Does the work in a task of its own: a client that hangs up does not stop it, so that the
 /// messages of an abandoned long poll are handed out all the same, as by the service.
 async fn perform(broker: Arc<Broker>, request: Request) -> Answer<Value> {
-    let work = async move { answer::answer(&broker, &request).await };
+    let work = async move {
+        let result = answer::answer(&broker, &request).await;
+        broker.faults.end(request.action);
+        result
+    };
     match tokio::spawn(work).await {
         Ok(result) => result,
         Err(error) => refuse(Kind::InternalFailure, error.to_string()),

@@ -79,9 +79,13 @@ fn everything_wrong_with_the_configuration_is_said_at_once_and_nothing_connects(
     for key in ["database.url", "queue.url", "store.bucket", "ocr.dpi"] {
         assert!(said.contains(key), "{key} is missing in:\n{said}");
     }
-    let misspelt = run(docmill(&["config", "check"]).env("DOCMILL__QUEUE__VISIBILTY", "3s"));
+    let misspelt = run(docmill(&["worker"]).env("DOCMILL__QUEUE__VISIBILTY", "3s"));
     assert_eq!(misspelt.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&misspelt.stderr).contains("visibilty"));
+    let said = String::from_utf8_lossy(&misspelt.stderr).into_owned();
+    for part in ["visibilty", "database.url is missing", "store.bucket is missing"] {
+        assert!(said.contains(part), "{part} is missing in:\n{said}");
+    }
+    assert!(!said.contains("queue.url"), "a section that could not be read lacks nothing");
     let gone = run(&mut docmill(&["config", "show", "--config", "/no/such/file.toml"]));
     assert_eq!(gone.status.code(), Some(2));
 }

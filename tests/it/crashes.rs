@@ -1,6 +1,5 @@
 //! Workers that die without a word, and workers that are told to stop: real processes, real
 //! signals.
-#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::time::Duration;
 

@@ -1,5 +1,4 @@
 //! A PDF in S3 and its event on SQS, both spoken by a server nobody here wrote.
-#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,9 +7,7 @@ use aws_sdk_s3::primitives::ByteStream;
 use docmill::app::App;
 use docmill::ledger::Ledger;
 use docmill::ledger::postgres::PostgresLedger;
-use docmill::queue::Queue;
 use docmill::queue::sqs::SqsQueue;
-use docmill::store::Store;
 use docmill::store::s3::S3Store;
 use docmill_testkit::openai::{Answer, Script};
 
@@ -72,7 +69,10 @@ async fn an_event_about_a_pdf_in_s3_ends_as_one_completed_row_however_often_it_c
     for key in [docmill::store::keys::transcription(id), docmill::store::keys::extraction(id)] {
         assert!(world.store.head(&key).await.unwrap().is_some(), "{key} is stored");
     }
-    assert_eq!(world.column(id, "transcription_file_path").await.unwrap(), docmill::store::keys::transcription(id));
+    assert_eq!(
+        world.column(id, "transcription_file_path").await.unwrap(),
+        docmill::store::keys::transcription(id)
+    );
     let depth = world.queue.depth().await.unwrap();
     assert_eq!(depth.ready + depth.in_flight, 0, "every message is gone");
     tokio::time::sleep(Duration::from_millis(1)).await;

@@ -1,5 +1,4 @@
 //! One test per invariant of the design, named after it.
-#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

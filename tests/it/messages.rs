@@ -1,5 +1,4 @@
 //! Every form of message ends as the design says, and nothing is lost.
-#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::collections::BTreeMap;
 use std::time::Duration;

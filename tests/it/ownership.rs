@@ -3,10 +3,11 @@
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use docmill::fault::Fault;
-use docmill::ledger::{Claim, ClaimTerms};
+use docmill::ledger::{Claim, ClaimTerms, Ledger};
 use docmill::model::{ClaimToken, IngestionId};
 use docmill::pipeline::hold;
 use docmill::queue::{Delivery, Queue, Receipt};
@@ -254,4 +255,33 @@ async fn invariant_13_a_renewal_that_is_answered_late_counts_from_when_it_was_as
     assert!(live.is_err(), "the second that the ledger granted was over before its answer came");
     stop.cancel();
     beats.await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn invariant_2_past_its_local_deadline_a_job_pays_for_nothing_until_it_is_renewed() {
+    let mut world = World::with_model(Script::of([Answer::Hang, Answer::Read])).await;
+    let id = world.submit("a.pdf", documents::invoice("O-8")).await;
+    let model = world.model().await;
+    let calls = || world.llm.as_ref().unwrap().calls().len();
+    // A first attempt leaves a transcript, so that the second writes nothing before it asks.
+    let first = world.worker_on(world.ledger().await, model.clone()).await;
+    until(SOON, || async { calls() == 1 }).await;
+    first.hurry().await;
+    world.config.claim.lease = Duration::from_secs(3);
+    let mut busy = world.pool.begin().await.unwrap();
+    let lock = "LOCK TABLE docmill.blocked_content IN ACCESS EXCLUSIVE MODE";
+    sqlx::query(lock).execute(&mut *busy).await.unwrap();
+    let flaky = Arc::new(FlakyLedger::new(world.ledger().await, Recording::Fails(0)));
+    let second = world.worker_on(Arc::clone(&flaky) as Arc<dyn Ledger>, model).await;
+    world.until(id, "claims", "2").await;
+    // No renewal arrives any more, and the job goes on only when its deadline is over.
+    flaky.die();
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    busy.rollback().await.unwrap();
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    assert_eq!(calls(), 1, "it asked the model although its claim may be another's");
+    flaky.dead.store(false, Ordering::SeqCst);
+    world.until(id, "status", "completed").await;
+    assert_eq!(calls(), 2);
+    second.stop().await;
 }

@@ -9,8 +9,14 @@ use std::ops::Range;
 use crate::model::{BoundingBox, PageText, Transcript};
 use crate::notation::fold;
 
-/// A gap wider than this many line heights separates two cells.
+/// A gap wider than this many line heights separates two cells...
 const CELL_GAP: f32 = 0.85;
+
+/// ... if it is also wider than this many characters: typewriters' spaces are as wide as letters.
+const CELL_GAP_IN_CHARACTERS: f32 = 1.4;
+
+/// Less than this is the noise of descenders, not a crooked page (a fifth of a degree).
+const LEAST_TILT: f32 = 0.004;
 
 /// A run of words without a wide gap.
 #[derive(Debug, Clone)]
@@ -84,9 +90,10 @@ impl Layout {
 
     fn add(&mut self, index: usize, page: &PageText) {
         let mut cells = Vec::new();
+        let tilt = tilt(page);
         for (number, line) in page.lines.iter().enumerate() {
             let number = u32::try_from(number).unwrap_or(u32::MAX);
-            split(index, number, line, &mut cells);
+            split(index, number, &straightened(line, tilt), &mut cells);
         }
         cells
             .retain(|cell| cell.area.h > 0.0 && cell.area.y.is_finite() && cell.area.x.is_finite());
@@ -148,18 +155,46 @@ impl Layout {
     }
 }
 
+/// How much a page's lines fall per unit to the right: the middle of its longer lines. On a crooked
+/// scan the right end of a row stands beside the left end of the next one; native text has none.
+fn tilt(page: &PageText) -> f32 {
+    let slope = |line: &crate::model::Line| {
+        let (first, last) = (line.words.first()?.bounding_box, line.words.last()?.bounding_box);
+        let run = last.x - first.x;
+        let fall = (last.y + last.h / 2.0) - (first.y + first.h / 2.0);
+        (run > 8.0 * first.h).then_some(fall / run)
+    };
+    let mut slopes: Vec<f32> = page.lines.iter().filter_map(slope).collect();
+    slopes.sort_by(f32::total_cmp);
+    let middle = slopes.get(slopes.len() / 2).copied().unwrap_or(0.0);
+    if slopes.len() >= 3 && (LEAST_TILT..0.2).contains(&middle.abs()) { middle } else { 0.0 }
+}
+
+/// The line as it would stand on an upright page; for small angles a shear both ways is a rotation.
+fn straightened(line: &crate::model::Line, tilt: f32) -> crate::model::Line {
+    let mut line = line.clone();
+    for word in &mut line.words {
+        let area = &mut word.bounding_box;
+        let (x, y) = (area.x + area.w / 2.0, area.y + area.h / 2.0);
+        area.x += tilt * y;
+        area.y -= tilt * x;
+    }
+    line
+}
+
 fn split(page: usize, line: u32, from: &crate::model::Line, cells: &mut Vec<Cell>) {
     let mut words: Vec<_> = from.words.iter().filter(|word| is_upright(word)).collect();
     words.sort_by(|a, b| a.bounding_box.x.total_cmp(&b.bounding_box.x));
     let mut heights: Vec<f32> = words.iter().map(|word| word.bounding_box.h).collect();
     heights.sort_by(f32::total_cmp);
     let height = heights.get(heights.len() / 2).copied().unwrap_or(1.0);
+    let gap = (CELL_GAP * height).max(CELL_GAP_IN_CHARACTERS * character_width(&words));
     let mut current: Option<Cell> = None;
     for word in words {
         let area = word.bounding_box;
-        let joins = current.as_ref().is_some_and(|cell| {
-            area.x - cell.area.right() < CELL_GAP * height && !is_rule(&word.text)
-        });
+        let joins = current
+            .as_ref()
+            .is_some_and(|cell| area.x - cell.area.right() < gap && !is_rule(&word.text));
         if !joins {
             cells.extend(current.take().map(finish));
         }
@@ -180,6 +215,17 @@ fn split(page: usize, line: u32, from: &crate::model::Line, cells: &mut Vec<Cell
         cell.boxes.push(area);
     }
     cells.extend(current.map(finish));
+}
+
+/// The middle width of a character over the words that are long enough to tell.
+fn character_width(words: &[&crate::model::Word]) -> f32 {
+    let width = |word: &&crate::model::Word| {
+        let letters = word.text.chars().count();
+        (letters >= 3).then_some(word.bounding_box.w / letters as f32)
+    };
+    let mut widths: Vec<f32> = words.iter().filter_map(width).collect();
+    widths.sort_by(f32::total_cmp);
+    widths.get(widths.len() / 2).copied().unwrap_or(0.0)
 }
 
 /// Text set upwards along the margin would join all rows beside it.
@@ -275,6 +321,30 @@ pub(super) mod tests {
         let word = Word { text: "Copyright".to_owned(), bounding_box: area, confidence: 1.0 };
         transcript.pages[0].lines.push(Line { words: vec![word] });
         assert_eq!(Layout::new(&transcript).rows.len(), 2);
+    }
+
+    #[test]
+    fn a_crooked_page_has_the_rows_of_a_straight_one() {
+        let drawing = "Subtotal, net of VAT          10,00\nVAT at the full rate           2,00\n\
+                       Total due within days         12,00";
+        let mut crooked = transcript(&[drawing]);
+        for word in crooked.pages[0].lines.iter_mut().flat_map(|line| &mut line.words) {
+            word.bounding_box.y += 0.08 * word.bounding_box.x;
+        }
+        let layout = Layout::new(&crooked);
+        let rows: Vec<usize> = layout.rows.iter().map(|row| row.len()).collect();
+        assert_eq!(rows, [2, 2, 2]);
+    }
+
+    #[test]
+    fn a_typewriters_spaces_do_not_part_words() {
+        let mut typed = transcript(&["The Copper Kettle Ltd   24.30"]);
+        for word in typed.pages[0].lines.iter_mut().flat_map(|line| &mut line.words) {
+            let area = &mut word.bounding_box;
+            (area.x, area.w) = (2.2 * area.x, 2.2 * area.w - 1.0);
+        }
+        let texts: Vec<String> = Layout::new(&typed).cells.iter().map(Cell::text).collect();
+        assert_eq!(texts, ["The Copper Kettle Ltd", "24.30"]);
     }
 
     #[test]

@@ -171,7 +171,11 @@ impl<'a> Search<'a> {
         let town = rest.iter().take(3).rposition(|part| has_postal_code(part));
         let name = tidy(name);
         if let Some(town) = town {
-            let plain = !name.contains(char::is_numeric) || self.has_legal_form(&name);
+            let company = self.has_legal_form(&name);
+            // `The Old Mill, Mill Lane, Town AB1 2CD` under a company's name is its address alone.
+            let mut cells = self.layout.cells.iter();
+            let headed = cells.any(|c| stacked(c, cell) && self.has_legal_form(&tidy(&c.text())));
+            let plain = company || !(headed || name.contains(char::is_numeric));
             if plain
                 && self.is_name(&name)
                 && rest.iter().take(town + 1).any(|part| part.contains(char::is_numeric))
@@ -220,7 +224,7 @@ impl<'a> Search<'a> {
             }
             top = above;
         }
-        let name = tidy(&top.text());
+        let name = unlabelled(&top.text(), self.labels);
         if self.is_name(&name) {
             candidates.push(Candidate { score: 6.0, name, address: None, cell: top });
         }
@@ -317,6 +321,15 @@ fn tidy(text: &str) -> String {
     let trim =
         |c: char| matches!(c, ',' | ':' | ';' | '|' | '-' | '–' | '●' | '•' | '·' | ' ' | '*');
     text.trim_matches(trim).to_owned()
+}
+
+/// What stands before a separated label: `Example Ltd - VAT No. 123` is named `Example Ltd`.
+fn unlabelled(text: &str, labels: &Labels) -> String {
+    let cut = text.match_indices(" - ").find(|(at, separator)| {
+        let rest = fold(text.get(at + separator.len()..).unwrap_or_default());
+        !labels.at(&rest.split(' ').collect::<Vec<_>>()).is_empty()
+    });
+    tidy(cut.and_then(|(at, _)| text.get(..at)).unwrap_or(text))
 }
 
 #[cfg(test)]

@@ -196,7 +196,7 @@ impl Counts {
         self.requests.get(&action).copied().unwrap_or_default()
     }
 
-    /// Requests of this action that are not answered yet (long polls, lost replies).
+    /// Requests of this action that are still at work: long polls, also of callers that are gone.
     pub fn open(&self, action: Action) -> u64 {
         self.of(action) - self.answered.get(&action).copied().unwrap_or_default()
     }

@@ -7,7 +7,7 @@ use hayro::vello_cpu::color::AlphaColor;
 use hayro::{PixmapSettings, RenderCache, RenderSettings};
 
 /// A one-page A4 PDF with lines of text at (x, y from the top, in points).
-pub fn pdf(lines: &[(f32, f32, &str)]) -> Vec<u8> {
+pub(crate) fn pdf(lines: &[(f32, f32, &str)]) -> Vec<u8> {
     let mut content = String::from("BT /F1 11 Tf\n");
     for (x, y, text) in lines {
         let escaped = text.replace('\\', "\\\\").replace('(', "\\(").replace(')', "\\)");
@@ -46,7 +46,7 @@ fn assemble(objects: &[String]) -> Vec<u8> {
 }
 
 /// An invoice whose sums are right: net 100.00, VAT 20 %, total 120.00.
-pub fn invoice(number: &str) -> Vec<u8> {
+pub(crate) fn invoice(number: &str) -> Vec<u8> {
     pdf(&[
         (60.0, 60.0, "Northwind Paper Ltd"),
         (60.0, 76.0, "12 Mill Lane, Leeds LS1 4AB"),
@@ -73,7 +73,7 @@ pub fn invoice(number: &str) -> Vec<u8> {
 }
 
 /// The same page as a picture (PNG): what a scanner would send.
-pub fn scan(pdf: Vec<u8>, dpi: f32) -> Vec<u8> {
+pub(crate) fn scan(pdf: Vec<u8>, dpi: f32) -> Vec<u8> {
     let document = Pdf::new(pdf).expect("the PDF is ours");
     let page = document.pages().first().expect("one page");
     let scale = dpi / 72.0;
@@ -85,7 +85,7 @@ pub fn scan(pdf: Vec<u8>, dpi: f32) -> Vec<u8> {
     let (cache, how) = (RenderCache::new(), InterpreterSettings::default());
     let picture = hayro::render(page, &cache, &how, &RenderSettings::default(), &size);
     let (width, height) = (u32::from(picture.width()), u32::from(picture.height()));
-    let grey: Vec<u8> = picture.data_as_u8_slice().chunks(4).map(|rgba| rgba[0]).collect();
+    let grey: Vec<u8> = picture.data_as_u8_slice().iter().step_by(4).copied().collect();
     let image = image::GrayImage::from_raw(width, height, grey).expect("four bytes a pixel");
     let mut png = std::io::Cursor::new(Vec::new());
     image.write_to(&mut png, image::ImageFormat::Png).expect("memory takes every write");

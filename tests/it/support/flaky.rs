@@ -16,7 +16,7 @@ use time::OffsetDateTime;
 
 /// How `record` misbehaves.
 #[derive(Debug, Clone, Copy)]
-pub enum Recording {
+pub(crate) enum Recording {
     /// It writes, but its reply is lost this often.
     ReplyLost(u32),
     /// It fails without writing, this often.
@@ -24,21 +24,21 @@ pub enum Recording {
 }
 
 /// A ledger whose `record` misbehaves.
-pub struct FlakyLedger {
-    pub inner: Arc<dyn Ledger>,
-    pub recording: Recording,
-    pub records: AtomicU32,
+pub(crate) struct FlakyLedger {
+    pub(crate) inner: Arc<dyn Ledger>,
+    pub(crate) recording: Recording,
+    pub(crate) records: AtomicU32,
     /// Once set, no write of this worker arrives any more: as good as dead.
-    pub dead: AtomicBool,
+    pub(crate) dead: AtomicBool,
 }
 
 impl FlakyLedger {
-    pub fn new(inner: Arc<dyn Ledger>, recording: Recording) -> Self {
+    pub(crate) fn new(inner: Arc<dyn Ledger>, recording: Recording) -> Self {
         Self { inner, recording, records: AtomicU32::new(0), dead: AtomicBool::new(false) }
     }
 
     /// From now on the worker over this ledger is cut off, like one that was killed.
-    pub fn die(&self) {
+    pub(crate) fn die(&self) {
         self.dead.store(true, Ordering::SeqCst);
     }
 
@@ -144,7 +144,7 @@ impl Ledger for FlakyLedger {
 }
 
 /// A model whose first calls panic.
-pub struct PanickingLlm(pub AtomicU32);
+pub(crate) struct PanickingLlm(pub AtomicU32);
 
 #[async_trait]
 impl Llm for PanickingLlm {

@@ -8,17 +8,17 @@ use std::time::{Duration, Instant};
 use super::world::World;
 
 /// A running `docmill worker`; killed when dropped.
-pub struct Process(Child);
+pub(crate) struct Process(Child, std::path::PathBuf);
 
 impl Process {
     /// Starts a worker; `settings` are more `SECTION__KEY`s. Its log goes to a file in the
     /// world's folder.
-    pub fn worker(world: &World, settings: &[(&str, &str)]) -> Self {
+    pub(crate) fn worker(world: &World, settings: &[(&str, &str)]) -> Self {
         Self::worker_at("warn,docmill=info", world, settings)
     }
 
     /// The same with another level of its log.
-    pub fn worker_at(level: &str, world: &World, settings: &[(&str, &str)]) -> Self {
+    pub(crate) fn worker_at(level: &str, world: &World, settings: &[(&str, &str)]) -> Self {
         let config = &world.config;
         let log = world.logs.path().join(format!("worker-{}.log", fastrand::u64(..)));
         let mut command = Command::new(env!("CARGO_BIN_EXE_docmill"));
@@ -39,7 +39,7 @@ impl Process {
             .env("DOCMILL__JANITOR__ENABLED", "false")
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(std::fs::File::create(log).unwrap());
+            .stderr(std::fs::File::create(&log).unwrap());
         if let Some(llm) = &world.llm {
             command
                 .env("DOCMILL__LLM__PROVIDER", "openai")
@@ -49,23 +49,23 @@ impl Process {
         for (key, value) in settings {
             command.env(format!("DOCMILL__{key}"), value);
         }
-        Self(command.spawn().unwrap())
+        Self(command.spawn().unwrap(), log)
     }
 
     /// `kill -9`.
-    pub fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         self.0.kill().unwrap();
         self.0.wait().unwrap();
     }
 
     /// SIGTERM.
-    pub fn terminate(&self) {
+    pub(crate) fn terminate(&self) {
         let pid = self.0.id().to_string();
         assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
     }
 
     /// Waits for the end.
-    pub async fn ended(&mut self, patience: Duration) -> ExitStatus {
+    pub(crate) async fn ended(&mut self, patience: Duration) -> ExitStatus {
         let deadline = Instant::now() + patience;
         loop {
             if let Some(status) = self.0.try_wait().unwrap() {
@@ -79,6 +79,9 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("{}", std::fs::read_to_string(&self.1).unwrap_or_default());
+        }
         // Gone already in most tests.
         let _gone = self.0.kill();
         let _reaped = self.0.wait();
@@ -87,7 +90,7 @@ impl Drop for Process {
 
 /// A program that looks like Tesseract and hangs on its pages as long as `hang` exists; it writes
 /// a line to `calls` for each page it is asked for.
-pub fn hanging_tesseract(folder: &Path) -> std::path::PathBuf {
+pub(crate) fn hanging_tesseract(folder: &Path) -> std::path::PathBuf {
     use std::os::unix::fs::PermissionsExt;
     let script = folder.join("tesseract");
     let (hang, calls) = (folder.join("hang"), folder.join("calls"));
@@ -106,6 +109,6 @@ pub fn hanging_tesseract(folder: &Path) -> std::path::PathBuf {
 }
 
 /// How often the program was asked to read a page.
-pub fn calls(folder: &Path) -> usize {
+pub(crate) fn calls(folder: &Path) -> usize {
     std::fs::read_to_string(folder.join("calls")).map_or(0, |text| text.lines().count())
 }

@@ -16,9 +16,9 @@ use docmill::model::{DocumentId, IngestionId};
 use docmill::pipeline::{DocumentBudget, Ports};
 use docmill::queue::sqs::SqsQueue;
 use docmill::queue::{Outgoing, Queue};
+use docmill::shutdown::Stop;
 use docmill::store::Store;
 use docmill::store::folder::FolderStore;
-use docmill::shutdown::Stop;
 use docmill::worker::{Monitor, Settings, Worker};
 use docmill_testkit::{openai, sqs};
 use sqlx::{PgPool, Row};
@@ -28,43 +28,45 @@ use tokio::task::JoinHandle;
 use super::postgres::TestDatabase;
 
 /// How long a test waits for something that should be quick; generous, the machine may be busy.
-pub const SOON: Duration = Duration::from_secs(60);
+pub(crate) const SOON: Duration = Duration::from_secs(60);
 
 /// A database, a queue, a store and, on request, a model.
-pub struct World {
-    pub sqs: sqs::Server,
-    pub queue_url: String,
-    pub queue: Arc<dyn Queue>,
-    pub database: TestDatabase,
-    pub pool: PgPool,
-    pub store: Arc<dyn Store>,
-    pub llm: Option<openai::Server>,
-    pub config: Config,
-    pub folder: TempDir,
+pub(crate) struct World {
+    pub(crate) sqs: sqs::Server,
+    pub(crate) queue_url: String,
+    pub(crate) queue: Arc<dyn Queue>,
+    pub(crate) database: TestDatabase,
+    pub(crate) pool: PgPool,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) llm: Option<openai::Server>,
+    pub(crate) config: Config,
+    _folder: TempDir,
     /// Where processes write their logs.
-    pub logs: TempDir,
+    pub(crate) logs: TempDir,
+    /// How far [`World::pass`] has moved the clocks.
+    passed: tokio::sync::Mutex<Duration>,
 }
 
 /// A worker of this process.
-pub struct Running {
+pub(crate) struct Running {
     stop: Stop,
     task: JoinHandle<()>,
-    pub monitor: Monitor,
+    pub(crate) monitor: Monitor,
 }
 
 impl World {
     /// Without a model: the rules reader.
-    pub async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
         Self::with(None, 1000).await
     }
 
     /// With a redrive policy of so many receives.
-    pub async fn with_redrive(receives: u32) -> Self {
+    pub(crate) async fn with_redrive(receives: u32) -> Self {
         Self::with(None, receives).await
     }
 
     /// With a model server that answers by this script.
-    pub async fn with_model(script: openai::Script) -> Self {
+    pub(crate) async fn with_model(script: openai::Script) -> Self {
         Self::with(Some(openai::Server::start(script).await.unwrap()), 1000).await
     }
 
@@ -96,16 +98,29 @@ impl World {
         let store: Arc<dyn Store> = Arc::new(FolderStore::open(folder.path()).await.unwrap());
         let queue: Arc<dyn Queue> = Arc::new(sqs_queue(&config).await);
         let logs = tempfile::tempdir().unwrap();
-        Self { sqs, queue_url, queue, database, pool, store, llm, config, folder, logs }
+        let passed = tokio::sync::Mutex::default();
+        Self {
+            sqs,
+            queue_url,
+            queue,
+            database,
+            pool,
+            store,
+            llm,
+            config,
+            _folder: folder,
+            logs,
+            passed,
+        }
     }
 
     /// A ledger of its own, as another worker would have.
-    pub async fn ledger(&self) -> Arc<dyn Ledger> {
+    pub(crate) async fn ledger(&self) -> Arc<dyn Ledger> {
         Arc::new(PostgresLedger::new(self.database.db()))
     }
 
     /// The parts that a worker is made of.
-    pub async fn parts(&self) -> Parts {
+    pub(crate) async fn parts(&self) -> Parts {
         let db = self.database.db();
         Parts {
             ledger: Arc::new(PostgresLedger::new(db.clone())),
@@ -116,12 +131,12 @@ impl World {
     }
 
     /// Starts a worker with this world's configuration.
-    pub async fn worker(&self) -> Running {
+    pub(crate) async fn worker(&self) -> Running {
         self.worker_with(|_| ()).await
     }
 
     /// Starts a worker with a configuration changed for it alone.
-    pub async fn worker_with(&self, change: impl FnOnce(&mut Config)) -> Running {
+    pub(crate) async fn worker_with(&self, change: impl FnOnce(&mut Config)) -> Running {
         let mut config = self.config.clone();
         change(&mut config);
         let (worker, _maintenance) = App::new(config).worker(&self.parts().await).await.unwrap();
@@ -129,7 +144,11 @@ impl World {
     }
 
     /// Starts a worker over this ledger and with this model (none: the rules reader).
-    pub async fn worker_on(&self, ledger: Arc<dyn Ledger>, llm: Option<Arc<dyn Llm>>) -> Running {
+    pub(crate) async fn worker_on(
+        &self,
+        ledger: Arc<dyn Ledger>,
+        llm: Option<Arc<dyn Llm>>,
+    ) -> Running {
         let mut config = self.config.clone();
         config.llm.provider = LlmProvider::None;
         let offline = App::new(config.clone()).offline().await.unwrap();
@@ -148,13 +167,13 @@ impl World {
     }
 
     /// The configured model.
-    pub async fn model(&self) -> Option<Arc<dyn Llm>> {
+    pub(crate) async fn model(&self) -> Option<Arc<dyn Llm>> {
         App::new(self.config.clone()).llm().await.unwrap()
     }
 
     /// Uploads a document, inserts the two rows as a producer of the earlier system would, and
     /// does not send the message.
-    pub async fn insert(&self, name: &str, bytes: Vec<u8>) -> IngestionId {
+    pub(crate) async fn insert(&self, name: &str, bytes: Vec<u8>) -> IngestionId {
         let (document, ingestion) = (DocumentId::random(), IngestionId::random());
         let key = format!("documents/{document}-{name}");
         self.store.put(&key, Bytes::from(bytes), &BTreeMap::new()).await.unwrap();
@@ -163,7 +182,12 @@ impl World {
     }
 
     /// The rows alone.
-    pub async fn insert_rows(&self, document: DocumentId, ingestion: IngestionId, key: &str) {
+    pub(crate) async fn insert_rows(
+        &self,
+        document: DocumentId,
+        ingestion: IngestionId,
+        key: &str,
+    ) {
         let sql = "INSERT INTO docmill.document (id, file_path) VALUES ($1, $2)";
         sqlx::query(sql).bind(document.0).bind(key).execute(&self.pool).await.unwrap();
         let sql = "INSERT INTO docmill.ingestion (id, document_id) VALUES ($1, $2)";
@@ -171,21 +195,21 @@ impl World {
     }
 
     /// Sends a body.
-    pub async fn send(&self, body: impl Into<String>) {
+    pub(crate) async fn send(&self, body: impl Into<String>) {
         for answer in self.queue.send(&[Outgoing::now(body)]).await {
             answer.unwrap();
         }
     }
 
     /// Inserts and sends.
-    pub async fn submit(&self, name: &str, bytes: Vec<u8>) -> IngestionId {
+    pub(crate) async fn submit(&self, name: &str, bytes: Vec<u8>) -> IngestionId {
         let id = self.insert(name, bytes).await;
         self.send(id.to_string()).await;
         id
     }
 
     /// One column of an ingestion as text.
-    pub async fn column(&self, id: IngestionId, column: &str) -> Option<String> {
+    pub(crate) async fn column(&self, id: IngestionId, column: &str) -> Option<String> {
         let sql = format!("SELECT ({column})::text FROM docmill.ingestion WHERE id = $1");
         let sql = sqlx::AssertSqlSafe(sql);
         let row = sqlx::query(sql).bind(id.0).fetch_one(&self.pool).await.unwrap();
@@ -193,18 +217,18 @@ impl World {
     }
 
     /// Any query's first column of its first row, as text.
-    pub async fn scalar(&self, sql: &str) -> String {
+    pub(crate) async fn scalar(&self, sql: &str) -> String {
         let row = sqlx::query(sqlx::AssertSqlSafe(sql.to_owned())).fetch_one(&self.pool).await;
         row.unwrap().get::<Option<String>, _>(0).unwrap_or_default()
     }
 
     /// Runs a statement.
-    pub async fn execute(&self, sql: &str) {
+    pub(crate) async fn execute(&self, sql: &str) {
         sqlx::query(sqlx::AssertSqlSafe(sql.to_owned())).execute(&self.pool).await.unwrap();
     }
 
     /// Waits until a column of an ingestion has this value.
-    pub async fn until(&self, id: IngestionId, column: &str, value: &str) {
+    pub(crate) async fn until(&self, id: IngestionId, column: &str, value: &str) {
         let deadline = Instant::now() + SOON;
         loop {
             let now = self.column(id, column).await;
@@ -223,7 +247,7 @@ impl World {
     }
 
     /// Waits until nothing is in the queue, neither visible nor hidden.
-    pub async fn until_empty(&self) {
+    pub(crate) async fn until_empty(&self) {
         until(SOON, || async {
             let depth = self.queue.depth().await.unwrap();
             depth.ready + depth.in_flight + depth.delayed == 0
@@ -232,20 +256,20 @@ impl World {
     }
 
     /// The outcomes of an ingestion's attempts, oldest first.
-    pub async fn attempts(&self, id: IngestionId) -> Vec<String> {
+    pub(crate) async fn attempts(&self, id: IngestionId) -> Vec<String> {
         let sql = "SELECT outcome FROM docmill.attempt WHERE ingestion_id = $1 ORDER BY claims";
         let rows = sqlx::query(sql).bind(id.0).fetch_all(&self.pool).await.unwrap();
         rows.iter().map(|row| row.get(0)).collect()
     }
 
     /// Every ingestion.
-    pub async fn all_ids(&self) -> Vec<IngestionId> {
+    pub(crate) async fn all_ids(&self) -> Vec<IngestionId> {
         let rows = sqlx::query("SELECT id FROM docmill.ingestion").fetch_all(&self.pool).await;
         rows.unwrap().iter().map(|row| IngestionId(row.get(0))).collect()
     }
 
     /// Sends a message for each.
-    pub async fn send_all(&self, ids: &[IngestionId]) {
+    pub(crate) async fn send_all(&self, ids: &[IngestionId]) {
         let messages: Vec<Outgoing> = ids.iter().map(|id| Outgoing::now(id.to_string())).collect();
         for answer in self.queue.send(&messages).await {
             answer.unwrap();
@@ -253,7 +277,7 @@ impl World {
     }
 
     /// Receives every message so often that the redrive policy takes it.
-    pub async fn receive_to_death(&self) {
+    pub(crate) async fn receive_to_death(&self) {
         until(SOON, || async {
             self.queue.receive(10, Duration::from_secs(1)).await.unwrap();
             self.sqs.advance(Duration::from_secs(200));
@@ -264,14 +288,16 @@ impl World {
     }
 
     /// Deletes every message, as an operator's slip would.
-    pub async fn purge(&self) {
+    pub(crate) async fn purge(&self) {
         let client = super::sqs::client(&self.sqs.endpoint());
         client.purge_queue().queue_url(&self.queue_url).send().await.unwrap();
     }
 
     /// Moves the clock of Postgres and of the queue.
-    pub async fn pass(&self, time: Duration) {
-        self.database.advance(time).await;
+    pub(crate) async fn pass(&self, time: Duration) {
+        let mut passed = self.passed.lock().await;
+        *passed += time;
+        self.database.advance(*passed).await;
         self.sqs.advance(time);
     }
 }
@@ -285,20 +311,20 @@ impl Running {
     }
 
     /// Drains and waits for the end.
-    pub async fn stop(self) {
+    pub(crate) async fn stop(self) {
         self.stop.ask();
         self.task.await.unwrap();
     }
 
     /// Gives everything back at once.
-    pub async fn hurry(self) {
+    pub(crate) async fn hurry(self) {
         self.stop.hurry();
         self.task.await.unwrap();
     }
 }
 
 /// The backend as tests use it: the real client with credentials that mean nothing.
-pub async fn sqs_queue(config: &Config) -> SqsQueue {
+pub(crate) async fn sqs_queue(config: &Config) -> SqsQueue {
     let credentials = aws_sdk_sqs::config::Credentials::new("test", "test", None, None, "test");
     let sdk = aws_sdk_sqs::config::Builder::new()
         .behavior_version(aws_sdk_sqs::config::BehaviorVersion::latest())
@@ -310,7 +336,10 @@ pub async fn sqs_queue(config: &Config) -> SqsQueue {
 }
 
 /// Waits for a condition.
-pub async fn until<F: Future<Output = bool>>(patience: Duration, mut condition: impl FnMut() -> F) {
+pub(crate) async fn until<F: Future<Output = bool>>(
+    patience: Duration,
+    mut condition: impl FnMut() -> F,
+) {
     let deadline = Instant::now() + patience;
     while !condition().await {
         assert!(Instant::now() < deadline, "it did not happen within {patience:?}");
@@ -319,7 +348,7 @@ pub async fn until<F: Future<Output = bool>>(patience: Duration, mut condition: 
 }
 
 /// S3 as tests use it.
-pub fn s3_client(endpoint: &str) -> aws_sdk_s3::Client {
+pub(crate) fn s3_client(endpoint: &str) -> aws_sdk_s3::Client {
     let credentials = aws_sdk_s3::config::Credentials::new("test", "test", None, None, "test");
     let config = aws_sdk_s3::config::Builder::new()
         .behavior_version(aws_sdk_s3::config::BehaviorVersion::latest())
