@@ -260,6 +260,22 @@ async fn invariant_11_a_cut_reply_is_never_a_completed_result() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn invariant_11_what_a_rule_refuses_is_never_completed_and_its_data_is_kept_for_a_person() {
+    let world = World::with_model(Script::always(Answer::WrongSums)).await;
+    let id = world.submit("a.pdf", documents::invoice("I-11")).await;
+    let worker = world.worker().await;
+    world.until_empty().await;
+    worker.stop().await;
+    assert_eq!(world.column(id, "status").await.unwrap(), "failed");
+    assert_eq!(world.column(id, "reason").await.unwrap(), "gate_refused");
+    assert_eq!(world.column(id, "valid_structured_data").await.unwrap(), "false");
+    assert_eq!(world.column(id, "structured_data->>'invoice_number'").await.unwrap(), "I-11");
+    let document = "SELECT concat_ws(' ', structured_data, needs_human_review)
+        FROM docmill.document";
+    assert_eq!(world.scalar(document).await, "t", "nothing is passed on, a person looks");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn invariant_13_ownership_follows_the_clock_of_postgres_alone() {
     let world = World::new().await;
     let id = world.submit("a.pdf", documents::invoice("I-13")).await;

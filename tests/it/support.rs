@@ -6,5 +6,6 @@ pub(crate) mod memory_queue;
 pub(crate) mod moto;
 pub(crate) mod postgres;
 pub(crate) mod process;
+pub(crate) mod recording_queue;
 pub(crate) mod sqs;
 pub(crate) mod world;

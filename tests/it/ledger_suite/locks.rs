@@ -167,3 +167,27 @@ async fn ends_written_together_are_each_their_own_affair() {
         }
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn invariant_13_a_local_deadline_is_counted_from_before_the_claim_was_asked_for() {
+    let database = TestDatabase::create().await;
+    let ledger = PostgresLedger::new(database.db());
+    let ids = insert(&database, 1).await;
+    let mut other = database.pool().begin().await.unwrap();
+    sqlx::query("SELECT id FROM ingestion FOR UPDATE").execute(&mut *other).await.unwrap();
+    let asking = tokio::spawn(async move { ledger.claim(&ids, &terms()).await });
+    let waits = "SELECT count(*) FROM pg_stat_activity
+        WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while sqlx::query_scalar::<_, i64>(waits).fetch_one(database.pool()).await.unwrap() == 0 {
+        assert!(Instant::now() < deadline, "the claim never waited");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    // From here on the answer is late; the lease that it speaks of began before.
+    let late = Instant::now();
+    other.rollback().await.unwrap();
+    let Claim::Claimed(claim) = asking.await.unwrap().unwrap().remove(0) else {
+        panic!("not claimed")
+    };
+    assert!(claim.lease_until < late + terms().lease, "counted from the answer");
+}

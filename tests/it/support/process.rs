@@ -14,11 +14,17 @@ impl Process {
     /// Starts a worker; `settings` are more `SECTION__KEY`s. Its log goes to a file in the
     /// world's folder.
     pub(crate) fn worker(world: &World, settings: &[(&str, &str)]) -> Self {
+        Self::worker_at("warn,docmill=info", world, settings)
+    }
+
+    /// The same with another level of its log.
+    pub(crate) fn worker_at(level: &str, world: &World, settings: &[(&str, &str)]) -> Self {
         let config = &world.config;
         let log = world.logs.path().join(format!("worker-{}.log", fastrand::u64(..)));
         let mut command = Command::new(env!("CARGO_BIN_EXE_docmill"));
         command
             .arg("worker")
+            .env(docmill::telemetry::LEVEL_VARIABLE, level)
             .env("AWS_ACCESS_KEY_ID", "test")
             .env("AWS_SECRET_ACCESS_KEY", "test")
             .env("AWS_REGION", "us-east-1")

@@ -1,0 +1,183 @@
+//! What may be in memory, and what a late writer may replace: the bounds of invariants 8 and 9 at
+//! the steps that keep them.
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant, SystemTime};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use docmill::config::{ByteSize, LimitsConfig};
+use docmill::fault::Result;
+use docmill::ledger::memory::MemoryLedger;
+use docmill::model::{ClaimToken, DocumentId, DocumentRef, IngestionId, Reason};
+use docmill::pipeline::artefact::Slot;
+use docmill::pipeline::fetch::{Fetched, fetch};
+use docmill::pipeline::hold::{self, Hold, Keeper};
+use docmill::pipeline::{DocumentBudget, StepError};
+use docmill::store::folder::FolderStore;
+use docmill::store::{Entry, Etag, Fetch, Get, Meta, Object, Put, Store};
+
+/// One object that answers at once, and may say another size than it has.
+struct OneObject {
+    says: u64,
+    bytes: Bytes,
+    bodies: AtomicU32,
+}
+
+impl OneObject {
+    fn new(says: usize, has: usize) -> Self {
+        let bytes = Bytes::from(vec![b'x'; has]);
+        Self { says: says as u64, bytes, bodies: AtomicU32::new(0) }
+    }
+
+    fn etag() -> Etag {
+        Etag("1".to_owned())
+    }
+}
+
+#[async_trait]
+impl Store for OneObject {
+    fn describe(&self) -> String {
+        "one object".to_owned()
+    }
+
+    async fn head(&self, _: &str) -> Result<Option<Meta>> {
+        let (etag, modified) = (Self::etag(), SystemTime::UNIX_EPOCH);
+        Ok(Some(Meta { size: self.says, etag, modified, metadata: BTreeMap::new() }))
+    }
+
+    async fn get(&self, _: &str, what: Get) -> Result<Fetch> {
+        let size = self.bytes.len() as u64;
+        if size > what.at_most {
+            return Ok(Fetch::TooLarge { size });
+        }
+        self.bodies.fetch_add(1, Ordering::SeqCst);
+        Ok(Fetch::Found(Object { bytes: self.bytes.clone(), etag: Self::etag() }))
+    }
+
+    async fn put(&self, _: &str, _: Bytes, _: &BTreeMap<String, String>) -> Result<Etag> {
+        unimplemented!("a fetch writes nothing")
+    }
+
+    async fn put_if_absent(&self, _: &str, _: Bytes) -> Result<Put> {
+        unimplemented!("a fetch writes nothing")
+    }
+
+    async fn put_if_match(&self, _: &str, _: &Etag, _: Bytes) -> Result<Put> {
+        unimplemented!("a fetch writes nothing")
+    }
+
+    async fn delete(&self, _: &str) -> Result<()> {
+        unimplemented!("a fetch deletes nothing")
+    }
+
+    async fn delete_if_match(&self, _: &str, _: &Etag) -> Result<bool> {
+        unimplemented!("a fetch deletes nothing")
+    }
+
+    async fn list(&self, _: &str, _: Option<&str>, _: usize) -> Result<Vec<Entry>> {
+        unimplemented!("a fetch lists nothing")
+    }
+}
+
+async fn fetched(
+    store: &OneObject,
+    budget: &DocumentBudget,
+) -> std::result::Result<Fetched, StepError> {
+    let ledger = MemoryLedger::new(time::OffsetDateTime::UNIX_EPOCH);
+    let document = DocumentRef {
+        id: DocumentId::random(),
+        file_path: "documents/x".to_owned(),
+        original_name: None,
+        etag: None,
+    };
+    let limits = LimitsConfig { document_bytes: ByteSize(100 << 10), ..LimitsConfig::default() };
+    fetch(store, &ledger, &document, &limits, budget).await
+}
+
+fn is_too_large(answer: std::result::Result<Fetched, StepError>) -> bool {
+    matches!(answer, Err(StepError::Rejected { reason: Reason::TooLarge, .. }))
+}
+
+#[tokio::test]
+async fn invariant_9_documents_in_memory_share_one_budget_and_the_next_waits_for_its_part() {
+    let store = OneObject::new(60 << 10, 60 << 10);
+    let budget = DocumentBudget::new(ByteSize(100 << 10));
+    let first = fetched(&store, &budget).await.unwrap();
+    let mut second = Box::pin(fetched(&store, &budget));
+    assert!(futures::poll!(second.as_mut()).is_pending(), "two of them are more than the budget");
+    assert_eq!(store.bodies.load(Ordering::SeqCst), 1, "no byte of the second is read");
+    drop(first);
+    assert_eq!(second.await.unwrap().bytes.len(), 60 << 10);
+}
+
+#[tokio::test]
+async fn invariant_9_a_document_over_the_limit_costs_no_memory_whatever_the_store_says_of_it() {
+    let budget = DocumentBudget::new(ByteSize(1 << 20));
+    let honest = OneObject::new(101 << 10, 50 << 10);
+    assert!(is_too_large(fetched(&honest, &budget).await));
+    assert_eq!(honest.bodies.load(Ordering::SeqCst), 0, "refused by its size alone");
+    let growing = OneObject::new(1 << 10, 101 << 10);
+    assert!(is_too_large(fetched(&growing, &budget).await));
+    assert_eq!(growing.bodies.load(Ordering::SeqCst), 0, "capped while it was read");
+}
+
+/// A claim whose local deadline is far ahead, as that of a worker that was asleep.
+fn claim(id: IngestionId) -> (Hold, Keeper) {
+    hold::pair(id, ClaimToken::random(), Instant::now() + Duration::from_secs(600))
+}
+
+async fn slot(store: &dyn Store, id: IngestionId) -> Slot<BTreeMap<String, String>> {
+    let key = docmill::store::keys::extraction(id);
+    Slot::open(store, key, "the same".to_owned()).await.unwrap()
+}
+
+fn content(text: &str) -> BTreeMap<String, String> {
+    BTreeMap::from([("text".to_owned(), text.to_owned())])
+}
+
+#[tokio::test]
+async fn invariant_8_a_late_zombie_cannot_replace_what_a_newer_claim_has_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let store: Arc<dyn Store> = Arc::new(FolderStore::open(folder.path()).await.unwrap());
+    let store = store.as_ref();
+    let id = IngestionId::random();
+    let ((zombie, _keeper), (owner, _other)) = (claim(id), claim(id));
+    // First where nothing lay, then over a version that both have seen.
+    for round in ["first", "second"] {
+        let (mut late, mut newer) = (slot(store, id).await, slot(store, id).await);
+        newer.write(store, &owner, content(round)).await.unwrap();
+        let refused = late.write(store, &zombie, content("late")).await;
+        assert!(refused.is_err(), "{round}: the zombie's write took effect");
+        assert_eq!(slot(store, id).await.content, Some(content(round)), "the newer one stands");
+    }
+}
+
+#[tokio::test]
+async fn invariant_8_a_write_whose_reply_was_lost_is_ours_all_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = FolderStore::open(folder.path()).await.unwrap();
+    let id = IngestionId::random();
+    let (hold, _keeper) = claim(id);
+    let (mut once, mut again) = (slot(&store, id).await, slot(&store, id).await);
+    once.write(&store, &hold, content("same")).await.unwrap();
+    again.write(&store, &hold, content("same")).await.unwrap();
+    again.write(&store, &hold, content("next")).await.unwrap();
+}
+
+#[tokio::test]
+async fn invariant_2_no_artefact_is_written_once_the_claim_is_known_to_be_lost() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = FolderStore::open(folder.path()).await.unwrap();
+    let id = IngestionId::random();
+    let (hold, keeper) = claim(id);
+    let mut slot = slot(&store, id).await;
+    keeper.lost();
+    let answer = slot.write(&store, &hold, content("late")).await;
+    assert!(matches!(answer, Err(StepError::ClaimLost)), "{answer:?}");
+    let key = docmill::store::keys::extraction(id);
+    assert!(store.head(&key).await.unwrap().is_none());
+}
