@@ -1,7 +1,6 @@
 //! A PDF in S3 and its event on SQS, both spoken by a server nobody here wrote.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use aws_sdk_s3::primitives::ByteStream;
 use docmill::app::App;
@@ -75,7 +74,6 @@ async fn an_event_about_a_pdf_in_s3_ends_as_one_completed_row_however_often_it_c
     );
     let depth = world.queue.depth().await.unwrap();
     assert_eq!(depth.ready + depth.in_flight, 0, "every message is gone");
-    tokio::time::sleep(Duration::from_millis(1)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
