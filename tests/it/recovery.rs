@@ -62,11 +62,9 @@ async fn no_document_fails_while_the_provider_is_down_for_ten_minutes() {
     // A fresh worker, as a deploy would bring; the pauses of the old one are gone with it.
     let worker = world.worker().await;
     for id in ids {
-        until(SOON, || async {
-            world.pass(Duration::from_secs(30)).await;
-            world.column(id, "status").await.unwrap() == "completed"
-        })
-        .await;
+        world
+            .pass_until(|| async { world.column(id, "status").await.unwrap() == "completed" })
+            .await;
         assert_eq!(world.column(id, "needs_human_review").await.unwrap(), "false");
     }
     worker.stop().await;
@@ -79,17 +77,9 @@ async fn a_job_put_off_more_often_than_the_queue_allows_receives_still_completes
     world.execute("INSERT INTO docmill.pause (scope, name) VALUES ('kind', 'invoice')").await;
     world.send(id.to_string()).await;
     let worker = world.worker().await;
-    for times in 1..=8 {
-        until(SOON, || async { world.attempts(id).await.len() == times }).await;
-        until(SOON, || async { world.queue.depth().await.unwrap().ready == 0 }).await;
-        if times == 8 {
-            world.execute("DELETE FROM docmill.pause").await;
-            // Within two seconds every worker has heard of it.
-            tokio::time::sleep(Duration::from_millis(2500)).await;
-        }
-        world.pass(Duration::from_secs(90)).await;
-    }
-    world.until(id, "status", "completed").await;
+    world.pass_until(|| async { world.attempts(id).await.len() >= 8 }).await;
+    world.execute("DELETE FROM docmill.pause").await;
+    world.pass_until(|| async { world.column(id, "status").await.unwrap() == "completed" }).await;
     worker.stop().await;
     assert_eq!(world.column(id, "attempt_count").await.unwrap(), "1", "none of them counted");
     assert_eq!(world.queue.depth().await.unwrap().dead, Some(0), "replaced in time");
