@@ -30,7 +30,7 @@ use crate::store::Store;
 use extract::Extracted;
 pub use fetch::DocumentBudget;
 pub use hold::{Hold, Keeper};
-pub use reading::Reader;
+pub use reading::{PageSink, Reader, Reading};
 
 /// Everything the steps work with.
 pub struct Ports {

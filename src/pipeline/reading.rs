@@ -1,12 +1,15 @@
 //! Bytes to transcript: every page by its text layer or by OCR.
 //!
 //! Pages stream: a few of them are looked at on the CPU pool or read by OCR at the same time, their
-//! pictures are dropped as soon as they are read, and the first that fails ends the document.
+//! pictures are dropped as soon as they are read, each finished page goes to a [`PageSink`] at once,
+//! and the first that fails ends the document.
 //! A page is read once, however bad it is: its quality says so, and the gate decides.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt};
 
@@ -14,7 +17,7 @@ use super::StepError;
 use crate::config::{LimitsConfig, OcrConfig};
 use crate::cpu::Pool;
 use crate::fault::Fault;
-use crate::model::{PageText, Reason, Source, Transcript};
+use crate::model::{PageRead, PageText, Reason, RepairedPage, Source, Transcript};
 use crate::ocr::{Ocr, PageImage};
 use crate::pages::{self, Document, Page, Raster, Refusal};
 
@@ -34,6 +37,41 @@ pub struct Reader {
     pub ocr_config: OcrConfig,
 }
 
+/// A document and how much of it is read already.
+#[derive(Debug)]
+pub struct Reading {
+    /// The document.
+    pub bytes: Bytes,
+    /// SHA-256 of the bytes, in hex.
+    pub sha256: String,
+    /// A worker died on it before, so its pages share no process with others.
+    pub alone: bool,
+    /// Pages that an earlier reading of the same identity finished; they are not read again.
+    pub finished: Vec<PageText>,
+}
+
+/// Takes pages as they are finished.
+#[async_trait]
+pub trait PageSink: Send {
+    /// Keeps a page, and the image its text was read from if that is not what the file shows.
+    /// An error ends the reading.
+    async fn keep(
+        &mut self,
+        page: &PageText,
+        repaired: Option<RepairedPage>,
+    ) -> Result<(), StepError>;
+}
+
+/// Keeps nothing: the transcript is all that is wanted.
+struct Unkept;
+
+#[async_trait]
+impl PageSink for Unkept {
+    async fn keep(&mut self, _: &PageText, _: Option<RepairedPage>) -> Result<(), StepError> {
+        Ok(())
+    }
+}
+
 impl Reader {
     /// Everything that changes what is read from the same bytes.
     pub fn identity(&self) -> String {
@@ -42,32 +80,57 @@ impl Reader {
         format!("transcript {format}; pages {pages}; {dpi} dpi; {ocr}")
     }
 
-    /// Reads a document whose bytes have the given SHA-256. `alone`: a worker died on it before, so
-    /// its pages share no process with others.
-    ///
-    /// Dropping the future stops the OCR; page work that has started ends by itself.
+    /// Reads a whole document whose bytes have the given SHA-256. `alone`: a worker died on it
+    /// before, so its pages share no process with others.
     ///
     /// # Errors
-    /// The input's fault (`empty`, `unsupported_type`, `encrypted`, `corrupt`, `too_large`,
-    /// `timeout`, `no_text`), or the fault of the OCR.
+    /// As [`Reader::read_on`].
     pub async fn read(
         &self,
         bytes: Bytes,
         sha256: &str,
         alone: bool,
     ) -> Result<Transcript, StepError> {
+        let reading = Reading { bytes, sha256: sha256.to_owned(), alone, finished: Vec::new() };
+        self.read_on(reading, &mut Unkept).await
+    }
+
+    /// Reads the pages that are not finished yet and hands each to `sink` as soon as it is read,
+    /// in any order. Never more than [`Reader::at_once`] pages are between the document and the
+    /// sink, and while the sink is busy no further page is begun: whatever a document's length,
+    /// only texts pile up.
+    ///
+    /// Dropping the future stops the OCR; page work that has started ends by itself.
+    ///
+    /// # Errors
+    /// The input's fault (`empty`, `unsupported_type`, `encrypted`, `corrupt`, `too_large`,
+    /// `timeout`, `no_text`), the fault of the OCR, or what the sink says.
+    pub async fn read_on(
+        &self,
+        reading: Reading,
+        sink: &mut dyn PageSink,
+    ) -> Result<Transcript, StepError> {
+        let Reading { bytes, sha256, alone, finished } = reading;
         let (limits, dpi) = (self.limits.clone(), self.ocr_config.dpi);
         let opened = self.within_limit(move || pages::open(bytes, &limits, dpi)).await?;
         let document = Arc::new(opened);
-        let at_once = self.pool.threads() + 1;
-        let pages: Vec<PageText> = futures::stream::iter(0..document.page_count())
+        let mut pages: BTreeMap<u32, PageText> =
+            finished.into_iter().map(|page| (page.number, page)).collect();
+        let open: Vec<u32> =
+            (0..document.page_count()).filter(|index| !pages.contains_key(&(index + 1))).collect();
+        let mut reads = futures::stream::iter(open)
             .map(|index| self.page(Arc::clone(&document), index, alone))
-            .buffered(at_once)
-            .try_collect()
-            .await?;
+            .buffer_unordered(self.at_once());
+        while let Some(read) = reads.try_next().await? {
+            let PageRead { page, repaired } = read;
+            sink.keep(&page, repaired).await?;
+            pages.insert(page.number, page);
+        }
+        drop(reads);
+        let pages: Vec<PageText> = pages.into_values().collect();
         let transcript = Transcript {
             format: Transcript::FORMAT,
-            sha256: sha256.to_owned(),
+            sha256,
             provider: self.ocr.name(),
             quality: mean_quality(&pages),
             pages,
@@ -75,21 +138,28 @@ impl Reader {
         if transcript.is_empty() { Err(nothing_read(&transcript)) } else { Ok(transcript) }
     }
 
+    /// Most pages of one document that are worked on at the same time: one for every core, and one
+    /// that is ready when a core becomes free.
+    pub fn at_once(&self) -> usize {
+        self.pool.threads() + 1
+    }
+
     async fn page(
         &self,
         document: Arc<Document>,
         index: u32,
         alone: bool,
-    ) -> Result<PageText, StepError> {
+    ) -> Result<PageRead, StepError> {
         let number = index + 1;
-        match self.within_limit(move || document.page(index)).await? {
+        let page = match self.within_limit(move || document.page(index)).await? {
             Page::Text { width, height, lines } => {
-                Ok(PageText { lines, ..native_page(number, width, height, 1.0) })
+                PageText { lines, ..native_page(number, width, height, 1.0) }
             }
             // Quality 0 lets the gate see that the document is not complete.
-            Page::Damaged { width, height } => Ok(native_page(number, width, height, 0.0)),
-            Page::Image(raster) => self.picture(raster, number, alone).await,
-        }
+            Page::Damaged { width, height } => native_page(number, width, height, 0.0),
+            Page::Image(raster) => self.picture(raster, number, alone).await?,
+        };
+        Ok(PageRead { page, repaired: None })
     }
 
     /// Reads a picture and judges what was read.
@@ -118,6 +188,7 @@ impl Reader {
             quality,
             defects: Vec::new(),
             languages,
+            repaired: false,
             lines,
         })
     }
@@ -146,6 +217,7 @@ fn native_page(number: u32, width: f32, height: f32, quality: f32) -> PageText {
         quality,
         defects: Vec::new(),
         languages: Vec::new(),
+        repaired: false,
         lines: Vec::new(),
     }
 }
