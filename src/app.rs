@@ -163,6 +163,7 @@ impl App {
         let maintenance = Maintenance {
             db: parts.db.clone(),
             queue: Arc::clone(&parts.queue),
+            store: Arc::clone(&parts.store),
             config: self.config.janitor.clone(),
             crash_limit: self.config.retry.crash_attempts,
             holder: name,

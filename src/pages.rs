@@ -11,6 +11,7 @@
 
 mod expansion;
 mod format;
+mod image_pdf;
 mod lines;
 mod pdf;
 mod picture;
@@ -30,6 +31,7 @@ use crate::config::LimitsConfig;
 use crate::model::{Line, Reason};
 
 pub use format::Format;
+pub use image_pdf::{BadImage, ImagePdf};
 pub use lines::rows;
 pub use score::{Legibility, legibility};
 
