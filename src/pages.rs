@@ -17,6 +17,7 @@ mod pdf;
 mod picture;
 mod render;
 mod score;
+pub mod serve;
 mod surface;
 mod tiff;
 mod words;
