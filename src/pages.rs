@@ -11,11 +11,13 @@
 
 mod expansion;
 mod format;
+mod image_pdf;
 mod lines;
 mod pdf;
 mod picture;
 mod render;
 mod score;
+pub mod serve;
 mod surface;
 mod tiff;
 mod words;
@@ -30,6 +32,7 @@ use crate::config::LimitsConfig;
 use crate::model::{Line, Reason};
 
 pub use format::Format;
+pub use image_pdf::{BadImage, ImagePdf};
 pub use lines::rows;
 pub use score::{Legibility, legibility};
 

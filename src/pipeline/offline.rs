@@ -229,7 +229,7 @@ fn view(transcript: &Transcript) -> TranscriptionView {
         source: page.source,
         quality: page.quality,
         defects: page.defects.clone(),
-        repaired: false,
+        repaired: page.repaired,
         text: page.text(),
     };
     TranscriptionView {
