@@ -123,7 +123,7 @@ impl Reader {
     }
 
     /// Runs page work on the pool, for at most `limits.page_time`.
-    async fn within_limit<T, F>(&self, work: F) -> Result<T, StepError>
+    pub(super) async fn within_limit<T, F>(&self, work: F) -> Result<T, StepError>
     where
         T: Send + 'static,
         F: FnOnce() -> Result<T, Refusal> + Send + 'static,
@@ -179,7 +179,8 @@ fn fault_of_page(error: crate::fault::Error) -> StepError {
     }
 }
 
-fn mean_quality(pages: &[PageText]) -> f32 {
+/// A page is a page, however little stands on it.
+pub(super) fn mean_quality(pages: &[PageText]) -> f32 {
     let count = u16::try_from(pages.len()).unwrap_or(u16::MAX).max(1);
     pages.iter().map(|page| page.quality).sum::<f32>() / f32::from(count)
 }
