@@ -5,6 +5,7 @@
 //! consequence leads to (next rung, refusal, flag) is the pipeline's to carry out.
 
 mod checks;
+mod einvoice;
 mod ground;
 
 use serde::{Deserialize, Serialize};
@@ -14,6 +15,7 @@ use crate::kinds::{Consequence, Kind};
 use crate::model::{Extraction, IngestionId, Transcript};
 
 use self::checks::Subject;
+pub use self::einvoice::Einvoice;
 
 /// What the pipeline looked up for the gate.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,6 +26,8 @@ pub struct Lookups {
     pub today: Date,
     /// 0..1: a transcript below it is flagged.
     pub quality_threshold: f32,
+    /// What became of the XML in the document.
+    pub einvoice: Einvoice,
 }
 
 /// One rule that failed.

@@ -143,10 +143,8 @@ fn text_of(read: &Transcript, format: Format) -> String {
 pub(super) async fn eval(context: &Context, arguments: Eval) -> anyhow::Result<Exit> {
     let app = context.app(NOTHING)?;
     context.quiet_logs()?;
-    if arguments.ignore_xml {
-        tracing::debug!("XML that documents carry is not used");
-    }
-    let offline = app.offline().await?;
+    let mut offline = app.offline().await?;
+    offline.config.ignore_xml = arguments.ignore_xml;
     let offline = &offline;
     let at_once = std::thread::available_parallelism().map_or(2, std::num::NonZero::get) + 1;
     let report =

@@ -16,13 +16,13 @@ use crate::notation::{currency, date, vat_id};
 /// What is judged.
 pub(super) struct Subject<'a> {
     extraction: &'a Extraction,
-    lookups: &'a Lookups,
-    ground: Ground<'a>,
+    pub(super) lookups: &'a Lookups,
+    pub(super) ground: Ground<'a>,
     quality: f32,
 }
 
 /// Fields at fault; `None` stands for the data as a whole.
-type Failures = Vec<Option<String>>;
+pub(super) type Failures = Vec<Option<String>>;
 
 impl<'a> Subject<'a> {
     pub(super) fn new(
@@ -68,6 +68,8 @@ impl<'a> Subject<'a> {
                 if few { vec![Some(list.clone())] } else { Vec::new() }
             }
             Check::Duplicate => whole(self.lookups.duplicate_of.is_some()),
+            Check::NotContradicted(fields) => self.contradicted(fields),
+            Check::EinvoiceUsable => self.einvoice_usable(),
             Check::Quality => whole(self.quality < self.lookups.quality_threshold),
             Check::ReaderSucceeded => whole(!self.extraction.successful),
             Check::Confidence(least) => whole(rank(self.extraction.confidence) < rank(*least)),
@@ -82,7 +84,7 @@ impl<'a> Subject<'a> {
         decimal(self.value(field))
     }
 
-    fn those(&self, fields: &[String], fails: impl Fn(&str, &Value) -> bool) -> Failures {
+    pub(super) fn those(&self, fields: &[String], fails: impl Fn(&str, &Value) -> bool) -> Failures {
         let failed = fields.iter().filter(|field| fails(field, self.value(field)));
         failed.cloned().map(Some).collect()
     }

@@ -57,6 +57,16 @@ impl<'a> Ground<'a> {
         }
     }
 
+    /// Whether any number is printed.
+    pub(super) fn prints_numbers(&self) -> bool {
+        !self.numbers.is_empty()
+    }
+
+    /// Whether any date is printed.
+    pub(super) fn prints_dates(&self) -> bool {
+        !self.dates.is_empty()
+    }
+
     /// Null stands everywhere.
     pub(super) fn holds(&self, value: &Value) -> bool {
         match value {

@@ -67,7 +67,7 @@ fn sound() -> Extraction {
 
 fn lookups() -> Lookups {
     let today = time::macros::date!(2018 - 03 - 20);
-    Lookups { duplicate_of: None, today, quality_threshold: 0.7 }
+    Lookups { duplicate_of: None, today, quality_threshold: 0.7, einvoice: Einvoice::Absent }
 }
 
 fn judged(extraction: &Extraction, transcript: &Transcript, lookups: &Lookups) -> Verdict {

@@ -62,6 +62,10 @@ pub enum Check {
     Grounded(Vec<String>),
     /// The list holds at least this share of what looks like its rows on the pages.
     Complete { list: String, share: f64 },
+    /// The pages do not print other values in place of those that the attached XML says.
+    NotContradicted(Vec<String>),
+    /// The e-invoice that the document carries, if it does, could be used.
+    EinvoiceUsable,
     /// No earlier document has the same supplier and number.
     Duplicate,
     /// The transcript's quality reaches the configured threshold.
@@ -172,6 +176,8 @@ impl Raw {
             "complete" => {
                 Check::Complete { list: list?, share: self.share.ok_or_else(|| need("share"))? }
             }
+            "not_contradicted" => Check::NotContradicted(fields?),
+            "einvoice_usable" => Check::EinvoiceUsable,
             "duplicate" => Check::Duplicate,
             "quality" => Check::Quality,
             "reader_succeeded" => Check::ReaderSucceeded,
@@ -191,6 +197,7 @@ impl Check {
             | Self::Magnitude { fields, .. }
             | Self::DateOrder(fields)
             | Self::DateRange { fields, .. }
+            | Self::NotContradicted(fields)
             | Self::Grounded(fields) => fields.clone(),
             Self::Sum { terms, total, .. } => [terms.clone(), vec![total.clone()]].concat(),
             Self::ListSum { list, item, totals, .. } => {
@@ -203,9 +210,11 @@ impl Check {
                 [terms.clone(), vec![total.clone(), within(list, item)]].concat()
             }
             Self::Complete { list, .. } => vec![list.clone()],
-            Self::Duplicate | Self::Quality | Self::ReaderSucceeded | Self::Confidence(_) => {
-                Vec::new()
-            }
+            Self::EinvoiceUsable
+            | Self::Duplicate
+            | Self::Quality
+            | Self::ReaderSucceeded
+            | Self::Confidence(_) => Vec::new(),
         }
     }
 }
