@@ -24,6 +24,7 @@ pub(super) fn holds(value: &Value, form: Form) -> bool {
         Form::Iban => text.is_some_and(account::is_iban),
         Form::Bic => text.is_some_and(account::is_bic),
         Form::Name => text.is_some_and(is_name),
+        Form::Address => text.is_some_and(is_address),
         Form::Identifier => text.is_some_and(is_identifier),
     }
 }
@@ -43,18 +44,26 @@ fn is_other_identifier(text: &str) -> bool {
 }
 
 /// Names may hold digits, but not more than letters; and an address, unlike a name, has a postal
-/// code behind a comma.
+/// code among several words.
 fn is_name(text: &str) -> bool {
-    let code = |part: &str| part.split_whitespace().any(|word| digits(word) >= 4);
-    let address = text.split(',').skip(1).any(code);
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let address = words.len() > 3 && words.iter().any(|word| digits(word) >= 4);
     letters(text) >= 2 && digits(text) <= letters(text) && !is_other_identifier(text) && !address
+}
+
+/// Several words, or a comma: what a street and a city take at least.
+fn is_address(text: &str) -> bool {
+    let words = text.split(|c: char| c.is_whitespace() || c == ',').filter(|word| !word.is_empty());
+    words.count() >= 3 && letters(text) >= 4 && !is_other_identifier(text)
 }
 
 fn is_identifier(text: &str) -> bool {
     // Some number documents by the day: a date without marks is a number, one with marks is not.
     let is_date = date::parse_iso(text).is_some()
         || date::find(text).iter().any(|found| found.range == (0..text.len()));
-    digits(text) > 0 && !is_date && !is_other_identifier(text)
+    // Nobody numbers documents in whole sentences.
+    let words = text.split_whitespace().count();
+    digits(text) > 0 && words <= 4 && !is_date && !is_other_identifier(text)
 }
 
 /// Whether a number has at most so many digits before and after the mark.
@@ -77,12 +86,15 @@ mod tests {
             (Form::Name,       json!("Hauptstr. 5, 80333 München"),    false),
             (Form::Name,       json!("DE123456789"),                   false),
             (Form::Name,       json!("RE-2017-17"),                    false),
+            (Form::Address,    json!("Hauptstr. 5, 80333 München"),    true),
+            (Form::Address,    json!("Lieferant GmbH"),                false),
             (Form::Identifier, json!("RE-2017/17"),                    true),
             (Form::Identifier, json!("471102"),                        true),
             (Form::Identifier, json!("20240102"),                      true),
             (Form::Identifier, json!("2024-01-02"),                    false),
             (Form::Identifier, json!("2. Januar 2024"),                false),
             (Form::Identifier, json!("Lieferant GmbH"),                false),
+            (Form::Identifier, json!("Weg 5, 80333 Bad Neustadt"),     false),
             (Form::Identifier, json!("DE123456789"),                   false),
             (Form::Identifier, json!("DE89370400440532013000"),        false),
             (Form::VatId,      json!("DE 123 456 789"),                true),

@@ -42,6 +42,8 @@ pub enum Form {
     Bic,
     /// A name: it has letters, and is no identifier, account or address.
     Name,
+    /// A postal address: several words, no identifier.
+    Address,
     /// A document's number: it has a digit, and is no date, account or VAT identifier.
     Identifier,
 }
