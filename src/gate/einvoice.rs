@@ -3,8 +3,9 @@
 
 use serde_json::Value;
 
-use super::checks::{Failures, Subject};
+use super::checks::Failures;
 use super::ground::Ground;
+use super::subject::Subject;
 use crate::notation::date;
 
 /// What is known of the XML in a document.
@@ -39,11 +40,11 @@ impl Subject<'_> {
         let says_otherwise = |value: &Value| {
             prints_its_like(&self.ground, value) && !self.ground.holds(value)
         };
-        self.those(fields, |_, value| says_otherwise(value))
+        self.those(fields, |value| says_otherwise(value))
     }
 }
 
-fn prints_its_like(ground: &Ground<'_>, value: &Value) -> bool {
+fn prints_its_like(ground: &Ground, value: &Value) -> bool {
     match value {
         Value::Number(_) => ground.prints_numbers(),
         Value::String(text) if date::parse_iso(text).is_some() => ground.prints_dates(),
