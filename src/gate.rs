@@ -14,6 +14,8 @@ mod score;
 mod subject;
 mod sums;
 
+use std::cell::OnceCell;
+
 use serde::{Deserialize, Serialize};
 use time::Date;
 
@@ -138,7 +140,8 @@ pub fn judge(
     let instructions = instructions::find(transcript, kind);
     let ground = Ground::new(transcript, |page, at| !instructions.contains(&(page.number, at)));
     let instructions = instructions.len();
-    let subject = Subject { extraction, transcript, lookups, ground, instructions };
+    let rows = OnceCell::new();
+    let subject = Subject { extraction, transcript, lookups, ground, instructions, rows };
     let applies = |rule: &&Rule| {
         (rule.readers.is_empty() || rule.readers.contains(&extraction.reader))
             && (!rule.only_ocr || subject.was_recognised())
@@ -153,8 +156,11 @@ pub fn judge(
     let single: Vec<Place> =
         grounded.iter().filter(|it| !it.field.contains('[')).map(|it| it.place).collect();
     let score = score::score(kind, &findings, &single);
+    // Where a rule has spoken already, the score only counts if it leads to something graver.
+    let gravest = findings.iter().map(|it| it.consequence).max();
     for rule in kind.rules.iter().filter(applies) {
-        if matches!(rule.check, Check::Score { least } if score < least) {
+        let low = matches!(rule.check, Check::Score { least } if score < least);
+        if low && gravest.is_none_or(|gravest| rule.consequence > gravest) {
             findings.push(finding(rule, None));
         }
     }

@@ -7,7 +7,7 @@
 pub(super) fn best(
     rows: usize,
     columns: usize,
-    likeness: impl Fn(usize, usize) -> f64,
+    likeness: &dyn Fn(usize, usize) -> f64,
 ) -> Vec<(usize, usize)> {
     if rows > columns {
         let mut pairs = best(columns, rows, &|row, column| likeness(column, row));
@@ -19,7 +19,7 @@ pub(super) fn best(
     }
     let mut solver = Solver::new(rows, columns);
     for row in 1..=rows {
-        solver.add(row, &likeness);
+        solver.add(row, likeness);
     }
     let owners = solver.owner.iter().enumerate().skip(1).filter(|(_, owner)| **owner > 0);
     let pairs = owners.map(|(column, owner)| (owner - 1, column - 1));
@@ -59,7 +59,7 @@ impl Solver {
     }
 
     /// Finds the row a column, moving others along the cheapest alternating path.
-    fn add(&mut self, row: usize, likeness: &impl Fn(usize, usize) -> f64) {
+    fn add(&mut self, row: usize, likeness: &dyn Fn(usize, usize) -> f64) {
         let columns = self.owner.len() - 1;
         let mut least = vec![f64::INFINITY; columns + 1];
         let mut used = vec![false; columns + 1];
@@ -120,10 +120,10 @@ mod tests {
     fn the_greatest_sum_wins_over_the_likest_pair() {
         // Greedy takes (0, 0) with 10 and leaves 1; the best is 9 + 8.
         let table = [[10.0, 9.0], [8.0, 1.0]];
-        assert_eq!(best(2, 2, |row, column| table[row][column]), [(0, 1), (1, 0)]);
-        assert_eq!(best(0, 3, |_, _| 1.0), []);
-        assert_eq!(best(3, 1, |row, _| row as f64), [(2, 0)]);
-        assert_eq!(best(2, 2, |_, _| 0.0), []);
+        assert_eq!(best(2, 2, &|row, column| table[row][column]), [(0, 1), (1, 0)]);
+        assert_eq!(best(0, 3, &|_, _| 1.0), []);
+        assert_eq!(best(3, 1, &|row, _| row as f64), [(2, 0)]);
+        assert_eq!(best(2, 2, &|_, _| 0.0), []);
     }
 
     fn brute(rows: usize, columns: usize, table: &[Vec<f64>], used: &mut Vec<bool>) -> f64 {
@@ -150,7 +150,7 @@ mod tests {
         ) {
             let table: Vec<Vec<f64>> =
                 table.iter().map(|row| row.iter().map(|it| f64::from(*it)).collect()).collect();
-            let pairs = best(table.len(), columns, |row, column| table[row][column]);
+            let pairs = best(table.len(), columns, &|row, column| table[row][column]);
             let sum: f64 = pairs.iter().map(|(row, column)| table[*row][*column]).sum();
             let most = brute(table.len(), columns, &table, &mut vec![false; columns]);
             prop_assert!((sum - most).abs() < 1e-9, "{} {} {:?}", sum, most, pairs);

@@ -112,8 +112,7 @@ fn fit(results: &[Scored]) -> Option<Fit> {
         return None;
     }
     // Platt's targets keep a perfect separation finite.
-    let (high, low) =
-        ((right as f64 + 1.0) / (right as f64 + 2.0), 1.0 / (wrong as f64 + 2.0));
+    let (high, low) = ((right as f64 + 1.0) / (right as f64 + 2.0), 1.0 / (wrong as f64 + 2.0));
     let points: Vec<(f64, f64)> = results
         .iter()
         .map(|(score, right)| (log_odds(*score), if *right { high } else { low }))

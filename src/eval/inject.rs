@@ -123,9 +123,10 @@ impl<'a> Injector<'a> {
     }
 
     fn judge(&self, data: &Map<String, Value>, transcript: &Transcript) -> gate::Verdict {
-        let fields = self.kind.fields().map(|(field, _)| {
-            (field.to_owned(), data.get(field).cloned().unwrap_or(Value::Null))
-        });
+        let fields = self
+            .kind
+            .fields()
+            .map(|(field, _)| (field.to_owned(), data.get(field).cloned().unwrap_or(Value::Null)));
         let extraction = Extraction {
             reader: Reader::Llm,
             model: None,

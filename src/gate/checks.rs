@@ -5,7 +5,6 @@ use serde_json::Value;
 use time::{Date, Duration};
 
 use super::forms;
-use super::rows::Rows;
 use super::subject::Subject;
 use super::sums::ListSum;
 use crate::kinds::Check;
@@ -71,9 +70,9 @@ impl Subject<'_> {
                 one(!self.tax_rate_holds((net, tax), *most, *tolerance), tax)
             }
             Check::AmountOrder { fields, tolerance } => self.amount_order(fields, *tolerance),
-            Check::ListSum { list, item, totals, tolerance, per_item, charges } => {
+            Check::ListSum { list, item, totals, tolerance, per_item, charges, sums } => {
                 let (tolerance, per_item) = (*tolerance, *per_item);
-                let rule = ListSum { list, item, totals, tolerance, per_item, charges };
+                let rule = ListSum { list, item, totals, tolerance, per_item, charges, sums };
                 one(!self.list_sum_holds(&rule), list)
             }
             Check::ListProduct { list, factors, item, tolerance } => {
@@ -82,7 +81,8 @@ impl Subject<'_> {
             Check::Confirmed { terms, total, list, item, tolerance } => {
                 let confirmed = self.number(total).is_none()
                     || self.sum_holds((terms, &[], &[]), total, *tolerance) == Some(true)
-                    || self.list_confirms((list, item), total, terms, *tolerance);
+                    || self.list_confirms((list, item), total, terms, *tolerance)
+                    || self.page_confirms(total, *tolerance);
                 one(!confirmed, total)
             }
             _ => Vec::new(),
@@ -100,10 +100,11 @@ impl Subject<'_> {
         if self.value(list).is_null() {
             return Vec::new();
         }
-        let rows = Rows::of(self.transcript);
+        let rows = self.rows();
         let (items, alike) = (self.items(list).count(), rows.of_amounts());
         let few = alike >= FEWEST_ROWS && (items as f64) < share * alike as f64;
-        one(few || items < rows.of_products(), list)
+        let none = items == 0 && alike > 0;
+        one(none || few || items < rows.of_products().len(), list)
     }
 
     fn date_order(&self, fields: &[String]) -> Failures {

@@ -17,7 +17,9 @@ pub(super) fn holds(value: &Value, form: Form) -> bool {
         Form::Currency => text.and_then(currency::code).is_some(),
         // Many print the national number without a country: its form is not ours to know.
         Form::VatId => text.is_some_and(|text| {
-            vat_id::is_valid(text) != Some(false) && digits(text) >= 5 && digits(text) * 2 > letters(text)
+            vat_id::is_valid(text) != Some(false)
+                && digits(text) >= 5
+                && digits(text) * 2 > letters(text)
         }),
         // What has not even the form is another rule's to say.
         Form::VatIdDigits => text.is_none_or(|text| vat_digits::hold(text) != Some(false)),

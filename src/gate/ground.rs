@@ -30,7 +30,7 @@ pub(super) struct Ground {
     words: HashMap<String, Place>,
     /// All folded text without spaces.
     text: String,
-    /// Where in `text` each word begins, ascending.
+    /// Where in `text` each word, or piece of one between marks, begins, ascending.
     starts: Vec<(usize, Place)>,
     currencies: HashSet<&'static str>,
     lines: Vec<PrintedLine>,
@@ -75,9 +75,9 @@ impl Ground {
             if own.is_empty() {
                 continue;
             }
-            self.starts.push((self.text.len(), place(at..at + 1)));
-            self.text.extend(own.chars().filter(|c| *c != ' '));
             for part in own.split(' ') {
+                self.starts.push((self.text.len(), place(at..at + 1)));
+                self.text.push_str(part);
                 self.words.entry(part.to_owned()).or_insert_with(|| place(at..at + 1));
             }
             folded.push(' ');
@@ -159,7 +159,15 @@ impl Ground {
         if compact.is_empty() {
             return None;
         }
-        if let Some(start) = self.text.find(&compact) {
+        // A number that is but a piece of a printed one was cut; a name may be glued to another.
+        let numbered = compact.contains(|c: char| c.is_ascii_digit());
+        let whole = |start: usize| {
+            let begins = |at: usize| self.starts.binary_search_by_key(&at, |(at, _)| *at).is_ok();
+            let end = start + compact.len();
+            !numbered || (begins(start) && (end == self.text.len() || begins(end)))
+        };
+        let mut matches = self.text.match_indices(&compact).map(|(start, _)| start);
+        if let Some(start) = matches.find(|start| whole(*start)) {
             let first = self.starts.partition_point(|(at, _)| *at <= start).checked_sub(1)?;
             let end = start + compact.len();
             let own = self.starts.iter().skip(first).take_while(|(at, _)| *at < end);

@@ -3,6 +3,8 @@
 //! A reader may give a printed row as several lines, so rows are put together here from the words'
 //! boxes. This counts what looks like a row; it does not read one.
 
+use std::collections::BTreeSet;
+
 use rust_decimal::Decimal;
 
 use crate::model::{PageText, Transcript};
@@ -33,15 +35,65 @@ impl Rows {
         Self { rows: transcript.pages.iter().flat_map(|page| on_page(page, mark)).collect() }
     }
 
-    /// Rows that hold an amount and at least one more number, as lines of an invoice do.
+    /// Rows that hold an amount and at least one more number, as lines of an invoice do; two more
+    /// where a percentage is printed, as rows of taxes and discounts have one.
     pub(super) fn of_amounts(&self) -> usize {
-        let has_amount = |row: &&Vec<Printed>| row.len() >= 2 && row.iter().any(|it| it.money);
+        let has_amount = |row: &&Vec<Printed>| {
+            let percentages = row.iter().filter(|it| it.percent).count();
+            let others = row.len() - percentages;
+            others >= 2 + usize::from(percentages > 0) && row.iter().any(|it| it.money)
+        };
         self.rows.iter().filter(has_amount).count()
     }
 
-    /// Rows in which the product of two numbers is a third one, an amount: lines beyond doubt.
-    pub(super) fn of_products(&self) -> usize {
-        self.rows.iter().filter(|row| is_product(row)).count()
+    /// Of each row in which the product of two numbers is a third one, that amount: lines beyond
+    /// doubt.
+    pub(super) fn of_products(&self) -> Vec<Decimal> {
+        self.rows.iter().filter_map(|row| product_of(row)).collect()
+    }
+
+    /// Whether one row holds the factors and, right of them, the amount.
+    pub(super) fn show_together(&self, factors: &[Decimal], amount: Decimal) -> bool {
+        let holds = |row: &Vec<Printed>| {
+            let is = |it: &&Printed, value: Decimal| it.value.abs() == value.abs();
+            let mut rest: Vec<&Printed> = row.iter().collect();
+            rest.sort_by(|a, b| b.right.total_cmp(&a.right));
+            let last = rest.iter().position(|it| it.money && !it.percent);
+            let Some(last) = last.filter(|at| rest.get(*at).is_some_and(|it| is(it, amount)))
+            else {
+                return false;
+            };
+            rest.remove(last);
+            factors.iter().all(|factor| {
+                let at = rest.iter().position(|it| is(it, *factor));
+                at.map(|at| rest.remove(at)).is_some()
+            })
+        };
+        self.rows.iter().any(holds)
+    }
+
+    /// Printed pairs of net and tax, by a printed percentage of at most `most`.
+    pub(super) fn taxed(&self, most: Decimal) -> Vec<(Decimal, Decimal)> {
+        let all = || self.rows.iter().flatten();
+        let rates: BTreeSet<Decimal> = all()
+            .filter(|it| it.percent && it.value > Decimal::ZERO && it.value <= most)
+            .map(|it| it.value)
+            .collect();
+        let amounts: BTreeSet<Decimal> =
+            all().filter(|it| it.money).map(|it| it.value.abs()).take(MOST_AMOUNTS).collect();
+        let mut pairs = Vec::new();
+        for net in &amounts {
+            for rate in &rates {
+                let tax =
+                    net.checked_mul(*rate).and_then(|it| it.checked_div(Decimal::ONE_HUNDRED));
+                let Some(tax) = tax.filter(|tax| *tax > CENT) else { continue };
+                let near = amounts.range(tax - CENT..=tax + CENT).next();
+                pairs.extend(near.map(|tax| (*net, *tax)));
+            }
+        }
+        pairs.sort_unstable();
+        pairs.dedup();
+        pairs
     }
 
     /// Whether the pages show the list's amounts in one column, and in that column no other amount
@@ -82,7 +134,8 @@ fn on_page(page: &PageText, mark: Option<Mark>) -> Vec<Vec<Printed>> {
             // The word that ends the digits: a currency may follow them.
             let own = line.words.get(first..).unwrap_or_default();
             let own = own.get(amount.words.clone()).unwrap_or_default();
-            let digits = |word: &&crate::model::Word| word.text.contains(|c: char| c.is_ascii_digit());
+            let digits =
+                |word: &&crate::model::Word| word.text.contains(|c: char| c.is_ascii_digit());
             let Some(last) = own.iter().rev().find(digits) else { return };
             let area = last.bounding_box;
             numbers.push(Printed {
@@ -104,26 +157,30 @@ fn on_page(page: &PageText, mark: Option<Mark>) -> Vec<Vec<Printed>> {
     numbers.chunk_by(same).map(<[Printed]>::to_vec).collect()
 }
 
+/// Amounts that pairs are looked for among.
+const MOST_AMOUNTS: usize = 2_000;
+
+const CENT: Decimal = Decimal::from_parts(1, 0, 0, false, 2);
+
 /// Rows of so many numbers are tables of another sort; comparing all their products is their cube.
 const MOST_IN_ROW: usize = 12;
 
-fn is_product(row: &[Printed]) -> bool {
+/// The amount that is the product of two other numbers of the row.
+fn product_of(row: &[Printed]) -> Option<Decimal> {
     let row: Vec<&Printed> = row.iter().filter(|it| !it.percent && !it.value.is_zero()).collect();
     if !(3..=MOST_IN_ROW).contains(&row.len()) {
-        return false;
+        return None;
     }
-    let indexes = 0..row.len();
-    let is_third = |a: usize, b: usize, c: usize| {
-        let (Some(a), Some(b), Some(c)) = (row.get(a), row.get(b), row.get(c)) else {
-            return false;
-        };
+    let is_product = |a: &Printed, b: &Printed, c: &Printed| {
         let product = a.value.checked_mul(b.value);
         let difference = product.and_then(|product| product.abs().checked_sub(c.value.abs()));
         b.money && c.money && difference.is_some_and(|it| it.abs() <= Decimal::new(5, 3))
     };
-    indexes.clone().any(|a| {
-        indexes.clone().filter(|b| *b != a).any(|b| {
-            indexes.clone().filter(|c| *c != a && *c != b).any(|c| is_third(a, b, c))
-        })
+    let others = |at: usize| row.iter().enumerate().filter(move |(index, _)| *index != at);
+    row.iter().enumerate().rev().find_map(|(last, c)| {
+        let pair = others(last).any(|(first, a)| {
+            others(last).any(|(second, b)| second != first && is_product(a, b, c))
+        });
+        pair.then_some(c.value)
     })
 }

@@ -16,7 +16,7 @@ const CERTAINTY: f32 = 4.0;
 const REFUSED: f32 = 4.0;
 const FLAGGED: f32 = 3.0;
 /// What values of no confidence at all would take off.
-const ILLEGIBLE: f32 = 4.0;
+const ILLEGIBLE: f32 = 7.0;
 
 /// The score of a verdict with these findings. `places`: where the values stand that were found.
 pub(super) fn score(kind: &Kind, findings: &[Finding], places: &[Place]) -> f32 {

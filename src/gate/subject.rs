@@ -1,5 +1,6 @@
 //! What is judged: the extraction by field, and the ground its values stand on.
 
+use std::cell::OnceCell;
 use std::str::FromStr;
 
 use rust_decimal::Decimal;
@@ -8,6 +9,7 @@ use time::Date;
 
 use super::Lookups;
 use super::ground::Ground;
+use super::rows::Rows;
 use crate::model::{Extraction, Source, Transcript};
 use crate::notation::date;
 
@@ -19,6 +21,8 @@ pub(super) struct Subject<'a> {
     pub(super) ground: Ground,
     /// Lines of the document that speak to a model.
     pub(super) instructions: usize,
+    /// Put together when a rule first asks for them.
+    pub(super) rows: OnceCell<Rows>,
 }
 
 impl Subject<'_> {
@@ -43,6 +47,10 @@ impl Subject<'_> {
         self.items(list).filter_map(|row| decimal(row.get(item)?)).collect()
     }
 
+    pub(super) fn rows(&self) -> &Rows {
+        self.rows.get_or_init(|| Rows::of(self.transcript))
+    }
+
     /// Every value that a name stands for, with its full name: `total`, or for `list.item` that
     /// field of every item, `list[0].item`.
     pub(super) fn values(&self, field: &str) -> Vec<(String, &Value)> {
@@ -50,9 +58,8 @@ impl Subject<'_> {
             return vec![(field.to_owned(), self.value(field))];
         };
         let rows = self.items(list).enumerate();
-        let values = rows.filter_map(|(index, row)| {
-            Some((format!("{list}[{index}].{item}"), row.get(item)?))
-        });
+        let values = rows
+            .filter_map(|(index, row)| Some((format!("{list}[{index}].{item}"), row.get(item)?)));
         values.collect()
     }
 

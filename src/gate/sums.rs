@@ -8,7 +8,6 @@ use rust_decimal::Decimal;
 use serde_json::{Map, Value};
 
 use super::checks::Failures;
-use super::rows::Rows;
 use super::subject::{Subject, decimal};
 
 /// A list and what its amounts have to add up to.
@@ -19,9 +18,14 @@ pub(super) struct ListSum<'a> {
     pub(super) tolerance: Decimal,
     pub(super) per_item: Decimal,
     pub(super) charges: &'a [String],
+    pub(super) sums: &'a [String],
 }
 
 const HALF_A_CENT: Decimal = Decimal::from_parts(5, 0, 0, false, 3);
+/// No country's value added tax is higher (Hungary, 27 %).
+const HIGHEST_RATE: Decimal = Decimal::from_parts(27, 0, 0, false, 0);
+/// Pairs of net and tax that are combined.
+const MOST_PAIRS: usize = 40;
 const HUNDRED: Decimal = Decimal::ONE_HUNDRED;
 
 pub(super) fn sum(values: &[Decimal]) -> Option<Decimal> {
@@ -99,9 +103,9 @@ impl Subject<'_> {
         totals: &[Decimal],
         rule: &ListSum<'_>,
     ) -> bool {
-        let rows = Rows::of(self.transcript);
+        let rows = self.rows();
         let count = |value: Decimal| amounts.iter().filter(|it| it.abs() == value.abs()).count();
-        if rows.with(lines) > count(lines) {
+        if self.ground.printed_beside(lines, rule.sums) {
             return true;
         }
         let rests = totals.iter().filter_map(|total| lines.checked_sub(*total));
@@ -111,8 +115,7 @@ impl Subject<'_> {
             labelled || (count(rest) > 0 && rows.with(rest) >= count(rest) && rest > Decimal::ZERO)
         };
         rests.map(|rest| rest.normalize()).any(explains) || {
-            let all: Vec<Decimal> =
-                self.extraction.data.values().filter_map(decimal).collect();
+            let all: Vec<Decimal> = self.extraction.data.values().filter_map(decimal).collect();
             rows.show_no_more_than(amounts, &all)
         }
     }
@@ -133,6 +136,28 @@ impl Subject<'_> {
         !amounts.is_empty() && sums.any(|sum| close(sum, total, tolerance))
     }
 
+    /// The page's own figures make the total: net and tax by the printed rates, or the rows that
+    /// are lines beyond doubt.
+    pub(super) fn page_confirms(&self, total: &str, tolerance: Decimal) -> bool {
+        let Some(total) = self.number(total).map(|it| it.abs()) else { return false };
+        let rows = self.rows();
+        let lines = rows.of_products();
+        if !lines.is_empty() && sum(&lines).is_some_and(|it| close(it.abs(), total, tolerance)) {
+            return true;
+        }
+        let gross: Vec<Decimal> = rows
+            .taxed(HIGHEST_RATE)
+            .into_iter()
+            .take(MOST_PAIRS)
+            .filter_map(|(net, tax)| net.checked_add(tax))
+            .collect();
+        gross.iter().enumerate().any(|(at, one)| {
+            let both = |two: &Decimal| one.checked_add(*two);
+            close(*one, total, tolerance)
+                || gross.iter().skip(at + 1).filter_map(both).any(|it| close(it, total, tolerance))
+        })
+    }
+
     pub(super) fn list_product(
         &self,
         list: &str,
@@ -142,14 +167,19 @@ impl Subject<'_> {
     ) -> Failures {
         let fails = |row: &Map<String, Value>| {
             let amount = row.get(item).and_then(decimal)?;
-            let mut product = Decimal::ONE;
-            for factor in factors {
-                product = product.checked_mul(decimal(row.get(factor)?)?)?;
-            }
+            let factors: Option<Vec<Decimal>> =
+                factors.iter().map(|factor| decimal(row.get(factor)?)).collect();
+            let factors = factors?;
+            let product = factors
+                .iter()
+                .try_fold(Decimal::ONE, |product, factor| product.checked_mul(*factor))?;
             // A printed unit price is rounded: the error grows with the quantity.
-            let most = factors.first().and_then(|field| decimal(row.get(field)?))?.abs();
-            let slack = most.checked_mul(HALF_A_CENT)?.checked_add(tolerance)?;
-            Some(!self.product_explains(product.abs(), amount.abs(), slack))
+            let slack = factors.first()?.abs().checked_mul(HALF_A_CENT)?.checked_add(tolerance)?;
+            // Printed so in one row: a base quantity, a discount or charge is the document's own.
+            Some(
+                !self.product_explains(product.abs(), amount.abs(), slack)
+                    && !self.rows().show_together(&factors, amount),
+            )
         };
         let failed = self.items(list).enumerate().filter(|(_, row)| fails(row) == Some(true));
         failed.map(|(index, _)| Some(format!("{list}[{index}]"))).collect()

@@ -73,7 +73,8 @@ pub enum Check {
     /// Amounts that do not fall, signs aside: net before gross.
     AmountOrder { fields: Vec<String>, tolerance: Decimal },
     /// The items' amounts add up to one of `totals`, but for a rounding of `per_item` each. Also
-    /// if a printed sum, allowance or charge (beside one of the words `charges`) explains the rest.
+    /// if their sum is printed (beside one of the words `sums`), or an allowance or charge (beside
+    /// one of `charges`) is the rest.
     ListSum {
         list: String,
         item: String,
@@ -81,11 +82,13 @@ pub enum Check {
         tolerance: Decimal,
         per_item: Decimal,
         charges: Vec<String>,
+        sums: Vec<String>,
     },
     /// In each item the factors' product is the amount, or is but for a printed amount or
     /// percentage.
     ListProduct { list: String, factors: Vec<String>, item: String, tolerance: Decimal },
-    /// `total` is confirmed by `terms` or by the list.
+    /// `total` is confirmed by `terms`, by the list, or by the page: by printed net and tax, or by
+    /// rows that are lines beyond doubt.
     Confirmed { terms: Vec<String>, total: String, list: String, item: String, tolerance: Decimal },
     /// No later field is before an earlier one.
     DateOrder(Vec<String>),
@@ -180,6 +183,8 @@ struct Raw {
     per_item: Decimal,
     #[serde(default)]
     charges: Vec<String>,
+    #[serde(default)]
+    sums: Vec<String>,
     least: Option<f32>,
     #[serde(default)]
     phrases: Vec<String>,
@@ -284,8 +289,9 @@ impl Raw {
             }
             "list_sum" => {
                 let totals = self.totals.ok_or_else(|| need("totals"))?;
-                let (per_item, charges) = (self.per_item, self.charges);
-                Check::ListSum { list: list?, item: item?, totals, tolerance, per_item, charges }
+                let (per_item, charges, sums) = (self.per_item, self.charges, self.sums);
+                let (list, item) = (list?, item?);
+                Check::ListSum { list, item, totals, tolerance, per_item, charges, sums }
             }
             "list_product" => {
                 let factors = self.factors.ok_or_else(|| need("factors"))?;

@@ -59,9 +59,8 @@ impl Sort {
 fn digit_swap(kind: &Kind, data: &mut Map<String, Value>, rng: &mut Rng) -> Option<String> {
     let digits = |text: &str| text.chars().filter(char::is_ascii_digit).count();
     // Addresses and names hold digits too, but a misread house number is another sort of error.
-    let identifier = |field: &str| {
-        ["number", "_id", "iban"].iter().any(|ending| field.ends_with(ending))
-    };
+    let identifier =
+        |field: &str| ["number", "_id", "iban"].iter().any(|ending| field.ends_with(ending));
     let mut places: Vec<String> = kind
         .fields()
         .filter(|(field, of)| match of {
@@ -70,14 +69,16 @@ fn digit_swap(kind: &Kind, data: &mut Map<String, Value>, rng: &mut Rng) -> Opti
             FieldType::Text => identifier(field),
             FieldType::List => false,
         })
-        .filter(|(field, _)| data.get(*field).is_some_and(|it| !it.is_null() && digits(&it.to_string()) > 1))
+        .filter(|(field, _)| {
+            data.get(*field).is_some_and(|it| !it.is_null() && digits(&it.to_string()) > 1)
+        })
         .map(|(field, _)| format!("/{field}"))
         .collect();
     for (list, value) in data.iter() {
         for (index, row) in value.as_array().into_iter().flatten().enumerate() {
-            if row.get("amount").is_some_and(|it| it.as_f64().is_some_and(|it| it != 0.0)) {
-                places.push(format!("/{list}/{index}/amount"));
-            }
+            let fields = row.as_object().into_iter().flatten();
+            let numbers = fields.filter(|(_, it)| it.as_f64().is_some_and(|it| it != 0.0));
+            places.extend(numbers.map(|(field, _)| format!("/{list}/{index}/{field}")));
         }
     }
     let place = rng.choice(places)?;
@@ -210,7 +211,8 @@ fn text(field: &str, rng: &mut Rng) -> String {
         "Montalto Forniture Srl",
     ];
     if field.contains("currency") {
-        return (*rng.choice(["EUR", "USD", "GBP", "CHF", "SEK", "PLN"]).unwrap_or("CHF")).to_owned();
+        return (*rng.choice(["EUR", "USD", "GBP", "CHF", "SEK", "PLN"]).unwrap_or("CHF"))
+            .to_owned();
     }
     if field.ends_with("_id") {
         return format!("DE{}", rng.u32(100_000_000..1_000_000_000));
