@@ -44,6 +44,8 @@ const MODEL_TRIES: u64 = 4;
 #[derive(Debug, Clone)]
 pub struct App {
     config: Config,
+    /// Steps of repair that may be tried.
+    repairs: Repairs,
 }
 
 /// The parts that a worker and its maintenance share.
@@ -61,7 +63,13 @@ pub struct Parts {
 impl App {
     /// From a configuration that was checked.
     pub fn new(config: Config) -> Self {
-        Self { config }
+        Self { config, repairs: Repairs::ALL }
+    }
+
+    /// The same, but pages are read as they are.
+    #[must_use]
+    pub fn without_repair(&self) -> Self {
+        Self { config: self.config.clone(), repairs: Repairs::NONE }
     }
 
     /// The configuration.
@@ -237,7 +245,7 @@ impl App {
         Recipe {
             dpi: ocr.dpi,
             languages: ocr.languages.clone(),
-            repairs: Repairs::ALL,
+            repairs: self.repairs,
             threshold: ocr.quality_threshold,
         }
     }
