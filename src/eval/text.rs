@@ -38,7 +38,7 @@ fn normalised(text: &str) -> String {
 
 fn words(text: &str) -> HashMap<&str, usize> {
     let mut counts = HashMap::new();
-    let words = text.split(|c: char| !c.is_alphanumeric());
+    let words = text.split(|c: char| !c.is_alphanumeric() && c != '_');
     for word in words.filter(|word| word.chars().nth(1).is_some()) {
         *counts.entry(word).or_default() += 1;
     }
