@@ -14,6 +14,8 @@ mod format;
 mod lines;
 mod pdf;
 mod picture;
+mod read_page;
+mod recognise;
 mod render;
 mod score;
 mod surface;
@@ -31,6 +33,8 @@ use crate::model::{Line, Reason};
 
 pub use format::Format;
 pub use lines::rows;
+pub use read_page::{Trouble, read_page};
+pub use recognise::Recogniser;
 pub use score::{Legibility, legibility};
 
 /// Version of what this module reads from the same bytes; part of the transcript's identity.
