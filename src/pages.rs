@@ -18,6 +18,7 @@ mod read_page;
 mod recognise;
 mod render;
 mod score;
+pub mod serve;
 mod surface;
 mod tiff;
 mod words;

@@ -1,5 +1,7 @@
 //! Commands that run or tend the service.
 
+use std::process::ExitCode;
+
 use super::{Context, DATABASE, DATABASE_AND_QUEUE, Exit, NOTHING, print};
 use crate::app;
 use crate::config::Needs;
@@ -78,4 +80,15 @@ pub(super) async fn healthcheck(context: &Context) -> anyhow::Result<Exit> {
         print::note("well");
     }
     Ok(Exit::Done)
+}
+
+/// The process of a cell; without a runtime, and without words that nobody would read.
+pub(super) fn page_process() -> ExitCode {
+    match app::page_process() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            print::error(&error.to_string());
+            ExitCode::FAILURE
+        }
+    }
 }
