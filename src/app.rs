@@ -228,7 +228,7 @@ impl App {
 
     async fn reader(&self, threads: usize) -> anyhow::Result<Arc<Reader>> {
         let Config { cpu, limits, ocr, .. } = &self.config;
-        let tesseract = Tesseract::start(ocr, limits.page_time).await?;
+        let tesseract = Tesseract::start(ocr, limits.page_time)?;
         let recipe = self.recipe();
         let permissions = tesseract.permissions();
         let setup = Setup::new((cpu, limits, ocr), recipe.clone(), threads, permissions);
