@@ -11,7 +11,7 @@ use super::{Context, Exit, NOTHING, print};
 use crate::app::App;
 use crate::config::LlmProvider;
 use crate::eval::inject::{InjectReport, Injector};
-use crate::eval::{self, Sample};
+use crate::eval::{self, Report, Sample};
 use crate::gate::{Einvoice, Lookups};
 use crate::model::{Status, Transcript};
 use crate::pipeline::StepError;
@@ -58,6 +58,9 @@ pub(super) struct Eval {
     /// With --inject: the same seed gives the same errors
     #[arg(long, default_value_t = 1, requires = "inject")]
     seed: u64,
+    /// Read everything once more without repair, and print that beside it
+    #[arg(long)]
+    no_repair: bool,
 }
 
 pub(super) async fn process(context: &Context, arguments: Process) -> anyhow::Result<Exit> {
@@ -151,20 +154,27 @@ fn text_of(read: &Transcript, format: Format) -> String {
 pub(super) async fn eval(context: &Context, arguments: Eval) -> anyhow::Result<Exit> {
     let app = context.app(NOTHING)?;
     context.quiet_logs()?;
-    let mut offline = app.offline().await?;
-    offline.config.ignore_xml = arguments.ignore_xml;
     if arguments.inject {
+        let offline = app.offline().await?;
         let report = inject(&app, &offline, &arguments).await?;
         context.out().show(&report, || report.to_string())?;
         return Ok(Exit::Done);
     }
-    let offline = &offline;
-    let at_once = std::thread::available_parallelism().map_or(2, std::num::NonZero::get) + 1;
-    let report =
-        eval::run(&arguments.dir, at_once, |path, bytes| Box::pin(sample(offline, path, bytes)))
-            .await?;
+    let mut report = score(&app, &arguments).await?;
+    if arguments.no_repair {
+        report.beside(&score(&app.without_repair(), &arguments).await?);
+    }
     context.out().show(&report, || report.to_string())?;
     Ok(Exit::Done)
+}
+
+async fn score(app: &App, arguments: &Eval) -> anyhow::Result<Report> {
+    let mut offline = app.offline().await?;
+    offline.config.ignore_xml = arguments.ignore_xml;
+    let offline = &offline;
+    let at_once = std::thread::available_parallelism().map_or(2, std::num::NonZero::get) + 1;
+    let sample = |path, bytes| Box::pin(sample(offline, path, bytes));
+    Ok(eval::run(&arguments.dir, at_once, sample).await?)
 }
 
 /// Judges the known truth of every document, with and without errors in it.

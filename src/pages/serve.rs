@@ -10,45 +10,15 @@ use std::io::{self, Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::{Document, Refusal};
+use super::{Document, Recogniser, Refusal, Trouble, read_page};
 use crate::cpu::confine::Confinement;
 use crate::cpu::wire::{self, Answer, Ask, Ready, Reply, Request};
 use crate::cpu::{STACK_BYTES, Setup};
 use crate::fault::{self, Fault};
-use crate::model::{PageRead, Recipe};
+use crate::model::PageRead;
 
-/// Reads pages, one at a time.
-pub trait PageReader: Send {
-    /// Reads page `index`, which starts at 0.
-    ///
-    /// # Errors
-    /// The document is to blame, or something else is.
-    fn read(&mut self, document: &Document, index: u32, recipe: &Recipe) -> Result<PageRead, Trouble>;
-}
-
-/// Makes one more reader.
-pub type MakeReader = Box<dyn Fn() -> fault::Result<Box<dyn PageReader>> + Send + Sync>;
-
-/// Why a page was not read.
-#[derive(Debug)]
-pub enum Trouble {
-    /// Because of the document.
-    Refused(Refusal),
-    /// Because of something else.
-    Failed(fault::Error),
-}
-
-impl From<Refusal> for Trouble {
-    fn from(refusal: Refusal) -> Self {
-        Self::Refused(refusal)
-    }
-}
-
-impl From<fault::Error> for Trouble {
-    fn from(error: fault::Error) -> Self {
-        Self::Failed(error)
-    }
-}
+/// Makes one more reader of page images.
+pub type MakeRecogniser = Box<dyn Fn() -> fault::Result<Box<dyn Recogniser>> + Send + Sync>;
 
 /// Serves until `input` ends. `prepare` is given the setup before any thread is started: there the
 /// process gives up what it does not need, and learns to read pages.
@@ -58,7 +28,7 @@ impl From<fault::Error> for Trouble {
 pub fn serve<W: Write + Send + 'static>(
     mut input: impl Read,
     mut output: W,
-    prepare: impl FnOnce(&Setup) -> io::Result<(Confinement, MakeReader)>,
+    prepare: impl FnOnce(&Setup) -> io::Result<(Confinement, MakeRecogniser)>,
 ) -> io::Result<()> {
     let Some((setup, _)) = wire::read::<Setup>(&mut input, 0)? else { return Ok(()) };
     let (confinement, make) = prepare(&setup)?;
@@ -90,10 +60,10 @@ pub fn serve<W: Write + Send + 'static>(
 
 struct Desk<W> {
     setup: Setup,
-    make: MakeReader,
+    make: MakeRecogniser,
     documents: Mutex<HashMap<u64, Arc<Document>>>,
     /// Those that are not at work.
-    readers: Mutex<Vec<Box<dyn PageReader>>>,
+    readers: Mutex<Vec<Box<dyn Recogniser>>>,
     output: Mutex<W>,
 }
 
@@ -140,7 +110,7 @@ impl<W: Write> Desk<W> {
             None => (self.make)()?,
         };
         // A reader that panics is not used again.
-        let read = reader.read(document, index, &self.setup.recipe);
+        let read = read_page(document, index, &self.setup.recipe, reader.as_mut());
         lock(&self.readers).push(reader);
         read
     }
