@@ -33,7 +33,7 @@ pub fn page_process() -> io::Result<()> {
 
 fn prepare(setup: &Setup) -> io::Result<(Confinement, MakeReader)> {
     confine::limit(setup.address_space())?;
-    let confinement = setup.permissions.as_ref().map(confine::restrict).unwrap_or_default();
+    let confinement = setup.permissions.as_ref().map(confine::restrict).transpose()?.unwrap_or_default();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let tesseract = Tesseract::start(&setup.ocr, setup.limits.page_time);
     let tesseract = runtime.block_on(tesseract).map_err(io::Error::other)?;
