@@ -13,11 +13,13 @@
 pub mod attachments;
 mod expansion;
 mod format;
+mod image_pdf;
 mod lines;
 mod pdf;
 mod picture;
 mod render;
 mod score;
+pub mod serve;
 mod surface;
 mod tiff;
 mod words;
@@ -30,9 +32,11 @@ use std::time::Instant;
 use bytes::Bytes;
 
 use crate::config::LimitsConfig;
+use crate::model::page_work::Look;
 use crate::model::{Line, PageText, Reason};
 
 pub use format::Format;
+pub use image_pdf::{BadImage, ImagePdf};
 pub use lines::rows;
 pub use score::{Legibility, legibility};
 
@@ -98,6 +102,7 @@ pub struct Document {
     format: Format,
     limits: LimitsConfig,
     dpi: u32,
+    bytes: Bytes,
     content: Content,
 }
 
@@ -122,6 +127,7 @@ pub fn open(bytes: Bytes, limits: &LimitsConfig, dpi: u32) -> Result<Document, R
         let what = format::describe_unsupported(&bytes);
         return Err(Refusal::new(Reason::UnsupportedType, what));
     };
+    let own = bytes.clone();
     let content = guarded(|| match format {
         Format::Pdf => pdf::File::open(bytes, limits).map(Content::Pdf),
         Format::Tiff => {
@@ -134,7 +140,7 @@ pub fn open(bytes: Bytes, limits: &LimitsConfig, dpi: u32) -> Result<Document, R
         }
         _ => Ok(Content::Picture(bytes)),
     })?;
-    let document = Document { format, limits: limits.clone(), dpi, content };
+    let document = Document { format, limits: limits.clone(), dpi, bytes: own, content };
     let (pages, limit) = (document.page_count(), limits.pages);
     if pages > limit {
         let detail = format!("{pages} pages, the limit is {limit}");
@@ -183,13 +189,25 @@ impl Document {
 }
 
 impl Document {
+    /// Looks for e-invoices in the document. Reads no picture.
+    ///
+    /// # Errors
+    /// As [`Document::page`], if there is an e-invoice whose pages cannot be read.
+    pub fn look(&self) -> Result<Look, Refusal> {
+        let found = attachments::einvoices(&self.bytes, self.format, &self.limits);
+        let is_lost = found.is_err();
+        let einvoices = found.unwrap_or_default();
+        let printed = if einvoices.is_empty() { Vec::new() } else { self.printed()? };
+        Ok(Look { einvoices, is_lost, printed })
+    }
+
     /// What the pages print as text, page by page, without rendering or recognising anything. A
     /// page that would have to be read from its picture has no lines, and nothing is held against
     /// it. All pages together take at most `limits.page_time`.
     ///
     /// # Errors
     /// As [`Document::page`].
-    pub fn printed(&self) -> Result<Vec<PageText>, Refusal> {
+    fn printed(&self) -> Result<Vec<PageText>, Refusal> {
         let deadline = Instant::now() + self.limits.page_time;
         let bounds = pdf::Bounds { limits: &self.limits, dpi: self.dpi, deadline };
         (0..self.page_count())

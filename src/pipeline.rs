@@ -11,7 +11,9 @@ mod extract;
 pub mod failure;
 pub mod fetch;
 pub mod hold;
+pub mod journal;
 pub mod offline;
+mod preprocessed;
 pub mod reading;
 mod transcribe;
 pub mod verdict;
@@ -32,7 +34,7 @@ use crate::store::Store;
 use extract::Extracted;
 pub use fetch::DocumentBudget;
 pub use hold::{Hold, Keeper};
-pub use reading::Reader;
+pub use reading::{PageSink, Reader, Reading};
 
 /// Everything the steps work with.
 pub struct Ports {
@@ -147,7 +149,10 @@ impl Steps<'_> {
         self.enter(Stage::Transcribe)?;
         let look = match ports.config.ignore_xml {
             true => einvoice::Look::NONE,
-            false => einvoice::look(&ports.reader, &fetched.bytes, &sha256, &kind).await?,
+            false => {
+                let (cpu, bytes) = ((&*ports.reader, &*ports.pool), (&fetched.bytes, &*sha256));
+                einvoice::look(cpu, bytes, claimed.suspect, &kind).await?
+            }
         };
         let (kind, transcript, extraction) = match look.told {
             Some(told) => {
@@ -182,7 +187,7 @@ impl Steps<'_> {
         fetched: fetch::Fetched,
     ) -> Result<Result<(Arc<Transcript>, Extraction), Box<Record>>, StepError> {
         let (ports, hold) = (self.ports, self.hold);
-        let transcribed = transcribe::transcribe(ports, hold, fetched, claimed.suspect).await?;
+        let transcribed = transcribe::transcribe(ports, hold, claimed, fetched).await?;
         self.enter(Stage::Extract)?;
         Ok(match extract::extract(ports, (claimed, hold), kind, &transcribed).await? {
             Extracted::Whole(extraction) => Ok((transcribed.transcript, extraction)),

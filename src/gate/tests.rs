@@ -29,6 +29,7 @@ fn transcript(text: &str) -> Transcript {
         quality: 1.0,
         defects: Vec::new(),
         languages: Vec::new(),
+        repaired: false,
         lines: lines.collect(),
     };
     Transcript {

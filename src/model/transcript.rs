@@ -65,6 +65,9 @@ pub struct PageText {
     /// Languages it was read with, ISO 639-2 as Tesseract names them; empty for native text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub languages: Vec<String>,
+    /// Read from a repaired image of the page; the boxes are positions in that image.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub repaired: bool,
     /// Lines in reading order.
     pub lines: Vec<Line>,
 }
@@ -86,6 +89,7 @@ impl PageText {
             quality,
             defects: Vec::new(),
             languages: Vec::new(),
+            repaired: false,
             lines,
         }
     }

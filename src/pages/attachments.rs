@@ -6,53 +6,33 @@
 //! §7.11.3) and is called as the standards say (ZUGFeRD 1 and 2, Factur-X, XRechnung), in any case.
 //! Other attachments are nobody's business, `order-x.xml` among them: an order is no invoice.
 //!
-//! What is promised is bytes within the limits, not that they are an invoice.
+//! What is promised is bytes within the limits, not that they are an invoice. Whoever calls has held
+//! the file's compressed parts against the limits before.
 
-use bytes::Bytes;
 use lopdf::{Dictionary, LoadOptions, Object, Stream};
 
 use super::format::Format;
 use super::xml::MOST_BYTES;
-use super::{Refusal, expansion, guarded};
+use super::{Refusal, guarded};
 use crate::config::LimitsConfig;
-use crate::model::{PageText, Reason};
+use crate::model::Reason;
+use crate::model::page_work::Attachment;
 
 /// Names of the file, the preferred one first.
 const NAMES: [&str; 3] = ["factur-x.xml", "zugferd-invoice.xml", "xrechnung.xml"];
 
-/// A resolution, for what renders nothing.
-const NO_RENDERING: u32 = 72;
-
 /// More e-invoices than this in one document are none.
 const MOST: usize = 8;
 
-/// XML that may be an e-invoice.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Attachment {
-    /// Its bytes, not decoded.
-    pub bytes: Vec<u8>,
-    /// Whether it is the document itself: there are no pages to hold it against.
-    pub is_document: bool,
-}
-
-/// A document's e-invoices, and what its pages say as text if it has any.
-#[derive(Debug)]
-pub struct Look {
-    /// The e-invoices, or why one that is there cannot be taken out.
-    pub einvoices: Result<Vec<Attachment>, Refusal>,
-    /// As [`super::Document::printed`]; empty if there is no e-invoice to hold against it.
-    pub printed: Vec<PageText>,
-}
-
-/// Looks for e-invoices in `bytes`. Reads no picture.
-///
-/// # Errors
-/// The document has an e-invoice, but cannot be opened or its pages cannot be read.
-pub fn look(bytes: Bytes, limits: &LimitsConfig) -> Result<Look, Refusal> {
-    let einvoices = einvoices(&bytes, limits);
-    let has_some = einvoices.as_ref().is_ok_and(|found| !found.is_empty());
-    let printed = if has_some { super::open(bytes, limits, NO_RENDERING)?.printed()? } else { Vec::new() };
-    Ok(Look { einvoices, printed })
+/// Whether it is worth looking: the keyword of embedded files is in the bytes, or may be in objects
+/// that are compressed. Looks at the bytes without taking them apart.
+pub fn may_carry(bytes: &[u8]) -> bool {
+    let has = |word: &[u8]| memchr::memmem::find(bytes, word).is_some();
+    match Format::sniff(bytes) {
+        Some(Format::Xml) => true,
+        Some(Format::Pdf) => has(b"/EF") || has(b"/ObjStm"),
+        _ => false,
+    }
 }
 
 /// The e-invoices of a document, each content once, the preferred name first. Empty for a document
@@ -61,18 +41,19 @@ pub fn look(bytes: Bytes, limits: &LimitsConfig) -> Result<Look, Refusal> {
 /// # Errors
 /// `too_large` for a file that expands too far or carries too much; `corrupt` for an e-invoice that
 /// is there but cannot be taken out. The pages may be sound all the same.
-fn einvoices(bytes: &[u8], limits: &LimitsConfig) -> Result<Vec<Attachment>, Refusal> {
-    match Format::sniff(bytes) {
-        Some(Format::Xml) => {
-            Ok(vec![Attachment { bytes: bytes.to_vec(), is_document: true }])
-        }
-        Some(Format::Pdf) => guarded(|| attached(bytes, limits)),
+pub(super) fn einvoices(
+    bytes: &[u8],
+    format: Format,
+    limits: &LimitsConfig,
+) -> Result<Vec<Attachment>, Refusal> {
+    match format {
+        Format::Xml => Ok(vec![Attachment { bytes: bytes.to_vec(), is_document: true }]),
+        Format::Pdf => guarded(|| attached(bytes, limits)),
         _ => Ok(Vec::new()),
     }
 }
 
 fn attached(bytes: &[u8], limits: &LimitsConfig) -> Result<Vec<Attachment>, Refusal> {
-    expansion::check(bytes, limits)?;
     let most = usize::try_from(limits.decompressed_bytes.0).unwrap_or(usize::MAX);
     let options = LoadOptions::with_max_decompressed_size(most);
     let Ok(document) = lopdf::Document::load_mem_with_options(bytes, options) else {
@@ -86,8 +67,9 @@ fn attached(bytes: &[u8], limits: &LimitsConfig) -> Result<Vec<Attachment>, Refu
             if !found.iter().any(|(_, known)| *known == content) {
                 found.push((rank, content));
             }
-            if found.len() > MOST {
-                let detail = format!("more than {MOST} different e-invoices are attached");
+            let bytes: usize = found.iter().map(|(_, content)| content.len()).sum();
+            if found.len() > MOST || bytes > MOST_BYTES {
+                let detail = format!("more e-invoices than {MOST}, or than {MOST_BYTES} bytes");
                 return Err(Refusal::new(Reason::TooLarge, detail));
             }
         }
@@ -219,8 +201,12 @@ mod tests {
         bytes
     }
 
+    fn pdf(bytes: &[u8]) -> Result<Vec<Attachment>, Refusal> {
+        einvoices(bytes, Format::Pdf, &LimitsConfig::default())
+    }
+
     fn found(files: &[(&[u8], &[u8])]) -> Vec<String> {
-        let found = einvoices(&carrying(files), &LimitsConfig::default()).unwrap();
+        let found = pdf(&carrying(files)).unwrap();
         found.into_iter().map(|file| String::from_utf8(file.bytes).unwrap()).collect()
     }
 
@@ -262,15 +248,9 @@ mod tests {
             contents.iter().map(|content| (&b"factur-x.xml"[..], content.as_slice())).collect();
         let large = vec![b' '; MOST_BYTES + 1];
         for files in [files, vec![(b"factur-x.xml", &large)]] {
-            let refused = einvoices(&carrying(&files), &LimitsConfig::default()).unwrap_err();
+            let refused = pdf(&carrying(&files)).unwrap_err();
             assert_eq!(refused.reason, Reason::TooLarge);
         }
-        let small = LimitsConfig {
-            decompressed_bytes: crate::config::ByteSize(1000),
-            ..LimitsConfig::default()
-        };
-        let refused = einvoices(&carrying(&[(b"terms.txt", &[b' '; 5000])]), &small).unwrap_err();
-        assert_eq!(refused.reason, Reason::TooLarge);
     }
 
     #[test]
@@ -281,19 +261,32 @@ mod tests {
         // The specification leads to an object that is not there.
         let digit = whole[key..].iter().position(u8::is_ascii_digit).unwrap() + key;
         lost[digit] = b'9';
-        let refused = einvoices(&lost, &LimitsConfig::default()).unwrap_err();
+        let refused = pdf(&lost).unwrap_err();
         assert_eq!(refused.reason, Reason::Corrupt);
         let torn = b"%PDF-1.7\n1 0 obj << /UF (factur-x.xml) /EF <<".to_vec();
-        assert_eq!(einvoices(&torn, &LimitsConfig::default()).unwrap_err().reason, Reason::Corrupt);
+        assert_eq!(pdf(&torn).unwrap_err().reason, Reason::Corrupt);
         let other = b"%PDF-1.7\n1 0 obj << /UF (terms.xml) /EF <<".to_vec();
-        assert_eq!(einvoices(&other, &LimitsConfig::default()), Ok(Vec::new()));
+        assert_eq!(pdf(&other), Ok(Vec::new()));
     }
 
     #[test]
     fn xml_is_its_own_e_invoice_and_a_picture_carries_none() {
         let limits = LimitsConfig::default();
-        let xml = einvoices(b"<?xml version='1.0'?><a/>", &limits).unwrap();
+        let xml = einvoices(b"<?xml version='1.0'?><a/>", Format::Xml, &limits).unwrap();
         assert!(xml.iter().all(|file| file.is_document) && xml.len() == 1);
-        assert_eq!(einvoices(b"\xff\xd8\xff\xe0", &limits), Ok(Vec::new()));
+        assert_eq!(einvoices(b"\xff\xd8\xff\xe0", Format::Jpeg, &limits), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn only_what_may_carry_something_is_looked_at() {
+        for (bytes, expected) in [
+            (carrying(&[(b"factur-x.xml", b"<a/>")]), true),
+            (b"%PDF-1.7\n1 0 obj <</Type /ObjStm".to_vec(), true),
+            (b"%PDF-1.4\n1 0 obj <</Type /Catalog".to_vec(), false),
+            (b"<?xml version='1.0'?><a/>".to_vec(), true),
+            (b"\xff\xd8\xff\xe0 /EF".to_vec(), false),
+        ] {
+            assert_eq!(may_carry(&bytes), expected, "{}", String::from_utf8_lossy(&bytes));
+        }
     }
 }

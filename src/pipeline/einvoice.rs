@@ -14,9 +14,10 @@ use crate::gate;
 use crate::kinds::{Kind, Kinds};
 use crate::ledger::{Held, TranscriptionSaved};
 use crate::metrics;
+use crate::cpu::Pool;
+use crate::model::page_work::{self, Attachment};
 use crate::model::{Extraction, Transcript};
-use crate::pages::attachments::{self, Attachment};
-use crate::pages::{self, Refusal};
+use crate::pages::{self, attachments};
 use crate::pipeline::artefact::{Slot, identity_of};
 use crate::pipeline::fetch::Fetched;
 use crate::pipeline::reading::mean_quality;
@@ -58,22 +59,23 @@ impl Told {
     }
 }
 
-/// Looks for an e-invoice in `bytes`, whose SHA-256 is given.
+/// Looks for an e-invoice in the bytes whose SHA-256 is given. `alone`: a worker died on them before.
 ///
 /// # Errors
 /// Rejected: a document that is XML and no e-invoice that can be read; one that carries an
 /// e-invoice and cannot be opened. Faults of the CPU work.
 pub(super) async fn look(
-    reader: &Reader,
-    bytes: &Bytes,
-    sha256: &str,
+    (reader, pool): (&Reader, &Pool),
+    (bytes, sha256): (&Bytes, &str),
+    alone: bool,
     kind: &Kind,
 ) -> Result<Look, StepError> {
-    let (bytes, limits) = (bytes.clone(), reader.limits.clone());
-    let work = move || attachments::look(bytes, &limits);
-    let attachments::Look { einvoices, printed } = reader.within_limit(work).await?;
-    let is_document = einvoices.as_ref().is_ok_and(|all| all.iter().any(|one| one.is_document));
-    let note = match reader.pool.run(move || read(einvoices)).await? {
+    if !attachments::may_carry(bytes) {
+        return Ok(Look::NONE);
+    }
+    let page_work::Look { einvoices, is_lost, printed } = reader.look(bytes.clone(), alone).await?;
+    let is_document = einvoices.iter().any(|one| one.is_document);
+    let note = match pool.run(move || read(einvoices, is_lost)).await? {
         Ok(None) => return Ok(Look::NONE),
         Ok(Some(invoice)) if einvoice::tells(kind) => {
             let transcript = Transcript {
@@ -99,9 +101,8 @@ pub(super) async fn look(
 
 /// The one thing that all e-invoices say which can be read. A document that is XML is read even if
 /// it is incomplete: nothing else could be asked.
-fn read(found: Result<Vec<Attachment>, Refusal>) -> Result<Option<Einvoice>, Flaw> {
-    let found = found.map_err(|_| Flaw::Attachment)?;
-    let (mut usable, mut flaw) = (Vec::new(), None);
+fn read(found: Vec<Attachment>, is_lost: bool) -> Result<Option<Einvoice>, Flaw> {
+    let (mut usable, mut flaw) = (Vec::new(), is_lost.then_some(Flaw::Attachment));
     for attachment in found {
         match einvoice::read(&attachment.bytes) {
             Ok(invoice) if invoice.is_complete() || attachment.is_document => usable.push(invoice),
@@ -143,6 +144,7 @@ pub(super) async fn keep(
         quality: transcript.quality,
         sha256: fetched.sha256.clone(),
         pages,
+        preprocessed: None,
     };
     match ports.ledger.save_transcription(hold.id, hold.token, &saved).await? {
         Held::Yes => Ok(Arc::new(transcript)),

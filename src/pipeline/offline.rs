@@ -169,7 +169,10 @@ impl Offline {
         self.check_size(&bytes)?;
         let look = match self.config.ignore_xml {
             true => Look::NONE,
-            false => einvoice::look(&self.reader, &bytes, &processed.sha256, kind).await?,
+            false => {
+                let cpu = (&*self.reader, &*self.pool);
+                einvoice::look(cpu, (&bytes, &processed.sha256), false, kind).await?
+            }
         };
         let (kind, transcript, extraction) = match look.told {
             Some(told) => {
@@ -259,7 +262,7 @@ fn view(transcript: &Transcript) -> TranscriptionView {
         source: page.source,
         quality: page.quality,
         defects: page.defects.clone(),
-        repaired: false,
+        repaired: page.repaired,
         text: page.text(),
     };
     TranscriptionView {

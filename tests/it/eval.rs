@@ -26,6 +26,7 @@ fn read(kinds: &Kinds, bytes: Bytes) -> Sample {
             quality: 1.0,
             defects: Vec::new(),
             languages: Vec::new(),
+            repaired: false,
             lines,
         },
         pages::Page::Image(_) | pages::Page::Damaged { .. } => {
