@@ -32,8 +32,7 @@ use std::time::Instant;
 use bytes::Bytes;
 
 use crate::config::LimitsConfig;
-use crate::model::page_work::Look;
-use crate::model::{Line, PageText, Reason};
+use crate::model::{EinvoiceLook, Line, PageText, Reason};
 
 pub use format::Format;
 pub use image_pdf::{BadImage, ImagePdf};
@@ -100,9 +99,9 @@ pub enum Page {
 #[derive(Debug)]
 pub struct Document {
     format: Format,
+    bytes: Bytes,
     limits: LimitsConfig,
     dpi: u32,
-    bytes: Bytes,
     content: Content,
 }
 
@@ -127,7 +126,7 @@ pub fn open(bytes: Bytes, limits: &LimitsConfig, dpi: u32) -> Result<Document, R
         let what = format::describe_unsupported(&bytes);
         return Err(Refusal::new(Reason::UnsupportedType, what));
     };
-    let own = bytes.clone();
+    let all = bytes.clone();
     let content = guarded(|| match format {
         Format::Pdf => pdf::File::open(bytes, limits).map(Content::Pdf),
         Format::Tiff => {
@@ -140,7 +139,7 @@ pub fn open(bytes: Bytes, limits: &LimitsConfig, dpi: u32) -> Result<Document, R
         }
         _ => Ok(Content::Picture(bytes)),
     })?;
-    let document = Document { format, limits: limits.clone(), dpi, bytes: own, content };
+    let document = Document { format, bytes: all, limits: limits.clone(), dpi, content };
     let (pages, limit) = (document.page_count(), limits.pages);
     if pages > limit {
         let detail = format!("{pages} pages, the limit is {limit}");
@@ -189,16 +188,12 @@ impl Document {
 }
 
 impl Document {
-    /// Looks for e-invoices in the document. Reads no picture.
+    /// Looks for e-invoices in it. Reads no picture.
     ///
     /// # Errors
-    /// As [`Document::page`], if there is an e-invoice whose pages cannot be read.
-    pub fn look(&self) -> Result<Look, Refusal> {
-        let found = attachments::einvoices(&self.bytes, self.format, &self.limits);
-        let is_lost = found.is_err();
-        let einvoices = found.unwrap_or_default();
-        let printed = if einvoices.is_empty() { Vec::new() } else { self.printed()? };
-        Ok(Look { einvoices, is_lost, printed })
+    /// It has an e-invoice, but its pages cannot be read.
+    pub fn einvoices(&self) -> Result<EinvoiceLook, Refusal> {
+        attachments::look(self)
     }
 
     /// What the pages print as text, page by page, without rendering or recognising anything. A

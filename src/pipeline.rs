@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::config::{LimitsConfig, RetryConfig};
-use crate::cpu::Pool;
+use crate::cpu::{OpenDocument, Pool};
 use crate::extract::Terms;
 use crate::fault;
 use crate::kinds::{Kind, Kinds};
@@ -147,12 +147,10 @@ impl Steps<'_> {
         let sha256 = fetched.sha256.clone();
 
         self.enter(Stage::Transcribe)?;
+        let document = ports.reader.open(fetched.bytes.clone(), claimed.suspect).await?;
         let look = match ports.config.ignore_xml {
             true => einvoice::Look::NONE,
-            false => {
-                let (cpu, bytes) = ((&*ports.reader, &*ports.pool), (&fetched.bytes, &*sha256));
-                einvoice::look(cpu, bytes, claimed.suspect, &kind).await?
-            }
+            false => einvoice::look((&ports.reader, &ports.pool), &document, &sha256, &kind).await?,
         };
         let (kind, transcript, extraction) = match look.told {
             Some(told) => {
@@ -163,7 +161,7 @@ impl Steps<'_> {
                 self.enter(Stage::Extract)?;
                 (kind, transcript, extraction)
             }
-            None => match self.read(claimed, &kind, fetched).await? {
+            None => match self.read(claimed, &kind, (fetched, document)).await? {
                 Ok((transcript, extraction)) => (kind, transcript, extraction),
                 Err(unfinished) => return Ok(Record { sha256: Some(sha256), ..*unfinished }),
             },
@@ -184,10 +182,10 @@ impl Steps<'_> {
         &mut self,
         claimed: &Claimed,
         kind: &Arc<Kind>,
-        fetched: fetch::Fetched,
+        (fetched, document): (fetch::Fetched, OpenDocument),
     ) -> Result<Result<(Arc<Transcript>, Extraction), Box<Record>>, StepError> {
         let (ports, hold) = (self.ports, self.hold);
-        let transcribed = transcribe::transcribe(ports, hold, claimed, fetched).await?;
+        let transcribed = transcribe::transcribe(ports, hold, claimed, (fetched, document)).await?;
         self.enter(Stage::Extract)?;
         Ok(match extract::extract(ports, (claimed, hold), kind, &transcribed).await? {
             Extracted::Whole(extraction) => Ok((transcribed.transcript, extraction)),

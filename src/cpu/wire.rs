@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::confine::Confinement;
-use crate::model::page_work::{Attachment, Encoding, Look};
-use crate::model::{PageRead, PageText, Reason, RepairedPage};
+use crate::model::page_work::Encoding;
+use crate::model::{Attachment, EinvoiceLook, PageRead, PageText, Reason, RepairedPage};
 
 const LENGTHS: usize = 12;
 /// Most bytes of a head: the words of the fullest page, with their boxes, many times over.
@@ -48,7 +48,7 @@ pub enum Request {
     },
     /// Look for e-invoices in a document.
     Look {
-        /// Which.
+        /// In which.
         document: u64,
     },
     /// Forget a document.
@@ -89,13 +89,12 @@ pub enum Answer {
         /// The image it was read from, if that is not what the file shows.
         image: Option<Image>,
     },
-    /// What a look at a document found; the e-invoices' bytes are the frame's body.
+    /// E-invoices, one after the other in the frame's body.
     Looked {
-        /// Of each e-invoice its length, and whether it is the document itself.
-        einvoices: Vec<(usize, bool)>,
-        /// See [`Look::is_lost`].
-        is_lost: bool,
-        /// See [`Look::printed`].
+        /// Their sizes in bytes and whether they are the document itself; `None`: one that is there
+        /// cannot be taken out.
+        einvoices: Option<Vec<(usize, bool)>>,
+        /// What the pages print.
         printed: Vec<PageText>,
     },
     /// The document is not read, and trying again gives the same answer.
@@ -133,6 +132,36 @@ impl Answer {
         (Self::Read { page, image: Some(Image { width, height, dpi, encoding }) }, bytes)
     }
 
+    /// What was found as an answer and the body of its frame.
+    pub fn of_look(look: EinvoiceLook) -> (Self, Vec<u8>) {
+        let EinvoiceLook { einvoices, printed } = look;
+        let mut body = Vec::new();
+        let einvoices = einvoices.map(|found| {
+            let packed = found.into_iter().map(|einvoice| {
+                body.extend_from_slice(&einvoice.bytes);
+                (einvoice.bytes.len(), einvoice.is_document)
+            });
+            packed.collect()
+        });
+        (Self::Looked { einvoices, printed }, body)
+    }
+
+    /// The inverse of [`Answer::of_look`]; `None` if it is something else or does not add up.
+    pub fn into_look(self, body: &[u8]) -> Option<EinvoiceLook> {
+        let Self::Looked { einvoices, printed } = self else { return None };
+        let mut rest = body;
+        let mut unpack = |(size, is_document): (usize, bool)| {
+            let (bytes, behind) = rest.split_at_checked(size)?;
+            rest = behind;
+            Some(Attachment { bytes: bytes.to_vec(), is_document })
+        };
+        let einvoices = match einvoices {
+            Some(packed) => Some(packed.into_iter().map(&mut unpack).collect::<Option<Vec<_>>>()?),
+            None => None,
+        };
+        rest.is_empty().then_some(EinvoiceLook { einvoices, printed })
+    }
+
     /// The inverse of [`Answer::of_page`]; `None` if it is no page.
     pub fn into_page(self, body: Vec<u8>) -> Option<PageRead> {
         let Self::Read { page, image } = self else { return None };
@@ -141,28 +170,6 @@ impl Answer {
             RepairedPage { width, height, dpi, encoding, bytes: body }
         });
         Some(PageRead { page: *page, repaired })
-    }
-}
-
-impl Answer {
-    /// What a look found as an answer and the body of its frame.
-    pub fn of_look(look: Look) -> (Self, Vec<u8>) {
-        let Look { einvoices, is_lost, printed } = look;
-        let sizes = einvoices.iter().map(|one| (one.bytes.len(), one.is_document)).collect();
-        let body = einvoices.into_iter().flat_map(|one| one.bytes).collect();
-        (Self::Looked { einvoices: sizes, is_lost, printed }, body)
-    }
-
-    /// The inverse of [`Answer::of_look`]; `None` if it is none.
-    pub fn into_look(self, body: &[u8]) -> Option<Look> {
-        let Self::Looked { einvoices: sizes, is_lost, printed } = self else { return None };
-        let (mut einvoices, mut rest) = (Vec::new(), body);
-        for (size, is_document) in sizes {
-            let (bytes, others) = rest.split_at_checked(size)?;
-            einvoices.push(Attachment { bytes: bytes.to_vec(), is_document });
-            rest = others;
-        }
-        rest.is_empty().then_some(Look { einvoices, is_lost, printed })
     }
 }
 
@@ -286,16 +293,18 @@ mod tests {
     }
 
     #[test]
-    fn a_look_comes_back_as_it_was_and_never_with_a_wrong_length() {
-        let attachment = |text: &str, is_document| Attachment { bytes: text.into(), is_document };
-        let einvoices = vec![attachment("<a/>", false), attachment("", true), attachment("b", true)];
-        let printed = vec![PageText::native(1, (1.0, 2.0), 0.5, Vec::new())];
-        let look = Look { einvoices, is_lost: true, printed };
-        let (answer, body) = Answer::of_look(look.clone());
-        assert_eq!(answer.clone().into_look(&body), Some(look));
-        assert_eq!(answer.clone().into_look(b"<a/>"), None);
-        assert_eq!(answer.clone().into_look(b"<a/>bc"), None);
-        assert_eq!(answer.into_page(body), None);
+    fn e_invoices_travel_in_one_body_and_one_that_does_not_add_up_is_none() {
+        let attachment =
+            |bytes: &[u8], is_document| Attachment { bytes: bytes.to_vec(), is_document };
+        let found = vec![attachment(b"<a/>", false), attachment(b"", true)];
+        for einvoices in [None, Some(Vec::new()), Some(found)] {
+            let look = EinvoiceLook { einvoices, printed: Vec::new() };
+            let (answer, body) = Answer::of_look(look.clone());
+            assert_eq!(answer.clone().into_look(&[body.as_slice(), b"x"].concat()), None);
+            assert_eq!(answer.into_look(&body), Some(look));
+        }
+        let short = Answer::Looked { einvoices: Some(vec![(5, false)]), printed: Vec::new() };
+        assert_eq!(short.into_look(b"<a/>"), None);
     }
 
     #[tokio::test]

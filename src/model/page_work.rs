@@ -70,6 +70,24 @@ pub struct PageRead {
     pub repaired: Option<RepairedPage>,
 }
 
+/// XML that may be an e-invoice.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attachment {
+    /// Its bytes, not decoded.
+    pub bytes: Vec<u8>,
+    /// Whether it is the document itself: there are no pages to hold it against.
+    pub is_document: bool,
+}
+
+/// A document's e-invoices, and what its pages say as text if it has any.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EinvoiceLook {
+    /// The e-invoices; `None`: one that is there cannot be taken out.
+    pub einvoices: Option<Vec<Attachment>>,
+    /// The text layers of the pages; empty if there is no e-invoice to hold against them.
+    pub printed: Vec<PageText>,
+}
+
 /// A repaired page as an encoded grey image.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RepairedPage {
@@ -103,25 +121,4 @@ impl Encoding {
             Self::Jpeg => "jpg",
         }
     }
-}
-
-/// What a document says besides what its pages show.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Look {
-    /// XML that may be an e-invoice, each content once, the likeliest first.
-    pub einvoices: Vec<Attachment>,
-    /// There is XML that could not be taken out.
-    pub is_lost: bool,
-    /// The text layers of the pages, if there is XML to hold against them. A page that has none has
-    /// no lines.
-    pub printed: Vec<PageText>,
-}
-
-/// XML that may be an e-invoice.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Attachment {
-    /// Its bytes, not decoded.
-    pub bytes: Vec<u8>,
-    /// Whether it is the document itself: there are no pages to hold it against.
-    pub is_document: bool,
 }

@@ -87,9 +87,9 @@ impl PageText {
             width,
             height,
             quality,
+            repaired: false,
             defects: Vec::new(),
             languages: Vec::new(),
-            repaired: false,
             lines,
         }
     }

@@ -6,17 +6,15 @@
 //! §7.11.3) and is called as the standards say (ZUGFeRD 1 and 2, Factur-X, XRechnung), in any case.
 //! Other attachments are nobody's business, `order-x.xml` among them: an order is no invoice.
 //!
-//! What is promised is bytes within the limits, not that they are an invoice. Whoever calls has held
-//! the file's compressed parts against the limits before.
+//! What is promised is bytes within the limits, not that they are an invoice.
 
 use lopdf::{Dictionary, LoadOptions, Object, Stream};
 
 use super::format::Format;
 use super::xml::MOST_BYTES;
-use super::{Refusal, guarded};
+use super::{Document, Refusal, guarded};
 use crate::config::LimitsConfig;
-use crate::model::Reason;
-use crate::model::page_work::Attachment;
+use crate::model::{Attachment, EinvoiceLook, Reason};
 
 /// Names of the file, the preferred one first.
 const NAMES: [&str; 3] = ["factur-x.xml", "zugferd-invoice.xml", "xrechnung.xml"];
@@ -24,35 +22,49 @@ const NAMES: [&str; 3] = ["factur-x.xml", "zugferd-invoice.xml", "xrechnung.xml"
 /// More e-invoices than this in one document are none.
 const MOST: usize = 8;
 
-/// Whether it is worth looking: the keyword of embedded files is in the bytes, or may be in objects
-/// that are compressed. Looks at the bytes without taking them apart.
-pub fn may_carry(bytes: &[u8]) -> bool {
-    let has = |word: &[u8]| memchr::memmem::find(bytes, word).is_some();
-    match Format::sniff(bytes) {
-        Some(Format::Xml) => true,
-        Some(Format::Pdf) => has(b"/EF") || has(b"/ObjStm"),
-        _ => false,
-    }
+/// Looks for e-invoices in a document. Reads no picture.
+///
+/// # Errors
+/// The document has an e-invoice, but its pages cannot be read.
+pub(super) fn look(document: &Document) -> Result<EinvoiceLook, Refusal> {
+    let einvoices = match einvoices(&document.bytes, document.format, &document.limits) {
+        Ok(found) if found.is_empty() => {
+            return Ok(EinvoiceLook { einvoices: Some(found), printed: Vec::new() });
+        }
+        Ok(found) => found,
+        Err(refusal) => {
+            tracing::debug!(reason = refusal.reason.code(), "an e-invoice cannot be taken out");
+            return Ok(EinvoiceLook { einvoices: None, printed: Vec::new() });
+        }
+    };
+    Ok(EinvoiceLook { einvoices: Some(einvoices), printed: document.printed()? })
 }
 
 /// The e-invoices of a document, each content once, the preferred name first. Empty for a document
 /// that carries none, and for formats that cannot.
 ///
 /// # Errors
-/// `too_large` for a file that expands too far or carries too much; `corrupt` for an e-invoice that
+/// `too_large` for a file that carries too much; `corrupt` for an e-invoice that
 /// is there but cannot be taken out. The pages may be sound all the same.
-pub(super) fn einvoices(
+fn einvoices(
     bytes: &[u8],
     format: Format,
     limits: &LimitsConfig,
 ) -> Result<Vec<Attachment>, Refusal> {
     match format {
         Format::Xml => Ok(vec![Attachment { bytes: bytes.to_vec(), is_document: true }]),
-        Format::Pdf => guarded(|| attached(bytes, limits)),
+        Format::Pdf if may_carry(bytes) => guarded(|| attached(bytes, limits)),
         _ => Ok(Vec::new()),
     }
 }
 
+/// Whether it is worth taking a PDF apart: the key of embedded files is in it, or objects are
+/// compressed, where it may be. Scans, the largest of documents, usually have neither.
+fn may_carry(bytes: &[u8]) -> bool {
+    [&b"/EF"[..], b"/ObjStm"].iter().any(|word| memchr::memmem::find(bytes, word).is_some())
+}
+
+/// How far the file expands was checked when it was opened.
 fn attached(bytes: &[u8], limits: &LimitsConfig) -> Result<Vec<Attachment>, Refusal> {
     let most = usize::try_from(limits.decompressed_bytes.0).unwrap_or(usize::MAX);
     let options = LoadOptions::with_max_decompressed_size(most);
@@ -278,15 +290,9 @@ mod tests {
     }
 
     #[test]
-    fn only_what_may_carry_something_is_looked_at() {
-        for (bytes, expected) in [
-            (carrying(&[(b"factur-x.xml", b"<a/>")]), true),
-            (b"%PDF-1.7\n1 0 obj <</Type /ObjStm".to_vec(), true),
-            (b"%PDF-1.4\n1 0 obj <</Type /Catalog".to_vec(), false),
-            (b"<?xml version='1.0'?><a/>".to_vec(), true),
-            (b"\xff\xd8\xff\xe0 /EF".to_vec(), false),
-        ] {
-            assert_eq!(may_carry(&bytes), expected, "{}", String::from_utf8_lossy(&bytes));
-        }
+    fn only_what_may_carry_something_is_taken_apart() {
+        assert!(may_carry(&carrying(&[(b"factur-x.xml", b"<a/>")])));
+        assert!(may_carry(b"%PDF-1.7\n1 0 obj <</Type /ObjStm"));
+        assert!(!may_carry(&carrying(&[])));
     }
 }

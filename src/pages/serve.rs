@@ -119,11 +119,10 @@ impl<W: Write> Desk<W> {
                 Ok((Answer::Opened { pages }, Vec::new()))
             }
             Request::Read { document, index } => {
-                let open = self.document(document)?;
-                Ok(Answer::of_page(self.read(&open, index)?))
+                Ok(Answer::of_page(self.read(&*self.document(document)?, index)?))
             }
             Request::Look { document } => {
-                Ok(Answer::of_look(self.document(document)?.look()?))
+                Ok(Answer::of_look(self.document(document)?.einvoices()?))
             }
             Request::Close { .. } => Err(fault::Error::internal("nothing to answer").into()),
         }

@@ -7,17 +7,14 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
-
+use crate::cpu::{OpenDocument, Pool};
 use crate::extract::einvoice::{self, Einvoice, Flaw};
 use crate::gate;
 use crate::kinds::{Kind, Kinds};
 use crate::ledger::{Held, TranscriptionSaved};
 use crate::metrics;
-use crate::cpu::Pool;
-use crate::model::page_work::{self, Attachment};
-use crate::model::{Extraction, Transcript};
-use crate::pages::{self, attachments};
+use crate::model::{Attachment, EinvoiceLook, Extraction, Transcript};
+use crate::pages;
 use crate::pipeline::artefact::{Slot, identity_of};
 use crate::pipeline::fetch::Fetched;
 use crate::pipeline::reading::mean_quality;
@@ -59,23 +56,20 @@ impl Told {
     }
 }
 
-/// Looks for an e-invoice in the bytes whose SHA-256 is given. `alone`: a worker died on them before.
+/// Looks for an e-invoice in a document, whose SHA-256 is given.
 ///
 /// # Errors
 /// Rejected: a document that is XML and no e-invoice that can be read; one that carries an
-/// e-invoice and cannot be opened. Faults of the CPU work.
+/// e-invoice and whose pages cannot be read. Faults of the CPU work.
 pub(super) async fn look(
     (reader, pool): (&Reader, &Pool),
-    (bytes, sha256): (&Bytes, &str),
-    alone: bool,
+    document: &OpenDocument,
+    sha256: &str,
     kind: &Kind,
 ) -> Result<Look, StepError> {
-    if !attachments::may_carry(bytes) {
-        return Ok(Look::NONE);
-    }
-    let page_work::Look { einvoices, is_lost, printed } = reader.look(bytes.clone(), alone).await?;
-    let is_document = einvoices.iter().any(|one| one.is_document);
-    let note = match pool.run(move || read(einvoices, is_lost)).await? {
+    let EinvoiceLook { einvoices, printed } = reader.einvoices(document).await?;
+    let is_document = einvoices.as_ref().is_some_and(|all| all.iter().any(|one| one.is_document));
+    let note = match pool.run(move || read(einvoices)).await? {
         Ok(None) => return Ok(Look::NONE),
         Ok(Some(invoice)) if einvoice::tells(kind) => {
             let transcript = Transcript {
@@ -101,8 +95,9 @@ pub(super) async fn look(
 
 /// The one thing that all e-invoices say which can be read. A document that is XML is read even if
 /// it is incomplete: nothing else could be asked.
-fn read(found: Vec<Attachment>, is_lost: bool) -> Result<Option<Einvoice>, Flaw> {
-    let (mut usable, mut flaw) = (Vec::new(), is_lost.then_some(Flaw::Attachment));
+fn read(found: Option<Vec<Attachment>>) -> Result<Option<Einvoice>, Flaw> {
+    let found = found.ok_or(Flaw::Attachment)?;
+    let (mut usable, mut flaw) = (Vec::new(), None);
     for attachment in found {
         match einvoice::read(&attachment.bytes) {
             Ok(invoice) if invoice.is_complete() || attachment.is_document => usable.push(invoice),

@@ -167,11 +167,12 @@ impl Offline {
     ) -> Result<Record, StepError> {
         let started = Instant::now();
         self.check_size(&bytes)?;
+        let document = self.reader.open(bytes, false).await?;
         let look = match self.config.ignore_xml {
             true => Look::NONE,
             false => {
-                let cpu = (&*self.reader, &*self.pool);
-                einvoice::look(cpu, (&bytes, &processed.sha256), false, kind).await?
+                let cores = (self.reader.as_ref(), self.pool.as_ref());
+                einvoice::look(cores, &document, &processed.sha256, kind).await?
             }
         };
         let (kind, transcript, extraction) = match look.told {
@@ -182,7 +183,7 @@ impl Offline {
                 (kind, transcript, Extracted::Whole(extraction))
             }
             None => {
-                let read = self.transcribe(bytes).await;
+                let read = self.reader.read_whole(document, &processed.sha256).await;
                 processed.timings_ms.transcribe = milliseconds(started);
                 let transcript = Arc::new(read?);
                 processed.read(&transcript, started);
