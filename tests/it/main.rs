@@ -6,6 +6,7 @@ mod configuration;
 mod crashes;
 mod docs;
 mod earlier_schema;
+mod einvoice;
 mod eval;
 mod events;
 mod fetching;
