@@ -9,6 +9,7 @@ mod extract;
 pub mod failure;
 pub mod fetch;
 pub mod hold;
+mod kind;
 pub mod offline;
 pub mod reading;
 mod transcribe;
@@ -21,7 +22,7 @@ use crate::config::{LimitsConfig, RetryConfig};
 use crate::cpu::Pool;
 use crate::extract::Terms;
 use crate::fault;
-use crate::kinds::{Kind, Kinds};
+use crate::kinds::Kinds;
 use crate::ledger::{Ledger, Record};
 use crate::llm::Llm;
 use crate::metrics;
@@ -61,6 +62,8 @@ pub struct StepsConfig {
     pub retry: RetryConfig,
     /// Kind of documents for which the producer named none.
     pub default_kind: String,
+    /// Whether the kind is told from the document where the producer named none.
+    pub classify: bool,
     /// Pages below this are flagged.
     pub quality_threshold: f32,
     /// Most tokens of a model's reply.
@@ -132,7 +135,7 @@ struct Steps<'a> {
 impl Steps<'_> {
     async fn run(&mut self, claimed: &Claimed) -> Result<Record, StepError> {
         let ports = self.ports;
-        let kind = kind_of(ports, claimed)?;
+        let named = kind::named(ports, claimed)?;
 
         self.enter(Stage::Fetch)?;
         let (limits, budget) = (&ports.config.limits, &ports.budget);
@@ -145,8 +148,11 @@ impl Steps<'_> {
             transcribe::transcribe(ports, self.hold, fetched, claimed.suspect).await?;
 
         self.enter(Stage::Extract)?;
+        let classify = ports.config.classify && claimed.kind.is_none();
+        let told = kind::told(&ports.kinds, &named, classify, &transcribed.transcript);
+        let kind = &told.kind;
         let extraction =
-            match extract::extract(ports, (claimed, self.hold), &kind, &transcribed).await? {
+            match extract::extract(ports, (claimed, self.hold), kind, &transcribed).await? {
                 Extracted::Whole(extraction) => extraction,
                 Extracted::Unfinished { reason, detail, partial, usage, model } => {
                     let partial = partial.map(|partial| *partial);
@@ -160,7 +166,8 @@ impl Steps<'_> {
         let terms = (kind.as_ref(), ports.config.quality_threshold);
         let transcript = &transcribed.transcript;
         let document = claimed.document.id;
-        let verdict = verdict::judge(ledger, document, &extraction, transcript, terms).await?;
+        let mut verdict = verdict::judge(ledger, document, &extraction, transcript, terms).await?;
+        kind::note(told.doubt, &mut verdict);
 
         self.enter(Stage::Record)?;
         Ok(verdict::record(extraction, &verdict, Some(sha256)))
@@ -178,13 +185,4 @@ impl Steps<'_> {
     fn leave(&self) {
         metrics::stage(self.stage.code(), self.since.elapsed());
     }
-}
-
-fn kind_of(ports: &Ports, claimed: &Claimed) -> Result<Arc<Kind>, StepError> {
-    let name = claimed.kind.as_deref().unwrap_or(&ports.config.default_kind);
-    ports.kinds.get(name).cloned().ok_or_else(|| {
-        // Fixed by adding the kind, so the document keeps its chances.
-        let context = format!("the kind `{name}` is not among the configured kinds");
-        fault::Error::internal(context).into()
-    })
 }

@@ -25,7 +25,7 @@ use crate::model::{Reason, Stage, Status, Transcript};
 use crate::pages;
 use crate::pipeline::extract::{Extracted, extracted};
 use crate::pipeline::fetch::hex;
-use crate::pipeline::{Reader, StepError, StepsConfig, verdict};
+use crate::pipeline::{Reader, StepError, StepsConfig, kind, verdict};
 
 /// What a document needs when there is no ledger.
 pub struct Offline {
@@ -158,6 +158,8 @@ impl Offline {
         processed.transcript = Some(Arc::clone(&transcript));
 
         let started = Instant::now();
+        let told = kind::told(&self.kinds, kind, self.config.classify, &transcript);
+        let kind = &told.kind;
         let extraction = self.extract(kind, &transcript).await;
         processed.timings_ms.extract = milliseconds(started);
         let extraction = match extraction? {
@@ -174,7 +176,8 @@ impl Offline {
             today: OffsetDateTime::now_utc().date(),
             quality_threshold: self.config.quality_threshold,
         };
-        let judged = gate::judge(&extraction, &transcript, kind, &lookups);
+        let mut judged = gate::judge(&extraction, &transcript, kind, &lookups);
+        kind::note(told.doubt, &mut judged);
         processed.timings_ms.gate = milliseconds(started);
         Ok(verdict::record(extraction, &judged, None))
     }

@@ -156,8 +156,12 @@ impl Calendar {
     }
 }
 
-/// The date beside the best of `field`'s labels.
-pub(super) fn date(spots: &Spots<'_>, calendar: &Calendar, field: &str) -> Option<Found<Date>> {
+/// The date beside the best of `field`'s labels; `number` is the field of the document's number.
+pub(super) fn date(
+    spots: &Spots<'_>,
+    calendar: &Calendar,
+    (field, number): (&str, &str),
+) -> Option<Found<Date>> {
     let mut best: Option<(f32, Found<Date>)> = None;
     for spot in spots.of(field) {
         let heads_column = !spot.strong && spots.heads_column(spot);
@@ -165,7 +169,7 @@ pub(super) fn date(spots: &Spots<'_>, calendar: &Calendar, field: &str) -> Optio
             let reach = if beside.inline { 14 } else { 24 };
             let words = beside.words().join(" ");
             let Some((date, certain)) = calendar.first(&words, reach) else { continue };
-            let rank = rank(spots, spot, &beside) + context(spots, spot);
+            let rank = rank(spots, spot, &beside) + context(spots, spot, number);
             if best.as_ref().is_none_or(|(other, _)| rank > *other) {
                 let certain = certain && (spot.strong || rank > 4.0);
                 best = Some((rank, Found::new(date, certain, beside.cell)));
@@ -177,8 +181,12 @@ pub(super) fn date(spots: &Spots<'_>, calendar: &Calendar, field: &str) -> Optio
 }
 
 /// The date beside a title such as "Invoice", where letters are dated.
-pub(super) fn date_of_title(spots: &Spots<'_>, calendar: &Calendar) -> Option<Found<Date>> {
-    let titles = spots.of("invoice_number").filter(|spot| !spot.strong && spot.words.start == 0);
+pub(super) fn date_of_title(
+    spots: &Spots<'_>,
+    calendar: &Calendar,
+    number: &str,
+) -> Option<Found<Date>> {
+    let titles = spots.of(number).filter(|spot| !spot.strong && spot.words.start == 0);
     titles.into_iter().find_map(|spot| {
         let beside = spots.beside(spot);
         beside.into_iter().filter(|beside| !beside.below).find_map(|beside| {
@@ -191,7 +199,7 @@ pub(super) fn date_of_title(spots: &Spots<'_>, calendar: &Calendar) -> Option<Fo
 
 /// What else stands in the cell of a weak label: `Invoice 12 of 3 May` is about the invoice, `as
 /// per order 7 of 1 May` is not.
-fn context(spots: &Spots<'_>, spot: &Spot) -> f32 {
+fn context(spots: &Spots<'_>, spot: &Spot, number: &str) -> f32 {
     if spot.strong {
         return 0.0;
     }
@@ -199,7 +207,7 @@ fn context(spots: &Spots<'_>, spot: &Spot) -> f32 {
         let mut same = spots.in_cell(spot.cell);
         same.any(|other| other.field == field && other.words.start < spot.words.start)
     };
-    match (near("invoice_number"), near("other")) {
+    match (near(number), near("other")) {
         (_, true) => -8.0,
         (true, _) => 4.0,
         _ if spot.words.start > 2 => -4.0,
@@ -208,11 +216,18 @@ fn context(spots: &Spots<'_>, spot: &Spot) -> f32 {
 }
 
 /// The first date near the top of the first page that no other label claims: letters are dated so.
-pub(super) fn unlabelled_date(spots: &Spots<'_>, calendar: &Calendar) -> Option<Found<Date>> {
+pub(super) fn unlabelled_date(
+    spots: &Spots<'_>,
+    calendar: &Calendar,
+    others: &[&str],
+) -> Option<Found<Date>> {
     let claimed: Vec<*const Cell> = spots
         .all
         .iter()
-        .filter(|spot| matches!(spot.field.as_str(), "other" | "due_date" | "customer"))
+        .filter(|spot| {
+            let field = spot.field.as_str();
+            matches!(field, "other" | "customer") || others.contains(&field)
+        })
         .filter_map(|spot| spots.beside(spot).into_iter().next())
         .map(|beside| std::ptr::from_ref(beside.cell))
         .collect();
@@ -314,8 +329,9 @@ mod tests {
             ("Fecha de vencimiento\n12/05/2021", "due_date", Some("2021-05-12")),
             ("Order date: 1.2.2020   Delivery date: 3.2.2020", "invoice_date", None),
         ] {
-            let found =
-                with_spots(drawing, |spots| date(spots, &Calendar::of(spots.layout, None), field));
+            let found = with_spots(drawing, |spots| {
+                date(spots, &Calendar::of(spots.layout, None), (field, "invoice_number"))
+            });
             let found = found.filter(|found| found.certain).map(|found| date::to_iso(found.value));
             assert_eq!(found.as_deref(), expected, "{drawing}");
         }
@@ -325,7 +341,8 @@ mod tests {
     fn an_english_date_of_either_order_is_not_certain() {
         let drawing = "Invoice date: 11/03/2017 payment of the amount due";
         let found = with_spots(drawing, |spots| {
-            date(spots, &Calendar::of(spots.layout, None), "invoice_date")
+            let field = ("invoice_date", "invoice_number");
+            date(spots, &Calendar::of(spots.layout, None), field)
         });
         assert!(!found.unwrap().certain);
     }
