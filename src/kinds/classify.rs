@@ -22,7 +22,7 @@ const PAGES: usize = 2;
 const UPPER: f32 = 0.6;
 
 /// Most folded words of a text that begins with a title.
-const LONGEST_TITLE: usize = 7;
+const LONGEST_TITLE: usize = 9;
 
 /// A gap of so many line heights ends a text.
 const GAP: f32 = 1.2;

@@ -241,8 +241,10 @@ pub(super) fn unlabelled_date(
         let dates = date::find(&text);
         let [only] = dates.as_slice() else { continue };
         let Some((date, certain)) = calendar.read(only) else { continue };
-        let alone = only.range.len() + 2 >= text.trim().len();
-        let dated = text.len() - only.range.len() < 30 && only.range.end + 2 >= text.len();
+        let after = text.get(only.range.end..).filter(|rest| !is_time(rest)).unwrap_or_default();
+        let before = text.get(..only.range.start).unwrap_or_default();
+        let alone = before.trim().len() + after.trim().len() <= 2;
+        let dated = before.len() < 30 && after.len() <= 2;
         if alone {
             return Some(Found::new(date, certain && spots.layout.depth(cell) < 0.5, cell));
         }
@@ -251,6 +253,16 @@ pub(super) fn unlabelled_date(
         }
     }
     fallback
+}
+
+/// Whether a text is the time of a day, as tills print it behind the date.
+fn is_time(text: &str) -> bool {
+    let text = fold(text);
+    let words: Vec<&str> = text.split(' ').collect();
+    let clock = |word: &&str| word.len() <= 2 && word.chars().all(|c| c.is_ascii_digit());
+    let digits = words.iter().take_while(|word| clock(word)).count();
+    let rest = words.get(digits..).unwrap_or_default();
+    (2..=3).contains(&digits) && matches!(rest, [] | ["am" | "pm" | "uhr" | "h" | "hrs"])
 }
 
 /// The document's currency: beside its label, else the one that most amounts carry.
@@ -334,6 +346,21 @@ mod tests {
             });
             let found = found.filter(|found| found.certain).map(|found| date::to_iso(found.value));
             assert_eq!(found.as_deref(), expected, "{drawing}");
+        }
+    }
+
+    #[test]
+    fn a_date_without_a_label_stands_alone_or_before_a_time() {
+        for (drawing, expected) in [
+            ("Corner Shop\n22 Mar 2018 18:24\nTea   2.00", Some("2018-03-22")),
+            ("Corner Shop\n#0101 03/05/2018 20:24:10\nTea   2.00", Some("2018-05-03")),
+            ("Corner Shop\n22 Mar 2018 to Friday\nTea   2.00", None),
+            ("Corner Shop\nOrder date: 22 Mar 2018\nTea   2.00", None),
+        ] {
+            let found = with_spots(drawing, |spots| {
+                unlabelled_date(spots, &Calendar::of(spots.layout, None), &[])
+            });
+            assert_eq!(found.map(|f| date::to_iso(f.value)).as_deref(), expected, "{drawing}");
         }
     }
 
