@@ -12,6 +12,7 @@ mod events;
 mod fetching;
 mod folder_queue;
 mod invariants;
+mod kinds;
 mod ledger_suite;
 mod llm;
 mod long_documents;
