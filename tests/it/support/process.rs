@@ -52,6 +52,11 @@ impl Process {
         Self(command.spawn().unwrap(), log)
     }
 
+    /// Its number.
+    pub(crate) fn id(&self) -> u32 {
+        self.0.id()
+    }
+
     /// `kill -9`.
     pub(crate) fn kill(&mut self) {
         self.0.kill().unwrap();
