@@ -14,7 +14,10 @@ mod format;
 mod lines;
 mod pdf;
 mod picture;
+mod plane;
+pub mod quality;
 mod render;
+pub mod repair;
 mod score;
 mod surface;
 mod tiff;
@@ -31,6 +34,7 @@ use crate::model::{Line, Reason};
 
 pub use format::Format;
 pub use lines::rows;
+pub use plane::OpenCvError;
 pub use score::{Legibility, legibility};
 
 /// Version of what this module reads from the same bytes; part of the transcript's identity.
