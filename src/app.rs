@@ -20,7 +20,7 @@ use crate::ledger::postgres::PostgresLedger;
 use crate::llm::Llm;
 use crate::llm::breaker::Breaker;
 use crate::llm::openai::OpenAi;
-use crate::model::{Recipe, Repairs};
+use crate::model::Recipe;
 use crate::ocr::tesseract::Tesseract;
 use crate::ops::janitor::Maintenance;
 use crate::pipeline::offline::Offline;
@@ -236,7 +236,7 @@ impl App {
         Recipe {
             dpi: ocr.dpi,
             languages: ocr.languages.clone(),
-            repairs: Repairs::ALL,
+            repairs: ocr.repair,
             threshold: ocr.quality_threshold,
         }
     }
