@@ -20,7 +20,7 @@ use crate::ledger::postgres::PostgresLedger;
 use crate::llm::Llm;
 use crate::llm::breaker::Breaker;
 use crate::llm::openai::OpenAi;
-use crate::model::Recipe;
+use crate::model::{Recipe, Repairs};
 use crate::ocr::tesseract::Tesseract;
 use crate::ops::janitor::Maintenance;
 use crate::pipeline::offline::Offline;
@@ -61,6 +61,14 @@ pub struct Parts {
 impl App {
     /// From a configuration that was checked.
     pub fn new(config: Config) -> Self {
+        Self { config }
+    }
+
+    /// The same, but pages are read as they are.
+    #[must_use]
+    pub fn without_repair(&self) -> Self {
+        let mut config = self.config.clone();
+        config.ocr.repair = Repairs::NONE;
         Self { config }
     }
 
@@ -174,6 +182,7 @@ impl App {
         let maintenance = Maintenance {
             db: parts.db.clone(),
             queue: Arc::clone(&parts.queue),
+            store: Arc::clone(&parts.store),
             config: self.config.janitor.clone(),
             crash_limit: self.config.retry.crash_attempts,
             holder: name,

@@ -9,7 +9,7 @@ pub mod outcome;
 pub mod page_work;
 pub mod transcript;
 
-pub use artefact::ArtefactRef;
+pub use artefact::{ArtefactRef, FileRef};
 pub use extraction::{Confidence, Evidence, Extraction, Reader, Usage};
 pub use ids::{ClaimToken, DocumentId, IngestionId};
 pub use ingestion::{Claimed, DocumentRef, Stage, Status};

@@ -11,6 +11,7 @@
 
 mod expansion;
 mod format;
+mod image_pdf;
 mod lines;
 mod pdf;
 mod picture;
@@ -36,6 +37,7 @@ use crate::config::LimitsConfig;
 use crate::model::{Line, Reason};
 
 pub use format::Format;
+pub use image_pdf::{BadImage, ImagePdf};
 pub use lines::rows;
 pub use plane::OpenCvError;
 pub use read_page::{Trouble, read_page};

@@ -9,7 +9,9 @@ mod extract;
 pub mod failure;
 pub mod fetch;
 pub mod hold;
+pub mod journal;
 pub mod offline;
+mod preprocessed;
 pub mod reading;
 mod transcribe;
 pub mod verdict;
@@ -141,8 +143,7 @@ impl Steps<'_> {
         let sha256 = fetched.sha256.clone();
 
         self.enter(Stage::Transcribe)?;
-        let transcribed =
-            transcribe::transcribe(ports, self.hold, fetched, claimed.suspect).await?;
+        let transcribed = transcribe::transcribe(ports, self.hold, claimed, fetched).await?;
 
         self.enter(Stage::Extract)?;
         let extraction =

@@ -10,7 +10,7 @@ use serde_json::json;
 use super::{Context, Exit, NOTHING, print};
 use crate::app::App;
 use crate::config::LlmProvider;
-use crate::eval::{self, Sample};
+use crate::eval::{self, Report, Sample};
 use crate::model::{Status, Transcript};
 use crate::pipeline::StepError;
 use crate::pipeline::offline::{Offline, Processed};
@@ -50,6 +50,9 @@ pub(super) struct Eval {
     /// Score what is read from the pages alone, without XML that a document may carry
     #[arg(long)]
     ignore_xml: bool,
+    /// Read everything once more without repair, and print that beside it
+    #[arg(long)]
+    no_repair: bool,
 }
 
 pub(super) async fn process(context: &Context, arguments: Process) -> anyhow::Result<Exit> {
@@ -146,14 +149,20 @@ pub(super) async fn eval(context: &Context, arguments: Eval) -> anyhow::Result<E
     if arguments.ignore_xml {
         tracing::debug!("XML that documents carry is not used");
     }
+    let mut report = score(&app, &arguments.dir).await?;
+    if arguments.no_repair {
+        report.beside(&score(&app.without_repair(), &arguments.dir).await?);
+    }
+    context.out().show(&report, || report.to_string())?;
+    Ok(Exit::Done)
+}
+
+async fn score(app: &App, dir: &Path) -> anyhow::Result<Report> {
     let offline = app.offline().await?;
     let offline = &offline;
     let at_once = std::thread::available_parallelism().map_or(2, std::num::NonZero::get) + 1;
-    let report =
-        eval::run(&arguments.dir, at_once, |path, bytes| Box::pin(sample(offline, path, bytes)))
-            .await?;
-    context.out().show(&report, || report.to_string())?;
-    Ok(Exit::Done)
+    let sample = |path, bytes| Box::pin(sample(offline, path, bytes));
+    Ok(eval::run(dir, at_once, sample).await?)
 }
 
 /// What OCR or model could not do counts as a failure of its own name; the rest goes on.

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use super::{Context, DATABASE, DATABASE_AND_QUEUE, Exit, NOTHING, print};
+use super::{Context, DATABASE, Exit, NOTHING, print};
 use crate::app;
 use crate::config::Needs;
 use crate::ops::janitor::{Maintenance, Pass};
@@ -39,13 +39,14 @@ pub(super) async fn migrate(context: &Context) -> anyhow::Result<Exit> {
 }
 
 pub(super) async fn janitor(context: &Context, arguments: Janitor) -> anyhow::Result<Exit> {
-    let app = context.app(DATABASE_AND_QUEUE)?;
+    let app = context.app(Needs::WORKER)?;
     context.quiet_logs()?;
     let db = app.database().await?;
     db.require_schema().await?;
     let maintenance = Maintenance {
         db,
         queue: app.queue().await?,
+        store: app.store().await?,
         config: app.config().janitor.clone(),
         crash_limit: app.config().retry.crash_attempts,
         holder: format!("command-line-{}", std::process::id()),

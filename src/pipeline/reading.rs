@@ -67,8 +67,8 @@ impl Reader {
     /// Everything that changes what is read from the same bytes.
     pub fn identity(&self) -> String {
         let (format, pages) = (Transcript::FORMAT, pages::VERSION);
-        let (dpi, ocr) = (self.recipe.dpi, self.ocr.identity());
-        format!("transcript {format}; pages {pages}; {dpi} dpi; {ocr}")
+        let (recipe, ocr) = (&self.recipe, self.ocr.identity());
+        format!("transcript {format}; pages {pages}; {recipe:?}; {ocr}")
     }
 
     /// Reads a whole document whose bytes have the given SHA-256. `alone`: a worker died on it

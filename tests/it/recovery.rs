@@ -16,8 +16,9 @@ fn maintenance(world: &World) -> Maintenance {
     let mut config = world.config.janitor.clone();
     config.quiet = Duration::from_secs(60);
     let queue = std::sync::Arc::clone(&world.queue);
+    let store = std::sync::Arc::clone(&world.store);
     let db = world.database.db();
-    Maintenance { db, queue, config, crash_limit: 3, holder: "test".to_owned() }
+    Maintenance { db, queue, store, config, crash_limit: 3, holder: "test".to_owned() }
 }
 
 fn somebody() -> By {
