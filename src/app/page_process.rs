@@ -12,7 +12,7 @@ use crate::cpu::Setup;
 use crate::cpu::confine::{self, Confinement};
 use crate::ocr::tesseract::Tesseract;
 use crate::ocr::Ocr;
-use crate::pages::serve::{self, MakeRecogniser};
+use crate::pages::serve::{self, MakeReader};
 
 /// Serves until standard input ends.
 ///
@@ -30,10 +30,11 @@ pub fn page_process() -> io::Result<()> {
     served
 }
 
-fn prepare(setup: &Setup) -> io::Result<(Confinement, MakeRecogniser)> {
+fn prepare(setup: &Setup) -> io::Result<(Confinement, MakeReader)> {
     confine::limit(setup.address_space())?;
-    let confinement = setup.permissions.as_ref().map(confine::restrict).unwrap_or_default();
+    let confinement = setup.permissions.as_ref().map(confine::restrict).transpose()?;
+    let confinement = confinement.unwrap_or_default();
     let tesseract = Tesseract::start(&setup.ocr, setup.limits.page_time);
     let tesseract = tesseract.map_err(io::Error::other)?;
-    Ok((confinement, Box::new(move || tesseract.recogniser())))
+    Ok((confinement, Box::new(move || Ok(Box::new(tesseract.recogniser()?)))))
 }

@@ -10,15 +10,37 @@ use std::io::{self, Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::{Document, Recogniser, Refusal, Trouble, read_page};
+use super::{Document, Recogniser, Refusal, read_page};
 use crate::cpu::confine::Confinement;
 use crate::cpu::wire::{self, Answer, Ask, Ready, Reply, Request};
 use crate::cpu::{STACK_BYTES, Setup};
 use crate::fault::{self, Fault};
-use crate::model::PageRead;
+use crate::model::{PageRead, Recipe};
 
-/// Makes one more reader of page images.
-pub type MakeRecogniser = Box<dyn Fn() -> fault::Result<Box<dyn Recogniser>> + Send + Sync>;
+pub use super::Trouble;
+
+/// Reads pages, one at a time.
+pub trait PageReader: Send {
+    /// Reads page `index`, which starts at 0.
+    ///
+    /// # Errors
+    /// The document is to blame, or something else is.
+    fn read(&mut self, document: &Document, index: u32, recipe: &Recipe) -> Result<PageRead, Trouble>;
+}
+
+/// Makes one more reader.
+pub type MakeReader = Box<dyn Fn() -> fault::Result<Box<dyn PageReader>> + Send + Sync>;
+
+impl PageReader for Box<dyn Recogniser> {
+    fn read(
+        &mut self,
+        document: &Document,
+        index: u32,
+        recipe: &Recipe,
+    ) -> Result<PageRead, Trouble> {
+        read_page(document, index, recipe, self.as_mut())
+    }
+}
 
 /// Serves until `input` ends. `prepare` is given the setup before any thread is started: there the
 /// process gives up what it does not need, and learns to read pages.
@@ -28,7 +50,7 @@ pub type MakeRecogniser = Box<dyn Fn() -> fault::Result<Box<dyn Recogniser>> + S
 pub fn serve<W: Write + Send + 'static>(
     mut input: impl Read,
     mut output: W,
-    prepare: impl FnOnce(&Setup) -> io::Result<(Confinement, MakeRecogniser)>,
+    prepare: impl FnOnce(&Setup) -> io::Result<(Confinement, MakeReader)>,
 ) -> io::Result<()> {
     let Some((setup, _)) = wire::read::<Setup>(&mut input, 0)? else { return Ok(()) };
     let (confinement, make) = prepare(&setup)?;
@@ -60,10 +82,10 @@ pub fn serve<W: Write + Send + 'static>(
 
 struct Desk<W> {
     setup: Setup,
-    make: MakeRecogniser,
+    make: MakeReader,
     documents: Mutex<HashMap<u64, Arc<Document>>>,
     /// Those that are not at work.
-    readers: Mutex<Vec<Box<dyn Recogniser>>>,
+    readers: Mutex<Vec<Box<dyn PageReader>>>,
     output: Mutex<W>,
 }
 
@@ -104,7 +126,7 @@ impl<W: Write> Desk<W> {
             None => (self.make)()?,
         };
         // A reader that panics is not used again.
-        let read = read_page(document, index, &self.setup.recipe, reader.as_mut());
+        let read = reader.read(document, index, &self.setup.recipe);
         lock(&self.readers).push(reader);
         read
     }

@@ -2,15 +2,15 @@
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
 
 mod hostile;
-mod papers;
+pub(crate) mod papers;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use docmill::config::{ByteSize, LimitsConfig, OcrConfig};
-use docmill::cpu::Pool;
+use docmill::config::{ByteSize, CpuConfig, LimitsConfig, OcrConfig};
+use docmill::cpu::{Cells, Program, Setup};
 use docmill::fault::{self, Fault};
 use docmill::model::{Reason, Source, Transcript};
 use docmill::ocr::tesseract::Tesseract;
@@ -19,6 +19,7 @@ use docmill::pipeline::StepError;
 use docmill::pipeline::reading::Reader;
 use image::ImageFormat;
 
+use crate::support::cells::{docmill, lives, reader_here as reader, recipe};
 use papers::{content, encoded, encrypted, pdf, pdf_of, picture, scan, stream};
 
 const INVOICE: [&str; 3] = ["Invoice number 4711", "Supplier Honest Parts Ltd", "Total 480.00 EUR"];
@@ -49,11 +50,6 @@ impl Ocr for Blind {
         self.now.fetch_sub(1, Ordering::SeqCst);
         Ok(Reading { lines: Vec::new(), languages: Vec::new() })
     }
-}
-
-fn reader(ocr: Arc<dyn Ocr>, limits: LimitsConfig) -> Reader {
-    let pool = Arc::new(Pool::new(2).unwrap());
-    Reader { pool, ocr, limits, ocr_config: OcrConfig { dpi: 100, ..OcrConfig::default() } }
 }
 
 async fn read_blind(file: Vec<u8>, limits: LimitsConfig) -> Result<Transcript, StepError> {
@@ -282,7 +278,7 @@ async fn page_images_are_never_all_held_at_once() {
     assert_eq!(reason(reader.read(file.into(), "sha", false).await), Some(Reason::NoText));
     assert_eq!(blind.sizes.lock().unwrap().len(), 8);
     let most = blind.most.load(Ordering::SeqCst);
-    assert!(most <= reader.pool.threads() + 1, "{most} at once");
+    assert!(most <= reader.cells.threads() + 1, "{most} at once");
 }
 
 #[cfg(unix)]
@@ -323,13 +319,6 @@ mod misbehaving_program {
         }
     }
 
-    fn lives(pid: &str) -> bool {
-        // A killed child may stay a zombie until it is reaped, which is not living.
-        let stat = std::process::Command::new("ps").args(["-o", "stat=", "-p", pid]).output();
-        let stat = String::from_utf8(stat.unwrap().stdout).unwrap();
-        !stat.trim().is_empty() && !stat.starts_with('Z')
-    }
-
     #[tokio::test]
     async fn a_page_over_its_time_is_the_inputs_fault_and_leaves_no_child() {
         let (reader, folder) = reader_with(
@@ -344,11 +333,17 @@ mod misbehaving_program {
 
     #[tokio::test]
     async fn dropping_the_future_stops_the_child() {
-        let (reader, folder) = reader_with(
-            "echo $$ >\"$(dirname \"$0\")/pid\"; exec sleep 600",
-            Duration::from_secs(600),
-        )
-        .await;
+        let folder = tempfile::tempdir().unwrap();
+        let config =
+            program(folder.path(), "echo $$ >\"$(dirname \"$0\")/pid\"; exec sleep 600");
+        let limits = LimitsConfig::default();
+        let tesseract = Tesseract::start(&config, limits.page_time).await.unwrap();
+        // The program is a script, which a confined process could not run.
+        let cpu = CpuConfig { confine: false, ..CpuConfig::default() };
+        let setup =
+            Setup::new((&cpu, &limits, &config), recipe(), 2, tesseract.permissions());
+        let cells = Cells::new(Program::Binary(docmill()), setup, 1000);
+        let reader = Reader { cells, ocr: Arc::new(tesseract), recipe: recipe() };
         let reading = tokio::spawn(async move { reader.read(grey().into(), "sha", false).await });
         let note = folder.path().join("pid");
         until("the child runs", || {

@@ -57,6 +57,11 @@ impl Process {
         self.0.id()
     }
 
+    /// What it has logged.
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(&self.1).unwrap()
+    }
+
     /// `kill -9`.
     pub(crate) fn kill(&mut self) {
         self.0.kill().unwrap();
