@@ -257,6 +257,7 @@ impl App {
             default_kind: self.config.kinds.default.clone(),
             quality_threshold: self.config.ocr.quality_threshold,
             max_output_tokens: self.config.llm.max_output_tokens,
+            ignore_xml: false,
         }
     }
 }
