@@ -30,13 +30,21 @@ pub(crate) async fn mixed(count: usize) {
         let (name, bytes) = document(number);
         world.submit(name, bytes).await;
     }
-    let samples = watch(&world, "SELECT count(*)::text FROM docmill.ingestion
-        WHERE status <> 'in-progress'", count).await;
-    let ends = "SELECT string_agg(line, ', ') FROM (SELECT coalesce(reason, status) || ' ' || count(*)
+    let samples = watch(
+        &world,
+        "SELECT count(*)::text FROM docmill.ingestion
+        WHERE status <> 'in-progress'",
+        count,
+    )
+    .await;
+    let ends =
+        "SELECT string_agg(line, ', ') FROM (SELECT coalesce(reason, status) || ' ' || count(*)
         AS line FROM docmill.ingestion GROUP BY coalesce(reason, status) ORDER BY 1) AS ends";
     println!("ends: {}", world.scalar(ends).await);
-    println!("restarts of the worker: 0 (it is one process), crashed attempts: {}",
-        world.scalar("SELECT count(*)::text FROM docmill.attempt WHERE outcome = 'crashed'").await);
+    println!(
+        "restarts of the worker: 0 (it is one process), crashed attempts: {}",
+        world.scalar("SELECT count(*)::text FROM docmill.attempt WHERE outcome = 'crashed'").await
+    );
     verdict(&samples);
 }
 
@@ -44,8 +52,10 @@ pub(crate) async fn mixed(count: usize) {
 pub(crate) async fn long(pages: u32) {
     let world = World::new().await;
     let id = world.submit("long.pdf", pictures::scans(pages, 100)).await;
-    let kept = format!("SELECT (CASE WHEN status = 'in-progress' THEN 0 ELSE 1 END)::text
-        FROM docmill.ingestion WHERE id = '{id}'");
+    let kept = format!(
+        "SELECT (CASE WHEN status = 'in-progress' THEN 0 ELSE 1 END)::text
+        FROM docmill.ingestion WHERE id = '{id}'"
+    );
     let samples = watch(&world, &kept, 1).await;
     println!("pages in the transcript: {}", world.column(id, "pages").await.unwrap_or_default());
     verdict(&samples);
@@ -77,14 +87,19 @@ async fn watch(world: &World, done: &str, all: usize) -> Vec<Sample> {
 
 /// The curve, and whether its second half is higher than its first, the start left out.
 fn verdict(samples: &[Sample]) {
-    println!("{:>8}{:>8}{:>12}{:>13}{:>9}{:>11}", "seconds", "done", "worker MB", "children MB", "sum MB", "processes");
+    println!(
+        "{:>8}{:>8}{:>12}{:>13}{:>9}{:>11}",
+        "seconds", "done", "worker MB", "children MB", "sum MB", "processes"
+    );
     let every = samples.len().div_ceil(LINES).max(1);
     let last = samples.len().saturating_sub(1);
     for (at, sample) in samples.iter().enumerate() {
         if at % every == 0 || at == last {
             let Sample { seconds, done, worker, children, processes } = sample;
             let sum = worker + children;
-            println!("{seconds:>8.0}{done:>8}{worker:>12.1}{children:>13.1}{sum:>9.1}{processes:>11}");
+            println!(
+                "{seconds:>8.0}{done:>8}{worker:>12.1}{children:>13.1}{sum:>9.1}{processes:>11}"
+            );
         }
     }
     let warm = samples.get(samples.len() / 5..).unwrap_or_default();
@@ -125,14 +140,16 @@ pub(crate) fn family(root: u32) -> Vec<u32> {
 fn megabytes(pid: u32) -> f64 {
     let text = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("Pss:"));
-    let kilobytes = line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse::<f64>().ok());
+    let kilobytes =
+        line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse::<f64>().ok());
     kilobytes.unwrap_or(0.0) / 1024.0
 }
 
 /// The `number`th of a repeating mix.
 fn document(number: usize) -> (&'static str, Vec<u8>) {
     let invoice = documents::invoice(&format!("M-{number:06}"));
-    let upright = |name: &str| documents::pdf(&[(60.0, 60.0, name), (60.0, 90.0, "Total 120.00 EUR")]);
+    let upright =
+        |name: &str| documents::pdf(&[(60.0, 60.0, name), (60.0, 90.0, "Total 120.00 EUR")]);
     match number % 20 {
         3 => ("scan.png", documents::scan(invoice, 100.0)),
         8 => ("photo.jpg", pictures::jpeg(upright("Receipt of a photo"), 100)),

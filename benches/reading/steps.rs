@@ -70,7 +70,8 @@ fn drawn() -> Vec<u8> {
 
 /// Uneven light, grain, and lines that climb: everything that repair has to do at once.
 fn degraded(page: &Raster) -> Raster {
-    let (width, height) = (usize::try_from(page.width).unwrap(), usize::try_from(page.height).unwrap());
+    let (width, height) =
+        (usize::try_from(page.width).unwrap(), usize::try_from(page.height).unwrap());
     let mut grain = fastrand::Rng::with_seed(7);
     let mut pixels = Vec::with_capacity(page.pixels.len());
     for y in 0..height {
@@ -89,15 +90,15 @@ fn degraded(page: &Raster) -> Raster {
 }
 
 fn assess_and_repair(clean: &Raster, bad: &Raster) {
-    use docmill::config::RepairConfig;
+    use docmill::model::Repairs;
     use docmill::pages::{quality::assess, repair::repair};
     step("assess a clean page", || assess(clean).unwrap());
     step("assess a bad page", || assess(bad).unwrap());
     let found = assess(bad).unwrap();
-    let repaired = repair(bad, &found, RepairConfig::default()).unwrap();
+    let repaired = repair(bad, &found, Repairs::ALL).unwrap();
     let steps: Vec<&str> = repaired.iter().flat_map(|r| &r.steps).map(|step| step.name()).collect();
     println!("{:<28}{}", "  its repair", steps.join(", "));
-    step("repair a bad page", || repair(bad, &found, RepairConfig::default()).unwrap());
+    step("repair a bad page", || repair(bad, &found, Repairs::ALL).unwrap());
 }
 
 async fn recognise(clean: &Raster) {
