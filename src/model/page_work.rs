@@ -19,21 +19,29 @@ pub struct Recipe {
     pub threshold: f32,
 }
 
-/// Switches of the steps of repair.
+/// Which repairs of page images are allowed (`[ocr.repair]`). Each happens only to a page that has
+/// the defect it is for; a page without defects is never touched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
+#[expect(clippy::struct_excessive_bools, reason = "independent switches, one key each")]
 pub struct Repairs {
-    /// Turning by 90, 180 or 270 degrees.
+    /// Whether pages are repaired at all.
+    pub enabled: bool,
+    /// Turning pages whose lines run along the columns, or that stand on their head.
     pub orientation: bool,
-    /// Flattening of shadows and uneven light.
-    pub illumination: bool,
-    /// Removal of noise and speckles.
-    pub noise: bool,
-    /// Straightening of small angles.
-    pub deskew: bool,
-    /// Straightening of a page photographed at an angle.
+    /// Cutting a photographed page out of its surroundings and straightening it.
     pub perspective: bool,
-    /// Enlarging of small text.
+    /// Evening out shadows.
+    pub illumination: bool,
+    /// Stretching faint or dark pages to the full range.
+    pub contrast: bool,
+    /// Smoothing noise and removing specks.
+    pub noise: bool,
+    /// Sharpening blurred pages.
+    pub sharpen: bool,
+    /// Straightening skewed pages.
+    pub deskew: bool,
+    /// Enlarging small text.
     pub upscale: bool,
 }
 
@@ -45,11 +53,14 @@ impl Repairs {
 
     const fn each(on: bool) -> Self {
         Self {
+            enabled: on,
             orientation: on,
-            illumination: on,
-            noise: on,
-            deskew: on,
             perspective: on,
+            illumination: on,
+            contrast: on,
+            noise: on,
+            sharpen: on,
+            deskew: on,
             upscale: on,
         }
     }
@@ -68,6 +79,24 @@ pub struct PageRead {
     pub page: PageText,
     /// The image that the text was read from, if that is not what the file shows.
     pub repaired: Option<RepairedPage>,
+}
+
+/// XML that may be an e-invoice.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attachment {
+    /// Its bytes, not decoded.
+    pub bytes: Vec<u8>,
+    /// Whether it is the document itself: there are no pages to hold it against.
+    pub is_document: bool,
+}
+
+/// A document's e-invoices, and what its pages say as text if it has any.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EinvoiceLook {
+    /// The e-invoices; `None`: one that is there cannot be taken out.
+    pub einvoices: Option<Vec<Attachment>>,
+    /// The text layers of the pages; empty if there is no e-invoice to hold against them.
+    pub printed: Vec<PageText>,
 }
 
 /// A repaired page as an encoded grey image.

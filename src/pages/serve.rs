@@ -29,7 +29,7 @@ pub trait PageReader: Send {
     -> Result<PageRead, Trouble>;
 }
 
-/// The one that there is, but for tests of what cells survive.
+/// The only one, but for tests.
 impl PageReader for Box<dyn Recogniser> {
     fn read(
         &mut self,
@@ -113,12 +113,18 @@ impl<W: Write> Desk<W> {
                 Ok((Answer::Opened { pages }, Vec::new()))
             }
             Request::Read { document, index } => {
-                let open = lock(&self.documents).get(&document).cloned();
-                let open = open.ok_or_else(|| fault::Error::internal("no such document"))?;
-                Ok(Answer::of_page(self.read(&open, index)?))
+                Ok(Answer::of_page(self.read(&*self.document(document)?, index)?))
+            }
+            Request::Look { document } => {
+                Ok(Answer::of_look(self.document(document)?.einvoices()?))
             }
             Request::Close { .. } => Err(fault::Error::internal("nothing to answer").into()),
         }
+    }
+
+    fn document(&self, number: u64) -> fault::Result<Arc<Document>> {
+        let open = lock(&self.documents).get(&number).cloned();
+        open.ok_or_else(|| fault::Error::internal("no such document"))
     }
 
     fn read(&self, document: &Document, index: u32) -> Result<PageRead, Trouble> {

@@ -26,7 +26,8 @@ pub(crate) fn pdf(lines: &[(f32, f32, &str)]) -> Vec<u8> {
     ])
 }
 
-fn assemble(objects: &[String]) -> Vec<u8> {
+/// A PDF of these objects, numbered from 1; the first is the catalog.
+pub(crate) fn assemble(objects: &[String]) -> Vec<u8> {
     let mut out = b"%PDF-1.4\n".to_vec();
     let mut offsets = Vec::new();
     for (index, object) in objects.iter().enumerate() {
