@@ -17,7 +17,7 @@ use hayro::hayro_interpret::{
 use hayro::kurbo::Rect;
 
 use super::surface::{Glyph, Surface};
-use super::{Page, Refusal, expansion, lines, render, words};
+use super::{Layer, Page, Refusal, doubt, expansion, lines, render, words};
 use crate::config::LimitsConfig;
 use crate::model::Reason;
 
@@ -91,8 +91,17 @@ impl File {
         let (width, height) = page.render_dimensions();
         match reading(&surface, f64::from(width) * f64::from(height)) {
             Reading::Blank if self.hides_content(page) => Ok(Page::Damaged { width, height }),
-            Reading::Blank | Reading::TextLayer => {
+            Reading::Blank => Ok(Page::Text { width, height, lines: Vec::new() }),
+            Reading::TextLayer => {
                 let lines = lines::lines(words::words(&surface.glyphs));
+                let layer = Layer { width, height, lines };
+                let may_show_more = !surface.images.is_empty() || surface.curves > OUTLINED_CURVES;
+                let garbled = doubt::is_garbled(&layer.lines);
+                if garbled || may_show_more && doubt::leaves_text_out(page, &layer, bounds)? {
+                    let picture = render::page(page, bounds)?;
+                    return Ok(Page::Doubtful { layer, garbled, picture });
+                }
+                let Layer { width, height, lines } = layer;
                 Ok(Page::Text { width, height, lines })
             }
             Reading::Scan => Ok(Page::Image(match render::scan(page, bounds) {

@@ -11,7 +11,7 @@ use docmill::config::{CpuConfig, LimitsConfig, OcrConfig};
 use docmill::cpu::confine::{Confinement, Permissions};
 use docmill::cpu::{Cells, Program, Served, Setup};
 use docmill::model::{Recipe, Repairs};
-use docmill::ocr::{Ocr, Paged};
+use docmill::ocr::Ocr;
 use docmill::pages::serve::{self, MakeReader};
 use docmill::pipeline::Reader;
 use tempfile::TempDir;
@@ -32,7 +32,7 @@ pub(crate) fn reader_here(ocr: Arc<dyn Ocr>, limits: LimitsConfig) -> Reader {
     let serve: Arc<Served> = Arc::new(move |input, output| {
         let ocr = Arc::clone(&shared);
         let make: MakeReader =
-            Box::new(move || Ok(Box::new(Paged::new(Arc::clone(&ocr))?)));
+            Box::new(move || Ok(Box::new(ocr.recogniser()?)));
         // Ends when the cell does, whichever way.
         let _ended = serve::serve(input, output, |_| Ok((Confinement::default(), make)));
     });
