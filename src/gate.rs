@@ -6,6 +6,7 @@
 
 mod checks;
 mod forms;
+mod einvoice;
 mod ground;
 mod instructions;
 mod rows;
@@ -21,6 +22,7 @@ use time::Date;
 use crate::kinds::{Check, Consequence, Kind, Rule};
 use crate::model::{BoundingBox, Extraction, IngestionId, Transcript};
 
+pub use self::einvoice::Einvoice;
 use self::ground::Ground;
 use self::subject::Subject;
 
@@ -33,6 +35,8 @@ pub struct Lookups {
     pub today: Date,
     /// 0..1: a transcript below it is flagged.
     pub quality_threshold: f32,
+    /// What became of the XML in the document.
+    pub einvoice: Einvoice,
 }
 
 /// One rule that failed.

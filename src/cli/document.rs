@@ -12,7 +12,7 @@ use crate::app::App;
 use crate::config::LlmProvider;
 use crate::eval::inject::{InjectReport, Injector};
 use crate::eval::{self, Sample};
-use crate::gate::Lookups;
+use crate::gate::{Einvoice, Lookups};
 use crate::model::{Status, Transcript};
 use crate::pipeline::StepError;
 use crate::pipeline::offline::{Offline, Processed};
@@ -151,10 +151,8 @@ fn text_of(read: &Transcript, format: Format) -> String {
 pub(super) async fn eval(context: &Context, arguments: Eval) -> anyhow::Result<Exit> {
     let app = context.app(NOTHING)?;
     context.quiet_logs()?;
-    if arguments.ignore_xml {
-        tracing::debug!("XML that documents carry is not used");
-    }
-    let offline = app.offline().await?;
+    let mut offline = app.offline().await?;
+    offline.config.ignore_xml = arguments.ignore_xml;
     if arguments.inject {
         let report = inject(&app, &offline, &arguments).await?;
         context.out().show(&report, || report.to_string())?;
@@ -177,6 +175,7 @@ async fn inject(app: &App, offline: &Offline, arguments: &Eval) -> anyhow::Resul
         duplicate_of: None,
         today: time::OffsetDateTime::now_utc().date(),
         quality_threshold: offline.config.quality_threshold,
+        einvoice: Einvoice::Absent,
     };
     let mut injector = Injector::new(kind, lookups, arguments.seed);
     for document in &labelled {

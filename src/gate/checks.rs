@@ -50,6 +50,8 @@ impl Subject<'_> {
             }),
             Check::NoInstructions { .. } => whole(self.instructions > 0),
             Check::Complete { list, share } => self.complete(list, *share),
+            Check::NotContradicted(fields) => self.contradicted(fields),
+            Check::EinvoiceUsable => self.einvoice_usable(),
             Check::Duplicate => whole(self.lookups.duplicate_of.is_some()),
             Check::Quality => whole(self.transcript.quality < self.lookups.quality_threshold),
             Check::ReaderSucceeded => whole(!self.extraction.successful),
@@ -87,7 +89,11 @@ impl Subject<'_> {
         }
     }
 
-    fn those(&self, fields: &[String], fails: impl Fn(&Value) -> bool) -> Failures {
+    pub(super) fn those(
+        &self,
+        fields: &[String],
+        fails: impl Fn(&Value) -> bool,
+    ) -> Failures {
         let values = fields.iter().flat_map(|field| self.values(field));
         values.filter(|(_, value)| fails(value)).map(|(name, _)| Some(name)).collect()
     }

@@ -116,6 +116,16 @@ impl Ground {
         own.into_keys().collect()
     }
 
+    /// Whether any number is printed.
+    pub(super) fn prints_numbers(&self) -> bool {
+        !self.numbers.is_empty()
+    }
+
+    /// Whether any date is printed.
+    pub(super) fn prints_dates(&self) -> bool {
+        !self.dates.is_empty()
+    }
+
     /// Whether the value stands anywhere. Null and zero stand everywhere.
     pub(super) fn holds(&self, value: &Value) -> bool {
         match value {

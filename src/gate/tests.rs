@@ -35,6 +35,7 @@ fn transcript(text: &str) -> Transcript {
         quality: 1.0,
         defects: Vec::new(),
         languages: Vec::new(),
+        repaired: false,
         lines: lines.collect(),
     };
     Transcript {
@@ -72,7 +73,7 @@ fn sound() -> Extraction {
 
 fn lookups() -> Lookups {
     let today = time::macros::date!(2018 - 03 - 20);
-    Lookups { duplicate_of: None, today, quality_threshold: 0.7 }
+    Lookups { duplicate_of: None, today, quality_threshold: 0.7, einvoice: Einvoice::Absent }
 }
 
 fn judged(extraction: &Extraction, transcript: &Transcript, lookups: &Lookups) -> Verdict {

@@ -106,6 +106,10 @@ pub enum Check {
     NoInstructions { phrases: Vec<String> },
     /// The list holds at least this share of what looks like its rows on the pages.
     Complete { list: String, share: f64 },
+    /// The pages do not print other values in place of those that the attached XML says.
+    NotContradicted(Vec<String>),
+    /// The e-invoice that the document carries, if it does, could be used.
+    EinvoiceUsable,
     /// No earlier document has the same supplier and number.
     Duplicate,
     /// The transcript's quality reaches the configured threshold.
@@ -211,6 +215,7 @@ impl Raw {
             "sum" | "tax_rate" | "amount_order" | "list_sum" | "list_product" | "confirmed" => {
                 self.amounts()?
             }
+            "einvoice_usable" => Check::EinvoiceUsable,
             "duplicate" => Check::Duplicate,
             "quality" => Check::Quality,
             "reader_succeeded" => Check::ReaderSucceeded,
@@ -253,6 +258,7 @@ impl Raw {
             "legible" => {
                 Check::Legible { fields: fields?, least: self.least.ok_or_else(|| need("least"))? }
             }
+            "not_contradicted" => Check::NotContradicted(fields?),
             other => return Err(format!("there is no check `{other}`")),
         })
     }
@@ -316,6 +322,7 @@ impl Check {
             | Self::Legible { fields, .. }
             | Self::AmountOrder { fields, .. }
             | Self::CurrencyPrinted(fields)
+            | Self::NotContradicted(fields)
             | Self::Grounded(fields) => fields.clone(),
             Self::Sum { terms, plus, minus, total, .. } => {
                 [terms.as_slice(), plus, minus, std::slice::from_ref(total)].concat()
@@ -331,7 +338,8 @@ impl Check {
                 [terms.clone(), vec![total.clone(), within(list, item)]].concat()
             }
             Self::Complete { list, .. } => vec![list.clone()],
-            Self::Duplicate
+            Self::EinvoiceUsable
+            | Self::Duplicate
             | Self::Quality
             | Self::ReaderSucceeded
             | Self::Confidence(_)

@@ -12,6 +12,7 @@ mod folder_queue;
 mod invariants;
 mod ledger_suite;
 mod llm;
+mod long_documents;
 mod messages;
 mod operations;
 mod operators;
