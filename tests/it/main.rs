@@ -9,6 +9,7 @@ mod eval;
 mod events;
 mod fetching;
 mod folder_queue;
+mod injection;
 mod invariants;
 mod ledger_suite;
 mod llm;
