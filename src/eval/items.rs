@@ -7,8 +7,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::FieldScore;
-use super::assign;
+use super::{FieldScore, Rows, assign};
 use super::compare::{same, similarity};
 
 /// Above so many pairs rows are matched in order.
@@ -47,9 +46,10 @@ pub(super) fn score(list: &str, known: &[Value], given: &Value) -> BTreeMap<Stri
 }
 
 /// How much of a list is there at all: rows with a partner that is alike, of the known ones.
-pub(super) fn completeness(known: &[Value], given: &Value) -> (usize, usize) {
+pub(super) fn completeness(known: &[Value], given: &Value) -> Rows {
     let none = Vec::new();
-    (matched(known, given.as_array().unwrap_or(&none)).len(), known.len())
+    let found = matched(known, given.as_array().unwrap_or(&none)).len();
+    Rows { known: known.len(), found }
 }
 
 /// Pairs of indexes, each used once.
@@ -130,7 +130,7 @@ mod tests {
             range.map(|it| json!({"description": format!("Row {it}"), "amount": it})).collect()
         };
         let (known, given) = (rows(0..700), Value::Array(rows(3..690)));
-        assert_eq!(completeness(&known, &given), (687, 700));
+        assert_eq!(completeness(&known, &given), Rows { known: 700, found: 687 });
     }
 
     #[test]

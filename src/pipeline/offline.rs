@@ -65,6 +65,10 @@ pub struct Processed {
     pub data: Option<Map<String, Value>>,
     /// Why a person should look.
     pub review_reasons: Vec<String>,
+    /// 0..1: how likely the data is right, as the gate sees it; null without a verdict.
+    pub score: Option<f32>,
+    /// Where on the pages the data's values were found.
+    pub grounded: Vec<gate::Grounded>,
     /// What was read.
     pub transcription: Option<TranscriptionView>,
     /// Milliseconds per step.
@@ -212,7 +216,9 @@ impl Offline {
         let mut judged = gate::judge(&extraction, &transcript, &told.kind, &lookups);
         kind::note(told.doubt, &mut judged);
         processed.timings_ms.gate = milliseconds(started);
-        Ok(verdict::record(extraction, &judged, None))
+        let record = verdict::record(extraction, &judged, None);
+        (processed.score, processed.grounded) = (Some(judged.score), judged.grounded);
+        Ok(record)
     }
 
     async fn extract(
@@ -243,6 +249,8 @@ fn start(file: &Path, bytes: &Bytes) -> Processed {
         reader: None,
         data: None,
         review_reasons: Vec::new(),
+        score: None,
+        grounded: Vec::new(),
         transcription: None,
         timings_ms: Timings::default(),
         transcript: None,

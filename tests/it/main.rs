@@ -11,6 +11,7 @@ mod eval;
 mod events;
 mod fetching;
 mod folder_queue;
+mod injection;
 mod invariants;
 mod kinds;
 mod ledger_suite;
