@@ -148,7 +148,8 @@ def main():
     for name, reader in chosen.items():
         texts, seconds[name] = read_all(reader, scans)
         scores[name] = [recall(truth, text) for (_, _, truth), text in zip(scans, texts)]
-        print(f"{name}: {len(scans)} files in {seconds[name]:.0f} s", file=sys.stderr)
+        so_far = f"{len(scans)} files in {seconds[name]:.0f} s, mean recall {mean(scores[name]):.3f}"
+        print(f"{name}: {so_far}", file=sys.stderr)
     kinds = collections.defaultdict(list)
     for index, (path, row, _) in enumerate(scans):
         kinds[row["kind"]].append(index)
