@@ -5,8 +5,9 @@
 
 EXPECT.tsv: file, class, expected answers; of these `ok` is read to the end (completed, refused by
 the gate, or flagged), `ok_empty` no text, `review` either of them for a person, `error:CODE` that
-reason; `ok;field=value` names a value that a completed document must have. Linux, standard library
-only.
+reason; `ok;field=value` names a value that a completed document must have. What is refused before it
+is handed in, because it is no document at all, is answered by `docmill process`. Linux, standard
+library only.
 """
 
 import collections
@@ -166,6 +167,12 @@ def run(docmill, data, files):
     return {end["file"]: end for end in found}, (data / "log").read_text(errors="replace"), watch, code
 
 
+def at_the_door(docmill, file):
+    """The answer to a file that is not handed in."""
+    done = subprocess.run([docmill, "process", "--json", str(file)], capture_output=True, text=True)
+    return json.loads(done.stdout)
+
+
 def main(folder, docmill):
     folder, data = pathlib.Path(folder), pathlib.Path("target/hostile").resolve()
     (data / "good").mkdir(parents=True, exist_ok=True)
@@ -183,9 +190,12 @@ def main(folder, docmill):
     took = time.monotonic() - started
     attempts = collections.Counter(re.findall(r"ingestion (\S+) ended its attempt", log))
 
-    wrong, may, read_anyway, otherwise = [], 0, 0, []
+    wrong, may, read_anyway, otherwise, turned_away = [], 0, 0, [], []
     for row in rows:
         end = ends.get(str(folder / row["file"]), {"status": "never ended"})
+        if end["status"] == "refused":
+            turned_away.append(row["file"])
+            end = at_the_door(docmill, folder / row["file"])
         if not fits(end, row["expect"]):
             wrong.append(f"{row['file']}: {end['status']} {end.get('reason')}, not {row['expect']}")
         answers = {one.split(";")[0].split(":")[0] for one in row["expect"].split("|")}
@@ -207,6 +217,7 @@ def main(folder, docmill):
     print(f"peak memory: {peaks}; allowed {allowed:.0f} MiB")
     deaths = [line for line in log.splitlines() if " died (" in line]
     print(f"page processes: {len(watch.cells)} seen, {len(deaths)} died")
+    print(f"not handed in, being no documents: {', '.join(turned_away) or 'none'}")
     print(f"of {may} that may be read or refused, {read_anyway} were read; the others:")
     print("".join(f"  {line}\n" for line in otherwise), end="")
     if watch.peak["together"] > allowed * 1024:

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::units::ByteSize;
 use super::LimitsConfig;
+use super::units::ByteSize;
 
 /// Fixed costs of reading a page, whatever its size: fonts, tables, a model of the OCR.
 const PAGE_BASE: u64 = 256 << 20;

@@ -10,11 +10,11 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
+use super::Setup;
+use super::confine::Confinement;
 use super::end::End;
 use super::start::{self, Process, Program};
-use super::confine::Confinement;
 use super::wire::{self, Answer, Ask, Reply, Request};
-use super::Setup;
 use crate::fault::Result;
 use crate::metrics;
 

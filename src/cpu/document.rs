@@ -68,7 +68,11 @@ impl Cells {
     ///
     /// # Errors
     /// The document is refused; cells cannot be started.
-    pub async fn open(self: &Arc<Self>, bytes: Bytes, alone: bool) -> Result<OpenDocument, WorkError> {
+    pub async fn open(
+        self: &Arc<Self>,
+        bytes: Bytes,
+        alone: bool,
+    ) -> Result<OpenDocument, WorkError> {
         let mut document = OpenDocument {
             cells: Arc::clone(self),
             bytes,

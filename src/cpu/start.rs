@@ -162,7 +162,10 @@ fn thread(serve: Arc<Served>) -> Result<Started> {
     let (theirs, input) = std::io::pipe().map_err(failed)?;
     let (output, ours) = std::io::pipe().map_err(failed)?;
     std::thread::spawn(move || serve(theirs, ours));
-    for end in [OwnedFd::from(input.try_clone().map_err(failed)?), output.try_clone().map_err(failed)?.into()] {
+    for end in [
+        OwnedFd::from(input.try_clone().map_err(failed)?),
+        output.try_clone().map_err(failed)?.into(),
+    ] {
         let flags = rustix::fs::fcntl_getfl(&end).map_err(|error| failed(error.into()))?;
         rustix::fs::fcntl_setfl(&end, flags | rustix::fs::OFlags::NONBLOCK)
             .map_err(|error| failed(error.into()))?;

@@ -189,7 +189,10 @@ pub fn write<T: Serialize>(mut to: impl Write, head: &T, body: &[u8]) -> io::Res
 ///
 /// # Errors
 /// The frame breaks off or breaks the rules.
-pub fn read<T: DeserializeOwned>(mut from: impl Read, most: u64) -> io::Result<Option<(T, Vec<u8>)>> {
+pub fn read<T: DeserializeOwned>(
+    mut from: impl Read,
+    most: u64,
+) -> io::Result<Option<(T, Vec<u8>)>> {
     let mut lengths = [0; LENGTHS];
     match from.read(&mut lengths)? {
         0 => return Ok(None),
@@ -327,7 +330,11 @@ mod tests {
             ("lengths that break off",   good[..5].to_vec(), io::ErrorKind::UnexpectedEof),
         ];
         for (name, bytes, expected) in table {
-            assert_eq!(read::<Request>(bytes.as_slice(), 5).unwrap_err().kind(), expected, "{name}");
+            assert_eq!(
+                read::<Request>(bytes.as_slice(), 5).unwrap_err().kind(),
+                expected,
+                "{name}"
+            );
             let error = receive::<Request>(&mut bytes.as_slice(), 5).await.unwrap_err();
             assert_eq!(error.kind(), expected, "{name}");
         }

@@ -25,8 +25,12 @@ pub trait PageReader: Send {
     ///
     /// # Errors
     /// The document is to blame, or something else is.
-    fn read(&mut self, document: &Document, index: u32, recipe: &Recipe)
-    -> Result<PageRead, Trouble>;
+    fn read(
+        &mut self,
+        document: &Document,
+        index: u32,
+        recipe: &Recipe,
+    ) -> Result<PageRead, Trouble>;
 }
 
 /// The one that there is, but for tests of what cells survive.

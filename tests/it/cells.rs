@@ -72,16 +72,12 @@ async fn a_page_that_hangs_is_killed_at_its_limit_and_is_the_only_one_that_fails
     let (cells, _folder) = Driven { limits, ..Default::default() }.start();
     let document = cells.open(of(&["pid", "wait", "wait", "wait"]), false).await.unwrap();
     let before = pid(&document).await;
-    let (hanging, first, second, third) = tokio::join!(
-        read(&cells, "hang", false),
-        document.read(1),
-        document.read(2),
-        async {
+    let (hanging, first, second, third) =
+        tokio::join!(read(&cells, "hang", false), document.read(1), document.read(2), async {
             // Begun shortly before the hanging one is over its time, and so in the middle then.
             tokio::time::sleep(Duration::from_secs(2)).await;
             document.read(3).await
-        },
-    );
+        },);
     assert_eq!(told(hanging), Err(Ok(Reason::Timeout)));
     for innocent in [first, second, third] {
         assert_eq!(told(innocent), Ok(()));
@@ -211,27 +207,19 @@ async fn memory_ends_where_the_smallest_configuration_says() {
         ..Default::default()
     };
     let cpu = CpuConfig { page_memory: ByteSize::mib(268), confine: false, ..Default::default() };
-    let config = docmill::config::Config {
-        limits: limits.clone(),
-        cpu: cpu.clone(),
-        ..Default::default()
-    };
+    let config =
+        docmill::config::Config { limits: limits.clone(), cpu: cpu.clone(), ..Default::default() };
     config.check(Default::default()).unwrap();
     let mut less = config.clone();
     less.cpu.page_memory = ByteSize::mib(267);
     assert!(less.check(Default::default()).unwrap_err().to_string().contains("cpu.page_memory"));
 
-    let (cells, _folder) =
-        Driven { limits: limits.clone(), cpu: cpu.clone(), threads: 1 }.start();
+    let (cells, _folder) = Driven { limits: limits.clone(), cpu: cpu.clone(), threads: 1 }.start();
     assert_eq!(told(read(&cells, "eat", false).await), Err(Ok(Reason::TooLarge)));
 
     // And the real program reads the largest allowed page with that.
-    let setup = Setup::new(
-        (&cpu, &limits, &OcrConfig::default()),
-        recipe(),
-        1,
-        Permissions::default(),
-    );
+    let setup =
+        Setup::new((&cpu, &limits, &OcrConfig::default()), recipe(), 1, Permissions::default());
     let cells = Cells::new(Program::Binary(docmill()), setup, 1000);
     let page = crate::reading::papers::picture(pdf(&[&content(&["Invoice number 4711"])], ""));
     assert!(page.width() * page.height() < 1_000_000 || page.width() > 1000);

@@ -23,7 +23,8 @@ fn cell() {
     let output = File::options().write(true).open(OUTPUT).unwrap();
     serve::serve(io::stdin().lock(), output, |setup| {
         confine::limit(setup.address_space())?;
-        let confinement = setup.permissions.as_ref().map(confine::restrict).transpose()?.unwrap_or_default();
+        let confinement =
+            setup.permissions.as_ref().map(confine::restrict).transpose()?.unwrap_or_default();
         Ok((confinement, Box::new(|| Ok(Box::new(Deeds)))))
     })
     .unwrap();

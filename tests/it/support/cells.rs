@@ -31,8 +31,7 @@ pub(crate) fn reader_here(ocr: Arc<dyn Ocr>, limits: LimitsConfig) -> Reader {
     let shared = Arc::clone(&ocr);
     let serve: Arc<Served> = Arc::new(move |input, output| {
         let ocr = Arc::clone(&shared);
-        let make: MakeReader =
-            Box::new(move || Ok(Box::new(ocr.recogniser()?)));
+        let make: MakeReader = Box::new(move || Ok(Box::new(ocr.recogniser()?)));
         // Ends when the cell does, whichever way.
         let _ended = serve::serve(input, output, |_| Ok((Confinement::default(), make)));
     });
