@@ -24,8 +24,9 @@ const SMALL_HEIGHT: f32 = 20.0;
 const GRAIN: f32 = 5.0;
 /// How many times the difference from a smoothed page is added to a blurred one.
 const SHARPENING: f64 = 3.0;
-/// Pixels of an enlarged page, at most.
-const MOST_PIXELS: f32 = 36_000_000.0;
+/// Pixels of an enlarged page, at most: an A4 page of 300 dots per inch stays as it is, small print
+/// and all, because reading four times as many pixels takes long and finds little more.
+const MOST_PIXELS: f32 = 20_000_000.0;
 
 /// What `found` calls for, in order.
 pub(super) fn plan(found: &Assessment, switches: RepairConfig) -> Vec<RepairStep> {
@@ -172,7 +173,7 @@ pub(super) fn rectified(
         &mut sheet,
         &view,
         Size::new(whole(width).max(1), whole(height).max(1)),
-        imgproc::INTER_CUBIC,
+        imgproc::INTER_LINEAR,
         core::BORDER_REPLICATE,
         Scalar::default(),
     )?;
