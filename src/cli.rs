@@ -8,6 +8,7 @@ mod dead;
 mod dev;
 mod document;
 mod jobs;
+mod kinds;
 mod print;
 mod run;
 mod settings;
@@ -78,11 +79,17 @@ enum Command {
     Transcribe(document::Transcribe),
     /// Read a folder of documents and score the results against truth/NAME.json and NAME.txt
     Eval(document::Eval),
+    /// Look at the kinds of documents
+    #[command(subcommand)]
+    Kinds(kinds::What),
     /// Look at the configuration
     #[command(subcommand)]
     Config(settings::Settings),
     /// Ask the worker on this machine whether it is well
     Healthcheck,
+    /// Read documents for a worker, over standard input and output; docmill starts it by itself
+    #[command(name = crate::cpu::COMMAND, hide = true)]
+    PageProcess,
 }
 
 /// How a command ended that could do what it was asked for.
@@ -117,7 +124,7 @@ impl Context {
 
     /// Log lines for commands that are not services: warnings only, unless more is asked for.
     fn quiet_logs(&self) -> anyhow::Result<()> {
-        let level = if self.global.verbose { "warn,docmill=debug" } else { "warn,docmill=warn" };
+        let level = if self.global.verbose { "warn,docmill=debug,lopdf=off" } else { "warn,docmill=warn,lopdf=off" };
         Ok(telemetry::init_at(LogFormat::Text, level)?)
     }
 
@@ -133,6 +140,10 @@ const NOTHING: Needs = Needs { database: false, queue: false, store: false };
 /// Runs the program.
 pub fn main() -> ExitCode {
     let Cli { global, command } = Cli::parse();
+    if matches!(command, Command::PageProcess) {
+        // Before any thread is started, so that it can give up what it does not need.
+        return run::page_process();
+    }
     let verbose = global.verbose;
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
@@ -190,8 +201,11 @@ async fn dispatch(context: Context, command: Command) -> anyhow::Result<Exit> {
         Command::Process(process) => Box::pin(document::process(context, process)).await,
         Command::Transcribe(file) => Box::pin(document::transcribe(context, file)).await,
         Command::Eval(eval) => Box::pin(document::eval(context, eval)).await,
+        Command::Kinds(what) => kinds::run(context, what),
         Command::Config(what) => settings::run(context, what),
         Command::Healthcheck => run::healthcheck(context).await,
+        // Answered before the runtime was started.
+        Command::PageProcess => Ok(Exit::Failed),
     }
 }
 

@@ -6,13 +6,13 @@
 //! everything that is wrong at once, by key, before anything connects.
 
 mod claim;
+mod cpu;
 mod database;
 mod extract;
 mod janitor;
 mod limits;
 mod ocr;
 mod queue;
-mod repair;
 mod retry;
 mod store;
 mod units;
@@ -23,13 +23,13 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 pub use claim::ClaimConfig;
+pub use cpu::CpuConfig;
 pub use database::DatabaseConfig;
 pub use extract::{KindsConfig, LlmConfig, LlmProvider};
 pub use janitor::JanitorConfig;
 pub use limits::LimitsConfig;
 pub use ocr::OcrConfig;
 pub use queue::{QueueBackend, QueueConfig};
-pub use repair::RepairConfig;
 pub use retry::RetryConfig;
 pub use store::{AllowedPrefix, StoreBackend, StoreConfig};
 pub use units::{ByteSize, Secret};
@@ -53,6 +53,8 @@ pub struct Config {
     pub retry: RetryConfig,
     /// Caps on what one document may cost.
     pub limits: LimitsConfig,
+    /// The child processes that read documents.
+    pub cpu: CpuConfig,
     /// Reading page images.
     pub ocr: OcrConfig,
     /// Language models.
@@ -128,6 +130,7 @@ impl Config {
         self.claim.check(&mut problems);
         self.retry.check(&mut problems);
         self.limits.check(&mut problems);
+        self.cpu.check(&self.limits, &mut problems);
         self.ocr.check(&mut problems);
         self.llm.check(&mut problems);
         self.janitor.check(&mut problems);

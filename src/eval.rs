@@ -4,8 +4,17 @@
 //! `truth/NAME.txt` (the text). How a document is read is the caller's: [`run`] is handed a
 //! function. Nothing here decides whether a result is good enough.
 
+mod assign;
+pub mod baseline;
+pub mod calibration;
 mod compare;
+mod html;
+pub mod inject;
 mod items;
+pub mod limits;
+mod measures;
+mod plot;
+mod scans;
 mod table;
 mod text;
 
@@ -19,7 +28,11 @@ use futures::StreamExt as _;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+pub use scans::{KindScore, TextMeans};
+pub use html::page;
 pub use text::TextScore;
+
+use calibration::Calibration;
 
 /// What was read from one document, as far as it is scored.
 #[derive(Debug, Clone, Default)]
@@ -34,6 +47,8 @@ pub struct Sample {
     pub text: Option<String>,
     /// A person was asked to look.
     pub needs_review: bool,
+    /// The gate's score, if it came to a verdict.
+    pub score: Option<f32>,
 }
 
 /// Why a folder cannot be scored.
@@ -54,6 +69,12 @@ pub enum EvalError {
         path: PathBuf,
         /// Why.
         detail: String,
+    },
+    /// A table of scans without its columns.
+    #[error("the first line of {} names no columns `file` and `kind`", path.display())]
+    BadTable {
+        /// Which.
+        path: PathBuf,
     },
     /// No document has a truth beside it.
     #[error("{} holds no document with a file of its name in truth/", path.display())]
@@ -101,6 +122,9 @@ impl FieldScore {
 pub struct DocumentScore {
     /// File name without its ending.
     pub name: String,
+    /// What is wrong with the scan, where a table says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
     /// `completed` or `failed`.
     pub status: String,
     /// Reason code of a failure.
@@ -113,8 +137,33 @@ pub struct DocumentScore {
     pub faults: Vec<String>,
     /// Text against text.
     pub text: Option<TextScore>,
+    /// The gate's score, if it came to a verdict.
+    pub score: Option<f32>,
+    /// Known entries of lists, and how many of them are there at all.
+    pub rows: Rows,
     #[serde(skip)]
     fields: BTreeMap<String, FieldScore>,
+    /// What was known and what was given instead. Document content: only for a report that
+    /// somebody asked for as a file.
+    #[serde(skip)]
+    differences: Vec<Difference>,
+}
+
+/// How complete lists are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Rows {
+    /// Entries that the truth has.
+    pub known: usize,
+    /// Of those, how many have a partner that is alike.
+    pub found: usize,
+}
+
+/// A value that is not the known one.
+#[derive(Debug, Clone)]
+struct Difference {
+    field: String,
+    known: Value,
+    given: Value,
 }
 
 /// All documents, or those whose names begin alike.
@@ -136,6 +185,10 @@ pub struct Group {
     pub with_truth: usize,
     /// By field; fields of lists as `line_items.amount`.
     pub fields: BTreeMap<String, FieldScore>,
+    /// How complete the lists are.
+    pub rows: Rows,
+    /// Whether the gate's score tells documents that are all right from others.
+    pub calibration: Calibration,
     /// Documents whose text is known.
     pub with_text: usize,
     /// Mean over those of the share of words found.
@@ -151,10 +204,15 @@ pub struct Report {
     pub all: Group,
     /// By the part of the name up to its first `_`.
     pub groups: BTreeMap<String, Group>,
+    /// How scans were read, by what is wrong with them; empty without a table.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub kinds: BTreeMap<String, KindScore>,
     /// Each document, by name.
     pub documents: Vec<DocumentScore>,
     /// Files in the folder that have no truth.
     pub without_truth: usize,
+    /// Every figure by name, as `--fail-under` and `--baseline` know it.
+    pub measures: BTreeMap<String, f64>,
 }
 
 /// A document and what is known of it.
@@ -164,7 +222,9 @@ pub struct Labelled {
     pub name: String,
     /// The document.
     pub path: PathBuf,
-    data: Option<Map<String, Value>>,
+    kind: Option<String>,
+    /// The kind's fields as they are known; null where they are not.
+    pub data: Option<Map<String, Value>>,
     text: Option<String>,
 }
 
@@ -202,17 +262,23 @@ fn unreadable(path: &Path, source: io::Error) -> EvalError {
 /// As [`run`].
 pub fn find(dir: &Path) -> Result<(Vec<Labelled>, usize), EvalError> {
     let entries = std::fs::read_dir(dir).map_err(|source| unreadable(dir, source))?;
+    let kinds = scans::kinds(dir)?;
     let (mut labelled, mut without_truth) = (Vec::new(), 0);
     for entry in entries {
         let path = entry.map_err(|source| unreadable(dir, source))?.path();
         let name = path.file_stem().and_then(|name| name.to_str()).map(str::to_owned);
         let Some(name) = name.filter(|_| path.is_file()) else { continue };
+        let file = path.file_name().and_then(|file| file.to_str()).unwrap_or_default();
+        if file == scans::TABLE {
+            continue;
+        }
+        let kind = kinds.get(file).cloned();
         let data = truth(&dir.join("truth").join(format!("{name}.json")))?;
         let text = optional(&dir.join("truth").join(format!("{name}.txt")))?;
         if data.is_none() && text.is_none() {
             without_truth += 1;
         } else {
-            labelled.push(Labelled { name, path, data, text });
+            labelled.push(Labelled { name, path, kind, data, text });
         }
     }
     if labelled.is_empty() {
@@ -244,11 +310,22 @@ pub fn score(document: &Labelled, sample: &Sample) -> DocumentScore {
     let mut fields: BTreeMap<String, FieldScore> = BTreeMap::new();
     let mut faults = Vec::new();
     let mut whole = None;
+    let (mut all_rows, mut differences) = (Rows::default(), Vec::new());
+    let mut differs = |field: &str, known: &Value, given: &Value| {
+        let (known, given) = (known.clone(), given.clone());
+        differences.push(Difference { field: field.to_owned(), known, given });
+    };
     for (field, known) in document.data.iter().flatten() {
         let value = given.get(field).unwrap_or(&Value::Null);
         match known {
             Value::Null => {}
             Value::Array(rows) => {
+                let own = items::completeness(rows, value);
+                all_rows.known += own.known;
+                all_rows.found += own.found;
+                if own.found < own.known {
+                    differs(field, known, value);
+                }
                 for (item, own) in items::score(field, rows, value) {
                     if own.wrong + own.missed > 0 {
                         faults.push(item.clone());
@@ -265,6 +342,7 @@ pub fn score(document: &Labelled, sample: &Sample) -> DocumentScore {
                 whole = Some(whole.unwrap_or(true) && right);
                 if !right {
                     faults.push(field.clone());
+                    differs(field, known, value);
                 }
             }
         }
@@ -275,13 +353,17 @@ pub fn score(document: &Labelled, sample: &Sample) -> DocumentScore {
         .map(|known| TextScore::of(known, sample.text.as_deref().unwrap_or_default()));
     DocumentScore {
         name: document.name.clone(),
+        kind: document.kind.clone(),
         status: sample.status.clone(),
         reason: sample.reason.clone(),
         needs_review: sample.needs_review,
         whole,
         faults,
         text,
+        score: sample.score,
+        rows: all_rows,
         fields,
+        differences,
     }
 }
 
@@ -293,13 +375,17 @@ pub fn report(mut documents: Vec<DocumentScore>, without_truth: usize) -> Report
         let prefix = document.name.split_once('_').map_or("other", |(prefix, _)| prefix);
         groups.entry(prefix.to_owned()).or_default().push(document);
     }
-    let groups = groups.into_iter().map(|(name, own)| (name, group(own.into_iter()))).collect();
-    Report { all: group(documents.iter()), groups, documents, without_truth }
+    let groups: BTreeMap<String, Group> =
+        groups.into_iter().map(|(name, own)| (name, group(own.into_iter()))).collect();
+    let all = group(documents.iter());
+    let measures = measures::of(&all, &groups);
+    let kinds = scans::by_kind(&documents);
+    Report { all, groups, kinds, documents, without_truth, measures }
 }
 
 fn group<'a>(documents: impl Iterator<Item = &'a DocumentScore>) -> Group {
     let mut group = Group::default();
-    let (mut recalls, mut errors) = (Vec::new(), Vec::new());
+    let (mut recalls, mut errors, mut scores) = (Vec::new(), Vec::new(), Vec::new());
     for document in documents {
         group.documents += 1;
         if document.status == "completed" {
@@ -313,6 +399,11 @@ fn group<'a>(documents: impl Iterator<Item = &'a DocumentScore>) -> Group {
         }
         group.with_truth += usize::from(document.whole.is_some());
         group.whole_documents += usize::from(document.whole == Some(true));
+        group.rows.known += document.rows.known;
+        group.rows.found += document.rows.found;
+        if let (Some(score), Some(whole)) = (document.score, document.whole) {
+            scores.push((f64::from(score), whole));
+        }
         for (field, own) in &document.fields {
             group.fields.entry(field.clone()).or_default().add(own);
         }
@@ -323,6 +414,7 @@ fn group<'a>(documents: impl Iterator<Item = &'a DocumentScore>) -> Group {
         }
     }
     group.fields.values_mut().for_each(FieldScore::finish);
+    group.calibration = Calibration::of(&scores);
     group.word_recall = mean(&recalls);
     group.character_error_rate = mean(&errors);
     group

@@ -4,22 +4,22 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::RepairConfig;
+use crate::model::Repairs;
 
 /// How page images are read.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct OcrConfig {
-    /// The `tesseract` program; empty: found on the PATH.
+    /// A `tesseract` program to run for each page; empty: the linked library.
     pub tesseract: PathBuf,
-    /// Languages as Tesseract names them; empty: every installed one of eng, deu, fra, nld, spa.
+    /// Languages as Tesseract names them; empty: chosen per page among those installed.
     pub languages: Vec<String>,
     /// A page whose quality is below this is flagged for a person.
     pub quality_threshold: f32,
     /// Dots per inch that pages are rendered at.
     pub dpi: u32,
     /// Repairs of page images.
-    pub repair: RepairConfig,
+    pub repair: Repairs,
 }
 
 impl Default for OcrConfig {
@@ -29,7 +29,7 @@ impl Default for OcrConfig {
             languages: Vec::new(),
             quality_threshold: 0.7,
             dpi: 300,
-            repair: RepairConfig::default(),
+            repair: Repairs::default(),
         }
     }
 }

@@ -18,7 +18,7 @@ use opencv::prelude::*;
 use super::Raster;
 use super::plane::{self, OpenCvError, Pixels};
 use super::quality::{self, Assessment, Outline};
-use crate::config::RepairConfig;
+use crate::model::Repairs;
 
 /// What was done to a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,7 +73,7 @@ pub struct Repaired {
 pub fn repair(
     page: &Raster,
     found: &Assessment,
-    switches: RepairConfig,
+    switches: Repairs,
 ) -> Result<Option<Repaired>, OpenCvError> {
     if !switches.enabled {
         return Ok(None);
@@ -94,7 +94,7 @@ pub fn repair(
 fn surface(
     page: &Raster,
     found: &Assessment,
-    switches: RepairConfig,
+    switches: Repairs,
 ) -> Result<Option<Repaired>, OpenCvError> {
     let plan = steps::plan(found, switches);
     if plan.is_empty() {

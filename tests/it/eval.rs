@@ -9,7 +9,7 @@ use bytes::Bytes;
 use docmill::config::{KindsConfig, LimitsConfig};
 use docmill::eval::{self, EvalError, Sample};
 use docmill::kinds::Kinds;
-use docmill::model::{PageText, Source, Transcript};
+use docmill::model::{PageText, Transcript};
 use docmill::{extract, gate, pages};
 use serde_json::json;
 
@@ -18,16 +18,12 @@ fn read(kinds: &Kinds, bytes: Bytes) -> Sample {
     let kind = kinds.for_name(None).unwrap();
     let document = pages::open(bytes, &LimitsConfig::default(), 150).unwrap();
     let read = (0..document.page_count()).map(|index| match document.page(index).unwrap() {
-        pages::Page::Text { width, height, lines } => PageText {
-            number: index + 1,
-            source: Source::Native,
-            width,
-            height,
-            quality: 1.0,
-            defects: Vec::new(),
-            languages: Vec::new(),
-            lines,
-        },
+        pages::Page::Text { width, height, lines } => {
+            PageText::native(index + 1, (width, height), 1.0, lines)
+        }
+        pages::Page::Doubtful { layer, .. } => {
+            PageText::native(index + 1, (layer.width, layer.height), 1.0, layer.lines)
+        }
         pages::Page::Image(_) | pages::Page::Damaged { .. } => {
             panic!("page {index} has no text layer")
         }
@@ -38,7 +34,7 @@ fn read(kinds: &Kinds, bytes: Bytes) -> Sample {
         Transcript { format, sha256: String::new(), provider: String::new(), pages, quality: 1.0 };
     let extraction = extract::rules::extract(&transcript, kind);
     let today = time::OffsetDateTime::now_utc().date();
-    let lookups = gate::Lookups { duplicate_of: None, today, quality_threshold: 0.7 };
+    let lookups = gate::Lookups { duplicate_of: None, today, quality_threshold: 0.7, einvoice: gate::Einvoice::Absent };
     let verdict = gate::judge(&extraction, &transcript, kind, &lookups);
     Sample {
         status: if verdict.refused() { "failed" } else { "completed" }.to_owned(),
@@ -46,6 +42,7 @@ fn read(kinds: &Kinds, bytes: Bytes) -> Sample {
         data: Some(extraction.data),
         text: Some(transcript.text()),
         needs_review: verdict.needs_review(),
+        score: Some(verdict.score),
     }
 }
 
@@ -106,6 +103,7 @@ async fn a_folder_is_scored_by_group_and_what_is_unknown_is_not_scored() {
             data: data.as_object().cloned(),
             text: Some("total 10".to_owned()),
             needs_review: false,
+            score: None,
         }
     };
     let report = eval::run(folder.path(), 2, process).await.unwrap();
@@ -121,6 +119,33 @@ async fn a_folder_is_scored_by_group_and_what_is_unknown_is_not_scored() {
     assert!((other.word_recall.unwrap() - 2.0 / 3.0).abs() < 1e-9);
     assert!(report.to_string().contains("silent errors: 1"));
     assert_eq!(serde_json::to_value(&report).unwrap()["groups"]["a"]["documents"], 2);
+}
+
+#[tokio::test]
+async fn scans_are_scored_by_what_is_wrong_with_them_and_without_repair_beside_it() {
+    let folder = folder();
+    let table = folder.path().join("SCANS.tsv");
+    fs::write(folder.path().join("truth/a_1.txt"), "Total due 10").unwrap();
+    fs::write(&table, "language\tfile\tkind\nen\ta_1.pdf\tdegraded:skew\nen\tb_1.png\tfax\n")
+        .unwrap();
+    let process = |text: &'static str| {
+        move |_, _| async move { Sample { text: Some(text.to_owned()), ..Sample::default() } }
+    };
+    let mut report = eval::run(folder.path(), 2, process("total due 10")).await.unwrap();
+    assert_eq!(report.without_truth, 1, "the table is no document");
+    let as_is = eval::run(folder.path(), 2, process("total 10")).await.unwrap();
+    report.beside(&as_is);
+    assert_eq!(report.kinds.keys().collect::<Vec<_>>(), ["degraded", "degraded:skew", "fax"]);
+    let skew = report.kinds.get("degraded:skew").unwrap();
+    assert_eq!((skew.documents, skew.text.word_recall), (1, Some(1.0)));
+    assert_eq!(skew.text.character_error_rate, Some(0.0));
+    let without = skew.without_repair.as_ref().unwrap();
+    assert!((without.word_recall.unwrap() - 2.0 / 3.0).abs() < 1e-9);
+    assert!(report.to_string().contains("without repair"));
+    assert_eq!(serde_json::to_value(&report).unwrap()["kinds"]["fax"]["word_recall"], 1.0);
+    fs::write(&table, "name\twhat\n").unwrap();
+    let bad = eval::run(folder.path(), 1, process("")).await.unwrap_err();
+    assert!(bad.to_string().contains("SCANS.tsv"), "{bad}");
 }
 
 #[tokio::test]

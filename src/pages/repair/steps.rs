@@ -8,7 +8,7 @@ use opencv::prelude::*;
 use opencv::{Result, imgproc};
 
 use super::{RepairStep, turned};
-use crate::config::RepairConfig;
+use crate::model::Repairs;
 use crate::model::DefectKind;
 use crate::pages::plane::{self, Pixels};
 use crate::pages::quality::Assessment;
@@ -29,7 +29,7 @@ const SHARPENING: f64 = 3.0;
 const MOST_PIXELS: f32 = 20_000_000.0;
 
 /// What `found` calls for, in order.
-pub(super) fn plan(found: &Assessment, switches: RepairConfig) -> Vec<RepairStep> {
+pub(super) fn plan(found: &Assessment, switches: Repairs) -> Vec<RepairStep> {
     let noisy = switches.noise && found.has(DefectKind::Noisy);
     let called_for = |enlarge: bool| {
         [
