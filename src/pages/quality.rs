@@ -11,7 +11,7 @@
 //! | noisy | noise in grey levels, or lone specks per megapixel (of a fax) | 4, 100 (40) | 10, 500 (240) |
 //! | dark | grey level of the paper | 190 | 90 |
 //! | faint | contrast of ink, paper being 255 | 110 | 30 |
-//! | text_too_small | median height of the letters in pixels | 20 | 10 |
+//! | text_too_small | median height of the letters in pixels (bilevel) | 25 (20) | 12 (10) |
 //! | shadowed | share of the paper with neither of its two main shades × range of shades | 0.06, 1.15 | 0.3, 1.5 |
 //! | glare | share of the page without any shade | 0.002 | 0.02 |
 //! | skewed | degrees | 0.1 | 0.7 |
@@ -57,7 +57,7 @@ const WEIGHTS: [(DefectKind, f32); 11] = [
     (DefectKind::Noisy, 0.4),
     (DefectKind::Dark, 0.1),
     (DefectKind::Faint, 0.3),
-    (DefectKind::TextTooSmall, 0.5),
+    (DefectKind::TextTooSmall, 0.3),
     (DefectKind::DocumentCutoff, 0.1),
     (DefectKind::TextCutoff, 0.3),
     (DefectKind::Glare, 0.3),
@@ -201,7 +201,11 @@ impl Judged<'_> {
             _ if !has_text => 0.0,
             DefectKind::Blurry => ramp(seen.edge_width, 3.2, 5.2),
             DefectKind::Faint => ramp(seen.contrast, 110.0, 30.0),
-            DefectKind::TextTooSmall => ramp(self.letter_height, 20.0, 10.0),
+            DefectKind::TextTooSmall => {
+                // Grey edges need more pixels than sharp ones.
+                let (fine, bad) = if seen.is_bilevel() { (20.0, 10.0) } else { (25.0, 12.0) };
+                ramp(self.letter_height, fine, bad)
+            }
             DefectKind::TextCutoff => ramp(seen.cut_letters(), 0.005, 0.04),
             DefectKind::Skewed => ramp(self.direction.skew_degrees.abs(), 0.1, 0.7),
             DefectKind::Rotated => {
