@@ -63,8 +63,9 @@ impl Letters {
         self.sure >= FEWEST_LETTERS && share >= WELL_READ
     }
 
-    /// Whether these are so much better read than `other` that they justify a turn.
-    pub(super) fn justify_a_turn_from(self, other: Self) -> bool {
+    /// Whether these are so much better read than `other` that they justify a turn, or another
+    /// language.
+    pub(super) fn is_far_better_than(self, other: Self) -> bool {
         self.is_well_read() && self.sure >= LEAD * other.sure
     }
 }
@@ -81,15 +82,18 @@ pub(super) fn look(
     recogniser: &mut dyn Recogniser,
 ) -> Result<Option<Look>> {
     let Some(part) = text.densest(PART.0, PART.1) else { return Ok(None) };
-    let piece = cut(page, part);
+    let mut piece = cut(page, part);
     let mut lines = recogniser.recognise(&piece, languages)?;
     let as_it_lies = Letters::of(&lines);
     let mut quarter_turns = 0;
     if !as_it_lies.is_well_read() {
         for turn in turns {
-            let turned = recogniser.recognise(&turned(piece.clone(), *turn), languages)?;
-            if Letters::of(&turned).justify_a_turn_from(as_it_lies) {
-                (lines, quarter_turns) = (turned, *turn);
+            let across = if turn % 2 == 0 { PART } else { (PART.1, PART.0) };
+            let Some(part) = text.densest(across.0, across.1) else { continue };
+            let other = turned(cut(page, part), *turn);
+            let read = recogniser.recognise(&other, languages)?;
+            if Letters::of(&read).is_far_better_than(as_it_lies) {
+                (lines, quarter_turns, piece) = (read, *turn, other);
                 break;
             }
         }
@@ -97,20 +101,25 @@ pub(super) fn look(
     let evidence = Evidence::of(&lines);
     let mut language = evidence.language(recogniser.languages()).map(str::to_owned);
     if language.is_none() && !Letters::of(&lines).is_well_read() {
-        language = try_others(&turned(piece, quarter_turns), recogniser)?;
+        language = try_others(&piece, Letters::of(&lines), recogniser)?;
     }
     Ok(Some(Look { quarter_turns, language }))
 }
 
 /// Another script, perhaps: the language among those whose words are not known here that reads the
-/// piece well, if there is one.
-fn try_others(piece: &Raster, recogniser: &mut dyn Recogniser) -> Result<Option<String>> {
+/// piece well where the first one hardly did, if there is one.
+fn try_others(
+    piece: &Raster,
+    first: Letters,
+    recogniser: &mut dyn Recogniser,
+) -> Result<Option<String>> {
     let others = recogniser.languages().iter().filter(|name| !language::is_known(name));
     let others: Vec<String> = others.take(MOST_TRIALS).cloned().collect();
     let mut best: Option<(usize, String)> = None;
     for name in others {
         let letters = Letters::of(&recogniser.recognise(piece, std::slice::from_ref(&name))?);
-        if letters.is_well_read() && best.as_ref().is_none_or(|(sure, _)| letters.sure > *sure) {
+        let is_better = letters.is_far_better_than(first);
+        if is_better && best.as_ref().is_none_or(|(sure, _)| letters.sure > *sure) {
             best = Some((letters.sure, name));
         }
     }
@@ -159,9 +168,9 @@ mod tests {
     #[test]
     fn a_page_is_turned_only_where_it_is_read_many_times_better() {
         let letters = |sure, all| Letters { sure, all };
-        assert!(letters(60, 80).justify_a_turn_from(letters(6, 70)));
-        assert!(!letters(60, 80).justify_a_turn_from(letters(25, 70)), "read as it lies, if badly");
-        assert!(!letters(20, 80).justify_a_turn_from(letters(0, 70)), "turned, it is read badly too");
-        assert!(!letters(9, 9).justify_a_turn_from(letters(0, 70)), "too little to tell");
+        assert!(letters(60, 80).is_far_better_than(letters(6, 70)));
+        assert!(!letters(60, 80).is_far_better_than(letters(25, 70)), "read as it lies, if badly");
+        assert!(!letters(20, 80).is_far_better_than(letters(0, 70)), "turned, it is read badly too");
+        assert!(!letters(9, 9).is_far_better_than(letters(0, 70)), "too little to tell");
     }
 }
