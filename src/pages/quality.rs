@@ -8,16 +8,16 @@
 //! | defect | measure | fine | bad |
 //! |---|---|---|---|
 //! | blurry | width of the letters' edges in measured pixels | 3.2 | 5.2 |
-//! | noisy | noise in grey levels, or lone specks per megapixel | 4, 100 | 10, 500 |
+//! | noisy | noise in grey levels, or lone specks per megapixel (of a fax) | 4, 100 (40) | 10, 500 (240) |
 //! | dark | grey level of the paper | 190 | 90 |
 //! | faint | contrast of ink, paper being 255 | 110 | 30 |
 //! | text_too_small | median height of the letters in pixels | 20 | 10 |
 //! | shadowed | share of the paper with neither of its two main shades × range of shades | 0.06, 1.15 | 0.3, 1.5 |
 //! | glare | share of the page without any shade | 0.002 | 0.02 |
 //! | skewed | degrees | 0.1 | 0.7 |
-//! | rotated | clarity of lines along columns over rows; letters on their heads | 1, −0.1 | 2, −0.4 |
+//! | rotated | letters with their neighbour below over beside; letters on their heads | 1, −0.1 | 2, −0.4 |
 //! | text_cutoff | share of the letters that touch the frame | 0.005 | 0.04 |
-//! | document_cutoff | edges of the sheet seen, of four | 0 | 1 to 3 |
+//! | document_cutoff | edges of the sheet seen, if not all four | 1 | 3 |
 //!
 //! The score is the product of `1 − weight × confidence`: defects multiply, as the errors they
 //! cause do. What reading adds to it (words' confidence, text not found) is added after reading.
@@ -28,6 +28,10 @@ mod direction;
 mod glyphs;
 mod measures;
 mod outline;
+#[cfg(test)]
+pub(super) mod page_in_code;
+#[cfg(test)]
+mod tests;
 
 pub use direction::{Axis, Direction};
 pub(super) use outline::Outline;
@@ -141,7 +145,7 @@ pub fn assess(page: &Raster) -> Result<Assessment, OpenCvError> {
         defects,
         direction,
         letter_height,
-        bilevel: measures.grey < 0.005,
+        bilevel: measures.is_bilevel(),
         pixels: pixels_of(page),
         noise: measures.noise,
         outline: measures.outline,
@@ -186,10 +190,12 @@ impl Judged<'_> {
             }
             DefectKind::Glare => ramp(seen.glare, 0.002, 0.02),
             DefectKind::Noisy => {
-                ramp(seen.noise, 4.0, 10.0).max(ramp(seen.specks(), 100.0, 500.0))
+                // A fax has its noise where the letters are; little of it lies alone.
+                let (fine, bad) = if seen.is_bilevel() { (40.0, 240.0) } else { (100.0, 500.0) };
+                ramp(seen.noise, 4.0, 10.0).max(ramp(seen.specks(), fine, bad))
             }
             DefectKind::DocumentCutoff => match seen.outline {
-                Outline::Partial(edges) => ramp(f32::from(edges), 0.0, 3.0),
+                Outline::Partial(edges) => ramp(f32::from(edges), 1.0, 3.0),
                 Outline::None | Outline::Sheet(_) => 0.0,
             },
             _ if !has_text => 0.0,

@@ -9,6 +9,8 @@
 //! for the reader to compare.
 
 mod steps;
+#[cfg(test)]
+mod tests;
 
 use opencv::core::{self, Mat};
 use opencv::prelude::*;

@@ -31,6 +31,11 @@ impl Glyph {
         let left = height - self.top - self.height;
         Self { left, top: self.left, width: self.height, height: self.width }
     }
+
+    /// The same box with rows and columns exchanged.
+    pub(super) fn transposed(self) -> Self {
+        Self { left: self.top, top: self.left, width: self.height, height: self.width }
+    }
 }
 
 /// What the ink of a page consists of.

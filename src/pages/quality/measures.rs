@@ -213,6 +213,11 @@ fn ratio(part: i32, all: i32) -> f32 {
 }
 
 impl Measures {
+    /// Whether there is next to no grey.
+    pub(super) fn is_bilevel(&self) -> bool {
+        self.grey < 0.005
+    }
+
     /// Specks per million measured pixels.
     pub(super) fn specks(&self) -> f32 {
         let specks = i32::try_from(self.pieces.specks).unwrap_or(i32::MAX);

@@ -15,8 +15,8 @@ use super::plane::Pixels;
 /// The longer side of the picture in which edges are looked for.
 const LONGER_SIDE: i32 = 400;
 /// Steepest edge that is looked for, as a tangent, and the steps.
-const STEEPEST: i32 = 24;
-const SLOPE_STEP: f64 = 0.01;
+const STEEPEST: i32 = 16;
+const SLOPE_STEP: f64 = 0.015;
 /// An edge lies within this share of the page from its side.
 const REACH: f64 = 0.35;
 /// The ends of an edge, where it meets the next one, are not looked at.

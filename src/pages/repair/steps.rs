@@ -13,9 +13,11 @@ use crate::model::DefectKind;
 use crate::pages::plane::{self, Pixels};
 use crate::pages::quality::Assessment;
 
-/// Letters are enlarged to about this height in pixels, and at most this often.
-const READABLE_HEIGHT: f32 = 22.0;
+/// Letters are enlarged to this height in pixels, by a whole number. The dots of a fax are not
+/// enlarged more than twice: they would become letters of their own.
+const READABLE_HEIGHT: f32 = 20.0;
 const MOST_ENLARGED: u32 = 4;
+const MOST_ENLARGED_BILEVEL: u32 = 2;
 /// A page that is worked on anyway is enlarged below this height.
 const SMALL_HEIGHT: f32 = 20.0;
 /// Noise in grey levels from which it is noise and not specks.
@@ -67,8 +69,9 @@ pub(super) fn enlargement(found: &Assessment) -> u32 {
     let wanted = READABLE_HEIGHT / found.letter_height.max(1.0);
     let allowed = (MOST_PIXELS / found.pixels.max(1.0)).sqrt();
     let fits = |times: &u32| f32::from(u16::try_from(*times).unwrap_or(u16::MAX)) <= allowed;
-    let times = (1..MOST_ENLARGED).find(|times| f64::from(*times) >= f64::from(wanted));
-    (1..=times.unwrap_or(MOST_ENLARGED)).rev().find(fits).unwrap_or(1)
+    let most = if found.bilevel { MOST_ENLARGED_BILEVEL } else { MOST_ENLARGED };
+    let times = (1..most).find(|times| f64::from(*times) >= f64::from(wanted));
+    (1..=times.unwrap_or(most)).rev().find(fits).unwrap_or(1)
 }
 
 /// One step.
