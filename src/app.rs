@@ -255,8 +255,10 @@ impl App {
             limits: self.config.limits.clone(),
             retry: self.config.retry.clone(),
             default_kind: self.config.kinds.default.clone(),
+            classify: self.config.kinds.classify,
             quality_threshold: self.config.ocr.quality_threshold,
             max_output_tokens: self.config.llm.max_output_tokens,
+            ignore_xml: false,
         }
     }
 }

@@ -4,8 +4,16 @@
 //! `truth/NAME.txt` (the text). How a document is read is the caller's: [`run`] is handed a
 //! function. Nothing here decides whether a result is good enough.
 
+mod assign;
+pub mod baseline;
+pub mod calibration;
 mod compare;
+mod html;
+pub mod inject;
 mod items;
+pub mod limits;
+mod measures;
+mod plot;
 mod scans;
 mod table;
 mod text;
@@ -21,7 +29,10 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 pub use scans::{KindScore, TextMeans};
+pub use html::page;
 pub use text::TextScore;
+
+use calibration::Calibration;
 
 /// What was read from one document, as far as it is scored.
 #[derive(Debug, Clone, Default)]
@@ -36,6 +47,8 @@ pub struct Sample {
     pub text: Option<String>,
     /// A person was asked to look.
     pub needs_review: bool,
+    /// The gate's score, if it came to a verdict.
+    pub score: Option<f32>,
 }
 
 /// Why a folder cannot be scored.
@@ -124,8 +137,33 @@ pub struct DocumentScore {
     pub faults: Vec<String>,
     /// Text against text.
     pub text: Option<TextScore>,
+    /// The gate's score, if it came to a verdict.
+    pub score: Option<f32>,
+    /// Known entries of lists, and how many of them are there at all.
+    pub rows: Rows,
     #[serde(skip)]
     fields: BTreeMap<String, FieldScore>,
+    /// What was known and what was given instead. Document content: only for a report that
+    /// somebody asked for as a file.
+    #[serde(skip)]
+    differences: Vec<Difference>,
+}
+
+/// How complete lists are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Rows {
+    /// Entries that the truth has.
+    pub known: usize,
+    /// Of those, how many have a partner that is alike.
+    pub found: usize,
+}
+
+/// A value that is not the known one.
+#[derive(Debug, Clone)]
+struct Difference {
+    field: String,
+    known: Value,
+    given: Value,
 }
 
 /// All documents, or those whose names begin alike.
@@ -147,6 +185,10 @@ pub struct Group {
     pub with_truth: usize,
     /// By field; fields of lists as `line_items.amount`.
     pub fields: BTreeMap<String, FieldScore>,
+    /// How complete the lists are.
+    pub rows: Rows,
+    /// Whether the gate's score tells documents that are all right from others.
+    pub calibration: Calibration,
     /// Documents whose text is known.
     pub with_text: usize,
     /// Mean over those of the share of words found.
@@ -169,6 +211,8 @@ pub struct Report {
     pub documents: Vec<DocumentScore>,
     /// Files in the folder that have no truth.
     pub without_truth: usize,
+    /// Every figure by name, as `--fail-under` and `--baseline` know it.
+    pub measures: BTreeMap<String, f64>,
 }
 
 /// A document and what is known of it.
@@ -179,7 +223,8 @@ pub struct Labelled {
     /// The document.
     pub path: PathBuf,
     kind: Option<String>,
-    data: Option<Map<String, Value>>,
+    /// The kind's fields as they are known; null where they are not.
+    pub data: Option<Map<String, Value>>,
     text: Option<String>,
 }
 
@@ -265,11 +310,22 @@ pub fn score(document: &Labelled, sample: &Sample) -> DocumentScore {
     let mut fields: BTreeMap<String, FieldScore> = BTreeMap::new();
     let mut faults = Vec::new();
     let mut whole = None;
+    let (mut all_rows, mut differences) = (Rows::default(), Vec::new());
+    let mut differs = |field: &str, known: &Value, given: &Value| {
+        let (known, given) = (known.clone(), given.clone());
+        differences.push(Difference { field: field.to_owned(), known, given });
+    };
     for (field, known) in document.data.iter().flatten() {
         let value = given.get(field).unwrap_or(&Value::Null);
         match known {
             Value::Null => {}
             Value::Array(rows) => {
+                let own = items::completeness(rows, value);
+                all_rows.known += own.known;
+                all_rows.found += own.found;
+                if own.found < own.known {
+                    differs(field, known, value);
+                }
                 for (item, own) in items::score(field, rows, value) {
                     if own.wrong + own.missed > 0 {
                         faults.push(item.clone());
@@ -286,6 +342,7 @@ pub fn score(document: &Labelled, sample: &Sample) -> DocumentScore {
                 whole = Some(whole.unwrap_or(true) && right);
                 if !right {
                     faults.push(field.clone());
+                    differs(field, known, value);
                 }
             }
         }
@@ -303,7 +360,10 @@ pub fn score(document: &Labelled, sample: &Sample) -> DocumentScore {
         whole,
         faults,
         text,
+        score: sample.score,
+        rows: all_rows,
         fields,
+        differences,
     }
 }
 
@@ -315,14 +375,17 @@ pub fn report(mut documents: Vec<DocumentScore>, without_truth: usize) -> Report
         let prefix = document.name.split_once('_').map_or("other", |(prefix, _)| prefix);
         groups.entry(prefix.to_owned()).or_default().push(document);
     }
-    let groups = groups.into_iter().map(|(name, own)| (name, group(own.into_iter()))).collect();
+    let groups: BTreeMap<String, Group> =
+        groups.into_iter().map(|(name, own)| (name, group(own.into_iter()))).collect();
+    let all = group(documents.iter());
+    let measures = measures::of(&all, &groups);
     let kinds = scans::by_kind(&documents);
-    Report { all: group(documents.iter()), groups, kinds, documents, without_truth }
+    Report { all, groups, kinds, documents, without_truth, measures }
 }
 
 fn group<'a>(documents: impl Iterator<Item = &'a DocumentScore>) -> Group {
     let mut group = Group::default();
-    let (mut recalls, mut errors) = (Vec::new(), Vec::new());
+    let (mut recalls, mut errors, mut scores) = (Vec::new(), Vec::new(), Vec::new());
     for document in documents {
         group.documents += 1;
         if document.status == "completed" {
@@ -336,6 +399,11 @@ fn group<'a>(documents: impl Iterator<Item = &'a DocumentScore>) -> Group {
         }
         group.with_truth += usize::from(document.whole.is_some());
         group.whole_documents += usize::from(document.whole == Some(true));
+        group.rows.known += document.rows.known;
+        group.rows.found += document.rows.found;
+        if let (Some(score), Some(whole)) = (document.score, document.whole) {
+            scores.push((f64::from(score), whole));
+        }
         for (field, own) in &document.fields {
             group.fields.entry(field.clone()).or_default().add(own);
         }
@@ -346,6 +414,7 @@ fn group<'a>(documents: impl Iterator<Item = &'a DocumentScore>) -> Group {
         }
     }
     group.fields.values_mut().for_each(FieldScore::finish);
+    group.calibration = Calibration::of(&scores);
     group.word_recall = mean(&recalls);
     group.character_error_rate = mean(&errors);
     group

@@ -10,8 +10,8 @@ use rustix::process::{Signal, getpgrp, getpid, kill_current_process_group};
 
 use crate::cpu::Setup;
 use crate::cpu::confine::{self, Confinement};
-use crate::ocr::tesseract::Tesseract;
 use crate::ocr::Ocr;
+use crate::ocr::tesseract::Tesseract;
 use crate::pages::serve::{self, MakeReader};
 
 /// Serves until standard input ends.
@@ -32,8 +32,8 @@ pub fn page_process() -> io::Result<()> {
 
 fn prepare(setup: &Setup) -> io::Result<(Confinement, MakeReader)> {
     confine::limit(setup.address_space())?;
-    let confinement = setup.permissions.as_ref().map(confine::restrict).transpose()?;
-    let confinement = confinement.unwrap_or_default();
+    let permissions = setup.permissions.as_ref();
+    let confinement = permissions.map(confine::restrict).transpose()?.unwrap_or_default();
     let tesseract = Tesseract::start(&setup.ocr, setup.limits.page_time);
     let tesseract = tesseract.map_err(io::Error::other)?;
     Ok((confinement, Box::new(move || Ok(Box::new(tesseract.recogniser()?)))))

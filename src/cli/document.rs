@@ -10,7 +10,11 @@ use serde_json::json;
 use super::{Context, Exit, NOTHING, print};
 use crate::app::App;
 use crate::config::LlmProvider;
+use crate::eval::baseline::{Comparison, Earlier};
+use crate::eval::inject::{InjectReport, Injector};
+use crate::eval::limits::{self, Limit};
 use crate::eval::{self, Report, Sample};
+use crate::gate::{Einvoice, Lookups};
 use crate::model::{Status, Transcript};
 use crate::pipeline::StepError;
 use crate::pipeline::offline::{Offline, Processed};
@@ -50,6 +54,25 @@ pub(super) struct Eval {
     /// Score what is read from the pages alone, without XML that a document may carry
     #[arg(long)]
     ignore_xml: bool,
+    /// Hold the run against an earlier one: what --json printed then
+    #[arg(long, value_name = "FILE")]
+    baseline: Option<PathBuf>,
+    /// Fail if a figure is below: a field's F1 (total=0.95, inv:total=0.95) or another of the
+    /// names in the JSON's `measures`
+    #[arg(long, value_name = "NAME=VALUE")]
+    fail_under: Vec<Limit>,
+    /// Fail if a figure is above, e.g. silent_errors=0
+    #[arg(long, value_name = "NAME=VALUE")]
+    fail_over: Vec<Limit>,
+    /// Write a report with plots and the values that differ: it holds document content
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Put errors into the known truth instead, and tell how many of them the gate sees
+    #[arg(long)]
+    inject: bool,
+    /// With --inject: the same seed gives the same errors
+    #[arg(long, default_value_t = 1, requires = "inject")]
+    seed: u64,
     /// Read everything once more without repair, and print that beside it
     #[arg(long)]
     no_repair: bool,
@@ -146,23 +169,80 @@ fn text_of(read: &Transcript, format: Format) -> String {
 pub(super) async fn eval(context: &Context, arguments: Eval) -> anyhow::Result<Exit> {
     let app = context.app(NOTHING)?;
     context.quiet_logs()?;
-    if arguments.ignore_xml {
-        tracing::debug!("XML that documents carry is not used");
+    // Before an hour's work, not after it.
+    let earlier = arguments.baseline.as_deref().map(earlier).transpose()?;
+    if arguments.inject {
+        let offline = app.offline().await?;
+        let report = inject(&app, &offline, &arguments).await?;
+        context.out().show(&report, || report.to_string())?;
+        return Ok(Exit::Done);
     }
-    let mut report = score(&app, &arguments.dir).await?;
+    let mut report = score(&app, &arguments).await?;
     if arguments.no_repair {
-        report.beside(&score(&app.without_repair(), &arguments.dir).await?);
+        report.beside(&score(&app.without_repair(), &arguments).await?);
     }
-    context.out().show(&report, || report.to_string())?;
-    Ok(Exit::Done)
+    let comparison = earlier.map(|earlier| Comparison::of(&earlier, &report));
+    if let Some(path) = &arguments.html {
+        let page = eval::page(&report, comparison.as_ref());
+        std::fs::write(path, page)
+            .with_context(|| format!("cannot write the report to {}", path.display()))?;
+    }
+    let broken = limits::broken(&report.measures, &arguments.fail_under, &arguments.fail_over);
+    let run = Run { report, comparison };
+    context.out().show(&run, || {
+        let comparison = run.comparison.as_ref().map(ToString::to_string).unwrap_or_default();
+        format!("{}{comparison}", run.report)
+    })?;
+    broken.iter().for_each(|problem| print::error(problem));
+    Ok(Exit::of(broken.is_empty()))
 }
 
-async fn score(app: &App, dir: &Path) -> anyhow::Result<Report> {
-    let offline = app.offline().await?;
+/// The report and, where one was asked for, how it differs from an earlier one.
+#[derive(serde::Serialize)]
+struct Run {
+    #[serde(flatten)]
+    report: Report,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    comparison: Option<Comparison>,
+}
+
+/// What `eval --json` printed earlier.
+fn earlier(path: &Path) -> anyhow::Result<Earlier> {
+    let text = std::fs::read_to_string(path);
+    let text = text.with_context(|| format!("cannot read the earlier run {}", path.display()))?;
+    serde_json::from_str(&text)
+        .with_context(|| format!("{} is not what `docmill eval --json` prints", path.display()))
+}
+
+async fn score(app: &App, arguments: &Eval) -> anyhow::Result<Report> {
+    let mut offline = app.offline().await?;
+    offline.config.ignore_xml = arguments.ignore_xml;
     let offline = &offline;
     let at_once = std::thread::available_parallelism().map_or(2, std::num::NonZero::get) + 1;
     let sample = |path, bytes| Box::pin(sample(offline, path, bytes));
-    Ok(eval::run(dir, at_once, sample).await?)
+    Ok(eval::run(&arguments.dir, at_once, sample).await?)
+}
+
+/// Judges the known truth of every document, with and without errors in it.
+async fn inject(app: &App, offline: &Offline, arguments: &Eval) -> anyhow::Result<InjectReport> {
+    let (labelled, _) = eval::find(&arguments.dir)?;
+    let kind = offline.kinds.for_name(None).context("kinds.default names no kind")?;
+    let lookups = Lookups {
+        duplicate_of: None,
+        today: time::OffsetDateTime::now_utc().date(),
+        quality_threshold: offline.config.quality_threshold,
+        einvoice: Einvoice::Absent,
+    };
+    let mut injector = Injector::new(kind, lookups, arguments.seed);
+    for document in &labelled {
+        let Some(truth) = &document.data else { continue };
+        match offline.transcribe(read(&document.path, app).await?).await {
+            Ok(transcript) => injector.add(&document.name, truth, &transcript),
+            Err(StepError::Fault(fault)) => return Err(fault.into()),
+            Err(_) => injector.leave_out(),
+        }
+    }
+    Ok(injector.finish())
 }
 
 /// What OCR or model could not do counts as a failure of its own name; the rest goes on.
@@ -174,6 +254,7 @@ async fn sample(offline: &Offline, path: PathBuf, bytes: Bytes) -> Sample {
             data: done.data,
             text: done.transcript.map(|read| read.text()),
             needs_review: !done.review_reasons.is_empty(),
+            score: done.score,
         },
         Err(error) => {
             print::error(&format!("{}: {error}", path.display()));

@@ -13,7 +13,7 @@ use super::end::{End, Verdict};
 use super::place::Seat;
 use super::wire::{Answer, Request};
 use crate::fault::{Error, Fault};
-use crate::model::{PageRead, Reason};
+use crate::model::{EinvoiceLook, PageRead, Reason};
 
 /// Beyond its time a page has this long to notice by itself: then nothing has to be killed.
 const NOTICE: Duration = Duration::from_secs(2);
@@ -96,15 +96,37 @@ impl OpenDocument {
     /// # Errors
     /// The document is refused; what reads it fails.
     pub async fn read(&self, index: u32) -> Result<PageRead, WorkError> {
+        let request = Request::Read { document: self.number, index };
+        self.insist(request, |answer, body| {
+            answer.into_page(body).filter(|read| read.page.number == index + 1)
+        })
+        .await
+    }
+
+    /// Looks for e-invoices in it.
+    ///
+    /// # Errors
+    /// As [`OpenDocument::read`].
+    pub async fn einvoices(&self) -> Result<EinvoiceLook, WorkError> {
+        let request = Request::Look { document: self.number };
+        self.insist(request, |answer, body| answer.into_look(&body)).await
+    }
+
+    /// Asks until a cell lives long enough to answer. `parse` gives `None` for an answer to
+    /// another question, which ends the cell.
+    async fn insist<T>(
+        &self,
+        request: Request,
+        parse: impl Fn(Answer, Vec<u8>) -> Option<T>,
+    ) -> Result<T, WorkError> {
         loop {
             let seat = self.seat().await?;
-            let request = Request::Read { document: self.number, index };
             let Some((answer, body)) = self.ask(&seat, request, Bytes::new()).await? else {
                 continue;
             };
-            match refusal(answer)?.into_page(body) {
-                Some(read) if read.page.number == index + 1 => return Ok(read),
-                _ => seat.cell.kill(End::Nonsense),
+            match parse(refusal(answer)?, body) {
+                Some(parsed) => return Ok(parsed),
+                None => seat.cell.kill(End::Nonsense),
             }
         }
     }

@@ -13,11 +13,14 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::confine::Confinement;
 use crate::model::page_work::Encoding;
-use crate::model::{PageRead, PageText, Reason, RepairedPage};
+use crate::model::{Attachment, EinvoiceLook, PageRead, PageText, Reason, RepairedPage};
 
 const LENGTHS: usize = 12;
 /// Most bytes of a head: the words of the fullest page, with their boxes, many times over.
 const HEAD: usize = 64 << 20;
+
+/// Most bytes of a document's e-invoices together.
+pub const EINVOICES: u64 = 32 << 20;
 
 /// Something that a cell is to do. Only [`Request::Close`] is not answered.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -42,6 +45,11 @@ pub enum Request {
         document: u64,
         /// Starting at 0.
         index: u32,
+    },
+    /// Look for e-invoices in a document.
+    Look {
+        /// In which.
+        document: u64,
     },
     /// Forget a document.
     Close {
@@ -81,6 +89,14 @@ pub enum Answer {
         /// The image it was read from, if that is not what the file shows.
         image: Option<Image>,
     },
+    /// E-invoices, one after the other in the frame's body.
+    Looked {
+        /// Their sizes in bytes and whether they are the document itself; `None`: one that is there
+        /// cannot be taken out.
+        einvoices: Option<Vec<(usize, bool)>>,
+        /// What the pages print.
+        printed: Vec<PageText>,
+    },
     /// The document is not read, and trying again gives the same answer.
     Refused {
         /// The code for the row.
@@ -114,6 +130,36 @@ impl Answer {
             return (Self::Read { page, image: None }, Vec::new());
         };
         (Self::Read { page, image: Some(Image { width, height, dpi, encoding }) }, bytes)
+    }
+
+    /// What was found as an answer and the body of its frame.
+    pub fn of_look(look: EinvoiceLook) -> (Self, Vec<u8>) {
+        let EinvoiceLook { einvoices, printed } = look;
+        let mut body = Vec::new();
+        let einvoices = einvoices.map(|found| {
+            let packed = found.into_iter().map(|einvoice| {
+                body.extend_from_slice(&einvoice.bytes);
+                (einvoice.bytes.len(), einvoice.is_document)
+            });
+            packed.collect()
+        });
+        (Self::Looked { einvoices, printed }, body)
+    }
+
+    /// The inverse of [`Answer::of_look`]; `None` if it is something else or does not add up.
+    pub fn into_look(self, body: &[u8]) -> Option<EinvoiceLook> {
+        let Self::Looked { einvoices, printed } = self else { return None };
+        let mut rest = body;
+        let mut unpack = |(size, is_document): (usize, bool)| {
+            let (bytes, behind) = rest.split_at_checked(size)?;
+            rest = behind;
+            Some(Attachment { bytes: bytes.to_vec(), is_document })
+        };
+        let einvoices = match einvoices {
+            Some(packed) => Some(packed.into_iter().map(&mut unpack).collect::<Option<Vec<_>>>()?),
+            None => None,
+        };
+        rest.is_empty().then_some(EinvoiceLook { einvoices, printed })
     }
 
     /// The inverse of [`Answer::of_page`]; `None` if it is no page.
@@ -244,6 +290,21 @@ mod tests {
         assert_eq!(sent, bytes);
         let (head, body) = read::<Request>(sent.as_slice(), 4).unwrap().unwrap();
         assert_eq!((head, body.as_slice()), (request, b"body".as_slice()));
+    }
+
+    #[test]
+    fn e_invoices_travel_in_one_body_and_one_that_does_not_add_up_is_none() {
+        let attachment =
+            |bytes: &[u8], is_document| Attachment { bytes: bytes.to_vec(), is_document };
+        let found = vec![attachment(b"<a/>", false), attachment(b"", true)];
+        for einvoices in [None, Some(Vec::new()), Some(found)] {
+            let look = EinvoiceLook { einvoices, printed: Vec::new() };
+            let (answer, body) = Answer::of_look(look.clone());
+            assert_eq!(answer.clone().into_look(&[body.as_slice(), b"x"].concat()), None);
+            assert_eq!(answer.into_look(&body), Some(look));
+        }
+        let short = Answer::Looked { einvoices: Some(vec![(5, false)]), printed: Vec::new() };
+        assert_eq!(short.into_look(b"<a/>"), None);
     }
 
     #[tokio::test]

@@ -71,6 +71,26 @@ fn write_group(f: &mut fmt::Formatter<'_>, name: &str, group: &Group) -> fmt::Re
             score.correct + score.missed
         )?;
     }
+    if group.rows.known > 0 {
+        let share = group.rows.found as f64 / group.rows.known as f64;
+        let (found, known) = (group.rows.found, group.rows.known);
+        writeln!(f, "  list rows found: {found} of {known} ({})", percent(Some(share)))?;
+    }
+    let calibration = &group.calibration;
+    if calibration.results > 0 {
+        let figure = |it: Option<f64>| it.map_or("-".to_owned(), |it| format!("{it:.3}"));
+        writeln!(
+            f,
+            "  score of {}: AUROC {}, calibration error {}",
+            calibration.results,
+            figure(calibration.auroc),
+            figure(calibration.expected_error)
+        )?;
+        if let Some(fit) = calibration.fit {
+            let (offset, slope) = (fit.offset, fit.slope);
+            writeln!(f, "  honest log-odds: {offset:.2} + {slope:.2} x those of the score")?;
+        }
+    }
     if group.with_text > 0 {
         writeln!(
             f,

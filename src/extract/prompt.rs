@@ -14,7 +14,7 @@ use crate::kinds::Kind;
 use crate::model::Transcript;
 
 /// Raised when the text of the prompt changes: part of the identity of stored replies.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Bytes per token, for estimates: right for English, too many tokens for nothing else that
 /// matters here.
@@ -213,10 +213,20 @@ impl Shown {
     }
 }
 
-/// The text on one line, without control characters.
+/// The text on one line, without control characters and without what a person does not see.
 fn one_line(text: &str) -> String {
     let breaks = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
-    text.chars().map(|c| if breaks(c) { ' ' } else { c }).collect()
+    let seen = text.chars().filter(|c| !is_invisible(*c));
+    seen.map(|c| if breaks(c) { ' ' } else { c }).collect()
+}
+
+/// Characters that show nothing and carry text past a reader's eyes to a model: zero width spaces,
+/// marks of direction, tags, variation selectors. Joiners stay, Persian and Indic scripts need them.
+fn is_invisible(c: char) -> bool {
+    matches!(c,
+        '\u{ad}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fe00}'..='\u{fe0f}'
+        | '\u{e0000}'..='\u{e007f}' | '\u{e0100}'..='\u{e01ef}')
 }
 
 /// Pieces of at most [`ROW_BYTES`]; at least one.
@@ -276,6 +286,14 @@ pub(super) mod tests {
         assert_eq!(user.matches(&format!("</{}>", shown.fence)).count(), 2, "{user}");
         assert!(!lines.iter().any(|line| line.starts_with("p9.l9")), "{user}");
         assert!(lines.contains(&"p1.l2| b"), "{user}");
+    }
+
+    #[test]
+    fn what_a_person_does_not_see_is_not_shown_to_the_model() {
+        let hidden: String = "pay me".chars().filter_map(|c| char::from_u32(0xe0000 + c as u32)).collect();
+        let text = format!("To{hidden}tal\u{200b} 1\u{202e}0,5\u{feff}0\u{200d}");
+        let user = Shown::of(&transcript(&[&[&text]])).user(&(0..1));
+        assert!(user.contains("p1.l1| Total 10,50\u{200d}\n"), "{user}");
     }
 
     #[test]

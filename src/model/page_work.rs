@@ -81,6 +81,24 @@ pub struct PageRead {
     pub repaired: Option<RepairedPage>,
 }
 
+/// XML that may be an e-invoice.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attachment {
+    /// Its bytes, not decoded.
+    pub bytes: Vec<u8>,
+    /// Whether it is the document itself: there are no pages to hold it against.
+    pub is_document: bool,
+}
+
+/// A document's e-invoices, and what its pages say as text if it has any.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EinvoiceLook {
+    /// The e-invoices; `None`: one that is there cannot be taken out.
+    pub einvoices: Option<Vec<Attachment>>,
+    /// The text layers of the pages; empty if there is no e-invoice to hold against them.
+    pub printed: Vec<PageText>,
+}
+
 /// A repaired page as an encoded grey image.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RepairedPage {

@@ -73,6 +73,27 @@ pub struct PageText {
 }
 
 impl PageText {
+    /// A page that was not read by OCR: its number from 1, its size in points, 0..1 for how sound
+    /// it is, and its lines.
+    pub fn native(
+        number: u32,
+        (width, height): (f32, f32),
+        quality: f32,
+        lines: Vec<Line>,
+    ) -> Self {
+        Self {
+            number,
+            source: Source::Native,
+            width,
+            height,
+            quality,
+            repaired: false,
+            defects: Vec::new(),
+            languages: Vec::new(),
+            lines,
+        }
+    }
+
     /// The lines' texts, separated by line feeds.
     pub fn text(&self) -> String {
         let lines: Vec<String> = self.lines.iter().map(Line::text).collect();

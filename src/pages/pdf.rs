@@ -83,27 +83,44 @@ impl File {
         u32::try_from(self.pdf.pages().len()).unwrap_or(u32::MAX)
     }
 
+    /// The text layer of page `index`, starting at 0; none if the page has to be read from its
+    /// picture.
+    pub(super) fn text_layer(
+        &self,
+        index: u32,
+        bounds: &Bounds<'_>,
+    ) -> Result<Option<Page>, Refusal> {
+        let page = self.at(index)?;
+        let surface = look_at(page, bounds);
+        let (width, height) = page.render_dimensions();
+        let what = reading(&surface, f64::from(width) * f64::from(height));
+        Ok(matches!(what, Reading::Blank | Reading::TextLayer)
+            .then(|| self.text(page, &surface, what)))
+    }
+
+    fn at(&self, index: u32) -> Result<&PdfPage<'_>, Refusal> {
+        let at = usize::try_from(index).ok().and_then(|index| self.pdf.pages().get(index));
+        at.ok_or_else(|| Refusal::new(Reason::Corrupt, "no such page"))
+    }
+
+    /// A page that is no picture.
+    fn text(&self, page: &PdfPage<'_>, surface: &Surface, what: Reading) -> Page {
+        let (width, height) = page.render_dimensions();
+        if what == Reading::Blank && self.hides_content(page) {
+            return Page::Damaged { width, height };
+        }
+        let lines = lines::lines(words::words(&surface.glyphs));
+        Page::Text { width, height, lines }
+    }
+
     /// Reads page `index`, starting at 0.
     pub(super) fn page(&self, index: u32, bounds: &Bounds<'_>) -> Result<Page, Refusal> {
-        let at = usize::try_from(index).ok().and_then(|index| self.pdf.pages().get(index));
-        let page = at.ok_or_else(|| Refusal::new(Reason::Corrupt, "no such page"))?;
+        let page = self.at(index)?;
         let surface = look_at(page, bounds);
         let (width, height) = page.render_dimensions();
         match reading(&surface, f64::from(width) * f64::from(height)) {
-            Reading::Blank if self.hides_content(page) => Ok(Page::Damaged { width, height }),
-            Reading::Blank => Ok(Page::Text { width, height, lines: Vec::new() }),
-            Reading::TextLayer => {
-                let lines = lines::lines(words::words(&surface.glyphs));
-                let layer = Layer { width, height, lines };
-                let may_show_more = !surface.images.is_empty() || surface.curves > OUTLINED_CURVES;
-                let garbled = doubt::is_garbled(&layer.lines);
-                if garbled || may_show_more && doubt::leaves_text_out(page, &layer, bounds)? {
-                    let picture = render::page(page, bounds)?;
-                    return Ok(Page::Doubtful { layer, garbled, picture });
-                }
-                let Layer { width, height, lines } = layer;
-                Ok(Page::Text { width, height, lines })
-            }
+            Reading::TextLayer => text_or_doubt(page, &surface, bounds),
+            Reading::Blank => Ok(self.text(page, &surface, Reading::Blank)),
             Reading::Scan => Ok(Page::Image(match render::scan(page, bounds) {
                 Some(raster) => raster,
                 None => render::page(page, bounds)?,
@@ -111,6 +128,25 @@ impl File {
             Reading::Rendered => render::page(page, bounds).map(Page::Image),
         }
     }
+}
+
+/// A page with a text layer, and its picture as well where the layer may not be all that it shows.
+fn text_or_doubt(
+    page: &PdfPage<'_>,
+    surface: &Surface,
+    bounds: &Bounds<'_>,
+) -> Result<Page, Refusal> {
+    let (width, height) = page.render_dimensions();
+    let lines = lines::lines(words::words(&surface.glyphs));
+    let layer = Layer { width, height, lines };
+    let may_show_more = !surface.images.is_empty() || surface.curves > OUTLINED_CURVES;
+    let garbled = doubt::is_garbled(&layer.lines);
+    if garbled || may_show_more && doubt::leaves_text_out(page, &layer, bounds)? {
+        let picture = render::page(page, bounds)?;
+        return Ok(Page::Doubtful { layer, garbled, picture });
+    }
+    let Layer { width, height, lines } = layer;
+    Ok(Page::Text { width, height, lines })
 }
 
 /// Whether a content stream was lost: it cannot be found or decoded, decodes to nothing, or decodes

@@ -19,18 +19,17 @@ use crate::model::{PageRead, Recipe};
 
 pub use super::Trouble;
 
-/// Reads pages, one at a time.
+/// Reads pages, one at a time, on one thread.
 pub trait PageReader: Send {
     /// Reads page `index`, which starts at 0.
     ///
     /// # Errors
     /// The document is to blame, or something else is.
-    fn read(&mut self, document: &Document, index: u32, recipe: &Recipe) -> Result<PageRead, Trouble>;
+    fn read(&mut self, document: &Document, index: u32, recipe: &Recipe)
+    -> Result<PageRead, Trouble>;
 }
 
-/// Makes one more reader.
-pub type MakeReader = Box<dyn Fn() -> fault::Result<Box<dyn PageReader>> + Send + Sync>;
-
+/// The one that there is, but for tests of what cells survive.
 impl PageReader for Box<dyn Recogniser> {
     fn read(
         &mut self,
@@ -41,6 +40,9 @@ impl PageReader for Box<dyn Recogniser> {
         read_page(document, index, recipe, self.as_mut())
     }
 }
+
+/// Makes one more reader.
+pub type MakeReader = Box<dyn Fn() -> fault::Result<Box<dyn PageReader>> + Send + Sync>;
 
 /// Serves until `input` ends. `prepare` is given the setup before any thread is started: there the
 /// process gives up what it does not need, and learns to read pages.
@@ -111,12 +113,18 @@ impl<W: Write> Desk<W> {
                 Ok((Answer::Opened { pages }, Vec::new()))
             }
             Request::Read { document, index } => {
-                let open = lock(&self.documents).get(&document).cloned();
-                let open = open.ok_or_else(|| fault::Error::internal("no such document"))?;
-                Ok(Answer::of_page(self.read(&open, index)?))
+                Ok(Answer::of_page(self.read(&*self.document(document)?, index)?))
+            }
+            Request::Look { document } => {
+                Ok(Answer::of_look(self.document(document)?.einvoices()?))
             }
             Request::Close { .. } => Err(fault::Error::internal("nothing to answer").into()),
         }
+    }
+
+    fn document(&self, number: u64) -> fault::Result<Arc<Document>> {
+        let open = lock(&self.documents).get(&number).cloned();
+        open.ok_or_else(|| fault::Error::internal("no such document"))
     }
 
     fn read(&self, document: &Document, index: u32) -> Result<PageRead, Trouble> {

@@ -18,14 +18,15 @@ use crate::cpu::Pool;
 use crate::extract::{self, Journal, Replies};
 use crate::fault;
 use crate::gate::{self, Lookups};
-use crate::kinds::{Kind, Kinds};
+use crate::kinds::{Classified, Kind, Kinds};
 use crate::ledger::Record;
 use crate::llm::Llm;
 use crate::model::{Reason, Stage, Status, Transcript};
 use crate::pages;
+use crate::pipeline::einvoice::{self, Look};
 use crate::pipeline::extract::{Extracted, extracted};
 use crate::pipeline::fetch::hex;
-use crate::pipeline::{Reader, StepError, StepsConfig, verdict};
+use crate::pipeline::{Reader, StepError, StepsConfig, kind, verdict};
 
 /// What a document needs when there is no ledger.
 pub struct Offline {
@@ -64,6 +65,10 @@ pub struct Processed {
     pub data: Option<Map<String, Value>>,
     /// Why a person should look.
     pub review_reasons: Vec<String>,
+    /// 0..1: how likely the data is right, as the gate sees it; null without a verdict.
+    pub score: Option<f32>,
+    /// Where on the pages the data's values were found.
+    pub grounded: Vec<gate::Grounded>,
     /// What was read.
     pub transcription: Option<TranscriptionView>,
     /// Milliseconds per step.
@@ -104,6 +109,15 @@ pub struct Timings {
     pub gate: u64,
 }
 
+impl Processed {
+    /// Notes what was read, and how long that took.
+    fn read(&mut self, transcript: &Arc<Transcript>, since: Instant) {
+        self.timings_ms.transcribe = milliseconds(since);
+        self.transcription = Some(view(transcript));
+        self.transcript = Some(Arc::clone(transcript));
+    }
+}
+
 impl Offline {
     /// Takes one document through every step.
     ///
@@ -134,14 +148,19 @@ impl Offline {
     /// # Errors
     /// Rejected with the reader's reasons; faults of OCR.
     pub async fn transcribe(&self, bytes: Bytes) -> Result<Transcript, StepError> {
+        self.check_size(&bytes)?;
+        let sha256 = hex(&Sha256::digest(&bytes));
+        self.reader.read(bytes, &sha256, false).await
+    }
+
+    fn check_size(&self, bytes: &Bytes) -> Result<(), StepError> {
         let limit = self.config.limits.document_bytes.0;
         let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
         if size > limit {
             let detail = format!("{size} bytes, limits.document_bytes is {limit}");
             return Err(StepError::rejected(Reason::TooLarge, detail));
         }
-        let sha256 = hex(&Sha256::digest(&bytes));
-        self.reader.read(bytes, &sha256, false).await
+        Ok(())
     }
 
     async fn steps(
@@ -151,16 +170,35 @@ impl Offline {
         processed: &mut Processed,
     ) -> Result<Record, StepError> {
         let started = Instant::now();
-        let read = self.transcribe(bytes).await;
-        processed.timings_ms.transcribe = milliseconds(started);
-        let transcript = Arc::new(read?);
-        processed.transcription = Some(view(&transcript));
-        processed.transcript = Some(Arc::clone(&transcript));
-
-        let started = Instant::now();
-        let extraction = self.extract(kind, &transcript).await;
-        processed.timings_ms.extract = milliseconds(started);
-        let extraction = match extraction? {
+        self.check_size(&bytes)?;
+        let document = self.reader.open(bytes, false).await?;
+        let look = match self.config.ignore_xml {
+            true => Look::NONE,
+            false => {
+                let cores = (self.reader.as_ref(), self.pool.as_ref());
+                einvoice::look(cores, &document, &processed.sha256, kind).await?
+            }
+        };
+        let (told, transcript, extraction) = match look.told {
+            Some(told) => {
+                let (kind, extraction) = told.extraction(&self.kinds, (None, kind));
+                let transcript = Arc::new(told.transcript);
+                processed.read(&transcript, started);
+                (Classified { kind, doubt: None }, transcript, Extracted::Whole(extraction))
+            }
+            None => {
+                let read = self.reader.read_whole(document, &processed.sha256).await;
+                processed.timings_ms.transcribe = milliseconds(started);
+                let transcript = Arc::new(read?);
+                processed.read(&transcript, started);
+                let started = Instant::now();
+                let told = kind::told(&self.kinds, kind, self.config.classify, &transcript);
+                let extraction = self.extract(&told.kind, &transcript).await;
+                processed.timings_ms.extract = milliseconds(started);
+                (told, transcript, extraction?)
+            }
+        };
+        let extraction = match extraction {
             Extracted::Whole(extraction) => extraction,
             Extracted::Unfinished { reason, detail, partial, usage, model } => {
                 let partial = partial.map(|partial| *partial);
@@ -173,10 +211,14 @@ impl Offline {
             duplicate_of: None,
             today: OffsetDateTime::now_utc().date(),
             quality_threshold: self.config.quality_threshold,
+            einvoice: look.note,
         };
-        let judged = gate::judge(&extraction, &transcript, kind, &lookups);
+        let mut judged = gate::judge(&extraction, &transcript, &told.kind, &lookups);
+        kind::note(told.doubt, &mut judged);
         processed.timings_ms.gate = milliseconds(started);
-        Ok(verdict::record(extraction, &judged, None))
+        let record = verdict::record(extraction, &judged, None);
+        (processed.score, processed.grounded) = (Some(judged.score), judged.grounded);
+        Ok(record)
     }
 
     async fn extract(
@@ -207,6 +249,8 @@ fn start(file: &Path, bytes: &Bytes) -> Processed {
         reader: None,
         data: None,
         review_reasons: Vec::new(),
+        score: None,
+        grounded: Vec::new(),
         transcription: None,
         timings_ms: Timings::default(),
         transcript: None,

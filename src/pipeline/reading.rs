@@ -13,8 +13,8 @@ use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt};
 
 use super::StepError;
-use crate::cpu::{Cells, WorkError};
-use crate::model::{PageRead, PageText, Reason, Recipe, RepairedPage, Source, Transcript};
+use crate::cpu::{Cells, OpenDocument, WorkError};
+use crate::model::{EinvoiceLook, PageRead, PageText, Reason, Recipe, RepairedPage, Source, Transcript};
 use crate::ocr::Ocr;
 use crate::pages;
 
@@ -29,14 +29,11 @@ pub struct Reader {
 }
 
 /// A document and how much of it is read already.
-#[derive(Debug)]
 pub struct Reading {
     /// The document.
-    pub bytes: Bytes,
-    /// SHA-256 of the bytes, in hex.
+    pub document: OpenDocument,
+    /// SHA-256 of its bytes, in hex.
     pub sha256: String,
-    /// A worker died on it before, so its pages share no process with others.
-    pub alone: bool,
     /// Pages that an earlier reading of the same identity finished; they are not read again.
     pub finished: Vec<PageText>,
 }
@@ -71,8 +68,25 @@ impl Reader {
         format!("transcript {format}; pages {pages}; {recipe:?}; {ocr}")
     }
 
-    /// Reads a whole document whose bytes have the given SHA-256. `alone`: a worker died on it
-    /// before, so its pages share no process with others.
+    /// Opens a document: recognises it, holds it against the limits and counts its pages. `alone`:
+    /// a worker died on it before, so that it shares no process with others.
+    ///
+    /// # Errors
+    /// The input's fault (`empty`, `unsupported_type`, `encrypted`, `corrupt`, `too_large`,
+    /// `timeout`); page processes that cannot be started.
+    pub async fn open(&self, bytes: Bytes, alone: bool) -> Result<OpenDocument, StepError> {
+        self.cells.open(bytes, alone).await.map_err(step_error)
+    }
+
+    /// Looks for e-invoices in a document.
+    ///
+    /// # Errors
+    /// As [`Reader::open`].
+    pub async fn einvoices(&self, document: &OpenDocument) -> Result<EinvoiceLook, StepError> {
+        document.einvoices().await.map_err(step_error)
+    }
+
+    /// Opens a document whose bytes have the given SHA-256 and reads it whole.
     ///
     /// # Errors
     /// As [`Reader::read_on`].
@@ -82,7 +96,19 @@ impl Reader {
         sha256: &str,
         alone: bool,
     ) -> Result<Transcript, StepError> {
-        let reading = Reading { bytes, sha256: sha256.to_owned(), alone, finished: Vec::new() };
+        self.read_whole(self.open(bytes, alone).await?, sha256).await
+    }
+
+    /// Reads a whole document whose bytes have the given SHA-256.
+    ///
+    /// # Errors
+    /// As [`Reader::read_on`].
+    pub async fn read_whole(
+        &self,
+        document: OpenDocument,
+        sha256: &str,
+    ) -> Result<Transcript, StepError> {
+        let reading = Reading { document, sha256: sha256.to_owned(), finished: Vec::new() };
         self.read_on(reading, &mut Unkept).await
     }
 
@@ -102,8 +128,7 @@ impl Reader {
         reading: Reading,
         sink: &mut dyn PageSink,
     ) -> Result<Transcript, StepError> {
-        let Reading { bytes, sha256, alone, finished } = reading;
-        let document = self.cells.open(bytes, alone).await.map_err(step_error)?;
+        let Reading { document, sha256, finished } = reading;
         let mut pages: BTreeMap<u32, PageText> =
             finished.into_iter().map(|page| (page.number, page)).collect();
         let open: Vec<u32> =
@@ -158,7 +183,8 @@ fn step_error(error: WorkError) -> StepError {
     }
 }
 
-fn mean_quality(pages: &[PageText]) -> f32 {
+/// A page is a page, however little stands on it.
+pub(super) fn mean_quality(pages: &[PageText]) -> f32 {
     let count = u16::try_from(pages.len()).unwrap_or(u16::MAX).max(1);
     pages.iter().map(|page| page.quality).sum::<f32>() / f32::from(count)
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::cpu::OpenDocument;
 use crate::fault;
 use crate::ledger::{Held, TranscriptionSaved};
 use crate::metrics;
@@ -44,7 +45,7 @@ pub(super) async fn transcribe(
     ports: &Ports,
     hold: &Hold,
     claimed: &Claimed,
-    fetched: Fetched,
+    (fetched, document): (Fetched, OpenDocument),
 ) -> Result<Transcribed, StepError> {
     let sha256 = fetched.sha256.clone();
     let identity =
@@ -61,7 +62,7 @@ pub(super) async fn transcribe(
             PageJournal::open((store, &ports.budget), (hold, claimed.claims), identity.clone())
                 .await?;
         let kept = journal.insert(kept);
-        let stored = read(ports, kept, (fetched, finished, claimed.suspect)).await?;
+        let stored = read(ports, kept, (fetched, document, finished)).await?;
         slot.write(store, hold, stored).await?;
     }
     let Some(Stored { transcript, preprocessed }) = slot.content.take() else {
@@ -95,11 +96,10 @@ pub(super) async fn transcribe(
 async fn read(
     ports: &Ports,
     journal: &mut PageJournal<'_>,
-    (fetched, finished, alone): (Fetched, Vec<PageText>, bool),
+    (fetched, document, finished): (Fetched, OpenDocument, Vec<PageText>),
 ) -> Result<Stored, StepError> {
-    let (bytes, sha256) = (fetched.bytes.clone(), fetched.sha256.clone());
-    let format = Format::sniff(&bytes);
-    let reading = Reading { bytes, sha256, alone, finished };
+    let format = Format::sniff(&fetched.bytes);
+    let reading = Reading { document, sha256: fetched.sha256.clone(), finished };
     let read = ports.reader.read_on(reading, journal).await;
     // Gives its part of the budget back: what follows may have to wait for some.
     drop(fetched);

@@ -12,14 +12,16 @@ use sqlx::AssertSqlSafe;
 
 use crate::support::postgres::TestDatabase;
 
-const PAGES: [&str; 8] = [
+const PAGES: [&str; 9] = [
     "README.md",
     "CONTRIBUTING.md",
     "CHANGELOG.md",
     "docs/architecture.md",
     "docs/configuration.md",
+    "docs/kinds.md",
     "docs/operations.md",
     "docs/producers.md",
+    "docs/gate.md",
     "docs/logging.md",
 ];
 
@@ -147,6 +149,24 @@ fn every_module_is_on_the_map() {
         let Some(module) = name.strip_suffix(".rs") else { continue };
         let on_it = matches!(module, "lib" | "main") || map.contains(&format!("`{module}`"));
         assert!(on_it, "docs/architecture.md does not show the module {module}");
+    }
+}
+
+#[test]
+fn every_rule_and_check_of_the_built_in_kinds_is_explained() {
+    let page = read("docs/gate.md");
+    let kinds = docmill::kinds::Kinds::load(&docmill::config::KindsConfig::default()).unwrap();
+    let mut rules = 0;
+    for rule in kinds.iter().flat_map(|kind| &kind.rules) {
+        rules += 1;
+        assert!(page.contains(&format!("| `{}` |", rule.name)), "docs/gate.md lacks {}", rule.name);
+    }
+    assert!(rules > 30);
+    let file = read("src/kinds/rule.rs");
+    let checks = between(&file, "\n            \"", "\" => Check::");
+    assert!(checks.len() > 10, "{checks:?}");
+    for check in checks {
+        assert!(page.contains(&format!("| `{check}` |")), "docs/gate.md lacks the check {check}");
     }
 }
 

@@ -39,7 +39,7 @@ fn read(kinds: &Kinds, bytes: Bytes) -> Sample {
         Transcript { format, sha256: String::new(), provider: String::new(), pages, quality: 1.0 };
     let extraction = extract::rules::extract(&transcript, kind);
     let today = time::OffsetDateTime::now_utc().date();
-    let lookups = gate::Lookups { duplicate_of: None, today, quality_threshold: 0.7 };
+    let lookups = gate::Lookups { duplicate_of: None, today, quality_threshold: 0.7, einvoice: gate::Einvoice::Absent };
     let verdict = gate::judge(&extraction, &transcript, kind, &lookups);
     Sample {
         status: if verdict.refused() { "failed" } else { "completed" }.to_owned(),
@@ -47,6 +47,7 @@ fn read(kinds: &Kinds, bytes: Bytes) -> Sample {
         data: Some(extraction.data),
         text: Some(transcript.text()),
         needs_review: verdict.needs_review(),
+        score: Some(verdict.score),
     }
 }
 
@@ -107,6 +108,7 @@ async fn a_folder_is_scored_by_group_and_what_is_unknown_is_not_scored() {
             data: data.as_object().cloned(),
             text: Some("total 10".to_owned()),
             needs_review: false,
+            score: None,
         }
     };
     let report = eval::run(folder.path(), 2, process).await.unwrap();

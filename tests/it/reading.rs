@@ -55,11 +55,11 @@ impl Recogniser for Blind {
     }
 
     fn recognise(&mut self, page: &Raster, _: &[String]) -> fault::Result<Vec<Line>> {
-        let now = self.0.now.fetch_add(1, Ordering::SeqCst) + 1;
-        self.0.most.fetch_max(now, Ordering::SeqCst);
-        self.0.sizes.lock().unwrap().push((page.width, page.height));
+        let Seen { now, most, sizes } = &*self.0;
+        most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+        sizes.lock().unwrap().push((page.width, page.height));
         std::thread::yield_now();
-        self.0.now.fetch_sub(1, Ordering::SeqCst);
+        now.fetch_sub(1, Ordering::SeqCst);
         Ok(Vec::new())
     }
 }

@@ -10,7 +10,7 @@ use docmill::ops::janitor::{Maintenance, Pass};
 use docmill_testkit::openai::{Answer, Script};
 
 use crate::support::documents;
-use crate::support::world::{SOON, World, until};
+use crate::support::world::{SOON, World};
 
 fn maintenance(world: &World) -> Maintenance {
     let mut config = world.config.janitor.clone();
@@ -34,9 +34,9 @@ async fn one_429_leaves_the_count_of_attempts_at_one() {
     let world = World::with_model(Script::of([Answer::throttled("30"), Answer::Read])).await;
     let id = world.submit("a.pdf", documents::invoice("R-1")).await;
     let worker = world.worker().await;
-    until(SOON, || async { world.attempts(id).await.len() == 1 }).await;
-    world.pass(Duration::from_secs(40)).await;
-    world.until(id, "status", "completed").await;
+    world
+        .pass_until(|| async { world.column(id, "status").await.unwrap() == "completed" })
+        .await;
     worker.stop().await;
     assert_eq!(world.attempts(id).await, ["throttled", "completed"]);
     assert_eq!(world.column(id, "attempt_count").await.unwrap(), "1");

@@ -1,0 +1,40 @@
+//! Every figure of a report under one name, so that limits and comparisons can speak of it.
+//!
+//! `total` is the F1 of the field over all documents, `inv:total` the same over those whose name
+//! begins with `inv_`. What was not measured has no name.
+
+use std::collections::BTreeMap;
+
+use super::Group;
+
+pub(super) fn of(all: &Group, groups: &BTreeMap<String, Group>) -> BTreeMap<String, f64> {
+    let mut measures = BTreeMap::new();
+    add(&mut measures, "", all);
+    for (name, group) in groups {
+        add(&mut measures, &format!("{name}:"), group);
+    }
+    measures
+}
+
+fn add(measures: &mut BTreeMap<String, f64>, prefix: &str, group: &Group) {
+    let share = |part: usize, of: usize| (of > 0).then(|| part as f64 / of as f64);
+    let known = |field: &&super::FieldScore| field.f1.is_some();
+    let f1: Vec<f64> = group.fields.values().filter(known).filter_map(|field| field.f1).collect();
+    let all = [
+        ("completed", share(group.completed, group.documents)),
+        ("whole_documents", share(group.whole_documents, group.with_truth)),
+        ("silent_errors", (group.with_truth > 0).then_some(group.silent_errors as f64)),
+        ("mean_f1", super::mean(&f1)),
+        ("list_completeness", share(group.rows.found, group.rows.known)),
+        ("word_recall", group.word_recall),
+        ("character_error_rate", group.character_error_rate),
+        ("auroc", group.calibration.auroc),
+        ("calibration_error", group.calibration.expected_error),
+    ];
+    let fields = group.fields.iter().map(|(field, score)| (field.as_str(), score.f1));
+    for (name, value) in all.into_iter().chain(fields) {
+        if let Some(value) = value {
+            measures.insert(format!("{prefix}{name}"), value);
+        }
+    }
+}
