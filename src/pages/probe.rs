@@ -70,14 +70,24 @@ impl Letters {
     }
 }
 
-/// Reads a few lines of `page`, first as it lies, then, if that fails, in each of `turns` (quarter
-/// turns clockwise). `None`: there is no text to look at.
+/// How a page may be turned, in quarter turns clockwise.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Order<'a> {
+    /// What is tried if the page is not read as it lies.
+    pub turns: &'a [u8],
+    /// What is right unless reading says otherwise: how the file has a page that was turned on a
+    /// suspicion.
+    pub unless_sure: u8,
+}
+
+/// Reads a few lines of `page`, first as it lies, then, if that fails, turned. `None`: there is no
+/// text to look at.
 ///
 /// # Errors
 /// Those of the recogniser.
 pub(super) fn look(
     (page, text): (&Raster, &TextCells),
-    turns: &[u8],
+    order: &Order<'_>,
     languages: &[String],
     recogniser: &mut dyn Recogniser,
 ) -> Result<Option<Look>> {
@@ -86,17 +96,26 @@ pub(super) fn look(
     let mut lines = recogniser.recognise(&piece, languages)?;
     let as_it_lies = Letters::of(&lines);
     let mut quarter_turns = 0;
+    let mut usual = None;
     if !as_it_lies.is_well_read() {
-        for turn in turns {
+        for turn in order.turns {
             let across = if turn % 2 == 0 { PART } else { (PART.1, PART.0) };
             let Some(part) = text.densest(across.0, across.1) else { continue };
             let other = turned(cut(page, part), *turn);
             let read = recogniser.recognise(&other, languages)?;
-            if Letters::of(&read).is_far_better_than(as_it_lies) {
+            let letters = Letters::of(&read);
+            if letters.is_far_better_than(as_it_lies) {
                 (lines, quarter_turns, piece) = (read, *turn, other);
+                usual = None;
                 break;
             }
+            if *turn == order.unless_sure && letters.sure >= as_it_lies.sure {
+                usual = Some((read, *turn, other));
+            }
         }
+    }
+    if let Some(usual) = usual {
+        (lines, quarter_turns, piece) = usual;
     }
     let evidence = Evidence::of(&lines);
     let mut language = evidence.language(recogniser.languages()).map(str::to_owned);
@@ -156,7 +175,8 @@ mod tests {
     #[test]
     fn a_quarter_turn_is_clockwise() {
         let page = Raster { width: 2, height: 1, dpi: 0, pixels: vec![1, 2] };
-        let table = [(0, (2, 1), [1, 2]), (1, (1, 2), [1, 2]), (2, (2, 1), [2, 1]), (3, (1, 2), [2, 1])];
+        let table =
+            [(0, (2, 1), [1, 2]), (1, (1, 2), [1, 2]), (2, (2, 1), [2, 1]), (3, (1, 2), [2, 1])];
         for (turns, size, pixels) in table {
             let turned = turned(page.clone(), turns);
             assert_eq!(((turned.width, turned.height), &turned.pixels[..]), (size, &pixels[..]));
@@ -170,7 +190,10 @@ mod tests {
         let letters = |sure, all| Letters { sure, all };
         assert!(letters(60, 80).is_far_better_than(letters(6, 70)));
         assert!(!letters(60, 80).is_far_better_than(letters(25, 70)), "read as it lies, if badly");
-        assert!(!letters(20, 80).is_far_better_than(letters(0, 70)), "turned, it is read badly too");
+        assert!(
+            !letters(20, 80).is_far_better_than(letters(0, 70)),
+            "turned, it is read badly too"
+        );
         assert!(!letters(9, 9).is_far_better_than(letters(0, 70)), "too little to tell");
     }
 }
