@@ -53,7 +53,8 @@ pub struct PageText {
     pub number: u32,
     /// How it was read.
     pub source: Source,
-    /// Width in the unit of the boxes (points for native text, pixels for OCR).
+    /// Width in the unit of the boxes: points for native text; for OCR pixels of the image that was
+    /// read, upright, which is the repaired one if `repaired` says so and the file's own otherwise.
     pub width: f32,
     /// Height in the same unit.
     pub height: f32,
@@ -65,7 +66,8 @@ pub struct PageText {
     /// Languages it was read with, ISO 639-2 as Tesseract names them; empty for native text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub languages: Vec<String>,
-    /// Read from a repaired image of the page; the boxes are positions in that image.
+    /// Read from a repaired or turned image of the page, which is stored beside the transcript; the
+    /// boxes are positions in that image, and are not to be laid over the page of the file.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub repaired: bool,
     /// Lines in reading order.

@@ -39,8 +39,7 @@ pub(super) fn in_pixels(lines: &[Line], dpi: u32) -> Vec<Line> {
     let scale = f32::from(u16::try_from(dpi).unwrap_or(u16::MAX)) / 72.0;
     let scaled = |word: &Word| {
         let BoundingBox { x, y, w, h } = word.bounding_box;
-        let bounding_box =
-            BoundingBox { x: x * scale, y: y * scale, w: w * scale, h: h * scale };
+        let bounding_box = BoundingBox { x: x * scale, y: y * scale, w: w * scale, h: h * scale };
         Word { bounding_box, ..word.clone() }
     };
     lines.iter().map(|line| Line { words: line.words.iter().map(scaled).collect() }).collect()
@@ -76,9 +75,8 @@ fn overlap(one: &BoundingBox, other: &BoundingBox) -> f32 {
 pub(super) fn is_garbled(lines: &[Line]) -> bool {
     let words = lines.iter().flat_map(|line| &line.words);
     let letters = words.map(|word| word.text.trim_matches(|c: char| !c.is_alphabetic()));
-    let long = |word: &&str| {
-        word.chars().count() >= 4 && word.chars().all(|c| c.is_ascii_alphabetic())
-    };
+    let long =
+        |word: &&str| word.chars().count() >= 4 && word.chars().all(|c| c.is_ascii_alphabetic());
     let long: Vec<&str> = letters.filter(long).collect();
     let vowelless = |word: &&&str| !word.chars().any(|c| "aeiouyAEIOUY".contains(c));
     let without = long.iter().filter(vowelless).count();
@@ -114,7 +112,13 @@ mod tests {
         let said = "invoice amount payable within fourteen days please transfer total";
         let shifted: String = said
             .chars()
-            .map(|c| if c == ' ' { ' ' } else { char::from((u8::try_from(c).unwrap() - b'a' + 3) % 26 + b'a') })
+            .map(|c| {
+                if c == ' ' {
+                    ' '
+                } else {
+                    char::from((u8::try_from(c).unwrap() - b'a' + 3) % 26 + b'a')
+                }
+            })
             .collect();
         let polish = "faktura sprzedawca nabywca wartość brutto zapłata przelewem termin";
         for (text, garbled) in [(said, false), (&*shifted, true), (polish, false)] {

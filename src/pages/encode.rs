@@ -67,16 +67,19 @@ mod tests {
     fn black_and_white_is_kept_exactly_and_grey_nearly() {
         let bilevel: Vec<u8> = (0..10_000).map(|at| if at % 7 == 0 { 0 } else { 255 }).collect();
         let smooth: Vec<u8> = (0..10_000_u32).map(|at| u8::try_from(at % 100).unwrap()).collect();
-        for (pixels, encoding, most) in
-            [(bilevel, Encoding::Png, 0), (smooth, Encoding::Jpeg, 12)]
+        for (pixels, encoding, most) in [(bilevel, Encoding::Png, 0), (smooth, Encoding::Jpeg, 12)]
         {
             let page = Raster { width: 100, height: 100, dpi: 300, pixels };
             let stored = encoded(&page).unwrap();
             assert_eq!((stored.encoding, stored.dpi), (encoding, 300));
             let again = image::load_from_memory(&stored.bytes).unwrap().into_luma8();
-            let off = again.into_raw().iter().zip(&page.pixels).map(|(one, other)| {
-                one.abs_diff(*other)
-            }).max().unwrap();
+            let off = again
+                .into_raw()
+                .iter()
+                .zip(&page.pixels)
+                .map(|(one, other)| one.abs_diff(*other))
+                .max()
+                .unwrap();
             assert!(off <= most, "{encoding:?}: {off}");
         }
     }

@@ -137,8 +137,7 @@ impl Evidence {
         let mut points = [0.0; PROFILES.len()];
         for word in lines.iter().flat_map(|line| &line.words) {
             let folded = folded(&word.text);
-            let speaks: Vec<bool> =
-                PROFILES.iter().map(|profile| profile.has(&folded)).collect();
+            let speaks: Vec<bool> = PROFILES.iter().map(|profile| profile.has(&folded)).collect();
             let count = speaks.iter().filter(|speaks| **speaks).count();
             let share = 1.0 / f32::from(u8::try_from(count.max(1)).unwrap_or(u8::MAX));
             for (points, _) in points.iter_mut().zip(&speaks).filter(|(_, speaks)| **speaks) {

@@ -63,54 +63,82 @@ impl Letters {
         self.sure >= FEWEST_LETTERS && share >= WELL_READ
     }
 
-    /// Whether these are so much better read than `other` that they justify a turn.
-    pub(super) fn justify_a_turn_from(self, other: Self) -> bool {
+    /// Whether these are so much better read than `other` that they justify a turn, or another
+    /// language.
+    pub(super) fn is_far_better_than(self, other: Self) -> bool {
         self.is_well_read() && self.sure >= LEAD * other.sure
     }
 }
 
-/// Reads a few lines of `page`, first as it lies, then, if that fails, in each of `turns` (quarter
-/// turns clockwise). `None`: there is no text to look at.
+/// How a page may be turned, in quarter turns clockwise.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Order<'a> {
+    /// What is tried if the page is not read as it lies.
+    pub turns: &'a [u8],
+    /// What is right unless reading says otherwise: how the file has a page that was turned on a
+    /// suspicion.
+    pub unless_sure: u8,
+}
+
+/// Reads a few lines of `page`, first as it lies, then, if that fails, turned. `None`: there is no
+/// text to look at.
 ///
 /// # Errors
 /// Those of the recogniser.
 pub(super) fn look(
     (page, text): (&Raster, &TextCells),
-    turns: &[u8],
+    order: &Order<'_>,
     languages: &[String],
     recogniser: &mut dyn Recogniser,
 ) -> Result<Option<Look>> {
     let Some(part) = text.densest(PART.0, PART.1) else { return Ok(None) };
-    let piece = cut(page, part);
+    let mut piece = cut(page, part);
     let mut lines = recogniser.recognise(&piece, languages)?;
     let as_it_lies = Letters::of(&lines);
     let mut quarter_turns = 0;
+    let mut usual = None;
     if !as_it_lies.is_well_read() {
-        for turn in turns {
-            let turned = recogniser.recognise(&turned(piece.clone(), *turn), languages)?;
-            if Letters::of(&turned).justify_a_turn_from(as_it_lies) {
-                (lines, quarter_turns) = (turned, *turn);
+        for turn in order.turns {
+            let across = if turn % 2 == 0 { PART } else { (PART.1, PART.0) };
+            let Some(part) = text.densest(across.0, across.1) else { continue };
+            let other = turned(cut(page, part), *turn);
+            let read = recogniser.recognise(&other, languages)?;
+            let letters = Letters::of(&read);
+            if letters.is_far_better_than(as_it_lies) {
+                (lines, quarter_turns, piece) = (read, *turn, other);
+                usual = None;
                 break;
             }
+            if *turn == order.unless_sure && letters.sure >= as_it_lies.sure {
+                usual = Some((read, *turn, other));
+            }
         }
+    }
+    if let Some(usual) = usual {
+        (lines, quarter_turns, piece) = usual;
     }
     let evidence = Evidence::of(&lines);
     let mut language = evidence.language(recogniser.languages()).map(str::to_owned);
     if language.is_none() && !Letters::of(&lines).is_well_read() {
-        language = try_others(&turned(piece, quarter_turns), recogniser)?;
+        language = try_others(&piece, Letters::of(&lines), recogniser)?;
     }
     Ok(Some(Look { quarter_turns, language }))
 }
 
 /// Another script, perhaps: the language among those whose words are not known here that reads the
-/// piece well, if there is one.
-fn try_others(piece: &Raster, recogniser: &mut dyn Recogniser) -> Result<Option<String>> {
+/// piece well where the first one hardly did, if there is one.
+fn try_others(
+    piece: &Raster,
+    first: Letters,
+    recogniser: &mut dyn Recogniser,
+) -> Result<Option<String>> {
     let others = recogniser.languages().iter().filter(|name| !language::is_known(name));
     let others: Vec<String> = others.take(MOST_TRIALS).cloned().collect();
     let mut best: Option<(usize, String)> = None;
     for name in others {
         let letters = Letters::of(&recogniser.recognise(piece, std::slice::from_ref(&name))?);
-        if letters.is_well_read() && best.as_ref().is_none_or(|(sure, _)| letters.sure > *sure) {
+        let is_better = letters.is_far_better_than(first);
+        if is_better && best.as_ref().is_none_or(|(sure, _)| letters.sure > *sure) {
             best = Some((letters.sure, name));
         }
     }
@@ -147,7 +175,8 @@ mod tests {
     #[test]
     fn a_quarter_turn_is_clockwise() {
         let page = Raster { width: 2, height: 1, dpi: 0, pixels: vec![1, 2] };
-        let table = [(0, (2, 1), [1, 2]), (1, (1, 2), [1, 2]), (2, (2, 1), [2, 1]), (3, (1, 2), [2, 1])];
+        let table =
+            [(0, (2, 1), [1, 2]), (1, (1, 2), [1, 2]), (2, (2, 1), [2, 1]), (3, (1, 2), [2, 1])];
         for (turns, size, pixels) in table {
             let turned = turned(page.clone(), turns);
             assert_eq!(((turned.width, turned.height), &turned.pixels[..]), (size, &pixels[..]));
@@ -159,9 +188,12 @@ mod tests {
     #[test]
     fn a_page_is_turned_only_where_it_is_read_many_times_better() {
         let letters = |sure, all| Letters { sure, all };
-        assert!(letters(60, 80).justify_a_turn_from(letters(6, 70)));
-        assert!(!letters(60, 80).justify_a_turn_from(letters(25, 70)), "read as it lies, if badly");
-        assert!(!letters(20, 80).justify_a_turn_from(letters(0, 70)), "turned, it is read badly too");
-        assert!(!letters(9, 9).justify_a_turn_from(letters(0, 70)), "too little to tell");
+        assert!(letters(60, 80).is_far_better_than(letters(6, 70)));
+        assert!(!letters(60, 80).is_far_better_than(letters(25, 70)), "read as it lies, if badly");
+        assert!(
+            !letters(20, 80).is_far_better_than(letters(0, 70)),
+            "turned, it is read badly too"
+        );
+        assert!(!letters(9, 9).is_far_better_than(letters(0, 70)), "too little to tell");
     }
 }

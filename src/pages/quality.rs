@@ -94,6 +94,18 @@ impl Assessment {
         found.map_or(0.0, |defect| defect.confidence)
     }
 
+    /// The same with every suspicion taken for a defect, except about how the page lies: for a page
+    /// that was read badly as it is.
+    pub(super) fn suspicious(&self) -> Self {
+        let mut bolder = self.clone();
+        for defect in &mut bolder.defects {
+            if defect.kind != DefectKind::Rotated {
+                defect.confidence = 1.0;
+            }
+        }
+        bolder
+    }
+
     /// Whether a defect is there, beyond doubt enough to act on it.
     pub fn has(&self, kind: DefectKind) -> bool {
         self.confidence(kind) >= CERTAIN

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use super::encode::encoded;
 use super::language::Evidence;
-use super::probe::{self, turned};
+use super::probe;
 use super::quality::{self, Assessment};
-use super::repair::repair;
+use super::repair::{RepairStep, repair};
 use super::score::{Legibility, legibility};
 use super::text_cells::TextCells;
 use super::{Raster, Recogniser, Trouble, rows};
@@ -61,13 +61,31 @@ pub(super) struct PictureReader<'a> {
     pub page_time: Duration,
 }
 
+/// A picture to read.
+struct Candidate<'a> {
+    picture: Cow<'a, Raster>,
+    /// Quarter turns clockwise that it was given, to be confirmed by reading.
+    turned: u8,
+    /// Whether more was done to it than turning.
+    repaired: bool,
+}
+
 /// One reading of one picture.
 struct Reading<'a> {
     picture: Cow<'a, Raster>,
+    turned: u8,
+    repaired: bool,
     lines: Vec<Line>,
     legibility: Legibility,
     languages: Vec<String>,
     heard: Option<String>,
+}
+
+impl Reading<'_> {
+    /// Whether the picture is another one than the file's.
+    fn is_altered(&self) -> bool {
+        self.repaired || self.turned != 0
+    }
 }
 
 impl PictureReader<'_> {
@@ -77,96 +95,124 @@ impl PictureReader<'_> {
     /// Those of the recogniser; no memory for the repair.
     pub(super) fn read(&mut self, page: &Raster) -> Result<PictureRead, Trouble> {
         let found = quality::assess(page)?;
-        let repaired = repair(page, &found, self.recipe.repairs)?;
-        let mut is_repaired = repaired.is_some();
-        let picture = repaired.map_or(Cow::Borrowed(page), |done| Cow::Owned(done.raster));
-        let mut best = self.reading(picture, &found, is_repaired)?;
-        if is_repaired && self.falls_short(&best) {
-            // The repair may have done harm.
-            let plain = self.reading(Cow::Borrowed(page), &found, false)?;
-            if plain.legibility.quality() > best.legibility.quality() {
-                (best, is_repaired) = (plain, false);
+        let as_it_is = || Candidate { picture: Cow::Borrowed(page), turned: 0, repaired: false };
+        let repaired = self.repaired(page, &found)?;
+        let is_repaired = repaired.is_some();
+        let mut best = self.reading(repaired.unwrap_or_else(as_it_is), &found)?;
+        if self.falls_short(&best) {
+            // A repair may have done harm; without one, a smaller defect may have.
+            let other = match is_repaired {
+                true => Some(as_it_is()),
+                false => self.repaired(page, &found.suspicious())?,
+            };
+            if let Some(candidate) = other {
+                let second = self.reading(candidate, &found)?;
+                if second.legibility.quality() > best.legibility.quality() {
+                    best = second;
+                }
             }
         }
-        let is_other = is_repaired || matches!(best.picture, Cow::Owned(_));
-        let quality = best.legibility.combined(if is_repaired { 1.0 } else { found.score });
-        let repaired = if is_other { Some(encoded(&best.picture)?) } else { None };
+        let is_altered = best.is_altered();
+        let mut defects = found.defects;
+        if best.turned == 0 && is_repaired {
+            // It looked turned and was read upright, or was not read at all.
+            defects.retain(|defect| defect.kind != DefectKind::Rotated);
+        }
+        // What a repair has mended does not count any more.
+        let image_score = if is_altered || is_repaired { 1.0 } else { found.score };
         Ok(PictureRead {
-            lines: rows(best.lines),
             width: best.picture.width,
             height: best.picture.height,
-            quality,
-            defects: found.defects,
+            quality: best.legibility.combined(image_score),
+            repaired: if is_altered { Some(encoded(&best.picture)?) } else { None },
+            lines: rows(best.lines),
+            defects,
             languages: best.languages,
             heard: best.heard,
-            repaired,
         })
     }
 
-    /// Reads `picture` upright and in its language.
+    fn repaired(
+        &self,
+        page: &Raster,
+        found: &Assessment,
+    ) -> Result<Option<Candidate<'static>>, Trouble> {
+        let done = repair(page, found, self.recipe.repairs)?;
+        Ok(done.map(|done| Candidate {
+            picture: Cow::Owned(done.raster),
+            turned: if done.steps.contains(&RepairStep::Turn) { found.quarter_turns() } else { 0 },
+            repaired: done.steps.iter().any(|step| *step != RepairStep::Turn),
+        }))
+    }
+
+    /// Reads a picture upright and in its language.
     fn reading<'a>(
         &mut self,
-        mut picture: Cow<'a, Raster>,
+        candidate: Candidate<'a>,
         found: &Assessment,
-        is_repaired: bool,
     ) -> Result<Reading<'a>, Trouble> {
+        let Candidate { mut picture, mut turned, repaired } = candidate;
         let mut text = TextCells::of(&picture);
         let mut language = self.hint.clone();
         let is_upright = !found.has(DefectKind::Rotated) && found.direction.feet >= UPRIGHT;
-        let looks = !is_upright || self.recipe.languages.is_empty() && language.is_none();
-        if looks || is_repaired {
-            if let Some(look) = self.look(&picture, &text)? {
+        let is_unheard = self.recipe.languages.is_empty() && language.is_none();
+        if turned != 0 || !is_upright || is_unheard {
+            if let Some(look) = self.look((&picture, &text), turned)? {
                 language = language.or(look.language);
                 if look.quarter_turns != 0 {
-                    picture = Cow::Owned(turned(picture.into_owned(), look.quarter_turns));
+                    picture = Cow::Owned(probe::turned(picture.into_owned(), look.quarter_turns));
+                    turned = (turned + look.quarter_turns) % 4;
                     text = TextCells::of(&picture);
                 }
             }
         }
         let languages = self.languages(language);
-        let reading = self.read_with(picture, &text, languages)?;
-        self.in_its_language(reading, &text)
+        let (lines, legibility, heard) = self.read_with(&picture, &text, &languages)?;
+        let first = Reading { picture, turned, repaired, lines, legibility, languages, heard };
+        self.in_its_language(first, &text)
     }
 
     fn look(
         &mut self,
-        picture: &Raster,
-        text: &TextCells,
+        page: (&Raster, &TextCells),
+        turned: u8,
     ) -> Result<Option<probe::Look>, Trouble> {
+        let back = (4 - turned % 4) % 4;
         let turns: &[u8] = if self.may_turn() { &[2, 1, 3] } else { &[] };
         let first = self.languages(self.hint.clone());
-        Ok(probe::look((picture, text), turns, &first, self.recogniser)?)
+        let order = probe::Order { turns, unless_sure: back };
+        Ok(probe::look(page, &order, &first, self.recogniser)?)
     }
 
     /// Reads it again if its words are of another language than it was read with.
     fn in_its_language<'a>(
         &mut self,
-        first: Reading<'a>,
+        mut first: Reading<'a>,
         text: &TextCells,
     ) -> Result<Reading<'a>, Trouble> {
-        let Some(heard) = first.heard.clone() else { return Ok(first) };
-        if !self.recipe.languages.is_empty()
-            || first.languages.contains(&heard)
-            || !self.has_time()
-        {
+        let Some(language) = first.heard.clone() else { return Ok(first) };
+        let is_free = self.recipe.languages.is_empty() && !first.languages.contains(&language);
+        if !is_free || !self.has_time() {
             return Ok(first);
         }
-        let second = self.read_with(first.picture.clone(), text, vec![heard])?;
-        let pays = second.legibility.quality() * LANGUAGE_BONUS >= first.legibility.quality();
-        Ok(if pays { second } else { first })
+        let languages = vec![language];
+        let (lines, legibility, heard) = self.read_with(&first.picture, text, &languages)?;
+        if legibility.quality() * LANGUAGE_BONUS >= first.legibility.quality() {
+            first = Reading { lines, legibility, languages, heard, ..first };
+        }
+        Ok(first)
     }
 
-    fn read_with<'a>(
+    fn read_with(
         &mut self,
-        picture: Cow<'a, Raster>,
+        picture: &Raster,
         text: &TextCells,
-        languages: Vec<String>,
-    ) -> Result<Reading<'a>, Trouble> {
-        let lines = self.recogniser.recognise(&picture, &languages)?;
+        languages: &[String],
+    ) -> Result<(Vec<Line>, Legibility, Option<String>), Trouble> {
+        let lines = self.recogniser.recognise(picture, languages)?;
         let legibility = legibility(text, &lines);
         let heard = Evidence::of(&lines).language(self.recogniser.languages());
-        let heard = heard.map(str::to_owned);
-        Ok(Reading { picture, lines, legibility, languages, heard })
+        Ok((lines, legibility, heard.map(str::to_owned)))
     }
 
     /// The configured languages; otherwise the one that is known, or a usual one.

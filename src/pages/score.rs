@@ -70,8 +70,8 @@ pub(super) fn legibility(text: &TextCells, lines: &[Line]) -> Legibility {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pages::Raster;
     use crate::model::{BoundingBox, Word};
+    use crate::pages::Raster;
 
     /// A page at 200 dpi with "letters": little crosses of 12 x 12 pixels.
     fn page(letters: &[(usize, usize)], rule_at: Option<usize>) -> Raster {

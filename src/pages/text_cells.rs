@@ -89,12 +89,8 @@ impl TextCells {
         }
         let (text, left, top) = best;
         let cell = self.cell;
-        let part = Part {
-            left: left * cell,
-            top: top * cell,
-            width: columns * cell,
-            height: rows * cell,
-        };
+        let part =
+            Part { left: left * cell, top: top * cell, width: columns * cell, height: rows * cell };
         (text > 0).then_some(part)
     }
 

@@ -53,9 +53,8 @@ pub(super) fn data_folder() -> Result<PathBuf> {
 /// # Errors
 /// The folder cannot be read.
 pub(super) fn languages(folder: &Path) -> Result<Vec<String>> {
-    let unreadable = |error| {
-        Error::internal(format!("cannot read `{}`", folder.display())).because(error)
-    };
+    let unreadable =
+        |error| Error::internal(format!("cannot read `{}`", folder.display())).because(error);
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(unreadable)? {
         let file = entry.map_err(unreadable)?.path();

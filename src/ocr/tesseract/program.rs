@@ -36,9 +36,8 @@ fn answer(program: &Path, question: &str) -> Result<String> {
     let child = child.map_err(|error| missing(program, error))?;
     let shown = program.display();
     let ended = finish(child, INQUIRY)?;
-    let (status, output) = ended.ok_or_else(|| {
-        Error::transient(format!("`{shown} {question}` does not answer"))
-    })?;
+    let (status, output) =
+        ended.ok_or_else(|| Error::transient(format!("`{shown} {question}` does not answer")))?;
     if !status.success() {
         return Err(Error::internal(format!("`{shown} {question}`: {status}")));
     }

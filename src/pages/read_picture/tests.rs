@@ -163,7 +163,8 @@ fn an_upright_page_is_not_turned_however_badly_it_is_read() {
         ("turned it looks a little better",  (GIBBERISH, 0.4), (GIBBERISH, 0.6)),
     ];
     for (name, upright, turned) in table {
-        let answer = move |page: &Raster, _: &str| if turns_of(page) == 0 { upright } else { turned };
+        let answer =
+            move |page: &Raster, _: &str| if turns_of(page) == 0 { upright } else { turned };
         let mut script = Script::new(answer);
         let read = read(&page(), &mut script, TURNS_ONLY);
         assert!(read.repaired.is_none(), "{name}");
