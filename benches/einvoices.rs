@@ -77,7 +77,9 @@ fn cpu_time() -> Duration {
             let read = |file| fs::read_to_string(thread.path().join(file)).unwrap_or_default();
             let on_cpu = read("schedstat");
             nanoseconds += on_cpu.split(' ').next().and_then(|time| time.parse().ok()).unwrap_or(0);
-            open.extend(read("children").split_whitespace().filter_map(|id| id.parse::<u32>().ok()));
+            open.extend(
+                read("children").split_whitespace().filter_map(|id| id.parse::<u32>().ok()),
+            );
         }
     }
     Duration::from_nanos(nanoseconds)

@@ -205,8 +205,7 @@ fn line(description: Value, quantity: Value, unit_price: Value, amount: Value) -
 
 /// UNTDID 1001: the codes of EN 16931 that stand for credit notes.
 fn is_credit_note(type_code: &Value) -> bool {
-    let codes = [
-        "81", "83", "261", "262", "296", "308", "381", "396", "420", "458", "502", "503", "532",
-    ];
+    let codes =
+        ["81", "83", "261", "262", "296", "308", "381", "396", "420", "458", "502", "503", "532"];
     type_code.as_str().is_some_and(|code| codes.contains(&code))
 }

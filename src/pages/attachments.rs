@@ -197,7 +197,8 @@ mod tests {
         let tree = dictionary! { "Type" => "Pages", "Kids" => vec![page.into()], "Count" => 1 };
         document.objects.insert(pages, Object::Dictionary(tree));
         for (name, content) in files {
-            let mut stream = Stream::new(dictionary! { "Type" => "EmbeddedFile" }, content.to_vec());
+            let mut stream =
+                Stream::new(dictionary! { "Type" => "EmbeddedFile" }, content.to_vec());
             stream.compress().unwrap();
             let stream = document.add_object(stream);
             document.add_object(dictionary! {

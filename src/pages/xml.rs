@@ -15,7 +15,8 @@ use crate::model::{BoundingBox, Line, Reason, Word};
 
 /// Most bytes of an XML file. Invoices carry other documents inside, as base64 text.
 pub const MOST_BYTES: usize = 32 << 20;
-const _: () = assert!(MOST_BYTES as u64 <= crate::cpu::wire::EINVOICES, "a cell could not hand it over");
+const _: () =
+    assert!(MOST_BYTES as u64 <= crate::cpu::wire::EINVOICES, "a cell could not hand it over");
 /// Deepest nesting. What we read needs 9.
 const DEEPEST: usize = 64;
 /// Most of `<` and of `=` each, by whose numbers the parser reserves memory.
@@ -155,7 +156,9 @@ fn decoded(bytes: &[u8]) -> Result<String, XmlError> {
         _ => match declared_encoding(bytes).as_deref() {
             None | Some("utf-8" | "utf8") => narrow(bytes),
             Some("us-ascii" | "ascii") if bytes.is_ascii() => narrow(bytes),
-            Some("iso-8859-1" | "latin1") => Ok(bytes.iter().map(|byte| char::from(*byte)).collect()),
+            Some("iso-8859-1" | "latin1") => {
+                Ok(bytes.iter().map(|byte| char::from(*byte)).collect())
+            }
             Some("windows-1252" | "cp1252") => {
                 bytes.iter().map(|byte| western(*byte).ok_or(XmlError::Encoding)).collect()
             }
@@ -204,7 +207,8 @@ fn look_over(text: &str) -> Result<(), XmlError> {
             let inside = after.strip_prefix(opening)?;
             Some(inside.split_once(closing).map(|(_, rest)| rest).ok_or(XmlError::Malformed))
         };
-        let aside = past("!--", "-->").or_else(|| past("![CDATA[", "]]>")).or_else(|| past("?", "?>"));
+        let aside =
+            past("!--", "-->").or_else(|| past("![CDATA[", "]]>")).or_else(|| past("?", "?>"));
         if let Some(beyond) = aside {
             rest = beyond?;
             continue;
@@ -316,8 +320,14 @@ mod tests {
             |count: usize| (0..count).map(|n| format!(" a{n}='>'")).collect::<String>();
         let spaces: String = (0..60).map(|n| format!(" xmlns:n{n}='u:{n}'")).collect();
         let heirs = "<a xmlns:x='y'/>".repeat(1000);
-        let within = format!("{}<b>{heirs}</b>{}", format!("<a{spaces}>").repeat(40), "</a>".repeat(40));
-        let many = format!("{}<b>{}</b>{}", format!("<a{spaces}>").repeat(40), heirs.repeat(20), "</a>".repeat(40));
+        let within =
+            format!("{}<b>{heirs}</b>{}", format!("<a{spaces}>").repeat(40), "</a>".repeat(40));
+        let many = format!(
+            "{}<b>{}</b>{}",
+            format!("<a{spaces}>").repeat(40),
+            heirs.repeat(20),
+            "</a>".repeat(40)
+        );
         #[rustfmt::skip]
         let table: [(&str, String, Option<XmlError>); 15] = [
             ("as deep as is read",   nested(DEEPEST),                                  None),

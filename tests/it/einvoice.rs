@@ -92,7 +92,8 @@ async fn the_state_of_the_attached_xml_decides_who_reads_and_a_person_learns_why
     ];
     let offline = offline().await;
     for (name, files, expected) in table {
-        let files: Vec<(&str, &str)> = files.iter().map(|(name, xml)| (*name, xml.as_str())).collect();
+        let files: Vec<(&str, &str)> =
+            files.iter().map(|(name, xml)| (*name, xml.as_str())).collect();
         let processed = process(&offline, invoice_carrying("N-1", &files)).await;
         assert_eq!(end(&processed), expected, "{name}: {}", processed.detail);
     }
@@ -176,9 +177,8 @@ async fn xml_is_left_alone_on_request() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_reads_an_e_invoice_without_asking_the_model() {
     let world = World::with_model(Script::always(Answer::Read)).await;
-    let xml = world
-        .submit("a.pdf", invoice_carrying("N-1", &[("factur-x.xml", &cii("N-1"))]))
-        .await;
+    let xml =
+        world.submit("a.pdf", invoice_carrying("N-1", &[("factur-x.xml", &cii("N-1"))])).await;
     let bare = world.submit("b.xml", cii("N-2").into()).await;
     let broken = world.submit("c.pdf", invoice_carrying("N-3", &[("factur-x.xml", "<a>")])).await;
     let worker = world.worker().await;

@@ -15,18 +15,12 @@ pub(super) const ZUGFERD_1: &str = "urn:ferd:CrossIndustryDocument:invoice:1p0";
 pub(super) fn read(root: Node<'_, '_>) -> Result<Fields, Flaw> {
     let root = Some(root);
     let document = first(root, &["ExchangedDocument", "HeaderExchangedDocument"]);
-    let trade = first(
-        root,
-        &["SupplyChainTradeTransaction", "SpecifiedSupplyChainTradeTransaction"],
-    );
-    let agreement = first(
-        trade,
-        &["ApplicableHeaderTradeAgreement", "ApplicableSupplyChainTradeAgreement"],
-    );
-    let settlement = first(
-        trade,
-        &["ApplicableHeaderTradeSettlement", "ApplicableSupplyChainTradeSettlement"],
-    );
+    let trade =
+        first(root, &["SupplyChainTradeTransaction", "SpecifiedSupplyChainTradeTransaction"]);
+    let agreement =
+        first(trade, &["ApplicableHeaderTradeAgreement", "ApplicableSupplyChainTradeAgreement"]);
+    let settlement =
+        first(trade, &["ApplicableHeaderTradeSettlement", "ApplicableSupplyChainTradeSettlement"]);
     let sums = first(
         settlement,
         &[
@@ -85,18 +79,12 @@ fn line_of(item: Node<'_, '_>) -> Result<Option<Value>, Flaw> {
         return Ok(None);
     }
     let product = first(item, &["SpecifiedTradeProduct"]);
-    let agreement = first(
-        item,
-        &["SpecifiedLineTradeAgreement", "SpecifiedSupplyChainTradeAgreement"],
-    );
-    let delivery = first(
-        item,
-        &["SpecifiedLineTradeDelivery", "SpecifiedSupplyChainTradeDelivery"],
-    );
-    let settlement = first(
-        item,
-        &["SpecifiedLineTradeSettlement", "SpecifiedSupplyChainTradeSettlement"],
-    );
+    let agreement =
+        first(item, &["SpecifiedLineTradeAgreement", "SpecifiedSupplyChainTradeAgreement"]);
+    let delivery =
+        first(item, &["SpecifiedLineTradeDelivery", "SpecifiedSupplyChainTradeDelivery"]);
+    let settlement =
+        first(item, &["SpecifiedLineTradeSettlement", "SpecifiedSupplyChainTradeSettlement"]);
     let amount = first(
         settlement,
         &[

@@ -69,7 +69,8 @@ pub(super) fn first_text(nodes: [Option<Node<'_, '_>>; 2]) -> Result<Value, Flaw
 pub(super) fn plain(node: Option<Node<'_, '_>>) -> Result<Option<String>, Flaw> {
     let Some(node) = node else { return Ok(None) };
     // A comment divides a text in two.
-    let parts: String = node.children().filter_map(|child| child.text().filter(|_| child.is_text())).collect();
+    let parts: String =
+        node.children().filter_map(|child| child.text().filter(|_| child.is_text())).collect();
     if parts.len() > LONGEST_TEXT {
         return Err(Flaw::Xml(XmlError::TooLarge));
     }

@@ -114,7 +114,8 @@ fn ubl() -> String {
              <b:PriceAmount>{price}</b:PriceAmount></c:Price></c:InvoiceLine>"
         )
     };
-    let lines = [line("Paper", "9.90", "20", "198.00"), line("Return", "5.50", "-1", "-5.50")].concat();
+    let lines =
+        [line("Paper", "9.90", "20", "198.00"), line("Return", "5.50", "-1", "-5.50")].concat();
     format!(
         "<Invoice xmlns='urn:oasis:names:specification:ubl:schema:xsd:Invoice-2'
           xmlns:c='urn:oasis:names:specification:ubl:schema:xsd:CommonAggregateComponents-2'
@@ -160,7 +161,14 @@ fn one_invoice_reads_the_same_in_every_syntax() {
         ("UBL credit note", ubl_credit_note(), true),
         ("an invoice in UBL that says it is a credit note", credit(ubl()), true),
         ("a corrected invoice", cii().replace(">380<", ">384<"), false),
-        ("other prefixes", cii().replace("<r:", "<ram:").replace("</r:", "</ram:").replace("xmlns:r=", "xmlns:ram="), false),
+        (
+            "other prefixes",
+            cii()
+                .replace("<r:", "<ram:")
+                .replace("</r:", "</ram:")
+                .replace("xmlns:r=", "xmlns:ram="),
+            false,
+        ),
     ] {
         let read = read(xml.as_bytes()).unwrap_or_else(|flaw| panic!("{name}: {flaw}"));
         let extraction = read.extraction(&kind());
@@ -182,9 +190,10 @@ fn the_smallest_profile_lacks_lines_and_address_and_is_complete() {
         }
         rest
     };
-    let minimum = ["IncludedSupplyChainTradeLineItem", "PostalTradeAddress", "SpecifiedTradePaymentTerms"]
-        .iter()
-        .fold(all, |text, name| without(&text, name));
+    let minimum =
+        ["IncludedSupplyChainTradeLineItem", "PostalTradeAddress", "SpecifiedTradePaymentTerms"]
+            .iter()
+            .fold(all, |text, name| without(&text, name));
     let read = read(minimum.as_bytes()).unwrap();
     assert!(read.is_complete());
     let extraction = read.extraction(&kind());

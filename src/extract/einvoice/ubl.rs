@@ -3,9 +3,7 @@
 use roxmltree::Node;
 use serde_json::Value;
 
-use super::element::{
-    address, all, day, first, first_text, in_currency, number, plain, text,
-};
+use super::element::{address, all, day, first, first_text, in_currency, number, plain, text};
 use super::{Fields, Flaw, is_credit_note, line};
 
 /// An invoice.
