@@ -3,13 +3,15 @@
 //! Everything is built from the configuration on demand, so that a command connects to what it
 //! needs and to nothing else.
 
+mod page_process;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
 
 use crate::config::{Config, LlmProvider, QueueBackend, StoreBackend};
-use crate::cpu::Pool;
+use crate::cpu::{Cells, Pool, Program, Setup};
 use crate::db::Db;
 use crate::fault::{self, Fault};
 use crate::kinds::Kinds;
@@ -18,6 +20,7 @@ use crate::ledger::postgres::PostgresLedger;
 use crate::llm::Llm;
 use crate::llm::breaker::Breaker;
 use crate::llm::openai::OpenAi;
+use crate::model::{Recipe, Repairs};
 use crate::ocr::tesseract::Tesseract;
 use crate::ops::janitor::Maintenance;
 use crate::pipeline::offline::Offline;
@@ -31,6 +34,8 @@ use crate::store::folder::FolderStore;
 use crate::store::s3::S3Store;
 use crate::web::{self, Health};
 use crate::worker::{Settings, Worker};
+
+pub use page_process::page_process;
 
 /// How often a model server is asked at start, a second longer apart each time.
 const MODEL_TRIES: u64 = 4;
@@ -133,7 +138,7 @@ impl App {
     pub async fn offline(&self) -> anyhow::Result<Offline> {
         let pool = Arc::new(Pool::new(self.config.worker.cpu_threads)?);
         Ok(Offline {
-            reader: self.reader(&pool).await?,
+            reader: self.reader(pool.threads()).await?,
             pool,
             llm: self.llm().await?,
             kinds: Arc::new(self.kinds()?),
@@ -148,6 +153,12 @@ impl App {
     pub async fn worker(&self, parts: &Parts) -> anyhow::Result<(Worker, Maintenance)> {
         let name = worker_name();
         let offline = self.offline().await?;
+        let reader = Arc::clone(&offline.reader);
+        tokio::spawn(async move {
+            if let Err(error) = reader.cells.warm().await {
+                tracing::warn!(error = %error, "{error}: documents will wait for another");
+            }
+        });
         let ports = Ports {
             store: Arc::clone(&parts.store),
             ledger: Arc::clone(&parts.ledger),
@@ -163,6 +174,7 @@ impl App {
         let maintenance = Maintenance {
             db: parts.db.clone(),
             queue: Arc::clone(&parts.queue),
+            store: Arc::clone(&parts.store),
             config: self.config.janitor.clone(),
             crash_limit: self.config.retry.crash_attempts,
             holder: name,
@@ -206,14 +218,28 @@ impl App {
         Ok(Kinds::load(&self.config.kinds)?)
     }
 
-    async fn reader(&self, pool: &Arc<Pool>) -> anyhow::Result<Arc<Reader>> {
-        let ocr = Tesseract::start(&self.config.ocr, self.config.limits.page_time).await?;
-        Ok(Arc::new(Reader {
-            pool: Arc::clone(pool),
-            ocr: Arc::new(ocr),
-            limits: self.config.limits.clone(),
-            ocr_config: self.config.ocr.clone(),
-        }))
+    async fn reader(&self, threads: usize) -> anyhow::Result<Arc<Reader>> {
+        let Config { cpu, limits, ocr, .. } = &self.config;
+        let tesseract = Tesseract::start(ocr, limits.page_time).await?;
+        let recipe = self.recipe();
+        let permissions = tesseract.permissions();
+        let setup = Setup::new((cpu, limits, ocr), recipe.clone(), threads, permissions);
+        let program = match cpu.program.as_os_str().is_empty() {
+            true => Program::this()?,
+            false => Program::Binary(cpu.program.clone()),
+        };
+        let cells = Cells::new(program, setup, cpu.documents_per_process);
+        Ok(Arc::new(Reader { cells, ocr: Arc::new(tesseract), recipe }))
+    }
+
+    fn recipe(&self) -> Recipe {
+        let ocr = &self.config.ocr;
+        Recipe {
+            dpi: ocr.dpi,
+            languages: ocr.languages.clone(),
+            repairs: Repairs::ALL,
+            threshold: ocr.quality_threshold,
+        }
     }
 
     fn steps(&self) -> StepsConfig {
@@ -224,6 +250,7 @@ impl App {
             classify: self.config.kinds.classify,
             quality_threshold: self.config.ocr.quality_threshold,
             max_output_tokens: self.config.llm.max_output_tokens,
+            ignore_xml: false,
         }
     }
 }

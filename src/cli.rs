@@ -87,6 +87,9 @@ enum Command {
     Config(settings::Settings),
     /// Ask the worker on this machine whether it is well
     Healthcheck,
+    /// Read documents for a worker, over standard input and output; docmill starts it by itself
+    #[command(name = crate::cpu::COMMAND, hide = true)]
+    PageProcess,
 }
 
 /// How a command ended that could do what it was asked for.
@@ -137,6 +140,10 @@ const NOTHING: Needs = Needs { database: false, queue: false, store: false };
 /// Runs the program.
 pub fn main() -> ExitCode {
     let Cli { global, command } = Cli::parse();
+    if matches!(command, Command::PageProcess) {
+        // Before any thread is started, so that it can give up what it does not need.
+        return run::page_process();
+    }
     let verbose = global.verbose;
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
@@ -197,6 +204,8 @@ async fn dispatch(context: Context, command: Command) -> anyhow::Result<Exit> {
         Command::Kinds(what) => kinds::run(context, what),
         Command::Config(what) => settings::run(context, what),
         Command::Healthcheck => run::healthcheck(context).await,
+        // Answered before the runtime was started.
+        Command::PageProcess => Ok(Exit::Failed),
     }
 }
 

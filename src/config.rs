@@ -6,6 +6,7 @@
 //! everything that is wrong at once, by key, before anything connects.
 
 mod claim;
+mod cpu;
 mod database;
 mod extract;
 mod janitor;
@@ -22,6 +23,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 pub use claim::ClaimConfig;
+pub use cpu::CpuConfig;
 pub use database::DatabaseConfig;
 pub use extract::{KindsConfig, LlmConfig, LlmProvider};
 pub use janitor::JanitorConfig;
@@ -51,6 +53,8 @@ pub struct Config {
     pub retry: RetryConfig,
     /// Caps on what one document may cost.
     pub limits: LimitsConfig,
+    /// The child processes that read documents.
+    pub cpu: CpuConfig,
     /// Reading page images.
     pub ocr: OcrConfig,
     /// Language models.
@@ -126,6 +130,7 @@ impl Config {
         self.claim.check(&mut problems);
         self.retry.check(&mut problems);
         self.limits.check(&mut problems);
+        self.cpu.check(&self.limits, &mut problems);
         self.ocr.check(&mut problems);
         self.llm.check(&mut problems);
         self.janitor.check(&mut problems);

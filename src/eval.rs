@@ -4,7 +4,10 @@
 //! `truth/NAME.txt` (the text). How a document is read is the caller's: [`run`] is handed a
 //! function. Nothing here decides whether a result is good enough.
 
+mod assign;
+pub mod calibration;
 mod compare;
+pub mod inject;
 mod items;
 mod table;
 mod text;
@@ -164,7 +167,8 @@ pub struct Labelled {
     pub name: String,
     /// The document.
     pub path: PathBuf,
-    data: Option<Map<String, Value>>,
+    /// The kind's fields as they are known; null where they are not.
+    pub data: Option<Map<String, Value>>,
     text: Option<String>,
 }
 

@@ -1,10 +1,12 @@
 //! From a transcript to structured data.
 //!
-//! Readers, cheapest certain one first: a language model ([`ask()`]) or, offline, labels and layout
+//! Readers, cheapest certain one first: the XML of an e-invoice ([`einvoice`]), a language model
+//! ([`ask()`]) or, offline, labels and layout
 //! ([`rules`]). A reader reports what is on the document; whether that is acceptable is the gate's
 //! to say. Nothing here decides about retries across attempts.
 
 pub mod ask;
+pub mod einvoice;
 pub mod journal;
 mod merge;
 pub mod prompt;

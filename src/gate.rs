@@ -5,15 +5,26 @@
 //! consequence leads to (next rung, refusal, flag) is the pipeline's to carry out.
 
 mod checks;
+mod einvoice;
+mod forms;
 mod ground;
+mod instructions;
+mod rows;
+mod score;
+mod subject;
+mod sums;
+
+use std::cell::OnceCell;
 
 use serde::{Deserialize, Serialize};
 use time::Date;
 
-use crate::kinds::{Consequence, Kind};
-use crate::model::{Extraction, IngestionId, Transcript};
+use crate::kinds::{Check, Consequence, Kind, Rule};
+use crate::model::{BoundingBox, Extraction, IngestionId, Transcript};
 
-use self::checks::Subject;
+pub use self::einvoice::Einvoice;
+use self::ground::Ground;
+use self::subject::Subject;
 
 /// What the pipeline looked up for the gate.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,6 +35,8 @@ pub struct Lookups {
     pub today: Date,
     /// 0..1: a transcript below it is flagged.
     pub quality_threshold: f32,
+    /// What became of the XML in the document.
+    pub einvoice: Einvoice,
 }
 
 /// One rule that failed.
@@ -37,11 +50,37 @@ pub struct Finding {
     pub consequence: Consequence,
 }
 
-/// Everything that failed.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Where a value stands on the document.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Place {
+    /// Page, starting at 1.
+    pub page: u32,
+    /// The smallest box around its words, in the page's own units.
+    #[serde(rename = "box")]
+    pub bounding_box: BoundingBox,
+    /// 0..1: the least of its words' confidences, as the transcript gives them.
+    pub confidence: f32,
+}
+
+/// A field's value was found on the document.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Grounded {
+    /// Name of the field, e.g. `total` or `line_items[2].amount`.
+    pub field: String,
+    /// The first place that holds it; a value that is printed often may have been read elsewhere.
+    #[serde(flatten)]
+    pub place: Place,
+}
+
+/// Everything that failed, and how likely the data is right.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
     /// In the order of the kind's rules.
     pub findings: Vec<Finding>,
+    /// 0..1, see [`score`](self::score). One signal beside the rules.
+    pub score: f32,
+    /// Where the values were found, in the order of the data.
+    pub grounded: Vec<Grounded>,
 }
 
 impl Verdict {
@@ -88,6 +127,9 @@ impl Verdict {
 /// Findings of one rule that are kept: a long list that is wrong in every line needs no thousand.
 const MOST_FINDINGS: usize = 20;
 
+/// Values of which the place is kept; more would be a table of its own.
+const MOST_PLACES: usize = 2_000;
+
 /// Applies the kind's rules.
 pub fn judge(
     extraction: &Extraction,
@@ -95,21 +137,55 @@ pub fn judge(
     kind: &Kind,
     lookups: &Lookups,
 ) -> Verdict {
-    let subject = Subject::new(extraction, transcript, lookups);
+    let instructions = instructions::find(transcript, kind);
+    let ground = Ground::new(transcript, |page, at| !instructions.contains(&(page.number, at)));
+    let instructions = instructions.len();
+    let rows = OnceCell::new();
+    let subject = Subject { extraction, transcript, lookups, ground, instructions, rows };
+    let applies = |rule: &&Rule| {
+        (rule.readers.is_empty() || rule.readers.contains(&extraction.reader))
+            && (!rule.only_ocr || subject.was_recognised())
+    };
     let mut findings = Vec::new();
-    for rule in &kind.rules {
-        if !rule.readers.is_empty() && !rule.readers.contains(&extraction.reader) {
-            continue;
-        }
+    for rule in kind.rules.iter().filter(applies) {
         for field in subject.failures(&rule.check).into_iter().take(MOST_FINDINGS) {
-            findings.push(Finding {
-                rule: rule.name.clone(),
-                field,
-                consequence: rule.consequence,
-            });
+            findings.push(finding(rule, field));
         }
     }
-    Verdict { findings }
+    let grounded = places(&subject);
+    let single: Vec<Place> =
+        grounded.iter().filter(|it| !it.field.contains('[')).map(|it| it.place).collect();
+    let score = score::score(kind, &findings, &single);
+    // Where a rule has spoken already, the score only counts if it leads to something graver.
+    let gravest = findings.iter().map(|it| it.consequence).max();
+    for rule in kind.rules.iter().filter(applies) {
+        let low = matches!(rule.check, Check::Score { least } if score < least);
+        if low && gravest.is_none_or(|gravest| rule.consequence > gravest) {
+            findings.push(finding(rule, None));
+        }
+    }
+    Verdict { findings, score, grounded }
+}
+
+fn finding(rule: &Rule, field: Option<String>) -> Finding {
+    Finding { rule: rule.name.clone(), field, consequence: rule.consequence }
+}
+
+/// The first place of every value that is printed.
+fn places(subject: &Subject<'_>) -> Vec<Grounded> {
+    let mut names: Vec<String> = Vec::new();
+    for (field, value) in &subject.extraction.data {
+        match value.as_array().and_then(|rows| rows.iter().find_map(|row| row.as_object())) {
+            Some(row) => names.extend(row.keys().map(|item| format!("{field}.{item}"))),
+            None => names.push(field.clone()),
+        }
+    }
+    let values = names.iter().flat_map(|name| subject.values(name));
+    let found = values.filter_map(|(field, value)| {
+        let place = subject.ground.places(value).first().copied()?;
+        Some(Grounded { field, place })
+    });
+    found.take(MOST_PLACES).collect()
 }
 
 #[cfg(test)]

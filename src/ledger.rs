@@ -22,7 +22,7 @@ use time::OffsetDateTime;
 
 use crate::fault::{Fault, Result};
 use crate::model::{
-    ArtefactRef, ClaimToken, Claimed, DocumentId, IngestionId, Reason, Stage, Status, Usage,
+    ArtefactRef, ClaimToken, Claimed, DocumentId, FileRef, IngestionId, Reason, Stage, Status, Usage,
 };
 
 /// What a claim asks for.
@@ -115,6 +115,8 @@ pub struct TranscriptionSaved {
     pub sha256: String,
     /// Pages read.
     pub pages: u32,
+    /// The repaired pages, if any reading came from one.
+    pub preprocessed: Option<FileRef>,
 }
 
 /// A new object in the store that an event named.

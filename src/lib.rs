@@ -7,13 +7,13 @@ pub mod fault;
 pub mod model;
 
 pub mod config;
+pub mod metrics;
 pub mod notation;
 
 pub mod cluster;
 pub mod cpu;
 pub mod http;
 pub mod kinds;
-pub mod metrics;
 pub mod shutdown;
 pub mod telemetry;
 

@@ -22,6 +22,9 @@ const LEASES_LOST: &str = "docmill_leases_lost_total";
 const HEARTBEAT_FAILURES: &str = "docmill_heartbeat_failures_total";
 const QUARANTINED: &str = "docmill_quarantined_total";
 const PAGES: &str = "docmill_pages_total";
+const CELLS_STARTED: &str = "docmill_page_processes_started_total";
+const CELLS_DIED: &str = "docmill_page_processes_died_total";
+const CELLS_REPLACED: &str = "docmill_page_processes_replaced_total";
 const TOKENS: &str = "docmill_model_tokens_total";
 const REUSED: &str = "docmill_artefacts_reused_total";
 const RESENT: &str = "docmill_janitor_resent_total";
@@ -58,6 +61,9 @@ fn describe() {
     describe_counter!(HEARTBEAT_FAILURES, "Failed renewals by side (row, queue)");
     describe_counter!(QUARANTINED, "Messages put aside by reason");
     describe_counter!(PAGES, "Pages read by source");
+    describe_counter!(CELLS_STARTED, "Child processes that were started to read documents");
+    describe_counter!(CELLS_DIED, "Those that died or had to be killed, by reason");
+    describe_counter!(CELLS_REPLACED, "Those that were replaced because they had done enough");
     describe_counter!(TOKENS, "Model tokens by direction");
     describe_counter!(REUSED, "Stored artefacts that were used instead of being made again");
     describe_counter!(RESENT, "Ingestions whose lost message was sent again");
@@ -125,6 +131,21 @@ pub fn quarantined(reason: &'static str) {
 /// Pages were read.
 pub fn pages(source: &'static str, count: u64) {
     counter!(PAGES, "source" => source).increment(count);
+}
+
+/// A child process was started to read documents.
+pub fn cell_started() {
+    counter!(CELLS_STARTED).increment(1);
+}
+
+/// A child process that read documents died, or had to be killed.
+pub fn cell_died(reason: &'static str) {
+    counter!(CELLS_DIED, "reason" => reason).increment(1);
+}
+
+/// A child process has done enough and is replaced.
+pub fn cell_replaced() {
+    counter!(CELLS_REPLACED).increment(1);
 }
 
 /// Tokens were spent.

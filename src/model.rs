@@ -6,11 +6,13 @@ pub mod ids;
 pub mod ingestion;
 pub mod message;
 pub mod outcome;
+pub mod page_work;
 pub mod transcript;
 
-pub use artefact::ArtefactRef;
+pub use artefact::{ArtefactRef, FileRef};
 pub use extraction::{Confidence, Evidence, Extraction, Reader, Usage};
 pub use ids::{ClaimToken, DocumentId, IngestionId};
 pub use ingestion::{Claimed, DocumentRef, Stage, Status};
 pub use outcome::{AttemptOutcome, Reason};
+pub use page_work::{Attachment, EinvoiceLook, Encoding, PageRead, Recipe, RepairedPage, Repairs};
 pub use transcript::{BoundingBox, Defect, DefectKind, Line, PageText, Source, Transcript, Word};

@@ -1,11 +1,13 @@
-//! How numbers, dates, currencies and VAT identifiers are written in documents, and the folding
-//! under which two spellings of a word are the same.
+//! How numbers, dates, currencies, accounts and VAT identifiers are written in documents, and the
+//! folding under which two spellings of a word are the same.
 //!
 //! Reading is tolerant and says what is ambiguous; nothing here decides what a value means.
 
+pub mod account;
 pub mod currency;
 pub mod date;
 pub mod number;
+pub mod vat_digits;
 pub mod vat_id;
 
 use unicode_normalization::UnicodeNormalization;

@@ -3,6 +3,7 @@
 //! An implementation reads one page image at a time and answers in the provider-neutral form of
 //! `model::transcript`. It does not judge the page and does not decide what to do about a bad one.
 
+mod paged;
 pub mod tesseract;
 
 use async_trait::async_trait;
@@ -10,6 +11,8 @@ use bytes::Bytes;
 
 use crate::fault::Result;
 use crate::model::Line;
+
+pub use paged::Paged;
 
 /// One page as grey pixels.
 #[derive(Debug, Clone)]

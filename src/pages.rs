@@ -7,18 +7,23 @@
 //! Everything here is synchronous CPU work: call it on the pool.
 //!
 //! Text that does not show on the page is never read: a hidden layer under a scan may say
-//! anything, so the picture wins.
+//! anything, so the picture wins. XML shows nothing at all: its values are one page of lines, so
+//! that a person can see what it says.
 
+pub mod attachments;
 mod expansion;
 mod format;
+mod image_pdf;
 mod lines;
 mod pdf;
 mod picture;
 mod render;
 mod score;
+pub mod serve;
 mod surface;
 mod tiff;
 mod words;
+pub mod xml;
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -27,9 +32,10 @@ use std::time::Instant;
 use bytes::Bytes;
 
 use crate::config::LimitsConfig;
-use crate::model::{Line, Reason};
+use crate::model::{EinvoiceLook, Line, PageText, Reason};
 
 pub use format::Format;
+pub use image_pdf::{BadImage, ImagePdf};
 pub use lines::rows;
 pub use score::{Legibility, legibility};
 
@@ -93,6 +99,7 @@ pub enum Page {
 #[derive(Debug)]
 pub struct Document {
     format: Format,
+    bytes: Bytes,
     limits: LimitsConfig,
     dpi: u32,
     content: Content,
@@ -103,6 +110,7 @@ enum Content {
     Pdf(pdf::File),
     Picture(Bytes),
     Tiff(Bytes, Vec<tiff::Directory>),
+    Xml(Vec<Line>),
 }
 
 /// Recognises `bytes`, checks the limits that can be checked before decoding, and counts pages.
@@ -118,15 +126,20 @@ pub fn open(bytes: Bytes, limits: &LimitsConfig, dpi: u32) -> Result<Document, R
         let what = format::describe_unsupported(&bytes);
         return Err(Refusal::new(Reason::UnsupportedType, what));
     };
+    let all = bytes.clone();
     let content = guarded(|| match format {
         Format::Pdf => pdf::File::open(bytes, limits).map(Content::Pdf),
         Format::Tiff => {
             let directories = tiff::directories(&bytes, limits.pages)?;
             Ok(Content::Tiff(bytes, directories))
         }
+        Format::Xml => {
+            let xml = xml::Xml::decode(&bytes)?;
+            Ok(Content::Xml(xml::lines(&xml.tree()?)))
+        }
         _ => Ok(Content::Picture(bytes)),
     })?;
-    let document = Document { format, limits: limits.clone(), dpi, content };
+    let document = Document { format, bytes: all, limits: limits.clone(), dpi, content };
     let (pages, limit) = (document.page_count(), limits.pages);
     if pages > limit {
         let detail = format!("{pages} pages, the limit is {limit}");
@@ -145,7 +158,7 @@ impl Document {
     pub fn page_count(&self) -> u32 {
         match &self.content {
             Content::Pdf(file) => file.page_count(),
-            Content::Picture(_) => 1,
+            Content::Picture(_) | Content::Xml(_) => 1,
             Content::Tiff(_, directories) => u32::try_from(directories.len()).unwrap_or(u32::MAX),
         }
     }
@@ -169,8 +182,60 @@ impl Document {
                 let at = at.ok_or_else(|| Refusal::new(Reason::Corrupt, "no such page"))?;
                 picture::decode_tiff(bytes, at, &self.limits).map(Page::Image)
             }
+            Content::Xml(lines) => Ok(text_page(lines.clone())),
         })
     }
+}
+
+impl Document {
+    /// Looks for e-invoices in it. Reads no picture.
+    ///
+    /// # Errors
+    /// It has an e-invoice, but its pages cannot be read.
+    pub fn einvoices(&self) -> Result<EinvoiceLook, Refusal> {
+        attachments::look(self)
+    }
+
+    /// What the pages print as text, page by page, without rendering or recognising anything. A
+    /// page that would have to be read from its picture has no lines, and nothing is held against
+    /// it. All pages together take at most `limits.page_time`.
+    ///
+    /// # Errors
+    /// As [`Document::page`].
+    fn printed(&self) -> Result<Vec<PageText>, Refusal> {
+        let deadline = Instant::now() + self.limits.page_time;
+        let bounds = pdf::Bounds { limits: &self.limits, dpi: self.dpi, deadline };
+        (0..self.page_count())
+            .map(|index| {
+                let page = match &self.content {
+                    Content::Pdf(file) => guarded(|| file.text_layer(index, &bounds))?,
+                    Content::Xml(lines) => Some(text_page(lines.clone())),
+                    Content::Picture(_) | Content::Tiff(..) => None,
+                };
+                Ok(match page {
+                    Some(Page::Text { width, height, lines }) => {
+                        PageText::native(index + 1, (width, height), 1.0, lines)
+                    }
+                    // Quality 0 lets the gate see that the document is not complete.
+                    Some(Page::Damaged { width, height }) => {
+                        PageText::native(index + 1, (width, height), 0.0, Vec::new())
+                    }
+                    Some(Page::Image(_)) | None => {
+                        PageText::native(index + 1, (0.0, 0.0), 1.0, Vec::new())
+                    }
+                })
+            })
+            .collect()
+    }
+}
+
+/// A page that is as large as its lines.
+fn text_page(lines: Vec<Line>) -> Page {
+    let boxes = lines.iter().map(Line::bounding_box);
+    let (width, height) = boxes.fold((0.0_f32, 0.0_f32), |(width, height), area| {
+        (width.max(area.right()), height.max(area.bottom()))
+    });
+    Page::Text { width, height, lines }
 }
 
 /// Runs a decoder on hostile bytes. A panic becomes `corrupt`; a [`stop`] becomes its refusal.

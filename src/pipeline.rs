@@ -1,16 +1,20 @@
 //! The way of a document: the one place where the order of the steps is written.
 //!
-//! `claimed → fetched → transcribed → extracted → verdict → record`. Each step is a plain function
+//! `claimed → fetched → transcribed → extracted → verdict → record`. A document that carries an
+//! e-invoice is neither transcribed beyond its text layer nor shown to a model. Each step is a plain function
 //! that takes what the one before handed over. Nothing here touches the queue; what happens to the
 //! message follows from what [`run`] returns.
 
 pub mod artefact;
+mod einvoice;
 mod extract;
 pub mod failure;
 pub mod fetch;
 pub mod hold;
+pub mod journal;
 mod kind;
 pub mod offline;
+mod preprocessed;
 pub mod reading;
 mod transcribe;
 pub mod verdict;
@@ -19,19 +23,19 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::config::{LimitsConfig, RetryConfig};
-use crate::cpu::Pool;
+use crate::cpu::{OpenDocument, Pool};
 use crate::extract::Terms;
 use crate::fault;
-use crate::kinds::Kinds;
+use crate::kinds::{Classified, Kind, Kinds};
 use crate::ledger::{Ledger, Record};
 use crate::llm::Llm;
 use crate::metrics;
-use crate::model::{Claimed, Reason, Stage};
+use crate::model::{Claimed, Extraction, Reason, Stage, Transcript};
 use crate::store::Store;
 use extract::Extracted;
 pub use fetch::DocumentBudget;
 pub use hold::{Hold, Keeper};
-pub use reading::Reader;
+pub use reading::{PageSink, Reader, Reading};
 
 /// Everything the steps work with.
 pub struct Ports {
@@ -68,6 +72,8 @@ pub struct StepsConfig {
     pub quality_threshold: f32,
     /// Most tokens of a model's reply.
     pub max_output_tokens: u32,
+    /// Read the pages alone, whatever XML the document carries.
+    pub ignore_xml: bool,
 }
 
 impl StepsConfig {
@@ -144,33 +150,56 @@ impl Steps<'_> {
         let sha256 = fetched.sha256.clone();
 
         self.enter(Stage::Transcribe)?;
-        let transcribed =
-            transcribe::transcribe(ports, self.hold, fetched, claimed.suspect).await?;
-
-        self.enter(Stage::Extract)?;
-        let classify = ports.config.classify && claimed.kind.is_none();
-        let told = kind::told(&ports.kinds, &named, classify, &transcribed.transcript);
-        let kind = &told.kind;
-        let extraction =
-            match extract::extract(ports, (claimed, self.hold), kind, &transcribed).await? {
-                Extracted::Whole(extraction) => extraction,
-                Extracted::Unfinished { reason, detail, partial, usage, model } => {
-                    let partial = partial.map(|partial| *partial);
-                    let mut record = verdict::unfinished(reason, detail, partial, (usage, model));
-                    record.sha256 = Some(sha256);
-                    return Ok(record);
-                }
-            };
+        let document = ports.reader.open(fetched.bytes.clone(), claimed.suspect).await?;
+        let look = match ports.config.ignore_xml {
+            true => einvoice::Look::NONE,
+            false => einvoice::look((&ports.reader, &ports.pool), &document, &sha256, &named).await?,
+        };
+        let (told, transcript, extraction) = match look.told {
+            Some(told) => {
+                let named = (claimed.kind.as_deref(), &named);
+                let (kind, extraction) = told.extraction(&ports.kinds, named);
+                let transcript =
+                    einvoice::keep(ports, self.hold, &fetched, told.transcript).await?;
+                self.enter(Stage::Extract)?;
+                (Classified { kind, doubt: None }, transcript, extraction)
+            }
+            None => match self.read(claimed, &named, (fetched, document)).await? {
+                Ok(read) => read,
+                Err(unfinished) => return Ok(Record { sha256: Some(sha256), ..*unfinished }),
+            },
+        };
 
         self.enter(Stage::Gate)?;
-        let terms = (kind.as_ref(), ports.config.quality_threshold);
-        let transcript = &transcribed.transcript;
+        let terms = (told.kind.as_ref(), ports.config.quality_threshold, look.note);
+        let transcript = &transcript;
         let document = claimed.document.id;
         let mut verdict = verdict::judge(ledger, document, &extraction, transcript, terms).await?;
         kind::note(told.doubt, &mut verdict);
 
         self.enter(Stage::Record)?;
         Ok(verdict::record(extraction, &verdict, Some(sha256)))
+    }
+
+    /// Transcribes the pages and has them read; or the record of a reading that was not acceptable.
+    async fn read(
+        &mut self,
+        claimed: &Claimed,
+        named: &Arc<Kind>,
+        (fetched, document): (fetch::Fetched, OpenDocument),
+    ) -> Result<Result<(Classified, Arc<Transcript>, Extraction), Box<Record>>, StepError> {
+        let (ports, hold) = (self.ports, self.hold);
+        let transcribed = transcribe::transcribe(ports, hold, claimed, (fetched, document)).await?;
+        self.enter(Stage::Extract)?;
+        let classify = ports.config.classify && claimed.kind.is_none();
+        let told = kind::told(&ports.kinds, named, classify, &transcribed.transcript);
+        Ok(match extract::extract(ports, (claimed, hold), &told.kind, &transcribed).await? {
+            Extracted::Whole(extraction) => Ok((told, transcribed.transcript, extraction)),
+            Extracted::Unfinished { reason, detail, partial, usage, model } => {
+                let partial = partial.map(|partial| *partial);
+                Err(Box::new(verdict::unfinished(reason, detail, partial, (usage, model))))
+            }
+        })
     }
 
     /// Goes on to the next stage, if the claim is still ours.

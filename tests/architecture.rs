@@ -8,8 +8,8 @@ use std::path::Path;
 const LAYERS: &[&[&str]] = &[
     &["fault"],
     &["model"],
-    &["config", "notation"],
-    &["cluster", "cpu", "http", "kinds", "metrics", "shutdown", "telemetry"],
+    &["config", "metrics", "notation"],
+    &["cluster", "cpu", "http", "kinds", "shutdown", "telemetry"],
     &["db", "pages", "store"],
     &["ledger", "llm", "ocr", "queue"],
     &["extract", "gate"],

@@ -10,7 +10,9 @@ use serde_json::json;
 use super::{Context, Exit, NOTHING, print};
 use crate::app::App;
 use crate::config::LlmProvider;
+use crate::eval::inject::{InjectReport, Injector};
 use crate::eval::{self, Sample};
+use crate::gate::{Einvoice, Lookups};
 use crate::model::{Status, Transcript};
 use crate::pipeline::StepError;
 use crate::pipeline::offline::{Offline, Processed};
@@ -50,6 +52,12 @@ pub(super) struct Eval {
     /// Score what is read from the pages alone, without XML that a document may carry
     #[arg(long)]
     ignore_xml: bool,
+    /// Put errors into the known truth instead, and tell how many of them the gate sees
+    #[arg(long)]
+    inject: bool,
+    /// With --inject: the same seed gives the same errors
+    #[arg(long, default_value_t = 1, requires = "inject")]
+    seed: u64,
 }
 
 pub(super) async fn process(context: &Context, arguments: Process) -> anyhow::Result<Exit> {
@@ -143,10 +151,13 @@ fn text_of(read: &Transcript, format: Format) -> String {
 pub(super) async fn eval(context: &Context, arguments: Eval) -> anyhow::Result<Exit> {
     let app = context.app(NOTHING)?;
     context.quiet_logs()?;
-    if arguments.ignore_xml {
-        tracing::debug!("XML that documents carry is not used");
+    let mut offline = app.offline().await?;
+    offline.config.ignore_xml = arguments.ignore_xml;
+    if arguments.inject {
+        let report = inject(&app, &offline, &arguments).await?;
+        context.out().show(&report, || report.to_string())?;
+        return Ok(Exit::Done);
     }
-    let offline = app.offline().await?;
     let offline = &offline;
     let at_once = std::thread::available_parallelism().map_or(2, std::num::NonZero::get) + 1;
     let report =
@@ -154,6 +165,28 @@ pub(super) async fn eval(context: &Context, arguments: Eval) -> anyhow::Result<E
             .await?;
     context.out().show(&report, || report.to_string())?;
     Ok(Exit::Done)
+}
+
+/// Judges the known truth of every document, with and without errors in it.
+async fn inject(app: &App, offline: &Offline, arguments: &Eval) -> anyhow::Result<InjectReport> {
+    let (labelled, _) = eval::find(&arguments.dir)?;
+    let kind = offline.kinds.for_name(None).context("kinds.default names no kind")?;
+    let lookups = Lookups {
+        duplicate_of: None,
+        today: time::OffsetDateTime::now_utc().date(),
+        quality_threshold: offline.config.quality_threshold,
+        einvoice: Einvoice::Absent,
+    };
+    let mut injector = Injector::new(kind, lookups, arguments.seed);
+    for document in &labelled {
+        let Some(truth) = &document.data else { continue };
+        match offline.transcribe(read(&document.path, app).await?).await {
+            Ok(transcript) => injector.add(&document.name, truth, &transcript),
+            Err(StepError::Fault(fault)) => return Err(fault.into()),
+            Err(_) => injector.leave_out(),
+        }
+    }
+    Ok(injector.finish())
 }
 
 /// What OCR or model could not do counts as a failure of its own name; the rest goes on.

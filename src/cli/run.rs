@@ -1,6 +1,8 @@
 //! Commands that run or tend the service.
 
-use super::{Context, DATABASE, DATABASE_AND_QUEUE, Exit, NOTHING, print};
+use std::process::ExitCode;
+
+use super::{Context, DATABASE, Exit, NOTHING, print};
 use crate::app;
 use crate::config::Needs;
 use crate::ops::janitor::{Maintenance, Pass};
@@ -37,13 +39,14 @@ pub(super) async fn migrate(context: &Context) -> anyhow::Result<Exit> {
 }
 
 pub(super) async fn janitor(context: &Context, arguments: Janitor) -> anyhow::Result<Exit> {
-    let app = context.app(DATABASE_AND_QUEUE)?;
+    let app = context.app(Needs::WORKER)?;
     context.quiet_logs()?;
     let db = app.database().await?;
     db.require_schema().await?;
     let maintenance = Maintenance {
         db,
         queue: app.queue().await?,
+        store: app.store().await?,
         config: app.config().janitor.clone(),
         crash_limit: app.config().retry.crash_attempts,
         holder: format!("command-line-{}", std::process::id()),
@@ -78,4 +81,15 @@ pub(super) async fn healthcheck(context: &Context) -> anyhow::Result<Exit> {
         print::note("well");
     }
     Ok(Exit::Done)
+}
+
+/// The process of a cell; without a runtime, and without words that nobody would read.
+pub(super) fn page_process() -> ExitCode {
+    match app::page_process() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            print::error(&error.to_string());
+            ExitCode::FAILURE
+        }
+    }
 }

@@ -23,6 +23,9 @@ pub struct LimitsConfig {
     /// CPU work on one page.
     #[serde(with = "humantime_serde")]
     pub page_time: Duration,
+    /// Work on all pages of one document together; waiting for a core is not counted.
+    #[serde(with = "humantime_serde")]
+    pub document_time: Duration,
     /// Tokens of a prompt, estimated at four bytes each.
     pub prompt_tokens: u32,
 }
@@ -36,6 +39,7 @@ impl Default for LimitsConfig {
             page_pixels: 100_000_000,
             decompressed_bytes: ByteSize::mib(256),
             page_time: Duration::from_secs(120),
+            document_time: Duration::from_secs(3600),
             prompt_tokens: 100_000,
         }
     }

@@ -72,6 +72,8 @@ pub struct IngestionRow {
     pub transcription_quality_score: Option<f64>,
     /// Key of the transcript.
     pub transcription_file_path: Option<String>,
+    /// Key of the repaired pages, if there are any.
+    pub preprocessed_file_path: Option<String>,
     /// Key of the model's reply.
     pub extraction_output_file_path: Option<String>,
     /// SHA-256 of the original, in hex.
@@ -177,7 +179,8 @@ pub async fn find(db: &Db, id: &str, limit: u32) -> Result<Vec<IngestionRow>> {
             i.next_attempt_at, i.lease_expires_at, i.worker, i.needs_human_review,
             i.review_reasons, i.reader, i.extraction_model, i.extraction_input_tokens,
             i.extraction_output_tokens, i.transcription_quality_score,
-            i.transcription_file_path, i.extraction_output_file_path, i.sha256, i.pages,
+            i.transcription_file_path, i.preprocessed_file_path,
+            i.extraction_output_file_path, i.sha256, i.pages,
             i.structured_data
         FROM ingestion i LEFT JOIN document d ON d.id = i.document_id
         WHERE i.id IN (
@@ -209,7 +212,8 @@ pub async fn by_ids(db: &Db, ids: &[IngestionId]) -> Result<Vec<IngestionRow>> {
             i.next_attempt_at, i.lease_expires_at, i.worker, i.needs_human_review,
             i.review_reasons, i.reader, i.extraction_model, i.extraction_input_tokens,
             i.extraction_output_tokens, i.transcription_quality_score,
-            i.transcription_file_path, i.extraction_output_file_path, i.sha256, i.pages,
+            i.transcription_file_path, i.preprocessed_file_path,
+            i.extraction_output_file_path, i.sha256, i.pages,
             i.structured_data
         FROM ingestion i LEFT JOIN document d ON d.id = i.document_id
         WHERE i.id = ANY ($1)
@@ -274,7 +278,8 @@ pub async fn list(
             i.next_attempt_at, i.lease_expires_at, i.worker, i.needs_human_review,
             i.review_reasons, i.reader, i.extraction_model, i.extraction_input_tokens,
             i.extraction_output_tokens, i.transcription_quality_score,
-            i.transcription_file_path, i.extraction_output_file_path, i.sha256, i.pages,
+            i.transcription_file_path, i.preprocessed_file_path,
+            i.extraction_output_file_path, i.sha256, i.pages,
             i.structured_data
         FROM ingestion i LEFT JOIN document d ON d.id = i.document_id
         WHERE ($1::text IS NULL OR i.status = $1)

@@ -3,24 +3,65 @@
 
 use std::time::Duration;
 
+use uuid::Uuid;
+
 use crate::db::{Context, Db};
 use crate::fault::Result;
+use crate::model::IngestionId;
 
-/// Deletes up to `batch` attempts of terminal ingestions that ended longer ago than `age`. Returns
-/// how many: less than `batch` means done.
+/// An attempt that is old enough to be deleted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OldAttempt {
+    /// Its ingestion.
+    pub ingestion: IngestionId,
+    /// Number of its claim.
+    pub claims: i64,
+    /// Finished pages may be left in the store: the ingestion ended other than completed, or this
+    /// attempt lost its claim and may have written one after its successor was done.
+    pub left_pages: bool,
+}
+
+/// Up to `batch` attempts of terminal ingestions that ended longer ago than `age`: less than
+/// `batch` means that these are all.
 ///
 /// # Errors
 /// No answer from Postgres.
-pub async fn delete_attempts(db: &Db, age: Duration, batch: u32) -> Result<u64> {
-    let done = sqlx::query!(
-        "DELETE FROM attempt WHERE (ingestion_id, claims) IN (
-             SELECT a.ingestion_id, a.claims
-             FROM attempt a JOIN ingestion i ON i.id = a.ingestion_id
-             WHERE a.ended_at < docmill_now() - make_interval(secs => $1)
-               AND i.status <> 'in-progress'
-             LIMIT $2)",
+pub async fn old_attempts(db: &Db, age: Duration, batch: u32) -> Result<Vec<OldAttempt>> {
+    let rows = sqlx::query!(
+        r#"SELECT a.ingestion_id, a.claims,
+             i.status <> 'completed' OR a.outcome = 'crashed' AS "left_pages!"
+         FROM attempt a JOIN ingestion i ON i.id = a.ingestion_id
+         WHERE a.ended_at < docmill_now() - make_interval(secs => $1)
+           AND i.status <> 'in-progress'
+         LIMIT $2"#,
         age.as_secs_f64(),
         i64::from(batch),
+    )
+    .fetch_all(db.pool())
+    .await
+    .context("looking for old attempts")?;
+    Ok(rows
+        .into_iter()
+        .map(|row| OldAttempt {
+            ingestion: IngestionId(row.ingestion_id),
+            claims: row.claims,
+            left_pages: row.left_pages,
+        })
+        .collect())
+}
+
+/// Deletes these attempts. Returns how many were still there.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn delete_attempts(db: &Db, old: &[OldAttempt]) -> Result<u64> {
+    let ids: Vec<Uuid> = old.iter().map(|attempt| attempt.ingestion.0).collect();
+    let claims: Vec<i64> = old.iter().map(|attempt| attempt.claims).collect();
+    let done = sqlx::query!(
+        "DELETE FROM attempt WHERE (ingestion_id, claims) IN (
+             SELECT * FROM unnest($1::uuid[], $2::bigint[]))",
+        &ids,
+        &claims,
     )
     .execute(db.pool())
     .await

@@ -1,17 +1,18 @@
 //! Lists: the known rows are matched to the given ones, then each field is counted on its own.
 //!
-//! Matching is greedy over all pairs by likeness. It differs from the optimal assignment only
-//! where rows are equally alike, and then the counts are the same.
+//! The matching is the one whose likeness is greatest in sum; for lists of many hundred rows, where
+//! that would take minutes, rows are matched in order, the likest neighbour first.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
 use super::FieldScore;
+use super::assign;
 use super::compare::{same, similarity};
 
-/// Above so many pairs rows are matched in order: comparing all would take too long.
-const MOST_PAIRS: usize = 1_000_000;
+/// Above so many pairs rows are matched in order.
+const MOST_PAIRS: usize = 360_000;
 
 /// Scores by field, as `list.field`. An empty list of known rows says nothing.
 pub(super) fn score(list: &str, known: &[Value], given: &Value) -> BTreeMap<String, FieldScore> {
@@ -45,34 +46,40 @@ pub(super) fn score(list: &str, known: &[Value], given: &Value) -> BTreeMap<Stri
     scores
 }
 
+/// How much of a list is there at all: rows with a partner that is alike, of the known ones.
+pub(super) fn completeness(known: &[Value], given: &Value) -> (usize, usize) {
+    let none = Vec::new();
+    (matched(known, given.as_array().unwrap_or(&none)).len(), known.len())
+}
+
 /// Pairs of indexes, each used once.
 fn matched(known: &[Value], given: &[Value]) -> Vec<(usize, usize)> {
-    if known.len().saturating_mul(given.len()) > MOST_PAIRS {
-        return (0..known.len().min(given.len())).map(|index| (index, index)).collect();
+    let size = (known.len() + given.len()) as f64;
+    // Of equals the nearest in order.
+    let alike = |left: usize, right: usize| {
+        let likeness = likeness(known.get(left)?, given.get(right)?);
+        (likeness > 0.0).then(|| likeness - left.abs_diff(right) as f64 / size / 100.0)
+    };
+    if known.len().saturating_mul(given.len()) <= MOST_PAIRS {
+        let likeness = |left, right| alike(left, right).unwrap_or(0.0);
+        return assign::best(known.len(), given.len(), &likeness);
     }
-    let mut pairs: Vec<(f64, usize, usize)> = Vec::new();
-    for (left, a) in known.iter().enumerate() {
-        for (right, b) in given.iter().enumerate() {
-            let likeness = likeness(a, b);
-            if likeness > 0.0 {
-                // Of equals the nearest in order.
-                let apart = left.abs_diff(right) as f64 / (known.len() + given.len()) as f64;
-                pairs.push((likeness - apart / 100.0, left, right));
-            }
+    let (mut pairs, mut next) = (Vec::new(), 0);
+    for left in 0..known.len() {
+        let near = next..given.len().min(next + NEAR);
+        let likest = near
+            .filter_map(|right| Some((alike(left, right)?, right)))
+            .max_by(|a, b| a.0.total_cmp(&b.0));
+        if let Some((_, right)) = likest {
+            pairs.push((left, right));
+            next = right + 1;
         }
     }
-    pairs.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let (mut used_left, mut used_right) = (vec![false; known.len()], vec![false; given.len()]);
-    let mut matched = Vec::new();
-    for (_, left, right) in pairs {
-        let free = (used_left.get_mut(left), used_right.get_mut(right));
-        if let (Some(left_used @ false), Some(right_used @ false)) = free {
-            (*left_used, *right_used) = (true, true);
-            matched.push((left, right));
-        }
-    }
-    matched
+    pairs
 }
+
+/// How far a row is looked for in a very long list.
+const NEAR: usize = 50;
 
 fn likeness(a: &Value, b: &Value) -> f64 {
     let fields = a.as_object().into_iter().flatten();
@@ -106,6 +113,24 @@ mod tests {
         assert_eq!(amounts(known.clone(), json!([])), (0, 0, 2));
         assert_eq!(amounts(known.clone(), json!(null)), (0, 0, 2));
         assert_eq!(amounts(known.clone(), known), (2, 0, 0));
+    }
+
+    #[test]
+    fn the_best_matching_is_found_where_the_likest_pair_misleads() {
+        let known =
+            json!([{"description": "Red pen", "amount": 5}, {"description": "Red", "amount": 5}]);
+        let given =
+            json!([{"description": "Red", "amount": 5}, {"description": "Pen", "amount": 5}]);
+        assert_eq!(amounts(known, given), (2, 0, 0));
+    }
+
+    #[test]
+    fn very_long_lists_are_matched_in_order() {
+        let rows = |range: std::ops::Range<usize>| -> Vec<Value> {
+            range.map(|it| json!({"description": format!("Row {it}"), "amount": it})).collect()
+        };
+        let (known, given) = (rows(0..700), Value::Array(rows(3..690)));
+        assert_eq!(completeness(&known, &given), (687, 700));
     }
 
     #[test]

@@ -254,6 +254,7 @@ pub(super) mod tests {
             quality: 1.0,
             defects: Vec::new(),
             languages: Vec::new(),
+            repaired: false,
             lines: lines.iter().map(line).collect(),
         };
         Transcript {

@@ -1,101 +1,250 @@
-//! Whether a value stands on the document: numbers and dates in any notation, texts folded.
+//! Where a value stands on the document: numbers and dates in any notation, texts folded.
+//!
+//! A reader's own word on where it read a value is not used: the value itself is looked for. What
+//! stands only on lines that speak to a model ([`super::instructions`]) does not count as printed.
+//! Nothing here knows what a value means: a total that is printed as a subtotal is found as well.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use rust_decimal::Decimal;
 use serde_json::Value;
 use time::Date;
 
-use super::checks::decimal;
-use crate::model::{Line, Transcript};
+use super::Place;
+use super::subject::decimal;
+use crate::model::{BoundingBox, Line, PageText, Transcript, Word};
 use crate::notation::number::Mark;
-use crate::notation::{date, fold, number};
+use crate::notation::{currency, date, fold, number};
+
+/// Most places that are kept of one value; a number printed more often says no more.
+const MOST_PLACES: usize = 50;
 
 /// Everything the transcript says, in the forms values are compared in.
-pub(super) struct Ground<'a> {
-    transcript: &'a Transcript,
-    /// Absolute values: signs are often printed apart or as words.
-    numbers: HashSet<Decimal>,
-    dates: HashSet<Date>,
-    words: HashSet<String>,
+#[derive(Default)]
+pub(super) struct Ground {
+    /// By absolute value: signs are often printed apart or as words.
+    numbers: HashMap<Decimal, Vec<Place>>,
+    /// Numbers with a percent sign.
+    pub(super) percentages: HashSet<Decimal>,
+    dates: HashMap<Date, Vec<Place>>,
+    words: HashMap<String, Place>,
     /// All folded text without spaces.
     text: String,
+    /// Where in `text` each word, or piece of one between marks, begins, ascending.
+    starts: Vec<(usize, Place)>,
+    currencies: HashSet<&'static str>,
+    lines: Vec<PrintedLine>,
 }
 
-impl<'a> Ground<'a> {
-    pub(super) fn new(transcript: &'a Transcript) -> Self {
-        let mut ground = Self {
-            transcript,
-            numbers: HashSet::new(),
-            dates: HashSet::new(),
-            words: HashSet::new(),
-            text: String::new(),
-        };
-        for line in transcript.pages.iter().flat_map(|page| &page.lines) {
-            ground.add(line);
+/// A line as far as rules need it.
+struct PrintedLine {
+    folded: String,
+    numbers: HashSet<Decimal>,
+}
+
+impl Ground {
+    /// Takes in every line that `counts`.
+    pub(super) fn new(transcript: &Transcript, counts: impl Fn(&PageText, usize) -> bool) -> Self {
+        let mut ground = Self::default();
+        for page in &transcript.pages {
+            for (_, line) in page.lines.iter().enumerate().filter(|(at, _)| counts(page, *at)) {
+                ground.add(page, line);
+            }
         }
         ground
     }
 
-    fn add(&mut self, line: &Line) {
+    fn add(&mut self, page: &PageText, line: &Line) {
         let words: Vec<&str> = line.words.iter().map(|word| word.text.as_str()).collect();
-        // Both notations: which one holds is the reader's judgement, not ours to repeat.
-        for mark in [None, Some(Mark::Comma), Some(Mark::Point)] {
-            let joined = number::find(&words, mark).into_iter();
-            let single =
-                words.iter().flat_map(|word| number::find(&[word.trim_matches(['(', ')'])], mark));
-            self.numbers.extend(joined.chain(single).map(|amount| amount.value.abs().normalize()));
-        }
         let text = words.join(" ");
+        let place = |range: std::ops::Range<usize>| {
+            place(page.number, line.words.get(range).unwrap_or_default())
+        };
+        let numbers = self.add_numbers(&words, place);
         for found in date::find(&text) {
-            self.dates.extend(found.day_first);
-            self.dates.extend(found.month_first);
+            // Bytes of the joined text, back to words.
+            let before = text.get(..found.range.start).unwrap_or_default().matches(' ').count();
+            let within = text.get(found.range.clone()).unwrap_or_default().matches(' ').count();
+            for date in [found.day_first, found.month_first].into_iter().flatten() {
+                remember(&mut self.dates, date, place(before..before + within + 1));
+            }
         }
-        for word in fold(&text).split(' ').filter(|word| !word.is_empty()) {
-            self.text.push_str(word);
-            self.words.insert(word.to_owned());
+        let mut folded = String::new();
+        for (at, word) in words.iter().enumerate() {
+            let own = fold(word);
+            if own.is_empty() {
+                continue;
+            }
+            for part in own.split(' ') {
+                self.starts.push((self.text.len(), place(at..at + 1)));
+                self.text.push_str(part);
+                self.words.entry(part.to_owned()).or_insert_with(|| place(at..at + 1));
+            }
+            folded.push(' ');
+            folded.push_str(&own);
         }
+        self.currencies.extend(words.iter().filter_map(|word| sign(word)));
+        folded.push(' ');
+        self.lines.push(PrintedLine { folded, numbers });
     }
 
-    /// Null stands everywhere.
+    fn add_numbers(
+        &mut self,
+        words: &[&str],
+        place: impl Fn(std::ops::Range<usize>) -> Place,
+    ) -> HashSet<Decimal> {
+        let mut own = HashMap::new();
+        // Both notations: which one holds is the reader's judgement, not ours to repeat.
+        for mark in [None, Some(Mark::Comma), Some(Mark::Point)] {
+            let mut take = |amount: number::Amount, first: usize| {
+                let value = amount.value.abs().normalize();
+                if amount.percent {
+                    self.percentages.insert(value);
+                }
+                self.currencies.extend(amount.currency);
+                own.entry(value).or_insert(first + amount.words.start..first + amount.words.end);
+            };
+            number::find(words, mark).into_iter().for_each(|amount| take(amount, 0));
+            for (at, word) in words.iter().enumerate() {
+                let single = number::find(&[word.trim_matches(['(', ')'])], mark);
+                single.into_iter().for_each(|amount| take(amount, at));
+            }
+        }
+        for (value, range) in &own {
+            remember(&mut self.numbers, *value, place(range.clone()));
+        }
+        own.into_keys().collect()
+    }
+
+    /// Whether any number is printed.
+    pub(super) fn prints_numbers(&self) -> bool {
+        !self.numbers.is_empty()
+    }
+
+    /// Whether any date is printed.
+    pub(super) fn prints_dates(&self) -> bool {
+        !self.dates.is_empty()
+    }
+
+    /// Whether the value stands anywhere. Null and zero stand everywhere.
     pub(super) fn holds(&self, value: &Value) -> bool {
         match value {
             Value::Null => true,
-            Value::Number(_) => decimal(value).is_some_and(|value| {
-                value.is_zero() || self.numbers.contains(&value.abs().normalize())
-            }),
-            Value::String(text) => match date::parse_iso(text) {
-                Some(date) => self.dates.contains(&date),
-                None => self.holds_text(text),
-            },
-            _ => false,
+            Value::Number(_) if decimal(value).is_some_and(|value| value.is_zero()) => true,
+            _ => !self.places(value).is_empty(),
         }
     }
 
-    fn holds_text(&self, text: &str) -> bool {
+    /// Everywhere the value stands, as far as kept.
+    pub(super) fn places(&self, value: &Value) -> Vec<Place> {
+        match value {
+            Value::Number(_) => decimal(value).map(|value| self.printed(value)),
+            Value::String(text) => match date::parse_iso(text) {
+                Some(date) => self.dates.get(&date).cloned(),
+                None => self.text_place(text).map(|place| vec![place]),
+            },
+            _ => None,
+        }
+        .unwrap_or_default()
+    }
+
+    /// Where a number is printed, signs aside.
+    pub(super) fn printed(&self, value: Decimal) -> Vec<Place> {
+        self.numbers.get(&value.abs().normalize()).cloned().unwrap_or_default()
+    }
+
+    fn text_place(&self, text: &str) -> Option<Place> {
         let folded = fold(text);
         let compact: String = folded.chars().filter(|c| *c != ' ').collect();
-        !compact.is_empty()
-            && (self.text.contains(&compact)
-                || folded.split(' ').all(|word| self.words.contains(word)))
+        if compact.is_empty() {
+            return None;
+        }
+        // A number that is but a piece of a printed one was cut; a name may be glued to another.
+        let numbered = compact.contains(|c: char| c.is_ascii_digit());
+        let whole = |start: usize| {
+            let begins = |at: usize| self.starts.binary_search_by_key(&at, |(at, _)| *at).is_ok();
+            let end = start + compact.len();
+            !numbered || (begins(start) && (end == self.text.len() || begins(end)))
+        };
+        let mut matches = self.text.match_indices(&compact).map(|(start, _)| start);
+        if let Some(start) = matches.find(|start| whole(*start)) {
+            let first = self.starts.partition_point(|(at, _)| *at <= start).checked_sub(1)?;
+            let end = start + compact.len();
+            let own = self.starts.iter().skip(first).take_while(|(at, _)| *at < end);
+            return own.map(|(_, place)| *place).reduce(joined);
+        }
+        let places: Option<Vec<Place>> =
+            folded.split(' ').map(|word| self.words.get(word).copied()).collect();
+        places?.into_iter().reduce(joined)
     }
 
-    /// Rows of the pages that hold an amount and at least one more number, as lines of an invoice
-    /// do. Counted by position, since a reader may give a row as several lines.
-    pub(super) fn rows_of_amounts(&self) -> usize {
-        let mut count = 0;
-        for page in &self.transcript.pages {
-            let mut numbers: Vec<(f32, f32, bool)> = Vec::new();
-            for word in page.lines.iter().flat_map(|line| &line.words) {
-                for amount in number::find(&[word.text.as_str()], None) {
-                    let area = word.bounding_box;
-                    numbers.push((area.y + area.h / 2.0, area.h, amount.is_money()));
-                }
-            }
-            numbers.sort_by(|a, b| a.0.total_cmp(&b.0));
-            let rows = numbers.chunk_by(|a, b| (b.0 - a.0).abs() < 0.5 * a.1.min(b.1));
-            count += rows.filter(|row| row.len() >= 2 && row.iter().any(|number| number.2)).count();
-        }
-        count
+    /// Whether at least `share` of the text's words stand somewhere, and all that have a digit.
+    pub(super) fn holds_words(&self, text: &str, share: f64) -> bool {
+        let folded = fold(text);
+        let words: Vec<&str> = folded.split(' ').filter(|word| !word.is_empty()).collect();
+        // Words may be printed apart or together: `D-80333`, `80333`.
+        let found = |word: &&&str| {
+            self.words.contains_key(**word) || (word.len() > 3 && self.text.contains(**word))
+        };
+        let numbered = |word: &&&str| word.contains(|c: char| c.is_ascii_digit());
+        let count = words.iter().filter(found).count();
+        words.iter().filter(numbered).all(|word| found(&word))
+            && count as f64 >= share * words.len() as f64
+    }
+
+    /// Whether the currency is printed by code or sign, or none is at all.
+    pub(super) fn shows_currency(&self, code: &str) -> bool {
+        self.currencies.is_empty()
+            || self.currencies.contains(code)
+            || FAMILIES.iter().any(|(sign, codes)| {
+                codes.contains(&code)
+                    && self.currencies.iter().any(|own| own == sign || codes.contains(own))
+            })
+    }
+
+    /// Whether the number stands on a line with one of these words, folded.
+    pub(super) fn printed_beside(&self, value: Decimal, words: &[String]) -> bool {
+        let value = value.abs().normalize();
+        let labelled = |line: &&PrintedLine| words.iter().any(|word| line.folded.contains(word));
+        let mut lines = self.lines.iter().filter(|line| line.numbers.contains(&value));
+        lines.any(|line| labelled(&line))
+    }
+}
+
+/// Currencies that are printed with one sign: which one is meant, the page does not say.
+const FAMILIES: &[(&str, &[&str])] = &[
+    ("USD", &["USD", "AUD", "CAD", "NZD", "HKD", "SGD", "MXN", "TWD", "BSD", "BBD", "JMD", "FJD"]),
+    ("kr", &["SEK", "NOK", "DKK", "ISK"]),
+    ("JPY", &["JPY", "CNY"]),
+];
+
+/// The currency a word stands for, or carries beside a number.
+fn sign(word: &str) -> Option<&'static str> {
+    let plain = word.trim_matches(|c: char| c.is_ascii_digit() || ",.-:;()'".contains(c));
+    match fold(plain).as_str() {
+        "kr" => Some("kr"),
+        _ => currency::exact(plain),
+    }
+}
+
+fn place(page: u32, words: &[Word]) -> Place {
+    let boxes = words.iter().map(|word| word.bounding_box);
+    let confidence = words.iter().map(|word| word.confidence).fold(1.0, f32::min);
+    let bounding_box = boxes.reduce(BoundingBox::union).unwrap_or_default();
+    Place { page, bounding_box, confidence }
+}
+
+/// One box around both, if they are on one page; else the first.
+fn joined(a: Place, b: Place) -> Place {
+    let confidence = a.confidence.min(b.confidence);
+    let bounding_box =
+        if a.page == b.page { a.bounding_box.union(b.bounding_box) } else { a.bounding_box };
+    Place { bounding_box, confidence, ..a }
+}
+
+fn remember<K: Eq + std::hash::Hash>(places: &mut HashMap<K, Vec<Place>>, key: K, place: Place) {
+    let own = places.entry(key).or_default();
+    if own.len() < MOST_PLACES && !own.contains(&place) {
+        own.push(place);
     }
 }

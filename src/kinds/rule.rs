@@ -37,6 +37,18 @@ pub enum Form {
     Currency,
     /// The form of its country's VAT identifier.
     VatId,
+    /// As `VatId`, and its check digits hold where their rule is public.
+    VatIdDigits,
+    /// An IBAN: its country's length, and its check digits (ISO 13616, mod 97).
+    Iban,
+    /// A BIC of 8 or 11 characters (ISO 9362).
+    Bic,
+    /// A name: it has letters, and is no identifier, account or address.
+    Name,
+    /// A postal address: several words, no identifier.
+    Address,
+    /// A document's number: it has a digit, and is no date, account or VAT identifier.
+    Identifier,
 }
 
 /// What is checked. Fields that are null are not checked, except by `Required`.
@@ -49,13 +61,37 @@ pub enum Check {
     Format(Vec<String>, Form),
     /// Numbers of at most so many digits before and after the mark.
     Magnitude { fields: Vec<String>, digits: u32, decimals: u32 },
-    /// `terms` add up to `total`.
-    Sum { terms: Vec<String>, total: String, tolerance: Decimal },
-    /// The items' amounts add up to one of `totals`.
-    ListSum { list: String, item: String, totals: Vec<String>, tolerance: Decimal },
-    /// In each item the factors' product is the amount.
+    /// `terms` and `plus` without `minus` add up to `total`. All terms have to be known; allowances,
+    /// charges and prepayments in `plus` and `minus` count nothing where they are null.
+    Sum {
+        terms: Vec<String>,
+        plus: Vec<String>,
+        minus: Vec<String>,
+        total: String,
+        tolerance: Decimal,
+    },
+    /// `tax` is a share of `net` that no printed percentage, or `most` where none is printed,
+    /// falls short of. Rates may differ by line, so only the highest binds.
+    TaxRate { net: String, tax: String, most: Decimal, tolerance: Decimal },
+    /// Amounts that do not fall, signs aside: net before gross.
+    AmountOrder { fields: Vec<String>, tolerance: Decimal },
+    /// The items' amounts add up to one of `totals`, but for a rounding of `per_item` each. Also
+    /// if their sum is printed (beside one of the words `sums`), or an allowance or charge (beside
+    /// one of `charges`) is the rest.
+    ListSum {
+        list: String,
+        item: String,
+        totals: Vec<String>,
+        tolerance: Decimal,
+        per_item: Decimal,
+        charges: Vec<String>,
+        sums: Vec<String>,
+    },
+    /// In each item the factors' product is the amount, or is but for a printed amount or
+    /// percentage.
     ListProduct { list: String, factors: Vec<String>, item: String, tolerance: Decimal },
-    /// `total` is confirmed by `terms` or by the list.
+    /// `total` is confirmed by `terms`, by the list, or by the page: by printed net and tax, or by
+    /// rows that are lines beyond doubt.
     Confirmed { terms: Vec<String>, total: String, list: String, item: String, tolerance: Decimal },
     /// No later field is before an earlier one.
     DateOrder(Vec<String>),
@@ -63,8 +99,20 @@ pub enum Check {
     DateRange { fields: Vec<String>, days_ahead: i64, years_back: i64 },
     /// Values stand on the document; `list.item` means that field of every item.
     Grounded(Vec<String>),
+    /// At least `share` of a text's words, and all with digits, stand on the document.
+    GroundedWords { fields: Vec<String>, share: f64 },
+    /// The currency is printed, or none is.
+    CurrencyPrinted(Vec<String>),
+    /// Values were read with at least this confidence (1 in native text), where they are found.
+    Legible { fields: Vec<String>, least: f32 },
+    /// No line of the document speaks to a model: one of `phrases`, or the names of our fields.
+    NoInstructions { phrases: Vec<String> },
     /// The list holds at least this share of what looks like its rows on the pages.
     Complete { list: String, share: f64 },
+    /// The pages do not print other values in place of those that the attached XML says.
+    NotContradicted(Vec<String>),
+    /// The e-invoice that the document carries, if it does, could be used.
+    EinvoiceUsable,
     /// No earlier document has the same supplier and number.
     Duplicate,
     /// The transcript's quality reaches the configured threshold.
@@ -73,6 +121,8 @@ pub enum Check {
     ReaderSucceeded,
     /// The reader's own confidence is at least this.
     Confidence(Confidence),
+    /// The verdict's score is at least this. Applied after all others.
+    Score { least: f32 },
 }
 
 /// One named check with its consequence.
@@ -86,6 +136,10 @@ pub struct Rule {
     pub consequence: Consequence,
     /// Readers whose data it applies to; empty: all.
     pub readers: Vec<Reader>,
+    /// What a failure takes off the score, in units of log-odds; none: by the consequence.
+    pub weight: Option<f32>,
+    /// Only for documents of which a page was read by OCR.
+    pub only_ocr: bool,
 }
 
 #[derive(Deserialize)]
@@ -113,6 +167,9 @@ struct Raw {
     consequence: Consequence,
     #[serde(default)]
     readers: Vec<Reader>,
+    weight: Option<f32>,
+    #[serde(default)]
+    only_ocr: bool,
     fields: Option<Vec<String>>,
     form: Option<Form>,
     digits: Option<u32>,
@@ -128,6 +185,22 @@ struct Raw {
     years_back: Option<i64>,
     share: Option<f64>,
     level: Option<Confidence>,
+    #[serde(default)]
+    plus: Vec<String>,
+    #[serde(default)]
+    minus: Vec<String>,
+    net: Option<String>,
+    tax: Option<String>,
+    most: Option<Decimal>,
+    #[serde(default)]
+    per_item: Decimal,
+    #[serde(default)]
+    charges: Vec<String>,
+    #[serde(default)]
+    sums: Vec<String>,
+    least: Option<f32>,
+    #[serde(default)]
+    phrases: Vec<String>,
 }
 
 /// Reads the file; every problem at once, with its offset in the text.
@@ -141,8 +214,12 @@ pub(super) fn parse(text: &str) -> Result<Rules, Vec<(usize, String)>> {
     for (raw, end) in file.rule.into_iter().zip(ends) {
         let (start, raw) = (raw.span().start, raw.into_inner());
         let (name, consequence, readers) = (raw.name.clone(), raw.consequence, raw.readers.clone());
+        let (weight, only_ocr) = (raw.weight, raw.only_ocr);
         match raw.check() {
-            Ok(check) => rules.push((start..end, Rule { name, check, consequence, readers })),
+            Ok(check) => {
+                let rule = Rule { name, check, consequence, readers, weight, only_ocr };
+                rules.push((start..end, rule));
+            }
             Err(problem) => problems.push((start, format!("rule `{name}`: {problem}"))),
         }
     }
@@ -153,12 +230,30 @@ impl Raw {
     fn check(self) -> Result<Check, String> {
         let check = self.check.clone();
         let need = |key: &str| format!("check `{check}` needs `{key}`");
+        Ok(match check.as_str() {
+            "sum" | "tax_rate" | "amount_order" | "list_sum" | "list_product" | "confirmed" => {
+                self.amounts()?
+            }
+            "einvoice_usable" => Check::EinvoiceUsable,
+            "duplicate" => Check::Duplicate,
+            "quality" => Check::Quality,
+            "reader_succeeded" => Check::ReaderSucceeded,
+            "confidence" => Check::Confidence(self.level.ok_or_else(|| need("level"))?),
+            "score" => Check::Score { least: self.least.ok_or_else(|| need("least"))? },
+            "no_instructions" => Check::NoInstructions { phrases: self.phrases },
+            "complete" => {
+                let list = self.list.ok_or_else(|| need("list"))?;
+                Check::Complete { list, share: self.share.ok_or_else(|| need("share"))? }
+            }
+            _ => self.values()?,
+        })
+    }
+
+    /// Checks of fields, each for itself.
+    fn values(self) -> Result<Check, String> {
+        let check = self.check.clone();
+        let need = |key: &str| format!("check `{check}` needs `{key}`");
         let fields = self.fields.ok_or_else(|| need("fields"));
-        let list = self.list.ok_or_else(|| need("list"));
-        let item = self.item.ok_or_else(|| need("item"));
-        let terms = self.terms.ok_or_else(|| need("terms"));
-        let total = self.total.ok_or_else(|| need("total"));
-        let tolerance = self.tolerance.ok_or_else(|| need("tolerance"));
         Ok(match check.as_str() {
             "required" => Check::Required(fields?),
             "format" => Check::Format(fields?, self.form.ok_or_else(|| need("form"))?),
@@ -167,19 +262,6 @@ impl Raw {
                 digits: self.digits.ok_or_else(|| need("digits"))?,
                 decimals: self.decimals.ok_or_else(|| need("decimals"))?,
             },
-            "sum" => Check::Sum { terms: terms?, total: total?, tolerance: tolerance? },
-            "list_sum" => {
-                let totals = self.totals.ok_or_else(|| need("totals"))?;
-                Check::ListSum { list: list?, item: item?, totals, tolerance: tolerance? }
-            }
-            "list_product" => {
-                let factors = self.factors.ok_or_else(|| need("factors"))?;
-                Check::ListProduct { list: list?, factors, item: item?, tolerance: tolerance? }
-            }
-            "confirmed" => {
-                let (terms, total, tolerance) = (terms?, total?, tolerance?);
-                Check::Confirmed { terms, total, list: list?, item: item?, tolerance }
-            }
             "date_order" => Check::DateOrder(fields?),
             "date_range" => Check::DateRange {
                 fields: fields?,
@@ -187,14 +269,60 @@ impl Raw {
                 years_back: self.years_back.ok_or_else(|| need("years_back"))?,
             },
             "grounded" => Check::Grounded(fields?),
-            "complete" => {
-                Check::Complete { list: list?, share: self.share.ok_or_else(|| need("share"))? }
+            "not_contradicted" => Check::NotContradicted(fields?),
+            "grounded_words" => Check::GroundedWords {
+                fields: fields?,
+                share: self.share.ok_or_else(|| need("share"))?,
+            },
+            "currency_printed" => Check::CurrencyPrinted(fields?),
+            "legible" => {
+                Check::Legible { fields: fields?, least: self.least.ok_or_else(|| need("least"))? }
             }
-            "duplicate" => Check::Duplicate,
-            "quality" => Check::Quality,
-            "reader_succeeded" => Check::ReaderSucceeded,
-            "confidence" => Check::Confidence(self.level.ok_or_else(|| need("level"))?),
             other => return Err(format!("there is no check `{other}`")),
+        })
+    }
+
+    /// Checks of amounts against each other.
+    fn amounts(self) -> Result<Check, String> {
+        let check = self.check.clone();
+        let need = |key: &str| format!("check `{check}` needs `{key}`");
+        let tolerance = self.tolerance.ok_or_else(|| need("tolerance"))?;
+        let list = self.list.ok_or_else(|| need("list"));
+        let item = self.item.ok_or_else(|| need("item"));
+        let terms = self.terms.ok_or_else(|| need("terms"));
+        let total = self.total.ok_or_else(|| need("total"));
+        Ok(match check.as_str() {
+            "sum" => {
+                let (plus, minus) = (self.plus, self.minus);
+                Check::Sum { terms: terms?, plus, minus, total: total?, tolerance }
+            }
+            "tax_rate" => Check::TaxRate {
+                net: self.net.ok_or_else(|| need("net"))?,
+                tax: self.tax.ok_or_else(|| need("tax"))?,
+                most: self.most.ok_or_else(|| need("most"))?,
+                tolerance,
+            },
+            "amount_order" => {
+                let fields = self.fields.ok_or_else(|| need("fields"))?;
+                Check::AmountOrder { fields, tolerance }
+            }
+            "list_sum" => {
+                let totals = self.totals.ok_or_else(|| need("totals"))?;
+                let (per_item, charges, sums) = (self.per_item, self.charges, self.sums);
+                let (list, item) = (list?, item?);
+                Check::ListSum { list, item, totals, tolerance, per_item, charges, sums }
+            }
+            "list_product" => {
+                let factors = self.factors.ok_or_else(|| need("factors"))?;
+                Check::ListProduct { list: list?, factors, item: item?, tolerance }
+            }
+            _ => Check::Confirmed {
+                terms: terms?,
+                total: total?,
+                list: list?,
+                item: item?,
+                tolerance,
+            },
         })
     }
 }
@@ -209,8 +337,16 @@ impl Check {
             | Self::Magnitude { fields, .. }
             | Self::DateOrder(fields)
             | Self::DateRange { fields, .. }
+            | Self::NotContradicted(fields)
+            | Self::GroundedWords { fields, .. }
+            | Self::Legible { fields, .. }
+            | Self::AmountOrder { fields, .. }
+            | Self::CurrencyPrinted(fields)
             | Self::Grounded(fields) => fields.clone(),
-            Self::Sum { terms, total, .. } => [terms.clone(), vec![total.clone()]].concat(),
+            Self::Sum { terms, plus, minus, total, .. } => {
+                [terms.as_slice(), plus, minus, std::slice::from_ref(total)].concat()
+            }
+            Self::TaxRate { net, tax, .. } => vec![net.clone(), tax.clone()],
             Self::ListSum { list, item, totals, .. } => {
                 [totals.clone(), vec![within(list, item)]].concat()
             }
@@ -221,9 +357,13 @@ impl Check {
                 [terms.clone(), vec![total.clone(), within(list, item)]].concat()
             }
             Self::Complete { list, .. } => vec![list.clone()],
-            Self::Duplicate | Self::Quality | Self::ReaderSucceeded | Self::Confidence(_) => {
-                Vec::new()
-            }
+            Self::EinvoiceUsable
+            | Self::Duplicate
+            | Self::Quality
+            | Self::ReaderSucceeded
+            | Self::Confidence(_)
+            | Self::Score { .. }
+            | Self::NoInstructions { .. } => Vec::new(),
         }
     }
 }

@@ -11,3 +11,12 @@ pub struct ArtefactRef {
     /// model, options, versions of prompt, kind and format. Never over the time or the claim.
     pub identity: String,
 }
+
+/// A file that was made on the way to an artefact, for people to look at.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileRef {
+    /// Key in the store.
+    pub path: String,
+    /// SHA-256 of its bytes, in hex.
+    pub sha256: String,
+}

@@ -65,11 +65,35 @@ pub struct PageText {
     /// Languages it was read with, ISO 639-2 as Tesseract names them; empty for native text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub languages: Vec<String>,
+    /// Read from a repaired image of the page; the boxes are positions in that image.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub repaired: bool,
     /// Lines in reading order.
     pub lines: Vec<Line>,
 }
 
 impl PageText {
+    /// A page that was not read by OCR: its number from 1, its size in points, 0..1 for how sound
+    /// it is, and its lines.
+    pub fn native(
+        number: u32,
+        (width, height): (f32, f32),
+        quality: f32,
+        lines: Vec<Line>,
+    ) -> Self {
+        Self {
+            number,
+            source: Source::Native,
+            width,
+            height,
+            quality,
+            repaired: false,
+            defects: Vec::new(),
+            languages: Vec::new(),
+            lines,
+        }
+    }
+
     /// The lines' texts, separated by line feeds.
     pub fn text(&self) -> String {
         let lines: Vec<String> = self.lines.iter().map(Line::text).collect();

@@ -7,6 +7,7 @@
 //! nothing of our environment but where programs and language data lie. Its memory is bounded by
 //! the pixels it is given only.
 
+mod needs;
 mod tsv;
 
 use std::path::{Path, PathBuf};
@@ -20,6 +21,7 @@ use tokio::sync::Semaphore;
 
 use super::{Ocr, PageImage, Reading};
 use crate::config::OcrConfig;
+use crate::cpu::confine::Permissions;
 use crate::fault::{Error, Fault, Result};
 
 /// Languages that are used if they are installed and none are configured.
@@ -57,6 +59,11 @@ impl Tesseract {
         let languages = choose_languages(&config.languages, &installed)?;
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Ok(Self { program, version, languages, page_time, children: Semaphore::new(cores) })
+    }
+
+    /// What a process that runs the program must be allowed.
+    pub fn permissions(&self) -> Permissions {
+        needs::permissions(&self.program)
     }
 
     fn command(&self, dpi: u32) -> Command {

@@ -6,6 +6,7 @@
 //! are lost triggers and are sent again as well. One worker at a time does this, by a lease in
 //! Postgres; `docmill janitor` does one pass by hand.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,8 +19,10 @@ use crate::fault;
 use crate::metrics;
 use crate::model::IngestionId;
 use crate::ops::dead;
+use crate::pipeline::journal;
 use crate::queue::{Outgoing, Queue};
 use crate::shutdown::Stop;
+use crate::store::Store;
 
 /// The lease of the leader.
 const LEASE: &str = "janitor";
@@ -41,6 +44,8 @@ pub struct Maintenance {
     pub db: Db,
     /// Messages.
     pub queue: Arc<dyn Queue>,
+    /// Documents and artefacts.
+    pub store: Arc<dyn Store>,
     /// How often, and how much.
     pub config: JanitorConfig,
     /// See `retry.crash_attempts`.
@@ -157,10 +162,22 @@ impl Maintenance {
 
     async fn delete_old_rows(&self) -> fault::Result<u64> {
         let age = self.config.row_retention;
-        let attempts = retention::delete_attempts(&self.db, age, ROWS_PER_PASS).await?;
+        let attempts = self.delete_old_attempts(age).await?;
         let messages = retention::delete_quarantined(&self.db, age, ROWS_PER_PASS).await?;
         let workers = retention::delete_workers(&self.db, WORKER_SILENCE).await?;
         Ok(attempts + messages + workers)
+    }
+
+    /// Finished pages that were left in the store go before the attempts, which are what leads to
+    /// them.
+    async fn delete_old_attempts(&self, age: Duration) -> fault::Result<u64> {
+        let old = retention::old_attempts(&self.db, age, ROWS_PER_PASS).await?;
+        let left_over: BTreeSet<IngestionId> =
+            old.iter().filter(|attempt| attempt.left_pages).map(|old| old.ingestion).collect();
+        for id in left_over {
+            journal::clear(self.store.as_ref(), id).await?;
+        }
+        retention::delete_attempts(&self.db, &old).await
     }
 
     /// What is known about the line of messages.

@@ -2,10 +2,21 @@
 //!
 //! Signatures: PDF 32000-1 §7.5.2 and implementation note 13 (the header may stand anywhere in
 //! the first 1024 bytes), PNG §5.2, JPEG SOI + marker, TIFF 6.0 §2 and its 64-bit form, RIFF with
-//! WEBP, GIF in both versions, BMP.
+//! WEBP, GIF in both versions, BMP. XML by its declaration, or by an element and the namespace of an
+//! e-invoice near the start.
 
 /// How far into the file a PDF header is looked for.
 const HEADER_WINDOW: usize = 1024;
+
+/// How far into a file without an XML declaration the namespace of an e-invoice is looked for.
+const NAMESPACE_WINDOW: usize = 8192;
+
+/// What the namespaces of e-invoices have in common: CII, ZUGFeRD 1, UBL.
+const NAMESPACES: [&str; 3] = [
+    "urn:un:unece:uncefact:data:standard:CrossIndustryInvoice",
+    "urn:ferd:CrossIndustryDocument",
+    "urn:oasis:names:specification:ubl:schema:xsd",
+];
 
 /// A format we read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -24,6 +35,8 @@ pub enum Format {
     Gif,
     /// Windows bitmap.
     Bmp,
+    /// XML; of use only if it is an e-invoice.
+    Xml,
 }
 
 impl Format {
@@ -42,6 +55,7 @@ impl Format {
         image
             .or_else(|| is_pdf.then_some(Self::Pdf))
             .or_else(|| is_bitmap(bytes).then_some(Self::Bmp))
+            .or_else(|| is_xml(bytes).then_some(Self::Xml))
     }
 
     /// The stable word, as in `docmill process --json`.
@@ -54,6 +68,7 @@ impl Format {
             Self::WebP => "webp",
             Self::Gif => "gif",
             Self::Bmp => "bmp",
+            Self::Xml => "xml",
         }
     }
 }
@@ -85,17 +100,27 @@ fn is_bitmap(bytes: &[u8]) -> bool {
         })
 }
 
+/// An XML declaration, or an element and a namespace of e-invoices. A byte order mark may come first,
+/// and every other byte may be zero, as in UTF-16.
+fn is_xml(bytes: &[u8]) -> bool {
+    let window = bytes.get(..NAMESPACE_WINDOW).unwrap_or(bytes);
+    let marks = [&b"\xef\xbb\xbf"[..], b"\xff\xfe", b"\xfe\xff"];
+    let text = marks.iter().find_map(|mark| window.strip_prefix(*mark)).unwrap_or(window);
+    let text: Vec<u8> = text.iter().copied().filter(|byte| *byte != 0).collect();
+    let text = text.trim_ascii_start();
+    let has = |namespace: &&str| memchr::memmem::find(text, namespace.as_bytes()).is_some();
+    text.starts_with(b"<?xml") || text.starts_with(b"<") && NAMESPACES.iter().any(has)
+}
+
 /// What an unreadable file looks like, for the person who has to deal with it.
 pub(super) fn describe_unsupported(bytes: &[u8]) -> &'static str {
     let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).trim_ascii_start();
-    if text.starts_with(b"<?xml") {
-        "XML, not a PDF or an image"
-    } else if text.starts_with(b"<") {
+    if text.starts_with(b"<") {
         "a web page or other markup, not a PDF or an image"
     } else if text.starts_with(b"PK\x03\x04") {
         "a ZIP archive or an Office document, not a PDF or an image"
     } else {
-        "neither PDF nor PNG, JPEG, TIFF, WebP, GIF or BMP"
+        "neither PDF nor PNG, JPEG, TIFF, WebP, GIF, BMP or an e-invoice in XML"
     }
 }
 
@@ -108,7 +133,7 @@ mod tests {
         let junk = |count: usize, rest: &[u8]| [vec![b'x'; count], rest.to_vec()].concat();
         let bitmap = |size: u8| [&b"BM"[..], &[0; 12], &[size, 0, 0, 0]].concat();
         #[rustfmt::skip]
-        let table: [(&str, Vec<u8>, Option<Format>); 18] = [
+        let table: [(&str, Vec<u8>, Option<Format>); 22] = [
             ("a PDF",                              b"%PDF-1.7\n".to_vec(),          Some(Format::Pdf)),
             ("a PDF after junk",                   junk(1019, b"%PDF-1.4"),         Some(Format::Pdf)),
             ("a PDF after too much junk",          junk(1020, b"%PDF-1.4"),         None),
@@ -124,7 +149,11 @@ mod tests {
             ("a bitmap",                           bitmap(40),                      Some(Format::Bmp)),
             ("a text that begins with BM",         b"BMW invoice, 2026".to_vec(),   None),
             ("a bitmap header of unknown size",    bitmap(41),                      None),
-            ("XML",                                b"<?xml version='1.0'?>".to_vec(), None),
+            ("XML",                                b"<?xml version='1.0'?>".to_vec(), Some(Format::Xml)),
+            ("XML after a mark",                   b"\xef\xbb\xbf <?xml ?>".to_vec(), Some(Format::Xml)),
+            ("XML in UTF-16",                      b"\xff\xfe<\0?\0x\0m\0l\0".to_vec(), Some(Format::Xml)),
+            ("an e-invoice without declaration",   b"<Invoice xmlns='urn:oasis:names:specification:ubl:schema:xsd:Invoice-2'>".to_vec(), Some(Format::Xml)),
+            ("a web page",                         b"<!DOCTYPE html><html>".to_vec(), None),
             ("one byte",                           b"%".to_vec(),                   None),
             ("nothing",                            vec![],                          None),
         ];

@@ -83,18 +83,43 @@ impl File {
         u32::try_from(self.pdf.pages().len()).unwrap_or(u32::MAX)
     }
 
+    /// The text layer of page `index`, starting at 0; none if the page has to be read from its
+    /// picture.
+    pub(super) fn text_layer(
+        &self,
+        index: u32,
+        bounds: &Bounds<'_>,
+    ) -> Result<Option<Page>, Refusal> {
+        let page = self.at(index)?;
+        let surface = look_at(page, bounds);
+        let (width, height) = page.render_dimensions();
+        let what = reading(&surface, f64::from(width) * f64::from(height));
+        Ok(matches!(what, Reading::Blank | Reading::TextLayer)
+            .then(|| self.text(page, &surface, what)))
+    }
+
+    fn at(&self, index: u32) -> Result<&PdfPage<'_>, Refusal> {
+        let at = usize::try_from(index).ok().and_then(|index| self.pdf.pages().get(index));
+        at.ok_or_else(|| Refusal::new(Reason::Corrupt, "no such page"))
+    }
+
+    /// A page that is no picture.
+    fn text(&self, page: &PdfPage<'_>, surface: &Surface, what: Reading) -> Page {
+        let (width, height) = page.render_dimensions();
+        if what == Reading::Blank && self.hides_content(page) {
+            return Page::Damaged { width, height };
+        }
+        let lines = lines::lines(words::words(&surface.glyphs));
+        Page::Text { width, height, lines }
+    }
+
     /// Reads page `index`, starting at 0.
     pub(super) fn page(&self, index: u32, bounds: &Bounds<'_>) -> Result<Page, Refusal> {
-        let at = usize::try_from(index).ok().and_then(|index| self.pdf.pages().get(index));
-        let page = at.ok_or_else(|| Refusal::new(Reason::Corrupt, "no such page"))?;
+        let page = self.at(index)?;
         let surface = look_at(page, bounds);
         let (width, height) = page.render_dimensions();
         match reading(&surface, f64::from(width) * f64::from(height)) {
-            Reading::Blank if self.hides_content(page) => Ok(Page::Damaged { width, height }),
-            Reading::Blank | Reading::TextLayer => {
-                let lines = lines::lines(words::words(&surface.glyphs));
-                Ok(Page::Text { width, height, lines })
-            }
+            what @ (Reading::Blank | Reading::TextLayer) => Ok(self.text(page, &surface, what)),
             Reading::Scan => Ok(Page::Image(match render::scan(page, bounds) {
                 Some(raster) => raster,
                 None => render::page(page, bounds)?,

@@ -32,7 +32,7 @@ pub(super) fn decode(
         Format::WebP => ImageFormat::WebP,
         Format::Gif => ImageFormat::Gif,
         Format::Bmp => ImageFormat::Bmp,
-        Format::Tiff | Format::Pdf => {
+        Format::Tiff | Format::Pdf | Format::Xml => {
             return Err(Refusal::new(Reason::Corrupt, "not a picture of one page"));
         }
     };

@@ -81,35 +81,49 @@ impl<T: Serialize + DeserializeOwned> Slot<T> {
         let bytes = serde_json::to_vec(&envelope).map(Bytes::from).map_err(|error| {
             fault::Error::internal("an artefact could not be serialised").because(error)
         })?;
-        hold.live().await?;
-        let put = match &self.found {
-            None => store.put_if_absent(&self.key, bytes.clone()).await?,
-            Some(etag) => store.put_if_match(&self.key, etag, bytes.clone()).await?,
-        };
-        self.found = Some(match put {
-            Put::Written(etag) => etag,
-            Put::Refused => self.after_refusal(store, &bytes).await?,
-        });
+        self.found = Some(put_over(store, hold, &self.key, self.found.as_ref(), bytes).await?);
         self.content = Some(envelope.content);
         Ok(())
-    }
-
-    /// A refused write is ours all the same if its reply was lost and the client tried again.
-    async fn after_refusal(&self, store: &dyn Store, bytes: &Bytes) -> Result<Etag, StepError> {
-        let what = Get { at_most: LARGEST, if_match: None };
-        match store.get(&self.key, what).await? {
-            Fetch::Found(object) if object.bytes == *bytes => Ok(object.etag),
-            Fetch::Found(_) => {
-                let context = "another claim wrote this artefact in the meantime";
-                Err(fault::Error::new(Fault::Transient, context).into())
-            }
-            _ => Err(fault::Error::transient("an artefact vanished while it was written").into()),
-        }
     }
 
     /// What a row keeps of it.
     pub fn reference(&self) -> crate::model::ArtefactRef {
         crate::model::ArtefactRef { path: self.key.clone(), identity: self.identity.clone() }
+    }
+}
+
+/// Writes `bytes` over exactly the version that was found, while the claim is live.
+///
+/// # Errors
+/// [`StepError::ClaimLost`]; a transient fault if somebody else wrote in between, which only
+/// another claim does; what the store says.
+pub(super) async fn put_over(
+    store: &dyn Store,
+    hold: &Hold,
+    key: &str,
+    found: Option<&Etag>,
+    bytes: Bytes,
+) -> Result<Etag, StepError> {
+    hold.live().await?;
+    let put = match found {
+        None => store.put_if_absent(key, bytes.clone()).await?,
+        Some(etag) => store.put_if_match(key, etag, bytes.clone()).await?,
+    };
+    match put {
+        Put::Written(etag) => Ok(etag),
+        Put::Refused => after_refusal(store, key, &bytes).await,
+    }
+}
+
+/// A refused write is ours all the same if its reply was lost and the client tried again.
+async fn after_refusal(store: &dyn Store, key: &str, bytes: &Bytes) -> Result<Etag, StepError> {
+    match store.get(key, Get { at_most: LARGEST, if_match: None }).await? {
+        Fetch::Found(object) if object.bytes == *bytes => Ok(object.etag),
+        Fetch::Found(_) => {
+            let context = "another claim wrote this artefact in the meantime";
+            Err(fault::Error::new(Fault::Transient, context).into())
+        }
+        _ => Err(fault::Error::transient("an artefact vanished while it was written").into()),
     }
 }
 

@@ -41,12 +41,21 @@ impl DocumentBudget {
         Self(Arc::new(Semaphore::new(permits.clamp(1, Semaphore::MAX_PERMITS))))
     }
 
-    /// Waits until so many bytes are free.
-    async fn take(&self, bytes: u64) -> Result<OwnedSemaphorePermit, StepError> {
-        let permits = u32::try_from(bytes.div_ceil(PERMIT_BYTES).max(1)).unwrap_or(u32::MAX);
-        let taken = Arc::clone(&self.0).acquire_many_owned(permits).await;
+    /// Takes so many bytes if they are free now.
+    pub(super) fn try_take(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
+        let permits = permits(u64::try_from(bytes).unwrap_or(u64::MAX));
+        Arc::clone(&self.0).try_acquire_many_owned(permits).ok()
+    }
+
+    /// Waits until so many bytes are free. Whoever waits here must hold none of them.
+    pub(super) async fn take(&self, bytes: u64) -> Result<OwnedSemaphorePermit, StepError> {
+        let taken = Arc::clone(&self.0).acquire_many_owned(permits(bytes)).await;
         taken.map_err(|_| fault::Error::internal("the document budget is closed").into())
     }
+}
+
+fn permits(bytes: u64) -> u32 {
+    u32::try_from(bytes.div_ceil(PERMIT_BYTES).max(1)).unwrap_or(u32::MAX)
 }
 
 /// Reads the original of `document`.

@@ -18,11 +18,12 @@ use crate::cpu::Pool;
 use crate::extract::{self, Journal, Replies};
 use crate::fault;
 use crate::gate::{self, Lookups};
-use crate::kinds::{Kind, Kinds};
+use crate::kinds::{Classified, Kind, Kinds};
 use crate::ledger::Record;
 use crate::llm::Llm;
 use crate::model::{Reason, Stage, Status, Transcript};
 use crate::pages;
+use crate::pipeline::einvoice::{self, Look};
 use crate::pipeline::extract::{Extracted, extracted};
 use crate::pipeline::fetch::hex;
 use crate::pipeline::{Reader, StepError, StepsConfig, kind, verdict};
@@ -104,6 +105,15 @@ pub struct Timings {
     pub gate: u64,
 }
 
+impl Processed {
+    /// Notes what was read, and how long that took.
+    fn read(&mut self, transcript: &Arc<Transcript>, since: Instant) {
+        self.timings_ms.transcribe = milliseconds(since);
+        self.transcription = Some(view(transcript));
+        self.transcript = Some(Arc::clone(transcript));
+    }
+}
+
 impl Offline {
     /// Takes one document through every step.
     ///
@@ -134,14 +144,19 @@ impl Offline {
     /// # Errors
     /// Rejected with the reader's reasons; faults of OCR.
     pub async fn transcribe(&self, bytes: Bytes) -> Result<Transcript, StepError> {
+        self.check_size(&bytes)?;
+        let sha256 = hex(&Sha256::digest(&bytes));
+        self.reader.read(bytes, &sha256, false).await
+    }
+
+    fn check_size(&self, bytes: &Bytes) -> Result<(), StepError> {
         let limit = self.config.limits.document_bytes.0;
         let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
         if size > limit {
             let detail = format!("{size} bytes, limits.document_bytes is {limit}");
             return Err(StepError::rejected(Reason::TooLarge, detail));
         }
-        let sha256 = hex(&Sha256::digest(&bytes));
-        self.reader.read(bytes, &sha256, false).await
+        Ok(())
     }
 
     async fn steps(
@@ -151,18 +166,35 @@ impl Offline {
         processed: &mut Processed,
     ) -> Result<Record, StepError> {
         let started = Instant::now();
-        let read = self.transcribe(bytes).await;
-        processed.timings_ms.transcribe = milliseconds(started);
-        let transcript = Arc::new(read?);
-        processed.transcription = Some(view(&transcript));
-        processed.transcript = Some(Arc::clone(&transcript));
-
-        let started = Instant::now();
-        let told = kind::told(&self.kinds, kind, self.config.classify, &transcript);
-        let kind = &told.kind;
-        let extraction = self.extract(kind, &transcript).await;
-        processed.timings_ms.extract = milliseconds(started);
-        let extraction = match extraction? {
+        self.check_size(&bytes)?;
+        let document = self.reader.open(bytes, false).await?;
+        let look = match self.config.ignore_xml {
+            true => Look::NONE,
+            false => {
+                let cores = (self.reader.as_ref(), self.pool.as_ref());
+                einvoice::look(cores, &document, &processed.sha256, kind).await?
+            }
+        };
+        let (told, transcript, extraction) = match look.told {
+            Some(told) => {
+                let (kind, extraction) = told.extraction(&self.kinds, (None, kind));
+                let transcript = Arc::new(told.transcript);
+                processed.read(&transcript, started);
+                (Classified { kind, doubt: None }, transcript, Extracted::Whole(extraction))
+            }
+            None => {
+                let read = self.reader.read_whole(document, &processed.sha256).await;
+                processed.timings_ms.transcribe = milliseconds(started);
+                let transcript = Arc::new(read?);
+                processed.read(&transcript, started);
+                let started = Instant::now();
+                let told = kind::told(&self.kinds, kind, self.config.classify, &transcript);
+                let extraction = self.extract(&told.kind, &transcript).await;
+                processed.timings_ms.extract = milliseconds(started);
+                (told, transcript, extraction?)
+            }
+        };
+        let extraction = match extraction {
             Extracted::Whole(extraction) => extraction,
             Extracted::Unfinished { reason, detail, partial, usage, model } => {
                 let partial = partial.map(|partial| *partial);
@@ -175,8 +207,9 @@ impl Offline {
             duplicate_of: None,
             today: OffsetDateTime::now_utc().date(),
             quality_threshold: self.config.quality_threshold,
+            einvoice: look.note,
         };
-        let mut judged = gate::judge(&extraction, &transcript, kind, &lookups);
+        let mut judged = gate::judge(&extraction, &transcript, &told.kind, &lookups);
         kind::note(told.doubt, &mut judged);
         processed.timings_ms.gate = milliseconds(started);
         Ok(verdict::record(extraction, &judged, None))
@@ -232,7 +265,7 @@ fn view(transcript: &Transcript) -> TranscriptionView {
         source: page.source,
         quality: page.quality,
         defects: page.defects.clone(),
-        repaired: false,
+        repaired: page.repaired,
         text: page.text(),
     };
     TranscriptionView {

@@ -1,14 +1,22 @@
 //! Fetched to transcribed: a stored transcript of the same identity is reused, otherwise the
-//! document is read, and the transcript stored and referenced before anything is made of it.
+//! document is read, its pages kept as they are finished, and the transcript stored and referenced
+//! before anything is made of it.
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
+use crate::cpu::OpenDocument;
+use crate::fault;
 use crate::ledger::{Held, TranscriptionSaved};
 use crate::metrics;
-use crate::model::{Source, Transcript};
+use crate::model::{Claimed, PageText, Source, Transcript};
+use crate::pages::Format;
 use crate::pipeline::artefact::{Slot, identity_of};
 use crate::pipeline::fetch::Fetched;
-use crate::pipeline::{Hold, Ports, StepError};
+use crate::pipeline::journal::{self, PageJournal};
+use crate::pipeline::preprocessed::{self, Preprocessed};
+use crate::pipeline::{Hold, Ports, Reading, StepError};
 use crate::store::keys;
 
 /// A document's text, stored and referenced.
@@ -20,6 +28,15 @@ pub(super) struct Transcribed {
     pub identity: String,
 }
 
+/// The stored form: the transcript, and beside it where its repaired pages lie.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Stored {
+    #[serde(flatten)]
+    transcript: Transcript,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    preprocessed: Option<Preprocessed>,
+}
+
 /// Reads the document, or what an earlier attempt stored of it.
 ///
 /// # Errors
@@ -27,36 +44,77 @@ pub(super) struct Transcribed {
 pub(super) async fn transcribe(
     ports: &Ports,
     hold: &Hold,
-    fetched: Fetched,
-    alone: bool,
+    claimed: &Claimed,
+    (fetched, document): (Fetched, OpenDocument),
 ) -> Result<Transcribed, StepError> {
+    let sha256 = fetched.sha256.clone();
     let identity =
-        identity_of(&[&Transcript::FORMAT.to_string(), &fetched.sha256, &ports.reader.identity()]);
+        identity_of(&[&Transcript::FORMAT.to_string(), &sha256, &ports.reader.identity()]);
+    let store = ports.store.as_ref();
     let key = keys::transcription(hold.id);
-    let mut slot = Slot::<Transcript>::open(ports.store.as_ref(), key, identity.clone()).await?;
-    let transcript = match slot.content.take() {
-        Some(stored) => {
-            metrics::reused("transcript");
-            stored
-        }
-        None => {
-            hold.live().await?;
-            let read = ports.reader.read(fetched.bytes.clone(), &fetched.sha256, alone).await?;
-            count(&read);
-            slot.write(ports.store.as_ref(), hold, read.clone()).await?;
-            read
-        }
+    let mut slot = Slot::<Stored>::open(store, key, identity.clone()).await?;
+    let mut journal = None;
+    if slot.content.is_some() {
+        metrics::reused("transcript");
+    } else {
+        hold.live().await?;
+        let (kept, finished) =
+            PageJournal::open((store, &ports.budget), (hold, claimed.claims), identity.clone())
+                .await?;
+        let kept = journal.insert(kept);
+        let stored = read(ports, kept, (fetched, document, finished)).await?;
+        slot.write(store, hold, stored).await?;
+    }
+    let Some(Stored { transcript, preprocessed }) = slot.content.take() else {
+        return Err(fault::Error::internal("a transcript that was written is not there").into());
     };
     let saved = TranscriptionSaved {
         artefact: slot.reference(),
         quality: transcript.quality,
-        sha256: fetched.sha256.clone(),
+        sha256,
         pages: u32::try_from(transcript.pages.len()).unwrap_or(u32::MAX),
+        preprocessed: preprocessed.map(|made| made.file),
     };
     match ports.ledger.save_transcription(hold.id, hold.token, &saved).await? {
-        Held::Yes => Ok(Transcribed { transcript: Arc::new(transcript), identity }),
-        Held::Lost => Err(StepError::ClaimLost),
+        Held::Yes => {}
+        Held::Lost => return Err(StepError::ClaimLost),
     }
+    match journal {
+        Some(mut journal) => journal.remove().await,
+        // A claim that died between the two lines above left its pages behind.
+        None if claimed.claims > 1 => {
+            if let Err(error) = journal::clear(store, hold.id).await {
+                tracing::debug!(%error, "finished pages are left to the janitor: {error}");
+            }
+        }
+        None => {}
+    }
+    Ok(Transcribed { transcript: Arc::new(transcript), identity })
+}
+
+/// Reads what is not finished yet and stores what was repaired.
+async fn read(
+    ports: &Ports,
+    journal: &mut PageJournal<'_>,
+    (fetched, document, finished): (Fetched, OpenDocument, Vec<PageText>),
+) -> Result<Stored, StepError> {
+    let format = Format::sniff(&fetched.bytes);
+    let reading = Reading { document, sha256: fetched.sha256.clone(), finished };
+    let read = ports.reader.read_on(reading, journal).await;
+    // Gives its part of the budget back: what follows may have to wait for some.
+    drop(fetched);
+    let transcript = match read {
+        Ok(transcript) => transcript,
+        Err(error) => {
+            journal.after(&error).await;
+            return Err(error);
+        }
+    };
+    count(&transcript);
+    let original = (format, transcript.pages.len());
+    let most = ports.config.limits.document_bytes.0;
+    let preprocessed = preprocessed::store(journal, original, most).await?;
+    Ok(Stored { transcript, preprocessed })
 }
 
 fn count(transcript: &Transcript) {

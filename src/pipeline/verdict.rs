@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use crate::fault;
-use crate::gate::{self, Lookups, Verdict};
+use crate::gate::{self, Einvoice, Lookups, Verdict};
 use crate::kinds::Kind;
 use crate::ledger::{Ledger, Record};
 use crate::model::{DocumentId, Extraction, Reader, Reason, Stage, Status, Transcript, Usage};
@@ -19,7 +19,7 @@ pub async fn judge(
     document: DocumentId,
     extraction: &Extraction,
     transcript: &Arc<Transcript>,
-    (kind, quality_threshold): (&Kind, f32),
+    (kind, quality_threshold, einvoice): (&Kind, f32, Einvoice),
 ) -> fault::Result<Verdict> {
     let text = |field: &str| extraction.data.get(field).and_then(serde_json::Value::as_str);
     let duplicate_of = match (text("supplier_name"), text("invoice_number")) {
@@ -27,7 +27,7 @@ pub async fn judge(
         _ => None,
     };
     let today = ledger.now().await?.date();
-    let lookups = Lookups { duplicate_of, today, quality_threshold };
+    let lookups = Lookups { duplicate_of, today, quality_threshold, einvoice };
     Ok(gate::judge(extraction, transcript, kind, &lookups))
 }
 

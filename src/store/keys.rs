@@ -28,6 +28,23 @@ pub fn extraction(id: IngestionId) -> String {
     format!("ingestions/{id}/extraction-output.json")
 }
 
+/// The repaired pages of an ingestion.
+pub fn preprocessed(id: IngestionId, extension: &str) -> String {
+    format!("ingestions/{id}/preprocessed.{extension}")
+}
+
+/// Where finished pages are kept while a document is being read; everything below goes once its
+/// transcript is stored.
+pub fn page_parts(id: IngestionId) -> String {
+    format!("ingestions/{id}/pages/")
+}
+
+/// Some finished pages: the `part`th written under the claim of this number, so that no two claims
+/// write to one key.
+pub fn page_part(id: IngestionId, claims: i64, part: u32) -> String {
+    format!("{}{claims:06}-{part:04}", page_parts(id))
+}
+
 /// Whether the key is one that we write while working: an event about it must not start work,
 /// or every transcript would become a document of its own. `documents/` is not among them: that
 /// is where producers upload.
@@ -70,7 +87,14 @@ mod tests {
     #[test]
     fn what_we_write_while_working_is_ours_and_what_producers_upload_is_not() {
         let id = IngestionId::random();
-        for key in [transcription(id), extraction(id), "queue/todo/3_normal/ab".to_owned()] {
+        let written = [
+            transcription(id),
+            extraction(id),
+            preprocessed(id, "pdf"),
+            page_part(id, 1, 1),
+            "queue/todo/3_normal/ab".to_owned(),
+        ];
+        for key in written {
             assert!(is_own_artefact(&key), "{key}");
         }
         let uploaded = document(DocumentId::random(), "a.pdf");

@@ -26,6 +26,7 @@ fn read(kinds: &Kinds, bytes: Bytes) -> Sample {
             quality: 1.0,
             defects: Vec::new(),
             languages: Vec::new(),
+            repaired: false,
             lines,
         },
         pages::Page::Image(_) | pages::Page::Damaged { .. } => {
@@ -38,7 +39,7 @@ fn read(kinds: &Kinds, bytes: Bytes) -> Sample {
         Transcript { format, sha256: String::new(), provider: String::new(), pages, quality: 1.0 };
     let extraction = extract::rules::extract(&transcript, kind);
     let today = time::OffsetDateTime::now_utc().date();
-    let lookups = gate::Lookups { duplicate_of: None, today, quality_threshold: 0.7 };
+    let lookups = gate::Lookups { duplicate_of: None, today, quality_threshold: 0.7, einvoice: gate::Einvoice::Absent };
     let verdict = gate::judge(&extraction, &transcript, kind, &lookups);
     Sample {
         status: if verdict.refused() { "failed" } else { "completed" }.to_owned(),

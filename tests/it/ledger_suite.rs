@@ -123,6 +123,7 @@ async fn invariant_2_nothing_is_written_under_a_token_that_is_not_in_the_row() {
             quality: 0.5,
             sha256: "f".repeat(64),
             pages: 1,
+            preprocessed: None,
         };
         let how = failed(Fault::Transient, true, 15);
         let stage = docmill::model::Stage::Gate;

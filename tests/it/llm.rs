@@ -65,6 +65,7 @@ fn transcript(pages: &[&[&str]]) -> Transcript {
         quality: 1.0,
         defects: Vec::new(),
         languages: Vec::new(),
+        repaired: false,
         lines: lines.iter().map(line).collect(),
     };
     Transcript {

@@ -13,6 +13,7 @@ mod invariants;
 mod kinds;
 mod ledger_suite;
 mod llm;
+mod long_documents;
 mod messages;
 mod operations;
 mod operators;

@@ -273,7 +273,10 @@ async fn old_rows_are_deleted_in_batches_and_never_those_of_running_ingestions()
         }
     }
     operators::cancel(&db, &ids[..1], &by()).await.unwrap();
-    let delete = |age| retention::delete_attempts(&db, age, 2);
+    let delete = async |age| {
+        let old = retention::old_attempts(&db, age, 2).await?;
+        retention::delete_attempts(&db, &old).await
+    };
     assert_eq!(delete(QUIET).await.unwrap(), 0);
     database.advance(QUIET * 2).await;
     assert_eq!(delete(QUIET).await.unwrap(), 2);

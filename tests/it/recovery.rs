@@ -10,14 +10,15 @@ use docmill::ops::janitor::{Maintenance, Pass};
 use docmill_testkit::openai::{Answer, Script};
 
 use crate::support::documents;
-use crate::support::world::{SOON, World, until};
+use crate::support::world::{SOON, World};
 
 fn maintenance(world: &World) -> Maintenance {
     let mut config = world.config.janitor.clone();
     config.quiet = Duration::from_secs(60);
     let queue = std::sync::Arc::clone(&world.queue);
+    let store = std::sync::Arc::clone(&world.store);
     let db = world.database.db();
-    Maintenance { db, queue, config, crash_limit: 3, holder: "test".to_owned() }
+    Maintenance { db, queue, store, config, crash_limit: 3, holder: "test".to_owned() }
 }
 
 fn somebody() -> By {
@@ -33,9 +34,9 @@ async fn one_429_leaves_the_count_of_attempts_at_one() {
     let world = World::with_model(Script::of([Answer::throttled("30"), Answer::Read])).await;
     let id = world.submit("a.pdf", documents::invoice("R-1")).await;
     let worker = world.worker().await;
-    until(SOON, || async { world.attempts(id).await.len() == 1 }).await;
-    world.pass(Duration::from_secs(40)).await;
-    world.until(id, "status", "completed").await;
+    world
+        .pass_until(|| async { world.column(id, "status").await.unwrap() == "completed" })
+        .await;
     worker.stop().await;
     assert_eq!(world.attempts(id).await, ["throttled", "completed"]);
     assert_eq!(world.column(id, "attempt_count").await.unwrap(), "1");

@@ -287,6 +287,7 @@ pub(super) mod tests {
             quality: 1.0,
             defects: Vec::new(),
             languages: Vec::new(),
+            repaired: false,
             lines: lines.collect(),
         }
     }

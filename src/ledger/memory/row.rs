@@ -8,7 +8,7 @@ use crate::fault::Fault;
 use crate::ledger::decide::{FRESH_ATTEMPTS, RowState, Sequencer};
 use crate::ledger::{GiveBack, Record, TranscriptionSaved, stored};
 use crate::model::{
-    ArtefactRef, AttemptOutcome, ClaimToken, DocumentId, Reason, Stage, Status, Usage,
+    ArtefactRef, AttemptOutcome, ClaimToken, DocumentId, FileRef, Reason, Stage, Status, Usage,
 };
 
 /// The row of an ingestion; the fields are the columns of the same name.
@@ -39,6 +39,7 @@ pub struct Row {
     pub transcription: Option<ArtefactRef>,
     pub quality: Option<f32>,
     pub pages: Option<u32>,
+    pub preprocessed: Option<FileRef>,
     pub extraction: Option<ArtefactRef>,
     pub structured_data: Option<Map<String, Value>>,
     pub valid_structured_data: Option<bool>,
@@ -101,6 +102,7 @@ impl Row {
             transcription: None,
             quality: None,
             pages: None,
+            preprocessed: None,
             extraction: None,
             structured_data: None,
             valid_structured_data: None,
@@ -253,6 +255,7 @@ impl Row {
         self.quality = Some(saved.quality);
         self.sha256 = Some(saved.sha256.clone());
         self.pages = Some(saved.pages);
+        self.preprocessed.clone_from(&saved.preprocessed);
     }
 
     fn release(&mut self) {

@@ -82,7 +82,8 @@ pub(super) async fn save_transcription(
              SELECT docmill_now() AS now, set_config('synchronous_commit', 'off', true) AS fast)
          UPDATE ingestion i SET
              transcription_file_path = $3, transcription_identity = $4,
-             transcription_quality_score = $5, sha256 = $6, pages = $7, updated_at = c.now
+             transcription_quality_score = $5, sha256 = $6, pages = $7,
+             preprocessed_file_path = $8, preprocessed_sha256 = $9, updated_at = c.now
          FROM clock c
          WHERE i.id = $1 AND i.claim_token = $2 AND i.status = 'in-progress'",
         id.0,
@@ -92,6 +93,8 @@ pub(super) async fn save_transcription(
         f64::from(saved.quality),
         saved.sha256,
         int(saved.pages),
+        saved.preprocessed.as_ref().map(|file| file.path.as_str()),
+        saved.preprocessed.as_ref().map(|file| file.sha256.as_str()),
     )
     .execute(db.pool())
     .await

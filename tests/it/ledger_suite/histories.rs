@@ -7,7 +7,9 @@ use std::time::Duration;
 use docmill::fault::Fault;
 use docmill::ledger::memory::{Attempt, Row};
 use docmill::ledger::{Claim, TranscriptionSaved};
-use docmill::model::{ArtefactRef, ClaimToken, DocumentId, IngestionId, Reason, Stage};
+use docmill::model::{
+    ArtefactRef, ClaimToken, DocumentId, FileRef, IngestionId, Reason, Stage,
+};
 use fastrand::Rng;
 
 use super::fixture::{Fixture, failed, object, record, terms};
@@ -189,7 +191,11 @@ impl History {
             }
             _ => {
                 let sha256 = "a".repeat(64);
-                let saved = TranscriptionSaved { artefact, quality: 0.7, sha256, pages: 3 };
+                let path = "ingestions/x/preprocessed.pdf".to_owned();
+                let preprocessed =
+                    self.rng.bool().then(|| FileRef { path, sha256: "b".repeat(64) });
+                let saved =
+                    TranscriptionSaved { artefact, quality: 0.7, sha256, pages: 3, preprocessed };
                 both!(self, |at, side| {
                     at.ledger().save_transcription(id, tokens[side], &saved).await.unwrap()
                 });

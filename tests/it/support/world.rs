@@ -13,7 +13,8 @@ use docmill::ledger::Ledger;
 use docmill::ledger::postgres::PostgresLedger;
 use docmill::llm::Llm;
 use docmill::model::{DocumentId, IngestionId};
-use docmill::pipeline::{DocumentBudget, Ports};
+use docmill::pipeline::offline::Offline;
+use docmill::pipeline::{DocumentBudget, Ports, Reader};
 use docmill::queue::sqs::SqsQueue;
 use docmill::queue::{Outgoing, Queue};
 use docmill::shutdown::Stop;
@@ -152,10 +153,28 @@ impl World {
         let mut config = self.config.clone();
         config.llm.provider = LlmProvider::None;
         let offline = App::new(config.clone()).offline().await.unwrap();
+        let reader = Arc::clone(&offline.reader);
+        self.worker_of(config, offline, (ledger, reader, llm)).await
+    }
+
+    /// Starts a worker that reads with this reader, and has no model.
+    pub(crate) async fn worker_reading(&self, reader: Arc<Reader>) -> Running {
+        let mut config = self.config.clone();
+        config.llm.provider = LlmProvider::None;
+        let offline = App::new(config.clone()).offline().await.unwrap();
+        self.worker_of(config, offline, (self.ledger().await, reader, None)).await
+    }
+
+    async fn worker_of(
+        &self,
+        config: Config,
+        offline: Offline,
+        (ledger, reader, llm): (Arc<dyn Ledger>, Arc<Reader>, Option<Arc<dyn Llm>>),
+    ) -> Running {
         let ports = Ports {
             store: Arc::clone(&self.store),
             ledger,
-            reader: offline.reader,
+            reader,
             pool: offline.pool,
             llm,
             kinds: offline.kinds,

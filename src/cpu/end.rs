@@ -1,0 +1,158 @@
+//! Why a cell ended, and what that says about a document that was in it.
+
+use std::process::ExitStatus;
+
+use crate::model::Reason;
+
+/// Why a cell ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    /// We replaced it.
+    Retired,
+    /// Nobody wanted anything of it any more.
+    Unwanted,
+    /// We killed it because a page of this document was over its time.
+    OverTime {
+        /// As the supervisor numbers them.
+        document: u64,
+    },
+    /// It said something that makes no sense.
+    Nonsense,
+    /// It wanted more memory than it may have.
+    Memory,
+    /// It crashed, by this signal.
+    Crash(i32),
+    /// Killed by a signal that programs do not send themselves.
+    Killed(i32),
+    /// It went of its own accord.
+    Exit(i32),
+}
+
+/// Signals that come from outside: an operator, or a kernel that is out of memory.
+const SIGKILL: i32 = 9;
+const SIGTERM: i32 = 15;
+const SIGINT: i32 = 2;
+const SIGHUP: i32 = 1;
+
+impl End {
+    /// Of a process whose end was not our doing. `starved`: its last words were about memory.
+    pub(super) fn of(status: Option<ExitStatus>, starved: bool) -> Self {
+        use std::os::unix::process::ExitStatusExt;
+        let signal = status.and_then(|status| status.signal());
+        match signal {
+            Some(SIGKILL | SIGTERM | SIGINT | SIGHUP) => Self::Killed(signal.unwrap_or_default()),
+            _ if starved => Self::Memory,
+            Some(signal) => Self::Crash(signal),
+            None => Self::Exit(status.and_then(|status| status.code()).unwrap_or(-1)),
+        }
+    }
+
+    /// For log and metrics.
+    pub(super) fn code(self) -> &'static str {
+        match self {
+            Self::Retired => "retired",
+            Self::Unwanted => "unwanted",
+            Self::OverTime { .. } => "over_time",
+            Self::Nonsense => "nonsense",
+            Self::Memory => "memory",
+            Self::Crash(_) => "crash",
+            Self::Killed(_) => "killed",
+            Self::Exit(_) => "exit",
+        }
+    }
+
+    /// Whether this is how we end cells that did nothing wrong.
+    pub(super) fn is_orderly(self) -> bool {
+        matches!(self, Self::Retired | Self::Unwanted)
+    }
+
+    /// What it means for `document`, which was in the cell; `alone`: with no other.
+    pub(super) fn verdict(self, document: u64, alone: bool) -> Verdict {
+        match self {
+            Self::OverTime { document: slow } if slow == document => Verdict::OverTime,
+            Self::OverTime { .. } | Self::Retired | Self::Unwanted => Verdict::Again,
+            _ if !alone => Verdict::Suspect,
+            Self::Memory => {
+                Verdict::Refused(Reason::TooLarge, "reading it takes more memory than is allowed")
+            }
+            Self::Crash(_) => Verdict::Refused(Reason::Corrupt, "reading it crashes the reader"),
+            Self::Nonsense => {
+                Verdict::Refused(Reason::Corrupt, "reading it leads the reader astray")
+            }
+            Self::Killed(_) => Verdict::Failed { passing: true },
+            Self::Exit(_) => Verdict::Failed { passing: false },
+        }
+    }
+}
+
+/// What follows for a document whose cell ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// It is known to be innocent.
+    Again,
+    /// One of those that were there is guilty.
+    Suspect,
+    /// It is to blame, by its time.
+    OverTime,
+    /// It is to blame.
+    Refused(Reason, &'static str),
+    /// Nobody is to blame.
+    Failed {
+        /// Whether another try may succeed.
+        passing: bool,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::ExitStatusExt;
+
+    use super::*;
+
+    #[test]
+    fn what_the_end_of_a_cell_means_for_a_document() {
+        let too_large = Some(Reason::TooLarge);
+        let corrupt = Some(Reason::Corrupt);
+        #[rustfmt::skip]
+        let table = [
+            // name                                  end                             shared            alone
+            ("its own page took too long",           End::OverTime { document: 1 },  Err("timeout"),   Err("timeout")),
+            ("another's page took too long",         End::OverTime { document: 2 },  Err("again"),     Err("again")),
+            ("the cell was replaced",                End::Retired,                   Err("again"),     Err("again")),
+            ("an allocation failed",                 End::Memory,                    Err("suspect"),   Ok(too_large)),
+            ("a stack overflowed",                   End::Crash(6),                  Err("suspect"),   Ok(corrupt)),
+            ("it broke the rules of the wire",       End::Nonsense,                  Err("suspect"),   Ok(corrupt)),
+            ("somebody killed it",                   End::Killed(9),                 Err("suspect"),   Err("passing")),
+            ("it gave up by itself",                 End::Exit(1),                   Err("suspect"),   Err("bug")),
+        ];
+        let told = |verdict| match verdict {
+            Verdict::Again => Err("again"),
+            Verdict::Suspect => Err("suspect"),
+            Verdict::OverTime => Err("timeout"),
+            Verdict::Refused(reason, _) => Ok(Some(reason)),
+            Verdict::Failed { passing: true } => Err("passing"),
+            Verdict::Failed { passing: false } => Err("bug"),
+        };
+        for (name, end, shared, alone) in table {
+            assert_eq!(told(end.verdict(1, false)), shared, "{name}, shared");
+            assert_eq!(told(end.verdict(1, true)), alone, "{name}, alone");
+        }
+    }
+
+    #[test]
+    fn the_end_is_read_off_the_status_and_the_last_words() {
+        let signal = |number| Some(ExitStatus::from_raw(number));
+        #[rustfmt::skip]
+        let table = [
+            ("abort for want of memory",     End::of(signal(6), true),              End::Memory),
+            ("abort of another sort",        End::of(signal(6), false),             End::Crash(6)),
+            ("a bad address",                End::of(signal(11), false),            End::Crash(11)),
+            ("killed while short of memory", End::of(signal(9), true),              End::Killed(9)),
+            ("an exit code",                 End::of(signal(3 << 8), false),        End::Exit(3)),
+            ("no status at all",             End::of(None, false),                  End::Exit(-1)),
+        ];
+        for (name, end, expected) in table {
+            assert_eq!(end, expected, "{name}");
+        }
+    }
+}

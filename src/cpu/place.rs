@@ -1,0 +1,145 @@
+//! Where documents sit: the shared cell, or a cell of their own.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
+
+use super::Setup;
+use super::cell::Cell;
+use super::start::Program;
+use crate::fault::{Error, Result};
+
+/// The cells of this process. They are started when they are needed first.
+pub struct Cells {
+    program: Program,
+    setup: Setup,
+    /// Documents after which a cell is replaced.
+    documents_per_cell: u64,
+    /// One permit for every core.
+    pub(super) cores: Arc<Semaphore>,
+    /// One permit for every cell with a single document in it.
+    own: Arc<Semaphore>,
+    shared: Mutex<Option<Arc<Cell>>>,
+    numbers: AtomicU64,
+    is_told: AtomicBool,
+}
+
+/// A document's place in a cell; dropping it closes the document, and kills a cell of its own.
+pub(super) struct Seat {
+    pub cell: Arc<Cell>,
+    /// The document's number in every cell.
+    pub document: u64,
+    /// Of a cell of its own.
+    own: Option<OwnedSemaphorePermit>,
+    worn: Worn,
+}
+
+impl Seat {
+    /// Whether no other document is in the cell.
+    pub(super) fn is_alone(&self) -> bool {
+        self.own.is_some()
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let (worn, alone) = (self.worn, self.is_alone());
+        let resident = self.cell.resident().unwrap_or(0);
+        let is_worn = |served| alone || served >= worn.documents || resident >= worn.resident;
+        self.cell.leave(self.document, is_worn);
+    }
+}
+
+/// When a cell has done enough.
+#[derive(Debug, Clone, Copy)]
+struct Worn {
+    documents: u64,
+    resident: u64,
+}
+
+impl Cells {
+    /// Starts nothing yet.
+    pub fn new(program: Program, setup: Setup, documents_per_cell: u64) -> Arc<Self> {
+        Arc::new(Self {
+            cores: Arc::new(Semaphore::new(setup.threads)),
+            own: Arc::new(Semaphore::new(setup.threads)),
+            program,
+            setup,
+            documents_per_cell,
+            shared: Mutex::new(None),
+            numbers: AtomicU64::new(0),
+            is_told: AtomicBool::new(false),
+        })
+    }
+
+    /// Pages that are read at the same time.
+    pub fn threads(&self) -> usize {
+        self.setup.threads
+    }
+
+    /// Starts the shared cell, so that the first document does not wait for it.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    pub async fn warm(&self) -> Result<()> {
+        let mut shared = self.shared.lock().await;
+        if shared.is_none() {
+            *shared = Some(self.start().await?);
+        }
+        Ok(())
+    }
+
+    pub(super) fn setup(&self) -> &Setup {
+        &self.setup
+    }
+
+    pub(super) fn next_number(&self) -> u64 {
+        self.numbers.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// A place for a document, `alone` or among others.
+    ///
+    /// # Errors
+    /// A cell has to be started and cannot be.
+    pub(super) async fn seat(&self, document: u64, alone: bool) -> Result<Seat> {
+        let (cell, own) = if alone {
+            let own = Arc::clone(&self.own).acquire_owned().await;
+            let own = own.map_err(|_| Error::internal("there are no cells any more"))?;
+            let cell = self.start().await?;
+            cell.enter();
+            (cell, Some(own))
+        } else {
+            (self.shared_cell().await?, None)
+        };
+        let resident = self.setup.address_space() / 2;
+        let worn = Worn { documents: self.documents_per_cell, resident };
+        Ok(Seat { cell, document, own, worn })
+    }
+
+    /// The shared cell with the document in it; a new one if there is none that takes it.
+    async fn shared_cell(&self) -> Result<Arc<Cell>> {
+        let mut shared = self.shared.lock().await;
+        loop {
+            if let Some(cell) = shared.as_ref().filter(|cell| cell.enter()) {
+                return Ok(Arc::clone(cell));
+            }
+            // The one before lives on as long as documents are in it.
+            *shared = Some(self.start().await?);
+        }
+    }
+
+    async fn start(&self) -> Result<Arc<Cell>> {
+        let cell = Cell::start(&self.program, &self.setup).await?;
+        let confined = cell.confined;
+        let lacking = self.setup.permissions.is_some() && !(confined.files && confined.calls);
+        if lacking && !self.is_told.swap(true, Ordering::Relaxed) {
+            tracing::warn!(
+                landlock = confined.files,
+                seccomp = confined.calls,
+                "page processes are not fully confined: this kernel has no Landlock or no seccomp"
+            );
+        }
+        Ok(cell)
+    }
+}

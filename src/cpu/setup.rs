@@ -1,0 +1,59 @@
+//! What a cell is told before anything else.
+
+use serde::{Deserialize, Serialize};
+
+use super::STACK_BYTES;
+use super::confine::Permissions;
+use crate::config::{ByteSize, CpuConfig, LimitsConfig, OcrConfig};
+use crate::model::page_work::Recipe;
+
+/// Program, libraries, heap and the process's own structures, without any document.
+const BASE: u64 = 768 << 20;
+
+/// Everything a cell needs to know: sent to it as its first frame, because it has no environment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Setup {
+    /// Pages that are read at the same time.
+    pub threads: usize,
+    /// Caps on documents and pages.
+    pub limits: LimitsConfig,
+    /// How pages are read.
+    pub recipe: Recipe,
+    /// What reads page images.
+    pub ocr: OcrConfig,
+    /// Memory for one page, see `cpu.page_memory`.
+    pub page_memory: ByteSize,
+    /// What the cell may still do once it is set up; `None`: whatever this process may.
+    pub permissions: Option<Permissions>,
+}
+
+impl Setup {
+    /// From the configuration. `threads` is the number of cores to use, `permissions` what the
+    /// reader of page images needs.
+    pub fn new(
+        (cpu, limits, ocr): (&CpuConfig, &LimitsConfig, &OcrConfig),
+        recipe: Recipe,
+        threads: usize,
+        permissions: Permissions,
+    ) -> Self {
+        Self {
+            threads: threads.max(1),
+            limits: limits.clone(),
+            recipe,
+            ocr: ocr.clone(),
+            page_memory: cpu.page_memory,
+            permissions: cpu.confine.then_some(permissions),
+        }
+    }
+
+    /// Bytes of address space: what every thread may take for its page, the documents that can be
+    /// in the cell at the same time, and the process itself.
+    pub fn address_space(&self) -> u64 {
+        let threads = u64::try_from(self.threads).unwrap_or(u64::MAX);
+        // A thread's stack, and the arena that the C library reserves for its heap.
+        let own = u64::try_from(STACK_BYTES).unwrap_or(u64::MAX).saturating_add(128 << 20);
+        let page = self.page_memory.0.saturating_add(own);
+        BASE.saturating_add(self.limits.documents_in_memory.0)
+            .saturating_add(threads.saturating_mul(page))
+    }
+}

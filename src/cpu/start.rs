@@ -1,0 +1,176 @@
+//! Starting a cell: what it runs, what it sees of us, and the first words.
+
+use std::ffi::OsStr;
+use std::io::{PipeReader, PipeWriter};
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::process::Pid;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
+use tokio::net::unix::pipe;
+use tokio::process::{Child, ChildStderr, Command};
+use tokio::task::JoinHandle;
+
+use super::wire::{self, Ready};
+use super::{Setup, confine};
+use crate::fault::{Error, Result};
+
+/// The command of our binary that a cell runs.
+pub const COMMAND: &str = "page-process";
+/// Until a cell has said that it is ready, on a machine that is busy.
+const START: Duration = Duration::from_secs(60);
+/// Where things lie; nothing else of our environment is passed on.
+const PLACES: [&str; 4] = ["PATH", "TESSDATA_PREFIX", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"];
+
+/// A cell served by a thread: given its input and its output, until the input ends.
+pub type Served = dyn Fn(PipeReader, PipeWriter) + Send + Sync;
+
+/// What a cell runs.
+#[derive(Clone)]
+pub enum Program {
+    /// A docmill of the same version.
+    Binary(PathBuf),
+    /// A thread of this process, which can neither be confined nor killed: for tests of what is
+    /// read.
+    Thread(Arc<Served>),
+}
+
+impl Program {
+    /// This very program, also when its file was replaced meanwhile.
+    ///
+    /// # Errors
+    /// The system does not say where it lies.
+    pub fn this() -> Result<Self> {
+        let running = PathBuf::from("/proc/self/exe");
+        if running.exists() {
+            return Ok(Self::Binary(running));
+        }
+        let path = std::env::current_exe();
+        path.map(Self::Binary)
+            .map_err(|error| Error::internal("cannot tell where this program lies").because(error))
+    }
+}
+
+impl std::fmt::Debug for Program {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Binary(path) => f.debug_tuple("Binary").field(path).finish(),
+            Self::Thread(_) => f.write_str("Thread"),
+        }
+    }
+}
+
+/// A cell that is ready.
+pub(super) struct Started {
+    pub input: Box<dyn AsyncWrite + Send + Unpin>,
+    pub output: Box<dyn AsyncRead + Send + Unpin>,
+    /// None: a thread.
+    pub process: Option<Process>,
+    pub ready: Ready,
+}
+
+/// A cell's process.
+pub(super) struct Process {
+    pub child: Child,
+    /// Also the number of its process group.
+    pub pid: Pid,
+    /// Whether its last words were about memory.
+    pub starved: JoinHandle<bool>,
+}
+
+/// Starts a cell and waits until it is ready.
+///
+/// # Errors
+/// It cannot be started, or ends before it is ready.
+pub(super) async fn start(program: &Program, setup: &Setup) -> Result<Started> {
+    let mut started = match program {
+        Program::Binary(path) => spawn(path.as_os_str(), setup)?,
+        Program::Thread(serve) => thread(Arc::clone(serve))?,
+    };
+    let (input, output) = (&mut started.input, &mut started.output);
+    let greeted = async {
+        wire::send(input, setup, &[]).await?;
+        wire::receive::<Ready>(output, 0).await
+    };
+    let greeting = tokio::time::timeout(START, greeted).await;
+    if let Ok(Ok(Some((ready, _)))) = greeting {
+        started.ready = ready;
+        return Ok(started);
+    }
+    // What it says on standard error is in nobody's hands; how it ended is a clue.
+    let status = match &mut started.process {
+        Some(Process { child, .. }) => {
+            drop(child.start_kill());
+            child.wait().await.map_or_else(|error| error.to_string(), |status| status.to_string())
+        }
+        None => "a thread".to_owned(),
+    };
+    let context = format!("a page process ended before it was ready ({status})");
+    Err(Error::internal(context))
+}
+
+fn spawn(program: &OsStr, setup: &Setup) -> Result<Started> {
+    let mut command = Command::new(program);
+    command.arg0("docmill").arg(COMMAND).env_clear();
+    command.env("LC_ALL", "C.UTF-8").env("OMP_THREAD_LIMIT", "1");
+    // Each heap of its own takes address space; more of them than threads are of no use.
+    command.env("MALLOC_ARENA_MAX", setup.threads.to_string());
+    for name in PLACES {
+        if let Some(value) = std::env::var_os(name) {
+            command.env(name, value);
+        }
+    }
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    // A group of its own: what it runs dies with it, and a Ctrl-C at the terminal is ours alone.
+    command.process_group(0).kill_on_drop(true);
+    let failed = |error| Error::transient("cannot start a page process").because(error);
+    let mut child = command.spawn().map_err(failed)?;
+    let pid = child.id().and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
+    let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    let (Some(pid), (Some(input), Some(output), Some(words))) = (pid, pipes) else {
+        return Err(Error::internal("a page process without pipes"));
+    };
+    let starved = tokio::spawn(listen_for_hunger(words));
+    Ok(Started {
+        input: Box::new(input),
+        output: Box::new(output),
+        process: Some(Process { child, pid, starved }),
+        ready: Ready { confinement: confine::Confinement::default() },
+    })
+}
+
+/// Reads what a cell says on standard error to its end. It may hold text of documents, so nothing
+/// of it is kept or logged, but whether it says that an allocation failed: how Rust and C++ say it.
+async fn listen_for_hunger(mut words: ChildStderr) -> bool {
+    const SIGNS: [&[u8]; 2] = [b"memory allocation of", b"std::bad_alloc"];
+    const LONGEST: usize = 32;
+    let (mut seen, mut chunk, mut starved) = (Vec::new(), [0; 4096], false);
+    while let Ok(count @ 1..) = words.read(&mut chunk).await {
+        seen.extend_from_slice(chunk.get(..count).unwrap_or_default());
+        starved |= SIGNS.iter().any(|sign| memchr::memmem::find(&seen, sign).is_some());
+        // A sign may be cut by the end of a chunk.
+        seen.drain(..seen.len().saturating_sub(LONGEST));
+    }
+    starved
+}
+
+fn thread(serve: Arc<Served>) -> Result<Started> {
+    let failed = |error| Error::transient("cannot make a pipe").because(error);
+    let (theirs, input) = std::io::pipe().map_err(failed)?;
+    let (output, ours) = std::io::pipe().map_err(failed)?;
+    std::thread::spawn(move || serve(theirs, ours));
+    for end in [OwnedFd::from(input.try_clone().map_err(failed)?), output.try_clone().map_err(failed)?.into()] {
+        let flags = rustix::fs::fcntl_getfl(&end).map_err(|error| failed(error.into()))?;
+        rustix::fs::fcntl_setfl(&end, flags | rustix::fs::OFlags::NONBLOCK)
+            .map_err(|error| failed(error.into()))?;
+    }
+    Ok(Started {
+        input: Box::new(pipe::Sender::from_owned_fd(input.into()).map_err(failed)?),
+        output: Box::new(pipe::Receiver::from_owned_fd(output.into()).map_err(failed)?),
+        process: None,
+        ready: Ready { confinement: confine::Confinement::default() },
+    })
+}

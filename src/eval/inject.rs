@@ -1,0 +1,210 @@
+//! Errors put into correct extractions: does the gate see them? `docmill eval DIR --inject`.
+//!
+//! The known truth of a document, as if a model had read it and were sure of itself, is judged
+//! against what the pages say: first as it is, then with one error of each sort at a time. A
+//! document is left out if its truth lacks a field that the kind requires. What this does not
+//! measure: errors that a model makes and that none of these sorts resembles.
+
+mod errors;
+
+use std::fmt;
+
+use fastrand::Rng;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::calibration::{Calibration, Scored};
+use crate::gate::{self, Lookups};
+use crate::kinds::{Check, Kind};
+use crate::model::{Confidence, Extraction, Reader, Transcript, Usage};
+
+pub use errors::Sort;
+
+/// Errors of each sort that are tried on one document.
+const TRIES: usize = 5;
+
+/// How the gate fared with one sort of error.
+#[derive(Debug, Clone, Serialize)]
+pub struct Caught {
+    /// Of the error.
+    pub sort: Sort,
+    /// How many were made.
+    pub made: usize,
+    /// Of those, how many a person would see.
+    pub caught: usize,
+    /// Chance that a correct extraction scores above one with such an error.
+    pub auroc: Option<f64>,
+    /// Documents and fields of errors that nobody would see, `document: field`.
+    pub missed: Vec<String>,
+}
+
+/// The result over all documents.
+#[derive(Debug, Clone, Serialize)]
+pub struct InjectReport {
+    /// Documents that errors were put into.
+    pub documents: usize,
+    /// Documents whose truth lacks a required field, or that could not be read.
+    pub left_out: usize,
+    /// Correct extractions that a person would be asked to look at.
+    pub clean_reviewed: usize,
+    /// Those, and why: names of rules and fields.
+    pub clean_reasons: Vec<String>,
+    /// By sort of error.
+    pub sorts: Vec<Caught>,
+    /// Of the score, over correct and faulty ones together.
+    pub calibration: Calibration,
+}
+
+/// Collects verdicts, document by document.
+pub struct Injector<'a> {
+    kind: &'a Kind,
+    lookups: Lookups,
+    rng: Rng,
+    left_out: usize,
+    documents: usize,
+    clean: Vec<Scored>,
+    clean_reasons: Vec<String>,
+    sorts: Vec<(Caught, Vec<Scored>)>,
+}
+
+impl<'a> Injector<'a> {
+    /// Errors are chosen at random; the same seed gives the same ones.
+    pub fn new(kind: &'a Kind, lookups: Lookups, seed: u64) -> Self {
+        let sorts = Sort::ALL.map(|sort| {
+            let (made, caught, auroc, missed) = (0, 0, None, Vec::new());
+            (Caught { sort, made, caught, auroc, missed }, Vec::new())
+        });
+        Self {
+            kind,
+            lookups,
+            rng: Rng::with_seed(seed),
+            left_out: 0,
+            documents: 0,
+            clean: Vec::new(),
+            clean_reasons: Vec::new(),
+            sorts: sorts.into(),
+        }
+    }
+
+    /// Counts a document that could not be read.
+    pub fn leave_out(&mut self) {
+        self.left_out += 1;
+    }
+
+    /// Judges a document's truth, and the same with errors.
+    pub fn add(&mut self, name: &str, truth: &Map<String, Value>, transcript: &Transcript) {
+        let known = |field: &String| truth.get(field).is_some_and(|value| !value.is_null());
+        if !required(self.kind).all(known) {
+            self.left_out += 1;
+            return;
+        }
+        self.documents += 1;
+        let clean = self.judge(truth, transcript);
+        self.clean.push((f64::from(clean.score), true));
+        if clean.needs_review() {
+            self.clean_reasons.push(format!("{name}: {}", clean.review_reasons().join(", ")));
+        }
+        for index in 0..self.sorts.len() {
+            for _ in 0..TRIES {
+                let Some(sort) = self.sorts.get(index).map(|(own, _)| own.sort) else { continue };
+                let mut data = truth.clone();
+                let Some(field) = sort.inject(self.kind, &mut data, &mut self.rng) else { break };
+                let verdict = self.judge(&data, transcript);
+                let Some((own, scores)) = self.sorts.get_mut(index) else { continue };
+                own.made += 1;
+                scores.push((f64::from(verdict.score), false));
+                if verdict.needs_review() {
+                    own.caught += 1;
+                } else {
+                    own.missed.push(format!("{name}: {field}"));
+                }
+            }
+        }
+    }
+
+    fn judge(&self, data: &Map<String, Value>, transcript: &Transcript) -> gate::Verdict {
+        let fields = self
+            .kind
+            .fields()
+            .map(|(field, _)| (field.to_owned(), data.get(field).cloned().unwrap_or(Value::Null)));
+        let extraction = Extraction {
+            reader: Reader::Llm,
+            model: None,
+            kind: self.kind.name.clone(),
+            data: fields.collect(),
+            successful: true,
+            confidence: Confidence::High,
+            missing_fields: Vec::new(),
+            evidence: Vec::new(),
+            usage: Usage::default(),
+        };
+        gate::judge(&extraction, transcript, self.kind, &self.lookups)
+    }
+
+    /// Sums up.
+    pub fn finish(self) -> InjectReport {
+        let mut all = self.clean.clone();
+        let mut sorts = Vec::new();
+        for (mut own, scores) in self.sorts {
+            all.extend(&scores);
+            let with_clean = [self.clean.as_slice(), scores.as_slice()].concat();
+            own.auroc = super::calibration::auroc(&with_clean);
+            sorts.push(own);
+        }
+        InjectReport {
+            documents: self.documents,
+            left_out: self.left_out,
+            clean_reviewed: self.clean_reasons.len(),
+            clean_reasons: self.clean_reasons,
+            sorts,
+            calibration: Calibration::of(&all),
+        }
+    }
+}
+
+/// Fields without which the kind refuses any data.
+fn required(kind: &Kind) -> impl Iterator<Item = &String> {
+    let refusing = kind.rules.iter().filter(|it| it.consequence > crate::kinds::Consequence::Flag);
+    let fields = refusing.filter_map(|rule| match &rule.check {
+        Check::Required(fields) => Some(fields),
+        _ => None,
+    });
+    fields.flatten()
+}
+
+impl fmt::Display for InjectReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let percent = |part: usize, of: usize| match of {
+            0 => "-".to_owned(),
+            of => format!("{:.1} %", part as f64 / of as f64 * 100.0),
+        };
+        let area = |area: Option<f64>| area.map_or("-".to_owned(), |area| format!("{area:.3}"));
+        writeln!(
+            f,
+            "{} correct extractions ({} documents left out); sent to review: {} ({})",
+            self.documents,
+            self.left_out,
+            self.clean_reviewed,
+            percent(self.clean_reviewed, self.documents)
+        )?;
+        self.clean_reasons.iter().try_for_each(|reason| writeln!(f, "  {reason}"))?;
+        writeln!(f, "  {:<18}{:>6}{:>8}{:>10}{:>8}", "error", "made", "caught", "share", "AUROC")?;
+        for own in &self.sorts {
+            writeln!(
+                f,
+                "  {:<18}{:>6}{:>8}{:>10}{:>8}",
+                own.sort.name(),
+                own.made,
+                own.caught,
+                percent(own.caught, own.made),
+                area(own.auroc)
+            )?;
+        }
+        let all = &self.calibration;
+        writeln!(f, "  AUROC of the score over all: {}", area(all.auroc))?;
+        for own in self.sorts.iter().filter(|own| !own.missed.is_empty()) {
+            writeln!(f, "  {} not seen: {}", own.sort.name(), own.missed.join("; "))?;
+        }
+        Ok(())
+    }
+}

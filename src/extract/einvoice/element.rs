@@ -1,0 +1,151 @@
+//! Values of elements, in the form of the data: found by local name within the namespaces of
+//! e-invoices, exact or refused.
+
+use roxmltree::Node;
+use rust_decimal::Decimal;
+use serde_json::{Number, Value};
+use time::Date;
+
+use super::Flaw;
+use crate::notation::date;
+use crate::pages::xml::XmlError;
+
+/// How the namespaces begin whose elements count.
+const FAMILIES: [&str; 3] = [
+    "urn:un:unece:uncefact:data:standard:",
+    "urn:ferd:CrossIndustryDocument:",
+    "urn:oasis:names:specification:ubl:schema:xsd:",
+];
+
+/// The longest text that is carried, in bytes.
+const LONGEST_TEXT: usize = 10_000;
+
+/// The children of this local name.
+pub(super) fn children<'a, 'i: 'a>(
+    node: Node<'a, 'i>,
+    name: &'a str,
+) -> impl Iterator<Item = Node<'a, 'i>> {
+    node.children().filter(move |child| {
+        let tag = child.tag_name();
+        let namespace = tag.namespace().unwrap_or_default();
+        child.is_element()
+            && tag.name() == name
+            && FAMILIES.iter().any(|family| namespace.starts_with(family))
+    })
+}
+
+/// Every element that a path of local names, `A/B/C`, leads to from `node`.
+pub(super) fn all<'a, 'i: 'a>(node: Node<'a, 'i>, path: &'a str) -> Vec<Node<'a, 'i>> {
+    let step = |reached: Vec<Node<'a, 'i>>, name: &'a str| {
+        reached.into_iter().flat_map(|node| children(node, name)).collect()
+    };
+    path.split('/').fold(vec![node], step)
+}
+
+/// The first element that one of the paths leads to; the paths are tried in order.
+pub(super) fn first<'a, 'i: 'a>(
+    node: Option<Node<'a, 'i>>,
+    paths: &[&'a str],
+) -> Option<Node<'a, 'i>> {
+    let node = node?;
+    paths.iter().find_map(|path| all(node, path).into_iter().next())
+}
+
+/// The element's text, white space collapsed; null if there is none.
+pub(super) fn text(node: Option<Node<'_, '_>>) -> Result<Value, Flaw> {
+    Ok(plain(node)?.map_or(Value::Null, Value::String))
+}
+
+/// As [`text`], of the first of several that has any.
+pub(super) fn first_text(nodes: [Option<Node<'_, '_>>; 2]) -> Result<Value, Flaw> {
+    let [preferred, other] = nodes;
+    match text(preferred)? {
+        Value::Null => text(other),
+        value => Ok(value),
+    }
+}
+
+/// As [`text`], not yet a value.
+pub(super) fn plain(node: Option<Node<'_, '_>>) -> Result<Option<String>, Flaw> {
+    let Some(node) = node else { return Ok(None) };
+    // A comment divides a text in two.
+    let parts: String = node.children().filter_map(|child| child.text().filter(|_| child.is_text())).collect();
+    if parts.len() > LONGEST_TEXT {
+        return Err(Flaw::Xml(XmlError::TooLarge));
+    }
+    let words: Vec<&str> = parts.split_whitespace().collect();
+    Ok(Some(words.join(" ")).filter(|text| !text.is_empty()))
+}
+
+/// The element's number (`xsd:decimal`), exactly.
+///
+/// # Errors
+/// Not a number, or one that a JSON number would round.
+pub(super) fn number(node: Option<Node<'_, '_>>) -> Result<Value, Flaw> {
+    let Some(text) = plain(node)? else { return Ok(Value::Null) };
+    let value = decimal(&text).ok_or(Flaw::Amount)?.normalize();
+    let whole = value.to_string().parse::<i64>().ok().map(Number::from);
+    // The shortest form of a binary number gives up to 15 digits back as they were.
+    let number = whole.or_else(|| {
+        let float = value.to_string().parse::<f64>().ok()?;
+        let back = decimal(&Number::from_f64(float)?.to_string())?;
+        Number::from_f64(float).filter(|_| back.normalize() == value)
+    });
+    number.map(Value::Number).ok_or(Flaw::Amount)
+}
+
+/// `xsd:decimal`: digits with a point and a sign, nothing else.
+fn decimal(text: &str) -> Option<Decimal> {
+    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+    let plain = digits.chars().all(|c| c.is_ascii_digit() || c == '.');
+    let value = Decimal::from_str_exact(text.strip_prefix('+').unwrap_or(text));
+    value.ok().filter(|_| plain && digits.contains(|c: char| c.is_ascii_digit()))
+}
+
+/// The element's day: `20260314` (UN/EDIFACT 2379 format 102, and longer ones that begin like it)
+/// or `2026-03-14`, whatever time follows.
+///
+/// # Errors
+/// Anything else that is not empty.
+pub(super) fn day(node: Option<Node<'_, '_>>) -> Result<Value, Flaw> {
+    let Some(text) = plain(node)? else { return Ok(Value::Null) };
+    let read = compact(&text).or_else(|| date::parse_iso(text.get(..10)?));
+    read.map(|day| Value::String(date::to_iso(day))).ok_or(Flaw::Date)
+}
+
+/// `CCYYMMDD`, `CCYYMMDDHHMM` or `CCYYMMDDHHMMSS`.
+fn compact(text: &str) -> Option<Date> {
+    let is_known = matches!(text.len(), 8 | 12 | 14) && text.bytes().all(|b| b.is_ascii_digit());
+    let (year, rest) = text.split_at_checked(4).filter(|_| is_known)?;
+    let (month, rest) = rest.split_at_checked(2)?;
+    date::parse_iso(&format!("{year}-{month}-{}", rest.get(..2)?))
+}
+
+/// An address on one line: what is there of `lines`, then `postcode city`, then the country.
+pub(super) fn address(
+    lines: &[Option<Node<'_, '_>>],
+    postcode: Option<Node<'_, '_>>,
+    city: Option<Node<'_, '_>>,
+    country: Option<Node<'_, '_>>,
+) -> Result<Value, Flaw> {
+    let mut parts = Vec::new();
+    for line in lines {
+        parts.extend(plain(*line)?);
+    }
+    let town: Vec<String> = plain(postcode)?.into_iter().chain(plain(city)?).collect();
+    parts.extend(Some(town.join(" ")).filter(|town| !town.is_empty()));
+    parts.extend(plain(country)?);
+    let whole = parts.join(", ");
+    Ok(if whole.is_empty() { Value::Null } else { Value::String(whole) })
+}
+
+/// Of several amounts in different currencies the one in `currency`, or the one that names none.
+pub(super) fn in_currency<'a, 'i>(
+    amounts: Vec<Node<'a, 'i>>,
+    currency: &Value,
+) -> Option<Node<'a, 'i>> {
+    amounts.into_iter().find(|amount| {
+        let own = amount.attribute("currencyID");
+        own.is_none() || own == currency.as_str()
+    })
+}

@@ -1,0 +1,269 @@
+//! The same invoice in every syntax, and what may be wrong with one.
+
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::cii::ZUGFERD_1;
+use super::*;
+use crate::config::KindsConfig;
+use crate::kinds::Kinds;
+
+fn kind() -> Arc<Kind> {
+    Arc::clone(Kinds::load(&KindsConfig::default()).unwrap().get("invoice").unwrap())
+}
+
+/// Its data; the numbers are those of [`cii`], [`zugferd_1`] and [`ubl`].
+fn expected() -> Value {
+    json!({
+        "supplier_name": "Papier & Söhne GmbH",
+        "supplier_address": "Am Markt 1, Hof 2, 10115 Berlin, DE",
+        "supplier_vat_id": "DE123456789",
+        "invoice_number": "RE-17",
+        "invoice_date": "2026-03-05",
+        "due_date": "2026-04-04",
+        "currency": "EUR",
+        "line_items": [
+            {"description": "Paper", "quantity": 20, "unit_price": 9.9, "amount": 198},
+            {"description": "Return", "quantity": -1, "unit_price": 5.5, "amount": -5.5},
+        ],
+        "subtotal": 192.5, "vat_amount": 36.58, "total": 229.08,
+    })
+}
+
+/// CII as of Factur-X.
+fn cii() -> String {
+    let line = |note: &str, name: &str, price: &str, quantity: &str, amount: &str| {
+        format!(
+            "<r:IncludedSupplyChainTradeLineItem>\
+             <r:AssociatedDocumentLineDocument>{note}</r:AssociatedDocumentLineDocument>\
+             <r:SpecifiedTradeProduct><r:Name>{name}</r:Name></r:SpecifiedTradeProduct>\
+             <r:SpecifiedLineTradeAgreement><r:NetPriceProductTradePrice><r:ChargeAmount>{price}\
+             </r:ChargeAmount></r:NetPriceProductTradePrice></r:SpecifiedLineTradeAgreement>\
+             <r:SpecifiedLineTradeDelivery><r:BilledQuantity unitCode='C62'>{quantity}\
+             </r:BilledQuantity></r:SpecifiedLineTradeDelivery><r:SpecifiedLineTradeSettlement>\
+             <r:SpecifiedTradeSettlementLineMonetarySummation><r:LineTotalAmount>{amount}\
+             </r:LineTotalAmount></r:SpecifiedTradeSettlementLineMonetarySummation>\
+             </r:SpecifiedLineTradeSettlement></r:IncludedSupplyChainTradeLineItem>"
+        )
+    };
+    let lines = [
+        line("", "Paper", "9.9000", "20.0000", "198.00"),
+        line("<r:LineStatusReasonCode>GROUP</r:LineStatusReasonCode>", "All", "1", "1", "198.00"),
+        line("", "Return", "5.50", "-1", "-5.50"),
+    ]
+    .concat();
+    format!(
+        "<?xml version='1.0' encoding='UTF-8'?>
+        <i:CrossIndustryInvoice xmlns:i='urn:un:unece:uncefact:data:standard:CrossIndustryInvoice:100'
+          xmlns:r='urn:un:unece:uncefact:data:standard:ReusableAggregateBusinessInformationEntity:100'
+          xmlns:u='urn:un:unece:uncefact:data:standard:UnqualifiedDataType:100'>
+        <i:ExchangedDocument><r:ID> RE-17 </r:ID><r:TypeCode>380</r:TypeCode>
+          <r:IssueDateTime><u:DateTimeString format='102'>20260305</u:DateTimeString></r:IssueDateTime>
+        </i:ExchangedDocument>
+        <i:SupplyChainTradeTransaction>{lines}
+        <r:ApplicableHeaderTradeAgreement><r:SellerTradeParty><r:Name>Papier &amp; Söhne
+          <!-- a comment -->GmbH</r:Name>
+          <r:PostalTradeAddress><r:PostcodeCode>10115</r:PostcodeCode><r:LineOne>Am Markt 1</r:LineOne>
+          <r:LineTwo>Hof 2</r:LineTwo><r:CityName>Berlin</r:CityName><r:CountryID>DE</r:CountryID>
+          </r:PostalTradeAddress>
+          <r:SpecifiedTaxRegistration><r:ID schemeID='FC'>11/222</r:ID></r:SpecifiedTaxRegistration>
+          <r:SpecifiedTaxRegistration><r:ID schemeID='VA'>DE123456789</r:ID></r:SpecifiedTaxRegistration>
+        </r:SellerTradeParty><r:BuyerTradeParty><r:Name>Buyer</r:Name></r:BuyerTradeParty>
+        </r:ApplicableHeaderTradeAgreement>
+        <r:ApplicableHeaderTradeSettlement><r:InvoiceCurrencyCode>EUR</r:InvoiceCurrencyCode>
+          <r:SpecifiedTradePaymentTerms><r:Description>30 days</r:Description>
+          <r:DueDateDateTime><u:DateTimeString format='102'>20260404</u:DateTimeString></r:DueDateDateTime>
+          </r:SpecifiedTradePaymentTerms>
+          <r:SpecifiedTradeSettlementHeaderMonetarySummation><r:LineTotalAmount>192.50</r:LineTotalAmount>
+          <r:TaxBasisTotalAmount>192.50</r:TaxBasisTotalAmount>
+          <r:TaxTotalAmount currencyID='SEK'>401.00</r:TaxTotalAmount>
+          <r:TaxTotalAmount currencyID='EUR'>36.58</r:TaxTotalAmount>
+          <r:GrandTotalAmount>229.08</r:GrandTotalAmount><r:TotalPrepaidAmount>100.00</r:TotalPrepaidAmount>
+          <r:DuePayableAmount>129.08</r:DuePayableAmount></r:SpecifiedTradeSettlementHeaderMonetarySummation>
+        </r:ApplicableHeaderTradeSettlement></i:SupplyChainTradeTransaction></i:CrossIndustryInvoice>"
+    )
+}
+
+/// ZUGFeRD 1.0: other namespaces, other names of the aggregates, a line that is a note.
+fn zugferd_1() -> String {
+    let note = "<r:IncludedSupplyChainTradeLineItem><r:AssociatedDocumentLineDocument><r:IncludedNote>\
+                <r:Content>Thank you</r:Content></r:IncludedNote></r:AssociatedDocumentLineDocument>\
+                </r:IncludedSupplyChainTradeLineItem></i:SpecifiedSupplyChainTradeTransaction>";
+    cii()
+        .replace("urn:un:unece:uncefact:data:standard:CrossIndustryInvoice:100", ZUGFERD_1)
+        .replace("Entity:100", "Entity:12")
+        .replace("DataType:100", "DataType:15")
+        .replace("CrossIndustryInvoice", "CrossIndustryDocument")
+        .replace("i:ExchangedDocument", "i:HeaderExchangedDocument")
+        .replace("</i:SupplyChainTradeTransaction>", note)
+        .replace("i:SupplyChainTradeTransaction", "i:SpecifiedSupplyChainTradeTransaction")
+        .replace("ApplicableHeaderTrade", "ApplicableSupplyChainTrade")
+        .replace("SpecifiedLineTrade", "SpecifiedSupplyChainTrade")
+        .replace("SettlementHeaderMonetary", "SettlementMonetary")
+        .replace("SettlementLineMonetary", "SettlementMonetary")
+}
+
+/// UBL without prefixes on its own elements.
+fn ubl() -> String {
+    let line = |name: &str, price: &str, quantity: &str, amount: &str| {
+        format!(
+            "<c:InvoiceLine><b:ID>1</b:ID><b:InvoicedQuantity unitCode='C62'>{quantity}\
+             </b:InvoicedQuantity><b:LineExtensionAmount currencyID='EUR'>{amount}\
+             </b:LineExtensionAmount><c:Item><b:Name>{name}</b:Name></c:Item><c:Price>\
+             <b:PriceAmount>{price}</b:PriceAmount></c:Price></c:InvoiceLine>"
+        )
+    };
+    let lines = [line("Paper", "9.90", "20", "198.00"), line("Return", "5.50", "-1", "-5.50")].concat();
+    format!(
+        "<Invoice xmlns='urn:oasis:names:specification:ubl:schema:xsd:Invoice-2'
+          xmlns:c='urn:oasis:names:specification:ubl:schema:xsd:CommonAggregateComponents-2'
+          xmlns:b='urn:oasis:names:specification:ubl:schema:xsd:CommonBasicComponents-2'>
+        <b:ID>RE-17</b:ID><b:IssueDate>2026-03-05</b:IssueDate><b:DueDate>2026-04-04</b:DueDate>
+        <b:InvoiceTypeCode>380</b:InvoiceTypeCode><b:DocumentCurrencyCode>EUR</b:DocumentCurrencyCode>
+        <c:AccountingSupplierParty><c:Party><c:PartyName><b:Name>Papier &amp; Söhne GmbH</b:Name></c:PartyName>
+          <c:PostalAddress><b:StreetName>Am Markt 1</b:StreetName><b:AdditionalStreetName>Hof 2\
+          </b:AdditionalStreetName><b:CityName>Berlin</b:CityName><b:PostalZone>10115</b:PostalZone>
+          <c:Country><b:IdentificationCode>DE</b:IdentificationCode></c:Country></c:PostalAddress>
+          <c:PartyTaxScheme><b:CompanyID>11/222</b:CompanyID><c:TaxScheme><b:ID>FC</b:ID></c:TaxScheme>
+          </c:PartyTaxScheme><c:PartyTaxScheme><b:CompanyID>DE123456789</b:CompanyID>
+          <c:TaxScheme><b:ID>VAT</b:ID></c:TaxScheme></c:PartyTaxScheme>
+          <c:PartyLegalEntity><b:RegistrationName>P. und S. GmbH</b:RegistrationName></c:PartyLegalEntity>
+        </c:Party></c:AccountingSupplierParty>
+        <c:TaxTotal><b:TaxAmount currencyID='SEK'>401.00</b:TaxAmount></c:TaxTotal>
+        <c:TaxTotal><b:TaxAmount currencyID='EUR'>36.58</b:TaxAmount></c:TaxTotal>
+        <c:LegalMonetaryTotal><b:TaxExclusiveAmount>192.50</b:TaxExclusiveAmount>
+          <b:TaxInclusiveAmount>229.08</b:TaxInclusiveAmount><b:PayableAmount>129.08</b:PayableAmount>
+        </c:LegalMonetaryTotal>{lines}</Invoice>"
+    )
+}
+
+/// The same as a credit note.
+fn ubl_credit_note() -> String {
+    ubl()
+        .replace("xsd:Invoice-2", "xsd:CreditNote-2")
+        .replace("<Invoice", "<CreditNote")
+        .replace("</Invoice>", "</CreditNote>")
+        .replace("InvoicedQuantity", "CreditedQuantity")
+        .replace("InvoiceLine", "CreditNoteLine")
+        .replace("InvoiceTypeCode", "CreditNoteTypeCode")
+}
+
+#[test]
+fn one_invoice_reads_the_same_in_every_syntax() {
+    let credit = |text: String| text.replace(">380<", ">381<");
+    for (name, xml, is_credit_note) in [
+        ("CII", cii(), false),
+        ("CII credit note", credit(cii()), true),
+        ("ZUGFeRD 1.0", zugferd_1(), false),
+        ("UBL", ubl(), false),
+        ("UBL credit note", ubl_credit_note(), true),
+        ("an invoice in UBL that says it is a credit note", credit(ubl()), true),
+        ("a corrected invoice", cii().replace(">380<", ">384<"), false),
+        ("other prefixes", cii().replace("<r:", "<ram:").replace("</r:", "</ram:").replace("xmlns:r=", "xmlns:ram="), false),
+    ] {
+        let read = read(xml.as_bytes()).unwrap_or_else(|flaw| panic!("{name}: {flaw}"));
+        let extraction = read.extraction(&kind());
+        assert_eq!(Value::Object(extraction.data), expected(), "{name}");
+        assert_eq!(read.is_credit_note, is_credit_note, "{name}");
+        assert!(read.is_complete(), "{name}");
+        assert_eq!(extraction.missing_fields, Vec::<String>::new(), "{name}");
+    }
+}
+
+#[test]
+fn the_smallest_profile_lacks_lines_and_address_and_is_complete() {
+    let all = cii();
+    let without = |text: &str, name: &str| {
+        let (open, close) = (format!("<r:{name}>"), format!("</r:{name}>"));
+        let mut rest = text.to_owned();
+        while let (Some(from), Some(to)) = (rest.find(&open), rest.find(&close)) {
+            rest.replace_range(from..to + close.len(), "");
+        }
+        rest
+    };
+    let minimum = ["IncludedSupplyChainTradeLineItem", "PostalTradeAddress", "SpecifiedTradePaymentTerms"]
+        .iter()
+        .fold(all, |text, name| without(&text, name));
+    let read = read(minimum.as_bytes()).unwrap();
+    assert!(read.is_complete());
+    let extraction = read.extraction(&kind());
+    assert_eq!(extraction.missing_fields, ["supplier_address", "due_date", "line_items"]);
+    assert_eq!(extraction.data["total"], 229.08);
+}
+
+#[test]
+fn each_fault_has_its_name() {
+    let part = |from: &str, to: &str| cii().replacen(from, to, 1);
+    let long = "1".repeat(30);
+    let cut = |text: String| text[..text.len() / 2].to_owned();
+    #[rustfmt::skip]
+    let table: Vec<(&str, String, Flaw)> = vec![
+        ("an amount of 30 digits",   part(">229.08<", &format!(">{long}<")),     Flaw::Amount),
+        ("30 decimals",              part(">229.08<", &format!(">0.{long}<")),   Flaw::Amount),
+        ("more digits than a number carries", part(">229.08<", ">12345678901234567.89<"), Flaw::Amount),
+        ("a quantity that is a word", part(">20.0000<", ">twenty<"),             Flaw::Amount),
+        ("NaN",                      part(">229.08<", ">NaN<"),                  Flaw::Amount),
+        ("a power of ten",           part(">229.08<", ">1e3<"),                  Flaw::Amount),
+        ("a comma",                  part(">229.08<", ">229,08<"),               Flaw::Amount),
+        ("a sign alone",             part(">229.08<", ">-<"),                    Flaw::Amount),
+        ("an underscore",            part(">229.08<", ">2_29.08<"),              Flaw::Amount),
+        ("no day of the calendar",   part(">20260305<", ">20260231<"),           Flaw::Date),
+        ("a week",                   part(">20260305<", ">202610<"),             Flaw::Date),
+        ("a due date in words",      part(">20260404<", ">soon<"),               Flaw::Date),
+        ("an order",                 cii().replace("CrossIndustryInvoice", "SCRDMCCBDACIOMessageStructure"), Flaw::NotAnInvoice),
+        ("a namespace of our own",   cii().replace("CrossIndustryInvoice:100", "CrossIndustryInvoice:999"), Flaw::NotAnInvoice),
+        ("no namespace",             "<Invoice/>".to_owned(),                     Flaw::NotAnInvoice),
+        ("UBL, but an order",        ubl().replace("Invoice", "Order"),           Flaw::NotAnInvoice),
+        ("cut off",                  cut(cii()),                                  Flaw::Xml(XmlError::Malformed)),
+        ("an entity",                format!("<!DOCTYPE x [<!ENTITY e 'x'>]>{}", ubl()), Flaw::Xml(XmlError::Entities)),
+        ("an endless name",          part("Papier", &"P".repeat(20_000)),        Flaw::Xml(XmlError::TooLarge)),
+    ];
+    for (name, xml, flaw) in table {
+        assert_eq!(read(xml.as_bytes()), Err(flaw), "{name}");
+    }
+}
+
+#[test]
+fn elements_of_a_foreign_namespace_are_not_read() {
+    let foreign = cii().replace("ReusableAggregateBusinessInformationEntity", "Mine");
+    let foreign = foreign.replace("urn:un:unece:uncefact:data:standard:Mine", "urn:mine");
+    assert!(!read(foreign.as_bytes()).unwrap().is_complete());
+}
+
+#[test]
+fn without_number_date_currency_seller_or_total_it_is_incomplete() {
+    for value in ["> RE-17 <", ">20260305<", ">EUR<", ">229.08<"] {
+        let lacking = cii().replacen(value, "><", 1);
+        assert!(!read(lacking.as_bytes()).unwrap().is_complete(), "{value}");
+    }
+    assert!(read(cii().replacen(">36.58<", "><", 1).as_bytes()).unwrap().is_complete());
+}
+
+#[test]
+fn days_are_read_in_both_forms_and_amounts_with_every_digit() {
+    let with = |date: &str, total: &str| {
+        let text = cii().replacen(">20260305<", &format!(">{date}<"), 1);
+        let text = text.replacen(">229.08<", &format!(">{total}<"), 1);
+        let data = read(text.as_bytes()).unwrap().extraction(&kind()).data;
+        (data["invoice_date"].clone(), data["total"].to_string())
+    };
+    for (date, total, expected) in [
+        ("2026-03-05", "229.0800", "229.08"),
+        ("2026-03-05T10:00:00", "+0.10", "0.1"),
+        ("202603051000", "-0.0001", "-0.0001"),
+        ("20260305", "123456789.1234", "123456789.1234"),
+        ("2026-03-05+01:00", "100000000000000000", "100000000000000000"),
+        (" 20260305 ", "0.30", "0.3"),
+    ] {
+        assert_eq!(with(date, total), (json!("2026-03-05"), expected.to_owned()));
+    }
+}
+
+#[test]
+fn a_kind_without_an_invoices_fields_is_not_told_by_one() {
+    let mut contract = (*kind()).clone();
+    assert!(tells(&contract));
+    contract.schema["properties"].as_object_mut().unwrap().remove("total");
+    assert!(!tells(&contract));
+}

@@ -1,0 +1,55 @@
+//! Rules about e-invoices: whether the one that a document carries was of use, and whether it says
+//! what the pages say.
+
+use serde_json::Value;
+
+use super::checks::Failures;
+use super::ground::Ground;
+use super::subject::Subject;
+use crate::notation::date;
+
+/// What is known of the XML in a document.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Einvoice {
+    /// There is none, or it was not asked for.
+    #[default]
+    Absent,
+    /// It was read, and the document has pages beside it.
+    Attached,
+    /// The document is nothing else.
+    Document,
+    /// It was of no use, for this reason, and another reader took its place.
+    Unusable(&'static str),
+}
+
+impl Subject<'_> {
+    /// The reason stands where rules about fields name the field.
+    pub(super) fn einvoice_usable(&self) -> Failures {
+        match self.lookups.einvoice {
+            Einvoice::Unusable(reason) => vec![Some(reason.to_owned())],
+            _ => Vec::new(),
+        }
+    }
+
+    /// Values that the pages do not print although they print something of the sort. Pages without
+    /// a text layer, and a document without pages, contradict nothing.
+    pub(super) fn contradicted(&self, fields: &[String]) -> Failures {
+        if self.lookups.einvoice != Einvoice::Attached {
+            return Vec::new();
+        }
+        let says_otherwise = |value: &Value| {
+            prints_its_like(&self.ground, value) && !self.ground.holds(value)
+        };
+        self.those(fields, |value| says_otherwise(value))
+    }
+}
+
+fn prints_its_like(ground: &Ground, value: &Value) -> bool {
+    match value {
+        Value::Number(_) => ground.prints_numbers(),
+        Value::String(text) if date::parse_iso(text).is_some() => ground.prints_dates(),
+        // A page with text but without any amount is no invoice page: a letter, a cover.
+        Value::String(_) => ground.prints_numbers(),
+        _ => false,
+    }
+}

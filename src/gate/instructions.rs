@@ -1,0 +1,51 @@
+//! Text on a document that speaks to a model instead of a reader.
+//!
+//! Two signs: turns of phrase that a kind's rule lists, and the raw names of our own fields
+//! (`supplier_name`), which no honest document prints. A document that words its demand otherwise
+//! is not recognised here; what it makes a model say still has to be grounded and to add up.
+
+use std::collections::HashSet;
+
+use crate::kinds::{Check, Kind};
+use crate::model::Transcript;
+use crate::notation::fold;
+
+/// Names of the reply's own fields, beside those of the kind.
+const ENVELOPE: &[&str] = &["extraction_successful", "missing_fields"];
+
+/// The lines that speak to a model: number of the page, index of the line.
+pub(super) fn find(transcript: &Transcript, kind: &Kind) -> HashSet<(u32, usize)> {
+    let phrases: Vec<String> = kind
+        .rules
+        .iter()
+        .filter_map(|rule| match &rule.check {
+            Check::NoInstructions { phrases } => Some(phrases),
+            _ => None,
+        })
+        .flatten()
+        .map(|phrase| format!(" {} ", fold(phrase)))
+        .collect();
+    let names: Vec<&str> =
+        kind.fields().map(|(name, _)| name).filter(|name| name.contains('_')).collect();
+    let mut found = HashSet::new();
+    for page in &transcript.pages {
+        let folded: Vec<String> =
+            page.lines.iter().map(|line| format!(" {} ", fold(&line.text()))).collect();
+        for (at, line) in page.lines.iter().enumerate() {
+            let own = folded.get(at).map_or("", String::as_str);
+            let raw = line.text().to_lowercase();
+            let named = names.iter().chain(ENVELOPE).any(|name| raw.contains(name));
+            if named || phrases.iter().any(|phrase| own.contains(phrase)) {
+                found.insert((page.number, at));
+                continue;
+            }
+            // A phrase may be wrapped.
+            let Some(next) = folded.get(at + 1) else { continue };
+            let both = format!("{}{next}", own.trim_end());
+            if phrases.iter().any(|phrase| both.contains(phrase) && !next.contains(phrase)) {
+                found.extend([(page.number, at), (page.number, at + 1)]);
+            }
+        }
+    }
+    found
+}

@@ -1,0 +1,199 @@
+//! Amounts against each other: totals, tax, lines. Exact decimals, all comparisons within a
+//! tolerance that the rule names.
+//!
+//! An unknown amount fails nothing. Sums that do not come out are taken for sound where the page
+//! itself explains the rest, because allowances and charges are printed but have no field.
+
+use rust_decimal::Decimal;
+use serde_json::{Map, Value};
+
+use super::checks::Failures;
+use super::subject::{Subject, decimal};
+
+/// A list and what its amounts have to add up to.
+pub(super) struct ListSum<'a> {
+    pub(super) list: &'a str,
+    pub(super) item: &'a str,
+    pub(super) totals: &'a [String],
+    pub(super) tolerance: Decimal,
+    pub(super) per_item: Decimal,
+    pub(super) charges: &'a [String],
+    pub(super) sums: &'a [String],
+}
+
+const HALF_A_CENT: Decimal = Decimal::from_parts(5, 0, 0, false, 3);
+/// No country's value added tax is higher (Hungary, 27 %).
+const HIGHEST_RATE: Decimal = Decimal::from_parts(27, 0, 0, false, 0);
+/// Pairs of net and tax that are combined.
+const MOST_PAIRS: usize = 40;
+const HUNDRED: Decimal = Decimal::ONE_HUNDRED;
+
+pub(super) fn sum(values: &[Decimal]) -> Option<Decimal> {
+    values.iter().try_fold(Decimal::ZERO, |sum, value| sum.checked_add(*value))
+}
+
+fn close(a: Decimal, b: Decimal, tolerance: Decimal) -> bool {
+    a.checked_sub(b).is_some_and(|difference| difference.abs() <= tolerance)
+}
+
+impl Subject<'_> {
+    /// Whether the terms add up; nothing if one of the values is unknown. What is in `plus` and
+    /// `minus` counts where it is known.
+    pub(super) fn sum_holds(
+        &self,
+        (terms, plus, minus): (&[String], &[String], &[String]),
+        total: &str,
+        tolerance: Decimal,
+    ) -> Option<bool> {
+        let terms: Option<Vec<Decimal>> = terms.iter().map(|field| self.number(field)).collect();
+        let mut all = terms?;
+        all.extend(plus.iter().filter_map(|field| self.number(field)));
+        all.extend(minus.iter().filter_map(|field| self.number(field)).map(|value| -value));
+        Some(close(sum(&all)?, self.number(total)?, tolerance))
+    }
+
+    /// Tax beyond what the highest printed percentage, or else the highest rate in use, makes of
+    /// the net amount.
+    pub(super) fn tax_rate_holds(
+        &self,
+        (net, tax): (&str, &str),
+        most: Decimal,
+        tolerance: Decimal,
+    ) -> bool {
+        let (Some(net), Some(tax)) = (self.number(net), self.number(tax)) else { return true };
+        let printed = self.ground.percentages.iter().filter(|rate| **rate <= most);
+        let highest = printed.max().copied().filter(|rate| !rate.is_zero()).unwrap_or(most);
+        let bound = net.abs().checked_mul(highest).and_then(|it| it.checked_div(HUNDRED));
+        bound.and_then(|it| it.checked_add(tolerance)).is_none_or(|bound| tax.abs() <= bound)
+    }
+
+    /// The fields whose amount is below that of the field before.
+    pub(super) fn amount_order(&self, fields: &[String], tolerance: Decimal) -> Failures {
+        let known: Vec<(&String, Decimal)> =
+            fields.iter().filter_map(|field| Some((field, self.number(field)?.abs()))).collect();
+        let falls = known.windows(2).filter_map(|pair| match pair {
+            [(_, before), (field, after)] if *after + tolerance < *before => {
+                Some(Some((*field).clone()))
+            }
+            _ => None,
+        });
+        falls.collect()
+    }
+
+    pub(super) fn list_sum_holds(&self, rule: &ListSum<'_>) -> bool {
+        let amounts = self.item_numbers(rule.list, rule.item);
+        let known: Vec<Decimal> =
+            rule.totals.iter().filter_map(|field| self.number(field)).collect();
+        let (Some(lines), false) = (sum(&amounts), amounts.is_empty() || known.is_empty()) else {
+            return true;
+        };
+        let rounding = rule.per_item.checked_mul(Decimal::from(amounts.len()));
+        let slack = rounding.unwrap_or_default() + rule.tolerance;
+        known.iter().any(|total| close(lines, *total, slack))
+            || self.explained(lines, &amounts, &known, rule)
+    }
+
+    /// Whether the page says why the lines are not the total: their sum is printed beside them, or
+    /// the rest is an allowance or charge, or stands in the lines as included; or the pages show
+    /// no line that the list lacks.
+    fn explained(
+        &self,
+        lines: Decimal,
+        amounts: &[Decimal],
+        totals: &[Decimal],
+        rule: &ListSum<'_>,
+    ) -> bool {
+        let rows = self.rows();
+        let count = |value: Decimal| amounts.iter().filter(|it| it.abs() == value.abs()).count();
+        if self.ground.printed_beside(lines, rule.sums) {
+            return true;
+        }
+        let rests = totals.iter().filter_map(|total| lines.checked_sub(*total));
+        let explains = |rest: Decimal| {
+            let labelled = self.ground.printed_beside(rest, rule.charges);
+            // Of each included amount the pages show as many as the list.
+            labelled || (count(rest) > 0 && rows.with(rest) >= count(rest) && rest > Decimal::ZERO)
+        };
+        rests.map(|rest| rest.normalize()).any(explains) || {
+            let all: Vec<Decimal> = self.extraction.data.values().filter_map(decimal).collect();
+            rows.show_no_more_than(amounts, &all)
+        }
+    }
+
+    /// Lines that add up to the total, or with the tax to the total. A single line that repeats
+    /// the total says nothing new, but is printed twice: that is a confirmation too.
+    pub(super) fn list_confirms(
+        &self,
+        (list, item): (&str, &str),
+        total: &str,
+        terms: &[String],
+        tolerance: Decimal,
+    ) -> bool {
+        let amounts = self.item_numbers(list, item);
+        let (Some(total), Some(lines)) = (self.number(total), sum(&amounts)) else { return false };
+        let with_tax = terms.iter().filter_map(|field| self.number(field));
+        let mut sums = with_tax.filter_map(|term| lines.checked_add(term)).chain([lines]);
+        !amounts.is_empty() && sums.any(|sum| close(sum, total, tolerance))
+    }
+
+    /// The page's own figures make the total: net and tax by the printed rates, or the rows that
+    /// are lines beyond doubt.
+    pub(super) fn page_confirms(&self, total: &str, tolerance: Decimal) -> bool {
+        let Some(total) = self.number(total).map(|it| it.abs()) else { return false };
+        let rows = self.rows();
+        let lines = rows.of_products();
+        if !lines.is_empty() && sum(&lines).is_some_and(|it| close(it.abs(), total, tolerance)) {
+            return true;
+        }
+        let gross: Vec<Decimal> = rows
+            .taxed(HIGHEST_RATE)
+            .into_iter()
+            .take(MOST_PAIRS)
+            .filter_map(|(net, tax)| net.checked_add(tax))
+            .collect();
+        gross.iter().enumerate().any(|(at, one)| {
+            let both = |two: &Decimal| one.checked_add(*two);
+            close(*one, total, tolerance)
+                || gross.iter().skip(at + 1).filter_map(both).any(|it| close(it, total, tolerance))
+        })
+    }
+
+    pub(super) fn list_product(
+        &self,
+        list: &str,
+        factors: &[String],
+        item: &str,
+        tolerance: Decimal,
+    ) -> Failures {
+        let fails = |row: &Map<String, Value>| {
+            let amount = row.get(item).and_then(decimal)?;
+            let factors: Option<Vec<Decimal>> =
+                factors.iter().map(|factor| decimal(row.get(factor)?)).collect();
+            let factors = factors?;
+            let product = factors
+                .iter()
+                .try_fold(Decimal::ONE, |product, factor| product.checked_mul(*factor))?;
+            // A printed unit price is rounded: the error grows with the quantity.
+            let slack = factors.first()?.abs().checked_mul(HALF_A_CENT)?.checked_add(tolerance)?;
+            // Printed so in one row: a base quantity, a discount or charge is the document's own.
+            Some(
+                !self.product_explains(product.abs(), amount.abs(), slack)
+                    && !self.rows().show_together(&factors, amount),
+            )
+        };
+        let failed = self.items(list).enumerate().filter(|(_, row)| fails(row) == Some(true));
+        failed.map(|(index, _)| Some(format!("{list}[{index}]"))).collect()
+    }
+
+    /// Whether the amount is the product, or differs from it by a printed percentage: the tax of a
+    /// gross amount or a discount.
+    fn product_explains(&self, product: Decimal, amount: Decimal, slack: Decimal) -> bool {
+        let with = |rate: &Decimal| {
+            let share = product.checked_mul(*rate)?.checked_div(HUNDRED)?;
+            let near = |it: Option<Decimal>| it.is_some_and(|it| close(it, amount, slack));
+            Some(near(product.checked_add(share)) || near(product.checked_sub(share)))
+        };
+        close(product, amount, slack)
+            || self.ground.percentages.iter().any(|rate| with(rate) == Some(true))
+    }
+}

@@ -1,0 +1,146 @@
+//! Bank accounts: IBAN (ISO 13616) and BIC (ISO 9362). Form and check digits, not whether the
+//! account exists.
+
+/// Country and length of its IBAN: SWIFT's IBAN registry, the countries of SEPA and those near it.
+const LENGTHS: &[(&str, usize)] = &[
+    ("AD", 24),
+    ("AE", 23),
+    ("AL", 28),
+    ("AT", 20),
+    ("AZ", 28),
+    ("BA", 20),
+    ("BE", 16),
+    ("BG", 22),
+    ("BH", 22),
+    ("BR", 29),
+    ("BY", 28),
+    ("CH", 21),
+    ("CR", 22),
+    ("CY", 28),
+    ("CZ", 24),
+    ("DE", 22),
+    ("DK", 18),
+    ("DO", 28),
+    ("EE", 20),
+    ("EG", 29),
+    ("ES", 24),
+    ("FI", 18),
+    ("FO", 18),
+    ("FR", 27),
+    ("GB", 22),
+    ("GE", 22),
+    ("GI", 23),
+    ("GL", 18),
+    ("GR", 27),
+    ("GT", 28),
+    ("HR", 21),
+    ("HU", 28),
+    ("IE", 22),
+    ("IL", 23),
+    ("IQ", 23),
+    ("IS", 26),
+    ("IT", 27),
+    ("JO", 30),
+    ("KW", 30),
+    ("KZ", 20),
+    ("LB", 28),
+    ("LI", 21),
+    ("LT", 20),
+    ("LU", 20),
+    ("LV", 21),
+    ("MC", 27),
+    ("MD", 24),
+    ("ME", 22),
+    ("MK", 19),
+    ("MR", 27),
+    ("MT", 31),
+    ("MU", 30),
+    ("NL", 18),
+    ("NO", 15),
+    ("PK", 24),
+    ("PL", 28),
+    ("PS", 29),
+    ("PT", 25),
+    ("QA", 29),
+    ("RO", 24),
+    ("RS", 22),
+    ("SA", 24),
+    ("SE", 24),
+    ("SI", 19),
+    ("SK", 24),
+    ("SM", 27),
+    ("TN", 24),
+    ("TR", 26),
+    ("UA", 29),
+    ("VA", 22),
+    ("XK", 20),
+];
+
+/// Whether `text` is an IBAN: its country's length (15 to 34 where we know none) and the remainder
+/// 1 modulo 97. Spaces are allowed.
+pub fn is_iban(text: &str) -> bool {
+    let iban: Vec<u8> = text.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
+    let Some((head, account)) = iban.split_at_checked(4) else { return false };
+    let form = head.iter().take(2).all(u8::is_ascii_uppercase)
+        && head.iter().skip(2).all(u8::is_ascii_digit)
+        && account.iter().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit());
+    let known = LENGTHS.iter().find(|(country, _)| head.starts_with(country.as_bytes()));
+    let length = known.map_or((15..=34).contains(&iban.len()), |(_, length)| iban.len() == *length);
+    form && length && remainder(account.iter().chain(head)) == 1
+}
+
+/// The number that digits and letters (A is 10) make, modulo 97.
+fn remainder<'a>(characters: impl Iterator<Item = &'a u8>) -> u32 {
+    characters.fold(0, |rest, byte| match byte {
+        b'0'..=b'9' => (rest * 10 + u32::from(byte - b'0')) % 97,
+        b'A'..=b'Z' => (rest * 100 + u32::from(byte - b'A') + 10) % 97,
+        _ => rest,
+    })
+}
+
+/// Whether `text` has the form of a BIC: four letters, a country of two, two and possibly three
+/// letters or digits.
+pub fn is_bic(text: &str) -> bool {
+    let bytes = text.trim().as_bytes();
+    let plain = |byte: &u8| byte.is_ascii_uppercase() || byte.is_ascii_digit();
+    matches!(bytes.len(), 8 | 11)
+        && bytes.iter().take(6).all(u8::is_ascii_uppercase)
+        && bytes.iter().skip(6).all(plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_iban_has_its_countrys_length_and_check_digits() {
+        for (text, expected) in [
+            ("DE89 3704 0044 0532 0130 00", true),
+            ("GB82WEST12345698765432", true),
+            ("NO9386011117947", true),
+            ("FR1420041010050500013M02606", true),
+            ("DE89370400440532013001", false),
+            ("DE98370400440532013000", false),
+            ("DE8937040044053201300", false),
+            ("de89370400440532013000", false),
+            ("DE8é370400440532013000", false),
+            ("DE", false),
+            ("", false),
+        ] {
+            assert_eq!(is_iban(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_bic_has_eight_or_eleven_characters() {
+        for (text, expected) in [
+            ("COBADEFFXXX", true),
+            ("DEUTDEFF", true),
+            ("DEUTDEF", false),
+            ("DEUT1EFF", false),
+            ("deutdeff", false),
+        ] {
+            assert_eq!(is_bic(text), expected, "{text}");
+        }
+    }
+}

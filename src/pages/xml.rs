@@ -1,0 +1,367 @@
+//! XML from strangers: decoded, looked over, and only then parsed.
+//!
+//! A document type is refused, so that no entity is ever expanded and nothing outside is ever
+//! asked for. One pass over the text, before the parser meets it, bounds what the parser's time and
+//! memory grow with: nesting, marks, attributes of an element, namespaces in scope. Whether the XML
+//! means anything is for others to say.
+//!
+//! Encodings: UTF-8, UTF-16 with its mark, and of the eight-bit ones US-ASCII, ISO 8859-1 and
+//! Windows-1252, as the XML declaration names them. Any other is refused, not guessed.
+
+use roxmltree::{Document, ParsingOptions};
+
+use super::Refusal;
+use crate::model::{BoundingBox, Line, Reason, Word};
+
+/// Most bytes of an XML file. Invoices carry other documents inside, as base64 text.
+pub const MOST_BYTES: usize = 32 << 20;
+/// Deepest nesting. What we read needs 9.
+const DEEPEST: usize = 64;
+/// Most of `<` and of `=` each, by whose numbers the parser reserves memory.
+const MOST_MARKS: usize = 2_000_000;
+/// Most attributes of one element: the parser compares each with each.
+const MOST_ATTRIBUTES: usize = 64;
+/// Most entries of namespaces that elements take over from their parents: the parser copies them.
+const MOST_INHERITED: usize = 10_000_000;
+/// Longer values (documents within the document) are left out of the text.
+const LONGEST_VALUE: usize = 500;
+/// Most lines of text.
+const MOST_LINES: usize = 20_000;
+
+/// Why an XML file is not parsed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum XmlError {
+    /// Bytes that are not what the declaration says, or an encoding that is not read.
+    #[error("XML in an encoding that is not read, or that it is not written in")]
+    Encoding,
+    /// Not well-formed.
+    #[error("XML that is damaged or cut off")]
+    Malformed,
+    /// A document type, which is where entities are declared.
+    #[error("XML with a document type: entities are not expanded")]
+    Entities,
+    /// Over one of the caps.
+    #[error("XML that is larger, deeper or fuller than is read")]
+    TooLarge,
+}
+
+impl XmlError {
+    /// The stable word for it.
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::Encoding => "encoding",
+            Self::Malformed => "malformed",
+            Self::Entities => "entities",
+            Self::TooLarge => "too_large",
+        }
+    }
+}
+
+impl From<XmlError> for Refusal {
+    fn from(error: XmlError) -> Self {
+        let reason = match error {
+            XmlError::TooLarge => Reason::TooLarge,
+            XmlError::Encoding | XmlError::Malformed | XmlError::Entities => Reason::Corrupt,
+        };
+        Self::new(reason, error.to_string())
+    }
+}
+
+/// The text of an XML file that is safe to parse.
+#[derive(Debug)]
+pub struct Xml {
+    text: String,
+}
+
+impl Xml {
+    /// Decodes `bytes` and looks them over.
+    ///
+    /// # Errors
+    /// Every [`XmlError`]; damage inside tags is only seen by [`Xml::tree`].
+    pub fn decode(bytes: &[u8]) -> Result<Self, XmlError> {
+        if bytes.len() > MOST_BYTES {
+            return Err(XmlError::TooLarge);
+        }
+        let text = decoded(bytes)?;
+        look_over(&text)?;
+        Ok(Self { text })
+    }
+
+    /// The elements.
+    ///
+    /// # Errors
+    /// [`XmlError::Malformed`], and [`XmlError::TooLarge`] for more nodes than are read.
+    pub fn tree(&self) -> Result<Document<'_>, XmlError> {
+        let nodes_limit = u32::try_from(MOST_MARKS).unwrap_or(u32::MAX);
+        let options = ParsingOptions { allow_dtd: false, nodes_limit, entity_resolver: None };
+        Document::parse_with_options(&self.text, options).map_err(|error| match error {
+            roxmltree::Error::DtdDetected => XmlError::Entities,
+            roxmltree::Error::NodesLimitReached
+            | roxmltree::Error::AttributesLimitReached
+            | roxmltree::Error::NamespacesLimitReached => XmlError::TooLarge,
+            _ => XmlError::Malformed,
+        })
+    }
+}
+
+/// The values of a tree as the lines of a page, each behind the local name of its element. Lines
+/// stand one under the other, 12 units apart.
+pub(super) fn lines(tree: &Document<'_>) -> Vec<Line> {
+    let elements = tree.descendants().filter(|node| node.is_element());
+    let valued = elements.filter_map(|node| {
+        let value = node.text().map(str::trim)?;
+        let fits = !value.is_empty() && value.len() <= LONGEST_VALUE;
+        fits.then(|| (node.tag_name().name(), value))
+    });
+    let mut top = 0.0;
+    let mut lines = Vec::new();
+    for (name, value) in valued.take(MOST_LINES) {
+        let mut left = 0.0;
+        let words = std::iter::once(name).chain(value.split_whitespace()).map(|text| {
+            let width = text.chars().map(|_| 6.0_f32).sum();
+            let word = Word {
+                text: text.to_owned(),
+                bounding_box: BoundingBox { x: left, y: top, w: width, h: 10.0 },
+                confidence: 1.0,
+            };
+            left += width + 6.0;
+            word
+        });
+        lines.push(Line { words: words.collect() });
+        top += 12.0;
+    }
+    lines
+}
+
+/// The text of `bytes` by their mark or the encoding that the declaration names.
+fn decoded(bytes: &[u8]) -> Result<String, XmlError> {
+    let wide = |rest: &[u8], join: fn([u8; 2]) -> u16| {
+        if !rest.len().is_multiple_of(2) {
+            return Err(XmlError::Encoding);
+        }
+        let units = rest.chunks_exact(2).map(|pair| match pair {
+            [one, two] => join([*one, *two]),
+            _ => 0,
+        });
+        let text: Result<String, _> = char::decode_utf16(units).collect();
+        text.map_err(|_| XmlError::Encoding)
+    };
+    let narrow = |rest: &[u8]| String::from_utf8(rest.to_vec()).map_err(|_| XmlError::Encoding);
+    match bytes {
+        [0xff, 0xfe, rest @ ..] => wide(rest, u16::from_le_bytes),
+        [0xfe, 0xff, rest @ ..] => wide(rest, u16::from_be_bytes),
+        [0xef, 0xbb, 0xbf, rest @ ..] => narrow(rest),
+        _ => match declared_encoding(bytes).as_deref() {
+            None | Some("utf-8" | "utf8") => narrow(bytes),
+            Some("us-ascii" | "ascii") if bytes.is_ascii() => narrow(bytes),
+            Some("iso-8859-1" | "latin1") => Ok(bytes.iter().map(|byte| char::from(*byte)).collect()),
+            Some("windows-1252" | "cp1252") => {
+                bytes.iter().map(|byte| western(*byte).ok_or(XmlError::Encoding)).collect()
+            }
+            Some(_) => Err(XmlError::Encoding),
+        },
+    }
+}
+
+/// The encoding that an XML declaration names, in lower case.
+fn declared_encoding(bytes: &[u8]) -> Option<String> {
+    let declaration = bytes.trim_ascii_start().strip_prefix(b"<?xml")?;
+    let end = memchr::memmem::find(declaration, b"?>")?;
+    let declaration = declaration.get(..end)?;
+    let at = memchr::memmem::find(declaration, b"encoding")? + b"encoding".len();
+    let value = declaration.get(at..)?.trim_ascii_start().strip_prefix(b"=")?.trim_ascii_start();
+    let (quote, value) = value.split_first()?;
+    let end = value.iter().position(|byte| byte == quote)?;
+    let name = std::str::from_utf8(value.get(..end)?).ok()?;
+    Some(name.to_ascii_lowercase())
+}
+
+/// A character of Windows-1252; five bytes stand for none.
+fn western(byte: u8) -> Option<char> {
+    const UPPER: [char; 32] = [
+        '€', '\0', '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', '\0', 'Ž', '\0', '\0',
+        '‘', '’', '“', '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', '\0', 'ž', 'Ÿ',
+    ];
+    match byte {
+        0x80..=0x9f => UPPER.get(usize::from(byte - 0x80)).copied().filter(|c| *c != '\0'),
+        _ => Some(char::from(byte)),
+    }
+}
+
+/// Bounds what the parser's work grows with.
+fn look_over(text: &str) -> Result<(), XmlError> {
+    let count = |mark: u8| memchr::memchr_iter(mark, text.as_bytes()).count();
+    if count(b'<') > MOST_MARKS || count(b'=') > MOST_MARKS {
+        return Err(XmlError::TooLarge);
+    }
+    let mut rest = text;
+    // Namespaces in scope, element by element down to where we are.
+    let mut scopes: Vec<usize> = Vec::new();
+    let mut inherited = 0_usize;
+    while let Some((_, after)) = rest.split_once('<') {
+        let past = |opening: &str, closing: &str| {
+            let inside = after.strip_prefix(opening)?;
+            Some(inside.split_once(closing).map(|(_, rest)| rest).ok_or(XmlError::Malformed))
+        };
+        let aside = past("!--", "-->").or_else(|| past("![CDATA[", "]]>")).or_else(|| past("?", "?>"));
+        if let Some(beyond) = aside {
+            rest = beyond?;
+            continue;
+        }
+        if after.starts_with('!') {
+            return Err(XmlError::Entities);
+        }
+        let tag = Tag::of(after)?;
+        rest = tag.rest;
+        if after.starts_with('/') {
+            scopes.pop();
+            continue;
+        }
+        let outer = scopes.last().copied().unwrap_or(0);
+        if tag.attributes > MOST_ATTRIBUTES || scopes.len() >= DEEPEST {
+            return Err(XmlError::TooLarge);
+        }
+        if tag.namespaces > 0 {
+            inherited = inherited.saturating_add(outer);
+        }
+        if inherited > MOST_INHERITED {
+            return Err(XmlError::TooLarge);
+        }
+        if !tag.is_empty {
+            scopes.push(outer + tag.namespaces);
+        }
+    }
+    Ok(())
+}
+
+/// A tag, as far as it has to be known before it is parsed.
+struct Tag<'a> {
+    attributes: usize,
+    namespaces: usize,
+    is_empty: bool,
+    rest: &'a str,
+}
+
+impl<'a> Tag<'a> {
+    /// The tag whose `<` stands before `text`. A `>` within quotes does not end it.
+    fn of(text: &'a str) -> Result<Self, XmlError> {
+        let (mut quote, mut attributes) = (None, 0);
+        for (at, byte) in text.bytes().enumerate() {
+            match (quote, byte) {
+                (Some(open), byte) if open == byte => quote = None,
+                (None, b'"' | b'\'') => {
+                    quote = Some(byte);
+                    attributes += 1;
+                }
+                (None, b'>') => {
+                    let (inside, rest) = text.split_at_checked(at).ok_or(XmlError::Malformed)?;
+                    let namespaces = memchr::memmem::find_iter(inside.as_bytes(), b"xmlns").count();
+                    let is_empty = inside.ends_with('/');
+                    return Ok(Self { attributes, namespaces, is_empty, rest });
+                }
+                _ => {}
+            }
+        }
+        Err(XmlError::Malformed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &[u8]) -> Result<String, XmlError> {
+        let xml = Xml::decode(text)?;
+        let tree = xml.tree()?;
+        Ok(tree.root_element().text().unwrap_or_default().to_owned())
+    }
+
+    fn declared(encoding: &str, bytes: &[u8]) -> Vec<u8> {
+        let head = format!("<?xml version='1.0' encoding=\"{encoding}\"?><a>");
+        [head.as_bytes(), bytes, b"</a>"].concat()
+    }
+
+    #[test]
+    fn text_is_decoded_as_it_says_and_never_guessed() {
+        let wide = |text: &str, bytes: fn(u16) -> [u8; 2]| -> Vec<u8> {
+            text.encode_utf16().flat_map(bytes).collect()
+        };
+        let umlaut = "<a>Büro</a>";
+        #[rustfmt::skip]
+        let table: [(&str, Vec<u8>, Result<&str, XmlError>); 13] = [
+            ("UTF-8 without a declaration", umlaut.into(),                                   Ok("Büro")),
+            ("UTF-8 with its mark",    [b"\xef\xbb\xbf", umlaut.as_bytes()].concat(),      Ok("Büro")),
+            ("UTF-8 as declared",      declared("UTF-8", "Büro".as_bytes()),               Ok("Büro")),
+            ("UTF-16, small end",      [vec![0xff, 0xfe], wide(umlaut, u16::to_le_bytes)].concat(), Ok("Büro")),
+            ("UTF-16, big end",        [vec![0xfe, 0xff], wide(umlaut, u16::to_be_bytes)].concat(), Ok("Büro")),
+            ("UTF-16 cut in a unit",   [vec![0xff, 0xfe], wide(umlaut, u16::to_le_bytes), vec![0]].concat(), Err(XmlError::Encoding)),
+            ("half a surrogate",       vec![0xff, 0xfe, 0x3c, 0, 0, 0xd8],                 Err(XmlError::Encoding)),
+            ("ISO 8859-1",             declared("ISO-8859-1", b"B\xfcro"),                 Ok("Büro")),
+            ("Windows-1252",           declared("windows-1252", b"5 \x80"),                Ok("5 €")),
+            ("a byte it has not",      declared("windows-1252", b"\x81"),                  Err(XmlError::Encoding)),
+            ("not the UTF-8 it says",  declared("UTF-8", b"B\xfcro"),                      Err(XmlError::Encoding)),
+            ("not the ASCII it says",  declared("US-ASCII", b"B\xfcro"),                   Err(XmlError::Encoding)),
+            ("an encoding not read",   declared("EBCDIC-CP-DK", b"x"),                     Err(XmlError::Encoding)),
+        ];
+        for (name, bytes, expected) in table {
+            assert_eq!(read(&bytes), expected.map(str::to_owned), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_would_cost_the_parser_dearly_never_reaches_it() {
+        let nested = |depth: usize| "<a>".repeat(depth) + &"</a>".repeat(depth);
+        let attributes =
+            |count: usize| (0..count).map(|n| format!(" a{n}='>'")).collect::<String>();
+        let spaces: String = (0..60).map(|n| format!(" xmlns:n{n}='u:{n}'")).collect();
+        let heirs = "<a xmlns:x='y'/>".repeat(1000);
+        let within = format!("{}<b>{heirs}</b>{}", format!("<a{spaces}>").repeat(40), "</a>".repeat(40));
+        let many = format!("{}<b>{}</b>{}", format!("<a{spaces}>").repeat(40), heirs.repeat(20), "</a>".repeat(40));
+        #[rustfmt::skip]
+        let table: [(&str, String, Option<XmlError>); 15] = [
+            ("as deep as is read",   nested(DEEPEST),                                  None),
+            ("deeper",               nested(DEEPEST + 1),                              Some(XmlError::TooLarge)),
+            ("very deep",            nested(1_000_000),                                Some(XmlError::TooLarge)),
+            ("wide, not deep",       format!("<a>{}</a>", "<b/><c></c>".repeat(1000)), None),
+            ("many attributes",      format!("<a{}/>", attributes(64)),                None),
+            ("too many attributes",  format!("<a{}/>", attributes(65)),                Some(XmlError::TooLarge)),
+            ("namespaces handed down", within,                                         None),
+            ("and down and down",    many,                                             Some(XmlError::TooLarge)),
+            ("marks in a comment",   format!("<a><!--{}--></a>", "<".repeat(MOST_MARKS)), Some(XmlError::TooLarge)),
+            ("an entity",            "<!DOCTYPE a [<!ENTITY e 'x'>]><a>&e;</a>".into(), Some(XmlError::Entities)),
+            ("a document type only", "<!DOCTYPE a><a/>".into(),                        Some(XmlError::Entities)),
+            ("a type in a comment",  "<!-- <!DOCTYPE a> --><a/>".into(),               None),
+            ("a type in CDATA",      "<a><![CDATA[<!DOCTYPE a>]]></a>".into(),         None),
+            ("cut in a tag",         "<a><b c='".into(),                               Some(XmlError::Malformed)),
+            ("cut in a comment",     "<a><!-- ".into(),                                Some(XmlError::Malformed)),
+        ];
+        for (name, text, expected) in table {
+            assert_eq!(Xml::decode(text.as_bytes()).err(), expected, "{name}");
+        }
+        let large = vec![b' '; MOST_BYTES + 1];
+        assert_eq!(Xml::decode(&large).err(), Some(XmlError::TooLarge));
+    }
+
+    #[test]
+    fn what_the_parser_finds_wrong_has_a_name_too() {
+        for (name, text) in [
+            ("unclosed", "<a><b></b>"),
+            ("crossed", "<a><b></a></b>"),
+            ("an unknown entity", "<a>&e;</a>"),
+            ("no element", "just text"),
+            ("an unknown prefix", "<x:a/>"),
+            ("nothing", ""),
+        ] {
+            assert_eq!(read(text.as_bytes()), Err(XmlError::Malformed), "{name}");
+        }
+    }
+
+    #[test]
+    fn values_become_lines_behind_the_names_of_their_elements() {
+        let long = "x".repeat(LONGEST_VALUE + 1);
+        let text = format!("<a xmlns='u'><b>\n 1 2 </b><c><d>3</d></c><e/><f>{long}</f></a>");
+        let xml = Xml::decode(text.as_bytes()).unwrap();
+        let lines: Vec<String> = lines(&xml.tree().unwrap()).iter().map(Line::text).collect();
+        assert_eq!(lines, ["b 1 2", "d 3"]);
+    }
+}

@@ -1,0 +1,148 @@
+//! Fetched to extracted without OCR and model: a document that carries an e-invoice, or is one.
+//!
+//! The XML is looked for before anything else is read, because it costs milliseconds and may spare
+//! the rest. Pages beside it are read only as far as they have a text layer: the gate holds the
+//! XML against what they print. An XML that is of no use leaves the pages to the other readers, and
+//! the gate says why; a document that is nothing but this XML ends here.
+
+use std::sync::Arc;
+
+use crate::cpu::{OpenDocument, Pool};
+use crate::extract::einvoice::{self, Einvoice, Flaw};
+use crate::gate;
+use crate::kinds::{Kind, Kinds};
+use crate::ledger::{Held, TranscriptionSaved};
+use crate::metrics;
+use crate::model::{Attachment, EinvoiceLook, Extraction, Transcript};
+use crate::pages;
+use crate::pipeline::artefact::{Slot, identity_of};
+use crate::pipeline::fetch::Fetched;
+use crate::pipeline::reading::mean_quality;
+use crate::pipeline::{Hold, Ports, Reader, StepError};
+use crate::store::keys;
+
+/// What a look at a document's XML came to.
+pub(super) struct Look {
+    /// What the XML says; none: other readers have to be asked.
+    pub told: Option<Told>,
+    /// What the gate is to know of it.
+    pub note: gate::Einvoice,
+}
+
+impl Look {
+    /// Nobody looked.
+    pub(super) const NONE: Self = Self { told: None, note: gate::Einvoice::Absent };
+}
+
+/// An e-invoice and the text of the pages it came with.
+pub(super) struct Told {
+    invoice: Einvoice,
+    /// Text layers alone; a page that is a picture has no lines.
+    pub transcript: Transcript,
+}
+
+impl Told {
+    /// The data under the kind that the producer named; without one a credit note is one, if there
+    /// is such a kind.
+    pub(super) fn extraction(
+        &self,
+        kinds: &Kinds,
+        (named, kind): (Option<&str>, &Arc<Kind>),
+    ) -> (Arc<Kind>, Extraction) {
+        let own = kinds.get("credit_note").filter(|_| self.invoice.is_credit_note);
+        let own = own.filter(|own| named.is_none() && einvoice::tells(own));
+        let kind = own.unwrap_or(kind);
+        (Arc::clone(kind), self.invoice.extraction(kind))
+    }
+}
+
+/// Looks for an e-invoice in a document, whose SHA-256 is given.
+///
+/// # Errors
+/// Rejected: a document that is XML and no e-invoice that can be read; one that carries an
+/// e-invoice and whose pages cannot be read. Faults of the CPU work.
+pub(super) async fn look(
+    (reader, pool): (&Reader, &Pool),
+    document: &OpenDocument,
+    sha256: &str,
+    kind: &Kind,
+) -> Result<Look, StepError> {
+    let EinvoiceLook { einvoices, printed } = reader.einvoices(document).await?;
+    let is_document = einvoices.as_ref().is_some_and(|all| all.iter().any(|one| one.is_document));
+    let note = match pool.run(move || read(einvoices)).await? {
+        Ok(None) => return Ok(Look::NONE),
+        Ok(Some(invoice)) if einvoice::tells(kind) => {
+            let transcript = Transcript {
+                format: Transcript::FORMAT,
+                sha256: sha256.to_owned(),
+                provider: "none".to_owned(),
+                quality: mean_quality(&printed),
+                pages: printed,
+            };
+            let note =
+                if is_document { gate::Einvoice::Document } else { gate::Einvoice::Attached };
+            return Ok(Look { told: Some(Told { invoice, transcript }), note });
+        }
+        // The producer wants something else of this document.
+        Ok(Some(_)) => gate::Einvoice::Absent,
+        Err(flaw) if is_document => {
+            return Err(StepError::rejected(flaw.reason(), flaw.to_string()));
+        }
+        Err(flaw) => gate::Einvoice::Unusable(flaw.code()),
+    };
+    Ok(Look { told: None, note })
+}
+
+/// The one thing that all e-invoices say which can be read. A document that is XML is read even if
+/// it is incomplete: nothing else could be asked.
+fn read(found: Option<Vec<Attachment>>) -> Result<Option<Einvoice>, Flaw> {
+    let found = found.ok_or(Flaw::Attachment)?;
+    let (mut usable, mut flaw) = (Vec::new(), None);
+    for attachment in found {
+        match einvoice::read(&attachment.bytes) {
+            Ok(invoice) if invoice.is_complete() || attachment.is_document => usable.push(invoice),
+            Ok(_) => flaw = flaw.or(Some(Flaw::Incomplete)),
+            Err(other) => flaw = flaw.or(Some(other)),
+        }
+    }
+    let mut usable = usable.into_iter();
+    match (usable.next(), flaw) {
+        (Some(first), _) if usable.all(|other| other.agrees_with(&first)) => Ok(Some(first)),
+        (Some(_), _) => Err(Flaw::Several),
+        (None, Some(flaw)) => Err(flaw),
+        (None, None) => Ok(None),
+    }
+}
+
+/// Stores the text of the pages as the transcript, referenced by the row.
+///
+/// # Errors
+/// Faults of store and ledger; a lost claim.
+pub(super) async fn keep(
+    ports: &Ports,
+    hold: &Hold,
+    fetched: &Fetched,
+    transcript: Transcript,
+) -> Result<Arc<Transcript>, StepError> {
+    let versions = [Transcript::FORMAT, pages::VERSION].map(|version| version.to_string());
+    let [format, version] = &versions;
+    let identity = identity_of(&["text layers", format, version, &fetched.sha256]);
+    let store = ports.store.as_ref();
+    let mut slot = Slot::open(store, keys::transcription(hold.id), identity).await?;
+    if slot.content.as_ref() != Some(&transcript) {
+        slot.write(store, hold, transcript.clone()).await?;
+    }
+    let pages = u32::try_from(transcript.pages.len()).unwrap_or(u32::MAX);
+    metrics::pages("native", u64::from(pages));
+    let saved = TranscriptionSaved {
+        artefact: slot.reference(),
+        quality: transcript.quality,
+        sha256: fetched.sha256.clone(),
+        pages,
+        preprocessed: None,
+    };
+    match ports.ledger.save_transcription(hold.id, hold.token, &saved).await? {
+        Held::Yes => Ok(Arc::new(transcript)),
+        Held::Lost => Err(StepError::ClaimLost),
+    }
+}

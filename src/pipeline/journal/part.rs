@@ -1,0 +1,140 @@
+//! Some finished pages as they lie in the store: a line of JSON, then the images it speaks of, one
+//! after the other as they are encoded.
+//!
+//! What cannot be read, or was made from something else, is no part: its pages are read again.
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+use crate::model::{Encoding, PageText, RepairedPage};
+
+/// Finished pages that are in memory only.
+#[derive(Debug, Default)]
+pub(super) struct Part {
+    /// Their texts.
+    pub pages: Vec<PageText>,
+    /// Images that texts were read from, by page number.
+    pub images: Vec<(u32, RepairedPage)>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Head {
+    made_from: String,
+    pages: Vec<PageText>,
+    images: Vec<ImageHead>,
+}
+
+/// An image without its bytes, which are the next `length` of those after the head.
+#[derive(Serialize, Deserialize)]
+struct ImageHead {
+    page: u32,
+    width: u32,
+    height: u32,
+    dpi: u32,
+    encoding: Encoding,
+    length: usize,
+}
+
+impl Part {
+    /// Page numbers of the images, and the bytes of each.
+    pub(super) fn image_sizes(&self) -> impl Iterator<Item = (u32, usize)> {
+        self.images.iter().map(|(page, image)| (*page, image.bytes.len()))
+    }
+
+    /// Bytes of all images: what weighs.
+    pub(super) fn image_bytes(&self) -> usize {
+        self.image_sizes().map(|(_, bytes)| bytes).sum()
+    }
+
+    /// The stored form.
+    pub(super) fn encode(&self, identity: &str) -> serde_json::Result<Bytes> {
+        let images = self.images.iter().map(|(page, image)| ImageHead {
+            page: *page,
+            width: image.width,
+            height: image.height,
+            dpi: image.dpi,
+            encoding: image.encoding,
+            length: image.bytes.len(),
+        });
+        let head = Head {
+            made_from: identity.to_owned(),
+            pages: self.pages.clone(),
+            images: images.collect(),
+        };
+        let mut bytes = serde_json::to_vec(&head)?;
+        bytes.reserve_exact(1 + self.image_bytes());
+        bytes.push(b'\n');
+        for (_, image) in &self.images {
+            bytes.extend_from_slice(&image.bytes);
+        }
+        Ok(bytes.into())
+    }
+
+    /// Reads the stored form, if it is whole and of this identity.
+    pub(super) fn decode(bytes: &[u8], identity: &str) -> Option<Self> {
+        let end = memchr::memchr(b'\n', bytes)?;
+        let (head, rest) = bytes.split_at_checked(end)?;
+        let head: Head = serde_json::from_slice(head).ok()?;
+        if head.made_from != identity {
+            return None;
+        }
+        let (_line_feed, mut rest) = rest.split_first()?;
+        let mut images = Vec::with_capacity(head.images.len());
+        for ImageHead { page, width, height, dpi, encoding, length } in head.images {
+            let (bytes, after) = rest.split_at_checked(length)?;
+            let bytes = bytes.to_vec();
+            images.push((page, RepairedPage { width, height, dpi, encoding, bytes }));
+            rest = after;
+        }
+        rest.is_empty().then_some(Self { pages: head.pages, images })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Source;
+
+    fn part() -> Part {
+        let page = |number| PageText {
+            number,
+            source: Source::Ocr,
+            width: 10.0,
+            height: 20.0,
+            quality: 0.5,
+            defects: Vec::new(),
+            languages: vec!["eng".to_owned()],
+            repaired: number == 2,
+            lines: Vec::new(),
+        };
+        let image = |bytes: &[u8]| RepairedPage {
+            width: 1,
+            height: 2,
+            dpi: 300,
+            encoding: Encoding::Png,
+            bytes: bytes.to_vec(),
+        };
+        // Image bytes may hold anything, line feeds too.
+        let images = vec![(2, image(b"\n{}\n")), (3, image(b"")), (5, image(b"\0\xff"))];
+        Part { pages: vec![page(2), page(1)], images }
+    }
+
+    #[test]
+    fn a_part_comes_back_as_it_was_written_and_only_for_its_own_identity() {
+        let written = part();
+        let bytes = written.encode("made so").unwrap();
+        let read = Part::decode(&bytes, "made so").unwrap();
+        assert_eq!((&read.pages, &read.images), (&written.pages, &written.images));
+        assert_eq!(read.image_bytes(), 6);
+        assert!(Part::decode(&bytes, "made otherwise").is_none());
+    }
+
+    #[test]
+    fn a_part_that_is_cut_or_has_more_than_it_says_is_none() {
+        let bytes = part().encode("id").unwrap();
+        for cut in 0..bytes.len() {
+            assert!(Part::decode(bytes.get(..cut).unwrap(), "id").is_none(), "cut at {cut}");
+        }
+        assert!(Part::decode(&[bytes.as_ref(), b"x"].concat(), "id").is_none());
+    }
+}

@@ -1,0 +1,189 @@
+//! The journal over a folder, page by page.
+
+use super::*;
+use crate::config::ByteSize;
+use crate::model::{ClaimToken, Encoding};
+use crate::pages::{Format, open};
+use crate::pipeline::hold::{Keeper, pair};
+use crate::pipeline::preprocessed;
+use crate::store::folder::FolderStore;
+
+struct Place {
+    store: FolderStore,
+    budget: DocumentBudget,
+    hold: Hold,
+    keeper: Keeper,
+    _folder: tempfile::TempDir,
+}
+
+impl Place {
+    async fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let store = FolderStore::open(folder.path()).await.unwrap();
+        let until = Instant::now() + Duration::from_secs(600);
+        let (hold, keeper) = pair(IngestionId::random(), ClaimToken::random(), until);
+        let budget = DocumentBudget::new(ByteSize::mib(64));
+        Self { store, budget, hold, keeper, _folder: folder }
+    }
+
+    async fn claim(&self, claims: i64, identity: &str) -> (PageJournal<'_>, Vec<u32>) {
+        let ports = (&self.store as &dyn Store, &self.budget);
+        let opened = PageJournal::open(ports, (&self.hold, claims), identity.to_owned()).await;
+        let (journal, finished) = opened.unwrap();
+        let mut numbers: Vec<u32> = finished.iter().map(|page| page.number).collect();
+        numbers.sort_unstable();
+        (journal, numbers)
+    }
+
+    async fn parts(&self) -> usize {
+        let prefix = keys::page_parts(self.hold.id);
+        parts_below(&self.store, &prefix).await.unwrap().len()
+    }
+}
+
+fn page(number: u32, source: Source) -> PageText {
+    PageText {
+        number,
+        source,
+        width: 100.0,
+        height: 100.0,
+        quality: 0.9,
+        defects: Vec::new(),
+        languages: Vec::new(),
+        repaired: false,
+        lines: Vec::new(),
+    }
+}
+
+/// A grey image of this size.
+fn image(side: u32) -> RepairedPage {
+    // Different everywhere, so that the size of the file follows the size of the image.
+    let noise = image::GrayImage::from_fn(side, side, |x, y| {
+        image::Luma([u8::try_from((x * 31 + y * 17 + x * y) % 251).unwrap()])
+    });
+    let mut bytes = std::io::Cursor::new(Vec::new());
+    noise.write_to(&mut bytes, image::ImageFormat::Png).unwrap();
+    let encoding = Encoding::Png;
+    RepairedPage { width: side, height: side, dpi: 100, encoding, bytes: bytes.into_inner() }
+}
+
+async fn keep(journal: &mut PageJournal<'_>, numbers: std::ops::RangeInclusive<u32>) {
+    for number in numbers {
+        journal.keep(&page(number, Source::Ocr), None).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_few_pages_cost_no_request_and_many_a_part_for_ten() {
+    let place = Place::new().await;
+    let (mut journal, _) = place.claim(1, "a").await;
+    keep(&mut journal, 1..=9).await;
+    assert_eq!(place.parts().await, 0);
+    keep(&mut journal, 10..=35).await;
+    for number in 36..=90 {
+        journal.keep(&page(number, Source::Native), None).await.unwrap();
+    }
+    assert_eq!(place.parts().await, 3, "native text is not kept");
+    journal.remove().await;
+    assert_eq!(place.parts().await, 0);
+}
+
+#[tokio::test]
+async fn a_later_claim_goes_on_where_an_earlier_ended_and_only_with_the_same_identity() {
+    let place = Place::new().await;
+    let (mut first, found) = place.claim(1, "a").await;
+    assert!(found.is_empty());
+    keep(&mut first, 1..=25).await;
+    drop(first);
+    let (mut second, found) = place.claim(2, "a").await;
+    assert_eq!(found, (1..=20).collect::<Vec<u32>>(), "the open part died with its worker");
+    keep(&mut second, 21..=24).await;
+    second.after(&fault::Error::transient("no answer").into()).await;
+    drop(second);
+    let (_, other) = place.claim(3, "b").await;
+    assert!(other.is_empty(), "read otherwise");
+    let (mut third, found) = place.claim(3, "a").await;
+    assert_eq!(found, (1..=24).collect::<Vec<u32>>(), "what was finished before the failure");
+    let rejected = StepError::rejected(crate::model::Reason::Timeout, "page 25");
+    third.after(&rejected).await;
+    assert_eq!(place.parts().await, 0, "nobody will read it again");
+}
+
+#[tokio::test]
+async fn invariant_8_a_zombie_writes_no_page_and_cannot_replace_one() {
+    let place = Place::new().await;
+    let (mut zombie, _) = place.claim(1, "a").await;
+    keep(&mut zombie, 1..=9).await;
+    let (mut owner, _) = place.claim(2, "a").await;
+    keep(&mut owner, 1..=10).await;
+    place.keeper.lost();
+    let refused = zombie.keep(&page(10, Source::Ocr), None).await;
+    assert!(matches!(refused, Err(StepError::ClaimLost)));
+    assert_eq!(place.parts().await, 1);
+    // Even a write that was on its way goes to a key of its own.
+    let keys = [1, 2].map(|claims| keys::page_part(place.hold.id, claims, 1));
+    assert_ne!(keys[0], keys[1]);
+}
+
+#[tokio::test]
+async fn images_wait_in_the_budget_and_without_room_are_written_at_once() {
+    let mut place = Place::new().await;
+    place.budget = DocumentBudget::new(ByteSize(40 << 10));
+    let (mut journal, _) = place.claim(1, "a").await;
+    let small = image(100);
+    assert!((5_000..15_000).contains(&small.bytes.len()), "{}", small.bytes.len());
+    journal.keep(&page(1, Source::Ocr), Some(small.clone())).await.unwrap();
+    assert_eq!(place.parts().await, 0);
+    let others = place.budget.try_take(20 << 10).unwrap();
+    journal.keep(&page(2, Source::Ocr), Some(image(120))).await.unwrap();
+    assert_eq!(place.parts().await, 1, "no room for it");
+    drop(others);
+    assert!(place.budget.try_take(36 << 10).is_some(), "what is written takes no room");
+}
+
+#[tokio::test]
+async fn repaired_pages_of_all_claims_are_put_together_by_number_up_to_a_limit() {
+    let place = Place::new().await;
+    let (mut first, _) = place.claim(1, "a").await;
+    first.keep(&page(12, Source::Ocr), Some(image(60))).await.unwrap();
+    keep(&mut first, 3..=11).await;
+    let (mut second, _) = place.claim(2, "a").await;
+    for (number, side) in [(2, 40), (1, 50)] {
+        second.keep(&page(number, Source::Ocr), Some(image(side))).await.unwrap();
+    }
+    let original = (Some(Format::Pdf), 12);
+    let made = preprocessed::store(&second, original, 1 << 20).await.unwrap().unwrap();
+    assert_eq!(made.pages, [1, 2, 12]);
+    assert_eq!(made.file.path, keys::preprocessed(place.hold.id, "pdf"));
+    let what = Get { at_most: 1 << 20, if_match: None };
+    let Fetch::Found(object) = place.store.get(&made.file.path, what).await.unwrap() else {
+        panic!("it is not there")
+    };
+    let document = open(object.bytes, &crate::config::LimitsConfig::default(), 100).unwrap();
+    let sides = [0, 1, 2].map(|index| match document.page(index).unwrap() {
+        crate::pages::Page::Image(raster) => raster.width,
+        other => panic!("{other:?}"),
+    });
+    assert_eq!(sides, [50, 40, 60]);
+    let enough_for_two = u64::try_from(image(50).bytes.len() + image(40).bytes.len()).unwrap();
+    let made = preprocessed::store(&second, original, enough_for_two).await.unwrap().unwrap();
+    assert_eq!(made.pages, [1, 2], "the others are left out and not named");
+}
+
+#[tokio::test]
+async fn a_single_repaired_picture_stays_a_picture_and_no_repair_leaves_no_file() {
+    let place = Place::new().await;
+    let (mut journal, _) = place.claim(1, "a").await;
+    journal.keep(&page(1, Source::Ocr), None).await.unwrap();
+    let original = (Some(Format::Png), 1);
+    assert!(preprocessed::store(&journal, original, 1 << 20).await.unwrap().is_none());
+    let (mut journal, _) = place.claim(1, "a").await;
+    let repaired = image(30);
+    journal.keep(&page(1, Source::Ocr), Some(repaired.clone())).await.unwrap();
+    let made = preprocessed::store(&journal, original, 1 << 20).await.unwrap().unwrap();
+    assert_eq!(made.file.path, keys::preprocessed(place.hold.id, "png"));
+    assert!(is_there(&place.store, &made.file.path, &repaired.bytes.into()).await.unwrap());
+    place.keeper.lost();
+    let late = preprocessed::store(&journal, original, 1 << 20).await;
+    assert!(matches!(late, Err(StepError::ClaimLost)));
+}

@@ -1,0 +1,113 @@
+//! `preprocessed.{ext}`: the repaired pages, for the reviewer who wants to see what the text was
+//! read from. The original stays where it is; pages that were read as they are, are not in here.
+//!
+//! A single picture stays a picture; of a PDF and of several pages a PDF is made, whose page labels
+//! are the numbers of the original's pages. It is bounded as a document is, by
+//! `limits.document_bytes`: the pages with the highest numbers are left out first, and which are in
+//! it is said in the transcript. Stored before the transcript that speaks of it.
+
+use std::collections::BTreeSet;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::fault;
+use crate::model::{FileRef, IngestionId, RepairedPage};
+use crate::pages::{Format, ImagePdf};
+use crate::pipeline::StepError;
+use crate::pipeline::artefact::put_over;
+use crate::pipeline::fetch::hex;
+use crate::pipeline::journal::PageJournal;
+use crate::store::keys;
+
+/// What the transcript says of the stored file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Preprocessed {
+    /// Where it lies.
+    #[serde(flatten)]
+    pub file: FileRef,
+    /// The pages of the original that are in it, in order.
+    pub pages: Vec<u32>,
+}
+
+/// Stores the repaired pages that the journal holds, up to `most` bytes of images; `None` if there
+/// are none. `format` and `pages` are the original's. The caller holds nothing of the document
+/// budget any more.
+///
+/// # Errors
+/// [`StepError::ClaimLost`]; what the store says.
+pub(super) async fn store(
+    journal: &PageJournal<'_>,
+    (format, pages): (Option<Format>, usize),
+    most: u64,
+) -> Result<Option<Preprocessed>, StepError> {
+    let mut chosen = BTreeSet::new();
+    let mut bytes: u64 = 0;
+    for (number, size) in journal.image_sizes() {
+        let more = bytes.saturating_add(u64::try_from(size).unwrap_or(u64::MAX));
+        if more > most {
+            break;
+        }
+        bytes = more;
+        chosen.insert(number);
+    }
+    if chosen.is_empty() {
+        return Ok(None);
+    }
+    let (store, budget, hold) = (journal.store, journal.budget, journal.hold);
+    let _room = budget.take(bytes).await?;
+    let form = if pages == 1 && format != Some(Format::Pdf) { Form::Picture } else { Form::Pdf };
+    let made = assemble(form, hold.id, journal, chosen).await?;
+    let sha256 = hex(&Sha256::digest(&made.bytes));
+    let found = store.head(&made.key).await?.map(|meta| meta.etag);
+    put_over(store, hold, &made.key, found.as_ref(), made.bytes).await?;
+    Ok(Some(Preprocessed { file: FileRef { path: made.key, sha256 }, pages: made.pages }))
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Form {
+    Picture,
+    Pdf,
+}
+
+struct Made {
+    key: String,
+    bytes: Bytes,
+    pages: Vec<u32>,
+}
+
+async fn assemble(
+    form: Form,
+    id: IngestionId,
+    journal: &PageJournal<'_>,
+    chosen: BTreeSet<u32>,
+) -> fault::Result<Made> {
+    let pages: Vec<u32> = chosen.iter().copied().collect();
+    match form {
+        Form::Picture => {
+            let mut only = None;
+            let keep = |_: u32, image| {
+                only = Some(image);
+                Ok(())
+            };
+            journal.images(chosen, keep).await?;
+            let lost = || fault::Error::internal("the repaired page is gone");
+            let RepairedPage { encoding, bytes, .. } = only.ok_or_else(lost)?;
+            let key = keys::preprocessed(id, encoding.extension());
+            Ok(Made { key, bytes: bytes.into(), pages })
+        }
+        Form::Pdf => {
+            let mut pdf = ImagePdf::default();
+            journal
+                .images(chosen, |number, image| {
+                    pdf.add(number, &image).map_err(|bad| {
+                        fault::Error::internal("a repaired page cannot be kept").because(bad)
+                    })
+                })
+                .await?;
+            let key = keys::preprocessed(id, "pdf");
+            Ok(Made { key, bytes: pdf.finish().into(), pages })
+        }
+    }
+}

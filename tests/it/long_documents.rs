@@ -1,0 +1,288 @@
+//! Documents of many pages: they stream, what was read of them survives the worker, and what was
+//! repaired is kept.
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use std::collections::BTreeSet;
+use std::io::{Cursor, PipeReader, PipeWriter};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use docmill::app::App;
+use docmill::config::Config;
+use docmill::cpu::confine::Confinement;
+use docmill::cpu::{Cells, Program};
+use docmill::db::operators::{self, By};
+use docmill::model::{
+    BoundingBox, Encoding, IngestionId, Line, PageRead, PageText, Recipe, RepairedPage, Source,
+    Word,
+};
+use docmill::pages::serve::{self, MakeReader, PageReader, Trouble};
+use docmill::pages::{Document, ImagePdf};
+use docmill::pipeline::{PageSink, Reader, Reading, StepError};
+use docmill::store::{Etag, Fetch, Get, Store, keys};
+use docmill_testkit::sqs::Action;
+use serde_json::Value;
+
+use crate::support::documents;
+use crate::support::process::Process;
+use crate::support::world::{SOON, World, until};
+
+/// The picture of a page with some words on it.
+fn picture(text: &str) -> RepairedPage {
+    let bytes = documents::scan(documents::pdf(&[(60.0, 60.0, text)]), 100.0);
+    let format = image::ImageFormat::Png;
+    let reader = image::ImageReader::with_format(Cursor::new(&bytes), format);
+    let (width, height) = reader.into_dimensions().unwrap();
+    RepairedPage { width, height, dpi: 100, encoding: Encoding::Png, bytes }
+}
+
+/// A PDF of so many scans, each with its own number on it.
+fn scans(pages: u32) -> Vec<u8> {
+    let mut file = ImagePdf::default();
+    for number in 1..=pages {
+        file.add(number, &picture(&format!("Page number {number} of a long document"))).unwrap();
+    }
+    file.finish()
+}
+
+/// A reader that looks at no page, says the same of each, and counts them.
+#[derive(Clone, Default)]
+struct Counting {
+    pages: Arc<AtomicUsize>,
+    quality: f32,
+    /// Pages that it claims to have repaired.
+    repaired: BTreeSet<u32>,
+}
+
+impl PageReader for Counting {
+    fn read(&mut self, _: &Document, index: u32, _: &Recipe) -> Result<PageRead, Trouble> {
+        self.pages.fetch_add(1, Ordering::SeqCst);
+        let number = index + 1;
+        let bounding_box = BoundingBox { x: 9.0, y: 9.0, w: 90.0, h: 9.0 };
+        let word = Word { text: format!("word-{number}"), bounding_box, confidence: 0.6 };
+        let repaired = self.repaired.contains(&number);
+        let page = PageText {
+            number,
+            source: Source::Ocr,
+            width: 827.0,
+            height: 1169.0,
+            quality: self.quality,
+            defects: Vec::new(),
+            languages: Vec::new(),
+            repaired,
+            lines: vec![Line { words: vec![word] }],
+        };
+        let repaired = repaired.then(|| picture(&format!("Repaired page {number}")));
+        Ok(PageRead { page, repaired })
+    }
+}
+
+/// A reader around it, in a thread of this process.
+async fn reader(counting: &Counting, dpi: u32) -> Arc<Reader> {
+    let mut config = Config::default();
+    config.ocr.dpi = dpi;
+    let usual = App::new(config.clone()).offline().await.unwrap().reader;
+    let counting = counting.clone();
+    let served = move |input: PipeReader, output: PipeWriter| {
+        let counting = counting.clone();
+        let prepare = move |_: &docmill::cpu::Setup| {
+            let make: MakeReader = Box::new(move || Ok(Box::new(counting.clone())));
+            Ok((Confinement::default(), make))
+        };
+        serve::serve(input, output, prepare).unwrap();
+    };
+    let recipe = usual.recipe.clone();
+    let (cpu, limits, ocr) = (&config.cpu, &config.limits, &config.ocr);
+    let setup = docmill::cpu::Setup {
+        threads: 2,
+        limits: limits.clone(),
+        recipe: recipe.clone(),
+        ocr: ocr.clone(),
+        page_memory: cpu.page_memory,
+        permissions: None,
+    };
+    let cells = Cells::new(Program::Thread(Arc::new(served)), setup, 1000);
+    Arc::new(Reader { cells, ocr: Arc::clone(&usual.ocr), recipe })
+}
+
+/// Notes how many pages were begun when each was kept.
+struct Noting {
+    pages: Arc<AtomicUsize>,
+    begun: Vec<usize>,
+}
+
+#[async_trait]
+impl PageSink for Noting {
+    async fn keep(&mut self, _: &PageText, _: Option<RepairedPage>) -> Result<(), StepError> {
+        self.begun.push(self.pages.load(Ordering::SeqCst));
+        Ok(())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_are_handed_on_while_later_ones_have_not_been_looked_at() {
+    let counting = Counting { quality: 0.9, ..Counting::default() };
+    let reader = reader(&counting, 100).await;
+    let mut sink = Noting { pages: counting.pages, begun: Vec::new() };
+    let document = reader.open(scans(30).into(), false).await.unwrap();
+    let reading = Reading { document, sha256: "sha".to_owned(), finished: Vec::new() };
+    let transcript = reader.read_on(reading, &mut sink).await.unwrap();
+    let numbers: Vec<u32> = transcript.pages.iter().map(|page| page.number).collect();
+    assert_eq!(numbers, (1..=30).collect::<Vec<u32>>());
+    assert_eq!(sink.begun.len(), 30);
+    for (kept, begun) in sink.begun.iter().enumerate() {
+        let between = begun - kept;
+        assert!(between <= reader.at_once(), "{between} pages in between after {kept}");
+    }
+}
+
+/// The object and its version.
+async fn object(store: &dyn Store, key: &str) -> (Vec<u8>, Etag) {
+    match store.get(key, Get { at_most: 1 << 24, if_match: None }).await.unwrap() {
+        Fetch::Found(object) => (object.bytes.to_vec(), object.etag),
+        other => panic!("{key}: {other:?}"),
+    }
+}
+
+async fn parts(world: &World, id: IngestionId) -> Vec<String> {
+    let entries = world.store.list(&keys::page_parts(id), None, 100).await.unwrap();
+    entries.into_iter().map(|entry| entry.key).collect()
+}
+
+/// Writes `kept` in the place of every word of the finished pages in the store, so that they can
+/// be told from pages that were read anew. Returns their numbers.
+async fn mark(world: &World, id: IngestionId) -> BTreeSet<u64> {
+    let mut numbers = BTreeSet::new();
+    for key in parts(world, id).await {
+        let (bytes, etag) = object(world.store.as_ref(), &key).await;
+        let line = bytes.split(|byte| *byte == b'\n').next().unwrap();
+        let rest = bytes.get(line.len()..).unwrap();
+        let mut head: Value = serde_json::from_slice(line).unwrap();
+        for page in head.get_mut("pages").unwrap().as_array_mut().unwrap() {
+            numbers.insert(page.get("number").unwrap().as_u64().unwrap());
+            for line in page.get_mut("lines").unwrap().as_array_mut().unwrap() {
+                for word in line.get_mut("words").unwrap().as_array_mut().unwrap() {
+                    *word.get_mut("text").unwrap() = "kept".into();
+                }
+            }
+        }
+        let marked = [serde_json::to_vec(&head).unwrap().as_slice(), rest].concat();
+        world.store.put_if_match(&key, &etag, marked.into()).await.unwrap();
+    }
+    numbers
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_killed_worker_costs_no_page_that_was_kept_and_no_part_outlives_the_transcript() {
+    let world = World::new().await;
+    let settings = [("OCR__DPI", "100"), ("LLM__PROVIDER", "none")];
+    let id = world.submit("long.pdf", scans(60)).await;
+    let mut first = Process::worker(&world, &settings);
+    until(SOON * 2, || async { !parts(&world, id).await.is_empty() }).await;
+    first.kill();
+    assert_eq!(world.column(id, "transcription_file_path").await, None, "in the middle");
+    let kept = mark(&world, id).await;
+    assert!((10..60).contains(&kept.len()), "{kept:?}");
+    until(SOON, || async { world.sqs.counts().open(Action::ReceiveMessage) == 0 }).await;
+    world.pass(Duration::from_secs(700)).await;
+    let _second = Process::worker(&world, &settings);
+    until(SOON * 2, || async { world.attempts(id).await.len() == 2 }).await;
+    assert_eq!(world.attempts(id).await.first().unwrap(), "crashed");
+    let (transcript, _) = object(world.store.as_ref(), &keys::transcription(id)).await;
+    let transcript: Value = serde_json::from_slice(&transcript).unwrap();
+    let pages = transcript.get("pages").unwrap().as_array().unwrap();
+    assert_eq!(pages.len(), 60);
+    for (number, page) in (1..).zip(pages) {
+        let is_marked = page.to_string().contains("\"kept\"");
+        assert_eq!(is_marked, kept.contains(&number), "page {number} of {kept:?}");
+    }
+    until(SOON, || async { parts(&world, id).await.is_empty() }).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_retry_reads_no_page_and_a_changed_option_of_ocr_reads_it_again() {
+    let world = World::new().await;
+    let counting = Counting { quality: 0.9, ..Counting::default() };
+    let id = world.submit("scan.pdf", scans(2)).await;
+    let by = By { operator: "test".to_owned(), why: "a test".to_owned() };
+    for (dpi, read) in [(100, 2), (100, 2), (120, 4)] {
+        let worker = world.worker_reading(reader(&counting, dpi).await).await;
+        until(SOON, || async { world.column(id, "status").await.unwrap() != "in-progress" }).await;
+        worker.stop().await;
+        assert_eq!(counting.pages.load(Ordering::SeqCst), read, "at {dpi} dpi");
+        operators::reopen(&world.database.db(), &[id], &by).await.unwrap();
+        world.send(id.to_string()).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bad_page_is_kept_as_repaired_with_its_score_and_paths_and_goes_on_to_the_gate() {
+    let world = World::new().await;
+    let repaired = BTreeSet::from([2, 12]);
+    let counting = Counting { quality: 0.4, repaired, ..Counting::default() };
+    let id = world.submit("bad.pdf", scans(12)).await;
+    let worker = world.worker_reading(reader(&counting, 100).await).await;
+    until(SOON, || async { world.column(id, "status").await.unwrap() != "in-progress" }).await;
+    worker.stop().await;
+    let reason = world.column(id, "reason").await;
+    assert_eq!(reason.as_deref(), Some("gate_refused"), "it got as far as the gate");
+    assert_eq!(
+        world.column(id, "round(transcription_quality_score::numeric, 2)").await.unwrap(),
+        "0.40"
+    );
+    assert_eq!(world.column(id, "transcription_file_path").await, Some(keys::transcription(id)));
+    let path = keys::preprocessed(id, "pdf");
+    assert_eq!(world.column(id, "preprocessed_file_path").await, Some(path.clone()));
+    let (file, _) = object(world.store.as_ref(), &path).await;
+    let sha256 = world.column(id, "preprocessed_sha256").await.unwrap();
+    let (transcript, _) = object(world.store.as_ref(), &keys::transcription(id)).await;
+    let transcript: Value = serde_json::from_slice(&transcript).unwrap();
+    let said = transcript.get("preprocessed").unwrap();
+    assert_eq!(*said, serde_json::json!({"path": path, "sha256": sha256, "pages": [2, 12]}));
+    let shown = lopdf::Document::load_mem(&file).unwrap();
+    assert_eq!(shown.get_pages().len(), 2);
+    assert!(parts(&world, id).await.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_that_nobody_came_back_for_go_with_the_attempts_and_those_of_live_rows_stay() {
+    let world = World::new().await;
+    let by = By { operator: "test".to_owned(), why: "a test".to_owned() };
+    let (ledger, db) = (world.ledger().await, world.database.db());
+    let terms = docmill::ledger::ClaimTerms {
+        worker: "other".to_owned(),
+        lease: Duration::from_secs(600),
+        crash_limit: 3,
+    };
+    let mut ids = Vec::new();
+    for name in ["cancelled.pdf", "live.pdf"] {
+        let id = world.insert(name, documents::invoice(name)).await;
+        ledger.claim(&[id], &terms).await.unwrap();
+        let key = keys::page_part(id, 1, 1);
+        world.store.put_if_absent(&key, "{}\n".into()).await.unwrap();
+        ids.push(id);
+    }
+    operators::cancel(&db, &ids[..1], &by).await.unwrap();
+    let maintenance = docmill::ops::janitor::Maintenance {
+        db,
+        queue: Arc::clone(&world.queue),
+        store: Arc::clone(&world.store),
+        config: world.config.janitor.clone(),
+        crash_limit: 3,
+        holder: "test".to_owned(),
+    };
+    let left = || async {
+        let mut left = Vec::new();
+        for id in &ids {
+            left.push(world.store.list(&keys::page_parts(*id), None, 9).await.unwrap().len());
+        }
+        left
+    };
+    maintenance.pass(false).await.unwrap();
+    assert_eq!(left().await, [1, 1], "an operator may still reopen it");
+    world.pass(world.config.janitor.row_retention * 2).await;
+    maintenance.pass(false).await.unwrap();
+    assert_eq!(left().await, [0, 1]);
+}
