@@ -127,15 +127,7 @@ impl<'a> Making<'a> {
         });
         let mut rules: Vec<Rule> = Vec::new();
         for name in &own.include {
-            let Some(other) = self.included(name, &mut report) else { continue };
-            // What is wrong with the other kind is said there.
-            let theirs = rule::parse(other.text("rules.toml")).unwrap_or_default();
-            if !theirs.include.is_empty() {
-                report.at(name.span().start, format!("`{}` includes others itself", other.name));
-            }
-            let kept = theirs.rules.into_iter().map(|(_, rule)| rule);
-            let kept = kept.filter(|rule| !own.rules.iter().any(|(_, own)| own.name == rule.name));
-            for rule in kept {
+            for rule in self.included_rules(name, &own, &mut report) {
                 for field in schema.iter().flat_map(|schema| unknown_fields(schema, &rule)) {
                     let problem = format!(
                         "the included rule `{}` names `{field}`, which schema.json does not have",
@@ -158,6 +150,35 @@ impl<'a> Making<'a> {
         }
         self.problems.append(&mut report.problems);
         rules
+    }
+
+    /// The rules of `kind`, or of `kind.rule` those of that name, without those that `own` replaces.
+    fn included_rules(
+        &mut self,
+        name: &Spanned<String>,
+        own: &Rules,
+        report: &mut Report<'_>,
+    ) -> Vec<Rule> {
+        let (kind, wanted) = match name.get_ref().split_once('.') {
+            Some((kind, rule)) => (kind, Some(rule)),
+            None => (name.get_ref().as_str(), None),
+        };
+        let kind = Spanned::new(name.span(), kind.to_owned());
+        let Some(other) = self.included(&kind, report) else { return Vec::new() };
+        // What is wrong with the other kind is said there.
+        let theirs = rule::parse(other.text("rules.toml")).unwrap_or_default();
+        if wanted.is_none() && !theirs.include.is_empty() {
+            report.at(name.span().start, format!("`{}` includes others itself", other.name));
+        }
+        let all = theirs.rules.into_iter().map(|(_, rule)| rule);
+        let rules: Vec<Rule> =
+            all.filter(|rule| wanted.is_none_or(|wanted| rule.name == wanted)).collect();
+        if let Some(wanted) = wanted.filter(|_| rules.is_empty()) {
+            let problem = format!("`{}` has no rule `{wanted}`", other.name);
+            report.at(name.span().start, problem);
+        }
+        let replaced = |rule: &Rule| own.rules.iter().any(|(_, own)| own.name == rule.name);
+        rules.into_iter().filter(|rule| !replaced(rule)).collect()
     }
 
     /// Its own labels and those of the kinds it includes.
@@ -343,6 +364,11 @@ mod tests {
         let (_, problems) = check(root.path());
         let about = |field| problems.iter().any(|it| it.text.contains(field));
         assert!(about("contract_number") && about("first_party"), "{problems:?}");
+        std::fs::write(folder.join("rules.toml"), "include = ['receipt.requird']").unwrap();
+        let (_, problems) = check(root.path());
+        assert!(problems[0].text.contains("no rule `requird`"), "{problems:?}");
+        std::fs::write(folder.join("rules.toml"), "include = ['receipt.required']").unwrap();
+        assert_eq!(load(root.path()).unwrap().get("invoice").unwrap().rules.len(), 1);
         std::fs::write(folder.join("rules.toml"), "include = ['invoice']").unwrap();
         assert!(!check(root.path()).1.is_empty(), "a kind does not include itself");
     }

@@ -91,7 +91,8 @@ fn the_kind_that_the_docs_describe_is_told_and_read_from_its_folder_alone() {
     );
 
     // Without the folder nobody knows the kind.
-    let processed = printed(&docmill(Path::new(""), &["process", file.to_str().unwrap(), "--json"]));
+    let processed =
+        printed(&docmill(Path::new(""), &["process", file.to_str().unwrap(), "--json"]));
     assert_eq!((&processed["status"], &processed["kind"]), (&json!("failed"), &json!("generic")));
     assert!(processed["review_reasons"].to_string().contains("kind_unknown"), "{processed}");
 }
@@ -104,9 +105,9 @@ fn what_is_wrong_with_a_kind_is_said_by_file_and_line() {
         ("schema.json",   "\"format\": \"date\"",   "\"format\": \"day\"",       "schema.json:12: the only `format`"),
         ("schema.json",   "\"type\": \"object\",",  "\"type\": \"object\"",      "schema.json:3: "),
         ("schema.json",   "\"description\": \"Who brought the goods.\"", "\"oneOf\": [{}]", "schema.json:21: `oneOf` is outside"),
-        ("rules.toml",    "check = \"required\"",   "check = \"requird\"",       "rules.toml:6: rule `required`: there is no check"),
-        ("rules.toml",    "\"delivery_date\"]",     "\"delivery_day\"]",         "rules.toml:9: rule `required` names `delivery_day`"),
-        ("rules.toml",    "consequence = \"again\"", "consequence = \"agian\"",  "rules.toml:4: "),
+        ("rules.toml",    "check = \"required\"",   "check = \"requird\"",       "rules.toml:8: rule `required`: there is no check"),
+        ("rules.toml",    "\"delivery_date\"]",     "\"delivery_day\"]",         "rules.toml:11: rule `required` names `delivery_day`"),
+        ("rules.toml",    "consequence = \"again\"", "consequence = \"agian\"",  "rules.toml:6: "),
         ("labels.toml",   "strong.de = [\"lieferdatum\"]", "strong = [\"lieferdatum\"]", "labels.toml:"),
         ("labels.toml",   "[carrier]",              "[carier]",                  "labels.toml:17: [carier] is neither"),
         ("labels.toml",   "[order_number]",         "[order_number",             "labels.toml:13: "),

@@ -368,6 +368,8 @@ mod tests {
                 ["Coolblau B.V.", "Weena 664, 3012 CN Rotterdam, Nederland", "NL810433941B01"]),
             ("Invoice 12\n\nSold By : Retail Services Ltd.,\nBill to\nSomebody Inc.\n1 Street",
                 ["Retail Services Ltd.", "-", "-"]),
+            ("Operations Ltd\nSeller Street 4\nBath BA1 5QT\nVAT Reg No GB 555 0123 45\n\nInvoice 12",
+                ["Operations Ltd", "Seller Street 4, Bath BA1 5QT", "GB 555 0123 45"]),
         ];
         for (drawing, expected) in table {
             assert_eq!(read(drawing), expected.map(str::to_owned), "{drawing}");

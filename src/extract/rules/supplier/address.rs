@@ -2,6 +2,7 @@
 
 use super::{Candidate, Search, stacked, tidy};
 use crate::extract::rules::layout::Cell;
+use crate::extract::rules::spots::Spot;
 
 impl Search<'_> {
     /// The name with its second line, if the legal form stands there.
@@ -40,6 +41,7 @@ impl Search<'_> {
                         "party_address" | "invoice_date" | "subtotal" | "legal_form"
                     )
                     && !spot.field.starts_with("column_")
+                    && !is_part_of_text(spot, next)
             });
             if labelled || text.contains('@') || text.contains("www.") || text.contains("://") {
                 break;
@@ -73,6 +75,15 @@ impl Search<'_> {
         let (_, town) = self.layout.below(first.cell, 1.8)?;
         has_postal_code(&town.text()).then(|| format!("{street}, {}", tidy(&town.text())))
     }
+}
+
+/// `Seller Street 5` names no seller: a party's heading stands alone or ends in a colon.
+fn is_part_of_text(spot: &Spot, cell: &Cell) -> bool {
+    let party = matches!(spot.field.as_str(), "supplier" | "customer" | "party_name" | "payee");
+    let last = cell.words.get(spot.words.end.saturating_sub(1));
+    let closed = last.is_some_and(|word| word.ends_with(':'))
+        || cell.words.get(spot.words.end).is_some_and(|word| word == ":");
+    party && !closed && spot.words.end < cell.words.len()
 }
 
 /// Four or more digits in one word (or the British and Dutch forms' digits) beside a word.
