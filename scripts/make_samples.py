@@ -26,6 +26,7 @@ from reportlab.pdfbase import pdfmetrics
 from reportlab.pdfbase.ttfonts import TTFont
 from reportlab.pdfgen.canvas import Canvas
 
+from sample_einvoices import attached, cii, ubl
 from sample_invoices import INVOICES, RECEIPT
 
 WIDTH, HEIGHT = A4
@@ -320,6 +321,10 @@ def documents():
     """(file name, bytes, the invoice it shows or the reason it fails)."""
     for name in ("invoice_en", "rechnung_de", "facture_fr", "factuur_nl", "factura_es"):
         yield f"{name}.pdf", pdf_of(INVOICES[name]), INVOICES[name]
+    hybrid, bare = INVOICES["einvoice_cii"], INVOICES["einvoice_ubl"]
+    xml = cii(hybrid, *sums(hybrid))
+    yield "einvoice_facturx.pdf", attached(pdf_of(hybrid), b"factur-x.xml", xml), hybrid
+    yield "einvoice_ubl.xml", ubl(bare, *sums(bare)), bare
     scan = pdf_around(skewed_scan(pdf_of(INVOICES["scan"]), 2.3), SCAN_DPI)
     yield "scan_skewed.pdf", scan, INVOICES["scan"]
     yield "photo.jpg", phone_photo(pdf_of(INVOICES["photo"])), INVOICES["photo"]

@@ -1,6 +1,7 @@
 """What stands on the documents that make_samples.py draws. All of it is invented.
 
 Lines: (description, quantity, net price, tax rate in percent). The first of `facts` is the number.
+`xml`: what an e-invoice says besides; `place` is street, postcode, city, country.
 """
 
 HELVETICA = ("Helvetica", "Helvetica-Bold")
@@ -162,6 +163,34 @@ INVOICES = {
         "totals": ["Subtotal", "VAT {rate}%", "Total due"],
         "terms": ["Payment within 14 days."],
         "footer": ["Oldacre Print Works Ltd · VAT No. GB 999 3056 60"],
+    },
+    "einvoice_cii": {
+        "fonts": HELVETICA, "form": "de", "symbol": "€", "head": "left",
+        "supplier": "Glockengießerei Harnisch & Söhne KG",
+        "address": ["Am Gießhaus 3 · 99777 Erzfurt", "Tel. 036999 770 0"],
+        "customer": ["Kirchengemeinde Sankt Wigbert", "Pfarrgasse 1", "99778 Oberlauten"],
+        "facts": [("Rechnungsnummer", "GH-2026/0057"), ("Rechnungsdatum", "21.09.2026"),
+                  ("Fällig am", "21.10.2026"), ("Auftrag", "A-1190")],
+        "title": "Rechnung",
+        "columns": ["Leistung", "Menge", "Einzelpreis", "USt", "Betrag"],
+        "lines": [("Läutewerk, Steuerung erneuert", "1", "2340.00", 19),
+                  ("Klöppel, geschmiedet, 14 kg", "3", "415.50", 19),
+                  ("Wartung je Glocke", "5", "96.20", 19)],
+        "totals": ["Nettobetrag", "zzgl. {rate} % USt", "Gesamtbetrag"],
+        "terms": ["Diese Rechnung trägt ihre Daten als Factur-X in sich."],
+        "footer": ["Glockengießerei Harnisch & Söhne KG · USt-IdNr. DE999000571"],
+        "xml": {"date": "2026-09-21", "due": "2026-10-21", "currency": "EUR",
+                "vat_id": "DE999000571", "place": ("Am Gießhaus 3", "99777", "Erzfurt", "DE")},
+    },
+    "einvoice_ubl": {
+        "supplier": "Skjoldhavn Rebslageri ApS",
+        "customer": ["Foreningen Fregatten"],
+        "facts": [("Fakturanummer", "SR-4410")],
+        "lines": [("Tovværk, hamp, 24 mm, pr. meter", "180", "38.50", 25),
+                  ("Splejsning", "12", "145.00", 25),
+                  ("Retur, blok", "-1", "620.00", 25)],
+        "xml": {"date": "2026-10-02", "due": "2026-11-01", "currency": "DKK",
+                "vat_id": "DK99900441", "place": ("Reberbanen 7", "9990", "Skjoldhavn", "DK")},
     },
 }
 

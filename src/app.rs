@@ -44,6 +44,8 @@ const MODEL_TRIES: u64 = 4;
 #[derive(Debug, Clone)]
 pub struct App {
     config: Config,
+    /// Steps of repair that may be tried.
+    repairs: Repairs,
 }
 
 /// The parts that a worker and its maintenance share.
@@ -61,7 +63,13 @@ pub struct Parts {
 impl App {
     /// From a configuration that was checked.
     pub fn new(config: Config) -> Self {
-        Self { config }
+        Self { config, repairs: Repairs::ALL }
+    }
+
+    /// The same, but pages are read as they are.
+    #[must_use]
+    pub fn without_repair(&self) -> Self {
+        Self { config: self.config.clone(), repairs: Repairs::NONE }
     }
 
     /// The configuration.
@@ -220,7 +228,7 @@ impl App {
 
     async fn reader(&self, threads: usize) -> anyhow::Result<Arc<Reader>> {
         let Config { cpu, limits, ocr, .. } = &self.config;
-        let tesseract = Tesseract::start(ocr, limits.page_time).await?;
+        let tesseract = Tesseract::start(ocr, limits.page_time)?;
         let recipe = self.recipe();
         let permissions = tesseract.permissions();
         let setup = Setup::new((cpu, limits, ocr), recipe.clone(), threads, permissions);
@@ -237,7 +245,7 @@ impl App {
         Recipe {
             dpi: ocr.dpi,
             languages: ocr.languages.clone(),
-            repairs: Repairs::ALL,
+            repairs: self.repairs,
             threshold: ocr.quality_threshold,
         }
     }
@@ -247,6 +255,7 @@ impl App {
             limits: self.config.limits.clone(),
             retry: self.config.retry.clone(),
             default_kind: self.config.kinds.default.clone(),
+            classify: self.config.kinds.classify,
             quality_threshold: self.config.ocr.quality_threshold,
             max_output_tokens: self.config.llm.max_output_tokens,
             ignore_xml: false,

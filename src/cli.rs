@@ -8,6 +8,7 @@ mod dead;
 mod dev;
 mod document;
 mod jobs;
+mod kinds;
 mod print;
 mod run;
 mod settings;
@@ -78,6 +79,9 @@ enum Command {
     Transcribe(document::Transcribe),
     /// Read a folder of documents and score the results against truth/NAME.json and NAME.txt
     Eval(document::Eval),
+    /// Look at the kinds of documents
+    #[command(subcommand)]
+    Kinds(kinds::What),
     /// Look at the configuration
     #[command(subcommand)]
     Config(settings::Settings),
@@ -120,7 +124,7 @@ impl Context {
 
     /// Log lines for commands that are not services: warnings only, unless more is asked for.
     fn quiet_logs(&self) -> anyhow::Result<()> {
-        let level = if self.global.verbose { "warn,docmill=debug" } else { "warn,docmill=warn" };
+        let level = if self.global.verbose { "warn,docmill=debug,lopdf=off" } else { "warn,docmill=warn,lopdf=off" };
         Ok(telemetry::init_at(LogFormat::Text, level)?)
     }
 
@@ -197,6 +201,7 @@ async fn dispatch(context: Context, command: Command) -> anyhow::Result<Exit> {
         Command::Process(process) => Box::pin(document::process(context, process)).await,
         Command::Transcribe(file) => Box::pin(document::transcribe(context, file)).await,
         Command::Eval(eval) => Box::pin(document::eval(context, eval)).await,
+        Command::Kinds(what) => kinds::run(context, what),
         Command::Config(what) => settings::run(context, what),
         Command::Healthcheck => run::healthcheck(context).await,
         // Answered before the runtime was started.

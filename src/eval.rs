@@ -14,6 +14,7 @@ mod items;
 pub mod limits;
 mod measures;
 mod plot;
+mod scans;
 mod table;
 mod text;
 
@@ -28,6 +29,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 pub use html::page;
+pub use scans::{KindScore, TextMeans};
 pub use text::TextScore;
 
 use calibration::Calibration;
@@ -67,6 +69,12 @@ pub enum EvalError {
         path: PathBuf,
         /// Why.
         detail: String,
+    },
+    /// A table of scans without its columns.
+    #[error("the first line of {} names no columns `file` and `kind`", path.display())]
+    BadTable {
+        /// Which.
+        path: PathBuf,
     },
     /// No document has a truth beside it.
     #[error("{} holds no document with a file of its name in truth/", path.display())]
@@ -114,6 +122,9 @@ impl FieldScore {
 pub struct DocumentScore {
     /// File name without its ending.
     pub name: String,
+    /// What is wrong with the scan, where a table says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
     /// `completed` or `failed`.
     pub status: String,
     /// Reason code of a failure.
@@ -193,6 +204,9 @@ pub struct Report {
     pub all: Group,
     /// By the part of the name up to its first `_`.
     pub groups: BTreeMap<String, Group>,
+    /// How scans were read, by what is wrong with them; empty without a table.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub kinds: BTreeMap<String, KindScore>,
     /// Each document, by name.
     pub documents: Vec<DocumentScore>,
     /// Files in the folder that have no truth.
@@ -208,6 +222,7 @@ pub struct Labelled {
     pub name: String,
     /// The document.
     pub path: PathBuf,
+    kind: Option<String>,
     /// The kind's fields as they are known; null where they are not.
     pub data: Option<Map<String, Value>>,
     text: Option<String>,
@@ -247,17 +262,23 @@ fn unreadable(path: &Path, source: io::Error) -> EvalError {
 /// As [`run`].
 pub fn find(dir: &Path) -> Result<(Vec<Labelled>, usize), EvalError> {
     let entries = std::fs::read_dir(dir).map_err(|source| unreadable(dir, source))?;
+    let kinds = scans::kinds(dir)?;
     let (mut labelled, mut without_truth) = (Vec::new(), 0);
     for entry in entries {
         let path = entry.map_err(|source| unreadable(dir, source))?.path();
         let name = path.file_stem().and_then(|name| name.to_str()).map(str::to_owned);
         let Some(name) = name.filter(|_| path.is_file()) else { continue };
+        let file = path.file_name().and_then(|file| file.to_str()).unwrap_or_default();
+        if file == scans::TABLE {
+            continue;
+        }
+        let kind = kinds.get(file).cloned();
         let data = truth(&dir.join("truth").join(format!("{name}.json")))?;
         let text = optional(&dir.join("truth").join(format!("{name}.txt")))?;
         if data.is_none() && text.is_none() {
             without_truth += 1;
         } else {
-            labelled.push(Labelled { name, path, data, text });
+            labelled.push(Labelled { name, path, kind, data, text });
         }
     }
     if labelled.is_empty() {
@@ -332,6 +353,7 @@ pub fn score(document: &Labelled, sample: &Sample) -> DocumentScore {
         .map(|known| TextScore::of(known, sample.text.as_deref().unwrap_or_default()));
     DocumentScore {
         name: document.name.clone(),
+        kind: document.kind.clone(),
         status: sample.status.clone(),
         reason: sample.reason.clone(),
         needs_review: sample.needs_review,
@@ -353,10 +375,11 @@ pub fn report(mut documents: Vec<DocumentScore>, without_truth: usize) -> Report
         let prefix = document.name.split_once('_').map_or("other", |(prefix, _)| prefix);
         groups.entry(prefix.to_owned()).or_default().push(document);
     }
-    let groups: BTreeMap<String, Group> = groups.into_iter().map(|(name, own)| (name, group(own.into_iter()))).collect();
+    let groups: BTreeMap<String, Group> =
+        groups.into_iter().map(|(name, own)| (name, group(own.into_iter()))).collect();
     let all = group(documents.iter());
-    let measures = measures::of(&all, &groups);
-    Report { all, groups, documents, without_truth, measures }
+    let (kinds, measures) = (scans::by_kind(&documents), measures::of(&all, &groups));
+    Report { all, groups, kinds, documents, without_truth, measures }
 }
 
 fn group<'a>(documents: impl Iterator<Item = &'a DocumentScore>) -> Group {

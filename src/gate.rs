@@ -5,8 +5,8 @@
 //! consequence leads to (next rung, refusal, flag) is the pipeline's to carry out.
 
 mod checks;
-mod forms;
 mod einvoice;
+mod forms;
 mod ground;
 mod instructions;
 mod rows;

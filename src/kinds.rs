@@ -1,19 +1,31 @@
 //! Kinds of documents as data: a folder of schema, prompt, rules and labels each.
 //!
-//! What ships is built in; a folder in the configuration replaces it. A kind is checked while it
-//! is loaded, so that a misspelt field or check stops the start, not a document.
+//! What ships is built in; a folder in the configuration adds to it, and replaces what has the same
+//! name. A kind is checked while it is loaded, so that a misspelt field or check stops the start,
+//! not a document.
 
+mod built_in;
+mod classify;
+mod examples;
+mod json_lines;
 mod labels;
 mod load;
+mod problem;
 mod rule;
+mod schema;
+mod signals;
+mod source;
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::Value;
 
-pub use labels::{FieldLabels, Labels};
+pub use classify::{Classified, Doubt};
+pub use labels::{Labels, Written};
+pub use problem::Problem;
 pub use rule::{Check, Consequence, Form, Rule};
+pub use signals::{Place, Signal};
 
 use crate::config::KindsConfig;
 
@@ -22,17 +34,27 @@ use crate::config::KindsConfig;
 pub struct Kind {
     /// Name of its folder, e.g. `invoice`.
     pub name: String,
-    /// SHA-256, in hex, over its files: part of the identity of what was extracted with it.
+    /// What people call it.
+    pub title: String,
+    /// It ships; otherwise it comes from the configured folder.
+    pub built_in: bool,
+    /// SHA-256, in hex, over its files and those of the kinds it includes: part of the identity of
+    /// what was extracted with it.
     pub version: String,
     /// JSON Schema of its fields.
     pub schema: Value,
-    /// The model's system prompt.
+    /// The model's system prompt, with the examples.
     pub prompt: String,
     /// What the gate checks.
     pub rules: Vec<Rule>,
     /// What stands beside the values, for the rules reader.
     pub labels: Labels,
+    /// How its documents are told.
+    pub signals: Vec<Signal>,
 }
+
+/// The kind of documents of no known kind.
+pub const GENERIC: &str = "generic";
 
 /// What a field of a kind holds, as its schema says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,6 +65,8 @@ pub enum FieldType {
     Date,
     /// A number.
     Number,
+    /// True or false, which only a model tells.
+    Boolean,
     /// A list of objects.
     List,
 }
@@ -52,6 +76,23 @@ impl Kind {
     pub fn fields(&self) -> impl Iterator<Item = (&str, FieldType)> {
         let properties = self.schema.get("properties").and_then(Value::as_object);
         properties.into_iter().flatten().map(|(name, schema)| (name.as_str(), field_type(schema)))
+    }
+
+    /// The fields without which nothing was read: what the rules require, unless they only flag it.
+    pub fn required(&self) -> Vec<&str> {
+        let rules = self.rules.iter().filter(|rule| rule.consequence > Consequence::Flag);
+        let fields = rules.filter_map(|rule| match &rule.check {
+            Check::Required(fields) => Some(fields),
+            _ => None,
+        });
+        fields.flatten().map(String::as_str).collect()
+    }
+
+    /// The names of the fields of a list.
+    pub fn item_fields(&self, list: &str) -> Vec<&str> {
+        let items = self.schema.get("properties").and_then(|all| all.get(list)?.get("items"));
+        let properties = items.and_then(|items| items.get("properties")?.as_object());
+        properties.into_iter().flatten().map(|(name, _)| name.as_str()).collect()
     }
 
     /// Whether the kind has this field.
@@ -70,6 +111,8 @@ fn field_type(schema: &Value) -> FieldType {
         FieldType::List
     } else if is("number") || is("integer") {
         FieldType::Number
+    } else if is("boolean") {
+        FieldType::Boolean
     } else if schema.get("format").and_then(Value::as_str) == Some("date") {
         FieldType::Date
     } else {
@@ -84,28 +127,35 @@ pub struct Kinds {
     default: String,
 }
 
-/// Everything that is wrong with the kinds, by file.
+/// Everything that is wrong with the kinds, by file and line.
 #[derive(Debug, thiserror::Error)]
-#[error("the kinds of documents have problems:\n{}", .0.iter().map(|(file, problem)| format!("  {}: {problem}", file.display())).collect::<Vec<_>>().join("\n"))]
-pub struct KindsError(pub Vec<(PathBuf, String)>);
+#[error("the kinds of documents have problems:\n{}", .0.iter().map(|problem| format!("  {problem}")).collect::<Vec<_>>().join("\n"))]
+pub struct KindsError(pub Vec<Problem>);
 
 impl Kinds {
-    /// Loads the built-in kinds, or those in the configured folder.
+    /// Loads the built-in kinds, and those in the configured folder.
     ///
     /// # Errors
     /// Every problem of every file at once; a default kind that is not among them.
     pub fn load(config: &KindsConfig) -> Result<Self, KindsError> {
-        let kinds: Vec<Arc<Kind>> = load::kinds(&config.path)?.into_iter().map(Arc::new).collect();
+        let kinds: Vec<Arc<Kind>> =
+            load::kinds(&config.path).map_err(KindsError)?.into_iter().map(Arc::new).collect();
         if !kinds.iter().any(|kind| kind.name == config.default) {
             let names: Vec<&str> = kinds.iter().map(|kind| kind.name.as_str()).collect();
-            let problem = format!(
+            let text = format!(
                 "kinds.default is `{}`, which is none of: {}",
                 config.default,
                 names.join(", ")
             );
-            return Err(KindsError(vec![(config.path.clone(), problem)]));
+            return Err(KindsError(vec![Problem { file: config.path.clone(), line: None, text }]));
         }
         Ok(Self { kinds, default: config.default.clone() })
+    }
+
+    /// What is wrong with the kinds in a folder, or with the one kind whose folder it is, and how
+    /// many there are. They may include the built-in ones and each other.
+    pub fn check(folder: &Path) -> (usize, Vec<Problem>) {
+        load::check(folder)
     }
 
     /// The kind of this name.
@@ -118,7 +168,7 @@ impl Kinds {
         self.get(name.unwrap_or(&self.default))
     }
 
-    /// Every kind.
+    /// Every kind, by name.
     pub fn iter(&self) -> impl Iterator<Item = &Kind> {
         self.kinds.iter().map(Arc::as_ref)
     }

@@ -17,6 +17,8 @@ mod image_pdf;
 mod lines;
 mod pdf;
 mod picture;
+mod read_page;
+mod recognise;
 mod render;
 mod score;
 pub mod serve;
@@ -37,6 +39,8 @@ use crate::model::{EinvoiceLook, Line, PageText, Reason};
 pub use format::Format;
 pub use image_pdf::{BadImage, ImagePdf};
 pub use lines::rows;
+pub use read_page::{Trouble, read_page};
+pub use recognise::Recogniser;
 pub use score::{Legibility, legibility};
 
 /// Version of what this module reads from the same bytes; part of the transcript's identity.

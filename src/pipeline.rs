@@ -12,6 +12,7 @@ pub mod failure;
 pub mod fetch;
 pub mod hold;
 pub mod journal;
+mod kind;
 pub mod offline;
 mod preprocessed;
 pub mod reading;
@@ -25,7 +26,7 @@ use crate::config::{LimitsConfig, RetryConfig};
 use crate::cpu::{OpenDocument, Pool};
 use crate::extract::Terms;
 use crate::fault;
-use crate::kinds::{Kind, Kinds};
+use crate::kinds::{Classified, Kind, Kinds};
 use crate::ledger::{Ledger, Record};
 use crate::llm::Llm;
 use crate::metrics;
@@ -65,6 +66,8 @@ pub struct StepsConfig {
     pub retry: RetryConfig,
     /// Kind of documents for which the producer named none.
     pub default_kind: String,
+    /// Whether the kind is told from the document where the producer named none.
+    pub classify: bool,
     /// Pages below this are flagged.
     pub quality_threshold: f32,
     /// Most tokens of a model's reply.
@@ -127,6 +130,13 @@ pub async fn run(ports: &Ports, claimed: &Claimed, hold: &Hold) -> Result<Record
     outcome.map_err(|error| Failed { stage: steps.stage, error })
 }
 
+/// What the gate is to judge.
+struct Read {
+    told: Classified,
+    transcript: Arc<Transcript>,
+    extraction: Extraction,
+}
+
 /// Where a run is, for the row, the metrics and the failure.
 struct Steps<'a> {
     ports: &'a Ports,
@@ -138,7 +148,7 @@ struct Steps<'a> {
 impl Steps<'_> {
     async fn run(&mut self, claimed: &Claimed) -> Result<Record, StepError> {
         let ports = self.ports;
-        let kind = kind_of(ports, claimed)?;
+        let named = kind::named(ports, claimed)?;
 
         self.enter(Stage::Fetch)?;
         let (limits, budget) = (&ports.config.limits, &ports.budget);
@@ -150,28 +160,31 @@ impl Steps<'_> {
         let document = ports.reader.open(fetched.bytes.clone(), claimed.suspect).await?;
         let look = match ports.config.ignore_xml {
             true => einvoice::Look::NONE,
-            false => einvoice::look((&ports.reader, &ports.pool), &document, &sha256, &kind).await?,
+            false => {
+                einvoice::look((&ports.reader, &ports.pool), &document, &sha256, &named).await?
+            }
         };
-        let (kind, transcript, extraction) = match look.told {
+        let read = match look.told {
             Some(told) => {
-                let named = (claimed.kind.as_deref(), &kind);
+                let named = (claimed.kind.as_deref(), &named);
                 let (kind, extraction) = told.extraction(&ports.kinds, named);
                 let transcript =
                     einvoice::keep(ports, self.hold, &fetched, told.transcript).await?;
                 self.enter(Stage::Extract)?;
-                (kind, transcript, extraction)
+                Read { told: Classified { kind, doubt: None }, transcript, extraction }
             }
-            None => match self.read(claimed, &kind, (fetched, document)).await? {
-                Ok((transcript, extraction)) => (kind, transcript, extraction),
+            None => match self.read(claimed, &named, (fetched, document)).await? {
+                Ok(read) => read,
                 Err(unfinished) => return Ok(Record { sha256: Some(sha256), ..*unfinished }),
             },
         };
 
         self.enter(Stage::Gate)?;
-        let terms = (kind.as_ref(), ports.config.quality_threshold, look.note);
-        let transcript = &transcript;
+        let Read { told, transcript, extraction } = read;
+        let terms = (told.kind.as_ref(), ports.config.quality_threshold, look.note);
         let document = claimed.document.id;
-        let verdict = verdict::judge(ledger, document, &extraction, transcript, terms).await?;
+        let mut verdict = verdict::judge(ledger, document, &extraction, &transcript, terms).await?;
+        kind::note(told.doubt, &mut verdict);
 
         self.enter(Stage::Record)?;
         Ok(verdict::record(extraction, &verdict, Some(sha256)))
@@ -181,14 +194,19 @@ impl Steps<'_> {
     async fn read(
         &mut self,
         claimed: &Claimed,
-        kind: &Arc<Kind>,
+        named: &Arc<Kind>,
         (fetched, document): (fetch::Fetched, OpenDocument),
-    ) -> Result<Result<(Arc<Transcript>, Extraction), Box<Record>>, StepError> {
+    ) -> Result<Result<Read, Box<Record>>, StepError> {
         let (ports, hold) = (self.ports, self.hold);
-        let transcribed = transcribe::transcribe(ports, hold, claimed, (fetched, document)).await?;
+        let transcribed =
+            transcribe::transcribe(ports, hold, claimed, (fetched, document)).await?;
         self.enter(Stage::Extract)?;
-        Ok(match extract::extract(ports, (claimed, hold), kind, &transcribed).await? {
-            Extracted::Whole(extraction) => Ok((transcribed.transcript, extraction)),
+        let classify = ports.config.classify && claimed.kind.is_none();
+        let told = kind::told(&ports.kinds, named, classify, &transcribed.transcript);
+        Ok(match extract::extract(ports, (claimed, hold), &told.kind, &transcribed).await? {
+            Extracted::Whole(extraction) => {
+                Ok(Read { told, transcript: transcribed.transcript, extraction })
+            }
             Extracted::Unfinished { reason, detail, partial, usage, model } => {
                 let partial = partial.map(|partial| *partial);
                 Err(Box::new(verdict::unfinished(reason, detail, partial, (usage, model))))
@@ -208,13 +226,4 @@ impl Steps<'_> {
     fn leave(&self) {
         metrics::stage(self.stage.code(), self.since.elapsed());
     }
-}
-
-fn kind_of(ports: &Ports, claimed: &Claimed) -> Result<Arc<Kind>, StepError> {
-    let name = claimed.kind.as_deref().unwrap_or(&ports.config.default_kind);
-    ports.kinds.get(name).cloned().ok_or_else(|| {
-        // Fixed by adding the kind, so the document keeps its chances.
-        let context = format!("the kind `{name}` is not among the configured kinds");
-        fault::Error::internal(context).into()
-    })
 }

@@ -16,8 +16,9 @@ use crate::config::LogFormat;
 /// The variable that sets the level, e.g. `debug` or `info,docmill::worker=debug`.
 pub const LEVEL_VARIABLE: &str = "DOCMILL_LOG";
 
-/// What is logged without the variable: what our dependencies have to say only from `warn` up.
-const DEFAULT_LEVEL: &str = "warn,docmill=info";
+/// What is logged without the variable: what our dependencies have to say only from `warn` up, and
+/// nothing of what a PDF parser finds wrong with a document.
+const DEFAULT_LEVEL: &str = "warn,docmill=info,lopdf=off";
 
 /// Why logging could not be set up.
 #[derive(Debug, thiserror::Error)]

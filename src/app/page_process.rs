@@ -5,14 +5,13 @@
 //! process, with every program that it runs.
 
 use std::io;
-use std::sync::Arc;
 
 use rustix::process::{Signal, getpgrp, getpid, kill_current_process_group};
 
 use crate::cpu::Setup;
 use crate::cpu::confine::{self, Confinement};
+use crate::ocr::Ocr;
 use crate::ocr::tesseract::Tesseract;
-use crate::ocr::{Ocr, Paged};
 use crate::pages::serve::{self, MakeReader};
 
 /// Serves until standard input ends.
@@ -33,10 +32,9 @@ pub fn page_process() -> io::Result<()> {
 
 fn prepare(setup: &Setup) -> io::Result<(Confinement, MakeReader)> {
     confine::limit(setup.address_space())?;
-    let confinement = setup.permissions.as_ref().map(confine::restrict).unwrap_or_default();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let permissions = setup.permissions.as_ref();
+    let confinement = permissions.map(confine::restrict).transpose()?.unwrap_or_default();
     let tesseract = Tesseract::start(&setup.ocr, setup.limits.page_time);
-    let tesseract = runtime.block_on(tesseract).map_err(io::Error::other)?;
-    let ocr: Arc<dyn Ocr> = Arc::new(tesseract);
-    Ok((confinement, Box::new(move || Ok(Box::new(Paged::new(Arc::clone(&ocr))?)))))
+    let tesseract = tesseract.map_err(io::Error::other)?;
+    Ok((confinement, Box::new(move || Ok(Box::new(tesseract.recogniser()?)))))
 }

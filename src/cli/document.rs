@@ -13,7 +13,7 @@ use crate::config::LlmProvider;
 use crate::eval::baseline::{Comparison, Earlier};
 use crate::eval::inject::{InjectReport, Injector};
 use crate::eval::limits::{self, Limit};
-use crate::eval::{self, Sample};
+use crate::eval::{self, Report, Sample};
 use crate::gate::{Einvoice, Lookups};
 use crate::model::{Status, Transcript};
 use crate::pipeline::StepError;
@@ -73,6 +73,9 @@ pub(super) struct Eval {
     /// With --inject: the same seed gives the same errors
     #[arg(long, default_value_t = 1, requires = "inject")]
     seed: u64,
+    /// Read everything once more without repair, and print that beside it
+    #[arg(long)]
+    no_repair: bool,
 }
 
 pub(super) async fn process(context: &Context, arguments: Process) -> anyhow::Result<Exit> {
@@ -166,20 +169,18 @@ fn text_of(read: &Transcript, format: Format) -> String {
 pub(super) async fn eval(context: &Context, arguments: Eval) -> anyhow::Result<Exit> {
     let app = context.app(NOTHING)?;
     context.quiet_logs()?;
-    let mut offline = app.offline().await?;
-    offline.config.ignore_xml = arguments.ignore_xml;
     // Before an hour's work, not after it.
     let earlier = arguments.baseline.as_deref().map(earlier).transpose()?;
     if arguments.inject {
+        let offline = app.offline().await?;
         let report = inject(&app, &offline, &arguments).await?;
         context.out().show(&report, || report.to_string())?;
         return Ok(Exit::Done);
     }
-    let offline = &offline;
-    let at_once = std::thread::available_parallelism().map_or(2, std::num::NonZero::get) + 1;
-    let report =
-        eval::run(&arguments.dir, at_once, |path, bytes| Box::pin(sample(offline, path, bytes)))
-            .await?;
+    let mut report = score(&app, &arguments).await?;
+    if arguments.no_repair {
+        report.beside(&score(&app.without_repair(), &arguments).await?);
+    }
     let comparison = earlier.map(|earlier| Comparison::of(&earlier, &report));
     if let Some(path) = &arguments.html {
         let page = eval::page(&report, comparison.as_ref());
@@ -200,7 +201,7 @@ pub(super) async fn eval(context: &Context, arguments: Eval) -> anyhow::Result<E
 #[derive(serde::Serialize)]
 struct Run {
     #[serde(flatten)]
-    report: eval::Report,
+    report: Report,
     #[serde(skip_serializing_if = "Option::is_none")]
     comparison: Option<Comparison>,
 }
@@ -211,6 +212,15 @@ fn earlier(path: &Path) -> anyhow::Result<Earlier> {
     let text = text.with_context(|| format!("cannot read the earlier run {}", path.display()))?;
     serde_json::from_str(&text)
         .with_context(|| format!("{} is not what `docmill eval --json` prints", path.display()))
+}
+
+async fn score(app: &App, arguments: &Eval) -> anyhow::Result<Report> {
+    let mut offline = app.offline().await?;
+    offline.config.ignore_xml = arguments.ignore_xml;
+    let offline = &offline;
+    let at_once = std::thread::available_parallelism().map_or(2, std::num::NonZero::get) + 1;
+    let sample = |path, bytes| Box::pin(sample(offline, path, bytes));
+    Ok(eval::run(&arguments.dir, at_once, sample).await?)
 }
 
 /// Judges the known truth of every document, with and without errors in it.

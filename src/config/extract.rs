@@ -73,14 +73,18 @@ impl LlmConfig {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct KindsConfig {
-    /// A folder with one folder per kind; empty: the ones built in.
+    /// A folder with one folder per kind, beside the ones built in; of one name, the one in the
+    /// folder holds. Empty: only the ones built in.
     pub path: PathBuf,
-    /// The kind of documents for which the producer names none.
+    /// Whether the kind is told from the document where the producer names none.
+    pub classify: bool,
+    /// The kind of documents for which the producer names none, where it is not told from the
+    /// document: without `classify`, and of e-invoices.
     pub default: String,
 }
 
 impl Default for KindsConfig {
     fn default() -> Self {
-        Self { path: PathBuf::new(), default: "invoice".to_owned() }
+        Self { path: PathBuf::new(), classify: true, default: "invoice".to_owned() }
     }
 }

@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct OcrConfig {
-    /// The `tesseract` program; empty: found on the PATH.
+    /// A `tesseract` program to run for each page; empty: the linked library.
     pub tesseract: PathBuf,
-    /// Languages as Tesseract names them; empty: every installed one of eng, deu, fra, nld, spa.
+    /// Languages as Tesseract names them; empty: chosen per page among those installed.
     pub languages: Vec<String>,
     /// A page whose quality is below this is flagged for a person.
     pub quality_threshold: f32,

@@ -73,7 +73,7 @@ impl Cell {
         let (asks, to_write) = mpsc::unbounded_channel();
         tokio::spawn(write(started.input, to_write, shared.over.clone()));
         // An encoded page image is not larger than its pixels, but for its header.
-        let most = setup.limits.page_pixels.saturating_add(1 << 20);
+        let most = setup.limits.page_pixels.saturating_add(wire::EINVOICES);
         tokio::spawn(listen(Arc::clone(&shared), started.output, started.process, most));
         Ok(Arc::new(Self { shared, asks, confined: started.ready.confinement }))
     }

@@ -1,10 +1,10 @@
 //! What a process gives up before it meets the bytes of documents, for good and for all threads and
 //! programs it starts from then on.
 //!
-//! Limits ([`limit`]) hold everywhere: address space, no core dumps (they would hold documents), no
-//! growth of files, few open files. Files, network and system calls ([`restrict`]) are taken away
-//! where the kernel has Landlock and seccomp: nothing is read or run but what [`Permissions`] names,
-//! no socket is opened, nothing of other processes is looked at. Where it lacks them, [`Confinement`]
+//! Limits ([`limit`]) hold everywhere: address space, no core dumps (they would hold documents), few
+//! open files. Files, network and system calls ([`restrict`]) are taken away where the kernel has
+//! Landlock and seccomp: nothing is written, nothing read or run but what [`Permissions`] names, no
+//! socket is opened, nothing of other processes is looked at. Where it lacks them, [`Confinement`]
 //! says so, for one line in the log.
 //!
 //! Not promised: protection against bugs of the kernel itself.
@@ -68,28 +68,30 @@ pub struct Confinement {
 /// # Errors
 /// The system refuses them.
 pub fn limit(address_space: u64) -> io::Result<()> {
-    let limits = [
-        (Resource::As, address_space),
-        (Resource::Core, 0),
-        (Resource::Fsize, 0),
-        (Resource::Nofile, OPEN_FILES),
-    ];
-    for (resource, value) in limits {
-        // What is stricter already stays as it is.
-        let value = getrlimit(resource).maximum.map_or(value, |most| most.min(value));
-        setrlimit(resource, Rlimit { current: Some(value), maximum: Some(value) })?;
-    }
-    Ok(())
+    at_most(Resource::As, address_space)?;
+    at_most(Resource::Core, 0)?;
+    at_most(Resource::Nofile, OPEN_FILES)
+}
+
+fn at_most(resource: Resource, value: u64) -> io::Result<()> {
+    // What is stricter already stays as it is.
+    let value = getrlimit(resource).maximum.map_or(value, |most| most.min(value));
+    Ok(setrlimit(resource, Rlimit { current: Some(value), maximum: Some(value) })?)
 }
 
 /// Takes away what is not among the permissions. Threads that run already keep what they have, so
 /// this comes before the first is started.
-pub fn restrict(permissions: &Permissions) -> Confinement {
+///
+/// # Errors
+/// The system refuses a limit.
+pub fn restrict(permissions: &Permissions) -> io::Result<Confinement> {
+    // Files do not grow; pipes and devices are no files in this sense.
+    at_most(Resource::Fsize, 0)?;
     #[cfg(target_os = "linux")]
-    return linux::restrict(permissions);
+    return Ok(linux::restrict(permissions));
     #[cfg(not(target_os = "linux"))]
     {
         let _none_of_them_can_be_held_here = permissions;
-        Confinement::default()
+        Ok(Confinement::default())
     }
 }

@@ -19,6 +19,9 @@ const LENGTHS: usize = 12;
 /// Most bytes of a head: the words of the fullest page, with their boxes, many times over.
 const HEAD: usize = 64 << 20;
 
+/// Most bytes of a document's e-invoices together.
+pub const EINVOICES: u64 = 32 << 20;
+
 /// Something that a cell is to do. Only [`Request::Close`] is not answered.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Ask {

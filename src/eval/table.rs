@@ -1,8 +1,9 @@
 //! The report as a table for people.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
-use super::{Group, Report};
+use super::{Group, KindScore, Report};
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -12,11 +13,30 @@ impl fmt::Display for Report {
         if self.groups.len() > 1 {
             write_group(f, "all", &self.all)?;
         }
+        if !self.kinds.is_empty() {
+            write_kinds(f, &self.kinds)?;
+        }
         if self.without_truth > 0 {
             writeln!(f, "{} files without truth were left out", self.without_truth)?;
         }
         Ok(())
     }
+}
+
+/// Word recall and character error rate by kind of scan, and without repair beside them.
+fn write_kinds(f: &mut fmt::Formatter<'_>, kinds: &BTreeMap<String, KindScore>) -> fmt::Result {
+    let beside = kinds.values().any(|score| score.without_repair.is_some());
+    write!(f, "{:<36}{:>5}{:>9}{:>9}", "kind of scan", "docs", "recall", "errors")?;
+    writeln!(f, "{}", if beside { "   without repair" } else { "" })?;
+    for (kind, score) in kinds {
+        let KindScore { documents, text, without_repair } = score;
+        write!(f, "{kind:<36}{documents:>5}")?;
+        for text in [Some(text), without_repair.as_ref()].into_iter().flatten() {
+            write!(f, "{:>9}{:>9}", percent(text.word_recall), percent(text.character_error_rate))?;
+        }
+        writeln!(f)?;
+    }
+    writeln!(f)
 }
 
 fn write_group(f: &mut fmt::Formatter<'_>, name: &str, group: &Group) -> fmt::Result {

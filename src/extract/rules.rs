@@ -3,6 +3,8 @@
 //!
 //! It says of itself how sure it is, but does not check the result: that is the gate's.
 
+#[cfg(test)]
+mod eleven;
 mod fields;
 mod items;
 #[cfg(test)]
@@ -11,6 +13,7 @@ mod layout;
 mod spots;
 mod supplier;
 mod totals;
+mod words;
 
 use rust_decimal::Decimal;
 use serde_json::{Map, Number, Value};
@@ -18,7 +21,7 @@ use serde_json::{Map, Number, Value};
 use self::fields::Calendar;
 use self::layout::{Cell, Layout};
 use self::spots::Spots;
-use crate::kinds::{FieldType, Kind};
+use crate::kinds::{FieldType, Kind, Written};
 use crate::model::{Confidence, Evidence, Extraction, Reader, Transcript, Usage};
 use crate::notation::date;
 use crate::notation::number::{self, Mark};
@@ -50,14 +53,16 @@ fn abs_close(a: Decimal, b: Decimal, tolerance: Decimal) -> bool {
 
 /// Reads a transcript.
 ///
-/// `successful` when identifier, date and total of the kind's required fields were found;
-/// `confidence` is high only if nothing read was ambiguous.
+/// `successful` when the fields that the kind's rules require were found, and anything at all;
+/// `confidence` is high only if nothing of them was ambiguous.
 pub fn extract(transcript: &Transcript, kind: &Kind) -> Extraction {
     let layout = Layout::new(transcript);
     let spots = Spots::new(&layout, &kind.labels);
     let words = layout.cells.iter().flat_map(|cell| cell.words.iter().map(String::as_str));
+    let roles = Roles::of(kind);
     let mut reading = Reading {
         kind,
+        roles,
         transcript,
         mark: Mark::of(words),
         data: kind.fields().map(|(name, _)| (name.to_owned(), Value::Null)).collect(),
@@ -68,8 +73,45 @@ pub fn extract(transcript: &Transcript, kind: &Kind) -> Extraction {
     reading.finish()
 }
 
+/// Which of a kind's fields say which document it is.
+struct Roles<'a> {
+    required: Vec<&'a str>,
+    /// Its own number.
+    number: Option<&'a str>,
+    /// The day it was written.
+    date: Option<&'a str>,
+    /// Other days it names.
+    other_dates: Vec<&'a str>,
+}
+
+impl<'a> Roles<'a> {
+    /// The required ones, else those that come first.
+    fn of(kind: &'a Kind) -> Self {
+        let required = kind.required();
+        let own: Vec<(&str, FieldType)> =
+            kind.fields().filter(|(name, _)| !SPECIAL.contains(name)).collect();
+        let first = |wanted: &dyn Fn(&str, FieldType) -> bool| {
+            let able = own.iter().filter(|(name, of)| wanted(name, *of)).map(|(name, _)| *name);
+            let able: Vec<&str> = able.collect();
+            able.iter().find(|name| required.contains(name)).or(able.first()).copied()
+        };
+        let is_number = |name: &str, of: FieldType| {
+            of == FieldType::Text && kind.labels.written(name) == Written::Identifier
+        };
+        let date = first(&|_, of| of == FieldType::Date);
+        let dates = own.iter().filter(|(_, of)| *of == FieldType::Date).map(|(name, _)| *name);
+        Self {
+            number: first(&is_number),
+            date,
+            other_dates: dates.filter(|name| Some(*name) != date).collect(),
+            required,
+        }
+    }
+}
+
 struct Reading<'a> {
     kind: &'a Kind,
+    roles: Roles<'a>,
     transcript: &'a Transcript,
     mark: Option<Mark>,
     data: Map<String, Value>,
@@ -79,7 +121,7 @@ struct Reading<'a> {
 }
 
 /// Fields with a reader of their own.
-const SPECIAL: [&str; 8] = [
+const SPECIAL: [&str; 7] = [
     "supplier_name",
     "supplier_address",
     "supplier_vat_id",
@@ -87,7 +129,6 @@ const SPECIAL: [&str; 8] = [
     "subtotal",
     "vat_amount",
     "total",
-    "line_items",
 ];
 
 impl Reading<'_> {
@@ -105,18 +146,21 @@ impl Reading<'_> {
             match field_type {
                 FieldType::Date => self.read_date(spots, &calendar, &name),
                 FieldType::Text => {
-                    self.put(&name, fields::identifier(spots, &name).map(|f| f.map(Value::String)));
+                    let found = match self.kind.labels.written(&name) {
+                        Written::Identifier => fields::identifier(spots, &name),
+                        Written::Words => words::beside(spots, &name),
+                        Written::Title => words::title(spots),
+                    };
+                    self.put(&name, found.map(|f| f.map(Value::String)));
                 }
                 FieldType::Number => self.read_number(spots, &name),
-                FieldType::List => {}
+                FieldType::List => self.read_items(spots, &name),
+                FieldType::Boolean => {}
             }
         }
         self.read_totals(spots, currency);
         if self.kind.has("supplier_name") {
             self.read_supplier();
-        }
-        if self.kind.has("line_items") {
-            self.read_items(spots);
         }
     }
 
@@ -133,10 +177,12 @@ impl Reading<'_> {
     }
 
     fn read_date(&mut self, spots: &Spots<'_>, calendar: &Calendar, name: &str) {
-        let mut found = fields::date(spots, calendar, name);
-        if name == "invoice_date" && found.as_ref().is_none_or(|found| !found.certain) {
-            let title = fields::date_of_title(spots, calendar);
-            found = title.or(found).or_else(|| fields::unlabelled_date(spots, calendar));
+        let number = self.roles.number.unwrap_or_default();
+        let mut found = fields::date(spots, calendar, (name, number));
+        if self.roles.date == Some(name) && found.as_ref().is_none_or(|found| !found.certain) {
+            let title = fields::date_of_title(spots, calendar, number);
+            let others = &self.roles.other_dates;
+            found = title.or(found).or_else(|| fields::unlabelled_date(spots, calendar, others));
         }
         self.put(name, found.map(|f| f.map(|date| Value::String(date::to_iso(date)))));
     }
@@ -173,8 +219,11 @@ impl Reading<'_> {
         self.put("total", totals.gross.map(|f| f.map(|value| json(sign(value)))));
     }
 
-    fn read_items(&mut self, spots: &Spots<'_>) {
-        let mut items = items::find(spots, self.mark);
+    /// Rows of a table, as far as the entries have fields that are columns we know.
+    fn read_items(&mut self, spots: &Spots<'_>, list: &str) {
+        let fields = self.kind.item_fields(list);
+        let Some(key) = items::Column::key_of(&fields) else { return };
+        let mut items = items::find(spots, self.mark, key);
         let all_negative =
             items.iter().all(|item| item.amount.is_some_and(|a| a.is_sign_negative()));
         if all_negative && is_credit_note(spots) {
@@ -182,27 +231,30 @@ impl Reading<'_> {
                 item.amount = item.amount.map(|amount| amount.abs());
             }
         }
-        let mut list = Vec::new();
+        let mut entries = Vec::new();
         for (index, item) in items.into_iter().enumerate() {
-            let field = format!("line_items[{index}]");
-            self.add_evidence(field, item.page, item.line);
+            self.add_evidence(format!("{list}[{index}]"), item.page, item.line);
             let number = |value: Option<Decimal>| value.map_or(Value::Null, json);
-            let text = Some(item.description).filter(|text| !text.is_empty());
-            list.push(serde_json::json!({
-                "description": text,
-                "quantity": number(item.quantity),
-                "unit_price": number(item.unit_price),
-                "amount": number(item.amount),
-            }));
+            let text = Some(&item.description).filter(|text| !text.is_empty());
+            let value = |field: &str| match field {
+                "description" => text.cloned().map_or(Value::Null, Value::String),
+                "quantity" => number(item.quantity),
+                "unit_price" => number(item.unit_price),
+                "amount" => number(item.amount),
+                _ => Value::Null,
+            };
+            let entry: Map<String, Value> =
+                fields.iter().map(|field| ((*field).to_owned(), value(field))).collect();
+            entries.push(Value::Object(entry));
         }
-        if !list.is_empty() {
-            self.data.insert("line_items".to_owned(), Value::Array(list));
+        if !entries.is_empty() {
+            self.data.insert(list.to_owned(), Value::Array(entries));
         }
     }
 
     fn put(&mut self, field: &str, found: Option<Found<Value>>) {
         let Some(found) = found.filter(|_| self.kind.has(field)) else { return };
-        let counts = REQUIRED.contains(&field) || field == "supplier_name";
+        let counts = self.roles.required.contains(&field);
         self.doubts += usize::from(counts && !found.certain);
         self.add_evidence(field.to_owned(), found.page, found.line);
         self.data.insert(field.to_owned(), found.value);
@@ -215,13 +267,12 @@ impl Reading<'_> {
 
     fn finish(self) -> Extraction {
         let is_null = |field: &&str| self.data.get(*field).is_none_or(Value::is_null);
-        let required: Vec<&str> =
-            REQUIRED.into_iter().filter(|field| self.kind.has(field)).collect();
-        let lacking = required.iter().filter(|field| is_null(field)).count();
+        let lacking = self.roles.required.iter().filter(|field| is_null(field)).count();
+        let anything = self.data.values().any(|value| !value.is_null());
         let missing_fields = self.data.iter().filter(|(_, value)| value.is_null());
         let confidence = match (lacking, self.doubts) {
-            (0, 0) => Confidence::High,
-            (0, 1..=2) => Confidence::Medium,
+            (0, 0) if anything && !self.roles.required.is_empty() => Confidence::High,
+            (0, 0..=2) if anything => Confidence::Medium,
             _ => Confidence::Low,
         };
         Extraction {
@@ -229,7 +280,7 @@ impl Reading<'_> {
             model: None,
             kind: self.kind.name.clone(),
             missing_fields: missing_fields.map(|(field, _)| field.clone()).collect(),
-            successful: lacking == 0,
+            successful: lacking == 0 && anything,
             confidence,
             evidence: self.evidence,
             usage: Usage::default(),
@@ -237,9 +288,6 @@ impl Reading<'_> {
         }
     }
 }
-
-/// The fields without which nothing was read.
-const REQUIRED: [&str; 3] = ["invoice_number", "invoice_date", "total"];
 
 fn gross_place(gross: &Found<Decimal>) -> Found<&'static str> {
     Found {

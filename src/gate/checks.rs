@@ -89,11 +89,7 @@ impl Subject<'_> {
         }
     }
 
-    pub(super) fn those(
-        &self,
-        fields: &[String],
-        fails: impl Fn(&Value) -> bool,
-    ) -> Failures {
+    pub(super) fn those(&self, fields: &[String], fails: impl Fn(&Value) -> bool) -> Failures {
         let values = fields.iter().flat_map(|field| self.values(field));
         values.filter(|(_, value)| fails(value)).map(|(name, _)| Some(name)).collect()
     }

@@ -1,19 +1,45 @@
-//! `labels.toml`: what stands beside a value on the page.
+//! `labels.toml`: what stands beside a value on the page, by language.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
-use serde::Deserialize;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
 
+use super::problem::{Problem, Report};
 use crate::notation::fold;
 
-/// Labels of one field, as written in the file.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct FieldLabels {
-    /// Labels that mean this field and nothing else.
-    pub strong: Vec<String>,
-    /// Labels that may mean something else as well.
-    pub weak: Vec<String>,
+/// Sections that are no fields: what the rules reader has to know of the rest of a page.
+pub(super) const SECTIONS: [&str; 18] = [
+    "payable",
+    "customer_vat_id",
+    "supplier",
+    "customer",
+    "attention",
+    "party_name",
+    "party_address",
+    "registered_office",
+    "payee",
+    "currency",
+    "credit_note",
+    "other",
+    "legal_form",
+    "column_description",
+    "column_quantity",
+    "column_unit_price",
+    "column_amount",
+    "column_other",
+];
+
+/// What is read beside the labels of a field that holds text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Written {
+    /// A number or code: it has a digit.
+    Identifier,
+    /// Words, up to the end of the line or a mark that ends them.
+    Words,
+    /// What the document calls itself; it has no label.
+    Title,
 }
 
 /// All labels of a kind, indexed for finding the longest one at a place.
@@ -25,6 +51,11 @@ pub struct Labels {
     endings: Vec<Label>,
     /// Folded labels by field, for lookups of whole texts.
     fields: BTreeMap<String, Vec<String>>,
+    /// Fields of text that are no identifiers.
+    written: BTreeMap<String, Written>,
+    /// How many files were added.
+    files: usize,
+    languages: BTreeSet<String>,
 }
 
 #[derive(Debug, Clone)]
@@ -32,6 +63,8 @@ struct Label {
     field: String,
     strong: bool,
     words: Vec<String>,
+    /// Which file says so.
+    file: usize,
 }
 
 /// A label found at some place.
@@ -46,39 +79,125 @@ pub struct Match<'a> {
 }
 
 impl Labels {
-    /// Reads the file.
-    pub(super) fn parse(text: &str) -> Result<Self, String> {
-        let fields: BTreeMap<String, FieldLabels> =
-            toml::from_str(text).map_err(|error| error.to_string())?;
-        let mut labels = Self::default();
-        for (field, own) in fields {
-            for (strong, texts) in [(true, own.strong), (false, own.weak)] {
-                for text in texts {
-                    labels.add(&field, strong, &text)?;
+    /// Adds a file's labels; where it repeats one of an earlier file, its strength holds. `knows`
+    /// says which sections there may be.
+    pub(super) fn add_file(
+        &mut self,
+        (file, text): (&Path, &str),
+        knows: impl Fn(&str) -> bool,
+    ) -> Result<(), Vec<Problem>> {
+        self.files += 1;
+        let mut report = Report::new(file, text);
+        match DeTable::parse(text) {
+            Ok(table) => {
+                for (name, section) in table.get_ref() {
+                    if name.get_ref() != "include" {
+                        self.add_section(name, section, &knows, &mut report);
+                    }
+                }
+            }
+            Err(error) => report.toml(&error),
+        }
+        self.sort();
+        if report.problems.is_empty() { Ok(()) } else { Err(report.problems) }
+    }
+
+    fn add_section(
+        &mut self,
+        name: &Spanned<std::borrow::Cow<'_, str>>,
+        section: &Spanned<DeValue<'_>>,
+        knows: &impl Fn(&str) -> bool,
+        report: &mut Report<'_>,
+    ) {
+        let field = name.get_ref().as_ref();
+        if !knows(field) {
+            let problem = format!(
+                "[{field}] is neither a field of schema.json nor one of the sections {}",
+                SECTIONS.join(", ")
+            );
+            report.at(name.span().start, problem);
+        }
+        let Some(table) = section.get_ref().as_table() else {
+            report.at(name.span().start, format!("`{field}` must be a section, [{field}]"));
+            return;
+        };
+        for (key, value) in table {
+            match key.get_ref().as_ref() {
+                "value" => self.set_value(field, value, report),
+                "strong" => self.add_labels((field, true), value, report),
+                "weak" => self.add_labels((field, false), value, report),
+                other => {
+                    let problem = format!("`{other}` is none of value, strong and weak");
+                    report.at(key.span().start, problem);
                 }
             }
         }
-        for list in labels.by_first.values_mut() {
-            list.sort_by_key(|label| std::cmp::Reverse((label.words.len(), label.strong)));
-        }
-        labels.endings.sort_by_key(|label| std::cmp::Reverse(label.words.len()));
-        Ok(labels)
     }
 
-    fn add(&mut self, field: &str, strong: bool, text: &str) -> Result<(), String> {
+    fn set_value(&mut self, field: &str, value: &Spanned<DeValue<'_>>, report: &mut Report<'_>) {
+        let written = match value.get_ref().as_str() {
+            Some("words") => Written::Words,
+            Some("identifier") => Written::Identifier,
+            Some("title") => Written::Title,
+            _ => {
+                report.at(value.span().start, "`value` is \"identifier\", \"words\" or \"title\"");
+                return;
+            }
+        };
+        self.written.insert(field.to_owned(), written);
+    }
+
+    fn add_labels(
+        &mut self,
+        (field, strong): (&str, bool),
+        value: &Spanned<DeValue<'_>>,
+        report: &mut Report<'_>,
+    ) {
+        let key = if strong { "strong" } else { "weak" };
+        for (language, text) in by_language(key, value, report) {
+            if self.add(field, strong, text.get_ref()).is_none() {
+                let problem = format!("`{}` has no letter or digit", text.get_ref());
+                report.at(text.span().start, problem);
+            }
+            self.languages.insert(language);
+        }
+    }
+
+    /// None if the text has nothing that could be found.
+    fn add(&mut self, field: &str, strong: bool, text: &str) -> Option<()> {
         let folded = fold(text);
         let words: Vec<String> = folded.split(' ').map(str::to_owned).collect();
-        let Some(first) = words.first().filter(|first| !first.is_empty()).cloned() else {
-            return Err(format!("[{field}] has a label without a letter: `{text}`"));
+        let first = words.first().filter(|first| !first.is_empty()).cloned()?;
+        let list = match text.starts_with('*') {
+            true => &mut self.endings,
+            false => self.by_first.entry(first).or_default(),
         };
-        let label = Label { field: field.to_owned(), strong, words };
-        if text.starts_with('*') {
-            self.endings.push(label);
-        } else {
-            self.by_first.entry(first).or_default().push(label);
+        let file = self.files;
+        match list.iter_mut().find(|label| label.field == field && label.words == words) {
+            // Two languages may share a word; the surer meaning of the two holds.
+            Some(known) if known.file == file => known.strong |= strong,
+            Some(known) => (known.strong, known.file) = (strong, file),
+            None => list.push(Label { field: field.to_owned(), strong, words, file }),
         }
         self.fields.entry(field.to_owned()).or_default().push(folded);
-        Ok(())
+        Some(())
+    }
+
+    fn sort(&mut self) {
+        for list in self.by_first.values_mut() {
+            list.sort_by_key(|label| std::cmp::Reverse((label.words.len(), label.strong)));
+        }
+        self.endings.sort_by_key(|label| std::cmp::Reverse(label.words.len()));
+    }
+
+    /// What a field of text is written like.
+    pub fn written(&self, field: &str) -> Written {
+        self.written.get(field).copied().unwrap_or(Written::Identifier)
+    }
+
+    /// The languages there are labels in, ISO 639-1.
+    pub fn languages(&self) -> impl Iterator<Item = &str> {
+        self.languages.iter().map(String::as_str).filter(|language| *language != ANY)
     }
 
     /// Every label of the greatest length that begins at the first of these folded words. More
@@ -132,15 +251,61 @@ fn ends_first(words: &[&str], label: &[String]) -> bool {
         && pairs.all(|(word, own)| word == own)
 }
 
+/// For words that are the same everywhere, such as `IBAN`.
+const ANY: &str = "any";
+
+/// Texts with their languages: `en = ["..."], de = ["..."]`.
+pub(super) fn by_language<'v>(
+    key: &str,
+    value: &'v Spanned<DeValue<'_>>,
+    report: &mut Report<'_>,
+) -> Vec<(String, Spanned<&'v str>)> {
+    let Some(table) = value.get_ref().as_table() else {
+        let problem =
+            format!("what `{key}` holds has no language: write {key}.en = [\"...\"], or {key}.any");
+        report.at(value.span().start, problem);
+        return Vec::new();
+    };
+    let mut texts = Vec::new();
+    for (language, list) in table {
+        let name = language.get_ref().as_ref();
+        let code = name.len() == 2 && name.chars().all(|c| c.is_ascii_lowercase());
+        if !code && name != ANY {
+            let problem = format!("`{name}` is no language: two letters of ISO 639-1, or any");
+            report.at(language.span().start, problem);
+        }
+        let Some(list) = list.get_ref().as_array() else {
+            report.at(list.span().start, format!("{key}.{name} must be a list of texts"));
+            continue;
+        };
+        for text in list {
+            match text.get_ref().as_str() {
+                Some(own) => texts.push((name.to_owned(), Spanned::new(text.span(), own))),
+                None => report.at(text.span().start, format!("{key}.{name} holds texts only")),
+            }
+        }
+    }
+    texts
+}
+
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
+
+    fn parse(text: &str) -> Result<Labels, String> {
+        let mut labels = Labels::default();
+        let added = labels.add_file((Path::new("labels.toml"), text), |name| name != "nonsense");
+        added.map(|()| labels).map_err(|problems| {
+            problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+        })
+    }
 
     #[test]
     fn the_longest_label_at_a_place_wins() {
-        let labels = Labels::parse(
-            "[number]\nstrong=['Invoice no.']\nweak=['invoice', '*rechnung']\n\
-             [other]\nstrong=['invoice period']\n[total]\nweak=['Total']\n[column]\nstrong=['total']",
+        let labels = parse(
+            "[number]\nstrong.en=['Invoice no.']\nweak.en=['invoice']\nweak.de=['*rechnung']\n\
+             [other]\nstrong.en=['invoice period']\n[total]\nweak.en=['Total']\n\
+             [column]\nstrong.any=['total']",
         )
         .unwrap();
         for (text, field, strong, length) in [
@@ -154,11 +319,32 @@ mod tests {
         }
         assert_eq!(labels.at(&["total"]).len(), 2);
         assert!(labels.at(&["unrelated"]).is_empty());
+        assert_eq!(labels.languages().collect::<Vec<_>>(), ["de", "en"]);
     }
 
     #[test]
-    fn a_misspelt_key_and_an_empty_label_are_refused() {
-        assert!(Labels::parse("[number]\nstong=['a']").unwrap_err().contains("stong"));
-        assert!(Labels::parse("[number]\nweak=['--']").unwrap_err().contains("number"));
+    fn a_later_file_says_how_much_a_label_is_worth() {
+        let mut labels = Labels::default();
+        for text in ["[number]\nstrong.en=['invoice']", "[number]\nweak.en=['invoice']"] {
+            labels.add_file((Path::new("labels.toml"), text), |_| true).unwrap();
+        }
+        assert!(matches!(labels.at(&["invoice"]).as_slice(), [only] if !only.strong));
+    }
+
+    #[test]
+    fn what_is_wrong_with_labels_is_said_by_line() {
+        for (text, problem) in [
+            ("[number]\nstong.en=['a']", "labels.toml:2: `stong`"),
+            ("[number]\nstrong=['a']", "labels.toml:2: what `strong` holds has no language"),
+            ("[number]\n\nstrong.eng=['a']", "labels.toml:3: `eng` is no language"),
+            ("[number]\nweak.en=[\n'a',\n'--']", "labels.toml:4: `--` has no letter"),
+            ("[number]\nweak.en=[1]", "labels.toml:2: weak.en holds texts only"),
+            ("[number]\nvalue='date'", "labels.toml:2: `value` is"),
+            ("\n[nonsense]\nweak.en=['a']", "labels.toml:2: [nonsense] is neither"),
+            ("[number]\nstrong.en=['a'", "labels.toml:2:"),
+        ] {
+            let problems = parse(text).unwrap_err();
+            assert!(problems.starts_with(problem), "{text}: {problems}");
+        }
     }
 }

@@ -1,168 +1,253 @@
-//! Reading kinds from what is built in or from a folder, and holding their files against each other.
+//! Making kinds of their files, and holding the files of each against each other.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
 
-use super::{Check, Kind, KindsError, Labels, Rule, rule};
+use super::examples;
+use super::labels::SECTIONS;
+use super::problem::{Problem, Report};
+use super::rule::{self, Rules};
+use super::signals::Description;
+use super::source::{self, Source};
+use super::{Check, Kind, Labels, Rule, schema};
 
-/// The four files of a kind: name and text.
-type Files = [(&'static str, String); 4];
-
-const NAMES: [&str; 4] = ["schema.json", "prompt.md", "rules.toml", "labels.toml"];
-
-const INVOICE: [&str; 4] = [
-    include_str!("../../config/kinds/invoice/schema.json"),
-    include_str!("../../config/kinds/invoice/prompt.md"),
-    include_str!("../../config/kinds/invoice/rules.toml"),
-    include_str!("../../config/kinds/invoice/labels.toml"),
-];
-
-/// Largest file that is read; a prompt or table of labels is a hundredth of it.
-const LARGEST_FILE: u64 = 4 << 20;
-
-type Problems = Vec<(PathBuf, String)>;
-
-/// Every kind: built in if `folder` is empty, else one per folder in it.
-pub(super) fn kinds(folder: &Path) -> Result<Vec<Kind>, KindsError> {
+/// Every kind: the built-in ones and those in `folder`, if one is given. Of one name, the one in
+/// the folder holds.
+pub(super) fn kinds(folder: &Path) -> Result<Vec<Kind>, Vec<Problem>> {
     let mut problems = Vec::new();
-    let mut kinds = Vec::new();
-    if folder.as_os_str().is_empty() {
-        let texts = INVOICE.map(str::to_owned);
-        kinds.extend(build("invoice", Path::new("invoice"), with_names(texts), &mut problems));
-    } else {
-        for path in folders(folder, &mut problems) {
-            let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
-            if let Some(files) = read(&path, &mut problems) {
-                kinds.extend(build(name, &path, files, &mut problems));
+    let mut sources = source::built_in();
+    if !folder.as_os_str().is_empty() {
+        let own = source::in_folder(folder, false, &mut problems);
+        put(&mut sources, own);
+    }
+    let kinds = sources.iter().filter_map(|own| build(own, &sources, &mut problems)).collect();
+    if problems.is_empty() { Ok(kinds) } else { Err(problems) }
+}
+
+/// What is wrong with the kinds in a folder, or with the one kind whose folder it is; how many
+/// there are.
+pub(super) fn check(folder: &Path) -> (usize, Vec<Problem>) {
+    let mut problems = Vec::new();
+    let own = source::in_folder(folder, true, &mut problems);
+    let mut sources = source::built_in();
+    put(&mut sources, own.clone());
+    for source in &own {
+        build(source, &sources, &mut problems);
+    }
+    (own.len(), problems)
+}
+
+fn put(sources: &mut Vec<Source>, own: Vec<Source>) {
+    sources.retain(|known| !own.iter().any(|source| source.name == known.name));
+    sources.extend(own);
+    sources.sort_by(|a, b| a.name.cmp(&b.name));
+}
+
+/// A kind of its files. `all` are the kinds it may include.
+fn build(source: &Source, all: &[Source], problems: &mut Vec<Problem>) -> Option<Kind> {
+    let mut making = Making { source, all, hash: Sha256::new(), problems: Vec::new() };
+    source.hash_into(&mut making.hash);
+    making.check_name();
+    let file = |name: &str| source.folder.join(name);
+    let schema = schema::parse(&file("schema.json"), source.text("schema.json"));
+    let schema = making.keep(schema);
+    let description = Description::parse(&file("kind.toml"), source.text("kind.toml"));
+    let description = making.keep(description);
+    let rules = making.rules(schema.as_ref());
+    let labels = making.labels(schema.as_ref());
+    let prompt = making.prompt(schema.as_ref());
+    let Making { hash, problems: mut own, .. } = making;
+    let sound = own.is_empty();
+    problems.append(&mut own);
+    let (schema, description) = (schema?, description?);
+    sound.then(|| Kind {
+        name: source.name.clone(),
+        title: description.title,
+        built_in: source.built_in,
+        version: hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect(),
+        schema,
+        prompt,
+        rules,
+        labels,
+        signals: description.signals,
+    })
+}
+
+struct Making<'a> {
+    source: &'a Source,
+    all: &'a [Source],
+    hash: Sha256,
+    problems: Vec<Problem>,
+}
+
+impl<'a> Making<'a> {
+    fn keep<T>(&mut self, result: Result<T, Vec<Problem>>) -> Option<T> {
+        result.map_err(|mut own| self.problems.append(&mut own)).ok()
+    }
+
+    fn check_name(&mut self) {
+        let name = &self.source.name;
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+        if name.is_empty() || name.len() > 64 || !name.chars().all(plain) {
+            let text = "a kind's name has 1 to 64 of a-z, A-Z, 0-9, _ and -".to_owned();
+            self.problems.push(Problem { file: self.source.folder.clone(), line: None, text });
+        }
+    }
+
+    /// The kind that a file includes, or a complaint at the place where it is named.
+    fn included(&mut self, name: &Spanned<String>, report: &mut Report<'_>) -> Option<&'a Source> {
+        let found = self.all.iter().find(|other| other.name == *name.get_ref());
+        let found = found.filter(|other| other.name != self.source.name);
+        if found.is_none() {
+            let names: Vec<&str> = self.all.iter().map(|other| other.name.as_str()).collect();
+            let problem = format!(
+                "`include` names `{}`, which is no other kind: there are {}",
+                name.get_ref(),
+                names.join(", ")
+            );
+            report.at(name.span().start, problem);
+        }
+        if let Some(found) = found {
+            found.hash_into(&mut self.hash);
+        }
+        found
+    }
+
+    /// Its own rules after those it includes; an own rule replaces the included ones of its name.
+    fn rules(&mut self, schema: Option<&Value>) -> Vec<Rule> {
+        let (path, text) = (self.source.folder.join("rules.toml"), self.source.text("rules.toml"));
+        let mut report = Report::new(&path, text);
+        let own = rule::parse(text).unwrap_or_else(|found| {
+            found.into_iter().for_each(|(at, problem)| report.at(at, problem));
+            Rules::default()
+        });
+        let mut rules: Vec<Rule> = Vec::new();
+        for name in &own.include {
+            let Some(other) = self.included(name, &mut report) else { continue };
+            // What is wrong with the other kind is said there.
+            let theirs = rule::parse(other.text("rules.toml")).unwrap_or_default();
+            if !theirs.include.is_empty() {
+                report.at(name.span().start, format!("`{}` includes others itself", other.name));
             }
-        }
-        if kinds.is_empty() && problems.is_empty() {
-            let problem = "holds no folder with the files of a kind".to_owned();
-            problems.push((folder.to_owned(), problem));
-        }
-    }
-    if problems.is_empty() { Ok(kinds) } else { Err(KindsError(problems)) }
-}
-
-fn with_names(texts: [String; 4]) -> Files {
-    let mut names = NAMES.into_iter();
-    texts.map(|text| (names.next().unwrap_or_default(), text))
-}
-
-fn folders(folder: &Path, problems: &mut Problems) -> Vec<PathBuf> {
-    let entries = match std::fs::read_dir(folder) {
-        Ok(entries) => entries,
-        Err(error) => {
-            problems.push((folder.to_owned(), format!("kinds.path cannot be read: {error}")));
-            return Vec::new();
-        }
-    };
-    let mut paths: Vec<PathBuf> =
-        entries.flatten().map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
-    paths.sort();
-    paths
-}
-
-fn read(folder: &Path, problems: &mut Problems) -> Option<Files> {
-    let before = problems.len();
-    let texts = NAMES.map(|name| {
-        let path = folder.join(name);
-        let text = match std::fs::metadata(&path) {
-            Ok(metadata) if metadata.len() > LARGEST_FILE => {
-                Err(format!("has {} bytes, the limit is {LARGEST_FILE}", metadata.len()))
-            }
-            Ok(_) => std::fs::read_to_string(&path).map_err(|error| error.to_string()),
-            Err(error) => Err(error.to_string()),
-        };
-        text.unwrap_or_else(|problem| {
-            problems.push((path, problem));
-            String::new()
-        })
-    });
-    (problems.len() == before).then(|| with_names(texts))
-}
-
-fn build(name: &str, folder: &Path, files: Files, problems: &mut Problems) -> Option<Kind> {
-    let before = problems.len();
-    let mut hash = Sha256::new();
-    for (file, text) in &files {
-        hash.update(format!("{file} {}\n", text.len()));
-        hash.update(text);
-    }
-    let [schema, prompt, rules, labels] = files.map(|(_, text)| text);
-    let mut complain = |file: &str, problem: String| problems.push((folder.join(file), problem));
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-    if name.is_empty() || name.len() > 64 || !name.chars().all(plain) {
-        complain("", "a kind's name has 1 to 64 of a-z, A-Z, 0-9, _ and -".to_owned());
-    }
-    let schema = checked_schema(&schema).map_err(|problem| complain("schema.json", problem));
-    if prompt.trim().is_empty() {
-        complain("prompt.md", "is empty".to_owned());
-    }
-    let rules = rule::parse(&rules);
-    let labels = Labels::parse(&labels).map_err(|problem| complain("labels.toml", problem));
-    match &rules {
-        Ok(rules) => {
-            for problem in schema.iter().flat_map(|schema| unknown_fields(schema, rules)) {
-                complain("rules.toml", problem);
-            }
-        }
-        Err(own) => own.iter().for_each(|problem| complain("rules.toml", problem.clone())),
-    }
-    let (schema, rules, labels) = (schema.ok()?, rules.ok()?, labels.ok()?);
-    let version = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-    let name = name.to_owned();
-    (problems.len() == before).then_some(Kind { name, version, schema, prompt, rules, labels })
-}
-
-fn checked_schema(text: &str) -> Result<Value, String> {
-    let schema: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
-    jsonschema::meta::validate(&schema).map_err(|error| error.to_string())?;
-    let has_fields =
-        schema.get("properties").and_then(Value::as_object).is_some_and(|map| !map.is_empty());
-    if has_fields { Ok(schema) } else { Err("has no `properties`".to_owned()) }
-}
-
-/// Fields that rules name and the schema does not have.
-fn unknown_fields(schema: &Value, rules: &[Rule]) -> Vec<String> {
-    let known = |path: &str| {
-        let mut at = schema;
-        path.split('.').all(|step| {
-            let inner = at.get("items").unwrap_or(at);
-            match inner.get("properties").and_then(|properties| properties.get(step)) {
-                Some(next) => {
-                    at = next;
-                    true
+            let kept = theirs.rules.into_iter().map(|(_, rule)| rule);
+            let kept = kept.filter(|rule| !own.rules.iter().any(|(_, own)| own.name == rule.name));
+            for rule in kept {
+                for field in schema.iter().flat_map(|schema| unknown_fields(schema, &rule)) {
+                    let problem = format!(
+                        "the included rule `{}` names `{field}`, which schema.json does not have",
+                        rule.name
+                    );
+                    report.at(name.span().start, problem);
                 }
-                None => false,
+                rules.push(rule);
             }
-        })
+        }
+        for (place, rule) in own.rules {
+            for field in schema.iter().flat_map(|schema| unknown_fields(schema, &rule)) {
+                let problem = format!(
+                    "rule `{}` names `{field}`, which schema.json does not have",
+                    rule.name
+                );
+                report.mention(&place, field.rsplit('.').next().unwrap_or(&field), problem);
+            }
+            rules.push(rule);
+        }
+        self.problems.append(&mut report.problems);
+        rules
+    }
+
+    /// Its own labels and those of the kinds it includes.
+    fn labels(&mut self, schema: Option<&Value>) -> Labels {
+        let (path, text) =
+            (self.source.folder.join("labels.toml"), self.source.text("labels.toml"));
+        let mut labels = Labels::default();
+        let knows = |section: &str| {
+            let field = |schema: &Value| has_path(schema, section);
+            SECTIONS.contains(&section) || schema.is_none_or(field)
+        };
+        let mut report = Report::new(&path, text);
+        for name in &includes(text, &mut report) {
+            if let Some(other) = self.included(name, &mut report) {
+                let file = other.folder.join("labels.toml");
+                // What is wrong with the other kind is said there; its own fields are no problem.
+                labels.add_file((&file, other.text("labels.toml")), |_| true).ok();
+            }
+        }
+        self.problems.append(&mut report.problems);
+        let added = labels.add_file((&path, text), knows);
+        self.keep(added);
+        labels
+    }
+
+    fn prompt(&mut self, schema: Option<&Value>) -> String {
+        let prompt = self.source.text("prompt.md").trim_end();
+        if prompt.is_empty() {
+            let (file, text) = (self.source.folder.join("prompt.md"), "is empty".to_owned());
+            self.problems.push(Problem { file, line: None, text });
+        }
+        let (folder, files) = (self.source.folder.join("examples"), self.source.folder("examples"));
+        let examples = examples::read(&folder, &files, schema);
+        let examples = self.keep(examples).unwrap_or_default();
+        format!("{prompt}{}\n", examples::shown(&examples))
+    }
+}
+
+/// `include = ["kind"]` of a file whose other sections are read elsewhere.
+fn includes(text: &str, report: &mut Report<'_>) -> Vec<Spanned<String>> {
+    // A text that is no TOML is complained about by who reads the rest.
+    let Ok(table) = DeTable::parse(text) else { return Vec::new() };
+    let entry = table.get_ref().iter().find(|(key, _)| key.get_ref() == "include");
+    let Some((key, value)) = entry else { return Vec::new() };
+    let list = value.get_ref().as_array();
+    let name = |value: &Spanned<DeValue<'_>>| {
+        Some(Spanned::new(value.span(), value.get_ref().as_str()?.to_owned()))
     };
-    let named = rules.iter().flat_map(|rule| {
-        let fields = Check::fields(&rule.check);
-        fields.into_iter().map(|field| (rule.name.clone(), field))
-    });
-    named
-        .filter(|(_, field)| !known(field))
-        .map(|(rule, field)| {
-            format!("rule `{rule}` names `{field}`, which schema.json does not have")
-        })
-        .collect()
+    let names: Option<Vec<_>> = list.and_then(|list| list.iter().map(name).collect());
+    names.unwrap_or_else(|| {
+        report.at(key.span().start, "`include` is a list of kinds: [\"invoice\"]");
+        Vec::new()
+    })
+}
+
+/// Whether the schema has this field; `a.b` is a field of a list.
+fn has_path(schema: &Value, path: &str) -> bool {
+    let mut at = schema;
+    path.split('.').all(|step| {
+        let inner = at.get("items").unwrap_or(at);
+        match inner.get("properties").and_then(|properties| properties.get(step)) {
+            Some(next) => {
+                at = next;
+                true
+            }
+            None => false,
+        }
+    })
+}
+
+/// Fields that a rule names and the schema does not have.
+fn unknown_fields(schema: &Value, rule: &Rule) -> Vec<String> {
+    let fields = Check::fields(&rule.check).into_iter();
+    fields.filter(|field| !has_path(schema, field)).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::config::KindsConfig;
-    use crate::kinds::{FieldType, Kinds};
+    use crate::kinds::{FieldType, Kinds, KindsError};
+    use std::path::PathBuf;
 
     fn copy_of_invoice(at: &Path) -> PathBuf {
         let folder = at.join("invoice");
-        std::fs::create_dir(&folder).unwrap();
-        for (name, text) in NAMES.iter().zip(INVOICE) {
-            std::fs::write(folder.join(name), text).unwrap();
+        let (_, files) = crate::kinds::built_in::KINDS[0];
+        for (name, text) in files {
+            let path = folder.join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
         }
         folder
     }
@@ -171,52 +256,95 @@ mod tests {
         Kinds::load(&KindsConfig { path: path.to_owned(), ..KindsConfig::default() })
     }
 
+    fn change(file: PathBuf, from: &str, to: &str) {
+        let text = std::fs::read_to_string(&file).unwrap();
+        assert!(text.contains(from), "{}", file.display());
+        std::fs::write(file, text.replacen(from, to, 1)).unwrap();
+    }
+
     #[test]
     fn the_built_in_kinds_are_sound() {
         let kinds = Kinds::load(&KindsConfig::default()).unwrap();
-        let invoice = kinds.for_name(None).unwrap();
-        assert_eq!(invoice.name, "invoice");
+        let names: Vec<&str> = kinds.iter().map(|kind| kind.name.as_str()).collect();
+        for name in ["invoice", "receipt", "credit_note", "contract", "generic"] {
+            assert!(names.contains(&name), "{names:?}");
+        }
+        let invoice = kinds.get("invoice").unwrap();
         assert_eq!(invoice.fields().count(), 11);
         assert!(invoice.fields().any(|f| f == ("due_date", FieldType::Date)));
         assert!(invoice.fields().any(|f| f == ("line_items", FieldType::List)));
-        assert!(kinds.for_name(Some("nonsense")).is_none());
+        assert!(invoice.prompt.contains("<example>"));
+        for language in ["en", "de", "fr", "nl", "es", "it", "pt", "sv", "da", "no", "pl"] {
+            assert!(invoice.labels.languages().any(|known| known == language), "{language}");
+        }
+        assert!(kinds.get("nonsense").is_none());
     }
 
     #[test]
-    fn a_folder_gives_the_same_kind_and_any_change_another_version() {
+    fn a_folder_replaces_the_kind_of_its_name_and_any_change_is_another_version() {
         let root = tempfile::tempdir().unwrap();
         let folder = copy_of_invoice(root.path());
-        let version = |kinds: &Kinds| kinds.get("invoice").unwrap().version.clone();
-        let built_in = version(&Kinds::load(&KindsConfig::default()).unwrap());
-        assert_eq!(version(&load(root.path()).unwrap()), built_in);
-        let prompt = folder.join("prompt.md");
-        std::fs::write(&prompt, format!("{}\n", INVOICE[1])).unwrap();
-        assert_ne!(version(&load(root.path()).unwrap()), built_in);
+        let version = |kinds: &Kinds, name: &str| kinds.get(name).unwrap().version.clone();
+        let built_in = Kinds::load(&KindsConfig::default()).unwrap();
+        let same = load(root.path()).unwrap();
+        assert_eq!(version(&same, "invoice"), version(&built_in, "invoice"));
+        assert!(!same.get("invoice").unwrap().built_in && same.get("receipt").unwrap().built_in);
+        for file in source::FILES.into_iter().chain(["examples/services.txt"]) {
+            let before = load(root.path()).unwrap();
+            let path = folder.join(file);
+            let text = std::fs::read_to_string(&path).unwrap();
+            std::fs::write(&path, format!("{text}\n")).unwrap();
+            let after = load(root.path()).unwrap();
+            assert_ne!(version(&after, "invoice"), version(&before, "invoice"), "{file}");
+            // What includes it has changed with it.
+            assert_ne!(version(&after, "credit_note"), version(&before, "credit_note"), "{file}");
+        }
     }
 
     #[test]
-    fn every_problem_is_said_by_file() {
+    fn every_problem_is_said_by_file_and_line() {
         let root = tempfile::tempdir().unwrap();
         let folder = copy_of_invoice(root.path());
-        std::fs::write(folder.join("schema.json"), "{ \"type\": 5, \"properties\": {} }").unwrap();
-        std::fs::write(folder.join("labels.toml"), "[total]\nstrong = 'x'").unwrap();
+        change(
+            folder.join("rules.toml"),
+            "[[rule]]",
+            "[[rule]]\nname = 'r'\ncheck = 'required'\nfields = ['totl']\nconsequence = 'flag'\n\n[[rule]]\nname = 's'\ncheck = 'requird'\nfields = []\nconsequence = 'flag'\n\n[[rule]]",
+        );
+        let (count, problems) = check(root.path());
+        let said: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        assert!(count == 1 && said.len() == 1, "{said:?}");
+        let is_about =
+            |file: &str, text: &str| said.iter().any(|it| it.contains(file) && it.contains(text));
+        assert!(is_about("invoice/rules.toml:", "no check `requird`"), "{said:?}");
+        change(folder.join("rules.toml"), "requird", "required");
+        change(folder.join("labels.toml"), "[total]", "[totla]");
+        std::fs::remove_file(folder.join("examples/services.json")).unwrap();
+        let (_, problems) = check(&folder);
+        let said: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        let is_about =
+            |file: &str, text: &str| said.iter().any(|it| it.contains(file) && it.contains(text));
+        assert!(is_about("invoice/rules.toml:", "rule `r` names `totl`"), "{said:?}");
+        assert!(is_about("invoice/labels.toml:", "[totla] is neither"), "{said:?}");
+        assert!(is_about("examples/services.txt:", "services.json"), "{said:?}");
         std::fs::remove_file(folder.join("prompt.md")).unwrap();
         let text = load(root.path()).unwrap_err().to_string();
-        assert!(text.contains("invoice/prompt.md"), "{text}");
-        std::fs::write(folder.join("prompt.md"), "Read.").unwrap();
-        let text = load(root.path()).unwrap_err().to_string();
-        assert!(text.contains("invoice/schema.json"), "{text}");
-        assert!(text.contains("invoice/labels.toml"), "{text}");
+        assert!(text.contains("invoice/prompt.md: is missing"), "{text}");
     }
 
     #[test]
-    fn a_rule_over_a_field_that_does_not_exist_is_refused() {
+    fn an_included_kind_has_to_exist_and_its_rules_to_fit() {
         let root = tempfile::tempdir().unwrap();
         let folder = copy_of_invoice(root.path());
-        let rule = "[[rule]]\nname='r'\ncheck='required'\nfields=['totl']\nconsequence='flag'";
-        std::fs::write(folder.join("rules.toml"), rule).unwrap();
-        let text = load(root.path()).unwrap_err().to_string();
-        assert!(text.contains("rules.toml") && text.contains("totl"), "{text}");
+        std::fs::write(folder.join("rules.toml"), "include = [\n'invoic']").unwrap();
+        let (_, problems) = check(root.path());
+        assert_eq!(problems[0].line, Some(2));
+        assert!(problems[0].text.contains("`invoic`"), "{problems:?}");
+        std::fs::write(folder.join("rules.toml"), "include = ['contract']").unwrap();
+        let (_, problems) = check(root.path());
+        let about = |field| problems.iter().any(|it| it.text.contains(field));
+        assert!(about("contract_number") && about("first_party"), "{problems:?}");
+        std::fs::write(folder.join("rules.toml"), "include = ['invoice']").unwrap();
+        assert!(!check(root.path()).1.is_empty(), "a kind does not include itself");
     }
 
     #[test]

@@ -3,8 +3,11 @@
 //! The file is read into one flat form that knows every key, so that a misspelt key is refused by
 //! name and line; then each check takes what it needs and says what is missing.
 
+use std::ops::Range;
+
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
+use toml::Spanned;
 
 use crate::model::{Confidence, Reader};
 
@@ -143,7 +146,17 @@ pub struct Rule {
 #[serde(deny_unknown_fields)]
 struct File {
     #[serde(default)]
-    rule: Vec<Raw>,
+    include: Vec<Spanned<String>>,
+    #[serde(default)]
+    rule: Vec<Spanned<Raw>>,
+}
+
+/// What the file says, with the part of the text that each says it in.
+#[derive(Debug, Default)]
+pub(super) struct Rules {
+    /// Kinds whose rules apply as well.
+    pub(super) include: Vec<Spanned<String>>,
+    pub(super) rules: Vec<(Range<usize>, Rule)>,
 }
 
 #[derive(Deserialize)]
@@ -190,21 +203,27 @@ struct Raw {
     phrases: Vec<String>,
 }
 
-/// Reads the file; every problem at once.
-pub(super) fn parse(text: &str) -> Result<Vec<Rule>, Vec<String>> {
-    let file: File = toml::from_str(text).map_err(|error| vec![error.to_string()])?;
+/// Reads the file; every problem at once, with its offset in the text.
+pub(super) fn parse(text: &str) -> Result<Rules, Vec<(usize, String)>> {
+    let file: File = toml::from_str(text).map_err(|error| {
+        vec![(error.span().map_or(0, |span| span.start), error.message().to_owned())]
+    })?;
     let (mut rules, mut problems) = (Vec::new(), Vec::new());
-    for raw in file.rule {
+    let mut ends = file.rule.iter().skip(1).map(|raw| raw.span().start).collect::<Vec<_>>();
+    ends.push(text.len());
+    for (raw, end) in file.rule.into_iter().zip(ends) {
+        let (start, raw) = (raw.span().start, raw.into_inner());
         let (name, consequence, readers) = (raw.name.clone(), raw.consequence, raw.readers.clone());
         let (weight, only_ocr) = (raw.weight, raw.only_ocr);
         match raw.check() {
             Ok(check) => {
-                rules.push(Rule { name, check, consequence, readers, weight, only_ocr });
+                let rule = Rule { name, check, consequence, readers, weight, only_ocr };
+                rules.push((start..end, rule));
             }
-            Err(problem) => problems.push(format!("rule `{name}`: {problem}")),
+            Err(problem) => problems.push((start, format!("rule `{name}`: {problem}"))),
         }
     }
-    if problems.is_empty() { Ok(rules) } else { Err(problems) }
+    if problems.is_empty() { Ok(Rules { include: file.include, rules }) } else { Err(problems) }
 }
 
 impl Raw {
@@ -250,6 +269,7 @@ impl Raw {
                 years_back: self.years_back.ok_or_else(|| need("years_back"))?,
             },
             "grounded" => Check::Grounded(fields?),
+            "not_contradicted" => Check::NotContradicted(fields?),
             "grounded_words" => Check::GroundedWords {
                 fields: fields?,
                 share: self.share.ok_or_else(|| need("share"))?,
@@ -258,7 +278,6 @@ impl Raw {
             "legible" => {
                 Check::Legible { fields: fields?, least: self.least.ok_or_else(|| need("least"))? }
             }
-            "not_contradicted" => Check::NotContradicted(fields?),
             other => return Err(format!("there is no check `{other}`")),
         })
     }
@@ -318,11 +337,11 @@ impl Check {
             | Self::Magnitude { fields, .. }
             | Self::DateOrder(fields)
             | Self::DateRange { fields, .. }
+            | Self::NotContradicted(fields)
             | Self::GroundedWords { fields, .. }
             | Self::Legible { fields, .. }
             | Self::AmountOrder { fields, .. }
             | Self::CurrencyPrinted(fields)
-            | Self::NotContradicted(fields)
             | Self::Grounded(fields) => fields.clone(),
             Self::Sum { terms, plus, minus, total, .. } => {
                 [terms.as_slice(), plus, minus, std::slice::from_ref(total)].concat()
@@ -362,8 +381,8 @@ mod tests {
             ("check='quality'\nconsequence='flga'", "flga"),
             ("check='quality'\nconsequence='flag'\nfeilds=[]", "feilds"),
         ] {
-            let problems = parse(&format!("[[rule]]\nname='r'\n{text}\n")).unwrap_err().join("\n");
-            assert!(problems.contains(problem), "{problems}");
+            let problems = parse(&format!("[[rule]]\nname='r'\n{text}\n")).unwrap_err();
+            assert!(problems.iter().any(|(_, it)| it.contains(problem)), "{problems:?}");
         }
     }
 
@@ -372,7 +391,7 @@ mod tests {
         let text = "[[rule]]\nname='r'\ncheck='sum'\nterms=['a','b']\ntotal='c'\n\
                     tolerance='0.05'\nconsequence='again'\nreaders=['llm']";
         let rules = parse(text).unwrap();
-        let rule = rules.first().unwrap();
+        let (_, rule) = rules.rules.first().unwrap();
         assert_eq!((rule.consequence, &rule.readers[..]), (Consequence::Again, &[Reader::Llm][..]));
         let Check::Sum { tolerance, .. } = &rule.check else { panic!("{:?}", rule.check) };
         assert_eq!(tolerance.to_string(), "0.05");

@@ -12,7 +12,7 @@ use lopdf::{Dictionary, LoadOptions, Object, Stream};
 
 use super::format::Format;
 use super::xml::MOST_BYTES;
-use super::{Document, Refusal, expansion, guarded};
+use super::{Document, Refusal, guarded};
 use crate::config::LimitsConfig;
 use crate::model::{Attachment, EinvoiceLook, Reason};
 
@@ -27,7 +27,7 @@ const MOST: usize = 8;
 /// # Errors
 /// The document has an e-invoice, but its pages cannot be read.
 pub(super) fn look(document: &Document) -> Result<EinvoiceLook, Refusal> {
-    let einvoices = match einvoices(&document.bytes, &document.limits) {
+    let einvoices = match einvoices(&document.bytes, document.format, &document.limits) {
         Ok(found) if found.is_empty() => {
             return Ok(EinvoiceLook { einvoices: Some(found), printed: Vec::new() });
         }
@@ -44,20 +44,28 @@ pub(super) fn look(document: &Document) -> Result<EinvoiceLook, Refusal> {
 /// that carries none, and for formats that cannot.
 ///
 /// # Errors
-/// `too_large` for a file that expands too far or carries too much; `corrupt` for an e-invoice that
+/// `too_large` for a file that carries too much; `corrupt` for an e-invoice that
 /// is there but cannot be taken out. The pages may be sound all the same.
-fn einvoices(bytes: &[u8], limits: &LimitsConfig) -> Result<Vec<Attachment>, Refusal> {
-    match Format::sniff(bytes) {
-        Some(Format::Xml) => {
-            Ok(vec![Attachment { bytes: bytes.to_vec(), is_document: true }])
-        }
-        Some(Format::Pdf) => guarded(|| attached(bytes, limits)),
+fn einvoices(
+    bytes: &[u8],
+    format: Format,
+    limits: &LimitsConfig,
+) -> Result<Vec<Attachment>, Refusal> {
+    match format {
+        Format::Xml => Ok(vec![Attachment { bytes: bytes.to_vec(), is_document: true }]),
+        Format::Pdf if may_carry(bytes) => guarded(|| attached(bytes, limits)),
         _ => Ok(Vec::new()),
     }
 }
 
+/// Whether it is worth taking a PDF apart: the key of embedded files is in it, or objects are
+/// compressed, where it may be. Scans, the largest of documents, usually have neither.
+fn may_carry(bytes: &[u8]) -> bool {
+    [&b"/EF"[..], b"/ObjStm"].iter().any(|word| memchr::memmem::find(bytes, word).is_some())
+}
+
+/// How far the file expands was checked when it was opened.
 fn attached(bytes: &[u8], limits: &LimitsConfig) -> Result<Vec<Attachment>, Refusal> {
-    expansion::check(bytes, limits)?;
     let most = usize::try_from(limits.decompressed_bytes.0).unwrap_or(usize::MAX);
     let options = LoadOptions::with_max_decompressed_size(most);
     let Ok(document) = lopdf::Document::load_mem_with_options(bytes, options) else {
@@ -71,8 +79,9 @@ fn attached(bytes: &[u8], limits: &LimitsConfig) -> Result<Vec<Attachment>, Refu
             if !found.iter().any(|(_, known)| *known == content) {
                 found.push((rank, content));
             }
-            if found.len() > MOST {
-                let detail = format!("more than {MOST} different e-invoices are attached");
+            let bytes: usize = found.iter().map(|(_, content)| content.len()).sum();
+            if found.len() > MOST || bytes > MOST_BYTES {
+                let detail = format!("more e-invoices than {MOST}, or than {MOST_BYTES} bytes");
                 return Err(Refusal::new(Reason::TooLarge, detail));
             }
         }
@@ -204,8 +213,12 @@ mod tests {
         bytes
     }
 
+    fn pdf(bytes: &[u8]) -> Result<Vec<Attachment>, Refusal> {
+        einvoices(bytes, Format::Pdf, &LimitsConfig::default())
+    }
+
     fn found(files: &[(&[u8], &[u8])]) -> Vec<String> {
-        let found = einvoices(&carrying(files), &LimitsConfig::default()).unwrap();
+        let found = pdf(&carrying(files)).unwrap();
         found.into_iter().map(|file| String::from_utf8(file.bytes).unwrap()).collect()
     }
 
@@ -247,15 +260,9 @@ mod tests {
             contents.iter().map(|content| (&b"factur-x.xml"[..], content.as_slice())).collect();
         let large = vec![b' '; MOST_BYTES + 1];
         for files in [files, vec![(b"factur-x.xml", &large)]] {
-            let refused = einvoices(&carrying(&files), &LimitsConfig::default()).unwrap_err();
+            let refused = pdf(&carrying(&files)).unwrap_err();
             assert_eq!(refused.reason, Reason::TooLarge);
         }
-        let small = LimitsConfig {
-            decompressed_bytes: crate::config::ByteSize(1000),
-            ..LimitsConfig::default()
-        };
-        let refused = einvoices(&carrying(&[(b"terms.txt", &[b' '; 5000])]), &small).unwrap_err();
-        assert_eq!(refused.reason, Reason::TooLarge);
     }
 
     #[test]
@@ -266,19 +273,26 @@ mod tests {
         // The specification leads to an object that is not there.
         let digit = whole[key..].iter().position(u8::is_ascii_digit).unwrap() + key;
         lost[digit] = b'9';
-        let refused = einvoices(&lost, &LimitsConfig::default()).unwrap_err();
+        let refused = pdf(&lost).unwrap_err();
         assert_eq!(refused.reason, Reason::Corrupt);
         let torn = b"%PDF-1.7\n1 0 obj << /UF (factur-x.xml) /EF <<".to_vec();
-        assert_eq!(einvoices(&torn, &LimitsConfig::default()).unwrap_err().reason, Reason::Corrupt);
+        assert_eq!(pdf(&torn).unwrap_err().reason, Reason::Corrupt);
         let other = b"%PDF-1.7\n1 0 obj << /UF (terms.xml) /EF <<".to_vec();
-        assert_eq!(einvoices(&other, &LimitsConfig::default()), Ok(Vec::new()));
+        assert_eq!(pdf(&other), Ok(Vec::new()));
     }
 
     #[test]
     fn xml_is_its_own_e_invoice_and_a_picture_carries_none() {
         let limits = LimitsConfig::default();
-        let xml = einvoices(b"<?xml version='1.0'?><a/>", &limits).unwrap();
+        let xml = einvoices(b"<?xml version='1.0'?><a/>", Format::Xml, &limits).unwrap();
         assert!(xml.iter().all(|file| file.is_document) && xml.len() == 1);
-        assert_eq!(einvoices(b"\xff\xd8\xff\xe0", &limits), Ok(Vec::new()));
+        assert_eq!(einvoices(b"\xff\xd8\xff\xe0", Format::Jpeg, &limits), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn only_what_may_carry_something_is_taken_apart() {
+        assert!(may_carry(&carrying(&[(b"factur-x.xml", b"<a/>")])));
+        assert!(may_carry(b"%PDF-1.7\n1 0 obj <</Type /ObjStm"));
+        assert!(!may_carry(&carrying(&[])));
     }
 }

@@ -10,45 +10,39 @@ use std::io::{self, Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::{Document, Refusal};
+use super::{Document, Recogniser, Refusal, read_page};
 use crate::cpu::confine::Confinement;
 use crate::cpu::wire::{self, Answer, Ask, Ready, Reply, Request};
 use crate::cpu::{STACK_BYTES, Setup};
 use crate::fault::{self, Fault};
 use crate::model::{PageRead, Recipe};
 
-/// Reads pages, one at a time.
+pub use super::Trouble;
+
+/// Reads pages, one at a time, on one thread.
 pub trait PageReader: Send {
     /// Reads page `index`, which starts at 0.
     ///
     /// # Errors
     /// The document is to blame, or something else is.
-    fn read(&mut self, document: &Document, index: u32, recipe: &Recipe) -> Result<PageRead, Trouble>;
+    fn read(&mut self, document: &Document, index: u32, recipe: &Recipe)
+    -> Result<PageRead, Trouble>;
+}
+
+/// The one that there is, but for tests of what cells survive.
+impl PageReader for Box<dyn Recogniser> {
+    fn read(
+        &mut self,
+        document: &Document,
+        index: u32,
+        recipe: &Recipe,
+    ) -> Result<PageRead, Trouble> {
+        read_page(document, index, recipe, self.as_mut())
+    }
 }
 
 /// Makes one more reader.
 pub type MakeReader = Box<dyn Fn() -> fault::Result<Box<dyn PageReader>> + Send + Sync>;
-
-/// Why a page was not read.
-#[derive(Debug)]
-pub enum Trouble {
-    /// Because of the document.
-    Refused(Refusal),
-    /// Because of something else.
-    Failed(fault::Error),
-}
-
-impl From<Refusal> for Trouble {
-    fn from(refusal: Refusal) -> Self {
-        Self::Refused(refusal)
-    }
-}
-
-impl From<fault::Error> for Trouble {
-    fn from(error: fault::Error) -> Self {
-        Self::Failed(error)
-    }
-}
 
 /// Serves until `input` ends. `prepare` is given the setup before any thread is started: there the
 /// process gives up what it does not need, and learns to read pages.

@@ -15,6 +15,7 @@ use crate::model::{BoundingBox, Line, Reason, Word};
 
 /// Most bytes of an XML file. Invoices carry other documents inside, as base64 text.
 pub const MOST_BYTES: usize = 32 << 20;
+const _: () = assert!(MOST_BYTES as u64 <= crate::cpu::wire::EINVOICES, "a cell could not hand it over");
 /// Deepest nesting. What we read needs 9.
 const DEEPEST: usize = 64;
 /// Most of `<` and of `=` each, by whose numbers the parser reserves memory.

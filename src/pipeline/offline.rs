@@ -18,7 +18,7 @@ use crate::cpu::Pool;
 use crate::extract::{self, Journal, Replies};
 use crate::fault;
 use crate::gate::{self, Lookups};
-use crate::kinds::{Kind, Kinds};
+use crate::kinds::{Classified, Kind, Kinds};
 use crate::ledger::Record;
 use crate::llm::Llm;
 use crate::model::{Reason, Stage, Status, Transcript};
@@ -26,7 +26,7 @@ use crate::pages;
 use crate::pipeline::einvoice::{self, Look};
 use crate::pipeline::extract::{Extracted, extracted};
 use crate::pipeline::fetch::hex;
-use crate::pipeline::{Reader, StepError, StepsConfig, verdict};
+use crate::pipeline::{Reader, StepError, StepsConfig, kind, verdict};
 
 /// What a document needs when there is no ledger.
 pub struct Offline {
@@ -179,12 +179,12 @@ impl Offline {
                 einvoice::look(cores, &document, &processed.sha256, kind).await?
             }
         };
-        let (kind, transcript, extraction) = match look.told {
+        let (told, transcript, extraction) = match look.told {
             Some(told) => {
                 let (kind, extraction) = told.extraction(&self.kinds, (None, kind));
                 let transcript = Arc::new(told.transcript);
                 processed.read(&transcript, started);
-                (kind, transcript, Extracted::Whole(extraction))
+                (Classified { kind, doubt: None }, transcript, Extracted::Whole(extraction))
             }
             None => {
                 let read = self.reader.read_whole(document, &processed.sha256).await;
@@ -192,9 +192,10 @@ impl Offline {
                 let transcript = Arc::new(read?);
                 processed.read(&transcript, started);
                 let started = Instant::now();
-                let extraction = self.extract(kind, &transcript).await;
+                let told = kind::told(&self.kinds, kind, self.config.classify, &transcript);
+                let extraction = self.extract(&told.kind, &transcript).await;
                 processed.timings_ms.extract = milliseconds(started);
-                (Arc::clone(kind), transcript, extraction?)
+                (told, transcript, extraction?)
             }
         };
         let extraction = match extraction {
@@ -212,7 +213,8 @@ impl Offline {
             quality_threshold: self.config.quality_threshold,
             einvoice: look.note,
         };
-        let judged = gate::judge(&extraction, &transcript, &kind, &lookups);
+        let mut judged = gate::judge(&extraction, &transcript, &told.kind, &lookups);
+        kind::note(told.doubt, &mut judged);
         processed.timings_ms.gate = milliseconds(started);
         let record = verdict::record(extraction, &judged, None);
         (processed.score, processed.grounded) = (Some(judged.score), judged.grounded);

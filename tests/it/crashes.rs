@@ -23,7 +23,7 @@ async fn a_worker_killed_in_the_middle_of_ocr_is_taken_over_from_and_one_result_
     let programs = tempfile::tempdir().unwrap();
     let program = hanging_tesseract(programs.path());
     std::fs::write(programs.path().join("hang"), "").unwrap();
-    let settings = [("OCR__TESSERACT", program.to_str().unwrap())];
+    let settings = [("OCR__TESSERACT", program.to_str().unwrap()), ("CPU__CONFINE", "false")];
     let id = world.submit("scan.png", documents::scan(documents::invoice("K-1"), 150.0)).await;
     let mut first = Process::worker(&world, &settings);
     until(SOON, || async { calls(programs.path()) > 0 }).await;
@@ -46,7 +46,7 @@ async fn a_transcript_finished_before_the_worker_died_is_not_made_again() {
     let world = World::with_model(Script::of([Answer::Hang, Answer::Read])).await;
     let programs = tempfile::tempdir().unwrap();
     let program = hanging_tesseract(programs.path());
-    let settings = [("OCR__TESSERACT", program.to_str().unwrap())];
+    let settings = [("OCR__TESSERACT", program.to_str().unwrap()), ("CPU__CONFINE", "false")];
     let id = world.submit("scan.png", documents::scan(documents::invoice("K-2"), 150.0)).await;
     let mut first = Process::worker(&world, &settings);
     assert!(world.llm.as_ref().unwrap().arrived(1, SOON).await);

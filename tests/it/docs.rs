@@ -12,12 +12,13 @@ use sqlx::AssertSqlSafe;
 
 use crate::support::postgres::TestDatabase;
 
-const PAGES: [&str; 9] = [
+const PAGES: [&str; 10] = [
     "README.md",
     "CONTRIBUTING.md",
     "CHANGELOG.md",
     "docs/architecture.md",
     "docs/configuration.md",
+    "docs/kinds.md",
     "docs/operations.md",
     "docs/producers.md",
     "docs/gate.md",

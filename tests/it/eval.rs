@@ -127,6 +127,33 @@ async fn a_folder_is_scored_by_group_and_what_is_unknown_is_not_scored() {
 }
 
 #[tokio::test]
+async fn scans_are_scored_by_what_is_wrong_with_them_and_without_repair_beside_it() {
+    let folder = folder();
+    let table = folder.path().join("SCANS.tsv");
+    fs::write(folder.path().join("truth/a_1.txt"), "Total due 10").unwrap();
+    fs::write(&table, "language\tfile\tkind\nen\ta_1.pdf\tdegraded:skew\nen\tb_1.png\tfax\n")
+        .unwrap();
+    let process = |text: &'static str| {
+        move |_, _| async move { Sample { text: Some(text.to_owned()), ..Sample::default() } }
+    };
+    let mut report = eval::run(folder.path(), 2, process("total due 10")).await.unwrap();
+    assert_eq!(report.without_truth, 1, "the table is no document");
+    let as_is = eval::run(folder.path(), 2, process("total 10")).await.unwrap();
+    report.beside(&as_is);
+    assert_eq!(report.kinds.keys().collect::<Vec<_>>(), ["degraded", "degraded:skew", "fax"]);
+    let skew = report.kinds.get("degraded:skew").unwrap();
+    assert_eq!((skew.documents, skew.text.word_recall), (1, Some(1.0)));
+    assert_eq!(skew.text.character_error_rate, Some(0.0));
+    let without = skew.without_repair.as_ref().unwrap();
+    assert!((without.word_recall.unwrap() - 2.0 / 3.0).abs() < 1e-9);
+    assert!(report.to_string().contains("without repair"));
+    assert_eq!(serde_json::to_value(&report).unwrap()["kinds"]["fax"]["word_recall"], 1.0);
+    fs::write(&table, "name\twhat\n").unwrap();
+    let bad = eval::run(folder.path(), 1, process("")).await.unwrap_err();
+    assert!(bad.to_string().contains("SCANS.tsv"), "{bad}");
+}
+
+#[tokio::test]
 async fn a_folder_that_cannot_be_scored_is_refused_with_the_reason() {
     let process = |_, _| async { Sample::default() };
     let empty = tempfile::tempdir().unwrap();

@@ -83,6 +83,7 @@ impl PageReader for Counting {
 async fn reader(counting: &Counting, dpi: u32) -> Arc<Reader> {
     let mut config = Config::default();
     config.ocr.dpi = dpi;
+    config.cpu.program = crate::support::cells::docmill();
     let usual = App::new(config.clone()).offline().await.unwrap().reader;
     let counting = counting.clone();
     let served = move |input: PipeReader, output: PipeWriter| {
@@ -126,8 +127,8 @@ async fn pages_are_handed_on_while_later_ones_have_not_been_looked_at() {
     let counting = Counting { quality: 0.9, ..Counting::default() };
     let reader = reader(&counting, 100).await;
     let mut sink = Noting { pages: counting.pages, begun: Vec::new() };
-    let (bytes, sha256) = (scans(30).into(), "sha".to_owned());
-    let reading = Reading { bytes, sha256, alone: false, finished: Vec::new() };
+    let document = reader.open(scans(30).into(), false).await.unwrap();
+    let reading = Reading { document, sha256: "sha".to_owned(), finished: Vec::new() };
     let transcript = reader.read_on(reading, &mut sink).await.unwrap();
     let numbers: Vec<u32> = transcript.pages.iter().map(|page| page.number).collect();
     assert_eq!(numbers, (1..=30).collect::<Vec<u32>>());

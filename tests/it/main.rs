@@ -1,16 +1,19 @@
 //! The one integration test binary: one link, real Postgres, real protocols, real processes.
 
+mod cells;
 mod cli;
 mod configuration;
 mod crashes;
 mod docs;
 mod earlier_schema;
+mod einvoice;
 mod eval;
 mod events;
 mod fetching;
 mod folder_queue;
 mod injection;
 mod invariants;
+mod kinds;
 mod ledger_suite;
 mod llm;
 mod long_documents;

@@ -2,36 +2,39 @@
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
 
 mod hostile;
-mod papers;
+pub(crate) mod papers;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use async_trait::async_trait;
-use docmill::config::{ByteSize, LimitsConfig, OcrConfig};
-use docmill::cpu::Pool;
+use docmill::config::{ByteSize, CpuConfig, LimitsConfig, OcrConfig};
+use docmill::cpu::{Cells, Program, Setup};
 use docmill::fault::{self, Fault};
-use docmill::model::{Reason, Source, Transcript};
+use docmill::model::{Line, Reason, Source, Transcript};
 use docmill::ocr::tesseract::Tesseract;
-use docmill::ocr::{Ocr, PageImage, Reading};
+use docmill::ocr::Ocr;
+use docmill::pages::{Raster, Recogniser};
 use docmill::pipeline::StepError;
 use docmill::pipeline::reading::Reader;
 use image::ImageFormat;
 
+use crate::support::cells::{docmill, lives, reader_here as reader, recipe};
 use papers::{content, encoded, encrypted, pdf, pdf_of, picture, scan, stream};
 
 const INVOICE: [&str; 3] = ["Invoice number 4711", "Supplier Honest Parts Ltd", "Total 480.00 EUR"];
 
 /// An OCR that sees nothing and remembers how many pages it held at the same time.
+#[derive(Clone, Default)]
+struct Blind(Arc<Seen>);
+
 #[derive(Default)]
-struct Blind {
+struct Seen {
     now: AtomicUsize,
     most: AtomicUsize,
     sizes: Mutex<Vec<(u32, u32)>>,
 }
 
-#[async_trait]
 impl Ocr for Blind {
     fn name(&self) -> String {
         "blind".to_owned()
@@ -41,19 +44,24 @@ impl Ocr for Blind {
         "blind".to_owned()
     }
 
-    async fn read(&self, page: PageImage, _alone: bool) -> fault::Result<Reading> {
-        let now = self.now.fetch_add(1, Ordering::SeqCst) + 1;
-        self.most.fetch_max(now, Ordering::SeqCst);
-        self.sizes.lock().unwrap().push((page.width, page.height));
-        tokio::task::yield_now().await;
-        self.now.fetch_sub(1, Ordering::SeqCst);
-        Ok(Reading { lines: Vec::new(), languages: Vec::new() })
+    fn recogniser(&self) -> fault::Result<Box<dyn Recogniser>> {
+        Ok(Box::new(self.clone()))
     }
 }
 
-fn reader(ocr: Arc<dyn Ocr>, limits: LimitsConfig) -> Reader {
-    let pool = Arc::new(Pool::new(2).unwrap());
-    Reader { pool, ocr, limits, ocr_config: OcrConfig { dpi: 100, ..OcrConfig::default() } }
+impl Recogniser for Blind {
+    fn languages(&self) -> &[String] {
+        &[]
+    }
+
+    fn recognise(&mut self, page: &Raster, _: &[String]) -> fault::Result<Vec<Line>> {
+        let Seen { now, most, sizes } = &*self.0;
+        most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+        sizes.lock().unwrap().push((page.width, page.height));
+        std::thread::yield_now();
+        now.fetch_sub(1, Ordering::SeqCst);
+        Ok(Vec::new())
+    }
 }
 
 async fn read_blind(file: Vec<u8>, limits: LimitsConfig) -> Result<Transcript, StepError> {
@@ -63,7 +71,7 @@ async fn read_blind(file: Vec<u8>, limits: LimitsConfig) -> Result<Transcript, S
 async fn read_with_tesseract(file: Vec<u8>) -> Result<Transcript, StepError> {
     let limits = LimitsConfig::default();
     let config = OcrConfig { languages: vec!["eng".to_owned()], ..OcrConfig::default() };
-    let tesseract = Tesseract::start(&config, limits.page_time).await.unwrap();
+    let tesseract = Tesseract::start(&config, limits.page_time).unwrap();
     reader(Arc::new(tesseract), limits).read(file.into(), "sha", false).await
 }
 
@@ -156,11 +164,11 @@ async fn a_scan_is_taken_out_as_it_lies_on_the_page() {
     let file = scan(&stored, "", "-595 0 0 -842 595 842");
     assert_eq!(read_with_tesseract(file).await.unwrap().text(), INVOICE.join("\n"));
     // At its own resolution, not at that for rendering.
-    let blind = Arc::new(Blind::default());
-    let reader = reader(Arc::clone(&blind) as Arc<dyn Ocr>, LimitsConfig::default());
+    let blind = Blind::default();
+    let reader = reader(Arc::new(blind.clone()), LimitsConfig::default());
     let file = scan(&upright, "", "595 0 0 842 0 0");
     assert_eq!(reason(reader.read(file.into(), "sha", false).await), Some(Reason::NoText));
-    assert_eq!(*blind.sizes.lock().unwrap(), [upright.dimensions()]);
+    assert_eq!(*blind.0.sizes.lock().unwrap(), [upright.dimensions()]);
 }
 
 /// A PDF with this list of pages and nothing else.
@@ -276,13 +284,13 @@ async fn a_page_that_is_lost_among_good_ones_shows_in_the_quality() {
 async fn page_images_are_never_all_held_at_once() {
     // A drawing and no text: such a page is rendered.
     let drawn = "0 0 100 100 re f";
-    let blind = Arc::new(Blind::default());
-    let reader = reader(Arc::clone(&blind) as Arc<dyn Ocr>, LimitsConfig::default());
+    let blind = Blind::default();
+    let reader = reader(Arc::new(blind.clone()), LimitsConfig::default());
     let file = pdf(&[drawn; 8], "");
     assert_eq!(reason(reader.read(file.into(), "sha", false).await), Some(Reason::NoText));
-    assert_eq!(blind.sizes.lock().unwrap().len(), 8);
-    let most = blind.most.load(Ordering::SeqCst);
-    assert!(most <= reader.pool.threads() + 1, "{most} at once");
+    assert_eq!(blind.0.sizes.lock().unwrap().len(), 8);
+    let most = blind.0.most.load(Ordering::SeqCst);
+    assert!(most <= reader.cells.threads() + 1, "{most} at once");
 }
 
 #[cfg(unix)]
@@ -307,7 +315,7 @@ mod misbehaving_program {
     async fn reader_with(page: &str, page_time: Duration) -> (Reader, tempfile::TempDir) {
         let folder = tempfile::tempdir().unwrap();
         let config = program(folder.path(), page);
-        let tesseract = Tesseract::start(&config, page_time).await.unwrap();
+        let tesseract = Tesseract::start(&config, page_time).unwrap();
         (reader(Arc::new(tesseract), LimitsConfig::default()), folder)
     }
 
@@ -321,13 +329,6 @@ mod misbehaving_program {
             assert!(std::time::Instant::now() < deadline, "never happened: {what}");
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-    }
-
-    fn lives(pid: &str) -> bool {
-        // A killed child may stay a zombie until it is reaped, which is not living.
-        let stat = std::process::Command::new("ps").args(["-o", "stat=", "-p", pid]).output();
-        let stat = String::from_utf8(stat.unwrap().stdout).unwrap();
-        !stat.trim().is_empty() && !stat.starts_with('Z')
     }
 
     #[tokio::test]
@@ -344,11 +345,17 @@ mod misbehaving_program {
 
     #[tokio::test]
     async fn dropping_the_future_stops_the_child() {
-        let (reader, folder) = reader_with(
-            "echo $$ >\"$(dirname \"$0\")/pid\"; exec sleep 600",
-            Duration::from_secs(600),
-        )
-        .await;
+        let folder = tempfile::tempdir().unwrap();
+        let config =
+            program(folder.path(), "echo $$ >\"$(dirname \"$0\")/pid\"; exec sleep 600");
+        let limits = LimitsConfig::default();
+        let tesseract = Tesseract::start(&config, limits.page_time).unwrap();
+        // The program is a script, which a confined process could not run.
+        let cpu = CpuConfig { confine: false, ..CpuConfig::default() };
+        let setup =
+            Setup::new((&cpu, &limits, &config), recipe(), 2, tesseract.permissions());
+        let cells = Cells::new(Program::Binary(docmill()), setup, 1000);
+        let reader = Reader { cells, ocr: Arc::new(tesseract), recipe: recipe() };
         let reading = tokio::spawn(async move { reader.read(grey().into(), "sha", false).await });
         let note = folder.path().join("pid");
         until("the child runs", || {

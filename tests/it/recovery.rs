@@ -10,7 +10,7 @@ use docmill::ops::janitor::{Maintenance, Pass};
 use docmill_testkit::openai::{Answer, Script};
 
 use crate::support::documents;
-use crate::support::world::{SOON, World, until};
+use crate::support::world::{SOON, World};
 
 fn maintenance(world: &World) -> Maintenance {
     let mut config = world.config.janitor.clone();

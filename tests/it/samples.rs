@@ -37,7 +37,9 @@ fn row(file: &str, processed: &Processed) -> Vec<String> {
 #[tokio::test(flavor = "multi_thread")]
 async fn every_sample_ends_as_expected() {
     let table = std::fs::read_to_string(samples().join("EXPECT.tsv")).unwrap();
-    let offline = App::new(Config::default()).offline().await.unwrap();
+    let mut config = Config::default();
+    config.cpu.program = crate::support::cells::docmill();
+    let offline = App::new(config).offline().await.unwrap();
     let mut wrong = Vec::new();
     for line in table.lines().skip(1) {
         let expected: Vec<&str> = line.split('\t').collect();

@@ -255,7 +255,7 @@ async fn invariant_12_no_word_of_a_document_or_a_reply_is_in_log_metrics_or_deta
              (structured_data->>'invoice_number' IS DISTINCT FROM 'QX-CHECK-1') NOT VALID",
         )
         .await;
-    let settings = [("OCR__TESSERACT", tesseract.as_str())];
+    let settings = [("OCR__TESSERACT", tesseract.as_str()), ("CPU__CONFINE", "false")];
     let mut worker = Process::worker_at("warn,docmill=trace", &world, &settings);
     for body in ["Bodymark?", r#"{"ingestion_id": "Bodymark"}"#, r#"{"Records": ["Bodymark"]}"#] {
         world.send(body).await;

@@ -1,5 +1,6 @@
 //! What the integration tests share.
 
+pub(crate) mod cells;
 pub(crate) mod documents;
 pub(crate) mod flaky;
 pub(crate) mod memory_queue;

@@ -156,8 +156,12 @@ impl Calendar {
     }
 }
 
-/// The date beside the best of `field`'s labels.
-pub(super) fn date(spots: &Spots<'_>, calendar: &Calendar, field: &str) -> Option<Found<Date>> {
+/// The date beside the best of `field`'s labels; `number` is the field of the document's number.
+pub(super) fn date(
+    spots: &Spots<'_>,
+    calendar: &Calendar,
+    (field, number): (&str, &str),
+) -> Option<Found<Date>> {
     let mut best: Option<(f32, Found<Date>)> = None;
     for spot in spots.of(field) {
         let heads_column = !spot.strong && spots.heads_column(spot);
@@ -165,7 +169,7 @@ pub(super) fn date(spots: &Spots<'_>, calendar: &Calendar, field: &str) -> Optio
             let reach = if beside.inline { 14 } else { 24 };
             let words = beside.words().join(" ");
             let Some((date, certain)) = calendar.first(&words, reach) else { continue };
-            let rank = rank(spots, spot, &beside) + context(spots, spot);
+            let rank = rank(spots, spot, &beside) + context(spots, spot, number);
             if best.as_ref().is_none_or(|(other, _)| rank > *other) {
                 let certain = certain && (spot.strong || rank > 4.0);
                 best = Some((rank, Found::new(date, certain, beside.cell)));
@@ -177,8 +181,12 @@ pub(super) fn date(spots: &Spots<'_>, calendar: &Calendar, field: &str) -> Optio
 }
 
 /// The date beside a title such as "Invoice", where letters are dated.
-pub(super) fn date_of_title(spots: &Spots<'_>, calendar: &Calendar) -> Option<Found<Date>> {
-    let titles = spots.of("invoice_number").filter(|spot| !spot.strong && spot.words.start == 0);
+pub(super) fn date_of_title(
+    spots: &Spots<'_>,
+    calendar: &Calendar,
+    number: &str,
+) -> Option<Found<Date>> {
+    let titles = spots.of(number).filter(|spot| !spot.strong && spot.words.start == 0);
     titles.into_iter().find_map(|spot| {
         let beside = spots.beside(spot);
         beside.into_iter().filter(|beside| !beside.below).find_map(|beside| {
@@ -191,7 +199,7 @@ pub(super) fn date_of_title(spots: &Spots<'_>, calendar: &Calendar) -> Option<Fo
 
 /// What else stands in the cell of a weak label: `Invoice 12 of 3 May` is about the invoice, `as
 /// per order 7 of 1 May` is not.
-fn context(spots: &Spots<'_>, spot: &Spot) -> f32 {
+fn context(spots: &Spots<'_>, spot: &Spot, number: &str) -> f32 {
     if spot.strong {
         return 0.0;
     }
@@ -199,7 +207,7 @@ fn context(spots: &Spots<'_>, spot: &Spot) -> f32 {
         let mut same = spots.in_cell(spot.cell);
         same.any(|other| other.field == field && other.words.start < spot.words.start)
     };
-    match (near("invoice_number"), near("other")) {
+    match (near(number), near("other")) {
         (_, true) => -8.0,
         (true, _) => 4.0,
         _ if spot.words.start > 2 => -4.0,
@@ -208,11 +216,18 @@ fn context(spots: &Spots<'_>, spot: &Spot) -> f32 {
 }
 
 /// The first date near the top of the first page that no other label claims: letters are dated so.
-pub(super) fn unlabelled_date(spots: &Spots<'_>, calendar: &Calendar) -> Option<Found<Date>> {
+pub(super) fn unlabelled_date(
+    spots: &Spots<'_>,
+    calendar: &Calendar,
+    others: &[&str],
+) -> Option<Found<Date>> {
     let claimed: Vec<*const Cell> = spots
         .all
         .iter()
-        .filter(|spot| matches!(spot.field.as_str(), "other" | "due_date" | "customer"))
+        .filter(|spot| {
+            let field = spot.field.as_str();
+            matches!(field, "other" | "customer") || others.contains(&field)
+        })
         .filter_map(|spot| spots.beside(spot).into_iter().next())
         .map(|beside| std::ptr::from_ref(beside.cell))
         .collect();
@@ -226,8 +241,10 @@ pub(super) fn unlabelled_date(spots: &Spots<'_>, calendar: &Calendar) -> Option<
         let dates = date::find(&text);
         let [only] = dates.as_slice() else { continue };
         let Some((date, certain)) = calendar.read(only) else { continue };
-        let alone = only.range.len() + 2 >= text.trim().len();
-        let dated = text.len() - only.range.len() < 30 && only.range.end + 2 >= text.len();
+        let after = text.get(only.range.end..).filter(|rest| !is_time(rest)).unwrap_or_default();
+        let before = text.get(..only.range.start).unwrap_or_default();
+        let alone = before.trim().len() + after.trim().len() <= 2;
+        let dated = before.len() < 30 && after.len() <= 2;
         if alone {
             return Some(Found::new(date, certain && spots.layout.depth(cell) < 0.5, cell));
         }
@@ -236,6 +253,16 @@ pub(super) fn unlabelled_date(spots: &Spots<'_>, calendar: &Calendar) -> Option<
         }
     }
     fallback
+}
+
+/// Whether a text is the time of a day, as tills print it behind the date.
+fn is_time(text: &str) -> bool {
+    let text = fold(text);
+    let words: Vec<&str> = text.split(' ').collect();
+    let clock = |word: &&str| word.len() <= 2 && word.chars().all(|c| c.is_ascii_digit());
+    let digits = words.iter().take_while(|word| clock(word)).count();
+    let rest = words.get(digits..).unwrap_or_default();
+    (2..=3).contains(&digits) && matches!(rest, [] | ["am" | "pm" | "uhr" | "h" | "hrs"])
 }
 
 /// The document's currency: beside its label, else the one that most amounts carry.
@@ -314,10 +341,26 @@ mod tests {
             ("Fecha de vencimiento\n12/05/2021", "due_date", Some("2021-05-12")),
             ("Order date: 1.2.2020   Delivery date: 3.2.2020", "invoice_date", None),
         ] {
-            let found =
-                with_spots(drawing, |spots| date(spots, &Calendar::of(spots.layout, None), field));
+            let found = with_spots(drawing, |spots| {
+                date(spots, &Calendar::of(spots.layout, None), (field, "invoice_number"))
+            });
             let found = found.filter(|found| found.certain).map(|found| date::to_iso(found.value));
             assert_eq!(found.as_deref(), expected, "{drawing}");
+        }
+    }
+
+    #[test]
+    fn a_date_without_a_label_stands_alone_or_before_a_time() {
+        for (drawing, expected) in [
+            ("Corner Shop\n22 Mar 2018 18:24\nTea   2.00", Some("2018-03-22")),
+            ("Corner Shop\n#0101 03/05/2018 20:24:10\nTea   2.00", Some("2018-05-03")),
+            ("Corner Shop\n22 Mar 2018 to Friday\nTea   2.00", None),
+            ("Corner Shop\nOrder date: 22 Mar 2018\nTea   2.00", None),
+        ] {
+            let found = with_spots(drawing, |spots| {
+                unlabelled_date(spots, &Calendar::of(spots.layout, None), &[])
+            });
+            assert_eq!(found.map(|f| date::to_iso(f.value)).as_deref(), expected, "{drawing}");
         }
     }
 
@@ -325,7 +368,8 @@ mod tests {
     fn an_english_date_of_either_order_is_not_certain() {
         let drawing = "Invoice date: 11/03/2017 payment of the amount due";
         let found = with_spots(drawing, |spots| {
-            date(spots, &Calendar::of(spots.layout, None), "invoice_date")
+            let field = ("invoice_date", "invoice_number");
+            date(spots, &Calendar::of(spots.layout, None), field)
         });
         assert!(!found.unwrap().certain);
     }

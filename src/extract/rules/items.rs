@@ -20,17 +20,31 @@ pub(super) struct Item {
     pub(super) amount: Option<Decimal>,
     /// The amount is written as money, not as a mere number.
     money: bool,
+    /// The column that every row has is filled.
+    keyed: bool,
     pub(super) page: usize,
     pub(super) line: u32,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Column {
+pub(super) enum Column {
     Description,
     Quantity,
     UnitPrice,
     Amount,
     Other,
+}
+
+impl Column {
+    /// The column by which a row of a table is told from a wrapped description: the amounts, or
+    /// the quantities where the entries have none.
+    pub(super) fn key_of(fields: &[&str]) -> Option<Self> {
+        match () {
+            () if fields.contains(&"amount") => Some(Self::Amount),
+            () if fields.contains(&"quantity") => Some(Self::Quantity),
+            () => None,
+        }
+    }
 }
 
 const COLUMNS: [(Column, &str); 5] = [
@@ -84,8 +98,9 @@ impl Header {
     }
 }
 
-pub(super) fn find(spots: &Spots<'_>, mark: Option<Mark>) -> Vec<Item> {
-    let headers = headers(spots);
+/// `key` is the column that every row has.
+pub(super) fn find(spots: &Spots<'_>, mark: Option<Mark>, key: Column) -> Vec<Item> {
+    let headers = headers(spots, key);
     let Some(most) = headers.iter().map(Header::worth).max() else { return Vec::new() };
     let mut items = Vec::new();
     let mut done = 0;
@@ -95,15 +110,15 @@ pub(super) fn find(spots: &Spots<'_>, mark: Option<Mark>) -> Vec<Item> {
             continue;
         }
         let end = headers.get(at + 1).map_or(spots.layout.rows.len(), |next| next.rows.start);
-        done = read_table(spots, header, end, mark, &mut items);
+        done = read_table(spots, header, end, (mark, key), &mut items);
     }
     // A page number under the column of amounts is no amount where the others are money.
-    let money = items.iter().any(|item| item.money);
-    items.retain(|item| item.amount.is_some() && (item.money || !money));
+    let money = items.iter().any(|item| item.money) && key == Column::Amount;
+    items.retain(|item| item.keyed && (item.money || !money));
     items
 }
 
-fn headers(spots: &Spots<'_>) -> Vec<Header> {
+fn headers(spots: &Spots<'_>, key: Column) -> Vec<Header> {
     let mut found: Vec<Header> = Vec::new();
     for row in 0..spots.layout.rows.len() {
         if found.last().is_some_and(|header| header.rows.contains(&row)) {
@@ -111,8 +126,7 @@ fn headers(spots: &Spots<'_>) -> Vec<Header> {
         }
         let mut headings = headings_of(spots, row);
         let header = Header { rows: row..row + 1, headings: headings.clone() };
-        let enough =
-            header.worth() >= 2 && (header.has(Column::Amount) || header.has(Column::UnitPrice));
+        let enough = header.worth() >= 2 && (header.has(key) || header.has(Column::UnitPrice));
         let numbers = spots
             .layout
             .row(row)
@@ -138,7 +152,9 @@ fn headers(spots: &Spots<'_>) -> Vec<Header> {
         }
         headings.sort_by(|a, b| a.left.total_cmp(&b.left));
         let mut header = Header { rows, headings };
-        header.add_amount(main);
+        if key == Column::Amount {
+            header.add_amount(main);
+        }
         found.push(header);
     }
     found
@@ -178,7 +194,7 @@ fn read_table(
     spots: &Spots<'_>,
     header: &Header,
     end: usize,
-    mark: Option<Mark>,
+    (mark, key): (Option<Mark>, Column),
     items: &mut Vec<Item>,
 ) -> usize {
     let layout = spots.layout;
@@ -190,8 +206,10 @@ fn read_table(
         if !on_page || (ends_table(spots, row) && (items.len() > before || is_totals(spots, row))) {
             return row;
         }
-        let read = read_row(cells, header, mark);
-        if read.amount.is_some() {
+        let mut read = read_row(cells, header, mark);
+        let keyed = if key == Column::Amount { read.amount } else { read.quantity };
+        read.keyed = keyed.is_some();
+        if read.keyed {
             items.push(read);
             continue;
         }
@@ -348,7 +366,7 @@ mod tests {
         let spots = Spots::new(&layout, &kinds.get("invoice").unwrap().labels);
         let words = layout.cells.iter().flat_map(|cell| cell.words.iter().map(String::as_str));
         let text = |value: Option<Decimal>| value.map_or("-".to_owned(), |v| v.to_string());
-        let items = find(&spots, Mark::of(words)).into_iter();
+        let items = find(&spots, Mark::of(words), Column::Amount).into_iter();
         items
             .map(|item| {
                 let numbers = [item.quantity, item.unit_price, item.amount].map(text).join(" ");

@@ -1,20 +1,19 @@
-//! The shared samples, where they are: every hostile file in a process of its own, so that an abort
-//! or a hang is that file's failure and not the test's; and how much of the scans is read.
+//! The shared samples, where they are: what becomes of every hostile file, one after the other with
+//! the same reader; and how much of the scans is read.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use docmill::config::{LimitsConfig, OcrConfig};
-use docmill::ocr::tesseract::Tesseract;
-use docmill::pipeline::StepError;
+use docmill::app::App;
+use docmill::config::Config;
+use docmill::pipeline::{Reader, StepError};
 use std::sync::Arc;
 use unicode_normalization::UnicodeNormalization;
 
-/// Names the file for the child process.
-const FILE: &str = "DOCMILL_TEST_HOSTILE_FILE";
-/// For a whole document, Tesseract included.
+use crate::support::cells::docmill;
+
+/// For a whole document, OCR included.
 const LONGEST: Duration = Duration::from_secs(120);
 
 /// The folder of samples, if there is one.
@@ -25,38 +24,23 @@ fn samples() -> Option<PathBuf> {
     named.into_iter().chain(near).map(|path| path.join("samples")).find(|path| path.is_dir())
 }
 
+/// A reader as `docmill process` has it, in processes of their own.
+async fn reader() -> Arc<Reader> {
+    let mut config = Config::default();
+    config.cpu.program = docmill();
+    config.ocr.languages = vec!["eng".to_owned()];
+    App::new(config).offline().await.unwrap().reader
+}
+
 /// One line on what became of the document: `ok`, or `error:CODE`.
-async fn outcome(path: &Path) -> String {
-    let limits = LimitsConfig::default();
-    let config = OcrConfig { languages: vec!["eng".to_owned()], ..OcrConfig::default() };
-    let tesseract = Tesseract::start(&config, limits.page_time).await.unwrap();
-    let reader = super::reader(Arc::new(tesseract), limits);
-    match reader.read(std::fs::read(path).unwrap().into(), "sha", false).await {
-        Ok(_) => "ok".to_owned(),
-        Err(StepError::Rejected { reason, .. }) => format!("error:{}", reason.code()),
-        Err(other) => format!("fault: {other}"),
+async fn outcome(reader: &Reader, path: &Path) -> String {
+    let read = reader.read(std::fs::read(path).unwrap().into(), "sha", false);
+    match tokio::time::timeout(LONGEST, read).await {
+        Ok(Ok(_)) => "ok".to_owned(),
+        Ok(Err(StepError::Rejected { reason, .. })) => format!("error:{}", reason.code()),
+        Ok(Err(other)) => format!("fault: {other}"),
+        Err(_elapsed) => "hang".to_owned(),
     }
-}
-
-/// Not a test of its own: what the child process of the next one runs.
-#[tokio::test]
-#[ignore = "run by every_hostile_sample_gets_an_expected_answer"]
-async fn hostile_child() {
-    let Some(path) = std::env::var_os(FILE) else { return };
-    eprintln!("outcome={}", outcome(Path::new(&path)).await);
-}
-
-async fn in_a_child(path: &Path) -> String {
-    let mut command = tokio::process::Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "reading::hostile::hostile_child", "--ignored", "--nocapture"]);
-    command.env(FILE, path).stdout(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true);
-    let Ok(output) = tokio::time::timeout(LONGEST, command.output()).await else {
-        return "hang".to_owned();
-    };
-    let output = output.unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    let outcome = said.lines().find_map(|line| line.strip_prefix("outcome="));
-    outcome.map_or_else(|| format!("crash: {}", output.status), str::to_owned)
 }
 
 /// Whether an answer is in the `|`-separated set; what is only refused later is read by now.
@@ -72,10 +56,11 @@ fn is_expected(answer: &str, expected: &str) -> bool {
     })
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn every_hostile_sample_gets_an_expected_answer() {
     let Some(folder) = samples().map(|samples| samples.join("hostile")) else { return };
     let table = std::fs::read_to_string(folder.join("EXPECT.tsv")).unwrap();
+    let reader = reader().await;
     let mut wrong = Vec::new();
     let mut slowest = (Duration::ZERO, String::new());
     for row in table.lines().skip(1) {
@@ -85,7 +70,7 @@ async fn every_hostile_sample_gets_an_expected_answer() {
             continue;
         };
         let start = Instant::now();
-        let answer = in_a_child(&folder.join(name)).await;
+        let answer = outcome(&reader, &folder.join(name)).await;
         slowest = slowest.max((start.elapsed(), name.to_owned()));
         if !is_expected(&answer, expected) {
             wrong.push(format!("{name}: {answer}, expected {expected}"));
@@ -115,13 +100,11 @@ fn recall(truth: &str, read: &str) -> f64 {
 }
 
 /// Prints how much is read of each scan whose text is known, and checks the clean ones.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 #[ignore = "minutes of OCR; run it with --run-ignored all --no-capture"]
 async fn clean_scans_are_read_almost_to_the_last_word() {
     let Some(folder) = samples().map(|samples| samples.join("scans")) else { return };
-    let limits = LimitsConfig::default();
-    let tesseract = Tesseract::start(&OcrConfig::default(), limits.page_time).await.unwrap();
-    let reader = super::reader(Arc::new(tesseract), limits);
+    let reader = reader().await;
     let mut files: Vec<PathBuf> =
         std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();

@@ -8,13 +8,43 @@ use hayro::{PixmapSettings, RenderCache, RenderSettings};
 
 /// A one-page A4 PDF with lines of text at (x, y from the top, in points).
 pub(crate) fn pdf(lines: &[(f32, f32, &str)]) -> Vec<u8> {
+    assemble(&page_objects(&text(lines)))
+}
+
+/// The same with files attached, each as (name, content).
+pub(crate) fn carrying(lines: &[(f32, f32, &str)], files: &[(&str, &str)]) -> Vec<u8> {
+    drawn_carrying(&text(lines), files)
+}
+
+/// A page with these drawing operations, and files attached.
+pub(crate) fn drawn_carrying(content: &str, files: &[(&str, &str)]) -> Vec<u8> {
+    let mut objects = page_objects(content);
+    for (name, content) in files {
+        let (stream, length) = (objects.len() + 1, content.len());
+        objects.push(format!(
+            "<< /Type /EmbeddedFile /Subtype /text#2Fxml /Length {length} >>\nstream\n{content}\nendstream"
+        ));
+        objects.push(format!(
+            "<< /Type /Filespec /AFRelationship /Alternative /F ({name}) /UF ({name}) \
+             /EF << /F {stream} 0 R >> >>"
+        ));
+    }
+    assemble(&objects)
+}
+
+/// Drawing operations for lines of text.
+fn text(lines: &[(f32, f32, &str)]) -> String {
     let mut content = String::from("BT /F1 11 Tf\n");
     for (x, y, text) in lines {
         let escaped = text.replace('\\', "\\\\").replace('(', "\\(").replace(')', "\\)");
         content.push_str(&format!("1 0 0 1 {x} {} Tm ({escaped}) Tj\n", 842.0 - y));
     }
     content.push_str("ET\n");
-    assemble(&[
+    content
+}
+
+fn page_objects(content: &str) -> Vec<String> {
+    vec![
         "<< /Type /Catalog /Pages 2 0 R >>".to_owned(),
         "<< /Type /Pages /Kids [3 0 R] /Count 1 >>".to_owned(),
         "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Contents 4 0 R \
@@ -23,7 +53,7 @@ pub(crate) fn pdf(lines: &[(f32, f32, &str)]) -> Vec<u8> {
         format!("<< /Length {} >>\nstream\n{content}endstream", content.len()),
         "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>"
             .to_owned(),
-    ])
+    ]
 }
 
 fn assemble(objects: &[String]) -> Vec<u8> {
@@ -47,12 +77,22 @@ fn assemble(objects: &[String]) -> Vec<u8> {
 
 /// An invoice whose sums are right: net 100.00, VAT 20 %, total 120.00.
 pub(crate) fn invoice(number: &str) -> Vec<u8> {
-    pdf(&[
+    invoice_carrying(number, &[])
+}
+
+/// The same with files attached.
+pub(crate) fn invoice_carrying(number: &str, files: &[(&str, &str)]) -> Vec<u8> {
+    let number = format!("Invoice number: {number}");
+    carrying(&invoice_lines(&number), files)
+}
+
+fn invoice_lines(number: &str) -> [(f32, f32, &str); 21] {
+    [
         (60.0, 60.0, "Northwind Paper Ltd"),
         (60.0, 76.0, "12 Mill Lane, Leeds LS1 4AB"),
         (60.0, 92.0, "Tax ID: GB123456789"),
         (60.0, 140.0, "INVOICE"),
-        (60.0, 164.0, &format!("Invoice number: {number}")),
+        (60.0, 164.0, number),
         (60.0, 180.0, "Invoice date: 2026-03-14"),
         (60.0, 196.0, "Due date: 2026-04-13"),
         (60.0, 240.0, "Description"),
@@ -69,7 +109,48 @@ pub(crate) fn invoice(number: &str) -> Vec<u8> {
         (480.0, 316.0, "GBP 20.00"),
         (380.0, 332.0, "Total"),
         (480.0, 332.0, "GBP 120.00"),
-    ])
+    ]
+}
+
+/// What [`invoice`] prints, as CII of the profile that Factur-X calls EN 16931.
+pub(crate) fn cii(number: &str) -> String {
+    format!(
+        "<?xml version='1.0' encoding='UTF-8'?>\n\
+         <rsm:CrossIndustryInvoice \
+         xmlns:rsm='urn:un:unece:uncefact:data:standard:CrossIndustryInvoice:100' \
+         xmlns:ram='urn:un:unece:uncefact:data:standard:ReusableAggregateBusinessInformationEntity:100' \
+         xmlns:udt='urn:un:unece:uncefact:data:standard:UnqualifiedDataType:100'>\
+         <rsm:ExchangedDocument><ram:ID>{number}</ram:ID><ram:TypeCode>380</ram:TypeCode>\
+         <ram:IssueDateTime><udt:DateTimeString format='102'>20260314</udt:DateTimeString>\
+         </ram:IssueDateTime></rsm:ExchangedDocument><rsm:SupplyChainTradeTransaction>\
+         <ram:IncludedSupplyChainTradeLineItem><ram:SpecifiedTradeProduct>\
+         <ram:Name>Copy paper A4, box</ram:Name></ram:SpecifiedTradeProduct>\
+         <ram:SpecifiedLineTradeAgreement><ram:NetPriceProductTradePrice>\
+         <ram:ChargeAmount>25.00</ram:ChargeAmount></ram:NetPriceProductTradePrice>\
+         </ram:SpecifiedLineTradeAgreement><ram:SpecifiedLineTradeDelivery>\
+         <ram:BilledQuantity unitCode='XBX'>4</ram:BilledQuantity></ram:SpecifiedLineTradeDelivery>\
+         <ram:SpecifiedLineTradeSettlement><ram:SpecifiedTradeSettlementLineMonetarySummation>\
+         <ram:LineTotalAmount>100.00</ram:LineTotalAmount>\
+         </ram:SpecifiedTradeSettlementLineMonetarySummation></ram:SpecifiedLineTradeSettlement>\
+         </ram:IncludedSupplyChainTradeLineItem><ram:ApplicableHeaderTradeAgreement>\
+         <ram:SellerTradeParty><ram:Name>Northwind Paper Ltd</ram:Name><ram:PostalTradeAddress>\
+         <ram:PostcodeCode>LS1 4AB</ram:PostcodeCode><ram:LineOne>12 Mill Lane</ram:LineOne>\
+         <ram:CityName>Leeds</ram:CityName><ram:CountryID>GB</ram:CountryID></ram:PostalTradeAddress>\
+         <ram:SpecifiedTaxRegistration><ram:ID schemeID='VA'>GB123456789</ram:ID>\
+         </ram:SpecifiedTaxRegistration></ram:SellerTradeParty></ram:ApplicableHeaderTradeAgreement>\
+         <ram:ApplicableHeaderTradeSettlement><ram:InvoiceCurrencyCode>GBP</ram:InvoiceCurrencyCode>\
+         <ram:SpecifiedTradePaymentTerms><ram:DueDateDateTime>\
+         <udt:DateTimeString format='102'>20260413</udt:DateTimeString></ram:DueDateDateTime>\
+         </ram:SpecifiedTradePaymentTerms><ram:SpecifiedTradeSettlementHeaderMonetarySummation>\
+         <ram:LineTotalAmount>100.00</ram:LineTotalAmount>\
+         <ram:TaxBasisTotalAmount>100.00</ram:TaxBasisTotalAmount>\
+         <ram:TaxTotalAmount currencyID='GBP'>20.00</ram:TaxTotalAmount>\
+         <ram:GrandTotalAmount>120.00</ram:GrandTotalAmount>\
+         <ram:DuePayableAmount>120.00</ram:DuePayableAmount>\
+         </ram:SpecifiedTradeSettlementHeaderMonetarySummation>\
+         </ram:ApplicableHeaderTradeSettlement></rsm:SupplyChainTradeTransaction>\
+         </rsm:CrossIndustryInvoice>"
+    )
 }
 
 /// The same page as a picture (PNG): what a scanner would send.

@@ -52,6 +52,11 @@ impl Process {
         Self(command.spawn().unwrap(), log)
     }
 
+    /// What it has logged.
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(&self.1).unwrap()
+    }
+
     /// `kill -9`.
     pub(crate) fn kill(&mut self) {
         self.0.kill().unwrap();

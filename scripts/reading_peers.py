@@ -1,0 +1,170 @@
+#!/usr/bin/env python3
+"""Word recall of several readers on the same scans, by kind. Run by reading_peers.sh.
+
+Words: NFKC, case-folded, longer than one letter, compared as multisets. Every reader gets one
+core per file (OMP_THREAD_LIMIT=1) and as many files at once as there are cores.
+"""
+
+import collections
+import concurrent.futures
+import csv
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import unicodedata
+
+LANGUAGES = {"en": "eng", "de": "deu", "fr": "fra", "nl": "nld", "es": "spa"}
+ENVIRONMENT = dict(os.environ, OMP_THREAD_LIMIT="1")
+PATIENCE = 600
+
+
+def run(*command):
+    done = subprocess.run(
+        [str(part) for part in command],
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL,
+        env=ENVIRONMENT, timeout=PATIENCE,
+    )
+    return done.stdout.decode("utf-8", "replace")
+
+
+def installed():
+    lines = run("tesseract", "--list-langs").splitlines()[1:]
+    return {line.strip() for line in lines}
+
+
+def languages_of(row):
+    """The page's languages as far as they are installed; all of ours where nobody knows."""
+    known = [LANGUAGES[name] for name in row["language"].split("/") if name in LANGUAGES]
+    return "+".join(name for name in known or LANGUAGES.values() if name in INSTALLED)
+
+
+def tesseract(path, languages, folder):
+    """A PDF is drawn at 300 dpi first; Tesseract reads all pages of a TIFF by itself."""
+    pages = [path]
+    if path.suffix.lower() == ".pdf":
+        run("pdftoppm", "-r", "300", "-gray", path, folder / "page")
+        pages = sorted(folder.glob("page*"))
+    return "\n".join(run("tesseract", page, "-", "--psm", "3", "-l", languages) for page in pages)
+
+
+def ocrmypdf(path, row, folder):
+    text, how = folder / "text", ["--rotate-pages", "--deskew", "--clean", "--force-ocr"]
+    command = ["ocrmypdf", *how, "--jobs", "1", "-l", languages_of(row), "--sidecar", text]
+    run(*command, path, folder / "out.pdf")
+    if not text.exists() and path.suffix.lower() != ".pdf":
+        # It refuses an image that does not say how large it is on paper.
+        run(*command, "--image-dpi", "150", path, folder / "out.pdf")
+    return text.read_text("utf-8", "replace") if text.exists() else ""
+
+
+KREUZBERG = """
+import sys
+from kreuzberg import ExtractionConfig, OcrConfig, extract_file_sync
+ocr = OcrConfig(backend="tesseract", language="eng+deu+fra")
+config = ExtractionConfig(force_ocr=True, ocr=ocr, use_cache=False)
+sys.stdout.write(extract_file_sync(sys.argv[1], config=config).content)
+"""
+
+
+def docmill(path, *more):
+    return run(os.environ["DOCMILL"], *more, "transcribe", path, "--format", "text")
+
+
+def readers():
+    table = {
+        "tesseract": lambda path, row, folder: tesseract(path, "eng", folder),
+        "tesseract-language": lambda path, row, folder: tesseract(path, languages_of(row), folder),
+        "ocrmypdf": ocrmypdf,
+        "kreuzberg": lambda path, row, folder: run(PYTHON, "-c", KREUZBERG, path),
+        "docmill": lambda path, row, folder: docmill(path),
+    }
+    for name, there in [("ocrmypdf", shutil.which("ocrmypdf")), ("kreuzberg", PYTHON.exists())]:
+        if not there:
+            print(f"{name} is not here: left out", file=sys.stderr)
+            del table[name]
+    return table
+
+
+def words(text):
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    return collections.Counter(word for word in re.findall(r"\w+", folded) if len(word) > 1)
+
+
+def recall(truth, text):
+    known, read = words(truth), words(text)
+    total = sum(known.values())
+    return sum((known & read).values()) / total if total else 1.0
+
+
+def table_of(folder):
+    """Rows of SCANS.tsv by file name; a row without kind where there is none."""
+    path = folder / "SCANS.tsv"
+    rows = {}
+    if path.exists():
+        with path.open(newline="", encoding="utf-8") as file:
+            rows = {row["file"]: row for row in csv.DictReader(file, delimiter="\t")}
+    scans = []
+    for truth in sorted(folder.glob("truth/*.txt")):
+        for path in sorted(folder.glob("*")):
+            if path.stem == truth.stem and path.is_file():
+                row = rows.get(path.name, {"kind": truth.stem.split("_")[0], "language": ""})
+                scans.append((path, row, truth.read_text("utf-8")))
+    return scans
+
+
+def read_all(reader, scans):
+    """Text by file name, and seconds taken over all files."""
+
+    def one(scan):
+        path, row, _ = scan
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                return reader(path.resolve(), row, pathlib.Path(folder))
+            except subprocess.TimeoutExpired:
+                return ""
+
+    started = time.monotonic()
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        texts = list(pool.map(one, scans))
+    return texts, time.monotonic() - started
+
+
+def mean(values):
+    values = list(values)
+    return sum(values) / len(values)
+
+
+def main():
+    scans = table_of(pathlib.Path(sys.argv[1]))
+    if not scans:
+        sys.exit("no scan has a truth/NAME.txt")
+    chosen = {name: read for name, read in readers().items() if name in (sys.argv[2:] or name)}
+    scores, seconds = {}, {}
+    for name, reader in chosen.items():
+        texts, seconds[name] = read_all(reader, scans)
+        scores[name] = [recall(truth, text) for (_, _, truth), text in zip(scans, texts)]
+        print(f"{name}: {len(scans)} files in {seconds[name]:.0f} s", file=sys.stderr)
+    kinds = collections.defaultdict(list)
+    for index, (path, row, _) in enumerate(scans):
+        kinds[row["kind"]].append(index)
+        kinds["= all"].append(index)
+        kinds[f"= {path.stem.split('_')[0]}_*"].append(index)
+    print(f"{'kind of scan':<40}{'files':>6}" + "".join(f"{name:>20}" for name in chosen))
+    for kind in sorted(kinds):
+        own = kinds[kind]
+        cells = {name: mean(scores[name][index] for index in own) for name in chosen}
+        best = max((cell for name, cell in cells.items() if name != "docmill"), default=0)
+        mark = "" if cells.get("docmill", 1) >= best - 0.005 else "  < a peer"
+        print(f"{kind:<40}{len(own):>6}" + "".join(f"{cells[n]:>20.3f}" for n in chosen) + mark)
+    print(f"{'seconds':<46}" + "".join(f"{seconds[name]:>20.0f}" for name in chosen))
+
+
+PYTHON = pathlib.Path(os.environ.get("KREUZBERG_PYTHON", "")).absolute()
+INSTALLED = installed()
+if __name__ == "__main__":
+    main()

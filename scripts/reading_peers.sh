@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# Reads the same scans with docmill and with its peers, and prints the word recall of each by kind
+# of scan, side by side:
+#   scripts/reading_peers.sh DIR [NAME...]
+# DIR holds scans, truth/NAME.txt and, if there is one, SCANS.tsv (columns file, kind, language).
+# NAMEs choose readers (all): tesseract tesseract-language ocrmypdf kreuzberg docmill. Tesseract and
+# OCRmyPDF are Debian's, kreuzberg comes from PyPI into target/tools. A peer that is not there and
+# cannot be installed is left out, and that is said. DOCMILL names another binary of ours.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+[ $# -ge 1 ] && [ -d "$1/truth" ] || { sed -n '2,9s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+
+KREUZBERG=4.10.4
+tools=target/tools
+
+if ! command -v ocrmypdf >/dev/null && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends \
+        ocrmypdf unpaper </dev/null >&2 || echo "ocrmypdf was not installed" >&2
+fi
+if [ ! -x $tools/kreuzberg/bin/python ]; then
+    python3 -m venv $tools/kreuzberg && $tools/kreuzberg/bin/pip install -q kreuzberg==$KREUZBERG >&2 ||
+        { rm -rf $tools/kreuzberg; echo "kreuzberg was not installed" >&2; }
+fi
+if [ -z "${DOCMILL:-}" ]; then
+    cargo build --locked --quiet --config 'profile.dev.package.docmill.opt-level=2' --bin docmill
+    DOCMILL=target/debug/docmill
+fi
+export DOCMILL KREUZBERG_PYTHON=$tools/kreuzberg/bin/python
+exec python3 scripts/reading_peers.py "$@"

@@ -1,0 +1,143 @@
+//! Values that are words: names, periods, what a document calls itself.
+
+use super::Found;
+use super::layout::Cell;
+use super::spots::{Beside, Spot, Spots};
+use crate::notation::fold;
+
+const LONGEST: usize = 120;
+
+/// Characters at which a name in running text ends.
+const ENDS: [char; 5] = [',', ';', '(', '–', '"'];
+
+/// Folded words that join a name to the next one.
+const JOINS: [&str; 10] = ["and", "und", "et", "en", "y", "og", "och", "oraz", "&", "sowie"];
+
+/// Share of the first page in which its title stands.
+const UPPER: f32 = 0.5;
+
+/// Lines down to the next paragraph.
+const REACH: f32 = 3.5;
+
+/// Most words of a title.
+const LONGEST_TITLE: usize = 10;
+
+/// The words beside the best of `field`'s labels.
+///
+/// A weak label counts only where nothing else stands in its cell, a strong one within a sentence
+/// only if what follows it begins like a name.
+pub(super) fn beside(spots: &Spots<'_>, field: &str) -> Option<Found<String>> {
+    let mut best: Option<(u8, Found<String>)> = None;
+    for spot in spots.of(field) {
+        let Some(cell) = spots.cell(spot) else { continue };
+        let whole = spot.words.len() == cell.words.len();
+        if !spot.strong && !whole {
+            continue;
+        }
+        let closed = is_closed(cell, spot);
+        let mut places = spots.beside(spot);
+        if places.is_empty() && whole {
+            places.extend(paragraph_below(spots, cell));
+        }
+        let found = places.into_iter().find_map(|beside| {
+            let text = value(&beside, closed)?;
+            let sure = u8::from(closed) + u8::from(spot.words.start == 0) + u8::from(spot.strong);
+            Some((sure, Found::new(text, closed && !beside.below, beside.cell)))
+        });
+        if let Some((sure, found)) = found
+            && best.as_ref().is_none_or(|(other, _)| sure > *other)
+        {
+            best = Some((sure, found));
+        }
+    }
+    best.map(|(_, found)| found)
+}
+
+/// The next paragraph, with an empty line between.
+fn paragraph_below<'a>(spots: &Spots<'a>, cell: &Cell) -> Option<Beside<'a>> {
+    let (_, below) = spots.layout.below(cell, REACH)?;
+    Some(Beside { cell: below, words: 0..below.words.len(), inline: false, below: true })
+}
+
+/// Whether a colon ends the label.
+fn is_closed(cell: &Cell, spot: &Spot) -> bool {
+    let last = cell.words.get(spot.words.end.saturating_sub(1));
+    last.is_some_and(|word| word.ends_with(':'))
+        || cell.words.get(spot.words.end).is_some_and(|word| word == ":")
+}
+
+fn value(beside: &Beside<'_>, closed: bool) -> Option<String> {
+    let words = beside.words();
+    let text = words.join(" ");
+    let text = text.trim_start_matches([':', '-', '–', '.', ' ']);
+    let name = text.starts_with(|c: char| c.is_uppercase() || c.is_numeric());
+    if beside.inline && !closed && !name {
+        return None;
+    }
+    let text = text.find(ENDS).and_then(|at| text.get(..at)).unwrap_or(text);
+    let mut kept: Vec<&str> = Vec::new();
+    for word in text.split_whitespace() {
+        // `Smith and Sons` is one name, `Smith Ltd and Jones Ltd` are two.
+        if !closed && kept.len() >= 2 && JOINS.contains(&fold(word).as_str()) {
+            break;
+        }
+        kept.push(word);
+    }
+    let text = kept.join(" ");
+    let text = text.trim_matches(['.', ',', ':', '-', ' ', '"', '“', '”', '„']);
+    let letters = text.chars().filter(|c| c.is_alphabetic()).count();
+    (letters >= 2 && text.len() <= LONGEST).then(|| text.to_owned())
+}
+
+/// What the document calls itself: the largest text in the upper part of its first page, of equals
+/// the first.
+pub(super) fn title(spots: &Spots<'_>) -> Option<Found<String>> {
+    let first_page = spots.layout.cells.iter().take_while(|cell| cell.page == 0);
+    let able = first_page.filter(|cell| {
+        let letters = cell.text().chars().filter(|c| c.is_alphabetic()).count();
+        spots.layout.depth(cell) < UPPER && letters >= 3 && cell.words.len() <= LONGEST_TITLE
+    });
+    let mut best: Option<&Cell> = None;
+    for cell in able {
+        if best.is_none_or(|other| cell.area.h > 1.1 * other.area.h) {
+            best = Some(cell);
+        }
+    }
+    best.map(|cell| Found::new(cell.text().trim_end_matches(':').to_owned(), false, cell))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::layout::Layout;
+    use super::super::layout::tests::transcript;
+    use super::*;
+    use crate::config::KindsConfig;
+    use crate::kinds::Kinds;
+
+    #[test]
+    fn parties_are_read_where_contracts_name_them() {
+        let kinds = Kinds::load(&KindsConfig::default()).unwrap();
+        let labels = &kinds.get("contract").unwrap().labels;
+        for (drawing, first, second) in [
+            (
+                "between\n\nA Tools Ltd, 3 Road\n\nand\n\nB Homes LLP (hereinafter B)",
+                Some("A Tools Ltd"),
+                Some("B Homes LLP"),
+            ),
+            (
+                "Landlord:   Jane Miller\nTenant:   John Smith",
+                Some("Jane Miller"),
+                Some("John Smith"),
+            ),
+            ("zwischen der Muster GmbH und der Beispiel AG", None, None),
+            ("zwischen Muster Bau GmbH und Beispiel AG", Some("Muster Bau GmbH"), None),
+            ("Customer shall pay within 30 days", None, None),
+        ] {
+            let layout = Layout::new(&transcript(&[drawing]));
+            let spots = Spots::new(&layout, labels);
+            let read = |field| beside(&spots, field).map(|found| found.value);
+            assert_eq!(read("first_party").as_deref(), first, "{drawing}");
+            assert_eq!(read("second_party").as_deref(), second, "{drawing}");
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! Which kind a document is of, from the words of its first pages: no model, microseconds.
+//!
+//! Every kind's signals add up to a score. The best one wins if it is high enough and the next one
+//! is clearly below; what is not clear is said, not decided silently.
+
+use std::sync::Arc;
+
+use super::{GENERIC, Kind, Kinds, Place};
+use crate::model::{Line, PageText, Transcript};
+use crate::notation::fold;
+
+/// A kind needs this score.
+const LEAST: f64 = 2.0;
+
+/// The next kind has to be this far below.
+const MARGIN: f64 = 1.0;
+
+/// Pages that are looked at.
+const PAGES: usize = 2;
+
+/// Share of the first page's height in which headings and titles stand.
+const UPPER: f32 = 0.6;
+
+/// Most folded words of a text that begins with a title.
+const LONGEST_TITLE: usize = 9;
+
+/// A gap of so many line heights ends a text.
+const GAP: f32 = 1.2;
+
+/// Why the kind is not certain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Doubt {
+    /// No kind's signals are strong enough.
+    Unknown,
+    /// Two kinds' signals are about as strong.
+    Tie,
+}
+
+impl Doubt {
+    /// The reason a person sees.
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::Unknown => "kind_unknown",
+            Self::Tie => "kind_uncertain",
+        }
+    }
+}
+
+/// A kind, and how sure that is.
+#[derive(Debug, Clone)]
+pub struct Classified {
+    /// The best kind; [`GENERIC`] if none is good enough.
+    pub kind: Arc<Kind>,
+    /// None: it is clear.
+    pub doubt: Option<Doubt>,
+}
+
+impl Kinds {
+    /// Tells the kind of a document; none if no kind fits and there is no generic one.
+    pub fn classify(&self, transcript: &Transcript) -> Option<Classified> {
+        let seen = Seen::of(transcript);
+        let mut scores: Vec<(f64, &Arc<Kind>)> =
+            self.kinds.iter().map(|kind| (seen.score(kind), kind)).collect();
+        scores.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+        match scores.as_slice() {
+            [(best, kind), rest @ ..] if *best >= LEAST => {
+                let next = rest.first().map_or(0.0, |(score, _)| *score);
+                let doubt = (best - next < MARGIN).then_some(Doubt::Tie);
+                Some(Classified { kind: Arc::clone(kind), doubt })
+            }
+            _ => {
+                let kind = Arc::clone(self.get(GENERIC)?);
+                Some(Classified { kind, doubt: Some(Doubt::Unknown) })
+            }
+        }
+    }
+}
+
+/// The words of the first pages, folded.
+struct Seen {
+    /// Short texts in the upper part of the first page.
+    upper: Vec<Vec<String>>,
+    /// All texts, spaces around each word, two between texts.
+    all: String,
+}
+
+impl Seen {
+    fn of(transcript: &Transcript) -> Self {
+        let mut seen = Self { upper: Vec::new(), all: " ".to_owned() };
+        for (index, page) in transcript.pages.iter().take(PAGES).enumerate() {
+            for line in &page.lines {
+                let upper = index == 0 && is_upper(page, line);
+                for text in texts(line) {
+                    seen.all.push_str(&text);
+                    seen.all.push_str("  ");
+                    let words: Vec<String> = text.split(' ').map(str::to_owned).collect();
+                    if upper && words.len() <= LONGEST_TITLE {
+                        seen.upper.push(words);
+                    }
+                }
+            }
+        }
+        seen
+    }
+
+    fn score(&self, kind: &Kind) -> f64 {
+        let found = kind
+            .signals
+            .iter()
+            .filter(|signal| signal.phrases.iter().any(|phrase| self.holds(phrase, signal.place)));
+        found.map(|signal| signal.weight).sum()
+    }
+
+    fn holds(&self, phrase: &str, place: Place) -> bool {
+        let (ending, phrase) = match phrase.strip_prefix('*') {
+            Some(rest) => (true, rest),
+            None => (false, phrase),
+        };
+        if place == Place::Anywhere {
+            let before = if ending { "" } else { " " };
+            return self.all.contains(&format!("{before}{phrase} "));
+        }
+        let wanted: Vec<&str> = phrase.split(' ').collect();
+        self.upper.iter().any(|words| {
+            let fits = words.len() == wanted.len() || place == Place::Title;
+            let mut pairs = words.iter().zip(&wanted);
+            let first = pairs
+                .next()
+                .is_some_and(|(word, own)| word == own || (ending && word.ends_with(own)));
+            fits && words.len() >= wanted.len() && first && pairs.all(|(word, own)| word == own)
+        })
+    }
+}
+
+fn is_upper(page: &PageText, line: &Line) -> bool {
+    line.bounding_box().y <= UPPER * page.height.max(1.0)
+}
+
+/// The texts of a line, parted where the gap is wide; letters set apart are joined.
+fn texts(line: &Line) -> Vec<String> {
+    let mut texts = Vec::new();
+    let (mut current, mut right) = (String::new(), f32::MAX);
+    for word in &line.words {
+        let area = word.bounding_box;
+        if area.x - right > GAP * area.h {
+            texts.push(std::mem::take(&mut current));
+        }
+        current.push(' ');
+        current.push_str(&word.text);
+        right = area.right();
+    }
+    texts.push(current);
+    let folded = texts.iter().map(|text| joined(&fold(text)));
+    folded.filter(|text| !text.is_empty()).collect()
+}
+
+/// `r e c h n u n g` is one word.
+fn joined(folded: &str) -> String {
+    let letters = folded.split(' ').filter(|word| word.chars().count() == 1).count();
+    let spaced = letters >= 4 && letters == folded.split(' ').count();
+    if spaced { folded.replace(' ', "") } else { folded.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::KindsConfig;
+    use crate::model::{BoundingBox, Source, Word};
+
+    /// Two or more spaces are a wide gap.
+    fn transcript(drawing: &str) -> Transcript {
+        let line = |(row, text): (usize, &str)| {
+            let mut words = Vec::new();
+            let mut column = 0;
+            for word in text.split(' ') {
+                let width = word.chars().count();
+                if width > 0 {
+                    let (x, y) = (column as f32 * 5.0, row as f32 * 12.0);
+                    let bounding_box = BoundingBox { x, y, w: width as f32 * 5.0, h: 10.0 };
+                    words.push(Word { text: word.to_owned(), bounding_box, confidence: 1.0 });
+                }
+                column += width + if width == 0 { 3 } else { 1 };
+            }
+            Line { words }
+        };
+        let page = PageText {
+            number: 1,
+            source: Source::Native,
+            width: 600.0,
+            height: 840.0,
+            quality: 1.0,
+            defects: Vec::new(),
+            languages: Vec::new(),
+            lines: drawing.lines().enumerate().map(line).filter(|l| !l.words.is_empty()).collect(),
+        };
+        Transcript {
+            format: Transcript::FORMAT,
+            sha256: String::new(),
+            provider: String::new(),
+            pages: vec![page],
+            quality: 1.0,
+        }
+    }
+
+    #[test]
+    fn documents_are_told_by_their_words() {
+        let kinds = Kinds::load(&KindsConfig::default()).unwrap();
+        #[rustfmt::skip]
+        let table = [
+            ("Muster GmbH   Rechnung Nr. 17\nGesamtbetrag   12,00 EUR", "invoice", None),
+            ("R E C H N U N G\nSumme   12,00", "invoice", None),
+            ("Stornorechnung 4\nGesamtbetrag   12,00", "credit_note", None),
+            ("CREDIT NOTE\nfor invoice 12   Total   5.00", "credit_note", None),
+            ("Faktura\nFakturanr 17   Att betala   120,00", "invoice", None),
+            ("CAFE ROMA\nCASH SALE\nTotal   7.60\nCash   10.00\nChange   2.40\nThank you", "receipt", None),
+            ("Bon fiscal   Kassenbon\nSumme   7,60\nBar   10,00\nRückgeld   2,40", "receipt", None),
+            ("SERVICE AGREEMENT\nbetween A Ltd and B Ltd\nwitnesseth\nterm and termination\ngoverning law", "contract", None),
+            ("Mietvertrag\nzwischen A und B\n§ 1 Mietsache", "contract", None),
+            ("Order confirmation\nInvoice address: A", "generic", Some(Doubt::Unknown)),
+            ("Dear Sir,\nthank you for your visit.", "generic", Some(Doubt::Unknown)),
+            ("", "generic", Some(Doubt::Unknown)),
+        ];
+        for (drawing, kind, doubt) in table {
+            let told = kinds.classify(&transcript(drawing)).unwrap();
+            assert_eq!((told.kind.name.as_str(), told.doubt), (kind, doubt), "{drawing}");
+        }
+    }
+
+    #[test]
+    fn two_titles_of_equal_weight_are_a_tie() {
+        let kinds = Kinds::load(&KindsConfig::default()).unwrap();
+        let told = kinds.classify(&transcript("Invoice\nReceipt")).unwrap();
+        assert_eq!(told.doubt, Some(Doubt::Tie));
+    }
+}

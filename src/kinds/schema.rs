@@ -1,0 +1,186 @@
+//! `schema.json`: the subset of JSON Schema in which a kind's fields are described.
+//!
+//! A subset, because every model's dialect, the validator, the rules reader and the gate have to
+//! understand all of it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde_json::{Map, Value};
+
+use super::json_lines;
+use super::problem::{Problem, Report};
+
+/// Keywords of the whole, beside those of a value.
+const OF_THE_WHOLE: [&str; 3] = ["$schema", "$id", "title"];
+
+/// Keywords of every value.
+const OF_A_VALUE: [&str; 15] = [
+    "type",
+    "description",
+    "format",
+    "pattern",
+    "enum",
+    "minimum",
+    "maximum",
+    "minLength",
+    "maxLength",
+    "minItems",
+    "maxItems",
+    "items",
+    "properties",
+    "required",
+    "additionalProperties",
+];
+
+/// Reads and checks the file.
+pub(super) fn parse(file: &Path, text: &str) -> Result<Value, Vec<Problem>> {
+    let mut report = Report::new(file, text);
+    let schema: Value = match serde_json::from_str(text) {
+        Ok(schema) => schema,
+        Err(error) => {
+            report.add(Some(error.line()), error.to_string());
+            return Err(report.problems);
+        }
+    };
+    let lines = json_lines::lines(text);
+    if let Err(error) = jsonschema::meta::validate(&schema) {
+        let pointer = error.instance_path().to_string();
+        report.add(lines.get(&pointer).copied(), format!("is no JSON Schema: {error}"));
+        return Err(report.problems);
+    }
+    Check { lines: &lines, report: &mut report }.whole(&schema);
+    if report.problems.is_empty() { Ok(schema) } else { Err(report.problems) }
+}
+
+struct Check<'c, 'r> {
+    lines: &'c BTreeMap<String, usize>,
+    report: &'c mut Report<'r>,
+}
+
+impl Check<'_, '_> {
+    fn complain(&mut self, pointer: &str, problem: impl Into<String>) {
+        self.report.add(self.lines.get(pointer).copied(), problem);
+    }
+
+    fn whole(&mut self, schema: &Value) {
+        let properties = schema.get("properties").and_then(Value::as_object);
+        if schema.get("type").and_then(Value::as_str) != Some("object")
+            || properties.is_none_or(Map::is_empty)
+        {
+            self.complain("", "must be of type object and have `properties`, the kind's fields");
+            return;
+        }
+        self.keywords("", schema, &OF_THE_WHOLE);
+        self.object("", schema);
+    }
+
+    fn keywords(&mut self, pointer: &str, schema: &Value, more: &[&str]) {
+        for key in schema.as_object().into_iter().flat_map(Map::keys) {
+            if !OF_A_VALUE.contains(&key.as_str()) && !more.contains(&key.as_str()) {
+                let known = OF_A_VALUE.join(", ");
+                let problem = format!("`{key}` is outside the subset that kinds use: {known}");
+                self.complain(&format!("{pointer}/{key}"), problem);
+            }
+        }
+    }
+
+    /// The properties of an object that is no value itself.
+    fn object(&mut self, pointer: &str, schema: &Value) {
+        let properties = schema.get("properties").and_then(Value::as_object);
+        for (name, value) in properties.into_iter().flatten() {
+            let inner = format!("{pointer}/properties/{name}");
+            let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+            if name.is_empty() || !name.chars().all(plain) {
+                self.complain(&inner, format!("`{name}`: fields are named with a-z, 0-9 and _"));
+            }
+            self.value(&inner, value);
+        }
+        let required = schema.get("required").and_then(Value::as_array);
+        for (index, name) in required.into_iter().flatten().enumerate() {
+            let known = name.as_str().is_some_and(|name| {
+                properties.is_some_and(|properties| properties.contains_key(name))
+            });
+            if !known {
+                let problem = format!("`required` names {name}, which is no property");
+                self.complain(&format!("{pointer}/required/{index}"), problem);
+            }
+        }
+    }
+
+    fn value(&mut self, pointer: &str, schema: &Value) {
+        self.keywords(pointer, schema, &[]);
+        let types: Vec<&str> = match schema.get("type") {
+            Some(Value::String(name)) => vec![name],
+            Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect(),
+            _ => Vec::new(),
+        };
+        let (nulls, own): (Vec<&str>, Vec<&str>) = types.iter().partition(|name| **name == "null");
+        let one = matches!(own.as_slice(), ["string" | "number" | "integer" | "boolean" | "array"]);
+        if nulls.len() != 1 || !one {
+            let problem = "`type` is one of string, number, integer, boolean and array, and null: \
+                           [\"string\", \"null\"], since any field may be missing on a document";
+            self.complain(pointer, problem);
+        }
+        let format = schema.get("format").and_then(Value::as_str);
+        if format.is_some_and(|format| format != "date") {
+            self.complain(&format!("{pointer}/format"), "the only `format` is date");
+        }
+        if own == ["array"] {
+            let items = schema.get("items").filter(|items| items.get("properties").is_some());
+            let Some(items) = items else {
+                self.complain(pointer, "`items` of a list must be objects with `properties`");
+                return;
+            };
+            let inner = format!("{pointer}/items");
+            self.keywords(&inner, items, &[]);
+            self.object(&inner, items);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problems(properties: &str) -> Vec<String> {
+        let text = format!("{{\n\"type\": \"object\",\n\"properties\": {{\n{properties}\n}}\n}}");
+        let parsed = parse(Path::new("schema.json"), &text);
+        parsed.err().unwrap_or_default().iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn what_is_outside_the_subset_is_said_by_line() {
+        let number = r#"{"type": ["number", "null"]}"#;
+        for (properties, problem) in [
+            (r#""a": {"type": "string"}"#.to_owned(), "schema.json:4: `type` is one of"),
+            (
+                format!("\"a\": {number},\n\"b\": {{\"type\": [\"object\", \"null\"]}}"),
+                "schema.json:5: `type`",
+            ),
+            ("\"a\": {\n\"anyOf\": []}".to_owned(), "schema.json:5: is no JSON Schema"),
+            (
+                "\"a\": {\"type\": [\"string\", \"null\"],\n\"if\": {}}".to_owned(),
+                "schema.json:5: `if` is outside",
+            ),
+            (
+                "\"a\": {\"type\": [\"string\", \"null\"],\n\"format\": \"time\"}".to_owned(),
+                "schema.json:5: the only",
+            ),
+            (format!("\"Größe\": {number}"), "schema.json:4: `Größe`: fields"),
+            ("\"a\": {\"type\": [\"array\", \"null\"]}".to_owned(), "schema.json:4: `items`"),
+            (
+                format!(
+                    "\"a\": {{\"type\": [\"array\", \"null\"], \"items\": {{\n\"required\": [\"c\"],\n\"properties\": {{\"b\": {number}}}}}}}"
+                ),
+                "schema.json:5: `required`",
+            ),
+            ("\"a\": ".to_owned(), "schema.json:5: expected"),
+        ] {
+            let found = problems(&properties);
+            assert!(found.iter().any(|it| it.starts_with(problem)), "{properties}: {found:?}");
+        }
+        assert!(problems(&format!("\"a\": {number}")).is_empty());
+        assert!(problems("")[0].starts_with("schema.json:1: must be of type object"));
+    }
+}

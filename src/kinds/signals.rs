@@ -1,0 +1,181 @@
+//! `kind.toml`: what a kind is called, and the cheap signs by which its documents are told.
+
+use std::path::Path;
+
+use serde::Serialize;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::labels::by_language;
+use super::problem::{Problem, Report};
+use crate::notation::fold;
+
+/// Where a sign has to stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Place {
+    /// A text of its own in the upper part of the first page, and nothing else.
+    Heading,
+    /// At the beginning of a short text in the upper part of the first page.
+    Title,
+    /// On one of the first pages.
+    Anywhere,
+}
+
+/// Words that speak for a kind, or with a negative weight against it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Signal {
+    /// Where they have to stand.
+    pub place: Place,
+    /// What one or more of them add to the kind's score; one counts as much as many.
+    pub weight: f64,
+    /// The folded phrases; a `*` before one matches the end of a word.
+    pub phrases: Vec<String>,
+}
+
+/// What `kind.toml` says.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Description {
+    pub(super) title: String,
+    pub(super) signals: Vec<Signal>,
+}
+
+impl Description {
+    pub(super) fn parse(file: &Path, text: &str) -> Result<Self, Vec<Problem>> {
+        let mut report = Report::new(file, text);
+        let mut description = Self::default();
+        match DeTable::parse(text) {
+            Ok(table) => description.read(table.get_ref(), &mut report),
+            Err(error) => report.toml(&error),
+        }
+        if report.problems.is_empty() { Ok(description) } else { Err(report.problems) }
+    }
+
+    fn read(&mut self, table: &DeTable<'_>, report: &mut Report<'_>) {
+        for (key, value) in table {
+            match (key.get_ref().as_ref(), value.get_ref()) {
+                ("title", DeValue::String(title)) if !title.trim().is_empty() => {
+                    self.title = title.trim().to_owned();
+                }
+                ("title", _) => report.at(value.span().start, "`title` is a text"),
+                ("signal", DeValue::Array(list)) => {
+                    for signal in list {
+                        self.signals.extend(read_signal(signal, report));
+                    }
+                }
+                ("signal", _) => report.at(value.span().start, "signals are written [[signal]]"),
+                (other, _) => {
+                    report.at(key.span().start, format!("`{other}` is neither title nor signal"));
+                }
+            }
+        }
+        if self.title.is_empty() && report.problems.is_empty() {
+            report.whole("has no `title`: what people call the kind");
+        }
+    }
+}
+
+fn read_signal(signal: &Spanned<DeValue<'_>>, report: &mut Report<'_>) -> Option<Signal> {
+    let before = report.problems.len();
+    let Some(table) = signal.get_ref().as_table() else {
+        report.at(signal.span().start, "signals are written [[signal]]");
+        return None;
+    };
+    let (mut place, mut weight, mut phrases) = (None, None, Vec::new());
+    for (key, value) in table {
+        match key.get_ref().as_ref() {
+            "place" => {
+                place = value.get_ref().as_str().and_then(place_of);
+                if place.is_none() {
+                    report.at(value.span().start, "`place` is heading, title or anywhere");
+                }
+            }
+            "weight" => {
+                weight = number(value.get_ref());
+                if weight.is_none() {
+                    report.at(value.span().start, "`weight` is a number from -100 to 100");
+                }
+            }
+            "words" => phrases = read_phrases(value, report),
+            other => {
+                report.at(key.span().start, format!("`{other}` is none of place, weight, words"));
+            }
+        }
+    }
+    if report.problems.len() > before {
+        return None;
+    }
+    let (Some(place), Some(weight)) = (place, weight) else {
+        report.at(signal.span().start, "a signal needs `place`, `weight` and `words`");
+        return None;
+    };
+    if phrases.is_empty() {
+        report.at(signal.span().start, "a signal needs `place`, `weight` and `words`");
+    }
+    Some(Signal { place, weight, phrases })
+}
+
+fn read_phrases(value: &Spanned<DeValue<'_>>, report: &mut Report<'_>) -> Vec<String> {
+    let mut phrases = Vec::new();
+    for (_, text) in by_language("words", value, report) {
+        let folded = fold(text.get_ref());
+        if folded.is_empty() {
+            let problem = format!("`{}` has no letter or digit", text.get_ref());
+            report.at(text.span().start, problem);
+        }
+        let ending = if text.get_ref().starts_with('*') { "*" } else { "" };
+        phrases.push(format!("{ending}{folded}"));
+    }
+    phrases
+}
+
+fn place_of(text: &str) -> Option<Place> {
+    match text {
+        "heading" => Some(Place::Heading),
+        "title" => Some(Place::Title),
+        "anywhere" => Some(Place::Anywhere),
+        _ => None,
+    }
+}
+
+fn number(value: &DeValue<'_>) -> Option<f64> {
+    let text = match value {
+        DeValue::Integer(number) => number.as_str(),
+        DeValue::Float(number) => number.as_str(),
+        _ => return None,
+    };
+    text.parse().ok().filter(|number: &f64| number.abs() <= 100.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signals_are_read_folded_with_place_and_weight() {
+        let text = "title = 'Delivery note'\n[[signal]]\nplace = 'heading'\nweight = 5\n\
+                    words.en = ['Delivery Note']\nwords.de = ['*schein']";
+        let description = Description::parse(Path::new("kind.toml"), text).unwrap();
+        let phrases = vec!["*schein".to_owned(), "delivery note".to_owned()];
+        let expected = Signal { place: Place::Heading, weight: 5.0, phrases };
+        assert_eq!(description.signals, [expected]);
+    }
+
+    #[test]
+    fn what_is_wrong_with_signals_is_said_by_line() {
+        for (text, problem) in [
+            ("[[signal]]\nplace='top'\nweight=1\nwords.en=['a']", "kind.toml:2: `place`"),
+            ("title=''", "kind.toml:1: `title`"),
+            ("", "kind.toml: has no `title`"),
+            ("title='a'\ntilte='b'", "kind.toml:2: `tilte`"),
+            ("title='a'\n[[signal]]\nweight=1\nwords.en=['a']", "kind.toml:2: a signal needs"),
+            ("title='a'\n[[signal]]\nplace='title'\nweight=1", "kind.toml:2: a signal needs"),
+            ("title='a'\n[[signal]]\nweight='1'", "kind.toml:3: `weight`"),
+            ("title='a'\n[[signal]]\nwords=['a']", "kind.toml:3: what `words` holds"),
+            ("title='a'\n[[signal]]\nwords.en=['!']", "kind.toml:3: `!`"),
+        ] {
+            let problems = Description::parse(Path::new("kind.toml"), text).unwrap_err();
+            assert!(problems[0].to_string().starts_with(problem), "{text}: {problems:?}");
+        }
+    }
+}

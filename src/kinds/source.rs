@@ -1,0 +1,144 @@
+//! The files of kinds, built in or in a folder, before anything is made of them.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+
+use super::built_in;
+use super::problem::Problem;
+
+/// The files every kind has.
+pub(super) const FILES: [&str; 5] =
+    ["kind.toml", "schema.json", "prompt.md", "rules.toml", "labels.toml"];
+
+/// Largest file that is read; a prompt or table of labels is a hundredth of it.
+const LARGEST_FILE: u64 = 4 << 20;
+
+/// A kind's files.
+#[derive(Debug, Clone)]
+pub(super) struct Source {
+    /// Name of the folder.
+    pub(super) name: String,
+    /// The folder; for a built-in kind what stands for it in messages.
+    pub(super) folder: PathBuf,
+    pub(super) built_in: bool,
+    files: BTreeMap<String, String>,
+}
+
+impl Source {
+    pub(super) fn text(&self, file: &str) -> &str {
+        self.files.get(file).map_or("", String::as_str)
+    }
+
+    /// The files of a folder within, by their names in it.
+    pub(super) fn folder(&self, name: &str) -> BTreeMap<String, String> {
+        let prefix = format!("{name}/");
+        let within = self.files.iter().filter_map(|(file, text)| {
+            Some((file.strip_prefix(&prefix)?.to_owned(), text.clone()))
+        });
+        within.collect()
+    }
+
+    /// Adds every file, with its name and length, to a hash.
+    pub(super) fn hash_into(&self, hash: &mut Sha256) {
+        for (file, text) in &self.files {
+            hash.update(format!("{file} {}\n", text.len()));
+            hash.update(text);
+        }
+    }
+
+    fn of_folder(folder: &Path, problems: &mut Vec<Problem>) -> Option<Self> {
+        let before = problems.len();
+        let name = folder.file_name().and_then(|name| name.to_str())?.to_owned();
+        let mut files = BTreeMap::new();
+        for file in FILES {
+            if let Some(text) = read(&folder.join(file), problems) {
+                files.insert(file.to_owned(), text);
+            }
+        }
+        let examples = folder.join("examples");
+        if examples.is_dir() {
+            for path in entries(&examples, problems).into_iter().filter(|path| path.is_file()) {
+                let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
+                if let Some(text) = read(&path, problems) {
+                    files.insert(format!("examples/{name}"), text);
+                }
+            }
+        }
+        let whole = problems.len() == before;
+        whole.then(|| Self { name, folder: folder.to_owned(), built_in: false, files })
+    }
+}
+
+/// What ships.
+pub(super) fn built_in() -> Vec<Source> {
+    let source = |(name, files): &(&str, built_in::Files)| Source {
+        name: (*name).to_owned(),
+        folder: Path::new("config/kinds").join(name),
+        built_in: true,
+        files: files.iter().map(|(file, text)| ((*file).to_owned(), (*text).to_owned())).collect(),
+    };
+    built_in::KINDS.iter().map(source).collect()
+}
+
+/// One per folder in `folder`; with `or_itself`, it may be the folder of a kind.
+pub(super) fn in_folder(
+    folder: &Path,
+    or_itself: bool,
+    problems: &mut Vec<Problem>,
+) -> Vec<Source> {
+    if or_itself && FILES.iter().any(|file| folder.join(file).is_file()) {
+        // `.` has no name of its own.
+        let whole = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+        return Source::of_folder(&whole, problems).into_iter().collect();
+    }
+    let before = problems.len();
+    let folders = entries(folder, problems).into_iter().filter(|path| path.is_dir());
+    let sources: Vec<Source> =
+        folders.filter_map(|folder| Source::of_folder(&folder, problems)).collect();
+    if sources.is_empty() && problems.len() == before {
+        let text = "holds no folder with the files of a kind".to_owned();
+        problems.push(Problem { file: folder.to_owned(), line: None, text });
+    }
+    sources
+}
+
+fn entries(folder: &Path, problems: &mut Vec<Problem>) -> Vec<PathBuf> {
+    match std::fs::read_dir(folder) {
+        Ok(entries) => {
+            let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+            let hidden = |path: &PathBuf| {
+                path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'))
+            };
+            paths.retain(|path| !hidden(path));
+            paths.sort();
+            paths
+        }
+        Err(error) => {
+            let text = format!("cannot be read: {error}");
+            problems.push(Problem { file: folder.to_owned(), line: None, text });
+            Vec::new()
+        }
+    }
+}
+
+fn read(path: &Path, problems: &mut Vec<Problem>) -> Option<String> {
+    let text = match std::fs::metadata(path) {
+        Ok(metadata) if metadata.len() > LARGEST_FILE => {
+            Err(format!("has {} bytes, the limit is {LARGEST_FILE}", metadata.len()))
+        }
+        Ok(_) => std::fs::read_to_string(path).map_err(|error| error.to_string()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            Err(format!("is missing: a kind has the files {}", FILES.join(", ")))
+        }
+        Err(error) => Err(error.to_string()),
+    };
+    match text {
+        Ok(text) => Some(text),
+        Err(text) => {
+            problems.push(Problem { file: path.to_owned(), line: None, text });
+            None
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Tesseract as a library, its engines kept warm between pages.
+//!
+//! Loading a language costs a tenth of an ordinary page, so each reader keeps one engine for every
+//! set of languages it was asked for. An engine takes 20 to 90 MB and cannot be stopped within a
+//! page: the process has to be. What is read does not depend on earlier pages: nothing is learned
+//! between pages by the neural engine, and the dictionary of a document is off.
+
+use std::collections::HashMap;
+use std::ffi::{CStr, CString};
+use std::path::{Path, PathBuf};
+
+use tesseract_plumbing::TessBaseApi;
+
+use super::{SEGMENTATION, tsv};
+use crate::fault::{Error, Result};
+use crate::model::Line;
+use crate::pages::{Raster, Recogniser};
+
+/// Where language data lies if `TESSDATA_PREFIX` does not say: Debian and its kin, what others
+/// install from source, Homebrew.
+const FOLDERS: [&str; 6] = [
+    "/usr/share/tesseract-ocr/5/tessdata",
+    "/usr/share/tesseract-ocr/4.00/tessdata",
+    "/usr/share/tessdata",
+    "/usr/local/share/tessdata",
+    "/opt/homebrew/share/tessdata",
+    "/usr/local/opt/tesseract/share/tessdata",
+];
+
+/// Ending of a file with a language's data.
+const DATA: &str = "traineddata";
+
+/// The folder with language data.
+///
+/// # Errors
+/// There is none; the message says what to install.
+pub(super) fn data_folder() -> Result<PathBuf> {
+    let named = std::env::var_os("TESSDATA_PREFIX").map(PathBuf::from);
+    let usual = FOLDERS.iter().map(PathBuf::from);
+    let mut candidates = named.map_or_else(|| usual.collect(), |named| vec![named]).into_iter();
+    candidates.find(|folder| folder.is_dir()).ok_or_else(|| {
+        Error::internal(
+            "no language data of Tesseract is found: install tesseract-ocr-eng (Debian, Ubuntu) or \
+             tesseract-lang (Homebrew), or set TESSDATA_PREFIX to the folder that has eng.traineddata",
+        )
+    })
+}
+
+/// What is installed in `folder`.
+///
+/// # Errors
+/// The folder cannot be read.
+pub(super) fn languages(folder: &Path) -> Result<Vec<String>> {
+    let unreadable = |error| {
+        Error::internal(format!("cannot read `{}`", folder.display())).because(error)
+    };
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(unreadable)? {
+        let file = entry.map_err(unreadable)?.path();
+        let name = file.file_stem().and_then(|stem| stem.to_str());
+        if let (Some(name), true) = (name, file.extension().is_some_and(|end| end == DATA)) {
+            found.push(name.to_owned());
+        }
+    }
+    Ok(found)
+}
+
+/// Version of the linked library.
+pub(super) fn version() -> String {
+    tesseract_plumbing::version().to_string_lossy().into_owned()
+}
+
+/// Engines by their set of languages.
+pub(super) struct Engines {
+    data: CString,
+    languages: Vec<String>,
+    warm: HashMap<String, TessBaseApi>,
+}
+
+impl Engines {
+    /// No engine yet: each is loaded when a page first needs it.
+    ///
+    /// # Errors
+    /// OpenMP is not held to one thread, or the folder has a name that C cannot say.
+    pub(super) fn new(data: &Path, languages: Vec<String>) -> Result<Self> {
+        if std::env::var_os("OMP_THREAD_LIMIT").is_none_or(|limit| limit != "1") {
+            return Err(Error::internal(
+                "OMP_THREAD_LIMIT must be 1 in the environment of a process that reads with \
+                 Tesseract's library",
+            ));
+        }
+        let data = CString::new(data.as_os_str().as_encoded_bytes());
+        let data = data.map_err(|_nul| Error::internal("the folder of language data has a NUL"))?;
+        Ok(Self { data, languages, warm: HashMap::new() })
+    }
+
+    fn load(&self, languages: &str) -> Result<TessBaseApi> {
+        let failed = || Error::internal(format!("Tesseract cannot load its data for {languages}"));
+        let name = CString::new(languages).map_err(|_nul| failed())?;
+        let mut engine = TessBaseApi::create();
+        engine.init_2(Some(&self.data), Some(&name)).map_err(|_refused| failed())?;
+        for (variable, value) in VARIABLES {
+            engine.set_variable(variable, value).map_err(|_refused| failed())?;
+        }
+        engine.set_page_seg_mode(SEGMENTATION);
+        Ok(engine)
+    }
+}
+
+/// Nothing is printed. Words of one page do not become the dictionary of the next.
+const VARIABLES: [(&CStr, &CStr); 2] =
+    [(c"debug_file", c"/dev/null"), (c"tessedit_enable_doc_dict", c"0")];
+
+impl Recogniser for Engines {
+    fn languages(&self) -> &[String] {
+        &self.languages
+    }
+
+    fn recognise(&mut self, page: &Raster, languages: &[String]) -> Result<Vec<Line>> {
+        let name = languages.join("+");
+        let mut engine = match self.warm.remove(&name) {
+            Some(engine) => engine,
+            None => self.load(&name)?,
+        };
+        // An engine that failed is not used again.
+        let lines = read(&mut engine, page)?;
+        self.warm.insert(name, engine);
+        Ok(lines)
+    }
+}
+
+fn read(engine: &mut TessBaseApi, page: &Raster) -> Result<Vec<Line>> {
+    let failed = |what: &str| Error::internal(format!("Tesseract cannot {what}"));
+    let size = |value: u32| i32::try_from(value).map_err(|_| failed("take a page of this size"));
+    let (width, height, dpi) = (size(page.width)?, size(page.height)?, size(page.dpi)?);
+    // The wrapper multiplies the two as 32-bit numbers.
+    width.checked_mul(height).ok_or_else(|| failed("take a page of this size"))?;
+    let set = engine.set_image(&page.pixels, width, height, 1, width);
+    set.map_err(|_refused| failed("take the page"))?;
+    engine.set_source_resolution(dpi);
+    engine.recognize().map_err(|_refused| failed("read the page"))?;
+    let table = engine.get_tsv_text(0).map_err(|_none| failed("say what it read"))?;
+    Ok(tsv::lines(&table.as_ref().to_string_lossy()))
+}

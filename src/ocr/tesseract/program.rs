@@ -1,0 +1,170 @@
+//! Tesseract as a program: one process per page.
+//!
+//! It can be killed at a deadline, and a crash costs one page. It sees nothing of our environment
+//! but where programs and language data lie. Its memory is bounded by the pixels it is given only.
+
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use super::{SEGMENTATION, tsv};
+use crate::fault::{Error, Fault, Result};
+use crate::model::Line;
+use crate::pages::{Raster, Recogniser};
+
+/// For answers about itself.
+const INQUIRY: Duration = Duration::from_secs(30);
+
+/// Version and languages of the program.
+///
+/// # Errors
+/// It is missing or does not answer.
+pub(super) fn ask(program: &Path) -> Result<(String, Vec<String>)> {
+    let version = answer(program, "--version")?;
+    let version = version.lines().next().unwrap_or_default();
+    let version = version.trim_start_matches("tesseract").trim().to_owned();
+    let installed = answer(program, "--list-langs")?;
+    let installed = installed.lines().skip(1).map(|line| line.trim().to_owned()).collect();
+    Ok((version, installed))
+}
+
+fn answer(program: &Path, question: &str) -> Result<String> {
+    let child = bare(program).arg(question).stdin(Stdio::null()).spawn();
+    let child = child.map_err(|error| missing(program, error))?;
+    let shown = program.display();
+    let ended = finish(child, INQUIRY)?;
+    let (status, output) = ended.ok_or_else(|| {
+        Error::transient(format!("`{shown} {question}` does not answer"))
+    })?;
+    if !status.success() {
+        return Err(Error::internal(format!("`{shown} {question}`: {status}")));
+    }
+    Ok(String::from_utf8_lossy(&output).into_owned())
+}
+
+/// Runs the program for each page.
+pub(super) struct Program {
+    program: PathBuf,
+    languages: Vec<String>,
+    page_time: Duration,
+}
+
+impl Program {
+    /// A page may take `page_time`.
+    pub(super) fn new(program: PathBuf, languages: Vec<String>, page_time: Duration) -> Self {
+        Self { program, languages, page_time }
+    }
+
+    fn spawn(&self, dpi: u32, languages: &[String]) -> Result<Child> {
+        let mut command = bare(&self.program);
+        command.args(["stdin", "stdout", "--psm"]).arg(SEGMENTATION.to_string());
+        command.args(["--dpi"]).arg(dpi.to_string()).args(["-l", &languages.join("+")]);
+        command.args(["-c", "tessedit_create_tsv=1", "-c", "debug_file=/dev/null"]);
+        command.stdin(Stdio::piped());
+        command.spawn().map_err(|error| missing(&self.program, error))
+    }
+}
+
+impl Recogniser for Program {
+    fn languages(&self) -> &[String] {
+        &self.languages
+    }
+
+    fn recognise(&mut self, page: &Raster, languages: &[String]) -> Result<Vec<Line>> {
+        let mut child = self.spawn(page.dpi, languages)?;
+        let stdin = child.stdin.take();
+        let ended = thread::scope(|scope| {
+            let feeder = scope.spawn(move || stdin.map(|stdin| feed(stdin, page)));
+            let ended = finish(child, self.page_time);
+            // It stopped reading early if feeding failed; how it ended says more.
+            drop(feeder.join());
+            ended
+        })?;
+        let Some((status, output)) = ended else {
+            let limit = humantime::format_duration(self.page_time);
+            let context = format!("tesseract took longer than {limit} for one page");
+            return Err(Error::new(Fault::Rejected, context));
+        };
+        if !status.success() {
+            return Err(failure(status));
+        }
+        Ok(tsv::lines(&String::from_utf8_lossy(&output)))
+    }
+}
+
+/// A binary PGM (netpbm): a header in ASCII, then the pixels as they are.
+fn feed(mut stdin: impl Write, page: &Raster) -> std::io::Result<()> {
+    write!(stdin, "P5\n{} {}\n255\n", page.width, page.height)?;
+    stdin.write_all(&page.pixels)
+}
+
+/// Waits for the end of the program and takes what it printed; `None` if it had to be killed.
+fn finish(mut child: Child, limit: Duration) -> Result<Option<(ExitStatus, Vec<u8>)>> {
+    let unheard = |error| Error::transient("cannot talk to tesseract").because(error);
+    let Some(mut stdout) = child.stdout.take() else {
+        return Err(Error::internal("tesseract was started without an output"));
+    };
+    let (done, waiting) = mpsc::channel();
+    let reader = thread::spawn(move || {
+        let mut output = Vec::new();
+        let read = stdout.read_to_end(&mut output).map(|_length| output);
+        // Nobody waits any more after the limit.
+        drop(done.send(read));
+    });
+    let read = waiting.recv_timeout(limit);
+    if read.is_err() {
+        child.kill().map_err(unheard)?;
+    }
+    let status = child.wait().map_err(unheard)?;
+    match read {
+        Ok(output) => {
+            drop(reader.join());
+            Ok(Some((status, output.map_err(unheard)?)))
+        }
+        Err(_elapsed) => Ok(None),
+    }
+}
+
+/// A command that inherits nothing but where things lie.
+fn bare(program: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.env_clear().env("OMP_THREAD_LIMIT", "1").env("LC_ALL", "C.UTF-8");
+    for name in ["PATH", "TESSDATA_PREFIX", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"] {
+        if let Some(value) = std::env::var_os(name) {
+            command.env(name, value);
+        }
+    }
+    command.stdout(Stdio::piped()).stderr(Stdio::null());
+    command
+}
+
+fn missing(program: &Path, error: std::io::Error) -> Error {
+    if error.kind() != std::io::ErrorKind::NotFound {
+        let context = format!("cannot start `{}`", program.display());
+        return Error::transient(context).because(error);
+    }
+    Error::internal(format!(
+        "`{}` is not there: install tesseract-ocr (Debian, Ubuntu) or tesseract (Homebrew), or set \
+         ocr.tesseract to where it is",
+        program.display()
+    ))
+}
+
+/// What an unsuccessful end asks for. Killed from outside (no memory left on the machine, most
+/// often): another try may succeed. A crash or a refusal of its own: it should not happen on pixels
+/// that we made, a person has to look.
+fn failure(status: ExitStatus) -> Error {
+    #[cfg(unix)]
+    {
+        use std::os::unix::process::ExitStatusExt;
+        const SIGKILL: i32 = 9;
+        const SIGTERM: i32 = 15;
+        if let Some(SIGKILL | SIGTERM) = status.signal() {
+            return Error::transient("tesseract was killed from outside");
+        }
+    }
+    Error::internal(format!("tesseract ended with {status}"))
+}

@@ -1,0 +1,180 @@
+//! E-invoices through every step: who reads a document that carries XML, what is made of XML that
+//! is broken, hostile or at odds with its page, and what it costs.
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use std::path::Path;
+use std::time::Duration;
+
+use docmill::app::App;
+use docmill::config::Config;
+use docmill::pipeline::offline::{Offline, Processed};
+use docmill_testkit::openai::{Answer, Script};
+
+use crate::support::documents::{cii, drawn_carrying, invoice_carrying};
+use crate::support::world::World;
+
+async fn offline() -> Offline {
+    App::new(Config::default()).offline().await.unwrap()
+}
+
+async fn process(offline: &Offline, bytes: Vec<u8>) -> Processed {
+    offline.process(Path::new("document"), bytes.into()).await.unwrap()
+}
+
+/// How a document ended: reader, reason, and why a person should look.
+fn end(processed: &Processed) -> (&str, &str, Vec<&str>) {
+    let reader = processed.reader.as_deref().unwrap_or("-");
+    let reason = processed.reason.map_or("-", |reason| reason.code());
+    (reader, reason, processed.review_reasons.iter().map(String::as_str).collect())
+}
+
+/// The invoice's XML with one thing changed.
+fn changed(from: &str, to: &str) -> String {
+    let whole = cii("N-1");
+    assert!(whole.contains(from), "{from}");
+    whole.replacen(from, to, 1)
+}
+
+fn bomb() -> String {
+    let entities: String = (1..9)
+        .map(|n| format!("<!ENTITY e{n} '{}'>", format!("&e{};", n - 1).repeat(10)))
+        .collect();
+    let head = format!("<!DOCTYPE x [<!ENTITY e0 'lol'>{entities}]><rsm:Cross");
+    changed("<rsm:Cross", &head).replacen(">N-1<", ">&e8;<", 1)
+}
+
+fn stranger(path: &Path) -> String {
+    let head = format!("<!DOCTYPE x [<!ENTITY e SYSTEM 'file://{}'>]><rsm:Cross", path.display());
+    changed("<rsm:Cross", &head).replacen(">N-1<", ">&e;<", 1)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_state_of_the_attached_xml_decides_who_reads_and_a_person_learns_why() {
+    let (x, z) = ("factur-x.xml", "ZUGFeRD-invoice.xml");
+    let (sound, digits) = (cii("N-1"), format!(">{}<", "9".repeat(30)));
+    let other = cii("N-2");
+    let deep = format!("{}{}", "<a>".repeat(100_000), "</a>".repeat(100_000));
+    let cut = sound.get(..sound.len() / 2).unwrap().to_owned();
+    let latin = sound.replace("UTF-8", "EBCDIC-US");
+    let foreign = sound.replace("CrossIndustryInvoice:100", "CrossIndustryInvoice:mine");
+    let order = sound.replace("CrossIndustryInvoice", "SCRDMCCBDACIOMessageStructure");
+    let less = changed("<ram:BilledQuantity unitCode='XBX'>4<", "<ram:BilledQuantity>-4<");
+    #[rustfmt::skip]
+    let table: Vec<(&str, Vec<(&str, String)>, (&str, &str, Vec<&str>))> = vec![
+        ("sound",               vec![(x, sound.clone())],                    ("einvoice", "-", vec![])),
+        ("under its old name",  vec![(z, sound.clone())],                    ("einvoice", "-", vec![])),
+        ("another total",       vec![(x, sound.replace("120.00", "150.00").replace("20.00<", "50.00<"))],
+            ("einvoice", "-", vec!["einvoice_contradicts_page:total"])),
+        ("another number",      vec![(x, other.clone())],
+            ("einvoice", "-", vec!["einvoice_contradicts_page:invoice_number"])),
+        ("another date",        vec![(x, changed("20260314", "20260313"))],
+            ("einvoice", "-", vec!["einvoice_contradicts_page:invoice_date"])),
+        ("a negative quantity", vec![(x, less)],                             ("einvoice", "-", vec![])),
+        ("no known currency",   vec![(x, sound.replace("GBP", "XQZ"))],       ("einvoice", "gate_refused", vec!["unknown_currency:currency"])),
+        ("its own sums wrong",  vec![(x, changed("GrandTotalAmount>120.00", "GrandTotalAmount>100.00"))],
+            ("einvoice", "gate_refused", vec!["net_and_vat_are_not_total:total"])),
+        ("a bomb",              vec![(x, bomb())],                           ("rules", "-", vec!["einvoice_unusable:entities"])),
+        ("cut off",             vec![(x, cut.clone())],                      ("rules", "-", vec!["einvoice_unusable:malformed"])),
+        ("too deep",            vec![(x, deep)],                             ("rules", "-", vec!["einvoice_unusable:too_large"])),
+        ("foreign namespaces",  vec![(x, foreign)],                          ("rules", "-", vec!["einvoice_unusable:no_invoice"])),
+        ("30 digits",           vec![(x, changed(">120.00<", &digits))],     ("rules", "-", vec!["einvoice_unusable:amount"])),
+        ("no day",              vec![(x, changed("20260314", "20260399"))],  ("rules", "-", vec!["einvoice_unusable:date"])),
+        ("an unread encoding",  vec![(x, latin)],                            ("rules", "-", vec!["einvoice_unusable:encoding"])),
+        ("without a number",    vec![(x, changed(">N-1<", "><"))],           ("rules", "-", vec!["einvoice_unusable:incomplete"])),
+        ("an order",            vec![("order-x.xml", order)],                ("rules", "-", vec![])),
+        ("two that differ",     vec![(x, sound.clone()), (z, other)],        ("rules", "-", vec!["einvoice_unusable:several"])),
+        ("two that agree",      vec![(x, sound.clone()), ("xrechnung.xml", format!("{sound}\n"))], ("einvoice", "-", vec![])),
+        ("one sound, one not",  vec![(x, cut), (z, sound)],                  ("einvoice", "-", vec![])),
+    ];
+    let offline = offline().await;
+    for (name, files, expected) in table {
+        let files: Vec<(&str, &str)> = files.iter().map(|(name, xml)| (*name, xml.as_str())).collect();
+        let processed = process(&offline, invoice_carrying("N-1", &files)).await;
+        assert_eq!(end(&processed), expected, "{name}: {}", processed.detail);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_is_nothing_but_xml_is_read_or_refused_for_what_it_is() {
+    let secret = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(secret.path(), "a-secret-of-this-machine").unwrap();
+    let order = cii("N-1").replace("CrossIndustryInvoice", "SCRDMCCBDACIOMessageStructure");
+    #[rustfmt::skip]
+    let table: Vec<(&str, Vec<u8>, (&str, &str))> = vec![
+        ("sound",          cii("N-1").into(),                                  ("einvoice", "-")),
+        ("no declaration", cii("N-1").split_once("?>").unwrap().1.into(),      ("einvoice", "-")),
+        ("with a mark",    [b"\xef\xbb\xbf", cii("N-1").as_bytes()].concat(),  ("einvoice", "-")),
+        ("incomplete",     changed(">N-1<", "><").into(),                      ("einvoice", "gate_refused")),
+        ("a bomb",         bomb().into(),                                      ("-", "corrupt")),
+        ("an outside file", stranger(secret.path()).into(),                    ("-", "corrupt")),
+        ("30 digits",      changed(">120.00<", &format!(">{}<", "9".repeat(30))).into(), ("-", "corrupt")),
+        ("an order",       order.into(),                                       ("-", "unsupported_type")),
+        ("a picture",      b"<?xml version='1.0'?><svg xmlns='http://www.w3.org/2000/svg'/>".to_vec(), ("-", "unsupported_type")),
+        ("not its UTF-8",  [b"<?xml version='1.0'?><a>\xff</a>".as_slice()].concat(), ("-", "corrupt")),
+        ("too deep",       format!("<?xml version='1.0'?>{}", "<a>".repeat(100_000)).into(), ("-", "too_large")),
+    ];
+    let offline = offline().await;
+    for (name, bytes, expected) in table {
+        let processed = process(&offline, bytes).await;
+        let (reader, reason, _) = end(&processed);
+        assert_eq!((reader, reason), expected, "{name}: {}", processed.detail);
+        assert_eq!(processed.format.as_deref(), Some("xml"), "{name}");
+        let shown = serde_json::to_string(&processed).unwrap();
+        assert!(!shown.contains("a-secret-of-this-machine"), "{name}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_person_can_see_what_an_xml_file_says() {
+    let transcript = offline().await.transcribe(cii("N-1").into()).await.unwrap();
+    assert!(transcript.text().contains("\nGrandTotalAmount 120.00\n"), "{}", transcript.text());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pictures_beside_an_e_invoice_are_not_read_and_contradict_nothing() {
+    let picture = drawn_carrying("60 60 400 30 re f", &[("factur-x.xml", &cii("N-1"))]);
+    let processed = process(&offline().await, picture).await;
+    assert_eq!(end(&processed), ("einvoice", "-", vec![]));
+    let transcript = processed.transcript.unwrap();
+    assert!(transcript.is_empty() && transcript.pages.len() == 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn xml_is_left_alone_on_request() {
+    let mut offline = offline().await;
+    offline.config.ignore_xml = true;
+    for xml in [cii("N-1"), "<broken".to_owned()] {
+        let carrying = invoice_carrying("N-1", &[("factur-x.xml", &xml)]);
+        assert_eq!(end(&process(&offline, carrying).await), ("rules", "-", vec![]));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_reads_an_e_invoice_without_asking_the_model() {
+    let world = World::with_model(Script::always(Answer::Read)).await;
+    let xml = world
+        .submit("a.pdf", invoice_carrying("N-1", &[("factur-x.xml", &cii("N-1"))]))
+        .await;
+    let bare = world.submit("b.xml", cii("N-2").into()).await;
+    let broken = world.submit("c.pdf", invoice_carrying("N-3", &[("factur-x.xml", "<a>")])).await;
+    let worker = world.worker().await;
+    for id in [xml, bare, broken] {
+        world.until(id, "status", "completed").await;
+    }
+    worker.stop().await;
+    let model = world.llm.as_ref().unwrap();
+    assert!(model.arrived(1, Duration::from_secs(1)).await);
+    assert_eq!(model.calls().len(), 1, "the model was asked about the broken one alone");
+    for (id, reader, reasons) in [
+        (xml, "einvoice", "{}"),
+        (bare, "einvoice", "{}"),
+        (broken, "llm", "{einvoice_unusable:malformed}"),
+    ] {
+        assert_eq!(world.column(id, "reader").await.as_deref(), Some(reader));
+        assert_eq!(world.column(id, "review_reasons").await.as_deref(), Some(reasons));
+    }
+    let total = world.column(bare, "structured_data -> 'total'").await;
+    assert_eq!(total.as_deref(), Some("120"));
+    let stored = world.column(xml, "transcription_file_path").await;
+    assert!(stored.is_some(), "the text of the pages is kept");
+}

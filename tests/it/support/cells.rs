@@ -1,0 +1,114 @@
+//! Readers and cells for tests: served by a thread of the test, by the real program, or by a script
+//! of deeds that real documents hardly ever do.
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use docmill::config::{CpuConfig, LimitsConfig, OcrConfig};
+use docmill::cpu::confine::{Confinement, Permissions};
+use docmill::cpu::{Cells, Program, Served, Setup};
+use docmill::model::{Recipe, Repairs};
+use docmill::ocr::Ocr;
+use docmill::pages::serve::{self, MakeReader};
+use docmill::pipeline::Reader;
+use tempfile::TempDir;
+
+/// Names the test that is run as a cell.
+const CELL: &str = "cells::deeds::cell";
+
+/// As a configuration without languages says it, at a resolution that is read quickly.
+pub(crate) fn recipe() -> Recipe {
+    Recipe { dpi: 100, languages: Vec::new(), repairs: Repairs::ALL, threshold: 0.7 }
+}
+
+/// A reader whose documents are read by a thread of this process.
+pub(crate) fn reader_here(ocr: Arc<dyn Ocr>, limits: LimitsConfig) -> Reader {
+    let (cpu, config) = (CpuConfig { confine: false, ..Default::default() }, OcrConfig::default());
+    let setup = Setup::new((&cpu, &limits, &config), recipe(), 2, Permissions::default());
+    let shared = Arc::clone(&ocr);
+    let serve: Arc<Served> = Arc::new(move |input, output| {
+        let ocr = Arc::clone(&shared);
+        let make: MakeReader =
+            Box::new(move || Ok(Box::new(ocr.recogniser()?)));
+        // Ends when the cell does, whichever way.
+        let _ended = serve::serve(input, output, |_| Ok((Confinement::default(), make)));
+    });
+    let cells = Cells::new(Program::Thread(serve), setup, 1000);
+    Reader { cells, ocr, recipe: recipe() }
+}
+
+/// The real program.
+pub(crate) fn docmill() -> PathBuf {
+    PathBuf::from(env!("CARGO_BIN_EXE_docmill"))
+}
+
+/// Settings of cells that are driven by deeds.
+pub(crate) struct Driven {
+    pub(crate) limits: LimitsConfig,
+    pub(crate) cpu: CpuConfig,
+    pub(crate) threads: usize,
+}
+
+impl Default for Driven {
+    fn default() -> Self {
+        let cpu = CpuConfig { confine: false, ..Default::default() };
+        Self { limits: LimitsConfig::default(), cpu, threads: 4 }
+    }
+}
+
+impl Driven {
+    /// Cells that run this very test program, whose pages do what stands on them (see
+    /// `cells::deeds`). The folder holds the script that starts it.
+    pub(crate) fn start(self) -> (Arc<Cells>, TempDir) {
+        let folder = tempfile::tempdir().unwrap();
+        let script = folder.path().join("cell");
+        let this = std::env::current_exe().unwrap();
+        // The harness prints on standard output, so the wire moves to another number.
+        let text = format!(
+            "#!/bin/sh\nexec 3>&1 1>/dev/null\nexec '{}' --exact {CELL} --ignored --nocapture\n",
+            this.display()
+        );
+        std::fs::write(&script, text).unwrap();
+        std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let Self { limits, cpu, threads } = self;
+        let setup = Setup::new(
+            (&cpu, &limits, &OcrConfig::default()),
+            recipe(),
+            threads,
+            Permissions::default(),
+        );
+        let cells = Cells::new(Program::Binary(script), setup, cpu.documents_per_process);
+        (cells, folder)
+    }
+}
+
+/// Whether a process lives; a zombie does not.
+pub(crate) fn lives(pid: &str) -> bool {
+    let stat = std::process::Command::new("ps").args(["-o", "stat=", "-p", pid]).output();
+    let stat = String::from_utf8(stat.unwrap().stdout).unwrap();
+    !stat.trim().is_empty() && !stat.starts_with('Z')
+}
+
+/// The process that started this one.
+pub(crate) fn parent(pid: &str) -> String {
+    let parent = std::process::Command::new("ps").args(["-o", "ppid=", "-p", pid]).output();
+    String::from_utf8(parent.unwrap().stdout).unwrap().trim().to_owned()
+}
+
+/// Sends a signal.
+pub(crate) fn signal(name: &str, pid: &str) {
+    let sent = std::process::Command::new("kill").args([name, pid]).status();
+    assert!(sent.unwrap().success(), "{name} to {pid}");
+}
+
+/// Waits for a process to be gone.
+pub(crate) async fn until_gone(pid: &str) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while lives(pid) {
+        assert!(Instant::now() < deadline, "{pid} still lives");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
