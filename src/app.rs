@@ -44,8 +44,6 @@ const MODEL_TRIES: u64 = 4;
 #[derive(Debug, Clone)]
 pub struct App {
     config: Config,
-    /// Steps of repair that may be tried.
-    repairs: Repairs,
 }
 
 /// The parts that a worker and its maintenance share.
@@ -63,13 +61,15 @@ pub struct Parts {
 impl App {
     /// From a configuration that was checked.
     pub fn new(config: Config) -> Self {
-        Self { config, repairs: Repairs::ALL }
+        Self { config }
     }
 
     /// The same, but pages are read as they are.
     #[must_use]
     pub fn without_repair(&self) -> Self {
-        Self { config: self.config.clone(), repairs: Repairs::NONE }
+        let mut config = self.config.clone();
+        config.ocr.repair = Repairs::NONE;
+        Self { config }
     }
 
     /// The configuration.
@@ -245,7 +245,7 @@ impl App {
         Recipe {
             dpi: ocr.dpi,
             languages: ocr.languages.clone(),
-            repairs: self.repairs,
+            repairs: ocr.repair,
             threshold: ocr.quality_threshold,
         }
     }

@@ -28,8 +28,8 @@ use futures::StreamExt as _;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-pub use html::page;
 pub use scans::{KindScore, TextMeans};
+pub use html::page;
 pub use text::TextScore;
 
 use calibration::Calibration;
@@ -378,7 +378,8 @@ pub fn report(mut documents: Vec<DocumentScore>, without_truth: usize) -> Report
     let groups: BTreeMap<String, Group> =
         groups.into_iter().map(|(name, own)| (name, group(own.into_iter()))).collect();
     let all = group(documents.iter());
-    let (kinds, measures) = (scans::by_kind(&documents), measures::of(&all, &groups));
+    let measures = measures::of(&all, &groups);
+    let kinds = scans::by_kind(&documents);
     Report { all, groups, kinds, documents, without_truth, measures }
 }
 

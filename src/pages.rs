@@ -11,24 +11,34 @@
 //! that a person can see what it says.
 
 pub mod attachments;
+mod doubt;
+mod encode;
 mod expansion;
 mod format;
 mod image_pdf;
+mod language;
 mod lines;
 mod pdf;
 mod picture;
+mod plane;
+pub mod quality;
+mod probe;
 mod read_page;
+mod read_picture;
 mod recognise;
 mod render;
+pub mod repair;
 mod score;
 pub mod serve;
 mod surface;
+mod text_cells;
 mod tiff;
 mod words;
 pub mod xml;
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::OnceLock;
 use std::time::Instant;
 
 use bytes::Bytes;
@@ -39,13 +49,19 @@ use crate::model::{EinvoiceLook, Line, PageText, Reason};
 pub use format::Format;
 pub use image_pdf::{BadImage, ImagePdf};
 pub use lines::rows;
+pub use plane::OpenCvError;
 pub use read_page::{Trouble, read_page};
 pub use recognise::Recogniser;
-pub use score::{Legibility, legibility};
 
-/// Version of what this module reads from the same bytes; part of the transcript's identity.
-/// Raise it with every change that can change a page's text.
-pub const VERSION: u32 = 1;
+/// Version of what this module reads from the same bytes. Raise it with every change that can
+/// change a page's text.
+const VERSION: u32 = 2;
+
+/// What this module's part in a transcript depends on besides its recipe; part of the transcript's
+/// identity.
+pub fn version() -> String {
+    format!("{VERSION} with OpenCV {}", opencv::core::CV_VERSION)
+}
 
 /// Why a document is not read: it goes no further, and trying again gives the same answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -90,6 +106,15 @@ pub enum Page {
     },
     /// A picture that has to be read by OCR.
     Image(Raster),
+    /// A text layer that cannot be all there is, or that cannot be right, and the page's picture.
+    Doubtful {
+        /// What the layer says; as for a sound one.
+        layer: Layer,
+        /// Whether its words are none.
+        garbled: bool,
+        /// The rendered page, upright.
+        picture: Raster,
+    },
     /// A page whose content was lost: the file is damaged there, or draws it by a program.
     Damaged {
         /// Width after rotation, in points.
@@ -97,6 +122,17 @@ pub enum Page {
         /// Height after rotation, in points.
         height: f32,
     },
+}
+
+/// A text layer.
+#[derive(Debug, Clone)]
+pub struct Layer {
+    /// Width of the page after rotation, in points.
+    pub width: f32,
+    /// Its height.
+    pub height: f32,
+    /// Lines in reading order, boxes in points.
+    pub lines: Vec<Line>,
 }
 
 /// A document whose format and number of pages are known and within the limits.
@@ -107,6 +143,8 @@ pub struct Document {
     limits: LimitsConfig,
     dpi: u32,
     content: Content,
+    /// Language of the first page that said it, for the others.
+    heard: OnceLock<String>,
 }
 
 #[derive(Debug)]
@@ -143,7 +181,8 @@ pub fn open(bytes: Bytes, limits: &LimitsConfig, dpi: u32) -> Result<Document, R
         }
         _ => Ok(Content::Picture(bytes)),
     })?;
-    let document = Document { format, bytes: all, limits: limits.clone(), dpi, content };
+    let heard = OnceLock::new();
+    let document = Document { format, bytes: all, limits: limits.clone(), dpi, content, heard };
     let (pages, limit) = (document.page_count(), limits.pages);
     if pages > limit {
         let detail = format!("{pages} pages, the limit is {limit}");
@@ -224,7 +263,7 @@ impl Document {
                     Some(Page::Damaged { width, height }) => {
                         PageText::native(index + 1, (width, height), 0.0, Vec::new())
                     }
-                    Some(Page::Image(_)) | None => {
+                    Some(Page::Image(_) | Page::Doubtful { .. }) | None => {
                         PageText::native(index + 1, (0.0, 0.0), 1.0, Vec::new())
                     }
                 })

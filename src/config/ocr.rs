@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::model::Repairs;
+
 /// How page images are read.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -16,11 +18,19 @@ pub struct OcrConfig {
     pub quality_threshold: f32,
     /// Dots per inch that pages are rendered at.
     pub dpi: u32,
+    /// Repairs of page images.
+    pub repair: Repairs,
 }
 
 impl Default for OcrConfig {
     fn default() -> Self {
-        Self { tesseract: PathBuf::new(), languages: Vec::new(), quality_threshold: 0.7, dpi: 300 }
+        Self {
+            tesseract: PathBuf::new(),
+            languages: Vec::new(),
+            quality_threshold: 0.7,
+            dpi: 300,
+            repair: Repairs::default(),
+        }
     }
 }
 

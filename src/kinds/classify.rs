@@ -165,7 +165,7 @@ fn joined(folded: &str) -> String {
 mod tests {
     use super::*;
     use crate::config::KindsConfig;
-    use crate::model::{BoundingBox, Source, Word};
+    use crate::model::{BoundingBox, Word};
 
     /// Two or more spaces are a wide gap.
     fn transcript(drawing: &str) -> Transcript {
@@ -183,16 +183,9 @@ mod tests {
             }
             Line { words }
         };
-        let page = PageText {
-            number: 1,
-            source: Source::Native,
-            width: 600.0,
-            height: 840.0,
-            quality: 1.0,
-            defects: Vec::new(),
-            languages: Vec::new(),
-            lines: drawing.lines().enumerate().map(line).filter(|l| !l.words.is_empty()).collect(),
-        };
+        let drawn = drawing.lines().enumerate().map(line);
+        let lines = drawn.filter(|line| !line.words.is_empty()).collect();
+        let page = PageText::native(1, (600.0, 840.0), 1.0, lines);
         Transcript {
             format: Transcript::FORMAT,
             sha256: String::new(),

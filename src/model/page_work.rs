@@ -19,21 +19,29 @@ pub struct Recipe {
     pub threshold: f32,
 }
 
-/// Switches of the steps of repair.
+/// Which repairs of page images are allowed (`[ocr.repair]`). Each happens only to a page that has
+/// the defect it is for; a page without defects is never touched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
+#[expect(clippy::struct_excessive_bools, reason = "independent switches, one key each")]
 pub struct Repairs {
-    /// Turning by 90, 180 or 270 degrees.
+    /// Whether pages are repaired at all.
+    pub enabled: bool,
+    /// Turning pages whose lines run along the columns, or that stand on their head.
     pub orientation: bool,
-    /// Flattening of shadows and uneven light.
-    pub illumination: bool,
-    /// Removal of noise and speckles.
-    pub noise: bool,
-    /// Straightening of small angles.
-    pub deskew: bool,
-    /// Straightening of a page photographed at an angle.
+    /// Cutting a photographed page out of its surroundings and straightening it.
     pub perspective: bool,
-    /// Enlarging of small text.
+    /// Evening out shadows.
+    pub illumination: bool,
+    /// Stretching faint or dark pages to the full range.
+    pub contrast: bool,
+    /// Smoothing noise and removing specks.
+    pub noise: bool,
+    /// Sharpening blurred pages.
+    pub sharpen: bool,
+    /// Straightening skewed pages.
+    pub deskew: bool,
+    /// Enlarging small text.
     pub upscale: bool,
 }
 
@@ -45,11 +53,14 @@ impl Repairs {
 
     const fn each(on: bool) -> Self {
         Self {
+            enabled: on,
             orientation: on,
-            illumination: on,
-            noise: on,
-            deskew: on,
             perspective: on,
+            illumination: on,
+            contrast: on,
+            noise: on,
+            sharpen: on,
+            deskew: on,
             upscale: on,
         }
     }

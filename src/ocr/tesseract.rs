@@ -78,7 +78,12 @@ impl Ocr for Tesseract {
     }
 
     fn identity(&self) -> String {
-        let languages = self.languages.join("+");
+        let languages = match &self.engine {
+            Engine::Linked(data) => linked::sizes(data, &self.languages),
+            Engine::Program(program) => {
+                format!("{} by {}", self.languages.join("+"), program.display())
+            }
+        };
         format!("tesseract {}; psm {SEGMENTATION}; {languages}", self.version)
     }
 

@@ -17,7 +17,7 @@ use hayro::hayro_interpret::{
 use hayro::kurbo::Rect;
 
 use super::surface::{Glyph, Surface};
-use super::{Page, Refusal, expansion, lines, render, words};
+use super::{Layer, Page, Refusal, doubt, expansion, lines, render, words};
 use crate::config::LimitsConfig;
 use crate::model::Reason;
 
@@ -119,7 +119,8 @@ impl File {
         let surface = look_at(page, bounds);
         let (width, height) = page.render_dimensions();
         match reading(&surface, f64::from(width) * f64::from(height)) {
-            what @ (Reading::Blank | Reading::TextLayer) => Ok(self.text(page, &surface, what)),
+            Reading::TextLayer => text_or_doubt(page, &surface, bounds),
+            Reading::Blank => Ok(self.text(page, &surface, Reading::Blank)),
             Reading::Scan => Ok(Page::Image(match render::scan(page, bounds) {
                 Some(raster) => raster,
                 None => render::page(page, bounds)?,
@@ -127,6 +128,25 @@ impl File {
             Reading::Rendered => render::page(page, bounds).map(Page::Image),
         }
     }
+}
+
+/// A page with a text layer, and its picture as well where the layer may not be all that it shows.
+fn text_or_doubt(
+    page: &PdfPage<'_>,
+    surface: &Surface,
+    bounds: &Bounds<'_>,
+) -> Result<Page, Refusal> {
+    let (width, height) = page.render_dimensions();
+    let lines = lines::lines(words::words(&surface.glyphs));
+    let layer = Layer { width, height, lines };
+    let may_show_more = !surface.images.is_empty() || surface.curves > OUTLINED_CURVES;
+    let garbled = doubt::is_garbled(&layer.lines);
+    if garbled || may_show_more && doubt::leaves_text_out(page, &layer, bounds)? {
+        let picture = render::page(page, bounds)?;
+        return Ok(Page::Doubtful { layer, garbled, picture });
+    }
+    let Layer { width, height, lines } = layer;
+    Ok(Page::Text { width, height, lines })
 }
 
 /// Whether a content stream was lost: it cannot be found or decoded, decodes to nothing, or decodes

@@ -124,9 +124,8 @@ pub(super) async fn keep(
     fetched: &Fetched,
     transcript: Transcript,
 ) -> Result<Arc<Transcript>, StepError> {
-    let versions = [Transcript::FORMAT, pages::VERSION].map(|version| version.to_string());
-    let [format, version] = &versions;
-    let identity = identity_of(&["text layers", format, version, &fetched.sha256]);
+    let (format, version) = (Transcript::FORMAT.to_string(), pages::version());
+    let identity = identity_of(&["text layers", &format, &version, &fetched.sha256]);
     let store = ports.store.as_ref();
     let mut slot = Slot::open(store, keys::transcription(hold.id), identity).await?;
     if slot.content.as_ref() != Some(&transcript) {

@@ -63,7 +63,7 @@ impl PageSink for Unkept {
 impl Reader {
     /// Everything that changes what is read from the same bytes.
     pub fn identity(&self) -> String {
-        let (format, pages) = (Transcript::FORMAT, pages::VERSION);
+        let (format, pages) = (Transcript::FORMAT, pages::version());
         let (recipe, ocr) = (&self.recipe, self.ocr.identity());
         format!("transcript {format}; pages {pages}; {recipe:?}; {ocr}")
     }

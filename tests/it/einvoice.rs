@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use docmill::app::App;
 use docmill::config::Config;
+use docmill::extract::einvoice::Flaw;
+use docmill::pages::xml::XmlError;
 use docmill::pipeline::offline::{Offline, Processed};
 use docmill_testkit::openai::{Answer, Script};
 
@@ -14,7 +16,9 @@ use crate::support::documents::{cii, drawn_carrying, invoice_carrying};
 use crate::support::world::World;
 
 async fn offline() -> Offline {
-    App::new(Config::default()).offline().await.unwrap()
+    let mut config = Config::default();
+    config.cpu.program = env!("CARGO_BIN_EXE_docmill").into();
+    App::new(config).offline().await.unwrap()
 }
 
 async fn process(offline: &Offline, bytes: Vec<u8>) -> Processed {
@@ -121,6 +125,26 @@ async fn a_file_that_is_nothing_but_xml_is_read_or_refused_for_what_it_is() {
         assert_eq!(processed.format.as_deref(), Some("xml"), "{name}");
         let shown = serde_json::to_string(&processed).unwrap();
         assert!(!shown.contains("a-secret-of-this-machine"), "{name}");
+    }
+}
+
+#[test]
+fn every_word_for_an_e_invoice_of_no_use_is_explained_to_the_operator() {
+    let page = include_str!("../../docs/operations.md");
+    let (_, table) = page.split_once("### Documents with an e-invoice").unwrap();
+    for flaw in [
+        Flaw::Attachment,
+        Flaw::Xml(XmlError::Encoding),
+        Flaw::Xml(XmlError::Malformed),
+        Flaw::Xml(XmlError::Entities),
+        Flaw::Xml(XmlError::TooLarge),
+        Flaw::NotAnInvoice,
+        Flaw::Amount,
+        Flaw::Date,
+        Flaw::Incomplete,
+        Flaw::Several,
+    ] {
+        assert!(table.contains(&format!("`{}`", flaw.code())), "{}", flaw.code());
     }
 }
 

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use docmill::config::{KindsConfig, LimitsConfig};
 use docmill::eval::{self, EvalError, Sample};
 use docmill::kinds::Kinds;
-use docmill::model::{PageText, Source, Transcript};
+use docmill::model::{PageText, Transcript};
 use docmill::{extract, gate, pages};
 use serde_json::json;
 
@@ -18,17 +18,12 @@ fn read(kinds: &Kinds, bytes: Bytes) -> Sample {
     let kind = kinds.for_name(None).unwrap();
     let document = pages::open(bytes, &LimitsConfig::default(), 150).unwrap();
     let read = (0..document.page_count()).map(|index| match document.page(index).unwrap() {
-        pages::Page::Text { width, height, lines } => PageText {
-            number: index + 1,
-            source: Source::Native,
-            width,
-            height,
-            quality: 1.0,
-            defects: Vec::new(),
-            languages: Vec::new(),
-            repaired: false,
-            lines,
-        },
+        pages::Page::Text { width, height, lines } => {
+            PageText::native(index + 1, (width, height), 1.0, lines)
+        }
+        pages::Page::Doubtful { layer, .. } => {
+            PageText::native(index + 1, (layer.width, layer.height), 1.0, layer.lines)
+        }
         pages::Page::Image(_) | pages::Page::Damaged { .. } => {
             panic!("page {index} has no text layer")
         }

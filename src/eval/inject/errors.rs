@@ -67,7 +67,7 @@ fn digit_swap(kind: &Kind, data: &mut Map<String, Value>, rng: &mut Rng) -> Opti
             FieldType::Number => data.get(*field).is_some_and(|it| it.as_f64() != Some(0.0)),
             FieldType::Date => true,
             FieldType::Text => identifier(field),
-            FieldType::List => false,
+            FieldType::Boolean | FieldType::List => false,
         })
         .filter(|(field, _)| {
             data.get(*field).is_some_and(|it| !it.is_null() && digits(&it.to_string()) > 1)

@@ -1,11 +1,10 @@
 //! Tesseract as a library, its engines kept warm between pages.
 //!
-//! Loading a language costs a tenth of an ordinary page, so each reader keeps one engine for every
-//! set of languages it was asked for. An engine takes 20 to 90 MB and cannot be stopped within a
-//! page: the process has to be. What is read does not depend on earlier pages: nothing is learned
+//! Loading a language costs a tenth of an ordinary page, so each reader keeps the engines of the
+//! languages it was asked for last. An engine takes 20 to 90 MB and cannot be stopped within a page:
+//! the process has to be. What is read does not depend on earlier pages: nothing is learned
 //! between pages by the neural engine, and the dictionary of a document is off.
 
-use std::collections::HashMap;
 use std::ffi::{CStr, CString};
 use std::path::{Path, PathBuf};
 
@@ -26,6 +25,9 @@ const FOLDERS: [&str; 6] = [
     "/opt/homebrew/share/tessdata",
     "/usr/local/opt/tesseract/share/tessdata",
 ];
+
+/// Engines that one reader keeps.
+const KEPT: usize = 3;
 
 /// Ending of a file with a language's data.
 const DATA: &str = "traineddata";
@@ -65,16 +67,26 @@ pub(super) fn languages(folder: &Path) -> Result<Vec<String>> {
     Ok(found)
 }
 
+/// The languages with the size of their data, which tells the fast, the good and the best apart.
+pub(super) fn sizes(folder: &Path, languages: &[String]) -> String {
+    let size = |language: &String| {
+        let file = folder.join(format!("{language}.{DATA}"));
+        let bytes = std::fs::metadata(file).map_or(0, |data| data.len());
+        format!("{language} {bytes}")
+    };
+    languages.iter().map(size).collect::<Vec<_>>().join("+")
+}
+
 /// Version of the linked library.
 pub(super) fn version() -> String {
     tesseract_plumbing::version().to_string_lossy().into_owned()
 }
 
-/// Engines by their set of languages.
+/// Engines by their set of languages, the one used last at the end.
 pub(super) struct Engines {
     data: CString,
     languages: Vec<String>,
-    warm: HashMap<String, TessBaseApi>,
+    warm: Vec<(String, TessBaseApi)>,
 }
 
 impl Engines {
@@ -91,7 +103,7 @@ impl Engines {
         }
         let data = CString::new(data.as_os_str().as_encoded_bytes());
         let data = data.map_err(|_nul| Error::internal("the folder of language data has a NUL"))?;
-        Ok(Self { data, languages, warm: HashMap::new() })
+        Ok(Self { data, languages, warm: Vec::new() })
     }
 
     fn load(&self, languages: &str) -> Result<TessBaseApi> {
@@ -118,13 +130,16 @@ impl Recogniser for Engines {
 
     fn recognise(&mut self, page: &Raster, languages: &[String]) -> Result<Vec<Line>> {
         let name = languages.join("+");
-        let mut engine = match self.warm.remove(&name) {
-            Some(engine) => engine,
+        let mut engine = match self.warm.iter().position(|(kept, _)| *kept == name) {
+            Some(at) => self.warm.remove(at).1,
             None => self.load(&name)?,
         };
         // An engine that failed is not used again.
         let lines = read(&mut engine, page)?;
-        self.warm.insert(name, engine);
+        if self.warm.len() >= KEPT {
+            self.warm.remove(0);
+        }
+        self.warm.push((name, engine));
         Ok(lines)
     }
 }

@@ -56,7 +56,8 @@ fn page_objects(content: &str) -> Vec<String> {
     ]
 }
 
-fn assemble(objects: &[String]) -> Vec<u8> {
+/// A PDF of these objects, numbered from 1; the first is the catalog.
+pub(crate) fn assemble(objects: &[String]) -> Vec<u8> {
     let mut out = b"%PDF-1.4\n".to_vec();
     let mut offsets = Vec::new();
     for (index, object) in objects.iter().enumerate() {

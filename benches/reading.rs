@@ -1,0 +1,49 @@
+//! Figures about reading documents. No targets here; the scripts that run it judge.
+//!
+//!   steps                        milliseconds per A4 page of each step, on one core
+//!   speed DIR OUT [LANGUAGES]    reads the images in DIR as a worker would, writes OUT/NAME.txt and
+//!                                prints pages, seconds, and CPU seconds in and outside recognition
+//!   memory DOCUMENTS             a worker of its own over so many mixed documents: memory of it and
+//!                                of its children, as time passes
+//!   long PAGES                   the same over one document of so many scans
+//!
+//! See scripts/reading_steps.sh, reading_speed.sh and reading_memory.sh. Linux only: CPU time and
+//! memory are read from `/proc`.
+#![expect(clippy::unwrap_used, reason = "a broken world ends the run")]
+#![expect(clippy::print_stdout, reason = "figures are what it is for")]
+
+#[path = "reading/memory.rs"]
+mod memory;
+#[path = "reading/pictures.rs"]
+mod pictures;
+#[path = "reading/speed.rs"]
+mod speed;
+#[path = "reading/steps.rs"]
+mod steps;
+#[expect(dead_code, reason = "the tests need more of it")]
+#[path = "../tests/it/support"]
+mod support {
+    pub(crate) mod cells;
+    pub(crate) mod documents;
+    pub(crate) mod postgres;
+    pub(crate) mod process;
+    pub(crate) mod sqs;
+    pub(crate) mod world;
+}
+
+#[tokio::main]
+async fn main() {
+    // Cargo adds `--bench`.
+    let arguments: Vec<String> =
+        std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["steps"] => steps::run().await,
+        ["speed", folder, out, languages @ ..] => {
+            speed::run(folder.as_ref(), out.as_ref(), languages).await;
+        }
+        ["memory", documents] => memory::mixed(documents.parse().unwrap()).await,
+        ["long", pages] => memory::long(pages.parse().unwrap()).await,
+        other => panic!("steps, speed DIR OUT [LANGUAGES], memory N or long N, not {other:?}"),
+    }
+}

@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# Memory of a worker and its page processes as time passes; exit code 1 if it rises.
+#   scripts/reading_memory.sh [DOCUMENTS]       so many mixed documents of our own making (2000:
+#                                               10 to 15 min on two cores)
+#   scripts/reading_memory.sh long [PAGES]      one document of so many scans (300)
+# See benches/reading/memory.rs.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+cargo build --locked --quiet --profile dev --config 'profile.dev.package.docmill.opt-level=2' --bin docmill
+if [ "${1:-}" = long ]; then
+    exec scripts/with_postgres.sh scripts/bench.sh reading long "${2:-300}"
+fi
+exec scripts/with_postgres.sh scripts/bench.sh reading memory "${1:-2000}"

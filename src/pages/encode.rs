@@ -1,0 +1,83 @@
+//! A page image as bytes to store.
+
+use std::io::Cursor;
+
+use image::codecs::jpeg::JpegEncoder;
+use image::codecs::png::{CompressionType, FilterType, PngEncoder};
+use image::{ExtendedColorType, ImageEncoder, ImageError};
+
+use super::{Raster, Trouble};
+use crate::fault::Error;
+use crate::model::page_work::{Encoding, RepairedPage};
+
+/// Pages with no more shades than this are drawings in black and white: PNG is exact and smaller.
+const FEW_SHADES: usize = 16;
+/// Quality of the JPEG that other pages are stored as, of 100: a third of the size of a PNG, and no
+/// ringing that a second reading would see.
+const JPEG_QUALITY: u8 = 90;
+/// Longest side that a JPEG can have (ITU-T T.81 §B.2.2).
+const LONGEST_JPEG: u32 = 65_535;
+
+/// Encodes a page.
+///
+/// # Errors
+/// The encoder fails, which it should not.
+pub(super) fn encoded(page: &Raster) -> Result<RepairedPage, Trouble> {
+    let Raster { width, height, dpi, .. } = *page;
+    let is_long = width.max(height) > LONGEST_JPEG;
+    let few = shades(page) <= FEW_SHADES || is_long;
+    let encoding = if few { Encoding::Png } else { Encoding::Jpeg };
+    let bytes = encode(page, encoding);
+    let bytes = bytes.map_err(|_image| Error::internal("a page image cannot be encoded"))?;
+    Ok(RepairedPage { width, height, dpi, encoding, bytes })
+}
+
+fn encode(page: &Raster, encoding: Encoding) -> Result<Vec<u8>, ImageError> {
+    let mut bytes = Cursor::new(Vec::new());
+    let (width, height, grey) = (page.width, page.height, ExtendedColorType::L8);
+    match encoding {
+        Encoding::Png => {
+            let fast = (CompressionType::Fast, FilterType::NoFilter);
+            let encoder = PngEncoder::new_with_quality(&mut bytes, fast.0, fast.1);
+            encoder.write_image(&page.pixels, width, height, grey)?;
+        }
+        Encoding::Jpeg => {
+            let encoder = JpegEncoder::new_with_quality(&mut bytes, JPEG_QUALITY);
+            encoder.write_image(&page.pixels, width, height, grey)?;
+        }
+    }
+    Ok(bytes.into_inner())
+}
+
+fn shades(page: &Raster) -> usize {
+    let mut seen = [false; 256];
+    for value in &page.pixels {
+        if let Some(seen) = seen.get_mut(usize::from(*value)) {
+            *seen = true;
+        }
+    }
+    seen.iter().filter(|seen| **seen).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn black_and_white_is_kept_exactly_and_grey_nearly() {
+        let bilevel: Vec<u8> = (0..10_000).map(|at| if at % 7 == 0 { 0 } else { 255 }).collect();
+        let smooth: Vec<u8> = (0..10_000_u32).map(|at| u8::try_from(at % 100).unwrap()).collect();
+        for (pixels, encoding, most) in
+            [(bilevel, Encoding::Png, 0), (smooth, Encoding::Jpeg, 12)]
+        {
+            let page = Raster { width: 100, height: 100, dpi: 300, pixels };
+            let stored = encoded(&page).unwrap();
+            assert_eq!((stored.encoding, stored.dpi), (encoding, 300));
+            let again = image::load_from_memory(&stored.bytes).unwrap().into_luma8();
+            let off = again.into_raw().iter().zip(&page.pixels).map(|(one, other)| {
+                one.abs_diff(*other)
+            }).max().unwrap();
+            assert!(off <= most, "{encoding:?}: {off}");
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! Which language a text is written in, by its commonest words.
+//!
+//! Function words of running text, and the words that forms, invoices and receipts are made of, each
+//! without its accents: what reads a text before its language is known loses those first. A word of
+//! several languages counts for each of them in part. It tells the languages of [`PROFILES`] apart
+//! and says nothing about others.
+
+use unicode_normalization::UnicodeNormalization;
+
+use crate::model::Line;
+
+/// Words of a language. `rechnung*` stands for every word that begins so.
+struct Profile {
+    language: &'static str,
+    words: &'static [&'static str],
+}
+
+#[rustfmt::skip]
+const PROFILES: [Profile; 14] = [
+    Profile { language: "eng", words: &[
+        "the", "of", "and", "to", "is", "was", "for", "on", "with", "that", "this", "your", "you", "we", "our",
+        "from", "by", "are", "be", "have", "has", "not", "at", "it", "which", "please", "thank*", "will", "if",
+        "invoice", "invoices", "amount", "due", "date", "tax", "bill", "ship*", "description", "quantity",
+        "price", "unit", "payment", "payable", "order", "customer", "address", "street", "road", "phone",
+        "subtotal", "total", "number", "terms", "bank", "account", "receipt", "cash", "change", "item",
+        "items", "discount", "page", "balance", "company", "sales", "paid",
+    ] },
+    Profile { language: "deu", words: &[
+        "der", "die", "das", "und", "ist", "von", "mit", "fur", "fiir", "auf", "den", "dem", "des", "ein",
+        "eine", "einen", "einer", "nicht", "wir", "sie", "ihre", "ihr", "ihnen", "bei", "bitte", "zu", "zum",
+        "zur", "nach", "aus", "auch", "oder", "sich", "werden", "wird", "als", "im", "vom", "uber", "unter",
+        "rechnung*", "betrag*", "datum", "menge", "preis", "einzelpreis", "gesamt*", "summe", "mwst", "ust",
+        "umsatzsteuer*", "steuernummer", "kunde*", "lieferung*", "lieferdatum", "liefer*", "zahlung*", "zahlbar",
+        "konto*", "bank*", "geschaftsfuhrer*", "stk", "stuck", "tage", "tagen", "seite", "telefon", "strasse",
+        "bezeichnung", "artikel*", "netto", "brutto", "gmbh", "leistung*", "bestell*", "zzgl", "vielen", "dank",
+        "registergericht", "amtsgericht", "finanzamt", "empfanger", "falligkeit*", "positionen", "beschreibung",
+    ] },
+    Profile { language: "fra", words: &[
+        "le", "la", "les", "des", "du", "et", "est", "une", "un", "pour", "dans", "avec", "sur", "par", "pas",
+        "que", "qui", "au", "aux", "ce", "cette", "nous", "vous", "votre", "vos", "notre", "nos", "ou", "sont",
+        "facture", "factures", "montant", "quantite", "qte", "prix", "unitaire", "ht", "ttc", "tva", "client",
+        "adresse", "rue", "date", "echeance", "paiement", "reglement", "virement", "livraison", "commande",
+        "designation", "reference", "numero", "total", "remise", "siret", "siren", "rcs", "capital", "banque",
+        "societe", "merci", "net", "payer", "code", "frais", "penalite*", "retard", "tel", "cedex", "sarl",
+    ] },
+    Profile { language: "nld", words: &[
+        "de", "het", "een", "van", "en", "is", "op", "te", "dat", "voor", "met", "zijn", "niet", "aan", "er",
+        "om", "ook", "als", "dan", "bij", "naar", "wij", "uw", "onze", "deze", "door", "over", "wordt", "worden",
+        "factuur*", "bedrag", "datum", "aantal", "prijs", "btw", "omschrijving", "klant*", "betaling*",
+        "betalen", "rekening*", "totaal", "subtotaal", "excl", "incl", "kvk", "vervaldatum", "straat", "bank",
+        "levering", "bestelling", "nummer", "ons", "graag", "binnen", "dagen", "bankrekening", "telefoon",
+    ] },
+    Profile { language: "spa", words: &[
+        "el", "la", "los", "las", "de", "del", "y", "que", "en", "es", "por", "para", "con", "una", "un", "su",
+        "se", "al", "como", "mas", "este", "esta", "sus", "no", "lo", "nuestro", "sin", "sobre",
+        "factura", "fecha", "importe", "cantidad", "precio", "unidad*", "total", "iva", "cliente", "calle",
+        "direccion", "pago", "vencimiento", "descripcion", "concepto", "base", "imponible", "nif", "cif",
+        "numero", "cuenta", "banco", "pedido", "telefono", "transferencia", "gracias", "forma", "albaran",
+    ] },
+    Profile { language: "ita", words: &[
+        "il", "la", "lo", "gli", "le", "di", "del", "della", "dei", "delle", "che", "per", "con", "una", "un",
+        "non", "sono", "da", "dal", "al", "alla", "nel", "si", "come", "ed", "questo", "vostra", "nostro",
+        "fattura", "data", "importo", "quantita", "prezzo", "totale", "iva", "cliente", "indirizzo", "via",
+        "pagamento", "scadenza", "descrizione", "imponibile", "partita", "codice", "fiscale", "banca",
+        "numero", "ordine", "bonifico", "spese", "sede", "sconto", "grazie",
+    ] },
+    Profile { language: "por", words: &[
+        "o", "os", "as", "do", "da", "dos", "das", "de", "e", "que", "em", "um", "uma", "para", "com", "nao",
+        "por", "se", "na", "no", "ao", "mais", "como", "sua", "seu", "pelo", "pela",
+        "fatura", "data", "valor", "quantidade", "preco", "total", "iva", "cliente", "rua", "pagamento",
+        "vencimento", "descricao", "nif", "numero", "conta", "banco", "encomenda", "morada", "obrigado",
+    ] },
+    Profile { language: "nor", words: &[
+        "og", "til", "av", "pa", "med", "er", "det", "som", "ikke", "vi", "fra", "har", "den", "deres", "var",
+        "faktura*", "fakturanummer", "fakturadato", "forfall*", "forfallsdato", "belop", "antall", "pris",
+        "enhetspris", "beskrivelse", "kunde*", "betaling*", "betales", "mva", "sum", "totalt", "dato", "gate",
+        "konto*", "kontonummer", "bank", "levering*", "levert", "bestilling", "telefon", "rabatt", "vare",
+        "varer", "eks", "inkl", "netto", "ordre*", "rente", "kjop*", "kvittering", "foretaksregisteret", "org",
+    ] },
+    Profile { language: "dan", words: &[
+        "og", "til", "af", "pa", "med", "er", "det", "som", "ikke", "vi", "fra", "har", "den", "deres", "vores",
+        "faktura*", "fakturanr", "fakturadato", "forfald*", "forfaldsdato", "belob", "antal", "pris",
+        "stykpris", "enhedspris", "beskrivelse", "kunde*", "betaling*", "betales", "moms*", "sum", "dato",
+        "konto*", "bank", "levering*", "leveret", "bestilling", "telefon", "rabat", "vare*", "varenr", "ekskl",
+        "inkl", "netto", "ordre*", "kvittering", "cvr", "reg", "gade", "vej", "stk", "total", "at", "betale",
+    ] },
+    Profile { language: "swe", words: &[
+        "och", "till", "av", "pa", "med", "ar", "det", "som", "inte", "vi", "fran", "har", "den", "er", "var",
+        "faktura*", "fakturanummer", "fakturadatum", "forfallodatum", "forfallodag", "belopp", "antal", "pris",
+        "apris", "beskrivning", "benamning", "kund*", "betalning*", "betala", "moms*", "summa", "datum",
+        "konto", "bankgiro", "plusgiro", "leverans*", "order*", "telefon", "rabatt", "artikel*", "exkl", "inkl",
+        "netto", "orgnr", "organisationsnummer", "kvitto", "gatan", "for", "att", "oresavrundning", "adress",
+    ] },
+    Profile { language: "fin", words: &[
+        "ja", "on", "ei", "se", "etta", "tai", "mukaan", "seka", "kanssa", "lasku*", "laskun", "laskunumero",
+        "paivamaara", "erapaiva", "summa", "maara", "hinta", "yksikkohinta", "kuvaus", "asiakas*", "maksu*",
+        "maksettava", "alv", "yhteensa", "viite*", "viitenumero", "tili*", "tilinumero", "toimitus*", "tilaus*",
+        "puhelin", "alennus", "tuote*", "veroton", "verollinen", "kpl", "tunnus", "saaja", "katu", "osoite",
+    ] },
+    Profile { language: "hrv", words: &[
+        "je", "na", "za", "od", "sa", "se", "iz", "po", "da", "su", "koji", "nije", "te", "ili", "kod",
+        "racun*", "racuna", "broj", "datum", "dospijec*", "iznos", "kolicina", "kol", "cijena", "opis",
+        "kupac", "prodavatelj", "placanje*", "pdv", "oib", "ukupno", "osnovica", "adresa", "ulica", "banka",
+        "ziro", "isporuk*", "narudzb*", "telefon", "popust", "stavka", "jed", "mjere", "hvala", "dokument*",
+        "promjena", "opskrbu", "valuta", "racunom", "porez*",
+    ] },
+    Profile { language: "pol", words: &[
+        "w", "i", "na", "z", "do", "nie", "od", "jest", "za", "przez", "oraz", "dla", "ze", "sie", "po",
+        "faktura", "faktury", "numer", "nr", "data", "termin*", "kwota", "ilosc", "cena", "wartosc", "opis",
+        "nazwa", "nabywca", "sprzedawca", "platnosc*", "platnosci", "zaplaty", "przelew*", "vat", "nip",
+        "razem", "suma", "ulica", "ul", "bank", "konto", "konta", "dostawa*", "zamowieni*", "telefon", "rabat",
+        "netto", "brutto", "szt", "stawka", "slownie", "wystawienia", "sprzedazy", "regon",
+    ] },
+    Profile { language: "ces", words: &[
+        "je", "na", "za", "od", "se", "ze", "po", "pro", "do", "jsou", "neni", "nebo", "podle", "dle", "pri",
+        "faktura", "faktury", "cislo", "datum", "splatnost*", "splatnosti", "castka", "mnozstvi", "cena",
+        "popis", "odberatel", "dodavatel", "platba*", "uhrad*", "dph", "ico", "dic", "celkem", "zaklad",
+        "ulice", "banka", "ucet", "uctu", "dodani", "objednav*", "telefon", "sleva", "ks", "sazba", "danovy",
+        "doklad", "vystaveni", "zdanitelneho", "plneni", "symbol", "variabilni", "prevodem",
+    ] },
+];
+
+/// Points below which nothing is said: a word or two may be a name.
+const LEAST: f32 = 3.0;
+/// How many times the points of the next language the first must have.
+const LEAD: f32 = 1.25;
+
+/// What the words of a text say about its language.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Evidence {
+    points: [f32; PROFILES.len()],
+}
+
+impl Evidence {
+    /// Of the words of these lines.
+    pub(super) fn of(lines: &[Line]) -> Self {
+        let mut points = [0.0; PROFILES.len()];
+        for word in lines.iter().flat_map(|line| &line.words) {
+            let folded = folded(&word.text);
+            let speaks: Vec<bool> =
+                PROFILES.iter().map(|profile| profile.has(&folded)).collect();
+            let count = speaks.iter().filter(|speaks| **speaks).count();
+            let share = 1.0 / f32::from(u8::try_from(count.max(1)).unwrap_or(u8::MAX));
+            for (points, _) in points.iter_mut().zip(&speaks).filter(|(_, speaks)| **speaks) {
+                *points += share;
+            }
+        }
+        Self { points }
+    }
+
+    /// The language that leads clearly among `among`.
+    pub(super) fn language(&self, among: &[String]) -> Option<&'static str> {
+        let mut known: Vec<(f32, &'static str)> = PROFILES
+            .iter()
+            .zip(self.points)
+            .filter(|(profile, _)| among.iter().any(|language| language == profile.language))
+            .map(|(profile, points)| (points, profile.language))
+            .collect();
+        known.sort_by(|one, other| other.0.total_cmp(&one.0));
+        let (points, language) = known.first()?;
+        let next = known.get(1).map_or(0.0, |next| next.0);
+        (*points >= LEAST && *points >= LEAD * next).then_some(*language)
+    }
+
+    /// Points of the most likely language, whichever it is.
+    pub(super) fn strength(&self) -> f32 {
+        self.points.iter().copied().fold(0.0, f32::max)
+    }
+}
+
+/// Whether the words of `language` are known here.
+pub(super) fn is_known(language: &str) -> bool {
+    PROFILES.iter().any(|profile| profile.language == language)
+}
+
+impl Profile {
+    fn has(&self, word: &str) -> bool {
+        self.words.iter().any(|known| match known.strip_suffix('*') {
+            Some(beginning) => word.starts_with(beginning),
+            None => *known == word,
+        })
+    }
+}
+
+/// Small letters without accents and without what is no letter at either end.
+fn folded(word: &str) -> String {
+    let word = word.trim_matches(|c: char| !c.is_alphabetic());
+    let plain = word.nfd().filter(|c| !unicode_normalization::char::is_combining_mark(*c));
+    let lower = plain.flat_map(char::to_lowercase);
+    // These do not come apart into a letter and an accent.
+    lower.fold(String::new(), |mut folded, c| {
+        match c {
+            'ß' => folded.push_str("ss"),
+            'æ' => folded.push_str("ae"),
+            'ø' => folded.push('o'),
+            'ł' => folded.push('l'),
+            'đ' => folded.push('d'),
+            other => folded.push(other),
+        }
+        folded
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{BoundingBox, Word};
+
+    fn text(text: &str) -> Vec<Line> {
+        let bounding_box = BoundingBox::default();
+        let word = |text: &str| Word { text: text.to_owned(), bounding_box, confidence: 1.0 };
+        vec![Line { words: text.split_whitespace().map(word).collect() }]
+    }
+
+    #[test]
+    fn a_few_lines_of_a_document_tell_its_language() {
+        let installed: Vec<String> = ["deu", "eng", "fra", "nld", "spa"].map(str::to_owned).into();
+        #[rustfmt::skip]
+        let table = [
+            ("Invoice date: 3 May, amount due 120.00, thank you for your order", Some("eng")),
+            ("Rechnungsdatum 03.05. Bitte überweisen Sie den Betrag auf das Konto", Some("deu")),
+            ("Facture du 3 mai, montant à payer TTC, merci de votre commande", Some("fra")),
+            ("Factuurdatum 3 mei, het bedrag graag binnen 14 dagen betalen aan", Some("nld")),
+            ("Fecha de la factura 3 mayo, importe total con IVA, forma de pago", Some("spa")),
+            ("Fattura del 3 maggio, importo totale, partita IVA, scadenza", None),
+            ("Fakturadato 3. mai, forfallsdato 17. mai, beløp og mva, antall",  None),
+            ("ACME 4711 120.00 EUR Total", None),
+            ("", None),
+        ];
+        for (words, expected) in table {
+            assert_eq!(Evidence::of(&text(words)).language(&installed), expected, "{words}");
+        }
+    }
+
+    #[test]
+    fn neighbours_are_told_apart_where_both_are_installed() {
+        let installed: Vec<String> =
+            PROFILES.iter().map(|profile| profile.language.to_owned()).collect();
+        #[rustfmt::skip]
+        let table = [
+            ("Fakturanummer Fakturadato Forfallsdato Beskrivelse Antall Enhetspris Beløp", "nor"),
+            ("Fakturanr Fakturadato Forfaldsdato Beskrivelse Antal Stykpris Beløb Moms",   "dan"),
+            ("Faktura Förfallodatum Beskrivning Antal Belopp Moms Summa till och",         "swe"),
+            ("Račun Broj računa Datum dospijeća Opis Kol Cijena Iznos Osnovica Ukupno",    "hrv"),
+            ("Faktura Sprzedawca Nabywca Ilość Cena Wartość netto brutto Razem Termin",    "pol"),
+            ("Faktura Dodavatel Odběratel Množství Cena Celkem Splatnost Variabilní",      "ces"),
+            ("Lasku Eräpäivä Määrä Hinta Yhteensä Viitenumero Tilinumero",                 "fin"),
+        ];
+        for (words, expected) in table {
+            assert_eq!(Evidence::of(&text(words)).language(&installed), Some(expected), "{words}");
+        }
+    }
+
+    #[test]
+    fn what_loses_its_accents_in_the_first_reading_still_counts() {
+        let read_as_english = text("Rechnung fiir Ihre Lieferung, Empfanger, Falligkeit, Stuck");
+        let installed = ["eng".to_owned(), "deu".to_owned()];
+        assert_eq!(Evidence::of(&read_as_english).language(&installed), Some("deu"));
+    }
+}

@@ -1,0 +1,164 @@
+//! Grey pixels handed to OpenCV and back.
+//!
+//! Every call of OpenCV can fail (it asks for memory); the failure becomes an [`OpenCvError`] that
+//! names the error's number and nothing of the page. What OpenCV writes to stderr itself holds
+//! sizes and types only.
+
+use opencv::boxed_ref::BoxedRef;
+use opencv::core::{self, Mat, Scalar, Size};
+use opencv::prelude::*;
+use opencv::{Result, imgproc};
+
+use super::{Raster, Refusal};
+use crate::model::Reason;
+
+/// OpenCV refused a call: no memory, or a bug of ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("OpenCV error {code}")]
+pub struct OpenCvError {
+    /// OpenCV's number, negative.
+    pub code: i32,
+}
+
+impl From<opencv::Error> for OpenCvError {
+    fn from(error: opencv::Error) -> Self {
+        Self { code: error.code }
+    }
+}
+
+impl From<OpenCvError> for Refusal {
+    fn from(error: OpenCvError) -> Self {
+        Self::new(Reason::Internal, error.to_string())
+    }
+}
+
+/// Pixels in OpenCV's hands, its own or borrowed ones.
+pub(super) trait Pixels: MatTraitConst + core::ToInputArray {}
+
+impl<T: MatTraitConst + core::ToInputArray> Pixels for T {}
+
+/// The raster's own bytes as a matrix, without a copy.
+pub(super) fn view(page: &Raster) -> Result<BoxedRef<'_, Mat>> {
+    // Pages are shared out over the cores by page; a second level of threads only gets in the way.
+    core::set_num_threads(1)?;
+    Mat::new_rows_cols_with_data(whole(page.height)?, whole(page.width)?, &page.pixels)
+}
+
+/// A matrix of grey bytes as a raster.
+pub(super) fn raster(plane: &Mat, dpi: u32) -> Result<Raster> {
+    let size = |side: i32| u32::try_from(side).map_err(|_| out_of_range());
+    Ok(Raster {
+        width: size(plane.cols())?,
+        height: size(plane.rows())?,
+        dpi,
+        pixels: plane.data_bytes()?.to_vec(),
+    })
+}
+
+fn whole(side: u32) -> Result<i32> {
+    i32::try_from(side).map_err(|_| out_of_range())
+}
+
+fn out_of_range() -> opencv::Error {
+    opencv::Error::new(core::StsOutOfRange, "a side of the page")
+}
+
+/// `plane` averaged down to `1 / factor`; at least one pixel each way.
+pub(super) fn shrunk(plane: &impl Pixels, factor: i32) -> Result<Mat> {
+    let size = Size::new((plane.cols() / factor).max(1), (plane.rows() / factor).max(1));
+    let mut small = Mat::default();
+    imgproc::resize(plane, &mut small, size, 0.0, 0.0, imgproc::INTER_AREA)?;
+    Ok(small)
+}
+
+/// Sides of the closing and the median in [`paper`], in its eighths of a pixel: wider than the
+/// strokes of a headline, narrower than a shadow.
+const CLOSING: i32 = 15;
+const MEDIAN: i32 = 21;
+/// How much coarser [`paper`] is than its page.
+pub(super) const PAPER_FACTOR: i32 = 8;
+
+/// The shade of the paper everywhere, without the ink, at an eighth of the page's size: a grey
+/// closing takes the ink out, a median the blots that were larger.
+pub(super) fn paper(plane: &impl Pixels) -> Result<Mat> {
+    let small = shrunk(plane, PAPER_FACTOR)?;
+    let kernel =
+        imgproc::get_structuring_element_def(imgproc::MORPH_RECT, Size::new(CLOSING, CLOSING))?;
+    let (mut closed, mut smooth) = (Mat::default(), Mat::default());
+    imgproc::morphology_ex_def(&small, &mut closed, imgproc::MORPH_CLOSE, &kernel)?;
+    imgproc::median_blur(&closed, &mut smooth, MEDIAN)?;
+    Ok(smooth)
+}
+
+/// `plane` divided by its paper: what is left is ink on white.
+pub(super) fn flattened(
+    plane: &impl Pixels,
+    paper: &Mat,
+) -> Result<Mat> {
+    let (mut whole, mut flat) = (Mat::default(), Mat::default());
+    imgproc::resize(paper, &mut whole, plane.size()?, 0.0, 0.0, imgproc::INTER_LINEAR)?;
+    core::divide2(plane, &whole, &mut flat, 255.0, -1)?;
+    Ok(flat)
+}
+
+/// Gaussian smoothing; `sigma` in pixels.
+pub(super) fn smoothed(plane: &Mat, sigma: f64) -> Result<Mat> {
+    let mut smooth = Mat::default();
+    imgproc::gaussian_blur_def(plane, &mut smooth, Size::default(), sigma)?;
+    Ok(smooth)
+}
+
+/// Median over a square of `side` pixels, odd.
+pub(super) fn median(plane: &impl Pixels, side: i32) -> Result<Mat> {
+    let mut calm = Mat::default();
+    imgproc::median_blur(plane, &mut calm, side)?;
+    Ok(calm)
+}
+
+/// How many of the pixels under `mask` have each of the 256 values.
+pub(super) fn histogram(plane: &Mat, mask: &Mat) -> Result<Histogram> {
+    let images = core::Vector::<Mat>::from_iter([plane.try_clone()?]);
+    let (channels, sizes) = (core::Vector::from_slice(&[0]), core::Vector::from_slice(&[256]));
+    let ranges = core::Vector::from_slice(&[0.0, 256.0]);
+    let mut counts = Mat::default();
+    imgproc::calc_hist_def(&images, &channels, mask, &mut counts, &sizes, &ranges)?;
+    Ok(Histogram(counts.data_typed::<f32>()?.to_vec()))
+}
+
+/// Counts of the values 0 to 255.
+pub(super) struct Histogram(Vec<f32>);
+
+impl Histogram {
+    /// The value that `share` (0 to 1) of the pixels do not exceed; 0 of no pixels.
+    pub(super) fn quantile(&self, share: f32) -> f32 {
+        let wanted = self.0.iter().sum::<f32>() * share;
+        let mut seen = 0.0;
+        let mut value = 0.0;
+        for (at, count) in (0_u16..).zip(&self.0) {
+            seen += count;
+            value = f32::from(at);
+            if seen > 0.0 && seen >= wanted {
+                return value;
+            }
+        }
+        value
+    }
+
+    /// Share of the pixels of each value.
+    pub(super) fn shares(&self) -> impl Iterator<Item = f32> {
+        let all = self.0.iter().sum::<f32>().max(1.0);
+        self.0.iter().map(move |count| count / all)
+    }
+
+    /// Share of the pixels in `values`.
+    pub(super) fn share(&self, values: std::ops::Range<usize>) -> f32 {
+        let all: f32 = self.0.iter().sum();
+        let some: f32 = self.0.get(values).unwrap_or_default().iter().sum();
+        if all > 0.0 { some / all } else { 0.0 }
+    }
+}
+
+/// A plane of one value.
+pub(super) fn uniform(size: Size, value: f64) -> Result<Mat> {
+    Mat::new_rows_cols_with_default(size.height, size.width, core::CV_8UC1, Scalar::all(value))
+}

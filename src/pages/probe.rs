@@ -1,0 +1,167 @@
+//! A first look at a page image: a few lines of it are read, to learn which way up the page is and
+//! in which language it is written, before all of it is read once.
+//!
+//! The look costs about a tenth of the page. A page is turned only if the few lines are not read at
+//! all as the page lies and are read well when turned: a page that lies right stays as it is, and so
+//! does one that is too bad to tell.
+
+use super::language::{self, Evidence};
+use super::picture::Turn;
+use super::text_cells::{Part, TextCells};
+use super::{Raster, Recogniser};
+use crate::fault::Result;
+use crate::model::Line;
+
+/// Cells of the part that is looked at, across and down: about four inches by one.
+const PART: (usize, usize) = (40, 10);
+/// A word is surely read if Tesseract is this sure of it and it is this long.
+const SURE: f32 = 0.7;
+const WORD_LETTERS: usize = 3;
+/// Letters in sure words that it takes to say that something is read, ...
+const FEWEST_LETTERS: usize = 12;
+/// ... the share of all letters that they are on a page that lies right, ...
+const WELL_READ: f32 = 0.5;
+/// ... and how many times as many a turned page must have to be turned.
+const LEAD: usize = 3;
+/// Languages without known words that are tried at most.
+const MOST_TRIALS: usize = 6;
+
+/// What a first look says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Look {
+    /// Quarter turns clockwise that put the page upright.
+    pub quarter_turns: u8,
+    /// The language that the lines are written in, if they say.
+    pub language: Option<String>,
+}
+
+/// How far a text is read: letters in sure words, and all letters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Letters {
+    sure: usize,
+    all: usize,
+}
+
+impl Letters {
+    /// Counts those of `lines`.
+    pub(super) fn of(lines: &[Line]) -> Self {
+        let (mut sure, mut all) = (0, 0);
+        for word in lines.iter().flat_map(|line| &line.words) {
+            let letters = word.text.chars().filter(|c| c.is_alphanumeric()).count();
+            all += letters;
+            if letters >= WORD_LETTERS && word.confidence >= SURE {
+                sure += letters;
+            }
+        }
+        Self { sure, all }
+    }
+
+    /// Whether these are the letters of a page that lies right.
+    pub(super) fn is_well_read(self) -> bool {
+        #[expect(clippy::cast_precision_loss, reason = "letters of a page")]
+        let share = self.sure as f32 / self.all.max(1) as f32;
+        self.sure >= FEWEST_LETTERS && share >= WELL_READ
+    }
+
+    /// Whether these are so much better read than `other` that they justify a turn.
+    pub(super) fn justify_a_turn_from(self, other: Self) -> bool {
+        self.is_well_read() && self.sure >= LEAD * other.sure
+    }
+}
+
+/// Reads a few lines of `page`, first as it lies, then, if that fails, in each of `turns` (quarter
+/// turns clockwise). `None`: there is no text to look at.
+///
+/// # Errors
+/// Those of the recogniser.
+pub(super) fn look(
+    (page, text): (&Raster, &TextCells),
+    turns: &[u8],
+    languages: &[String],
+    recogniser: &mut dyn Recogniser,
+) -> Result<Option<Look>> {
+    let Some(part) = text.densest(PART.0, PART.1) else { return Ok(None) };
+    let piece = cut(page, part);
+    let mut lines = recogniser.recognise(&piece, languages)?;
+    let as_it_lies = Letters::of(&lines);
+    let mut quarter_turns = 0;
+    if !as_it_lies.is_well_read() {
+        for turn in turns {
+            let turned = recogniser.recognise(&turned(piece.clone(), *turn), languages)?;
+            if Letters::of(&turned).justify_a_turn_from(as_it_lies) {
+                (lines, quarter_turns) = (turned, *turn);
+                break;
+            }
+        }
+    }
+    let evidence = Evidence::of(&lines);
+    let mut language = evidence.language(recogniser.languages()).map(str::to_owned);
+    if language.is_none() && !Letters::of(&lines).is_well_read() {
+        language = try_others(&turned(piece, quarter_turns), recogniser)?;
+    }
+    Ok(Some(Look { quarter_turns, language }))
+}
+
+/// Another script, perhaps: the language among those whose words are not known here that reads the
+/// piece well, if there is one.
+fn try_others(piece: &Raster, recogniser: &mut dyn Recogniser) -> Result<Option<String>> {
+    let others = recogniser.languages().iter().filter(|name| !language::is_known(name));
+    let others: Vec<String> = others.take(MOST_TRIALS).cloned().collect();
+    let mut best: Option<(usize, String)> = None;
+    for name in others {
+        let letters = Letters::of(&recogniser.recognise(piece, std::slice::from_ref(&name))?);
+        if letters.is_well_read() && best.as_ref().is_none_or(|(sure, _)| letters.sure > *sure) {
+            best = Some((letters.sure, name));
+        }
+    }
+    Ok(best.map(|(_, name)| name))
+}
+
+/// A page turned clockwise by so many quarter turns.
+pub(super) fn turned(page: Raster, quarter_turns: u8) -> Raster {
+    let (transpose, mirror, flip) = match quarter_turns % 4 {
+        0 => (false, false, false),
+        1 => (true, true, false),
+        2 => (false, true, true),
+        _ => (true, false, true),
+    };
+    Turn { transpose, mirror, flip }.apply(page)
+}
+
+fn cut(page: &Raster, part: Part) -> Raster {
+    let across = page.width as usize;
+    let rows = (part.top..part.top + part.height).filter_map(|y| {
+        let start = y * across + part.left;
+        page.pixels.get(start..start + part.width)
+    });
+    let pixels: Vec<u8> = rows.flatten().copied().collect();
+    let width = u32::try_from(part.width).unwrap_or(u32::MAX);
+    let height = u32::try_from(pixels.len() / part.width.max(1)).unwrap_or(u32::MAX);
+    Raster { width, height, dpi: page.dpi, pixels }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quarter_turn_is_clockwise() {
+        let page = Raster { width: 2, height: 1, dpi: 0, pixels: vec![1, 2] };
+        let table = [(0, (2, 1), [1, 2]), (1, (1, 2), [1, 2]), (2, (2, 1), [2, 1]), (3, (1, 2), [2, 1])];
+        for (turns, size, pixels) in table {
+            let turned = turned(page.clone(), turns);
+            assert_eq!(((turned.width, turned.height), &turned.pixels[..]), (size, &pixels[..]));
+        }
+        let wide = Raster { width: 3, height: 2, dpi: 0, pixels: vec![1, 2, 3, 4, 5, 6] };
+        assert_eq!(turned(wide, 1).pixels, [4, 1, 5, 2, 6, 3]);
+    }
+
+    #[test]
+    fn a_page_is_turned_only_where_it_is_read_many_times_better() {
+        let letters = |sure, all| Letters { sure, all };
+        assert!(letters(60, 80).justify_a_turn_from(letters(6, 70)));
+        assert!(!letters(60, 80).justify_a_turn_from(letters(25, 70)), "read as it lies, if badly");
+        assert!(!letters(20, 80).justify_a_turn_from(letters(0, 70)), "turned, it is read badly too");
+        assert!(!letters(9, 9).justify_a_turn_from(letters(0, 70)), "too little to tell");
+    }
+}

@@ -1,0 +1,223 @@
+//! How good a page image is before it is read: a score from 0 to 1, and what is wrong with it.
+//!
+//! Provider-neutral: the names of the defects are those of Google Document AI and three of ours,
+//! the confidences are ours. Each is a smooth ramp, [`ramp`], between what reads well and what
+//! hardly reads; 0.5 is where a repair begins to pay. The numbers were set on pages rendered and
+//! degraded by programs; `scripts/calibrate_quality.sh` prints how well they rank the errors.
+//!
+//! | defect | measure | fine | bad |
+//! |---|---|---|---|
+//! | blurry | width of the letters' edges in measured pixels | 3.2 | 5.2 |
+//! | noisy | noise in grey levels, or lone specks per megapixel (of a fax) | 4, 100 (40) | 10, 500 (240) |
+//! | dark | grey level of the paper | 190 | 90 |
+//! | faint | contrast of ink, paper being 255 | 110 | 30 |
+//! | text_too_small | median height of the letters in pixels | 20 | 10 |
+//! | shadowed | share of the paper with neither of its two main shades × range of shades | 0.06, 1.15 | 0.3, 1.5 |
+//! | glare | share of the page without any shade | 0.002 | 0.02 |
+//! | skewed | degrees | 0.1 | 0.7 |
+//! | rotated | letters with their neighbour below over beside; letters on their heads | 1, −0.1 | 2, −0.4 |
+//! | text_cutoff | share of the letters that touch the frame | 0.005 | 0.04 |
+//! | document_cutoff | edges of the sheet seen, if not all four | 1 | 3 |
+//!
+//! The score is the product of `1 − weight × confidence`: defects multiply, as the errors they
+//! cause do. What reading adds to it (words' confidence, text not found) is added after reading.
+//!
+//! Not promised: that a page of pictures, or one with less than a dozen letters, is judged well.
+
+mod direction;
+mod glyphs;
+mod measures;
+mod outline;
+#[cfg(test)]
+pub(super) mod page_in_code;
+#[cfg(test)]
+mod tests;
+
+pub use direction::{Axis, Direction};
+pub(super) use outline::Outline;
+
+use measures::Measures;
+
+use super::Raster;
+use super::plane::{self, OpenCvError};
+use crate::model::{Defect, DefectKind};
+
+/// Confidence from which a defect is taken for real.
+pub const CERTAIN: f32 = 0.5;
+/// Confidences below this are not worth a line in the transcript.
+const WORTH_TELLING: f32 = 0.1;
+/// Pages smaller than this, in pixels either way, hold no line of text.
+const SMALLEST_SIDE: u32 = 24;
+/// Fewer letters than this are no text to judge by.
+const FEWEST_LETTERS: usize = 12;
+
+/// How much of a page's text is lost to a defect at its worst.
+const WEIGHTS: [(DefectKind, f32); 11] = [
+    (DefectKind::Blurry, 0.4),
+    (DefectKind::Noisy, 0.4),
+    (DefectKind::Dark, 0.1),
+    (DefectKind::Faint, 0.3),
+    (DefectKind::TextTooSmall, 0.5),
+    (DefectKind::DocumentCutoff, 0.1),
+    (DefectKind::TextCutoff, 0.3),
+    (DefectKind::Glare, 0.3),
+    (DefectKind::Skewed, 0.5),
+    (DefectKind::Rotated, 0.9),
+    (DefectKind::Shadowed, 0.7),
+];
+
+/// What is known of a page image before it is read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Assessment {
+    /// 0 to 1; 1 is a page without any defect.
+    pub score: f32,
+    /// What is wrong, and how surely; the kinds in order of their declaration.
+    pub defects: Vec<Defect>,
+    /// How the lines run.
+    pub direction: Direction,
+    /// Median height of the letters in pixels of the page, across the lines; 0 without letters.
+    pub letter_height: f32,
+    /// Whether the page has next to no grey: a fax, or a scan in black and white.
+    pub bilevel: bool,
+    /// Pixels of the page.
+    pub(super) pixels: f32,
+    /// Noise between the pixels, in grey levels.
+    pub(super) noise: f32,
+    /// Where the sheet lies in its picture.
+    pub(super) outline: Outline,
+}
+
+impl Assessment {
+    /// Confidence of a defect, 0 if it is not there.
+    pub fn confidence(&self, kind: DefectKind) -> f32 {
+        let found = self.defects.iter().find(|defect| defect.kind == kind);
+        found.map_or(0.0, |defect| defect.confidence)
+    }
+
+    /// Whether a defect is there, beyond doubt enough to act on it.
+    pub fn has(&self, kind: DefectKind) -> bool {
+        self.confidence(kind) >= CERTAIN
+    }
+
+    /// Quarter turns clockwise, 0 to 3, that make the page upright, as far as can be told from the
+    /// shapes on it. Lines along columns are seen surely; head and feet only where
+    /// [`Direction::feet`] is far from 0.
+    pub fn quarter_turns(&self) -> u8 {
+        let sideways = match self.direction.axis {
+            Axis::Columns if self.has(DefectKind::Rotated) => 1,
+            _ => 0,
+        };
+        if self.direction.feet < -SURE_FEET { sideways + 2 } else { sideways }
+    }
+}
+
+/// [`Direction::feet`] beyond this, either way, is sure.
+pub const SURE_FEET: f32 = 0.25;
+
+/// Judges `page`.
+///
+/// # Errors
+/// OpenCV had no memory.
+pub fn assess(page: &Raster) -> Result<Assessment, OpenCvError> {
+    if page.width.min(page.height) < SMALLEST_SIDE {
+        return Ok(Assessment::of_nothing(page));
+    }
+    let measures = measures::measure(page)?;
+    let direction = direction::direction(&measures.ink, &measures.pieces.glyphs)?;
+    let across = |glyph: &glyphs::Glyph| match direction.axis {
+        Axis::Rows => glyph.height,
+        Axis::Columns => glyph.width,
+    };
+    let enlarged = f32::from(u16::try_from(measures.factor).unwrap_or(u16::MAX));
+    let letter_height = glyphs::median_of(&measures.pieces.glyphs, across) * enlarged;
+    let judged = Judged { measures: &measures, direction, letter_height };
+    let mut defects = Vec::new();
+    let mut score = 1.0;
+    for (kind, weight) in WEIGHTS {
+        let confidence = judged.confidence(kind);
+        score *= 1.0 - weight * confidence;
+        if confidence >= WORTH_TELLING {
+            defects.push(Defect { kind, confidence });
+        }
+    }
+    Ok(Assessment {
+        score,
+        defects,
+        direction,
+        letter_height,
+        bilevel: measures.is_bilevel(),
+        pixels: pixels_of(page),
+        noise: measures.noise,
+        outline: measures.outline,
+    })
+}
+
+impl Assessment {
+    /// Of a picture too small for text: nothing is wrong with it.
+    fn of_nothing(page: &Raster) -> Self {
+        Self {
+            score: 1.0,
+            defects: Vec::new(),
+            direction: Direction::UNKNOWN,
+            letter_height: 0.0,
+            bilevel: false,
+            pixels: pixels_of(page),
+            noise: 0.0,
+            outline: Outline::None,
+        }
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "some millions, of which six digits are enough")]
+fn pixels_of(page: &Raster) -> f32 {
+    page.width as f32 * page.height as f32
+}
+
+struct Judged<'a> {
+    measures: &'a Measures,
+    direction: Direction,
+    letter_height: f32,
+}
+
+impl Judged<'_> {
+    fn confidence(&self, kind: DefectKind) -> f32 {
+        let seen = self.measures;
+        let has_text = seen.pieces.glyphs.len() >= FEWEST_LETTERS;
+        match kind {
+            DefectKind::Dark => ramp(seen.paper, 190.0, 90.0),
+            DefectKind::Shadowed => {
+                ramp(seen.uneven, 0.06, 0.3) * ramp(seen.shade_range, 1.15, 1.5)
+            }
+            DefectKind::Glare => ramp(seen.glare, 0.002, 0.02),
+            DefectKind::Noisy => {
+                // A fax has its noise where the letters are; little of it lies alone.
+                let (fine, bad) = if seen.is_bilevel() { (40.0, 240.0) } else { (100.0, 500.0) };
+                ramp(seen.noise, 4.0, 10.0).max(ramp(seen.specks(), fine, bad))
+            }
+            DefectKind::DocumentCutoff => match seen.outline {
+                Outline::Partial(edges) => ramp(f32::from(edges), 1.0, 3.0),
+                Outline::None | Outline::Sheet(_) => 0.0,
+            },
+            _ if !has_text => 0.0,
+            DefectKind::Blurry => ramp(seen.edge_width, 3.2, 5.2),
+            DefectKind::Faint => ramp(seen.contrast, 110.0, 30.0),
+            DefectKind::TextTooSmall => ramp(self.letter_height, 20.0, 10.0),
+            DefectKind::TextCutoff => ramp(seen.cut_letters(), 0.005, 0.04),
+            DefectKind::Skewed => ramp(self.direction.skew_degrees.abs(), 0.1, 0.7),
+            DefectKind::Rotated => {
+                let sideways = match self.direction.axis {
+                    Axis::Rows => 0.0,
+                    Axis::Columns => ramp(self.direction.clarity, 1.0, 2.0),
+                };
+                sideways.max(ramp(-self.direction.feet, 0.1, 2.0 * SURE_FEET - 0.1))
+            }
+        }
+    }
+}
+
+/// 0 at `fine` and beyond, 1 at `bad` and beyond, and in between the smooth step
+/// `3t² − 2t³`: level at both ends, so that a page near a limit is not judged by chance.
+fn ramp(value: f32, fine: f32, bad: f32) -> f32 {
+    let t = ((value - fine) / (bad - fine)).clamp(0.0, 1.0);
+    t * t * (3.0 - 2.0 * t)
+}

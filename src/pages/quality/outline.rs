@@ -1,0 +1,228 @@
+//! The outline of a sheet of paper in a photograph: four edges, dark outside and bright inside.
+//!
+//! Each edge is the straight line along which the logarithm of the brightness rises most on its
+//! way in, on average over its length and with single jumps clipped: a shadow changes both sides
+//! of an edge by the same factor, so the logarithm does not see it, and a block of print is
+//! steeper than paper but only in places. A line counts as an edge of the paper only if nine
+//! tenths of it rise.
+
+use opencv::core::{self, Mat, Point2f, Scalar};
+use opencv::prelude::*;
+use opencv::{Result, imgproc};
+
+use super::plane::Pixels;
+
+/// The longer side of the picture in which edges are looked for.
+const LONGER_SIDE: i32 = 400;
+/// Steepest edge that is looked for, as a tangent, and the steps.
+const STEEPEST: i32 = 16;
+const SLOPE_STEP: f64 = 0.015;
+/// An edge lies within this share of the page from its side.
+const REACH: f64 = 0.35;
+/// The ends of an edge, where it meets the next one, are not looked at.
+const ENDS: f64 = 0.12;
+/// Rise per pixel, in logarithms, that is clipped, and that counts as rising.
+const CLIPPED: f64 = 0.35;
+const RISING: f64 = 0.08;
+/// What an edge of paper reaches: mean rise, and share of its length that rises.
+const EDGE_RISE: f32 = 0.15;
+const EDGE_SHARE: f32 = 0.9;
+/// The frame of the picture is darker than the paper by this factor somewhere.
+const FRAME: f64 = 0.75;
+
+/// What was found of the sheet.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(in crate::pages) enum Outline {
+    /// The page fills its picture.
+    None,
+    /// Some edges, one to three: the picture cuts the sheet off.
+    Partial(u8),
+    /// All four corners in pixels of the page: top left, top right, bottom right, bottom left.
+    Sheet([Point2f; 4]),
+}
+
+impl Outline {
+    /// On a page that is `factor` times as large.
+    pub(super) fn scaled(self, factor: i32) -> Self {
+        let factor = f64::from(factor);
+        let larger = |corner: Point2f| {
+            Point2f::new(
+                narrow(f64::from(corner.x) * factor),
+                narrow(f64::from(corner.y) * factor),
+            )
+        };
+        match self {
+            Self::Sheet(corners) => Self::Sheet(corners.map(larger)),
+            other => other,
+        }
+    }
+}
+
+/// A line: where it crosses the middle of the page, and its slope against the side.
+#[derive(Clone, Copy)]
+struct Edge {
+    middle: f64,
+    slope: f64,
+    found: bool,
+}
+
+/// Looks for the outline in `plane`.
+pub(in crate::pages) fn outline(plane: &impl Pixels) -> Result<Outline> {
+    let factor = (plane.cols().max(plane.rows()) / LONGER_SIDE).max(1);
+    let small = super::plane::median(&super::plane::shrunk(plane, factor)?, 5)?;
+    if small.cols() < 64 || small.rows() < 64 || !has_dark_frame(&small)? {
+        return Ok(Outline::None);
+    }
+    let (mut bright, mut logarithm) = (Mat::default(), Mat::default());
+    small.convert_to(&mut bright, core::CV_32F, 1.0, 4.0)?;
+    core::log(&bright, &mut logarithm)?;
+    let mut edges = Vec::with_capacity(4);
+    for (across, direction) in [(false, 1.0), (false, -1.0), (true, 1.0), (true, -1.0)] {
+        edges.push(edge(&rise(&logarithm, across, direction)?, direction > 0.0)?);
+    }
+    let found = edges.iter().filter(|edge| edge.found).count();
+    let size = (f64::from(small.cols()), f64::from(small.rows()));
+    match edges.as_slice() {
+        [left, right, top, bottom] if found == 4 => {
+            let corner = |side, cap| crossing(side, cap, size, f64::from(factor));
+            Ok(Outline::Sheet([
+                corner(left, top),
+                corner(right, top),
+                corner(right, bottom),
+                corner(left, bottom),
+            ]))
+        }
+        _ if found > 0 => Ok(Outline::Partial(u8::try_from(found).unwrap_or(3))),
+        _ => Ok(Outline::None),
+    }
+}
+
+/// Whether some side of the frame is darker than the page: a search is worth its time.
+fn has_dark_frame(small: &Mat) -> Result<bool> {
+    let (width, height) = (small.cols(), small.rows());
+    let (thin_x, thin_y) = ((width / 50).max(1), (height / 50).max(1));
+    let page = super::plane::histogram(small, &Mat::default())?.quantile(0.6);
+    let strips = [
+        core::Rect::new(0, 0, thin_x, height),
+        core::Rect::new(width - thin_x, 0, thin_x, height),
+        core::Rect::new(0, 0, width, thin_y),
+        core::Rect::new(0, height - thin_y, width, thin_y),
+    ];
+    for strip in strips {
+        let [mean, ..] = core::mean_def(&small.roi(strip)?)?.0;
+        if mean < FRAME * f64::from(page) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// How the logarithm rises towards the right, or downwards as a transposed page.
+fn rise(logarithm: &Mat, across: bool, direction: f64) -> Result<Mat> {
+    let (dx, dy) = if across { (0, 1) } else { (1, 0) };
+    let mut slope = Mat::default();
+    // A Sobel kernel of three sums four differences over two pixels; here it is per two pixels.
+    imgproc::sobel(
+        logarithm,
+        &mut slope,
+        core::CV_32F,
+        dx,
+        dy,
+        3,
+        direction / 4.0,
+        0.0,
+        core::BORDER_REPLICATE,
+    )?;
+    let mut upright = slope;
+    if across {
+        let mut turned = Mat::default();
+        core::transpose(&upright, &mut turned)?;
+        upright = turned;
+    }
+    let (mut clipped, mut bounded) = (Mat::default(), Mat::default());
+    core::min(&upright, &Scalar::all(CLIPPED), &mut clipped)?;
+    core::max(&clipped, &Scalar::all(-0.1), &mut bounded)?;
+    Ok(bounded)
+}
+
+/// The line, near the left side or the right one, that `rise` is greatest along.
+fn edge(rise: &Mat, left: bool) -> Result<Edge> {
+    let mut found = (f32::MIN, Edge { middle: 0.0, slope: 0.0, found: false }, 0_i32);
+    for step in -STEEPEST..=STEEPEST {
+        let slope = f64::from(step) * SLOPE_STEP;
+        let upright = body(&sheared(rise, slope)?)?;
+        let mut means = Mat::default();
+        core::reduce(&upright, &mut means, 0, core::REDUCE_AVG, core::CV_32F)?;
+        for (x, mean) in (0_i32..).zip(means.data_typed::<f32>()?) {
+            if *mean > found.0 && is_near(x, rise.cols(), left) {
+                found = (*mean, Edge { middle: f64::from(x), slope, found: false }, x);
+            }
+        }
+    }
+    let (mean, mut edge, x) = found;
+    let share = rising_share(&body(&sheared(rise, edge.slope)?)?, x)?;
+    edge.found = mean >= EDGE_RISE && share >= EDGE_SHARE;
+    Ok(edge)
+}
+
+fn is_near(x: i32, width: i32, left: bool) -> bool {
+    let from_side = if left { x } else { width - 1 - x };
+    from_side >= 2 && f64::from(from_side) <= REACH * f64::from(width)
+}
+
+/// Lines of `slope` made upright.
+fn sheared(plane: &Mat, slope: f64) -> Result<Mat> {
+    let shift = -slope * f64::from(plane.rows()) / 2.0;
+    let shear = Mat::from_slice_2d(&[[1.0, slope, shift], [0.0, 1.0, 0.0]])?;
+    let mut upright = Mat::default();
+    imgproc::warp_affine(
+        plane,
+        &mut upright,
+        &shear,
+        plane.size()?,
+        imgproc::INTER_LINEAR | imgproc::WARP_INVERSE_MAP,
+        core::BORDER_CONSTANT,
+        Scalar::default(),
+    )?;
+    Ok(upright)
+}
+
+/// Without the ends.
+fn body(plane: &Mat) -> Result<Mat> {
+    let rows = plane.rows();
+    let end = share_of(rows, ENDS);
+    plane.roi(core::Rect::new(0, end, plane.cols(), (rows - 2 * end).max(1)))?.try_clone()
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "a part of some hundred pixels")]
+fn share_of(side: i32, share: f64) -> i32 {
+    (f64::from(side) * share) as i32
+}
+
+/// Share of the rows that rise within two pixels of column `x`.
+fn rising_share(plane: &Mat, x: i32) -> Result<f32> {
+    let from = (x - 2).max(0);
+    let width = (plane.cols() - from).min(5);
+    let mut steepest = Mat::default();
+    let strip = plane.roi(core::Rect::new(from, 0, width, plane.rows()))?;
+    core::reduce(&strip, &mut steepest, 1, core::REDUCE_MAX, core::CV_32F)?;
+    let rows = steepest.data_typed::<f32>()?;
+    let rising = rows.iter().filter(|rise| f64::from(**rise) > RISING).count();
+    let count = |rows: usize| u16::try_from(rows).map_or(f32::MAX, f32::from);
+    Ok(count(rising) / count(rows.len().max(1)))
+}
+
+/// Where an upright and a level edge meet, in pixels of the page.
+fn crossing(side: &Edge, cap: &Edge, (width, height): (f64, f64), factor: f64) -> Point2f {
+    // x = side.middle + side.slope * (y - height / 2), y = cap.middle + cap.slope * (x - width / 2)
+    let level = cap.middle + cap.slope * (side.middle - side.slope * height / 2.0 - width / 2.0);
+    let y = level / (1.0 - side.slope * cap.slope);
+    let x = side.middle + side.slope * (y - height / 2.0);
+    let whole = |small: f64| narrow((small + 0.5) * factor);
+    Point2f::new(whole(x), whole(y))
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "a place on a page")]
+fn narrow(value: f64) -> f32 {
+    value as f32
+}

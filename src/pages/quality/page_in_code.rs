@@ -1,0 +1,138 @@
+//! Pages made in code, for tests: lines of "letters" of the right proportions, and ways to spoil
+//! them.
+
+use opencv::core::{self, Mat, Point, Point2f, Rect, Scalar, Size};
+use opencv::imgproc;
+use opencv::prelude::*;
+
+use crate::pages::{Raster, plane};
+
+/// A page of text: every line has letters with and without ascender, a few with descender.
+pub(in crate::pages) fn text_page(width: u32, height: u32, letter: i32) -> Raster {
+    let (wide, tall) = (i32::try_from(width).unwrap(), i32::try_from(height).unwrap());
+    let mut page = plane::uniform(Size::new(wide, tall), 255.0).unwrap();
+    let stroke = (letter / 7).max(2);
+    let (mut x, mut y) = (wide / 8, tall / 10);
+    let mut at = 0_i32;
+    while y < tall - tall / 10 {
+        // Word gaps, and lines of different lengths as in a paragraph.
+        let top = if at % 5 < 2 { y - letter * 2 / 5 } else { y };
+        let bottom = if at % 11 == 4 { y + letter * 7 / 5 } else { y + letter };
+        let glyph = Rect::new(x, top, letter * 3 / 5, bottom - top);
+        imgproc::rectangle(&mut page, glyph, Scalar::all(0.0), stroke, imgproc::LINE_8, 0).unwrap();
+        at += 1;
+        x += letter * if at % 6 == 0 { 2 } else { 1 };
+        if x > wide * 7 / 8 - (at * 37) % (wide / 6) {
+            (x, y) = (wide / 8, y + letter * 5 / 2);
+        }
+    }
+    plane::raster(&page, 300).unwrap()
+}
+
+/// The page through a change of its pixels.
+pub(in crate::pages) fn spoilt(page: &Raster, spoil: impl Fn(&Mat) -> Mat) -> Raster {
+    let plane = plane::view(page).unwrap().try_clone().unwrap();
+    plane::raster(&spoil(&plane), page.dpi).unwrap()
+}
+
+/// Turned clockwise about its middle on white paper of the same size.
+pub(in crate::pages) fn skewed(page: &Raster, degrees: f64) -> Raster {
+    spoilt(page, |plane| {
+        let size = plane.size().unwrap();
+        let middle = Point2f::new(size.width as f32 / 2.0, size.height as f32 / 2.0);
+        let turn = imgproc::get_rotation_matrix_2d(middle, -degrees, 1.0).unwrap();
+        let (cubic, constant) = (imgproc::INTER_CUBIC, core::BORDER_CONSTANT);
+        let mut skewed = Mat::default();
+        imgproc::warp_affine(
+            plane,
+            &mut skewed,
+            &turn,
+            size,
+            cubic,
+            constant,
+            Scalar::all(255.0),
+        )
+        .unwrap();
+        skewed
+    })
+}
+
+/// As `gain * pixel + offset`.
+pub(in crate::pages) fn scaled(page: &Raster, gain: f64, offset: f64) -> Raster {
+    spoilt(page, |plane| {
+        let mut scaled = Mat::default();
+        plane.convert_to(&mut scaled, core::CV_8U, gain, offset).unwrap();
+        scaled
+    })
+}
+
+/// In a shadow that falls from full light at the left to three tenths at the right.
+pub(in crate::pages) fn shadowed(page: &Raster) -> Raster {
+    let mut dark = page.clone();
+    let width = page.width as usize;
+    for row in dark.pixels.chunks_mut(width) {
+        for (x, pixel) in row.iter_mut().enumerate() {
+            *pixel = (f32::from(*pixel) * (1.0 - 0.7 * x as f32 / width as f32)) as u8;
+        }
+    }
+    dark
+}
+
+/// With noise of about this deviation, the same on every run.
+pub(in crate::pages) fn noisy(page: &Raster, deviation: i32) -> Raster {
+    let mut grainy = page.clone();
+    let mut random = fastrand::Rng::with_seed(7);
+    for pixel in &mut grainy.pixels {
+        // The sum of three even ones is near enough to a bell.
+        let noise: i32 = (0..3).map(|_| random.i32(-deviation..=deviation)).sum();
+        *pixel = (i32::from(*pixel) + noise).clamp(0, 255) as u8;
+    }
+    grainy
+}
+
+/// With this share of its pixels made black.
+pub(in crate::pages) fn speckled(page: &Raster, share: f32) -> Raster {
+    let mut dirty = page.clone();
+    let mut random = fastrand::Rng::with_seed(7);
+    for pixel in &mut dirty.pixels {
+        if random.f32() < share {
+            *pixel = 0;
+        }
+    }
+    dirty
+}
+
+/// Photographed: the corners of the sheet on a darker table.
+pub(in crate::pages) fn photographed(page: &Raster, corners: [Point2f; 4]) -> Raster {
+    spoilt(page, |plane| {
+        let (width, height) = (plane.cols() as f32, plane.rows() as f32);
+        let sheet = [(0.0, 0.0), (width, 0.0), (width, height), (0.0, height)];
+        let from = core::Vector::<Point2f>::from_iter(sheet.map(|(x, y)| Point2f::new(x, y)));
+        let to = core::Vector::<Point2f>::from_slice(&corners);
+        let view = imgproc::get_perspective_transform(&from, &to, core::DECOMP_LU).unwrap();
+        let mut photo = Mat::default();
+        imgproc::warp_perspective(
+            plane,
+            &mut photo,
+            &view,
+            plane.size().unwrap(),
+            imgproc::INTER_LINEAR,
+            core::BORDER_CONSTANT,
+            Scalar::all(70.0),
+        )
+        .unwrap();
+        photo
+    })
+}
+
+/// With a bright spot of a lamp in its middle that has nothing in it.
+pub(in crate::pages) fn glaring(page: &Raster) -> Raster {
+    spoilt(page, |plane| {
+        let mut lit = plane.try_clone().unwrap();
+        let middle = Point::new(plane.cols() / 2, plane.rows() / 2);
+        let (white, filled) = (Scalar::all(255.0), imgproc::FILLED);
+        imgproc::circle(&mut lit, middle, plane.cols() / 6, white, filled, imgproc::LINE_8, 0)
+            .unwrap();
+        lit
+    })
+}

@@ -1,0 +1,196 @@
+//! The policy, with a recogniser that follows a script. It sees which way up a page is by the shade
+//! of its letters, which are black above and grey below.
+
+use super::*;
+use crate::fault::Result;
+use crate::model::{BoundingBox, Repairs, Word};
+
+const ENGLISH: &str = "Invoice number and date of the order, please pay the amount due";
+const GERMAN: &str = "Rechnung und Datum der Lieferung, bitte zahlen Sie den Betrag";
+const GIBBERISH: &str = "mqwz xkvj pfgh zzqx wvkp jjqm";
+
+/// A page at 200 dpi with many lines of letters of 14 x 20 pixels.
+fn page() -> Raster {
+    let (width, height) = (1000_usize, 1200_usize);
+    let mut pixels = vec![255_u8; width * height];
+    for top in (100..1100).step_by(50) {
+        for left in (100..900).step_by(20) {
+            for y in 0..20 {
+                let shade = if y < 10 { 0 } else { 60 };
+                for x in 0..14 {
+                    let stroke = x < 4 || x >= 10 || (8..12).contains(&y);
+                    // Words: every sixth letter is a space.
+                    if stroke && (left / 20) % 6 != 0 {
+                        pixels[(top + y) * width + left + x] = shade;
+                    }
+                }
+            }
+        }
+    }
+    Raster { width: 1000, height: 1200, dpi: 200, pixels }
+}
+
+/// The same with a speck on every thirtieth pixel, which calls for a repair.
+fn specked() -> Raster {
+    let mut page = page();
+    let mut random = fastrand::Rng::with_seed(7);
+    for value in &mut page.pixels {
+        match random.u8(..60) {
+            0 => *value = 0,
+            1 => *value = 255,
+            _ => {}
+        }
+    }
+    page
+}
+
+/// Quarter turns clockwise that the page has been given, by the shades of its letters.
+fn turns_of(page: &Raster) -> u8 {
+    let across = page.width as usize;
+    let mut seen = [0_u32; 4];
+    let at = |index: usize| page.pixels.get(index).copied().unwrap_or(255);
+    let steps = |one: u8, next: u8| one < 30 && (40..80).contains(&next);
+    for index in 0..page.pixels.len() {
+        let (here, right, below) = (at(index), at(index + 1), at(index + across));
+        seen[0] += u32::from(steps(here, below));
+        seen[1] += u32::from(steps(right, here));
+        seen[2] += u32::from(steps(below, here));
+        seen[3] += u32::from(steps(here, right));
+    }
+    (0..4_u8).max_by_key(|turns| seen[usize::from(*turns)]).unwrap()
+}
+
+type Answer<'a> = dyn FnMut(&Raster, &str) -> (&'static str, f32) + Send + 'a;
+
+struct Script<'a> {
+    installed: Vec<String>,
+    answer: Box<Answer<'a>>,
+    /// Width, height and language of everything that was read.
+    log: Vec<(u32, u32, String)>,
+}
+
+impl<'a> Script<'a> {
+    fn new(answer: impl FnMut(&Raster, &str) -> (&'static str, f32) + Send + 'a) -> Self {
+        let installed = ["deu", "eng"].map(str::to_owned).into();
+        Self { installed, answer: Box::new(answer), log: Vec::new() }
+    }
+
+    /// Languages of the readings of a whole page.
+    fn whole(&self) -> Vec<&str> {
+        let whole = self.log.iter().filter(|(width, height, _)| width * height >= 1_000_000);
+        whole.map(|(_, _, language)| language.as_str()).collect()
+    }
+}
+
+impl Recogniser for Script<'_> {
+    fn languages(&self) -> &[String] {
+        &self.installed
+    }
+
+    fn recognise(&mut self, page: &Raster, languages: &[String]) -> Result<Vec<Line>> {
+        let language = languages.join("+");
+        let (text, confidence) = (self.answer)(page, &language);
+        self.log.push((page.width, page.height, language));
+        #[expect(clippy::cast_precision_loss, reason = "a small page")]
+        let (w, h) = (page.width as f32, page.height as f32);
+        let bounding_box = BoundingBox { x: 0.0, y: 0.0, w, h };
+        let word = |text: &str| Word { text: text.to_owned(), bounding_box, confidence };
+        Ok(vec![Line { words: text.split_whitespace().map(word).collect() }])
+    }
+}
+
+fn read(page: &Raster, script: &mut Script<'_>, repairs: Repairs) -> PictureRead {
+    let recipe = Recipe { dpi: 200, languages: Vec::new(), repairs, threshold: 0.7 };
+    let (started, page_time) = (Instant::now(), Duration::from_secs(600));
+    let mut reader =
+        PictureReader { recogniser: script, recipe: &recipe, hint: None, started, page_time };
+    reader.read(page).unwrap()
+}
+
+const TURNS_ONLY: Repairs = Repairs { enabled: true, orientation: true, ..Repairs::NONE };
+
+#[test]
+fn a_page_without_defects_is_read_once_and_left_alone() {
+    let mut script = Script::new(|_, _| (ENGLISH, 0.95));
+    let read = read(&page(), &mut script, Repairs::ALL);
+    assert_eq!(script.whole(), ["eng"]);
+    assert!(read.repaired.is_none());
+    assert_eq!((read.width, read.height), (1000, 1200));
+}
+
+#[test]
+fn of_two_readings_the_better_one_stays_and_the_second_happens_only_if_the_first_falls_short() {
+    let original = specked();
+    #[rustfmt::skip]
+    let table = [
+        ("the repair did well",        0.9, 0.3, 1, true),
+        ("the repair did a little",    0.6, 0.3, 2, true),
+        ("the repair did harm",        0.3, 0.6, 2, false),
+    ];
+    for (name, repaired, plain, readings, stays) in table {
+        let mut script = Script::new(|page: &Raster, _: &str| {
+            let is_plain = page.pixels == original.pixels;
+            (ENGLISH, if is_plain { plain } else { repaired })
+        });
+        let read = read(&original, &mut script, Repairs { orientation: false, ..Repairs::ALL });
+        assert_eq!(script.whole().len(), readings, "{name}");
+        assert_eq!(read.repaired.is_some(), stays, "{name}");
+    }
+}
+
+#[test]
+fn a_page_on_its_head_or_side_is_turned_back_and_says_in_which_picture_its_boxes_are() {
+    for turns in 0..4 {
+        let lying = turned(page(), turns);
+        let mut script = Script::new(|page: &Raster, _: &str| match turns_of(page) {
+            0 => (ENGLISH, 0.95),
+            _ => (GIBBERISH, 0.3),
+        });
+        let read = read(&lying, &mut script, TURNS_ONLY);
+        assert_eq!((read.width, read.height), (1000, 1200), "{turns} turns");
+        assert_eq!(read.repaired.is_some(), turns != 0, "{turns} turns");
+        assert!(read.quality > 0.7, "{turns} turns: {}", read.quality);
+        assert_eq!(script.whole().len(), 1, "{turns} turns");
+    }
+}
+
+#[test]
+fn an_upright_page_is_not_turned_however_badly_it_is_read() {
+    #[rustfmt::skip]
+    let table = [
+        ("nothing is read either way",       (GIBBERISH, 0.3), (GIBBERISH, 0.3)),
+        ("turned it is read no better",      (ENGLISH, 0.72),  (ENGLISH, 0.95)),
+        ("turned it looks a little better",  (GIBBERISH, 0.4), (GIBBERISH, 0.6)),
+    ];
+    for (name, upright, turned) in table {
+        let answer = move |page: &Raster, _: &str| if turns_of(page) == 0 { upright } else { turned };
+        let mut script = Script::new(answer);
+        let read = read(&page(), &mut script, TURNS_ONLY);
+        assert!(read.repaired.is_none(), "{name}");
+        assert_eq!((read.width, read.height), (1000, 1200), "{name}");
+    }
+}
+
+#[test]
+fn a_page_is_read_in_the_language_that_a_few_of_its_lines_speak() {
+    let mut script = Script::new(|_, _| (GERMAN, 0.9));
+    let read = read(&page(), &mut script, Repairs::ALL);
+    assert_eq!(script.whole(), ["deu"], "once, and in the right language");
+    assert_eq!((read.languages, read.heard), (vec!["deu".to_owned()], Some("deu".to_owned())));
+}
+
+#[test]
+fn a_page_that_turns_out_to_be_in_another_language_is_read_again_and_keeps_what_is_better() {
+    for (german, kept) in [(0.9, "deu"), (0.4, "eng")] {
+        let answer = move |page: &Raster, language: &str| {
+            let is_whole = page.width * page.height >= 1_000_000;
+            // The first look meets a part without a word that tells.
+            let text = if is_whole { GERMAN } else { "Berlin Hamburg Dresden" };
+            (text, if language == "deu" { german } else { 0.8 })
+        };
+        let mut script = Script::new(answer);
+        let read = read(&page(), &mut script, Repairs::ALL);
+        assert_eq!(script.whole(), ["eng", "deu"]);
+        assert_eq!(read.languages, [kept]);
+    }
+}

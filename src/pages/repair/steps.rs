@@ -1,0 +1,190 @@
+//! The steps of a repair, one function each, and which of them a page needs.
+//!
+//! The constants are those that read best on degraded pages among the few that were tried for
+//! each; none was taken over a neighbour for less than a hundredth of the words.
+
+use opencv::core::{self, Mat, Point2f, Scalar, Size};
+use opencv::prelude::*;
+use opencv::{Result, imgproc};
+
+use super::{RepairStep, turned};
+use crate::model::Repairs;
+use crate::model::DefectKind;
+use crate::pages::plane::{self, Pixels};
+use crate::pages::quality::Assessment;
+
+/// Letters are enlarged to this height in pixels, by a whole number. The dots of a fax are not
+/// enlarged more than twice: they would become letters of their own.
+const READABLE_HEIGHT: f32 = 20.0;
+const MOST_ENLARGED: u32 = 4;
+const MOST_ENLARGED_BILEVEL: u32 = 2;
+/// A page that is worked on anyway is enlarged below this height.
+const SMALL_HEIGHT: f32 = 20.0;
+/// Noise in grey levels from which it is noise and not specks.
+const GRAIN: f32 = 5.0;
+/// How many times the difference from a smoothed page is added to a blurred one.
+const SHARPENING: f64 = 3.0;
+/// Pixels of an enlarged page, at most.
+const MOST_PIXELS: f32 = 36_000_000.0;
+
+/// What `found` calls for, in order.
+pub(super) fn plan(found: &Assessment, switches: Repairs) -> Vec<RepairStep> {
+    let noisy = switches.noise && found.has(DefectKind::Noisy);
+    let called_for = |enlarge: bool| {
+        [
+            (switches.orientation && found.quarter_turns() > 0, RepairStep::Turn),
+            (switches.illumination && found.has(DefectKind::Shadowed), RepairStep::Flatten),
+            (switches.contrast && stretches(found), RepairStep::Stretch),
+            (noisy && !is_specks(found), RepairStep::Denoise),
+            (switches.sharpen && found.has(DefectKind::Blurry), RepairStep::Sharpen),
+            (enlarge, RepairStep::Upscale),
+            // A median is kinder to letters that are large.
+            (noisy && is_specks(found), RepairStep::Denoise),
+            (switches.deskew && found.has(DefectKind::Skewed), RepairStep::Deskew),
+        ]
+    };
+    let chosen = |enlarge| {
+        let steps = called_for(enlarge).into_iter().filter(|(needed, _)| *needed);
+        steps.map(|(_, step)| step).collect::<Vec<RepairStep>>()
+    };
+    let plan = chosen(false);
+    let small = (f32::EPSILON..SMALL_HEIGHT).contains(&found.letter_height);
+    let worked_on = plan.iter().any(|step| *step != RepairStep::Turn);
+    let enlarges = found.has(DefectKind::TextTooSmall) || (small && worked_on);
+    if switches.upscale && enlarges && enlargement(found) > 1 { chosen(true) } else { plan }
+}
+
+fn stretches(found: &Assessment) -> bool {
+    !found.has(DefectKind::Shadowed)
+        && (found.has(DefectKind::Dark) || found.has(DefectKind::Faint))
+}
+
+/// Whether the noise is lone specks on grey paper. On a fax the letters are made of specks as well.
+fn is_specks(found: &Assessment) -> bool {
+    !found.bilevel && found.noise < GRAIN
+}
+
+/// How many times larger the page gets, 1 to [`MOST_ENLARGED`].
+pub(super) fn enlargement(found: &Assessment) -> u32 {
+    let wanted = READABLE_HEIGHT / found.letter_height.max(1.0);
+    let allowed = (MOST_PIXELS / found.pixels.max(1.0)).sqrt();
+    let fits = |times: &u32| f32::from(u16::try_from(*times).unwrap_or(u16::MAX)) <= allowed;
+    let most = if found.bilevel { MOST_ENLARGED_BILEVEL } else { MOST_ENLARGED };
+    let times = (1..most).find(|times| f64::from(*times) >= f64::from(wanted));
+    (1..=times.unwrap_or(most)).rev().find(fits).unwrap_or(1)
+}
+
+/// One step.
+pub(super) fn apply(step: RepairStep, page: &Mat, found: &Assessment) -> Result<Mat> {
+    match step {
+        RepairStep::Turn => turned(page, found.quarter_turns()),
+        RepairStep::Perspective => page.try_clone(),
+        RepairStep::Flatten => plane::flattened(page, &plane::paper(page)?),
+        RepairStep::Stretch => stretched(page),
+        RepairStep::Denoise => calmed(page, found),
+        RepairStep::Sharpen => sharpened(page),
+        RepairStep::Upscale => enlarged(page, enlargement(found)),
+        RepairStep::Deskew => levelled(page, f64::from(found.direction.skew_degrees)),
+    }
+}
+
+/// Paper to white and ink to black, linearly.
+fn stretched(page: &Mat) -> Result<Mat> {
+    let values = plane::histogram(page, &Mat::default())?;
+    let (ink, paper) = (f64::from(values.quantile(0.002)), f64::from(values.quantile(0.5)));
+    let gain = 255.0 / (paper - ink).max(1.0);
+    let mut stretched = Mat::default();
+    page.convert_to(&mut stretched, core::CV_8U, gain, -ink * gain)?;
+    Ok(stretched)
+}
+
+/// Specks by a median, grain and the dots of a fax by smoothing them into the paper.
+fn calmed(page: &Mat, found: &Assessment) -> Result<Mat> {
+    if is_specks(found) {
+        // Specks are single pixels of the page, whose letters may have been enlarged since.
+        plane::median(page, if found.letter_height < SMALL_HEIGHT { 5 } else { 3 })
+    } else {
+        plane::smoothed(page, if found.bilevel { 0.8 } else { 0.7 })
+    }
+}
+
+/// Unsharp masking.
+fn sharpened(page: &Mat) -> Result<Mat> {
+    let soft = plane::smoothed(page, 1.5)?;
+    let mut sharp = Mat::default();
+    core::add_weighted_def(page, 1.0 + SHARPENING, &soft, -SHARPENING, 0.0, &mut sharp)?;
+    Ok(sharp)
+}
+
+fn enlarged(page: &Mat, times: u32) -> Result<Mat> {
+    let times = f64::from(times);
+    let mut large = Mat::default();
+    imgproc::resize(page, &mut large, Size::default(), times, times, imgproc::INTER_CUBIC)?;
+    Ok(large)
+}
+
+/// The page turned back by its skew, on a sheet that holds all of it.
+fn levelled(page: &Mat, degrees: f64) -> Result<Mat> {
+    let (width, height) = (f64::from(page.cols()), f64::from(page.rows()));
+    let (sine, cosine) = degrees.to_radians().sin_cos();
+    let (sine, cosine) = (sine.abs(), cosine.abs());
+    let wide = (width * cosine + height * sine).ceil();
+    let tall = (width * sine + height * cosine).ceil();
+    let middle = Point2f::new(narrow(width / 2.0), narrow(height / 2.0));
+    let mut rotation = imgproc::get_rotation_matrix_2d(middle, degrees, 1.0)?;
+    *rotation.at_2d_mut::<f64>(0, 2)? += (wide - width) / 2.0;
+    *rotation.at_2d_mut::<f64>(1, 2)? += (tall - height) / 2.0;
+    let paper = plane::histogram(page, &Mat::default())?.quantile(0.75);
+    let mut level = Mat::default();
+    imgproc::warp_affine(
+        page,
+        &mut level,
+        &rotation,
+        Size::new(whole(wide), whole(tall)),
+        imgproc::INTER_LINEAR,
+        core::BORDER_CONSTANT,
+        Scalar::all(f64::from(paper)),
+    )?;
+    Ok(level)
+}
+
+/// The sheet with these corners (from the top left, clockwise) as a rectangle of its longer sides.
+pub(super) fn rectified(
+    page: &impl Pixels,
+    corners: [Point2f; 4],
+) -> Result<Mat> {
+    let [top_left, top_right, bottom_right, bottom_left] = corners;
+    let length = |one: Point2f, other: Point2f| f64::from((other.x - one.x).hypot(other.y - one.y));
+    let width = length(top_left, top_right).max(length(bottom_left, bottom_right)).round();
+    let height = length(top_left, bottom_left).max(length(top_right, bottom_right)).round();
+    let (right, bottom) = (narrow(width), narrow(height));
+    let from = core::Vector::<Point2f>::from_slice(&corners);
+    let to = core::Vector::<Point2f>::from_slice(&[
+        Point2f::new(0.0, 0.0),
+        Point2f::new(right, 0.0),
+        Point2f::new(right, bottom),
+        Point2f::new(0.0, bottom),
+    ]);
+    let view = imgproc::get_perspective_transform(&from, &to, core::DECOMP_LU)?;
+    let mut sheet = Mat::default();
+    imgproc::warp_perspective(
+        page,
+        &mut sheet,
+        &view,
+        Size::new(whole(width).max(1), whole(height).max(1)),
+        imgproc::INTER_CUBIC,
+        core::BORDER_REPLICATE,
+        Scalar::default(),
+    )?;
+    Ok(sheet)
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "a side of a page")]
+fn whole(side: f64) -> i32 {
+    side as i32
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "a place on a page")]
+fn narrow(place: f64) -> f32 {
+    place as f32
+}

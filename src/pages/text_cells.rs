@@ -1,0 +1,209 @@
+//! Where on a page image there seems to be text: the image in cells of about the height of a line,
+//! each with a share of ink and strokes as letters have them. Says nothing about what is written.
+
+use super::Raster;
+use crate::model::Line;
+
+/// A pixel is ink if it is this much darker than its surroundings.
+const INK_CONTRAST: u32 = 40;
+/// A cell is text if this share of it is ink; more is a picture, less is dirt.
+const TEXT_INK: std::ops::RangeInclusive<f32> = 0.03..=0.60;
+
+/// The page in square cells, and which of them look like text.
+pub(super) struct TextCells {
+    across: usize,
+    cell: usize,
+    is_text: Vec<bool>,
+}
+
+/// A part of a page, in pixels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Part {
+    /// Left edge.
+    pub left: usize,
+    /// Top edge.
+    pub top: usize,
+    /// Width.
+    pub width: usize,
+    /// Height.
+    pub height: usize,
+}
+
+impl TextCells {
+    /// Looks at every cell of `page`, each a tenth of an inch wide: about the height of a line.
+    pub(super) fn of(page: &Raster) -> Self {
+        let cell = (page.dpi / 10).clamp(8, 64) as usize;
+        let (width, height) = (page.width as usize, page.height as usize);
+        let (across, down) = (width / cell, height / cell);
+        let paper = Paper::of(page, cell);
+        let mut is_text = Vec::with_capacity(across * down);
+        for row in 0..down {
+            for column in 0..across {
+                is_text.push(looks_like_text(page, &paper, (column * cell, row * cell), cell));
+            }
+        }
+        Self { across, cell, is_text }
+    }
+
+    /// Share of the text cells that a word's box touches; 1 if there are next to none.
+    pub(super) fn coverage(&self, lines: &[Line]) -> f32 {
+        let mut read = vec![false; self.is_text.len()];
+        for word in lines.iter().flat_map(|line| &line.words) {
+            let place = word.bounding_box;
+            let column_end = self.cell_of(place.right()).min(self.across.saturating_sub(1));
+            for row in self.cell_of(place.y)..=self.cell_of(place.bottom()) {
+                for column in self.cell_of(place.x)..=column_end {
+                    if let Some(seen) = read.get_mut(row * self.across + column) {
+                        *seen = true;
+                    }
+                }
+            }
+        }
+        let text = self.is_text.iter().filter(|is_text| **is_text).count();
+        let found = self.is_text.iter().zip(&read).filter(|(is_text, read)| **is_text && **read);
+        // A handful of cells is dust or the edge of the paper.
+        if text * 2000 < self.is_text.len() || text < 8 {
+            return 1.0;
+        }
+        #[expect(clippy::cast_precision_loss, reason = "a share of some thousand cells")]
+        let share = found.count() as f32 / text as f32;
+        share
+    }
+
+    /// The part of at most `columns` by `rows` cells with the most text; `None` on a page without.
+    pub(super) fn densest(&self, columns: usize, rows: usize) -> Option<Part> {
+        let down = self.is_text.len().checked_div(self.across)?;
+        let (columns, rows) = (columns.min(self.across), rows.min(down));
+        let mut best = (0, 0, 0);
+        for top in (0..=down - rows).step_by((rows / 2).max(1)) {
+            for left in (0..=self.across - columns).step_by((columns / 4).max(1)) {
+                let cells = (top..top + rows).filter_map(|row| {
+                    let start = row * self.across + left;
+                    self.is_text.get(start..start + columns)
+                });
+                let text = cells.flatten().filter(|is_text| **is_text).count();
+                if text > best.0 {
+                    best = (text, left, top);
+                }
+            }
+        }
+        let (text, left, top) = best;
+        let cell = self.cell;
+        let part = Part {
+            left: left * cell,
+            top: top * cell,
+            width: columns * cell,
+            height: rows * cell,
+        };
+        (text > 0).then_some(part)
+    }
+
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "pixels of a page")]
+    fn cell_of(&self, position: f32) -> usize {
+        position.max(0.0) as usize / self.cell
+    }
+}
+
+/// The shade of the paper around each cell, so that shadows are not taken for ink: the brightest
+/// of the means of sixteen blocks in the cell and in its neighbours.
+struct Paper {
+    across: usize,
+    shades: Vec<u8>,
+}
+
+impl Paper {
+    fn of(page: &Raster, cell: usize) -> Self {
+        let (across, down) = (page.width as usize / cell, page.height as usize / cell);
+        let mut own = Vec::with_capacity(across * down);
+        for row in 0..down {
+            for column in 0..across {
+                own.push(brightest(page, (column * cell, row * cell), cell));
+            }
+        }
+        let neighbours = |index: usize| {
+            let (row, column) = (index / across.max(1), index % across.max(1));
+            let rows = row.saturating_sub(1)..=(row + 1).min(down.saturating_sub(1));
+            rows.flat_map(move |row| {
+                let columns = column.saturating_sub(1)..=(column + 1).min(across.saturating_sub(1));
+                columns.map(move |column| row * across + column)
+            })
+        };
+        let shades = (0..own.len())
+            .map(|index| {
+                neighbours(index).filter_map(|at| own.get(at)).max().copied().unwrap_or(255)
+            })
+            .collect();
+        Self { across, shades }
+    }
+}
+
+fn brightest(page: &Raster, (left, top): (usize, usize), cell: usize) -> u8 {
+    let block = (cell / 4).max(1);
+    let mut best = 0;
+    for y in (top..top + cell).step_by(block) {
+        for x in (left..left + cell).step_by(block) {
+            let rows = (y..y + block).filter_map(|y| row(page, y)?.get(x..x + block));
+            let (mut sum, mut count) = (0_u32, 0_u32);
+            for value in rows.flatten() {
+                sum += u32::from(*value);
+                count += 1;
+            }
+            best = best.max(sum.checked_div(count).unwrap_or(0));
+        }
+    }
+    u8::try_from(best).unwrap_or(u8::MAX)
+}
+
+fn row(page: &Raster, y: usize) -> Option<&[u8]> {
+    let width = page.width as usize;
+    page.pixels.get(y * width..(y + 1) * width)
+}
+
+/// Some ink, and strokes in both directions: a ruled line has edges in one direction only.
+fn looks_like_text(page: &Raster, paper: &Paper, (left, top): (usize, usize), cell: usize) -> bool {
+    let index = (top / cell) * paper.across + left / cell;
+    let shade = u32::from(paper.shades.get(index).copied().unwrap_or(255));
+    let Some(threshold) = shade.checked_sub(INK_CONTRAST) else { return false };
+    let mut above = vec![false; cell];
+    let (mut ink, mut across, mut down) = (0_usize, 0_usize, 0_usize);
+    for y in top..top + cell {
+        let Some(values) = row(page, y).and_then(|row| row.get(left..left + cell)) else { break };
+        let mut before = false;
+        for (value, above) in values.iter().zip(&mut above) {
+            let dark = u32::from(*value) < threshold;
+            ink += usize::from(dark);
+            across += usize::from(dark && !before);
+            down += usize::from(dark && !*above);
+            (before, *above) = (dark, dark);
+        }
+    }
+    #[expect(clippy::cast_precision_loss, reason = "at most 64 x 64 pixels")]
+    let share = ink as f32 / (cell * cell) as f32;
+    // Strokes begun per row and per column, on average over the cell.
+    TEXT_INK.contains(&share) && across * 3 >= cell && down * 3 >= cell
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_part_with_the_most_text_is_where_the_lines_are() {
+        let (width, height) = (800_usize, 800_usize);
+        let mut pixels = vec![255_u8; width * height];
+        for y in 600..660 {
+            for x in 400..700 {
+                // A pattern of strokes in both directions.
+                if (x / 4) % 3 == 0 && (y / 4) % 3 != 0 {
+                    pixels[y * width + x] = 0;
+                }
+            }
+        }
+        let page = Raster { width: 800, height: 800, dpi: 100, pixels };
+        let part = TextCells::of(&page).densest(30, 8).unwrap();
+        assert!((300..=500).contains(&part.left) && (550..=640).contains(&part.top), "{part:?}");
+        assert_eq!((part.width, part.height), (300, 80));
+        let blank = Raster { pixels: vec![255; width * height], ..page };
+        assert_eq!(TextCells::of(&blank).densest(30, 8), None);
+    }
+}
