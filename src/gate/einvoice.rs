@@ -37,9 +37,8 @@ impl Subject<'_> {
         if self.lookups.einvoice != Einvoice::Attached {
             return Vec::new();
         }
-        let says_otherwise = |value: &Value| {
-            prints_its_like(&self.ground, value) && !self.ground.holds(value)
-        };
+        let says_otherwise =
+            |value: &Value| prints_its_like(&self.ground, value) && !self.ground.holds(value);
         self.those(fields, |value| says_otherwise(value))
     }
 }
