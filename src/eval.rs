@@ -28,8 +28,8 @@ use futures::StreamExt as _;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-pub use scans::{KindScore, TextMeans};
 pub use html::page;
+pub use scans::{KindScore, TextMeans};
 pub use text::TextScore;
 
 use calibration::Calibration;

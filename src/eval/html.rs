@@ -82,8 +82,8 @@ fn overview(html: &mut String, report: &Report) {
     let all = [("all", &report.all)];
     let groups = report.groups.iter().map(|(name, group)| (name.as_str(), group));
     for (name, group) in groups.chain(all.into_iter().filter(|_| report.groups.len() > 1)) {
-        let whole = (group.with_truth > 0)
-            .then(|| group.whole_documents as f64 / group.with_truth as f64);
+        let whole =
+            (group.with_truth > 0).then(|| group.whole_documents as f64 / group.with_truth as f64);
         let rows =
             (group.rows.known > 0).then(|| group.rows.found as f64 / group.rows.known as f64);
         let silent = if group.silent_errors > 0 { "n bad" } else { "n ok" };
@@ -105,11 +105,8 @@ fn overview(html: &mut String, report: &Report) {
 }
 
 fn plots(html: &mut String, all: &Group) {
-    let values: Vec<(String, f64)> = all
-        .fields
-        .iter()
-        .filter_map(|(field, score)| Some((field.clone(), score.f1?)))
-        .collect();
+    let values: Vec<(String, f64)> =
+        all.fields.iter().filter_map(|(field, score)| Some((field.clone(), score.f1?))).collect();
     html.push_str("<div class=plots>");
     if !values.is_empty() {
         _ = write!(html, "<div><h2>F1 by field</h2>{}</div>", plot::bars(&values));

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::{FieldScore, Rows, assign};
 use super::compare::{same, similarity};
+use super::{FieldScore, Rows, assign};
 
 /// Above so many pairs rows are matched in order.
 const MOST_PAIRS: usize = 360_000;

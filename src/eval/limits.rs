@@ -31,15 +31,14 @@ impl FromStr for Limit {
 /// A figure that was not measured is out of any limit: a check that silently checks nothing is
 /// worse than one that fails.
 pub fn broken(measures: &BTreeMap<String, f64>, least: &[Limit], most: &[Limit]) -> Vec<String> {
-    let check = |limit: &Limit, word: &str, holds: fn(f64, f64) -> bool| {
-        match measures.get(&limit.name) {
+    let check =
+        |limit: &Limit, word: &str, holds: fn(f64, f64) -> bool| match measures.get(&limit.name) {
             None => Some(format!("{} was not measured here", limit.name)),
             Some(value) if holds(*value, limit.value) => None,
             Some(value) => {
                 Some(format!("{} is {value:.4}, {word} {} is demanded", limit.name, limit.value))
             }
-        }
-    };
+        };
     let least = least.iter().filter_map(|limit| check(limit, "at least", |is, limit| is >= limit));
     let most = most.iter().filter_map(|limit| check(limit, "at most", |is, limit| is <= limit));
     least.chain(most).collect()

@@ -12,9 +12,7 @@ use docmill::extract::{self, Ending, ExtractError, Journal, Replies, Terms};
 use docmill::gate::{self, Einvoice, Lookups, Verdict};
 use docmill::kinds::{Kind, Kinds};
 use docmill::llm::openai::OpenAi;
-use docmill::model::{
-    BoundingBox, Extraction, Line, PageText, Reason, Source, Transcript, Word,
-};
+use docmill::model::{BoundingBox, Extraction, Line, PageText, Reason, Source, Transcript, Word};
 use docmill_testkit::openai::{Answer, Request, Script, Server, read_document};
 use serde_json::{Value, json};
 
@@ -117,12 +115,8 @@ async fn asked(
 
 fn judged(extraction: &Extraction, transcript: &Transcript) -> Verdict {
     let today = time::macros::date!(2024 - 06 - 01);
-    let lookups = Lookups {
-        duplicate_of: None,
-        today,
-        quality_threshold: 0.7,
-        einvoice: Einvoice::Absent,
-    };
+    let lookups =
+        Lookups { duplicate_of: None, today, quality_threshold: 0.7, einvoice: Einvoice::Absent };
     gate::judge(extraction, transcript, &kind(), &lookups)
 }
 
@@ -130,7 +124,8 @@ fn judged(extraction: &Extraction, transcript: &Transcript) -> Verdict {
 /// an earlier reply.
 fn outside_the_fences(body: &Value) -> String {
     let messages = body["messages"].as_array().unwrap();
-    let user = messages.iter().find(|it| it["role"] == "user").unwrap()["content"].as_str().unwrap();
+    let user =
+        messages.iter().find(|it| it["role"] == "user").unwrap()["content"].as_str().unwrap();
     let mut rest = body.to_string().replace(&Value::from(user).to_string(), "");
     let mut inside = None;
     for line in user.lines() {
