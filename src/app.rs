@@ -7,8 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use sha2::{Digest, Sha256};
 
-use crate::config::{Config, LlmProvider, QueueBackend, StoreBackend};
+use crate::config::{Config, LlmConfig, LlmProvider, QueueBackend, StoreBackend};
 use crate::cpu::Pool;
 use crate::db::Db;
 use crate::fault::{self, Fault};
@@ -16,7 +17,7 @@ use crate::kinds::Kinds;
 use crate::ledger::Ledger;
 use crate::ledger::postgres::PostgresLedger;
 use crate::llm::Llm;
-use crate::llm::breaker::Breaker;
+use crate::llm::governed::Governed;
 use crate::llm::openai::OpenAi;
 use crate::ocr::tesseract::Tesseract;
 use crate::ops::janitor::Maintenance;
@@ -29,6 +30,7 @@ use crate::shutdown::Stop;
 use crate::store::Store;
 use crate::store::folder::FolderStore;
 use crate::store::s3::S3Store;
+use crate::throttle::Governor;
 use crate::web::{self, Health};
 use crate::worker::{Settings, Worker};
 
@@ -121,7 +123,9 @@ impl App {
             LlmProvider::Openai => {
                 let model = OpenAi::new(&self.config.llm)?;
                 until_it_answers(&model).await?;
-                Ok(Some(Arc::new(Breaker::new(model))))
+                let governor = Arc::new(Governor::new(self.config.throttle.clone()));
+                let account = account(&self.config.llm);
+                Ok(Some(Arc::new(Governed::new(model, governor, account))))
             }
         }
     }
@@ -225,6 +229,13 @@ impl App {
             max_output_tokens: self.config.llm.max_output_tokens,
         }
     }
+}
+
+/// Tells accounts apart without naming their key: the server, and a fingerprint of the key.
+fn account(config: &LlmConfig) -> String {
+    let digest = Sha256::digest(config.api_key.reveal().as_bytes());
+    let start: String = digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
+    format!("{} {start}", config.base_url)
 }
 
 /// Asks a model server whether it is there, a few times: it may be starting beside us. What only a

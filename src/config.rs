@@ -14,6 +14,7 @@ mod ocr;
 mod queue;
 mod retry;
 mod store;
+mod throttle;
 mod units;
 mod worker;
 
@@ -30,6 +31,7 @@ pub use ocr::OcrConfig;
 pub use queue::{QueueBackend, QueueConfig};
 pub use retry::RetryConfig;
 pub use store::{AllowedPrefix, StoreBackend, StoreConfig};
+pub use throttle::ThrottleConfig;
 pub use units::{ByteSize, Secret};
 pub use worker::{LogFormat, WorkerConfig};
 
@@ -53,6 +55,8 @@ pub struct Config {
     pub limits: LimitsConfig,
     /// Reading page images.
     pub ocr: OcrConfig,
+    /// How providers are called.
+    pub throttle: ThrottleConfig,
     /// Language models.
     pub llm: LlmConfig,
     /// Kinds of documents.
@@ -127,6 +131,7 @@ impl Config {
         self.retry.check(&mut problems);
         self.limits.check(&mut problems);
         self.ocr.check(&mut problems);
+        self.throttle.check(&mut problems);
         self.llm.check(&mut problems);
         self.janitor.check(&mut problems);
         self.check_relations(&mut problems);

@@ -11,6 +11,7 @@ const LAYERS: &[&[&str]] = &[
     &["config", "notation"],
     &["cluster", "cpu", "http", "kinds", "metrics", "shutdown", "telemetry"],
     &["db", "pages", "store"],
+    &["throttle"],
     &["ledger", "llm", "ocr", "queue"],
     &["extract", "gate"],
     &["pipeline"],
