@@ -9,8 +9,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use sha2::{Digest, Sha256};
 
-use crate::config::{Config, LlmProvider, QueueBackend, StoreBackend};
+use crate::config::{Config, LlmConfig, LlmProvider, QueueBackend, StoreBackend};
 use crate::cpu::{Cells, Pool, Program, Setup};
 use crate::db::Db;
 use crate::fault::{self, Fault};
@@ -18,7 +19,7 @@ use crate::kinds::Kinds;
 use crate::ledger::Ledger;
 use crate::ledger::postgres::PostgresLedger;
 use crate::llm::Llm;
-use crate::llm::breaker::Breaker;
+use crate::llm::governed::Governed;
 use crate::llm::openai::OpenAi;
 use crate::model::{Recipe, Repairs};
 use crate::ocr::tesseract::Tesseract;
@@ -32,6 +33,7 @@ use crate::shutdown::Stop;
 use crate::store::Store;
 use crate::store::folder::FolderStore;
 use crate::store::s3::S3Store;
+use crate::throttle::Governor;
 use crate::web::{self, Health};
 use crate::worker::{Settings, Worker};
 
@@ -134,7 +136,9 @@ impl App {
             LlmProvider::Openai => {
                 let model = OpenAi::new(&self.config.llm)?;
                 until_it_answers(&model).await?;
-                Ok(Some(Arc::new(Breaker::new(model))))
+                let governor = Arc::new(Governor::new(self.config.throttle.clone()));
+                let account = account(&self.config.llm);
+                Ok(Some(Arc::new(Governed::new(model, governor, account))))
             }
         }
     }
@@ -261,6 +265,13 @@ impl App {
             ignore_xml: false,
         }
     }
+}
+
+/// Tells accounts apart without naming their key: the server, and a fingerprint of the key.
+fn account(config: &LlmConfig) -> String {
+    let digest = Sha256::digest(config.api_key.reveal().as_bytes());
+    let start: String = digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
+    format!("{} {start}", config.base_url)
 }
 
 /// Asks a model server whether it is there, a few times: it may be starting beside us. What only a

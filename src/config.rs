@@ -15,6 +15,7 @@ mod ocr;
 mod queue;
 mod retry;
 mod store;
+mod throttle;
 mod units;
 mod worker;
 
@@ -32,6 +33,7 @@ pub use ocr::OcrConfig;
 pub use queue::{QueueBackend, QueueConfig};
 pub use retry::RetryConfig;
 pub use store::{AllowedPrefix, StoreBackend, StoreConfig};
+pub use throttle::ThrottleConfig;
 pub use units::{ByteSize, Secret};
 pub use worker::{LogFormat, WorkerConfig};
 
@@ -57,6 +59,8 @@ pub struct Config {
     pub cpu: CpuConfig,
     /// Reading page images.
     pub ocr: OcrConfig,
+    /// How providers are called.
+    pub throttle: ThrottleConfig,
     /// Language models.
     pub llm: LlmConfig,
     /// Kinds of documents.
@@ -132,6 +136,7 @@ impl Config {
         self.limits.check(&mut problems);
         self.cpu.check(&self.limits, &mut problems);
         self.ocr.check(&mut problems);
+        self.throttle.check(&mut problems);
         self.llm.check(&mut problems);
         self.janitor.check(&mut problems);
         self.check_relations(&mut problems);

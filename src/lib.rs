@@ -35,6 +35,7 @@ pub mod eval;
 pub mod ops;
 pub mod worker;
 
+pub mod throttle;
 pub mod web;
 
 pub mod app;

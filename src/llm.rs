@@ -4,10 +4,9 @@
 //! its stop reason and usage. It does not read the reply, repair it or retry beyond the vendor
 //! SDK's own habits; `extract` does. Decorators (throttling, local memory) are `Llm` themselves.
 
+pub mod governed;
 pub mod openai;
 pub mod schema;
-
-pub mod breaker;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -15,6 +14,7 @@ use serde_json::Value;
 
 use crate::fault::Result;
 use crate::model::Usage;
+use crate::throttle::Limits;
 
 /// One request.
 #[derive(Debug, Clone)]
@@ -56,6 +56,8 @@ pub struct Reply {
     pub usage: Usage,
     /// The model that answered, as it names itself.
     pub model: String,
+    /// What the response said about limits, for the governor.
+    pub limits: Limits,
 }
 
 /// A language model.

@@ -27,6 +27,11 @@ const CELLS_DIED: &str = "docmill_page_processes_died_total";
 const CELLS_REPLACED: &str = "docmill_page_processes_replaced_total";
 const TOKENS: &str = "docmill_model_tokens_total";
 const REUSED: &str = "docmill_artefacts_reused_total";
+const RATE: &str = "docmill_throttle_requests_per_second";
+const CALLS: &str = "docmill_throttle_calls";
+const REFUSED_CALLS: &str = "docmill_throttle_refused_total";
+const BREAKER: &str = "docmill_breaker_state";
+const DENIED: &str = "docmill_provider_denied";
 const RESENT: &str = "docmill_janitor_resent_total";
 const DEPTH: &str = "docmill_queue_messages";
 
@@ -66,6 +71,11 @@ fn describe() {
     describe_counter!(CELLS_REPLACED, "Those that were replaced because they had done enough");
     describe_counter!(TOKENS, "Model tokens by direction");
     describe_counter!(REUSED, "Stored artefacts that were used instead of being made again");
+    describe_gauge!(RATE, "Requests a second that a provider is believed to take; none: no limit");
+    describe_gauge!(CALLS, "Calls to a provider by state (in_flight, waiting)");
+    describe_counter!(REFUSED_CALLS, "Calls that a provider refused with 429 or its kin");
+    describe_gauge!(BREAKER, "Circuit breaker of a provider: 0 closed, 1 half open, 2 open");
+    describe_gauge!(DENIED, "1 while a provider denies every call (credentials, money); alarm");
     describe_counter!(RESENT, "Ingestions whose lost message was sent again");
     describe_gauge!(DEPTH, "Messages in the queue by state");
 }
@@ -168,4 +178,42 @@ pub fn resent(count: u64) {
 pub fn depth(state: &'static str, count: u64) {
     #[expect(clippy::cast_precision_loss, reason = "a gauge; exact below 2^52")]
     gauge!(DEPTH, "state" => state).set(count as f64);
+}
+
+/// A provider and model as labels: as many series as are configured.
+#[derive(Debug, Clone, Copy)]
+pub struct Lane<'a> {
+    /// E.g. `openai`.
+    pub provider: &'a str,
+    /// The configured model.
+    pub model: &'a str,
+}
+
+impl Lane<'_> {
+    fn labels(self) -> [(&'static str, String); 2] {
+        [("provider", self.provider.to_owned()), ("model", self.model.to_owned())]
+    }
+}
+
+/// How a provider is being called: calls in flight and waiting, and its believed limit.
+pub fn throttle(lane: Lane<'_>, (in_flight, waiting): (u32, usize), per_second: Option<f64>) {
+    let waiting = f64::from(u32::try_from(waiting).unwrap_or(u32::MAX));
+    for (state, count) in [("in_flight", f64::from(in_flight)), ("waiting", waiting)] {
+        let [provider, model] = lane.labels();
+        gauge!(CALLS, &[provider, model, ("state", state.to_owned())]).set(count);
+    }
+    if let Some(per_second) = per_second {
+        gauge!(RATE, &lane.labels()).set(per_second);
+    }
+}
+
+/// A provider refused a call.
+pub fn refused_calls(lane: Lane<'_>) {
+    counter!(REFUSED_CALLS, &lane.labels()).increment(1);
+}
+
+/// The state of a provider's breaker: 0 closed, 1 half open, 2 open; whether a person has to act.
+pub fn breaker(lane: Lane<'_>, state: u8, denied: bool) {
+    gauge!(BREAKER, &lane.labels()).set(f64::from(state));
+    gauge!(DENIED, &lane.labels()).set(if denied { 1.0 } else { 0.0 });
 }

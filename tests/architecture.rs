@@ -11,6 +11,7 @@ const LAYERS: &[&[&str]] = &[
     &["config", "metrics", "notation"],
     &["cluster", "cpu", "http", "kinds", "shutdown", "telemetry"],
     &["db", "pages", "store"],
+    &["throttle"],
     &["ledger", "llm", "ocr", "queue"],
     &["extract", "gate"],
     &["pipeline"],

@@ -50,7 +50,13 @@ impl Llm for Answering {
         let (first, reply) = self.first.get_or_init(|| (number.to_owned(), read(prompt)));
         let text = reply.replace(first, number);
         let usage = Usage { input: 1000, output: 300 };
-        Ok(Reply { text, stop: Stop::Complete, usage, model: self.model().to_owned() })
+        Ok(Reply {
+            text,
+            stop: Stop::Complete,
+            usage,
+            model: self.model().to_owned(),
+            limits: docmill::throttle::Limits::default(),
+        })
     }
 }
 

@@ -71,7 +71,7 @@ impl Replies {
     }
 
     pub(super) fn add(&mut self, purpose: String, prompt: String, reply: Reply) {
-        let Reply { text, stop, usage, model } = reply;
+        let Reply { text, stop, usage, model, limits: _ } = reply;
         self.calls.push(StoredCall { purpose, prompt, text, stop, usage, model });
     }
 }

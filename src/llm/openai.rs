@@ -2,7 +2,8 @@
 //!
 //! Contract: `openai/openai-openapi` 2.3.0; habits of the vendor's own SDK (`_base_client.py` of
 //! openai 3.52): two retries, 0.5 s · 2^n up to 8 s, minus up to a quarter, `retry-after` and
-//! `x-should-retry` obeyed. Differences, with their reasons: a call that ran into our own timeout
+//! `x-should-retry` obeyed. Differences, with their reasons: a 429 is not repeated here but by the throttle
+//! governor, which makes every other job wait as well; a call that ran into our own timeout
 //! is not repeated here (it may be billed already and its wait is long), and a wait of more than
 //! 8 s is handed up instead of slept through, so that the job's slot is free meanwhile.
 //!
@@ -19,11 +20,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use reqwest::{Client, Response, StatusCode, Url};
+use time::OffsetDateTime;
 
 use super::{Llm, Prompt, Reply, Stop};
 use crate::config::LlmConfig;
 use crate::fault::{Error, Fault, Result};
 use crate::http;
+use crate::throttle::Limits;
 
 use refusal::Refusal;
 use wire::Limit;
@@ -148,7 +151,9 @@ impl OpenAi {
         // A reply without end is a cut one: fewer pages may bring it to an end.
         let Some(body) = body else { return Ok(wire::nothing(Stop::Cut, &self.model)) };
         if status.is_success() {
-            return wire::reply(&body, &self.model).map_err(|error| Failed {
+            let limits = Limits::read(&headers, OffsetDateTime::now_utc());
+            let reply = wire::reply(&body, &self.model).map(|reply| Reply { limits, ..reply });
+            return reply.map_err(|error| Failed {
                 error: Error::transient(format!("{what}: the answer is no chat completion"))
                     .because(error),
                 again: Some(backoff(tries, fastrand::f64())),
@@ -185,8 +190,9 @@ impl Llm for OpenAi {
                 Ok(reply) => return Ok(reply),
                 Err(failed) => failed,
             };
+            let throttled = matches!(failed.error.fault, Fault::Throttled(_));
             match failed.again {
-                Some(wait) if tries < RETRIES && wait <= LONGEST_WAIT => {
+                Some(wait) if tries < RETRIES && wait <= LONGEST_WAIT && !throttled => {
                     tracing::debug!(
                         llm.model = self.model,
                         fault = failed.error.fault.code(),

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::dialect;
 use crate::llm::{Prompt, Reply, Stop};
 use crate::model::Usage;
+use crate::throttle::Limits;
 
 /// Which of its two names the cap on the reply goes by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -122,13 +123,20 @@ pub(super) fn reply(body: &[u8], asked: &str) -> Result<Reply, NotACompletion> {
         stop,
         usage: tokens,
         model: completion.model.filter(|name| !name.is_empty()).unwrap_or_else(|| asked.to_owned()),
+        limits: Limits::default(),
     })
 }
 
 /// The reply that stands for one without text: the prompt did not fit, or the text was too long to
 /// be read.
 pub(super) fn nothing(stop: Stop, model: &str) -> Reply {
-    Reply { text: String::new(), stop, usage: Usage::default(), model: model.to_owned() }
+    Reply {
+        text: String::new(),
+        stop,
+        usage: Usage::default(),
+        model: model.to_owned(),
+        limits: Limits::default(),
+    }
 }
 
 /// The names in a list of models; `None` if the body is no such list.

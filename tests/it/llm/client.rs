@@ -1,5 +1,9 @@
 //! How the client reacts to what a server says or does not say.
 
+use docmill::config::ThrottleConfig;
+use docmill::llm::governed::Governed;
+use docmill::throttle::Governor;
+
 use super::*;
 
 #[tokio::test]
@@ -11,7 +15,7 @@ async fn what_comes_back_decides_how_to_react() {
         (Answer::status(500),                    3, Fault::Transient),
         (Answer::status(503),                    3, Fault::Unavailable),
         (Answer::status(409),                    3, Fault::Transient),
-        (Answer::throttled("0.01"),              3, Fault::Throttled(Some(Duration::from_millis(10)))),
+        (Answer::throttled("0.01"),              1, Fault::Throttled(Some(Duration::from_millis(10)))),
         (Answer::throttled("9"),                 1, Fault::Throttled(Some(Duration::from_secs(9)))),
         (denied("insufficient_quota"),           1, Fault::Denied),
         (denied("credit_balance_exhausted"),     1, Fault::Denied),
@@ -38,10 +42,12 @@ async fn what_comes_back_decides_how_to_react() {
 }
 
 #[tokio::test]
-async fn one_429_with_or_without_a_time_is_waited_out() {
+async fn one_429_with_or_without_a_time_is_waited_out_by_the_governor() {
     for answer in [Answer::throttled("0.05"), Answer::status(429)] {
         let server = Server::start(Script::of([answer])).await.unwrap();
-        let reply = client(&server).ask(&prompt()).await.unwrap();
+        let governor = Arc::new(Governor::new(ThrottleConfig::default()));
+        let governed = Governed::new(client(&server), governor, "account".to_owned());
+        let reply = governed.ask(&prompt()).await.unwrap();
         assert_eq!((reply.stop, server.calls().len()), (Stop::Complete, 2));
     }
 }

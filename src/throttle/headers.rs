@@ -1,0 +1,177 @@
+//! What response headers say about limits: OpenAI's `x-ratelimit-*`, Anthropic's
+//! `anthropic-ratelimit-*`, and the `ratelimit-*` of other servers and gateways.
+//!
+//! Lenient: what is missing or makes no sense is left out. Nothing here is needed; without headers
+//! the pace is learned from refusals.
+
+use std::time::Duration;
+
+use reqwest::header::HeaderMap;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+/// One limit as the server tells it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Told {
+    /// Most that may be there.
+    pub limit: f64,
+    /// What is there now.
+    pub remaining: f64,
+    /// How long until all of it is there again.
+    pub reset: Duration,
+}
+
+impl Told {
+    /// How much comes in a second, as far as the numbers allow to say: what is missing comes within
+    /// `reset`. Resets are rounded to a second by some, so shorter ones say nothing.
+    pub fn per_second(self) -> Option<f64> {
+        let missing = self.limit - self.remaining;
+        let known = missing > 0.0 && self.reset >= Duration::from_secs(1);
+        known.then(|| missing / self.reset.as_secs_f64())
+    }
+}
+
+/// What one response says.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Limits {
+    /// Requests, refilled all the time.
+    pub requests: Option<Told>,
+    /// Tokens, refilled all the time.
+    pub tokens: Option<Told>,
+    /// Nothing is left until this has passed (servers that count in fixed windows).
+    pub exhausted_for: Option<Duration>,
+}
+
+impl Limits {
+    /// Reads them.
+    pub fn read(headers: &HeaderMap, now: OffsetDateTime) -> Self {
+        let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
+        let number =
+            |name: &str| text(name)?.parse::<f64>().ok().filter(|it| it.is_finite() && *it >= 0.0);
+        let openai = |what: &str| {
+            let name = |part: &str| format!("x-ratelimit-{part}-{what}");
+            let reset = text(&name("reset")).and_then(|text| duration(text))?;
+            told(number(&name("limit"))?, number(&name("remaining"))?, reset)
+        };
+        let anthropic = |what: &str| {
+            let name = |part: &str| format!("anthropic-ratelimit-{what}-{part}");
+            let reset = OffsetDateTime::parse(text(&name("reset"))?, &Rfc3339).ok()? - now;
+            let reset = Duration::try_from(reset).unwrap_or_default();
+            told(number(&name("limit"))?, number(&name("remaining"))?, reset)
+        };
+        let exhausted_for = ["ratelimit", "x-ratelimit"].into_iter().find_map(|family| {
+            let left = number(&format!("{family}-remaining"))?;
+            let reset = number(&format!("{family}-reset"))?;
+            // An instant since 1970 in some dialects; a span of more than a day is no span.
+            let reset = if reset > 1e9 { reset - seconds_of(now) } else { reset };
+            (left < 1.0 && reset > 0.0 && reset <= 86_400.0).then(|| Duration::from_secs_f64(reset))
+        });
+        Self {
+            requests: openai("requests").or_else(|| anthropic("requests")),
+            tokens: openai("tokens").or_else(|| anthropic("tokens")),
+            exhausted_for,
+        }
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "seconds since 1970 are far below 2^52")]
+fn seconds_of(now: OffsetDateTime) -> f64 {
+    now.unix_timestamp() as f64
+}
+
+fn told(limit: f64, remaining: f64, reset: Duration) -> Option<Told> {
+    (limit >= 1.0 && remaining <= limit).then_some(Told { limit, remaining, reset })
+}
+
+/// Go's way of writing a span: `6m0s`, `120ms`, `8.64s`, `1h2m`; a bare number is seconds.
+fn duration(text: &str) -> Option<Duration> {
+    if let Ok(seconds) = text.parse::<f64>() {
+        return Duration::try_from_secs_f64(seconds).ok();
+    }
+    let (mut total, mut rest) = (0.0, text);
+    while !rest.is_empty() {
+        let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+        let (number, tail) = rest.split_at_checked(end)?;
+        let unit_end = tail.find(|c: char| c.is_ascii_digit()).unwrap_or(tail.len());
+        let (unit, next) = tail.split_at_checked(unit_end)?;
+        let unit = match unit {
+            "ns" => 1e-9,
+            "us" | "µs" => 1e-6,
+            "ms" => 1e-3,
+            "s" => 1.0,
+            "m" => 60.0,
+            "h" => 3_600.0,
+            "d" => 86_400.0,
+            _ => return None,
+        };
+        total += number.parse::<f64>().ok()? * unit;
+        rest = next;
+    }
+    Duration::try_from_secs_f64(total).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(pairs: &[(&'static str, &str)]) -> Limits {
+        let now = OffsetDateTime::from_unix_timestamp(1_800_000_000).unwrap();
+        let pair = |(name, value): &(&'static str, &str)| {
+            ((*name).parse().unwrap(), value.parse().unwrap())
+        };
+        Limits::read(&pairs.iter().map(pair).collect(), now)
+    }
+
+    fn parts(told: Option<Told>) -> Option<(f64, f64, f64)> {
+        told.map(|told| (told.limit, told.remaining, told.reset.as_secs_f64()))
+    }
+
+    #[test]
+    fn every_dialect_is_read_and_nonsense_is_left_out() {
+        let openai = read(&[
+            ("x-ratelimit-limit-requests", "1200"),
+            ("x-ratelimit-remaining-requests", "1160"),
+            ("x-ratelimit-reset-requests", "2s"),
+            ("x-ratelimit-limit-tokens", "90000"),
+            ("x-ratelimit-remaining-tokens", "0"),
+            ("x-ratelimit-reset-tokens", "1m0.5s"),
+        ]);
+        assert_eq!(parts(openai.requests), Some((1200.0, 1160.0, 2.0)));
+        assert_eq!(openai.requests.and_then(Told::per_second), Some(20.0));
+        assert_eq!(parts(openai.tokens), Some((90_000.0, 0.0, 60.5)));
+        let anthropic = read(&[
+            ("anthropic-ratelimit-requests-limit", "50"),
+            ("anthropic-ratelimit-requests-remaining", "40"),
+            ("anthropic-ratelimit-requests-reset", "2027-01-15T08:00:12Z"),
+        ]);
+        assert_eq!(parts(anthropic.requests), Some((50.0, 40.0, 12.0)));
+        let window =
+            |left, reset| read(&[("ratelimit-remaining", left), ("ratelimit-reset", reset)]);
+        assert_eq!(window("0", "3").exhausted_for, Some(Duration::from_secs(3)));
+        assert_eq!(window("0", "1800000007").exhausted_for, Some(Duration::from_secs(7)));
+        assert_eq!(window("5", "3"), Limits::default());
+        for (left, reset) in [("-1", "3"), ("NaN", "3"), ("0", "soon"), ("0", "1e300")] {
+            assert_eq!(window(left, reset), Limits::default(), "{left} {reset}");
+        }
+    }
+
+    #[test]
+    fn spans_are_read_as_go_writes_them() {
+        let ms = |text| duration(text).map(|it| it.as_millis());
+        for (text, expected) in
+            [("6m0s", 360_000), ("120ms", 120), ("8.64s", 8_640), ("1h2m", 3_720_000), ("7", 7_000)]
+        {
+            assert_eq!(ms(text), Some(expected), "{text}");
+        }
+        for wrong in ["", "soon", "5x", "s"] {
+            assert!(wrong.is_empty() || ms(wrong).is_none(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_bucket_that_is_full_or_resets_at_once_says_nothing_about_its_rate() {
+        let told = |remaining, reset| Told { limit: 10.0, remaining, reset };
+        assert_eq!(told(10.0, Duration::from_secs(5)).per_second(), None);
+        assert_eq!(told(9.0, Duration::from_millis(50)).per_second(), None);
+    }
+}

@@ -1,0 +1,201 @@
+//! Requests a second, learned from refusals alone.
+//!
+//! Unknown until the first 429: what was accepted lately is then taken for the limit. Every
+//! further one lowers the pace to a share below what was accepted ([`SHARE`]; [`SHARE_TOLD`] when
+//! the server also said how long to wait, since that pause saves capacity by itself). Then it
+//! climbs back to just below the old limit, stays there for a while, feels a little above it, and
+//! if nothing is refused doubles every [`DOUBLING`] seconds: the limit has been raised. How long it
+//! stays doubles while the limit is found where it was. Two processes that do this over one limit
+//! share it without knowing of each other, as TCP flows share a link (RFC 9438 has the same shape).
+//!
+//! Only time in which calls had to wait for the pace counts: a limit that nobody reaches for
+//! teaches nothing.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// After a refusal: this share of what was accepted.
+const SHARE: f64 = 0.85;
+/// The same when the server asked for a pause as well.
+const SHARE_TOLD: f64 = 0.95;
+/// A pause shorter than this saves nothing.
+const PAUSE: Duration = Duration::from_millis(300);
+/// Seconds back up to [`TOP`].
+const CLIMB: f64 = 2.5;
+/// Share of the last limit at which the pace stays.
+const TOP: f64 = 0.98;
+/// Seconds of staying there, at first and at most.
+const CALM: (f64, f64) = (1.0, 6.0);
+/// Seconds of feeling above it, and by what share a second.
+const FEEL: (f64, f64) = (2.0, 0.06);
+/// Seconds in which the pace doubles once nothing was refused above the last limit.
+const DOUBLING: f64 = 2.0;
+/// How long answers are remembered, and most of them.
+const MEMORY: (Duration, usize) = (Duration::from_secs(2), 512);
+/// Never slower than one request in this many seconds.
+const SLOWEST: f64 = 1.0 / 60.0;
+/// Refusals of the last ten answers that still mean the same limit.
+const SAME: f64 = 0.8;
+
+/// What refusals have taught.
+#[derive(Debug, Default)]
+pub(super) struct Pace {
+    learned: Option<Learned>,
+    recent: VecDeque<(Instant, bool)>,
+    /// Refusals of calls sent before the last lowering belong to it.
+    lowered: Option<Instant>,
+    seen: Option<Instant>,
+    short: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Learned {
+    /// Requests a second that were accepted last.
+    limit: f64,
+    /// Share of it at which this round began.
+    from: f64,
+    /// Seconds of this round in which calls had to wait.
+    age: f64,
+    calm: f64,
+}
+
+impl Learned {
+    fn share(self) -> f64 {
+        let feeling = self.age - CLIMB - self.calm;
+        if feeling <= 0.0 {
+            self.from + (TOP - self.from) * (self.age / CLIMB).min(1.0)
+        } else if feeling <= FEEL.0 {
+            TOP + FEEL.1 * feeling
+        } else {
+            // 2^30 is as good as no limit; more would only overflow.
+            (TOP + FEEL.1 * FEEL.0) * ((feeling - FEEL.0) / DOUBLING).min(30.0).exp2()
+        }
+    }
+}
+
+impl Pace {
+    /// Requests a second; `None`: nothing is known.
+    pub(super) fn rate(&self) -> Option<f64> {
+        self.learned.map(|learned| learned.limit * learned.share())
+    }
+
+    /// Time passes; `short` says whether a call now has to wait for the pace.
+    pub(super) fn pass(&mut self, now: Instant) {
+        let passed = self.seen.map_or(Duration::ZERO, |seen| now.saturating_duration_since(seen));
+        if let (true, Some(learned)) = (self.short, &mut self.learned) {
+            learned.age += passed.as_secs_f64();
+        }
+        self.seen = Some(now);
+        self.short = false;
+    }
+
+    /// A call has to wait for the pace from now on.
+    pub(super) fn is_short(&mut self) {
+        self.short = true;
+    }
+
+    /// A call was accepted.
+    pub(super) fn accepted(&mut self, now: Instant) {
+        self.remember(now, true);
+    }
+
+    /// A call sent at `sent` was refused, perhaps with a time to wait. Returns whether the pace
+    /// was lowered for it.
+    pub(super) fn refused(&mut self, now: Instant, sent: Instant, told: Option<Duration>) -> bool {
+        self.remember(now, false);
+        if self.lowered.is_some_and(|lowered| sent < lowered) {
+            return false;
+        }
+        let from = if told.is_some_and(|told| told >= PAUSE) { SHARE_TOLD } else { SHARE };
+        let (limit, calm) = match self.learned {
+            None => (self.accepted_per_second(now), CALM.0),
+            Some(learned) => {
+                let rate = learned.limit * learned.share();
+                let share = self.share_accepted();
+                let same = share >= SAME && learned.share() < 1.3 && learned.age > CLIMB;
+                let calm = if same { (learned.calm * 2.0).min(CALM.1) } else { CALM.0 };
+                (rate * share.max(0.5), calm)
+            }
+        };
+        self.learned = Some(Learned { limit: limit.max(SLOWEST), from, age: 0.0, calm });
+        self.lowered = Some(now);
+        self.short = false;
+        true
+    }
+
+    fn remember(&mut self, now: Instant, accepted: bool) {
+        self.recent.push_back((now, accepted));
+        let old = |first: &(Instant, bool)| now.saturating_duration_since(first.0) > MEMORY.0;
+        while self.recent.len() > MEMORY.1 || self.recent.front().is_some_and(old) {
+            self.recent.pop_front();
+        }
+    }
+
+    fn accepted_per_second(&self, now: Instant) -> f64 {
+        let first = self.recent.front().map_or(now, |(at, _)| *at);
+        let span = now.saturating_duration_since(first).as_secs_f64().max(0.3);
+        let accepted = self.recent.iter().filter(|(_, accepted)| *accepted).count();
+        f64::from(u32::try_from(accepted).unwrap_or(u32::MAX)).max(0.5) / span
+    }
+
+    /// Of the last ten answers; too few say nothing.
+    fn share_accepted(&self) -> f64 {
+        let last: Vec<bool> = self.recent.iter().rev().take(10).map(|(_, ok)| *ok).collect();
+        if last.len() <= 3 {
+            return 1.0;
+        }
+        let count = |n: usize| f64::from(u32::try_from(n).unwrap_or(u32::MAX));
+        count(last.iter().filter(|ok| **ok).count()) / count(last.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: fn(f64) -> Duration = Duration::from_secs_f64;
+
+    fn learned(now: Instant) -> Pace {
+        let mut pace = Pace::default();
+        for n in 0..20 {
+            pace.accepted(now + S(f64::from(n) / 10.0));
+        }
+        assert!(pace.refused(now + S(2.0), now + S(1.9), None));
+        pace
+    }
+
+    #[test]
+    fn the_first_refusal_teaches_what_was_accepted() {
+        let rate = learned(Instant::now()).rate().unwrap();
+        assert!((8.0..10.0).contains(&rate), "{rate}");
+    }
+
+    #[test]
+    fn calls_that_were_under_way_when_the_pace_was_lowered_do_not_lower_it_again() {
+        let start = Instant::now();
+        let mut pace = learned(start);
+        let before = pace.rate();
+        assert!(!pace.refused(start + S(2.1), start + S(1.95), None));
+        assert_eq!(pace.rate(), before);
+        assert!(pace.refused(start + S(2.2), start + S(2.1), None));
+        assert!(pace.rate() < before);
+    }
+
+    #[test]
+    fn the_pace_grows_without_end_while_calls_wait_for_it_and_not_at_all_while_none_does() {
+        let start = Instant::now();
+        let mut pace = learned(start);
+        let before = pace.rate().unwrap();
+        pace.pass(start + S(2.0));
+        pace.pass(start + S(60.0));
+        assert!((pace.rate().unwrap() - before).abs() < 1e-9, "nobody reached for it");
+        pace.is_short();
+        pace.pass(start + S(75.0));
+        assert!(pace.rate().unwrap() > before * 3.0, "15 s without a refusal");
+        pace.is_short();
+        pace.pass(start + S(100_000.0));
+        assert!(pace.rate().unwrap().is_finite());
+    }
+}

@@ -1,0 +1,157 @@
+//! The waiting around the state, in paused time.
+
+use futures::FutureExt;
+
+use super::*;
+
+const OK: Outcome = Outcome::Answered {
+    limits: Limits { requests: None, tokens: None, exhausted_for: None },
+    tokens: None,
+};
+
+fn key() -> Key {
+    Key { provider: "p".into(), account: "a".into(), model: "m".into() }
+}
+
+fn governor(concurrency: u32) -> Governor {
+    Governor::new(ThrottleConfig { concurrency, ..ThrottleConfig::default() })
+}
+
+fn settle(permit: Permit, outcome: &Outcome) {
+    let _down: bool = permit.settle(outcome);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_short_pause_is_shared_by_every_call_of_the_key_and_waited_here() {
+    let governor = governor(10);
+    let began = Instant::now();
+    let told = Duration::from_secs(20);
+    settle(
+        governor.admit(&key(), Estimate::default()).await.unwrap(),
+        &Outcome::Throttled(Some(told)),
+    );
+    let other = Key { model: "another".into(), ..key() };
+    drop(governor.admit(&other, Estimate::default()).await.unwrap());
+    assert_eq!(began.elapsed(), Duration::ZERO, "another key is not held");
+    drop(governor.admit(&key(), Estimate::default()).await.unwrap());
+    assert!(began.elapsed() >= told, "{:?}", began.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_long_pause_comes_back_at_once_with_its_length() {
+    let governor = governor(10);
+    let told = Duration::from_secs(300);
+    settle(
+        governor.admit(&key(), Estimate::default()).await.unwrap(),
+        &Outcome::Throttled(Some(told)),
+    );
+    let began = Instant::now();
+    let error = governor.admit(&key(), Estimate::default()).await.err().unwrap();
+    assert_eq!(began.elapsed(), Duration::ZERO);
+    let Fault::Throttled(Some(wait)) = error.fault else { panic!("{error:?}") };
+    assert!(wait >= told && wait < told * 2, "{wait:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_go_in_the_order_they_came_and_a_refused_one_keeps_its_place() {
+    let governor = governor(1);
+    let mut first = governor.call(&key(), Estimate::default());
+    let permit = first.admit().await.unwrap();
+    let mut second = governor.call(&key(), Estimate::default());
+    let mut third = governor.call(&key(), Estimate::default());
+    let mut waits_third = Box::pin(third.admit());
+    assert!(waits_third.as_mut().now_or_never().is_none());
+    let mut waits_second = Box::pin(second.admit());
+    assert!(waits_second.as_mut().now_or_never().is_none());
+    settle(permit, &Outcome::Throttled(None));
+    let mut again = Box::pin(first.admit());
+    let permit = tokio::select! {
+        biased;
+        _ = &mut waits_third => panic!("the third overtook"),
+        _ = &mut waits_second => panic!("the second overtook the refused first"),
+        permit = &mut again => permit.unwrap(),
+    };
+    drop(again);
+    settle(permit, &OK);
+    let permit = tokio::select! {
+        biased;
+        _ = &mut waits_third => panic!("the third overtook"),
+        permit = &mut waits_second => permit.unwrap(),
+    };
+    settle(permit, &OK);
+    drop(waits_third.await.unwrap());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_waiter_or_permit_that_is_dropped_leaves_its_place_to_the_next() {
+    let governor = governor(1);
+    let permit = governor.admit(&key(), Estimate::default()).await.unwrap();
+    let lane = governor.lane(&key());
+    let mut gone = governor.call(&key(), Estimate::default());
+    let mut waits = governor.call(&key(), Estimate::default());
+    {
+        let mut abandoned = Box::pin(gone.admit());
+        assert!(abandoned.as_mut().now_or_never().is_none());
+        let mut next = Box::pin(waits.admit());
+        assert!(next.as_mut().now_or_never().is_none());
+        drop(abandoned);
+        drop(permit);
+        drop(next.await.unwrap());
+    }
+    assert!(lane.line().waiting.is_empty());
+    assert_eq!(lane.state().shown().in_flight, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_denied_call_stops_all_until_a_trial_succeeds() {
+    let governor = governor(10);
+    let permit = governor.admit(&key(), Estimate::default()).await.unwrap();
+    assert!(permit.settle(&Outcome::Denied));
+    let refused = governor.admit(&key(), Estimate::default()).await.err().unwrap();
+    assert_eq!(refused.fault, Fault::Denied);
+    assert!(governor.lane(&key()).state().shown().denied);
+    tokio::time::advance(Duration::from_secs(10)).await;
+    let trial = governor.admit(&key(), Estimate::default()).await.unwrap();
+    let beside = governor.admit(&key(), Estimate::default()).await.err().unwrap();
+    assert_eq!(beside.fault, Fault::Denied, "one trial at a time");
+    drop(trial);
+    let trial = governor.admit(&key(), Estimate::default()).await.unwrap();
+    settle(trial, &OK);
+    drop(governor.admit(&key(), Estimate::default()).await.unwrap());
+    assert!(!governor.lane(&key()).state().shown().denied);
+}
+
+#[tokio::test(start_paused = true)]
+async fn limits_from_headers_are_kept_before_anything_was_refused() {
+    let governor = governor(100);
+    let told =
+        |limit, remaining, reset| Told { limit, remaining, reset: Duration::from_secs(reset) };
+    // 2 requests and 100 tokens a second; no request and 500 tokens are left.
+    let limits = Limits {
+        requests: Some(told(120.0, 0.0, 60)),
+        tokens: Some(told(6_500.0, 500.0, 60)),
+        exhausted_for: None,
+    };
+    let permit = governor.admit(&key(), Estimate::default()).await.unwrap();
+    settle(permit, &Outcome::Answered { limits, tokens: None });
+    let began = Instant::now();
+    drop(governor.admit(&key(), Estimate { input: 500, output: 0 }).await.unwrap());
+    let half = Duration::from_millis(500);
+    assert!(began.elapsed() >= half && began.elapsed() < half * 2, "{:?}", began.elapsed());
+    let began = Instant::now();
+    drop(governor.admit(&key(), Estimate { input: 900, output: 100 }).await.unwrap());
+    assert!(began.elapsed() >= Duration::from_secs(9), "tokens: {:?}", began.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn keys_that_are_not_used_any_more_are_forgotten() {
+    let governor = governor(1);
+    let named = |number: usize| Key { model: number.to_string(), ..key() };
+    let kept = governor.admit(&named(0), Estimate::default()).await.unwrap();
+    for number in 1..MOST_KEYS * 3 {
+        drop(governor.admit(&named(number), Estimate::default()).await.unwrap());
+    }
+    let lanes = governor.lanes.lock().unwrap();
+    assert!(lanes.len() <= MOST_KEYS && lanes.contains_key(&named(0)), "{}", lanes.len());
+    drop(kept);
+}

@@ -1,0 +1,65 @@
+//! How many calls may be under way: additive increase, multiplicative decrease.
+//!
+//! It opens by one for every answer until the first sign of overload, then by one for every
+//! windowful. Overload (a timeout, a server that is down) halves it; so does a refusal of a call
+//! that the window itself had held back.
+
+/// Calls at the same time before anything is known.
+const FIRST: f64 = 8.0;
+
+/// The window.
+#[derive(Debug)]
+pub(super) struct Window {
+    size: f64,
+    most: f64,
+    cut: bool,
+}
+
+impl Window {
+    /// Never above `most`.
+    pub(super) fn new(most: u32) -> Self {
+        Self { size: FIRST.min(f64::from(most)), most: f64::from(most), cut: false }
+    }
+
+    /// Whether another call may start beside `in_flight`.
+    pub(super) fn has_room(&self, in_flight: u32) -> bool {
+        f64::from(in_flight) + 1.0 <= self.size.max(1.0)
+    }
+
+    /// A call was answered while the window was full: it may be wider.
+    pub(super) fn answered(&mut self, was_full: bool) {
+        if was_full {
+            let step = if self.cut { 1.0 / self.size.max(1.0) } else { 1.0 };
+            self.size = (self.size + step).min(self.most);
+        }
+    }
+
+    /// Too much.
+    pub(super) fn overloaded(&mut self) {
+        self.size = (self.size / 2.0).max(1.0);
+        self.cut = true;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_opens_one_by_one_halves_on_overload_and_keeps_room_for_one() {
+        let mut window = Window::new(100);
+        assert!(window.has_room(7) && !window.has_room(8));
+        window.answered(false);
+        assert!(!window.has_room(8), "a window that is not used does not grow");
+        (0..8).for_each(|_| window.answered(true));
+        assert!(window.has_room(15) && !window.has_room(16));
+        window.overloaded();
+        assert!(window.has_room(7) && !window.has_room(8));
+        (0..9).for_each(|_| window.answered(true));
+        assert!(window.has_room(8) && !window.has_room(9), "one more for a windowful");
+        (0..20).for_each(|_| window.overloaded());
+        assert!(window.has_room(0) && !window.has_room(1));
+        (0..100_000).for_each(|_| window.answered(true));
+        assert!(window.has_room(99) && !window.has_room(100));
+    }
+}
