@@ -52,11 +52,6 @@ impl Process {
         Self(command.spawn().unwrap(), log)
     }
 
-    /// Its number.
-    pub(crate) fn id(&self) -> u32 {
-        self.0.id()
-    }
-
     /// What it has logged.
     pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(&self.1).unwrap()
