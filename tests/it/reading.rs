@@ -232,7 +232,7 @@ async fn every_boundary_has_its_code() {
         ("a page whose content is gone", lost(),                           default(), Some(Reason::Corrupt)),
         ("a picture cut in half",     grey(90, 90)[..60].to_vec(),       default(), Some(Reason::Corrupt)),
         ("plain text",                b"Invoice 4711".to_vec(),          default(), Some(Reason::UnsupportedType)),
-        ("XML",                       b"<?xml version='1.0'?><a/>".to_vec(), default(), Some(Reason::UnsupportedType)),
+        ("XML that says nothing",     b"<?xml version='1.0'?><a/>".to_vec(), default(), Some(Reason::NoText)),
         ("a password",                encrypted(&good, "secret"),        default(), Some(Reason::Encrypted)),
         ("as many pages as allowed",  pdf(&[page.as_str(); 3], ""),              with(|l| l.pages = 3), None),
         ("a page too many",           pdf(&[page.as_str(); 4], ""),              with(|l| l.pages = 3), Some(Reason::TooLarge)),

@@ -24,6 +24,7 @@ async fn hanging_worker(world: &World, documents: usize) -> (Process, tempfile::
         // The program is a shell script.
         ("CPU__CONFINE", "false"),
         ("WORKER__CPU_THREADS", "4"),
+        ("OCR__LANGUAGES", "eng"),
     ];
     let worker = Process::worker(world, &settings);
     for number in 0..documents {

@@ -19,9 +19,9 @@ use tempfile::TempDir;
 /// Names the test that is run as a cell.
 const CELL: &str = "cells::deeds::cell";
 
-/// As a configuration without languages says it, at a resolution that is read quickly.
+/// One language and a resolution that is read quickly.
 pub(crate) fn recipe() -> Recipe {
-    Recipe { dpi: 100, languages: Vec::new(), repairs: Repairs::ALL, threshold: 0.7 }
+    Recipe { dpi: 100, languages: vec!["eng".to_owned()], repairs: Repairs::ALL, threshold: 0.7 }
 }
 
 /// A reader whose documents are read by a thread of this process.
