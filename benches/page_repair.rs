@@ -6,7 +6,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use docmill::config::{LimitsConfig, RepairConfig};
+use docmill::config::LimitsConfig;
+use docmill::model::Repairs;
 use docmill::pages::quality::{Assessment, assess};
 use docmill::pages::repair::{Repaired, repair};
 use docmill::pages::{Page, Raster, open};
@@ -35,7 +36,7 @@ fn run(file: &Path, write: Option<&Path>) -> anyhow::Result<()> {
     let found = assess(&page)?;
     let judged = start.elapsed();
     let start = Instant::now();
-    let repaired = repair(&page, &found, RepairConfig::default())?;
+    let repaired = repair(&page, &found, Repairs::ALL)?;
     let repairing = start.elapsed();
     println!(
         "{}\t{}x{}\t{:.0}+{:.0} ms\t{:.3}\t{}\t{}",
@@ -59,8 +60,11 @@ fn name_of(file: &Path) -> String {
 }
 
 fn told(found: &Assessment) -> String {
-    let defects: Vec<String> =
-        found.defects.iter().map(|defect| format!("{:?} {:.2}", defect.kind, defect.confidence)).collect();
+    let defects: Vec<String> = found
+        .defects
+        .iter()
+        .map(|defect| format!("{:?} {:.2}", defect.kind, defect.confidence))
+        .collect();
     let direction = found.direction;
     format!(
         "h {:.0} {:?} x{:.1} {:.2} deg feet {:.2} [{}]",
@@ -75,7 +79,13 @@ fn told(found: &Assessment) -> String {
 
 fn steps(repaired: &Repaired) -> String {
     let names: Vec<&str> = repaired.steps.iter().map(|step| step.name()).collect();
-    format!("{} -> {}x{} at {}", names.join(", "), repaired.raster.width, repaired.raster.height, repaired.raster.dpi)
+    format!(
+        "{} -> {}x{} at {}",
+        names.join(", "),
+        repaired.raster.width,
+        repaired.raster.height,
+        repaired.raster.dpi
+    )
 }
 
 fn write_pgm(file: &Path, page: &Raster) -> anyhow::Result<()> {

@@ -6,6 +6,7 @@ the nearest word of the reading that is left, and the edit distances are summed.
 """
 
 import json
+import os
 import pathlib
 import re
 import subprocess
@@ -67,9 +68,10 @@ def spearman(one, other):
     return covariance / spread**0.5 if spread else float("nan")
 
 
-def read(program, page, flags):
-    command = [program, "transcribe", str(page), "--format", "json", *flags]
-    done = subprocess.run(command, capture_output=True, text=True)
+def read(program, page, repairs):
+    command = [program, "transcribe", str(page), "--format", "json"]
+    environment = {**os.environ, "DOCMILL__OCR__REPAIR__ENABLED": str(repairs).lower()}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
     if done.returncode != 0:
         return None
     answer = json.loads(done.stdout)
@@ -92,15 +94,15 @@ def main():
         if not page.is_file() or not truth.exists():
             continue
         expected = words(truth.read_text())
-        for name, flags in [("read as it is", ["--no-repair"]), ("repaired", [])]:
-            answer = read(program, page, flags)
+        for name, repairs in [("read as it is", False), ("repaired", True)]:
+            answer = read(program, page, repairs)
             if answer is None:
                 print(f"{page.stem}\t{name}\tnot read", flush=True)
                 continue
             quality, text = answer
             error = character_error(expected, words(text))
             groups = [("page score, " + name, quality), ("page score, both", quality)]
-            if flags and page.stem in image_scores:
+            if not repairs and page.stem in image_scores:
                 groups.append(("image score, " + name, image_scores[page.stem]))
             for group, score in groups:
                 seen[group][0].append(score)

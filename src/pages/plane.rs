@@ -91,10 +91,7 @@ pub(super) fn paper(plane: &impl Pixels) -> Result<Mat> {
 }
 
 /// `plane` divided by its paper: what is left is ink on white.
-pub(super) fn flattened(
-    plane: &impl Pixels,
-    paper: &Mat,
-) -> Result<Mat> {
+pub(super) fn flattened(plane: &impl Pixels, paper: &Mat) -> Result<Mat> {
     let (mut whole, mut flat) = (Mat::default(), Mat::default());
     imgproc::resize(paper, &mut whole, plane.size()?, 0.0, 0.0, imgproc::INTER_LINEAR)?;
     core::divide2(plane, &whole, &mut flat, 255.0, -1)?;

@@ -120,10 +120,7 @@ pub fn turn(page: &Raster, quarter_turns: u8) -> Result<Raster, OpenCvError> {
     Ok(plane::raster(&turned(&plane, quarter_turns)?, page.dpi)?)
 }
 
-fn turned(
-    plane: &impl Pixels,
-    quarter_turns: u8,
-) -> opencv::Result<Mat> {
+fn turned(plane: &impl Pixels, quarter_turns: u8) -> opencv::Result<Mat> {
     let code = match quarter_turns % 4 {
         1 => core::ROTATE_90_CLOCKWISE,
         2 => core::ROTATE_180,

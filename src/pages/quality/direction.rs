@@ -132,7 +132,14 @@ fn only(ink: &Mat, glyphs: &[Glyph]) -> Result<Mat> {
     let mut boxes = super::plane::uniform(ink.size()?, 0.0)?;
     for glyph in glyphs {
         let rect = Rect::new(glyph.left, glyph.top, glyph.width, glyph.height);
-        imgproc::rectangle(&mut boxes, rect, Scalar::all(255.0), imgproc::FILLED, imgproc::LINE_8, 0)?;
+        imgproc::rectangle(
+            &mut boxes,
+            rect,
+            Scalar::all(255.0),
+            imgproc::FILLED,
+            imgproc::LINE_8,
+            0,
+        )?;
     }
     let mut letters = Mat::default();
     core::min(ink, &boxes, &mut letters)?;
@@ -165,7 +172,8 @@ fn best(plane: &Mat, (from, to): (f64, f64), step: f64) -> Result<f64> {
     }
     let greatest = clarities.iter().enumerate().max_by(|one, other| one.1.1.total_cmp(&other.1.1));
     let Some((at, &(degrees, peak))) = greatest else { return Ok(0.0) };
-    let beside = |at: Option<usize>| at.and_then(|at| clarities.get(at)).map(|(_, clarity)| *clarity);
+    let beside =
+        |at: Option<usize>| at.and_then(|at| clarities.get(at)).map(|(_, clarity)| *clarity);
     let (Some(before), Some(after)) = (beside(at.checked_sub(1)), beside(Some(at + 1))) else {
         return Ok(degrees);
     };

@@ -46,10 +46,7 @@ impl Outline {
     pub(super) fn scaled(self, factor: i32) -> Self {
         let factor = f64::from(factor);
         let larger = |corner: Point2f| {
-            Point2f::new(
-                narrow(f64::from(corner.x) * factor),
-                narrow(f64::from(corner.y) * factor),
-            )
+            Point2f::new(narrow(f64::from(corner.x) * factor), narrow(f64::from(corner.y) * factor))
         };
         match self {
             Self::Sheet(corners) => Self::Sheet(corners.map(larger)),

@@ -43,16 +43,8 @@ pub(in crate::pages) fn skewed(page: &Raster, degrees: f64) -> Raster {
         let turn = imgproc::get_rotation_matrix_2d(middle, -degrees, 1.0).unwrap();
         let (cubic, constant) = (imgproc::INTER_CUBIC, core::BORDER_CONSTANT);
         let mut skewed = Mat::default();
-        imgproc::warp_affine(
-            plane,
-            &mut skewed,
-            &turn,
-            size,
-            cubic,
-            constant,
-            Scalar::all(255.0),
-        )
-        .unwrap();
+        imgproc::warp_affine(plane, &mut skewed, &turn, size, cubic, constant, Scalar::all(255.0))
+            .unwrap();
         skewed
     })
 }

@@ -30,8 +30,8 @@ fn each_defect_is_found_and_named() {
         width: 600,
         ..clean.clone()
     };
-    let corners =
-        [(80.0, 90.0), (1180.0, 60.0), (1150.0, 1760.0), (60.0, 1790.0)].map(|(x, y)| Point2f::new(x, y));
+    let corners = [(80.0, 90.0), (1180.0, 60.0), (1150.0, 1760.0), (60.0, 1790.0)]
+        .map(|(x, y)| Point2f::new(x, y));
     #[rustfmt::skip]
     let table = [
         ("out of focus",             blurred(2.5),                        DefectKind::Blurry),

@@ -8,8 +8,8 @@ use opencv::prelude::*;
 use opencv::{Result, imgproc};
 
 use super::{RepairStep, turned};
-use crate::model::Repairs;
 use crate::model::DefectKind;
+use crate::model::Repairs;
 use crate::pages::plane::{self, Pixels};
 use crate::pages::quality::Assessment;
 
@@ -159,10 +159,7 @@ fn levelled(page: &Mat, degrees: f64) -> Result<Mat> {
 }
 
 /// The sheet with these corners (from the top left, clockwise) as a rectangle of its longer sides.
-pub(super) fn rectified(
-    page: &impl Pixels,
-    corners: [Point2f; 4],
-) -> Result<Mat> {
+pub(super) fn rectified(page: &impl Pixels, corners: [Point2f; 4]) -> Result<Mat> {
     let [top_left, top_right, bottom_right, bottom_left] = corners;
     let length = |one: Point2f, other: Point2f| f64::from((other.x - one.x).hypot(other.y - one.y));
     let width = length(top_left, top_right).max(length(bottom_left, bottom_right)).round();
