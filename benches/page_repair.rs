@@ -6,7 +6,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use docmill::config::{LimitsConfig, RepairConfig};
+use docmill::config::LimitsConfig;
+use docmill::model::Repairs;
 use docmill::pages::quality::{Assessment, assess};
 use docmill::pages::repair::{Repaired, repair};
 use docmill::pages::{Page, Raster, open};
@@ -35,7 +36,7 @@ fn run(file: &Path, write: Option<&Path>) -> anyhow::Result<()> {
     let found = assess(&page)?;
     let judged = start.elapsed();
     let start = Instant::now();
-    let repaired = repair(&page, &found, RepairConfig::default())?;
+    let repaired = repair(&page, &found, Repairs::default())?;
     let repairing = start.elapsed();
     println!(
         "{}\t{}x{}\t{:.0}+{:.0} ms\t{:.3}\t{}\t{}",

@@ -13,7 +13,7 @@ fn page() -> Raster {
 }
 
 fn repaired(page: &Raster) -> Option<Repaired> {
-    repair(page, &assess(page).unwrap(), RepairConfig::default()).unwrap()
+    repair(page, &assess(page).unwrap(), Repairs::default()).unwrap()
 }
 
 #[test]
@@ -56,12 +56,12 @@ fn every_step_can_be_switched_off() {
     let spoilt = skewed(&shadowed(&page()), 4.0);
     let found = assess(&spoilt).unwrap();
     let steps = |switches| repair(&spoilt, &found, switches).unwrap().map(|done| done.steps);
-    let all = RepairConfig::default();
-    assert_eq!(steps(RepairConfig { enabled: false, ..all }), None);
-    assert_eq!(steps(RepairConfig::OFF), None);
-    let level = steps(RepairConfig { illumination: false, ..all }).unwrap();
+    let all = Repairs::default();
+    assert_eq!(steps(Repairs { enabled: false, ..all }), None);
+    assert_eq!(steps(Repairs::NONE), None);
+    let level = steps(Repairs { illumination: false, ..all }).unwrap();
     assert!(!level.contains(&RepairStep::Flatten), "{level:?}");
-    let flat = steps(RepairConfig { deskew: false, ..all }).unwrap();
+    let flat = steps(Repairs { deskew: false, ..all }).unwrap();
     assert!(!flat.contains(&RepairStep::Deskew), "{flat:?}");
 }
 
