@@ -141,7 +141,7 @@ fn of_two_readings_the_better_one_stays_and_the_second_happens_only_if_the_first
 #[test]
 fn a_page_on_its_head_or_side_is_turned_back_and_says_in_which_picture_its_boxes_are() {
     for turns in 0..4 {
-        let lying = crate::pages::repair::turn(&page(), turns).unwrap();
+        let lying = probe::turned(page(), turns);
         let mut script = Script::new(|page: &Raster, _: &str| match turns_of(page) {
             0 => (ENGLISH, 0.95),
             _ => (GIBBERISH, 0.3),
