@@ -133,13 +133,33 @@ fn fit(results: &[Scored]) -> Option<Fit> {
         let determinant = h00 * h11 - h01 * h01;
         let (step0, step1) =
             ((h11 * g0 - h01 * g1) / determinant, (h00 * g1 - h01 * g0) / determinant);
-        offset -= step0.clamp(-2.0, 2.0);
-        slope -= step1.clamp(-2.0, 2.0);
-        if step0.abs() + step1.abs() < 1e-9 {
+        // Newton's step overshoots where the curve is flat: halved until it gains something.
+        let before = loss(&points, offset, slope);
+        let mut share = 1.0;
+        while share > 1e-6 && loss(&points, offset - share * step0, slope - share * step1) > before
+        {
+            share /= 2.0;
+        }
+        offset -= share * step0;
+        slope -= share * step1;
+        if share * (step0.abs() + step1.abs()) < 1e-9 {
             break;
         }
     }
     (offset.is_finite() && slope.is_finite()).then_some(Fit { offset, slope })
+}
+
+/// Cross-entropy of the line over the points, in nats.
+fn loss(points: &[(f64, f64)], offset: f64, slope: f64) -> f64 {
+    // ln(1 + e^z) without overflow.
+    let softplus = |z: f64| z.max(0.0) + (-z.abs()).exp().ln_1p();
+    points
+        .iter()
+        .map(|(x, target)| {
+            let z = offset + slope * x;
+            softplus(z) - target * z
+        })
+        .sum()
 }
 
 fn log_odds(score: f64) -> f64 {
@@ -173,6 +193,16 @@ mod tests {
         assert_eq!(Calibration::of(&[]).expected_error, None);
         let all = Calibration::of(&[(1.0, true), (0.0, false)]);
         assert_eq!((all.expected_error, all.bins.len()), (Some(0.0), 2));
+    }
+
+    #[test]
+    fn a_line_is_found_where_newtons_step_overshoots() {
+        // Sure of itself and mostly right, sure of itself and wrong a few times.
+        let mut results = vec![(0.98, true); 40];
+        results.extend([(0.98, false), (0.5, false), (0.1, false), (0.02, false), (1e-5, false)]);
+        results.push((1e-5, true));
+        let fit = Calibration::of(&results).fit.unwrap();
+        assert!((fit.slope - 0.247).abs() < 0.01 && (fit.offset - 1.606).abs() < 0.01, "{fit:?}");
     }
 
     #[test]
