@@ -17,13 +17,13 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// After a refusal: this share of what was accepted.
-const SHARE: f64 = 0.85;
+const SHARE: f64 = 0.88;
 /// The same when the server asked for a pause as well.
 const SHARE_TOLD: f64 = 0.95;
 /// A pause shorter than this saves nothing.
 const PAUSE: Duration = Duration::from_millis(300);
 /// Seconds back up to [`TOP`].
-const CLIMB: f64 = 2.5;
+const CLIMB: f64 = 2.0;
 /// Share of the last limit at which the pace stays.
 const TOP: f64 = 0.98;
 /// Seconds of staying there, at first and at most.
@@ -31,7 +31,7 @@ const CALM: (f64, f64) = (1.0, 6.0);
 /// Seconds of feeling above it, and by what share a second.
 const FEEL: (f64, f64) = (2.0, 0.06);
 /// Seconds in which the pace doubles once nothing was refused above the last limit.
-const DOUBLING: f64 = 2.0;
+const DOUBLING: f64 = 1.5;
 /// How long answers are remembered, and most of them.
 const MEMORY: (Duration, usize) = (Duration::from_secs(2), 512);
 /// Never slower than one request in this many seconds.

@@ -77,6 +77,8 @@ fn run(retry_after: RetryAfter, latency: f64, seed: u64) -> (f64, f64) {
     // A time, a process, and the call that ends then; `usize::MAX`: only a look.
     let mut events =
         BinaryHeap::from([Reverse((start, 0, usize::MAX)), Reverse((start, 1, usize::MAX))]);
+    // One look ahead for each process is enough.
+    let mut look = [start; 2];
     let mut now = start;
     while served < JOBS {
         let Reverse((time, process, call)) = events.pop().unwrap();
@@ -111,7 +113,10 @@ fn run(retry_after: RetryAfter, latency: f64, seed: u64) -> (f64, f64) {
                     events.push(Reverse((end, process, ended.len() - 1)));
                 }
                 Admit::Wait(Some(until)) => {
-                    events.push(Reverse((until, process, usize::MAX)));
+                    if look[process] <= now || until < look[process] {
+                        look[process] = until;
+                        events.push(Reverse((until, process, usize::MAX)));
+                    }
                     break;
                 }
                 Admit::Wait(None) => break,
