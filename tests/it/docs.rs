@@ -12,7 +12,7 @@ use sqlx::AssertSqlSafe;
 
 use crate::support::postgres::TestDatabase;
 
-const PAGES: [&str; 9] = [
+const PAGES: [&str; 10] = [
     "README.md",
     "CONTRIBUTING.md",
     "CHANGELOG.md",

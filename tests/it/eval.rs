@@ -29,7 +29,7 @@ fn read(kinds: &Kinds, bytes: Bytes) -> Sample {
             repaired: false,
             lines,
         },
-        pages::Page::Image(_) | pages::Page::Damaged { .. } => {
+        pages::Page::Image(_) | pages::Page::Damaged { .. } | pages::Page::Doubtful { .. } => {
             panic!("page {index} has no text layer")
         }
     });
