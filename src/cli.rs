@@ -124,7 +124,11 @@ impl Context {
 
     /// Log lines for commands that are not services: warnings only, unless more is asked for.
     fn quiet_logs(&self) -> anyhow::Result<()> {
-        let level = if self.global.verbose { "warn,docmill=debug,lopdf=off" } else { "warn,docmill=warn,lopdf=off" };
+        let level = if self.global.verbose {
+            "warn,docmill=debug,lopdf=off"
+        } else {
+            "warn,docmill=warn,lopdf=off"
+        };
         Ok(telemetry::init_at(LogFormat::Text, level)?)
     }
 

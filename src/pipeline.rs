@@ -198,8 +198,7 @@ impl Steps<'_> {
         (fetched, document): (fetch::Fetched, OpenDocument),
     ) -> Result<Result<Read, Box<Record>>, StepError> {
         let (ports, hold) = (self.ports, self.hold);
-        let transcribed =
-            transcribe::transcribe(ports, hold, claimed, (fetched, document)).await?;
+        let transcribed = transcribe::transcribe(ports, hold, claimed, (fetched, document)).await?;
         self.enter(Stage::Extract)?;
         let classify = ports.config.classify && claimed.kind.is_none();
         let told = kind::told(&ports.kinds, named, classify, &transcribed.transcript);

@@ -14,7 +14,9 @@ use futures::{StreamExt, TryStreamExt};
 
 use super::StepError;
 use crate::cpu::{Cells, OpenDocument, WorkError};
-use crate::model::{EinvoiceLook, PageRead, PageText, Reason, Recipe, RepairedPage, Source, Transcript};
+use crate::model::{
+    EinvoiceLook, PageRead, PageText, Reason, Recipe, RepairedPage, Source, Transcript,
+};
 use crate::ocr::Ocr;
 use crate::pages;
 

@@ -4,8 +4,9 @@
 //! windowful. Overload (a timeout, a server that is down) halves it; so does a refusal of a call
 //! that the window itself had held back.
 
-/// Calls at the same time before anything is known.
-const FIRST: f64 = 8.0;
+/// Calls at the same time before anything is known: a worker's usual slots. Fewer would leave a slow
+/// provider idle for several of its calls after each start; a small one says what is too many.
+const FIRST: f64 = 64.0;
 
 /// The window.
 #[derive(Debug)]
@@ -48,15 +49,15 @@ mod tests {
     #[test]
     fn it_opens_one_by_one_halves_on_overload_and_keeps_room_for_one() {
         let mut window = Window::new(100);
-        assert!(window.has_room(7) && !window.has_room(8));
+        assert!(window.has_room(63) && !window.has_room(64));
         window.answered(false);
-        assert!(!window.has_room(8), "a window that is not used does not grow");
+        assert!(!window.has_room(64), "a window that is not used does not grow");
         (0..8).for_each(|_| window.answered(true));
-        assert!(window.has_room(15) && !window.has_room(16));
+        assert!(window.has_room(71) && !window.has_room(72));
         window.overloaded();
-        assert!(window.has_room(7) && !window.has_room(8));
-        (0..9).for_each(|_| window.answered(true));
-        assert!(window.has_room(8) && !window.has_room(9), "one more for a windowful");
+        assert!(window.has_room(35) && !window.has_room(36));
+        (0..37).for_each(|_| window.answered(true));
+        assert!(window.has_room(36) && !window.has_room(37), "one more for a windowful");
         (0..20).for_each(|_| window.overloaded());
         assert!(window.has_room(0) && !window.has_room(1));
         (0..100_000).for_each(|_| window.answered(true));

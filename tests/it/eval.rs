@@ -34,7 +34,12 @@ fn read(kinds: &Kinds, bytes: Bytes) -> Sample {
         Transcript { format, sha256: String::new(), provider: String::new(), pages, quality: 1.0 };
     let extraction = extract::rules::extract(&transcript, kind);
     let today = time::OffsetDateTime::now_utc().date();
-    let lookups = gate::Lookups { duplicate_of: None, today, quality_threshold: 0.7, einvoice: gate::Einvoice::Absent };
+    let lookups = gate::Lookups {
+        duplicate_of: None,
+        today,
+        quality_threshold: 0.7,
+        einvoice: gate::Einvoice::Absent,
+    };
     let verdict = gate::judge(&extraction, &transcript, kind, &lookups);
     Sample {
         status: if verdict.refused() { "failed" } else { "completed" }.to_owned(),

@@ -112,10 +112,11 @@ async fn invariant_4_an_attempt_is_counted_at_the_claim_and_given_back_when_thro
     world.database.advance(Duration::from_secs(10)).await;
     // No wait is short: the message is hidden for each.
     let worker = world.worker_with(|config| config.throttle.longest_wait = Duration::ZERO).await;
-    until(SOON, || async { world.attempts(id).await.len() == 2 }).await;
-    world.pass(Duration::from_secs(25)).await;
-    world.until(id, "status", "completed").await;
-    assert_eq!(world.attempts(id).await, ["crashed", "throttled", "completed"]);
+    world.pass_until(|| async { world.column(id, "status").await.unwrap() == "completed" }).await;
+    let mut ends = world.attempts(id).await;
+    // The provider's clock is not the tests': a job may be told to wait more than once.
+    ends.dedup();
+    assert_eq!(ends, ["crashed", "throttled", "completed"]);
     assert_eq!(world.column(id, "attempt_count").await.unwrap(), "2", "the throttled one is free");
     worker.stop().await;
 }

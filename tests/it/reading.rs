@@ -346,14 +346,12 @@ mod misbehaving_program {
     #[tokio::test]
     async fn dropping_the_future_stops_the_child() {
         let folder = tempfile::tempdir().unwrap();
-        let config =
-            program(folder.path(), "echo $$ >\"$(dirname \"$0\")/pid\"; exec sleep 600");
+        let config = program(folder.path(), "echo $$ >\"$(dirname \"$0\")/pid\"; exec sleep 600");
         let limits = LimitsConfig::default();
         let tesseract = Tesseract::start(&config, limits.page_time).unwrap();
         // The program is a script, which a confined process could not run.
         let cpu = CpuConfig { confine: false, ..CpuConfig::default() };
-        let setup =
-            Setup::new((&cpu, &limits, &config), recipe(), 2, tesseract.permissions());
+        let setup = Setup::new((&cpu, &limits, &config), recipe(), 2, tesseract.permissions());
         let cells = Cells::new(Program::Binary(docmill()), setup, 1000);
         let reader = Reader { cells, ocr: Arc::new(tesseract), recipe: recipe() };
         let reading = tokio::spawn(async move { reader.read(grey().into(), "sha", false).await });

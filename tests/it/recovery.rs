@@ -35,11 +35,12 @@ async fn one_429_leaves_the_count_of_attempts_at_one() {
     let id = world.submit("a.pdf", documents::invoice("R-1")).await;
     // No wait is short: the message is hidden for each.
     let worker = world.worker_with(|config| config.throttle.longest_wait = Duration::ZERO).await;
-    world
-        .pass_until(|| async { world.column(id, "status").await.unwrap() == "completed" })
-        .await;
+    world.pass_until(|| async { world.column(id, "status").await.unwrap() == "completed" }).await;
     worker.stop().await;
-    assert_eq!(world.attempts(id).await, ["throttled", "completed"]);
+    let mut ends = world.attempts(id).await;
+    // The provider's clock is not the tests': the job may be told to wait more than once.
+    ends.dedup();
+    assert_eq!(ends, ["throttled", "completed"]);
     assert_eq!(world.column(id, "attempt_count").await.unwrap(), "1");
 }
 

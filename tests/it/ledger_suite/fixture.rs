@@ -226,9 +226,9 @@ fn row_of(row: &PgRow) -> Row {
         #[expect(clippy::cast_possible_truncation, reason = "it was widened from an f32")]
         quality: row.get::<Option<f64>, _>("transcription_quality_score").map(|q| q as f32),
         pages: row.get::<Option<i32>, _>("pages").map(|pages| pages.try_into().unwrap()),
-        preprocessed: row.get::<Option<String>, _>("preprocessed_file_path").map(|path| {
-            docmill::model::FileRef { path, sha256: row.get("preprocessed_sha256") }
-        }),
+        preprocessed: row
+            .get::<Option<String>, _>("preprocessed_file_path")
+            .map(|path| docmill::model::FileRef { path, sha256: row.get("preprocessed_sha256") }),
         extraction: artefact("extraction_output_file_path", "extraction_identity"),
         structured_data: row
             .get::<Option<serde_json::Value>, _>("structured_data")

@@ -7,9 +7,7 @@ use std::time::Duration;
 use docmill::fault::Fault;
 use docmill::ledger::memory::{Attempt, Row};
 use docmill::ledger::{Claim, TranscriptionSaved};
-use docmill::model::{
-    ArtefactRef, ClaimToken, DocumentId, FileRef, IngestionId, Reason, Stage,
-};
+use docmill::model::{ArtefactRef, ClaimToken, DocumentId, FileRef, IngestionId, Reason, Stage};
 use fastrand::Rng;
 
 use super::fixture::{Fixture, failed, object, record, terms};

@@ -52,6 +52,12 @@ impl Process {
         Self(command.spawn().unwrap(), log)
     }
 
+    /// Its number.
+    #[cfg_attr(test, expect(dead_code, reason = "the bench of memory needs it, the tests do not"))]
+    pub(crate) fn id(&self) -> u32 {
+        self.0.id()
+    }
+
     /// What it has logged.
     pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(&self.1).unwrap()
