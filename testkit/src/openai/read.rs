@@ -148,23 +148,25 @@ fn date(text: &str) -> String {
     }
 }
 
-/// Lines that end in quantity, unit price and amount.
+/// Lines that end in quantity, unit price and amount. One that is nothing else has lost what it is
+/// about to another line, and says so by a description that is null.
 fn items(schema: &Value, lines: &[(String, String)]) -> (Value, Ids) {
     let price = schema.pointer("/items/properties/amount").unwrap_or(&Value::Null);
     let (mut items, mut ids) = (Vec::new(), Vec::new());
+    let numeric = |word: &str| word.starts_with(|c: char| c.is_ascii_digit());
     for (id, text) in lines {
         let words: Vec<&str> = text.split_whitespace().collect();
         let Some((description, [quantity, unit, total])) = words.split_last_chunk::<3>() else {
             continue;
         };
-        let numeric = |word: &str| word.starts_with(|c: char| c.is_ascii_digit());
-        if description.is_empty() || !numeric(quantity) || !numeric(unit) || !numeric(total) {
+        if ![quantity, unit, total].into_iter().all(|word| numeric(word)) {
             continue;
         }
+        let description = Some(description.join(" ")).filter(|text| !text.is_empty());
         let cell = |word| number(word).map_or(Value::Null, |number| amount(price, number));
         ids.push((format!("[{}].amount", items.len()), id.clone()));
         items.push(json!({
-            "description": description.join(" "),
+            "description": description,
             "quantity": cell(quantity),
             "unit_price": cell(unit),
             "amount": cell(total),
