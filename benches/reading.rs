@@ -7,7 +7,7 @@
 //!                                of its children, as time passes
 //!   long PAGES                   the same over one document of so many scans
 //!
-//! See scripts/reading_steps.sh, reading_speed.sh and reading_memory.sh. Linux only: CPU time and
+//! See `scripts/reading_steps.sh`, `reading_speed.sh` and `reading_memory.sh`. Linux only: CPU time and
 //! memory are read from `/proc`.
 #![expect(clippy::unwrap_used, reason = "a broken world ends the run")]
 #![expect(clippy::print_stdout, reason = "figures are what it is for")]

@@ -77,7 +77,7 @@ pub struct Grounded {
 pub struct Verdict {
     /// In the order of the kind's rules.
     pub findings: Vec<Finding>,
-    /// 0..1, see [`score`](self::score). One signal beside the rules.
+    /// 0..1, see the module `score`. One signal beside the rules.
     pub score: f32,
     /// Where the values were found, in the order of the data.
     pub grounded: Vec<Grounded>,

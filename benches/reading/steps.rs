@@ -102,8 +102,8 @@ fn assess_and_repair(clean: &Raster, bad: &Raster) {
 }
 
 async fn recognise(clean: &Raster) {
-    let mut config = Config::default();
-    config.ocr = OcrConfig { languages: vec!["eng".to_owned()], ..OcrConfig::default() };
+    let ocr = OcrConfig { languages: vec!["eng".to_owned()], ..OcrConfig::default() };
+    let config = Config { ocr, ..Config::default() };
     let ocr = App::new(config).offline().await.unwrap();
     let mut recogniser = ocr.reader.ocr.recogniser().unwrap();
     let languages = ["eng".to_owned()];

@@ -61,7 +61,7 @@ pub(super) struct Eval {
     /// names in the JSON's `measures`
     #[arg(long, value_name = "NAME=VALUE")]
     fail_under: Vec<Limit>,
-    /// Fail if a figure is above, e.g. silent_errors=0
+    /// Fail if a figure is above, e.g. `silent_errors=0`
     #[arg(long, value_name = "NAME=VALUE")]
     fail_over: Vec<Limit>,
     /// Write a report with plots and the values that differ: it holds document content

@@ -207,7 +207,7 @@ pub fn read<T: DeserializeOwned>(
     Ok(Some((head, bytes)))
 }
 
-/// As [`write`].
+/// As [`write()`].
 pub(super) async fn send<T: Serialize>(
     to: &mut (impl AsyncWrite + Unpin),
     head: &T,

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use super::calibration::Calibration;
 use super::{Group, KindScore, Report};
 
 impl fmt::Display for Report {
@@ -76,21 +77,7 @@ fn write_group(f: &mut fmt::Formatter<'_>, name: &str, group: &Group) -> fmt::Re
         let (found, known) = (group.rows.found, group.rows.known);
         writeln!(f, "  list rows found: {found} of {known} ({})", percent(Some(share)))?;
     }
-    let calibration = &group.calibration;
-    if calibration.results > 0 {
-        let figure = |it: Option<f64>| it.map_or("-".to_owned(), |it| format!("{it:.3}"));
-        writeln!(
-            f,
-            "  score of {}: AUROC {}, calibration error {}",
-            calibration.results,
-            figure(calibration.auroc),
-            figure(calibration.expected_error)
-        )?;
-        if let Some(fit) = calibration.fit {
-            let (offset, slope) = (fit.offset, fit.slope);
-            writeln!(f, "  honest log-odds: {offset:.2} + {slope:.2} x those of the score")?;
-        }
-    }
+    write_calibration(f, &group.calibration)?;
     if group.with_text > 0 {
         writeln!(
             f,
@@ -101,6 +88,23 @@ fn write_group(f: &mut fmt::Formatter<'_>, name: &str, group: &Group) -> fmt::Re
         )?;
     }
     writeln!(f)
+}
+
+fn write_calibration(f: &mut fmt::Formatter<'_>, calibration: &Calibration) -> fmt::Result {
+    if calibration.results == 0 {
+        return Ok(());
+    }
+    let figure = |it: Option<f64>| it.map_or("-".to_owned(), |it| format!("{it:.3}"));
+    writeln!(
+        f,
+        "  score of {}: AUROC {}, calibration error {}",
+        calibration.results,
+        figure(calibration.auroc),
+        figure(calibration.expected_error)
+    )?;
+    let Some(fit) = calibration.fit else { return Ok(()) };
+    let (offset, slope) = (fit.offset, fit.slope);
+    writeln!(f, "  honest log-odds: {offset:.2} + {slope:.2} x those of the score")
 }
 
 fn percent(share: Option<f64>) -> String {

@@ -1,7 +1,7 @@
 //! The XML of an e-invoice: exact, no model, no doubt.
 //!
-//! Both syntaxes of EN 16931: UN/CEFACT CII (ZUGFeRD 1.0 and 2.x, Factur-X in every profile,
-//! XRechnung) and UBL 2.1 (invoice and credit note, XRechnung, Peppol). Elements are known by
+//! Both syntaxes of EN 16931: UN/CEFACT CII (`ZUGFeRD` 1.0 and 2.x, Factur-X in every profile,
+//! `XRechnung`) and UBL 2.1 (invoice and credit note, `XRechnung`, Peppol). Elements are known by
 //! namespace and local name; prefixes mean nothing. BT numbers are those of EN 16931-1.
 //!
 //! Exact or not at all: an amount, date or text that cannot be carried as it stands makes the whole

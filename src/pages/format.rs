@@ -11,7 +11,7 @@ const HEADER_WINDOW: usize = 1024;
 /// How far into a file without an XML declaration the namespace of an e-invoice is looked for.
 const NAMESPACE_WINDOW: usize = 8192;
 
-/// What the namespaces of e-invoices have in common: CII, ZUGFeRD 1, UBL.
+/// What the namespaces of e-invoices have in common: CII, `ZUGFeRD` 1, UBL.
 const NAMESPACES: [&str; 3] = [
     "urn:un:unece:uncefact:data:standard:CrossIndustryInvoice",
     "urn:ferd:CrossIndustryDocument",

@@ -1,7 +1,7 @@
-//! Grey pixels handed to OpenCV and back.
+//! Grey pixels handed to `OpenCV` and back.
 //!
-//! Every call of OpenCV can fail (it asks for memory); the failure becomes an [`OpenCvError`] that
-//! names the error's number and nothing of the page. What OpenCV writes to stderr itself holds
+//! Every call of `OpenCV` can fail (it asks for memory); the failure becomes an [`OpenCvError`] that
+//! names the error's number and nothing of the page. What `OpenCV` writes to stderr itself holds
 //! sizes and types only.
 
 use opencv::boxed_ref::BoxedRef;
@@ -12,11 +12,11 @@ use opencv::{Result, imgproc};
 use super::{Raster, Refusal};
 use crate::model::Reason;
 
-/// OpenCV refused a call: no memory, or a bug of ours.
+/// `OpenCV` refused a call: no memory, or a bug of ours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("OpenCV error {code}")]
 pub struct OpenCvError {
-    /// OpenCV's number, negative.
+    /// `OpenCV`'s number, negative.
     pub code: i32,
 }
 
@@ -32,7 +32,7 @@ impl From<OpenCvError> for Refusal {
     }
 }
 
-/// Pixels in OpenCV's hands, its own or borrowed ones.
+/// Pixels in `OpenCV`'s hands, its own or borrowed ones.
 pub(super) trait Pixels: MatTraitConst + core::ToInputArray {}
 
 impl<T: MatTraitConst + core::ToInputArray> Pixels for T {}

@@ -1,7 +1,7 @@
 //! How good a page image is before it is read: a score from 0 to 1, and what is wrong with it.
 //!
 //! Provider-neutral: the names of the defects are those of Google Document AI and three of ours,
-//! the confidences are ours. Each is a smooth ramp, [`ramp`], between what reads well and what
+//! the confidences are ours. Each is a smooth ramp, `ramp`, between what reads well and what
 //! hardly reads; 0.5 is where a repair begins to pay. The numbers were set on pages rendered and
 //! degraded by programs; `scripts/calibrate_quality.sh` prints how well they rank the errors.
 //!
@@ -11,13 +11,13 @@
 //! | noisy | noise in grey levels, or lone specks per megapixel (of a fax) | 4, 100 (40) | 10, 500 (240) |
 //! | dark | grey level of the paper | 190 | 90 |
 //! | faint | contrast of ink, paper being 255 | 110 | 30 |
-//! | text_too_small | median height of the letters in pixels (bilevel) | 25 (20) | 12 (10) |
+//! | `text_too_small` | median height of the letters in pixels (bilevel) | 25 (20) | 12 (10) |
 //! | shadowed | share of the paper with neither of its two main shades × range of shades | 0.06, 1.15 | 0.3, 1.5 |
 //! | glare | share of the page without any shade | 0.002 | 0.02 |
 //! | skewed | degrees | 0.1 | 0.7 |
 //! | rotated | letters with their neighbour below over beside; letters on their heads | 1, −0.1 | 2, −0.4 |
-//! | text_cutoff | share of the letters that touch the frame | 0.005 | 0.04 |
-//! | document_cutoff | edges of the sheet seen, if not all four | 1 | 3 |
+//! | `text_cutoff` | share of the letters that touch the frame | 0.005 | 0.04 |
+//! | `document_cutoff` | edges of the sheet seen, if not all four | 1 | 3 |
 //!
 //! The score is the product of `1 − weight × confidence`: defects multiply, as the errors they
 //! cause do. What reading adds to it (words' confidence, text not found) is added after reading.
@@ -129,7 +129,7 @@ pub const SURE_FEET: f32 = 0.25;
 /// Judges `page`.
 ///
 /// # Errors
-/// OpenCV had no memory.
+/// `OpenCV` had no memory.
 pub fn assess(page: &Raster) -> Result<Assessment, OpenCvError> {
     if page.width.min(page.height) < SMALLEST_SIDE {
         return Ok(Assessment::of_nothing(page));

@@ -156,14 +156,14 @@ impl PictureReader<'_> {
         let mut language = self.hint.clone();
         let is_upright = !found.has(DefectKind::Rotated) && found.direction.feet >= UPRIGHT;
         let is_unheard = self.recipe.languages.is_empty() && language.is_none();
-        if turned != 0 || !is_upright || is_unheard {
-            if let Some(look) = self.look((&picture, &text), turned)? {
-                language = language.or(look.language);
-                if look.quarter_turns != 0 {
-                    picture = Cow::Owned(probe::turned(picture.into_owned(), look.quarter_turns));
-                    turned = (turned + look.quarter_turns) % 4;
-                    text = TextCells::of(&picture);
-                }
+        if (turned != 0 || !is_upright || is_unheard)
+            && let Some(look) = self.look((&picture, &text), turned)?
+        {
+            language = language.or(look.language);
+            if look.quarter_turns != 0 {
+                picture = Cow::Owned(probe::turned(picture.into_owned(), look.quarter_turns));
+                turned = (turned + look.quarter_turns) % 4;
+                text = TextCells::of(&picture);
             }
         }
         let languages = self.languages(language);

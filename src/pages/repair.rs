@@ -69,7 +69,7 @@ pub struct Repaired {
 /// Repairs `page`, of which `found` is known, as far as `switches` allow. `None`: nothing to do.
 ///
 /// # Errors
-/// OpenCV had no memory.
+/// `OpenCV` had no memory.
 pub fn repair(
     page: &Raster,
     found: &Assessment,
@@ -114,7 +114,7 @@ fn surface(
 /// `page` turned clockwise by `quarter_turns`, of which only the remainder by four counts.
 ///
 /// # Errors
-/// OpenCV had no memory.
+/// `OpenCV` had no memory.
 pub fn turn(page: &Raster, quarter_turns: u8) -> Result<Raster, OpenCvError> {
     let plane = plane::view(page)?;
     Ok(plane::raster(&turned(&plane, quarter_turns)?, page.dpi)?)

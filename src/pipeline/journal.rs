@@ -3,13 +3,13 @@
 //!
 //! Pages are written in parts, each under a key of its own that holds the number of the claim: no
 //! two claims ever write to one key, so a late zombie can only leave parts behind, never replace
-//! one. A part is written when [`MOST_PAGES`] pages read by OCR are due, when the oldest of them has
-//! waited for [`LONGEST`], or when there is no room for their repaired images in the budget: a
+//! one. A part is written when `MOST_PAGES` pages read by OCR are due, when the oldest of them has
+//! waited for `LONGEST`, or when there is no room for their repaired images in the budget: a
 //! document of a few pages costs no request. Pages of native text are not kept, they are read again
 //! in no time. A first claim looks for nothing. All parts go once the transcript is stored and
 //! referenced; what no claim comes back for, the janitor removes with the attempts.
 //!
-//! Not promised: the last few pages. A kill costs up to [`MOST_PAGES`] of them.
+//! Not promised: the last few pages. A kill costs up to `MOST_PAGES` of them.
 
 mod part;
 

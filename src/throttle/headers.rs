@@ -50,7 +50,7 @@ impl Limits {
             |name: &str| text(name)?.parse::<f64>().ok().filter(|it| it.is_finite() && *it >= 0.0);
         let openai = |what: &str| {
             let name = |part: &str| format!("x-ratelimit-{part}-{what}");
-            let reset = text(&name("reset")).and_then(|text| duration(text))?;
+            let reset = text(&name("reset")).and_then(duration)?;
             told(number(&name("limit"))?, number(&name("remaining"))?, reset)
         };
         let anthropic = |what: &str| {

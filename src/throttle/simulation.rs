@@ -139,10 +139,6 @@ fn two_processes_stay_near_a_limit_that_changes_and_are_seldom_refused() {
             let count = f64::from(u32::try_from(runs.len()).unwrap());
             let time = runs.iter().map(|(time, _)| time / ideal).fold(0.0, f64::max);
             let share = runs.iter().map(|(_, share)| share).sum::<f64>() / count;
-            println!(
-                "{retry_after:?}, {latency} s: {time:.2} x ideal, {:.1} % refused",
-                share * 100.0
-            );
             assert!(time <= BOUND, "{retry_after:?}, {latency} s: {time:.2} times the ideal");
             assert!(share < 0.05, "{retry_after:?}, {latency} s: {share:.3} refused");
         }

@@ -52,6 +52,11 @@ fn stranger(path: &Path) -> String {
     changed("<rsm:Cross", &head).replacen(">N-1<", ">&e;<", 1)
 }
 
+/// Reader, reason and review reasons.
+type End<'a> = (&'a str, &'a str, Vec<&'a str>);
+/// Names and contents.
+type Files<'a> = Vec<(&'a str, String)>;
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_state_of_the_attached_xml_decides_who_reads_and_a_person_learns_why() {
     let (x, z) = ("factur-x.xml", "ZUGFeRD-invoice.xml");
@@ -64,7 +69,7 @@ async fn the_state_of_the_attached_xml_decides_who_reads_and_a_person_learns_why
     let order = sound.replace("CrossIndustryInvoice", "SCRDMCCBDACIOMessageStructure");
     let less = changed("<ram:BilledQuantity unitCode='XBX'>4<", "<ram:BilledQuantity>-4<");
     #[rustfmt::skip]
-    let table: Vec<(&str, Vec<(&str, String)>, (&str, &str, Vec<&str>))> = vec![
+    let table: Vec<(&str, Files<'_>, End<'_>)> = vec![
         ("sound",               vec![(x, sound.clone())],                    ("einvoice", "-", vec![])),
         ("under its old name",  vec![(z, sound.clone())],                    ("einvoice", "-", vec![])),
         ("another total",       vec![(x, sound.replace("120.00", "150.00").replace("20.00<", "50.00<"))],

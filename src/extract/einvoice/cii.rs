@@ -1,4 +1,4 @@
-//! UN/CEFACT Cross Industry Invoice: ZUGFeRD 1.0 and its successors, whose elements differ in the
+//! UN/CEFACT Cross Industry Invoice: `ZUGFeRD` 1.0 and its successors, whose elements differ in the
 //! names of the aggregates but not in what they hold.
 
 use roxmltree::Node;
@@ -7,9 +7,9 @@ use serde_json::Value;
 use super::element::{address, all, day, first, first_text, in_currency, number, plain, text};
 use super::{Fields, Flaw, is_credit_note, line};
 
-/// Since ZUGFeRD 2 and Factur-X.
+/// Since `ZUGFeRD` 2 and Factur-X.
 pub(super) const NAMESPACE: &str = "urn:un:unece:uncefact:data:standard:CrossIndustryInvoice:100";
-/// ZUGFeRD 1.0.
+/// `ZUGFeRD` 1.0.
 pub(super) const ZUGFERD_1: &str = "urn:ferd:CrossIndustryDocument:invoice:1p0";
 
 pub(super) fn read(root: Node<'_, '_>) -> Result<Fields, Flaw> {

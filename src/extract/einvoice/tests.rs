@@ -85,7 +85,7 @@ fn cii() -> String {
     )
 }
 
-/// ZUGFeRD 1.0: other namespaces, other names of the aggregates, a line that is a note.
+/// `ZUGFeRD` 1.0: other namespaces, other names of the aggregates, a line that is a note.
 fn zugferd_1() -> String {
     let note = "<r:IncludedSupplyChainTradeLineItem><r:AssociatedDocumentLineDocument><r:IncludedNote>\
                 <r:Content>Thank you</r:Content></r:IncludedNote></r:AssociatedDocumentLineDocument>\
@@ -205,7 +205,7 @@ fn the_smallest_profile_lacks_lines_and_address_and_is_complete() {
 fn each_fault_has_its_name() {
     let part = |from: &str, to: &str| cii().replacen(from, to, 1);
     let long = "1".repeat(30);
-    let cut = |text: String| text[..text.len() / 2].to_owned();
+    let cut = |text: String| text.get(..text.len() / 2).unwrap().to_owned();
     #[rustfmt::skip]
     let table: Vec<(&str, String, Flaw)> = vec![
         ("an amount of 30 digits",   part(">229.08<", &format!(">{long}<")),     Flaw::Amount),

@@ -68,8 +68,8 @@ impl Words {
     fn table(&self, page: &mut Page) {
         let [description, quantity, price, amount] = self.columns;
         page.row(&[(0, description), (30, quantity), (44, price), (66, amount)]);
-        let [first, second] = [982_50, 245_50].map(|cents| self.amount(cents));
-        let [total, other] = [9_825_00, 491_00].map(|cents| self.amount(cents));
+        let [first, second] = [98_250, 24_550].map(|cents| self.amount(cents));
+        let [total, other] = [982_500, 49_100].map(|cents| self.amount(cents));
         page.row(&[(0, "Gate, galvanised"), (32, "10"), (46, &first), (66, &total)]);
         page.row(&[(0, "with two hinges")]);
         page.row(&[(0, "Bracket"), (32, "2"), (46, &second), (66, &other)]);
@@ -78,7 +78,7 @@ impl Words {
 
     fn totals(&self, page: &mut Page) {
         let [net, vat, gross] = self.totals;
-        let [a, b, c] = [10_316_00, 2_063_20, 12_379_20].map(|cents| self.amount(cents));
+        let [a, b, c] = [1_031_600, 206_320, 1_237_920].map(|cents| self.amount(cents));
         page.row(&[(40, net), (64, &a)]);
         page.row(&[(40, &format!("{vat} 20 %")), (64, &b)]);
         page.row(&[(40, gross), (64, &format!("{c} {}", self.currency))]);
@@ -173,7 +173,7 @@ fn labels_inline(words: &Words) -> String {
     words.table(&mut page);
     let [net, vat, gross] = words.totals;
     page.row(&[(0, net), (26, vat), (46, gross)]);
-    let [a, b, c] = [10_316_00, 2_063_20, 12_379_20].map(|cents| words.amount(cents));
+    let [a, b, c] = [1_031_600, 206_320, 1_237_920].map(|cents| words.amount(cents));
     page.row(&[(0, &a), (26, &b), (46, &format!("{c} {}", words.currency))]);
     for _ in 0..30 {
         page.row(&[]);

@@ -64,7 +64,8 @@ pub(in crate::pages) fn shadowed(page: &Raster) -> Raster {
     let width = page.width as usize;
     for row in dark.pixels.chunks_mut(width) {
         for (x, pixel) in row.iter_mut().enumerate() {
-            *pixel = (f32::from(*pixel) * (1.0 - 0.7 * x as f32 / width as f32)) as u8;
+            let lit = usize::from(*pixel) * (10 * width - 7 * x) / (10 * width);
+            *pixel = u8::try_from(lit).unwrap();
         }
     }
     dark

@@ -18,7 +18,7 @@ fn page() -> Raster {
             for y in 0..20 {
                 let shade = if y < 10 { 0 } else { 60 };
                 for x in 0..14 {
-                    let stroke = x < 4 || x >= 10 || (8..12).contains(&y);
+                    let stroke = !(4..10).contains(&x) || (8..12).contains(&y);
                     // Words: every sixth letter is a space.
                     if stroke && (left / 20) % 6 != 0 {
                         pixels[(top + y) * width + left + x] = shade;

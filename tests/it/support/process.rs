@@ -53,7 +53,6 @@ impl Process {
     }
 
     /// Its number.
-    #[cfg_attr(test, expect(dead_code, reason = "the bench of memory needs it, the tests do not"))]
     pub(crate) fn id(&self) -> u32 {
         self.0.id()
     }
@@ -71,7 +70,7 @@ impl Process {
 
     /// SIGTERM.
     pub(crate) fn terminate(&self) {
-        let pid = self.0.id().to_string();
+        let pid = self.id().to_string();
         assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
     }
 

@@ -170,7 +170,7 @@ impl World {
         &self,
         config: Config,
         offline: Offline,
-        (ledger, reader, llm): (Arc<dyn Ledger>, Arc<Reader>, Option<Arc<dyn Llm>>),
+        (ledger, reader, llm): (Arc<dyn Ledger>, Arc<Reader>, MaybeLlm),
     ) -> Running {
         let ports = Ports {
             store: Arc::clone(&self.store),
@@ -370,6 +370,8 @@ pub(crate) async fn sqs_queue(config: &Config) -> SqsQueue {
         .build();
     SqsQueue::with_client(aws_sdk_sqs::Client::from_conf(sdk), &config.queue).await.unwrap()
 }
+
+type MaybeLlm = Option<Arc<dyn Llm>>;
 
 /// Waits for a condition.
 pub(crate) async fn until<F: Future<Output = bool>>(
