@@ -28,6 +28,7 @@ mod read_picture;
 mod recognise;
 mod render;
 pub mod repair;
+mod salvage;
 mod score;
 pub mod serve;
 mod surface;
@@ -55,7 +56,7 @@ pub use recognise::Recogniser;
 
 /// Version of what this module reads from the same bytes. Raise it with every change that can
 /// change a page's text.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// What this module's part in a transcript depends on besides its recipe; part of the transcript's
 /// identity.
@@ -106,6 +107,8 @@ pub enum Page {
     },
     /// A picture that has to be read by OCR.
     Image(Raster),
+    /// What could be decoded of a picture that is cut off or damaged; the rest is blank.
+    Cut(Raster),
     /// A text layer that cannot be all there is, or that cannot be right, and the page's picture.
     Doubtful {
         /// What the layer says; as for a sound one.
@@ -206,6 +209,11 @@ impl Document {
         }
     }
 
+    /// Whether a part of the file is known to be missing, so that no page speaks for the whole.
+    fn is_cut(&self) -> bool {
+        matches!(&self.content, Content::Pdf(file) if file.is_cut())
+    }
+
     /// Reads page `index`, which starts at 0.
     ///
     /// # Errors
@@ -218,12 +226,12 @@ impl Document {
                 file.page(index, &pdf::Bounds { limits: &self.limits, dpi: self.dpi, deadline })
             }
             Content::Picture(bytes) => {
-                picture::decode(bytes, self.format, &self.limits).map(Page::Image)
+                picture::decode(bytes, self.format, &self.limits).map(picture::Decoded::page)
             }
             Content::Tiff(bytes, directories) => {
                 let at = usize::try_from(index).ok().and_then(|index| directories.get(index));
                 let at = at.ok_or_else(|| Refusal::new(Reason::Corrupt, "no such page"))?;
-                picture::decode_tiff(bytes, at, &self.limits).map(Page::Image)
+                picture::decode_tiff(bytes, at, &self.limits).map(picture::Decoded::page)
             }
             Content::Xml(lines) => Ok(text_page(lines.clone())),
         })
@@ -257,13 +265,14 @@ impl Document {
                 };
                 Ok(match page {
                     Some(Page::Text { width, height, lines }) => {
-                        PageText::native(index + 1, (width, height), 1.0, lines)
+                        let quality = if self.is_cut() { read_page::CUT_QUALITY } else { 1.0 };
+                        PageText::native(index + 1, (width, height), quality, lines)
                     }
                     // Quality 0 lets the gate see that the document is not complete.
                     Some(Page::Damaged { width, height }) => {
                         PageText::native(index + 1, (width, height), 0.0, Vec::new())
                     }
-                    Some(Page::Image(_) | Page::Doubtful { .. }) | None => {
+                    Some(Page::Image(_) | Page::Cut(_) | Page::Doubtful { .. }) | None => {
                         PageText::native(index + 1, (0.0, 0.0), 1.0, Vec::new())
                     }
                 })

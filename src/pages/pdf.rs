@@ -17,7 +17,7 @@ use hayro::hayro_interpret::{
 use hayro::kurbo::Rect;
 
 use super::surface::{Glyph, Surface};
-use super::{Layer, Page, Refusal, doubt, expansion, lines, render, words};
+use super::{Layer, Page, Refusal, doubt, expansion, lines, render, salvage, words};
 use crate::config::LimitsConfig;
 use crate::model::Reason;
 
@@ -34,6 +34,7 @@ pub(super) struct Bounds<'a> {
 /// An open PDF.
 pub(super) struct File {
     pdf: Pdf,
+    is_cut: bool,
 }
 
 impl std::fmt::Debug for File {
@@ -43,19 +44,45 @@ impl std::fmt::Debug for File {
 }
 
 impl File {
-    /// Opens a PDF, with the empty password if it is encrypted; rebuilds a broken table of objects.
+    /// Opens a PDF, with the empty password if it is encrypted; rebuilds a broken table of objects,
+    /// and goes on with what is left of a damaged file.
     ///
     /// # Errors
     /// `too_large` if compressed parts expand too far, `encrypted`, `corrupt`, `empty`.
     pub(super) fn open(bytes: Bytes, limits: &LimitsConfig) -> Result<Self, Refusal> {
         expansion::check(&bytes, limits)?;
+        let is_cut = salvage::is_cut_off(&bytes);
+        let ended = if is_cut { salvage::with_end(&bytes) } else { None };
+        let bytes = ended.unwrap_or(bytes);
+        let refused = match Self::parse(bytes.clone(), is_cut) {
+            Err(refused) if refused.reason == Reason::Corrupt => refused,
+            decided => return decided,
+        };
+        let bytes = match salvage::flattened(&bytes) {
+            Some(flat) => match Self::parse(flat.clone(), is_cut) {
+                Ok(file) => return Ok(file),
+                Err(_refused) => flat,
+            },
+            None => bytes,
+        };
+        // Pages may be missing now, and nothing says how many.
+        let rebuilt = salvage::with_new_tree(&bytes, limits.pages);
+        rebuilt.map_or(Err(refused), |bytes| Self::parse(bytes, true))
+    }
+
+    fn parse(bytes: Bytes, is_cut: bool) -> Result<Self, Refusal> {
         // Offsets usually count from the header, whatever a mail system put in front of it.
         let pdf = Pdf::new(std::sync::Arc::new(bytes)).map_err(refusal)?;
-        let file = Self { pdf };
+        let file = Self { pdf, is_cut };
         if file.pdf.pages().is_empty() {
             return Err(file.why_no_pages());
         }
         Ok(file)
+    }
+
+    /// Whether a part of the file is missing.
+    pub(super) fn is_cut(&self) -> bool {
+        self.is_cut
     }
 
     /// An empty list of pages is an empty document; a list that leads nowhere is a damaged one.

@@ -7,10 +7,12 @@ use std::io::{BufRead, BufReader, Cursor, Seek};
 
 use bytes::Bytes;
 use image::metadata::Orientation;
-use image::{DynamicImage, ImageDecoder, ImageError, ImageFormat, ImageReader, Limits};
+use image::{
+    DynamicImage, ImageBuffer, ImageDecoder, ImageError, ImageFormat, ImageReader, Limits,
+};
 
 use super::tiff::{Directory, Window};
-use super::{Format, Raster, Refusal};
+use super::{Format, Page, Raster, Refusal};
 use crate::config::LimitsConfig;
 use crate::model::Reason;
 
@@ -20,12 +22,28 @@ pub(super) const LONGEST_SIDE: u32 = 30_000;
 /// The longer side of A4 in inches: what a photo of unknown scale is taken to show.
 const PAPER_INCHES: u32 = 12;
 
+/// A picture, or as much of it as its file holds.
+#[derive(Debug)]
+pub(super) struct Decoded {
+    /// The pixels; white where there are none.
+    pub raster: Raster,
+    /// Whether a part is missing.
+    pub is_cut: bool,
+}
+
+impl Decoded {
+    /// The page that it is.
+    pub(super) fn page(self) -> Page {
+        if self.is_cut { Page::Cut(self.raster) } else { Page::Image(self.raster) }
+    }
+}
+
 /// Decodes the only page of an image file.
 pub(super) fn decode(
     bytes: &Bytes,
     format: Format,
     limits: &LimitsConfig,
-) -> Result<Raster, Refusal> {
+) -> Result<Decoded, Refusal> {
     let format = match format {
         Format::Png => ImageFormat::Png,
         Format::Jpeg => ImageFormat::Jpeg,
@@ -36,10 +54,12 @@ pub(super) fn decode(
             return Err(Refusal::new(Reason::Corrupt, "not a picture of one page"));
         }
     };
+    let mut decoded = read(&|| Cursor::new(bytes.as_ref()), format, limits, None)?;
     if format == ImageFormat::Jpeg && is_cut_off(bytes) {
-        return Err(Refusal::new(Reason::Corrupt, "a JPEG that is cut off"));
+        decoded.is_cut = true;
+        blank_filling(&mut decoded.raster);
     }
-    read(Cursor::new(bytes.as_ref()), format, limits, None)
+    Ok(decoded)
 }
 
 /// Decodes one page of a TIFF.
@@ -47,36 +67,85 @@ pub(super) fn decode_tiff(
     bytes: &Bytes,
     directory: &Directory,
     limits: &LimitsConfig,
-) -> Result<Raster, Refusal> {
-    let window = BufReader::new(Window::new(bytes, directory));
-    let decoded = read(window, ImageFormat::Tiff, limits, directory.dpi);
+) -> Result<Decoded, Refusal> {
+    let window = || BufReader::new(Window::new(bytes, directory));
+    let decoded = read(&window, ImageFormat::Tiff, limits, directory.dpi);
     decoded.map_err(|refused| tiff_refusal(directory, refused))
 }
 
 fn read<R: BufRead + Seek>(
-    reader: R,
+    bytes: &impl Fn() -> R,
     format: ImageFormat,
     limits: &LimitsConfig,
     dpi: Option<u32>,
-) -> Result<Raster, Refusal> {
-    let mut reader = ImageReader::with_format(reader, format);
-    let mut strict = Limits::default();
-    strict.max_alloc = Some(limits.page_pixels.saturating_mul(8));
-    reader.limits(strict);
-    let mut decoder = reader.into_decoder().map_err(refusal)?;
-    let (width, height) = decoder.dimensions();
-    check_size(width, height, limits)?;
+) -> Result<Decoded, Refusal> {
+    let mut decoder = decoder(bytes(), format, limits)?;
     let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
-    let mut picture = DynamicImage::from_decoder(decoder).map_err(refusal)?;
+    let (mut picture, is_cut) = match DynamicImage::from_decoder(decoder).map_err(refusal) {
+        Ok(picture) => (picture, false),
+        Err(refused) if refused.reason == Reason::Corrupt => {
+            // Once more, into pixels of our own that stay when the decoder gives up.
+            let again = self::decoder(bytes(), format, limits)?;
+            (first_part(again).ok_or(refused)?, true)
+        }
+        Err(refused) => return Err(refused),
+    };
     picture.apply_orientation(orientation);
     let grey = grey(picture);
     let (width, height) = grey.dimensions();
     let dpi = dpi.unwrap_or_else(|| width.max(height).div_ceil(PAPER_INCHES).clamp(70, 600));
-    Ok(shrink(Raster { width, height, dpi, pixels: grey.into_raw() }, dpi))
+    let raster = shrink(Raster { width, height, dpi, pixels: grey.into_raw() }, dpi);
+    Ok(Decoded { raster, is_cut })
+}
+
+fn decoder<'a, R: BufRead + Seek + 'a>(
+    bytes: R,
+    format: ImageFormat,
+    limits: &LimitsConfig,
+) -> Result<impl ImageDecoder + use<'a, R>, Refusal> {
+    let mut reader = ImageReader::with_format(bytes, format);
+    let mut strict = Limits::default();
+    strict.max_alloc = Some(limits.page_pixels.saturating_mul(8));
+    reader.limits(strict);
+    let decoder = reader.into_decoder().map_err(refusal)?;
+    let (width, height) = decoder.dimensions();
+    check_size(width, height, limits)?;
+    Ok(decoder)
+}
+
+/// What a decoder that gives up leaves behind, on white. `None` if that is nothing, or if it has more
+/// than 8 bits: the order of their bytes is not settled before the end. Takes no more memory than a
+/// whole picture does, since its size was checked.
+fn first_part(decoder: impl ImageDecoder) -> Option<DynamicImage> {
+    const UNTOUCHED: u8 = u8::MAX;
+    let ((width, height), color) = (decoder.dimensions(), decoder.color_type());
+    if color.bytes_per_pixel() != color.channel_count() {
+        return None;
+    }
+    let mut pixels = vec![UNTOUCHED; usize::try_from(decoder.total_bytes()).ok()?];
+    // The damage is why we are here: the first reading has reported it.
+    let _damage = decoder.read_image(&mut pixels);
+    if pixels.iter().all(|value| *value == UNTOUCHED) {
+        return None;
+    }
+    Some(match color.channel_count() {
+        1 => DynamicImage::ImageLuma8(ImageBuffer::from_raw(width, height, pixels)?),
+        2 => DynamicImage::ImageLumaA8(ImageBuffer::from_raw(width, height, pixels)?),
+        3 => DynamicImage::ImageRgb8(ImageBuffer::from_raw(width, height, pixels)?),
+        _ => DynamicImage::ImageRgba8(ImageBuffer::from_raw(width, height, pixels)?),
+    })
+}
+
+/// Whitens the rows at the end that are all of one grey: the decoder's filling of what is missing,
+/// which would be read as a shadow.
+fn blank_filling(raster: &mut Raster) {
+    let Some(filling) = raster.pixels.last().copied() else { return };
+    let from_end = raster.pixels.iter().rev().take_while(|value| **value == filling).count();
+    raster.pixels.iter_mut().rev().take(from_end).for_each(|value| *value = u8::MAX);
 }
 
 /// Whether the end marker is missing after the last scan. The decoder fills in what is not there
-/// with grey, which would pass for a complete page. In a scan's data every 0xFF is followed by
+/// without a word, which would pass for a complete page. In a scan's data every 0xFF is followed by
 /// 0x00 or a restart marker (ITU-T T.81 §B.1.1.5), so the markers are not found by accident.
 fn is_cut_off(bytes: &[u8]) -> bool {
     let scan = memchr::memmem::rfind(bytes, b"\xff\xda");
@@ -223,9 +292,9 @@ mod tests {
     #[test]
     fn transparent_paper_is_white() {
         let page = decode(&png(2, 2, [0, 0, 0, 0]), Format::Png, &limits(100)).unwrap();
-        assert_eq!(page.pixels, [255; 4]);
+        assert_eq!(page.raster.pixels, [255; 4]);
         let page = decode(&png(2, 2, [0, 0, 0, 255]), Format::Png, &limits(100)).unwrap();
-        assert_eq!(page.pixels, [0; 4]);
+        assert_eq!(page.raster.pixels, [0; 4]);
     }
 
     #[test]
@@ -236,11 +305,47 @@ mod tests {
         assert!(decode(&png(10, 10, [0; 4]), Format::Png, &limits(100)).is_ok());
     }
 
+    /// Dark stripes and speckles down the whole picture, so that every part of the file counts.
+    fn striped(format: ImageFormat) -> Bytes {
+        let picture = image::GrayImage::from_fn(200, 200, |x, y| {
+            let dark = u8::try_from((x * 7 + y * 13) % 60).unwrap();
+            image::Luma([if y / 8 % 2 == 0 { dark } else { 230 }])
+        });
+        let mut bytes = Cursor::new(Vec::new());
+        picture.write_to(&mut bytes, format).unwrap();
+        bytes.into_inner().into()
+    }
+
     #[test]
-    fn a_picture_that_is_cut_off_is_corrupt() {
-        let whole = png(40, 40, [9, 9, 9, 255]);
-        let refused = decode(&whole.slice(..40), Format::Png, &limits(10_000)).unwrap_err();
-        assert_eq!(refused.reason, Reason::Corrupt);
+    fn a_picture_that_is_cut_off_shows_its_first_part_on_white_and_is_known_as_cut() {
+        #[rustfmt::skip]
+        let table = [
+            (Format::Png,  striped(ImageFormat::Png)),
+            (Format::Jpeg, striped(ImageFormat::Jpeg)),
+            (Format::Bmp,  striped(ImageFormat::Bmp)),
+        ];
+        for (format, whole) in table {
+            let complete = decode(&whole, format, &limits(100_000)).unwrap();
+            assert!(!complete.is_cut, "{format:?} is whole");
+            let cut = decode(&whole.slice(..whole.len() * 6 / 10), format, &limits(100_000));
+            let cut = cut.unwrap();
+            assert!(cut.is_cut && matches!(cut.page(), Page::Cut(_)), "{format:?} is cut");
+            let part = decode(&whole.slice(..whole.len() * 6 / 10), format, &limits(100_000));
+            let part = part.unwrap().raster.pixels;
+            // A bitmap begins at its bottom.
+            let (kept, lost) = match format {
+                Format::Bmp => (160 * 200..200 * 200, 0..20 * 200),
+                _ => (0..40 * 200, 180 * 200..200 * 200),
+            };
+            assert_eq!(part[kept.clone()], complete.raster.pixels[kept], "{format:?}");
+            assert!(part[lost].iter().all(|value| *value == 255), "{format:?} is white at its end");
+        }
+    }
+
+    #[test]
+    fn a_picture_of_which_nothing_can_be_decoded_is_corrupt() {
+        let refused = decode(&striped(ImageFormat::Png).slice(..40), Format::Png, &limits(100_000));
+        assert_eq!(refused.unwrap_err().reason, Reason::Corrupt);
     }
 
     #[test]

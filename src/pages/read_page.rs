@@ -7,10 +7,13 @@ use super::language::Evidence;
 use super::read_picture::{PictureRead, PictureReader};
 use super::{Document, Layer, OpenCvError, Page, Raster, Recogniser, Refusal, doubt, rows};
 use crate::fault::{self, Fault};
-use crate::model::{Line, PageRead, PageText, Reason, Recipe, Repairs, Source};
+use crate::model::{Defect, DefectKind, Line, PageRead, PageText, Reason, Recipe, Repairs, Source};
 
 /// A picture of at least this quality was read well enough to replace a garbled text layer.
 const READABLE: f32 = 0.5;
+/// Best quality of a page whose file or picture is cut off: what is missing may be what matters, so
+/// a document of such pages stays below any threshold that lets it pass unseen.
+pub(super) const CUT_QUALITY: f32 = 0.3;
 
 /// Why a page was not read.
 #[derive(Debug)]
@@ -43,7 +46,8 @@ impl From<OpenCvError> for Trouble {
     }
 }
 
-/// Reads page `index` of `document`, which starts at 0.
+/// Reads page `index` of `document`, which starts at 0. A page of a document that is cut off says so
+/// by its quality and as a defect.
 ///
 /// # Errors
 /// The document is to blame, or something else is.
@@ -53,9 +57,37 @@ pub fn read_page(
     recipe: &Recipe,
     recogniser: &mut dyn Recogniser,
 ) -> Result<PageRead, Trouble> {
+    let page = document.page(index)?;
+    let is_cut = document.is_cut() || matches!(page, Page::Cut(_));
+    let mut read = read_content(document, (index, page), recipe, recogniser)?;
+    if is_cut {
+        read.page = incomplete(read.page);
+    }
+    Ok(read)
+}
+
+/// A page of which a part may be missing. One without text is lost: nobody can say that it was
+/// blank.
+fn incomplete(mut page: PageText) -> PageText {
+    if page.lines.is_empty() {
+        return native(page.number, page.width, page.height, 0.0);
+    }
+    page.quality = page.quality.min(CUT_QUALITY);
+    if page.defects.iter().all(|defect| defect.kind != DefectKind::DocumentCutoff) {
+        page.defects.push(Defect { kind: DefectKind::DocumentCutoff, confidence: 1.0 });
+    }
+    page
+}
+
+fn read_content(
+    document: &Document,
+    (index, page): (u32, Page),
+    recipe: &Recipe,
+    recogniser: &mut dyn Recogniser,
+) -> Result<PageRead, Trouble> {
     let started = Instant::now();
     let number = index + 1;
-    let page = match document.page(index)? {
+    let page = match page {
         Page::Text { width, height, lines } => {
             document.hear(Evidence::of(&lines).language(recogniser.languages()));
             PageText { lines, ..native(number, width, height, 1.0) }
@@ -72,7 +104,7 @@ pub fn read_page(
         }
         // Quality 0 lets the gate see that the document is not complete.
         Page::Damaged { width, height } => native(number, width, height, 0.0),
-        Page::Image(raster) => {
+        Page::Image(raster) | Page::Cut(raster) => {
             let page_time = document.limits.page_time;
             let hint = document.heard.get().cloned();
             let mut reader = PictureReader { recogniser, recipe, hint, started, page_time };
@@ -159,4 +191,21 @@ fn count(words: usize) -> f32 {
 #[expect(clippy::cast_precision_loss, reason = "far below 2^24")]
 fn real(pixels: u32) -> f32 {
     pixels as f32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_of_a_cut_document_never_passes_for_a_whole_one() {
+        let lines = vec![Line { words: Vec::new() }];
+        let read = incomplete(PageText { lines, ..native(2, 10.0, 20.0, 1.0) });
+        assert_eq!((read.number, read.quality), (2, CUT_QUALITY));
+        assert_eq!(read.defects.first().map(|it| it.kind), Some(DefectKind::DocumentCutoff));
+        let poor = incomplete(PageText { quality: 0.1, ..read });
+        assert_eq!((poor.quality, poor.defects.len()), (0.1, 1), "worse stays worse, said once");
+        let blank = incomplete(PageText { source: Source::Ocr, ..native(1, 10.0, 20.0, 0.9) });
+        assert_eq!((blank.quality, blank.source), (0.0, Source::Native), "lost, not blank");
+    }
 }

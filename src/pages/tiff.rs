@@ -216,7 +216,7 @@ mod tests {
         let limits = LimitsConfig::default();
         let values: Vec<u8> = pages
             .iter()
-            .map(|page| decode_tiff(&bytes, page, &limits).unwrap().pixels[0])
+            .map(|page| decode_tiff(&bytes, page, &limits).unwrap().raster.pixels[0])
             .collect();
         assert_eq!(values, [10, 200]);
     }

@@ -24,7 +24,7 @@ fn read(kinds: &Kinds, bytes: Bytes) -> Sample {
         pages::Page::Doubtful { layer, .. } => {
             PageText::native(index + 1, (layer.width, layer.height), 1.0, layer.lines)
         }
-        pages::Page::Image(_) | pages::Page::Damaged { .. } => {
+        pages::Page::Image(_) | pages::Page::Cut(_) | pages::Page::Damaged { .. } => {
             panic!("page {index} has no text layer")
         }
     });
