@@ -16,12 +16,19 @@ RUN --mount=type=cache,target=/usr/local/cargo/registry,sharing=locked \
     --mount=type=cache,target=/src/target,sharing=locked \
     cargo build --locked --profile image --package docmill --bin docmill \
     && cp target/image/docmill /docmill
+# The libraries it is linked with, as far as the base does not bring them. Their packages would
+# bring ten times as much besides: OpenCV's are linked with those of a desktop.
+RUN mkdir /libraries \
+    && ldd /docmill | awk '$3 ~ "^/" { print $3 }' \
+        | grep -vE '/(libc|libm|libdl|libpthread|librt)\.so' \
+        | xargs cp --dereference --parents --target-directory=/libraries
 
 FROM ${BASE_IMAGE}
 COPY scripts/packages.txt /packages.txt
 RUN apt-get update \
     && apt-get install -y --no-install-recommends $(awk '$1 == "run" { print $2 }' /packages.txt) \
     && rm -rf /var/lib/apt/lists/* /packages.txt
+COPY --from=build /libraries/ /
 COPY --from=build /docmill /usr/local/bin/docmill
 # No name and no home: the process writes nowhere but to the temporary folder.
 USER 10001:10001
