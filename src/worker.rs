@@ -222,7 +222,7 @@ impl Worker {
             settings,
             registry: Arc::new(Registry::default()),
             disposer,
-            pauses: Pauses::default(),
+            pauses: Pauses::at_start(),
             jobs: TaskTracker::new(),
             stop_intake: CancellationToken::new(),
             cancel_jobs: CancellationToken::new(),

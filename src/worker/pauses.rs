@@ -67,6 +67,14 @@ struct Closed {
 }
 
 impl Pauses {
+    /// Closed until Postgres has answered once: what operators have paused is not known before, and
+    /// a job taken until then would not obey it.
+    pub fn at_start() -> Self {
+        let pauses = Self::default();
+        pauses.state().closed.insert(Door::Database, Closed { until: None, times: 0 });
+        pauses
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -74,7 +74,6 @@ async fn no_document_fails_while_the_provider_is_down_for_ten_minutes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "stands still in about every second run, for a reason that is not found yet"]
 async fn a_job_put_off_more_often_than_the_queue_allows_receives_still_completes() {
     let world = World::with_redrive(4).await;
     let id = world.insert("a.pdf", documents::invoice("D-1")).await;
