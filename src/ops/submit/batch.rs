@@ -38,11 +38,19 @@ enum Plan {
     /// Its content was handed in before.
     Known(DocumentId, IngestionId, Status),
     /// A row, and perhaps bytes.
-    New { document: NewDocument, ingestion: NewIngestion, upload: Option<Content> },
+    New(Box<Fresh>),
     /// The same content as a candidate before it in this batch.
     Same(DocumentId, IngestionId),
     /// Not handed in.
     Refused(String),
+}
+
+/// Rows to be written.
+struct Fresh {
+    document: NewDocument,
+    ingestion: NewIngestion,
+    /// What the file to be uploaded first holds.
+    upload: Option<Content>,
 }
 
 /// Hands a batch in; one answer per candidate, in order.
@@ -76,10 +84,10 @@ pub(super) async fn hand_in(
                 Submission::of(&file, Fate::Known, (document, ingestion, status))
                     .sent(answers.remove(&ingestion))
             }
-            Plan::New { document, ingestion, .. } => {
-                let id = ingestion.id;
+            Plan::New(new) => {
+                let id = new.ingestion.id;
                 let fate = if fresh.contains(&id) { Fate::Submitted } else { Fate::Known };
-                Submission::of(&file, fate, (document.id, id, Status::InProgress))
+                Submission::of(&file, fate, (new.document.id, id, Status::InProgress))
                     .sent(answers.remove(&id))
             }
         }
@@ -161,26 +169,27 @@ fn plan(
             What::Object(meta) => Some(meta.etag.0.clone()),
         },
     };
-    Plan::New { document: NewDocument { id, ..document }, ingestion, upload }
+    Plan::New(Box::new(Fresh { document: NewDocument { id, ..document }, ingestion, upload }))
 }
 
 /// Bytes first: a row never refers to what is not there.
 async fn with_bytes(desk: Desk<'_>, candidate: &Candidate, plan: Plan) -> Result<Plan> {
-    let Plan::New { document, ingestion, upload: Some(content) } = plan else { return Ok(plan) };
-    let Source::File(path) = &candidate.source else {
-        return Ok(Plan::Refused("an object is not uploaded".to_owned()));
+    let Plan::New(new) = &plan else { return Ok(plan) };
+    let (Some(content), Source::File(path)) = (&new.upload, &candidate.source) else {
+        return Ok(plan);
     };
-    let bytes = match content::read(path, &content).await {
+    let document = &new.document;
+    let bytes = match content::read(path, content).await {
         Ok(bytes) => bytes,
         Err(problem) => return Ok(Plan::Refused(problem)),
     };
     let metadata = BTreeMap::from([
         ("original-name".to_owned(), document.original_name.clone().unwrap_or_default()),
-        ("tags".to_owned(), serde_json::to_string(&labels(&document)).unwrap_or_default()),
+        ("tags".to_owned(), serde_json::to_string(&labels(document)).unwrap_or_default()),
         ("size".to_owned(), bytes.len().to_string()),
     ]);
     desk.store.put(&document.file_path, bytes, &metadata).await?;
-    Ok(Plan::New { document, ingestion, upload: None })
+    Ok(plan)
 }
 
 fn labels(document: &NewDocument) -> Vec<String> {
@@ -191,9 +200,9 @@ fn labels(document: &NewDocument) -> Vec<String> {
 }
 
 fn rows(plans: &[Plan]) -> Vec<(NewDocument, NewIngestion)> {
-    let row = |plan: &Plan| {
-        let Plan::New { document, ingestion, .. } = plan else { return None };
-        Some((document.clone(), ingestion.clone()))
+    let row = |plan: &Plan| match plan {
+        Plan::New(new) => Some((new.document.clone(), new.ingestion.clone())),
+        Plan::Known(..) | Plan::Same(..) | Plan::Refused(_) => None,
     };
     plans.iter().filter_map(row).collect()
 }
@@ -204,7 +213,7 @@ async fn send(desk: Desk<'_>, plans: &[Plan]) -> HashMap<IngestionId, Result<()>
     let due: Vec<IngestionId> = plans
         .iter()
         .filter_map(|plan| match plan {
-            Plan::New { ingestion, .. } => Some(ingestion.id),
+            Plan::New(new) => Some(new.ingestion.id),
             Plan::Known(_, ingestion, status) if !status.is_terminal() => Some(*ingestion),
             Plan::Known(..) | Plan::Same(..) | Plan::Refused(_) => None,
         })
