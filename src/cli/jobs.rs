@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use time::OffsetDateTime;
+use tracing::Instrument as _;
 
 use super::{Context, DATABASE, DATABASE_AND_QUEUE, Exit, print};
 use crate::config::Needs;
@@ -15,6 +16,7 @@ use crate::model::{IngestionId, Reason, Status};
 use crate::ops::inspect::{self, Story};
 use crate::ops::retry::{self, Changed, Paused};
 use crate::ops::submit::{self, Desk, Fate, Skipped, Submission, Terms};
+use crate::telemetry::spans;
 
 /// Arguments of `submit`.
 #[derive(Debug, clap::Args)]
@@ -151,7 +153,7 @@ async fn database(context: &Context, needs: Needs) -> anyhow::Result<(crate::app
 
 pub(super) async fn submit(context: &Context, arguments: Submit) -> anyhow::Result<Exit> {
     let app = context.app(Needs::WORKER)?;
-    context.quiet_logs()?;
+    let traces = context.quiet_logs_and_traces(app.config())?;
     let found = submit::find(&arguments.paths).await;
     skipped(&found.skipped);
     if found.files.is_empty() {
@@ -170,9 +172,14 @@ pub(super) async fn submit(context: &Context, arguments: Submit) -> anyhow::Resu
         tenant: arguments.tenant,
         tags: arguments.tags.iter().map(|tag| label(tag)).collect::<BTreeMap<_, _>>(),
     };
+    let queue = app.config().destination();
     let mut done = Vec::new();
     for file in &found.files {
-        done.push(submit::submit(desk, file, &terms).await?);
+        let submitting = submit::submit(desk, file, &terms).instrument(spans::send(&queue));
+        done.push(submitting.await?);
+    }
+    if let Some(traces) = traces {
+        traces.end().await;
     }
     context.out().show(&done, || submissions(&done))?;
     let refused = done.iter().any(|line| line.fate == Fate::Refused);

@@ -18,6 +18,11 @@ pub fn document(id: DocumentId, name: &str) -> String {
     }
 }
 
+/// Everything that is made of an ingestion lies below.
+pub fn of_ingestion(id: IngestionId) -> String {
+    format!("ingestions/{id}/")
+}
+
 /// The transcript of an ingestion.
 pub fn transcription(id: IngestionId) -> String {
     format!("ingestions/{id}/transcription-output.json")
