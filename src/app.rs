@@ -3,6 +3,7 @@
 //! Everything is built from the configuration on demand, so that a command connects to what it
 //! needs and to nothing else.
 
+mod doctor;
 mod page_process;
 
 use std::sync::Arc;
@@ -21,6 +22,7 @@ use crate::ledger::postgres::PostgresLedger;
 use crate::llm::Llm;
 use crate::llm::governed::Governed;
 use crate::llm::openai::OpenAi;
+use crate::llm::traced::Traced;
 use crate::model::{Recipe, Repairs};
 use crate::ocr::tesseract::Tesseract;
 use crate::ops::janitor::Maintenance;
@@ -138,7 +140,7 @@ impl App {
                 until_it_answers(&model).await?;
                 let governor = Arc::new(Governor::new(self.config.throttle.clone()));
                 let account = account(&self.config.llm);
-                Ok(Some(Arc::new(Governed::new(model, governor, account))))
+                Ok(Some(Arc::new(Governed::new(Traced(model), governor, account))))
             }
         }
     }

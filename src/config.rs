@@ -15,6 +15,7 @@ mod ocr;
 mod queue;
 mod retry;
 mod store;
+mod telemetry;
 mod throttle;
 mod units;
 mod worker;
@@ -33,6 +34,7 @@ pub use ocr::OcrConfig;
 pub use queue::{QueueBackend, QueueConfig};
 pub use retry::RetryConfig;
 pub use store::{AllowedPrefix, StoreBackend, StoreConfig};
+pub use telemetry::{Destination, TelemetryConfig};
 pub use throttle::ThrottleConfig;
 pub use units::{ByteSize, Secret};
 pub use worker::{LogFormat, WorkerConfig};
@@ -67,6 +69,8 @@ pub struct Config {
     pub kinds: KindsConfig,
     /// Maintenance.
     pub janitor: JanitorConfig,
+    /// Traces.
+    pub telemetry: TelemetryConfig,
 }
 
 /// What a command needs of the configuration; what it does not need is not checked for presence.
@@ -139,6 +143,7 @@ impl Config {
         self.throttle.check(&mut problems);
         self.llm.check(&mut problems);
         self.janitor.check(&mut problems);
+        self.telemetry.check(&mut problems);
         self.check_relations(&mut problems);
         if problems.is_empty() { Ok(()) } else { Err(Invalid(problems)) }
     }

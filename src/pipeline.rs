@@ -22,6 +22,8 @@ pub mod verdict;
 use std::sync::Arc;
 use std::time::Instant;
 
+use tracing::{Instrument as _, Span};
+
 use crate::config::{LimitsConfig, RetryConfig};
 use crate::cpu::{OpenDocument, Pool};
 use crate::extract::Terms;
@@ -32,6 +34,7 @@ use crate::llm::Llm;
 use crate::metrics;
 use crate::model::{Claimed, Extraction, Reason, Stage, Transcript};
 use crate::store::Store;
+use crate::telemetry::spans;
 use extract::Extracted;
 pub use fetch::DocumentBudget;
 pub use hold::{Hold, Keeper};
@@ -104,6 +107,15 @@ pub enum StepError {
 }
 
 impl StepError {
+    /// The word of the log and the metric.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Rejected { reason, .. } => reason.code(),
+            Self::Fault(error) => error.fault.code(),
+            Self::ClaimLost => "claim_lost",
+        }
+    }
+
     /// The input ends here.
     pub fn rejected(reason: Reason, detail: impl Into<String>) -> Self {
         Self::Rejected { reason, detail: detail.into() }
@@ -124,8 +136,12 @@ pub struct Failed {
 /// # Errors
 /// The step that failed and why. Dropping the future stops the work at its next await.
 pub async fn run(ports: &Ports, claimed: &Claimed, hold: &Hold) -> Result<Record, Failed> {
-    let mut steps = Steps { ports, hold, stage: Stage::Claimed, since: Instant::now() };
+    let (stage, since) = (Stage::Claimed, Instant::now());
+    let mut steps = Steps { ports, hold, stage, since, span: Span::none() };
     let outcome = steps.run(claimed).await;
+    if let Err(error) = &outcome {
+        spans::failed(&steps.span, error.code());
+    }
     steps.leave();
     outcome.map_err(|error| Failed { stage: steps.stage, error })
 }
@@ -143,6 +159,8 @@ struct Steps<'a> {
     hold: &'a Hold,
     stage: Stage,
     since: Instant,
+    /// Of the stage. Entered only around what makes spans of its own.
+    span: Span,
 }
 
 impl Steps<'_> {
@@ -198,11 +216,16 @@ impl Steps<'_> {
         (fetched, document): (fetch::Fetched, OpenDocument),
     ) -> Result<Result<Read, Box<Record>>, StepError> {
         let (ports, hold) = (self.ports, self.hold);
-        let transcribed = transcribe::transcribe(ports, hold, claimed, (fetched, document)).await?;
+        let transcribed = transcribe::transcribe(ports, hold, claimed, (fetched, document))
+            .instrument(self.span.clone())
+            .await?;
         self.enter(Stage::Extract)?;
         let classify = ports.config.classify && claimed.kind.is_none();
         let told = kind::told(&ports.kinds, named, classify, &transcribed.transcript);
-        Ok(match extract::extract(ports, (claimed, hold), &told.kind, &transcribed).await? {
+        let extracted = extract::extract(ports, (claimed, hold), &told.kind, &transcribed)
+            .instrument(self.span.clone())
+            .await?;
+        Ok(match extracted {
             Extracted::Whole(extraction) => {
                 Ok(Read { told, transcript: transcribed.transcript, extraction })
             }
@@ -218,11 +241,14 @@ impl Steps<'_> {
         self.leave();
         self.stage = stage;
         self.since = Instant::now();
+        // The outcome is written by the worker, which has a span for it.
+        self.span = if stage == Stage::Record { Span::none() } else { spans::step(stage) };
         self.hold.enter(stage);
         if self.hold.is_lost() { Err(StepError::ClaimLost) } else { Ok(()) }
     }
 
-    fn leave(&self) {
+    fn leave(&mut self) {
         metrics::stage(self.stage.code(), self.since.elapsed());
+        self.span = Span::none();
     }
 }

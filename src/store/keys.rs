@@ -26,6 +26,11 @@ pub fn submitted(key: &str) -> Option<DocumentId> {
     (id.0.get_version_num() == 5 && key == document(id, name)).then_some(id)
 }
 
+/// Everything that is made of an ingestion lies below.
+pub fn of_ingestion(id: IngestionId) -> String {
+    format!("ingestions/{id}/")
+}
+
 /// The transcript of an ingestion.
 pub fn transcription(id: IngestionId) -> String {
     format!("ingestions/{id}/transcription-output.json")

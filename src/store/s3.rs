@@ -8,6 +8,7 @@
 
 mod connect;
 mod faults;
+mod inspect;
 mod place;
 
 use std::collections::BTreeMap;
@@ -20,6 +21,7 @@ use aws_sdk_s3::primitives::ByteStream;
 use bytes::{Bytes, BytesMut};
 
 use self::faults::{Failure, failure_of};
+pub use self::inspect::QueueRule;
 use self::place::{Place, decode, encode};
 use super::{Entry, Etag, Fetch, Get, Meta, Object, Put, Store};
 use crate::fault::{Error, Result};

@@ -2,4 +2,5 @@
 //! misbehave on request. For tests and benches only; nothing here is shipped.
 
 pub mod openai;
+pub mod otlp;
 pub mod sqs;
