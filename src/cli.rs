@@ -11,6 +11,7 @@ mod jobs;
 mod kinds;
 mod print;
 mod run;
+mod scheduler;
 mod settings;
 
 use std::path::PathBuf;
@@ -82,6 +83,8 @@ enum Command {
     /// Look at the kinds of documents
     #[command(subcommand)]
     Kinds(kinds::What),
+    /// Show which local models have this machine's memory, and which wait for it
+    Scheduler,
     /// Look at the configuration
     #[command(subcommand)]
     Config(settings::Settings),
@@ -207,6 +210,7 @@ async fn dispatch(context: Context, command: Command) -> anyhow::Result<Exit> {
         Command::Eval(eval) => Box::pin(document::eval(context, eval)).await,
         Command::Kinds(what) => kinds::run(context, what),
         Command::Config(what) => settings::run(context, what),
+        Command::Scheduler => scheduler::run(context),
         Command::Healthcheck => run::healthcheck(context).await,
         // Answered before the runtime was started.
         Command::PageProcess => Ok(Exit::Failed),
