@@ -44,6 +44,9 @@ pub enum Stop {
     Refused,
     /// The prompt did not fit into its window: it generated nothing. A shorter one may fit.
     TooLong,
+    /// It went in circles (white space without end) or broke its own form: what it wrote is of no
+    /// use, however long. The same question in other words may get an answer.
+    Garbled,
 }
 
 /// One reply.

@@ -8,6 +8,8 @@ use std::time::Duration;
 use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
 
+use crate::model::Usage;
+
 const DELIVERIES: &str = "docmill_deliveries_total";
 const DISPOSITIONS: &str = "docmill_dispositions_total";
 const OUTCOMES: &str = "docmill_attempts_total";
@@ -75,7 +77,7 @@ fn describe() {
     describe_counter!(CELLS_STARTED, "Child processes that were started to read documents");
     describe_counter!(CELLS_DIED, "Those that died or had to be killed, by reason");
     describe_counter!(CELLS_REPLACED, "Those that were replaced because they had done enough");
-    describe_counter!(TOKENS, "Model tokens by direction");
+    describe_counter!(TOKENS, "Model tokens by class (input uncached, cache_read, cache_write, output)");
     describe_counter!(REUSED, "Stored artefacts that were used instead of being made again");
     describe_gauge!(RATE, "Requests a second that a provider is believed to take; none: no limit");
     describe_gauge!(CALLS, "Calls to a provider by state (in_flight, waiting)");
@@ -171,9 +173,16 @@ pub fn cell_replaced() {
 }
 
 /// Tokens were spent.
-pub fn tokens(input: u64, output: u64) {
-    counter!(TOKENS, "direction" => "input").increment(input);
-    counter!(TOKENS, "direction" => "output").increment(output);
+pub fn tokens(usage: &Usage) {
+    let Usage { input, cache_read, cache_write, output } = *usage;
+    for (direction, tokens) in [
+        ("input", input),
+        ("cache_read", cache_read),
+        ("cache_write", cache_write),
+        ("output", output),
+    ] {
+        counter!(TOKENS, "direction" => direction).increment(tokens);
+    }
 }
 
 /// A stored artefact was used again.

@@ -251,6 +251,7 @@ impl Session<'_> {
         match call.stop {
             Stop::Cut | Stop::TooLong => Ok(Read::TooMuch),
             Stop::Refused => Ok(Read::Ended(Ending::Refused)),
+            Stop::Garbled => Err(Problem::Garbled),
             Stop::Complete => reply::read(&call.text, &self.form).map(Read::Whole),
         }
     }
@@ -271,7 +272,7 @@ impl Session<'_> {
             }
             self.journal.ready().await?;
             let reply = self.llm.ask(&prompt).await?;
-            metrics::tokens(reply.usage.input, reply.usage.output);
+            metrics::tokens(&reply.usage);
             self.replies.add(purpose, key.clone(), reply);
             self.journal.save(&self.replies).await?;
         } else if self.calls == 0 {

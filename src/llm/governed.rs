@@ -49,7 +49,7 @@ impl<L: Llm> Llm for Governed<L> {
             let answer = self.inner.ask(prompt).await;
             let outcome = match &answer {
                 Ok(reply) => {
-                    let used = reply.usage.input.saturating_add(reply.usage.output);
+                    let used = reply.usage.prompt().saturating_add(reply.usage.output);
                     let tokens = u32::try_from(used).ok().filter(|used| *used > 0);
                     Outcome::Answered { limits: reply.limits, tokens: tokens.map(f64::from) }
                 }

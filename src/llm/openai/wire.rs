@@ -79,14 +79,38 @@ struct Answer {
     refusal: Option<String>,
 }
 
-/// `prompt_tokens` includes cached ones and `completion_tokens` includes reasoning here, which is
-/// already the meaning of [`Usage`].
+/// `prompt_tokens` includes the cached ones and `completion_tokens` the reasoning.
 #[derive(Deserialize)]
 struct Tokens {
     #[serde(default)]
     prompt_tokens: Option<u64>,
     #[serde(default)]
     completion_tokens: Option<u64>,
+    #[serde(default)]
+    prompt_tokens_details: Option<Cached>,
+}
+
+#[derive(Deserialize, Default)]
+struct Cached {
+    #[serde(default)]
+    cached_tokens: Option<u64>,
+    #[serde(default)]
+    cache_write_tokens: Option<u64>,
+}
+
+impl From<Tokens> for Usage {
+    fn from(tokens: Tokens) -> Self {
+        let cached = tokens.prompt_tokens_details.unwrap_or_default();
+        let (read, written) =
+            (cached.cached_tokens.unwrap_or(0), cached.cache_write_tokens.unwrap_or(0));
+        let prompt = tokens.prompt_tokens.unwrap_or(0);
+        Self {
+            input: prompt.saturating_sub(read).saturating_sub(written),
+            cache_read: read,
+            cache_write: written,
+            output: tokens.completion_tokens.unwrap_or(0),
+        }
+    }
 }
 
 /// Why a body is no chat completion.
@@ -114,14 +138,11 @@ pub(super) fn reply(body: &[u8], asked: &str) -> Result<Reply, NotACompletion> {
         // wrote still has to be whole JSON of the right schema.
         _ => Stop::Complete,
     };
-    let tokens = completion.usage.map_or_else(Usage::default, |tokens| Usage {
-        input: tokens.prompt_tokens.unwrap_or(0),
-        output: tokens.completion_tokens.unwrap_or(0),
-    });
+    let usage = completion.usage.map(Usage::from).unwrap_or_default();
     Ok(Reply {
         text: choice.message.content.unwrap_or_default(),
         stop,
-        usage: tokens,
+        usage,
         model: completion.model.filter(|name| !name.is_empty()).unwrap_or_else(|| asked.to_owned()),
         limits: Limits::default(),
     })
@@ -177,7 +198,7 @@ mod tests {
         for (name, body, stop, text) in table {
             let reply = reply(body.as_bytes(), "asked").unwrap();
             assert_eq!((reply.stop, reply.text.as_str()), (stop, text), "{name}");
-            assert_eq!(reply.usage, Usage { input: 7, output: 3 }, "{name}");
+            assert_eq!(reply.usage, Usage { input: 7, output: 3, ..Usage::default() }, "{name}");
             assert_eq!(reply.model, "m-1", "{name}");
         }
     }
