@@ -270,6 +270,7 @@ impl App {
             classify: self.config.kinds.classify,
             quality_threshold: self.config.ocr.quality_threshold,
             max_output_tokens: self.config.llm.max_output_tokens,
+            parts_at_once: self.config.llm.parts_at_once,
             ignore_xml: false,
         }
     }

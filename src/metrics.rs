@@ -77,7 +77,10 @@ fn describe() {
     describe_counter!(CELLS_STARTED, "Child processes that were started to read documents");
     describe_counter!(CELLS_DIED, "Those that died or had to be killed, by reason");
     describe_counter!(CELLS_REPLACED, "Those that were replaced because they had done enough");
-    describe_counter!(TOKENS, "Model tokens by class (input uncached, cache_read, cache_write, output)");
+    describe_counter!(
+        TOKENS,
+        "Model tokens by class (input uncached, cache_read, cache_write, output)"
+    );
     describe_counter!(REUSED, "Stored artefacts that were used instead of being made again");
     describe_gauge!(RATE, "Requests a second that a provider is believed to take; none: no limit");
     describe_gauge!(CALLS, "Calls to a provider by state (in_flight, waiting)");

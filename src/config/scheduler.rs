@@ -99,9 +99,8 @@ impl SchedulerConfig {
             ));
         }
         if self.calls_at_once == 0 || self.max_queue_depth == 0 {
-            problems.push(
-                "llm.scheduler.calls_at_once and max_queue_depth must be above 0".to_owned(),
-            );
+            problems
+                .push("llm.scheduler.calls_at_once and max_queue_depth must be above 0".to_owned());
         }
         if self.quantum.is_zero() {
             problems.push("llm.scheduler.quantum must be above 0".to_owned());

@@ -56,10 +56,7 @@ impl Board {
     /// Shows the others' sheets to `change` and posts the sheet that it returns. Nobody else posts
     /// in between. If the sheet could not be posted, the answer is an error and nothing may be done
     /// on the strength of it.
-    pub(super) fn exchange<T>(
-        &self,
-        change: impl FnOnce(Vec<Sheet>) -> (Sheet, T),
-    ) -> Result<T> {
+    pub(super) fn exchange<T>(&self, change: impl FnOnce(Vec<Sheet>) -> (Sheet, T)) -> Result<T> {
         let wrong = |error| unusable(&self.folder, error);
         let _gate = gate(&self.folder).map_err(wrong)?;
         let others = sheets(&self.folder, Some(&self.own_path)).map_err(wrong)?;

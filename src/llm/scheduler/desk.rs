@@ -41,13 +41,8 @@ pub(super) enum Refused {
 
 impl Desk {
     pub(super) fn new(rules: Rules, models: impl IntoIterator<Item = (String, Need)>) -> Self {
-        let model = |need| Model {
-            need,
-            line: VecDeque::new(),
-            running: 0,
-            turn: None,
-            idle: None,
-        };
+        let model =
+            |need| Model { need, line: VecDeque::new(), running: 0, turn: None, idle: None };
         let models = models.into_iter().map(|(name, need)| (name, model(need))).collect();
         Self { rules, models }
     }
@@ -136,7 +131,8 @@ impl Desk {
             let Some(turn) = model.turn.take() else { continue };
             ended = true;
             // One that no call has reached was never loaded.
-            model.idle = turn.loaded_ms.map(|since_ms| idle(turn.device, since_ms, model.need, reading));
+            model.idle =
+                turn.loaded_ms.map(|since_ms| idle(turn.device, since_ms, model.need, reading));
         }
         ended
     }

@@ -108,12 +108,12 @@ mod tests {
     #[test]
     fn every_card_is_a_device_of_its_own_and_nothing_is_added_up() {
         let text = "0, GPU-aa-1, 24576, 20000\n1, GPU-bb-2, 24576, 24000\n\n";
-        let device = |name: &str, free_mib| Device {
-            name: name.to_owned(),
-            total_mib: 24_576,
-            free_mib,
-        };
-        assert_eq!(cards(text).unwrap(), [device("gpu0-aa-1", 20_000), device("gpu1-bb-2", 24_000)]);
+        let device =
+            |name: &str, free_mib| Device { name: name.to_owned(), total_mib: 24_576, free_mib };
+        assert_eq!(
+            cards(text).unwrap(),
+            [device("gpu0-aa-1", 20_000), device("gpu1-bb-2", 24_000)]
+        );
         for wrong in ["No devices were found", "0, GPU-a, [N/A], 5", "0, GPU-a, 5", "0,a,1,2,3"] {
             assert_eq!(cards(wrong), None, "{wrong}");
         }

@@ -370,8 +370,8 @@ pub(super) fn decide(posts: &[Post], reading: &Reading, now_ms: u64, rules: Rule
         let Some(turn) = &view.turn else { continue };
         let is_over = now_ms.saturating_sub(turn.began_ms) >= rules.quantum_ms;
         let room = rooms.iter().find(|room| room.device.name == turn.device);
-        let is_wanted = room
-            .is_some_and(|room| left_out.iter().any(|other| room.could_ever_hold(other.need)));
+        let is_wanted =
+            room.is_some_and(|room| left_out.iter().any(|other| room.could_ever_hold(other.need)));
         if is_over && is_wanted {
             decision.yields.insert(view.model.to_owned());
         }

@@ -358,7 +358,7 @@ fn random_step(world: &mut World, running: &mut Vec<String>, random: &mut fastra
         0..=3 => {
             world.tickets += 1;
             // A full line is one of the things that happen.
-            drop(world.desk.join(model, world.tickets, world.now_ms));
+            let _full = world.desk.join(model, world.tickets, world.now_ms);
         }
         4 => world.desk.leave(model, random.u64(0..=world.tickets)),
         5..=7 if !running.is_empty() => {
