@@ -23,6 +23,7 @@ use crate::llm::Llm;
 use crate::llm::governed::Governed;
 use crate::llm::openai::OpenAi;
 use crate::llm::traced::Traced;
+use crate::llm::scheduler::Scheduler;
 use crate::model::{Recipe, Repairs};
 use crate::ocr::tesseract::Tesseract;
 use crate::ops::janitor::Maintenance;
@@ -140,9 +141,17 @@ impl App {
                 until_it_answers(&model).await?;
                 let governor = Arc::new(Governor::new(self.config.throttle.clone()));
                 let account = account(&self.config.llm);
-                Ok(Some(Arc::new(Governed::new(Traced(model), governor, account))))
+                let model: Arc<dyn Llm> =
+                    Arc::new(Governed::new(Traced(model), governor, account));
+                Ok(Some(self.scheduled(model)?))
             }
         }
+    }
+
+    /// Outside of the governor: a call that waits for memory is not yet one to the provider.
+    fn scheduled(&self, model: Arc<dyn Llm>) -> anyhow::Result<Arc<dyn Llm>> {
+        let scheduler = Scheduler::start(&self.config.llm.scheduler)?;
+        Ok(scheduler.map_or_else(|| Arc::clone(&model), |it| it.around(Arc::clone(&model))))
     }
 
     /// What one document needs when there is neither database nor queue.
@@ -264,6 +273,7 @@ impl App {
             classify: self.config.kinds.classify,
             quality_threshold: self.config.ocr.quality_threshold,
             max_output_tokens: self.config.llm.max_output_tokens,
+            parts_at_once: self.config.llm.parts_at_once,
             ignore_xml: false,
         }
     }

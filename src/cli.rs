@@ -16,6 +16,7 @@ mod kinds;
 mod print;
 mod run;
 mod search;
+mod scheduler;
 mod settings;
 mod shell;
 mod submit;
@@ -104,6 +105,8 @@ enum Command {
     /// Look at the kinds of documents
     #[command(subcommand)]
     Kinds(kinds::What),
+    /// Show which local models have this machine's memory, and which wait for it
+    Scheduler,
     /// Look at the configuration
     #[command(subcommand)]
     Config(settings::Settings),
@@ -256,6 +259,7 @@ async fn dispatch(context: Context, command: Command) -> anyhow::Result<Exit> {
         Command::Completions(what) => shell::completions(&what),
         Command::Man(what) => shell::man(context, &what),
         Command::Doctor => Box::pin(doctor::run(context)).await,
+        Command::Scheduler => scheduler::run(context),
         Command::Healthcheck => run::healthcheck(context).await,
         // Answered before the runtime was started.
         Command::PageProcess => Ok(Exit::Failed),

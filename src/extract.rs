@@ -6,9 +6,11 @@
 //! to say. Nothing here decides about retries across attempts.
 
 pub mod ask;
+mod calls;
 pub mod einvoice;
 pub mod journal;
 mod merge;
+pub mod parts;
 pub mod prompt;
 pub mod reply;
 pub mod rules;

@@ -6,6 +6,7 @@
 
 pub mod governed;
 pub mod openai;
+pub mod scheduler;
 pub mod schema;
 pub mod traced;
 

@@ -75,6 +75,8 @@ pub struct StepsConfig {
     pub quality_threshold: f32,
     /// Most tokens of a model's reply.
     pub max_output_tokens: u32,
+    /// Parts of one long document that are asked for at the same time.
+    pub parts_at_once: usize,
     /// Read the pages alone, whatever XML the document carries.
     pub ignore_xml: bool,
 }
@@ -83,7 +85,8 @@ impl StepsConfig {
     /// What bounds the calls about one transcript.
     fn terms(&self, identity: String) -> Terms {
         let prompt_tokens = self.limits.prompt_tokens;
-        Terms { identity, prompt_tokens, max_output_tokens: self.max_output_tokens }
+        let (max_output_tokens, parts_at_once) = (self.max_output_tokens, self.parts_at_once);
+        Terms { identity, prompt_tokens, max_output_tokens, parts_at_once }
     }
 }
 

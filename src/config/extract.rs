@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::scheduler::SchedulerConfig;
 use super::units::Secret;
 
 /// Which language model server.
@@ -34,6 +35,10 @@ pub struct LlmConfig {
     pub timeout: Duration,
     /// Most tokens of a reply.
     pub max_output_tokens: u32,
+    /// Parts of one long document that are asked for at the same time.
+    pub parts_at_once: usize,
+    /// Who may use this machine's memory for models.
+    pub scheduler: SchedulerConfig,
 }
 
 impl Default for LlmConfig {
@@ -45,12 +50,18 @@ impl Default for LlmConfig {
             model: String::new(),
             timeout: Duration::from_secs(600),
             max_output_tokens: 8_192,
+            parts_at_once: 4,
+            scheduler: SchedulerConfig::default(),
         }
     }
 }
 
 impl LlmConfig {
     pub(super) fn check(&self, problems: &mut Vec<String>) {
+        self.scheduler.check(problems);
+        if self.parts_at_once == 0 || self.parts_at_once > 100 {
+            problems.push("llm.parts_at_once must be between 1 and 100".to_owned());
+        }
         if self.provider == LlmProvider::None {
             return;
         }

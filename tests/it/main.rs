@@ -19,6 +19,7 @@ mod kinds;
 mod ledger_suite;
 mod llm;
 mod long_documents;
+mod long_invoices;
 mod messages;
 mod operations;
 mod operators;
