@@ -4,6 +4,7 @@ mod cells;
 mod cli;
 mod configuration;
 mod crashes;
+mod deploy;
 mod docs;
 mod earlier_schema;
 mod einvoice;
