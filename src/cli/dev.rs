@@ -13,7 +13,8 @@ mod progress;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::{Context, Exit, NOTHING, WrongUse, jobs, print};
+use super::submit as submitted;
+use super::{Context, Exit, NOTHING, WrongUse, print};
 use crate::app::{App, Parts};
 use crate::config::Config;
 use crate::model::IngestionId;
@@ -51,7 +52,7 @@ pub(super) async fn run(context: &Context, dev: Dev) -> anyhow::Result<Exit> {
     }
     context.quiet_logs()?;
     let found = submit::find(&dev.paths).await;
-    jobs::skipped(&found.skipped);
+    submitted::skipped(&found.skipped);
     if found.files.is_empty() && !dev.keep {
         anyhow::bail!("there is no document to read");
     }

@@ -261,18 +261,19 @@ impl Store for S3Store {
     }
 
     async fn list(&self, prefix: &str, after: Option<&str>, max: usize) -> Result<Vec<Entry>> {
+        let (place, scheme) = Place::of_prefix(&self.bucket, prefix)?;
+        let bare = |key: &str| key.strip_prefix(&scheme).unwrap_or(key).to_owned();
         let mut found: Vec<Entry> = Vec::new();
-        let mut after = after.map(ToOwned::to_owned);
+        let mut after = after.map(bare);
         while found.len() < max {
             let wanted = (max - found.len()).min(PAGE);
             let request = self
                 .client
                 .list_objects_v2()
-                .bucket(&self.bucket)
-                .prefix(prefix)
+                .bucket(place.bucket)
+                .prefix(place.key)
                 .set_start_after(after)
                 .max_keys(i32::try_from(wanted).unwrap_or(1000));
-            let place = Place { bucket: &self.bucket, key: prefix, foreign: false };
             let page = match request.send().await {
                 Ok(page) => page,
                 Err(error) => return Err(failure_of(error, &place, "list").into_error(&place)),
@@ -284,6 +285,7 @@ impl Store for S3Store {
                 break;
             }
         }
+        found.iter_mut().for_each(|entry| entry.key.insert_str(0, &scheme));
         Ok(found)
     }
 }

@@ -30,5 +30,6 @@ mod schema;
 mod silence;
 mod sqs_probe;
 mod store_suite;
+mod submitting;
 mod support;
 mod trigger;
