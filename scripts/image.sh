@@ -7,8 +7,8 @@
 #   scripts/image.sh --binary PATH      with a docmill that was compiled on this Debian
 #   scripts/image.sh --keep             leaves the image and its layers where they are
 #
-# Exit code 1 if anything of that fails, or above 250 MB. Needs root, the network, and buildah,
-# crun and debootstrap (apt-get install buildah crun debootstrap). The base images are made here,
+# Exit code 1 if anything of that fails, or above 250 MB. Needs root, the network, and buildah
+# and debootstrap (apt-get install buildah debootstrap). The base images are made here,
 # by debootstrap and from this machine's Rust toolchain: no registry of images is asked.
 # IMAGE_STORE names the folder (a few GB).
 set -euo pipefail
@@ -42,7 +42,7 @@ while [ $# -gt 0 ]; do
     shift
 done
 [ "$(id -u)" = 0 ] || die "needs root (debootstrap, mounts)"
-for program in buildah crun debootstrap python3; do
+for program in buildah debootstrap python3; do
     command -v $program >/dev/null || die "needs $program: apt-get install $program"
 done
 [ -x target/tools/moto/bin/moto_server ] || die "needs Moto: scripts/setup.sh test"
@@ -50,7 +50,6 @@ done
 layers() {
     buildah --root "$store/layers" --runroot "$store/run" --storage-driver "${IMAGE_DRIVER:-overlay}" "$@"
 }
-container() { crun --root "$store/crun" --cgroup-manager=disabled "$@"; }
 
 has() { layers inspect --type image "$1" >/dev/null 2>&1; }
 
@@ -113,20 +112,21 @@ build() {
         "${arguments[@]}" -t $tag -f Dockerfile "$context"
 }
 
-# start NAME VARIABLE... -- ARGUMENT...: runs the image with those arguments until it ends.
+# start VARIABLE... -- ARGUMENT...: runs the image with those arguments until it ends.
 start() {
-    local name=$1 variables=() bundle
-    shift
+    local variables=()
     while [ "$1" != -- ]; do
         variables+=(--env "$1")
         shift
     done
-    shift
-    bundle="$store/bundles/$name"
-    mkdir -p "$bundle"
-    layers inspect --type image $tag | python3 scripts/oci_bundle.py "$root" "${variables[@]}" \
-        --read-only "$PWD/samples:/samples" -- "$@" >"$bundle/config.json"
-    container run --bundle "$bundle" "docmill-$name"
+    layers inspect --type image $tag | scripts/image_run.py "$root" "${variables[@]}" \
+        --read-only "$PWD/samples:/samples" "$@"
+}
+
+# inside COMMAND...: in the running worker, as `docker exec` does.
+inside() {
+    layers inspect --type image $tag |
+        scripts/image_run.py "$root" --enter "$first" --env "$address" -- "$@"
 }
 
 free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
@@ -154,45 +154,53 @@ all_ended() { [ "$(ends | wc -l)" = ${#samples[@]} ]; }
 
 # Inside scripts/with_postgres.sh.
 try() {
-    local port endpoint queue settings worker code=0 inside=() sample
+    local port endpoint queue settings code=0 paths=() sample
     port=$(free_port)
     endpoint=http://127.0.0.1:$port
     target/tools/moto/bin/moto_server -H 127.0.0.1 -p "$port" >"$store/moto.log" 2>&1 &
     moto=$!
     until_well 60 bash -c "exec 3<>/dev/tcp/127.0.0.1/$port" || die "Moto does not start"
     queue=$(target/tools/moto/bin/python deploy/kubernetes/overlays/local/aws_stand_in.py "$endpoint" documents)
-    port=$(free_port)
+    address=DOCMILL__WORKER__ADDRESS=127.0.0.1:$(free_port)
     settings=(AWS_ACCESS_KEY_ID=stand-in AWS_SECRET_ACCESS_KEY=stand-in AWS_REGION=us-east-1
         "DOCMILL__DATABASE__URL=$DOCMILL_TEST_DATABASE_URL"
         "DOCMILL__QUEUE__URL=$queue" "DOCMILL__QUEUE__ENDPOINT=$endpoint"
         DOCMILL__STORE__BUCKET=documents "DOCMILL__STORE__ENDPOINT=$endpoint"
-        DOCMILL__STORE__PATH_STYLE=true "DOCMILL__WORKER__ADDRESS=127.0.0.1:$port")
-    start migrate "${settings[@]}" -- migrate
-    start worker "${settings[@]}" -- worker >"$store/worker.log" 2>&1 &
+        DOCMILL__STORE__PATH_STYLE=true "$address")
+    start "${settings[@]}" -- migrate
+    start "${settings[@]}" -- worker >"$store/worker.log" 2>&1 &
     worker=$!
-    until_well 120 container exec docmill-worker docmill healthcheck ||
+    until_well 120 knows_first || die "the container does not start: $(tail -3 "$store/worker.log")"
+    first=$(first_process)
+    until_well 120 inside docmill healthcheck ||
         die "the worker does not become well: $(tail -3 "$store/worker.log")"
-    say "worker is well; it runs as $(container exec docmill-worker id -u):$(container exec \
-        docmill-worker id -g), process 1 is $(container exec docmill-worker cat /proc/1/comm)"
-    ! container exec docmill-worker touch /written 2>/dev/null || die "the root can be written to"
-    for sample in "${samples[@]}"; do inside+=("/samples/$sample"); done
-    start submit "${settings[@]}" -- submit "${inside[@]}"
+    say "well; runs as $(inside id -u):$(inside id -g), process 1 is $(inside cat /proc/1/comm)"
+    ! inside touch /written 2>/dev/null || die "the root can be written to"
+    ! inside touch /tmp/written 2>/dev/null || die "/tmp can be written to"
+    for sample in "${samples[@]}"; do paths+=("/samples/$sample"); done
+    start "${settings[@]}" -- submit "${paths[@]}"
     until_well 240 all_ended || die "not every document ended: $(ends)"
     ends >"$store/ends.json"
-    { head -1 samples/EXPECT.tsv
+    {
+        head -1 samples/EXPECT.tsv
         for sample in "${samples[@]}"; do grep "^$sample" samples/EXPECT.tsv; done
     } >"$store/expect.tsv"
     python3 scripts/compare_ends.py "$store/expect.tsv" "$store/ends.json"
     say "memory of the worker and its page processes: $(resident) MB"
+    say "processes that nobody reaped: $(inside sh -c 'cat /proc/[0-9]*/stat' | grep -c ') Z ' || true)"
     local asked=$SECONDS
-    container kill docmill-worker TERM
-    wait $worker || code=$?
+    kill -TERM "$first"
+    wait "$worker" || code=$?
     [ $code = 0 ] || die "exit code $code after SIGTERM: $(tail -3 "$store/worker.log")"
     say "drained after SIGTERM in $((SECONDS - asked)) s, exit code 0"
 }
 
+# The container's first process, tini: the only child of the unshare that the worker was started by.
+first_process() { pgrep --parent "$worker" -x tini || pgrep --parent "$(pgrep --parent "$worker" -x unshare)" -x tini; }
+knows_first() { [ -n "$(first_process)" ]; }
+
 resident() {
-    container exec docmill-worker sh -c 'cat /proc/[0-9]*/status' |
+    inside sh -c 'cat /proc/[0-9]*/status' |
         awk '/^Name:/ { name = $2 } /^VmRSS:/ && name == "docmill" { all += $2 }
              END { printf "%d", all / 1000 }'
 }
@@ -223,12 +231,12 @@ PYTHON
 }
 
 if [ "${IMAGE_TRIAL:-}" ]; then
-    moto=
+    moto= worker= first= address=
     end_trial() {
-        local mine=$?
+        local code=$?
         [ -z "$moto" ] || kill "$moto" 2>/dev/null || true
-        container delete --force docmill-worker 2>/dev/null || true
-        exit $mine
+        [ -z "$first" ] || kill -KILL "$first" 2>/dev/null || true
+        exit $code
     }
     trap end_trial EXIT
     root=$IMAGE_TRIAL
@@ -236,12 +244,11 @@ if [ "${IMAGE_TRIAL:-}" ]; then
     exit 0
 fi
 
-mkdir -p "$store/crun"
+mkdir -p "$store"
 context= mounted=
 clean() {
     [ -z "$context" ] || rm -rf "$context"
     [ -z "$mounted" ] || layers rm $mounted >/dev/null
-    rm -rf "$store/bundles"
     [ -n "$keep" ] || layers rmi $tag >/dev/null 2>&1 || true
 }
 trap clean EXIT

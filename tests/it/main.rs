@@ -4,6 +4,7 @@ mod cells;
 mod cli;
 mod configuration;
 mod crashes;
+mod deploy;
 mod docs;
 mod doctor;
 mod earlier_schema;
