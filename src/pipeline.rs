@@ -7,6 +7,7 @@
 
 pub mod artefact;
 mod einvoice;
+pub mod elsewhere;
 mod extract;
 pub mod failure;
 pub mod fetch;
@@ -33,6 +34,7 @@ use crate::metrics;
 use crate::model::{Claimed, Extraction, Reason, Stage, Transcript};
 use crate::store::Store;
 use extract::Extracted;
+pub use elsewhere::{Elsewhere, Wishes};
 pub use fetch::DocumentBudget;
 pub use hold::{Hold, Keeper};
 pub use reading::{PageSink, Reader, Reading};
@@ -198,7 +200,11 @@ impl Steps<'_> {
         (fetched, document): (fetch::Fetched, OpenDocument),
     ) -> Result<Result<Read, Box<Record>>, StepError> {
         let (ports, hold) = (self.ports, self.hold);
-        let transcribed = transcribe::transcribe(ports, hold, claimed, (fetched, document)).await?;
+        // Before the document is read only its producer can say what it is.
+        let is_named = claimed.kind.is_some() || !ports.config.classify;
+        let order = named.read_by.clone().filter(|_| is_named);
+        let transcribed =
+            transcribe::transcribe(ports, (hold, claimed), order, (fetched, document)).await?;
         self.enter(Stage::Extract)?;
         let classify = ports.config.classify && claimed.kind.is_none();
         let told = kind::told(&ports.kinds, named, classify, &transcribed.transcript);
