@@ -7,6 +7,7 @@
 
 pub mod artefact;
 mod einvoice;
+pub mod elsewhere;
 mod extract;
 pub mod failure;
 pub mod fetch;
@@ -36,6 +37,7 @@ use crate::model::{Claimed, Extraction, Reason, Stage, Transcript};
 use crate::store::Store;
 use crate::telemetry::spans;
 use extract::Extracted;
+pub use elsewhere::{Elsewhere, Wishes};
 pub use fetch::DocumentBudget;
 pub use hold::{Hold, Keeper};
 pub use reading::{PageSink, Reader, Reading};
@@ -219,9 +221,13 @@ impl Steps<'_> {
         (fetched, document): (fetch::Fetched, OpenDocument),
     ) -> Result<Result<Read, Box<Record>>, StepError> {
         let (ports, hold) = (self.ports, self.hold);
-        let transcribed = transcribe::transcribe(ports, hold, claimed, (fetched, document))
-            .instrument(self.span.clone())
-            .await?;
+        // Before the document is read only its producer can say what it is.
+        let is_named = claimed.kind.is_some() || !ports.config.classify;
+        let order = named.read_by.clone().filter(|_| is_named);
+        let transcribed =
+            transcribe::transcribe(ports, (hold, claimed), order, (fetched, document))
+                .instrument(self.span.clone())
+                .await?;
         self.enter(Stage::Extract)?;
         let classify = ports.config.classify && claimed.kind.is_none();
         let told = kind::told(&ports.kinds, named, classify, &transcribed.transcript);

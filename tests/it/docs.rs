@@ -12,7 +12,7 @@ use sqlx::AssertSqlSafe;
 
 use crate::support::postgres::TestDatabase;
 
-const PAGES: [&str; 11] = [
+const PAGES: [&str; 12] = [
     "README.md",
     "CONTRIBUTING.md",
     "CHANGELOG.md",
@@ -24,6 +24,7 @@ const PAGES: [&str; 11] = [
     "docs/gate.md",
     "docs/logging.md",
     "docs/scheduler.md",
+    "docs/ocr.md",
 ];
 
 fn root() -> PathBuf {

@@ -25,6 +25,7 @@ mod messages;
 mod operations;
 mod operators;
 mod ownership;
+mod providers;
 mod queue_suite;
 mod reading;
 mod recovery;
