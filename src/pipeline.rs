@@ -36,8 +36,8 @@ use crate::metrics;
 use crate::model::{Claimed, Extraction, Reason, Stage, Transcript};
 use crate::store::Store;
 use crate::telemetry::spans;
-use extract::Extracted;
 pub use elsewhere::{Elsewhere, Wishes};
+use extract::Extracted;
 pub use fetch::DocumentBudget;
 pub use hold::{Hold, Keeper};
 pub use reading::{PageSink, Reader, Reading};
@@ -205,7 +205,7 @@ impl Steps<'_> {
         self.enter(Stage::Gate)?;
         let Read { told, transcript, extraction } = read;
         let terms = (told.kind.as_ref(), ports.config.quality_threshold, look.note);
-        let document = claimed.document.id;
+        let document = (claimed.document.id, claimed.tenant.as_deref());
         let mut verdict = verdict::judge(ledger, document, &extraction, &transcript, terms).await?;
         kind::note(told.doubt, &mut verdict);
 
