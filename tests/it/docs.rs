@@ -12,17 +12,22 @@ use sqlx::AssertSqlSafe;
 
 use crate::support::postgres::TestDatabase;
 
-const PAGES: [&str; 10] = [
+const PAGES: [&str; 15] = [
     "README.md",
     "CONTRIBUTING.md",
     "CHANGELOG.md",
     "docs/architecture.md",
+    "docs/backup.md",
+    "docs/capacity.md",
     "docs/configuration.md",
+    "docs/deploy-ecs.md",
+    "docs/deploy-kubernetes.md",
     "docs/kinds.md",
     "docs/operations.md",
     "docs/producers.md",
     "docs/gate.md",
     "docs/logging.md",
+    "docs/upgrade.md",
 ];
 
 fn root() -> PathBuf {
