@@ -6,6 +6,7 @@
 //! to say. Nothing here decides about retries across attempts.
 
 pub mod ask;
+mod combine;
 pub mod einvoice;
 pub mod journal;
 mod merge;
@@ -17,6 +18,7 @@ pub mod schema;
 use sha2::{Digest, Sha256};
 
 pub use ask::{Ending, ExtractError, Terms, ask};
+pub use combine::combined;
 pub use journal::{Journal, Replies, StoredCall};
 
 use crate::kinds::Kind;

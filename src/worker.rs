@@ -214,7 +214,7 @@ impl Worker {
         let disposer = Disposer::start(Arc::clone(&queue));
         let ocr = ports.reader.ocr.name();
         let mut providers: Vec<String> = ocr.split(' ').take(1).map(str::to_owned).collect();
-        providers.extend(ports.llm.as_ref().map(|llm| llm.provider().to_owned()));
+        providers.extend(ports.models.providers());
         let context = Context {
             slots: Arc::new(Semaphore::new(settings.slots)),
             ports,

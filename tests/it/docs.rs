@@ -12,7 +12,7 @@ use sqlx::AssertSqlSafe;
 
 use crate::support::postgres::TestDatabase;
 
-const PAGES: [&str; 10] = [
+const PAGES: [&str; 11] = [
     "README.md",
     "CONTRIBUTING.md",
     "CHANGELOG.md",
@@ -23,6 +23,7 @@ const PAGES: [&str; 10] = [
     "docs/producers.md",
     "docs/gate.md",
     "docs/logging.md",
+    "docs/models.md",
 ];
 
 fn root() -> PathBuf {

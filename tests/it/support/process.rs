@@ -17,8 +17,21 @@ impl Process {
         Self::worker_at("warn,docmill=info", world, settings)
     }
 
+    /// The same with a file of further settings.
+    pub(crate) fn worker_with(world: &World, file: &Path, settings: &[(&str, &str)]) -> Self {
+        Self::start(("warn,docmill=info", Some(file)), world, settings)
+    }
+
     /// The same with another level of its log.
     pub(crate) fn worker_at(level: &str, world: &World, settings: &[(&str, &str)]) -> Self {
+        Self::start((level, None), world, settings)
+    }
+
+    fn start(
+        (level, file): (&str, Option<&Path>),
+        world: &World,
+        settings: &[(&str, &str)],
+    ) -> Self {
         let config = &world.config;
         let log = world.logs.path().join(format!("worker-{}.log", fastrand::u64(..)));
         let mut command = Command::new(env!("CARGO_BIN_EXE_docmill"));
@@ -45,6 +58,9 @@ impl Process {
                 .env("DOCMILL__LLM__PROVIDER", "openai")
                 .env("DOCMILL__LLM__BASE_URL", llm.base_url())
                 .env("DOCMILL__LLM__MODEL", "scripted");
+        }
+        if let Some(file) = file {
+            command.arg("--config").arg(file);
         }
         for (key, value) in settings {
             command.env(format!("DOCMILL__{key}"), value);
