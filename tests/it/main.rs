@@ -1,6 +1,7 @@
 //! The one integration test binary: one link, real Postgres, real protocols, real processes.
 
 mod cells;
+mod chain;
 mod cli;
 mod configuration;
 mod crashes;
@@ -16,6 +17,7 @@ mod fetching;
 mod folder_queue;
 mod injection;
 mod invariants;
+mod killed_calls;
 mod kinds;
 mod ledger_suite;
 mod llm;

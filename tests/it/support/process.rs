@@ -47,8 +47,21 @@ impl Process {
         Self::worker_at("warn,docmill=info", world, settings)
     }
 
+    /// The same with a file of further settings.
+    pub(crate) fn worker_with(world: &World, file: &Path, settings: &[(&str, &str)]) -> Self {
+        Self::start(("warn,docmill=info", Some(file)), world, settings)
+    }
+
     /// The same with another level of its log.
     pub(crate) fn worker_at(level: &str, world: &World, settings: &[(&str, &str)]) -> Self {
+        Self::start((level, None), world, settings)
+    }
+
+    fn start(
+        (level, file): (&str, Option<&Path>),
+        world: &World,
+        settings: &[(&str, &str)],
+    ) -> Self {
         let log = world.logs.path().join(format!("worker-{}.log", fastrand::u64(..)));
         let mut command = docmill(world, &["worker"], settings);
         command
@@ -56,6 +69,9 @@ impl Process {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(std::fs::File::create(&log).unwrap());
+        if let Some(file) = file {
+            command.arg("--config").arg(file);
+        }
         Self(command.spawn().unwrap(), log)
     }
 

@@ -1,17 +1,32 @@
-//! Whether a request keeps the contract. The real service answers 400 to what does not.
+//! OpenAI's chat completions (`openai/openai-openapi` 2.3.0).
 
-use serde_json::Value;
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::script::LimitNames;
+use serde_json::{Value, json};
 
-/// A broken rule: the parameter and what is wrong with it.
-pub(crate) type Wrong = (&'static str, String);
+use super::{End, Outgoing, Said, Trouble, Wrong, only, outgoing, pieces, text};
+use crate::models::script::LimitNames;
 
-pub(crate) fn request(body: &Value, limit: LimitNames) -> Result<(), Wrong> {
+const KNOWN: [&str; 8] = [
+    "model",
+    "messages",
+    "response_format",
+    "max_tokens",
+    "max_completion_tokens",
+    "prompt_cache_key",
+    "stream",
+    "stream_options",
+];
+
+pub(super) fn check(body: &Value, limit: LimitNames) -> Result<(), Wrong> {
+    only(body, &KNOWN)?;
     text(body.get("model")).ok_or(("model", "you must provide a model".to_owned()))?;
     messages(body)?;
     caps(body, limit)?;
-    let format = body.get("response_format").ok_or(("response_format", "missing".to_owned()))?;
+    if body.get("stream_options").is_some() && body.get("stream") != Some(&Value::Bool(true)) {
+        return Err(("stream_options", "only allowed when stream is enabled".to_owned()));
+    }
+    let Some(format) = body.get("response_format") else { return Ok(()) };
     if format.get("type").and_then(Value::as_str) != Some("json_schema") {
         return Err(("response_format", "type must be json_schema".to_owned()));
     }
@@ -32,10 +47,6 @@ pub(crate) fn request(body: &Value, limit: LimitNames) -> Result<(), Wrong> {
         strict(root, 0).map_err(|wrong| ("response_format", wrong))?;
     }
     Ok(())
-}
-
-fn text(value: Option<&Value>) -> Option<&str> {
-    value?.as_str().filter(|text| !text.is_empty())
 }
 
 fn messages(body: &Value) -> Result<(), Wrong> {
@@ -105,4 +116,85 @@ fn strict(schema: &Value, depth: usize) -> Result<(), String> {
         strict(any, depth + 1)?;
     }
     Ok(())
+}
+
+fn reason(end: &End) -> &str {
+    match end {
+        End::Done | End::Declined => "stop",
+        End::Length => "length",
+        End::Filter => "content_filter",
+        End::Other(word) => word,
+    }
+}
+
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
+}
+
+fn usage(said: &Said) -> Value {
+    let tokens = said.tokens;
+    let prompt = tokens.input + tokens.read + tokens.written;
+    json!({
+        "prompt_tokens": prompt,
+        "completion_tokens": tokens.output,
+        "total_tokens": prompt + tokens.output,
+        "prompt_tokens_details": {
+            "cached_tokens": tokens.read, "cache_write_tokens": tokens.written,
+        },
+    })
+}
+
+/// Every field that the contract requires is there, `logprobs` and `refusal` as null.
+pub(super) fn reply(body: &Value, said: &Said) -> Value {
+    let (content, refusal) = match said.end {
+        End::Declined => (None, Some("I'm sorry, I cannot help with that request.")),
+        _ => (Some(&said.text), None),
+    };
+    json!({
+        "id": format!("chatcmpl-{}", said.number),
+        "object": "chat.completion",
+        "created": now(),
+        "model": body.get("model"),
+        "choices": [{
+            "index": 0,
+            "message": {"role": "assistant", "content": content, "refusal": refusal},
+            "logprobs": null,
+            "finish_reason": reason(&said.end),
+        }],
+        "usage": usage(said),
+    })
+}
+
+pub(super) fn events(body: &Value, said: &Said) -> Vec<(Option<&'static str>, Value)> {
+    let chunk = |choices: Value, usage: Value| {
+        json!({
+            "id": format!("chatcmpl-{}", said.number),
+            "object": "chat.completion.chunk",
+            "created": now(),
+            "model": body.get("model"),
+            "choices": choices,
+            "usage": usage,
+        })
+    };
+    let choice = |delta: Value, reason: Value| json!([{"index": 0, "delta": delta, "logprobs": null, "finish_reason": reason}]);
+    let mut events = vec![chunk(choice(json!({"role": "assistant"}), Value::Null), Value::Null)];
+    if said.end == End::Declined {
+        let delta = json!({"refusal": "I'm sorry, I cannot help with that request."});
+        events.push(chunk(choice(delta, Value::Null), Value::Null));
+    } else {
+        let piece = |text| chunk(choice(json!({"content": text}), Value::Null), Value::Null);
+        events.extend(pieces(&said.text).into_iter().map(piece));
+    }
+    events.push(chunk(choice(json!({}), json!(reason(&said.end))), Value::Null));
+    events.push(chunk(json!([]), usage(said)));
+    events.into_iter().map(|event| (None, event)).collect()
+}
+
+pub(super) fn error(trouble: &Trouble<'_>) -> Outgoing {
+    let Trouble { status, message, param, code } = *trouble;
+    let kind = if status >= 500 { "server_error" } else { "invalid_request_error" };
+    outgoing(
+        status,
+        json!({"error": {"message": message, "type": kind, "param": param, "code": code}}),
+    )
 }

@@ -14,18 +14,66 @@ const LABELS: [(&str, &[&str]); 6] = [
     ("total", &["total due", "grand total", "total", "gesamtbetrag"]),
 ];
 
-/// The document lines of a request: id and text.
-pub fn document_lines(body: &Value) -> Vec<(String, String)> {
-    let user = user_message(body);
-    user.lines().filter_map(line).map(|(id, text)| (id.to_owned(), text.to_owned())).collect()
+/// What a request asks, whichever vendor's it is.
+#[derive(Debug, Default)]
+pub(crate) struct Asked {
+    pub(crate) system: String,
+    pub(crate) user: String,
+    /// Of the whole reply.
+    pub(crate) schema: Value,
 }
 
-fn user_message(body: &Value) -> &str {
-    let messages = body.get("messages").and_then(Value::as_array).into_iter().flatten();
-    messages
-        .filter(|message| message.get("role").and_then(Value::as_str) == Some("user"))
-        .find_map(|message| message.get("content").and_then(Value::as_str))
-        .unwrap_or_default()
+/// Where vendors put the schema; Bedrock's is a text.
+const SCHEMAS: [&str; 5] = [
+    "/response_format/json_schema/schema",
+    "/output_config/format/schema",
+    "/tools/0/input_schema",
+    "/outputConfig/textFormat/structure/jsonSchema/schema",
+    "/toolConfig/tools/0/toolSpec/inputSchema/json",
+];
+
+/// What stands before the schema in a prompt of ours.
+const IN_PROMPT: &str = "JSON Schema of the reply:\n";
+
+/// Reads a request.
+pub(crate) fn asked(body: &Value) -> Asked {
+    let messages = body.get("messages").and_then(Value::as_array);
+    let message = |role: &str| {
+        let messages = messages.into_iter().flatten();
+        let mut found =
+            messages.filter(|message| message.get("role").and_then(Value::as_str) == Some(role));
+        found.next().map(|message| content(message.get("content").unwrap_or(&Value::Null)))
+    };
+    let system = message("system").or_else(|| body.get("system").map(content));
+    let system = system.unwrap_or_default();
+    let schema = SCHEMAS.iter().find_map(|pointer| body.pointer(pointer)).cloned();
+    let schema = match schema {
+        Some(Value::String(text)) => serde_json::from_str(&text).unwrap_or_default(),
+        Some(schema) => schema,
+        None => in_prompt(&system).unwrap_or_default(),
+    };
+    Asked { system, user: message("user").unwrap_or_default(), schema }
+}
+
+/// A text, or the texts of blocks.
+fn content(value: &Value) -> String {
+    let block = |block: &Value| block.get("text").and_then(Value::as_str).map(str::to_owned);
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(blocks) => blocks.iter().filter_map(block).collect(),
+        _ => String::new(),
+    }
+}
+
+fn in_prompt(system: &str) -> Option<Value> {
+    let (_, rest) = system.split_once(IN_PROMPT)?;
+    serde_json::Deserializer::from_str(rest).into_iter().next()?.ok()
+}
+
+/// The document lines of a request: id and text.
+pub fn document_lines(body: &Value) -> Vec<(String, String)> {
+    let user = asked(body).user;
+    user.lines().filter_map(line).map(|(id, text)| (id.to_owned(), text.to_owned())).collect()
 }
 
 /// `p1.l12| text`
@@ -39,11 +87,11 @@ fn line(text: &str) -> Option<(&str, &str)> {
 /// The line before the first document line: the fence.
 pub(crate) fn marker(body: &Value) -> Option<String> {
     let mut before = None;
-    for text in user_message(body).lines() {
+    for text in asked(body).user.lines() {
         if line(text).is_some() {
-            return before.map(str::to_owned);
+            return before;
         }
-        before = Some(text);
+        before = Some(text.to_owned());
     }
     None
 }
@@ -51,8 +99,9 @@ pub(crate) fn marker(body: &Value) -> Option<String> {
 /// Reads the document of a request into the schema it asks for.
 pub fn read_document(body: &Value) -> Value {
     let lines = document_lines(body);
-    let schema = body.pointer("/response_format/json_schema/schema/properties/fields/properties");
-    let wanted = schema.and_then(Value::as_object).cloned().unwrap_or_default();
+    let schema = asked(body).schema;
+    let wanted = schema.pointer("/properties/fields/properties");
+    let wanted = wanted.and_then(Value::as_object).cloned().unwrap_or_default();
     let (mut fields, mut evidence, mut missing) = (Map::new(), Vec::new(), Vec::new());
     for (name, schema) in &wanted {
         let (value, ids) = field(name, schema, &lines);
@@ -151,7 +200,9 @@ fn date(text: &str) -> String {
 /// Lines that end in quantity, unit price and amount. One that is nothing else has lost what it is
 /// about to another line, and says so by a description that is null.
 fn items(schema: &Value, lines: &[(String, String)]) -> (Value, Ids) {
-    let price = schema.pointer("/items/properties/amount").unwrap_or(&Value::Null);
+    // Some dialects write "or null" as an alternative.
+    let list = ["/items", "/anyOf/0/items"].into_iter().find_map(|at| schema.pointer(at));
+    let price = list.and_then(|list| list.pointer("/properties/amount")).unwrap_or(&Value::Null);
     let (mut items, mut ids) = (Vec::new(), Vec::new());
     let numeric = |word: &str| word.starts_with(|c: char| c.is_ascii_digit());
     for (id, text) in lines {

@@ -8,7 +8,8 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::read::read_document;
+use super::read::{self, read_document};
+use super::vendor::{End, Vendor};
 
 /// A request as an answering function sees it.
 #[derive(Debug, Clone)]
@@ -21,14 +22,9 @@ pub struct Request {
 
 impl Request {
     /// Content of the message with this role, `system` or `user`; empty if there is none.
-    pub fn message(&self, role: &str) -> &str {
-        let messages = self.body.get("messages").and_then(Value::as_array);
-        messages
-            .into_iter()
-            .flatten()
-            .find(|message| message.get("role").and_then(Value::as_str) == Some(role))
-            .and_then(|message| message.get("content").and_then(Value::as_str))
-            .unwrap_or_default()
+    pub fn message(&self, role: &str) -> String {
+        let asked = read::asked(&self.body);
+        if role == "system" { asked.system } else { asked.user }
     }
 }
 
@@ -62,6 +58,22 @@ pub enum Answer {
     },
     /// The model declines.
     Refusal,
+    /// As `Read`, but the reply ends for this reason, in the vendor's own word.
+    Ends {
+        /// The word.
+        reason: String,
+    },
+    /// The beginning of a reply, then white space up to the token limit.
+    Whitespace,
+    /// As `Read`, but of a stream only the first half comes.
+    StreamCut,
+    /// As `Read`, but a stream falls silent after its first half.
+    StreamStall,
+    /// As `Read`, but a stream breaks off with an error.
+    StreamError {
+        /// The vendor's word for it.
+        kind: String,
+    },
     /// A filter stopped the reply.
     ContentFilter,
     /// This many bytes of text.
@@ -152,31 +164,41 @@ impl Answer {
         }
     }
 
-    /// The reply text and stop reason, for answers that are replies.
-    pub(crate) fn reply(&self, request: &Request) -> Option<(String, &'static str)> {
+    /// Whether a reply comes to its end.
+    pub(crate) fn is_whole(&self) -> bool {
+        !matches!(self, Self::StreamCut | Self::StreamStall | Self::StreamError { .. })
+    }
+
+    /// The reply text and why it ends, for answers that are replies.
+    pub(crate) fn reply(&self, request: &Request) -> Option<(String, End)> {
         let read = || read_document(&request.body);
         Some(match self {
-            Self::Ok { content } => (content.to_string(), "stop"),
-            Self::Text { content } => (content.clone(), "stop"),
-            Self::Read => (read().to_string(), "stop"),
+            Self::Ok { content } => (content.to_string(), End::Done),
+            Self::Text { content } => (content.clone(), End::Done),
+            Self::Read | Self::StreamCut | Self::StreamStall | Self::StreamError { .. } => {
+                (read().to_string(), End::Done)
+            }
+            Self::Ends { reason } => (read().to_string(), End::Other(reason.clone())),
+            Self::Whitespace => (format!("{{\"fields\": {{{}", " \n".repeat(20_000)), End::Length),
             Self::WrongSums => {
                 let mut value = read();
                 if let Some(total) = value.pointer_mut("/fields/total") {
                     *total = wrong(total);
                 }
-                (value.to_string(), "stop")
+                (value.to_string(), End::Done)
             }
-            Self::Cut { content } => (content.clone(), "length"),
+            Self::Cut { content } => (content.clone(), End::Length),
             Self::CutAbove { lines } => {
                 let text = read().to_string();
-                if super::read::document_lines(&request.body).len() > *lines {
-                    (text.chars().take(text.chars().count() / 2).collect(), "length")
+                if read::document_lines(&request.body).len() > *lines {
+                    (text.chars().take(text.chars().count() / 2).collect(), End::Length)
                 } else {
-                    (text, "stop")
+                    (text, End::Done)
                 }
             }
-            Self::ContentFilter => (String::new(), "content_filter"),
-            Self::Huge { bytes } => ("x".repeat(*bytes), "stop"),
+            Self::Refusal => (String::new(), End::Declined),
+            Self::ContentFilter => (String::new(), End::Filter),
+            Self::Huge { bytes } => ("x".repeat(*bytes), End::Done),
             _ => return None,
         })
     }
@@ -208,6 +230,12 @@ pub type Function = Arc<dyn Fn(&Request) -> Answer + Send + Sync>;
 #[derive(Clone, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Script {
+    /// Whose protocol is spoken.
+    pub vendor: Vendor,
+    /// Whether whole requests and replies are kept.
+    pub record: bool,
+    /// Most tokens of a prompt that are read; what is beyond goes without a word.
+    pub window: Option<usize>,
     /// Given to calls in the order of their arrival.
     pub answers: VecDeque<Answer>,
     /// Given when `answers` is used up.
@@ -226,6 +254,9 @@ pub struct Script {
 impl Default for Script {
     fn default() -> Self {
         Self {
+            vendor: Vendor::default(),
+            record: false,
+            window: None,
             answers: VecDeque::new(),
             then: Answer::Read,
             api_key: None,
@@ -251,6 +282,12 @@ impl Script {
     /// Always this answer.
     pub fn always(answer: Answer) -> Self {
         Self { then: answer, ..Self::default() }
+    }
+
+    /// The same, spoken in another vendor's protocol.
+    #[must_use]
+    pub fn from(self, vendor: Vendor) -> Self {
+        Self { vendor, ..self }
     }
 
     /// Asks a function for every answer.

@@ -1,21 +1,22 @@
 //! The scripted model server as a program, for tests with real processes and for trying docmill
-//! by hand: `openai-standin --listen 127.0.0.1:9001 [--script FILE]`. The file is a JSON
-//! [`Script`]; without one every document is read by the simple reader. `GET /_calls` lists the
-//! calls so far. It prints its address when it is ready.
+//! by hand: `model-standin --listen 127.0.0.1:9001 [--script FILE]`. The file is a JSON
+//! [`Script`], which also says whose protocol is spoken; without one every document is read by the
+//! simple reader, over OpenAI's. `GET /_calls` lists the calls so far, `GET /_exchanges` whole
+//! requests and answers if the script has `"record": true`. It prints its address when it is ready.
 
 use std::net::SocketAddr;
 use std::process::ExitCode;
 
-use docmill_testkit::openai::{Script, Server};
+use docmill_testkit::models::{Script, Server};
 
-const USAGE: &str = "usage: openai-standin --listen ADDRESS:PORT [--script FILE]";
+const USAGE: &str = "usage: model-standin --listen ADDRESS:PORT [--script FILE]";
 
 #[tokio::main]
 async fn main() -> ExitCode {
     match run().await {
         Ok(()) => ExitCode::SUCCESS,
         Err(problem) => {
-            eprintln!("openai-standin: {problem}");
+            eprintln!("model-standin: {problem}");
             ExitCode::from(2)
         }
     }

@@ -1,4 +1,5 @@
-//! What a refused call means: the error body with the status and headers.
+//! What a refused call means: the error body with the status and headers, as OpenAI-compatible
+//! servers and Anthropic write it.
 //!
 //! The message of an error body may repeat parts of the prompt, so it is looked at but never
 //! passed on; `code`, `type` and `param` are passed on where they look like identifiers.
@@ -9,13 +10,17 @@ use reqwest::StatusCode;
 use reqwest::header::HeaderMap;
 use serde_json::Value;
 
-use super::may_pass;
 use crate::fault::{Error, Fault};
 use crate::http;
 
 /// Codes and types that mean that the account has no money left or a limit of spending was set.
-/// They come as 429 and would never pass by waiting.
-const MONEY_OUT: [&str; 7] = [
+/// Many come as 429 and would never pass by waiting.
+const MONEY_OUT: [&str; 12] = [
+    "billing_error",
+    "contract_spend_limit_reached",
+    "linked_organization_spend_limit_reached",
+    "linked_organization_billing_unavailable",
+    "organization_on_hold",
     "insufficient_quota",
     "credit_balance_exhausted",
     "billing_hard_limit_reached",
@@ -29,7 +34,13 @@ const MONEY_OUT: [&str; 7] = [
 const TOO_LONG: [&str; 3] =
     ["context_length_exceeded", "exceed_context_size_error", "string_above_max_length"];
 
-/// Words of servers that give no code (vLLM, older llama.cpp, gateways), in lower case.
+/// Words for money that come without a code (Anthropic), in lower case.
+const MONEY_OUT_WORDS: &str = "credit balance is too low";
+
+/// Codes of filters before the model (Azure): this document is declined, no other.
+const FILTERED: [&str; 2] = ["content_filter", "content_policy_violation"];
+
+/// Words of servers that give no code (vLLM, older llama.cpp, Anthropic, gateways), in lower case.
 const TOO_LONG_WORDS: [&str; 6] = [
     "maximum context length",
     "context length exceeded",
@@ -45,6 +56,8 @@ pub(super) struct Refusal {
     code: Option<String>,
     kind: Option<String>,
     param: Option<String>,
+    /// Anthropic's more exact code.
+    detail: Option<String>,
     /// In lower case. Never passed on.
     message: String,
 }
@@ -55,23 +68,51 @@ impl Refusal {
         let Ok(value) = serde_json::from_slice::<Value>(body) else { return Self::default() };
         // OpenAI nests it in `error`; vLLM has had it at the top as well.
         let error = value.get("error").unwrap_or(&value);
-        let identifier = |name: &str| {
-            let text = error.get(name)?.as_str()?;
+        let identifier = |pointer: &str| {
+            let text = error.pointer(pointer)?.as_str()?;
             let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
             (!text.is_empty() && text.len() <= 64 && text.chars().all(plain))
                 .then(|| text.to_owned())
         };
         let message = error.as_str().or_else(|| error.get("message")?.as_str());
         Self {
-            code: identifier("code"),
-            kind: identifier("type"),
-            param: identifier("param"),
+            code: identifier("/code"),
+            kind: identifier("/type"),
+            param: identifier("/param"),
+            detail: identifier("/details/error_code"),
             message: message.unwrap_or_default().to_lowercase(),
         }
     }
 
+    /// Whether the body said nothing of why.
+    pub(super) fn is_empty(&self) -> bool {
+        self.code.is_none() && self.kind.is_none() && self.message.is_empty()
+    }
+
     fn is_one_of(&self, names: &[&str]) -> bool {
-        [&self.code, &self.kind].into_iter().flatten().any(|name| names.contains(&name.as_str()))
+        let said = [&self.code, &self.kind, &self.detail].into_iter().flatten();
+        said.into_iter().any(|name| names.contains(&name.as_str()))
+    }
+
+    fn money_is_out(&self) -> bool {
+        self.is_one_of(&MONEY_OUT) || self.message.contains(MONEY_OUT_WORDS)
+    }
+
+    /// Whether a filter declined this prompt.
+    pub(super) fn is_filtered(&self, status: StatusCode) -> bool {
+        status == StatusCode::BAD_REQUEST && self.is_one_of(&FILTERED)
+    }
+
+    /// The status that this would have had, had it not come within a stream that began well.
+    pub(super) fn status_in_stream(&self) -> StatusCode {
+        let kind = self.kind.as_deref().or(self.code.as_deref()).unwrap_or_default();
+        match kind {
+            "overloaded_error" | "rate_limit_error" => StatusCode::TOO_MANY_REQUESTS,
+            "authentication_error" => StatusCode::UNAUTHORIZED,
+            "permission_error" | "billing_error" => StatusCode::FORBIDDEN,
+            "invalid_request_error" => StatusCode::BAD_REQUEST,
+            _ => StatusCode::INTERNAL_SERVER_ERROR,
+        }
     }
 
     /// Whether the prompt did not fit: fewer pages may.
@@ -102,7 +143,7 @@ impl Refusal {
     ) -> Option<Duration> {
         let told = headers.get("x-should-retry").and_then(|value| value.to_str().ok());
         let worth_it = match told {
-            _ if self.is_one_of(&MONEY_OUT) => false,
+            _ if self.money_is_out() => false,
             Some("true") => true,
             Some("false") => false,
             _ => may_pass(status),
@@ -118,13 +159,13 @@ impl Refusal {
         headers: &HeaderMap,
         model: &str,
     ) -> Error {
-        let said: Vec<&str> = [&self.code, &self.kind, &self.param]
+        let said: Vec<&str> = [&self.code, &self.kind, &self.detail, &self.param]
             .into_iter()
             .flatten()
             .map(String::as_str)
             .collect();
         let said = if said.is_empty() { String::new() } else { format!(" ({})", said.join(", ")) };
-        let (fault, advice) = if self.is_one_of(&MONEY_OUT) {
+        let (fault, advice) = if self.money_is_out() {
             (Fault::Denied, ": the account has no money left or reached its limit of spending")
         } else {
             match http::fault_of(status, headers) {
@@ -141,6 +182,11 @@ impl Refusal {
             format!("{what}, model {model}: status {}{said}{advice}", status.as_u16()),
         )
     }
+}
+
+/// Whether waiting for `status` to pass makes sense at all.
+fn may_pass(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 408 | 409 | 429) || status.is_server_error()
 }
 
 #[cfg(test)]
@@ -174,14 +220,25 @@ mod tests {
         let error = |name: &str| format!(r#"{{"error":{{"message":"x","code":"{name}"}}}}"#);
         let quota = error("insufficient_quota");
         let context = error("context_length_exceeded");
+        let overloaded =
+            r#"{"type":"error","error":{"type":"overloaded_error","message":"x"}}"#.to_owned();
+        let spend = r#"{"type":"error","error":{"type":"rate_limit_error","message":"x","details":{"error_code":"enforced_spend_limit_reached"}}}"#;
+        let credit = r#"{"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low to access the API."}}"#;
+        let long = r#"{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 210000 tokens > 200000 maximum"}}"#;
         let vllm =
             r#"{"object":"error","message":"This model's maximum context length is 4096 tokens"}"#;
         #[rustfmt::skip]
-        let table: [Case<'_>; 15] = [
+        let table: [Case<'_>; 21] = [
             ("throttled",                   429, "{}",     &[],                          Fault::Throttled(None),       Some(1),  false),
             ("throttled for a time",        429, "{}",     &[("retry-after", "3")],      Fault::Throttled(Some(s(3))), Some(3),  false),
             ("money out",                   429, &quota,   &[],                          Fault::Denied,                None,     false),
             ("money out, told to retry",    429, &quota,   &[("x-should-retry", "true")],Fault::Denied,                None,     false),
+            ("overloaded",                  529, &overloaded, &[],                       Fault::Throttled(None),       Some(1),  false),
+            ("spend limit, in the details", 429, spend,    &[],                          Fault::Denied,                None,     false),
+            ("no credit, in words",         400, credit,   &[],                          Fault::Denied,                None,     false),
+            ("key without permission",      403, "{}",     &[],                          Fault::Denied,                None,     false),
+            ("a gateway's timeout",         504, "{}",     &[],                          Fault::Unavailable,           Some(1),  false),
+            ("too long, Anthropic's words", 400, long,     &[],                          Fault::Internal,              None,     true),
             ("payment required",            402, "",       &[],                          Fault::Denied,                None,     false),
             ("wrong key",                   401, "{}",     &[],                          Fault::Denied,                None,     false),
             ("no such model",               404, "{}",     &[],                          Fault::Denied,                None,     false),
@@ -210,6 +267,28 @@ mod tests {
             "{text}"
         );
         assert!(!text.contains("ACME") && !text.contains("two words"), "{text}");
+    }
+
+    #[test]
+    fn a_filter_before_the_model_declines_this_document_and_no_other() {
+        let body = br#"{"error":{"code":"content_filter","message":"x"}}"#;
+        assert!(Refusal::read(body).is_filtered(StatusCode::BAD_REQUEST));
+        assert!(!Refusal::read(b"{}").is_filtered(StatusCode::BAD_REQUEST));
+    }
+
+    #[test]
+    fn an_error_within_a_stream_has_the_status_it_would_have_had_before_it() {
+        for (kind, status) in [
+            ("overloaded_error", 429),
+            ("rate_limit_error", 429),
+            ("authentication_error", 401),
+            ("api_error", 500),
+            ("timeout_error", 500),
+            ("", 500),
+        ] {
+            let body = format!(r#"{{"type":"error","error":{{"type":"{kind}"}}}}"#);
+            assert_eq!(Refusal::read(body.as_bytes()).status_in_stream(), status, "{kind}");
+        }
     }
 
     #[test]

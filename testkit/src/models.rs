@@ -1,29 +1,34 @@
-//! A scripted OpenAI-compatible chat completions server.
+//! A scripted model server that speaks the protocols of three vendors.
 //!
 //! It speaks HTTP/1.1 over plain sockets, so that it can do what a web framework forbids: reset a
-//! connection, cut a body, stay silent. Requests are checked as strictly as the contract
-//! (`openai/openai-openapi` 2.3.0) allows, replies carry every field that it requires, and every
-//! call is recorded, so that a test can say that no completed call was made twice.
+//! connection, cut a body, stay silent. Requests are checked as strictly as the contracts allow
+//! (`openai/openai-openapi` 2.3.0, PyPI's anthropic 2.11, botocore's bedrock-runtime), replies carry
+//! every field that they require, and every call is recorded, so that a test can say that no
+//! completed call was made twice. `scripts/contracts.sh` holds what it sends against the vendors' own
+//! types.
 //!
-//! Not there: streaming, tools, images, pipelined requests.
+//! Not there: images, pipelined requests, streams of Bedrock.
 
-mod check;
 mod connection;
 mod read;
 mod record;
 mod script;
+mod stream;
+mod vendor;
 
 use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::task::{JoinHandle, JoinSet};
 
 pub use read::{document_lines, read_document};
-pub use record::{Call, Records};
+pub use record::{Call, Exchange, Records};
 pub use script::{Answer, Function, LimitNames, Request, Script};
+pub use vendor::Vendor;
 
 /// A running server; it stops when this is dropped.
 pub struct Server {
@@ -35,6 +40,22 @@ pub struct Server {
 pub(crate) struct State {
     pub(crate) script: Mutex<Script>,
     pub(crate) records: Records,
+}
+
+impl State {
+    /// Keeps a request and its answer, if the script wants that.
+    pub(crate) fn exchanged(
+        &self,
+        number: usize,
+        path: String,
+        request: &Value,
+        (status, answer): (u16, &Value),
+    ) {
+        if self.script.lock().unwrap_or_else(PoisonError::into_inner).record {
+            let (request, answer) = (request.clone(), answer.clone());
+            self.records.exchanged(Exchange { number, path, request, status, answer });
+        }
+    }
 }
 
 impl Server {
@@ -77,7 +98,8 @@ impl Server {
 
     /// The value for `llm.base_url`.
     pub fn base_url(&self) -> String {
-        format!("http://{}/v1", self.address)
+        let script = self.state.script.lock().unwrap_or_else(PoisonError::into_inner);
+        format!("http://{}{}", self.address, script.vendor.base_path())
     }
 
     /// Replaces the script; calls that are being answered keep their answer.
@@ -88,6 +110,11 @@ impl Server {
     /// Every call so far, in the order of arrival.
     pub fn calls(&self) -> Vec<Call> {
         self.state.records.all()
+    }
+
+    /// Whole requests and answers, if the script keeps them.
+    pub fn exchanges(&self) -> Vec<Exchange> {
+        self.state.records.exchanges()
     }
 
     /// The prompts that were answered with a whole 200 reply more than once.
