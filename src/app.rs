@@ -3,6 +3,7 @@
 //! Everything is built from the configuration on demand, so that a command connects to what it
 //! needs and to nothing else.
 
+mod bucket;
 mod page_process;
 
 use std::sync::Arc;
@@ -98,6 +99,13 @@ impl App {
             QueueBackend::Folder => {
                 let store = Arc::new(FolderStore::open(&config.path).await?);
                 Arc::new(ObjectQueue::new(store, config.visibility, None))
+            }
+            QueueBackend::Objects => {
+                let queue = ObjectQueue::new(self.store().await?, config.visibility, None);
+                Arc::new(match self.config.store.backend {
+                    StoreBackend::S3 => queue.paced(self.config.bucket.list_every),
+                    StoreBackend::Folder => queue,
+                })
             }
         })
     }

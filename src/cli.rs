@@ -4,6 +4,7 @@
 //! standard error. Exit codes: 0 done, 1 failed, 2 wrong use (also of the configuration, all of
 //! whose problems are said at once and before anything connects). Not promised: the tables' form.
 
+mod bucket;
 mod dead;
 mod dev;
 mod document;
@@ -82,6 +83,9 @@ enum Command {
     /// Look at the kinds of documents
     #[command(subcommand)]
     Kinds(kinds::What),
+    /// Work on a BlobForge bucket (or a folder laid out as one) without a database
+    #[command(subcommand)]
+    Bucket(bucket::What),
     /// Look at the configuration
     #[command(subcommand)]
     Config(settings::Settings),
@@ -206,6 +210,7 @@ async fn dispatch(context: Context, command: Command) -> anyhow::Result<Exit> {
         Command::Transcribe(file) => Box::pin(document::transcribe(context, file)).await,
         Command::Eval(eval) => Box::pin(document::eval(context, eval)).await,
         Command::Kinds(what) => kinds::run(context, what),
+        Command::Bucket(what) => Box::pin(bucket::run(context, what)).await,
         Command::Config(what) => settings::run(context, what),
         Command::Healthcheck => run::healthcheck(context).await,
         // Answered before the runtime was started.

@@ -12,11 +12,12 @@ use sqlx::AssertSqlSafe;
 
 use crate::support::postgres::TestDatabase;
 
-const PAGES: [&str; 10] = [
+const PAGES: [&str; 11] = [
     "README.md",
     "CONTRIBUTING.md",
     "CHANGELOG.md",
     "docs/architecture.md",
+    "docs/buckets.md",
     "docs/configuration.md",
     "docs/kinds.md",
     "docs/operations.md",
