@@ -34,6 +34,7 @@ pub mod serve;
 mod surface;
 mod text_cells;
 mod tiff;
+mod two_readings;
 mod words;
 pub mod xml;
 
