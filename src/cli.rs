@@ -10,6 +10,8 @@ mod document;
 mod jobs;
 mod kinds;
 mod print;
+mod redis;
+mod reprioritize;
 mod run;
 mod settings;
 
@@ -62,6 +64,8 @@ enum Command {
     List(jobs::List),
     /// Work on ingestions once more
     Retry(jobs::Change),
+    /// Make ingestions that have not ended more or less urgent
+    Reprioritize(reprioritize::Reprioritize),
     /// Withdraw ingestions that have not ended
     Cancel(jobs::Change),
     /// Keep workers from taking up some or all work
@@ -71,6 +75,9 @@ enum Command {
     /// Look at messages that were given up, and bring them back
     #[command(subcommand)]
     Dead(dead::Dead),
+    /// Look after a queue in Redis
+    #[command(subcommand)]
+    Redis(redis::Redis),
     /// Do one pass of maintenance: lost messages, dead letters, old rows
     Janitor(run::Janitor),
     /// Take one document through every step, without database and queue
@@ -139,6 +146,7 @@ impl Context {
 
 const DATABASE: Needs = Needs { database: true, queue: false, store: false };
 const DATABASE_AND_QUEUE: Needs = Needs { database: true, queue: true, store: false };
+const QUEUE: Needs = Needs { database: false, queue: true, store: false };
 const NOTHING: Needs = Needs { database: false, queue: false, store: false };
 
 /// Runs the program.
@@ -197,6 +205,8 @@ async fn dispatch(context: Context, command: Command) -> anyhow::Result<Exit> {
         Command::Status(which) => jobs::status(context, &which).await,
         Command::List(list) => jobs::list(context, list).await,
         Command::Retry(change) => jobs::retry(context, change).await,
+        Command::Reprioritize(wish) => reprioritize::run(context, wish).await,
+        Command::Redis(what) => redis::run(context, what).await,
         Command::Cancel(change) => jobs::cancel(context, change).await,
         Command::Pause(what) => jobs::pause(context, what).await,
         Command::Resume(what) => jobs::resume(context, what).await,

@@ -16,6 +16,7 @@ mod queue;
 mod retry;
 mod store;
 mod throttle;
+mod tiers;
 mod units;
 mod worker;
 
@@ -30,10 +31,11 @@ pub use extract::{KindsConfig, LlmConfig, LlmProvider};
 pub use janitor::JanitorConfig;
 pub use limits::LimitsConfig;
 pub use ocr::OcrConfig;
-pub use queue::{QueueBackend, QueueConfig};
+pub use queue::{Acknowledge, QueueBackend, QueueConfig};
 pub use retry::RetryConfig;
 pub use store::{AllowedPrefix, StoreBackend, StoreConfig};
 pub use throttle::ThrottleConfig;
+pub use tiers::TierConfig;
 pub use units::{ByteSize, Secret};
 pub use worker::{LogFormat, WorkerConfig};
 
@@ -153,6 +155,22 @@ impl Config {
                 humantime::format_duration(self.worker.drain),
                 humantime::format_duration(longest_poll),
             ));
+        }
+    }
+
+    /// What follows a failed attempt, as `queue.acknowledge` leaves it: a message that is gone
+    /// before the work began allows one attempt that counts.
+    pub fn retry_terms(&self) -> RetryConfig {
+        let once = match self.queue.acknowledge {
+            Acknowledge::After => return self.retry.clone(),
+            Acknowledge::Early => 1,
+        };
+        RetryConfig {
+            transient_attempts: once,
+            internal_attempts: once,
+            missing_attempts: once,
+            crash_attempts: once,
+            ..self.retry.clone()
         }
     }
 

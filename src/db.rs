@@ -11,6 +11,7 @@ pub mod operators;
 pub mod registration;
 pub mod reports;
 pub mod retention;
+pub mod routes;
 
 use std::borrow::Cow;
 use std::time::{Duration, Instant};

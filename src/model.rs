@@ -7,6 +7,7 @@ pub mod ingestion;
 pub mod message;
 pub mod outcome;
 pub mod page_work;
+pub mod priority;
 pub mod transcript;
 
 pub use artefact::{ArtefactRef, FileRef};
@@ -15,4 +16,5 @@ pub use ids::{ClaimToken, DocumentId, IngestionId};
 pub use ingestion::{Claimed, DocumentRef, Stage, Status};
 pub use outcome::{AttemptOutcome, Reason};
 pub use page_work::{Attachment, EinvoiceLook, Encoding, PageRead, Recipe, RepairedPage, Repairs};
+pub use priority::Priority;
 pub use transcript::{BoundingBox, Defect, DefectKind, Line, PageText, Source, Transcript, Word};

@@ -4,4 +4,5 @@ pub mod dead;
 pub mod inspect;
 pub mod janitor;
 pub mod retry;
+pub mod sending;
 pub mod submit;

@@ -11,7 +11,7 @@ use crate::config::Needs;
 use crate::db::Db;
 use crate::db::operators::{By, Scope};
 use crate::db::reports::{self, Filter, IngestionRow};
-use crate::model::{IngestionId, Reason, Status};
+use crate::model::{IngestionId, Priority, Reason, Status};
 use crate::ops::inspect::{self, Story};
 use crate::ops::retry::{self, Changed, Paused};
 use crate::ops::submit::{self, Desk, Fate, Skipped, Submission, Terms};
@@ -31,6 +31,9 @@ pub(super) struct Submit {
     /// Whose they are
     #[arg(long)]
     tenant: Option<String>,
+    /// How urgent they are: critical, high, normal, low or background
+    #[arg(long, default_value_t)]
+    priority: Priority,
     /// A label, or a label with a value
     #[arg(long = "tag", value_name = "NAME[=VALUE]")]
     tags: Vec<String>,
@@ -141,7 +144,7 @@ pub(super) fn by(why: String) -> By {
     By { operator: named.unwrap_or_else(|| "unknown".to_owned()), why }
 }
 
-async fn database(context: &Context, needs: Needs) -> anyhow::Result<(crate::app::App, Db)> {
+pub(super) async fn database(context: &Context, needs: Needs) -> anyhow::Result<(crate::app::App, Db)> {
     let app = context.app(needs)?;
     context.quiet_logs()?;
     let db = app.database().await?;
@@ -168,6 +171,7 @@ pub(super) async fn submit(context: &Context, arguments: Submit) -> anyhow::Resu
         again: arguments.again,
         kind: arguments.kind,
         tenant: arguments.tenant,
+        priority: arguments.priority,
         tags: arguments.tags.iter().map(|tag| label(tag)).collect::<BTreeMap<_, _>>(),
     };
     let mut done = Vec::new();
@@ -307,7 +311,7 @@ fn listing(rows: &[IngestionRow]) -> String {
     print::table(header, &rows)
 }
 
-async fn meant(db: &Db, ids: &[String]) -> anyhow::Result<Vec<IngestionId>> {
+pub(super) async fn meant(db: &Db, ids: &[String]) -> anyhow::Result<Vec<IngestionId>> {
     let mut meant = Vec::new();
     for id in ids {
         let found = inspect::find_one(db, id).await?;
@@ -338,13 +342,13 @@ pub(super) async fn cancel(context: &Context, change: Change) -> anyhow::Result<
     changes(context, &retry::cancel(&db, &ids, &by(change.why)).await?)
 }
 
-async fn preview(context: &Context, db: &Db, ids: &[IngestionId]) -> anyhow::Result<Exit> {
+pub(super) async fn preview(context: &Context, db: &Db, ids: &[IngestionId]) -> anyhow::Result<Exit> {
     let rows = reports::by_ids(db, ids).await?;
     context.out().show(&rows, || listing(&rows))?;
     Ok(Exit::Done)
 }
 
-fn changes(context: &Context, done: &[Changed]) -> anyhow::Result<Exit> {
+pub(super) fn changes(context: &Context, done: &[Changed]) -> anyhow::Result<Exit> {
     context.out().show(&done, || {
         let rows: Vec<_> = done
             .iter()

@@ -9,7 +9,7 @@ use sqlx::types::Json;
 
 use crate::db::{Context, Db};
 use crate::fault::Result;
-use crate::model::{DocumentId, IngestionId, Status};
+use crate::model::{DocumentId, IngestionId, Priority, Status};
 
 /// A document to be registered.
 #[derive(Debug, Clone)]
@@ -41,6 +41,8 @@ pub struct NewIngestion {
     pub kind: Option<String>,
     /// On whose behalf.
     pub tenant: Option<String>,
+    /// How urgent.
+    pub priority: Priority,
 }
 
 /// A document that holds given content already, and its newest ingestion.
@@ -82,12 +84,13 @@ pub async fn register_document(db: &Db, document: &NewDocument) -> Result<()> {
 /// No answer from Postgres, or an unknown document.
 pub async fn register_ingestion(db: &Db, ingestion: &NewIngestion) -> Result<bool> {
     let done = sqlx::query!(
-        "INSERT INTO ingestion (id, document_id, kind, tenant)
-         VALUES ($1, $2, $3, $4) ON CONFLICT (id) DO NOTHING",
+        "INSERT INTO ingestion (id, document_id, kind, tenant, priority)
+         VALUES ($1, $2, $3, $4, $5) ON CONFLICT (id) DO NOTHING",
         ingestion.id.0,
         ingestion.document.0,
         ingestion.kind,
         ingestion.tenant,
+        ingestion.priority.code(),
     )
     .execute(db.pool())
     .await

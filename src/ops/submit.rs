@@ -18,9 +18,10 @@ use sha2::{Digest, Sha256};
 use crate::db::Db;
 use crate::db::registration::{self, Known, NewDocument, NewIngestion};
 use crate::fault::{Error, Result};
-use crate::model::{DocumentId, IngestionId, Status};
+use crate::model::{DocumentId, IngestionId, Priority, Status};
+use crate::ops::sending;
 use crate::pages::Format;
-use crate::queue::{Outgoing, Queue};
+use crate::queue::Queue;
 use crate::store::{Store, keys};
 
 pub use files::{Found, Skipped, find};
@@ -47,6 +48,8 @@ pub struct Terms {
     pub kind: Option<String>,
     /// Whose they are.
     pub tenant: Option<String>,
+    /// How urgent.
+    pub priority: Priority,
     /// Labels; a label without value has an empty one.
     pub tags: BTreeMap<String, String>,
 }
@@ -127,6 +130,7 @@ pub async fn submit(desk: Desk<'_>, file: &Path, terms: &Terms) -> Result<Submis
         document,
         kind: terms.kind.clone(),
         tenant: terms.tenant.clone(),
+        priority: terms.priority,
     };
     let new = registration::register_ingestion(desk.db, &ingestion).await?;
     let sent = send(desk, ingestion.id).await;
@@ -196,7 +200,7 @@ async fn upload(desk: Desk<'_>, document: &NewDocument, bytes: Bytes) -> Result<
 }
 
 async fn send(desk: Desk<'_>, ingestion: IngestionId) -> Result<()> {
-    let answers = desk.queue.send(&[Outgoing::now(ingestion.to_string())]).await;
+    let answers = sending::send(desk.db, desk.queue, &[ingestion]).await?;
     let nothing = || Err(Error::internal("the queue did not say whether it took the message"));
     answers.into_iter().next().unwrap_or_else(nothing)
 }

@@ -69,8 +69,28 @@ impl ObjectQueue {
             first_received_at: dead.first_received_at.map(time_of),
             body: dead.body.unwrap_or(name),
             received,
+            priority: None,
+            tenant: None,
+            traceparent: None,
         };
         Ok(Some(DeadLetter { delivery }))
+    }
+
+    /// Lets other readers see it again, unless one does already.
+    pub(super) async fn release_dead(&self, receipt: &Receipt) -> Result<()> {
+        let Some(ticket) = Ticket::of(receipt) else { return Ok(()) };
+        let key = dead_key(&ticket.name);
+        for _ in 0..TRIES {
+            let Some((mut dead, etag)) = self.read::<Dead>(&key).await? else { return Ok(()) };
+            if dead.nonce != ticket.nonce {
+                return Ok(());
+            }
+            dead.not_before = 0;
+            if let Put::Written(_) = self.store.put_if_match(&key, &etag, json(&dead)?).await? {
+                return Ok(());
+            }
+        }
+        Err(contended())
     }
 
     pub(super) async fn finish_dead(&self, receipt: &Receipt) -> Result<()> {

@@ -8,11 +8,12 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
+use crate::model::Priority;
 use crate::queue::Receipt;
 
 /// Priorities, most urgent first.
 pub(super) const TIERS: [&str; 5] = ["1_critical", "2_high", "3_normal", "4_low", "5_background"];
-/// Where [`crate::queue::Queue::send`] puts messages.
+/// Where messages are put that nobody said anything about.
 pub(super) const NORMAL: &str = "3_normal";
 pub(super) const LOCKS: &str = "queue/processing/";
 pub(super) const DEAD: &str = "queue/dead/";
@@ -22,6 +23,18 @@ const STALE: u64 = 15 * 60 * 1000;
 /// The name of a message: the SHA-256 of its body, in hex.
 pub(super) fn name_of(body: &str) -> String {
     Sha256::digest(body.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The tier of a priority.
+pub(super) fn tier_of(priority: Priority) -> &'static str {
+    let ranked = Priority::ALL.into_iter().zip(TIERS);
+    ranked.filter(|(one, _)| *one == priority).map(|(_, tier)| tier).next().unwrap_or(NORMAL)
+}
+
+/// The priority of a tier.
+pub(super) fn priority_of(tier: &str) -> Option<Priority> {
+    let mut ranked = Priority::ALL.into_iter().zip(TIERS);
+    ranked.find(|(_, one)| *one == tier).map(|(priority, _)| priority)
 }
 
 pub(super) fn tier_prefix(tier: &str) -> String {

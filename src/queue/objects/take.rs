@@ -6,7 +6,7 @@ use std::time::Instant;
 use bytes::Bytes;
 
 use super::layout::{
-    LOCKS, Lock, Marker, TIERS, Ticket, lock_key, name_in, read, tier_prefix, todo_key,
+    LOCKS, Lock, Marker, TIERS, Ticket, lock_key, name_in, priority_of, read, tier_prefix, todo_key,
 };
 use super::{ObjectQueue, PAGE, TRIES, after, millis, now, time_of};
 use crate::fault::{Error, Result};
@@ -222,6 +222,9 @@ fn delivery(
         first_received_at: marker.first_received_at.map(time_of),
         body: marker.body.unwrap_or(name),
         received,
+        priority: priority_of(candidate.tier),
+        tenant: None,
+        traceparent: None,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::layout::{Marker, NORMAL, Ticket, lock_key, name_of, todo_key};
+use super::layout::{Marker, Ticket, lock_key, name_of, tier_of, todo_key};
 use super::take::json;
 use super::{ObjectQueue, TRIES, after, contended, lost, now};
 use crate::fault::Result;
@@ -84,7 +84,7 @@ impl ObjectQueue {
     /// asked for now, and outlives the acknowledgement of an earlier receive.
     pub(super) async fn send_one(&self, message: &Outgoing) -> Result<()> {
         let name = name_of(&message.body);
-        let key = todo_key(NORMAL, &name);
+        let key = todo_key(tier_of(message.priority), &name);
         let now = now();
         let not_before = if message.delay.is_zero() { 0 } else { after(now, message.delay) };
         for _ in 0..TRIES {
