@@ -14,6 +14,7 @@ pub mod overview;
 pub mod registration;
 pub mod reports;
 pub mod retention;
+pub mod routes;
 pub mod search;
 
 use std::borrow::Cow;
