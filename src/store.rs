@@ -6,8 +6,10 @@
 //! passes the same suite, `tests/it/store_suite.rs`. Not promised: listing order across writes
 //! that happen meanwhile.
 
+pub mod conditions;
 pub mod folder;
 pub mod keys;
+pub mod prefixed;
 pub mod s3;
 
 use std::collections::BTreeMap;
@@ -139,6 +141,14 @@ pub trait Store: Send + Sync {
     /// Deletes only if the object still is the given version; `false` if it is another or gone.
     async fn delete_if_match(&self, key: &str, etag: &Etag) -> Result<bool>;
 
+    /// The key of a local file (absolute, without links) that lies in this store already; a store
+    /// that is no folder has none.
+    fn key_of(&self, file: &std::path::Path) -> Option<String> {
+        let _ = file;
+        None
+    }
+
     /// Up to `max` entries whose keys begin with `prefix` and come after `after`, in byte order.
+    /// A prefix `s3://bucket/…` lists another bucket, its keys in the same form (`s3` only).
     async fn list(&self, prefix: &str, after: Option<&str>, max: usize) -> Result<Vec<Entry>>;
 }

@@ -23,7 +23,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::config::{AllowedPrefix, Config};
+use crate::config::{AllowedPrefix, Config, Destination};
 use crate::fault;
 use crate::ledger::{ClaimTerms, Vitals};
 use crate::metrics;
@@ -62,6 +62,8 @@ pub struct Settings {
     pub unknown_age: Duration,
     /// Places whose events are taken.
     pub allowed: Vec<AllowedPrefix>,
+    /// The queue as traces name it.
+    pub destination: Destination,
 }
 
 impl Settings {
@@ -85,6 +87,7 @@ impl Settings {
             unknown_receives: config.queue.unknown_receives,
             unknown_age: config.queue.unknown_age,
             allowed: config.store.allowed(),
+            destination: config.destination(),
         }
     }
 }
@@ -213,7 +216,7 @@ impl Worker {
         let replace_at = queue.receives_before_dead().await?.map(|most| (most / 2).max(2));
         let disposer = Disposer::start(Arc::clone(&queue));
         let mut providers = vec![ports.reader.asked_first()];
-        providers.extend(ports.llm.as_ref().map(|llm| llm.provider().to_owned()));
+        providers.extend(ports.models.providers());
         let context = Context {
             slots: Arc::new(Semaphore::new(settings.slots)),
             ports,

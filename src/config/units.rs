@@ -120,6 +120,7 @@ pub(super) fn load(file: Option<&Path>, environment: Vec<(String, String)>) -> L
         .try_parsing(true)
         .list_separator(",")
         .with_list_parse_key("ocr.languages")
+        .with_list_parse_key("llm.scheduler.models")
         .with_list_parse_key("ocr.providers")
         .with_list_parse_key("ocr.document_ai.languages")
         .source(Some(environment.into_iter().collect()));

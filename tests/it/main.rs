@@ -1,22 +1,29 @@
 //! The one integration test binary: one link, real Postgres, real protocols, real processes.
 
+mod buckets;
 mod cells;
+mod chain;
 mod cli;
 mod configuration;
 mod crashes;
+mod deploy;
 mod docs;
+mod doctor;
 mod earlier_schema;
 mod einvoice;
+mod erasure;
 mod eval;
 mod events;
 mod fetching;
 mod folder_queue;
 mod injection;
 mod invariants;
+mod killed_calls;
 mod kinds;
 mod ledger_suite;
 mod llm;
 mod long_documents;
+mod long_invoices;
 mod messages;
 mod operations;
 mod operators;
@@ -30,5 +37,7 @@ mod schema;
 mod silence;
 mod sqs_probe;
 mod store_suite;
+mod submitting;
 mod support;
+mod traces;
 mod trigger;
