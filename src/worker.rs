@@ -11,6 +11,7 @@ pub mod heartbeat;
 pub mod intake;
 pub mod job;
 pub mod pauses;
+pub mod protection;
 pub mod registry;
 pub mod settle;
 pub mod vitals;
@@ -195,6 +196,11 @@ impl Monitor {
     /// Whether it was told to stop.
     pub fn is_draining(&self) -> bool {
         self.0.stop_intake.is_cancelled()
+    }
+
+    /// Whether it holds a message.
+    pub fn is_busy(&self) -> bool {
+        !self.0.registry.is_empty()
     }
 
     /// The ingestions that are worked on, and their stages.

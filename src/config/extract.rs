@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::secret::{self, SecretSource};
 use super::units::Secret;
 
 /// Which language model server.
@@ -27,6 +28,8 @@ pub struct LlmConfig {
     pub base_url: String,
     /// Sent as bearer token; may be empty for local servers.
     pub api_key: Secret,
+    /// A file with that key, read again when it changes.
+    pub api_key_file: PathBuf,
     /// Name of the model.
     pub model: String,
     /// Longest one call may take.
@@ -42,6 +45,7 @@ impl Default for LlmConfig {
             provider: LlmProvider::None,
             base_url: String::new(),
             api_key: Secret::default(),
+            api_key_file: PathBuf::new(),
             model: String::new(),
             timeout: Duration::from_secs(600),
             max_output_tokens: 8_192,
@@ -50,6 +54,11 @@ impl Default for LlmConfig {
 }
 
 impl LlmConfig {
+    /// The key as it is now.
+    pub fn key(&self) -> SecretSource {
+        SecretSource::new(&self.api_key, &self.api_key_file)
+    }
+
     pub(super) fn check(&self, problems: &mut Vec<String>) {
         if self.provider == LlmProvider::None {
             return;
@@ -60,6 +69,7 @@ impl LlmConfig {
                     .to_owned(),
             );
         }
+        secret::check((&self.api_key, &self.api_key_file), "llm.api_key", problems);
         if self.model.is_empty() {
             problems.push("llm.model is missing".to_owned());
         }

@@ -23,7 +23,7 @@ use reqwest::{Client, Response, StatusCode, Url};
 use time::OffsetDateTime;
 
 use super::{Llm, Prompt, Reply, Stop};
-use crate::config::LlmConfig;
+use crate::config::{LlmConfig, SecretSource};
 use crate::fault::{Error, Fault, Result};
 use crate::http;
 use crate::throttle::Limits;
@@ -49,7 +49,7 @@ pub struct OpenAi {
     completions: Url,
     models: Url,
     address: String,
-    key: String,
+    key: SecretSource,
     model: String,
     /// Set once the server has said that it does not know `max_tokens` for this model.
     newer_limit: AtomicBool,
@@ -80,7 +80,7 @@ impl OpenAi {
             address: shown(&completions),
             models: url("/models")?,
             completions,
-            key: config.api_key.reveal().to_owned(),
+            key: config.key(),
             model: config.model.clone(),
             newer_limit: AtomicBool::new(false),
         })
@@ -130,8 +130,10 @@ impl OpenAi {
         Ok(())
     }
 
+    /// With the key as it is now. A file that was never readable was refused at the start.
     fn authorised(&self, request: reqwest::RequestBuilder) -> reqwest::RequestBuilder {
-        if self.key.is_empty() { request } else { request.bearer_auth(&self.key) }
+        let key = self.key.current().unwrap_or_default();
+        if key.is_empty() { request } else { request.bearer_auth(key.reveal()) }
     }
 
     async fn try_once(&self, prompt: &Prompt, tries: u32) -> std::result::Result<Reply, Failed> {

@@ -10,6 +10,7 @@ mod connect;
 mod errors;
 mod inspect;
 mod receipt;
+mod requests;
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};

@@ -12,6 +12,7 @@ use tokio::sync::{OwnedSemaphorePermit, TryAcquireError};
 use tokio::task::JoinSet;
 
 use crate::fault;
+use crate::metrics;
 use crate::queue::Delivery;
 use crate::worker::pauses::Door;
 use crate::worker::{Context, batch};
@@ -37,6 +38,7 @@ pub async fn run(context: Arc<Context>) {
     let mut wanted_polls = 1;
     while !context.stop_intake.is_cancelled() {
         context.pulse();
+        metrics::polls(polls.len());
         tokio::select! {
             () = context.stop_intake.cancelled() => {}
             slots = next_slots(&context), if polls.len() < wanted_polls => {
@@ -54,6 +56,7 @@ pub async fn run(context: Arc<Context>) {
         context.pulse();
         hand_on(&context, polled, &mut batches);
     }
+    metrics::polls(0);
     while batches.join_next().await.is_some() {}
 }
 

@@ -12,7 +12,7 @@ use sqlx::AssertSqlSafe;
 
 use crate::support::postgres::TestDatabase;
 
-const PAGES: [&str; 10] = [
+const PAGES: [&str; 11] = [
     "README.md",
     "CONTRIBUTING.md",
     "CHANGELOG.md",
@@ -22,6 +22,7 @@ const PAGES: [&str; 10] = [
     "docs/operations.md",
     "docs/producers.md",
     "docs/gate.md",
+    "docs/json.md",
     "docs/logging.md",
 ];
 

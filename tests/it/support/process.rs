@@ -49,8 +49,12 @@ impl Process {
 
     /// The same with another level of its log.
     pub(crate) fn worker_at(level: &str, world: &World, settings: &[(&str, &str)]) -> Self {
-        let log = world.logs.path().join(format!("worker-{}.log", fastrand::u64(..)));
-        let mut command = docmill(world, &["worker"], settings);
+        Self::start(docmill(world, &["worker"], settings), level, world.logs.path())
+    }
+
+    /// Starts what is to be a worker; its log goes to a file in the folder.
+    pub(crate) fn start(mut command: Command, level: &str, logs: &Path) -> Self {
+        let log = logs.join(format!("worker-{}.log", fastrand::u64(..)));
         command
             .env(docmill::telemetry::LEVEL_VARIABLE, level)
             .stdin(Stdio::null())
