@@ -15,8 +15,11 @@ mod jobs;
 mod kinds;
 mod print;
 mod run;
+mod search;
+mod scheduler;
 mod settings;
 mod shell;
+mod submit;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -60,11 +63,17 @@ enum Command {
     /// Run everything on this machine: private Postgres, folders as store and queue, one worker
     Dev(dev::Dev),
     /// Hand in files, and the documents below folders
-    Submit(jobs::Submit),
+    Submit(submit::Submit),
     /// Show how an ingestion stands, and its attempts
     Status(jobs::Which),
     /// List ingestions, newest first
     List(jobs::List),
+    /// Find documents by parts of names, labels, hashes, suppliers, numbers
+    Search(search::Search),
+    /// Find the documents with one content or path
+    Lookup(search::Lookup),
+    /// Write every document as a line of JSON
+    Manifest(search::Manifest),
     /// Work on ingestions once more
     Retry(jobs::Change),
     /// Withdraw ingestions that have not ended
@@ -96,6 +105,8 @@ enum Command {
     /// Look at the kinds of documents
     #[command(subcommand)]
     Kinds(kinds::What),
+    /// Show which local models have this machine's memory, and which wait for it
+    Scheduler,
     /// Look at the configuration
     #[command(subcommand)]
     Config(settings::Settings),
@@ -223,9 +234,12 @@ async fn dispatch(context: Context, command: Command) -> anyhow::Result<Exit> {
         Command::Worker => Box::pin(run::worker(context)).await,
         Command::Migrate => run::migrate(context).await,
         Command::Dev(dev) => Box::pin(dev::run(context, dev)).await,
-        Command::Submit(submit) => Box::pin(jobs::submit(context, submit)).await,
+        Command::Submit(submit) => Box::pin(submit::run(context, submit)).await,
         Command::Status(which) => jobs::status(context, &which).await,
         Command::List(list) => jobs::list(context, list).await,
+        Command::Search(asked) => search::search(context, asked).await,
+        Command::Lookup(asked) => search::lookup(context, asked).await,
+        Command::Manifest(asked) => search::manifest(context, asked).await,
         Command::Retry(change) => jobs::retry(context, change).await,
         Command::Cancel(change) => jobs::cancel(context, change).await,
         Command::Pause(what) => jobs::pause(context, what).await,
@@ -245,6 +259,7 @@ async fn dispatch(context: Context, command: Command) -> anyhow::Result<Exit> {
         Command::Completions(what) => shell::completions(&what),
         Command::Man(what) => shell::man(context, &what),
         Command::Doctor => Box::pin(doctor::run(context)).await,
+        Command::Scheduler => scheduler::run(context),
         Command::Healthcheck => run::healthcheck(context).await,
         // Answered before the runtime was started.
         Command::PageProcess => Ok(Exit::Failed),

@@ -221,9 +221,8 @@ impl Worker {
     ) -> fault::Result<Self> {
         let replace_at = queue.receives_before_dead().await?.map(|most| (most / 2).max(2));
         let disposer = Disposer::start(Arc::clone(&queue));
-        let ocr = ports.reader.ocr.name();
-        let mut providers: Vec<String> = ocr.split(' ').take(1).map(str::to_owned).collect();
-        providers.extend(ports.llm.as_ref().map(|llm| llm.provider().to_owned()));
+        let mut providers = vec![ports.reader.asked_first()];
+        providers.extend(ports.models.providers());
         let context = Context {
             slots: Arc::new(Semaphore::new(settings.slots)),
             ports,

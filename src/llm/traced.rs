@@ -42,5 +42,6 @@ fn finish_reason(stop: Stop) -> &'static str {
         Stop::Cut => "length",
         Stop::Refused => "content_filter",
         Stop::TooLong => "prompt_too_long",
+        Stop::Garbled => "garbled",
     }
 }

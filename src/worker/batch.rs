@@ -133,9 +133,18 @@ fn registration(object: ObjectCreated) -> Registration {
     let ObjectCreated { bucket, key, version, etag, sequencer, size } = object;
     let revision = version.as_deref().or(etag.as_deref()).unwrap_or_default();
     let order = sequencer.as_deref().unwrap_or_default();
+    // A bucket that tells of uploads tells of those of `submit` too: what it registers, or will
+    // in a moment, is the same document and the same ingestion.
+    let (document, ingestion) = match keys::submitted(&key) {
+        Some(document) => (document, IngestionId::first_of(document)),
+        None => (
+            DocumentId::of_object(&bucket, &key),
+            IngestionId::of_object(&bucket, &key, revision, order),
+        ),
+    };
     Registration {
-        document: DocumentId::of_object(&bucket, &key),
-        ingestion: IngestionId::of_object(&bucket, &key, revision, order),
+        document,
+        ingestion,
         file_path: format!("s3://{bucket}/{key}"),
         original_name: key.rsplit('/').next().unwrap_or(&key).to_owned(),
         etag,

@@ -67,7 +67,7 @@ async fn a_rotated_password_and_a_restarted_server_under_load_fail_no_document()
         let done = docmill(folder, &arguments).output().unwrap();
         assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     }
-    let mut worker = Process::start(docmill(folder, &["worker"]), "warn,docmill=info", folder);
+    let mut worker = Process::spawn(docmill(folder, &["worker"]), "warn,docmill=info", folder);
     until(SOON, || async { count(&old, "completed").await >= 3 }).await;
 
     let mut admin = PgConnection::connect(&old).await.unwrap();

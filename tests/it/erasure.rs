@@ -7,6 +7,7 @@ use docmill::db::erasure;
 use docmill::db::operators::By;
 use docmill::model::IngestionId;
 use docmill::ops::erase::{self, Places};
+use docmill::config::Destination;
 use docmill::ops::submit::{self, Desk, Terms};
 
 use crate::support::documents;
@@ -28,6 +29,7 @@ async fn hand_in(world: &World, tenant: &str, number: &str) -> IngestionId {
         store: parts.store.as_ref(),
         queue: parts.queue.as_ref(),
         largest: 1 << 20,
+        destination: &Destination::default(),
     };
     let terms = Terms { tenant: Some(tenant.to_owned()), ..Terms::default() };
     submit::submit(desk, &file, &terms).await.unwrap().ingestion_id.unwrap()

@@ -43,7 +43,7 @@ async fn a_worker_on_ecs_finds_the_agent_and_an_agent_that_refuses_costs_nothing
     let world = World::with_model(Script::always(Answer::late(Duration::from_secs(3)))).await;
     let mut command = docmill(&world, &["worker"], &[]);
     command.env("ECS_AGENT_URI", agent.uri());
-    let mut worker = Process::start(command, "warn,docmill=info", world.logs.path());
+    let mut worker = Process::spawn(command, "warn,docmill=info", world.logs.path());
     let id = world.submit("a.pdf", documents::invoice("E-2")).await;
     world.until(id, "status", "completed").await;
     assert!(worker.log().contains("ecs:UpdateTaskProtection"), "{}", worker.log());

@@ -47,13 +47,30 @@ impl Process {
         Self::worker_at("warn,docmill=info", world, settings)
     }
 
+    /// The same with a file of further settings.
+    pub(crate) fn worker_with(world: &World, file: &Path, settings: &[(&str, &str)]) -> Self {
+        Self::start(("warn,docmill=info", Some(file)), world, settings)
+    }
+
     /// The same with another level of its log.
     pub(crate) fn worker_at(level: &str, world: &World, settings: &[(&str, &str)]) -> Self {
-        Self::start(docmill(world, &["worker"], settings), level, world.logs.path())
+        Self::start((level, None), world, settings)
+    }
+
+    fn start(
+        (level, file): (&str, Option<&Path>),
+        world: &World,
+        settings: &[(&str, &str)],
+    ) -> Self {
+        let mut command = docmill(world, &["worker"], settings);
+        if let Some(file) = file {
+            command.arg("--config").arg(file);
+        }
+        Self::spawn(command, level, world.logs.path())
     }
 
     /// Starts what is to be a worker; its log goes to a file in the folder.
-    pub(crate) fn start(mut command: Command, level: &str, logs: &Path) -> Self {
+    pub(crate) fn spawn(mut command: Command, level: &str, logs: &Path) -> Self {
         let log = logs.join(format!("worker-{}.log", fastrand::u64(..)));
         command
             .env(docmill::telemetry::LEVEL_VARIABLE, level)
