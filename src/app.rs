@@ -5,6 +5,7 @@
 
 mod doctor;
 mod models;
+mod bucket;
 mod page_process;
 mod providers;
 
@@ -96,6 +97,13 @@ impl App {
             QueueBackend::Folder => {
                 let store = Arc::new(FolderStore::open(&config.path).await?);
                 Arc::new(ObjectQueue::new(store, config.visibility, None))
+            }
+            QueueBackend::Objects => {
+                let queue = ObjectQueue::new(self.store().await?, config.visibility, None);
+                Arc::new(match self.config.store.backend {
+                    StoreBackend::S3 => queue.paced(self.config.bucket.list_every),
+                    StoreBackend::Folder => queue,
+                })
             }
         })
     }

@@ -6,6 +6,7 @@
 
 mod block;
 mod dashboard;
+mod bucket;
 mod dead;
 mod dev;
 mod doctor;
@@ -107,6 +108,9 @@ enum Command {
     Kinds(kinds::What),
     /// Show which local models have this machine's memory, and which wait for it
     Scheduler,
+    /// Work on a BlobForge bucket (or a folder laid out as one) without a database
+    #[command(subcommand)]
+    Bucket(bucket::What),
     /// Look at the configuration
     #[command(subcommand)]
     Config(settings::Settings),
@@ -254,6 +258,7 @@ async fn dispatch(context: Context, command: Command) -> anyhow::Result<Exit> {
         Command::Transcribe(file) => Box::pin(document::transcribe(context, file)).await,
         Command::Eval(eval) => Box::pin(document::eval(context, eval)).await,
         Command::Kinds(what) => kinds::run(context, what),
+        Command::Bucket(what) => Box::pin(bucket::run(context, what)).await,
         Command::Config(what) => settings::run(context, what),
         Command::Dashboard(what) => Box::pin(dashboard::run(context, what)).await,
         Command::Completions(what) => shell::completions(&what),

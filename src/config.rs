@@ -5,6 +5,7 @@
 //! Loading does no I/O beyond reading the file and knows no other module. [`Config::check`] lists
 //! everything that is wrong at once, by key, before anything connects.
 
+mod bucket;
 mod claim;
 mod cpu;
 mod database;
@@ -28,6 +29,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+pub use bucket::BucketConfig;
 pub use claim::ClaimConfig;
 pub use cpu::CpuConfig;
 pub use database::DatabaseConfig;
@@ -79,6 +81,8 @@ pub struct Config {
     pub janitor: JanitorConfig,
     /// Traces.
     pub telemetry: TelemetryConfig,
+    /// A bucket that is worked on without a database.
+    pub bucket: BucketConfig,
 }
 
 /// What a command needs of the configuration; what it does not need is not checked for presence.
@@ -152,6 +156,7 @@ impl Config {
         self.llm.check(&mut problems);
         self.janitor.check(&mut problems);
         self.telemetry.check(&mut problems);
+        self.bucket.check(&mut problems);
         self.check_relations(&mut problems);
         if problems.is_empty() { Ok(()) } else { Err(Invalid(problems)) }
     }
@@ -176,7 +181,10 @@ impl Config {
 }
 
 fn environment() -> Vec<(String, String)> {
-    std::env::vars().filter(|(name, _)| name.starts_with("DOCMILL__")).collect()
+    // Ours come last and win.
+    let mut all = bucket::aliased(std::env::vars());
+    all.extend(std::env::vars().filter(|(name, _)| name.starts_with("DOCMILL__")));
+    all
 }
 
 fn worded(problems: Vec<(String, String)>) -> Vec<String> {

@@ -271,7 +271,7 @@ async fn an_endless_reply_is_not_read_to_the_end() {
 async fn a_prompt_over_its_limit_is_split_before_anything_is_sent() {
     let server = Server::start(Script::default()).await.unwrap();
     let pages: Vec<Vec<String>> =
-        (0..6).map(|page| (0..200).map(|line| format!("words {page} {line}")).collect()).collect();
+        (0..6).map(|page| (0..200).map(|line| format!("words {page}-{line}")).collect()).collect();
     let pages: Vec<Vec<&str>> =
         pages.iter().map(|page| page.iter().map(String::as_str).collect()).collect();
     let pages: Vec<&[&str]> = pages.iter().map(Vec::as_slice).collect();

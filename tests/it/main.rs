@@ -1,5 +1,6 @@
 //! The one integration test binary: one link, real Postgres, real protocols, real processes.
 
+mod buckets;
 mod cells;
 mod chain;
 mod cli;
