@@ -40,21 +40,25 @@ pub struct Delivery {
     pub first_received_at: Option<SystemTime>,
     /// Monotonic time just before the receive call was sent: from here its hiding is counted.
     pub received: Instant,
+    /// The sender's W3C `traceparent`, as it came, if the format has room for it.
+    pub traceparent: Option<String>,
 }
 
 /// A message to be sent.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Outgoing {
     /// The body.
     pub body: String,
     /// How long it stays invisible first; at most 15 minutes.
     pub delay: Duration,
+    /// W3C `traceparent` of what caused it; dropped where the format has no room for it.
+    pub traceparent: Option<String>,
 }
 
 impl Outgoing {
     /// A message that is visible at once.
     pub fn now(body: impl Into<String>) -> Self {
-        Self { body: body.into(), delay: Duration::ZERO }
+        Self { body: body.into(), ..Self::default() }
     }
 }
 

@@ -32,6 +32,7 @@ use crate::model::IngestionId;
 use crate::pipeline::Ports;
 use crate::queue::{Delivery, Outgoing, Queue};
 use crate::shutdown::Stop;
+use crate::telemetry::spans;
 use dispose::{Disposer, Disposition};
 use heartbeat::Beat;
 use pauses::Pauses;
@@ -135,7 +136,11 @@ impl Context {
     async fn hide(&self, ticket: &Ticket, id: Option<IngestionId>, after: Duration) {
         let worn = self.replace_at.is_some_and(|limit| ticket.receive_count() >= limit);
         if let (true, Some(id)) = (worn, id) {
-            let fresh = Outgoing { body: id.to_string(), delay: after.min(LONGEST_DELAY) };
+            let fresh = Outgoing {
+                body: id.to_string(),
+                delay: after.min(LONGEST_DELAY),
+                traceparent: spans::traceparent(),
+            };
             let sent = self.queue.send(std::slice::from_ref(&fresh)).await;
             if sent.into_iter().all(|answer| answer.is_ok()) {
                 metrics::disposition("replace");

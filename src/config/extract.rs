@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::secret::{self, SecretSource};
 use super::llm::{LlmServer, PromptCache, RungConfig, StructuredOutput};
 use super::scheduler::SchedulerConfig;
+use super::secret::{self, SecretSource};
 use super::units::Secret;
 
 /// Which language model server.

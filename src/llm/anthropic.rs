@@ -14,7 +14,9 @@ use reqwest::Response;
 use reqwest::header::{HeaderMap, HeaderValue};
 use time::OffsetDateTime;
 
-use super::exchange::{Answered, Authorised, Exchange, Failed, REPLY_CAP, Tries, backoff, repeated, secret};
+use super::exchange::{
+    Answered, Authorised, Exchange, Failed, REPLY_CAP, Tries, backoff, repeated, secret,
+};
 use super::{Llm, Prompt, Reply, Stop};
 use crate::config::LlmConfig;
 use crate::fault::{Error, Result};

@@ -17,7 +17,9 @@ use reqwest::header::HeaderMap;
 use reqwest::{Response, StatusCode};
 use time::OffsetDateTime;
 
-use super::exchange::{Answered, Authorised, Exchange, Failed, REPLY_CAP, Tries, backoff, repeated};
+use super::exchange::{
+    Answered, Authorised, Exchange, Failed, REPLY_CAP, Tries, backoff, repeated,
+};
 use super::refusal::Refusal;
 use super::{Llm, Prompt, Reply, Stop};
 use crate::config::{LlmConfig, StructuredOutput};

@@ -1,7 +1,5 @@
 //! Changing the course of ingestions: once more, not at all, not now.
 
-use std::time::Duration;
-
 use serde::Serialize;
 
 use crate::db::Db;
@@ -73,8 +71,7 @@ async fn send(queue: &dyn Queue, ids: &[IngestionId]) -> Vec<Result<()>> {
     if ids.is_empty() {
         return Vec::new();
     }
-    let messages: Vec<_> =
-        ids.iter().map(|id| Outgoing { body: id.to_string(), delay: Duration::ZERO }).collect();
+    let messages: Vec<_> = ids.iter().map(|id| Outgoing::now(id.to_string())).collect();
     queue.send(&messages).await
 }
 

@@ -7,6 +7,7 @@
 
 mod batches;
 mod connect;
+mod envelope;
 mod errors;
 mod inspect;
 mod receipt;
@@ -105,7 +106,8 @@ impl SqsQueue {
             .visibility_timeout(seconds(visibility.min(LONGEST)))
             .message_system_attribute_names(Seen::ApproximateReceiveCount)
             .message_system_attribute_names(Seen::ApproximateFirstReceiveTimestamp)
-            .message_system_attribute_names(Seen::SentTimestamp);
+            .message_system_attribute_names(Seen::SentTimestamp)
+            .message_attribute_names(envelope::TRACEPARENT);
         let sent = if wait == self.wait {
             request.send().await
         } else {
@@ -136,6 +138,7 @@ impl SqsQueue {
             sent_at: time(Seen::SentTimestamp),
             first_received_at: time(Seen::ApproximateFirstReceiveTimestamp),
             received,
+            traceparent: envelope::traceparent(message.message_attributes.as_ref()),
         })
     }
 

@@ -226,6 +226,7 @@ mod tests {
             sent_at: None,
             first_received_at: None,
             received: Instant::now(),
+            traceparent: None,
         }
     }
 

@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
+use docmill::config::Destination;
 use docmill::db::erasure;
 use docmill::db::operators::By;
 use docmill::model::IngestionId;
 use docmill::ops::erase::{self, Places};
-use docmill::config::Destination;
 use docmill::ops::submit::{self, Desk, Terms};
 
 use crate::support::documents;

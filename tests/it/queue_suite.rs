@@ -161,7 +161,7 @@ async fn comes_back_when_the_time_to_hide_is_over(h: &dyn Harness) {
 
 async fn is_delayed_when_it_is_sent_so(h: &dyn Harness) {
     let queue = h.queue(None).await;
-    let late = Outgoing { body: "late".to_owned(), delay: part(h, 1000) };
+    let late = Outgoing { body: "late".to_owned(), delay: part(h, 1000), ..Outgoing::default() };
     all_done(queue.send(&[late, Outgoing::now("soon")]).await);
     assert_eq!(take(&*queue).await.body, "soon");
     assert!(look(&*queue).await.is_none());
@@ -249,7 +249,11 @@ async fn never_dies_without_a_limit(h: &dyn Harness) {
 
 async fn depth_tells_ready_from_in_flight_from_delayed(h: &dyn Harness) {
     let queue = h.queue(Some(100)).await;
-    let later = Outgoing { body: "later".to_owned(), delay: Duration::from_secs(600) };
+    let later = Outgoing {
+        body: "later".to_owned(),
+        delay: Duration::from_secs(600),
+        ..Outgoing::default()
+    };
     let now = ["a", "b", "c"].map(Outgoing::now);
     all_done(queue.send(&now).await);
     all_done(queue.send(&[later]).await);

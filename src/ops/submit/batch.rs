@@ -223,7 +223,11 @@ async fn send(desk: Desk<'_>, plans: &[Plan]) -> HashMap<IngestionId, Result<()>
         .collect();
     // A trace of its own for each: what follows goes on with it, on whatever machine.
     let spans: Vec<_> = due.iter().map(|_| spans::send(desk.destination)).collect();
-    let messages: Vec<_> = due.iter().map(|id| Outgoing::now(id.to_string())).collect();
+    let message = |(id, span): (&IngestionId, &tracing::Span)| Outgoing {
+        traceparent: span.in_scope(spans::traceparent),
+        ..Outgoing::now(id.to_string())
+    };
+    let messages: Vec<_> = due.iter().zip(&spans).map(message).collect();
     let mut answers = desk.queue.send(&messages).await.into_iter();
     drop(spans);
     let silent = || Err(Error::internal("the queue did not say whether it took the message"));

@@ -74,6 +74,7 @@ impl ObjectQueue {
             first_received_at: dead.first_received_at.map(time_of),
             body: dead.body.unwrap_or(name),
             received,
+            traceparent: None,
         };
         Ok(Some(DeadLetter { delivery }))
     }

@@ -9,6 +9,7 @@ use futures::{StreamExt as _, stream};
 
 use super::super::{Outgoing, Receipt};
 use super::SqsQueue;
+use super::envelope;
 use super::errors::{from_entry, from_sdk};
 use super::receipt::{handle, seconds};
 use crate::fault::{Error, Fault, Result};
@@ -176,6 +177,7 @@ impl SqsQueue {
             let Some(message) = part.get(index) else { return Ok(()) };
             let request = self.clients.steady.send_message().queue_url(&self.url);
             let request = request.message_body(&message.body);
+            let request = request.set_message_attributes(envelope::attributes(message)?);
             let sent = request.delay_seconds(seconds(message.delay)).send().await;
             sent.map(drop).map_err(|error| from_sdk(DOING, error))
         })
@@ -187,6 +189,7 @@ impl SqsQueue {
             SendMessageBatchRequestEntry::builder()
                 .id(index.to_string())
                 .message_body(&message.body)
+                .set_message_attributes(envelope::attributes(message)?)
                 .delay_seconds(seconds(message.delay))
                 .build()
                 .map_err(unbuilt)

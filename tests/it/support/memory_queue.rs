@@ -204,6 +204,7 @@ impl Inside {
                 sent_at: Some(item.sent_at),
                 first_received_at: item.first_received_at,
                 received,
+                traceparent: None,
             });
         }
         for twin in twins {
