@@ -13,6 +13,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
 
 use crate::config::{Config, QueueBackend, StoreBackend};
 use crate::cpu::{Cells, Pool, Program, Setup};
@@ -35,7 +37,8 @@ use crate::store::Store;
 use crate::store::folder::FolderStore;
 use crate::store::s3::S3Store;
 use crate::web::{self, Health};
-use crate::worker::{Settings, Worker};
+use crate::worker::protection::{self, Agent, Pace};
+use crate::worker::{Monitor, Settings, Worker};
 
 pub use page_process::page_process;
 
@@ -226,11 +229,30 @@ impl App {
         };
         let pages = tokio::spawn(web::serve(listener, health));
         let tending = tokio::spawn(maintenance.run(stop.clone()));
+        let (ended, protecting) = self.protect(worker.monitor())?;
         worker.run(stop).await;
+        ended.cancel();
+        if let Some(protecting) = protecting {
+            protecting.await.context("the task protection died")?;
+        }
         pages.abort();
         tending.await.context("the maintenance task died")?;
         parts.db.close().await;
         Ok(())
+    }
+
+    /// On ECS: keeps the task from being scaled in while the worker is busy.
+    fn protect(
+        &self,
+        monitor: Monitor,
+    ) -> anyhow::Result<(CancellationToken, Option<JoinHandle<()>>)> {
+        let ended = CancellationToken::new();
+        let agent = match std::env::var("ECS_AGENT_URI") {
+            Ok(uri) if self.config.worker.scale_in_protection => Agent::at(&uri)?,
+            _ => return Ok((ended, None)),
+        };
+        let run = protection::run(agent, monitor, Pace::default(), ended.clone());
+        Ok((ended, Some(tokio::spawn(run))))
     }
 
     fn kinds(&self) -> anyhow::Result<Kinds> {

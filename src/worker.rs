@@ -12,6 +12,7 @@ pub mod intake;
 pub mod job;
 pub mod lanes;
 pub mod pauses;
+pub mod protection;
 pub mod registry;
 pub mod settle;
 pub mod vitals;
@@ -221,6 +222,11 @@ impl Monitor {
     /// Whether it was told to stop.
     pub fn is_draining(&self) -> bool {
         self.0.stop_intake.is_cancelled()
+    }
+
+    /// Whether it holds a message.
+    pub fn is_busy(&self) -> bool {
+        !self.0.registry.is_empty()
     }
 
     /// The ingestions that are worked on, and their stages.

@@ -14,7 +14,7 @@ use time::OffsetDateTime;
 
 use crate::config::JanitorConfig;
 use crate::db::Db;
-use crate::db::{erasure, janitor as rows, retention};
+use crate::db::{erasure, janitor as rows, overview, retention};
 use crate::fault;
 use crate::metrics;
 use crate::model::IngestionId;
@@ -112,8 +112,11 @@ impl Maintenance {
 
     async fn lead(&self) -> fault::Result<Option<Pass>> {
         if !rows::try_lead(&self.db, LEASE, &self.holder, LEADS).await? {
+            metrics::oldest_in_progress(Duration::ZERO);
             return Ok(None);
         }
+        let oldest = overview::oldest_open(&self.db).await?.unwrap_or_default();
+        metrics::oldest_in_progress(Duration::try_from_secs_f64(oldest).unwrap_or_default());
         self.pass(false).await.map(Some)
     }
 

@@ -13,6 +13,7 @@ mod inspect;
 mod lines;
 mod polls;
 mod receipt;
+mod requests;
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};

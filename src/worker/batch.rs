@@ -281,7 +281,7 @@ fn trace(
         from: &context.settings.destination,
         id: &delivery.message_id,
         receive_count: delivery.receive_count,
-        traceparent: None,
+        traceparent: delivery.traceparent.as_deref(),
     };
     let span = spans::process(message, claimed);
     spans::past(&span, "receive", (delivery.received, asked));

@@ -13,6 +13,7 @@ use tokio::sync::{OwnedSemaphorePermit, TryAcquireError};
 use tokio::task::JoinSet;
 
 use crate::fault;
+use crate::metrics;
 use crate::queue::Delivery;
 use crate::worker::lanes::{Lanes, Request};
 use crate::worker::pauses::Door;
@@ -41,6 +42,7 @@ pub async fn run(context: Arc<Context>) {
     let mut gathering: Option<BoxFuture<'_, Vec<OwnedSemaphorePermit>>> = None;
     while !context.stop_intake.is_cancelled() {
         context.pulse();
+        metrics::polls(polls.len());
         if gathering.is_none()
             && let Some(most) = lanes.next_size()
         {
@@ -67,6 +69,7 @@ pub async fn run(context: Arc<Context>) {
         context.pulse();
         hand_on(&context, polled, &mut batches);
     }
+    metrics::polls(0);
     while batches.join_next().await.is_some() {}
 }
 

@@ -87,6 +87,9 @@ async fn work(
     drop(slot);
     let elapsed = started.elapsed();
     metrics::attempt(settled.outcome, elapsed);
+    if settled.disposition == Some(Disposition::Acknowledge) {
+        metrics::attempts_to_end(settled.outcome, claimed.attempt);
+    }
     tracing::info!(
         ingestion.id = %claimed.id,
         outcome = settled.outcome,

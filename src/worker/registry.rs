@@ -54,6 +54,8 @@ pub struct Due {
     pub claims: Vec<(u64, IngestionId, ClaimToken)>,
     /// Claims whose stage changed since it was last written.
     pub stages: Vec<(IngestionId, ClaimToken, Stage)>,
+    /// When the message was last renewed that has waited longest for it.
+    pub oldest: Option<Instant>,
 }
 
 impl Registry {
@@ -113,6 +115,8 @@ impl Registry {
             }
             if message.renewed < before {
                 due.receipts.extend(message.receipts.iter().map(|(_, r)| (*key, r.clone())));
+                due.oldest =
+                    Some(due.oldest.map_or(message.renewed, |old| old.min(message.renewed)));
             }
         }
         due

@@ -11,6 +11,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::errors::from_sdk;
+use super::requests::Requests;
 use crate::config::{QueueConfig, TierConfig};
 use crate::fault::{Error, Fault, Result};
 
@@ -53,6 +54,7 @@ impl Clients {
     pub(super) fn new(client: &Client, wait: Duration) -> Self {
         let with = |retry: RetryConfig, timeout: TimeoutConfig| {
             let builder = client.config().to_builder();
+            let builder = builder.interceptor(Requests);
             Client::from_conf(builder.retry_config(retry).timeout_config(timeout).build())
         };
         let quick = RetryConfig::standard()
