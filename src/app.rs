@@ -3,24 +3,24 @@
 //! Everything is built from the configuration on demand, so that a command connects to what it
 //! needs and to nothing else.
 
+mod doctor;
+mod models;
+mod bucket;
 mod page_process;
+mod providers;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use sha2::{Digest, Sha256};
 
-use crate::config::{Config, LlmConfig, LlmProvider, QueueBackend, StoreBackend};
+use crate::config::{Config, QueueBackend, StoreBackend};
 use crate::cpu::{Cells, Pool, Program, Setup};
 use crate::db::Db;
-use crate::fault::{self, Fault};
 use crate::kinds::Kinds;
 use crate::ledger::Ledger;
 use crate::ledger::postgres::PostgresLedger;
-use crate::llm::Llm;
-use crate::llm::governed::Governed;
-use crate::llm::openai::OpenAi;
+use crate::llm::chain::Chain;
 use crate::model::{Recipe, Repairs};
 use crate::ocr::tesseract::Tesseract;
 use crate::ops::janitor::Maintenance;
@@ -33,14 +33,10 @@ use crate::shutdown::Stop;
 use crate::store::Store;
 use crate::store::folder::FolderStore;
 use crate::store::s3::S3Store;
-use crate::throttle::Governor;
 use crate::web::{self, Health};
 use crate::worker::{Settings, Worker};
 
 pub use page_process::page_process;
-
-/// How often a model server is asked at start, a second longer apart each time.
-const MODEL_TRIES: u64 = 4;
 
 /// Builds what a command needs.
 #[derive(Debug, Clone)]
@@ -99,6 +95,13 @@ impl App {
                 let store = Arc::new(FolderStore::open(&config.path).await?);
                 Arc::new(ObjectQueue::new(store, config.visibility, None))
             }
+            QueueBackend::Objects => {
+                let queue = ObjectQueue::new(self.store().await?, config.visibility, None);
+                Arc::new(match self.config.store.backend {
+                    StoreBackend::S3 => queue.paced(self.config.bucket.list_every),
+                    StoreBackend::Folder => queue,
+                })
+            }
         })
     }
 
@@ -126,21 +129,12 @@ impl App {
         Ok(Parts { db, ledger, queue, store })
     }
 
-    /// The model, its server asked whether it is there.
+    /// The models, each server asked whether it is there.
     ///
     /// # Errors
-    /// It does not answer, or does not know the model.
-    pub async fn llm(&self) -> anyhow::Result<Option<Arc<dyn Llm>>> {
-        match self.config.llm.provider {
-            LlmProvider::None => Ok(None),
-            LlmProvider::Openai => {
-                let model = OpenAi::new(&self.config.llm)?;
-                until_it_answers(&model).await?;
-                let governor = Arc::new(Governor::new(self.config.throttle.clone()));
-                let account = account(&self.config.llm);
-                Ok(Some(Arc::new(Governed::new(model, governor, account))))
-            }
-        }
+    /// One does not answer, or does not take our key.
+    pub async fn models(&self) -> anyhow::Result<Chain> {
+        Ok(models::chain(&self.config.llm, &self.config.throttle).await?)
     }
 
     /// What one document needs when there is neither database nor queue.
@@ -149,11 +143,12 @@ impl App {
     /// Tesseract is not installed, a kind cannot be read, the model does not answer.
     pub async fn offline(&self) -> anyhow::Result<Offline> {
         let pool = Arc::new(Pool::new(self.config.worker.cpu_threads)?);
+        let kinds = Arc::new(self.kinds()?);
         Ok(Offline {
-            reader: self.reader(pool.threads()).await?,
+            reader: self.reader(pool.threads(), &kinds).await?,
             pool,
-            llm: self.llm().await?,
-            kinds: Arc::new(self.kinds()?),
+            models: self.models().await?,
+            kinds,
             config: self.steps(),
         })
     }
@@ -176,7 +171,7 @@ impl App {
             ledger: Arc::clone(&parts.ledger),
             reader: offline.reader,
             pool: offline.pool,
-            llm: offline.llm,
+            models: offline.models,
             kinds: offline.kinds,
             budget: DocumentBudget::new(self.config.limits.documents_in_memory),
             config: offline.config,
@@ -230,7 +225,7 @@ impl App {
         Ok(Kinds::load(&self.config.kinds)?)
     }
 
-    async fn reader(&self, threads: usize) -> anyhow::Result<Arc<Reader>> {
+    async fn reader(&self, threads: usize, kinds: &Kinds) -> anyhow::Result<Arc<Reader>> {
         let Config { cpu, limits, ocr, .. } = &self.config;
         let tesseract = Tesseract::start(ocr, limits.page_time)?;
         let recipe = self.recipe();
@@ -241,7 +236,8 @@ impl App {
             false => Program::Binary(cpu.program.clone()),
         };
         let cells = Cells::new(program, setup, cpu.documents_per_process);
-        Ok(Arc::new(Reader { cells, ocr: Arc::new(tesseract), recipe }))
+        let elsewhere = providers::elsewhere(&self.config, kinds).await?;
+        Ok(Arc::new(Reader { cells, ocr: Arc::new(tesseract), recipe, elsewhere }))
     }
 
     fn recipe(&self) -> Recipe {
@@ -261,31 +257,8 @@ impl App {
             default_kind: self.config.kinds.default.clone(),
             classify: self.config.kinds.classify,
             quality_threshold: self.config.ocr.quality_threshold,
-            max_output_tokens: self.config.llm.max_output_tokens,
+            parts_at_once: self.config.llm.parts_at_once,
             ignore_xml: false,
-        }
-    }
-}
-
-/// Tells accounts apart without naming their key: the server, and a fingerprint of the key.
-fn account(config: &LlmConfig) -> String {
-    let digest = Sha256::digest(config.api_key.reveal().as_bytes());
-    let start: String = digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
-    format!("{} {start}", config.base_url)
-}
-
-/// Asks a model server whether it is there, a few times: it may be starting beside us. What only a
-/// person can mend (a wrong key) is not asked twice.
-async fn until_it_answers(model: &OpenAi) -> fault::Result<()> {
-    let mut tries = 1;
-    loop {
-        match model.ping().await {
-            Err(error) if error.fault != Fault::Denied && tries < MODEL_TRIES => {
-                tracing::warn!(error = %error, tries, "{error}, trying again");
-                tokio::time::sleep(Duration::from_secs(tries)).await;
-                tries += 1;
-            }
-            answer => return answer,
         }
     }
 }

@@ -5,16 +5,21 @@
 //! Loading does no I/O beyond reading the file and knows no other module. [`Config::check`] lists
 //! everything that is wrong at once, by key, before anything connects.
 
+mod bucket;
 mod claim;
 mod cpu;
 mod database;
 mod extract;
 mod janitor;
 mod limits;
+mod llm;
 mod ocr;
+mod ocr_providers;
 mod queue;
 mod retry;
+mod scheduler;
 mod store;
+mod telemetry;
 mod throttle;
 mod units;
 mod worker;
@@ -23,16 +28,21 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+pub use bucket::BucketConfig;
 pub use claim::ClaimConfig;
 pub use cpu::CpuConfig;
 pub use database::DatabaseConfig;
 pub use extract::{KindsConfig, LlmConfig, LlmProvider};
 pub use janitor::JanitorConfig;
 pub use limits::LimitsConfig;
+pub use llm::{LlmServer, PromptCache, RungConfig, StructuredOutput};
 pub use ocr::OcrConfig;
+pub use ocr_providers::{DocumentAiConfig, OcrProvider, TextractConfig};
 pub use queue::{QueueBackend, QueueConfig};
 pub use retry::RetryConfig;
+pub use scheduler::{DeviceSource, SchedulerConfig};
 pub use store::{AllowedPrefix, StoreBackend, StoreConfig};
+pub use telemetry::{Destination, TelemetryConfig};
 pub use throttle::ThrottleConfig;
 pub use units::{ByteSize, Secret};
 pub use worker::{LogFormat, WorkerConfig};
@@ -67,6 +77,10 @@ pub struct Config {
     pub kinds: KindsConfig,
     /// Maintenance.
     pub janitor: JanitorConfig,
+    /// Traces.
+    pub telemetry: TelemetryConfig,
+    /// A bucket that is worked on without a database.
+    pub bucket: BucketConfig,
 }
 
 /// What a command needs of the configuration; what it does not need is not checked for presence.
@@ -139,6 +153,8 @@ impl Config {
         self.throttle.check(&mut problems);
         self.llm.check(&mut problems);
         self.janitor.check(&mut problems);
+        self.telemetry.check(&mut problems);
+        self.bucket.check(&mut problems);
         self.check_relations(&mut problems);
         if problems.is_empty() { Ok(()) } else { Err(Invalid(problems)) }
     }
@@ -163,7 +179,10 @@ impl Config {
 }
 
 fn environment() -> Vec<(String, String)> {
-    std::env::vars().filter(|(name, _)| name.starts_with("DOCMILL__")).collect()
+    // Ours come last and win.
+    let mut all = bucket::aliased(std::env::vars());
+    all.extend(std::env::vars().filter(|(name, _)| name.starts_with("DOCMILL__")));
+    all
 }
 
 fn worded(problems: Vec<(String, String)>) -> Vec<String> {

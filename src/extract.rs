@@ -6,9 +6,12 @@
 //! to say. Nothing here decides about retries across attempts.
 
 pub mod ask;
+mod calls;
+mod combine;
 pub mod einvoice;
 pub mod journal;
 mod merge;
+pub mod parts;
 pub mod prompt;
 pub mod reply;
 pub mod rules;
@@ -17,6 +20,7 @@ pub mod schema;
 use sha2::{Digest, Sha256};
 
 pub use ask::{Ending, ExtractError, Terms, ask};
+pub use combine::combined;
 pub use journal::{Journal, Replies, StoredCall};
 
 use crate::kinds::Kind;

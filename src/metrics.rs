@@ -8,6 +8,8 @@ use std::time::Duration;
 use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
 
+use crate::model::Usage;
+
 const DELIVERIES: &str = "docmill_deliveries_total";
 const DISPOSITIONS: &str = "docmill_dispositions_total";
 const OUTCOMES: &str = "docmill_attempts_total";
@@ -22,16 +24,24 @@ const LEASES_LOST: &str = "docmill_leases_lost_total";
 const HEARTBEAT_FAILURES: &str = "docmill_heartbeat_failures_total";
 const QUARANTINED: &str = "docmill_quarantined_total";
 const PAGES: &str = "docmill_pages_total";
+const PAID_PAGES: &str = "docmill_provider_pages_total";
 const CELLS_STARTED: &str = "docmill_page_processes_started_total";
 const CELLS_DIED: &str = "docmill_page_processes_died_total";
 const CELLS_REPLACED: &str = "docmill_page_processes_replaced_total";
 const TOKENS: &str = "docmill_model_tokens_total";
+const ESCALATED: &str = "docmill_escalations_total";
 const REUSED: &str = "docmill_artefacts_reused_total";
 const RATE: &str = "docmill_throttle_requests_per_second";
 const CALLS: &str = "docmill_throttle_calls";
 const REFUSED_CALLS: &str = "docmill_throttle_refused_total";
 const BREAKER: &str = "docmill_breaker_state";
 const DENIED: &str = "docmill_provider_denied";
+const SCHEDULER_FREE: &str = "docmill_scheduler_free_mib";
+const SCHEDULER_HELD: &str = "docmill_scheduler_held_mib";
+const SCHEDULER_CALLS: &str = "docmill_scheduler_calls";
+const SCHEDULER_TURN: &str = "docmill_scheduler_turn";
+const SCHEDULER_WAIT: &str = "docmill_scheduler_wait_seconds";
+const SCHEDULER_PUT_OFF: &str = "docmill_scheduler_put_off_total";
 const RESENT: &str = "docmill_janitor_resent_total";
 const DEPTH: &str = "docmill_queue_messages";
 
@@ -66,16 +76,30 @@ fn describe() {
     describe_counter!(HEARTBEAT_FAILURES, "Failed renewals by side (row, queue)");
     describe_counter!(QUARANTINED, "Messages put aside by reason");
     describe_counter!(PAGES, "Pages read by source");
+    describe_counter!(PAID_PAGES, "Pages that a provider was paid for, by provider");
     describe_counter!(CELLS_STARTED, "Child processes that were started to read documents");
     describe_counter!(CELLS_DIED, "Those that died or had to be killed, by reason");
     describe_counter!(CELLS_REPLACED, "Those that were replaced because they had done enough");
-    describe_counter!(TOKENS, "Model tokens by direction");
+    describe_counter!(
+        TOKENS,
+        "Model tokens by class (input uncached, cache_read, cache_write, output)"
+    );
+    describe_counter!(
+        ESCALATED,
+        "Documents that a stronger model was asked about, by the vendor of the weaker"
+    );
     describe_counter!(REUSED, "Stored artefacts that were used instead of being made again");
     describe_gauge!(RATE, "Requests a second that a provider is believed to take; none: no limit");
     describe_gauge!(CALLS, "Calls to a provider by state (in_flight, waiting)");
     describe_counter!(REFUSED_CALLS, "Calls that a provider refused with 429 or its kin");
     describe_gauge!(BREAKER, "Circuit breaker of a provider: 0 closed, 1 half open, 2 open");
     describe_gauge!(DENIED, "1 while a provider denies every call (credentials, money); alarm");
+    describe_gauge!(SCHEDULER_FREE, "Free memory of a device for local models, in MiB");
+    describe_gauge!(SCHEDULER_HELD, "What local models hold of it, in MiB, over all processes");
+    describe_gauge!(SCHEDULER_CALLS, "Calls to a local model by state (running, waiting)");
+    describe_gauge!(SCHEDULER_TURN, "1 while a local model has memory in this process");
+    describe_histogram!(SCHEDULER_WAIT, "How long calls waited for a local model's turn");
+    describe_counter!(SCHEDULER_PUT_OFF, "Calls to a local model that were put off, by reason");
     describe_counter!(RESENT, "Ingestions whose lost message was sent again");
     describe_gauge!(DEPTH, "Messages in the queue by state");
 }
@@ -143,6 +167,11 @@ pub fn pages(source: &'static str, count: u64) {
     counter!(PAGES, "source" => source).increment(count);
 }
 
+/// A provider was paid for pages.
+pub fn paid_pages(provider: &'static str, count: u32) {
+    counter!(PAID_PAGES, "provider" => provider).increment(u64::from(count));
+}
+
 /// A child process was started to read documents.
 pub fn cell_started() {
     counter!(CELLS_STARTED).increment(1);
@@ -159,9 +188,21 @@ pub fn cell_replaced() {
 }
 
 /// Tokens were spent.
-pub fn tokens(input: u64, output: u64) {
-    counter!(TOKENS, "direction" => "input").increment(input);
-    counter!(TOKENS, "direction" => "output").increment(output);
+pub fn tokens(usage: &Usage) {
+    let Usage { input, cache_read, cache_write, output } = *usage;
+    for (direction, tokens) in [
+        ("input", input),
+        ("cache_read", cache_read),
+        ("cache_write", cache_write),
+        ("output", output),
+    ] {
+        counter!(TOKENS, "direction" => direction).increment(tokens);
+    }
+}
+
+/// The next model of the chain is asked after one of this vendor.
+pub fn escalated(provider: &str) {
+    counter!(ESCALATED, "provider" => provider.to_owned()).increment(1);
 }
 
 /// A stored artefact was used again.
@@ -205,6 +246,33 @@ pub fn throttle(lane: Lane<'_>, (in_flight, waiting): (u32, usize), per_second: 
     if let Some(per_second) = per_second {
         gauge!(RATE, &lane.labels()).set(per_second);
     }
+}
+
+/// A device for local models: what is free, and what is held.
+pub fn scheduler_memory(device: &str, free_mib: u64, held_mib: u64) {
+    #[expect(clippy::cast_precision_loss, reason = "MiB are far below 2^52")]
+    let (free, held) = (free_mib as f64, held_mib as f64);
+    gauge!(SCHEDULER_FREE, "device" => device.to_owned()).set(free);
+    gauge!(SCHEDULER_HELD, "device" => device.to_owned()).set(held);
+}
+
+/// A local model: calls that wait and run, and whether it has memory.
+pub fn scheduler_calls(model: &str, waiting: usize, running: u32, has_turn: bool) {
+    let waiting = f64::from(u32::try_from(waiting).unwrap_or(u32::MAX));
+    for (state, count) in [("waiting", waiting), ("running", f64::from(running))] {
+        gauge!(SCHEDULER_CALLS, "model" => model.to_owned(), "state" => state).set(count);
+    }
+    gauge!(SCHEDULER_TURN, "model" => model.to_owned()).set(if has_turn { 1.0 } else { 0.0 });
+}
+
+/// A call to a local model was let in after this time.
+pub fn scheduler_wait(model: &str, waited: Duration) {
+    histogram!(SCHEDULER_WAIT, "model" => model.to_owned()).record(waited);
+}
+
+/// A call to a local model was put off: `full` or `wait`.
+pub fn scheduler_put_off(model: &str, reason: &'static str) {
+    counter!(SCHEDULER_PUT_OFF, "model" => model.to_owned(), "reason" => reason).increment(1);
 }
 
 /// A provider refused a call.

@@ -6,8 +6,10 @@
 //! passes the same suite, `tests/it/store_suite.rs`. Not promised: listing order across writes
 //! that happen meanwhile.
 
+pub mod conditions;
 pub mod folder;
 pub mod keys;
+pub mod prefixed;
 pub mod s3;
 
 use std::collections::BTreeMap;
@@ -88,6 +90,19 @@ pub enum Fetch {
     },
 }
 
+/// Where S3, and services beside it, find an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct S3Address {
+    /// Bucket.
+    pub bucket: String,
+    /// Key.
+    pub key: String,
+    /// Its current version, in a bucket that keeps versions.
+    pub version: Option<String>,
+    /// Its current ETag.
+    pub etag: Etag,
+}
+
 /// Objects by key.
 #[async_trait]
 pub trait Store: Send + Sync {
@@ -96,6 +111,12 @@ pub trait Store: Send + Sync {
 
     /// Size, version and metadata; `None` if there is no such object.
     async fn head(&self, key: &str) -> Result<Option<Meta>>;
+
+    /// Where other services find the object as it is now; `None` if there is no such object, or if
+    /// the objects do not lie where any other service could find them.
+    async fn locate(&self, _key: &str) -> Result<Option<S3Address>> {
+        Ok(None)
+    }
 
     /// Reads an object, its size checked before the body.
     async fn get(&self, key: &str, what: Get) -> Result<Fetch>;

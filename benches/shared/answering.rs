@@ -49,7 +49,7 @@ impl Llm for Answering {
         }
         let (first, reply) = self.first.get_or_init(|| (number.to_owned(), read(prompt)));
         let text = reply.replace(first, number);
-        let usage = Usage { input: 1000, output: 300 };
+        let usage = Usage { input: 1000, output: 300, ..Usage::default() };
         Ok(Reply {
             text,
             stop: Stop::Complete,

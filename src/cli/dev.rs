@@ -112,11 +112,13 @@ async fn watch(
     (dev, found): (&Dev, &Found),
     (monitor, stop): (&Monitor, &Stop),
 ) -> anyhow::Result<(Vec<Submission>, Option<Vec<End>>)> {
+    let destination = app.config().destination();
     let desk = Desk {
         db: &parts.db,
         store: parts.store.as_ref(),
         queue: parts.queue.as_ref(),
         largest: app.config().limits.document_bytes.0,
+        destination: &destination,
     };
     let terms = Terms { again: dev.again, ..Terms::default() };
     let mut submissions = Vec::new();

@@ -48,13 +48,15 @@ pub(super) async fn run(context: &Context, arguments: Submit) -> anyhow::Result<
         return Err(WrongUse(text.to_owned()).into());
     }
     let app = context.app(Needs::WORKER)?;
-    context.quiet_logs()?;
+    let traces = context.quiet_logs_and_traces(app.config())?;
+    let destination = app.config().destination();
     let parts = Box::pin(app.parts()).await?;
     let desk = Desk {
         db: &parts.db,
         store: parts.store.as_ref(),
         queue: parts.queue.as_ref(),
         largest: app.config().limits.document_bytes.0,
+        destination: &destination,
     };
     let terms = Terms {
         again: arguments.force,
@@ -75,6 +77,9 @@ pub(super) async fn run(context: &Context, arguments: Submit) -> anyhow::Result<
     let mut report = Report::new(context.out())?;
     let (handed_in, ()) =
         tokio::join!(submit::submit_all(desk, found, &terms, |line| report.add(line)), search);
+    if let Some(traces) = traces {
+        traces.end().await;
+    }
     // What was done is said, also if the rest could not be.
     let ended = report.end();
     handed_in?;

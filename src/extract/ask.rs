@@ -1,26 +1,26 @@
-//! Asking a model about a transcript: parts, one repair per part, and nothing paid for twice.
+//! Asking a model about a transcript: in parts if it is long, some at the same time, one repair per
+//! part, and nothing paid for twice.
 //!
 //! Every reply is kept through the journal before it is looked at (invariant 8), and a data set is
 //! whole only if every part ended normally and matched the schema (invariant 11). What was read of
 //! an extraction that did not end well is handed out as partial data for the reviewer.
 
-use crate::fault::{self, Error, Fault};
-use crate::kinds::Kind;
+use std::collections::VecDeque;
+
+use futures::stream::{FuturesUnordered, StreamExt as _};
+
+use crate::fault::{Error, Fault};
+use crate::kinds::{FieldType, Kind};
 use crate::llm::{Llm, Prompt, Stop};
-use crate::metrics;
 use crate::model::{Extraction, Reason, Transcript, Usage};
 
-use super::hash;
-use super::journal::{Journal, Replies, StoredCall};
-use super::merge::merged;
-use super::prompt::{self, Part, Shown};
+use super::calls::{Calls, MOST_BYTES, MOST_CALLS};
+use super::journal::{Journal, StoredCall};
+use super::merge::{Answer, merged};
+use super::parts::{Budget, Part};
+use super::prompt::{self, Shown};
 use super::reply::{self, Envelope, Problem};
 use super::schema::Form;
-
-/// Most calls about one document: a bound on what one document may cost.
-const MOST_CALLS: usize = 100;
-/// Most bytes of all replies about one document that are kept.
-const MOST_BYTES: usize = 32 << 20;
 
 /// What bounds the calls, and whose they are.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,6 +31,8 @@ pub struct Terms {
     pub prompt_tokens: u32,
     /// `llm.max_output_tokens`.
     pub max_output_tokens: u32,
+    /// `llm.parts_at_once`.
+    pub parts_at_once: usize,
 }
 
 /// How an extraction ended that is not whole.
@@ -39,8 +41,8 @@ pub enum Ending {
     /// A reply could not be used, and neither could its repaired version.
     #[error("the model's reply could not be used, nor could the repaired one: {0}")]
     Unreadable(Problem),
-    /// A reply about a single page was cut, or the page did not fit.
-    #[error("the reply was cut at the token limit and its pages cannot be split further")]
+    /// A reply about a few lines was cut, or they did not fit.
+    #[error("the reply was cut at the token limit and its lines cannot be split further")]
     Cut,
     /// The document needs more calls or longer replies than one document may.
     #[error("the document needs more than {MOST_CALLS} calls or {MOST_BYTES} bytes of replies")]
@@ -93,23 +95,20 @@ pub async fn ask(
     journal: &mut dyn Journal,
 ) -> Result<Extraction, ExtractError> {
     let form = Form::of(kind)?;
-    let mut session = Session {
-        llm,
+    let session = Session {
         system: prompt::system(kind, &form),
         shown: Shown::of(transcript),
         form,
+        kind,
         terms,
         schema_name: schema_name(kind),
-        replies: kept(journal, &terms.identity).await?,
-        journal,
-        usage: Usage::default(),
-        model: None,
-        calls: 0,
+        calls: Calls::begin(llm, &terms.identity, journal).await?,
     };
     let (parts, ending) = session.read_all().await?;
     let mut extraction = merged(kind, transcript, parts.whole);
-    extraction.model.clone_from(&session.model);
-    extraction.usage = session.usage;
+    let (usage, model) = session.calls.spent();
+    extraction.model.clone_from(&model);
+    extraction.usage = usage;
     let Some(ending) = ending else { return Ok(extraction) };
     if let Some(rescued) = parts.rescued {
         for (name, value) in rescued {
@@ -121,19 +120,8 @@ pub async fn ask(
     }
     extraction.successful = false;
     let empty = extraction.data.values().all(serde_json::Value::is_null);
-    Err(ExtractError::Ended {
-        ending,
-        partial: (!empty).then(|| Box::new(extraction)),
-        usage: session.usage,
-        model: session.model,
-    })
-}
-
-/// What an earlier run has kept, if it is about the same.
-async fn kept(journal: &mut dyn Journal, identity: &str) -> fault::Result<Replies> {
-    let kept = journal.load().await?;
-    let same = |it: &Replies| it.format == Replies::FORMAT && it.identity == identity;
-    Ok(kept.filter(same).unwrap_or_else(|| Replies::new(identity)))
+    let partial = (!empty).then(|| Box::new(extraction));
+    Err(ExtractError::Ended { ending, partial, usage, model })
 }
 
 /// 1 to 64 of `[a-zA-Z0-9_-]`, from the kind's name.
@@ -143,10 +131,11 @@ fn schema_name(kind: &Kind) -> String {
     if name.is_empty() { "document".to_owned() } else { name }
 }
 
-/// What was read, part by part.
+/// What was read.
 #[derive(Default)]
 struct Parts {
-    whole: Vec<Envelope>,
+    /// In the order of the document.
+    whole: Vec<Answer>,
     /// Sound fields of a reply that was never whole.
     rescued: Option<serde_json::Map<String, serde_json::Value>>,
 }
@@ -155,50 +144,62 @@ struct Parts {
 enum Read {
     Whole(Envelope),
     TooMuch,
-    Ended(Ending),
+    Ended(Ending, Option<serde_json::Map<String, serde_json::Value>>),
 }
 
 struct Session<'a> {
-    llm: &'a dyn Llm,
+    kind: &'a Kind,
     form: Form,
     system: String,
     shown: Shown,
     terms: &'a Terms,
     schema_name: String,
-    replies: Replies,
-    journal: &'a mut dyn Journal,
-    usage: Usage,
-    model: Option<String>,
-    calls: usize,
+    calls: Calls<'a>,
 }
 
 impl Session<'_> {
-    /// Reads part by part, in order; stops at the first that does not end well.
-    async fn read_all(&mut self) -> Result<(Parts, Option<Ending>), ExtractError> {
-        let mut parts = Parts::default();
-        let mut todo = self.first_parts()?;
-        todo.reverse();
-        while let Some(part) = todo.pop() {
-            let ending = match self.read_part(&part, &mut parts).await? {
-                Read::Whole(envelope) => {
-                    parts.whole.push(envelope);
-                    continue;
-                }
-                Read::Ended(ending) => ending,
-                Read::TooMuch => match self.shown.halves(&part) {
+    /// Reads some parts at a time. The first that does not end well is the last that is begun; those
+    /// under way are waited for, because they are paid for and kept.
+    async fn read_all(&self) -> Result<(Parts, Option<Ending>), ExtractError> {
+        let mut todo = VecDeque::from(self.first_parts()?);
+        let mut under_way = FuturesUnordered::new();
+        let mut whole: Vec<(Part, Envelope)> = Vec::new();
+        let (mut stopped, mut rescued) = (None, None);
+        loop {
+            while stopped.is_none() && under_way.len() < self.terms.parts_at_once {
+                let Some(part) = todo.pop_front() else { break };
+                under_way.push(async {
+                    let read = self.read_part(&part).await;
+                    (part, read)
+                });
+            }
+            let Some((part, read)) = under_way.next().await else { break };
+            match read {
+                Ok(Read::Whole(envelope)) => whole.push((part, envelope)),
+                Ok(Read::TooMuch) => match self.shown.halves(&part) {
                     Some((first, second)) => {
-                        todo.extend([second, first]);
-                        continue;
+                        todo.push_front(second);
+                        todo.push_front(first);
                     }
-                    None => Ending::Cut,
+                    None => stopped = stopped.or(Some(Ok(Ending::Cut))),
                 },
-            };
-            return Ok((parts, Some(ending)));
+                Ok(Read::Ended(ending, sound)) => {
+                    rescued = rescued.or(sound);
+                    stopped = stopped.or(Some(Ok(ending)));
+                }
+                Err(error) => stopped = stopped.or(Some(Err(error))),
+            }
         }
-        Ok((parts, None))
+        let ending = stopped.transpose()?;
+        whole.sort_by_key(|(part, _)| part.start);
+        let answer = |(part, envelope): (Part, Envelope)| Answer {
+            first_line: self.shown.first_line(&part).unwrap_or_default(),
+            envelope,
+        };
+        Ok((Parts { whole: whole.into_iter().map(answer).collect(), rescued }, ending))
     }
 
-    /// The parts that the prompt's limit asks for.
+    /// The parts that the limits of prompt and reply ask for.
     fn first_parts(&self) -> Result<Vec<Part>, Error> {
         if self.shown.is_empty() {
             return Err(Error::internal("a transcript without text was given to a model"));
@@ -218,14 +219,17 @@ impl Session<'_> {
                 ),
             ));
         }
-        Ok(self.shown.parts(limit - fixed))
+        let has_lists = self.kind.fields().any(|(_, form)| form == FieldType::List);
+        // A fifth is left for the single fields and for what the estimate misses.
+        let reply = has_lists.then_some(self.terms.max_output_tokens as usize / 5 * 4);
+        Ok(self.shown.parts(Budget { prompt: limit - fixed, reply }))
     }
 
-    async fn read_part(&mut self, part: &Part, parts: &mut Parts) -> Result<Read, ExtractError> {
+    async fn read_part(&self, part: &Part) -> Result<Read, ExtractError> {
         let name = self.shown.name(part);
         let user = self.shown.user(part);
         let Some(first) = self.call(format!("read {name}"), user).await? else {
-            return Ok(Read::Ended(Ending::TooCostly));
+            return Ok(Read::Ended(Ending::TooCostly, None));
         };
         let problem = match self.usable(&first) {
             Ok(read) => return Ok(read),
@@ -234,14 +238,14 @@ impl Session<'_> {
         tracing::debug!(problem = problem.code(), "a model's reply is sent back for repair");
         let user = self.shown.repair(part, &first.text, &problem);
         let Some(second) = self.call(format!("repair {name}"), user).await? else {
-            return Ok(Read::Ended(Ending::TooCostly));
+            return Ok(Read::Ended(Ending::TooCostly, None));
         };
         match self.usable(&second) {
             Ok(read) => Ok(read),
             Err(problem) => {
                 let rescue = |text: &str| self.form.salvage(&reply::parse(text).ok()?);
-                parts.rescued = rescue(&second.text).or_else(|| rescue(&first.text));
-                Ok(Read::Ended(Ending::Unreadable(problem)))
+                let rescued = rescue(&second.text).or_else(|| rescue(&first.text));
+                Ok(Read::Ended(Ending::Unreadable(problem), rescued))
             }
         }
     }
@@ -250,13 +254,13 @@ impl Session<'_> {
     fn usable(&self, call: &StoredCall) -> Result<Read, Problem> {
         match call.stop {
             Stop::Cut | Stop::TooLong => Ok(Read::TooMuch),
-            Stop::Refused => Ok(Read::Ended(Ending::Refused)),
+            Stop::Refused => Ok(Read::Ended(Ending::Refused, None)),
+            Stop::Garbled => Err(Problem::Garbled),
             Stop::Complete => reply::read(&call.text, &self.form).map(Read::Whole),
         }
     }
 
-    /// One call, or its stored reply. `None`: the document has cost enough.
-    async fn call(&mut self, purpose: String, user: String) -> fault::Result<Option<StoredCall>> {
+    async fn call(&self, purpose: String, user: String) -> Result<Option<StoredCall>, Error> {
         let prompt = Prompt {
             system: self.system.clone(),
             user,
@@ -264,36 +268,6 @@ impl Session<'_> {
             schema: self.form.schema.clone(),
             max_output_tokens: self.terms.max_output_tokens,
         };
-        let key = key(&prompt);
-        if self.replies.find(&key).is_none() {
-            if self.replies.calls.len() >= MOST_CALLS || self.replies.bytes() > MOST_BYTES {
-                return Ok(None);
-            }
-            self.journal.ready().await?;
-            let reply = self.llm.ask(&prompt).await?;
-            metrics::tokens(reply.usage.input, reply.usage.output);
-            self.replies.add(purpose, key.clone(), reply);
-            self.journal.save(&self.replies).await?;
-        } else if self.calls == 0 {
-            metrics::reused("extraction");
-        }
-        self.calls += 1;
-        let call = self.replies.find(&key).cloned();
-        if let Some(call) = &call {
-            self.usage += call.usage;
-            self.model = Some(call.model.clone());
-        }
-        Ok(call)
+        self.calls.call(purpose, &prompt).await
     }
-}
-
-/// What makes two calls the same.
-fn key(prompt: &Prompt) -> String {
-    hash(&[
-        &prompt.system,
-        &prompt.user,
-        &prompt.schema_name,
-        &prompt.schema.to_string(),
-        &prompt.max_output_tokens.to_string(),
-    ])
 }

@@ -3,6 +3,10 @@
 //! Lists are joined in the order of the parts; of single values the first that is there counts, of
 //! amounts the last, because totals stand at the end and carry-overs before them. A kind's schema
 //! can say otherwise per field with `"x-merge": "first"` or `"last"`.
+//!
+//! Parts overlap by a few lines (`parts`). What stands on lines that an earlier part has read is
+//! that part's; an entry that goes on over the break takes the place of its beginning. Only the
+//! lines that a reply names decide this: two entries that look the same are two entries.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,24 +16,44 @@ use super::reply::{Envelope, EvidenceEntry};
 use crate::kinds::Kind;
 use crate::model::{Confidence, Evidence, Extraction, Reader, Transcript, Usage};
 
+/// What was read of one part.
+#[derive(Debug)]
+pub(super) struct Answer {
+    /// Page and index of its first line; what stands before was shown for the context.
+    pub(super) first_line: Line,
+    /// The reply.
+    pub(super) envelope: Envelope,
+}
+
+/// Page, from 1, and index of the line on it.
+type Line = (u32, usize);
+
 /// Joins replies in the order of their parts.
-pub(super) fn merged(kind: &Kind, transcript: &Transcript, parts: Vec<Envelope>) -> Extraction {
-    let successful = !parts.is_empty() && parts.iter().all(|part| part.extraction_successful);
-    let confidence = lowest(parts.iter().map(|part| part.confidence));
+pub(super) fn merged(kind: &Kind, transcript: &Transcript, parts: Vec<Answer>) -> Extraction {
+    let successful =
+        !parts.is_empty() && parts.iter().all(|part| part.envelope.extraction_successful);
+    let confidence = lowest(parts.iter().map(|part| part.envelope.confidence));
     let single = parts.len() == 1;
     let (mut data, mut evidence, mut missing) = (empty(kind), Vec::new(), Vec::new());
-    for part in parts {
-        let offset = |field: &str| match data.get(field) {
-            Some(Value::Array(list)) => list.len(),
-            _ => 0,
-        };
-        let known = part.evidence.into_iter().filter(|entry| is_known(kind, &entry.field));
-        let entries = known.map(|entry| moved(entry, &offset));
-        evidence.extend(entries.flat_map(|entry| located(&entry, transcript)));
+    for Answer { first_line, envelope: part } in parts {
+        let known: Vec<EvidenceEntry> =
+            part.evidence.into_iter().filter(|entry| is_known(kind, &entry.field)).collect();
+        let mut places = BTreeMap::new();
         missing.extend(part.missing_fields);
         for (name, value) in part.fields {
-            let last = takes_last(kind, &name);
-            join(data.entry(name).or_insert(Value::Null), value, last);
+            let into = data.entry(name.clone()).or_insert(Value::Null);
+            let Value::Array(entries) = value else {
+                join(into, value, takes_last(kind, &name));
+                continue;
+            };
+            let lines = lines_of_entries(&name, &known);
+            let seen = lines_of_entries(&name, &evidence);
+            let before = Before { first_line, lines: &lines, seen: &seen };
+            places.insert(name, before.append(into, entries));
+        }
+        for entry in known {
+            let Some(field) = moved(&entry.field, &places) else { continue };
+            evidence.push(EvidenceEntry { field, lines: entry.lines });
         }
     }
     // What one part lacks another may have.
@@ -45,9 +69,99 @@ pub(super) fn merged(kind: &Kind, transcript: &Transcript, parts: Vec<Envelope>)
         successful,
         confidence,
         missing_fields: missing,
-        evidence,
+        evidence: evidence.iter().flat_map(|entry| located(entry, transcript)).collect(),
         usage: Usage::default(),
     }
+}
+
+/// What is known of the lines when the entries of one list are appended.
+struct Before<'a> {
+    first_line: Line,
+    /// The lines that each entry of this part names.
+    lines: &'a BTreeMap<usize, BTreeSet<Line>>,
+    /// The lines of the entries that are there already, by entry.
+    seen: &'a BTreeMap<usize, BTreeSet<Line>>,
+}
+
+impl Before<'_> {
+    /// Appends the entries that are new; returns where each went, `None` if it was left out.
+    fn append(&self, into: &mut Value, entries: Vec<Value>) -> Vec<Option<usize>> {
+        if into.is_null() {
+            *into = Value::Array(Vec::new());
+        }
+        let Value::Array(list) = into else { return Vec::new() };
+        let mut places = Vec::with_capacity(entries.len());
+        let last = list.len().checked_sub(1);
+        for (at, entry) in entries.into_iter().enumerate() {
+            let place = match (self.fate(at, last), last.and_then(|last| list.get_mut(last))) {
+                (Fate::LeftOut, _) => None,
+                (Fate::Replaces, Some(beginning)) => {
+                    *beginning = entry;
+                    last
+                }
+                _ => {
+                    list.push(entry);
+                    Some(list.len() - 1)
+                }
+            };
+            places.push(place);
+        }
+        places
+    }
+
+    fn fate(&self, at: usize, last: Option<usize>) -> Fate {
+        let Some(lines) = self.lines.get(&at).filter(|lines| !lines.is_empty()) else {
+            return Fate::New;
+        };
+        if lines.iter().all(|line| *line < self.first_line) {
+            let is_seen = self.seen.values().any(|seen| !seen.is_disjoint(lines));
+            return if is_seen { Fate::LeftOut } else { Fate::New };
+        }
+        let beginning = last.and_then(|last| self.seen.get(&last));
+        let goes_on = lines.iter().any(|line| *line < self.first_line);
+        match beginning {
+            Some(beginning) if goes_on && beginning.is_subset(lines) => Fate::Replaces,
+            _ => Fate::New,
+        }
+    }
+}
+
+/// What becomes of an entry of a list.
+enum Fate {
+    New,
+    /// An earlier part has read it.
+    LeftOut,
+    /// An earlier part has read its beginning.
+    Replaces,
+}
+
+/// `line_items[2].amount` as the list's name, 2 and `.amount`.
+fn list_entry(field: &str) -> Option<(&str, usize, &str)> {
+    let (name, rest) = field.split_once('[')?;
+    let (index, rest) = rest.split_once(']')?;
+    Some((name, index.parse().ok()?, rest))
+}
+
+/// The lines that are named for each entry of a list.
+fn lines_of_entries(list: &str, evidence: &[EvidenceEntry]) -> BTreeMap<usize, BTreeSet<Line>> {
+    let mut lines: BTreeMap<usize, BTreeSet<Line>> = BTreeMap::new();
+    for entry in evidence {
+        if let Some((name, index, _)) = list_entry(&entry.field)
+            && name == list
+        {
+            let named = entry.lines.iter().filter_map(|id| line_id(id));
+            let named = named.map(|(page, line)| (page, line as usize));
+            lines.entry(index).or_default().extend(named);
+        }
+    }
+    lines
+}
+
+/// `line_items[2].amount` of a part as it is called in the whole; `None` if its entry was left out.
+fn moved(field: &str, places: &BTreeMap<String, Vec<Option<usize>>>) -> Option<String> {
+    let Some((name, index, rest)) = list_entry(field) else { return Some(field.to_owned()) };
+    let place = places.get(name)?.get(index).copied()??;
+    Some(format!("{name}[{place}]{rest}"))
 }
 
 /// Whether a name from the model is a field of the kind or a part of one. Other names may be any
@@ -87,7 +201,6 @@ fn join(into: &mut Value, value: Value, last: bool) {
     match (into, value) {
         (_, Value::Null) => {}
         (into @ Value::Null, value) => *into = value,
-        (Value::Array(list), Value::Array(more)) => list.extend(more),
         (Value::Object(object), Value::Object(more)) => {
             for (name, value) in more {
                 join(object.entry(name).or_insert(Value::Null), value, last);
@@ -96,17 +209,6 @@ fn join(into: &mut Value, value: Value, last: bool) {
         (into, value) if last => *into = value,
         _ => {}
     }
-}
-
-/// `line_items[2].amount` of a later part, counted on from the entries before it.
-fn moved(mut entry: EvidenceEntry, offset: &dyn Fn(&str) -> usize) -> EvidenceEntry {
-    if let Some((name, rest)) = entry.field.split_once('[')
-        && let Some((index, rest)) = rest.split_once(']')
-        && let Ok(index) = index.parse::<usize>()
-    {
-        entry.field = format!("{name}[{}]{rest}", index.saturating_add(offset(name)));
-    }
-    entry
 }
 
 /// The lines that an entry names, page by page. Ids of lines that are not there are left out: a
@@ -141,11 +243,53 @@ mod tests {
     use serde::Deserialize;
     use serde_json::json;
 
-    fn part(fields: Value, evidence: Value, missing: &[&str]) -> Envelope {
+    fn part(fields: Value, evidence: Value, missing: &[&str]) -> Answer {
+        part_from((1, 0), fields, evidence, missing)
+    }
+
+    fn part_from(first_line: Line, fields: Value, evidence: Value, missing: &[&str]) -> Answer {
         let mut reply = whole(fields);
         reply["evidence"] = evidence;
         reply["missing_fields"] = json!(missing);
-        Envelope::deserialize(reply).unwrap()
+        Answer { first_line, envelope: Envelope::deserialize(reply).unwrap() }
+    }
+
+    /// Entries by their amounts, and each one's line.
+    fn listed(first_line: Line, entries: &[(u32, &[&str])]) -> Answer {
+        let items: Vec<Value> =
+            entries.iter().map(|(amount, _)| json!({"amount": amount})).collect();
+        let field = |at: usize| format!("line_items[{at}].amount");
+        let evidence: Vec<Value> = entries
+            .iter()
+            .enumerate()
+            .map(|(at, (_, lines))| json!({"field": field(at), "lines": lines}))
+            .collect();
+        part_from(first_line, json!({ "line_items": items }), json!(evidence), &[])
+    }
+
+    #[test]
+    fn what_two_parts_read_is_there_once_and_what_goes_on_over_the_break_is_whole() {
+        #[rustfmt::skip]
+        let table: [(&str, &[(u32, &[&str])], &[(u32, &[&str])], &[u32]); 6] = [
+            ("shown twice, read twice",     &[(1, &["p1.l1"]), (2, &["p1.l2"])], &[(2, &["p1.l2"]), (3, &["p2.l1"])], &[1, 2, 3]),
+            ("read by the later one only",  &[(1, &["p1.l1"])],                  &[(2, &["p1.l2"]), (3, &["p2.l1"])], &[1, 2, 3]),
+            ("goes on over the break",      &[(1, &["p1.l1"]), (0, &["p1.l2"])], &[(2, &["p1.l2", "p2.l1"])],         &[1, 2]),
+            ("looks the same, is another",  &[(1, &["p1.l1"]), (1, &["p1.l2"])], &[(1, &["p2.l1"]), (1, &["p2.l2"])], &[1, 1, 1, 1]),
+            ("names no line",               &[(1, &["p1.l1"])],                  &[(1, &[]), (2, &["nonsense"])],     &[1, 1, 2]),
+            ("only the overlap",            &[(1, &["p1.l1"])],                  &[(1, &["p1.l1"])],                  &[1]),
+        ];
+        let seen = transcript(&[&["a", "b"], &["c", "d"]]);
+        for (name, first, second, expected) in table {
+            let parts = vec![listed((1, 0), first), listed((2, 0), second)];
+            let all = merged(&invoice(), &seen, parts);
+            let amounts: Vec<Value> =
+                expected.iter().map(|amount| json!({"amount": amount})).collect();
+            assert_eq!(all.data["line_items"], json!(amounts), "{name}");
+            for place in &all.evidence {
+                let (_, index, _) = list_entry(&place.field).unwrap();
+                assert!(index < expected.len(), "{name}: {place:?}");
+            }
+        }
     }
 
     #[test]
@@ -159,7 +303,8 @@ mod tests {
             ]),
             &["due_date", "subtotal", "some words of the document"],
         );
-        let second = part(
+        let second = part_from(
+            (2, 0),
             json!({"supplier_name": "B", "line_items": item(2), "total": 3, "subtotal": 2}),
             json!([{"field": "line_items[0].amount", "lines": ["p2.l1", "p2.l9", "x", "p1.l2"]}]),
             &["due_date"],
@@ -179,8 +324,8 @@ mod tests {
     #[test]
     fn the_least_sure_part_speaks_for_the_whole() {
         let mut doubtful = part(json!({}), json!([]), &[]);
-        doubtful.confidence = Confidence::Low;
-        doubtful.extraction_successful = false;
+        doubtful.envelope.confidence = Confidence::Low;
+        doubtful.envelope.extraction_successful = false;
         let seen = transcript(&[&["a"]]);
         let all = merged(&invoice(), &seen, vec![part(json!({}), json!([]), &[]), doubtful]);
         assert_eq!((all.confidence, all.successful), (Confidence::Low, false));

@@ -32,6 +32,9 @@ pub enum Problem {
     /// Words instead of JSON.
     #[error("the reply does not begin with a JSON object")]
     Prose,
+    /// White space without end, or a form that the vendor itself calls broken.
+    #[error("the reply did not come to an end: write compact JSON, without white space")]
+    Garbled,
     /// Not JSON.
     #[error("the reply is not valid JSON at line {line}, column {column}")]
     Syntax {
@@ -72,6 +75,7 @@ impl Problem {
             Self::TooLarge(_) => "too_large",
             Self::Fenced => "fenced",
             Self::Prose => "prose",
+            Self::Garbled => "garbled",
             Self::Syntax { .. } => "invalid_json",
             Self::DuplicateKey { .. } => "duplicate_key",
             Self::Trailing { .. } => "trailing_text",

@@ -97,10 +97,11 @@ impl Ledger for PostgresLedger {
     async fn find_duplicate(
         &self,
         document: DocumentId,
+        tenant: Option<&str>,
         supplier: &str,
         number: &str,
     ) -> Result<Option<IngestionId>> {
-        intake::find_duplicate(&self.db, document, supplier, number).await
+        intake::find_duplicate(&self.db, (document, tenant), supplier, number).await
     }
 
     async fn is_blocked(&self, sha256: &str) -> Result<bool> {

@@ -38,20 +38,35 @@ pub enum Confidence {
     Low,
 }
 
-/// Tokens of one or more model calls, in one meaning for every provider: `input` includes the
-/// cached ones, `output` includes reasoning.
+/// Tokens of one or more model calls in four classes that share none, in one meaning for every
+/// vendor. Each class has a price of its own.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
-    /// Prompt tokens, cached ones included.
+    /// Prompt tokens that no cache held and that were written to none.
     pub input: u64,
-    /// Generated tokens.
+    /// Prompt tokens that came out of the vendor's cache.
+    #[serde(default)]
+    pub cache_read: u64,
+    /// Prompt tokens that were written to the vendor's cache.
+    #[serde(default)]
+    pub cache_write: u64,
+    /// Generated tokens, reasoning included.
     pub output: u64,
+}
+
+impl Usage {
+    /// All prompt tokens, cached or not.
+    pub fn prompt(&self) -> u64 {
+        self.input.saturating_add(self.cache_read).saturating_add(self.cache_write)
+    }
 }
 
 impl std::ops::AddAssign for Usage {
     fn add_assign(&mut self, other: Self) {
-        self.input += other.input;
-        self.output += other.output;
+        self.input = self.input.saturating_add(other.input);
+        self.cache_read = self.cache_read.saturating_add(other.cache_read);
+        self.cache_write = self.cache_write.saturating_add(other.cache_write);
+        self.output = self.output.saturating_add(other.output);
     }
 }
 

@@ -22,6 +22,7 @@ use futures::{Stream, StreamExt as _};
 use serde::Serialize;
 use tokio::sync::mpsc;
 
+use crate::config::Destination;
 use crate::db::Db;
 use crate::fault::Result;
 use crate::model::{DocumentId, IngestionId, Status};
@@ -49,6 +50,8 @@ pub struct Desk<'a> {
     pub queue: &'a dyn Queue,
     /// Larger files are refused.
     pub largest: u64,
+    /// The queue as traces name it.
+    pub destination: &'a Destination,
 }
 
 /// What is to be known about the documents.

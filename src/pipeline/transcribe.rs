@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::config::OcrProvider;
 use crate::cpu::OpenDocument;
 use crate::fault;
 use crate::ledger::{Held, TranscriptionSaved};
@@ -13,6 +14,7 @@ use crate::metrics;
 use crate::model::{Claimed, PageText, Source, Transcript};
 use crate::pages::Format;
 use crate::pipeline::artefact::{Slot, identity_of};
+use crate::pipeline::elsewhere::{Original, Wishes};
 use crate::pipeline::fetch::Fetched;
 use crate::pipeline::journal::{self, PageJournal};
 use crate::pipeline::preprocessed::{self, Preprocessed};
@@ -37,19 +39,21 @@ struct Stored {
     preprocessed: Option<Preprocessed>,
 }
 
-/// Reads the document, or what an earlier attempt stored of it.
+/// Reads the document, or what an earlier attempt stored of it. `order` is whom its kind has read
+/// page images, if it says so.
 ///
 /// # Errors
 /// Rejected with the reader's reasons; faults of store, ledger and OCR; a lost claim.
 pub(super) async fn transcribe(
     ports: &Ports,
-    hold: &Hold,
-    claimed: &Claimed,
+    (hold, claimed): (&Hold, &Claimed),
+    order: Option<Vec<OcrProvider>>,
     (fetched, document): (Fetched, OpenDocument),
 ) -> Result<Transcribed, StepError> {
     let sha256 = fetched.sha256.clone();
-    let identity =
-        identity_of(&[&Transcript::FORMAT.to_string(), &sha256, &ports.reader.identity()]);
+    let wishes = Wishes { order, original: original(ports, hold, claimed, &fetched) };
+    let reader = ports.reader.identity(&wishes);
+    let identity = identity_of(&[&Transcript::FORMAT.to_string(), &sha256, &reader]);
     let store = ports.store.as_ref();
     let key = keys::transcription(hold.id);
     let mut slot = Slot::<Stored>::open(store, key, identity.clone()).await?;
@@ -62,7 +66,7 @@ pub(super) async fn transcribe(
             PageJournal::open((store, &ports.budget), (hold, claimed.claims), identity.clone())
                 .await?;
         let kept = journal.insert(kept);
-        let stored = read(ports, kept, (fetched, document, finished)).await?;
+        let stored = read(ports, kept, (fetched, document, finished), wishes).await?;
         slot.write(store, hold, stored).await?;
     }
     let Some(Stored { transcript, preprocessed }) = slot.content.take() else {
@@ -97,9 +101,10 @@ async fn read(
     ports: &Ports,
     journal: &mut PageJournal<'_>,
     (fetched, document, finished): (Fetched, OpenDocument, Vec<PageText>),
+    wishes: Wishes,
 ) -> Result<Stored, StepError> {
     let format = Format::sniff(&fetched.bytes);
-    let reading = Reading { document, sha256: fetched.sha256.clone(), finished };
+    let reading = Reading { document, sha256: fetched.sha256.clone(), finished, wishes };
     let read = ports.reader.read_on(reading, journal).await;
     // Gives its part of the budget back: what follows may have to wait for some.
     drop(fetched);
@@ -115,6 +120,13 @@ async fn read(
     let most = ports.config.limits.document_bytes.0;
     let preprocessed = preprocessed::store(journal, original, most).await?;
     Ok(Stored { transcript, preprocessed })
+}
+
+/// Where the document lies, if a provider may be able to fetch it there: those that do take PDFs.
+fn original(ports: &Ports, hold: &Hold, claimed: &Claimed, fetched: &Fetched) -> Option<Original> {
+    let is_pdf = Format::sniff(&fetched.bytes) == Some(Format::Pdf);
+    let name = claimed.document.file_path.clone();
+    is_pdf.then(|| Original::new(Arc::clone(&ports.store), name, fetched.etag.clone(), hold.id))
 }
 
 fn count(transcript: &Transcript) {

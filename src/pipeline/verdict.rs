@@ -9,6 +9,7 @@ use crate::gate::{self, Einvoice, Lookups, Verdict};
 use crate::kinds::Kind;
 use crate::ledger::{Ledger, Record};
 use crate::model::{DocumentId, Extraction, Reader, Reason, Stage, Status, Transcript, Usage};
+use crate::pipeline::extract::Unfinished;
 
 /// Looks up what the gate needs to know, and asks it.
 ///
@@ -16,14 +17,16 @@ use crate::model::{DocumentId, Extraction, Reader, Reason, Stage, Status, Transc
 /// What the ledger says.
 pub async fn judge(
     ledger: &dyn Ledger,
-    document: DocumentId,
+    (document, tenant): (DocumentId, Option<&str>),
     extraction: &Extraction,
     transcript: &Arc<Transcript>,
     (kind, quality_threshold, einvoice): (&Kind, f32, Einvoice),
 ) -> fault::Result<Verdict> {
     let text = |field: &str| extraction.data.get(field).and_then(serde_json::Value::as_str);
     let duplicate_of = match (text("supplier_name"), text("invoice_number")) {
-        (Some(supplier), Some(number)) => ledger.find_duplicate(document, supplier, number).await?,
+        (Some(supplier), Some(number)) => {
+            ledger.find_duplicate(document, tenant, supplier, number).await?
+        }
         _ => None,
     };
     let today = ledger.now().await?.date();
@@ -52,12 +55,8 @@ pub fn record(extraction: Extraction, verdict: &Verdict, sha256: Option<String>)
 
 /// What is recorded when the model answered, but not acceptably: the partial data is kept for the
 /// reviewer.
-pub fn unfinished(
-    reason: Reason,
-    detail: String,
-    partial: Option<Extraction>,
-    (usage, model): (Usage, Option<String>),
-) -> Record {
+pub(super) fn unfinished(unfinished: Unfinished) -> Record {
+    let Unfinished { reason, detail, partial, usage, model } = unfinished;
     let (kind, data) = match partial {
         Some(partial) => (Some(partial.kind), Some(partial.data)),
         None => (None, None),

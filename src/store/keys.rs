@@ -26,6 +26,11 @@ pub fn submitted(key: &str) -> Option<DocumentId> {
     (id.0.get_version_num() == 5 && key == document(id, name)).then_some(id)
 }
 
+/// Everything that is made of an ingestion lies below.
+pub fn of_ingestion(id: IngestionId) -> String {
+    format!("ingestions/{id}/")
+}
+
 /// The transcript of an ingestion.
 pub fn transcription(id: IngestionId) -> String {
     format!("ingestions/{id}/transcription-output.json")
@@ -57,8 +62,14 @@ pub fn page_part(id: IngestionId, claims: i64, part: u32) -> String {
 /// or every transcript would become a document of its own. `documents/` is not among them: that
 /// is where producers upload.
 pub fn is_own_artefact(key: &str) -> bool {
-    const OWN: [&str; 5] =
-        ["ingestions/", "queue/todo/", "queue/processing/", "queue/failed/", "queue/dead/"];
+    const OWN: [&str; 6] = [
+        "ingestions/",
+        "queue/todo/",
+        "queue/processing/",
+        "queue/failed/",
+        "queue/dead/",
+        "registry/",
+    ];
     OWN.iter().any(|prefix| key.starts_with(prefix))
 }
 

@@ -8,6 +8,7 @@
 
 mod connect;
 mod faults;
+mod inspect;
 mod place;
 
 use std::collections::BTreeMap;
@@ -19,9 +20,11 @@ use aws_sdk_s3::operation::put_object::builders::PutObjectFluentBuilder;
 use aws_sdk_s3::primitives::ByteStream;
 use bytes::{Bytes, BytesMut};
 
+pub use self::connect::Access;
 use self::faults::{Failure, failure_of};
+pub use self::inspect::QueueRule;
 use self::place::{Place, decode, encode};
-use super::{Entry, Etag, Fetch, Get, Meta, Object, Put, Store};
+use super::{Entry, Etag, Fetch, Get, Meta, Object, Put, S3Address, Store};
 use crate::fault::{Error, Result};
 
 /// The longest wait for the next piece of a body.
@@ -174,6 +177,22 @@ impl Store for S3Store {
             etag: written(found.e_tag())?,
             modified: time_of(found.last_modified()),
             metadata: metadata.collect(),
+        }))
+    }
+
+    async fn locate(&self, key: &str) -> Result<Option<S3Address>> {
+        let place = self.place(key)?;
+        let request = self.client.head_object().bucket(place.bucket).key(place.key);
+        let found = match request.send().await {
+            Ok(found) => found,
+            Err(error) => return failure_of(error, &place, "look at an object").into_absent(),
+        };
+        Ok(Some(S3Address {
+            bucket: place.bucket.to_owned(),
+            key: place.key.to_owned(),
+            // An object from before the bucket kept versions has one of this name.
+            version: found.version_id().filter(|id| *id != "null").map(str::to_owned),
+            etag: written(found.e_tag())?,
         }))
     }
 

@@ -1,5 +1,12 @@
 //! Stand-ins for the services docmill talks to: strict where the real ones are strict, able to
 //! misbehave on request. For tests and benches only; nothing here is shipped.
 
-pub mod openai;
+pub mod document_ai;
+pub mod models;
+pub mod otlp;
+pub mod pictures;
 pub mod sqs;
+pub mod textract;
+
+/// The name under which most tests know it: they have it speak the first of its protocols.
+pub use models as openai;

@@ -17,7 +17,7 @@ fn defaults() -> BTreeMap<String, String> {
 }
 
 fn walk(path: &str, value: &Value, found: &mut BTreeMap<String, String>) {
-    let Value::Table(table) = value else {
+    let Some(table) = value.as_table().filter(|table| path.is_empty() || !table.is_empty()) else {
         let shown = match value {
             Value::Float(number) => single(*number),
             other => other.to_string(),

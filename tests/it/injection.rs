@@ -65,6 +65,7 @@ fn transcript(injected: &[&str]) -> Transcript {
         defects: Vec::new(),
         languages: Vec::new(),
         repaired: false,
+        provider: None,
         lines: lines.collect(),
     };
     Transcript {
@@ -104,7 +105,12 @@ async fn asked(
         ..LlmConfig::default()
     };
     let terms =
-        Terms { identity: "id".to_owned(), prompt_tokens: 100_000, max_output_tokens: 8_192 };
+        Terms {
+            identity: "id".to_owned(),
+            prompt_tokens: 100_000,
+            max_output_tokens: 8_192,
+            parts_at_once: 1,
+        };
     let (client, kind) = (OpenAi::new(&config).unwrap(), kind());
     let mut journal = Nothing;
     let run = extract::ask(&client, &kind, transcript, &terms, &mut journal);

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use aws_sdk_s3::primitives::ByteStream;
+use docmill::config::Destination;
 use docmill::ops::submit::{self, Desk, Fate, Line, Search, Submission, Terms};
 use docmill::store::Store;
 use docmill::store::s3::S3Store;
@@ -24,7 +25,7 @@ async fn hand_in(
     (terms, at_most): (&Terms, usize),
 ) -> Vec<Submission> {
     let db = world.database.db();
-    let desk = Desk { db: &db, store, queue: &*world.queue, largest: 1000 };
+    let desk = Desk { db: &db, store, queue: &*world.queue, largest: 1000, destination: &Destination::default() };
     let (steps, found) = mpsc::channel(16);
     let (lines, mut inbox) = mpsc::unbounded_channel();
     let all = async {

@@ -210,7 +210,9 @@ impl Row {
         self.reader = stored::optional(end.reader.as_deref());
         self.kind = stored::optional(end.kind.as_deref()).or(self.kind.take());
         self.model = stored::optional(end.model.as_deref());
-        self.usage = Some(end.usage);
+        // As the columns of the row have it: all prompt tokens together.
+        let (input, output) = (end.usage.prompt(), end.usage.output);
+        self.usage = Some(Usage { input, output, ..Usage::default() });
         self.sha256 = end.sha256.clone().or(self.sha256.take());
         self.duplicate_key = key;
         Some(attempt)

@@ -104,7 +104,7 @@ impl End {
             reader: stored::optional(end.reader.as_deref()),
             kind: stored::optional(end.kind.as_deref()),
             model: stored::optional(end.model.as_deref()),
-            input_tokens: i64::try_from(end.usage.input).unwrap_or(i64::MAX),
+            input_tokens: i64::try_from(end.usage.prompt()).unwrap_or(i64::MAX),
             output_tokens: i64::try_from(end.usage.output).unwrap_or(i64::MAX),
             sha256: end.sha256.clone(),
             duplicate_key: key_of(end),

@@ -13,6 +13,7 @@ use crate::fault::{Error, Result};
 use crate::model::{DocumentId, IngestionId, Status};
 use crate::queue::Outgoing;
 use crate::store::{Meta, keys};
+use crate::telemetry::spans;
 
 /// Files uploaded at the same time; each is in memory as a whole.
 const UPLOADS: usize = 4;
@@ -220,8 +221,11 @@ async fn send(desk: Desk<'_>, plans: &[Plan]) -> HashMap<IngestionId, Result<()>
         .collect::<HashSet<_>>()
         .into_iter()
         .collect();
+    // A trace of its own for each: what follows goes on with it, on whatever machine.
+    let spans: Vec<_> = due.iter().map(|_| spans::send(desk.destination)).collect();
     let messages: Vec<_> = due.iter().map(|id| Outgoing::now(id.to_string())).collect();
     let mut answers = desk.queue.send(&messages).await.into_iter();
+    drop(spans);
     let silent = || Err(Error::internal("the queue did not say whether it took the message"));
     due.into_iter().map(|id| (id, answers.next().unwrap_or_else(silent))).collect()
 }

@@ -198,6 +198,7 @@ fn row_of(row: &PgRow) -> Row {
     let usage = row.get::<Option<i64>, _>("extraction_input_tokens").map(|input| Usage {
         input: input.try_into().unwrap(),
         output: row.get::<i64, _>("extraction_output_tokens").try_into().unwrap(),
+        ..Usage::default()
     });
     let count = |name: &str| u32::try_from(row.get::<i32, _>(name)).unwrap();
     Row {
@@ -312,7 +313,7 @@ pub(super) fn record(reason: Option<Reason>) -> Record {
         reader: Some("rules".to_owned()),
         kind: Some("invoice".to_owned()),
         model: None,
-        usage: Usage { input: 10, output: 2 },
+        usage: Usage { input: 7, cache_read: 2, cache_write: 1, output: 2 },
         sha256: Some("0".repeat(64)),
         detail: "all is well".to_owned(),
     }

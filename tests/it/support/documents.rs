@@ -11,6 +11,32 @@ pub(crate) fn pdf(lines: &[(f32, f32, &str)]) -> Vec<u8> {
     assemble(&page_objects(&text(lines)))
 }
 
+/// An A4 PDF of several such pages.
+pub(crate) fn pages(pages: &[Vec<(f32, f32, String)>]) -> Vec<u8> {
+    let font = 3;
+    let number = |index: usize| font + 1 + 2 * index;
+    let kids: Vec<String> =
+        (0..pages.len()).map(|index| format!("{} 0 R", number(index))).collect();
+    let mut objects = vec![
+        "<< /Type /Catalog /Pages 2 0 R >>".to_owned(),
+        format!("<< /Type /Pages /Kids [{}] /Count {} >>", kids.join(" "), pages.len()),
+        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>"
+            .to_owned(),
+    ];
+    for (index, lines) in pages.iter().enumerate() {
+        let lines: Vec<(f32, f32, &str)> =
+            lines.iter().map(|(x, y, text)| (*x, *y, text.as_str())).collect();
+        let content = text(&lines);
+        objects.push(format!(
+            "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Contents {} 0 R \
+             /Resources << /Font << /F1 {font} 0 R >> >> >>",
+            number(index) + 1
+        ));
+        objects.push(format!("<< /Length {} >>\nstream\n{content}endstream", content.len()));
+    }
+    assemble(&objects)
+}
+
 /// The same with files attached, each as (name, content).
 pub(crate) fn carrying(lines: &[(f32, f32, &str)], files: &[(&str, &str)]) -> Vec<u8> {
     drawn_carrying(&text(lines), files)

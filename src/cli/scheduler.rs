@@ -1,0 +1,86 @@
+//! `docmill scheduler`: what the processes of this machine have posted about local models.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde::Serialize;
+
+use super::{Context, Exit, NOTHING, print};
+use crate::llm::scheduler::{self, Device, Need, Post, Sheet};
+
+/// Everything that is known, for programs.
+#[derive(Debug, Serialize)]
+struct Shown {
+    devices: Vec<DeviceView>,
+    processes: Vec<Sheet>,
+}
+
+#[derive(Debug, Serialize)]
+struct DeviceView {
+    #[serde(flatten)]
+    device: Device,
+    held_mib: u64,
+}
+
+pub(super) fn run(context: &Context) -> anyhow::Result<Exit> {
+    let config = context.config(NOTHING)?.llm.scheduler;
+    let processes = scheduler::look(&config.folder())?;
+    let posts: Vec<Post> = processes.iter().flat_map(|sheet| sheet.posts.clone()).collect();
+    // The processes share the devices: the newest reading is everybody's.
+    let newest = processes.iter().max_by_key(|sheet| sheet.reading.at_ms);
+    let view = |device: &Device| DeviceView {
+        held_mib: scheduler::held_mib(&device.name, &posts),
+        device: device.clone(),
+    };
+    let devices = newest.map(|sheet| sheet.reading.devices.iter().map(view).collect());
+    let shown = Shown { devices: devices.unwrap_or_default(), processes };
+    context.out().show(&shown, || describe(&shown))?;
+    Ok(Exit::Done)
+}
+
+fn describe(shown: &Shown) -> String {
+    if shown.processes.is_empty() {
+        return "no worker of this machine schedules local models (llm.scheduler)".to_owned();
+    }
+    let devices: Vec<[String; 4]> = shown
+        .devices
+        .iter()
+        .map(|DeviceView { device, held_mib }| {
+            let [total, free, held] = [device.total_mib, device.free_mib, *held_mib];
+            [device.name.clone(), total.to_string(), free.to_string(), held.to_string()]
+        })
+        .collect();
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let now_ms = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);
+    let mut models = Vec::new();
+    for sheet in &shown.processes {
+        let rows = sheet.posts.iter().map(|post| row(sheet.process, post, now_ms));
+        models.extend(rows);
+    }
+    let devices = print::table(["device", "total MiB", "free MiB", "held MiB"], &devices);
+    let header = ["model", "process", "needs MiB", "state", "running", "waiting", "oldest"];
+    format!("{devices}\n{}", print::table(header, &models))
+}
+
+fn row(process: u32, post: &Post, now_ms: u64) -> [String; 7] {
+    let needs = match post.need {
+        Need::Mib(mib) => mib.to_string(),
+        Need::Alone => "alone".to_owned(),
+    };
+    let state = match (&post.turn, &post.idle) {
+        (Some(turn), _) if turn.loaded_ms.is_some() => format!("has {}", turn.device),
+        (Some(turn), _) => format!("loads on {}", turn.device),
+        (None, _) if post.waiting > 0 => "waits for memory".to_owned(),
+        (None, Some(idle)) => format!("idle on {}", idle.device),
+        (None, None) => "-".to_owned(),
+    };
+    let oldest = post.oldest_ms.map(|since| format!("{} s", now_ms.saturating_sub(since) / 1000));
+    [
+        post.model.clone(),
+        process.to_string(),
+        needs,
+        state,
+        post.running.to_string(),
+        post.waiting.to_string(),
+        print::or_dash(oldest.as_deref()),
+    ]
+}

@@ -1,0 +1,192 @@
+//! The board on which the processes of one machine post what they want and hold: a folder.
+//!
+//! Every process has one file, locked for as long as it lives; so a file that can be locked is a
+//! dead process's, holds nothing and is removed. Reading all files, deciding and writing one's own
+//! happens under one more lock, so that two processes never give away the same memory. Locks are
+//! the kernel's (`flock`): they end with the process, whatever ends it. The folder must be on a
+//! local file system, and in containers a volume that they share.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{Read, Seek, Write};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::plan::{Post, Reading};
+use crate::fault::{Error, Fault, Result};
+
+const GATE: &str = "gate.lock";
+const ENDING: &str = ".sheet";
+
+/// What one process has posted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sheet {
+    /// Its number in the system.
+    pub process: u32,
+    /// What it wants and holds.
+    pub posts: Vec<Post>,
+    /// What it last read of the devices.
+    pub reading: Reading,
+}
+
+/// The board, and our sheet on it.
+#[derive(Debug)]
+pub(super) struct Board {
+    folder: PathBuf,
+    own: File,
+    own_path: PathBuf,
+}
+
+impl Board {
+    /// Makes the folder if need be, and our empty sheet.
+    pub(super) fn open(folder: &Path) -> Result<Self> {
+        let wrong = |error| unusable(folder, error);
+        fs::create_dir_all(folder).map_err(wrong)?;
+        let name = format!("{}-{:08x}{ENDING}", std::process::id(), fastrand::u32(..));
+        let own_path = folder.join(name);
+        let gate = gate(folder).map_err(wrong)?;
+        let own = OpenOptions::new().read(true).write(true).create_new(true).open(&own_path);
+        let own = own.map_err(wrong)?;
+        // Nobody else knows the name before the gate opens.
+        own.lock().map_err(wrong)?;
+        drop(gate);
+        Ok(Self { folder: folder.to_owned(), own, own_path })
+    }
+
+    /// Shows the others' sheets to `change` and posts the sheet that it returns. Nobody else posts
+    /// in between. If the sheet could not be posted, the answer is an error and nothing may be done
+    /// on the strength of it.
+    pub(super) fn exchange<T>(&self, change: impl FnOnce(Vec<Sheet>) -> (Sheet, T)) -> Result<T> {
+        let wrong = |error| unusable(&self.folder, error);
+        let _gate = gate(&self.folder).map_err(wrong)?;
+        let others = sheets(&self.folder, Some(&self.own_path)).map_err(wrong)?;
+        let (sheet, answer) = change(others);
+        self.post(&sheet).map_err(wrong)?;
+        Ok(answer)
+    }
+
+    fn post(&self, sheet: &Sheet) -> std::io::Result<()> {
+        let text = serde_json::to_vec(sheet)?;
+        let mut own = &self.own;
+        own.set_len(0)?;
+        own.rewind()?;
+        own.write_all(&text)
+    }
+}
+
+impl Drop for Board {
+    fn drop(&mut self) {
+        // Left behind it would be removed by whoever reads next: its lock ends with this process.
+        if let Err(error) = fs::remove_file(&self.own_path) {
+            tracing::debug!(error = %error, "the sheet of the model scheduler was left behind");
+        }
+    }
+}
+
+/// Everything that living processes have posted; nothing if there is no such folder.
+///
+/// # Errors
+/// The folder cannot be read.
+pub fn look(folder: &Path) -> Result<Vec<Sheet>> {
+    if !folder.exists() {
+        return Ok(Vec::new());
+    }
+    let looked = gate(folder).and_then(|_gate| sheets(folder, None));
+    looked.map_err(|error| unusable(folder, error))
+}
+
+fn gate(folder: &Path) -> std::io::Result<File> {
+    let path = folder.join(GATE);
+    let gate = OpenOptions::new().create(true).truncate(false).write(true).open(path)?;
+    gate.lock()?;
+    Ok(gate)
+}
+
+fn sheets(folder: &Path, except: Option<&Path>) -> std::io::Result<Vec<Sheet>> {
+    let mut sheets = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        let is_sheet = path.to_str().is_some_and(|path| path.ends_with(ENDING));
+        if !is_sheet || Some(path.as_path()) == except {
+            continue;
+        }
+        let mut file = match File::open(&path) {
+            Ok(file) => file,
+            // It has just ended.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(error),
+        };
+        match file.try_lock_shared() {
+            Err(TryLockError::WouldBlock) => {}
+            Err(TryLockError::Error(error)) => return Err(error),
+            Ok(()) => {
+                fs::remove_file(&path)?;
+                continue;
+            }
+        }
+        let mut text = String::new();
+        file.read_to_string(&mut text)?;
+        // Empty: it has not posted yet.
+        if !text.is_empty() {
+            sheets.push(serde_json::from_str(&text)?);
+        }
+    }
+    Ok(sheets)
+}
+
+fn unusable(folder: &Path, error: std::io::Error) -> Error {
+    Error::new(
+        Fault::Unavailable,
+        format!(
+            "the model scheduler cannot use {} (llm.scheduler.path): {}",
+            folder.display(),
+            error.kind()
+        ),
+    )
+    .because(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::llm::scheduler::plan::{Need, Turn};
+
+    fn sheet(model: &str) -> Sheet {
+        let turn = Turn { device: "d".into(), began_ms: 1, loaded_ms: None, evicts: false };
+        let post = Post {
+            model: model.to_owned(),
+            need: Need::Mib(5),
+            waiting: 0,
+            oldest_ms: None,
+            running: 1,
+            turn: Some(turn),
+            idle: None,
+        };
+        Sheet { process: 7, posts: vec![post], reading: Reading::default() }
+    }
+
+    #[test]
+    fn each_sees_what_the_others_have_posted_and_not_its_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let [one, two] = [(); 2].map(|()| Board::open(folder.path()).unwrap());
+        one.exchange(|others| (sheet("a"), assert_eq!(others, []))).unwrap();
+        two.exchange(|others| (sheet("b"), assert_eq!(others, [sheet("a")]))).unwrap();
+        one.exchange(|others| (sheet("c"), assert_eq!(others, [sheet("b")]))).unwrap();
+        let mut all = look(folder.path()).unwrap();
+        all.sort_by(|a, b| a.posts[0].model.cmp(&b.posts[0].model));
+        assert_eq!(all, [sheet("b"), sheet("c")]);
+    }
+
+    #[test]
+    fn what_a_dead_process_held_is_free_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let living = Board::open(folder.path()).unwrap();
+        let left = folder.path().join(format!("1-dead{ENDING}"));
+        fs::write(&left, serde_json::to_vec(&sheet("a")).unwrap()).unwrap();
+        living.exchange(|others| (sheet("b"), assert_eq!(others, []))).unwrap();
+        assert!(!left.exists());
+        drop(living);
+        assert_eq!(look(folder.path()).unwrap(), []);
+        assert_eq!(look(&folder.path().join("none")).unwrap(), []);
+    }
+}

@@ -1,0 +1,214 @@
+//! The lines of waiting calls of this process, and the memory it has for them. Pure: the caller
+//! brings the time, what was read of the devices and what other processes have posted.
+//!
+//! What is held is never added up as it changes; it is counted from the turns each time, in whole
+//! MiB. So nothing can drift, and what has no turn holds nothing.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::plan::{self, Decision, Idle, Need, Post, Reading, Rules, Turn};
+
+/// One waiting call.
+#[derive(Debug, Clone, Copy)]
+struct Waiting {
+    ticket: u64,
+    since_ms: u64,
+}
+
+#[derive(Debug, Clone)]
+struct Model {
+    need: Need,
+    /// First come, first served.
+    line: VecDeque<Waiting>,
+    running: u32,
+    turn: Option<Turn>,
+    idle: Option<Idle>,
+}
+
+/// The lines and turns.
+#[derive(Debug, Clone)]
+pub(super) struct Desk {
+    rules: Rules,
+    models: BTreeMap<String, Model>,
+}
+
+/// Why a call was not put into a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Refused {
+    Full,
+    Unknown,
+}
+
+impl Desk {
+    pub(super) fn new(rules: Rules, models: impl IntoIterator<Item = (String, Need)>) -> Self {
+        let model =
+            |need| Model { need, line: VecDeque::new(), running: 0, turn: None, idle: None };
+        let models = models.into_iter().map(|(name, need)| (name, model(need))).collect();
+        Self { rules, models }
+    }
+
+    /// A call comes to the end of its model's line.
+    pub(super) fn join(&mut self, model: &str, ticket: u64, now_ms: u64) -> Result<(), Refused> {
+        let most = self.rules.max_queue_depth;
+        let model = self.models.get_mut(model).ok_or(Refused::Unknown)?;
+        if model.line.len() >= most {
+            return Err(Refused::Full);
+        }
+        model.line.push_back(Waiting { ticket, since_ms: now_ms });
+        Ok(())
+    }
+
+    /// A call that waits has gone; nothing happens if it was let in before.
+    pub(super) fn leave(&mut self, model: &str, ticket: u64) {
+        if let Some(model) = self.models.get_mut(model) {
+            model.line.retain(|waiting| waiting.ticket != ticket);
+        }
+    }
+
+    /// A call that was let in is over, however it ended.
+    pub(super) fn finished(&mut self, model: &str, now_ms: u64) {
+        let Some(model) = self.models.get_mut(model) else { return };
+        model.running = model.running.saturating_sub(1);
+        if let Some(turn) = &mut model.turn {
+            turn.loaded_ms = turn.loaded_ms.or(Some(now_ms));
+        }
+    }
+
+    /// Ends turns, gives turns, and lets calls in: their models and tickets, in order.
+    pub(super) fn tick(
+        &mut self,
+        now_ms: u64,
+        reading: &Reading,
+        others: &[Post],
+    ) -> Vec<(String, u64)> {
+        self.forget_idle(reading, others);
+        let mut decision = self.decide(now_ms, reading, others);
+        if self.end_turns(reading, &decision) {
+            decision = self.decide(now_ms, reading, others);
+        }
+        self.begin_turns(now_ms, &decision);
+        self.share_turns(reading, others, &decision);
+        self.let_in(&decision)
+    }
+
+    fn decide(&self, now_ms: u64, reading: &Reading, others: &[Post]) -> Decision {
+        let mut posts = self.posts();
+        posts.extend_from_slice(others);
+        plan::decide(&posts, reading, now_ms, self.rules)
+    }
+
+    /// A model is not loaded any more once another has taken its memory, or it came free.
+    fn forget_idle(&mut self, reading: &Reading, others: &[Post]) {
+        let own = self.posts();
+        let evicting: Vec<(String, &str)> = own
+            .iter()
+            .chain(others)
+            .filter_map(|post| {
+                let turn = post.turn.as_ref().filter(|turn| turn.evicts)?;
+                Some((post.model.clone(), turn.device.as_str()))
+            })
+            .collect();
+        for (name, model) in &mut self.models {
+            let gone = model.idle.as_ref().is_some_and(|idle| {
+                let evicted =
+                    evicting.iter().any(|(by, device)| by != name && *device == idle.device);
+                evicted || !plan::is_still_there(idle, model.need, reading)
+            });
+            if gone {
+                model.idle = None;
+            }
+        }
+    }
+
+    /// Returns whether any ended.
+    fn end_turns(&mut self, reading: &Reading, decision: &Decision) -> bool {
+        let mut ended = false;
+        for (name, model) in &mut self.models {
+            let is_over = model.line.is_empty() || decision.yields.contains(name);
+            if model.running > 0 || !is_over {
+                continue;
+            }
+            let Some(turn) = model.turn.take() else { continue };
+            ended = true;
+            // One that no call has reached was never loaded.
+            model.idle =
+                turn.loaded_ms.map(|since_ms| idle(turn.device, since_ms, model.need, reading));
+        }
+        ended
+    }
+
+    fn begin_turns(&mut self, now_ms: u64, decision: &Decision) {
+        for start in &decision.starts {
+            // Turns of others are theirs to begin; the room for them is left.
+            let Some(model) = self.models.get_mut(&start.model) else { continue };
+            if model.line.is_empty() || model.turn.is_some() {
+                continue;
+            }
+            let loaded_at = model.idle.take().map_or(now_ms, |idle| idle.since_ms);
+            model.turn = Some(Turn {
+                device: start.device.clone(),
+                began_ms: now_ms,
+                loaded_ms: start.loaded.then_some(loaded_at),
+                evicts: start.evicts,
+            });
+        }
+    }
+
+    /// A model that another process has loaded costs nothing more.
+    fn share_turns(&mut self, reading: &Reading, others: &[Post], decision: &Decision) {
+        for (name, model) in &mut self.models {
+            if model.turn.is_some() || model.line.is_empty() || decision.yields.contains(name) {
+                continue;
+            }
+            if let Some(turn) = plan::turn_of(name, others, reading) {
+                model.idle = None;
+                model.turn = Some(Turn { evicts: false, ..turn });
+            }
+        }
+    }
+
+    fn let_in(&mut self, decision: &Decision) -> Vec<(String, u64)> {
+        let mut let_in = Vec::new();
+        for (name, model) in &mut self.models {
+            if model.turn.is_none() || decision.yields.contains(name) {
+                continue;
+            }
+            while model.running < self.rules.calls_at_once {
+                let Some(next) = model.line.pop_front() else { break };
+                model.running += 1;
+                let_in.push((name.clone(), next.ticket));
+            }
+        }
+        let_in
+    }
+
+    /// Whether there is nothing to wait for and nothing to give back.
+    pub(super) fn is_idle(&self) -> bool {
+        self.models.values().all(|model| model.line.is_empty() && model.turn.is_none())
+    }
+
+    /// What other processes, and people, may know.
+    pub(super) fn posts(&self) -> Vec<Post> {
+        let post = |(name, model): (&String, &Model)| Post {
+            model: name.clone(),
+            need: model.need,
+            waiting: model.line.len(),
+            oldest_ms: model.line.front().map(|waiting| waiting.since_ms),
+            running: model.running,
+            turn: model.turn.clone(),
+            idle: model.idle.clone(),
+        };
+        self.models.iter().map(post).collect()
+    }
+}
+
+/// A model that keeps its memory without a turn. What was free besides is only known from a
+/// reading that was taken after it was loaded.
+fn idle(device: String, since_ms: u64, need: Need, reading: &Reading) -> Idle {
+    let free = reading.free_of(&device).unwrap_or(0);
+    let free_mib = match need {
+        Need::Mib(mib) if reading.at_ms <= since_ms => free.saturating_sub(mib),
+        _ => free,
+    };
+    Idle { device, since_ms, free_mib }
+}

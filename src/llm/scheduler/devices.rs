@@ -1,0 +1,129 @@
+//! Reading the memory of this machine's devices. Blocking: called where blocking is allowed.
+//!
+//! `nvidia-smi` and `/proc/meminfo` count in MiB and KiB of 1024. What other programs use is taken
+//! into account because free memory is read, not reckoned.
+
+use std::io;
+use std::process::Command;
+
+use super::plan::Device;
+use crate::config::DeviceSource;
+use crate::fault::{Error, Fault, Result};
+
+/// Asked by us only for what we read.
+const QUERY: [&str; 2] =
+    ["--query-gpu=index,uuid,memory.total,memory.free", "--format=csv,noheader,nounits"];
+const MEMINFO: &str = "/proc/meminfo";
+
+/// Where devices are read. Blocking.
+pub trait Probe: Send + Sync {
+    /// All devices, as they are now.
+    ///
+    /// # Errors
+    /// They cannot be read; which way, and what to set instead.
+    fn read(&self) -> Result<Vec<Device>>;
+}
+
+/// The graphics cards of this machine.
+#[derive(Debug)]
+struct Nvidia;
+
+/// The main memory of this machine.
+#[derive(Debug)]
+struct MainMemory;
+
+/// The probe that the configuration asks for.
+///
+/// # Errors
+/// `auto` and an `nvidia-smi` that is there but does not work: whether there are cards is not known
+/// then.
+pub fn probe(source: DeviceSource) -> Result<Box<dyn Probe>> {
+    Ok(match source {
+        DeviceSource::Nvidia => Box::new(Nvidia),
+        DeviceSource::Memory => Box::new(MainMemory),
+        DeviceSource::Auto => match Command::new("nvidia-smi").arg("--list-gpus").output() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Box::new(MainMemory),
+            _ => Box::new(Nvidia),
+        },
+    })
+}
+
+impl Probe for Nvidia {
+    fn read(&self) -> Result<Vec<Device>> {
+        let advice = "if models run in main memory, set llm.scheduler.devices = \"memory\"";
+        let output = Command::new("nvidia-smi").args(QUERY).output().map_err(|error| {
+            Error::new(Fault::Unavailable, format!("nvidia-smi cannot be run; {advice}"))
+                .because(error)
+        })?;
+        let devices = cards(&String::from_utf8_lossy(&output.stdout));
+        match devices {
+            Some(devices) if output.status.success() && !devices.is_empty() => Ok(devices),
+            _ => Err(Error::new(
+                Fault::Unavailable,
+                format!("nvidia-smi lists no graphics cards ({}); {advice}", output.status),
+            )),
+        }
+    }
+}
+
+impl Probe for MainMemory {
+    fn read(&self) -> Result<Vec<Device>> {
+        let broken = |why: &str| {
+            Error::new(Fault::Unavailable, format!("{MEMINFO} {why}: memory cannot be scheduled"))
+        };
+        let text = std::fs::read_to_string(MEMINFO)
+            .map_err(|error| broken("cannot be read").because(error))?;
+        let memory = main_memory(&text);
+        memory.map(|device| vec![device]).ok_or_else(|| broken("lacks MemTotal or MemAvailable"))
+    }
+}
+
+/// `0, GPU-6f…, 24576, 21034`; `None` if a line is anything else.
+fn cards(text: &str) -> Option<Vec<Device>> {
+    let card = |line: &str| {
+        let mut cells = line.split(',').map(str::trim);
+        let (index, uuid) = (cells.next()?, cells.next()?);
+        let (total_mib, free_mib) = (cells.next()?.parse().ok()?, cells.next()?.parse().ok()?);
+        // The index alone may name another card in another container.
+        let name = format!("gpu{index}-{}", uuid.strip_prefix("GPU-").unwrap_or(uuid));
+        cells.next().is_none().then_some(Device { name, total_mib, free_mib })
+    };
+    text.lines().filter(|line| !line.trim().is_empty()).map(card).collect()
+}
+
+fn main_memory(text: &str) -> Option<Device> {
+    let mib = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+        let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+        Some(kib / 1024)
+    };
+    let (total_mib, free_mib) = (mib("MemTotal")?, mib("MemAvailable")?);
+    Some(Device { name: "memory".to_owned(), total_mib, free_mib })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_card_is_a_device_of_its_own_and_nothing_is_added_up() {
+        let text = "0, GPU-aa-1, 24576, 20000\n1, GPU-bb-2, 24576, 24000\n\n";
+        let device =
+            |name: &str, free_mib| Device { name: name.to_owned(), total_mib: 24_576, free_mib };
+        assert_eq!(
+            cards(text).unwrap(),
+            [device("gpu0-aa-1", 20_000), device("gpu1-bb-2", 24_000)]
+        );
+        for wrong in ["No devices were found", "0, GPU-a, [N/A], 5", "0, GPU-a, 5", "0,a,1,2,3"] {
+            assert_eq!(cards(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn without_a_card_the_memory_is_what_is_there_and_not_without_end() {
+        let text = "MemTotal:       16316412 kB\nMemFree: 1 kB\nMemAvailable:    8158206 kB\n";
+        let device = main_memory(text).unwrap();
+        assert_eq!((device.total_mib, device.free_mib), (15_933, 7_966));
+        assert_eq!(main_memory("MemTotal: 1 kB"), None);
+    }
+}

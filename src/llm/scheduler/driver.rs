@@ -1,0 +1,117 @@
+//! The task that turns events into looks at the board: one for each scheduler, so that its files
+//! and devices are never touched twice at the same time.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::board::{Board, Sheet};
+use super::plan::Reading;
+use super::{Probe, Scheduler};
+use crate::metrics;
+
+/// How often the board is looked at while something waits or runs: other processes cannot call us.
+const LOOK: Duration = Duration::from_millis(200);
+/// How old a reading of the devices may become.
+const READ: Duration = Duration::from_secs(2);
+
+pub(super) struct Driver {
+    scheduler: Weak<Scheduler>,
+    board: Arc<Board>,
+    probe: Arc<dyn Probe>,
+    reading: Reading,
+    read: Instant,
+    /// Whether the last try to read or look failed: said once, not every time.
+    troubled: bool,
+}
+
+impl Driver {
+    pub(super) fn new(
+        scheduler: &Arc<Scheduler>,
+        board: Board,
+        probe: Box<dyn Probe>,
+        reading: Reading,
+    ) -> Self {
+        Self {
+            scheduler: Arc::downgrade(scheduler),
+            board: Arc::new(board),
+            probe: Arc::from(probe),
+            reading,
+            read: Instant::now(),
+            troubled: false,
+        }
+    }
+
+    /// Works until nobody uses the scheduler any more.
+    pub(super) async fn run(mut self) {
+        while let Some(scheduler) = self.scheduler.upgrade() {
+            let is_idle = scheduler.state().desk.is_idle();
+            let wait = if is_idle { Duration::from_secs(1) } else { LOOK };
+            // Held for a second at most: the drop of the last use is what ends this task.
+            let changed = async move { scheduler.changed.notified().await };
+            let was_changed = tokio::time::timeout(wait, changed).await.is_ok();
+            if was_changed || !is_idle {
+                self.turn_over().await;
+            }
+        }
+    }
+
+    async fn turn_over(&mut self) {
+        let Some(scheduler) = self.scheduler.upgrade() else { return };
+        let is_old = self.read.elapsed() >= READ;
+        let (board, probe) = (Arc::clone(&self.board), Arc::clone(&self.probe));
+        let mut reading = self.reading.clone();
+        let looked = tokio::task::spawn_blocking(move || {
+            let read_at = scheduler.clock.now_ms();
+            let read = if is_old { probe.read().map(Some) } else { Ok(None) };
+            let read = read.map(|devices| {
+                if let Some(devices) = devices {
+                    reading = Reading { devices, at_ms: read_at };
+                }
+            });
+            // Without a reading nothing new may begin, but what ends must still be posted.
+            if read.is_err() {
+                reading.devices.iter_mut().for_each(|device| device.free_mib = 0);
+            }
+            let others = scheduler.tick(&board, &reading);
+            drop(scheduler);
+            (reading, read.and(others))
+        });
+        match looked.await {
+            Ok((reading, looked)) => {
+                if is_old {
+                    self.read = Instant::now();
+                }
+                self.reading = reading;
+                match looked {
+                    Ok(others) => self.show(&others),
+                    Err(error) => self.trouble(&error.to_string()),
+                }
+            }
+            Err(error) => self.trouble(&format!("the look at the board died: {error}")),
+        }
+    }
+
+    fn trouble(&mut self, what: &str) {
+        if !self.troubled {
+            tracing::warn!("no local model begins a turn: {what}");
+        }
+        self.troubled = true;
+    }
+
+    fn show(&mut self, others: &[Sheet]) {
+        if std::mem::take(&mut self.troubled) {
+            tracing::info!("the memory for local models can be read again");
+        }
+        let Some(scheduler) = self.scheduler.upgrade() else { return };
+        let own = scheduler.state().desk.posts();
+        for device in &self.reading.devices {
+            let held = scheduler.held_mib(&device.name, &own, others);
+            metrics::scheduler_memory(&device.name, device.free_mib, held);
+        }
+        for post in &own {
+            metrics::scheduler_calls(&post.model, post.waiting, post.running, post.turn.is_some());
+        }
+    }
+}

@@ -1,0 +1,380 @@
+//! Which model gets memory next: pure. Everything it needs comes in, a decision goes out.
+//!
+//! What every process of this machine wants and holds lies on the table as [`Post`]s. Two bounds
+//! hold for each device: what is held, counted once for each model, never exceeds its memory less
+//! the margin; and a model that is not loaded yet must fit into what is really free, less what
+//! others are about to load. Order: overdue models first, the oldest of them first; then the
+//! deepest queue, with points for waiting and for being loaded already. An overdue model that does
+//! not fit keeps others off the devices that it could run on.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+/// Points of one waiting call.
+const CALL: u64 = 1_000;
+/// Milliseconds of waiting for one point: ten seconds weigh as much as one more call.
+const WAITING: u64 = 10;
+/// Points for a model that is loaded: loading another takes as long as some calls.
+const LOADED: u64 = 8 * CALL;
+
+/// One device, in MiB.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Device {
+    /// The same name in every process of this machine.
+    pub name: String,
+    /// All of its memory.
+    pub total_mib: u64,
+    /// What nobody used when it was read.
+    pub free_mib: u64,
+}
+
+/// What was read of the devices, and when. Times are milliseconds since 1970 everywhere here,
+/// because processes compare them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reading {
+    /// All of them.
+    pub devices: Vec<Device>,
+    /// When.
+    pub at_ms: u64,
+}
+
+impl Reading {
+    pub(super) fn free_of(&self, device: &str) -> Option<u64> {
+        self.devices.iter().find(|it| it.name == device).map(|it| it.free_mib)
+    }
+}
+
+/// What a model needs of a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Need {
+    /// So many MiB.
+    Mib(u64),
+    /// Nobody knows: nothing else may run there.
+    Alone,
+}
+
+/// Memory that a model has now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Turn {
+    /// Where.
+    pub device: String,
+    /// Since when; several processes that share a turn share its beginning.
+    pub began_ms: u64,
+    /// When it was known to be loaded: its first call was answered, or it was loaded before.
+    pub loaded_ms: Option<u64>,
+    /// Idle models had to leave the device for it.
+    pub evicts: bool,
+}
+
+/// A model without a turn that its server has probably still loaded.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Idle {
+    /// Where.
+    pub device: String,
+    /// When it was known to be loaded.
+    pub since_ms: u64,
+    /// What was free besides, to notice when the server unloads it.
+    pub free_mib: u64,
+}
+
+/// What one process wants and holds of one model.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Post {
+    /// The model.
+    pub model: String,
+    /// What it needs.
+    pub need: Need,
+    /// Calls that wait.
+    pub waiting: usize,
+    /// Since when the oldest of them does.
+    pub oldest_ms: Option<u64>,
+    /// Calls under way.
+    pub running: u32,
+    /// Its memory.
+    pub turn: Option<Turn>,
+    /// Where it is idle.
+    pub idle: Option<Idle>,
+}
+
+/// What the operator has set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Rules {
+    pub(super) margin_mib: u64,
+    pub(super) quantum_ms: u64,
+    pub(super) overdue_ms: u64,
+    pub(super) calls_at_once: u32,
+    pub(super) max_queue_depth: usize,
+}
+
+/// A model gets memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Start {
+    pub(super) model: String,
+    pub(super) device: String,
+    /// It is loaded there already.
+    pub(super) loaded: bool,
+    pub(super) evicts: bool,
+}
+
+/// What is to happen.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Decision {
+    pub(super) starts: Vec<Start>,
+    /// Models that start no further call, so that others get their memory.
+    pub(super) yields: BTreeSet<String>,
+}
+
+/// One model over all processes.
+struct View<'a> {
+    model: &'a str,
+    need: Need,
+    waiting: usize,
+    oldest_ms: u64,
+    turn: Option<Turn>,
+    idle_on: Option<&'a str>,
+}
+
+/// One device and what is left of it.
+struct Room<'a> {
+    device: &'a Device,
+    capacity: u64,
+    margin: u64,
+    held: u64,
+    /// Held, but not yet missing from what is free.
+    loading: u64,
+    /// What idle models would leave.
+    reclaimable: u64,
+    /// What idle models have taken since the reading: it still shows it as free.
+    unseen: u64,
+    turns: usize,
+    alone: bool,
+    /// Kept for an overdue model.
+    kept: bool,
+}
+
+/// Whether a turn's memory is still to disappear from what is free.
+fn is_loading(turn: &Turn, reading: &Reading) -> bool {
+    turn.loaded_ms.is_none_or(|loaded| reading.at_ms <= loaded)
+}
+
+/// Whether the reading still shows an idle model as loaded. A reading from before cannot know; and
+/// when half of its memory has come free, the server has let it go.
+pub(super) fn is_still_there(idle: &Idle, need: Need, reading: &Reading) -> bool {
+    let Need::Mib(mib) = need else { return false };
+    let free = reading.free_of(&idle.device);
+    reading.at_ms <= idle.since_ms
+        || free.is_some_and(|free| free < idle.free_mib.saturating_add(mib / 2))
+}
+
+impl<'a> Room<'a> {
+    fn new(device: &'a Device, margin: u64) -> Self {
+        Self {
+            device,
+            capacity: device.total_mib.saturating_sub(margin),
+            margin,
+            held: 0,
+            loading: 0,
+            reclaimable: 0,
+            unseen: 0,
+            turns: 0,
+            alone: false,
+            kept: false,
+        }
+    }
+
+    fn could_ever_hold(&self, need: Need) -> bool {
+        match need {
+            Need::Alone => true,
+            Need::Mib(mib) => mib <= self.capacity,
+        }
+    }
+
+    /// Whether it goes in without an idle model leaving.
+    fn fits_beside_idle(&self, mib: u64) -> bool {
+        let wanted = [mib, self.loading, self.unseen, self.margin];
+        wanted.into_iter().fold(0, u64::saturating_add) <= self.device.free_mib
+    }
+
+    fn fits(&self, need: Need, loaded: bool) -> bool {
+        match need {
+            Need::Alone => self.turns == 0,
+            Need::Mib(mib) => {
+                let wanted = mib.saturating_add(self.loading).saturating_add(self.margin);
+                let there = self.device.free_mib.saturating_add(self.reclaimable);
+                !self.alone
+                    && self.held.saturating_add(mib) <= self.capacity
+                    && (loaded || wanted <= there)
+            }
+        }
+    }
+
+    fn hold(&mut self, need: Need, loading: bool) {
+        self.turns += 1;
+        match need {
+            Need::Alone => {
+                self.alone = true;
+                self.held = self.capacity;
+            }
+            Need::Mib(mib) => {
+                self.held = self.held.saturating_add(mib);
+                if loading {
+                    self.loading = self.loading.saturating_add(mib);
+                }
+            }
+        }
+    }
+
+    /// What would be left; the smallest remainder is the best place.
+    fn left(&self, need: Need) -> u64 {
+        match need {
+            Need::Alone => u64::MAX - self.device.free_mib,
+            Need::Mib(mib) => self.capacity.saturating_sub(self.held).saturating_sub(mib),
+        }
+    }
+}
+
+/// The posts of all processes, by model.
+fn views<'a>(posts: &'a [Post], reading: &Reading) -> Vec<View<'a>> {
+    let mut views: BTreeMap<&str, View<'a>> = BTreeMap::new();
+    for post in posts {
+        let view = views.entry(&post.model).or_insert(View {
+            model: &post.model,
+            need: post.need,
+            waiting: 0,
+            oldest_ms: u64::MAX,
+            turn: None,
+            idle_on: None,
+        });
+        view.need = view.need.max(post.need);
+        view.waiting = view.waiting.saturating_add(post.waiting);
+        view.oldest_ms = view.oldest_ms.min(post.oldest_ms.unwrap_or(u64::MAX));
+        if let Some(turn) = &post.turn {
+            view.turn = Some(match view.turn.take() {
+                None => turn.clone(),
+                Some(other) => shared(other, turn),
+            });
+        }
+        let idle = post.idle.as_ref().filter(|idle| is_still_there(idle, post.need, reading));
+        view.idle_on = view.idle_on.or(idle.map(|idle| idle.device.as_str()));
+    }
+    for view in views.values_mut().filter(|view| view.turn.is_some()) {
+        view.idle_on = None;
+    }
+    views.into_values().collect()
+}
+
+/// One turn of several processes: begun with the first, loaded once for all.
+fn shared(one: Turn, other: &Turn) -> Turn {
+    let loaded_ms = match (one.loaded_ms, other.loaded_ms) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    };
+    let began_ms = one.began_ms.min(other.began_ms);
+    Turn { began_ms, loaded_ms, evicts: one.evicts || other.evicts, ..one }
+}
+
+/// What is held of a device, each model once; of a model that runs alone nobody knows how much.
+pub fn held_mib(device: &str, posts: &[Post]) -> u64 {
+    let on_it = |post: &&Post| post.turn.as_ref().is_some_and(|turn| turn.device == device);
+    let mut models: BTreeMap<&str, u64> = BTreeMap::new();
+    for post in posts.iter().filter(on_it) {
+        if let Need::Mib(mib) = post.need {
+            let held = models.entry(&post.model).or_default();
+            *held = (*held).max(mib);
+        }
+    }
+    models.values().sum()
+}
+
+/// The turn that a model has anywhere.
+pub(super) fn turn_of(model: &str, posts: &[Post], reading: &Reading) -> Option<Turn> {
+    views(posts, reading).into_iter().find(|view| view.model == model)?.turn
+}
+
+fn rooms<'a>(
+    views: &[View<'_>],
+    posts: &[Post],
+    reading: &'a Reading,
+    rules: Rules,
+) -> Vec<Room<'a>> {
+    let mut rooms: Vec<Room<'a>> =
+        reading.devices.iter().map(|device| Room::new(device, rules.margin_mib)).collect();
+    for room in &mut rooms {
+        for view in views {
+            if let Some(turn) = view.turn.as_ref().filter(|turn| turn.device == room.device.name) {
+                room.hold(view.need, is_loading(turn, reading));
+            }
+            if let (Some(device), Need::Mib(mib)) = (view.idle_on, view.need) {
+                let of_it = posts.iter().filter(|post| post.model == view.model);
+                let mut idle = of_it.filter_map(|post| post.idle.as_ref());
+                let is_seen = idle.any(|idle| reading.at_ms > idle.since_ms);
+                let sum = if is_seen { &mut room.reclaimable } else { &mut room.unseen };
+                if device == room.device.name {
+                    *sum = sum.saturating_add(mib);
+                }
+            }
+        }
+    }
+    rooms
+}
+
+/// Decides over everything that lies on the table.
+pub(super) fn decide(posts: &[Post], reading: &Reading, now_ms: u64, rules: Rules) -> Decision {
+    let views = views(posts, reading);
+    let mut rooms = rooms(&views, posts, reading, rules);
+    let mut candidates: Vec<&View<'_>> =
+        views.iter().filter(|view| view.waiting > 0 && view.turn.is_none()).collect();
+    let age = |view: &View<'_>| now_ms.saturating_sub(view.oldest_ms);
+    let is_overdue = |view: &View<'_>| age(view) >= rules.overdue_ms;
+    candidates.sort_by_key(|view| {
+        let waiting = u64::try_from(view.waiting).unwrap_or(u64::MAX).saturating_mul(CALL);
+        let loaded = if view.idle_on.is_some() { LOADED } else { 0 };
+        let points = match is_overdue(view) {
+            true => 0,
+            false => waiting.saturating_add(age(view) / WAITING).saturating_add(loaded),
+        };
+        (Reverse(is_overdue(view)), Reverse(points), view.oldest_ms, view.model)
+    });
+    let mut decision = Decision::default();
+    let mut left_out = Vec::new();
+    for view in candidates {
+        let loaded_in = |room: &Room<'_>| view.idle_on == Some(room.device.name.as_str());
+        let fitting = rooms
+            .iter_mut()
+            .filter(|room| !room.kept && room.fits(view.need, loaded_in(room)))
+            .min_by_key(|room| (!loaded_in(room), room.left(view.need)));
+        if let Some(room) = fitting {
+            let loaded = loaded_in(room);
+            let evicts = match view.need {
+                Need::Alone => true,
+                Need::Mib(mib) => !loaded && !room.fits_beside_idle(mib),
+            };
+            room.hold(view.need, !loaded);
+            if let (true, Need::Mib(mib)) = (loaded, view.need) {
+                room.reclaimable = room.reclaimable.saturating_sub(mib);
+            }
+            let (model, device) = (view.model.to_owned(), room.device.name.clone());
+            decision.starts.push(Start { model, device, loaded, evicts });
+            continue;
+        }
+        if is_overdue(view) {
+            let wanted = rooms.iter_mut().filter(|room| room.could_ever_hold(view.need));
+            wanted.for_each(|room| room.kept = true);
+        }
+        left_out.push(view);
+    }
+    for view in &views {
+        let Some(turn) = &view.turn else { continue };
+        let is_over = now_ms.saturating_sub(turn.began_ms) >= rules.quantum_ms;
+        let room = rooms.iter().find(|room| room.device.name == turn.device);
+        let is_wanted =
+            room.is_some_and(|room| left_out.iter().any(|other| room.could_ever_hold(other.need)));
+        if is_over && is_wanted {
+            decision.yields.insert(view.model.to_owned());
+        }
+    }
+    decision
+}
