@@ -53,6 +53,20 @@ images() {
     checkov --framework dockerfile --file Dockerfile
 }
 
+# Without a Docker: that it is YAML, and that its services wait for each other by names that exist.
+compose() {
+    say "compose.yaml"
+    $home/bin/python - <<'PYTHON'
+import yaml
+
+services = yaml.safe_load(open("compose.yaml", encoding="utf-8"))["services"]
+for name, service in services.items():
+    unknown = set(service.get("depends_on", {})) - set(services)
+    assert not unknown, f"compose.yaml: {name} waits for {unknown}, which is not there"
+    assert "image" in service or "build" in service, f"compose.yaml: {name} has no image"
+PYTHON
+}
+
 templates() {
     say "CloudFormation"
     $home/bin/cfn-lint --info deploy/ecs/*.yaml
@@ -101,6 +115,7 @@ mkdir -p $out
 make_tools
 make_promtool
 images
+compose
 templates
 manifests
 alarms

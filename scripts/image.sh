@@ -186,7 +186,7 @@ try() {
         for sample in "${samples[@]}"; do grep "^$sample" samples/EXPECT.tsv; done
     } >"$store/expect.tsv"
     python3 scripts/compare_ends.py "$store/expect.tsv" "$store/ends.json"
-    say "memory of the worker and its page processes: $(resident) MB"
+    say "resident memory in MB: $(resident)"
     say "processes that nobody reaped: $(inside sh -c 'cat /proc/[0-9]*/stat' | grep -c ') Z ' || true)"
     local asked=$SECONDS
     kill -TERM "$first"
@@ -199,13 +199,17 @@ try() {
 first_process() { pgrep --parent "$worker" -x tini || pgrep --parent "$(pgrep --parent "$worker" -x unshare)" -x tini; }
 knows_first() { [ -n "$(first_process)" ]; }
 
+# The worker, then its page processes.
 resident() {
-    inside sh -c 'cat /proc/[0-9]*/status' |
-        awk '/^Name:/ { name = $2 } /^VmRSS:/ && name == "docmill" { all += $2 }
-             END { printf "%d", all / 1000 }'
+    inside sh -c 'for each in /proc/[0-9]*; do
+        tr "\\0" " " <$each/cmdline; grep VmRSS $each/status; echo; done' |
+        awk '/^docmill worker|page-process/ { printf "%s %d, ", /page-process/ ? "page process" : "worker", $(NF - 1) / 1000 }'
 }
 
-bytes() { { find "$@" -type f -printf '%s\n' 2>/dev/null || true; } | awk '{ all += $1 } END { print all + 0 }'; }
+# A file with several names counts once.
+bytes() {
+    find "$@" -type f -printf '%i %s\n' | sort -u | awk '{ all += $2 } END { print all + 0 }'
+}
 
 weigh() {
     local all from_base program languages libraries metadata

@@ -22,7 +22,8 @@ if [ ! -x $tools/kreuzberg/bin/python ]; then
         { rm -rf $tools/kreuzberg; echo "kreuzberg was not installed" >&2; }
 fi
 if [ -z "${DOCMILL:-}" ]; then
-    cargo build --locked --quiet --config 'profile.dev.package.docmill.opt-level=2' --bin docmill
+    # With a bench, so that the crates have the features they are tested with and are compiled once.
+    cargo build --locked --quiet --config 'profile.dev.package.docmill.opt-level=2' --bin docmill --bench reading
     DOCMILL=target/debug/docmill
 fi
 export DOCMILL KREUZBERG_PYTHON=$tools/kreuzberg/bin/python

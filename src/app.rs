@@ -30,6 +30,7 @@ use crate::pipeline::offline::Offline;
 use crate::pipeline::{DocumentBudget, Ports, Reader, StepsConfig};
 use crate::queue::Queue;
 use crate::queue::objects::ObjectQueue;
+use crate::queue::redis::RedisQueue;
 use crate::queue::sqs::SqsQueue;
 use crate::shutdown::Stop;
 use crate::store::Store;
@@ -94,6 +95,7 @@ impl App {
         let config = &self.config.queue;
         Ok(match config.backend {
             QueueBackend::Sqs => Arc::new(SqsQueue::connect(config).await?),
+            QueueBackend::Redis => Arc::new(RedisQueue::connect(config).await?),
             QueueBackend::Folder => {
                 let store = Arc::new(FolderStore::open(&config.path).await?);
                 Arc::new(ObjectQueue::new(store, config.visibility, None))
@@ -106,6 +108,16 @@ impl App {
                 })
             }
         })
+    }
+
+    /// The Redis queue of this prefix.
+    ///
+    /// # Errors
+    /// As [`App::queue`].
+    pub async fn redis_queue(&self, prefix: &str) -> anyhow::Result<RedisQueue> {
+        let mut config = self.config.queue.clone();
+        prefix.clone_into(&mut config.redis_prefix);
+        Ok(RedisQueue::connect(&config).await?)
     }
 
     /// The store.
@@ -186,7 +198,7 @@ impl App {
             queue: Arc::clone(&parts.queue),
             store: Arc::clone(&parts.store),
             config: self.config.janitor.clone(),
-            crash_limit: self.config.retry.crash_attempts,
+            crash_limit: self.config.retry_terms().crash_attempts,
             holder: name,
         };
         Ok((worker, maintenance))
@@ -275,7 +287,7 @@ impl App {
     fn steps(&self) -> StepsConfig {
         StepsConfig {
             limits: self.config.limits.clone(),
-            retry: self.config.retry.clone(),
+            retry: self.config.retry_terms(),
             default_kind: self.config.kinds.default.clone(),
             classify: self.config.kinds.classify,
             quality_threshold: self.config.ocr.quality_threshold,

@@ -17,6 +17,7 @@ mod pooler;
 pub mod registration;
 pub mod reports;
 pub mod retention;
+pub mod routes;
 pub mod search;
 
 use std::borrow::Cow;

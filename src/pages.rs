@@ -35,6 +35,7 @@ mod show_page;
 mod surface;
 mod text_cells;
 mod tiff;
+mod two_readings;
 mod words;
 pub mod xml;
 

@@ -3,7 +3,7 @@
 //! A line is everything on one baseline across the page, however wide the gaps: a label and its
 //! value at the far end belong together, as do the cells of a table's row. Only where two columns
 //! stand side by side whose lines do not share baselines, or that are full of running text, is the
-//! left column read before the right one. Text in other directions follows after the main text.
+//! left column read before the right one; a table between such columns stays whole. Text in other directions follows after the main text.
 
 use std::collections::BTreeMap;
 
@@ -138,18 +138,13 @@ fn order(rows: Vec<Row>, depth: u32, ordered: &mut Vec<Row>) {
         ordered.extend(rows);
         return;
     }
-    if let Some((left, right)) = columns(&rows) {
-        order(left, depth + 1, ordered);
-        order(right, depth + 1, ordered);
+    let parts = columns(&rows).unwrap_or_else(|| bands(rows));
+    if parts.len() == 1 {
+        ordered.extend(parts.into_iter().flatten());
         return;
     }
-    let bands = bands(rows);
-    if bands.len() == 1 {
-        ordered.extend(bands.into_iter().flatten());
-        return;
-    }
-    for band in bands {
-        order(band, depth + 1, ordered);
+    for part in parts {
+        order(part, depth + 1, ordered);
     }
 }
 
@@ -168,8 +163,10 @@ fn bands(rows: Vec<Row>) -> Vec<Vec<Row>> {
     bands
 }
 
-/// Splits `rows` at the widest gutter, if what lies left and right of it are columns.
-fn columns(rows: &[Row]) -> Option<(Vec<Row>, Vec<Row>)> {
+/// Splits `rows` at the widest gutter, if what lies left and right of it are columns: into these
+/// two, or, where a table reaches across the gutter, into what is above it, the table, and what is
+/// below.
+fn columns(rows: &[Row]) -> Option<Vec<Vec<Row>>> {
     let cut = gutter(rows)?;
     let side = |left: bool| -> Vec<Row> {
         let halves = rows.iter().map(|row| {
@@ -179,11 +176,61 @@ fn columns(rows: &[Row]) -> Option<(Vec<Row>, Vec<Row>)> {
         halves.filter(|row| !row.pieces.is_empty()).collect()
     };
     let (left, right) = (side(true), side(false));
-    let shared = left.len() + right.len() - rows.len();
+    if is_prose(&left) && is_prose(&right) {
+        return Some(vec![left, right]);
+    }
     let fewer = left.len().min(right.len());
-    let aligned = shared * 2 >= fewer;
-    let separate = fewer >= 2 && !aligned || is_prose(&left) && is_prose(&right);
-    separate.then_some((left, right))
+    if fewer < 2 || are_aligned(rows, cut) {
+        return None;
+    }
+    Some(around_tables(rows, cut).unwrap_or_else(|| vec![left, right]))
+}
+
+/// Whether a row has words on both sides of a gutter.
+fn reaches_across(row: &Row, cut: f64) -> bool {
+    let is_left = |piece: &Piece| piece.start < cut;
+    row.pieces.iter().any(is_left) && !row.pieces.iter().all(is_left)
+}
+
+/// Whether half of the lines of the shorter side share their row with one of the other side.
+fn are_aligned(rows: &[Row], cut: f64) -> bool {
+    let (mut left, mut right, mut shared) = (0_usize, 0_usize, 0_usize);
+    for row in rows {
+        let across = reaches_across(row, cut);
+        let is_left = row.pieces.first().is_some_and(|piece| piece.start < cut);
+        shared += usize::from(across);
+        left += usize::from(across || is_left);
+        right += usize::from(across || !is_left);
+    }
+    shared * 2 >= left.min(right)
+}
+
+/// Rows of a table that reach across a gutter have at most so many lines between them.
+const TABLE_STEP: f64 = 5.0;
+
+/// Cuts `rows` above and below each table that reaches across the gutter: two rows or more that do,
+/// with little between them. `None`: there is no table.
+fn around_tables(rows: &[Row], cut: f64) -> Option<Vec<Vec<Row>>> {
+    let across: Vec<usize> = (0..rows.len())
+        .filter(|at| rows.get(*at).is_some_and(|row| reaches_across(row, cut)))
+        .collect();
+    let is_near = |one: &usize, next: &usize| match (rows.get(*one), rows.get(*next)) {
+        (Some(one), Some(next)) => next.baseline - one.baseline <= TABLE_STEP * next.size,
+        _ => false,
+    };
+    let (mut parts, mut done) = (Vec::new(), 0);
+    for table in across.chunk_by(is_near) {
+        let (&[first, ..], &[.., last]) = (table, table) else { continue };
+        let Some(inside) = rows.get(first..=last) else { continue };
+        if first < last && are_aligned(inside, cut) {
+            parts.push(rows.get(done..first).unwrap_or_default().to_vec());
+            parts.push(inside.to_vec());
+            done = last + 1;
+        }
+    }
+    parts.push(rows.get(done..).unwrap_or_default().to_vec());
+    parts.retain(|part: &Vec<Row>| !part.is_empty());
+    (parts.len() > 1).then_some(parts)
 }
 
 /// Many full lines of several words each.
@@ -309,6 +356,36 @@ mod tests {
             ("right-3", 300.0, 129.0),
         ];
         assert_eq!(read(&page), ["left-1", "left-2", "left-3", "right-1", "right-2", "right-3"]);
+    }
+
+    #[test]
+    fn a_table_below_a_letterhead_keeps_its_rows() {
+        let page = [
+            ("customer", 50.0, 100.0),
+            ("street", 50.0, 112.0),
+            ("city", 50.0, 124.0),
+            ("sender", 400.0, 93.0),
+            ("phone", 400.0, 106.0),
+            ("fax", 400.0, 118.0),
+            ("mail", 400.0, 130.0),
+            ("Item", 50.0, 200.0),
+            ("Amount", 400.0, 200.0),
+            ("paper", 50.0, 214.0),
+            ("10.00", 400.0, 214.0),
+            ("white", 50.0, 226.0),
+            ("pens", 50.0, 240.0),
+            ("20.00", 400.0, 240.0),
+            ("thanks", 50.0, 300.0),
+            ("bank", 400.0, 306.0),
+            ("iban", 400.0, 318.0),
+        ];
+        #[rustfmt::skip]
+        let expected = [
+            "customer", "street", "city", "sender", "phone", "fax", "mail",
+            "Item Amount", "paper 10.00", "white", "pens 20.00",
+            "thanks", "bank", "iban",
+        ];
+        assert_eq!(read(&page), expected);
     }
 
     fn seen(text: &str, x: f32, y: f32) -> Line {

@@ -112,6 +112,11 @@ pub(super) fn median(plane: &impl Pixels, side: i32) -> Result<Mat> {
     Ok(calm)
 }
 
+/// Specks taken out and grain smoothed, so that neither is taken for ink.
+pub(super) fn calmed(plane: &impl Pixels) -> Result<Mat> {
+    smoothed(&median(plane, 3)?, 0.8)
+}
+
 /// How many of the pixels under `mask` have each of the 256 values.
 pub(super) fn histogram(plane: &Mat, mask: &Mat) -> Result<Histogram> {
     let images = core::Vector::<Mat>::from_iter([plane.try_clone()?]);

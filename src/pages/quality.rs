@@ -32,6 +32,7 @@ mod outline;
 pub(super) mod page_in_code;
 #[cfg(test)]
 mod tests;
+mod traces;
 
 pub use direction::{Axis, Direction};
 pub(super) use outline::Outline;
@@ -83,6 +84,8 @@ pub struct Assessment {
     pub(super) pixels: f32,
     /// Noise between the pixels, in grey levels.
     pub(super) noise: f32,
+    /// Whether enlarging it would enlarge what compression or a scanner's grain left on it.
+    pub(super) rough: bool,
     /// Where the sheet lies in its picture.
     pub(super) outline: Outline,
 }
@@ -160,6 +163,7 @@ pub fn assess(page: &Raster) -> Result<Assessment, OpenCvError> {
         bilevel: measures.is_bilevel(),
         pixels: pixels_of(page),
         noise: measures.noise,
+        rough: measures.is_rough(),
         outline: measures.outline,
     })
 }
@@ -175,6 +179,7 @@ impl Assessment {
             bilevel: false,
             pixels: pixels_of(page),
             noise: 0.0,
+            rough: false,
             outline: Outline::None,
         }
     }

@@ -1,17 +1,19 @@
 //! The picture of a page, from its pixels to its text: repaired if its defects call for it, turned
 //! if it lies wrong, read once in the language it is written in, and a second time only where the
-//! first reading falls short. The better reading stays.
+//! first reading falls short. The better reading stays, with the words that only the other has.
 
 use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
 use super::encode::encoded;
 use super::language::Evidence;
+use super::plane::{self, OpenCvError};
 use super::probe;
 use super::quality::{self, Assessment};
 use super::repair::{RepairStep, repair};
 use super::score::{Legibility, legibility};
 use super::text_cells::TextCells;
+use super::two_readings::merged;
 use super::{Raster, Recogniser, Trouble, rows};
 use crate::model::{Defect, DefectKind, Line, Recipe, RepairedPage};
 
@@ -22,6 +24,8 @@ const UPRIGHT: f32 = 0.1;
 /// A reading in the language that the words speak of may score this much less than the first one:
 /// confidences of two languages are not quite alike.
 const LANGUAGE_BONUS: f32 = 1.02;
+/// A reading whose words are at least this part as sure has something to say beside the better one.
+const PEER: f32 = 0.75;
 /// A second reading is begun only within this part of the page's time, so that a page that was read
 /// is not lost to its limit.
 const TIME_FOR_MORE: u32 = 3;
@@ -68,6 +72,8 @@ struct Candidate<'a> {
     turned: u8,
     /// Whether more was done to it than turning.
     repaired: bool,
+    /// Whether it still shows the page as it came, larger perhaps, but nowhere else.
+    in_place: bool,
 }
 
 /// One reading of one picture.
@@ -75,6 +81,8 @@ struct Reading<'a> {
     picture: Cow<'a, Raster>,
     turned: u8,
     repaired: bool,
+    in_place: bool,
+    text: TextCells,
     lines: Vec<Line>,
     legibility: Legibility,
     languages: Vec<String>,
@@ -86,6 +94,21 @@ impl Reading<'_> {
     fn is_altered(&self) -> bool {
         self.repaired || self.turned != 0
     }
+
+    /// With the words that `other`, a reading of the same page that is not as good, has better or
+    /// alone; as it is if the words of the two cannot be held against each other, or if the other
+    /// is so much worse that its few sure words are luck.
+    fn with(mut self, other: &Self) -> Self {
+        let is_equal = other.legibility.confidence >= PEER * self.legibility.confidence;
+        if is_equal && self.in_place && other.in_place && self.turned == other.turned {
+            let scale = |picture: &Raster| f64::from(picture.width.max(1));
+            #[expect(clippy::cast_possible_truncation, reason = "a scale of one digit")]
+            let scale = (scale(&self.picture) / scale(&other.picture)) as f32;
+            self.lines = merged(self.lines, &other.lines, scale);
+            self.legibility = legibility(&self.text, &self.lines);
+        }
+        self
+    }
 }
 
 impl PictureReader<'_> {
@@ -95,7 +118,12 @@ impl PictureReader<'_> {
     /// Those of the recogniser; no memory for the repair.
     pub(super) fn read(&mut self, page: &Raster) -> Result<PictureRead, Trouble> {
         let found = quality::assess(page)?;
-        let as_it_is = || Candidate { picture: Cow::Borrowed(page), turned: 0, repaired: false };
+        let as_it_is = || Candidate {
+            picture: Cow::Borrowed(page),
+            turned: 0,
+            repaired: false,
+            in_place: true,
+        };
         let repaired = self.repaired(page, &found)?;
         let is_repaired = repaired.is_some();
         let mut best = self.reading(repaired.unwrap_or_else(as_it_is), &found)?;
@@ -107,9 +135,8 @@ impl PictureReader<'_> {
             };
             if let Some(candidate) = other {
                 let second = self.reading(candidate, &found)?;
-                if second.legibility.quality() > best.legibility.quality() {
-                    best = second;
-                }
+                let is_better = second.legibility.quality() > best.legibility.quality();
+                best = if is_better { second.with(&best) } else { best.with(&second) };
             }
         }
         let is_altered = best.is_altered();
@@ -142,6 +169,7 @@ impl PictureReader<'_> {
             picture: Cow::Owned(done.raster),
             turned: if done.steps.contains(&RepairStep::Turn) { found.quarter_turns() } else { 0 },
             repaired: done.steps.iter().any(|step| *step != RepairStep::Turn),
+            in_place: !done.steps.iter().any(|step| step.moves_ink()),
         }))
     }
 
@@ -151,8 +179,8 @@ impl PictureReader<'_> {
         candidate: Candidate<'a>,
         found: &Assessment,
     ) -> Result<Reading<'a>, Trouble> {
-        let Candidate { mut picture, mut turned, repaired } = candidate;
-        let mut text = TextCells::of(&picture);
+        let Candidate { mut picture, mut turned, repaired, in_place } = candidate;
+        let mut text = text_cells(&picture, found)?;
         let mut language = self.hint.clone();
         let is_upright = !found.has(DefectKind::Rotated) && found.direction.feet >= UPRIGHT;
         let is_unheard = self.recipe.languages.is_empty() && language.is_none();
@@ -163,13 +191,22 @@ impl PictureReader<'_> {
             if look.quarter_turns != 0 {
                 picture = Cow::Owned(probe::turned(picture.into_owned(), look.quarter_turns));
                 turned = (turned + look.quarter_turns) % 4;
-                text = TextCells::of(&picture);
+                text = text_cells(&picture, found)?;
             }
         }
         let languages = self.languages(language);
         let (lines, legibility, heard) = self.read_with(&picture, &text, &languages)?;
-        let first = Reading { picture, turned, repaired, lines, legibility, languages, heard };
-        self.in_its_language(first, &text)
+        self.in_its_language(Reading {
+            picture,
+            turned,
+            repaired,
+            in_place,
+            text,
+            lines,
+            legibility,
+            languages,
+            heard,
+        })
     }
 
     fn look(
@@ -185,18 +222,14 @@ impl PictureReader<'_> {
     }
 
     /// Reads it again if its words are of another language than it was read with.
-    fn in_its_language<'a>(
-        &mut self,
-        mut first: Reading<'a>,
-        text: &TextCells,
-    ) -> Result<Reading<'a>, Trouble> {
+    fn in_its_language<'a>(&mut self, mut first: Reading<'a>) -> Result<Reading<'a>, Trouble> {
         let Some(language) = first.heard.clone() else { return Ok(first) };
         let is_free = self.recipe.languages.is_empty() && !first.languages.contains(&language);
         if !is_free || !self.has_time() {
             return Ok(first);
         }
         let languages = vec![language];
-        let (lines, legibility, heard) = self.read_with(&first.picture, text, &languages)?;
+        let (lines, legibility, heard) = self.read_with(&first.picture, &first.text, &languages)?;
         if legibility.quality() * LANGUAGE_BONUS >= first.legibility.quality() {
             first = Reading { lines, legibility, languages, heard, ..first };
         }
@@ -225,8 +258,11 @@ impl PictureReader<'_> {
         known.or_else(|| usual.or_else(|| installed.first()).cloned()).into_iter().collect()
     }
 
+    /// Whether a second reading is worth its time: below the middle between what is suspicious and
+    /// what is perfect, so that a page that passes by luck gets one too.
     fn falls_short(&self, reading: &Reading<'_>) -> bool {
-        reading.legibility.quality() < self.recipe.threshold && self.has_time()
+        let good = f32::midpoint(self.recipe.threshold, 1.0);
+        reading.legibility.quality() < good && self.has_time()
     }
 
     fn may_turn(&self) -> bool {
@@ -236,6 +272,15 @@ impl PictureReader<'_> {
     fn has_time(&self) -> bool {
         self.started.elapsed() < self.page_time / TIME_FOR_MORE
     }
+}
+
+/// Where text seems to be. Noise seems to be text as well, unless it is calmed first.
+fn text_cells(picture: &Raster, found: &Assessment) -> Result<TextCells, OpenCvError> {
+    if !found.has(DefectKind::Noisy) {
+        return Ok(TextCells::of(picture));
+    }
+    let calm = plane::calmed(&plane::view(picture)?)?;
+    Ok(TextCells::of(&plane::raster(&calm, picture.dpi)?))
 }
 
 #[cfg(test)]

@@ -42,6 +42,11 @@ pub enum RepairStep {
 }
 
 impl RepairStep {
+    /// Whether afterwards the ink lies elsewhere on the page, its scale left aside.
+    pub fn moves_ink(self) -> bool {
+        matches!(self, Self::Turn | Self::Perspective | Self::Deskew)
+    }
+
     /// Its name in transcripts and logs.
     pub fn name(self) -> &'static str {
         match self {

@@ -45,7 +45,7 @@ pub async fn run(
         }
         let Some(before) = Instant::now().checked_sub(beat.every / 2) else { continue };
         let due = registry.due(before);
-        if due.receipts.is_empty() {
+        if due.receipts.is_empty() && due.claims.is_empty() {
             continue;
         }
         tokio::join!(
@@ -89,6 +89,9 @@ async fn renew_rows(registry: &Registry, ledger: &dyn Ledger, due: &Due, beat: B
 }
 
 async fn extend_messages(registry: &Registry, queue: &dyn Queue, due: &Due, beat: Beat) {
+    if due.receipts.is_empty() {
+        return;
+    }
     let receipts: Vec<Receipt> = due.receipts.iter().map(|(_, r)| r.clone()).collect();
     let started = Instant::now();
     if let Some(oldest) = due.oldest {

@@ -10,6 +10,7 @@ use opencv::{Result, imgproc};
 use super::glyphs::{self, Pieces};
 use super::outline::{self, Outline};
 use super::plane::{self, Pixels};
+use super::traces;
 use crate::pages::Raster;
 
 /// Pixels on the longer side of what is measured, at most.
@@ -20,6 +21,10 @@ const NOISY: f32 = 6.0;
 /// and by this many deviations of the noise.
 const LEAST_INK: f64 = 25.0;
 const LEAST_INK_IN_NOISE: f64 = 3.0;
+
+/// Blockiness from which compression is coarse. Pages that were compressed well had 1.3 to 2.2,
+/// such as read better smoothed 3.9 and more.
+const BLOCKY: f32 = 3.0;
 
 /// The numbers.
 pub(in crate::pages) struct Measures {
@@ -39,6 +44,10 @@ pub(in crate::pages) struct Measures {
     pub glare: f32,
     /// Deviation of the noise in grey levels (Immerkaer 1996, with the median for the mean).
     pub noise: f32,
+    /// The same of its upper quartile: 0 only on paper that a program made.
+    pub grain: f32,
+    /// How far coarse JPEG shows, see [`traces`].
+    pub blockiness: f32,
     /// How much darker than its paper ink is, 0 to 255, as it would be on white paper.
     pub contrast: f32,
     /// Pixels, as measured, that an edge of a letter takes from paper to ink.
@@ -59,7 +68,9 @@ pub(super) fn measure(page: &Raster) -> Result<Measures> {
     let values = plane::histogram(&small, &Mat::default())?;
     let shades = plane::paper(&small)?;
     let (uneven, shade_range) = evenness(&shades)?;
-    let noise = noise(&whole)?;
+    let bands = bands(whole.size()?);
+    let answers = noise_answers(&whole, &bands)?;
+    let noise = answers.quantile(0.5) / (ANSWER_TO_ONE * 0.6745);
     let flat = calm(plane::flattened(&small, &shades)?, noise)?;
     let ink = ink(&flat, noise)?;
     let contrast = 255.0 - plane::histogram(&flat, &ink)?.quantile(0.3);
@@ -72,6 +83,8 @@ pub(super) fn measure(page: &Raster) -> Result<Measures> {
         shade_range,
         glare: glare(&shades)?,
         noise,
+        grain: answers.quantile(0.75) / (ANSWER_TO_ONE * 1.1503),
+        blockiness: traces::blockiness(&whole, &bands)?,
         contrast,
         edge_width: edge_width(&flat, &ink, contrast)?,
         pieces: glyphs::pieces(&ink)?,
@@ -82,7 +95,7 @@ pub(super) fn measure(page: &Raster) -> Result<Measures> {
 
 /// Smoothed where noise would otherwise be taken for ink.
 fn calm(flat: Mat, noise: f32) -> Result<Mat> {
-    if noise < NOISY { Ok(flat) } else { plane::smoothed(&plane::median(&flat, 3)?, 0.8) }
+    if noise < NOISY { Ok(flat) } else { plane::calmed(&flat) }
 }
 
 /// Otsu's threshold, bounded: on an empty page it would split the paper.
@@ -156,30 +169,34 @@ fn glare(shades: &Mat) -> Result<f32> {
     Ok(ratio(covered, shades.cols() * shades.rows()))
 }
 
-/// Deviation of the noise in grey levels: median absolute answer to a kernel that edges and
-/// slopes of the page do not answer to, divided by the answer to noise of deviation 1.
+/// Answer of the kernel of [`noise_answers`] to noise of deviation 1.
+const ANSWER_TO_ONE: f32 = 6.0;
+
+/// Four bands across the page, a quarter of it: what is measured at full size is measured there.
+fn bands(page: Size) -> Vec<core::Rect> {
+    let tall = (page.height / 16).max(8).min(page.height);
+    let top = |eighth: i32| (page.height * eighth / 8 - tall / 2).clamp(0, page.height - tall);
+    [1, 3, 5, 7].map(|eighth| core::Rect::new(0, top(eighth), page.width, tall)).into()
+}
+
+/// Absolute answers to a kernel that edges and slopes of the page do not answer to. Divided by
+/// [`ANSWER_TO_ONE`] and by 0.6745, their median is the deviation of the noise in grey levels; by
+/// 1.1503, their upper quartile.
 ///
 /// J. Immerkaer, "Fast noise variance estimation", CVIU 64 (1996). The median instead of his mean
 /// leaves letters out of it. On paper that is clipped to white half of the noise is missing.
-fn noise(whole: &impl Pixels) -> Result<f32> {
-    let rows = whole.rows();
-    if rows < 16 || whole.cols() < 16 {
-        return Ok(0.0);
-    }
+fn noise_answers(whole: &impl Pixels, bands: &[core::Rect]) -> Result<plane::Histogram> {
     let kernel = Mat::from_slice_2d(&[[1.0_f32, -2.0, 1.0], [-2.0, 4.0, -2.0], [1.0, -2.0, 1.0]])?;
-    let tall = (rows / 16).max(8).min(rows);
-    let (mut strengths, mut bands) = (core::Vector::<Mat>::new(), Mat::default());
-    for eighth in [1, 3, 5, 7] {
-        let top = (rows * eighth / 8 - tall / 2).clamp(0, rows - tall);
+    let (mut strengths, mut all) = (core::Vector::<Mat>::new(), Mat::default());
+    for band in bands {
         let mut answer = Mat::default();
-        let band = whole.roi(core::Rect::new(0, top, whole.cols(), tall))?;
-        imgproc::filter_2d_def(&band, &mut answer, core::CV_16S, &kernel)?;
+        imgproc::filter_2d_def(&whole.roi(*band)?, &mut answer, core::CV_16S, &kernel)?;
         let mut strength = Mat::default();
         core::convert_scale_abs_def(&answer, &mut strength)?;
         strengths.push(strength);
     }
-    core::vconcat(&strengths, &mut bands)?;
-    Ok(plane::histogram(&bands, &Mat::default())?.quantile(0.5) / (6.0 * 0.6745))
+    core::vconcat(&strengths, &mut all)?;
+    plane::histogram(&all, &Mat::default())
 }
 
 /// Contrast divided by the slope at the letters' edges, where four fifths are not steeper.
@@ -216,6 +233,11 @@ impl Measures {
     /// Whether there is next to no grey.
     pub(super) fn is_bilevel(&self) -> bool {
         self.grey < 0.005
+    }
+
+    /// Whether its paper is not level from pixel to pixel: coarse compression, or a scanner's grain.
+    pub(super) fn is_rough(&self) -> bool {
+        !self.is_bilevel() && (self.blockiness > BLOCKY || self.grain > 0.0)
     }
 
     /// Specks per million measured pixels.

@@ -95,6 +95,16 @@ pub(in crate::pages) fn speckled(page: &Raster, share: f32) -> Raster {
     dirty
 }
 
+/// After JPEG of this quality, 1 to 100.
+pub(in crate::pages) fn compressed(page: &Raster, quality: u8) -> Raster {
+    let mut bytes = Vec::new();
+    let mut encoder = image::codecs::jpeg::JpegEncoder::new_with_quality(&mut bytes, quality);
+    let color = image::ExtendedColorType::L8;
+    encoder.encode(&page.pixels, page.width, page.height, color).unwrap();
+    let decoded = image::load_from_memory(&bytes).unwrap().into_luma8();
+    Raster { pixels: decoded.into_raw(), ..page.clone() }
+}
+
 /// Photographed: the corners of the sheet on a darker table.
 pub(in crate::pages) fn photographed(page: &Raster, corners: [Point2f; 4]) -> Raster {
     spoilt(page, |plane| {

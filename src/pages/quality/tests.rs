@@ -3,7 +3,7 @@
 use opencv::core::Point2f;
 
 use super::page_in_code::{
-    glaring, noisy, photographed, scaled, shadowed, skewed, speckled, spoilt, text_page,
+    compressed, glaring, noisy, photographed, scaled, shadowed, skewed, speckled, spoilt, text_page,
 };
 use super::*;
 use crate::pages::plane;
@@ -91,6 +91,20 @@ fn a_coloured_band_is_no_shadow() {
     }
     let found = assess(&banded).unwrap();
     assert!(!found.has(DefectKind::Shadowed), "{found:?}");
+}
+
+#[test]
+fn coarse_compression_and_grain_make_a_page_rough_and_fine_compression_does_not() {
+    #[rustfmt::skip]
+    let table = [
+        ("as it was made",          page(),                    false),
+        ("stored well",             compressed(&page(), 90),   false),
+        ("stored to be small",      compressed(&page(), 9),    true),
+        ("with a scanner's grain",  noisy(&scaled(&page(), 0.9, 0.0), 2), true),
+    ];
+    for (name, page, rough) in table {
+        assert_eq!(assess(&page).unwrap().rough, rough, "{name}");
+    }
 }
 
 #[test]

@@ -35,7 +35,7 @@ pub(super) fn plan(found: &Assessment, switches: Repairs) -> Vec<RepairStep> {
             (switches.orientation && found.quarter_turns() > 0, RepairStep::Turn),
             (switches.illumination && found.has(DefectKind::Shadowed), RepairStep::Flatten),
             (switches.contrast && stretches(found), RepairStep::Stretch),
-            (smooths(found) && switches.noise, RepairStep::Denoise),
+            ((smooths(found) || enlarge && roughens(found)) && switches.noise, RepairStep::Denoise),
             (switches.sharpen && found.has(DefectKind::Blurry), RepairStep::Sharpen),
             (enlarge, RepairStep::Upscale),
             // A median is kinder to letters that are large.
@@ -68,6 +68,12 @@ fn is_speckled(found: &Assessment) -> bool {
 fn smooths(found: &Assessment) -> bool {
     let from_shadow = found.has(DefectKind::Shadowed) && is_small(found);
     !is_speckled(found) && (found.has(DefectKind::Noisy) || from_shadow)
+}
+
+/// Whether a page that is enlarged is smoothed first: the squares of a coarse JPEG and the grain of
+/// a scanner get edges of their own otherwise. Clean letters lose by it, blurred ones too.
+fn roughens(found: &Assessment) -> bool {
+    found.rough && !is_speckled(found) && !found.has(DefectKind::Blurry)
 }
 
 fn is_small(found: &Assessment) -> bool {
@@ -108,13 +114,18 @@ fn stretched(page: &Mat) -> Result<Mat> {
     Ok(stretched)
 }
 
-/// Specks by a median, grain and the dots of a fax by smoothing them into the paper.
+/// Specks by a median, grain, the squares of a JPEG and the dots of a fax by smoothing them into the paper.
 fn calmed(page: &Mat, found: &Assessment) -> Result<Mat> {
     if is_speckled(found) {
         // Specks are single pixels of the page, whose letters may have been enlarged since.
         plane::median(page, if found.letter_height < SMALL_HEIGHT { 5 } else { 3 })
     } else {
-        plane::smoothed(page, if found.bilevel { 0.8 } else { 0.7 })
+        let sigma = match smooths(found) {
+            true if found.bilevel => 0.8,
+            true => 0.7,
+            false => 0.6,
+        };
+        plane::smoothed(page, sigma)
     }
 }
 

@@ -5,7 +5,7 @@ use opencv::core::Point2f;
 use super::*;
 use crate::pages::quality::assess;
 use crate::pages::quality::page_in_code::{
-    noisy, photographed, scaled, shadowed, skewed, speckled, text_page,
+    compressed, noisy, photographed, scaled, shadowed, skewed, speckled, text_page,
 };
 
 fn page() -> Raster {
@@ -49,6 +49,17 @@ fn each_defect_gets_the_step_that_is_for_it_and_then_is_gone() {
         let again = repaired(&done.raster).map(|again| again.steps);
         assert_eq!(again, None, "{name} was repaired twice: {after:?}");
     }
+}
+
+#[test]
+fn squares_of_a_coarse_jpeg_are_smoothed_before_they_are_enlarged_and_clean_letters_are_not() {
+    let small = text_page(1240, 1754, 9);
+    let steps = |page: &Raster| repaired(page).map(|done| done.steps);
+    assert_eq!(steps(&small), Some(vec![RepairStep::Upscale]));
+    let coarse = compressed(&small, 9);
+    assert_eq!(steps(&coarse), Some(vec![RepairStep::Denoise, RepairStep::Upscale]));
+    let large = compressed(&page(), 9);
+    assert_eq!(steps(&large), None, "what is not enlarged is left alone");
 }
 
 #[test]
