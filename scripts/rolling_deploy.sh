@@ -21,6 +21,7 @@ dir=$(mktemp -d "${TMPDIR:-/tmp}/docmill-rolling.XXXXXX")
 workers=()
 stop() {
     for pid in "${workers[@]}"; do kill -9 "$pid" 2>/dev/null || true; done
+    wait 2>/dev/null || true
     rm -rf "$dir"
 }
 trap stop EXIT

@@ -51,13 +51,20 @@ impl App {
                 Err(error) => vec![Finding::unusable("queue", &error)],
             };
         }
-        let (facts, time) = tokio::join!(self.sqs_facts(), clock::of_server(&config.url));
+        let url = self.first_queue();
+        let (facts, time) = tokio::join!(self.sqs_facts(), clock::of_server(&url));
         let mut findings = match facts {
             Ok(facts) => queue::check(&facts),
             Err(error) => return vec![Finding::unusable("queue", &error)],
         };
         findings.push(told("clock.queue", "the queue", time));
         findings
+    }
+
+    /// Address of the queue; of several tiers the most urgent.
+    fn first_queue(&self) -> String {
+        let first = self.config.queue.sqs_tiers().into_iter().next();
+        first.map(|tier| tier.url).unwrap_or_default()
     }
 
     async fn sqs_facts(&self) -> Result<queue::Facts> {
@@ -114,7 +121,7 @@ impl App {
                 };
                 let rules: Vec<Notification> = rules.into_iter().map(rule).collect();
                 let allowed = config.allowed();
-                store::check(&rules, &self.config.queue.url, (&config.bucket, &allowed))
+                store::check(&rules, &self.first_queue(), (&config.bucket, &allowed))
             }
             Err(error) => Finding::warn(
                 "store.notification",

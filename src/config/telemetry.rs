@@ -79,11 +79,13 @@ pub struct Destination {
 }
 
 impl Config {
-    /// The queue as traces name it.
+    /// The queue as traces name it; of several tiers the most urgent.
     pub fn destination(&self) -> Destination {
         let queue = &self.queue;
         if queue.backend == QueueBackend::Sqs {
-            let name = queue.url.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+            let first = queue.sqs_tiers().into_iter().next();
+            let url = first.map(|tier| tier.url).unwrap_or_default();
+            let name = url.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
             return Destination { system: "aws_sqs".to_owned(), name: name.to_owned() };
         }
         let system = serde_json::to_value(queue.backend).unwrap_or_default();

@@ -17,7 +17,7 @@ use crate::db::operators::{self, By};
 use crate::fault::Result;
 use crate::model::message::Body;
 use crate::model::{DocumentId, IngestionId};
-use crate::queue::Queue;
+use crate::queue::{DeadLetter, Queue};
 use crate::store::{Store, keys};
 
 /// Documents at a time: short transactions.
@@ -210,10 +210,12 @@ async fn delete_below(store: &dyn Store, id: IngestionId) -> Result<usize> {
 
 /// Deletes the dead letters of erased ingestions.
 async fn bury(places: Places<'_>) -> Result<usize> {
-    let mut buried = 0;
+    let (mut buried, mut others) = (0, Vec::new());
     loop {
         let letters = places.queue.dead_receive(10, HIDDEN).await?;
         if letters.is_empty() {
+            // Whoever looks next sees the others at once, or, if that fails, when the time is over.
+            places.queue.dead_release(&others).await;
             return Ok(buried);
         }
         let id_of = |body: &str| match Body::parse(body) {
@@ -222,10 +224,12 @@ async fn bury(places: Places<'_>) -> Result<usize> {
         };
         let ids: Vec<_> = letters.iter().filter_map(|l| id_of(&l.delivery.body)).collect();
         let erased = erasure::erased(places.db, &ids).await?;
-        let ours = letters
-            .iter()
-            .filter(|l| id_of(&l.delivery.body).is_some_and(|id| erased.contains(&id)));
-        let receipts: Vec<_> = ours.map(|letter| letter.delivery.receipt.clone()).collect();
+        let is_ours = |letter: &DeadLetter| {
+            id_of(&letter.delivery.body).is_some_and(|id| erased.contains(&id))
+        };
+        let (ours, left): (Vec<_>, Vec<_>) = letters.into_iter().partition(is_ours);
+        others.extend(left.into_iter().map(|letter| letter.delivery.receipt));
+        let receipts: Vec<_> = ours.into_iter().map(|letter| letter.delivery.receipt).collect();
         for answer in places.queue.dead_acknowledge(&receipts).await {
             answer?;
             buried += 1;

@@ -115,8 +115,8 @@ impl Registry {
             }
             if message.renewed < before {
                 due.receipts.extend(message.receipts.iter().map(|(_, r)| (*key, r.clone())));
-                due.oldest =
-                    Some(due.oldest.map_or(message.renewed, |old| old.min(message.renewed)));
+                let oldest = due.oldest.map_or(message.renewed, |old| old.min(message.renewed));
+                due.oldest = Some(oldest);
             }
         }
         due

@@ -148,3 +148,52 @@ async fn a_server_that_cannot_prove_its_name_is_refused_under_verify_full() {
     }
     cluster.stop().await.unwrap();
 }
+
+/// A message of the protocol: its letter, its length, its content.
+fn message(letter: u8, content: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(content.len() + 4).unwrap().to_be_bytes();
+    [&[letter], &length[..], content].concat()
+}
+
+/// Speaks as much of the protocol as a login and one question need. Every connection is told the
+/// same server process, as behind a pooler that lends one session to one transaction after another.
+async fn pretend(mut client: tokio::net::TcpStream) {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let mut asked = vec![0; 4096];
+    let ready = message(b'Z', b"I");
+    let mut answer = [message(b'R', &0_u32.to_be_bytes()), ready.clone()].concat();
+    while client.read(&mut asked).await.is_ok_and(|count| count > 0) {
+        if client.write_all(&answer).await.is_err() {
+            return;
+        }
+        // One column of type int4 as text, one row, done.
+        let column = [&b"pid\0"[..], &[0; 6], &23_u32.to_be_bytes(), &[0, 4], &[0; 6]].concat();
+        let row = [&[0, 1][..], &2_u32.to_be_bytes(), b"42"].concat();
+        answer = [
+            message(b'T', &[&[0, 1][..], &column].concat()),
+            message(b'D', &row),
+            message(b'C', b"SELECT 1\0"),
+            ready.clone(),
+        ]
+        .concat();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pooler_that_lends_sessions_by_transaction_is_refused_with_the_reason() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let serving = tokio::spawn(async move {
+        while let Ok((client, _)) = listener.accept().await {
+            tokio::spawn(pretend(client));
+        }
+    });
+    let config = DatabaseConfig {
+        url: Secret::from(format!("postgres://u:p@{address}/d?sslmode=disable")),
+        connect_timeout: Duration::from_secs(5),
+        ..DatabaseConfig::default()
+    };
+    let refused = Db::connect(&config).await.unwrap_err().to_string();
+    assert!(refused.contains("transaction mode") && refused.contains("session mode"), "{refused}");
+    serving.abort();
+}

@@ -20,7 +20,7 @@ const NOBODYS: &str = "docmill-doctor";
 /// What was found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Inspection {
-    /// `maxReceiveCount` of the redrive policy.
+    /// The least `maxReceiveCount` of a redrive policy; `None`: a queue is without one.
     pub receives: Option<u32>,
     /// `MessageRetentionPeriod`.
     pub retention: Option<Duration>,
@@ -37,8 +37,10 @@ impl SqsQueue {
     /// SQS does not answer.
     pub async fn inspect(&self) -> Result<Inspection> {
         let mut all = Inspection::default();
+        let mut endless = false;
         for line in &self.lines {
             let one = self.inspect_line(line).await?;
+            endless |= one.receives.is_none();
             all.receives = least(all.receives, one.receives);
             all.retention = least(all.retention, one.retention);
             all.dead_retention = least(all.dead_retention, one.dead_retention);
@@ -46,6 +48,9 @@ impl SqsQueue {
         }
         all.denied.sort_unstable();
         all.denied.dedup();
+        if endless {
+            all.receives = None;
+        }
         Ok(all)
     }
 
