@@ -2,7 +2,7 @@
 //!
 //! A few documents and kills here; `scripts/kill_loop.sh` runs the same with many, by
 //! `DOCMILL_KILL_DOCUMENTS` and `DOCMILL_KILLS`.
-#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
 
 use std::time::{Duration, Instant};
 

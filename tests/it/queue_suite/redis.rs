@@ -262,10 +262,10 @@ async fn ten_thousand_transitions_with_cleaners_lose_nothing_double_nothing_and_
         worker.await.unwrap();
     }
     cleaning.abort();
+    assert_eq!(both.left().await, (0, 0), "no ghost");
     let done = done.lock().unwrap();
     assert_eq!(done.len(), ITEMS, "none lost");
     assert!(done.values().all(|count| *count == 1), "none completed twice");
-    assert_eq!(both.left().await, (0, 0), "no ghost");
     let transitions = transitions.load(Ordering::Relaxed) + ITEMS;
     assert!(transitions >= 10_000, "{transitions}");
 }
