@@ -63,6 +63,7 @@ fn task_environment() -> Settings {
         ("QueueUrl", "https://sqs.eu-central-1.amazonaws.com/111122223333/documents"),
         ("DeadLetterQueueUrl", "https://sqs.eu-central-1.amazonaws.com/111122223333/dead"),
         ("BucketName", "documents"),
+        ("PageReaders", "textract,tesseract"),
         ("ModelProvider", "openai"),
         ("ModelBaseUrl", "https://api.openai.com/v1"),
         ("ModelName", "m"),
