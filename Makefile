@@ -41,7 +41,8 @@ image:          ## build and run the image without Docker, and weigh it; root on
 
 # Not part of `make test`: they need a clock, an idle machine or a long time.
 PROOFS := scripts/slow_mix.sh scripts/orchestration.sh scripts/reading_steps.sh \
-	scripts/reading_memory.sh scripts/capacity.sh scripts/restore.sh scripts/bare_root.sh
+	scripts/reading_memory.sh scripts/capacity.sh scripts/restore.sh scripts/kill_loop.sh \
+	scripts/bare_root.sh
 
 proof:          ## long runs and figures; an idle machine, root for the bare one
 	@set -e; for proof in $(PROOFS); do echo "== $$proof"; $$proof; done

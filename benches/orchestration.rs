@@ -155,7 +155,7 @@ async fn submit(world: &World, variant: Variant, jobs: usize, delay: Duration) {
             Variant::Smallest => b"neither PDF nor picture".to_vec(),
         };
         let id = world.insert("document", bytes).await;
-        messages.push(Outgoing { body: id.to_string(), delay });
+        messages.push(Outgoing { delay, ..Outgoing::now(id.to_string()) });
     }
     for answer in world.queue.send(&messages).await {
         answer.unwrap();

@@ -31,18 +31,49 @@ ALTER TABLE operator_action DROP CONSTRAINT IF EXISTS operator_action_action_che
 ALTER TABLE operator_action ADD CONSTRAINT operator_action_action_check CHECK (action IN
     ('reopen', 'cancel', 'pause', 'resume', 'block', 'unblock', 'reprioritize', 'erase', 'retain'));
 
--- The janitor of a worker carries out what tenant_retention says.
+-- What a worker's janitor may do about retention, which is less than to delete: only documents of a
+-- tenant with a retention, and only those past it. Returns the documents that are gone.
+CREATE FUNCTION erase_expired(documents uuid[]) RETURNS SETOF uuid
+LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT
+AS $$
+DECLARE
+    expired uuid[];
+    ingestions uuid[];
+BEGIN
+    expired := ARRAY(
+        SELECT d.id FROM document d JOIN tenant_retention r ON r.tenant = d.tenant
+        WHERE d.id = ANY (documents)
+          AND d.created_at < docmill_now() - make_interval(days => r.days)
+          AND NOT EXISTS (SELECT 1 FROM ingestion i WHERE i.document_id = d.id
+            AND (i.completed_at IS NULL
+              OR i.completed_at >= docmill_now() - make_interval(days => r.days)))
+        ORDER BY d.id FOR UPDATE OF d);
+    ingestions := ARRAY(SELECT i.id FROM ingestion i WHERE i.document_id = ANY (expired));
+    INSERT INTO erased_ingestion (id) SELECT unnest(ingestions) ON CONFLICT DO NOTHING;
+    DELETE FROM operator_action WHERE target = ANY (ingestions::text[]);
+    DELETE FROM quarantined_message WHERE lower(trim(body)) = ANY (ingestions::text[]);
+    DELETE FROM ingestion WHERE id = ANY (ingestions);
+    DELETE FROM document WHERE id = ANY (expired);
+    RETURN QUERY SELECT unnest(expired);
+END
+$$;
+REVOKE ALL ON FUNCTION erase_expired(uuid[]) FROM PUBLIC;
+COMMENT ON FUNCTION erase_expired(uuid[]) IS
+    'Deletes those of the documents that are past their tenant''s retention, with everything about them.';
+
 DO $$
 BEGIN
     IF EXISTS (SELECT 1 FROM pg_roles WHERE rolname = 'docmill_worker') THEN
-        GRANT SELECT, INSERT, UPDATE, DELETE ON erased_ingestion, tenant_retention TO docmill_worker;
-        GRANT DELETE ON document, ingestion, operator_action TO docmill_worker;
+        GRANT SELECT, DELETE ON erased_ingestion TO docmill_worker;
+        GRANT SELECT ON tenant_retention TO docmill_worker;
+        GRANT EXECUTE ON FUNCTION erase_expired(uuid[]) TO docmill_worker;
     END IF;
     IF EXISTS (SELECT 1 FROM pg_roles WHERE rolname = 'docmill_reader') THEN
         GRANT SELECT ON erased_ingestion, tenant_retention TO docmill_reader;
     END IF;
     IF EXISTS (SELECT 1 FROM pg_roles WHERE rolname = 'docmill_migrator') THEN
         GRANT ALL ON erased_ingestion, tenant_retention TO docmill_migrator;
+        GRANT EXECUTE ON FUNCTION erase_expired(uuid[]) TO docmill_migrator;
     END IF;
 END
 $$;

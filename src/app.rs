@@ -13,6 +13,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
 
 use crate::config::{Config, QueueBackend, StoreBackend};
 use crate::cpu::{Cells, Pool, Program, Setup};
@@ -28,13 +30,15 @@ use crate::pipeline::offline::Offline;
 use crate::pipeline::{DocumentBudget, Ports, Reader, StepsConfig};
 use crate::queue::Queue;
 use crate::queue::objects::ObjectQueue;
+use crate::queue::redis::RedisQueue;
 use crate::queue::sqs::SqsQueue;
 use crate::shutdown::Stop;
 use crate::store::Store;
 use crate::store::folder::FolderStore;
 use crate::store::s3::S3Store;
 use crate::web::{self, Health};
-use crate::worker::{Settings, Worker};
+use crate::worker::protection::{self, Agent, Pace};
+use crate::worker::{Monitor, Settings, Worker};
 
 pub use page_process::page_process;
 
@@ -91,6 +95,7 @@ impl App {
         let config = &self.config.queue;
         Ok(match config.backend {
             QueueBackend::Sqs => Arc::new(SqsQueue::connect(config).await?),
+            QueueBackend::Redis => Arc::new(RedisQueue::connect(config).await?),
             QueueBackend::Folder => {
                 let store = Arc::new(FolderStore::open(&config.path).await?);
                 Arc::new(ObjectQueue::new(store, config.visibility, None))
@@ -103,6 +108,16 @@ impl App {
                 })
             }
         })
+    }
+
+    /// The Redis queue of this prefix.
+    ///
+    /// # Errors
+    /// As [`App::queue`].
+    pub async fn redis_queue(&self, prefix: &str) -> anyhow::Result<RedisQueue> {
+        let mut config = self.config.queue.clone();
+        prefix.clone_into(&mut config.redis_prefix);
+        Ok(RedisQueue::connect(&config).await?)
     }
 
     /// The store.
@@ -183,7 +198,7 @@ impl App {
             queue: Arc::clone(&parts.queue),
             store: Arc::clone(&parts.store),
             config: self.config.janitor.clone(),
-            crash_limit: self.config.retry.crash_attempts,
+            crash_limit: self.config.retry_terms().crash_attempts,
             holder: name,
         };
         Ok((worker, maintenance))
@@ -214,11 +229,30 @@ impl App {
         };
         let pages = tokio::spawn(web::serve(listener, health));
         let tending = tokio::spawn(maintenance.run(stop.clone()));
+        let (ended, protecting) = self.protect(worker.monitor())?;
         worker.run(stop).await;
+        ended.cancel();
+        if let Some(protecting) = protecting {
+            protecting.await.context("the task protection died")?;
+        }
         pages.abort();
         tending.await.context("the maintenance task died")?;
         parts.db.close().await;
         Ok(())
+    }
+
+    /// On ECS: keeps the task from being scaled in while the worker is busy.
+    fn protect(
+        &self,
+        monitor: Monitor,
+    ) -> anyhow::Result<(CancellationToken, Option<JoinHandle<()>>)> {
+        let ended = CancellationToken::new();
+        let agent = match std::env::var("ECS_AGENT_URI") {
+            Ok(uri) if self.config.worker.scale_in_protection => Agent::at(&uri)?,
+            _ => return Ok((ended, None)),
+        };
+        let run = protection::run(agent, monitor, Pace::default(), ended.clone());
+        Ok((ended, Some(tokio::spawn(run))))
     }
 
     fn kinds(&self) -> anyhow::Result<Kinds> {
@@ -253,7 +287,7 @@ impl App {
     fn steps(&self) -> StepsConfig {
         StepsConfig {
             limits: self.config.limits.clone(),
-            retry: self.config.retry.clone(),
+            retry: self.config.retry_terms(),
             default_kind: self.config.kinds.default.clone(),
             classify: self.config.kinds.classify,
             quality_threshold: self.config.ocr.quality_threshold,

@@ -15,6 +15,8 @@ mod erase;
 mod jobs;
 mod kinds;
 mod print;
+mod redis;
+mod reprioritize;
 mod run;
 mod search;
 mod scheduler;
@@ -77,6 +79,8 @@ enum Command {
     Manifest(search::Manifest),
     /// Work on ingestions once more
     Retry(jobs::Change),
+    /// Make ingestions that have not ended more or less urgent
+    Reprioritize(reprioritize::Reprioritize),
     /// Withdraw ingestions that have not ended
     Cancel(jobs::Change),
     /// Keep workers from taking up some or all work
@@ -95,6 +99,9 @@ enum Command {
     /// Look at messages that were given up, and bring them back
     #[command(subcommand)]
     Dead(dead::Dead),
+    /// Look after a queue in Redis
+    #[command(subcommand)]
+    Redis(redis::Redis),
     /// Do one pass of maintenance: lost messages, dead letters, old rows
     Janitor(run::Janitor),
     /// Take one document through every step, without database and queue
@@ -184,6 +191,7 @@ impl Context {
 
 const DATABASE: Needs = Needs { database: true, queue: false, store: false };
 const DATABASE_AND_QUEUE: Needs = Needs { database: true, queue: true, store: false };
+const QUEUE: Needs = Needs { database: false, queue: true, store: false };
 const NOTHING: Needs = Needs { database: false, queue: false, store: false };
 
 /// Runs the program.
@@ -245,6 +253,8 @@ async fn dispatch(context: Context, command: Command) -> anyhow::Result<Exit> {
         Command::Lookup(asked) => search::lookup(context, asked).await,
         Command::Manifest(asked) => search::manifest(context, asked).await,
         Command::Retry(change) => jobs::retry(context, change).await,
+        Command::Reprioritize(wish) => reprioritize::run(context, wish).await,
+        Command::Redis(what) => redis::run(context, what).await,
         Command::Cancel(change) => jobs::cancel(context, change).await,
         Command::Pause(what) => jobs::pause(context, what).await,
         Command::Resume(what) => jobs::resume(context, what).await,

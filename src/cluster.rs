@@ -116,6 +116,17 @@ impl Cluster {
         if output.status.success() { Ok(()) } else { Err(self.failure("pg_ctl", &output)) }
     }
 
+    /// Stops the server, which ends every connection, and starts it again at the same address.
+    ///
+    /// # Errors
+    /// `pg_ctl` failed; the server may be down.
+    pub async fn restart(&self) -> Result<(), ClusterError> {
+        let log = self.dir.join("log");
+        let log = log.to_string_lossy();
+        let output = self.run("pg_ctl", &["-m", "fast", "-w", "-s", "-l", &log, "restart"]).await?;
+        if output.status.success() { Ok(()) } else { Err(self.failure("pg_ctl", &output)) }
+    }
+
     fn data(&self) -> PathBuf {
         self.dir.join("data")
     }

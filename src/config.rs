@@ -17,10 +17,12 @@ mod ocr;
 mod ocr_providers;
 mod queue;
 mod retry;
+mod secret;
 mod scheduler;
 mod store;
 mod telemetry;
 mod throttle;
+mod tiers;
 mod units;
 mod worker;
 
@@ -38,12 +40,14 @@ pub use limits::LimitsConfig;
 pub use llm::{LlmServer, PromptCache, RungConfig, StructuredOutput};
 pub use ocr::OcrConfig;
 pub use ocr_providers::{DocumentAiConfig, OcrProvider, TextractConfig};
-pub use queue::{QueueBackend, QueueConfig};
+pub use queue::{Acknowledge, QueueBackend, QueueConfig};
 pub use retry::RetryConfig;
+pub use secret::SecretSource;
 pub use scheduler::{DeviceSource, SchedulerConfig};
 pub use store::{AllowedPrefix, StoreBackend, StoreConfig};
 pub use telemetry::{Destination, TelemetryConfig};
 pub use throttle::ThrottleConfig;
+pub use tiers::TierConfig;
 pub use units::{ByteSize, Secret};
 pub use worker::{LogFormat, WorkerConfig};
 
@@ -169,6 +173,22 @@ impl Config {
                 humantime::format_duration(self.worker.drain),
                 humantime::format_duration(longest_poll),
             ));
+        }
+    }
+
+    /// What follows a failed attempt, as `queue.acknowledge` leaves it: a message that is gone
+    /// before the work began allows one attempt that counts.
+    pub fn retry_terms(&self) -> RetryConfig {
+        let once = match self.queue.acknowledge {
+            Acknowledge::After => return self.retry.clone(),
+            Acknowledge::Early => 1,
+        };
+        RetryConfig {
+            transient_attempts: once,
+            internal_attempts: once,
+            missing_attempts: once,
+            crash_attempts: once,
+            ..self.retry.clone()
         }
     }
 

@@ -2,30 +2,37 @@
 //!
 //! All SQL lives here, in the children of this module and in `ledger/postgres`; one function per
 //! statement. Statements name tables without a schema: the schema is the search path of every
-//! connection, set from `database.schema`. Not promised: working behind a pooler that hands out
-//! another server connection per transaction (session settings would be lost).
+//! connection, set from `database.schema`. A pooler that hands out another server connection per
+//! transaction is refused.
 
 pub mod erasure;
 mod faults;
+mod iam;
 pub mod inspect;
 pub mod janitor;
+mod login;
 pub mod operators;
 pub mod overview;
+mod pooler;
 pub mod registration;
 pub mod reports;
 pub mod retention;
+pub mod routes;
 pub mod search;
 
 use std::borrow::Cow;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use sha2::{Digest, Sha256};
 use sqlx::migrate::Migrator;
-use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
+use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Executor};
 
 use crate::config::DatabaseConfig;
 use crate::fault::{Error, Fault, Result};
+
+use login::Login;
 
 pub(crate) use faults::{Context, fault_of};
 
@@ -71,14 +78,16 @@ impl Db {
     /// `Unavailable` with host, port, database and what to check, after the timeout; at once when
     /// waiting cannot help (wrong password, no such database, an unreadable URL).
     pub async fn connect(config: &DatabaseConfig) -> Result<Self> {
-        let options = options(config)?;
+        let login = Arc::new(Login::new(config).await?);
+        let options = login.options().await?;
         let place = Place {
             host: options.get_host().to_owned(),
             port: options.get_port(),
             database: options.get_database().unwrap_or(options.get_username()).to_owned(),
             schema: config.schema.clone(),
         };
-        wait_for_answer(&options, &place, config.connect_timeout).await?;
+        let first = wait_for_answer(&options, &place, config.connect_timeout).await?;
+        pooler::refuse_transaction_pooling(first, &options, &place).await?;
         let settings = session(config);
         let pool = PgPoolOptions::new()
             .max_connections(config.max_connections)
@@ -93,6 +102,7 @@ impl Db {
                 })
             })
             .connect_lazy_with(options);
+        login::keep_current(pool.clone(), login);
         Ok(Self { pool, place })
     }
 
@@ -212,19 +222,6 @@ impl Db {
     }
 }
 
-fn options(config: &DatabaseConfig) -> Result<PgConnectOptions> {
-    let url = config.url.reveal();
-    // The parser's own message may quote the URL, and with it the password.
-    let options: PgConnectOptions = url.parse().map_err(|_| {
-        Error::internal(
-            "database.url cannot be read: write postgres://user:password@host:port/database and \
-             percent-encode what is special in user and password",
-        )
-    })?;
-    // Statements are traced by their callers; sqlx's own log would double every line.
-    Ok(options.application_name("docmill").disable_statement_logging())
-}
-
 /// What every connection is told first. A statement rather than start-up options, because
 /// poolers refuse those. The schema's name was checked by the configuration.
 fn session(config: &DatabaseConfig) -> String {
@@ -241,15 +238,13 @@ async fn wait_for_answer(
     options: &PgConnectOptions,
     place: &Place,
     patience: Duration,
-) -> Result<()> {
+) -> Result<PgConnection> {
     let begun = Instant::now();
     loop {
         let left = patience.saturating_sub(begun.elapsed());
         let attempt = tokio::time::timeout(left.max(Duration::from_secs(1)), options.connect());
         let said = match attempt.await {
-            Ok(Ok(connection)) => {
-                return connection.close().await.context("closing the first connection");
-            }
+            Ok(Ok(connection)) => return Ok(connection),
             Ok(Err(error)) => error,
             Err(_) => sqlx::Error::PoolTimedOut,
         };

@@ -44,10 +44,22 @@ const SCHEDULER_WAIT: &str = "docmill_scheduler_wait_seconds";
 const SCHEDULER_PUT_OFF: &str = "docmill_scheduler_put_off_total";
 const RESENT: &str = "docmill_janitor_resent_total";
 const DEPTH: &str = "docmill_queue_messages";
+const HEARTBEAT_LAG: &str = "docmill_heartbeat_lag_seconds";
+const VISIBILITY_LEFT: &str = "docmill_visibility_remaining_seconds";
+const FENCED: &str = "docmill_fenced_writes_total";
+const POLLS: &str = "docmill_polls";
+const REQUESTS: &str = "docmill_queue_requests_total";
+const DRAINING: &str = "docmill_drain_seconds";
+const OLDEST: &str = "docmill_oldest_in_progress_seconds";
+const ATTEMPTS: &str = "docmill_attempts_to_end";
+const PROTECTED: &str = "docmill_scale_in_protected";
 
 /// Seconds, from a millisecond to half an hour.
 const BUCKETS: [f64; 14] =
     [0.001, 0.005, 0.02, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0, 60.0, 240.0, 600.0, 1800.0];
+
+/// Numbers of attempts.
+const COUNTS: [f64; 7] = [1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 16.0];
 
 /// Installs the recorder for this process.
 ///
@@ -56,6 +68,7 @@ const BUCKETS: [f64; 14] =
 pub fn install() -> Result<PrometheusHandle, BuildError> {
     let handle = PrometheusBuilder::new()
         .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &BUCKETS)?
+        .set_buckets_for_metric(Matcher::Full(ATTEMPTS.to_owned()), &COUNTS)?
         .install_recorder()?;
     describe();
     Ok(handle)
@@ -102,6 +115,18 @@ fn describe() {
     describe_counter!(SCHEDULER_PUT_OFF, "Calls to a local model that were put off, by reason");
     describe_counter!(RESENT, "Ingestions whose lost message was sent again");
     describe_gauge!(DEPTH, "Messages in the queue by state");
+    describe_histogram!(HEARTBEAT_LAG, "How late a heartbeat began");
+    describe_histogram!(
+        VISIBILITY_LEFT,
+        "What was left of a message's hiding when it was extended"
+    );
+    describe_counter!(FENCED, "Writes that were refused because the claim was lost, by write");
+    describe_gauge!(POLLS, "Receive calls that wait for messages");
+    describe_counter!(REQUESTS, "Requests to the queue's service, retries included, by operation");
+    describe_gauge!(DRAINING, "Seconds since the worker was told to stop; 0 while it was not");
+    describe_gauge!(OLDEST, "Age of the oldest open ingestion, told by the maintenance leader");
+    describe_histogram!(ATTEMPTS, "Attempts that ended ingestions took, by outcome");
+    describe_gauge!(PROTECTED, "1 while the platform is asked not to take this task away");
 }
 
 /// A message was received; `answer` is the claim's.
@@ -219,6 +244,51 @@ pub fn resent(count: u64) {
 pub fn depth(state: &'static str, count: u64) {
     #[expect(clippy::cast_precision_loss, reason = "a gauge; exact below 2^52")]
     gauge!(DEPTH, "state" => state).set(count as f64);
+}
+
+/// A heartbeat began so late.
+pub fn heartbeat_lag(late: Duration) {
+    histogram!(HEARTBEAT_LAG).record(late);
+}
+
+/// So much was left of a message's hiding when it was extended.
+pub fn visibility_remaining(left: Duration) {
+    histogram!(VISIBILITY_LEFT).record(left);
+}
+
+/// A write came after its claim was lost, and changed nothing.
+pub fn fenced_write(write: &'static str) {
+    counter!(FENCED, "write" => write).increment(1);
+}
+
+/// So many receive calls are out.
+pub fn polls(count: usize) {
+    gauge!(POLLS).set(f64::from(u32::try_from(count).unwrap_or(u32::MAX)));
+}
+
+/// A request was sent to the queue's service.
+pub fn queue_request(operation: &'static str) {
+    counter!(REQUESTS, "operation" => operation).increment(1);
+}
+
+/// The worker has been draining for so long; zero: it is not.
+pub fn draining(since: Duration) {
+    gauge!(DRAINING).set(since.as_secs_f64());
+}
+
+/// The age of the oldest open ingestion; zero: there is none, or another worker tells.
+pub fn oldest_in_progress(age: Duration) {
+    gauge!(OLDEST).set(age.as_secs_f64());
+}
+
+/// An ingestion ended with this outcome after so many attempts.
+pub fn attempts_to_end(outcome: &'static str, attempts: u32) {
+    histogram!(ATTEMPTS, "outcome" => outcome).record(f64::from(attempts));
+}
+
+/// Whether the platform is asked not to take this task away.
+pub fn scale_in_protected(is: bool) {
+    gauge!(PROTECTED).set(if is { 1.0 } else { 0.0 });
 }
 
 /// A provider and model as labels: as many series as are configured.

@@ -7,6 +7,7 @@ pub mod ingestion;
 pub mod message;
 pub mod outcome;
 pub mod page_work;
+pub mod priority;
 pub mod transcript;
 
 pub use artefact::{ArtefactRef, FileRef};
@@ -18,6 +19,7 @@ pub use page_work::{
     Attachment, DoubtfulLayer, EinvoiceLook, Encoding, PagePicture, PageRead, PageReading,
     PageShown, PageUsage, PictureFacts, Recipe, RepairedPage, Repairs, TextMap, View,
 };
+pub use priority::Priority;
 pub use transcript::{
     BoundingBox, Defect, DefectKind, Line, PageText, ProviderNotes, Source, Transcript, Word,
 };

@@ -8,4 +8,5 @@ pub mod erase;
 pub mod inspect;
 pub mod janitor;
 pub mod retry;
+pub mod sending;
 pub mod submit;

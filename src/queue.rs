@@ -11,13 +11,16 @@
 //! was sent is never dropped by the caller (the service hands the messages out all the same).
 
 pub mod objects;
+pub mod redis;
 pub mod sqs;
+pub mod turns;
 
 use std::time::{Duration, Instant, SystemTime};
 
 use async_trait::async_trait;
 
-use crate::fault::Result;
+use crate::fault::{Fault, Result};
+use crate::model::Priority;
 
 /// The proof of one receive; only the newest of a message is sure to work.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -40,22 +43,56 @@ pub struct Delivery {
     pub first_received_at: Option<SystemTime>,
     /// Monotonic time just before the receive call was sent: from here its hiding is counted.
     pub received: Instant,
+    /// The tier it came from; `None` if the queue has none.
+    pub priority: Option<Priority>,
+    /// On whose behalf it was sent, if the sender said so and the format has room for it.
+    pub tenant: Option<String>,
+    /// The sender's W3C `traceparent`, as it came, if the format has room for it.
+    pub traceparent: Option<String>,
+}
+
+impl Delivery {
+    /// A message for the same tier, tenant and trace as this one.
+    pub fn successor(&self, body: String) -> Outgoing {
+        Outgoing {
+            body,
+            delay: Duration::ZERO,
+            priority: self.priority.unwrap_or_default(),
+            tenant: self.tenant.clone(),
+            traceparent: self.traceparent.clone(),
+        }
+    }
 }
 
 /// A message to be sent.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Outgoing {
     /// The body.
     pub body: String,
     /// How long it stays invisible first; at most 15 minutes.
     pub delay: Duration,
+    /// Which tier it goes to; a queue without tiers takes all alike.
+    pub priority: Priority,
+    /// On whose behalf: where the backend can, one tenant's flood does not delay the others.
+    pub tenant: Option<String>,
+    /// W3C `traceparent` of what caused it; dropped where the format has no room for it.
+    pub traceparent: Option<String>,
 }
 
 impl Outgoing {
-    /// A message that is visible at once.
+    /// A message of nobody in particular that is visible at once.
     pub fn now(body: impl Into<String>) -> Self {
-        Self { body: body.into(), delay: Duration::ZERO }
+        Self { body: body.into(), ..Self::default() }
     }
+}
+
+/// One of the queues that a backend with tiers consists of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tier {
+    /// What is sent there.
+    pub priority: Priority,
+    /// Its share of the slots against the other tiers' while all have work, at least 1.
+    pub weight: u32,
 }
 
 /// How much waits. Approximate.
@@ -88,12 +125,38 @@ pub trait Queue: Send + Sync {
     /// hidden from others for the configured visibility, counted from before the call.
     async fn receive(&self, max: usize, wait: Duration) -> Result<Vec<Delivery>>;
 
+    /// The queues that can only be received from one by one, most urgent first; empty if one
+    /// [`Queue::receive`] serves everything there is, in the order of its priorities.
+    fn tiers(&self) -> Vec<Tier> {
+        Vec::new()
+    }
+
+    /// [`Queue::receive`] from one of [`Queue::tiers`].
+    async fn receive_from(&self, tier: usize, max: usize, wait: Duration) -> Result<Vec<Delivery>> {
+        let _only = tier;
+        self.receive(max, wait).await
+    }
+
     /// Keeps messages hidden for another `visibility` from now. One result per receipt, in order;
     /// `Missing` means that the receipt is no longer good.
     async fn extend(&self, receipts: &[Receipt], visibility: Duration) -> Vec<Result<()>>;
 
     /// Deletes messages for good. A message that is gone already is a success.
     async fn acknowledge(&self, receipts: &[Receipt]) -> Vec<Result<()>>;
+
+    /// Deletes messages before they are worked on: `true` means that this call did it. Redis tells
+    /// two callers apart for certain; others may answer `true` twice, which is why the claim in
+    /// the ledger must be the caller's before.
+    async fn win(&self, receipts: &[Receipt]) -> Vec<Result<bool>> {
+        let answers = self.acknowledge(receipts).await.into_iter();
+        answers
+            .map(|answer| match answer {
+                Ok(()) => Ok(true),
+                Err(error) if error.fault == Fault::Missing => Ok(false),
+                Err(error) => Err(error),
+            })
+            .collect()
+    }
 
     /// Gives messages back, visible again after the given time (zero: at once). A receipt that is
     /// no longer good is a success: somebody else has the message.
@@ -114,11 +177,16 @@ pub trait Queue: Send + Sync {
     async fn receives_before_dead(&self) -> Result<Option<u32>>;
 
     /// Receives up to `max` dead letters, hidden from other readers for `hidden`. Finish with
-    /// [`Queue::dead_acknowledge`], or let the time run out to leave them where they are.
+    /// [`Queue::dead_acknowledge`] or [`Queue::dead_release`]; those that are neither stay where
+    /// they are and show again when the time is over.
     async fn dead_receive(&self, max: usize, hidden: Duration) -> Result<Vec<DeadLetter>>;
 
     /// Deletes dead letters (after their ingestion was sent again or recorded as failed).
     async fn dead_acknowledge(&self, receipts: &[Receipt]) -> Vec<Result<()>>;
+
+    /// Lets other readers see dead letters again at once. A receipt that is no longer good is a
+    /// success.
+    async fn dead_release(&self, receipts: &[Receipt]) -> Vec<Result<()>>;
 
     /// Housekeeping that the backend needs from time to time, run by the maintenance leader.
     /// Returns how many things were put right.

@@ -10,7 +10,9 @@ pub mod dispose;
 pub mod heartbeat;
 pub mod intake;
 pub mod job;
+pub mod lanes;
 pub mod pauses;
+pub mod protection;
 pub mod registry;
 pub mod settle;
 pub mod vitals;
@@ -23,7 +25,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::config::{AllowedPrefix, Config, Destination};
+use crate::config::{Acknowledge, AllowedPrefix, Config, Destination};
 use crate::fault;
 use crate::ledger::{ClaimTerms, Vitals};
 use crate::metrics;
@@ -60,6 +62,8 @@ pub struct Settings {
     pub unknown_receives: u32,
     /// See `queue.unknown_age`.
     pub unknown_age: Duration,
+    /// Whether messages are deleted before the work (`queue.acknowledge`).
+    pub early: bool,
     /// Places whose events are taken.
     pub allowed: Vec<AllowedPrefix>,
     /// The queue as traces name it.
@@ -82,10 +86,11 @@ impl Settings {
             terms: ClaimTerms {
                 worker,
                 lease: config.claim.lease,
-                crash_limit: config.retry.crash_attempts,
+                crash_limit: config.retry_terms().crash_attempts,
             },
             unknown_receives: config.queue.unknown_receives,
             unknown_age: config.queue.unknown_age,
+            early: config.queue.acknowledge == Acknowledge::Early,
             allowed: config.store.allowed(),
             destination: config.destination(),
         }
@@ -134,7 +139,8 @@ impl Context {
     async fn hide(&self, ticket: &Ticket, id: Option<IngestionId>, after: Duration) {
         let worn = self.replace_at.is_some_and(|limit| ticket.receive_count() >= limit);
         if let (true, Some(id)) = (worn, id) {
-            let fresh = Outgoing { body: id.to_string(), delay: after.min(LONGEST_DELAY) };
+            let delay = after.min(LONGEST_DELAY);
+            let fresh = Outgoing { delay, ..ticket.successor(id.to_string()) };
             let sent = self.queue.send(std::slice::from_ref(&fresh)).await;
             if sent.into_iter().all(|answer| answer.is_ok()) {
                 metrics::disposition("replace");
@@ -142,6 +148,27 @@ impl Context {
             }
         }
         self.dispose(ticket, Disposition::Hide(after.min(self.queue.longest_hide()))).await;
+    }
+
+    /// The message was deleted before the work: a fresh one takes its place. If that fails, the
+    /// janitor finds the row without a message.
+    async fn send_anew(&self, ticket: &Ticket, id: IngestionId, after: Duration) {
+        let delay = after.min(LONGEST_DELAY);
+        let fresh = Outgoing { delay, ..ticket.successor(id.to_string()) };
+        match self.queue.send(std::slice::from_ref(&fresh)).await.into_iter().find_map(Result::err)
+        {
+            None => metrics::disposition("replace"),
+            Some(error) => {
+                metrics::disposition("failed");
+                tracing::warn!(
+                    ingestion.id = %id,
+                    error = %error,
+                    "no new message for {id} could be sent; the janitor will send one: {error}"
+                );
+            }
+        }
+        // What was adopted meanwhile.
+        self.acknowledge(ticket).await;
     }
 
     /// Until nothing is left: a delivery that is adopted meanwhile shares the fate.
@@ -195,6 +222,11 @@ impl Monitor {
     /// Whether it was told to stop.
     pub fn is_draining(&self) -> bool {
         self.0.stop_intake.is_cancelled()
+    }
+
+    /// Whether it holds a message.
+    pub fn is_busy(&self) -> bool {
+        !self.0.registry.is_empty()
     }
 
     /// The ingestions that are worked on, and their stages.

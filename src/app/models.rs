@@ -77,7 +77,9 @@ async fn model(config: &LlmConfig, governor: &Arc<Governor>) -> fault::Result<Ar
 
 /// Tells accounts apart without naming their key: the server, and a fingerprint of the key.
 fn account(config: &LlmConfig) -> String {
-    let digest = Sha256::digest(config.api_key.reveal().as_bytes());
+    // A key that cannot be read was refused when its model was made.
+    let key = config.key().current().unwrap_or_default();
+    let digest = Sha256::digest(key.reveal().as_bytes());
     let start: String = digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
     format!("{}{} {start}", config.base_url, config.region)
 }

@@ -52,8 +52,8 @@ pub(super) async fn run(context: &Context, what: Dead) -> anyhow::Result<Exit> {
             });
             let Some(letter) = found else {
                 anyhow::bail!(
-                    "no dead letter has the id `{id}`; one that somebody else has just looked at \
-                     shows again after half a minute"
+                    "no dead letter has the id `{id}`; one that somebody is bringing back at this \
+                     moment is not shown"
                 );
             };
             let story = match letter.ingestion {

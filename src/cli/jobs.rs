@@ -219,7 +219,7 @@ fn listing(rows: &[IngestionRow]) -> String {
     print::table(header, &rows)
 }
 
-async fn meant(db: &Db, ids: &[String]) -> anyhow::Result<Vec<IngestionId>> {
+pub(super) async fn meant(db: &Db, ids: &[String]) -> anyhow::Result<Vec<IngestionId>> {
     let mut meant = Vec::new();
     for id in ids {
         let found = inspect::find_one(db, id).await?;
@@ -250,13 +250,13 @@ pub(super) async fn cancel(context: &Context, change: Change) -> anyhow::Result<
     changes(context, &retry::cancel(&db, &ids, &by(change.why)).await?)
 }
 
-async fn preview(context: &Context, db: &Db, ids: &[IngestionId]) -> anyhow::Result<Exit> {
+pub(super) async fn preview(context: &Context, db: &Db, ids: &[IngestionId]) -> anyhow::Result<Exit> {
     let rows = reports::by_ids(db, ids).await?;
     context.out().show(&rows, || listing(&rows))?;
     Ok(Exit::Done)
 }
 
-fn changes(context: &Context, done: &[Changed]) -> anyhow::Result<Exit> {
+pub(super) fn changes(context: &Context, done: &[Changed]) -> anyhow::Result<Exit> {
     context.out().show(&done, || {
         let rows: Vec<_> = done
             .iter()

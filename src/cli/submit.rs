@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 
 use super::{Context, Exit, WrongUse, print};
 use crate::config::Needs;
-use crate::model::Status;
+use crate::model::{Priority, Status};
 use crate::ops::submit::{self, Desk, Fate, Line, Search, Skipped, Submission, Terms};
 
 /// So many lines are shown as a table; of more, only what needs a person, and counts.
@@ -37,6 +37,9 @@ pub(super) struct Submit {
     /// Whose they are
     #[arg(long)]
     tenant: Option<String>,
+    /// How urgent they are: critical, high, normal, low or background
+    #[arg(long, default_value_t)]
+    priority: Priority,
     /// A label, or a label with a value
     #[arg(long = "tag", value_name = "NAME[=VALUE]")]
     tags: Vec<String>,
@@ -62,6 +65,7 @@ pub(super) async fn run(context: &Context, arguments: Submit) -> anyhow::Result<
         again: arguments.force,
         kind: arguments.kind,
         tenant: arguments.tenant,
+        priority: arguments.priority,
         tags: arguments.tags.iter().map(|tag| label(tag)).collect::<BTreeMap<_, _>>(),
     };
     let (steps, found) = mpsc::channel(AHEAD);

@@ -1,9 +1,11 @@
 //! `[database]`: Postgres.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::secret;
 use super::units::Secret;
 
 /// How Postgres is reached.
@@ -12,6 +14,14 @@ use super::units::Secret;
 pub struct DatabaseConfig {
     /// `postgres://user:password@host:port/database`. TLS by `?sslmode=verify-full`.
     pub url: Secret,
+    /// A file with that URL, read again when it changes.
+    pub url_file: PathBuf,
+    /// A file with the password alone, read again when it changes.
+    pub password_file: PathBuf,
+    /// Whether AWS signs the password (IAM database authentication of RDS); needs TLS.
+    pub iam: bool,
+    /// AWS region of the database, for `iam`; empty: from the environment.
+    pub region: String,
     /// The schema that holds docmill's tables.
     pub schema: String,
     /// Most connections this process opens. Claims and renewals are batched: few are needed.
@@ -28,6 +38,10 @@ impl Default for DatabaseConfig {
     fn default() -> Self {
         Self {
             url: Secret::default(),
+            url_file: PathBuf::new(),
+            password_file: PathBuf::new(),
+            iam: false,
+            region: String::new(),
             schema: "docmill".to_owned(),
             max_connections: 16,
             statement_timeout: Duration::from_secs(15),
@@ -38,7 +52,15 @@ impl Default for DatabaseConfig {
 
 impl DatabaseConfig {
     pub(super) fn check(&self, needed: bool, problems: &mut Vec<String>) {
-        if needed && self.url.is_empty() {
+        secret::check((&self.url, &self.url_file), "database.url", problems);
+        secret::check((&Secret::default(), &self.password_file), "database.password", problems);
+        if self.iam && !self.password_file.as_os_str().is_empty() {
+            problems.push(
+                "database.iam and database.password_file are both set: leave one of them out"
+                    .to_owned(),
+            );
+        }
+        if needed && self.url.is_empty() && self.url_file.as_os_str().is_empty() {
             problems.push(
                 "database.url is missing: set it in the file or as DOCMILL__DATABASE__URL"
                     .to_owned(),

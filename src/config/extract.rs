@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::llm::{LlmServer, PromptCache, RungConfig, StructuredOutput};
 use super::scheduler::SchedulerConfig;
+use super::secret::{self, SecretSource};
 use super::units::Secret;
 
 /// Which language model server.
@@ -36,6 +37,8 @@ pub struct LlmConfig {
     pub base_url: String,
     /// May be empty for local servers and, with AWS's own credentials, for Bedrock.
     pub api_key: Secret,
+    /// A file with that key, read again when it changes.
+    pub api_key_file: PathBuf,
     /// AWS region of Bedrock; empty: from the environment.
     pub region: String,
     /// Name of the model.
@@ -69,6 +72,7 @@ impl Default for LlmConfig {
             server: LlmServer::Other,
             base_url: String::new(),
             api_key: Secret::default(),
+            api_key_file: PathBuf::new(),
             region: String::new(),
             model: String::new(),
             timeout: Duration::from_secs(600),
@@ -85,6 +89,11 @@ impl Default for LlmConfig {
 }
 
 impl LlmConfig {
+    /// The key as it is now.
+    pub fn key(&self) -> SecretSource {
+        SecretSource::new(&self.api_key, &self.api_key_file)
+    }
+
     pub(super) fn check(&self, problems: &mut Vec<String>) {
         self.scheduler.check(problems);
         if self.parts_at_once == 0 || self.parts_at_once > 100 {
@@ -116,10 +125,12 @@ impl LlmConfig {
                  or /messages"
             ));
         }
+        secret::check((&self.api_key, &self.api_key_file), &format!("{at}.api_key"), problems);
         if self.model.is_empty() {
             problems.push(format!("{at}.model is missing"));
         }
-        if self.provider == LlmProvider::Anthropic && self.api_key.is_empty() {
+        let has_key = !self.api_key.is_empty() || self.key().is_file();
+        if self.provider == LlmProvider::Anthropic && !has_key {
             problems.push(format!("{at}.api_key is missing"));
         }
         if self.provider == LlmProvider::Openai && self.structured == StructuredOutput::Tool {

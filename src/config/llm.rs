@@ -1,6 +1,7 @@
 //! What can be chosen about a model beside its address: dialect, form of the reply, cache, and the
 //! stronger models of the chain.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -107,6 +108,10 @@ impl RungConfig {
             server: self.server.unwrap_or(if elsewhere { LlmServer::Other } else { first.server }),
             base_url: self.base_url.clone().unwrap_or(address),
             api_key: self.api_key.clone().unwrap_or(key),
+            api_key_file: match elsewhere || self.api_key.is_some() {
+                true => PathBuf::new(),
+                false => first.api_key_file.clone(),
+            },
             region: self.region.clone().unwrap_or_else(|| first.region.clone()),
             model: self.model.clone(),
             timeout: self.timeout.unwrap_or(first.timeout),

@@ -5,6 +5,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::tiers::TierConfig;
+use super::units::Secret;
+
 /// The longest SQS hides a message, counted from its receive.
 const SQS_LONGEST: Duration = Duration::from_secs(12 * 3600);
 
@@ -14,10 +17,23 @@ const SQS_LONGEST: Duration = Duration::from_secs(12 * 3600);
 pub enum QueueBackend {
     /// Amazon SQS, standard queues.
     Sqs,
+    /// Redis, in the wire format of redis-work-queue 0.3.0.
+    Redis,
     /// Marker objects in a folder, the layout of a `BlobForge` bucket.
     Folder,
     /// The same in the store of `[store]`: a bucket as a queue.
     Objects,
+}
+
+/// When a message is deleted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Acknowledge {
+    /// After the outcome is written down: nothing is lost, and after a crash it is worked on again.
+    #[default]
+    After,
+    /// Before the work: what was begun is not begun again after a crash.
+    Early,
 }
 
 /// How deliveries are received and kept.
@@ -34,6 +50,21 @@ pub struct QueueConfig {
     pub endpoint: String,
     /// AWS region; empty: from the environment.
     pub region: String,
+    /// Whether SQS is told the tenant of a message (`MessageGroupId`: a fair queue).
+    pub fair: bool,
+    /// Queues by priority.
+    pub tiers: Vec<TierConfig>,
+    /// When messages are deleted.
+    pub acknowledge: Acknowledge,
+    /// `redis://user:password@host:6379/0`, or `rediss://` for TLS.
+    pub redis_url: Secret,
+    /// What the names of its keys begin with.
+    pub redis_prefix: String,
+    /// PEM file of the authority that signed the server's certificate; empty: the system's.
+    pub redis_ca_file: PathBuf,
+    /// After so many receives a message is dead, where the backend does not know by itself (SQS
+    /// does, by its redrive policy); 0: never.
+    pub max_receives: u32,
     /// Folder of the `folder` backend.
     pub path: PathBuf,
     /// How long one receive call waits for work. SQS allows at most 20 s. Also the longest an
@@ -59,6 +90,13 @@ impl Default for QueueConfig {
             dead_letter_url: String::new(),
             endpoint: String::new(),
             region: String::new(),
+            fair: true,
+            tiers: Vec::new(),
+            acknowledge: Acknowledge::After,
+            redis_url: Secret::default(),
+            redis_prefix: "docmill".to_owned(),
+            redis_ca_file: PathBuf::new(),
+            max_receives: 1000,
             path: PathBuf::new(),
             wait: Duration::from_secs(20),
             visibility: Duration::from_secs(120),
@@ -72,6 +110,7 @@ impl QueueConfig {
     pub(super) fn check(&self, needed: bool, problems: &mut Vec<String>) {
         match self.backend {
             QueueBackend::Sqs => self.check_sqs(needed, problems),
+            QueueBackend::Redis => self.check_redis(needed, problems),
             QueueBackend::Folder if needed && self.path.as_os_str().is_empty() => {
                 problems.push("queue.path is missing: the folder backend needs it".to_owned());
             }
@@ -80,13 +119,27 @@ impl QueueConfig {
         if self.visibility < Duration::from_secs(3) || self.visibility > SQS_LONGEST {
             problems.push("queue.visibility must be between 3s and 12h".to_owned());
         }
+        self.check_tiers(problems);
         if self.unknown_receives == 0 {
             problems.push("queue.unknown_receives must be at least 1".to_owned());
         }
     }
 
+    fn check_redis(&self, needed: bool, problems: &mut Vec<String>) {
+        if needed && self.redis_url.is_empty() {
+            problems.push(
+                "queue.redis_url is missing: redis://user:password@host:6379/0, or \
+                 DOCMILL__QUEUE__REDIS_URL"
+                    .to_owned(),
+            );
+        }
+        if self.redis_prefix.is_empty() {
+            problems.push("queue.redis_prefix must not be empty".to_owned());
+        }
+    }
+
     fn check_sqs(&self, needed: bool, problems: &mut Vec<String>) {
-        if needed && self.url.is_empty() {
+        if needed && self.url.is_empty() && self.tiers.is_empty() {
             problems.push(
                 "queue.url is missing: the SQS queue's URL, or DOCMILL__QUEUE__URL".to_owned(),
             );

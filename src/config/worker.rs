@@ -34,6 +34,8 @@ pub struct WorkerConfig {
     pub address: SocketAddr,
     /// How log lines look.
     pub log: LogFormat,
+    /// Whether the worker asks ECS, where it runs there, not to scale its task in while it is busy.
+    pub scale_in_protection: bool,
 }
 
 impl Default for WorkerConfig {
@@ -45,6 +47,7 @@ impl Default for WorkerConfig {
             job_timeout: Duration::from_secs(30 * 60),
             address: SocketAddr::from(([127, 0, 0, 1], 8080)),
             log: LogFormat::Json,
+            scale_in_protection: true,
         }
     }
 }

@@ -167,11 +167,30 @@ pub async fn delete(db: &Db, documents: &[DocumentId], trails: &[Trail]) -> Resu
     transaction.commit().await.context(doing)
 }
 
+/// Deletes those of the documents that are past their tenant's retention, as [`delete`] does;
+/// returns how many. A worker's login may do this, but not [`delete`].
+///
+/// # Errors
+/// As [`delete`].
+pub async fn delete_expired(db: &Db, documents: &[DocumentId]) -> Result<usize> {
+    let ids: Vec<Uuid> = documents.iter().map(|id| id.0).collect();
+    let gone = sqlx::query_scalar!("SELECT erase_expired($1)", &ids)
+        .fetch_all(db.pool())
+        .await
+        .context("erasing what is past its retention")?;
+    Ok(gone.len())
+}
+
 /// Deletes the tenant's pause and retention, and writes down who erased how much.
 ///
 /// # Errors
 /// No answer from Postgres.
-pub async fn close(db: &Db, tenant: &str, (documents, ingestions): (i64, i64), by: &By) -> Result<()> {
+pub async fn close(
+    db: &Db,
+    tenant: &str,
+    (documents, ingestions): (i64, i64),
+    by: &By,
+) -> Result<()> {
     sqlx::query!(
         "WITH unpaused AS (DELETE FROM pause WHERE scope = 'tenant' AND name = $1),
          unkept AS (DELETE FROM tenant_retention WHERE tenant = $1)

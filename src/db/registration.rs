@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use crate::db::{Context, Db};
 use crate::fault::Result;
-use crate::model::{DocumentId, IngestionId, Status};
+use crate::model::{DocumentId, IngestionId, Priority, Status};
 
 /// A document to be registered.
 #[derive(Debug, Clone, Serialize)]
@@ -43,6 +43,8 @@ pub struct NewIngestion {
     pub id: IngestionId,
     /// Kind of document, if it is known.
     pub kind: Option<String>,
+    /// How urgent.
+    pub priority: Priority,
     /// The version of the object that is meant, where it lies in a bucket of the producer's.
     pub object_etag: Option<String>,
 }
@@ -96,7 +98,7 @@ pub async fn register(
         "WITH given AS MATERIALIZED (
             SELECT * FROM jsonb_to_recordset($1::jsonb) AS g (
                 document uuid, ingestion uuid, file_path text, original_name text, sha256 text,
-                size bigint, tenant text, tags jsonb, kind text, object_etag text)
+                size bigint, tenant text, tags jsonb, kind text, priority text, object_etag text)
         ), documents AS (
             INSERT INTO document (id, file_path, original_name, sha256, size_bytes, tenant, tags)
             SELECT DISTINCT ON (document)
@@ -104,8 +106,8 @@ pub async fn register(
             FROM given ORDER BY document
             ON CONFLICT (id) DO NOTHING
         )
-        INSERT INTO ingestion (id, document_id, kind, tenant, object_etag, object_size)
-        SELECT DISTINCT ON (ingestion) ingestion, document, kind, tenant, object_etag,
+        INSERT INTO ingestion (id, document_id, kind, tenant, priority, object_etag, object_size)
+        SELECT DISTINCT ON (ingestion) ingestion, document, kind, tenant, priority, object_etag,
             CASE WHEN object_etag IS NOT NULL THEN size END
         FROM given ORDER BY ingestion
         ON CONFLICT (id) DO NOTHING

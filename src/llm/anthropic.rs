@@ -14,7 +14,9 @@ use reqwest::Response;
 use reqwest::header::{HeaderMap, HeaderValue};
 use time::OffsetDateTime;
 
-use super::exchange::{Answered, Exchange, Failed, REPLY_CAP, Tries, backoff, repeated, secret};
+use super::exchange::{
+    Answered, Authorised, Exchange, Failed, REPLY_CAP, Tries, backoff, repeated, secret,
+};
 use super::{Llm, Prompt, Reply, Stop};
 use crate::config::LlmConfig;
 use crate::fault::{Error, Result};
@@ -39,10 +41,10 @@ impl Anthropic {
     /// The address is no URL, or there is no usable TLS set-up.
     pub fn new(config: &LlmConfig) -> Result<Self> {
         let mut headers = HeaderMap::new();
-        headers.extend([secret("x-api-key", config.api_key.reveal())?]);
         headers.insert("anthropic-version", HeaderValue::from_static(VERSION));
+        let key: Authorised = Box::new(|key| secret("x-api-key", key).map(Some));
         Ok(Self {
-            exchange: Exchange::new(config, "/messages", headers)?,
+            exchange: Exchange::new(config, "/messages", (headers, key))?,
             model: config.model.clone(),
             form: wire::Form {
                 structured: config.structured,

@@ -19,7 +19,7 @@ use serde::Serialize;
 use super::events::Broken;
 use super::refusal::Refusal;
 use super::{Prompt, Reply};
-use crate::config::LlmConfig;
+use crate::config::{LlmConfig, SecretSource};
 use crate::fault::{Error, Fault, Result};
 use crate::http;
 
@@ -107,12 +107,18 @@ pub(super) enum Answered {
     No(StatusCode, HeaderMap, Refusal),
 }
 
+/// The header in which a vendor wants the key; none for an empty key.
+pub(super) type Authorised =
+    Box<dyn Fn(&str) -> Result<Option<(HeaderName, HeaderValue)>> + Send + Sync>;
+
 /// A vendor's address and how to speak to it.
 pub(super) struct Exchange {
     client: Client,
     url: Url,
     models: Url,
     headers: HeaderMap,
+    key: SecretSource,
+    authorised: Authorised,
     model: String,
     timeout: Duration,
     /// Longest silence within a stream.
@@ -123,10 +129,16 @@ impl Exchange {
     /// Sets the client up; nothing is sent. `path` follows `llm.base_url`, whose query stays.
     ///
     /// # Errors
-    /// The address is no URL, or there is no usable TLS set-up.
-    pub(super) fn new(config: &LlmConfig, path: &str, headers: HeaderMap) -> Result<Self> {
+    /// The address is no URL, there is no usable TLS set-up, or the key cannot be sent.
+    pub(super) fn new(
+        config: &LlmConfig,
+        path: &str,
+        (headers, authorised): (HeaderMap, Authorised),
+    ) -> Result<Self> {
         let url = joined(&config.base_url, path)?;
-        Ok(Self {
+        let exchange = Self {
+            key: config.key(),
+            authorised,
             client: http::client(&url, config.timeout)?,
             models: joined(&config.base_url, "/models")?,
             url,
@@ -134,7 +146,17 @@ impl Exchange {
             model: config.model.clone(),
             timeout: config.timeout,
             idle: config.idle_timeout,
-        })
+        };
+        exchange.headers()?;
+        Ok(exchange)
+    }
+
+    /// What goes with every request, with the key as it is now: it may be replaced while we run.
+    fn headers(&self) -> Result<HeaderMap> {
+        let key = self.key.current().map_err(|problem| Error::new(Fault::Denied, problem))?;
+        let mut headers = self.headers.clone();
+        headers.extend((self.authorised)(key.reveal())?);
+        Ok(headers)
     }
 
     /// The configured model.
@@ -158,8 +180,8 @@ impl Exchange {
         body: &impl Serialize,
         (stream, tries): (bool, u32),
     ) -> std::result::Result<Answered, Failed> {
-        let mut request =
-            self.client.post(self.url.clone()).headers(self.headers.clone()).json(body);
+        let headers = self.headers().map_err(Failed::finally)?;
+        let mut request = self.client.post(self.url.clone()).headers(headers).json(body);
         if stream {
             request = request.timeout(LONGEST_STREAM);
         }
@@ -227,7 +249,7 @@ impl Exchange {
     /// Which address did not answer or refused, and which setting to look at.
     pub(super) async fn ping(&self) -> Result<()> {
         let what = format!("the model server at {} (llm.base_url)", shown(&self.models));
-        let request = self.client.get(self.models.clone()).headers(self.headers.clone());
+        let request = self.client.get(self.models.clone()).headers(self.headers()?);
         let response = request.timeout(PING_TIMEOUT).send().await.map_err(|error| {
             let mut error = http::no_answer(error, &what);
             error.fault = Fault::Unavailable;

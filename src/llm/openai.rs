@@ -17,7 +17,9 @@ use reqwest::header::HeaderMap;
 use reqwest::{Response, StatusCode};
 use time::OffsetDateTime;
 
-use super::exchange::{Answered, Exchange, Failed, REPLY_CAP, Tries, backoff, repeated};
+use super::exchange::{
+    Answered, Authorised, Exchange, Failed, REPLY_CAP, Tries, backoff, repeated,
+};
 use super::refusal::Refusal;
 use super::{Llm, Prompt, Reply, Stop};
 use crate::config::{LlmConfig, StructuredOutput};
@@ -46,10 +48,9 @@ impl OpenAi {
     /// The address is no URL, or there is no usable TLS set-up.
     pub fn new(config: &LlmConfig) -> Result<Self> {
         let server = Server::of(config.server);
-        let mut headers = HeaderMap::new();
-        headers.extend(server.authorised(config.api_key.reveal())?);
+        let key: Authorised = Box::new(|key| server.authorised(key));
         Ok(Self {
-            exchange: Exchange::new(config, "/chat/completions", headers)?,
+            exchange: Exchange::new(config, "/chat/completions", (HeaderMap::new(), key))?,
             server,
             model: config.model.clone(),
             structured: config.structured,

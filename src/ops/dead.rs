@@ -22,6 +22,8 @@ use crate::queue::{DeadLetter, Outgoing, Queue, Receipt};
 const HIDDEN: Duration = Duration::from_secs(30);
 /// Letters asked for at a time.
 const AT_A_TIME: usize = 10;
+/// Letters brought back together.
+const AT_ONCE: usize = 100;
 
 /// A dead letter and what is known about it.
 #[derive(Debug, Clone, Serialize)]
@@ -40,8 +42,9 @@ pub struct Letter {
     pub sent_at: Option<String>,
     #[serde(skip)]
     receipt: Option<Receipt>,
+    /// What is sent in its place: same tier, tenant and trace.
     #[serde(skip)]
-    body: String,
+    successor: Outgoing,
 }
 
 /// What a reconciliation did, or would do.
@@ -66,12 +69,31 @@ pub struct Redriven {
     pub left: usize,
 }
 
-/// Up to `max` dead letters. They stay where they are, hidden from other readers for half a
-/// minute.
+/// Up to `max` dead letters, which stay where they are and are seen by the next reader at once.
 ///
 /// # Errors
 /// Postgres or the queue does not answer; the queue has no dead-letter queue.
 pub async fn list(db: &Db, queue: &dyn Queue, max: usize) -> fault::Result<Vec<Letter>> {
+    let letters = take(db, queue, max).await?;
+    release(queue, &letters.iter().collect::<Vec<_>>()).await;
+    Ok(letters)
+}
+
+/// Lets other readers see letters again. One that cannot be released shows again by itself.
+async fn release(queue: &dyn Queue, letters: &[&Letter]) {
+    let receipts: Vec<Receipt> =
+        letters.iter().filter_map(|letter| letter.receipt.clone()).collect();
+    if receipts.is_empty() {
+        return;
+    }
+    let answers = queue.dead_release(&receipts).await;
+    if let Some(error) = answers.into_iter().find_map(Result::err) {
+        tracing::debug!(error = %error, "dead letters stay hidden for a while: {error}");
+    }
+}
+
+/// Up to `max` dead letters, hidden from other readers for half a minute.
+async fn take(db: &Db, queue: &dyn Queue, max: usize) -> fault::Result<Vec<Letter>> {
     let mut letters = Vec::new();
     while letters.len() < max {
         let batch = queue.dead_receive((max - letters.len()).min(AT_A_TIME), HIDDEN).await?;
@@ -90,6 +112,7 @@ async fn describe(db: &Db, letters: Vec<DeadLetter>) -> fault::Result<Vec<Letter
     let letter = |(letter, id): (DeadLetter, Option<IngestionId>)| {
         let row = id.and_then(|id| states.get(&id));
         let DeadLetter { delivery } = letter;
+        let successor = delivery.successor(delivery.body.clone());
         Letter {
             message_id: delivery.message_id,
             ingestion: id,
@@ -104,8 +127,8 @@ async fn describe(db: &Db, letters: Vec<DeadLetter>) -> fault::Result<Vec<Letter
                 let format = &time::format_description::well_known::Rfc3339;
                 time::OffsetDateTime::from(at).format(format).ok()
             }),
+            successor,
             receipt: Some(delivery.receipt),
-            body: delivery.body,
         }
     };
     Ok(letters.into_iter().zip(ids.clone()).map(letter).collect())
@@ -135,13 +158,18 @@ pub async fn reconcile(
     if queue.depth().await?.dead.unwrap_or_default() == 0 {
         return Ok(done);
     }
-    let letters = list(db, queue, max).await?;
+    let letters = take(db, queue, max).await?;
+    let mut left = Vec::new();
     let states = states(db, letters.iter().filter_map(|l| l.ingestion).collect()).await?;
     for letter in &letters {
-        let Some(row) = letter.ingestion.and_then(|id| states.get(&id)) else { continue };
+        let Some(row) = letter.ingestion.and_then(|id| states.get(&id)) else {
+            left.push(letter);
+            continue;
+        };
         match (row.status, row.leased) {
             (Status::InProgress, false) if row.crashes >= crash_limit => {
                 done.given_up += 1;
+                left.push(letter);
                 if !dry_run {
                     let detail = format!("dead-lettered after {} deaths", row.crashes);
                     rows::give_up(db, row.id, Reason::Crashed, &detail).await?;
@@ -159,9 +187,13 @@ pub async fn reconcile(
                     forget(queue, letter).await?;
                 }
             }
-            (Status::InProgress, true) | (Status::Failed, _) => {}
+            (Status::InProgress, true) | (Status::Failed, _) => left.push(letter),
+        }
+        if dry_run {
+            left.push(letter);
         }
     }
+    release(queue, &left).await;
     Ok(done)
 }
 
@@ -177,23 +209,37 @@ pub async fn redrive(
     by: &By,
 ) -> fault::Result<Redriven> {
     let mut done = Redriven::default();
-    for letter in list(db, queue, usize::MAX).await? {
-        if reason.is_some() && letter.reason.as_deref() != reason {
-            done.left += 1;
-            continue;
-        }
+    let letters = take(db, queue, usize::MAX).await?;
+    let (mut known, mut several, mut left) = (Vec::new(), Vec::new(), Vec::new());
+    for letter in &letters {
+        let is_wanted = reason.is_none() || letter.reason.as_deref() == reason;
         match letter.ingestion {
-            Some(id) if letter.state != "no row" => {
-                operators::reopen(db, &[id], by).await?;
-                send(db, queue, &letter, id).await?;
-                done.sent.push(id);
+            _ if !is_wanted => left.push(letter),
+            Some(id) if letter.state != "no row" => known.push((id, letter)),
+            _ if matches!(
+                Body::parse(&letter.successor.body),
+                Body::Group(_) | Body::Objects(_)
+            ) =>
+            {
+                several.push(letter);
             }
-            _ if matches!(Body::parse(&letter.body), Body::Group(_) | Body::Objects(_)) => {
-                resend_body(queue, &letter, letter.body.clone()).await?;
-                done.as_they_were += 1;
-            }
-            _ => done.left += 1,
+            _ => left.push(letter),
         }
+    }
+    release(queue, &left).await;
+    done.left = left.len();
+    for part in known.chunks(AT_ONCE) {
+        let ids: Vec<IngestionId> = part.iter().map(|(id, _)| *id).collect();
+        operators::reopen(db, &ids, by).await?;
+        rows::mark_enqueued(db, &ids).await?;
+        let letters: Vec<&Letter> = part.iter().map(|(_, letter)| *letter).collect();
+        resend(queue, &letters).await?;
+        metrics::resent(u64::try_from(ids.len()).unwrap_or(u64::MAX));
+        done.sent.extend(ids);
+    }
+    for part in several.chunks(AT_ONCE) {
+        resend(queue, part).await?;
+        done.as_they_were += part.len();
     }
     Ok(done)
 }
@@ -201,15 +247,26 @@ pub async fn redrive(
 async fn send(db: &Db, queue: &dyn Queue, letter: &Letter, id: IngestionId) -> fault::Result<()> {
     rows::mark_enqueued(db, &[id]).await?;
     metrics::resent(1);
-    resend_body(queue, letter, id.to_string()).await
+    resend(queue, &[letter]).await
 }
 
-/// Sent before it is deleted: a crash in between leaves one message too many, never none.
-async fn resend_body(queue: &dyn Queue, letter: &Letter, body: String) -> fault::Result<()> {
-    for answer in queue.send(&[Outgoing::now(body)]).await {
+/// Sent before they are deleted: a crash in between leaves messages too many, never one too few.
+/// One that was not sent keeps its letter.
+async fn resend(queue: &dyn Queue, letters: &[&Letter]) -> fault::Result<()> {
+    let messages: Vec<Outgoing> = letters.iter().map(|letter| letter.successor.clone()).collect();
+    let sent = queue.send(&messages).await;
+    let mut failed = None;
+    let mut gone = Vec::new();
+    for (letter, sent) in letters.iter().zip(sent) {
+        match sent {
+            Ok(()) => gone.extend(letter.receipt.clone()),
+            Err(error) => failed = Some(error),
+        }
+    }
+    for answer in queue.dead_acknowledge(&gone).await {
         answer?;
     }
-    forget(queue, letter).await
+    failed.map_or(Ok(()), Err)
 }
 
 async fn forget(queue: &dyn Queue, letter: &Letter) -> fault::Result<()> {

@@ -22,6 +22,8 @@ use crate::store::{Store, keys};
 
 /// Documents at a time: short transactions.
 const BATCH: u32 = 200;
+/// From the beginning, a batch.
+const FIRST: (DocumentId, u32) = (DocumentId(Uuid::nil()), BATCH);
 /// Objects listed at a time.
 const LISTED: usize = 1000;
 /// Dead letters that are looked at stay hidden from other readers for so long.
@@ -92,7 +94,7 @@ pub async fn erase(places: Places<'_>, tenant: &str, notice: Duration, by: &By) 
     let mut done = Erased { tenant: tenant.to_owned(), ..Erased::default() };
     let mut gone: Vec<IngestionId> = Vec::new();
     done.cancelled = withdraw(places.db, tenant, notice, by).await?;
-    while let Some(batch) = one_batch(places, tenant, None, &mut done).await? {
+    while let Some(batch) = one_batch(places, tenant, &mut done).await? {
         gone.extend(batch);
     }
     // A worker that was frozen all the while may have written after we looked.
@@ -111,15 +113,17 @@ pub async fn erase(places: Places<'_>, tenant: &str, notice: Duration, by: &By) 
 /// # Errors
 /// As [`erase`].
 pub async fn expire(places: Places<'_>) -> Result<usize> {
-    let mut documents = 0;
+    let mut expired = 0;
     for kept in erasure::retentions(places.db).await? {
         let days = u64::from(kept.days.unsigned_abs());
-        let age = Duration::from_secs(days * 24 * 3600);
-        let mut done = Erased::default();
-        one_batch(places, &kept.tenant, Some(age), &mut done).await?;
-        documents += done.documents;
+        let age = Some(Duration::from_secs(days * 24 * 3600));
+        let batch = erasure::documents(places.db, &kept.tenant, age, FIRST).await?;
+        let ids: Vec<_> = batch.iter().map(|document| document.id).collect();
+        let trails = erasure::trails(places.db, &ids).await?;
+        delete_objects(places.store, &batch, &trails).await?;
+        expired += erasure::delete_expired(places.db, &ids).await?;
     }
-    Ok(documents)
+    Ok(expired)
 }
 
 /// Cancels what has not ended, and waits until workers must have noticed if one had any of it.
@@ -146,27 +150,31 @@ async fn withdraw(db: &Db, tenant: &str, notice: Duration, by: &By) -> Result<us
 async fn one_batch(
     places: Places<'_>,
     tenant: &str,
-    age: Option<Duration>,
     done: &mut Erased,
 ) -> Result<Option<Vec<IngestionId>>> {
-    let first = DocumentId(Uuid::nil());
-    let batch = erasure::documents(places.db, tenant, age, (first, BATCH)).await?;
+    let batch = erasure::documents(places.db, tenant, None, FIRST).await?;
     let ids: Vec<_> = batch.iter().map(|document| document.id).collect();
     if ids.is_empty() {
         return Ok(None);
     }
     let trails = erasure::trails(places.db, &ids).await?;
-    for key in keys_of(places.store, &batch, &trails).await? {
-        if places.store.head(&key).await?.is_some() {
-            places.store.delete(&key).await?;
-            done.objects += 1;
-        }
-    }
+    done.objects += delete_objects(places.store, &batch, &trails).await?;
     erasure::delete(places.db, &ids, &trails).await?;
     done.documents += batch.len();
     done.ingestions += trails.len();
     done.shared += batch.iter().filter(|document| document.shared).count();
     Ok(Some(trails.into_iter().map(|trail| trail.id).collect()))
+}
+
+async fn delete_objects(store: &dyn Store, batch: &[Doomed], trails: &[Trail]) -> Result<usize> {
+    let mut deleted = 0;
+    for key in keys_of(store, batch, trails).await? {
+        if store.head(&key).await?.is_some() {
+            store.delete(&key).await?;
+            deleted += 1;
+        }
+    }
+    Ok(deleted)
 }
 
 /// Everything that was stored for these documents, each key once.

@@ -14,14 +14,14 @@ use time::OffsetDateTime;
 
 use crate::config::JanitorConfig;
 use crate::db::Db;
-use crate::db::{erasure, janitor as rows, retention};
+use crate::db::{erasure, janitor as rows, overview, retention};
 use crate::fault;
 use crate::metrics;
 use crate::model::IngestionId;
-use crate::ops::dead;
 use crate::ops::erase::{self, Places};
+use crate::ops::{dead, sending};
 use crate::pipeline::journal;
-use crate::queue::{Outgoing, Queue};
+use crate::queue::Queue;
 use crate::shutdown::Stop;
 use crate::store::Store;
 
@@ -112,8 +112,11 @@ impl Maintenance {
 
     async fn lead(&self) -> fault::Result<Option<Pass>> {
         if !rows::try_lead(&self.db, LEASE, &self.holder, LEADS).await? {
+            metrics::oldest_in_progress(Duration::ZERO);
             return Ok(None);
         }
+        let oldest = overview::oldest_open(&self.db).await?.unwrap_or_default();
+        metrics::oldest_in_progress(Duration::try_from_secs_f64(oldest).unwrap_or_default());
         self.pass(false).await.map(Some)
     }
 
@@ -157,8 +160,7 @@ impl Maintenance {
     /// Marked first, then sent: a crash in between costs one longer quiet, never a flood.
     async fn send_again(&self, ids: &[IngestionId]) -> fault::Result<()> {
         rows::mark_enqueued(&self.db, ids).await?;
-        let messages: Vec<Outgoing> = ids.iter().map(|id| Outgoing::now(id.to_string())).collect();
-        let answers = self.queue.send(&messages).await;
+        let answers = sending::send(&self.db, self.queue.as_ref(), ids).await?;
         let sent = answers.iter().filter(|answer| answer.is_ok()).count();
         metrics::resent(u64::try_from(sent).unwrap_or(u64::MAX));
         match answers.into_iter().find_map(Result::err) {

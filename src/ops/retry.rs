@@ -1,14 +1,14 @@
 //! Changing the course of ingestions: once more, not at all, not now.
 
-use std::time::Duration;
-
 use serde::Serialize;
 
 use crate::db::Db;
 use crate::db::operators::{self, By, Scope};
+use crate::db::routes;
 use crate::fault::{Error, Fault, Result};
-use crate::model::IngestionId;
-use crate::queue::{Outgoing, Queue};
+use crate::model::{IngestionId, Priority};
+use crate::ops::sending;
+use crate::queue::Queue;
 
 /// What became of one ingestion that was to be retried or cancelled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -18,8 +18,10 @@ pub enum Change {
     Reopened,
     /// It was waiting; it is due now and its message is sent again.
     SentAgain,
-    /// A worker has it right now; nothing was done.
+    /// A worker has it right now; it goes on.
     BeingWorkedOn,
+    /// It has the new priority, and its message is sent there.
+    Moved,
     /// It will not be worked on any more.
     Cancelled,
     /// It had ended before; nothing was done.
@@ -54,7 +56,7 @@ pub async fn retry(
     let open: Vec<_> = ids.iter().copied().filter(|id| !reopened.contains(id)).collect();
     let hurried = operators::hurry(db, &open).await?;
     let due: Vec<_> = reopened.iter().chain(&hurried).copied().collect();
-    let sent = send(queue, &due).await;
+    let sent = sending::send(db, queue, &due).await?;
     let line = |id: &IngestionId| {
         let failed = due.iter().zip(&sent).find(|(due, _)| *due == id).map(|(_, sent)| sent);
         let (change, problem) = match failed {
@@ -68,16 +70,6 @@ pub async fn retry(
     Ok(ids.iter().map(line).collect())
 }
 
-/// Sends a message for each.
-async fn send(queue: &dyn Queue, ids: &[IngestionId]) -> Vec<Result<()>> {
-    if ids.is_empty() {
-        return Vec::new();
-    }
-    let messages: Vec<_> =
-        ids.iter().map(|id| Outgoing { body: id.to_string(), delay: Duration::ZERO }).collect();
-    queue.send(&messages).await
-}
-
 /// Withdraws ingestions. The messages of those that were waiting find nothing to do.
 ///
 /// # Errors
@@ -88,6 +80,33 @@ pub async fn cancel(db: &Db, ids: &[IngestionId], by: &By) -> Result<Vec<Changed
         let done = cancelled.contains(id);
         let change = if done { Change::Cancelled } else { Change::AlreadyEnded };
         Changed { ingestion_id: *id, change, problem: None }
+    };
+    Ok(ids.iter().map(line).collect())
+}
+
+/// Gives ingestions that have not ended another priority. Those that wait get a message in its
+/// tier; the old one finds the row taken, or ended.
+///
+/// # Errors
+/// No answer from Postgres. What the queue refuses is said per ingestion.
+pub async fn reprioritize(
+    db: &Db,
+    queue: &dyn Queue,
+    (ids, priority): (&[IngestionId], Priority),
+    by: &By,
+) -> Result<Vec<Changed>> {
+    let open: Vec<_> = routes::open(db, ids).await?;
+    let waiting = routes::reprioritize(db, &open, priority, by).await?;
+    let sent = sending::send(db, queue, &waiting).await?;
+    let line = |id: &IngestionId| {
+        let answer = waiting.iter().zip(&sent).find(|(of, _)| *of == id).map(|(_, sent)| sent);
+        let (change, problem) = match answer {
+            Some(Ok(())) => (Change::Moved, None),
+            Some(Err(error)) => (Change::NotSent, Some(error.to_string())),
+            None if open.contains(id) => (Change::BeingWorkedOn, None),
+            None => (Change::AlreadyEnded, None),
+        };
+        Changed { ingestion_id: *id, change, problem }
     };
     Ok(ids.iter().map(line).collect())
 }

@@ -25,7 +25,7 @@ use tokio::sync::mpsc;
 use crate::config::Destination;
 use crate::db::Db;
 use crate::fault::Result;
-use crate::model::{DocumentId, IngestionId, Status};
+use crate::model::{DocumentId, IngestionId, Priority, Status};
 use crate::queue::Queue;
 use crate::store::{Store, keys};
 use batch::{Candidate, What};
@@ -63,6 +63,8 @@ pub struct Terms {
     pub kind: Option<String>,
     /// Whose they are.
     pub tenant: Option<String>,
+    /// How urgent.
+    pub priority: Priority,
     /// Labels; a label without value has an empty one.
     pub tags: BTreeMap<String, String>,
 }

@@ -187,6 +187,10 @@ impl Queue for ObjectQueue {
         all(receipts.iter().map(|receipt| self.finish_dead(receipt).boxed()).collect()).await
     }
 
+    async fn dead_release(&self, receipts: &[Receipt]) -> Vec<Result<()>> {
+        all(receipts.iter().map(|receipt| self.release_dead(receipt).boxed()).collect()).await
+    }
+
     /// Removes locks that ended and have no message any more: their worker died between removing
     /// the one and the other.
     async fn maintain(&self) -> Result<u64> {

@@ -1,4 +1,4 @@
-//! Amazon SQS, standard queues.
+//! Amazon SQS, standard queues: one, or one per tier.
 //!
 //! What it promises beyond [`Queue`]: a receive that was sent is never dropped before its wait and
 //! 5 s are over, every call has a timeout, how a call is retried is fixed per operation
@@ -7,42 +7,49 @@
 
 mod batches;
 mod connect;
+mod envelope;
 mod errors;
 mod inspect;
+mod lines;
+mod polls;
 mod receipt;
+mod requests;
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use aws_sdk_sqs::Client;
-use aws_sdk_sqs::types::{
-    Message, MessageSystemAttributeName as Seen, QueueAttributeName as Attribute,
-};
+use aws_sdk_sqs::types::QueueAttributeName as Attribute;
+use futures::FutureExt as _;
 
 use self::batches::Change;
 use self::connect::{Clients, Redrive};
 use self::errors::from_sdk;
 pub use self::inspect::Inspection;
-use self::receipt::{LONGEST, Stamp, handle, seconds};
-use super::{DeadLetter, Delivery, Depth, Outgoing, Queue, Receipt};
+use self::lines::Line;
+use self::polls::Poll;
+use self::receipt::{LONGEST, Stamp, handle, line_of};
+use super::turns::Turns;
+use super::{DeadLetter, Delivery, Depth, Outgoing, Queue, Receipt, Tier};
 use crate::config::QueueConfig;
 use crate::fault::{Error, Fault, Result};
 
-/// Messages per receive (API reference).
-const MOST: usize = 10;
+const SECOND: Duration = Duration::from_secs(1);
 
-/// One queue and, if it has one, its dead-letter queue.
+/// One queue, or one per tier, each with its dead-letter queue if it has one.
 #[derive(Debug)]
 pub struct SqsQueue {
     clients: Clients,
-    url: String,
-    dead_letter_url: Option<String>,
+    /// Most urgent first; never empty.
+    lines: Vec<Line>,
+    turns: Mutex<Turns>,
     visibility: Duration,
     wait: Duration,
     stamp: Stamp,
-    /// Of the redrive policy, zero without one; renewed whenever [`Queue::depth`] reads it.
-    max_receives: AtomicU32,
+    /// Whether messages say whose they are.
+    fair: bool,
 }
 
 impl SqsQueue {
@@ -73,69 +80,49 @@ impl SqsQueue {
         patience: Duration,
     ) -> Result<Self> {
         let clients = Clients::new(client, config.wait);
-        let found = connect::find(&clients.quick, config, patience).await?;
-        let max_receives = found.redrive.as_ref().map_or(0, |redrive| redrive.max_receives);
+        let mut lines = Vec::new();
+        for tier in config.sqs_tiers() {
+            let found = connect::find(&clients.quick, config, &tier, patience).await?;
+            let max_receives = found.redrive.as_ref().map_or(0, |redrive| redrive.max_receives);
+            lines.push(Line {
+                priority: tier.name,
+                weight: tier.share(),
+                url: tier.url,
+                dead_letter_url: found.dead_letter_url,
+                max_receives: AtomicU32::new(max_receives),
+            });
+        }
+        if lines.is_empty() {
+            return Err(Error::new(Fault::Rejected, "queue.url is missing: no SQS queue is named"));
+        }
         Ok(Self {
             clients,
-            url: config.url.clone(),
-            dead_letter_url: found.dead_letter_url,
+            turns: Mutex::new(Turns::new(lines.iter().map(|line| line.weight))),
+            lines,
             visibility: config.visibility,
             wait: config.wait,
             stamp: Stamp::new(),
-            max_receives: AtomicU32::new(max_receives),
+            fair: config.fair,
         })
     }
 
-    /// One `ReceiveMessage`.
-    async fn poll(
-        &self,
-        url: &str,
-        most: usize,
-        wait: Duration,
-        visibility: Duration,
-    ) -> Result<Vec<Delivery>> {
-        // Rounded up: a wait below a second would else become a busy loop of empty answers.
-        let wait_seconds = seconds(wait).min(20);
-        let received = Instant::now();
-        let request = self.clients.polls.receive_message().queue_url(url);
-        let request = request
-            .max_number_of_messages(i32::try_from(most.clamp(1, MOST)).unwrap_or(1))
-            .wait_time_seconds(wait_seconds)
-            .visibility_timeout(seconds(visibility.min(LONGEST)))
-            .message_system_attribute_names(Seen::ApproximateReceiveCount)
-            .message_system_attribute_names(Seen::ApproximateFirstReceiveTimestamp)
-            .message_system_attribute_names(Seen::SentTimestamp);
-        let sent = if wait == self.wait {
-            request.send().await
-        } else {
-            let timeouts = connect::poll_timeouts(Duration::from_secs(20).min(wait) + SECOND);
-            let other = aws_sdk_sqs::Config::builder().timeout_config(timeouts);
-            request.customize().config_override(other).send().await
-        };
-        let answer = sent.map_err(|error| from_sdk("receiving from SQS", error))?;
-        let messages = answer.messages.unwrap_or_default();
-        Ok(messages.into_iter().filter_map(|message| self.delivery(message, received)).collect())
-    }
-
-    /// A message without a handle cannot be worked with, nor be given back.
-    fn delivery(&self, message: Message, received: Instant) -> Option<Delivery> {
-        let attributes = message.attributes.unwrap_or_default();
-        let number = |name: Seen| attributes.get(&name).and_then(|text| text.parse::<u64>().ok());
-        let time = |name: Seen| number(name).map(millis_since_epoch);
-        let count = number(Seen::ApproximateReceiveCount).unwrap_or(1);
-        let Some(handle) = message.receipt_handle else {
-            tracing::error!("SQS handed out a message without a receipt handle");
-            return None;
-        };
-        Some(Delivery {
-            message_id: message.message_id.unwrap_or_default(),
-            body: message.body.unwrap_or_default(),
-            receipt: self.stamp.seal(&handle, received),
-            receive_count: u32::try_from(count).unwrap_or(u32::MAX),
-            sent_at: time(Seen::SentTimestamp),
-            first_received_at: time(Seen::ApproximateFirstReceiveTimestamp),
-            received,
-        })
+    /// Receives from whichever line has something, each asked in its turn.
+    async fn poll_in_turn(&self, most: usize, wait: Duration) -> Result<Vec<Delivery>> {
+        let give_up = Instant::now() + wait;
+        loop {
+            let order = self.turns.lock().unwrap_or_else(PoisonError::into_inner).round();
+            for at in order {
+                let found = self.receive_from(at, most, Duration::ZERO).await?;
+                if !found.is_empty() {
+                    return Ok(found);
+                }
+            }
+            let left = give_up.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(Vec::new());
+            }
+            tokio::time::sleep(left.min(SECOND)).await;
+        }
     }
 
     /// Sets visibilities as far as each message's twelve hours allow.
@@ -144,14 +131,15 @@ impl SqsQueue {
         wishes: impl Iterator<Item = (&Receipt, Duration)>,
     ) -> Vec<Result<()>> {
         let now = Instant::now();
-        let allowed: Vec<Option<Change>> = wishes
+        let allowed: Vec<Option<(usize, Change)>> = wishes
             .map(|(receipt, wish)| {
                 let seconds = self.stamp.allowed(receipt, wish, now)?;
-                Some(Change { handle: handle(receipt).to_owned(), seconds })
+                Some((line_of(receipt), Change { handle: handle(receipt).to_owned(), seconds }))
             })
             .collect();
-        let changes: Vec<Change> = allowed.iter().flatten().cloned().collect();
-        let mut results = self.change(&self.url, &changes).await.into_iter();
+        let changes: Vec<(usize, Change)> = allowed.iter().flatten().cloned().collect();
+        let results = self.by_line(changes, |line, part| self.change_owned(line, part)).await;
+        let mut results = results.into_iter();
         let over =
             || Err(Error::new(Fault::Missing, "the message was hidden for twelve hours already"));
         allowed
@@ -189,12 +177,6 @@ impl SqsQueue {
     }
 }
 
-const SECOND: Duration = Duration::from_secs(1);
-
-fn millis_since_epoch(millis: u64) -> SystemTime {
-    UNIX_EPOCH + Duration::from_millis(millis)
-}
-
 /// A receipt that is no longer good is a success for who only wants the message back in the queue.
 fn missing_is_done(result: Result<()>) -> Result<()> {
     match result {
@@ -206,11 +188,28 @@ fn missing_is_done(result: Result<()>) -> Result<()> {
 #[async_trait]
 impl Queue for SqsQueue {
     fn describe(&self) -> String {
-        format!("SQS queue {}", self.url)
+        let urls: Vec<&str> = self.lines.iter().map(|line| line.url.as_str()).collect();
+        format!("SQS queue {}", urls.join(", "))
     }
 
     async fn receive(&self, max: usize, wait: Duration) -> Result<Vec<Delivery>> {
-        self.poll(&self.url, max, wait, self.visibility).await
+        match self.lines.len() {
+            1 => self.receive_from(0, max, wait).await,
+            _ => self.poll_in_turn(max, wait).await,
+        }
+    }
+
+    fn tiers(&self) -> Vec<Tier> {
+        if self.lines.len() == 1 {
+            return Vec::new();
+        }
+        let tier = |line: &Line| Tier { priority: line.priority, weight: line.weight };
+        self.lines.iter().map(tier).collect()
+    }
+
+    async fn receive_from(&self, tier: usize, max: usize, wait: Duration) -> Result<Vec<Delivery>> {
+        let (url, visibility) = (self.line(tier)?.url.as_str(), self.visibility);
+        self.poll(Poll { line: tier, url, most: max, wait, visibility }).await
     }
 
     async fn extend(&self, receipts: &[Receipt], visibility: Duration) -> Vec<Result<()>> {
@@ -218,7 +217,9 @@ impl Queue for SqsQueue {
     }
 
     async fn acknowledge(&self, receipts: &[Receipt]) -> Vec<Result<()>> {
-        self.delete(&self.url, receipts).await
+        let entries = receipts.iter().map(|receipt| (line_of(receipt), receipt)).collect();
+        self.by_line(entries, |line, part| async { self.delete(&line.url, part).await }.boxed())
+            .await
     }
 
     async fn hide(&self, receipts: &[(Receipt, Duration)]) -> Vec<Result<()>> {
@@ -227,16 +228,26 @@ impl Queue for SqsQueue {
     }
 
     async fn send(&self, messages: &[Outgoing]) -> Vec<Result<()>> {
-        self.send_all(messages).await
+        let place = |message: &Outgoing| self.line_for(message.priority);
+        let entries = messages.iter().map(|message| (place(message), message)).collect();
+        self.by_line(entries, |line, part| async { self.send_all(&line.url, part).await }.boxed())
+            .await
     }
 
     async fn depth(&self) -> Result<Depth> {
-        let (mut depth, redrive) = self.counts(&self.url).await?;
-        let max_receives = redrive.map_or(0, |redrive| redrive.max_receives);
-        self.max_receives.store(max_receives, Ordering::Relaxed);
-        if let Some(url) = &self.dead_letter_url {
+        let mut depth = Depth::default();
+        for line in &self.lines {
+            let (counted, redrive) = self.counts(&line.url).await?;
+            let max_receives = redrive.map_or(0, |redrive| redrive.max_receives);
+            line.max_receives.store(max_receives, Ordering::Relaxed);
+            depth.ready += counted.ready;
+            depth.in_flight += counted.in_flight;
+            depth.delayed += counted.delayed;
+        }
+        for (_, url) in self.with_dead_letters() {
             let (dead, _) = self.counts(url).await?;
-            depth.dead = Some(dead.ready + dead.in_flight + dead.delayed);
+            let dead = dead.ready + dead.in_flight + dead.delayed;
+            depth.dead = Some(depth.dead.unwrap_or_default() + dead);
         }
         Ok(depth)
     }
@@ -246,38 +257,41 @@ impl Queue for SqsQueue {
     }
 
     async fn receives_before_dead(&self) -> Result<Option<u32>> {
-        let max_receives = self.max_receives.load(Ordering::Relaxed);
-        Ok((max_receives > 0).then_some(max_receives))
+        Ok(self.least_receives())
     }
 
     async fn dead_receive(&self, max: usize, hidden: Duration) -> Result<Vec<DeadLetter>> {
-        let Some(url) = &self.dead_letter_url else { return Ok(Vec::new()) };
         let mut letters = Vec::new();
-        while letters.len() < max {
-            // A poll that waits asks all of the service's servers, one that does not a sample.
-            let poll = self.poll(url, max - letters.len(), SECOND, hidden).await;
-            let found = match poll {
-                Ok(found) => found,
-                // What was received already is hidden: it has to be handed over.
-                Err(_) if !letters.is_empty() => break,
-                Err(error) => return Err(error),
-            };
-            if found.is_empty() {
-                break;
+        for (line, url) in self.with_dead_letters() {
+            while letters.len() < max {
+                let most = max - letters.len();
+                // A poll that waits asks all of the service's servers, one that does not a sample.
+                let poll = Poll { line, url, most, wait: SECOND, visibility: hidden };
+                let found = match self.poll(poll).await {
+                    Ok(found) => found,
+                    // What was received already is hidden: it has to be handed over.
+                    Err(_) if !letters.is_empty() => return Ok(letters),
+                    Err(error) => return Err(error),
+                };
+                if found.is_empty() {
+                    break;
+                }
+                letters.extend(found.into_iter().map(|delivery| DeadLetter { delivery }));
             }
-            letters.extend(found.into_iter().map(|delivery| DeadLetter { delivery }));
         }
         Ok(letters)
     }
 
     async fn dead_acknowledge(&self, receipts: &[Receipt]) -> Vec<Result<()>> {
-        match &self.dead_letter_url {
-            Some(url) => self.delete(url, receipts).await,
-            None => receipts
-                .iter()
-                .map(|_| Err(Error::internal("there is no dead-letter queue to delete from")))
-                .collect(),
-        }
+        let entries = receipts.iter().map(|receipt| (line_of(receipt), receipt)).collect();
+        self.by_line(entries, |line, part| self.delete_dead(line, part)).await
+    }
+
+    async fn dead_release(&self, receipts: &[Receipt]) -> Vec<Result<()>> {
+        let now = |receipt: &Receipt| Change { handle: handle(receipt).to_owned(), seconds: 0 };
+        let entries = receipts.iter().map(|receipt| (line_of(receipt), now(receipt))).collect();
+        let released = self.by_line(entries, |line, part| self.release_dead(line, part)).await;
+        released.into_iter().map(missing_is_done).collect()
     }
 
     async fn maintain(&self) -> Result<u64> {

@@ -156,7 +156,7 @@ fn registration(object: ObjectCreated) -> Registration {
 /// Sends one message each and then acknowledges: a crash in between sends some of them twice,
 /// which is harmless, and never none.
 async fn fan_out(context: &Context, ticket: &Ticket, ids: Vec<IngestionId>) {
-    let messages: Vec<Outgoing> = ids.iter().map(|id| Outgoing::now(id.to_string())).collect();
+    let messages: Vec<Outgoing> = ids.iter().map(|id| ticket.successor(id.to_string())).collect();
     let answers = context.queue.send(&messages).await;
     if let Some(error) = answers.into_iter().find_map(Result::err) {
         trouble(context, ticket, &error).await;
@@ -281,7 +281,7 @@ fn trace(
         from: &context.settings.destination,
         id: &delivery.message_id,
         receive_count: delivery.receive_count,
-        traceparent: None,
+        traceparent: delivery.traceparent.as_deref(),
     };
     let span = spans::process(message, claimed);
     spans::past(&span, "receive", (delivery.received, asked));

@@ -41,11 +41,11 @@ pub async fn run(
     loop {
         tokio::select! {
             () = stop.cancelled() => return,
-            _ = ticks.tick() => {}
+            planned = ticks.tick() => metrics::heartbeat_lag(planned.elapsed()),
         }
         let Some(before) = Instant::now().checked_sub(beat.every / 2) else { continue };
         let due = registry.due(before);
-        if due.receipts.is_empty() {
+        if due.receipts.is_empty() && due.claims.is_empty() {
             continue;
         }
         tokio::join!(
@@ -89,8 +89,15 @@ async fn renew_rows(registry: &Registry, ledger: &dyn Ledger, due: &Due, beat: B
 }
 
 async fn extend_messages(registry: &Registry, queue: &dyn Queue, due: &Due, beat: Beat) {
+    if due.receipts.is_empty() {
+        return;
+    }
     let receipts: Vec<Receipt> = due.receipts.iter().map(|(_, r)| r.clone()).collect();
     let started = Instant::now();
+    if let Some(oldest) = due.oldest {
+        let hidden_for = started.saturating_duration_since(oldest);
+        metrics::visibility_remaining(beat.visibility.saturating_sub(hidden_for));
+    }
     let answers = queue.extend(&receipts, beat.visibility).await;
     let mut failed = 0_usize;
     for ((key, _), answer) in due.receipts.iter().zip(answers) {

@@ -1,30 +1,33 @@
 //! One loop that owns the slots and the long polls.
 //!
-//! Slots are taken before a poll is sent, so that no more is received than can start (invariant
-//! 6). A poll that was sent is never dropped: the queue would hand the messages out all the same
-//! (invariant 5). One poll waits while there is little to do; more are added only while they come
-//! back full and slots are free.
+//! Slots are taken before a poll is sent, so that no more is received than can start, over all
+//! tiers together (invariant 6). A poll that was sent is never dropped: the queue would hand the
+//! messages out all the same (invariant 5). One poll per tier waits while there is little to do;
+//! more are added only while they come back full and slots are free ([`lanes`]).
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::{BoxFuture, FutureExt as _, OptionFuture};
 use tokio::sync::{OwnedSemaphorePermit, TryAcquireError};
 use tokio::task::JoinSet;
 
 use crate::fault;
+use crate::metrics;
 use crate::queue::Delivery;
+use crate::worker::lanes::{Lanes, Request};
 use crate::worker::pauses::Door;
 use crate::worker::{Context, batch};
 
-/// Messages per poll; the most SQS hands out.
-const PER_POLL: usize = 10;
-/// Polls at the same time.
-const MOST_POLLS: usize = 8;
 /// The loop shows that it lives at least this often.
 const PULSE: Duration = Duration::from_secs(1);
+/// How long the first free slot waits for company while others are taken: a poll for one costs as
+/// much as a poll for ten.
+const LINGER: Duration = Duration::from_millis(5);
 
 /// What a poll came back with.
 struct Polled {
+    request: Request,
     received: fault::Result<Vec<Delivery>>,
     slots: Vec<OwnedSemaphorePermit>,
 }
@@ -34,31 +37,45 @@ struct Polled {
 pub async fn run(context: Arc<Context>) {
     let mut polls: JoinSet<Polled> = JoinSet::new();
     let mut batches: JoinSet<()> = JoinSet::new();
-    let mut wanted_polls = 1;
+    let mut lanes = Lanes::new(&context.queue.tiers(), context.settings.slots);
+    // Kept from turn to turn: what it has waited for already counts.
+    let mut gathering: Option<BoxFuture<'_, Vec<OwnedSemaphorePermit>>> = None;
     while !context.stop_intake.is_cancelled() {
         context.pulse();
+        metrics::polls(polls.len());
+        if gathering.is_none()
+            && let Some(most) = lanes.next_size()
+        {
+            gathering = Some(next_slots(&context, most).boxed());
+        }
         tokio::select! {
             () = context.stop_intake.cancelled() => {}
-            slots = next_slots(&context), if polls.len() < wanted_polls => {
-                polls.spawn(poll(Arc::clone(&context), slots));
+            Some(slots) = OptionFuture::from(gathering.as_mut()) => {
+                gathering = None;
+                if let Some(request) = lanes.request(slots.len()) {
+                    polls.spawn(poll(Arc::clone(&context), request, slots));
+                }
             }
             Some(polled) = polls.join_next(), if !polls.is_empty() => {
-                wanted_polls = next_polls(wanted_polls, &polled);
+                note(&mut lanes, &polled);
                 hand_on(&context, polled, &mut batches);
             }
             Some(_) = batches.join_next(), if !batches.is_empty() => {}
             () = tokio::time::sleep(PULSE) => {}
         }
     }
+    drop(gathering);
     while let Some(polled) = polls.join_next().await {
         context.pulse();
         hand_on(&context, polled, &mut batches);
     }
+    metrics::polls(0);
     while batches.join_next().await.is_some() {}
 }
 
-/// Waits for an open door and at least one slot; takes up to ten.
-async fn next_slots(context: &Context) -> Vec<OwnedSemaphorePermit> {
+/// Waits for an open door and at least one slot; takes up to `most`. While jobs hold some of the
+/// others, it waits a moment for them.
+async fn next_slots(context: &Context, most: usize) -> Vec<OwnedSemaphorePermit> {
     context.pauses.until_open().await;
     let mut slots = Vec::new();
     match Arc::clone(&context.slots).acquire_owned().await {
@@ -66,28 +83,42 @@ async fn next_slots(context: &Context) -> Vec<OwnedSemaphorePermit> {
         // Closed only when the process ends.
         Err(_) => std::future::pending::<()>().await,
     }
-    while slots.len() < PER_POLL {
+    let until = tokio::time::Instant::now() + LINGER;
+    while slots.len() < most {
         match Arc::clone(&context.slots).try_acquire_owned() {
             Ok(slot) => slots.push(slot),
+            Err(TryAcquireError::NoPermits) if !context.registry.is_empty() => {
+                let next = Arc::clone(&context.slots).acquire_owned();
+                match tokio::time::timeout_at(until, next).await {
+                    Ok(Ok(slot)) => slots.push(slot),
+                    Ok(Err(_)) | Err(_) => break,
+                }
+            }
             Err(TryAcquireError::NoPermits | TryAcquireError::Closed) => break,
         }
     }
     slots
 }
 
-async fn poll(context: Arc<Context>, slots: Vec<OwnedSemaphorePermit>) -> Polled {
-    let received = context.queue.receive(slots.len(), context.settings.wait).await;
-    Polled { received, slots }
+async fn poll(
+    context: Arc<Context>,
+    request: Request,
+    mut slots: Vec<OwnedSemaphorePermit>,
+) -> Polled {
+    // More may have been gathered than this tier asks for.
+    slots.truncate(request.most);
+    let wait = context.settings.wait.min(request.longest_wait);
+    let received = context.queue.receive_from(request.tier, slots.len(), wait).await;
+    Polled { request, received, slots }
 }
 
-/// One poll more after a full one, back to one after an empty or failed one.
-fn next_polls(now: usize, polled: &Result<Polled, tokio::task::JoinError>) -> usize {
+fn note(lanes: &mut Lanes, polled: &Result<Polled, tokio::task::JoinError>) {
     match polled {
-        Ok(Polled { received: Ok(deliveries), slots }) if deliveries.len() == slots.len() => {
-            (now + 1).min(MOST_POLLS)
+        Ok(Polled { request, received: Ok(deliveries), .. }) => {
+            lanes.came_back(request.tier, Some((deliveries.len(), request.most)));
         }
-        Ok(Polled { received: Ok(deliveries), .. }) if !deliveries.is_empty() => now,
-        _ => 1,
+        Ok(Polled { request, received: Err(_), .. }) => lanes.came_back(request.tier, None),
+        Err(_died) => lanes.forget(),
     }
 }
 
@@ -97,7 +128,7 @@ fn hand_on(
     batches: &mut JoinSet<()>,
 ) {
     match polled {
-        Ok(Polled { received: Ok(deliveries), slots }) => {
+        Ok(Polled { received: Ok(deliveries), slots, .. }) => {
             context.pauses.open(Door::Queue);
             if !deliveries.is_empty() {
                 batches.spawn(batch::take(Arc::clone(context), deliveries, slots));
@@ -111,18 +142,5 @@ fn hand_on(
             tracing::error!(error = %error, "a poll died");
             context.pauses.close_for_a_while(Door::Queue);
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn polls_are_added_while_they_come_back_full_and_dropped_when_one_is_empty() {
-        let polled = |received| Ok(Polled { received, slots: Vec::new() });
-        assert_eq!(next_polls(1, &polled(Ok(vec![]))), 2, "as many as asked for is full");
-        assert_eq!(next_polls(MOST_POLLS, &polled(Ok(vec![]))), MOST_POLLS);
-        assert_eq!(next_polls(5, &polled(Err(fault::Error::transient("x")))), 1);
     }
 }

@@ -37,8 +37,36 @@ pub async fn run(
         document.id = %claimed.document.id,
         ingestion.attempt = claimed.attempt,
     );
+    let early = context.settings.early;
+    if early && !won(&context, &ticket).await {
+        return give_up(&context, &claimed, &hold, &ticket).instrument(span).await;
+    }
     let work = work(&context, claimed, hold, (&ticket, slot, &trace)).instrument(span);
     work.instrument(trace.clone()).await;
+}
+
+/// `queue.acknowledge = "early"`: the message goes first, and only who deleted it works.
+async fn won(context: &Context, ticket: &Ticket) -> bool {
+    let receipts = ticket.take_receipts();
+    let answers = context.queue.win(&receipts).await;
+    let won = !answers.is_empty() && answers.iter().all(|answer| matches!(answer, Ok(true)));
+    if won {
+        metrics::disposition("acknowledge");
+    }
+    won
+}
+
+/// The message is another's, or still there: the claim is given back without a trace of work.
+async fn give_up(context: &Context, claimed: &Claimed, hold: &Hold, ticket: &Ticket) {
+    let (ledger, retry) = (context.ports.ledger.as_ref(), &context.ports.config.retry);
+    settle::settle(ledger, claimed, hold, Ending::Interrupted, retry).await;
+    ticket.settled();
+    metrics::disposition("leave");
+    tracing::warn!(
+        ingestion.id = %claimed.id,
+        "the message of {} could not be deleted before the work, which is left alone",
+        claimed.id
+    );
 }
 
 async fn work(
@@ -59,6 +87,9 @@ async fn work(
     drop(slot);
     let elapsed = started.elapsed();
     metrics::attempt(settled.outcome, elapsed);
+    if settled.disposition == Some(Disposition::Acknowledge) {
+        metrics::attempts_to_end(settled.outcome, claimed.attempt);
+    }
     tracing::info!(
         ingestion.id = %claimed.id,
         outcome = settled.outcome,
@@ -70,6 +101,10 @@ async fn work(
     let Settled { disposition, .. } = settled;
     let queue = &context.settings.destination;
     match disposition {
+        Some(Disposition::Hide(after)) if context.settings.early => {
+            let sending = context.send_anew(ticket, claimed.id, after);
+            sending.instrument(spans::settle(queue, "replace")).await;
+        }
         Some(Disposition::Hide(after)) => {
             let hiding = context.hide(ticket, Some(claimed.id), after);
             hiding.instrument(spans::settle(queue, "hide")).await;

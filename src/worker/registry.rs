@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use crate::model::{ClaimToken, IngestionId, Stage};
 use crate::pipeline::Keeper;
-use crate::queue::{Delivery, Receipt};
+use crate::queue::{Delivery, Outgoing, Receipt};
 
 /// Every held message.
 #[derive(Debug, Default)]
@@ -34,6 +34,8 @@ struct Message {
     id: Option<IngestionId>,
     claim: Option<(ClaimToken, Keeper, Stage)>,
     renewed: Instant,
+    /// Tier, tenant and trace of a message that takes this one's place.
+    successor: Outgoing,
 }
 
 /// A held message; dropping it ends its heartbeat.
@@ -52,6 +54,8 @@ pub struct Due {
     pub claims: Vec<(u64, IngestionId, ClaimToken)>,
     /// Claims whose stage changed since it was last written.
     pub stages: Vec<(IngestionId, ClaimToken, Stage)>,
+    /// When the message was last renewed that has waited longest for it.
+    pub oldest: Option<Instant>,
 }
 
 impl Registry {
@@ -69,6 +73,7 @@ impl Registry {
             id: None,
             claim: None,
             renewed: delivery.received,
+            successor: delivery.successor(String::new()),
         };
         self.held().messages.insert(key, message);
         Ticket { registry: Arc::clone(self), key }
@@ -110,6 +115,8 @@ impl Registry {
             }
             if message.renewed < before {
                 due.receipts.extend(message.receipts.iter().map(|(_, r)| (*key, r.clone())));
+                due.oldest =
+                    Some(due.oldest.map_or(message.renewed, |old| old.min(message.renewed)));
             }
         }
         due
@@ -124,7 +131,13 @@ impl Registry {
 
     /// The claim is ours until then.
     pub fn renewed(&self, key: u64, until: Instant) {
-        if let Some((_, keeper, _)) = self.claim_of(&mut self.held(), key) {
+        let mut held = self.held();
+        let Some(message) = held.messages.get_mut(&key) else { return };
+        if message.receipts.is_empty() {
+            // Nothing of it is in the queue any more that would tell the time of its renewal.
+            message.renewed = Instant::now();
+        }
+        if let Some((_, keeper, _)) = &mut message.claim {
             keeper.renewed(until);
         }
     }
@@ -191,6 +204,13 @@ impl Ticket {
         receipts.unwrap_or_default().into_iter().map(|(_, receipt)| receipt).collect()
     }
 
+    /// A message that may take this one's place.
+    pub fn successor(&self, body: String) -> Outgoing {
+        let held = self.registry.held();
+        let carried = held.messages.get(&self.key).map(|message| message.successor.clone());
+        Outgoing { body, ..carried.unwrap_or_default() }
+    }
+
     /// How often the message was received.
     pub fn receive_count(&self) -> u32 {
         self.registry.held().messages.get(&self.key).map_or(1, |message| message.receive_count)
@@ -222,6 +242,9 @@ mod tests {
             sent_at: None,
             first_received_at: None,
             received: Instant::now(),
+            priority: None,
+            tenant: None,
+            traceparent: None,
         }
     }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::config::RetryConfig;
 use crate::fault::{self, Fault};
 use crate::ledger::{GiveBack, Held, Ledger, ReadBack, Record};
+use crate::metrics;
 use crate::model::{AttemptOutcome, Claimed, Reason, Stage};
 use crate::pipeline::failure::{self, Attempt, Next};
 use crate::pipeline::{Failed, Hold, StepError, verdict};
@@ -82,7 +83,10 @@ pub async fn settle(
 fn settled(held: Held, disposition: Disposition, outcome: &'static str) -> Settled {
     match held {
         Held::Yes => Settled { disposition: Some(disposition), outcome },
-        Held::Lost => Settled { disposition: None, outcome: "claim_lost" },
+        Held::Lost => {
+            metrics::fenced_write(outcome);
+            Settled { disposition: None, outcome: "claim_lost" }
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The worker's pulse: obeys operators' pauses, notices when Postgres is back, says that it lives.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
@@ -22,6 +22,7 @@ pub async fn run(context: Arc<Context>, stop: CancellationToken) {
     let mut rounds = tokio::time::interval(EVERY);
     rounds.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut round = 0_u32;
+    let mut drain_began = None;
     loop {
         tokio::select! {
             () = stop.cancelled() => return,
@@ -29,6 +30,9 @@ pub async fn run(context: Arc<Context>, stop: CancellationToken) {
         }
         let used = context.settings.slots.saturating_sub(context.slots.available_permits());
         metrics::slots(context.settings.slots, used);
+        let draining = context.stop_intake.is_cancelled();
+        let since = draining.then(|| *drain_began.get_or_insert_with(Instant::now));
+        metrics::draining(since.map(|since| since.elapsed()).unwrap_or_default());
         match look(&context, round.is_multiple_of(ALIVE_ROUNDS)).await {
             Ok(()) => context.pauses.open(Door::Database),
             Err(error) => {

@@ -2,6 +2,7 @@
 //! misbehave on request. For tests and benches only; nothing here is shipped.
 
 pub mod document_ai;
+pub mod ecs_agent;
 pub mod models;
 pub mod otlp;
 pub mod pictures;

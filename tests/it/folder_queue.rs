@@ -247,7 +247,7 @@ async fn a_message_sent_again_while_it_is_worked_on_comes_once_more() {
     only(queue.acknowledge(&[first.receipt]).await).unwrap();
     let second = take(&queue).await.unwrap();
     assert_eq!(second.receive_count, 1, "it counts as a fresh one");
-    let later = Outgoing { body: "again".to_owned(), delay: LONG };
+    let later = Outgoing { delay: LONG, ..Outgoing::now("again") };
     only(queue.send(&[later]).await).unwrap();
     only(queue.acknowledge(&[second.receipt]).await).unwrap();
     assert!(take(&queue).await.is_none(), "a worker may replace a message by a delayed one");

@@ -35,6 +35,7 @@ async fn submit(database: &TestDatabase, sha256: &str, tenant: Option<&str>) -> 
         tags: BTreeMap::from([("from".to_owned(), "test".to_owned())]),
     };
     let ingestion = NewIngestion {
+        priority: docmill::model::Priority::Normal,
         id: IngestionId::random(),
         kind: Some("invoice".to_owned()),
         object_etag: None,

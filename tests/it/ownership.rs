@@ -49,6 +49,9 @@ fn received_ago(ago: Duration) -> Delivery {
         sent_at: None,
         first_received_at: None,
         received: Instant::now().checked_sub(ago).unwrap(),
+        priority: None,
+        tenant: None,
+        traceparent: None,
     }
 }
 

@@ -1,5 +1,6 @@
 //! What every queue does, whatever is behind it: one set of cases, run over SQS (on the stand-in),
-//! the queue of marker objects (in a folder and in a bucket of moto's) and the memory queue of the tests.
+//! the queue of marker objects (in a folder and in moto's S3), Redis and the memory queue of the
+//! tests; over moto's SQS as far as it goes.
 //!
 //! A new backend is one [`Harness`] and one line at `queues!`. Cases use a fresh queue each and
 //! bodies that differ (a queue may take the same body sent twice for one message). What backends
@@ -7,9 +8,12 @@
 //! receipt that somebody else's replaced.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
 
+mod contract;
 mod harness;
 mod memory;
+mod redis;
 mod sqs;
+mod tiers;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,6 +21,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use async_trait::async_trait;
 use docmill::fault::{Fault, Result};
+use docmill::model::Priority;
 use docmill::queue::{Delivery, Depth, Outgoing, Queue, Receipt};
 
 /// A kind of queue and the time it lives in.
@@ -24,6 +29,11 @@ use docmill::queue::{Delivery, Depth, Outgoing, Queue, Receipt};
 pub(crate) trait Harness: Send + Sync {
     /// A fresh, empty queue whose messages are dead after so many receives.
     async fn queue(&self, dead_after: Option<u32>) -> Arc<dyn Queue>;
+    /// The same with the tiers `high` and `low` beside the normal one, where those are a matter of
+    /// configuration.
+    async fn tiered(&self) -> Arc<dyn Queue> {
+        self.queue(None).await
+    }
     /// How long its deliveries are hidden; at least 2 s, in whole seconds.
     fn visibility(&self) -> Duration;
     /// Lets time go by for its queues.
@@ -161,7 +171,7 @@ async fn comes_back_when_the_time_to_hide_is_over(h: &dyn Harness) {
 
 async fn is_delayed_when_it_is_sent_so(h: &dyn Harness) {
     let queue = h.queue(None).await;
-    let late = Outgoing { body: "late".to_owned(), delay: part(h, 1000) };
+    let late = Outgoing { delay: part(h, 1000), ..Outgoing::now("late") };
     all_done(queue.send(&[late, Outgoing::now("soon")]).await);
     assert_eq!(take(&*queue).await.body, "soon");
     assert!(look(&*queue).await.is_none());
@@ -249,7 +259,7 @@ async fn never_dies_without_a_limit(h: &dyn Harness) {
 
 async fn depth_tells_ready_from_in_flight_from_delayed(h: &dyn Harness) {
     let queue = h.queue(Some(100)).await;
-    let later = Outgoing { body: "later".to_owned(), delay: Duration::from_secs(600) };
+    let later = Outgoing { delay: Duration::from_secs(600), ..Outgoing::now("later") };
     let now = ["a", "b", "c"].map(Outgoing::now);
     all_done(queue.send(&now).await);
     all_done(queue.send(&[later]).await);
@@ -341,6 +351,105 @@ async fn a_waiting_receive_wakes_when_a_hidden_message_comes_back(h: &dyn Harnes
     assert!(hidden.elapsed() < PATIENT / 2, "woken, not timed out: {:?}", hidden.elapsed());
 }
 
+async fn the_urgent_is_served_more_and_says_so(h: &dyn Harness) {
+    const EACH: usize = 9;
+    let queue = h.tiered().await;
+    let of = |priority: Priority| {
+        let name = move |n| format!("{priority} {n}");
+        (0..EACH).map(move |n| Outgoing { priority, ..Outgoing::now(name(n)) })
+    };
+    // The others first: a plain line would serve them first.
+    let messages: Vec<Outgoing> = of(Priority::Low).chain(of(Priority::High)).collect();
+    all_done(queue.send(&messages).await);
+    let mut order = Vec::new();
+    while order.len() < 2 * EACH {
+        let delivery = take(&*queue).await;
+        acknowledge(&*queue, &delivery.receipt).await;
+        assert!(delivery.body.starts_with(delivery.priority.unwrap().code()), "{delivery:?}");
+        order.push(delivery.priority.unwrap());
+    }
+    let first_half = order.iter().take(EACH);
+    let urgent = first_half.filter(|priority| **priority == Priority::High).count();
+    assert!(urgent * 2 > EACH, "{order:?}");
+}
+
+async fn what_a_message_carries_is_never_somebody_else_s(h: &dyn Harness) {
+    let queue = h.queue(None).await;
+    let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    let marked = Outgoing {
+        tenant: Some("acme".to_owned()),
+        traceparent: Some(trace.to_owned()),
+        ..Outgoing::now("marked")
+    };
+    all_done(queue.send(&[Outgoing::now("plain"), marked]).await);
+    for delivery in take_all(&*queue, 2).await {
+        let is_marked = delivery.body == "marked";
+        let right = |found: &Option<String>, sent: &str| match found.as_deref() {
+            // Not every format has room for it.
+            None => true,
+            Some(found) => is_marked && found == sent,
+        };
+        assert!(right(&delivery.tenant, "acme"), "{delivery:?}");
+        assert!(right(&delivery.traceparent, trace), "{delivery:?}");
+    }
+}
+
+async fn a_receiver_that_dies_at_any_step_loses_nothing(h: &dyn Harness) {
+    let queue = h.queue(None).await;
+    let long = part(h, 1200);
+    for step in ["received", "extended", "hidden", "replaced"] {
+        send(&*queue, step).await;
+        let Delivery { receipt, .. } = take(&*queue).await;
+        match step {
+            "extended" => all_done(queue.extend(std::slice::from_ref(&receipt), long).await),
+            "hidden" => all_done(queue.hide(&[(receipt, long)]).await),
+            "replaced" => all_done(queue.send(&[Outgoing::now("its successor")]).await),
+            _ => {}
+        }
+    }
+    // Nobody acknowledges; the successor is taken by somebody who dies as well.
+    assert_eq!(take(&*queue).await.body, "its successor");
+    h.pass(part(h, 1500)).await;
+    let left = take_all(&*queue, 5).await;
+    let bodies: BTreeSet<&str> = left.iter().map(|delivery| delivery.body.as_str()).collect();
+    assert_eq!(bodies.len(), 5, "{bodies:?}");
+    let receipts: Vec<Receipt> = left.into_iter().map(|delivery| delivery.receipt).collect();
+    all_done(queue.acknowledge(&receipts).await);
+    h.pass(part(h, 1500)).await;
+    assert!(look(&*queue).await.is_none(), "and each is there once");
+}
+
+async fn a_dead_letter_is_shown_without_being_taken_and_comes_back_when_redriven(h: &dyn Harness) {
+    let queue = h.queue(Some(1)).await;
+    send(&*queue, "given up").await;
+    let Delivery { receipt, .. } = take(&*queue).await;
+    all_done(queue.hide(&[(receipt, Duration::ZERO)]).await);
+    assert!(look(&*queue).await.is_none());
+    let hidden = part(h, 1000);
+    for reader in ["first", "second"] {
+        let letters = queue.dead_receive(10, hidden).await.unwrap();
+        assert_eq!(letters.len(), 1, "the {reader} reader sees it at once");
+        all_done(queue.dead_release(&[letters[0].delivery.receipt.clone()]).await);
+    }
+    let letters = queue.dead_receive(10, hidden).await.unwrap();
+    let letter = &letters[0].delivery;
+    all_done(queue.send(&[letter.successor(letter.body.clone())]).await);
+    all_done(queue.dead_acknowledge(std::slice::from_ref(&letter.receipt)).await);
+    let again = take(&*queue).await;
+    assert_eq!((again.body.as_str(), again.receive_count), ("given up", 1));
+    assert_eq!(queue.depth().await.unwrap().dead, Some(0));
+}
+
+async fn acknowledged_before_the_work_it_never_comes_back(h: &dyn Harness) {
+    let queue = h.queue(None).await;
+    send(&*queue, "begun").await;
+    let receipt = take(&*queue).await.receipt;
+    let won = queue.win(std::slice::from_ref(&receipt)).await;
+    assert!(matches!(won.as_slice(), [Ok(true)]), "{won:?}");
+    h.pass(part(h, 1000)).await;
+    assert!(look(&*queue).await.is_none(), "whatever became of who took it");
+}
+
 /// One test per case and queue.
 macro_rules! cases {
     ($name:ident, $harness:expr, [$($case:ident),* $(,)?]) => {
@@ -376,6 +485,11 @@ macro_rules! queues {
             an_empty_receive_waits_its_time,
             a_waiting_receive_wakes_for_a_new_message,
             a_waiting_receive_wakes_when_a_hidden_message_comes_back,
+            the_urgent_is_served_more_and_says_so,
+            what_a_message_carries_is_never_somebody_else_s,
+            a_receiver_that_dies_at_any_step_loses_nothing,
+            a_dead_letter_is_shown_without_being_taken_and_comes_back_when_redriven,
+            acknowledged_before_the_work_it_never_comes_back,
         ]);)*
     };
 }
@@ -383,6 +497,8 @@ macro_rules! queues {
 queues!(
     on_sqs => crate::queue_suite::harness::Sqs::start(),
     on_folder => crate::queue_suite::harness::Folder::start(),
-    on_a_bucket => crate::queue_suite::harness::Bucket::start(),
+    on_s3 => crate::queue_suite::harness::Bucket::start(),
+    on_redis => crate::queue_suite::harness::RedisServer::start(),
+    on_moto => crate::queue_suite::harness::MotoSqs::start(),
     in_memory => crate::queue_suite::harness::Memory::start(),
 );

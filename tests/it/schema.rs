@@ -268,6 +268,9 @@ async fn the_worker_role_can_work_but_not_alter_and_the_reader_only_reads() {
         ("docmill_worker", format!("UPDATE ingestion SET stage = 'fetch' WHERE id = '{id}'"), true),
         ("docmill_worker", "SELECT * FROM ops_in_flight".to_owned(), true),
         ("docmill_worker", "DELETE FROM ingestion".to_owned(), false),
+        ("docmill_worker", "SELECT erase_expired('{}')".to_owned(), true),
+        ("docmill_worker", "UPDATE tenant_retention SET days = 1".to_owned(), false),
+        ("docmill_reader", "SELECT erase_expired('{}')".to_owned(), false),
         ("docmill_worker", "CREATE TABLE t (a int)".to_owned(), false),
         ("docmill_worker", "ALTER TABLE ingestion ADD COLUMN a int".to_owned(), false),
         (

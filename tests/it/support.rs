@@ -9,5 +9,6 @@ pub(crate) mod moto;
 pub(crate) mod postgres;
 pub(crate) mod process;
 pub(crate) mod recording_queue;
+pub(crate) mod redis;
 pub(crate) mod sqs;
 pub(crate) mod world;

@@ -29,7 +29,9 @@ pub(super) async fn client(config: &LlmConfig) -> Result<(Client, String)> {
     if !config.region.is_empty() {
         loader = loader.region(Region::new(config.region.clone()));
     }
-    if !config.api_key.is_empty() {
+    // Read once: the client keeps its token.
+    let key = config.key().current().map_err(|problem| Error::new(Fault::Denied, problem))?;
+    if !key.is_empty() {
         // A request is signed wherever it can be; with a key it shall not be.
         loader = loader.no_credentials();
     }
@@ -46,7 +48,7 @@ pub(super) async fn client(config: &LlmConfig) -> Result<(Client, String)> {
     if !config.base_url.is_empty() {
         builder = builder.endpoint_url(config.base_url.clone());
     }
-    if config.api_key.is_empty() {
+    if key.is_empty() {
         let provider = shared.credentials_provider();
         let found = match provider {
             Some(provider) => provider.provide_credentials().await.map(drop),
@@ -54,7 +56,7 @@ pub(super) async fn client(config: &LlmConfig) -> Result<(Client, String)> {
         };
         found.map_err(|error| no_credentials(Some(error.into())))?;
     } else {
-        builder = builder.bearer_token(Token::new(config.api_key.reveal(), None));
+        builder = builder.bearer_token(Token::new(key.reveal(), None));
     }
     Ok((Client::from_conf(builder.build()), address))
 }

@@ -3,7 +3,7 @@
 use std::time::SystemTime;
 
 use super::clock::{self, Reading};
-use super::{Finding, answered};
+use super::{Finding, Verdict, answered};
 use crate::db::inspect::{self, Inspection};
 use crate::db::{Db, SchemaVersion};
 use crate::fault::Result;
@@ -24,8 +24,14 @@ pub async fn check(db: &Db, leaves_machine: bool) -> Vec<Finding> {
         findings.push(no_schema(db, &facts));
         return findings;
     }
+    let roles = roles(&facts);
+    if roles.verdict == Verdict::Wrong {
+        // What may not be read says nothing about the schema.
+        findings.push(roles);
+        return findings;
+    }
+    findings.push(roles);
     findings.extend(answered("database.schema", schema(db).await));
-    findings.push(roles(&facts));
     findings.extend(answered("clock.database", time(db).await));
     findings
 }
@@ -116,7 +122,6 @@ async fn time(db: &Db) -> Result<Vec<Finding>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ops::doctor::Verdict;
 
     #[test]
     fn a_version_that_is_too_old_is_wrong_and_one_nobody_has_tried_is_doubtful() {

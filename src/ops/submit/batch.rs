@@ -11,7 +11,7 @@ use super::{Desk, Fate, Submission, Terms};
 use crate::db::registration::{self, Known, NewDocument, NewIngestion};
 use crate::fault::{Error, Result};
 use crate::model::{DocumentId, IngestionId, Status};
-use crate::queue::Outgoing;
+use crate::ops::sending;
 use crate::store::{Meta, keys};
 use crate::telemetry::spans;
 
@@ -165,6 +165,7 @@ fn plan(
     let ingestion = NewIngestion {
         id: if again { IngestionId::random() } else { first },
         kind: terms.kind.clone(),
+        priority: terms.priority,
         object_etag: match &candidate.what {
             What::Content { .. } => None,
             What::Object(meta) => Some(meta.etag.0.clone()),
@@ -222,12 +223,20 @@ async fn send(desk: Desk<'_>, plans: &[Plan]) -> HashMap<IngestionId, Result<()>
         .into_iter()
         .collect();
     // A trace of its own for each: what follows goes on with it, on whatever machine.
-    let spans: Vec<_> = due.iter().map(|_| spans::send(desk.destination)).collect();
-    let messages: Vec<_> = due.iter().map(|id| Outgoing::now(id.to_string())).collect();
-    let mut answers = desk.queue.send(&messages).await.into_iter();
-    drop(spans);
+    let spans: HashMap<IngestionId, _> =
+        due.iter().map(|id| (*id, spans::send(desk.destination))).collect();
+    let trace = |id| spans.get(&id).and_then(|span| span.in_scope(spans::traceparent));
+    let mut answers = match sending::send_traced(desk.db, desk.queue, &due, trace).await {
+        Ok(answers) => answers.into_iter(),
+        // The rows are written: the janitor sends what this could not.
+        Err(error) => return due.into_iter().map(|id| (id, Err(not_sent(&error)))).collect(),
+    };
     let silent = || Err(Error::internal("the queue did not say whether it took the message"));
     due.into_iter().map(|id| (id, answers.next().unwrap_or_else(silent))).collect()
+}
+
+fn not_sent(error: &Error) -> Error {
+    Error::new(error.fault, error.context.clone())
 }
 
 fn of_content(name: &str, content: &Content, lies_at: Option<&str>, terms: &Terms) -> NewDocument {

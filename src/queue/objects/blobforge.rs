@@ -9,6 +9,8 @@ pub mod records;
 
 use serde::{Deserialize, Serialize};
 
+use crate::model;
+
 /// How urgent a document is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Priority {
@@ -27,6 +29,30 @@ pub enum Priority {
     /// When there is nothing else to do.
     #[serde(rename = "5_background")]
     Background,
+}
+
+impl From<model::Priority> for Priority {
+    fn from(priority: model::Priority) -> Self {
+        match priority {
+            model::Priority::Critical => Self::Critical,
+            model::Priority::High => Self::High,
+            model::Priority::Normal => Self::Normal,
+            model::Priority::Low => Self::Low,
+            model::Priority::Background => Self::Background,
+        }
+    }
+}
+
+impl From<Priority> for model::Priority {
+    fn from(priority: Priority) -> Self {
+        match priority {
+            Priority::Critical => Self::Critical,
+            Priority::High => Self::High,
+            Priority::Normal => Self::Normal,
+            Priority::Low => Self::Low,
+            Priority::Background => Self::Background,
+        }
+    }
 }
 
 impl Priority {

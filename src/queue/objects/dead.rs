@@ -74,8 +74,30 @@ impl ObjectQueue {
             first_received_at: dead.first_received_at.map(time_of),
             body: dead.body.unwrap_or(name),
             received,
+            priority: None,
+            tenant: None,
+            traceparent: None,
         };
         Ok(Some(DeadLetter { delivery }))
+    }
+
+    /// Lets other readers see it again, unless one does already.
+    pub(super) async fn release_dead(&self, receipt: &Receipt) -> Result<()> {
+        let Some(ticket) = Ticket::of(receipt) else { return Ok(()) };
+        let key = dead_key(&ticket.name);
+        for turn in 0..TRIES {
+            let Some(seen) = self.engine.read::<DeadMessage>(&key).await? else { return Ok(()) };
+            if seen.value.nonce != ticket.nonce {
+                return Ok(());
+            }
+            let dead = DeadMessage { not_before: 0, ..seen.value };
+            let put = self.engine.store().put_if_match(&key, &seen.etag, json(&dead)?).await?;
+            if put != Put::Refused {
+                return Ok(());
+            }
+            back_off(turn).await;
+        }
+        Err(contended())
     }
 
     pub(super) async fn finish_dead(&self, receipt: &Receipt) -> Result<()> {

@@ -11,8 +11,6 @@ use super::blobforge::records::Lock;
 use super::blobforge::{Priority, TODO, is_hash};
 use crate::queue::Receipt;
 
-/// Where [`crate::queue::Queue::send`] puts messages.
-pub(super) const NORMAL: Priority = Priority::Normal;
 /// How long a lock without an end of its own (BlobForge's) outlives its last heartbeat.
 const STALE: u64 = 15 * 60 * 1000;
 
@@ -138,7 +136,7 @@ mod tests {
     #[test]
     fn a_receipt_reads_back_and_nonsense_does_not() {
         let ticket = Ticket {
-            tier: NORMAL.code().to_owned(),
+            tier: Priority::Normal.code().to_owned(),
             name: name_of("x"),
             nonce: "n".to_owned(),
             sends: 3,

@@ -194,5 +194,8 @@ fn delivery(
         first_received_at: message.first_received_at.map(time_of),
         body: message.body.unwrap_or(name),
         received,
+        priority: Some(candidate.tier.into()),
+        tenant: None,
+        traceparent: None,
     }
 }

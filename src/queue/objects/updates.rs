@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::blobforge::records::Lock;
 use super::blobforge::{lock_key, todo_key};
 use super::engine::{Held, TRIES, back_off, contended, json};
-use super::message::{Message, NORMAL, Ticket, name_of};
+use super::message::{Message, Ticket, name_of};
 use super::{ObjectQueue, after, lost};
 use crate::fault::Result;
 use crate::queue::Outgoing;
@@ -75,7 +75,7 @@ impl ObjectQueue {
     /// asked for now, and outlives the acknowledgement of an earlier receive.
     pub(super) async fn send_one(&self, message: &Outgoing) -> Result<()> {
         let name = name_of(&message.body);
-        let key = todo_key(NORMAL, &name);
+        let key = todo_key(message.priority.into(), &name);
         let now = self.engine.now().await?;
         let not_before = if message.delay.is_zero() { 0 } else { after(now, message.delay) };
         for turn in 0..TRIES {

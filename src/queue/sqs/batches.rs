@@ -9,7 +9,9 @@ use futures::{StreamExt as _, stream};
 
 use super::super::{Outgoing, Receipt};
 use super::SqsQueue;
+use super::envelope::{attributes, group};
 use super::errors::{from_entry, from_sdk};
+use super::lines::Line;
 use super::receipt::{handle, seconds};
 use crate::fault::{Error, Fault, Result};
 
@@ -41,13 +43,14 @@ async fn side_by_side(calls: Vec<BoxFuture<'_, Vec<Result<()>>>>) -> Vec<Result<
 }
 
 /// Cuts messages into batches by number and bytes.
-fn parts_by_size(messages: &[Outgoing]) -> Vec<&[Outgoing]> {
+fn parts_by_size<'a, 'm>(messages: &'a [&'m Outgoing]) -> Vec<&'a [&'m Outgoing]> {
     let mut parts = Vec::new();
     let mut rest = messages;
     while !rest.is_empty() {
         let mut bytes = 0;
         let fits = rest.iter().take(ENTRIES).take_while(|message| {
             bytes += message.body.len();
+            bytes += message.traceparent.as_ref().map_or(0, |trace| trace.len() + 32);
             bytes <= BYTES
         });
         let (part, after) = rest.split_at(fits.count().max(1));
@@ -91,6 +94,10 @@ where
     results
 }
 
+fn no_dead_letters() -> Error {
+    Error::internal("there is no dead-letter queue")
+}
+
 /// Building an entry fails only for a missing required field.
 fn unbuilt(error: impl std::error::Error + Send + Sync + 'static) -> Error {
     Error::internal("an entry of a batch could not be built").because(error)
@@ -131,13 +138,52 @@ impl SqsQueue {
         Ok(answer.map_err(|error| from_sdk("changing visibilities", error))?.failed)
     }
 
+    /// The same for changes that are the caller's to give away.
+    pub(super) fn change_owned<'a>(
+        &'a self,
+        line: &'a Line,
+        changes: Vec<Change>,
+    ) -> BoxFuture<'a, Vec<Result<()>>> {
+        async move { self.change(&line.url, &changes).await }.boxed()
+    }
+
+    /// Makes dead letters of a line visible.
+    pub(super) fn release_dead<'a>(
+        &'a self,
+        line: &'a Line,
+        changes: Vec<Change>,
+    ) -> BoxFuture<'a, Vec<Result<()>>> {
+        async move {
+            match &line.dead_letter_url {
+                Some(url) => self.change(url, &changes).await,
+                None => changes.iter().map(|_| Err(no_dead_letters())).collect(),
+            }
+        }
+        .boxed()
+    }
+
+    /// Deletes dead letters of a line.
+    pub(super) fn delete_dead<'a>(
+        &'a self,
+        line: &'a Line,
+        receipts: Vec<&'a Receipt>,
+    ) -> BoxFuture<'a, Vec<Result<()>>> {
+        async move {
+            match &line.dead_letter_url {
+                Some(url) => self.delete(url, receipts).await,
+                None => receipts.iter().map(|_| Err(no_dead_letters())).collect(),
+            }
+        }
+        .boxed()
+    }
+
     /// Deletes, batch by batch.
-    pub(super) async fn delete(&self, url: &str, receipts: &[Receipt]) -> Vec<Result<()>> {
+    pub(super) async fn delete(&self, url: &str, receipts: Vec<&Receipt>) -> Vec<Result<()>> {
         let parts = receipts.chunks(ENTRIES);
         side_by_side(parts.map(|part| self.delete_part(url, part).boxed()).collect()).await
     }
 
-    async fn delete_part(&self, url: &str, part: &[Receipt]) -> Vec<Result<()>> {
+    async fn delete_part(&self, url: &str, part: &[&Receipt]) -> Vec<Result<()>> {
         const DOING: &str = "deleting a message";
         let said = self.delete_batch(url, part).await;
         settle(part.len(), DOING, said, |index| async move {
@@ -149,7 +195,7 @@ impl SqsQueue {
         .await
     }
 
-    async fn delete_batch(&self, url: &str, part: &[Receipt]) -> Said {
+    async fn delete_batch(&self, url: &str, part: &[&Receipt]) -> Said {
         let entries = part.iter().enumerate().map(|(index, receipt)| {
             DeleteMessageBatchRequestEntry::builder()
                 .id(index.to_string())
@@ -164,34 +210,43 @@ impl SqsQueue {
     }
 
     /// Sends, batch by batch.
-    pub(super) async fn send_all(&self, messages: &[Outgoing]) -> Vec<Result<()>> {
-        let parts = parts_by_size(messages).into_iter();
-        side_by_side(parts.map(|part| self.send_part(part).boxed()).collect()).await
+    pub(super) async fn send_all(&self, url: &str, messages: Vec<&Outgoing>) -> Vec<Result<()>> {
+        let parts = parts_by_size(&messages).into_iter();
+        side_by_side(parts.map(|part| self.send_part(url, part).boxed()).collect()).await
     }
 
-    async fn send_part(&self, part: &[Outgoing]) -> Vec<Result<()>> {
+    async fn send_part(&self, url: &str, part: &[&Outgoing]) -> Vec<Result<()>> {
         const DOING: &str = "sending a message";
-        let said = self.send_batch(part).await;
+        let said = self.send_batch(url, part).await;
         settle(part.len(), DOING, said, |index| async move {
             let Some(message) = part.get(index) else { return Ok(()) };
-            let request = self.clients.steady.send_message().queue_url(&self.url);
-            let request = request.message_body(&message.body);
+            let request = self.clients.steady.send_message().queue_url(url);
+            let request = request
+                .message_body(&message.body)
+                .set_message_attributes(attributes(message)?)
+                .set_message_group_id(self.group(message));
             let sent = request.delay_seconds(seconds(message.delay)).send().await;
             sent.map(drop).map_err(|error| from_sdk(DOING, error))
         })
         .await
     }
 
-    async fn send_batch(&self, part: &[Outgoing]) -> Said {
+    fn group(&self, message: &Outgoing) -> Option<String> {
+        message.tenant.as_deref().filter(|_| self.fair).map(group)
+    }
+
+    async fn send_batch(&self, url: &str, part: &[&Outgoing]) -> Said {
         let entries = part.iter().enumerate().map(|(index, message)| {
             SendMessageBatchRequestEntry::builder()
                 .id(index.to_string())
                 .message_body(&message.body)
+                .set_message_attributes(attributes(message)?)
+                .set_message_group_id(self.group(message))
                 .delay_seconds(seconds(message.delay))
                 .build()
                 .map_err(unbuilt)
         });
-        let request = self.clients.steady.send_message_batch().queue_url(&self.url);
+        let request = self.clients.steady.send_message_batch().queue_url(url);
         let request = request.set_entries(Some(entries.collect::<Result<_>>()?));
         let answer = request.send().await;
         Ok(answer.map_err(|error| from_sdk("sending messages", error))?.failed)
@@ -214,6 +269,7 @@ mod tests {
             ("one over the limit alone",   vec![of(1), of(2 * BYTES), of(1)],          vec![1, 1, 1]),
         ];
         for (name, messages, expected) in table {
+            let messages: Vec<&Outgoing> = messages.iter().collect();
             let sizes: Vec<usize> =
                 parts_by_size(&messages).iter().map(|part| part.len()).collect();
             assert_eq!(sizes, expected, "{name}");

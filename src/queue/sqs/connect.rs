@@ -11,7 +11,8 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::errors::from_sdk;
-use crate::config::QueueConfig;
+use super::requests::Requests;
+use crate::config::{QueueConfig, TierConfig};
 use crate::fault::{Error, Fault, Result};
 
 /// How long a start waits for a queue that does not answer.
@@ -53,6 +54,7 @@ impl Clients {
     pub(super) fn new(client: &Client, wait: Duration) -> Self {
         let with = |retry: RetryConfig, timeout: TimeoutConfig| {
             let builder = client.config().to_builder();
+            let builder = builder.interceptor(Requests);
             Client::from_conf(builder.retry_config(retry).timeout_config(timeout).build())
         };
         let quick = RetryConfig::standard()
@@ -114,22 +116,23 @@ impl Redrive {
 pub(super) async fn find(
     client: &Client,
     config: &QueueConfig,
+    tier: &TierConfig,
     patience: Duration,
 ) -> Result<Found> {
-    if config.url.trim_end_matches('/').ends_with(".fifo") {
+    if tier.url.trim_end_matches('/').ends_with(".fifo") {
         return Err(Error::new(
             Fault::Rejected,
             format!(
                 "queue.url {} is a FIFO queue: one slow document would hold back every other of \
                  its group; use a standard queue",
-                config.url
+                tier.url
             ),
         ));
     }
-    let redrive = patiently(patience, || redrive(client, &config.url)).await;
-    let redrive = redrive.map_err(|error| explain(error, config))?;
+    let redrive = patiently(patience, || redrive(client, &tier.url)).await;
+    let redrive = redrive.map_err(|error| explain(error, config, &tier.url))?;
     let dead_letter_url = match &redrive {
-        _ if !config.dead_letter_url.is_empty() => Some(config.dead_letter_url.clone()),
+        _ if !tier.dead_letter_url.is_empty() => Some(tier.dead_letter_url.clone()),
         Some(redrive) => {
             let found = patiently(patience, || url_of(client, &redrive.target_arn)).await;
             Some(found.map_err(|error| explain_dead(error, redrive))?)
@@ -182,7 +185,7 @@ async fn url_of(client: &Client, arn: &str) -> Result<String> {
     answer.queue_url.ok_or_else(|| Error::internal("SQS answered no URL"))
 }
 
-fn explain(error: Error, config: &QueueConfig) -> Error {
+fn explain(error: Error, config: &QueueConfig, url: &str) -> Error {
     let address = if config.endpoint.is_empty() { "AWS" } else { config.endpoint.as_str() };
     let advice = match error.fault {
         Fault::Unavailable => {
@@ -192,8 +195,7 @@ fn explain(error: Error, config: &QueueConfig) -> Error {
         }
         _ => "check queue.endpoint, the network and whether the service is up",
     };
-    let context =
-        format!("SQS queue {} at {address} cannot be used: {error}; {advice}", config.url);
+    let context = format!("SQS queue {url} at {address} cannot be used: {error}; {advice}");
     Error { context: context.into(), ..error }
 }
 

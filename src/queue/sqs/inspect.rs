@@ -11,6 +11,7 @@ use aws_sdk_sqs::types::QueueAttributeName as Attribute;
 use super::SqsQueue;
 use super::connect::Redrive;
 use super::errors::from_sdk;
+use super::lines::Line;
 use crate::fault::{Fault, Result};
 
 /// A receipt handle that no message has.
@@ -35,12 +36,27 @@ impl SqsQueue {
     /// # Errors
     /// SQS does not answer.
     pub async fn inspect(&self) -> Result<Inspection> {
-        let (receives, retention) = self.attributes_of(&self.url).await?;
-        let dead_retention = match &self.dead_letter_url {
+        let mut all = Inspection::default();
+        for line in &self.lines {
+            let one = self.inspect_line(line).await?;
+            all.receives = least(all.receives, one.receives);
+            all.retention = least(all.retention, one.retention);
+            all.dead_retention = least(all.dead_retention, one.dead_retention);
+            all.denied.extend(one.denied);
+        }
+        all.denied.sort_unstable();
+        all.denied.dedup();
+        Ok(all)
+    }
+
+    async fn inspect_line(&self, line: &Line) -> Result<Inspection> {
+        let (receives, retention) = self.attributes_of(&line.url).await?;
+        let dead_retention = match &line.dead_letter_url {
             Some(url) => self.attributes_of(url).await?.1,
             None => None,
         };
-        Ok(Inspection { receives, retention, dead_retention, denied: self.denied().await })
+        let denied = self.denied(&line.url).await;
+        Ok(Inspection { receives, retention, dead_retention, denied })
     }
 
     async fn attributes_of(&self, url: &str) -> Result<(Option<u32>, Option<Duration>)> {
@@ -57,13 +73,13 @@ impl SqsQueue {
         Ok((receives, seconds.map(Duration::from_secs)))
     }
 
-    async fn denied(&self) -> Vec<&'static str> {
+    async fn denied(&self, url: &str) -> Vec<&'static str> {
         let client = &self.clients.quick;
-        let receive = client.receive_message().queue_url(&self.url).max_number_of_messages(11);
-        let delete = client.delete_message().queue_url(&self.url).receipt_handle(NOBODYS);
-        let hide = client.change_message_visibility().queue_url(&self.url);
+        let receive = client.receive_message().queue_url(url).max_number_of_messages(11);
+        let delete = client.delete_message().queue_url(url).receipt_handle(NOBODYS);
+        let hide = client.change_message_visibility().queue_url(url);
         let hide = hide.receipt_handle(NOBODYS).visibility_timeout(0);
-        let send = client.send_message().queue_url(&self.url).message_body("probe");
+        let send = client.send_message().queue_url(url).message_body("probe");
         let send = send.delay_seconds(901);
         let (receive, delete, hide, send) =
             tokio::join!(receive.send(), delete.send(), hide.send(), send.send());
@@ -76,5 +92,13 @@ impl SqsQueue {
         let is_denied = |answer: &Result<()>| matches!(answer, Err(error) if matches!(error.fault, Fault::Unavailable | Fault::Denied));
         let denied = answers.into_iter().filter(|(_, answer)| is_denied(answer));
         denied.map(|(action, _)| action).collect()
+    }
+}
+
+/// Of what is known of two queues the smaller: the weakest of several is what a person has to know.
+fn least<T: Ord>(a: Option<T>, b: Option<T>) -> Option<T> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
     }
 }

@@ -1,8 +1,9 @@
 //! Receipts that remember when their message was received.
 //!
 //! SQS refuses to hide a message beyond twelve hours from its receive (it does not shorten the
-//! wish), so the time of the receive travels with the handle: `MILLISECONDS:HANDLE`, counted on the
-//! monotonic clock from when this queue was connected. A receipt means nothing to another process.
+//! wish), so the time of the receive travels with the handle, and the line it came from:
+//! `MILLISECONDS:LINE:HANDLE`, counted on the monotonic clock from when this queue was connected. A
+//! receipt means nothing to another process.
 
 use std::time::{Duration, Instant};
 
@@ -24,15 +25,15 @@ impl Stamp {
     }
 
     /// Makes the receipt of a message received (at the earliest) at `received`.
-    pub(super) fn seal(self, handle: &str, received: Instant) -> Receipt {
+    pub(super) fn seal(self, handle: &str, line: usize, received: Instant) -> Receipt {
         let since = received.saturating_duration_since(self.epoch).as_millis();
-        Receipt(format!("{since}:{handle}"))
+        Receipt(format!("{since}:{line}:{handle}"))
     }
 
     /// How long the message may stay hidden from `now` on, at most `wish`, in whole seconds
     /// rounded up; `None` if its twelve hours are over.
     pub(super) fn allowed(self, receipt: &Receipt, wish: Duration, now: Instant) -> Option<i32> {
-        let left = match open(receipt).0 {
+        let left = match open(receipt).since {
             Some(since) => LONGEST
                 .checked_sub(now.saturating_duration_since(self.epoch + since))
                 .filter(|left| left.as_secs() > 0)?,
@@ -45,15 +46,30 @@ impl Stamp {
 
 /// The service's own handle.
 pub(super) fn handle(receipt: &Receipt) -> &str {
-    open(receipt).1
+    open(receipt).handle
 }
 
-fn open(receipt: &Receipt) -> (Option<Duration>, &str) {
-    let sealed = receipt.0.split_once(':');
-    let read = sealed.and_then(|(since, handle)| Some((since.parse().ok()?, handle)));
-    match read {
-        Some((since, handle)) => (Some(Duration::from_millis(since)), handle),
-        None => (None, &receipt.0),
+/// The line it came from; a receipt of other make is of the first.
+pub(super) fn line_of(receipt: &Receipt) -> usize {
+    open(receipt).line
+}
+
+/// A receipt taken apart.
+struct Opened<'a> {
+    since: Option<Duration>,
+    line: usize,
+    handle: &'a str,
+}
+
+fn open(receipt: &Receipt) -> Opened<'_> {
+    let mut parts = receipt.0.splitn(3, ':');
+    let mut read = || {
+        let since = Duration::from_millis(parts.next()?.parse().ok()?);
+        Some((since, parts.next()?.parse().ok()?, parts.next()?))
+    };
+    match read() {
+        Some((since, line, handle)) => Opened { since: Some(since), line, handle },
+        None => Opened { since: None, line: 0, handle: &receipt.0 },
     }
 }
 
@@ -70,7 +86,7 @@ mod tests {
     #[test]
     fn a_wish_is_cut_to_what_twelve_hours_leave() {
         let stamp = Stamp::new();
-        let receipt = stamp.seal("h:1", stamp.epoch + Duration::from_secs(100));
+        let receipt = stamp.seal("h:1", 2, stamp.epoch + Duration::from_secs(100));
         let at = |elapsed: u64| stamp.epoch + Duration::from_secs(100 + elapsed);
         #[rustfmt::skip]
         let table = [
@@ -88,7 +104,7 @@ mod tests {
         for (elapsed, wish, expected) in table {
             assert_eq!(stamp.allowed(&receipt, wish, at(elapsed)), expected, "{elapsed} {wish:?}");
         }
-        assert_eq!(handle(&receipt), "h:1");
+        assert_eq!((line_of(&receipt), handle(&receipt)), (2, "h:1"));
     }
 
     #[test]

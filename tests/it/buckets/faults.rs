@@ -344,7 +344,7 @@ async fn a_clock_two_hours_off_neither_steals_a_message_nor_sees_it_early() {
         };
         let (off, right) = (queue(clock), queue(SystemTime::now));
         for (sender, receiver) in [(&off, &right), (&right, &off)] {
-            let later = Outgoing { body: uuid::Uuid::new_v4().to_string(), delay: hour };
+            let later = Outgoing { delay: hour, ..Outgoing::now(uuid::Uuid::new_v4().to_string()) };
             sender.send(&[later]).await.pop().unwrap().unwrap();
             assert!(receiver.receive(1, Duration::ZERO).await.unwrap().is_empty(), "an hour early");
             sender.send(&[Outgoing::now("now")]).await.pop().unwrap().unwrap();

@@ -7,9 +7,9 @@ use docmill::pages::ImagePdf;
 use image::{GrayImage, ImageFormat, Luma};
 
 /// Rows of a page.
-pub(super) const HEIGHT: u32 = 700;
+pub(super) const HEIGHT: u32 = 320;
 /// Pixels per row of page 0.
-const WIDTH: u32 = 500;
+const WIDTH: u32 = 240;
 /// Resolution at which tests read; the pictures have it too.
 const DPI: u32 = 100;
 
@@ -23,7 +23,7 @@ pub(super) fn picture(page: u32, paper: u8) -> RepairedPage {
     let (width, height) = (width(page), HEIGHT);
     let image = GrayImage::from_fn(width, height, |x, y| {
         let is_letter = y % 40 < 14 && x % 18 < 12 && (x % 18 % 6 < 2 || y % 40 % 6 < 2);
-        let in_margin = !(60..440).contains(&x) || !(60..640).contains(&y);
+        let in_margin = !(30..210).contains(&x) || !(30..290).contains(&y);
         Luma([if is_letter && !in_margin { paper / 4 } else { paper }])
     });
     let mut bytes = Cursor::new(Vec::new());

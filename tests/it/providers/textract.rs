@@ -204,7 +204,7 @@ async fn a_scanned_pdf_in_a_bucket_is_read_by_a_job_on_exactly_the_version_that_
     let (transcript, _, id) = read(&server, bucket, pictures::scans(3)).await;
     let transcript = transcript.unwrap();
     assert_eq!(texts(&transcript)[2], "Seite 3 von 3\nZürich-3");
-    assert_eq!((transcript.pages[2].width, server.answered(DETECT)), (503.0, 0));
+    assert_eq!((transcript.pages[2].width, server.answered(DETECT)), (243.0, 0));
     let start = server.calls().into_iter().find(|call| call.operation == START).unwrap();
     let expected = serde_json::json!({
         "DocumentLocation":

@@ -91,7 +91,8 @@ async fn the_repaired_picture_that_was_read_is_stored_with_its_path_and_score() 
     worker.stop().await;
     let path = keys::preprocessed(id, "pdf");
     assert_eq!(world.column(id, "preprocessed_file_path").await, Some(path.clone()));
-    assert_eq!(world.column(id, "transcription_quality_score").await.unwrap(), "0.8");
+    let score = "round(transcription_quality_score::numeric, 2)";
+    assert_eq!(world.column(id, score).await.unwrap(), "0.80");
     let stored = transcript(&world, id).await;
     assert_eq!(stored.pointer("/preprocessed/path").unwrap(), path.as_str());
     let page = stored.pointer("/pages/0").unwrap();

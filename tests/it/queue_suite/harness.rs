@@ -5,10 +5,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use aws_sdk_s3::config::Credentials;
-use docmill::config::QueueConfig;
+use docmill::config::{QueueConfig, TierConfig};
+use docmill::model::Priority;
 use docmill::queue::Queue;
 use docmill::queue::objects::ObjectQueue;
+use docmill::queue::redis::RedisQueue;
 use docmill::queue::sqs::SqsQueue;
 use docmill::store::folder::FolderStore;
 use docmill::store::s3::S3Store;
@@ -17,7 +18,9 @@ use docmill_testkit::sqs::Server;
 use super::Harness;
 use crate::support::memory_queue::MemoryQueue;
 use crate::support::moto::Moto;
+use crate::support::redis::Redis;
 use crate::support::sqs::client;
+use crate::support::world::s3_client;
 
 /// SQS, on the stand-in, whose clock is moved.
 pub(crate) struct Sqs {
@@ -53,6 +56,13 @@ impl Sqs {
 impl Harness for Sqs {
     async fn queue(&self, dead_after: Option<u32>) -> Arc<dyn Queue> {
         Arc::new(self.connect(&self.config(dead_after)).await)
+    }
+
+    async fn tiered(&self) -> Arc<dyn Queue> {
+        let mut config = self.config(None);
+        let tier = |name| TierConfig { name, url: self.config(None).url, ..TierConfig::default() };
+        config.tiers = [Priority::High, Priority::Low].map(tier).to_vec();
+        Arc::new(self.connect(&config).await)
     }
 
     fn visibility(&self) -> Duration {
@@ -91,38 +101,134 @@ impl Harness for Folder {
     }
 }
 
-/// Marker objects in a bucket of moto's, a server for each test.
+/// The same objects in moto's S3.
 pub(crate) struct Bucket {
-    store: Arc<S3Store>,
-    _server: Moto,
+    moto: Moto,
 }
 
 impl Bucket {
     pub(crate) async fn start() -> Self {
-        let server = Moto::start().await;
-        let config = aws_sdk_s3::Config::builder()
-            .behavior_version(aws_sdk_s3::config::BehaviorVersion::latest())
-            .region(aws_sdk_s3::config::Region::new("us-east-1"))
-            .credentials_provider(Credentials::new("test", "test", None, None, "test"))
-            .endpoint_url(server.endpoint())
-            .force_path_style(true)
-            .build();
-        let client = aws_sdk_s3::Client::from_conf(config);
-        client.create_bucket().bucket("queue").send().await.unwrap();
-        Self { store: Arc::new(S3Store::with_client(client, "queue")), _server: server }
+        Self { moto: Moto::start().await }
     }
 }
 
 #[async_trait]
 impl Harness for Bucket {
     async fn queue(&self, dead_after: Option<u32>) -> Arc<dyn Queue> {
+        let client = s3_client(&self.moto.endpoint());
+        let bucket = format!("b-{}", uuid::Uuid::new_v4());
+        client.create_bucket().bucket(&bucket).send().await.unwrap();
+        let store = S3Store::with_client(client, bucket);
         // Listings are kept as in production, only not as long.
-        let queue = ObjectQueue::new(self.store.clone(), self.visibility(), dead_after);
+        let queue = ObjectQueue::new(Arc::new(store), self.visibility(), dead_after);
         Arc::new(queue.paced(Duration::from_millis(200)))
     }
 
     fn visibility(&self) -> Duration {
-        Duration::from_secs(6)
+        // Long enough for what many requests to a slow stand-in take between two looks.
+        Duration::from_secs(8)
+    }
+
+    async fn pass(&self, time: Duration) {
+        tokio::time::sleep(time).await;
+    }
+}
+
+/// Redis, which lives in real time.
+pub(crate) struct RedisServer {
+    server: Redis,
+}
+
+impl RedisServer {
+    pub(crate) async fn start() -> Self {
+        Self { server: Redis::start().await }
+    }
+
+    fn config(&self, dead_after: Option<u32>) -> QueueConfig {
+        QueueConfig {
+            visibility: self.visibility(),
+            max_receives: dead_after.unwrap_or(0),
+            ..self.server.config(&format!("q[{}]", uuid::Uuid::new_v4()))
+        }
+    }
+}
+
+#[async_trait]
+impl Harness for RedisServer {
+    async fn queue(&self, dead_after: Option<u32>) -> Arc<dyn Queue> {
+        Arc::new(RedisQueue::connect(&self.config(dead_after)).await.unwrap())
+    }
+
+    async fn tiered(&self) -> Arc<dyn Queue> {
+        let mut config = self.config(None);
+        let tier = |name| TierConfig { name, ..TierConfig::default() };
+        config.tiers = [Priority::High, Priority::Low].map(tier).to_vec();
+        Arc::new(RedisQueue::connect(&config).await.unwrap())
+    }
+
+    fn visibility(&self) -> Duration {
+        Duration::from_secs(2)
+    }
+
+    async fn pass(&self, time: Duration) {
+        tokio::time::sleep(time).await;
+    }
+}
+
+/// SQS as moto understands it, in real time.
+pub(crate) struct MotoSqs {
+    moto: Moto,
+}
+
+impl MotoSqs {
+    pub(crate) async fn start() -> Self {
+        Self { moto: Moto::start().await }
+    }
+
+    async fn made(&self, dead_after: Option<u32>) -> QueueConfig {
+        use aws_sdk_sqs::types::QueueAttributeName as Name;
+        let here = client(&self.moto.endpoint());
+        let name = format!("q-{}", uuid::Uuid::new_v4());
+        let mut request = here.create_queue().queue_name(&name);
+        if let Some(limit) = dead_after {
+            let dead = here.create_queue().queue_name(format!("{name}-dead")).send().await;
+            let url = dead.unwrap().queue_url.unwrap();
+            let asked = here.get_queue_attributes().queue_url(url).attribute_names(Name::QueueArn);
+            let arn = asked.send().await.unwrap().attributes.unwrap()[&Name::QueueArn].clone();
+            let policy =
+                format!(r#"{{"deadLetterTargetArn":"{arn}","maxReceiveCount":"{limit}"}}"#);
+            request = request.attributes(Name::RedrivePolicy, policy);
+        }
+        QueueConfig {
+            url: request.send().await.unwrap().queue_url.unwrap(),
+            visibility: self.visibility(),
+            // moto knows groups on FIFO queues only.
+            fair: false,
+            ..QueueConfig::default()
+        }
+    }
+}
+
+#[async_trait]
+impl Harness for MotoSqs {
+    async fn queue(&self, dead_after: Option<u32>) -> Arc<dyn Queue> {
+        let config = self.made(dead_after).await;
+        let queue = SqsQueue::with_client(client(&self.moto.endpoint()), &config).await;
+        Arc::new(queue.unwrap())
+    }
+
+    async fn tiered(&self) -> Arc<dyn Queue> {
+        let mut config = self.made(None).await;
+        for name in [Priority::High, Priority::Low] {
+            let url = self.made(None).await.url;
+            config.tiers.push(TierConfig { name, url, ..TierConfig::default() });
+        }
+        let queue = SqsQueue::with_client(client(&self.moto.endpoint()), &config).await;
+        Arc::new(queue.unwrap())
+    }
+
+    fn visibility(&self) -> Duration {
+        Duration::from_secs(4)
     }
 
     async fn pass(&self, time: Duration) {

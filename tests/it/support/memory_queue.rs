@@ -29,7 +29,7 @@ pub(crate) enum Call {
 #[derive(Debug, Clone)]
 struct Item {
     message_id: String,
-    body: String,
+    message: Outgoing,
     sent_at: SystemTime,
     first_received_at: Option<SystemTime>,
     count: u32,
@@ -102,7 +102,7 @@ impl MemoryQueue {
 
     /// The bodies of all live messages, hidden ones included.
     pub(crate) fn bodies(&self) -> Vec<String> {
-        self.inside().live.values().map(|item| item.body.clone()).collect()
+        self.inside().live.values().map(|item| item.message.body.clone()).collect()
     }
 
     fn inside(&self) -> MutexGuard<'_, Inside> {
@@ -157,7 +157,7 @@ impl Inside {
         self.last += 1;
         let item = Item {
             message_id: format!("memory-{}", self.last),
-            body: message.body.clone(),
+            message: message.clone(),
             sent_at: self.wall(),
             first_received_at: None,
             count: 0,
@@ -187,7 +187,9 @@ impl Inside {
         let shelf = if dead { &mut self.dead } else { &mut self.live };
         let mut twins = Vec::new();
         let mut deliveries = Vec::new();
-        for (id, item) in shelf.iter_mut().filter(|(_, item)| item.visible_at <= now).take(max) {
+        let mut due: Vec<_> = shelf.iter_mut().filter(|(_, item)| item.visible_at <= now).collect();
+        due.sort_by_key(|(_, item)| item.message.priority);
+        for (id, item) in due.into_iter().take(max) {
             item.count += 1;
             item.first_received_at.get_or_insert(wall);
             item.received = true;
@@ -198,12 +200,15 @@ impl Inside {
             item.visible_at = now + hidden;
             deliveries.push(Delivery {
                 message_id: item.message_id.clone(),
-                body: item.body.clone(),
+                body: item.message.body.clone(),
                 receipt: Receipt(format!("{id}:{}", item.count)),
                 receive_count: item.count,
                 sent_at: Some(item.sent_at),
                 first_received_at: item.first_received_at,
                 received,
+                priority: Some(item.message.priority),
+                tenant: item.message.tenant.clone(),
+                traceparent: item.message.traceparent.clone(),
             });
         }
         for twin in twins {
@@ -339,6 +344,17 @@ impl Queue for MemoryQueue {
     async fn dead_acknowledge(&self, receipts: &[Receipt]) -> Vec<Result<()>> {
         let mut inside = self.inside();
         receipts.iter().map(|receipt| delete(&mut inside.dead, receipt)).collect()
+    }
+
+    async fn dead_release(&self, receipts: &[Receipt]) -> Vec<Result<()>> {
+        let mut inside = self.inside();
+        let now = inside.now();
+        for receipt in receipts {
+            if let Ok(item) = of_receipt(&mut inside.dead, receipt) {
+                item.visible_at = now;
+            }
+        }
+        receipts.iter().map(|_| Ok(())).collect()
     }
 
     async fn maintain(&self) -> Result<u64> {

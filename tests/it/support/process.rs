@@ -62,16 +62,21 @@ impl Process {
         world: &World,
         settings: &[(&str, &str)],
     ) -> Self {
-        let log = world.logs.path().join(format!("worker-{}.log", fastrand::u64(..)));
         let mut command = docmill(world, &["worker"], settings);
+        if let Some(file) = file {
+            command.arg("--config").arg(file);
+        }
+        Self::spawn(command, level, world.logs.path())
+    }
+
+    /// Starts what is to be a worker; its log goes to a file in the folder.
+    pub(crate) fn spawn(mut command: Command, level: &str, logs: &Path) -> Self {
+        let log = logs.join(format!("worker-{}.log", fastrand::u64(..)));
         command
             .env(docmill::telemetry::LEVEL_VARIABLE, level)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(std::fs::File::create(&log).unwrap());
-        if let Some(file) = file {
-            command.arg("--config").arg(file);
-        }
         Self(command.spawn().unwrap(), log)
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use docmill::fault::Result;
-use docmill::queue::{DeadLetter, Delivery, Depth, Outgoing, Queue, Receipt};
+use docmill::queue::{DeadLetter, Delivery, Depth, Outgoing, Queue, Receipt, Tier};
 
 /// What became of one receipt.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -53,6 +53,23 @@ impl Queue for RecordingQueue {
         Ok(deliveries)
     }
 
+    fn tiers(&self) -> Vec<Tier> {
+        self.inner.tiers()
+    }
+
+    async fn receive_from(&self, tier: usize, max: usize, wait: Duration) -> Result<Vec<Delivery>> {
+        let deliveries = self.inner.receive_from(tier, max, wait).await?;
+        for delivery in &deliveries {
+            self.note(&delivery.receipt, |fate| fate.body.clone_from(&delivery.body));
+        }
+        Ok(deliveries)
+    }
+
+    async fn win(&self, receipts: &[Receipt]) -> Vec<Result<bool>> {
+        receipts.iter().for_each(|receipt| self.note(receipt, |fate| fate.acknowledged += 1));
+        self.inner.win(receipts).await
+    }
+
     async fn extend(&self, receipts: &[Receipt], visibility: Duration) -> Vec<Result<()>> {
         let answers = self.inner.extend(receipts, visibility).await;
         receipts.iter().for_each(|receipt| self.note(receipt, |fate| fate.extended += 1));
@@ -91,6 +108,10 @@ impl Queue for RecordingQueue {
 
     async fn dead_acknowledge(&self, receipts: &[Receipt]) -> Vec<Result<()>> {
         self.inner.dead_acknowledge(receipts).await
+    }
+
+    async fn dead_release(&self, receipts: &[Receipt]) -> Vec<Result<()>> {
+        self.inner.dead_release(receipts).await
     }
 
     async fn maintain(&self) -> Result<u64> {

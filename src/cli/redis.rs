@@ -1,0 +1,100 @@
+//! `docmill redis`: looking after a queue in Redis that other programs work on as well.
+
+use std::io::Write as _;
+use std::time::Duration;
+
+use clap::Subcommand;
+
+use super::{Context, Exit, QUEUE, WrongUse};
+use crate::config::QueueBackend;
+use crate::queue::redis::{Cleaning, RedisQueue};
+use crate::shutdown::Stop;
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(super) enum Redis {
+    /// Put back what nobody holds any more, whoever held it
+    Clean {
+        /// Look at what is being processed (the default)
+        #[arg(long, conflicts_with = "deep")]
+        light: bool,
+        /// Look at every item, also at those that a crash left in no list
+        #[arg(long)]
+        deep: bool,
+        /// Go on until stopped, one pass every so often
+        #[arg(long, value_name = "TIME", num_args = 0..=1, default_missing_value = "2s",
+              value_parser = humantime::parse_duration)]
+        watch: Option<Duration>,
+    },
+    /// Clean on request: lines `light:QUEUE` and `deep:QUEUE` on standard input are answered by
+    /// `light cleaned QUEUE` and `deep cleaned QUEUE`, as the tests of redis-work-queue expect
+    Cleaner,
+}
+
+pub(super) async fn run(context: &Context, what: Redis) -> anyhow::Result<Exit> {
+    let app = context.app(QUEUE)?;
+    context.quiet_logs()?;
+    if app.config().queue.backend != QueueBackend::Redis {
+        let text = "queue.backend is not `redis`: there is nothing to look after";
+        return Err(WrongUse(text.to_owned()).into());
+    }
+    match what {
+        Redis::Clean { deep, watch, .. } => {
+            let depth = if deep { Cleaning::Deep } else { Cleaning::Light };
+            let queue = app.redis_queue(&app.config().queue.redis_prefix).await?;
+            match watch {
+                None => {
+                    let cleaned = queue.clean(depth).await?;
+                    let shown = serde_json::json!({ "put_back": cleaned });
+                    context.out().show(&shown, || format!("put back: {cleaned}"))?;
+                }
+                Some(every) => watching(&queue, depth, every).await?,
+            }
+        }
+        Redis::Cleaner => serve(&app).await?,
+    }
+    Ok(Exit::Done)
+}
+
+/// Cleans until stopped. A failed pass is said and the next one tried.
+async fn watching(queue: &RedisQueue, depth: Cleaning, every: Duration) -> anyhow::Result<()> {
+    let stop = Stop::default();
+    stop.on_signals()?;
+    loop {
+        match queue.clean(depth).await {
+            Ok(0) => {}
+            Ok(cleaned) => tracing::warn!(cleaned, "put back: {cleaned}"),
+            Err(error) => tracing::warn!(error = %error, "not cleaned: {error}"),
+        }
+        tokio::select! {
+            () = stop.until_asked() => return Ok(()),
+            () = tokio::time::sleep(every) => {}
+        }
+    }
+}
+
+async fn serve(app: &crate::app::App) -> anyhow::Result<()> {
+    let mut lines = std::io::stdin().lines();
+    let mut known = std::collections::BTreeMap::new();
+    while let Some(line) = tokio::task::block_in_place(|| lines.next()).transpose()? {
+        let (how, name) = line.split_once(':').unwrap_or_default();
+        let depth = match how {
+            "light" => Cleaning::Light,
+            "deep" => Cleaning::Deep,
+            _ => {
+                let text = format!("`{line}` is neither `light:QUEUE` nor `deep:QUEUE`");
+                return Err(WrongUse(text).into());
+            }
+        };
+        if !known.contains_key(name) {
+            known.insert(name.to_owned(), app.redis_queue(name).await?);
+        }
+        if let Some(queue) = known.get(name) {
+            queue.clean(depth).await?;
+        }
+        let mut out = std::io::stdout().lock();
+        writeln!(out, "{how} cleaned {name}")?;
+        out.flush()?;
+    }
+    Ok(())
+}

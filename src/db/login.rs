@@ -1,0 +1,132 @@
+//! Who we are to Postgres, and how that changes while we run.
+//!
+//! User, host and database come from the URL; the password from there too, or from a file that may
+//! be replaced, or from AWS, which signs a new one every few minutes. Open connections stay as they
+//! are: Postgres asks for a password only when a connection is made.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sqlx::ConnectOptions;
+use sqlx::postgres::{PgConnectOptions, PgPool};
+
+use super::iam::Signer;
+use crate::config::{DatabaseConfig, SecretSource};
+use crate::fault::{Error, Fault, Result};
+
+/// A file is looked at this often.
+const LOOK: Duration = Duration::from_secs(3);
+/// A signed password lives for 15 minutes.
+const SIGN: Duration = Duration::from_secs(5 * 60);
+
+/// How to log in.
+#[derive(Debug)]
+pub(super) struct Login {
+    url: SecretSource,
+    password: Option<SecretSource>,
+    signer: Option<Signer>,
+}
+
+/// What a login consists of at one moment; equal texts need no new options.
+#[derive(PartialEq, Eq)]
+struct Credentials {
+    url: String,
+    password: Option<String>,
+}
+
+impl Login {
+    /// Nothing connects; with `database.iam` AWS's usual chain is asked for credentials.
+    pub(super) async fn new(config: &DatabaseConfig) -> Result<Self> {
+        let file = &config.password_file;
+        let password = (!file.as_os_str().is_empty())
+            .then(|| SecretSource::new(&crate::config::Secret::default(), file));
+        let signer = if config.iam { Some(Signer::new(&config.region).await?) } else { None };
+        Ok(Self { url: SecretSource::new(&config.url, &config.url_file), password, signer })
+    }
+
+    /// The options as of now.
+    pub(super) async fn options(&self) -> Result<PgConnectOptions> {
+        let credentials = self.credentials()?;
+        self.of(&credentials).await
+    }
+
+    fn credentials(&self) -> Result<Credentials> {
+        let read = |source: &SecretSource| {
+            let secret = source.current().map_err(|problem| Error::new(Fault::Denied, problem))?;
+            Ok::<_, Error>(secret.reveal().to_owned())
+        };
+        Ok(Credentials {
+            url: read(&self.url)?,
+            password: self.password.as_ref().map(read).transpose()?,
+        })
+    }
+
+    async fn of(&self, credentials: &Credentials) -> Result<PgConnectOptions> {
+        // The parser's own message may quote the URL, and with it the password.
+        let options: PgConnectOptions = credentials.url.parse().map_err(|_| {
+            Error::internal(
+                "database.url cannot be read: write postgres://user:password@host:port/database \
+                 and percent-encode what is special in user and password",
+            )
+        })?;
+        // Statements are traced by their callers; sqlx's own log would double every line.
+        let mut options = options.application_name("docmill").disable_statement_logging();
+        if let Some(password) = &credentials.password {
+            options = options.password(password);
+        }
+        if let Some(signer) = &self.signer {
+            let (host, port) = (options.get_host().to_owned(), options.get_port());
+            let token = signer.token(&host, port, options.get_username()).await?;
+            options = options.password(&token);
+        }
+        Ok(options)
+    }
+
+    fn changes(&self) -> Option<Duration> {
+        match (&self.signer, &self.password) {
+            (Some(_), _) => Some(SIGN),
+            (None, Some(_)) => Some(LOOK),
+            (None, None) => self.url.is_file().then_some(LOOK),
+        }
+    }
+}
+
+/// Lets the pool's next connections use what is current, until the pool is closed.
+pub(super) fn keep_current(pool: PgPool, login: Arc<Login>) {
+    let Some(every) = login.changes() else { return };
+    tokio::spawn(async move {
+        let mut known = login.credentials().ok();
+        loop {
+            tokio::select! {
+                () = pool.close_event() => return,
+                () = tokio::time::sleep(every) => {}
+            }
+            match renewed(&login, &mut known).await {
+                Ok(Some(options)) => pool.set_connect_options(options),
+                Ok(None) => {}
+                Err(error) => tracing::warn!(
+                    error = %error,
+                    "the login to Postgres could not be renewed, the old one is kept: {error}"
+                ),
+            }
+        }
+    });
+}
+
+/// New options if something changed; signed passwords always do.
+async fn renewed(
+    login: &Login,
+    known: &mut Option<Credentials>,
+) -> Result<Option<PgConnectOptions>> {
+    let credentials = login.credentials()?;
+    let same = known.as_ref() == Some(&credentials);
+    if same && login.signer.is_none() {
+        return Ok(None);
+    }
+    let options = login.of(&credentials).await?;
+    if !same {
+        tracing::info!("the login to Postgres was replaced");
+        *known = Some(credentials);
+    }
+    Ok(Some(options))
+}

@@ -1,0 +1,103 @@
+//! How urgent a document is: five words, the same in the queue's tiers, the row and the command
+//! line. What a tier is worth against another is the queue's configuration, not said here.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// How urgent, most urgent first (the order of the variants).
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Priority {
+    /// Before everything else.
+    Critical,
+    /// A person waits for it.
+    High,
+    /// What nobody said anything about.
+    #[default]
+    Normal,
+    /// May wait behind the day's work.
+    Low,
+    /// Whenever there is nothing else to do.
+    Background,
+}
+
+impl Priority {
+    /// All, most urgent first.
+    pub const ALL: [Self; 5] =
+        [Self::Critical, Self::High, Self::Normal, Self::Low, Self::Background];
+
+    /// The word for it.
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::Critical => "critical",
+            Self::High => "high",
+            Self::Normal => "normal",
+            Self::Low => "low",
+            Self::Background => "background",
+        }
+    }
+
+    /// The priority of this word.
+    pub fn from_code(code: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|priority| priority.code() == code)
+    }
+
+    /// Which of `offered` stands in for this one: itself; else the next less urgent one, so that
+    /// nothing is pushed ahead of what was meant to go first; else the least urgent there is.
+    pub fn among(self, offered: &[Self]) -> Option<usize> {
+        let position = |wanted: Self| offered.iter().position(|one| *one == wanted);
+        let less_urgent = Self::ALL.into_iter().filter(|other| *other >= self);
+        let more_urgent = Self::ALL.into_iter().rev().filter(|other| *other < self);
+        less_urgent.chain(more_urgent).find_map(position)
+    }
+}
+
+impl fmt::Display for Priority {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.code())
+    }
+}
+
+impl FromStr for Priority {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let words = || Self::ALL.map(Self::code).join(", ");
+        Self::from_code(text).ok_or_else(|| format!("one of {} is needed", words()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_word_reads_back_and_no_other() {
+        for priority in Priority::ALL {
+            assert_eq!(priority.code().parse(), Ok(priority));
+            assert_eq!(serde_json::to_value(priority).unwrap(), priority.code());
+        }
+        assert!("urgent".parse::<Priority>().unwrap_err().contains("critical, high"));
+    }
+
+    #[test]
+    fn a_tier_that_is_not_there_is_stood_in_for_by_the_next_less_urgent_one() {
+        use Priority::{Background, Critical, High, Low, Normal};
+        #[rustfmt::skip]
+        let table = [
+            (Normal,     vec![Normal],            Some(0)),
+            (Critical,   vec![High, Normal],      Some(0)),
+            (High,       vec![Critical, Normal],  Some(1)),
+            (Background, vec![Critical, Normal],  Some(1)),
+            (Low,        vec![High, Critical],    Some(0)),
+            (Low,        vec![],                  None),
+        ];
+        for (wanted, offered, expected) in table {
+            assert_eq!(wanted.among(&offered), expected, "{wanted} of {offered:?}");
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! A queue in Redis, in the wire format of redis-work-queue 0.3.0, so that its clients (Rust,
+//! Python, Go, Node, .NET) may add to it, work on it and clean it beside us.
+//!
+//! What is added to that format: every transition is one script, so that the gaps between its
+//! steps do not exist for us; a lease is compared before anything is done in its name; attempts,
+//! times, dead letters and whatever else a message carries are in keys that the others do not look
+//! at. A delayed or hidden message is, for them, one that somebody has leased. Re-queued messages
+//! go to the end of the line. Each priority is a queue of its own (`keys`).
+//!
+//! Not promised: that the others keep to it. A client of theirs may complete what it has lost. The
+//! claim in the ledger is what makes a job run once. Redis without `appendfsync always` may forget
+//! the last second; the janitor sends such work again.
+
+mod calls;
+mod clean;
+mod connect;
+mod errors;
+mod keys;
+mod message;
+mod scripts;
+mod wait;
+
+pub use clean::Depth as Cleaning;
+
+use std::sync::atomic::AtomicU32;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use ::redis::Client;
+use ::redis::aio::ConnectionManager;
+use async_trait::async_trait;
+
+use self::calls::lenient;
+use self::errors::from_redis;
+use self::keys::Keys;
+use self::message::{Leased, millis};
+use self::scripts::{ADD, AT_A_TIME, CHANGE, COMPLETE, DEAD, LEASE};
+use super::turns::Turns;
+use super::{DeadLetter, Delivery, Depth, Outgoing, Queue, Receipt};
+use crate::config::QueueConfig;
+use crate::fault::{Error, Result};
+use crate::model::Priority;
+
+/// No limit of its own; longer than anybody asks for.
+const LONGEST: Duration = Duration::from_secs(30 * 24 * 3600);
+
+/// One queue per priority that is configured.
+pub struct RedisQueue {
+    client: Client,
+    connection: ConnectionManager,
+    tiers: Vec<(Priority, Keys)>,
+    turns: Mutex<Turns>,
+    visibility: Duration,
+    dead_after: Option<u32>,
+    waiters: wait::Waiters,
+    passes: AtomicU32,
+}
+
+impl RedisQueue {
+    /// Connects; waits up to ten seconds for a server that does not answer.
+    ///
+    /// # Errors
+    /// The server does not answer, refuses us, is older than 6.2, or would evict messages. The
+    /// text says which server and what to check.
+    pub async fn connect(config: &QueueConfig) -> Result<Self> {
+        let client = connect::client(config)?;
+        let connection = connect::connect(&client).await?;
+        let tiers = config.redis_tiers();
+        let keys = |priority| (priority, Keys::of(&config.redis_prefix, priority));
+        Ok(Self {
+            client,
+            connection,
+            turns: Mutex::new(Turns::new(tiers.iter().map(|(_, weight)| *weight))),
+            tiers: tiers.into_iter().map(|(priority, _)| keys(priority)).collect(),
+            visibility: config.visibility,
+            dead_after: (config.max_receives > 0).then_some(config.max_receives),
+            waiters: wait::Waiters::default(),
+            passes: AtomicU32::new(0),
+        })
+    }
+
+    /// Adds an item under an id of the caller's to the normal queue, as `add_item` does: `false`
+    /// if there is one with this id, whose data stays.
+    ///
+    /// # Errors
+    /// No answer, or none that can be trusted.
+    pub async fn add(&self, id: &str, data: &str) -> Result<bool> {
+        let keys = self.tier_of(Priority::Normal)?;
+        let mut call = ADD.key(&keys.prefix);
+        call.arg(id).arg(data).arg(0).arg("").arg("");
+        Ok(self.once::<Vec<u8>>("adding an item", &call).await? == [1])
+    }
+
+    fn tier_of(&self, priority: Priority) -> Result<&Keys> {
+        let offered: Vec<Priority> = self.tiers.iter().map(|(priority, _)| *priority).collect();
+        let found = priority.among(&offered).and_then(|at| self.tiers.get(at));
+        found.map(|(_, keys)| keys).ok_or_else(|| Error::internal("no tier is configured"))
+    }
+
+    /// Leases from every tier in turn until `max` are found. Returns what was found, and when to
+    /// look again for what of ours becomes due.
+    async fn lease(&self, max: usize) -> Result<(Vec<Delivery>, Option<Duration>)> {
+        let order = self.turns.lock().unwrap_or_else(PoisonError::into_inner).round();
+        let mut taken = Vec::new();
+        let mut next_due: Option<Duration> = None;
+        for tier in order {
+            let Some((priority, keys)) = self.tiers.get(tier) else { continue };
+            if taken.len() >= max {
+                break;
+            }
+            let (received, token) = (Instant::now(), uuid::Uuid::new_v4().simple().to_string());
+            let mut call = LEASE.key(&keys.prefix);
+            call.arg(max - taken.len()).arg(millis(self.visibility));
+            call.arg(self.dead_after.unwrap_or(0)).arg(&token);
+            let answer = self.once::<Leased>("leasing from Redis", &call).await;
+            let leased = match answer {
+                Ok(leased) => leased,
+                // What was leased from another tier is hidden: it has to be handed over.
+                Err(_) if !taken.is_empty() => break,
+                Err(error) => return Err(error),
+            };
+            let due = leased.next_due;
+            next_due = next_due.into_iter().chain(due).min();
+            taken.extend(leased.deliveries(tier, &token, received, Some(*priority)));
+        }
+        Ok((taken, next_due))
+    }
+
+    async fn send_to(&self, keys: &Keys, messages: &[&Outgoing]) -> Result<()> {
+        let mut call = ADD.key(&keys.prefix);
+        for message in messages {
+            // Drawn before the first try: a repetition finds its own item and adds nothing.
+            call.arg(uuid::Uuid::new_v4().to_string()).arg(&message.body);
+            call.arg(millis(message.delay));
+            call.arg(message.tenant.as_deref().unwrap_or_default());
+            call.arg(message.traceparent.as_deref().unwrap_or_default());
+        }
+        self.surely::<Vec<u8>>("adding to Redis", &call).await.map(drop)
+    }
+}
+
+#[async_trait]
+impl Queue for RedisQueue {
+    fn describe(&self) -> String {
+        let prefix = self.tiers.iter().map(|(_, keys)| keys.prefix.as_str());
+        let prefixes: Vec<&str> = prefix.collect();
+        format!("Redis queue {} at {}", prefixes.join(", "), connect::address(&self.client))
+    }
+
+    async fn receive(&self, max: usize, wait: Duration) -> Result<Vec<Delivery>> {
+        let deadline = Instant::now() + wait;
+        loop {
+            let (found, next_due) = self.lease(max.max(1)).await?;
+            let left = deadline.saturating_duration_since(Instant::now());
+            if !found.is_empty() || left.is_zero() {
+                return Ok(found);
+            }
+            self.wait_for_work(left, next_due).await?;
+        }
+    }
+
+    async fn extend(&self, receipts: &[Receipt], visibility: Duration) -> Vec<Result<()>> {
+        let start = |keys: &Keys| {
+            let mut call = CHANGE.key(&keys.prefix);
+            call.arg(millis(visibility)).arg("renew");
+            call
+        };
+        Self::ended(self.over("renewing leases", receipts.iter(), true, start).await)
+    }
+
+    async fn acknowledge(&self, receipts: &[Receipt]) -> Vec<Result<()>> {
+        let start = |keys: &Keys| COMPLETE.key(&keys.prefix);
+        Self::ended(self.over("completing items", receipts.iter(), true, start).await)
+    }
+
+    async fn win(&self, receipts: &[Receipt]) -> Vec<Result<bool>> {
+        // Not repeated: after a lost answer "gone already" would not tell by whom.
+        let start = |keys: &Keys| COMPLETE.key(&keys.prefix);
+        let answers = self.over("completing items", receipts.iter(), false, start).await;
+        answers.into_iter().map(|answer| answer.map(|done| done == Some(1))).collect()
+    }
+
+    async fn hide(&self, receipts: &[(Receipt, Duration)]) -> Vec<Result<()>> {
+        let mut answers = Vec::with_capacity(receipts.len());
+        // Mostly all of a batch are hidden for the same time.
+        for run in receipts.chunk_by(|(_, one), (_, next)| one == next) {
+            let time = run.first().map_or(Duration::ZERO, |(_, time)| (*time).min(LONGEST));
+            let start = |keys: &Keys| {
+                let mut call = CHANGE.key(&keys.prefix);
+                call.arg(millis(time)).arg("hide");
+                call
+            };
+            let these = run.iter().map(|(receipt, _)| receipt);
+            answers.extend(lenient(self.over("giving items back", these, true, start).await));
+        }
+        answers
+    }
+
+    async fn send(&self, messages: &[Outgoing]) -> Vec<Result<()>> {
+        let mut results: Vec<Result<()>> = messages.iter().map(|_| Ok(())).collect();
+        for priority in Priority::ALL {
+            let mut here: Vec<(&Outgoing, &mut Result<()>)> = messages
+                .iter()
+                .zip(&mut results)
+                .filter(|(message, _)| message.priority == priority)
+                .collect();
+            for part in here.chunks_mut(AT_A_TIME) {
+                let batch: Vec<&Outgoing> = part.iter().map(|(message, _)| *message).collect();
+                let sent = match self.tier_of(priority) {
+                    Ok(keys) => self.send_to(keys, &batch).await,
+                    Err(error) => Err(error),
+                };
+                if let Err(error) = sent {
+                    for (_, result) in part {
+                        **result = Err(Error::new(error.fault, error.context.clone()));
+                    }
+                }
+            }
+        }
+        results
+    }
+
+    async fn depth(&self) -> Result<Depth> {
+        let mut depth = Depth { dead: Some(0), ..Depth::default() };
+        for (_, keys) in &self.tiers {
+            let mut asked = ::redis::pipe();
+            asked.llen(keys.queue()).llen(keys.processing());
+            asked.zcount(keys.late(), millis_now(), "+inf").zcard(keys.dead());
+            let mut connection = self.connection.clone();
+            let counted = asked.query_async::<(u64, u64, u64, u64)>(&mut connection).await;
+            let (ready, processing, late, dead) =
+                counted.map_err(|error| from_redis("asking Redis for its depth", error))?;
+            depth.ready += ready;
+            depth.in_flight += processing.saturating_sub(late);
+            depth.delayed += late;
+            depth.dead = depth.dead.map(|sum| sum + dead);
+        }
+        Ok(depth)
+    }
+
+    fn longest_hide(&self) -> Duration {
+        LONGEST
+    }
+
+    async fn receives_before_dead(&self) -> Result<Option<u32>> {
+        Ok(self.dead_after)
+    }
+
+    async fn dead_receive(&self, max: usize, hidden: Duration) -> Result<Vec<DeadLetter>> {
+        let mut letters = Vec::new();
+        for (tier, (priority, keys)) in self.tiers.iter().enumerate() {
+            let most = max.saturating_sub(letters.len()).min(AT_A_TIME);
+            if most == 0 {
+                break;
+            }
+            let (received, token) = (Instant::now(), uuid::Uuid::new_v4().simple().to_string());
+            let mut call = DEAD.key(&keys.prefix);
+            call.arg("take").arg(most).arg(millis(hidden)).arg(&token);
+            let found = self.once::<Leased>("reading dead letters", &call).await?;
+            let found = found.deliveries(tier, &token, received, Some(*priority));
+            letters.extend(found.into_iter().map(|delivery| DeadLetter { delivery }));
+        }
+        Ok(letters)
+    }
+
+    async fn dead_acknowledge(&self, receipts: &[Receipt]) -> Vec<Result<()>> {
+        let start = |keys: &Keys| {
+            let mut call = DEAD.key(&keys.prefix);
+            call.arg("forget");
+            call
+        };
+        Self::ended(self.over("deleting dead letters", receipts.iter(), true, start).await)
+    }
+
+    async fn dead_release(&self, receipts: &[Receipt]) -> Vec<Result<()>> {
+        let start = |keys: &Keys| {
+            let mut call = DEAD.key(&keys.prefix);
+            call.arg("release");
+            call
+        };
+        lenient(self.over("releasing dead letters", receipts.iter(), true, start).await)
+    }
+
+    async fn maintain(&self) -> Result<u64> {
+        self.maintain_all().await
+    }
+}
+
+/// Milliseconds since 1970 by our clock; used for counts only.
+fn millis_now() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, millis)
+}

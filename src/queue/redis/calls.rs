@@ -1,0 +1,101 @@
+//! Running the scripts: once, or again when an answer was lost; over receipts of several tiers.
+
+use std::time::Duration;
+
+use ::redis::{FromRedisValue, ScriptInvocation};
+
+use super::RedisQueue;
+use super::errors::from_redis;
+use super::keys::Keys;
+use super::message::Ticket;
+use super::scripts::AT_A_TIME;
+use crate::fault::{Error, Fault, Result};
+use crate::queue::Receipt;
+
+/// How often a transition is tried that may be repeated without harm.
+const TRIES: u32 = 3;
+
+impl RedisQueue {
+    /// One run of a script.
+    pub(super) async fn once<T: FromRedisValue>(
+        &self,
+        doing: &str,
+        call: &ScriptInvocation<'_>,
+    ) -> Result<T> {
+        let mut connection = self.connection.clone();
+        call.invoke_async(&mut connection).await.map_err(|error| from_redis(doing, error))
+    }
+
+    /// The same, again if the answer was lost: for what does no harm twice.
+    pub(super) async fn surely<T: FromRedisValue>(
+        &self,
+        doing: &str,
+        call: &ScriptInvocation<'_>,
+    ) -> Result<T> {
+        let mut tries = 1;
+        loop {
+            match self.once(doing, call).await {
+                Err(error) if error.fault == Fault::Transient && tries < TRIES => {
+                    tokio::time::sleep(Duration::from_millis(100) * tries).await;
+                    tries += 1;
+                }
+                answer => return answer,
+            }
+        }
+    }
+
+    /// Runs a script over receipts, tier by tier, and puts its answers back into their order. A
+    /// receipt of another make is answered with `None`.
+    pub(super) async fn over<'a, F>(
+        &self,
+        doing: &str,
+        receipts: impl Iterator<Item = &'a Receipt>,
+        repeat: bool,
+        start: F,
+    ) -> Vec<Result<Option<u8>>>
+    where
+        F: Fn(&Keys) -> ScriptInvocation<'static>,
+    {
+        let tickets: Vec<Option<Ticket>> = receipts.map(Ticket::of).collect();
+        let mut answers: Vec<Result<Option<u8>>> = tickets.iter().map(|_| Ok(None)).collect();
+        for (tier, (_, keys)) in self.tiers.iter().enumerate() {
+            let here: Vec<(usize, &Ticket)> = tickets
+                .iter()
+                .enumerate()
+                .filter_map(|(at, ticket)| Some((at, ticket.as_ref().filter(|t| t.tier == tier)?)))
+                .collect();
+            for part in here.chunks(AT_A_TIME) {
+                let mut call = start(keys);
+                for (_, ticket) in part {
+                    call.arg(&ticket.id).arg(&ticket.token);
+                }
+                let done: Result<Vec<u8>> = match repeat {
+                    true => self.surely(doing, &call).await,
+                    false => self.once(doing, &call).await,
+                };
+                for (index, (at, _)) in part.iter().enumerate() {
+                    let Some(answer) = answers.get_mut(*at) else { continue };
+                    *answer = match &done {
+                        Ok(done) => Ok(done.get(index).copied()),
+                        Err(error) => Err(Error::new(error.fault, error.context.clone())),
+                    };
+                }
+            }
+        }
+        answers
+    }
+
+    /// The scripts' answers as the port's: 0 and nothing are a receipt that is no longer good.
+    pub(super) fn ended(answers: Vec<Result<Option<u8>>>) -> Vec<Result<()>> {
+        let ended = |answer: Result<Option<u8>>| match answer? {
+            Some(1 | 2) => Ok(()),
+            _ => Err(Error::new(Fault::Missing, "another worker has the message now")),
+        };
+        answers.into_iter().map(ended).collect()
+    }
+}
+
+/// An answer per receipt where a receipt of another make is nothing to do.
+pub(super) fn lenient(answers: Vec<Result<Option<u8>>>) -> Vec<Result<()>> {
+    answers.into_iter().map(|answer| answer.map(drop)).collect()
+}

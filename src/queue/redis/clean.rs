@@ -1,0 +1,125 @@
+//! Putting back what nobody holds: items whose worker died, also workers of other clients, and
+//! items that a crash left in no list at all.
+//!
+//! Other clients lease and add in two steps. What is seen between them is put back only after the
+//! [`GRACE`], so that a cleaner makes no double of an item that is just being leased.
+
+use std::collections::HashSet;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use super::RedisQueue;
+use super::errors::from_redis;
+use super::keys::Keys;
+use super::message::millis;
+use super::scripts::{AT_A_TIME, CLEAN};
+use crate::fault::Result;
+
+/// Two steps of another client are this close together, or it is dead.
+const GRACE: Duration = Duration::from_secs(2);
+/// Entries read of a list, or asked for in one step of a scan.
+const PAGE: isize = 1000;
+/// Of so many runs of the maintenance the first cleans deeply.
+const DEEP_EVERY: u32 = 16;
+
+/// How thoroughly.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Depth {
+    /// What is being processed: a look at one list.
+    Light,
+    /// Every item: also those that are in no list.
+    Deep,
+}
+
+impl RedisQueue {
+    /// Puts back what nobody holds, in every tier; returns how many items.
+    ///
+    /// # Errors
+    /// No answer; what was put back until then is.
+    pub async fn clean(&self, depth: Depth) -> Result<u64> {
+        let mut cleaned = 0;
+        for (_, keys) in &self.tiers {
+            cleaned += self.clean_light(keys).await?;
+            if depth == Depth::Deep {
+                cleaned += self.clean_deep(keys).await?;
+            }
+        }
+        Ok(cleaned)
+    }
+
+    pub(super) async fn maintain_all(&self) -> Result<u64> {
+        let pass = self.passes.fetch_add(1, Ordering::Relaxed);
+        let depth = if pass.is_multiple_of(DEEP_EVERY) { Depth::Deep } else { Depth::Light };
+        self.clean(depth).await
+    }
+
+    async fn clean_light(&self, keys: &Keys) -> Result<u64> {
+        let ids = self.list(&keys.processing()).await?;
+        self.clean_ids(keys, "light", &ids).await
+    }
+
+    /// Every item that is not in the queue, as far as one can see from outside: the script looks
+    /// again before it believes it.
+    async fn clean_deep(&self, keys: &Keys) -> Result<u64> {
+        let items = self.items(keys).await?;
+        let queued: HashSet<Vec<u8>> = self.list(&keys.queue()).await?.into_iter().collect();
+        let suspects: Vec<Vec<u8>> = items.into_iter().filter(|id| !queued.contains(id)).collect();
+        self.clean_ids(keys, "deep", &suspects).await
+    }
+
+    async fn clean_ids(&self, keys: &Keys, how: &str, ids: &[Vec<u8>]) -> Result<u64> {
+        let mut cleaned = 0;
+        for part in ids.chunks(AT_A_TIME) {
+            let mut call = CLEAN.key(&keys.prefix);
+            call.arg(millis(GRACE)).arg(how);
+            for id in part {
+                call.arg(id);
+            }
+            cleaned += self.surely::<u64>("cleaning", &call).await?;
+        }
+        Ok(cleaned)
+    }
+
+    /// A list, page by page: it changes meanwhile, so an entry may be missing or there twice.
+    async fn list(&self, key: &str) -> Result<Vec<Vec<u8>>> {
+        let mut all: Vec<Vec<u8>> = Vec::new();
+        let mut from: isize = 0;
+        loop {
+            let mut asked = ::redis::cmd("LRANGE");
+            asked.arg(key).arg(from).arg(from + PAGE - 1);
+            let mut connection = self.connection.clone();
+            let page: Vec<Vec<u8>> = asked
+                .query_async(&mut connection)
+                .await
+                .map_err(|error| from_redis("reading a list", error))?;
+            let is_last = page.len() < PAGE.unsigned_abs();
+            all.extend(page);
+            from += PAGE;
+            if is_last {
+                return Ok(all);
+            }
+        }
+    }
+
+    /// The ids of all items, by SCAN: `KEYS` would stop the server meanwhile.
+    async fn items(&self, keys: &Keys) -> Result<Vec<Vec<u8>>> {
+        let (pattern, start) = (keys.items_pattern(), keys.items().into_bytes());
+        let mut found = HashSet::new();
+        let mut cursor = 0_u64;
+        loop {
+            let mut asked = ::redis::cmd("SCAN");
+            asked.arg(cursor).arg("MATCH").arg(&pattern).arg("COUNT").arg(PAGE);
+            let mut connection = self.connection.clone();
+            let (next, page): (u64, Vec<Vec<u8>>) = asked
+                .query_async(&mut connection)
+                .await
+                .map_err(|error| from_redis("looking through all items", error))?;
+            found
+                .extend(page.iter().filter_map(|key| Some(key.strip_prefix(&start[..])?.to_vec())));
+            cursor = next;
+            if cursor == 0 {
+                return Ok(found.into_iter().collect());
+            }
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! Reaching Redis at start: TLS, credentials, and whether this server may be trusted with work.
+
+use std::time::Duration;
+
+use ::redis::aio::{ConnectionManager, ConnectionManagerConfig, MultiplexedConnection};
+use ::redis::{AsyncConnectionConfig, Client, ConnectionAddr, TlsCertificates};
+
+use super::errors::from_redis;
+use crate::config::QueueConfig;
+use crate::fault::{Error, Fault, Result};
+
+/// One command or script, there and back.
+const ANSWER: Duration = Duration::from_secs(5);
+/// One attempt to connect.
+const CONNECT: Duration = Duration::from_secs(3);
+/// Attempts to connect at start, a second apart: the server may be starting beside us.
+const TRIES: u32 = 10;
+/// The oldest server that has `BLMOVE`.
+const OLDEST: (u32, u32) = (6, 2);
+
+/// The client of this configuration; nothing is connected yet.
+pub(super) fn client(config: &QueueConfig) -> Result<Client> {
+    let url = config.redis_url.reveal();
+    let wrong = |error| {
+        let text = "queue.redis_url is no Redis URL: redis://user:password@host:6379/0, or \
+                    rediss:// for TLS";
+        Error::new(Fault::Rejected, text).because(error)
+    };
+    if config.redis_ca_file.as_os_str().is_empty() {
+        return Client::open(url).map_err(wrong);
+    }
+    let pem = std::fs::read(&config.redis_ca_file).map_err(|error| {
+        let text = format!(
+            "queue.redis_ca_file {} cannot be read: {error}",
+            config.redis_ca_file.display()
+        );
+        Error::new(Fault::Rejected, text)
+    })?;
+    let certificates = TlsCertificates { client_tls: None, root_cert: Some(pem) };
+    Client::build_with_tls(url, certificates).map_err(wrong)
+}
+
+/// `host:port/database`: what may be logged.
+pub(super) fn address(client: &Client) -> String {
+    let info = client.get_connection_info();
+    let place = match info.addr() {
+        ConnectionAddr::Tcp(host, port) => format!("{host}:{port}"),
+        ConnectionAddr::TcpTls { host, port, .. } => format!("{host}:{port} (TLS)"),
+        other => other.to_string(),
+    };
+    format!("{place}/{}", info.redis_settings().db())
+}
+
+/// The shared connection, which connects again by itself, after the server was found good.
+pub(super) async fn connect(client: &Client) -> Result<ConnectionManager> {
+    let config = ConnectionManagerConfig::new()
+        .set_response_timeout(Some(ANSWER))
+        .set_connection_timeout(Some(CONNECT))
+        .set_number_of_retries(2)
+        .set_max_delay(Duration::from_secs(1));
+    let mut tries = 1;
+    loop {
+        let connected = ConnectionManager::new_with_config(client.clone(), config.clone()).await;
+        let error = match connected {
+            Ok(mut connection) => {
+                check(&mut connection).await.map_err(|error| explain(error, client))?;
+                return Ok(connection);
+            }
+            Err(error) => from_redis("connecting", error),
+        };
+        if error.fault != Fault::Transient || tries >= TRIES {
+            return Err(explain(error, client));
+        }
+        tracing::info!("waiting for Redis at {}: {error}", address(client));
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        tries += 1;
+    }
+}
+
+/// A connection of its own, for a command that blocks up to `wait`.
+pub(super) async fn apart(client: &Client, wait: Duration) -> Result<MultiplexedConnection> {
+    let config = AsyncConnectionConfig::new()
+        .set_connection_timeout(Some(CONNECT))
+        .set_response_timeout(Some(wait + ANSWER));
+    let connected = client.get_multiplexed_async_connection_with_config(&config).await;
+    connected.map_err(|error| from_redis("connecting", error))
+}
+
+async fn check(connection: &mut ConnectionManager) -> Result<()> {
+    let asked = ::redis::cmd("INFO").query_async::<String>(connection).await;
+    let info = asked.map_err(|error| from_redis("asking for INFO", error))?;
+    let version = field(&info, "redis_version").unwrap_or_default();
+    if read_version(version).is_some_and(|version| version < OLDEST) {
+        let text = format!("it is Redis {version}; 6.2 or later is needed (BLMOVE)");
+        return Err(Error::new(Fault::Rejected, text));
+    }
+    match field(&info, "maxmemory_policy") {
+        Some("noeviction") | None => Ok(()),
+        Some(evicting) => Err(Error::new(
+            Fault::Rejected,
+            format!(
+                "its maxmemory-policy is {evicting}: it would drop messages and leases when its \
+                 memory is full; set it to noeviction"
+            ),
+        )),
+    }
+}
+
+fn field<'a>(info: &'a str, name: &str) -> Option<&'a str> {
+    let value = |line: &'a str| line.strip_prefix(name)?.strip_prefix(':');
+    info.lines().find_map(value).map(str::trim)
+}
+
+fn read_version(text: &str) -> Option<(u32, u32)> {
+    let mut parts = text.split('.');
+    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+}
+
+fn explain(error: Error, client: &Client) -> Error {
+    let advice = match error.fault {
+        Fault::Unavailable => {
+            "check user and password in queue.redis_url; an ACL user needs +@all on the keys of \
+             queue.redis_prefix, with +info, +evalsha, +eval and +script|load"
+        }
+        Fault::Rejected => "queue.redis_url",
+        _ => "check queue.redis_url, the network and whether the server is up",
+    };
+    let context =
+        format!("Redis at {} cannot be used as a queue: {error} ({advice})", address(client));
+    Error { context: context.into(), ..error }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_and_versions_are_read_from_what_the_server_says() {
+        let info = "# Server\r\nredis_version:7.0.15\r\nmaxmemory_policy:allkeys-lru\r\n";
+        assert_eq!(field(info, "maxmemory_policy"), Some("allkeys-lru"));
+        assert_eq!(field(info, "maxmemory"), None);
+        assert_eq!(read_version("7.0.15"), Some((7, 0)));
+        assert!(read_version("6.0.16").is_some_and(|version| version < OLDEST));
+        assert_eq!(read_version("valkey"), None);
+    }
+}

@@ -1,0 +1,60 @@
+//! Waiting for work without asking all the time.
+//!
+//! `BLMOVE` from a list to the same end of the same list changes nothing, and blocks while the
+//! list is empty: it tells of a new item without taking it, so that a worker that dies while it
+//! waits takes nothing with it. The item is then leased by the script like any other.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use ::redis::aio::MultiplexedConnection;
+
+use super::{RedisQueue, connect, errors};
+use crate::fault::Result;
+
+/// The longest one command blocks: what became due by another worker's hand is seen this soon.
+const LONGEST: Duration = Duration::from_secs(1);
+/// The same with several tiers: only one of them can be waited for.
+const LONGEST_OF_SEVERAL: Duration = Duration::from_millis(100);
+
+/// Connections that are not waiting at the moment.
+#[derive(Default)]
+pub(super) struct Waiters(Mutex<Vec<MultiplexedConnection>>);
+
+impl Waiters {
+    fn take(&self) -> Option<MultiplexedConnection> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).pop()
+    }
+
+    fn put(&self, connection: MultiplexedConnection) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
+    }
+}
+
+impl RedisQueue {
+    /// Returns when there may be work: an item was pushed, something of ours is due, or a moment
+    /// has passed; in any case within `left`.
+    pub(super) async fn wait_for_work(
+        &self,
+        left: Duration,
+        next_due: Option<Duration>,
+    ) -> Result<()> {
+        let longest = if self.tiers.len() > 1 { LONGEST_OF_SEVERAL } else { LONGEST };
+        let pause = next_due.unwrap_or(longest).min(longest).min(left);
+        let Some((_, keys)) = self.tiers.first() else { return Ok(()) };
+        // Zero would block for ever.
+        let pause = pause.max(Duration::from_millis(1));
+        let mut connection = match self.waiters.take() {
+            Some(connection) => connection,
+            None => connect::apart(&self.client, LONGEST).await?,
+        };
+        let mut command = ::redis::cmd("BLMOVE");
+        command.arg(keys.queue()).arg(keys.queue()).arg("RIGHT").arg("RIGHT");
+        command.arg(pause.as_secs_f64());
+        let woken = command.query_async::<Option<Vec<u8>>>(&mut connection).await;
+        woken.map_err(|error| errors::from_redis("waiting for work in Redis", error))?;
+        // Not given back after a failure: a broken connection is not used again.
+        self.waiters.put(connection);
+        Ok(())
+    }
+}

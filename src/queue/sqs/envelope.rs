@@ -1,0 +1,52 @@
+//! What a message says beside its body: whose it is, and the trace it belongs to.
+
+use std::collections::HashMap;
+
+use aws_sdk_sqs::types::MessageAttributeValue;
+use sha2::{Digest, Sha256};
+
+use super::super::Outgoing;
+use crate::fault::{Error, Result};
+
+/// The attribute's name, as W3C Trace Context spells the header.
+pub(super) const TRACEPARENT: &str = "traceparent";
+/// The longest `MessageGroupId` (API reference, `SendMessage`).
+const LONGEST_GROUP: usize = 128;
+
+/// The message attributes; `None` without any.
+pub(super) fn attributes(
+    message: &Outgoing,
+) -> Result<Option<HashMap<String, MessageAttributeValue>>> {
+    let Some(traceparent) = &message.traceparent else { return Ok(None) };
+    let value = MessageAttributeValue::builder()
+        .data_type("String")
+        .string_value(traceparent)
+        .build()
+        .map_err(|error| {
+            Error::internal("a message attribute could not be built").because(error)
+        })?;
+    Ok(Some(HashMap::from([(TRACEPARENT.to_owned(), value)])))
+}
+
+/// The fair-queue group of a tenant: its name, or, if SQS would not take that, its SHA-256.
+pub(super) fn group(tenant: &str) -> String {
+    let plain = tenant.bytes().all(|byte| byte.is_ascii_graphic());
+    if plain && !tenant.is_empty() && tenant.len() <= LONGEST_GROUP {
+        return tenant.to_owned();
+    }
+    Sha256::digest(tenant.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tenant_is_its_own_group_unless_the_service_would_refuse_it() {
+        assert_eq!(group("acme/eu-1"), "acme/eu-1");
+        for odd in ["", "a b", "Müller", "line\nbreak", &"x".repeat(129)] {
+            let made = group(odd);
+            assert_eq!((made.len(), group(&made)), (64, made.clone()), "{odd}");
+        }
+    }
+}

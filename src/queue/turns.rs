@@ -1,0 +1,71 @@
+//! Whose turn it is among tiers that have shares: the smooth weighted round robin of nginx. Over
+//! any stretch of turns each gets its share, and the turns of one are spread evenly among those of
+//! the others, so that nobody waits for a run of another.
+
+/// Turns by weight.
+#[derive(Debug, Clone)]
+pub struct Turns {
+    weights: Vec<i64>,
+    credit: Vec<i64>,
+}
+
+impl Turns {
+    /// Takes a weight of zero for one.
+    pub fn new(weights: impl IntoIterator<Item = u32>) -> Self {
+        let weights: Vec<i64> =
+            weights.into_iter().map(|weight| i64::from(weight.max(1))).collect();
+        Self { credit: vec![0; weights.len()], weights }
+    }
+
+    /// The next among those that are `ready`; `None` if none is.
+    pub fn next(&mut self, ready: impl Fn(usize) -> bool) -> Option<usize> {
+        let mut total = 0;
+        let mut best: Option<(usize, i64)> = None;
+        for (at, (credit, weight)) in self.credit.iter_mut().zip(&self.weights).enumerate() {
+            if !ready(at) {
+                // Nobody saves up turns while there is nothing to do for them.
+                *credit = 0;
+                continue;
+            }
+            *credit += weight;
+            total += weight;
+            if best.is_none_or(|(_, most)| *credit > most) {
+                best = Some((at, *credit));
+            }
+        }
+        let (at, _) = best?;
+        if let Some(credit) = self.credit.get_mut(at) {
+            *credit -= total;
+        }
+        Some(at)
+    }
+
+    /// Every one once: first whose turn it is, then the others in their order.
+    pub fn round(&mut self) -> Vec<usize> {
+        let first = self.next(|_| true);
+        let others = (0..self.weights.len()).filter(|at| Some(*at) != first);
+        first.into_iter().chain(others).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_gets_its_share_and_nobody_waits_for_a_run_of_another() {
+        let mut turns = Turns::new([5, 1, 1]);
+        let order: Vec<usize> = (0..7).filter_map(|_| turns.next(|_| true)).collect();
+        assert_eq!(order, [0, 0, 1, 0, 2, 0, 0]);
+        assert_eq!(turns.next(|at| at == 2), Some(2));
+        assert_eq!(turns.next(|_| false), None);
+        assert_eq!(Turns::new([]).next(|_| true), None);
+    }
+
+    #[test]
+    fn a_round_names_everybody_once() {
+        let mut turns = Turns::new([1, 3]);
+        let rounds: Vec<Vec<usize>> = (0..4).map(|_| turns.round()).collect();
+        assert_eq!(rounds, [vec![1, 0], vec![1, 0], vec![0, 1], vec![1, 0]]);
+    }
+}

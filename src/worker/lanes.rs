@@ -1,0 +1,157 @@
+//! Which tier is polled next, for how many messages and for how long. Pure.
+//!
+//! A queue without tiers is one lane. An idle lane has one poll out that waits. With several lanes
+//! such a poll asks for one message only, so that the slots it holds while it waits are few; a
+//! lane whose polls come back full asks for more, and gets more polls. Free slots go to the lanes
+//! by weight.
+
+use std::time::Duration;
+
+use crate::queue::Tier;
+use crate::queue::turns::Turns;
+
+/// Messages per poll; the most SQS hands out.
+const PER_POLL: usize = 10;
+/// Polls of one lane at the same time.
+const MOST_POLLS: usize = 8;
+/// With fewer slots than lanes not every lane can have a poll out: they take turns this often.
+const SHORT_WAIT: Duration = Duration::from_secs(1);
+
+/// One poll.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Request {
+    /// Which tier.
+    pub tier: usize,
+    /// At most so many messages.
+    pub most: usize,
+    /// It should not wait for longer.
+    pub longest_wait: Duration,
+}
+
+/// How one tier fares.
+#[derive(Debug, Clone, Copy)]
+struct Lane {
+    out: usize,
+    wanted: usize,
+    size: usize,
+}
+
+/// All tiers.
+#[derive(Debug)]
+pub struct Lanes {
+    lanes: Vec<Lane>,
+    turns: Turns,
+    slots: usize,
+}
+
+impl Lanes {
+    /// For a queue with these tiers (none: it is one lane) and a worker with so many slots.
+    pub fn new(tiers: &[Tier], slots: usize) -> Self {
+        let weights: Vec<u32> = match tiers {
+            [] => vec![1],
+            tiers => tiers.iter().map(|tier| tier.weight).collect(),
+        };
+        let size = if weights.len() > 1 { 1 } else { PER_POLL };
+        let lanes = weights.iter().map(|_| Lane { out: 0, wanted: 1, size }).collect();
+        Self { lanes, turns: Turns::new(weights), slots }
+    }
+
+    /// How many slots the next poll may use; `None` while every lane has the polls it wants.
+    pub fn next_size(&self) -> Option<usize> {
+        let open = self.lanes.iter().filter(|lane| lane.out < lane.wanted);
+        open.map(|lane| lane.size).max()
+    }
+
+    /// The next poll, now that so many slots are at hand; it is counted as sent.
+    pub fn request(&mut self, slots: usize) -> Option<Request> {
+        let Self { lanes, turns, .. } = self;
+        let ready = |at: usize| lanes.get(at).is_some_and(|lane| lane.out < lane.wanted);
+        let tier = turns.next(ready)?;
+        let crowded = self.lanes.len() > self.slots;
+        let lane = self.lanes.get_mut(tier)?;
+        lane.out += 1;
+        let longest_wait = if crowded { SHORT_WAIT } else { Duration::MAX };
+        Some(Request { tier, most: lane.size.min(slots), longest_wait })
+    }
+
+    /// A poll came back with so many of so many messages asked for, or failed. One poll more after
+    /// a full one, back to one after an empty or failed one.
+    pub fn came_back(&mut self, tier: usize, got: Option<(usize, usize)>) {
+        let several = self.lanes.len() > 1;
+        let Some(lane) = self.lanes.get_mut(tier) else { return };
+        lane.out = lane.out.saturating_sub(1);
+        match got {
+            Some((count, asked)) if count >= asked => {
+                lane.wanted = (lane.wanted + 1).min(MOST_POLLS);
+                lane.size = PER_POLL;
+            }
+            Some((count, _)) if count > 0 => {}
+            _ => {
+                lane.wanted = 1;
+                lane.size = if several { 1 } else { PER_POLL };
+            }
+        }
+    }
+
+    /// A poll ended without saying which: nothing is known to be out any more than must be.
+    pub fn forget(&mut self) {
+        for lane in &mut self.lanes {
+            lane.out = lane.out.saturating_sub(1);
+            lane.wanted = 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Priority;
+
+    fn tiers(weights: &[u32]) -> Vec<Tier> {
+        let tier = |weight: &u32| Tier { priority: Priority::Normal, weight: *weight };
+        weights.iter().map(tier).collect()
+    }
+
+    #[test]
+    fn polls_are_added_while_they_come_back_full_and_dropped_when_one_is_empty() {
+        let mut lanes = Lanes::new(&[], 64);
+        let first = lanes.request(10).unwrap();
+        assert_eq!((first.tier, first.most), (0, PER_POLL));
+        assert_eq!(lanes.next_size(), None, "one poll while there is little to do");
+        lanes.came_back(0, Some((10, 10)));
+        for _ in 0..2 {
+            assert!(lanes.request(10).is_some());
+        }
+        assert!(lanes.request(10).is_none());
+        lanes.came_back(0, Some((4, 10)));
+        assert!(lanes.request(10).is_some(), "as many as before");
+        lanes.came_back(0, None);
+        assert_eq!(lanes.next_size(), None, "the one that is still out is enough");
+        for _ in 0..20 {
+            lanes.came_back(0, Some((10, 10)));
+        }
+        let out = std::iter::from_fn(|| lanes.request(10)).count();
+        assert_eq!(out, MOST_POLLS);
+    }
+
+    #[test]
+    fn an_idle_tier_holds_one_slot_and_a_busy_one_gets_the_others_by_weight() {
+        let mut lanes = Lanes::new(&tiers(&[3, 1]), 64);
+        assert_eq!(lanes.next_size(), Some(1));
+        let idle: Vec<usize> = std::iter::from_fn(|| lanes.request(10)).map(|r| r.most).collect();
+        assert_eq!(idle, [1, 1], "each tier has a poll out that waits");
+        for _ in 0..20 {
+            lanes.came_back(0, Some((10, 10)));
+            lanes.came_back(1, Some((10, 10)));
+        }
+        let order: Vec<usize> =
+            (0..8).filter_map(|_| lanes.request(10)).map(|request| request.tier).collect();
+        assert_eq!(order.iter().filter(|tier| **tier == 0).count(), 6, "{order:?}");
+        let mut few = Lanes::new(&tiers(&[1, 1, 1]), 2);
+        assert_eq!(
+            few.request(1).unwrap().longest_wait,
+            SHORT_WAIT,
+            "the third must have its turn"
+        );
+    }
+}

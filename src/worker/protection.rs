@@ -1,0 +1,184 @@
+//! Asks ECS not to scale this task in while it is busy.
+//!
+//! The container agent takes the wish at `$ECS_AGENT_URI/task-protection/v1/state` and forgets it
+//! after a time, so that a worker that died does not keep its task for ever; a busy worker says it
+//! again at half of that. Without protection a scale-in costs no document either, only the work of
+//! jobs that do not end within the drain.
+
+use std::time::Duration;
+
+use reqwest::{Client, Url};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::fault::{Error, Result};
+use crate::http;
+use crate::metrics;
+use crate::worker::Monitor;
+
+/// The agent is on this machine.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// More of an answer is not read.
+const ANSWER: usize = 64 << 10;
+/// After a refusal it is not asked again for so long.
+const REST: Duration = Duration::from_secs(30);
+
+/// How often, and how long.
+#[derive(Debug, Clone, Copy)]
+pub struct Pace {
+    /// Time between two looks at the worker.
+    pub look: Duration,
+    /// A worker that was idle for so long is free to go.
+    pub linger: Duration,
+    /// Protection that is not renewed ends after this, in whole minutes.
+    pub expires: Duration,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self {
+            look: Duration::from_secs(2),
+            linger: Duration::from_secs(15),
+            expires: Duration::from_secs(600),
+        }
+    }
+}
+
+/// The container agent.
+#[derive(Debug)]
+pub struct Agent {
+    client: Client,
+    state: Url,
+}
+
+impl Agent {
+    /// From the value of `ECS_AGENT_URI`.
+    ///
+    /// # Errors
+    /// It is no address.
+    pub fn at(uri: &str) -> Result<Self> {
+        let state = format!("{}/task-protection/v1/state", uri.trim_end_matches('/'));
+        let state: Url = state
+            .parse()
+            .map_err(|error| Error::internal("ECS_AGENT_URI is no address").because(error))?;
+        Ok(Self { client: http::client(&state, PATIENCE)?, state })
+    }
+
+    async fn set(&self, protected: bool, expires: Duration) -> Result<()> {
+        let what = "asking ECS for task protection";
+        let wish = match protected {
+            true => json!({
+                "ProtectionEnabled": true,
+                "ExpiresInMinutes": expires.as_secs().div_ceil(60).max(1),
+            }),
+            false => json!({ "ProtectionEnabled": false }),
+        };
+        let answer = self.client.put(self.state.clone()).json(&wish).send().await;
+        let answer = answer.map_err(|error| http::no_answer(error, what))?;
+        let (status, headers) = (answer.status(), answer.headers().clone());
+        let body = http::read_capped(answer, ANSWER).await.ok().flatten().unwrap_or_default();
+        let said: Value = serde_json::from_slice(&body).unwrap_or_default();
+        if status.is_success() && said.get("protection").is_some() {
+            return Ok(());
+        }
+        let reason = ["/error/Code", "/failure/Reason"];
+        let reason = reason.iter().find_map(|path| said.pointer(path)?.as_str());
+        let reason = reason.unwrap_or("no reason given");
+        let text = format!(
+            "{what}: {status}, {reason}; the task role needs ecs:UpdateTaskProtection, and the \
+             task must belong to a service"
+        );
+        Err(Error::new(http::fault_of(status, &headers), text))
+    }
+}
+
+/// What is wished for, and since when.
+#[derive(Debug, Default)]
+struct Wish {
+    protected_at: Option<Instant>,
+    idle_since: Option<Instant>,
+}
+
+impl Wish {
+    /// What the agent has to be told now.
+    fn next(&mut self, busy: bool, now: Instant, pace: Pace) -> Option<bool> {
+        if busy {
+            self.idle_since = None;
+            let fresh = self.protected_at.is_some_and(|since| now - since < pace.expires / 2);
+            return (!fresh).then_some(true);
+        }
+        self.protected_at?;
+        let idle_since = *self.idle_since.get_or_insert(now);
+        (now - idle_since >= pace.linger).then_some(false)
+    }
+
+    fn told(&mut self, protected: bool, now: Instant) {
+        self.protected_at = protected.then_some(now);
+        metrics::scale_in_protected(protected);
+    }
+}
+
+/// Keeps the agent informed until told to stop, then takes the protection back.
+pub async fn run(agent: Agent, monitor: Monitor, pace: Pace, stop: CancellationToken) {
+    let mut wish = Wish::default();
+    let mut rest_until = Instant::now();
+    loop {
+        let now = Instant::now();
+        if now >= rest_until
+            && let Some(protected) = wish.next(monitor.is_busy(), now, pace)
+        {
+            match agent.set(protected, pace.expires).await {
+                Ok(()) => wish.told(protected, now),
+                Err(error) => {
+                    tracing::warn!(error = %error, "{error}");
+                    rest_until = now + REST;
+                }
+            }
+        }
+        tokio::select! {
+            () = stop.cancelled() => break,
+            () = tokio::time::sleep(pace.look) => {}
+        }
+    }
+    if wish.protected_at.is_some()
+        && let Err(error) = agent.set(false, pace.expires).await
+    {
+        tracing::warn!(error = %error, "the protection ends by itself: {error}");
+    }
+    metrics::scale_in_protected(false);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn protection_is_taken_when_busy_renewed_at_half_time_and_given_back_after_a_while() {
+        let pace = Pace::default();
+        let begin = Instant::now();
+        let mut wish = Wish::default();
+        let seconds = Duration::from_secs;
+        #[rustfmt::skip]
+        let table = [
+            (0,   false, None,        "nothing to do, nothing asked"),
+            (1,   true,  Some(true),  "busy"),
+            (3,   true,  None,        "still protected"),
+            (302, true,  Some(true),  "half of the time is over"),
+            (303, false, None,        "idle for a moment"),
+            (310, true,  None,        "busy again"),
+            (311, false, None,        "idle"),
+            (325, false, None,        "idle, but not for long enough"),
+            (326, false, Some(false), "idle for long"),
+            (330, false, None,        "free"),
+        ];
+        for (at, busy, told, name) in table {
+            let now = begin + seconds(at);
+            let next = wish.next(busy, now, pace);
+            assert_eq!(next, told, "{name}");
+            if let Some(protected) = next {
+                wish.told(protected, now);
+            }
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! The container agent of ECS, as far as a task asks it for scale-in protection.
+//!
+//! Strict as the agent's documentation says (`PUT /task-protection/v1/state` with
+//! `ProtectionEnabled` and `ExpiresInMinutes` from 1 to 2880); every wish is recorded.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::routing::put;
+use axum::{Json, Router};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+/// One wish: whether to protect, and for how many minutes.
+pub type Wish = (bool, Option<u64>);
+
+#[derive(Default)]
+struct Shared {
+    wishes: Vec<Wish>,
+    refuse: u32,
+}
+
+type Kept = Arc<Mutex<Shared>>;
+
+/// A running agent; it stops when this is dropped.
+pub struct Agent {
+    address: SocketAddr,
+    kept: Kept,
+    task: JoinHandle<()>,
+}
+
+impl Agent {
+    /// Starts on a free port of this machine.
+    ///
+    /// # Errors
+    /// No port can be opened.
+    pub async fn start() -> io::Result<Self> {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
+        let address = listener.local_addr()?;
+        let kept = Kept::default();
+        let state = Arc::clone(&kept);
+        let router = Router::new().route("/api/task-protection/v1/state", put(take));
+        let router = router.with_state(state);
+        let task = tokio::spawn(async move {
+            // Ends with the task; there is nobody to tell.
+            let _ended = axum::serve(listener, router).await;
+        });
+        Ok(Self { address, kept, task })
+    }
+
+    /// The value for `ECS_AGENT_URI`.
+    pub fn uri(&self) -> String {
+        format!("http://{}/api", self.address)
+    }
+
+    /// Every wish that was granted, oldest first.
+    pub fn wishes(&self) -> Vec<Wish> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).wishes.clone()
+    }
+
+    /// Refuses the next so many wishes.
+    pub fn refuse(&self, times: u32) {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).refuse = times;
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn take(State(kept): State<Kept>, Json(wish): Json<Value>) -> (StatusCode, Json<Value>) {
+    let refused = |code: &str| {
+        (StatusCode::BAD_REQUEST, Json(json!({"error": {"Code": code, "Message": "refused"}})))
+    };
+    let Some(enabled) = wish.get("ProtectionEnabled").and_then(Value::as_bool) else {
+        return refused("InvalidParameterException");
+    };
+    let minutes = wish.get("ExpiresInMinutes").and_then(Value::as_u64);
+    if wish.get("ExpiresInMinutes").is_some() && !minutes.is_some_and(|m| (1..=2880).contains(&m)) {
+        return refused("InvalidParameterException");
+    }
+    let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+    if kept.refuse > 0 {
+        kept.refuse -= 1;
+        return refused("AccessDeniedException");
+    }
+    kept.wishes.push((enabled, minutes));
+    let protection = json!({"ProtectionEnabled": enabled, "TaskArn": "arn:aws:ecs:r:1:task/t"});
+    (StatusCode::OK, Json(json!({"protection": protection})))
+}

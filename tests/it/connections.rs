@@ -1,0 +1,150 @@
+//! The way to Postgres while things change: passwords, restarts, certificates.
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use docmill::cluster::{Cluster, Durability};
+use docmill::config::{DatabaseConfig, Secret};
+use docmill::db::{Db, inspect};
+use sqlx::{Connection, Executor, PgConnection};
+
+use crate::support::documents;
+use crate::support::process::Process;
+use crate::support::world::{SOON, until};
+
+const DOCUMENTS: usize = 40;
+
+/// The program with a folder for everything and its database's URL in a file.
+fn docmill(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_docmill"));
+    command
+        .args(arguments)
+        .env("DOCMILL__DATABASE__URL_FILE", folder.join("url"))
+        .env("DOCMILL__DATABASE__STATEMENT_TIMEOUT", "5s")
+        .env("DOCMILL__STORE__BACKEND", "folder")
+        .env("DOCMILL__STORE__PATH", folder.join("store"))
+        .env("DOCMILL__QUEUE__BACKEND", "folder")
+        .env("DOCMILL__QUEUE__PATH", folder.join("queue"))
+        .env("DOCMILL__QUEUE__WAIT", "1s")
+        .env("DOCMILL__CLAIM__LEASE", "10s")
+        .env("DOCMILL__WORKER__SLOTS", "3")
+        .env("DOCMILL__WORKER__ADDRESS", "127.0.0.1:0")
+        .env("DOCMILL__WORKER__DRAIN", "6s");
+    command
+}
+
+/// A folder that the server's user gets into: Postgres does not run as root.
+fn open_folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    folder
+}
+
+/// How many ingestions have this status; none while the server is away.
+async fn count(url: &str, status: &str) -> i64 {
+    let Ok(mut connection) = PgConnection::connect(url).await else { return -1 };
+    let sql = "SELECT count(*) FROM docmill.ingestion WHERE status = $1";
+    sqlx::query_scalar(sql).bind(status).fetch_one(&mut connection).await.unwrap_or(-1)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rotated_password_and_a_restarted_server_under_load_fail_no_document() {
+    let folder = open_folder();
+    let folder = folder.path();
+    let cluster = Cluster::start(&folder.join("postgres"), Durability::Fast).await.unwrap();
+    let old = cluster.url("postgres");
+    std::fs::write(folder.join("url"), &old).unwrap();
+    let inbox = folder.join("inbox");
+    std::fs::create_dir(&inbox).unwrap();
+    for number in 0..DOCUMENTS {
+        let bytes = documents::invoice(&format!("R-{number}"));
+        std::fs::write(inbox.join(format!("{number}.pdf")), bytes).unwrap();
+    }
+    for arguments in [["migrate", "--json"], ["submit", inbox.to_str().unwrap()]] {
+        let done = docmill(folder, &arguments).output().unwrap();
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    }
+    let mut worker = Process::spawn(docmill(folder, &["worker"]), "warn,docmill=info", folder);
+    until(SOON, || async { count(&old, "completed").await >= 3 }).await;
+
+    let mut admin = PgConnection::connect(&old).await.unwrap();
+    admin.execute("ALTER ROLE postgres PASSWORD 'rotated'").await.unwrap();
+    cluster.restart().await.unwrap();
+    let (_, place) = old.split_once('@').unwrap();
+    let new = format!("postgres://postgres:rotated@{place}");
+    let done = count(&new, "completed").await;
+    assert!(done < i64::try_from(DOCUMENTS).unwrap(), "there is work left: {done}");
+    // The worker knows only the old password by now, and every connection it had is gone.
+    until(SOON, || async { worker.log().contains("28P01") }).await;
+    std::fs::write(folder.join("url"), &new).unwrap();
+
+    let all = i64::try_from(DOCUMENTS).unwrap();
+    until(SOON * 3, || async { count(&new, "completed").await == all }).await;
+    assert_eq!(count(&new, "failed").await, 0);
+    assert!(worker.log().contains("the login to Postgres was replaced"));
+    assert!(!worker.log().contains("rotated"), "a password in the log");
+    worker.terminate();
+    assert!(worker.ended(Duration::from_secs(30)).await.success());
+    cluster.stop().await.unwrap();
+}
+
+/// A certificate for 127.0.0.1 and its key, put where the server finds them.
+fn certify(data: &Path) {
+    let (certificate, key) = (data.join("server.crt"), data.join("server.key"));
+    let made = Command::new("openssl")
+        .args(["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"])
+        .args(["-subj", "/CN=docmill test", "-addext", "subjectAltName=IP:127.0.0.1"])
+        .args(["-addext", "basicConstraints=critical,CA:FALSE"])
+        .arg("-out")
+        .arg(&certificate)
+        .arg("-keyout")
+        .arg(&key)
+        .output()
+        .unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let owner = std::fs::metadata(data).unwrap();
+    for file in [&certificate, &key] {
+        std::os::unix::fs::chown(file, Some(owner.uid()), Some(owner.gid())).unwrap();
+    }
+    std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_cannot_prove_its_name_is_refused_under_verify_full() {
+    let folder = open_folder();
+    let place = folder.path().join("postgres");
+    let cluster = Cluster::start(&place, Durability::Fast).await.unwrap();
+    certify(&place.join("data"));
+    let certificate = folder.path().join("root.crt");
+    std::fs::copy(place.join("data/server.crt"), &certificate).unwrap();
+    let url = cluster.url("postgres");
+    let mut admin = PgConnection::connect(&url).await.unwrap();
+    admin.execute("ALTER SYSTEM SET ssl = on").await.unwrap();
+    cluster.restart().await.unwrap();
+
+    let root = format!("sslmode=verify-full&sslrootcert={}", certificate.display());
+    let named_otherwise = url.replace("127.0.0.1", "localhost");
+    for (url, trusted) in [
+        (format!("{url}?{root}"), true),
+        (format!("{url}?sslmode=verify-full"), false),
+        (format!("{named_otherwise}?{root}"), false),
+    ] {
+        let config = DatabaseConfig {
+            url: Secret::from(url.clone()),
+            connect_timeout: Duration::from_secs(1),
+            ..DatabaseConfig::default()
+        };
+        match Db::connect(&config).await {
+            Ok(db) => {
+                assert!(trusted, "{url} must not be trusted");
+                assert!(inspect::inspect(&db).await.unwrap().encrypted, "{url}");
+                db.close().await;
+            }
+            Err(error) => assert!(!trusted, "{url}: {error}"),
+        }
+    }
+    cluster.stop().await.unwrap();
+}

@@ -1,0 +1,285 @@
+//! Redis together with the Rust client of redis-work-queue 0.3.0, and the races that its format
+//! has when its transitions take several steps.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use docmill::config::QueueConfig;
+use docmill::fault::Fault;
+use docmill::queue::redis::{Cleaning, RedisQueue};
+use docmill::queue::{Delivery, Outgoing, Queue as _};
+use redis::AsyncCommands as _;
+use redis_work_queue::{Item, KeyPrefix, WorkQueue};
+
+use super::{acknowledge, all_done, faults, look, take};
+use crate::support::redis::Redis;
+
+/// The queue of both, and a connection of the other client's kind.
+struct Both {
+    server: Redis,
+    ours: Arc<RedisQueue>,
+    theirs: WorkQueue,
+}
+
+type TheirConnection = redis_of_peer::aio::MultiplexedConnection;
+
+impl Both {
+    async fn start() -> Self {
+        let server = Redis::start().await;
+        let config = QueueConfig {
+            visibility: Duration::from_secs(2),
+            max_receives: 0,
+            ..server.config("shared")
+        };
+        let ours = Arc::new(RedisQueue::connect(&config).await.unwrap());
+        Self { server, ours, theirs: WorkQueue::new(KeyPrefix::from("shared")) }
+    }
+
+    async fn connection(&self) -> TheirConnection {
+        let client = redis_of_peer::Client::open(self.server.url()).unwrap();
+        client.get_multiplexed_async_std_connection().await.unwrap()
+    }
+
+    async fn lease(&self, db: &mut TheirConnection) -> Option<Item> {
+        self.theirs.lease(db, Some(Duration::ZERO), Duration::from_secs(30)).await.unwrap()
+    }
+
+    /// How many items are left anywhere, and entries of lists.
+    async fn left(&self) -> (usize, usize) {
+        let mut db = self.server.look().await;
+        let items: Vec<String> = db.keys("shared:item:*").await.unwrap();
+        let queued: usize = db.llen("shared:queue").await.unwrap();
+        let processing: usize = db.llen("shared:processing").await.unwrap();
+        (items.len(), queued + processing)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_one_client_adds_the_other_leases_and_completes() {
+    let both = Both::start().await;
+    let db = &mut both.connection().await;
+    let item = Item::from_string_data("from them".to_owned());
+    assert!(both.theirs.add_item(db, &item).await.unwrap());
+    let delivery = take(&*both.ours).await;
+    assert_eq!((delivery.body.as_str(), &delivery.message_id), ("from them", &item.id));
+    assert!(both.lease(db).await.is_none(), "hidden from them");
+    acknowledge(&*both.ours, &delivery.receipt).await;
+    assert!(!both.theirs.complete(db, &item).await.unwrap(), "completed exactly once");
+
+    all_done(both.ours.send(&[Outgoing::now("from us")]).await);
+    let leased = both.lease(db).await.unwrap();
+    assert_eq!(&*leased.data, b"from us");
+    assert!(look(&*both.ours).await.is_none(), "hidden from us");
+    assert!(both.theirs.complete(db, &leased).await.unwrap());
+    assert_eq!(both.left().await, (0, 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_id_that_is_there_is_not_added_again_by_either() {
+    let both = Both::start().await;
+    let db = &mut both.connection().await;
+    assert!(both.ours.add("7", "first").await.unwrap());
+    assert!(!both.ours.add("7", "second").await.unwrap());
+    let theirs = Item { id: "7".to_owned(), data: b"third".to_vec().into() };
+    assert!(!both.theirs.add_item(db, &theirs).await.unwrap());
+    let delivery = take(&*both.ours).await;
+    assert_eq!((delivery.body.as_str(), delivery.message_id.as_str()), ("first", "7"));
+    acknowledge(&*both.ours, &delivery.receipt).await;
+    assert!(both.ours.add("7", "again").await.unwrap(), "free again");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hidden_and_a_delayed_message_look_leased_to_the_other_client() {
+    let both = Both::start().await;
+    let db = &mut both.connection().await;
+    let late = Outgoing { delay: Duration::from_secs(60), ..Outgoing::now("late") };
+    all_done(both.ours.send(&[late, Outgoing::now("hidden")]).await);
+    let delivery = take(&*both.ours).await;
+    all_done(both.ours.hide(&[(delivery.receipt, Duration::from_secs(60))]).await);
+    assert_eq!(both.theirs.processing(db).await.unwrap(), 2);
+    assert_eq!(both.ours.clean(Cleaning::Deep).await.unwrap(), 0, "nothing to put back");
+    assert!(both.lease(db).await.is_none());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_re_queued_item_goes_to_the_end_of_the_line() {
+    let both = Both::start().await;
+    let bodies = ["a", "b", "c"].map(Outgoing::now);
+    for body in bodies {
+        all_done(both.ours.send(&[body]).await);
+    }
+    let first = take(&*both.ours).await;
+    all_done(both.ours.hide(&[(first.receipt, Duration::ZERO)]).await);
+    for expected in ["b", "c", "a"] {
+        assert_eq!(take(&*both.ours).await.body, expected);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_many_who_complete_one_item_exactly_one_has_done_it() {
+    let both = Both::start().await;
+    for round in 0..20 {
+        all_done(both.ours.send(&[Outgoing::now(format!("round {round}"))]).await);
+        let receipt = take(&*both.ours).await.receipt;
+        let tries = (0..8).map(|_| both.ours.win(std::slice::from_ref(&receipt)));
+        let answers = futures::future::join_all(tries).await;
+        let won = answers.iter().flatten().filter(|answer| matches!(answer, Ok(true))).count();
+        assert_eq!(won, 1, "round {round}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_zombie_neither_completes_nor_renews_nor_releases_what_another_has() {
+    let both = Both::start().await;
+    all_done(both.ours.send(&[Outgoing::now("taken over")]).await);
+    let zombie = take(&*both.ours).await.receipt;
+    // Waits for the lease to run out.
+    let live = take(&*both.ours).await.receipt;
+    let one = std::slice::from_ref(&zombie);
+    assert_eq!(faults(&both.ours.acknowledge(one).await), [Some(Fault::Missing)]);
+    assert_eq!(
+        faults(&both.ours.extend(one, Duration::from_secs(9)).await),
+        [Some(Fault::Missing)]
+    );
+    all_done(both.ours.hide(&[(zombie, Duration::ZERO)]).await);
+    assert!(look(&*both.ours).await.is_none(), "still the other's");
+    acknowledge(&*both.ours, &live).await;
+    assert_eq!(both.left().await, (0, 0), "no ghost is left");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn completing_what_a_cleaner_has_put_back_leaves_no_ghost() {
+    let both = Both::start().await;
+    all_done(both.ours.send(&["late", "next"].map(Outgoing::now)).await);
+    let late = take(&*both.ours).await;
+    let next = take(&*both.ours).await;
+    tokio::time::sleep(Duration::from_millis(2100)).await;
+    assert_eq!(both.ours.clean(Cleaning::Light).await.unwrap(), 2);
+    acknowledge(&*both.ours, &late.receipt).await;
+    let db = &mut both.connection().await;
+    let found = both.lease(db).await.expect("the ghost of the other is not in front of it");
+    assert_eq!(found.id, next.message_id);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cleaners_heal_what_crashes_between_two_steps_leave_and_make_no_double() {
+    let both = Both::start().await;
+    let db = &mut both.server.look().await;
+    // Added and in no list: a crash between SETNX and LPUSH.
+    let _: () = db.set("shared:item:unlisted", "unlisted").await.unwrap();
+    // Moved and not leased: a crash between RPOPLPUSH and SETEX.
+    let _: () = db.set("shared:item:unleased", "unleased").await.unwrap();
+    let _: () = db.lpush("shared:processing", "unleased").await.unwrap();
+    // An entry without an item.
+    let _: () = db.lpush("shared:processing", "ghost").await.unwrap();
+    let clean = || async {
+        let two = [both.ours.clean(Cleaning::Deep), both.ours.clean(Cleaning::Deep)];
+        futures::future::join_all(two).await.into_iter().map(Result::unwrap).sum::<u64>()
+    };
+    assert_eq!(clean().await, 0, "another client may be between its two steps");
+    tokio::time::sleep(Duration::from_millis(2200)).await;
+    assert_eq!(clean().await, 2, "two cleaners at once put each back once");
+    let queued: Vec<String> = db.lrange("shared:queue", 0, -1).await.unwrap();
+    assert_eq!(queued.len(), 2, "{queued:?}");
+    let processing: Vec<String> = db.lrange("shared:processing", 0, -1).await.unwrap();
+    assert_eq!(processing, [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_would_forget_messages_is_refused_and_so_is_who_may_not_enter() {
+    let evicting = Redis::with(&["--maxmemory-policy", "volatile-lru"]).await;
+    let error = RedisQueue::connect(&evicting.config("q")).await.err().unwrap();
+    let text = error.to_string();
+    assert_eq!(error.fault, Fault::Rejected, "{text}");
+    assert!(text.contains("volatile-lru") && text.contains("noeviction"), "{text}");
+
+    let acl = "docmill on >sesame ~q:* ~q +@all";
+    let guarded = Redis::with(&["--requirepass", "other", "--user", acl]).await;
+    let mut config = guarded.config("q");
+    let with = |user: &str| format!("redis://{user}@{}/0", guarded.address());
+    config.redis_url = with("docmill:wrong").into();
+    let error = RedisQueue::connect(&config).await.err().unwrap();
+    assert_eq!(error.fault, Fault::Unavailable, "{error}");
+    assert!(!error.to_string().contains("wrong"), "{error}");
+    config.redis_url = with("docmill:sesame").into();
+    let queue = RedisQueue::connect(&config).await.unwrap();
+    all_done(queue.send(&[Outgoing::now("let in")]).await);
+    assert_eq!(take(&queue).await.body, "let in");
+    assert_eq!(queue.clean(Cleaning::Deep).await.unwrap(), 0);
+}
+
+/// Leases short enough to run out, workers of both makes that die, cleaners all the time.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn ten_thousand_transitions_with_cleaners_lose_nothing_double_nothing_and_leave_no_ghost() {
+    const ITEMS: usize = 3400;
+    let both = Arc::new(Both::start().await);
+    let done: Arc<Mutex<BTreeMap<String, u32>>> = Arc::default();
+    let transitions = Arc::new(AtomicUsize::new(0));
+    let messages: Vec<Outgoing> =
+        (0..ITEMS / 2).map(|n| Outgoing::now(format!("ours {n}"))).collect();
+    all_done(both.ours.send(&messages).await);
+    let db = &mut both.connection().await;
+    for n in 0..ITEMS / 2 {
+        let item = Item::from_string_data(format!("theirs {n}"));
+        both.theirs.add_unique_item(db, &item).await.unwrap();
+    }
+    let cleaning = {
+        let both = Arc::clone(&both);
+        tokio::spawn(async move {
+            loop {
+                both.ours.clean(Cleaning::Light).await.unwrap();
+                both.ours.clean(Cleaning::Deep).await.unwrap();
+            }
+        })
+    };
+    let mut workers = Vec::new();
+    for worker in 0..4_u32 {
+        let (both, done) = (Arc::clone(&both), Arc::clone(&done));
+        let transitions = Arc::clone(&transitions);
+        workers.push(tokio::spawn(async move {
+            let mut db = both.connection().await;
+            let count = |body: String| *done.lock().unwrap().entry(body).or_default() += 1;
+            let deadline = Instant::now() + Duration::from_secs(90);
+            while done.lock().unwrap().len() < ITEMS {
+                assert!(Instant::now() < deadline, "some are missing");
+                if worker % 2 == 0 {
+                    for delivery in both.ours.receive(5, Duration::ZERO).await.unwrap() {
+                        transitions.fetch_add(2, Ordering::Relaxed);
+                        ours(&both, delivery, count).await;
+                    }
+                } else if let Some(item) = both.lease(&mut db).await {
+                    transitions.fetch_add(2, Ordering::Relaxed);
+                    if both.theirs.complete(&mut db, &item).await.unwrap() {
+                        count(String::from_utf8(item.data.to_vec()).unwrap());
+                    }
+                }
+            }
+        }));
+    }
+    for worker in workers {
+        worker.await.unwrap();
+    }
+    cleaning.abort();
+    let done = done.lock().unwrap();
+    assert_eq!(done.len(), ITEMS, "none lost");
+    assert!(done.values().all(|count| *count == 1), "none completed twice");
+    assert_eq!(both.left().await, (0, 0), "no ghost");
+    let transitions = transitions.load(Ordering::Relaxed) + ITEMS;
+    assert!(transitions >= 10_000, "{transitions}");
+}
+
+/// One in twelve dies, one in six gives back, the others complete.
+async fn ours(both: &Both, delivery: Delivery, count: impl Fn(String)) {
+    match fastrand::u8(..12) {
+        0 => {}
+        1 | 2 => all_done(both.ours.hide(&[(delivery.receipt, Duration::ZERO)]).await),
+        _ => {
+            let won = both.ours.win(std::slice::from_ref(&delivery.receipt)).await;
+            if matches!(won.as_slice(), [Ok(true)]) {
+                count(delivery.body);
+            }
+        }
+    }
+}
