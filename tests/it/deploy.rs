@@ -162,7 +162,7 @@ fn metric_words(text: &str) -> BTreeSet<String> {
             // The parts of a histogram.
             let histogram = ["_bucket", "_sum", "_count"];
             let name = histogram.iter().find_map(|part| word.strip_suffix(part));
-            name.filter(|name| name.ends_with("_seconds")).unwrap_or(word).to_owned()
+            name.unwrap_or(word).to_owned()
         })
         .collect()
 }
