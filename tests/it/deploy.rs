@@ -63,6 +63,7 @@ fn task_environment() -> Settings {
         ("QueueUrl", "https://sqs.eu-central-1.amazonaws.com/111122223333/documents"),
         ("DeadLetterQueueUrl", "https://sqs.eu-central-1.amazonaws.com/111122223333/dead"),
         ("BucketName", "documents"),
+        ("PageReaders", "textract,tesseract"),
         ("ModelProvider", "openai"),
         ("ModelBaseUrl", "https://api.openai.com/v1"),
         ("ModelName", "m"),
@@ -161,7 +162,7 @@ fn metric_words(text: &str) -> BTreeSet<String> {
             // The parts of a histogram.
             let histogram = ["_bucket", "_sum", "_count"];
             let name = histogram.iter().find_map(|part| word.strip_suffix(part));
-            name.filter(|name| name.ends_with("_seconds")).unwrap_or(word).to_owned()
+            name.unwrap_or(word).to_owned()
         })
         .collect()
 }
