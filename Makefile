@@ -34,7 +34,7 @@ sqlx:           ## renew .sqlx after a change of SQL or schema
 
 # Not part of `make test`: they need a clock, an idle machine or a long time.
 PROOFS := scripts/slow_mix.sh scripts/orchestration.sh scripts/reading_steps.sh \
-	scripts/reading_memory.sh scripts/bare_root.sh
+	scripts/reading_memory.sh scripts/bucket_kills.sh scripts/bucket_lfs.sh scripts/bare_root.sh
 
 proof:          ## long runs and figures; an idle machine, root for the bare one
 	@set -e; for proof in $(PROOFS); do echo "== $$proof"; $$proof; done
