@@ -42,6 +42,7 @@ image:          ## build and run the image without Docker, and weigh it; root on
 # Not part of `make test`: they need a clock, an idle machine or a long time.
 PROOFS := scripts/slow_mix.sh scripts/orchestration.sh scripts/reading_steps.sh \
 	scripts/reading_memory.sh scripts/capacity.sh scripts/restore.sh scripts/kill_loop.sh \
+	scripts/bucket_kills.sh scripts/bucket_lfs.sh scripts/submit_many.sh scripts/throttle.sh \
 	scripts/bare_root.sh
 
 proof:          ## long runs and figures; an idle machine, root for the bare one

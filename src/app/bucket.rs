@@ -25,8 +25,13 @@ impl App {
     pub async fn bucket(&self) -> anyhow::Result<Bucket> {
         let config = &self.config.bucket;
         config.check_place()?;
+        let start = Prefixed::start(&config.prefix);
         let store: Arc<dyn Store> = match config.name.as_str() {
-            "" => Arc::new(FolderStore::open(&config.path).await?),
+            "" => {
+                let folder = FolderStore::open(&config.path).await?;
+                conditions::check(&folder, &start).await.context("the folder cannot hold locks")?;
+                Arc::new(folder)
+            }
             name => {
                 let place = StoreConfig {
                     bucket: name.to_owned(),
@@ -38,12 +43,11 @@ impl App {
                 };
                 let id = config.access_key_id.as_str();
                 let keys = (!id.is_empty()).then_some((id, &config.secret_access_key));
-                let access = Access { keys, place: &config.prefix };
+                let access = Access { keys, place: &start };
                 Arc::new(S3Store::connect_as(&place, &access).await?)
             }
         };
         let store = Prefixed::new(store, &config.prefix);
-        conditions::check(&store, "").await.context("the bucket cannot hold locks")?;
         Ok(Bucket::new(Arc::new(store), Clock::default()))
     }
 

@@ -73,13 +73,16 @@ impl ObjectQueue {
     /// A queue in `store`. Deliveries stay hidden for `visibility`; after `dead_after` receives a
     /// message is moved to `queue/dead/` (`None`: never).
     pub fn new(store: Arc<dyn Store>, visibility: Duration, dead_after: Option<u32>) -> Self {
-        let worker = format!("docmill-{}", uuid::Uuid::new_v4());
-        let engine = Engine::new(store, Clock::default());
+        Self::over(Engine::new(store, Clock::default()), visibility, dead_after)
+    }
+
+    /// The same over an engine of another clock.
+    pub fn over(engine: Engine, visibility: Duration, dead_after: Option<u32>) -> Self {
         Self {
             engine,
             visibility,
             dead_after,
-            worker,
+            worker: format!("docmill-{}", uuid::Uuid::new_v4()),
             each_list: Duration::ZERO,
             scan: Mutex::default(),
             seen: Seen::default(),
@@ -91,13 +94,6 @@ impl ObjectQueue {
     #[must_use]
     pub fn paced(mut self, each_list: Duration) -> Self {
         self.each_list = each_list;
-        self
-    }
-
-    /// The same by another clock of this machine, for tests.
-    #[must_use]
-    pub fn with_clock(mut self, store: Arc<dyn Store>, clock: Clock) -> Self {
-        self.engine = Engine::new(store, clock);
         self
     }
 }

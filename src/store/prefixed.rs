@@ -19,11 +19,15 @@ impl Prefixed {
     /// The part of `inner` whose keys begin with `prefix`; a missing `/` at its end is added, one
     /// at its beginning left out.
     pub fn new(inner: Arc<dyn Store>, prefix: &str) -> Self {
-        let prefix = match prefix.trim_matches('/') {
+        Self { inner, prefix: Self::start(prefix) }
+    }
+
+    /// What every key below `prefix` begins with: nothing, or a path with a `/` at its end.
+    pub fn start(prefix: &str) -> String {
+        match prefix.trim_matches('/') {
             "" => String::new(),
             trimmed => format!("{trimmed}/"),
-        };
-        Self { inner, prefix }
+        }
     }
 
     fn key(&self, key: &str) -> String {

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::manifest::Manifest;
 use super::{Bucket, Settings};
-use crate::fault::Result;
+use crate::fault::{Fault, Result};
 use crate::queue::objects::blobforge::records::{CANCELLED, Dead, Failed, Lock, Marker};
 use crate::queue::objects::blobforge::{
     Priority, RAW, dead_key, failed_key, lock_key, out_key, todo_key,
@@ -197,7 +197,12 @@ async fn remove_all(bucket: &Bucket, hash: &str) -> Result<Change> {
     let dead = bucket.engine.exists(&dead_key(hash)).await?;
     let marked =
         !bucket.markers(hash).await?.is_empty() || bucket.engine.exists(&failed_key(hash)).await?;
-    let known = Manifest::load(bucket).await.is_ok_and(|all| all.entries.contains_key(hash));
+    let known = match Manifest::load(bucket).await {
+        Ok(manifest) => manifest.entries.contains_key(hash),
+        // What is no manifest names nothing; a rebuild will not find the original any more.
+        Err(error) if error.fault == Fault::Rejected => false,
+        Err(error) => return Err(error),
+    };
     bucket.clear_markers(hash).await?;
     for key in [failed_key(hash), dead_key(hash), out_key(hash)] {
         bucket.engine.delete(&key).await?;

@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
+use futures::FutureExt;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use serde::Serialize;
 
@@ -102,11 +103,10 @@ pub async fn ingest(
     report.files.extend(found.refused.into_iter().map(|(path, problem)| refused(path, problem)));
     let count = found.files.len();
     for batch in found.files.chunks(BATCH) {
-        // A closure within the stream would have to do for every lifetime, which this one does not.
-        let handing: Vec<_> =
-            batch.iter().map(|file| hand_in(bucket, file, how, &checkout)).collect();
+        let work: Vec<_> =
+            batch.iter().map(|file| hand_in(bucket, file, how, &checkout).boxed()).collect();
         let handed: Vec<(Handed, Option<Entry>)> =
-            stream::iter(handing).buffered(AT_ONCE).try_collect().await?;
+            stream::iter(work).buffered(AT_ONCE).try_collect().await?;
         let mut entries: BTreeMap<String, Entry> = BTreeMap::new();
         for (line, entry) in handed {
             if let (Some(hash), Some(entry)) = (&line.hash, entry) {

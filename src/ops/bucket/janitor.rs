@@ -190,8 +190,12 @@ const SILENT: &str = "its worker fell silent";
 async fn marker(bucket: &Bucket, hash: &str, silent: Option<&str>, runs: u32) -> Result<Marker> {
     let markers = bucket.markers(hash).await?;
     let failed = bucket.engine.read::<Failed>(&failed_key(hash)).await?.map(|seen| seen.value);
+    let unmarked = failed.is_none() && markers.is_empty();
     let mut marker = markers.into_iter().next().map(|(_, seen)| seen.value).unwrap_or_default();
     let now = bucket.engine.now().await?;
+    if unmarked {
+        marker.extension = original(bucket, hash).await?.filter(|extension| extension != "pdf");
+    }
     if marker.queued_at == 0 {
         marker.queued_at = now;
     }
@@ -218,6 +222,14 @@ async fn marker(bucket: &Bucket, hash: &str, silent: Option<&str>, runs: u32) ->
     Ok(marker)
 }
 
+/// The extension of the document's original; `None` if it is not in the bucket.
+async fn original(bucket: &Bucket, hash: &str) -> Result<Option<String>> {
+    let prefix = raw_key(hash, "");
+    let found = bucket.engine.store().list(&prefix, None, 1).await?;
+    let extension = |entry: &Entry| entry.key.strip_prefix(&prefix).map(ToOwned::to_owned);
+    Ok(found.first().and_then(extension))
+}
+
 /// What there is of a document, beside the lock in question.
 async fn facts(
     bucket: &Bucket,
@@ -226,16 +238,17 @@ async fn facts(
     abandoned: Option<&Lock>,
 ) -> Result<Facts> {
     let (out, dead, failed) = (out_key(hash), dead_key(hash), failed_key(hash));
-    let (lock, raw) = (lock_key(hash), raw_key(hash, "pdf"));
-    let (done, dead, failed, locked, markers, raw) = tokio::try_join!(
+    let lock = lock_key(hash);
+    let (done, dead, failed, locked, markers) = tokio::try_join!(
         bucket.engine.exists(&out),
         bucket.engine.exists(&dead),
         bucket.engine.read::<Failed>(&failed),
         bucket.engine.exists(&lock),
         bucket.markers(hash),
-        bucket.engine.exists(&raw),
     )?;
     let failed = failed.map(|seen| seen.value);
+    let marked = failed.is_some() || !markers.is_empty();
+    let raw = marked || original(bucket, hash).await?.is_some();
     let named = failed.as_ref().and_then(|failed| failed.priority.as_deref());
     let named = named.or(abandoned.map(|lock| lock.priority.as_str()));
     let runs = markers.iter().map(|(_, seen)| seen.value.retries).max();

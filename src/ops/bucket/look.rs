@@ -27,14 +27,17 @@ pub struct Look {
     /// Looks in a row that found nothing.
     empty: u32,
     whole: bool,
+    /// Requests that are still to be paid for.
+    owed: u32,
 }
 
 impl Look {
     /// `each` request keeps the next look off for so long; after looks that find nothing it waits
-    /// twice as long each time, up to `longest`.
+    /// twice as long each time, up to `longest`. The first look pays for the listing that a worker
+    /// makes at its start.
     pub fn new(each: Duration, longest: Duration) -> Self {
-        let found = VecDeque::new();
-        Self { found, each, longest, next: Instant::now(), empty: 0, whole: false }
+        let (found, next) = (VecDeque::new(), Instant::now());
+        Self { found, each, longest, next, empty: 0, whole: false, owed: 1 }
     }
 
     /// When it is time to look again.
@@ -60,7 +63,7 @@ impl Look {
 
     async fn refresh(&mut self, bucket: &Bucket) -> Result<()> {
         let store = bucket.engine.store();
-        let mut requests = 1;
+        let mut requests = 1 + std::mem::take(&mut self.owed);
         // Should the store fail, the next look comes no sooner.
         self.next = Instant::now() + self.each;
         let mut page = store.list(TODO, None, PAGE).await?;

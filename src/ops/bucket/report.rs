@@ -138,7 +138,7 @@ pub async fn list(
     priority: Option<Priority>,
     limit: usize,
 ) -> Result<Vec<Document>> {
-    let names = Manifest::load(bucket).await.unwrap_or_default();
+    let names = names(bucket).await?;
     let named =
         |hash: &str| names.entries.get(hash).map(|entry| entry.paths.clone()).unwrap_or_default();
     let mut all = Vec::new();
@@ -164,6 +164,17 @@ pub async fn list(
         }
     }
     Ok(all)
+}
+
+/// The manifest for its names; what lies there and is no manifest names nothing.
+async fn names(bucket: &Bucket) -> Result<Manifest> {
+    match Manifest::load(bucket).await {
+        Err(error) if error.fault == Fault::Rejected => {
+            tracing::warn!(error = %error, "documents are shown without names: {error}");
+            Ok(Manifest::default())
+        }
+        other => other,
+    }
 }
 
 /// All that is known of a document.
@@ -199,8 +210,7 @@ pub async fn find(bucket: &Bucket, name: &str, by_path: bool) -> Result<Found> {
             entry.paths.iter().any(|path| path == name)
         })?,
     };
-    let manifest = Manifest::load(bucket).await?;
-    let entry = manifest.entries.get(&hash).cloned();
+    let entry = names(bucket).await?.entries.remove(&hash);
     let (lock, failed, dead) = (lock_key(&hash), failed_key(&hash), dead_key(&hash));
     let (state, markers, lock, failed, dead) = tokio::try_join!(
         bucket.state(&hash),

@@ -10,12 +10,15 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::blobforge::{LOCKS, Priority, TODO, hash_in, marker_in, shard, tier_prefix};
-use super::engine::{Engine, PAGE};
+use super::engine::{Engine, PAGE, time_of};
 use crate::fault::Result;
 use crate::store::Entry;
 
 /// The longest that a listing is kept, however many requests it took.
 const LONGEST: Duration = Duration::from_secs(60);
+
+/// No more than these are kept beside what a listing showed.
+const MOST: usize = 2 * PAGE;
 
 /// Messages that may be free, and the locks there were.
 #[derive(Default)]
@@ -44,9 +47,22 @@ impl Scan {
         self.next.is_none_or(|next| next <= Instant::now())
     }
 
-    /// Forgets everything: something changed that a new look will show.
+    /// The next look comes at once: what was found may be wrong.
     pub(super) fn forget(&mut self) {
         self.next = None;
+    }
+
+    /// Takes note of what this process itself put (back) into the store by the store's clock, so
+    /// that it need not list to see it.
+    pub(super) fn returns(&mut self, key: &str, now: u64) {
+        let Some((_, name)) = marker_in(key) else { return };
+        self.locks.remove(name);
+        let modified = time_of(now);
+        if let Some(entry) = self.found.iter_mut().find(|entry| entry.key == key) {
+            entry.modified = modified;
+        } else if self.found.len() < MOST {
+            self.found.push(Entry { key: key.to_owned(), size: 0, modified });
+        }
     }
 
     /// Looks again, and keeps that for `each` listing request it took.

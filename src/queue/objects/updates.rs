@@ -67,7 +67,7 @@ impl ObjectQueue {
         };
         self.engine.change(&ticket.todo_key(), postpone).await?;
         self.engine.release(&mut lock).await?;
-        self.scan.lock().await.forget();
+        self.scan.lock().await.returns(&ticket.todo_key(), self.engine.now().await?);
         Ok(())
     }
 
@@ -98,7 +98,7 @@ impl ObjectQueue {
                 }
             };
             if written {
-                self.scan.lock().await.forget();
+                self.scan.lock().await.returns(&key, now);
                 return Ok(());
             }
             back_off(turn).await;

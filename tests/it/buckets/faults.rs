@@ -11,7 +11,7 @@ use docmill::queue::objects::ObjectQueue;
 use docmill::queue::objects::blobforge::{
     Priority, dead_key, failed_key, lock_key, out_key, todo_key,
 };
-use docmill::queue::objects::engine::Clock;
+use docmill::queue::objects::engine::{Clock, Engine};
 use docmill::queue::{Outgoing, Queue};
 use docmill::shutdown::Stop;
 use docmill::store::Store;
@@ -339,8 +339,8 @@ async fn a_clock_two_hours_off_neither_steals_a_message_nor_sees_it_early() {
         let place = Place::new();
         let hour = Duration::from_secs(3600);
         let queue = |clock| {
-            let store = place.store.clone();
-            ObjectQueue::new(store.clone(), hour, None).with_clock(store, Clock::of(clock))
+            let engine = Engine::new(place.store.clone(), Clock::of(clock));
+            ObjectQueue::over(engine, hour, None)
         };
         let (off, right) = (queue(clock), queue(SystemTime::now));
         for (sender, receiver) in [(&off, &right), (&right, &off)] {

@@ -50,7 +50,7 @@ async fn twenty_workers_over_fifty_thousand_markers_list_at_most_120_times_a_min
     }
     let convert = Fake::new(Manner::Takes(Duration::from_secs(4)));
     let counts = minutes(&place, &convert, 10).await;
-    println!("listing requests a minute: {counts:?}, {} converted", convert.count());
+    eprintln!("listing requests a minute: {counts:?}, {} converted", convert.count());
     assert!(counts.iter().all(|count| *count <= 120), "{counts:?}");
     let twice = convert.calls.lock().unwrap().values().filter(|calls| **calls > 1).count();
     assert_eq!(twice, 0);
@@ -62,7 +62,7 @@ async fn idle_workers_list_less_and_less() {
     let place = Place::over(MemoryStore::simulated());
     let convert = Fake::new(Manner::Well);
     let counts = minutes(&place, &convert, 10).await;
-    println!("listing requests a minute: {counts:?}");
+    eprintln!("listing requests a minute: {counts:?}");
     assert!(counts.iter().all(|count| *count <= 120), "{counts:?}");
     assert!(counts.last().unwrap() <= &25, "{counts:?}");
 }
