@@ -129,7 +129,7 @@ fn each_fault_is_named_and_has_its_consequence() {
         ("a line whose product is wrong", "line_items",
             json!([{"quantity": 20, "unit_price": 9.9, "amount": 198},
                    {"quantity": 5, "unit_price": 5.5, "amount": 275}]), false,
-            &["line_product:line_items[1]"]),
+            &["line_product:line_items[1]", "not_on_document:line_items[1].quantity"]),
         ("an invented line", "line_items",
             json!([{"quantity": null, "unit_price": null, "amount": 473.5},
                    {"quantity": null, "unit_price": null, "amount": -0.5}]), false,
