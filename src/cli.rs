@@ -4,6 +4,7 @@
 //! standard error. Exit codes: 0 done, 1 failed, 2 wrong use (also of the configuration, all of
 //! whose problems are said at once and before anything connects). Not promised: the tables' form.
 
+mod costs;
 mod dead;
 mod dev;
 mod document;
@@ -83,6 +84,8 @@ enum Command {
     /// Look at the kinds of documents
     #[command(subcommand)]
     Kinds(kinds::What),
+    /// Show what was spent, by day, tenant, model or document
+    Costs(costs::Costs),
     /// Show which local models have this machine's memory, and which wait for it
     Scheduler,
     /// Look at the configuration
@@ -210,6 +213,7 @@ async fn dispatch(context: Context, command: Command) -> anyhow::Result<Exit> {
         Command::Eval(eval) => Box::pin(document::eval(context, eval)).await,
         Command::Kinds(what) => kinds::run(context, what),
         Command::Config(what) => settings::run(context, what),
+        Command::Costs(what) => costs::run(context, what).await,
         Command::Scheduler => scheduler::run(context),
         Command::Healthcheck => run::healthcheck(context).await,
         // Answered before the runtime was started.

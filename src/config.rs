@@ -6,6 +6,7 @@
 //! everything that is wrong at once, by key, before anything connects.
 
 mod claim;
+mod cost;
 mod cpu;
 mod database;
 mod extract;
@@ -25,6 +26,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 pub use claim::ClaimConfig;
+pub use cost::{CostConfig, Price};
 pub use cpu::CpuConfig;
 pub use database::DatabaseConfig;
 pub use extract::{KindsConfig, LlmConfig, LlmProvider};
@@ -65,6 +67,8 @@ pub struct Config {
     pub throttle: ThrottleConfig,
     /// Language models.
     pub llm: LlmConfig,
+    /// What providers charge, and what may be spent.
+    pub cost: CostConfig,
     /// Kinds of documents.
     pub kinds: KindsConfig,
     /// Maintenance.
@@ -140,6 +144,7 @@ impl Config {
         self.ocr.check(&mut problems);
         self.throttle.check(&mut problems);
         self.llm.check(&mut problems);
+        self.cost.check(&mut problems);
         self.janitor.check(&mut problems);
         self.check_relations(&mut problems);
         if problems.is_empty() { Ok(()) } else { Err(Invalid(problems)) }

@@ -5,6 +5,7 @@
 //! connection, set from `database.schema`. Not promised: working behind a pooler that hands out
 //! another server connection per transaction (session settings would be lost).
 
+pub mod costs;
 mod faults;
 pub mod janitor;
 pub mod operators;

@@ -6,6 +6,7 @@
 //! message follows from what [`run`] returns.
 
 pub mod artefact;
+pub mod cost;
 mod einvoice;
 mod extract;
 pub mod failure;
@@ -32,6 +33,7 @@ use crate::llm::Llm;
 use crate::metrics;
 use crate::model::{Claimed, Extraction, Reason, Stage, Transcript};
 use crate::store::Store;
+pub use cost::Costs;
 use extract::Extracted;
 pub use fetch::DocumentBudget;
 pub use hold::{Hold, Keeper};
@@ -74,6 +76,8 @@ pub struct StepsConfig {
     pub max_output_tokens: u32,
     /// Parts of one long document that are asked for at the same time.
     pub parts_at_once: usize,
+    /// Prices and the day's budget.
+    pub costs: Arc<Costs>,
     /// Read the pages alone, whatever XML the document carries.
     pub ignore_xml: bool,
 }

@@ -13,6 +13,7 @@ use crate::kinds::Kind;
 use crate::ledger::Held;
 use crate::model::{Claimed, Extraction, Reason, Usage};
 use crate::pipeline::artefact::Slot;
+use crate::pipeline::cost::CallsBook;
 use crate::pipeline::transcribe::Transcribed;
 use crate::pipeline::{Hold, Ports, StepError};
 use crate::store::keys;
@@ -60,7 +61,9 @@ pub(super) async fn extract(
         // Not referenced by the row: an operator reopened it and wants the model asked again.
         slot.content = None;
     }
-    let mut journal = StoredReplies { ports, hold, slot, lost: false };
+    let costs = (ports.config.costs.as_ref(), ports.ledger.as_ref());
+    let book = CallsBook::new(costs, claimed, llm.as_ref());
+    let mut journal = StoredReplies { ports, hold, slot, book, lost: false };
     let transcript = &transcribed.transcript;
     let asked = extract::ask(llm.as_ref(), kind, transcript, &terms, &mut journal).await;
     if journal.lost {
@@ -86,6 +89,7 @@ struct StoredReplies<'a> {
     ports: &'a Ports,
     hold: &'a Hold,
     slot: Slot<Replies>,
+    book: CallsBook<'a>,
     /// The claim was lost while writing; the port's error type cannot say so.
     lost: bool,
 }
@@ -116,14 +120,20 @@ impl StoredReplies<'_> {
 #[async_trait]
 impl Journal for StoredReplies<'_> {
     async fn load(&mut self) -> fault::Result<Option<Replies>> {
-        Ok(self.slot.content.take())
+        let kept = self.slot.content.take();
+        self.book.begin(kept.as_ref());
+        Ok(kept)
     }
 
     async fn ready(&mut self) -> fault::Result<()> {
+        self.book.allow().await?;
         self.hold.live().await.map_err(|error| self.fault_of(error))
     }
 
     async fn save(&mut self, replies: &Replies) -> fault::Result<()> {
-        self.store(replies).await.map_err(|error| self.fault_of(error))
+        // Paid for, whether or not it can be kept; and kept, whether or not it can be written down.
+        let booked = self.book.book(replies).await;
+        self.store(replies).await.map_err(|error| self.fault_of(error))?;
+        booked
     }
 }

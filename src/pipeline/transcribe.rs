@@ -2,6 +2,7 @@
 //! document is read, its pages kept as they are finished, and the transcript stored and referenced
 //! before anything is made of it.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -13,6 +14,7 @@ use crate::metrics;
 use crate::model::{Claimed, PageText, Source, Transcript};
 use crate::pages::Format;
 use crate::pipeline::artefact::{Slot, identity_of};
+use crate::pipeline::cost::book_pages;
 use crate::pipeline::fetch::Fetched;
 use crate::pipeline::journal::{self, PageJournal};
 use crate::pipeline::preprocessed::{self, Preprocessed};
@@ -57,12 +59,22 @@ pub(super) async fn transcribe(
     if slot.content.is_some() {
         metrics::reused("transcript");
     } else {
+        let reader = ports.reader.ocr.name().split(' ').next().unwrap_or_default().to_owned();
+        let costs = ports.config.costs.as_ref();
+        if costs.charges_pages(&reader) {
+            costs.allow(ports.ledger.as_ref()).await?;
+        }
         hold.live().await?;
         let (kept, finished) =
             PageJournal::open((store, &ports.budget), (hold, claimed.claims), identity.clone())
                 .await?;
         let kept = journal.insert(kept);
+        let known: BTreeSet<u32> = finished.iter().map(|page| page.number).collect();
         let stored = read(ports, kept, (fetched, document, finished)).await?;
+        let is_new = |page: &&PageText| page.source == Source::Ocr && !known.contains(&page.number);
+        let pages = stored.transcript.pages.iter().filter(is_new).count();
+        let pages = u32::try_from(pages).unwrap_or(u32::MAX);
+        book_pages(costs, ports.ledger.as_ref(), claimed, (&reader, pages)).await?;
         slot.write(store, hold, stored).await?;
     }
     let Some(Stored { transcript, preprocessed }) = slot.content.take() else {
