@@ -1,46 +1,67 @@
-# The worker's image. Packages come from scripts/packages.txt, as everywhere.
+# The worker's image. scripts/image.sh builds it, starts it as a platform would and measures it.
 #   docker build -t docmill .
+#   docker build -t docmill --build-arg LANGUAGES="eng deu" .
+#
+# Nothing is installed into what is shipped: packages come into the build stage (from
+# scripts/packages.txt, as everywhere), and scripts/image_root.sh takes out of them what docmill
+# opens at run time. By their packages OpenCV's libraries bring those of a desktop, ten times as much.
 
 ARG RUST_IMAGE=docker.io/library/rust:1.95-slim-bookworm
 ARG BASE_IMAGE=docker.io/library/debian:bookworm-slim
 
+# checkov:skip=CKV_DOCKER_7:the tag is bookworm-slim, behind an argument
+FROM ${BASE_IMAGE} AS base
+
 FROM ${RUST_IMAGE} AS build
+SHELL ["/bin/bash", "-o", "pipefail", "-c"]
 COPY scripts/packages.txt /packages.txt
+# Versions are those of the base's release; the names have to fall apart into words.
+# hadolint ignore=DL3008,SC2046
 RUN apt-get update \
-    && apt-get install -y --no-install-recommends $(awk '$1 == "build" { print $2 }' /packages.txt) \
+    && apt-get install -y --no-install-recommends \
+        $(awk '$1 ~ /^(build|run|image)$/ { print $2 }' /packages.txt) \
     && rm -rf /var/lib/apt/lists/*
 WORKDIR /src
 COPY . .
-# The caches are not part of the layer: the binary is copied out of them.
+# A docmill that was compiled elsewhere for the same Debian, by its path in the build context; the
+# crates it is made of beside it, as BINARY.crates. Empty: compiled here.
+ARG BINARY=""
+# The caches are not part of the layer: the program is copied out of them.
 RUN --mount=type=cache,target=/usr/local/cargo/registry,sharing=locked \
     --mount=type=cache,target=/src/target,sharing=locked \
-    cargo build --locked --profile image --package docmill --bin docmill \
-    && cp target/image/docmill /docmill
-# The libraries it is linked with, as far as the base does not bring them. Their packages would
-# bring ten times as much besides: OpenCV's are linked with those of a desktop.
-RUN mkdir /libraries \
-    && ldd /docmill | awk '$3 ~ "^/" { print $3 }' \
-        | grep -vE '/(libc|libm|libdl|libpthread|librt)\.so' \
-        | xargs cp --dereference --parents --target-directory=/libraries
+    if [ -n "${BINARY}" ]; then \
+        cp "${BINARY}" /docmill && cp "${BINARY}.crates" /docmill.crates; \
+    else \
+        cargo build --locked --profile image --package docmill --bin docmill \
+        && cp target/image/docmill /docmill \
+        && scripts/image_crates.sh > /docmill.crates; \
+    fi
+# Language packs of Tesseract by their three letters; empty: all of scripts/packages.txt.
+ARG LANGUAGES=""
+RUN --mount=type=bind,from=base,target=/base \
+    scripts/image_root.sh /docmill /base /image "${LANGUAGES}"
 
-FROM ${BASE_IMAGE}
-COPY scripts/packages.txt /packages.txt
-RUN apt-get update \
-    && apt-get install -y --no-install-recommends $(awk '$1 == "run" { print $2 }' /packages.txt) \
-    && rm -rf /var/lib/apt/lists/* /packages.txt
-COPY --from=build /libraries/ /
-COPY --from=build /docmill /usr/local/bin/docmill
-# No name and no home: the process writes nowhere but to the temporary folder.
+FROM base
+ARG VERSION=unknown
+ARG REVISION=unknown
+LABEL org.opencontainers.image.title="docmill" \
+    org.opencontainers.image.description="Reads documents named by queue messages and records structured data in Postgres, exactly once" \
+    org.opencontainers.image.licenses="Apache-2.0" \
+    org.opencontainers.image.version="${VERSION}" \
+    org.opencontainers.image.revision="${REVISION}"
+COPY --from=build /image /
+# No name, no home, and nothing it could write to: the root file system may be read-only.
 USER 10001:10001
-WORKDIR /tmp
+WORKDIR /
 # Probes come from outside the container.
-ENV DOCMILL__WORKER__ADDRESS=0.0.0.0:8080 \
-    OMP_THREAD_LIMIT=1
+ENV DOCMILL__WORKER__ADDRESS=0.0.0.0:8080
 EXPOSE 8080
 # Starts the drain; the platform has to grant worker.drain and a little more, see
 # docs/operations.md.
 STOPSIGNAL SIGTERM
-HEALTHCHECK --interval=15s --timeout=5s --start-period=30s --retries=3 \
+HEALTHCHECK --interval=15s --timeout=6s --start-period=60s --retries=3 \
     CMD ["docmill", "healthcheck"]
-ENTRYPOINT ["docmill"]
+# tini hands signals on to docmill alone and reaps what its page processes may leave behind; -s: also
+# where the platform puts a process of its own first.
+ENTRYPOINT ["tini", "-s", "--", "docmill"]
 CMD ["worker"]

@@ -7,7 +7,7 @@ CARGO := cargo
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint proof sqlx samples bare-root
+.PHONY: help demo test lint proof sqlx samples bare-root deploy-check image
 
 help:           ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -32,9 +32,16 @@ lint:           ## format, clippy, documentation, .sqlx, licences: no warning pa
 sqlx:           ## renew .sqlx after a change of SQL or schema
 	scripts/sqlx.sh
 
+deploy-check:   ## Dockerfile, manifests, templates, alarms and board: what linters and schemas say
+	scripts/check_deploy.sh
+
+image:          ## build and run the image without Docker, and weigh it; root only
+	@scripts/setup.sh test
+	scripts/image.sh
+
 # Not part of `make test`: they need a clock, an idle machine or a long time.
 PROOFS := scripts/slow_mix.sh scripts/orchestration.sh scripts/reading_steps.sh \
-	scripts/reading_memory.sh scripts/bare_root.sh
+	scripts/reading_memory.sh scripts/capacity.sh scripts/restore.sh scripts/bare_root.sh
 
 proof:          ## long runs and figures; an idle machine, root for the bare one
 	@set -e; for proof in $(PROOFS); do echo "== $$proof"; $$proof; done

@@ -3,7 +3,9 @@
 //! Everything is built from the configuration on demand, so that a command connects to what it
 //! needs and to nothing else.
 
+mod doctor;
 mod page_process;
+mod providers;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,6 +23,7 @@ use crate::ledger::postgres::PostgresLedger;
 use crate::llm::Llm;
 use crate::llm::governed::Governed;
 use crate::llm::openai::OpenAi;
+use crate::llm::traced::Traced;
 use crate::llm::scheduler::Scheduler;
 use crate::model::{Recipe, Repairs};
 use crate::ocr::tesseract::Tesseract;
@@ -139,7 +142,8 @@ impl App {
                 until_it_answers(&model).await?;
                 let governor = Arc::new(Governor::new(self.config.throttle.clone()));
                 let account = account(&self.config.llm);
-                let model: Arc<dyn Llm> = Arc::new(Governed::new(model, governor, account));
+                let model: Arc<dyn Llm> =
+                    Arc::new(Governed::new(Traced(model), governor, account));
                 Ok(Some(self.scheduled(model)?))
             }
         }
@@ -157,11 +161,12 @@ impl App {
     /// Tesseract is not installed, a kind cannot be read, the model does not answer.
     pub async fn offline(&self) -> anyhow::Result<Offline> {
         let pool = Arc::new(Pool::new(self.config.worker.cpu_threads)?);
+        let kinds = Arc::new(self.kinds()?);
         Ok(Offline {
-            reader: self.reader(pool.threads()).await?,
+            reader: self.reader(pool.threads(), &kinds).await?,
             pool,
             llm: self.llm().await?,
-            kinds: Arc::new(self.kinds()?),
+            kinds,
             config: self.steps(),
         })
     }
@@ -238,7 +243,7 @@ impl App {
         Ok(Kinds::load(&self.config.kinds)?)
     }
 
-    async fn reader(&self, threads: usize) -> anyhow::Result<Arc<Reader>> {
+    async fn reader(&self, threads: usize, kinds: &Kinds) -> anyhow::Result<Arc<Reader>> {
         let Config { cpu, limits, ocr, .. } = &self.config;
         let tesseract = Tesseract::start(ocr, limits.page_time)?;
         let recipe = self.recipe();
@@ -249,7 +254,8 @@ impl App {
             false => Program::Binary(cpu.program.clone()),
         };
         let cells = Cells::new(program, setup, cpu.documents_per_process);
-        Ok(Arc::new(Reader { cells, ocr: Arc::new(tesseract), recipe }))
+        let elsewhere = providers::elsewhere(&self.config, kinds).await?;
+        Ok(Arc::new(Reader { cells, ocr: Arc::new(tesseract), recipe, elsewhere }))
     }
 
     fn recipe(&self) -> Recipe {

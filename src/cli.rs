@@ -5,15 +5,22 @@
 //! whose problems are said at once and before anything connects). Not promised: the tables' form.
 
 mod costs;
+mod block;
+mod dashboard;
 mod dead;
 mod dev;
+mod doctor;
 mod document;
+mod erase;
 mod jobs;
 mod kinds;
 mod print;
 mod run;
+mod search;
 mod scheduler;
 mod settings;
+mod shell;
+mod submit;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -22,7 +29,7 @@ use clap::{Parser, Subcommand};
 
 use crate::app::App;
 use crate::config::{Config, Invalid, LogFormat, Needs};
-use crate::telemetry;
+use crate::telemetry::{self, Traces};
 
 /// Reads documents named by queue messages and records structured data in Postgres, exactly once.
 #[derive(Debug, Parser)]
@@ -57,11 +64,17 @@ enum Command {
     /// Run everything on this machine: private Postgres, folders as store and queue, one worker
     Dev(dev::Dev),
     /// Hand in files, and the documents below folders
-    Submit(jobs::Submit),
+    Submit(submit::Submit),
     /// Show how an ingestion stands, and its attempts
     Status(jobs::Which),
     /// List ingestions, newest first
     List(jobs::List),
+    /// Find documents by parts of names, labels, hashes, suppliers, numbers
+    Search(search::Search),
+    /// Find the documents with one content or path
+    Lookup(search::Lookup),
+    /// Write every document as a line of JSON
+    Manifest(search::Manifest),
     /// Work on ingestions once more
     Retry(jobs::Change),
     /// Withdraw ingestions that have not ended
@@ -70,6 +83,15 @@ enum Command {
     Pause(jobs::Pausing),
     /// End a pause
     Resume(jobs::Pausing),
+    /// Cancel documents with this content unread from now on
+    Block(block::Blocking),
+    /// End a block
+    Unblock(block::Blocking),
+    /// Delete everything of one tenant for good: rows, objects, messages
+    Erase(erase::Erase),
+    /// For how long tenants' documents are kept
+    #[command(subcommand)]
+    Retention(erase::Retention),
     /// Look at messages that were given up, and bring them back
     #[command(subcommand)]
     Dead(dead::Dead),
@@ -91,8 +113,16 @@ enum Command {
     /// Look at the configuration
     #[command(subcommand)]
     Config(settings::Settings),
+    /// Show the service at one glance: messages, jobs, throughput, failures
+    Dashboard(dashboard::Dashboard),
+    /// Look at everything a worker needs, and say what must be changed; changes nothing
+    Doctor,
     /// Ask the worker on this machine whether it is well
     Healthcheck,
+    /// Print a completion script for a shell
+    Completions(shell::Completions),
+    /// Write man pages, one per command
+    Man(shell::Man),
     /// Read documents for a worker, over standard input and output; docmill starts it by itself
     #[command(name = crate::cpu::COMMAND, hide = true)]
     PageProcess,
@@ -130,12 +160,20 @@ impl Context {
 
     /// Log lines for commands that are not services: warnings only, unless more is asked for.
     fn quiet_logs(&self) -> anyhow::Result<()> {
-        let level = if self.global.verbose {
+        Ok(telemetry::init_at(LogFormat::Text, self.level())?)
+    }
+
+    /// The same for a command that begins traces; they are to be ended with it.
+    fn quiet_logs_and_traces(&self, config: &Config) -> anyhow::Result<Option<Traces>> {
+        Ok(telemetry::init_with(LogFormat::Text, self.level(), &config.telemetry)?)
+    }
+
+    fn level(&self) -> &'static str {
+        if self.global.verbose {
             "warn,docmill=debug,lopdf=off"
         } else {
             "warn,docmill=warn,lopdf=off"
-        };
-        Ok(telemetry::init_at(LogFormat::Text, level)?)
+        }
     }
 
     fn out(&self) -> print::Out {
@@ -199,13 +237,20 @@ async fn dispatch(context: Context, command: Command) -> anyhow::Result<Exit> {
         Command::Worker => Box::pin(run::worker(context)).await,
         Command::Migrate => run::migrate(context).await,
         Command::Dev(dev) => Box::pin(dev::run(context, dev)).await,
-        Command::Submit(submit) => Box::pin(jobs::submit(context, submit)).await,
+        Command::Submit(submit) => Box::pin(submit::run(context, submit)).await,
         Command::Status(which) => jobs::status(context, &which).await,
         Command::List(list) => jobs::list(context, list).await,
+        Command::Search(asked) => search::search(context, asked).await,
+        Command::Lookup(asked) => search::lookup(context, asked).await,
+        Command::Manifest(asked) => search::manifest(context, asked).await,
         Command::Retry(change) => jobs::retry(context, change).await,
         Command::Cancel(change) => jobs::cancel(context, change).await,
         Command::Pause(what) => jobs::pause(context, what).await,
         Command::Resume(what) => jobs::resume(context, what).await,
+        Command::Block(what) => block::run(context, what, true).await,
+        Command::Unblock(what) => block::run(context, what, false).await,
+        Command::Erase(what) => Box::pin(erase::erase(context, what)).await,
+        Command::Retention(what) => erase::retention(context, what).await,
         Command::Dead(what) => dead::run(context, what).await,
         Command::Janitor(janitor) => Box::pin(run::janitor(context, janitor)).await,
         Command::Process(process) => Box::pin(document::process(context, process)).await,
@@ -214,6 +259,10 @@ async fn dispatch(context: Context, command: Command) -> anyhow::Result<Exit> {
         Command::Kinds(what) => kinds::run(context, what),
         Command::Config(what) => settings::run(context, what),
         Command::Costs(what) => costs::run(context, what).await,
+        Command::Dashboard(what) => Box::pin(dashboard::run(context, what)).await,
+        Command::Completions(what) => shell::completions(&what),
+        Command::Man(what) => shell::man(context, &what),
+        Command::Doctor => Box::pin(doctor::run(context)).await,
         Command::Scheduler => scheduler::run(context),
         Command::Healthcheck => run::healthcheck(context).await,
         // Answered before the runtime was started.

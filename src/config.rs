@@ -13,10 +13,12 @@ mod extract;
 mod janitor;
 mod limits;
 mod ocr;
+mod ocr_providers;
 mod queue;
 mod retry;
 mod scheduler;
 mod store;
+mod telemetry;
 mod throttle;
 mod units;
 mod worker;
@@ -33,10 +35,12 @@ pub use extract::{KindsConfig, LlmConfig, LlmProvider};
 pub use janitor::JanitorConfig;
 pub use limits::LimitsConfig;
 pub use ocr::OcrConfig;
+pub use ocr_providers::{DocumentAiConfig, OcrProvider, TextractConfig};
 pub use queue::{QueueBackend, QueueConfig};
 pub use retry::RetryConfig;
 pub use scheduler::{DeviceSource, SchedulerConfig};
 pub use store::{AllowedPrefix, StoreBackend, StoreConfig};
+pub use telemetry::{Destination, TelemetryConfig};
 pub use throttle::ThrottleConfig;
 pub use units::{ByteSize, Secret};
 pub use worker::{LogFormat, WorkerConfig};
@@ -73,6 +77,8 @@ pub struct Config {
     pub kinds: KindsConfig,
     /// Maintenance.
     pub janitor: JanitorConfig,
+    /// Traces.
+    pub telemetry: TelemetryConfig,
 }
 
 /// What a command needs of the configuration; what it does not need is not checked for presence.
@@ -146,6 +152,7 @@ impl Config {
         self.llm.check(&mut problems);
         self.cost.check(&mut problems);
         self.janitor.check(&mut problems);
+        self.telemetry.check(&mut problems);
         self.check_relations(&mut problems);
         if problems.is_empty() { Ok(()) } else { Err(Invalid(problems)) }
     }

@@ -6,12 +6,16 @@
 //! another server connection per transaction (session settings would be lost).
 
 pub mod costs;
+pub mod erasure;
 mod faults;
+pub mod inspect;
 pub mod janitor;
 pub mod operators;
+pub mod overview;
 pub mod registration;
 pub mod reports;
 pub mod retention;
+pub mod search;
 
 use std::borrow::Cow;
 use std::time::{Duration, Instant};
@@ -103,6 +107,18 @@ impl Db {
     /// Host, port, database and schema, without credentials.
     pub fn describe(&self) -> String {
         format!("{}, schema `{}`", self.place, self.place.schema)
+    }
+
+    /// Whether the server may be on another machine.
+    pub fn leaves_machine(&self) -> bool {
+        let host = self.place.host.as_str();
+        let loopback = host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback());
+        !(loopback || host == "localhost" || host.starts_with('/') || host.is_empty())
+    }
+
+    /// Name of the schema.
+    pub(crate) fn schema(&self) -> &str {
+        &self.place.schema
     }
 
     /// The pool, for the modules that hold SQL.

@@ -14,6 +14,7 @@ mod items;
 pub mod limits;
 mod measures;
 mod plot;
+mod report;
 mod scans;
 mod table;
 mod text;
@@ -29,10 +30,9 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 pub use html::page;
+pub use report::{Group, Report, report};
 pub use scans::{KindScore, TextMeans};
 pub use text::TextScore;
-
-use calibration::Calibration;
 
 /// What was read from one document, as far as it is scored.
 #[derive(Debug, Clone, Default)]
@@ -164,55 +164,6 @@ struct Difference {
     field: String,
     known: Value,
     given: Value,
-}
-
-/// All documents, or those whose names begin alike.
-#[derive(Debug, Clone, Default, Serialize)]
-pub struct Group {
-    /// How many.
-    pub documents: usize,
-    /// Ended completed.
-    pub completed: usize,
-    /// Of those, how many a person was asked to look at.
-    pub flagged: usize,
-    /// Failures by reason.
-    pub failed: BTreeMap<String, usize>,
-    /// Completed without a word to a person, although a scored field outside lists is wrong.
-    pub silent_errors: usize,
-    /// Documents whose scored fields outside lists are all right.
-    pub whole_documents: usize,
-    /// Documents whose data is known.
-    pub with_truth: usize,
-    /// By field; fields of lists as `line_items.amount`.
-    pub fields: BTreeMap<String, FieldScore>,
-    /// How complete the lists are.
-    pub rows: Rows,
-    /// Whether the gate's score tells documents that are all right from others.
-    pub calibration: Calibration,
-    /// Documents whose text is known.
-    pub with_text: usize,
-    /// Mean over those of the share of words found.
-    pub word_recall: Option<f64>,
-    /// Mean over those of edits per character of the truth.
-    pub character_error_rate: Option<f64>,
-}
-
-/// The result.
-#[derive(Debug, Clone, Serialize)]
-pub struct Report {
-    /// Everything.
-    pub all: Group,
-    /// By the part of the name up to its first `_`.
-    pub groups: BTreeMap<String, Group>,
-    /// How scans were read, by what is wrong with them; empty without a table.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub kinds: BTreeMap<String, KindScore>,
-    /// Each document, by name.
-    pub documents: Vec<DocumentScore>,
-    /// Files in the folder that have no truth.
-    pub without_truth: usize,
-    /// Every figure by name, as `--fail-under` and `--baseline` know it.
-    pub measures: BTreeMap<String, f64>,
 }
 
 /// A document and what is known of it.
@@ -365,61 +316,4 @@ pub fn score(document: &Labelled, sample: &Sample) -> DocumentScore {
         fields,
         differences,
     }
-}
-
-/// Sums up.
-pub fn report(mut documents: Vec<DocumentScore>, without_truth: usize) -> Report {
-    documents.sort_by(|a, b| a.name.cmp(&b.name));
-    let mut groups: BTreeMap<String, Vec<&DocumentScore>> = BTreeMap::new();
-    for document in &documents {
-        let prefix = document.name.split_once('_').map_or("other", |(prefix, _)| prefix);
-        groups.entry(prefix.to_owned()).or_default().push(document);
-    }
-    let groups: BTreeMap<String, Group> =
-        groups.into_iter().map(|(name, own)| (name, group(own.into_iter()))).collect();
-    let all = group(documents.iter());
-    let measures = measures::of(&all, &groups);
-    let kinds = scans::by_kind(&documents);
-    Report { all, groups, kinds, documents, without_truth, measures }
-}
-
-fn group<'a>(documents: impl Iterator<Item = &'a DocumentScore>) -> Group {
-    let mut group = Group::default();
-    let (mut recalls, mut errors, mut scores) = (Vec::new(), Vec::new(), Vec::new());
-    for document in documents {
-        group.documents += 1;
-        if document.status == "completed" {
-            group.completed += 1;
-            group.flagged += usize::from(document.needs_review);
-            let silent = document.whole == Some(false) && !document.needs_review;
-            group.silent_errors += usize::from(silent);
-        } else {
-            let reason = document.reason.clone().unwrap_or_else(|| document.status.clone());
-            *group.failed.entry(reason).or_default() += 1;
-        }
-        group.with_truth += usize::from(document.whole.is_some());
-        group.whole_documents += usize::from(document.whole == Some(true));
-        group.rows.known += document.rows.known;
-        group.rows.found += document.rows.found;
-        if let (Some(score), Some(whole)) = (document.score, document.whole) {
-            scores.push((f64::from(score), whole));
-        }
-        for (field, own) in &document.fields {
-            group.fields.entry(field.clone()).or_default().add(own);
-        }
-        if let Some(text) = &document.text {
-            group.with_text += 1;
-            recalls.push(text.word_recall);
-            errors.extend(text.character_error_rate);
-        }
-    }
-    group.fields.values_mut().for_each(FieldScore::finish);
-    group.calibration = Calibration::of(&scores);
-    group.word_recall = mean(&recalls);
-    group.character_error_rate = mean(&errors);
-    group
-}
-
-fn mean(values: &[f64]) -> Option<f64> {
-    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }

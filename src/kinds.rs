@@ -27,7 +27,7 @@ pub use problem::Problem;
 pub use rule::{Check, Consequence, Form, Rule};
 pub use signals::{Place, Signal};
 
-use crate::config::KindsConfig;
+use crate::config::{KindsConfig, OcrProvider};
 
 /// One kind of document.
 #[derive(Debug, Clone)]
@@ -51,6 +51,9 @@ pub struct Kind {
     pub labels: Labels,
     /// How its documents are told.
     pub signals: Vec<Signal>,
+    /// Who reads page images of documents whose producer names this kind, in this order; none: as
+    /// for all.
+    pub read_by: Option<Vec<OcrProvider>>,
 }
 
 /// The kind of documents of no known kind.

@@ -258,10 +258,12 @@ pub trait Ledger: Send + Sync {
     async fn read_back(&self, id: IngestionId, token: ClaimToken) -> Result<ReadBack>;
 
     /// The newest *completed* ingestion of another document with the same supplier and invoice
-    /// number (compared case-folded, white space removed); for the gate's duplicate rule.
+    /// number (compared case-folded, white space removed) of the same tenant, since one customer's
+    /// documents are no other's business; for the gate's duplicate rule.
     async fn find_duplicate(
         &self,
         document: DocumentId,
+        tenant: Option<&str>,
         supplier: &str,
         number: &str,
     ) -> Result<Option<IngestionId>>;

@@ -8,6 +8,7 @@ pub mod governed;
 pub mod openai;
 pub mod scheduler;
 pub mod schema;
+pub mod traced;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};

@@ -24,6 +24,7 @@ const LEASES_LOST: &str = "docmill_leases_lost_total";
 const HEARTBEAT_FAILURES: &str = "docmill_heartbeat_failures_total";
 const QUARANTINED: &str = "docmill_quarantined_total";
 const PAGES: &str = "docmill_pages_total";
+const PAID_PAGES: &str = "docmill_provider_pages_total";
 const CELLS_STARTED: &str = "docmill_page_processes_started_total";
 const CELLS_DIED: &str = "docmill_page_processes_died_total";
 const CELLS_REPLACED: &str = "docmill_page_processes_replaced_total";
@@ -78,6 +79,7 @@ fn describe() {
     describe_counter!(HEARTBEAT_FAILURES, "Failed renewals by side (row, queue)");
     describe_counter!(QUARANTINED, "Messages put aside by reason");
     describe_counter!(PAGES, "Pages read by source");
+    describe_counter!(PAID_PAGES, "Pages that a provider was paid for, by provider");
     describe_counter!(CELLS_STARTED, "Child processes that were started to read documents");
     describe_counter!(CELLS_DIED, "Those that died or had to be killed, by reason");
     describe_counter!(CELLS_REPLACED, "Those that were replaced because they had done enough");
@@ -166,6 +168,11 @@ pub fn quarantined(reason: &'static str) {
 /// Pages were read.
 pub fn pages(source: &'static str, count: u64) {
     counter!(PAGES, "source" => source).increment(count);
+}
+
+/// A provider was paid for pages.
+pub fn paid_pages(provider: &'static str, count: u32) {
+    counter!(PAID_PAGES, "provider" => provider).increment(u64::from(count));
 }
 
 /// A child process was started to read documents.

@@ -14,5 +14,10 @@ pub use extraction::{Confidence, Evidence, Extraction, Reader, Usage};
 pub use ids::{ClaimToken, DocumentId, IngestionId};
 pub use ingestion::{Claimed, DocumentRef, Stage, Status};
 pub use outcome::{AttemptOutcome, Reason};
-pub use page_work::{Attachment, EinvoiceLook, Encoding, PageRead, Recipe, RepairedPage, Repairs};
-pub use transcript::{BoundingBox, Defect, DefectKind, Line, PageText, Source, Transcript, Word};
+pub use page_work::{
+    Attachment, DoubtfulLayer, EinvoiceLook, Encoding, PagePicture, PageRead, PageReading,
+    PageShown, PageUsage, PictureFacts, Recipe, RepairedPage, Repairs, TextMap, View,
+};
+pub use transcript::{
+    BoundingBox, Defect, DefectKind, Line, PageText, ProviderNotes, Source, Transcript, Word,
+};

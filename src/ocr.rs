@@ -1,12 +1,26 @@
-//! Text from page images, behind one small trait.
+//! Text from page images, behind two small traits.
 //!
-//! An implementation makes recognisers, which read one page image at a time in the provider-neutral
-//! form of `model::transcript`. It does not judge the page and does not decide what to do about a bad
-//! one.
+//! An [`Ocr`] makes recognisers, which read one page image at a time inside a page process. A
+//! [`Provider`] reads pictures of pages over the network, from the worker itself. Both answer in the
+//! provider-neutral form of `model::transcript`. Neither judges a page nor decides what to do about
+//! a bad one, and neither ever sees a document as it came: what they get was drawn from it.
+//!
+//! | provider | a call carries | whole files |
+//! |---|---|---|
+//! | `document_ai` | up to 15 pages (30 without images in the reply), 40 MB | no |
+//! | `textract` | one page, 10 MB | PDFs in S3, as a job |
 
+pub mod document_ai;
+pub mod lane;
 pub mod tesseract;
+pub mod textract;
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
 
 use crate::fault::Result;
+use crate::model::{PagePicture, PageReading, PageUsage};
 use crate::pages::Recogniser;
 
 /// Something that reads page images in this process.
@@ -23,4 +37,77 @@ pub trait Ocr: Send + Sync {
     /// # Errors
     /// What it needs is not there.
     fn recogniser(&self) -> Result<Box<dyn Recogniser>>;
+}
+
+/// Most that one call to a provider may carry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reach {
+    /// Pages.
+    pub pages: usize,
+    /// Bytes of all their pictures together.
+    pub bytes: usize,
+}
+
+/// Something that reads pictures of pages elsewhere, for money.
+///
+/// Calls are paced by the throttle governor inside; a short wait is waited there, a long one comes
+/// back as [`Fault::Throttled`](crate::fault::Fault::Throttled).
+#[async_trait]
+pub trait Provider: Send + Sync {
+    /// Its name in the configuration, in pauses and in metric labels, e.g. `document_ai`.
+    fn name(&self) -> &'static str;
+
+    /// Everything of ours that changes what is read from the same picture (processor, version,
+    /// options): part of the transcript's identity.
+    fn identity(&self) -> String;
+
+    /// What one call can carry.
+    fn reach(&self) -> Reach;
+
+    /// Reads the pictures, which are within [`Provider::reach`]; one reading for each, in the same
+    /// order, and what the call used. Dropping the future aborts the call.
+    ///
+    /// # Errors
+    /// [`Fault::Rejected`](crate::fault::Fault::Rejected): it does not take these pictures, which
+    /// says nothing about others. Anything else is not the pictures' fault.
+    async fn read(&self, pictures: &[PagePicture]) -> Result<(Vec<PageReading>, PageUsage)>;
+
+    /// How it reads whole files, if it does.
+    fn files(&self) -> Option<&dyn FileReader> {
+        None
+    }
+}
+
+/// A PDF where a provider can fetch it by itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredFile {
+    /// Bucket.
+    pub bucket: String,
+    /// Key.
+    pub key: String,
+    /// The version to be read, in a bucket that keeps versions.
+    pub version: Option<String>,
+    /// Names the work: the same token never starts the same work twice. 1 to 60 of
+    /// `[a-zA-Z0-9_-]`.
+    pub token: String,
+}
+
+/// Pixels of the pictures that readings are to be positions in, by page number.
+pub type PictureSizes = BTreeMap<u32, (u32, u32)>;
+
+/// Reads whole files that lie in a bucket.
+#[async_trait]
+pub trait FileReader: Send + Sync {
+    /// Reads the pages of a file of which `sizes` are known; pages that could not be read are not in
+    /// the answer. A second call with the same token, by whichever process, goes on with what the
+    /// first one started.
+    ///
+    /// # Errors
+    /// [`Fault::Rejected`](crate::fault::Fault::Rejected): it does not take this file, or cannot
+    /// reach it. Anything else is not the file's fault.
+    async fn read_file(
+        &self,
+        file: &StoredFile,
+        sizes: &PictureSizes,
+    ) -> Result<(BTreeMap<u32, PageReading>, PageUsage)>;
 }

@@ -1,6 +1,9 @@
 //! What operators do; each function returns a report and prints nothing.
 
+pub mod dashboard;
 pub mod dead;
+pub mod doctor;
+pub mod erase;
 pub mod inspect;
 pub mod janitor;
 pub mod retry;

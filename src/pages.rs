@@ -31,6 +31,7 @@ pub mod repair;
 mod salvage;
 mod score;
 pub mod serve;
+mod show_page;
 mod surface;
 mod text_cells;
 mod tiff;
@@ -53,6 +54,7 @@ pub use lines::rows;
 pub use plane::OpenCvError;
 pub use read_page::{Trouble, read_page};
 pub use recognise::Recogniser;
+pub use show_page::{has_text, page_of, show_page};
 
 /// Version of what this module reads from the same bytes. Raise it with every change that can
 /// change a page's text.

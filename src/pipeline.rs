@@ -8,6 +8,7 @@
 pub mod artefact;
 pub mod cost;
 mod einvoice;
+pub mod elsewhere;
 mod extract;
 pub mod failure;
 pub mod fetch;
@@ -23,6 +24,8 @@ pub mod verdict;
 use std::sync::Arc;
 use std::time::Instant;
 
+use tracing::{Instrument as _, Span};
+
 use crate::config::{LimitsConfig, RetryConfig};
 use crate::cpu::{OpenDocument, Pool};
 use crate::extract::Terms;
@@ -34,6 +37,8 @@ use crate::metrics;
 use crate::model::{Claimed, Extraction, Reason, Stage, Transcript};
 use crate::store::Store;
 pub use cost::Costs;
+use crate::telemetry::spans;
+pub use elsewhere::{Elsewhere, Wishes};
 use extract::Extracted;
 pub use fetch::DocumentBudget;
 pub use hold::{Hold, Keeper};
@@ -111,6 +116,15 @@ pub enum StepError {
 }
 
 impl StepError {
+    /// The word of the log and the metric.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Rejected { reason, .. } => reason.code(),
+            Self::Fault(error) => error.fault.code(),
+            Self::ClaimLost => "claim_lost",
+        }
+    }
+
     /// The input ends here.
     pub fn rejected(reason: Reason, detail: impl Into<String>) -> Self {
         Self::Rejected { reason, detail: detail.into() }
@@ -131,8 +145,12 @@ pub struct Failed {
 /// # Errors
 /// The step that failed and why. Dropping the future stops the work at its next await.
 pub async fn run(ports: &Ports, claimed: &Claimed, hold: &Hold) -> Result<Record, Failed> {
-    let mut steps = Steps { ports, hold, stage: Stage::Claimed, since: Instant::now() };
+    let (stage, since) = (Stage::Claimed, Instant::now());
+    let mut steps = Steps { ports, hold, stage, since, span: Span::none() };
     let outcome = steps.run(claimed).await;
+    if let Err(error) = &outcome {
+        spans::failed(&steps.span, error.code());
+    }
     steps.leave();
     outcome.map_err(|error| Failed { stage: steps.stage, error })
 }
@@ -150,6 +168,8 @@ struct Steps<'a> {
     hold: &'a Hold,
     stage: Stage,
     since: Instant,
+    /// Of the stage. Entered only around what makes spans of its own.
+    span: Span,
 }
 
 impl Steps<'_> {
@@ -189,7 +209,7 @@ impl Steps<'_> {
         self.enter(Stage::Gate)?;
         let Read { told, transcript, extraction } = read;
         let terms = (told.kind.as_ref(), ports.config.quality_threshold, look.note);
-        let document = claimed.document.id;
+        let document = (claimed.document.id, claimed.tenant.as_deref());
         let mut verdict = verdict::judge(ledger, document, &extraction, &transcript, terms).await?;
         kind::note(told.doubt, &mut verdict);
 
@@ -205,11 +225,20 @@ impl Steps<'_> {
         (fetched, document): (fetch::Fetched, OpenDocument),
     ) -> Result<Result<Read, Box<Record>>, StepError> {
         let (ports, hold) = (self.ports, self.hold);
-        let transcribed = transcribe::transcribe(ports, hold, claimed, (fetched, document)).await?;
+        // Before the document is read only its producer can say what it is.
+        let is_named = claimed.kind.is_some() || !ports.config.classify;
+        let order = named.read_by.clone().filter(|_| is_named);
+        let transcribed =
+            transcribe::transcribe(ports, (hold, claimed), order, (fetched, document))
+                .instrument(self.span.clone())
+                .await?;
         self.enter(Stage::Extract)?;
         let classify = ports.config.classify && claimed.kind.is_none();
         let told = kind::told(&ports.kinds, named, classify, &transcribed.transcript);
-        Ok(match extract::extract(ports, (claimed, hold), &told.kind, &transcribed).await? {
+        let extracted = extract::extract(ports, (claimed, hold), &told.kind, &transcribed)
+            .instrument(self.span.clone())
+            .await?;
+        Ok(match extracted {
             Extracted::Whole(extraction) => {
                 Ok(Read { told, transcript: transcribed.transcript, extraction })
             }
@@ -225,11 +254,14 @@ impl Steps<'_> {
         self.leave();
         self.stage = stage;
         self.since = Instant::now();
+        // The outcome is written by the worker, which has a span for it.
+        self.span = if stage == Stage::Record { Span::none() } else { spans::step(stage) };
         self.hold.enter(stage);
         if self.hold.is_lost() { Err(StepError::ClaimLost) } else { Ok(()) }
     }
 
-    fn leave(&self) {
+    fn leave(&mut self) {
         metrics::stage(self.stage.code(), self.since.elapsed());
+        self.span = Span::none();
     }
 }

@@ -88,6 +88,19 @@ pub enum Fetch {
     },
 }
 
+/// Where S3, and services beside it, find an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct S3Address {
+    /// Bucket.
+    pub bucket: String,
+    /// Key.
+    pub key: String,
+    /// Its current version, in a bucket that keeps versions.
+    pub version: Option<String>,
+    /// Its current ETag.
+    pub etag: Etag,
+}
+
 /// Objects by key.
 #[async_trait]
 pub trait Store: Send + Sync {
@@ -96,6 +109,12 @@ pub trait Store: Send + Sync {
 
     /// Size, version and metadata; `None` if there is no such object.
     async fn head(&self, key: &str) -> Result<Option<Meta>>;
+
+    /// Where other services find the object as it is now; `None` if there is no such object, or if
+    /// the objects do not lie where any other service could find them.
+    async fn locate(&self, _key: &str) -> Result<Option<S3Address>> {
+        Ok(None)
+    }
 
     /// Reads an object, its size checked before the body.
     async fn get(&self, key: &str, what: Get) -> Result<Fetch>;
@@ -120,6 +139,14 @@ pub trait Store: Send + Sync {
     /// Deletes only if the object still is the given version; `false` if it is another or gone.
     async fn delete_if_match(&self, key: &str, etag: &Etag) -> Result<bool>;
 
+    /// The key of a local file (absolute, without links) that lies in this store already; a store
+    /// that is no folder has none.
+    fn key_of(&self, file: &std::path::Path) -> Option<String> {
+        let _ = file;
+        None
+    }
+
     /// Up to `max` entries whose keys begin with `prefix` and come after `after`, in byte order.
+    /// A prefix `s3://bucket/…` lists another bucket, its keys in the same form (`s3` only).
     async fn list(&self, prefix: &str, after: Option<&str>, max: usize) -> Result<Vec<Entry>>;
 }

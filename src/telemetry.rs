@@ -1,8 +1,11 @@
-//! Log lines: JSON or text on standard error, and the panic hook.
+//! Log lines: JSON or text on standard error, the panic hook, and traces if they are asked for.
 //!
 //! Lines hold ids, codes, counts and durations, never document content (invariant 12). The hook
 //! therefore leaves the panic's message out: `"…" is not a char boundary` quotes the text it was
 //! given. Standard output belongs to the commands' results.
+
+pub mod spans;
+mod traces;
 
 use std::io::IsTerminal as _;
 use std::panic::{self, PanicHookInfo};
@@ -11,7 +14,9 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Layer, Registry, fmt};
 
-use crate::config::LogFormat;
+use crate::config::{LogFormat, TelemetryConfig};
+
+pub use traces::Traces;
 
 /// The variable that sets the level, e.g. `debug` or `info,docmill::worker=debug`.
 pub const LEVEL_VARIABLE: &str = "DOCMILL_LOG";
@@ -26,6 +31,9 @@ pub enum TelemetryError {
     /// The level makes no sense.
     #[error("{LEVEL_VARIABLE} is not a level such as info or info,docmill::worker=debug: {0}")]
     Level(#[from] tracing_subscriber::filter::ParseError),
+    /// The exporter of traces cannot be set up.
+    #[error("traces cannot be sent: {0}; check telemetry.otlp_endpoint")]
+    Traces(String),
     /// This process logs already.
     #[error("logging is set up already")]
     Twice(#[from] tracing_subscriber::util::TryInitError),
@@ -39,16 +47,44 @@ pub fn init(format: LogFormat) -> Result<(), TelemetryError> {
     init_at(format, DEFAULT_LEVEL)
 }
 
+/// As [`init`], and sends traces where the configuration says so. Needs a runtime.
+///
+/// # Errors
+/// As [`init`]; the collector's address makes no sense.
+pub fn init_service(
+    format: LogFormat,
+    traces: &TelemetryConfig,
+) -> Result<Option<Traces>, TelemetryError> {
+    init_with(format, DEFAULT_LEVEL, traces)
+}
+
 /// As [`init`], with another level for when the variable is not set.
 ///
 /// # Errors
 /// As [`init`].
 pub fn init_at(format: LogFormat, level: &str) -> Result<(), TelemetryError> {
+    init_with(format, level, &TelemetryConfig::default()).map(drop)
+}
+
+/// As [`init_service`], with another level for when the variable is not set.
+///
+/// # Errors
+/// As [`init_service`].
+pub fn init_with(
+    format: LogFormat,
+    level: &str,
+    traces: &TelemetryConfig,
+) -> Result<Option<Traces>, TelemetryError> {
     let variable = std::env::var(LEVEL_VARIABLE).ok().filter(|level| !level.trim().is_empty());
     let filter = filter(Some(variable.as_deref().unwrap_or(level)))?;
-    Registry::default().with(filter).with(lines(format)).try_init()?;
+    let traces = Traces::start(traces)?;
+    // Each with a filter of its own: the level of the log says nothing about traces.
+    let mut layers: Vec<Box<dyn Layer<Registry> + Send + Sync>> =
+        vec![lines(format).with_filter(filter).boxed()];
+    layers.extend(traces.as_ref().map(Traces::layer));
+    Registry::default().with(layers).try_init()?;
     panic::set_hook(Box::new(log_panic));
-    Ok(())
+    Ok(traces)
 }
 
 fn filter(level: Option<&str>) -> Result<EnvFilter, tracing_subscriber::filter::ParseError> {
@@ -56,9 +92,7 @@ fn filter(level: Option<&str>) -> Result<EnvFilter, tracing_subscriber::filter::
     EnvFilter::try_new(level)
 }
 
-fn lines(
-    format: LogFormat,
-) -> Box<dyn Layer<tracing_subscriber::layer::Layered<EnvFilter, Registry>> + Send + Sync> {
+fn lines(format: LogFormat) -> Box<dyn Layer<Registry> + Send + Sync> {
     let layer = fmt::layer().with_writer(std::io::stderr);
     match format {
         LogFormat::Json => layer.json().flatten_event(true).with_span_list(false).boxed(),

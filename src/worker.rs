@@ -23,7 +23,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::config::{AllowedPrefix, Config};
+use crate::config::{AllowedPrefix, Config, Destination};
 use crate::fault;
 use crate::ledger::{ClaimTerms, Vitals};
 use crate::metrics;
@@ -62,6 +62,8 @@ pub struct Settings {
     pub unknown_age: Duration,
     /// Places whose events are taken.
     pub allowed: Vec<AllowedPrefix>,
+    /// The queue as traces name it.
+    pub destination: Destination,
 }
 
 impl Settings {
@@ -85,6 +87,7 @@ impl Settings {
             unknown_receives: config.queue.unknown_receives,
             unknown_age: config.queue.unknown_age,
             allowed: config.store.allowed(),
+            destination: config.destination(),
         }
     }
 }
@@ -212,8 +215,7 @@ impl Worker {
     ) -> fault::Result<Self> {
         let replace_at = queue.receives_before_dead().await?.map(|most| (most / 2).max(2));
         let disposer = Disposer::start(Arc::clone(&queue));
-        let ocr = ports.reader.ocr.name();
-        let mut providers: Vec<String> = ocr.split(' ').take(1).map(str::to_owned).collect();
+        let mut providers = vec![ports.reader.asked_first()];
         providers.extend(ports.llm.as_ref().map(|llm| llm.provider().to_owned()));
         let context = Context {
             slots: Arc::new(Semaphore::new(settings.slots)),

@@ -13,7 +13,8 @@ mod progress;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::{Context, Exit, NOTHING, WrongUse, jobs, print};
+use super::submit as submitted;
+use super::{Context, Exit, NOTHING, WrongUse, print};
 use crate::app::{App, Parts};
 use crate::config::Config;
 use crate::model::IngestionId;
@@ -51,7 +52,7 @@ pub(super) async fn run(context: &Context, dev: Dev) -> anyhow::Result<Exit> {
     }
     context.quiet_logs()?;
     let found = submit::find(&dev.paths).await;
-    jobs::skipped(&found.skipped);
+    submitted::skipped(&found.skipped);
     if found.files.is_empty() && !dev.keep {
         anyhow::bail!("there is no document to read");
     }
@@ -111,11 +112,13 @@ async fn watch(
     (dev, found): (&Dev, &Found),
     (monitor, stop): (&Monitor, &Stop),
 ) -> anyhow::Result<(Vec<Submission>, Option<Vec<End>>)> {
+    let destination = app.config().destination();
     let desk = Desk {
         db: &parts.db,
         store: parts.store.as_ref(),
         queue: parts.queue.as_ref(),
         largest: app.config().limits.document_bytes.0,
+        destination: &destination,
     };
     let terms = Terms { again: dev.again, ..Terms::default() };
     let mut submissions = Vec::new();

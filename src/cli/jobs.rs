@@ -1,7 +1,4 @@
-//! Commands on ingestions: hand in, look, change.
-
-use std::collections::BTreeMap;
-use std::path::PathBuf;
+//! Commands on ingestions: look, change.
 
 use clap::builder::PossibleValuesParser;
 use time::OffsetDateTime;
@@ -14,27 +11,6 @@ use crate::db::reports::{self, Filter, IngestionRow};
 use crate::model::{IngestionId, Reason, Status};
 use crate::ops::inspect::{self, Story};
 use crate::ops::retry::{self, Changed, Paused};
-use crate::ops::submit::{self, Desk, Fate, Skipped, Submission, Terms};
-
-/// Arguments of `submit`.
-#[derive(Debug, clap::Args)]
-pub(super) struct Submit {
-    /// Files, and folders whose documents are handed in
-    #[arg(required = true)]
-    paths: Vec<PathBuf>,
-    /// Make a new ingestion even of content that was handed in before
-    #[arg(long)]
-    again: bool,
-    /// Kind of the documents
-    #[arg(long)]
-    kind: Option<String>,
-    /// Whose they are
-    #[arg(long)]
-    tenant: Option<String>,
-    /// A label, or a label with a value
-    #[arg(long = "tag", value_name = "NAME[=VALUE]")]
-    tags: Vec<String>,
-}
 
 /// Arguments of `status`.
 #[derive(Debug, clap::Args)]
@@ -141,76 +117,12 @@ pub(super) fn by(why: String) -> By {
     By { operator: named.unwrap_or_else(|| "unknown".to_owned()), why }
 }
 
-async fn database(context: &Context, needs: Needs) -> anyhow::Result<(crate::app::App, Db)> {
+pub(super) async fn database(context: &Context, needs: Needs) -> anyhow::Result<(crate::app::App, Db)> {
     let app = context.app(needs)?;
     context.quiet_logs()?;
     let db = app.database().await?;
     db.require_schema().await?;
     Ok((app, db))
-}
-
-pub(super) async fn submit(context: &Context, arguments: Submit) -> anyhow::Result<Exit> {
-    let app = context.app(Needs::WORKER)?;
-    context.quiet_logs()?;
-    let found = submit::find(&arguments.paths).await;
-    skipped(&found.skipped);
-    if found.files.is_empty() {
-        anyhow::bail!("there is nothing to hand in");
-    }
-    let parts = Box::pin(app.parts()).await?;
-    let desk = Desk {
-        db: &parts.db,
-        store: parts.store.as_ref(),
-        queue: parts.queue.as_ref(),
-        largest: app.config().limits.document_bytes.0,
-    };
-    let terms = Terms {
-        again: arguments.again,
-        kind: arguments.kind,
-        tenant: arguments.tenant,
-        tags: arguments.tags.iter().map(|tag| label(tag)).collect::<BTreeMap<_, _>>(),
-    };
-    let mut done = Vec::new();
-    for file in &found.files {
-        done.push(submit::submit(desk, file, &terms).await?);
-    }
-    context.out().show(&done, || submissions(&done))?;
-    let refused = done.iter().any(|line| line.fate == Fate::Refused);
-    Ok(Exit::of(!refused && !found.skipped.iter().any(|skip| skip.named)))
-}
-
-fn label(tag: &str) -> (String, String) {
-    let (name, value) = tag.split_once('=').unwrap_or((tag, ""));
-    (name.to_owned(), value.to_owned())
-}
-
-/// Says which paths were not handed in.
-pub(super) fn skipped(skipped: &[Skipped]) {
-    for skip in skipped {
-        print::note(&format!("skipped {}: {}", skip.file.display(), skip.problem));
-    }
-}
-
-fn submissions(lines: &[Submission]) -> String {
-    let rows: Vec<_> = lines
-        .iter()
-        .map(|line| {
-            let fate = match line.fate {
-                Fate::Submitted => "submitted",
-                Fate::Known => "known already",
-                Fate::NotSent => "stored, not sent",
-                Fate::Refused => "refused",
-            };
-            [
-                line.file.display().to_string(),
-                fate.to_owned(),
-                line.ingestion_id.map_or("-".to_owned(), |id| id.to_string()),
-                print::or_dash(line.status.map(Status::code)),
-                print::or_dash(line.problem.as_deref()),
-            ]
-        })
-        .collect();
-    print::table(["file", "result", "ingestion", "status", "problem"], &rows)
 }
 
 pub(super) async fn status(context: &Context, which: &Which) -> anyhow::Result<Exit> {

@@ -37,6 +37,11 @@ pub(super) fn print(text: &str) -> io::Result<()> {
     out.flush()
 }
 
+/// Writes a piece of a longer text to standard output.
+pub(super) fn piece(text: &str) -> io::Result<()> {
+    io::stdout().lock().write_all(text.as_bytes())
+}
+
 /// A line on standard error. That nobody can read it is no reason to fail.
 pub(super) fn note(text: &str) {
     writeln!(io::stderr().lock(), "{text}").ok();

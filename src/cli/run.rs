@@ -19,11 +19,14 @@ pub(super) struct Janitor {
 
 pub(super) async fn worker(context: &Context) -> anyhow::Result<Exit> {
     let app = context.app(Needs::WORKER)?;
-    telemetry::init(app.config().worker.log)?;
+    let traces = telemetry::init_service(app.config().worker.log, &app.config().telemetry)?;
     let stop = Stop::default();
     stop.on_signals()?;
-    Box::pin(app.serve(stop)).await?;
-    Ok(Exit::Done)
+    let ended = Box::pin(app.serve(stop)).await;
+    if let Some(traces) = traces {
+        traces.end().await;
+    }
+    ended.map(|()| Exit::Done)
 }
 
 pub(super) async fn migrate(context: &Context) -> anyhow::Result<Exit> {
@@ -67,6 +70,7 @@ fn describe(pass: &Pass) -> String {
     if !pass.dry_run {
         lines.push(format!("old rows deleted: {}", pass.deleted_rows));
         lines.push(format!("things put right in the queue: {}", pass.queue_repairs));
+        lines.push(format!("documents past their tenant's retention erased: {}", pass.expired));
     }
     if pass.queue_is_behind {
         lines.push("the queue is behind: what it may still hold was left alone".to_owned());

@@ -4,12 +4,23 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::ocr_providers::{DocumentAiConfig, OcrProvider, TextractConfig};
+use super::units::ByteSize;
 use crate::model::Repairs;
 
 /// How page images are read.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct OcrConfig {
+    /// Who reads page images, in the order in which they are asked: the next one reads what the one
+    /// before does not take, or while it is down.
+    pub providers: Vec<OcrProvider>,
+    /// Bytes that pictures on their way to providers may take together in this process.
+    pub pictures_in_memory: ByteSize,
+    /// Google Document AI.
+    pub document_ai: DocumentAiConfig,
+    /// Amazon Textract.
+    pub textract: TextractConfig,
     /// A `tesseract` program to run for each page; empty: the linked library.
     pub tesseract: PathBuf,
     /// Languages as Tesseract names them; empty: chosen per page among those installed.
@@ -25,6 +36,10 @@ pub struct OcrConfig {
 impl Default for OcrConfig {
     fn default() -> Self {
         Self {
+            providers: vec![OcrProvider::Tesseract],
+            pictures_in_memory: ByteSize::mib(256),
+            document_ai: DocumentAiConfig::default(),
+            textract: TextractConfig::default(),
             tesseract: PathBuf::new(),
             languages: Vec::new(),
             quality_threshold: 0.7,
@@ -36,6 +51,7 @@ impl Default for OcrConfig {
 
 impl OcrConfig {
     pub(super) fn check(&self, problems: &mut Vec<String>) {
+        self.check_providers(problems);
         if !(0.0..=1.0).contains(&self.quality_threshold) {
             problems.push("ocr.quality_threshold must be between 0 and 1".to_owned());
         }
@@ -45,6 +61,25 @@ impl OcrConfig {
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
         if self.languages.iter().any(|name| name.is_empty() || !name.chars().all(plain)) {
             problems.push("ocr.languages must be names such as eng or chi_sim".to_owned());
+        }
+    }
+
+    fn check_providers(&self, problems: &mut Vec<String>) {
+        problems.extend(
+            OcrProvider::order_problem(&self.providers)
+                .map(|wrong| format!("ocr.providers {wrong}")),
+        );
+        if self.providers.contains(&OcrProvider::DocumentAi) {
+            problems.extend(self.document_ai.problems());
+        }
+        if self.providers.contains(&OcrProvider::Textract) {
+            problems.extend(self.textract.problems());
+        }
+        if self.pictures_in_memory < ByteSize::mib(64) {
+            problems.push(
+                "ocr.pictures_in_memory must be at least 64MiB: a call carries up to 15 pages"
+                    .to_owned(),
+            );
         }
     }
 }

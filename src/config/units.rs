@@ -121,6 +121,8 @@ pub(super) fn load(file: Option<&Path>, environment: Vec<(String, String)>) -> L
         .list_separator(",")
         .with_list_parse_key("ocr.languages")
         .with_list_parse_key("llm.scheduler.models")
+        .with_list_parse_key("ocr.providers")
+        .with_list_parse_key("ocr.document_ai.languages")
         .source(Some(environment.into_iter().collect()));
     match builder.add_source(source).build() {
         Ok(merged) => every_problem(&merged),
@@ -216,6 +218,15 @@ mod tests {
         let loaded = load(None, environment);
         assert!(loaded.problems.is_empty());
         assert_eq!(loaded.config, Config::default());
+    }
+
+    #[test]
+    fn the_order_of_providers_may_come_from_the_environment() {
+        use crate::config::OcrProvider::{DocumentAi, Tesseract};
+        let order = ("DOCMILL__OCR__PROVIDERS".to_owned(), "document_ai,tesseract".to_owned());
+        let loaded = load(None, vec![order]);
+        assert!(loaded.problems.is_empty(), "{:?}", loaded.problems);
+        assert_eq!(loaded.config.ocr.providers, [DocumentAi, Tesseract]);
     }
 
     #[test]

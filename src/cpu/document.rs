@@ -13,7 +13,7 @@ use super::end::{End, Verdict};
 use super::place::Seat;
 use super::wire::{Answer, Request};
 use crate::fault::{Error, Fault};
-use crate::model::{EinvoiceLook, PageRead, Reason};
+use crate::model::{EinvoiceLook, PageRead, PageShown, Reason, View};
 
 /// Beyond its time a page has this long to notice by itself: then nothing has to be killed.
 const NOTICE: Duration = Duration::from_secs(2);
@@ -105,6 +105,21 @@ impl OpenDocument {
             answer.into_page(body).filter(|read| read.page.number == index + 1)
         })
         .await
+    }
+
+    /// Shows page `index`, which starts at 0, to whoever reads it elsewhere. Several pages may be
+    /// asked for at the same time.
+    ///
+    /// # Errors
+    /// As [`OpenDocument::read`].
+    pub async fn show(&self, index: u32, view: View) -> Result<PageShown, WorkError> {
+        let request = Request::Show { document: self.number, index, view };
+        let is_asked_for = |shown: &PageShown| match shown {
+            PageShown::Text(page) => page.number == index + 1,
+            PageShown::Picture(picture) => picture.facts.number == index + 1,
+            PageShown::Unaltered => view == View::Repaired,
+        };
+        self.insist(request, |answer, body| answer.into_shown(body).filter(is_asked_for)).await
     }
 
     /// Looks for e-invoices in it.

@@ -13,7 +13,10 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::confine::Confinement;
 use crate::model::page_work::Encoding;
-use crate::model::{Attachment, EinvoiceLook, PageRead, PageText, Reason, RepairedPage};
+use crate::model::{
+    Attachment, EinvoiceLook, PagePicture, PageRead, PageShown, PageText, PictureFacts, Reason,
+    RepairedPage, View,
+};
 
 const LENGTHS: usize = 12;
 /// Most bytes of a head: the words of the fullest page, with their boxes, many times over.
@@ -45,6 +48,15 @@ pub enum Request {
         document: u64,
         /// Starting at 0.
         index: u32,
+    },
+    /// Show a page to a reader elsewhere.
+    Show {
+        /// Of which document.
+        document: u64,
+        /// Starting at 0.
+        index: u32,
+        /// How.
+        view: View,
     },
     /// Look for e-invoices in a document.
     Look {
@@ -89,6 +101,20 @@ pub enum Answer {
         /// The image it was read from, if that is not what the file shows.
         image: Option<Image>,
     },
+    /// A page whose text is known without reading its picture.
+    Known {
+        /// What it says.
+        page: Box<PageText>,
+    },
+    /// A page that has to be read; its picture is the frame's body, if it was asked for.
+    Shown {
+        /// What is known of it.
+        facts: Box<PictureFacts>,
+        /// Its picture.
+        image: Image,
+    },
+    /// A page on which there is nothing to repair.
+    Unaltered,
     /// E-invoices, one after the other in the frame's body.
     Looked {
         /// Their sizes in bytes and whether they are the document itself; `None`: one that is there
@@ -130,6 +156,34 @@ impl Answer {
             return (Self::Read { page, image: None }, Vec::new());
         };
         (Self::Read { page, image: Some(Image { width, height, dpi, encoding }) }, bytes)
+    }
+
+    /// A page that is shown as an answer and the body of its frame.
+    pub fn of_shown(shown: PageShown) -> (Self, Vec<u8>) {
+        match shown {
+            PageShown::Text(page) => (Self::Known { page }, Vec::new()),
+            PageShown::Unaltered => (Self::Unaltered, Vec::new()),
+            PageShown::Picture(picture) => {
+                let PagePicture { facts, image } = *picture;
+                let RepairedPage { width, height, dpi, encoding, bytes } = image;
+                let image = Image { width, height, dpi, encoding };
+                (Self::Shown { facts: Box::new(facts), image }, bytes)
+            }
+        }
+    }
+
+    /// The inverse of [`Answer::of_shown`]; `None` if it is something else.
+    pub fn into_shown(self, body: Vec<u8>) -> Option<PageShown> {
+        match self {
+            Self::Known { page } => Some(PageShown::Text(page)),
+            Self::Unaltered => Some(PageShown::Unaltered),
+            Self::Shown { facts, image } => {
+                let Image { width, height, dpi, encoding } = image;
+                let image = RepairedPage { width, height, dpi, encoding, bytes: body };
+                Some(PageShown::Picture(Box::new(PagePicture { facts: *facts, image })))
+            }
+            _ => None,
+        }
     }
 
     /// What was found as an answer and the body of its frame.

@@ -1,20 +1,25 @@
-//! Registering documents and ingestions from our own command line (`submit`). Events of the store
-//! are registered by the ledger.
+//! Registering documents and ingestions from our own command line (`submit`), many at a time.
+//! Events of the store are registered by the ledger.
 //!
-//! Insert, commit, then send: a message must never be ahead of its row.
+//! Insert, commit, then send: a message must never be ahead of its row. One statement per batch
+//! and not COPY: rows that are there already must be passed over, which COPY can do only by way of
+//! a temporary table, and one for each batch would fill the catalogue with dead rows.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
+use serde::Serialize;
 use sqlx::types::Json;
+use uuid::Uuid;
 
 use crate::db::{Context, Db};
 use crate::fault::Result;
 use crate::model::{DocumentId, IngestionId, Status};
 
 /// A document to be registered.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub struct NewDocument {
     /// Its id.
+    #[serde(rename = "document")]
     pub id: DocumentId,
     /// Where the original lies: a key, or `s3://bucket/key`.
     pub file_path: String,
@@ -31,19 +36,27 @@ pub struct NewDocument {
 }
 
 /// An ingestion to be registered.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub struct NewIngestion {
     /// Its id: the body of the message that is sent afterwards.
+    #[serde(rename = "ingestion")]
     pub id: IngestionId,
-    /// The document; it must be registered.
-    pub document: DocumentId,
     /// Kind of document, if it is known.
     pub kind: Option<String>,
-    /// On whose behalf.
-    pub tenant: Option<String>,
+    /// The version of the object that is meant, where it lies in a bucket of the producer's.
+    pub object_etag: Option<String>,
 }
 
-/// A document that holds given content already, and its newest ingestion.
+/// Both in the form the statement reads.
+#[derive(Serialize)]
+struct Row<'a> {
+    #[serde(flatten)]
+    document: &'a NewDocument,
+    #[serde(flatten)]
+    ingestion: &'a NewIngestion,
+}
+
+/// A document that is there already, and its newest ingestion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Known {
     /// The document.
@@ -51,76 +64,133 @@ pub struct Known {
     /// Where it lies.
     pub file_path: String,
     /// Its newest ingestion, if it has one.
-    pub ingestion: Option<(IngestionId, Status)>,
+    pub newest: Option<Newest>,
 }
 
-/// Registers a document; one with this id that is there already stays as it is.
+/// The newest ingestion of a document.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Newest {
+    /// Its id.
+    pub ingestion: IngestionId,
+    /// Where it stands.
+    pub status: Status,
+    /// The version of the object that it is about, if it came from an object.
+    pub object_etag: Option<String>,
+}
+
+/// Registers documents, each with an ingestion, in one transaction; what is there already stays as
+/// it is. Returns the ingestions that are new.
 ///
 /// # Errors
-/// No answer from Postgres, or a value that its CHECKs refuse.
-pub async fn register_document(db: &Db, document: &NewDocument) -> Result<()> {
-    sqlx::query!(
-        "INSERT INTO document (id, file_path, original_name, sha256, size_bytes, tenant, tags)
-         VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (id) DO NOTHING",
-        document.id.0,
-        document.file_path,
-        document.original_name,
-        document.sha256,
-        document.size.map(|size| i64::try_from(size).unwrap_or(i64::MAX)),
-        document.tenant,
-        Json(&document.tags) as _,
+/// No answer from Postgres, or a value that its CHECKs refuse: nothing is registered then.
+pub async fn register(
+    db: &Db,
+    all: &[(NewDocument, NewIngestion)],
+) -> Result<HashSet<IngestionId>> {
+    if all.is_empty() {
+        return Ok(HashSet::new());
+    }
+    let rows: Vec<_> =
+        all.iter().map(|(document, ingestion)| Row { document, ingestion }).collect();
+    let fresh = sqlx::query_scalar!(
+        "WITH given AS MATERIALIZED (
+            SELECT * FROM jsonb_to_recordset($1::jsonb) AS g (
+                document uuid, ingestion uuid, file_path text, original_name text, sha256 text,
+                size bigint, tenant text, tags jsonb, kind text, object_etag text)
+        ), documents AS (
+            INSERT INTO document (id, file_path, original_name, sha256, size_bytes, tenant, tags)
+            SELECT DISTINCT ON (document)
+                document, file_path, original_name, sha256, size, tenant, tags
+            FROM given ORDER BY document
+            ON CONFLICT (id) DO NOTHING
+        )
+        INSERT INTO ingestion (id, document_id, kind, tenant, object_etag, object_size)
+        SELECT DISTINCT ON (ingestion) ingestion, document, kind, tenant, object_etag,
+            CASE WHEN object_etag IS NOT NULL THEN size END
+        FROM given ORDER BY ingestion
+        ON CONFLICT (id) DO NOTHING
+        RETURNING id",
+        Json(rows) as _,
     )
-    .execute(db.pool())
+    .fetch_all(db.pool())
     .await
-    .context("registering a document")?;
-    Ok(())
+    .context("registering documents")?;
+    Ok(fresh.into_iter().map(IngestionId).collect())
 }
 
-/// Registers an ingestion; one with this id that is there already stays as it is (`false`).
-///
-/// # Errors
-/// No answer from Postgres, or an unknown document.
-pub async fn register_ingestion(db: &Db, ingestion: &NewIngestion) -> Result<bool> {
-    let done = sqlx::query!(
-        "INSERT INTO ingestion (id, document_id, kind, tenant)
-         VALUES ($1, $2, $3, $4) ON CONFLICT (id) DO NOTHING",
-        ingestion.id.0,
-        ingestion.document.0,
-        ingestion.kind,
-        ingestion.tenant,
-    )
-    .execute(db.pool())
-    .await
-    .context("registering an ingestion")?;
-    Ok(done.rows_affected() > 0)
-}
-
-/// The newest document of the same tenant that holds this content, so that submitting a file
-/// twice makes one document.
+/// The newest document of the tenant for each of these contents (SHA-256 in hex) that is known, so
+/// that submitting a file twice makes one document.
 ///
 /// # Errors
 /// No answer from Postgres.
-pub async fn find_by_sha256(db: &Db, sha256: &str, tenant: Option<&str>) -> Result<Option<Known>> {
-    let row = sqlx::query!(
-        r#"SELECT d.id, d.file_path, i.id AS "ingestion?", i.status AS "status?"
+pub async fn find_by_sha256(
+    db: &Db,
+    sha256: &[String],
+    tenant: Option<&str>,
+) -> Result<HashMap<String, Known>> {
+    if sha256.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let rows = sqlx::query!(
+        r#"SELECT DISTINCT ON (d.sha256) d.sha256 AS "sha256!", d.id, d.file_path,
+            i.id AS "ingestion?", i.status AS "status?", i.object_etag
         FROM document d
         LEFT JOIN LATERAL (
-            SELECT id, status FROM ingestion WHERE document_id = d.id
+            SELECT id, status, object_etag FROM ingestion WHERE document_id = d.id
             ORDER BY created_at DESC, id DESC LIMIT 1) AS i ON true
-        WHERE d.sha256 = $1 AND d.tenant IS NOT DISTINCT FROM $2
-        ORDER BY d.created_at DESC, d.id DESC LIMIT 1"#,
+        WHERE d.sha256 = ANY ($1) AND d.tenant IS NOT DISTINCT FROM $2
+        ORDER BY d.sha256, d.created_at DESC, d.id DESC"#,
         sha256,
         tenant,
     )
-    .fetch_optional(db.pool())
+    .fetch_all(db.pool())
     .await
     .context("looking for known content")?;
-    Ok(row.map(|row| Known {
-        document: DocumentId(row.id),
-        file_path: row.file_path,
-        ingestion: row
-            .ingestion
-            .zip(row.status.as_deref().and_then(Status::from_code))
-            .map(|(id, status)| (IngestionId(id), status)),
-    }))
+    Ok(rows
+        .into_iter()
+        .map(|row| {
+            let newest = newest(row.ingestion, row.status, row.object_etag);
+            let document = DocumentId(row.id);
+            (row.sha256, Known { document, file_path: row.file_path, newest })
+        })
+        .collect())
+}
+
+/// Those of these documents that are registered.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn find_by_document(
+    db: &Db,
+    documents: &[DocumentId],
+) -> Result<HashMap<DocumentId, Known>> {
+    if documents.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let ids: Vec<Uuid> = documents.iter().map(|id| id.0).collect();
+    let rows = sqlx::query!(
+        r#"SELECT d.id, d.file_path, i.id AS "ingestion?", i.status AS "status?", i.object_etag
+        FROM document d
+        LEFT JOIN LATERAL (
+            SELECT id, status, object_etag FROM ingestion WHERE document_id = d.id
+            ORDER BY created_at DESC, id DESC LIMIT 1) AS i ON true
+        WHERE d.id = ANY ($1)"#,
+        &ids,
+    )
+    .fetch_all(db.pool())
+    .await
+    .context("looking for known objects")?;
+    Ok(rows
+        .into_iter()
+        .map(|row| {
+            let newest = newest(row.ingestion, row.status, row.object_etag);
+            let document = DocumentId(row.id);
+            (document, Known { document, file_path: row.file_path, newest })
+        })
+        .collect())
+}
+
+fn newest(id: Option<Uuid>, status: Option<String>, object_etag: Option<String>) -> Option<Newest> {
+    let status = status.as_deref().and_then(Status::from_code)?;
+    Some(Newest { ingestion: IngestionId(id?), status, object_etag })
 }

@@ -24,7 +24,7 @@ fn add(measures: &mut BTreeMap<String, f64>, prefix: &str, group: &Group) {
         ("completed", share(group.completed, group.documents)),
         ("whole_documents", share(group.whole_documents, group.with_truth)),
         ("silent_errors", (group.with_truth > 0).then_some(group.silent_errors as f64)),
-        ("mean_f1", super::mean(&f1)),
+        ("mean_f1", super::report::mean(&f1)),
         ("list_completeness", share(group.rows.found, group.rows.known)),
         ("word_recall", group.word_recall),
         ("character_error_rate", group.character_error_rate),

@@ -6,7 +6,8 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::{DocumentScore, EvalError, Report, mean, optional, text::TextScore};
+use super::report::mean;
+use super::{DocumentScore, EvalError, Report, optional, text::TextScore};
 
 /// The table's name.
 pub(super) const TABLE: &str = "SCANS.tsv";

@@ -223,6 +223,7 @@ pub(super) mod tests {
             defects: Vec::new(),
             languages: Vec::new(),
             repaired: false,
+            provider: None,
             lines: lines.iter().map(line).collect(),
         };
         Transcript {

@@ -36,6 +36,7 @@ fn transcript(text: &str) -> Transcript {
         defects: Vec::new(),
         languages: Vec::new(),
         repaired: false,
+        provider: None,
         lines: lines.collect(),
     };
     Transcript {

@@ -74,6 +74,7 @@ fn build(source: &Source, all: &[Source], problems: &mut Vec<Problem>) -> Option
         rules,
         labels,
         signals: description.signals,
+        read_by: description.read_by,
     })
 }
 

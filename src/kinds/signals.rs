@@ -8,6 +8,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::labels::by_language;
 use super::problem::{Problem, Report};
+use crate::config::OcrProvider;
 use crate::notation::fold;
 
 /// Where a sign has to stand.
@@ -38,6 +39,7 @@ pub struct Signal {
 pub(super) struct Description {
     pub(super) title: String,
     pub(super) signals: Vec<Signal>,
+    pub(super) read_by: Option<Vec<OcrProvider>>,
 }
 
 impl Description {
@@ -63,9 +65,16 @@ impl Description {
                         self.signals.extend(read_signal(signal, report));
                     }
                 }
+                ("read_by", list) => match read_by(list) {
+                    Ok(order) => self.read_by = Some(order),
+                    Err(problem) => report.at(value.span().start, format!("`read_by` {problem}")),
+                },
                 ("signal", _) => report.at(value.span().start, "signals are written [[signal]]"),
                 (other, _) => {
-                    report.at(key.span().start, format!("`{other}` is neither title nor signal"));
+                    report.at(
+                        key.span().start,
+                        format!("`{other}` is none of title, read_by, signal"),
+                    );
                 }
             }
         }
@@ -73,6 +82,19 @@ impl Description {
             report.whole("has no `title`: what people call the kind");
         }
     }
+}
+
+/// Names of those who read page images, as in `ocr.providers`.
+fn read_by(list: &DeValue<'_>) -> Result<Vec<OcrProvider>, &'static str> {
+    let names = list.as_array().ok_or("is a list of names")?;
+    let known = [OcrProvider::DocumentAi, OcrProvider::Textract, OcrProvider::Tesseract];
+    let provider = |name: &Spanned<DeValue<'_>>| {
+        let name = name.get_ref().as_str()?;
+        known.into_iter().find(|provider| provider.name() == name)
+    };
+    let order: Option<Vec<OcrProvider>> = names.iter().map(provider).collect();
+    let order = order.ok_or("names document_ai, textract and tesseract")?;
+    OcrProvider::order_problem(&order).map_or(Ok(order), Err)
 }
 
 fn read_signal(signal: &Spanned<DeValue<'_>>, report: &mut Report<'_>) -> Option<Signal> {
@@ -162,6 +184,14 @@ mod tests {
     }
 
     #[test]
+    fn a_kind_may_be_read_by_others_than_all_are() {
+        let text = "title = 'Form'\nread_by = ['textract', 'tesseract']";
+        let description = Description::parse(Path::new("kind.toml"), text).unwrap();
+        let order = vec![OcrProvider::Textract, OcrProvider::Tesseract];
+        assert_eq!(description.read_by, Some(order));
+    }
+
+    #[test]
     fn what_is_wrong_with_signals_is_said_by_line() {
         for (text, problem) in [
             ("[[signal]]\nplace='top'\nweight=1\nwords.en=['a']", "kind.toml:2: `place`"),
@@ -173,6 +203,9 @@ mod tests {
             ("title='a'\n[[signal]]\nweight='1'", "kind.toml:3: `weight`"),
             ("title='a'\n[[signal]]\nwords=['a']", "kind.toml:3: what `words` holds"),
             ("title='a'\n[[signal]]\nwords.en=['!']", "kind.toml:3: `!`"),
+            ("title='a'\nread_by='tesseract'", "kind.toml:2: `read_by` is a list"),
+            ("title='a'\nread_by=['abbyy']", "kind.toml:2: `read_by` names"),
+            ("title='a'\nread_by=[]", "kind.toml:2: `read_by` names nobody"),
         ] {
             let problems = Description::parse(Path::new("kind.toml"), text).unwrap_err();
             assert!(problems[0].to_string().starts_with(problem), "{text}: {problems:?}");

@@ -352,6 +352,7 @@ impl Ledger for MemoryLedger {
     async fn find_duplicate(
         &self,
         document: DocumentId,
+        tenant: Option<&str>,
         supplier: &str,
         number: &str,
     ) -> Result<Option<IngestionId>> {
@@ -360,6 +361,7 @@ impl Ledger for MemoryLedger {
         let same = state.rows.iter().filter(|(_, row)| {
             row.duplicate_key.as_ref() == Some(&key)
                 && row.document_id != document
+                && row.tenant.as_deref() == tenant
                 && row.status == Status::Completed
         });
         Ok(same.max_by_key(|(id, row)| (row.completed_at, **id)).map(|(id, _)| *id))

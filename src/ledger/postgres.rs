@@ -98,10 +98,11 @@ impl Ledger for PostgresLedger {
     async fn find_duplicate(
         &self,
         document: DocumentId,
+        tenant: Option<&str>,
         supplier: &str,
         number: &str,
     ) -> Result<Option<IngestionId>> {
-        intake::find_duplicate(&self.db, document, supplier, number).await
+        intake::find_duplicate(&self.db, (document, tenant), supplier, number).await
     }
 
     async fn spend(&self, id: IngestionId, claims: i64, spent: &Spending) -> Result<()> {

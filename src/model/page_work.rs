@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::PageText;
+use super::{Defect, Line, PageText};
 
 /// How the pages of a document are to be read: everything but the document itself and the caps on
 /// it.
@@ -79,6 +79,111 @@ pub struct PageRead {
     pub page: PageText,
     /// The image that the text was read from, if that is not what the file shows.
     pub repaired: Option<RepairedPage>,
+}
+
+/// How a page is to be shown to a reader elsewhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum View {
+    /// What is known of its picture, without the picture.
+    Facts,
+    /// Its picture as the file has it.
+    AsItIs,
+    /// Its picture after the repair that its defects call for.
+    Repaired,
+}
+
+/// A page that is shown.
+#[derive(Debug, Clone, PartialEq)]
+pub enum PageShown {
+    /// Its text is known already: nobody has to read it.
+    Text(Box<PageText>),
+    /// This has to be read.
+    Picture(Box<PagePicture>),
+    /// There is nothing to repair on it.
+    Unaltered,
+}
+
+/// The picture of a page, and what is needed to make a [`PageText`] of what is read from it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PagePicture {
+    /// What is known of it.
+    pub facts: PictureFacts,
+    /// The picture; without bytes if only the facts were asked for.
+    pub image: RepairedPage,
+}
+
+/// What is known of a page's picture before anybody has read it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PictureFacts {
+    /// Number of the page, starting at 1.
+    pub number: u32,
+    /// It is not the picture that the file has.
+    pub repaired: bool,
+    /// 0 to 1: how good it is, as we see it; 1 once it was repaired.
+    pub score: f32,
+    /// What is wrong with the picture in the file, as we see it.
+    pub defects: Vec<Defect>,
+    /// Where there seems to be text.
+    pub text: TextMap,
+    /// A text layer that is not all there is, in points; what is read completes it.
+    pub layer: Option<DoubtfulLayer>,
+    /// A part of the page or of its document is missing.
+    pub cut: bool,
+}
+
+/// A text layer that cannot be all there is, or that cannot be right.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DoubtfulLayer {
+    /// Width of the page in points.
+    pub width: f32,
+    /// Its height.
+    pub height: f32,
+    /// Its lines, boxes in points.
+    pub lines: Vec<Line>,
+    /// Its words are none.
+    pub garbled: bool,
+}
+
+/// Where on a picture there seems to be text: the numbers of such cells in a grid of squares.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TextMap {
+    /// Cells side by side.
+    pub across: usize,
+    /// Cells altogether.
+    pub cells: usize,
+    /// Width of a cell in pixels.
+    pub cell: usize,
+    /// Those that look like text, row by row.
+    pub text: Vec<usize>,
+}
+
+/// What a provider read from one picture. Boxes are positions in that picture, in pixels.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct PageReading {
+    /// Lines as they were found.
+    pub lines: Vec<Line>,
+    /// The provider's own score of the picture, 0 to 1, if it gives one.
+    pub score: Option<f32>,
+    /// What the provider finds wrong with the picture; counts only together with a score.
+    pub defects: Vec<Defect>,
+    /// Languages it found, as Tesseract names them where they are known to us.
+    pub languages: Vec<String>,
+    /// How it straightened the picture, see [`ProviderNotes::transform`](super::ProviderNotes).
+    pub transform: Option<[f32; 6]>,
+    /// Version of its model, if it says.
+    pub version: Option<String>,
+}
+
+/// What one call to a provider used, for whoever counts the cost.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PageUsage {
+    /// The provider's name in the configuration, e.g. `document_ai`.
+    pub provider: &'static str,
+    /// Its processor or operation, which decides on the price.
+    pub model: String,
+    /// Pages that are charged.
+    pub pages: u32,
 }
 
 /// XML that may be an e-invoice.

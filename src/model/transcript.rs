@@ -70,8 +70,31 @@ pub struct PageText {
     /// boxes are positions in that image, and are not to be laid over the page of the file.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub repaired: bool,
+    /// What the provider that read it says; none if it was read here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<Box<ProviderNotes>>,
     /// Lines in reading order.
     pub lines: Vec<Line>,
+}
+
+/// What a provider says of a page that it read.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ProviderNotes {
+    /// Its name in the configuration, e.g. `document_ai`.
+    pub name: String,
+    /// Version of its model, if it says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// Its own score of the picture, 0 to 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub score: Option<f32>,
+    /// How it straightened the picture before reading: the first two rows of the matrix that takes
+    /// a point of the picture to one of its own. The boxes have been taken back already.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transform: Option<[f32; 6]>,
+    /// The reading fell short, and a repaired picture is still to be read. Never in a transcript.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub provisional: bool,
 }
 
 impl PageText {
@@ -92,6 +115,7 @@ impl PageText {
             repaired: false,
             defects: Vec::new(),
             languages: Vec::new(),
+            provider: None,
             lines,
         }
     }

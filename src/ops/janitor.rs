@@ -14,11 +14,12 @@ use time::OffsetDateTime;
 
 use crate::config::JanitorConfig;
 use crate::db::Db;
-use crate::db::{janitor as rows, retention};
+use crate::db::{erasure, janitor as rows, retention};
 use crate::fault;
 use crate::metrics;
 use crate::model::IngestionId;
 use crate::ops::dead;
+use crate::ops::erase::{self, Places};
 use crate::pipeline::journal;
 use crate::queue::{Outgoing, Queue};
 use crate::shutdown::Stop;
@@ -35,6 +36,8 @@ const DEAD_PER_PASS: usize = 1000;
 
 /// Old rows deleted of one table in one pass: short transactions.
 const ROWS_PER_PASS: u32 = 5000;
+/// No message can come any more for what was erased longer ago (SQS keeps 14 days).
+const MESSAGES_LIVE: Duration = Duration::from_secs(15 * 24 * 3600);
 /// A worker not heard of for so long is gone.
 const WORKER_SILENCE: Duration = Duration::from_secs(24 * 3600);
 
@@ -75,6 +78,8 @@ pub struct Pass {
     pub deleted_rows: u64,
     /// Things the queue's backend put right.
     pub queue_repairs: u64,
+    /// Documents erased because their tenant's retention is over.
+    pub expired: usize,
 }
 
 impl Maintenance {
@@ -126,6 +131,8 @@ impl Maintenance {
         if !dry_run {
             pass.deleted_rows = self.delete_old_rows().await?;
             pass.queue_repairs = self.queue.maintain().await?;
+            let (store, queue) = (self.store.as_ref(), self.queue.as_ref());
+            pass.expired = erase::expire(Places { db: &self.db, store, queue }).await?;
         }
         Ok(pass)
     }
@@ -165,7 +172,8 @@ impl Maintenance {
         let attempts = self.delete_old_attempts(age).await?;
         let messages = retention::delete_quarantined(&self.db, age, ROWS_PER_PASS).await?;
         let workers = retention::delete_workers(&self.db, WORKER_SILENCE).await?;
-        Ok(attempts + messages + workers)
+        let erased = erasure::forget(&self.db, age.max(MESSAGES_LIVE)).await?;
+        Ok(attempts + messages + workers + erased)
     }
 
     /// Finished pages that were left in the store go before the attempts, which are what leads to

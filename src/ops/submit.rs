@@ -1,29 +1,43 @@
-//! Handing documents in: files and folders into store, database and queue.
+//! Handing documents in: files, folders, patterns and buckets into store, database and queue.
 //!
 //! In this order: upload, rows committed, message sent. A crash between them leaves an object that
 //! nothing refers to, or a row whose message the janitor sends; never a message without a row. The
 //! same bytes of the same tenant are one document with one ingestion, however often and under
 //! however many names they are handed in: ids are made of the content, so that two runs at once
-//! agree as well. Not promised: deleting what was uploaded for a row that could not be written.
+//! agree as well, and a run that died is simply repeated. What lies in the store already is
+//! referred to and not copied; an object of a bucket is known by its name and version, as its own
+//! event would know it. Not promised: deleting what was uploaded for a row that could not be
+//! written; finding an object's content among that of files.
 
+mod batch;
+mod content;
 mod files;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::time::Duration;
 
-use bytes::Bytes;
+use futures::{Stream, StreamExt as _};
 use serde::Serialize;
-use sha2::{Digest, Sha256};
+use tokio::sync::mpsc;
 
+use crate::config::Destination;
 use crate::db::Db;
-use crate::db::registration::{self, Known, NewDocument, NewIngestion};
-use crate::fault::{Error, Result};
+use crate::fault::Result;
 use crate::model::{DocumentId, IngestionId, Status};
-use crate::pages::Format;
-use crate::queue::{Outgoing, Queue};
+use crate::queue::Queue;
 use crate::store::{Store, keys};
+use batch::{Candidate, What};
 
-pub use files::{Found, Skipped, find};
+pub use files::{Found, Search, Skipped, Source, Step, find};
+
+/// Rows of one transaction and messages of one call.
+const TOGETHER: usize = 200;
+/// A batch waits so long for more, so that a list that trickles in is handed in as it comes.
+const LINGER: Duration = Duration::from_millis(50);
+/// Files looked at, and objects asked for, at the same time.
+const AT_ONCE: usize = 8;
 
 /// Where documents are handed in.
 #[derive(Clone, Copy)]
@@ -36,6 +50,8 @@ pub struct Desk<'a> {
     pub queue: &'a dyn Queue,
     /// Larger files are refused.
     pub largest: u64,
+    /// The queue as traces name it.
+    pub destination: &'a Destination,
 }
 
 /// What is to be known about the documents.
@@ -93,6 +109,30 @@ impl Submission {
             problem: Some(problem.into()),
         }
     }
+
+    fn of(
+        file: &Path,
+        fate: Fate,
+        (document, ingestion, status): (DocumentId, IngestionId, Status),
+    ) -> Self {
+        Self {
+            file: file.to_owned(),
+            fate,
+            document_id: Some(document),
+            ingestion_id: Some(ingestion),
+            status: Some(status),
+            problem: None,
+        }
+    }
+
+    /// The same, its message sent or not; without an answer none was due.
+    fn sent(mut self, answer: Option<Result<()>>) -> Self {
+        if let Some(Err(error)) = answer {
+            self.fate = Fate::NotSent;
+            self.problem = Some(error.to_string());
+        }
+        self
+    }
 }
 
 /// Hands one file in.
@@ -101,102 +141,114 @@ impl Submission {
 /// Store or database do not answer: the next file would fare no better. What is wrong with the
 /// file itself is in the report.
 pub async fn submit(desk: Desk<'_>, file: &Path, terms: &Terms) -> Result<Submission> {
-    let bytes = match files::read(file, desk.largest).await {
-        Ok(bytes) => bytes,
-        Err(problem) => return Ok(Submission::refused(file, problem)),
-    };
-    if Format::sniff(&bytes).is_none() {
-        let problem = "not a document: neither PDF nor PNG, JPEG, TIFF, WebP, GIF or BMP";
-        return Ok(Submission::refused(file, problem));
+    match look_at(desk, Source::File(file.to_owned())).await? {
+        Ok(candidate) => {
+            let mut done = batch::hand_in(desk, vec![candidate], terms).await?;
+            let nothing = || Submission::refused(file, "nothing was done");
+            Ok(done.pop().unwrap_or_else(nothing))
+        }
+        Err(refused) => Ok(refused),
     }
-    let sha256: String = Sha256::digest(&bytes).iter().map(|b| format!("{b:02x}")).collect();
-    let tenant = terms.tenant.as_deref();
-    let known = registration::find_by_sha256(desk.db, &sha256, tenant).await?;
-    if let Some(Known { document, ingestion: Some((ingestion, status)), .. }) = known
-        && !terms.again
-    {
-        return known_before(desk, file, (document, ingestion, status)).await;
-    }
-    let again = known.as_ref().is_some_and(|known| known.ingestion.is_some());
-    let document = match known {
-        Some(known) => known.document,
-        None => upload(desk, &new_document(file, &sha256, bytes.len(), terms), bytes).await?,
-    };
-    let ingestion = NewIngestion {
-        id: if again { IngestionId::random() } else { IngestionId::first_of(document) },
-        document,
-        kind: terms.kind.clone(),
-        tenant: terms.tenant.clone(),
-    };
-    let new = registration::register_ingestion(desk.db, &ingestion).await?;
-    let sent = send(desk, ingestion.id).await;
-    Ok(Submission {
-        file: file.to_owned(),
-        fate: match &sent {
-            Err(_) => Fate::NotSent,
-            Ok(()) if new => Fate::Submitted,
-            Ok(()) => Fate::Known,
-        },
-        document_id: Some(document),
-        ingestion_id: Some(ingestion.id),
-        status: Some(Status::InProgress),
-        problem: sent.err().map(|error| error.to_string()),
-    })
 }
 
-/// An ingestion that still waits gets a message once more: the run that registered it may have
-/// died before it sent one.
-async fn known_before(
+/// Hands in what a search finds, in batches, while the search goes on; `report` gets every line
+/// in order. Memory is bounded, however much is found.
+///
+/// # Errors
+/// Store or database do not answer; what was reported before is done.
+pub async fn submit_all(
     desk: Desk<'_>,
-    file: &Path,
-    (document, ingestion, status): (DocumentId, IngestionId, Status),
-) -> Result<Submission> {
-    let sent = if status.is_terminal() { Ok(()) } else { send(desk, ingestion).await };
-    Ok(Submission {
-        file: file.to_owned(),
-        fate: if sent.is_ok() { Fate::Known } else { Fate::NotSent },
-        document_id: Some(document),
-        ingestion_id: Some(ingestion),
-        status: Some(status),
-        problem: sent.err().map(|error| error.to_string()),
+    found: mpsc::Receiver<Step>,
+    terms: &Terms,
+    mut report: impl FnMut(Line),
+) -> Result<()> {
+    let steps = futures::stream::unfold(found, |mut found| async {
+        found.recv().await.map(|step| (step, found))
+    });
+    let looked_at = steps.map(|step| look_into(desk, step)).buffered(AT_ONCE);
+    tokio::pin!(looked_at);
+    while let Some(batch) = next_batch(looked_at.as_mut()).await {
+        let mut candidates = Vec::new();
+        for looked in batch {
+            match looked? {
+                Looked::At(candidate) => candidates.push(candidate),
+                Looked::Ended(line) => report(line),
+            }
+        }
+        let done = batch::hand_in(desk, candidates, terms).await?;
+        done.into_iter().map(Line::Done).for_each(&mut report);
+    }
+    Ok(())
+}
+
+/// One line about what was found.
+#[derive(Debug, Clone, Serialize)]
+#[serde(untagged)]
+pub enum Line {
+    /// What became of a document.
+    Done(Submission),
+    /// What was no document.
+    Skipped(Skipped),
+}
+
+enum Looked {
+    At(Candidate),
+    Ended(Line),
+}
+
+async fn look_into(desk: Desk<'_>, step: Step) -> Result<Looked> {
+    Ok(match step {
+        Step::Skipped(skipped) => Looked::Ended(Line::Skipped(skipped)),
+        Step::Found(source) => match look_at(desk, source).await? {
+            Ok(candidate) => Looked::At(candidate),
+            Err(refused) => Looked::Ended(Line::Done(refused)),
+        },
     })
 }
 
-fn new_document(file: &Path, sha256: &str, size: usize, terms: &Terms) -> NewDocument {
-    let id = DocumentId::of_content(sha256, terms.tenant.as_deref().unwrap_or_default());
-    let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    NewDocument {
-        id,
-        file_path: keys::document(id, &name),
-        original_name: Some(name),
-        sha256: Some(sha256.to_owned()),
-        size: u64::try_from(size).ok(),
-        tenant: terms.tenant.clone(),
-        tags: terms.tags.clone(),
+/// Waits for one and takes what follows it soon; `None` at the end.
+async fn next_batch<T>(mut items: Pin<&mut impl Stream<Item = T>>) -> Option<Vec<T>> {
+    let mut batch = vec![items.next().await?];
+    let until = tokio::time::Instant::now() + LINGER;
+    while batch.len() < TOGETHER
+        && let Ok(Some(item)) = tokio::time::timeout_at(until, items.next()).await
+    {
+        batch.push(item);
     }
+    Some(batch)
 }
 
-/// Bytes first: a row never refers to what is not there.
-async fn upload(desk: Desk<'_>, document: &NewDocument, bytes: Bytes) -> Result<DocumentId> {
-    let labels: Vec<_> = document
-        .tags
-        .iter()
-        .map(
-            |(name, value)| if value.is_empty() { name.clone() } else { format!("{name}={value}") },
-        )
-        .collect();
-    let metadata = BTreeMap::from([
-        ("original-name".to_owned(), document.original_name.clone().unwrap_or_default()),
-        ("tags".to_owned(), serde_json::to_string(&labels).unwrap_or_default()),
-        ("size".to_owned(), bytes.len().to_string()),
-    ]);
-    desk.store.put(&document.file_path, bytes, &metadata).await?;
-    registration::register_document(desk.db, document).await?;
-    Ok(document.id)
+/// Learns what a batch needs to know; the inner error is a line of the report.
+async fn look_at(
+    desk: Desk<'_>,
+    source: Source,
+) -> Result<std::result::Result<Candidate, Submission>> {
+    let what = match &source {
+        Source::File(path) => match content::of(path, desk.largest).await {
+            Ok(content) => {
+                let lies_at = lies_at(desk, path).await;
+                if lies_at.as_deref().is_some_and(keys::is_own_artefact) {
+                    let problem = "lies among what docmill itself writes into the store";
+                    return Ok(Err(Submission::refused(path, problem)));
+                }
+                What::Content { content, lies_at }
+            }
+            Err(problem) => return Ok(Err(Submission::refused(path, problem))),
+        },
+        Source::Object(name) => match desk.store.head(name).await? {
+            Some(meta) if meta.size > desk.largest => {
+                let problem =
+                    format!("{} bytes, limits.document_bytes is {}", meta.size, desk.largest);
+                return Ok(Err(Submission::refused(Path::new(name), problem)));
+            }
+            Some(meta) => What::Object(meta),
+            None => return Ok(Err(Submission::refused(Path::new(name), "no such object"))),
+        },
+    };
+    Ok(Ok(Candidate { source, what }))
 }
 
-async fn send(desk: Desk<'_>, ingestion: IngestionId) -> Result<()> {
-    let answers = desk.queue.send(&[Outgoing::now(ingestion.to_string())]).await;
-    let nothing = || Err(Error::internal("the queue did not say whether it took the message"));
-    answers.into_iter().next().unwrap_or_else(nothing)
+/// The key of a file that lies in the store already.
+async fn lies_at(desk: Desk<'_>, path: &Path) -> Option<String> {
+    desk.store.key_of(&tokio::fs::canonicalize(path).await.ok()?)
 }

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::language::Evidence;
 use super::read_picture::{PictureRead, PictureReader};
-use super::{Document, Layer, OpenCvError, Page, Raster, Recogniser, Refusal, doubt, rows};
+use super::{Document, Layer, OpenCvError, Page, Recogniser, Refusal, doubt, rows};
 use crate::fault::{self, Fault};
 use crate::model::{Defect, DefectKind, Line, PageRead, PageText, Reason, Recipe, Repairs, Source};
 
@@ -68,7 +68,7 @@ pub fn read_page(
 
 /// A page of which a part may be missing. One without text is lost: nobody can say that it was
 /// blank.
-fn incomplete(mut page: PageText) -> PageText {
+pub(super) fn incomplete(mut page: PageText) -> PageText {
     if page.lines.is_empty() {
         return native(page.number, page.width, page.height, 0.0);
     }
@@ -100,7 +100,7 @@ fn read_content(
             let recipe = &Recipe { repairs: Repairs::NONE, ..recipe.clone() };
             let mut reader = PictureReader { recogniser, recipe, hint, started, page_time };
             let read = reader.read(&picture)?;
-            doubtful(number, (layer, garbled), &picture, read)
+            doubtful(number, (layer, garbled), picture.dpi, read)
         }
         // Quality 0 lets the gate see that the document is not complete.
         Page::Damaged { width, height } => native(number, width, height, 0.0),
@@ -118,10 +118,10 @@ fn read_content(
 
 /// Both readings of a page in one: the layer, and the words of the picture that it leaves out. A
 /// garbled layer counts for nothing beside a picture that was read.
-fn doubtful(
+pub(super) fn doubtful(
     number: u32,
     (layer, garbled): (Layer, bool),
-    picture: &Raster,
+    dpi: u32,
     read: PictureRead,
 ) -> PageText {
     let Layer { width, height, lines } = layer;
@@ -131,7 +131,7 @@ fn doubtful(
             false => PageText { lines, ..native(number, width, height, 0.0) },
         };
     }
-    let in_pixels = doubt::in_pixels(&lines, picture.dpi);
+    let in_pixels = doubt::in_pixels(&lines, dpi);
     let missing = doubt::missing(&in_pixels, &read.lines);
     if missing.is_empty() {
         return PageText { lines, ..native(number, width, height, 1.0) };
@@ -159,7 +159,7 @@ fn picture(number: u32, mut read: PictureRead) -> PageRead {
     PageRead { page, repaired }
 }
 
-fn read_from(number: u32, read: PictureRead) -> PageText {
+pub(super) fn read_from(number: u32, read: PictureRead) -> PageText {
     let (width, height) = (real(read.width), real(read.height));
     PageText {
         source: Source::Ocr,
@@ -170,7 +170,7 @@ fn read_from(number: u32, read: PictureRead) -> PageText {
     }
 }
 
-fn native(number: u32, width: f32, height: f32, quality: f32) -> PageText {
+pub(super) fn native(number: u32, width: f32, height: f32, quality: f32) -> PageText {
     PageText {
         number,
         source: Source::Native,
@@ -180,6 +180,7 @@ fn native(number: u32, width: f32, height: f32, quality: f32) -> PageText {
         defects: Vec::new(),
         languages: Vec::new(),
         repaired: false,
+        provider: None,
         lines: Vec::new(),
     }
 }

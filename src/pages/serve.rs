@@ -10,7 +10,7 @@ use std::io::{self, Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::{Document, Recogniser, Refusal, read_page};
+use super::{Document, Recogniser, Refusal, read_page, show_page};
 use crate::cpu::confine::Confinement;
 use crate::cpu::wire::{self, Answer, Ask, Ready, Reply, Request};
 use crate::cpu::{STACK_BYTES, Setup};
@@ -118,6 +118,11 @@ impl<W: Write> Desk<W> {
             }
             Request::Read { document, index } => {
                 Ok(Answer::of_page(self.read(&*self.document(document)?, index)?))
+            }
+            Request::Show { document, index, view } => {
+                let document = self.document(document)?;
+                let shown = show_page(&document, index, view, &self.setup.recipe)?;
+                Ok(Answer::of_shown(shown))
             }
             Request::Look { document } => {
                 Ok(Answer::of_look(self.document(document)?.einvoices()?))

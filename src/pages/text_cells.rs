@@ -2,7 +2,7 @@
 //! each with a share of ink and strokes as letters have them. Says nothing about what is written.
 
 use super::Raster;
-use crate::model::Line;
+use crate::model::{Line, TextMap};
 
 /// A pixel is ink if it is this much darker than its surroundings.
 const INK_CONTRAST: u32 = 40;
@@ -68,6 +68,24 @@ impl TextCells {
         #[expect(clippy::cast_precision_loss, reason = "a share of some thousand cells")]
         let share = found.count() as f32 / text as f32;
         share
+    }
+
+    /// The same as plain data.
+    pub(super) fn map(&self) -> TextMap {
+        let text = self.is_text.iter().enumerate().filter(|(_, is_text)| **is_text);
+        let text = text.map(|(cell, _)| cell).collect();
+        TextMap { across: self.across, cells: self.is_text.len(), cell: self.cell, text }
+    }
+
+    /// The inverse of [`TextCells::map`].
+    pub(super) fn of_map(map: &TextMap) -> Self {
+        let mut is_text = vec![false; map.cells];
+        for cell in &map.text {
+            if let Some(is_text) = is_text.get_mut(*cell) {
+                *is_text = true;
+            }
+        }
+        Self { across: map.across, cell: map.cell.max(1), is_text }
     }
 
     /// The part of at most `columns` by `rows` cells with the most text; `None` on a page without.

@@ -8,6 +8,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use async_trait::async_trait;
 use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive as _;
 use time::{Date, OffsetDateTime};
@@ -18,7 +19,8 @@ use crate::fault::{Error, Fault, Result};
 use crate::ledger::{Ledger, Spending};
 use crate::llm::Llm;
 use crate::metrics;
-use crate::model::{Claimed, IngestionId, Usage};
+use crate::model::{Claimed, IngestionId, PageText, RepairedPage, Usage};
+use crate::pipeline::{PageSink, StepError};
 
 /// How old what is known of the day's spending may be.
 const FRESH: Duration = Duration::from_secs(2);
@@ -157,21 +159,38 @@ fn units(nanos: u64) -> f64 {
     nanos as f64 / NANOS as f64
 }
 
-/// Writes down pages that a provider has read and charges for.
-///
-/// # Errors
-/// What the ledger says.
-pub(super) async fn book_pages(
-    costs: &Costs,
-    ledger: &dyn Ledger,
-    claimed: &Claimed,
-    (provider, pages): (&str, u32),
-) -> Result<()> {
-    if pages == 0 || !costs.charges_pages(provider) {
-        return Ok(());
+/// Keeps pages as another sink does, and writes down those that a provider charges for.
+pub(super) struct PaidPages<'a> {
+    costs: &'a Costs,
+    ledger: &'a dyn Ledger,
+    claim: (IngestionId, i64),
+    inner: &'a mut dyn PageSink,
+}
+
+impl<'a> PaidPages<'a> {
+    pub(super) fn new(
+        (costs, ledger): (&'a Costs, &'a dyn Ledger),
+        claimed: &Claimed,
+        inner: &'a mut dyn PageSink,
+    ) -> Self {
+        Self { costs, ledger, claim: (claimed.id, claimed.claims), inner }
     }
-    let spent = Spent { provider, model: "", calls: 0, pages, usage: Usage::default() };
-    costs.book(ledger, (claimed.id, claimed.claims), spent).await
+}
+
+#[async_trait]
+impl PageSink for PaidPages<'_> {
+    async fn keep(
+        &mut self,
+        page: &PageText,
+        repaired: Option<RepairedPage>,
+    ) -> std::result::Result<(), StepError> {
+        let provider = page.provider.as_ref().map(|notes| notes.name.as_str());
+        if let Some(provider) = provider.filter(|name| self.costs.charges_pages(name)) {
+            let spent = Spent { provider, model: "", calls: 0, pages: 1, usage: Usage::default() };
+            self.costs.book(self.ledger, self.claim, spent).await?;
+        }
+        self.inner.keep(page, repaired).await
+    }
 }
 
 /// The calls of one extraction: each is written down once, whether or not its reply can be kept.

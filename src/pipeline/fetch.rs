@@ -26,6 +26,8 @@ pub struct Fetched {
     pub bytes: Bytes,
     /// SHA-256 of the bytes, in hex.
     pub sha256: String,
+    /// The version of the object that they are.
+    pub etag: Etag,
     /// Part of the budget, given back on drop.
     _budget: OwnedSemaphorePermit,
 }
@@ -75,8 +77,8 @@ pub async fn fetch(
     check_size(meta.size, limits)?;
     let permit = budget.take(meta.size).await?;
     let what = Get { at_most: limits.document_bytes.0, if_match: document.etag.clone().map(Etag) };
-    let bytes = match store.get(&document.file_path, what).await? {
-        Fetch::Found(object) => object.bytes,
+    let (bytes, etag) = match store.get(&document.file_path, what).await? {
+        Fetch::Found(object) => (object.bytes, object.etag),
         Fetch::Missing => return Err(missing().into()),
         Fetch::Changed => {
             let detail = "the object is another version than the event named";
@@ -89,7 +91,7 @@ pub async fn fetch(
     if ledger.is_blocked(&sha256).await? {
         return Err(StepError::rejected(Reason::Blocked, "the content is on the block list"));
     }
-    Ok(Fetched { bytes, sha256, _budget: permit })
+    Ok(Fetched { bytes, sha256, etag, _budget: permit })
 }
 
 fn check_size(size: u64, limits: &LimitsConfig) -> Result<(), StepError> {

@@ -5,11 +5,11 @@
 //! two claims ever write to one key, so a late zombie can only leave parts behind, never replace
 //! one. A part is written when `MOST_PAGES` pages read by OCR are due, when the oldest of them has
 //! waited for `LONGEST`, or when there is no room for their repaired images in the budget: a
-//! document of a few pages costs no request. Pages of native text are not kept, they are read again
-//! in no time. A first claim looks for nothing. All parts go once the transcript is stored and
+//! document of a few pages costs no request. Pages that a provider was paid for are written before
+//! the next call. Pages of native text are not kept, they are read again in no time. A first claim looks for nothing. All parts go once the transcript is stored and
 //! referenced; what no claim comes back for, the janitor removes with the attempts.
 //!
-//! Not promised: the last few pages. A kill costs up to `MOST_PAGES` of them.
+//! Not promised: the last few pages that were read here. A kill costs up to `MOST_PAGES` of them.
 
 mod part;
 
@@ -23,7 +23,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use crate::fault;
 use crate::metrics;
-use crate::model::{IngestionId, PageText, RepairedPage, Source};
+use crate::model::{IngestionId, PageText, PageUsage, RepairedPage, Source};
 use crate::pipeline::fetch::DocumentBudget;
 use crate::pipeline::reading::PageSink;
 use crate::pipeline::{Hold, StepError};
@@ -96,17 +96,15 @@ impl<'a> PageJournal<'a> {
         Ok((journal, finished))
     }
 
-    /// Looks for what earlier claims have left.
+    /// Looks for what earlier claims have left. Of a page that was read twice the later reading
+    /// holds: parts are listed in the order of claims, and within a claim in that of writing.
     async fn find(&mut self) -> fault::Result<Vec<PageText>> {
-        let mut finished = Vec::new();
-        let mut known = BTreeSet::new();
+        let mut finished = BTreeMap::new();
         for key in parts_below(self.store, &keys::page_parts(self.hold.id)).await? {
             match read(self.store, &key, &self.identity).await? {
                 Some(part) => {
                     let images = part.image_sizes().collect();
-                    // Two claims may have read a page each: the same page, as the identity says.
-                    let new = part.pages.into_iter().filter(|page| known.insert(page.number));
-                    finished.extend(new);
+                    finished.extend(part.pages.into_iter().map(|page| (page.number, page)));
                     self.parts.push(StoredPart { key, images });
                 }
                 None => self.useless.push(key),
@@ -115,7 +113,7 @@ impl<'a> PageJournal<'a> {
         if !finished.is_empty() {
             metrics::reused("pages");
         }
-        Ok(finished)
+        Ok(finished.into_values().collect())
     }
 
     fn is_due(&self) -> bool {
@@ -225,7 +223,7 @@ impl PageSink for PageJournal<'_> {
         page: &PageText,
         repaired: Option<RepairedPage>,
     ) -> Result<(), StepError> {
-        if page.source == Source::Native {
+        if page.source == Source::Native && page.provider.is_none() {
             return Ok(());
         }
         let crowded = match &repaired {
@@ -242,6 +240,16 @@ impl PageSink for PageJournal<'_> {
         self.open.images.extend(repaired.map(|image| (page.number, image)));
         self.open_since.get_or_insert_with(Instant::now);
         if crowded || self.is_due() { self.flush().await } else { Ok(()) }
+    }
+
+    async fn before_call(&mut self) -> Result<(), StepError> {
+        self.hold.live().await
+    }
+
+    async fn after_call(&mut self, usage: &PageUsage, is_whole: bool) -> Result<(), StepError> {
+        metrics::paid_pages(usage.provider, usage.pages);
+        // The transcript of a whole document is written next, and is as safe.
+        if is_whole { Ok(()) } else { self.flush().await }
     }
 }
 

@@ -1,11 +1,10 @@
-//! Bytes to transcript: every page by its text layer or by OCR.
+//! Bytes to transcript: every page by its text layer or by OCR, here or by a provider.
 //!
 //! The bytes are only opened in cells (`cpu`), never here. Pages stream: a few of them are asked for
 //! at the same time, each finished page goes to a [`PageSink`] at once, and the first that fails
 //! ends the document.
 //! A page is read once, however bad it is: its quality says so, and the gate decides.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -13,9 +12,10 @@ use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt};
 
 use super::StepError;
+use super::elsewhere::{self, Elsewhere, Pages, Wishes};
 use crate::cpu::{Cells, OpenDocument, WorkError};
 use crate::model::{
-    EinvoiceLook, PageRead, PageText, Reason, Recipe, RepairedPage, Source, Transcript,
+    EinvoiceLook, PageRead, PageText, PageUsage, Reason, Recipe, RepairedPage, Source, Transcript,
 };
 use crate::ocr::Ocr;
 use crate::pages;
@@ -28,6 +28,8 @@ pub struct Reader {
     pub ocr: Arc<dyn Ocr>,
     /// How pages are read there.
     pub recipe: Recipe,
+    /// Who reads pictures elsewhere, if anybody does.
+    pub elsewhere: Elsewhere,
 }
 
 /// A document and how much of it is read already.
@@ -38,6 +40,8 @@ pub struct Reading {
     pub sha256: String,
     /// Pages that an earlier reading of the same identity finished; they are not read again.
     pub finished: Vec<PageText>,
+    /// What it asks besides.
+    pub wishes: Wishes,
 }
 
 /// Takes pages as they are finished.
@@ -50,6 +54,15 @@ pub trait PageSink: Send {
         page: &PageText,
         repaired: Option<RepairedPage>,
     ) -> Result<(), StepError>;
+
+    /// A call that costs money is about to be made. An error forbids it, and ends the reading.
+    async fn before_call(&mut self) -> Result<(), StepError> {
+        Ok(())
+    }
+
+    /// A call was made, and its pages were handed over: makes them safe, so that it never has to be
+    /// made again. `is_whole`: the document is, so that its transcript follows at once.
+    async fn after_call(&mut self, usage: &PageUsage, is_whole: bool) -> Result<(), StepError>;
 }
 
 /// Keeps nothing: the transcript is all that is wanted.
@@ -60,14 +73,25 @@ impl PageSink for Unkept {
     async fn keep(&mut self, _: &PageText, _: Option<RepairedPage>) -> Result<(), StepError> {
         Ok(())
     }
+
+    async fn after_call(&mut self, _: &PageUsage, _: bool) -> Result<(), StepError> {
+        Ok(())
+    }
 }
 
 impl Reader {
     /// Everything that changes what is read from the same bytes.
-    pub fn identity(&self) -> String {
+    pub fn identity(&self, wishes: &Wishes) -> String {
         let (format, pages) = (Transcript::FORMAT, pages::version());
         let (recipe, ocr) = (&self.recipe, self.ocr.identity());
-        format!("transcript {format}; pages {pages}; {recipe:?}; {ocr}")
+        let elsewhere = self.elsewhere.identity(wishes);
+        format!("transcript {format}; pages {pages}; {recipe:?}; {ocr}{elsewhere}")
+    }
+
+    /// Who is asked first for what a picture says, by the name under which operators pause it.
+    pub fn asked_first(&self) -> String {
+        let here = || self.ocr.name().split(' ').take(1).collect();
+        self.elsewhere.first().map_or_else(here, str::to_owned)
     }
 
     /// Opens a document: recognises it, holds it against the limits and counts its pages. `alone`:
@@ -110,7 +134,8 @@ impl Reader {
         document: OpenDocument,
         sha256: &str,
     ) -> Result<Transcript, StepError> {
-        let reading = Reading { document, sha256: sha256.to_owned(), finished: Vec::new() };
+        let (sha256, wishes) = (sha256.to_owned(), Wishes::default());
+        let reading = Reading { document, sha256, finished: Vec::new(), wishes };
         self.read_on(reading, &mut Unkept).await
     }
 
@@ -130,29 +155,43 @@ impl Reader {
         reading: Reading,
         sink: &mut dyn PageSink,
     ) -> Result<Transcript, StepError> {
-        let Reading { document, sha256, finished } = reading;
-        let mut pages: BTreeMap<u32, PageText> =
-            finished.into_iter().map(|page| (page.number, page)).collect();
-        let open: Vec<u32> =
-            (0..document.page_count()).filter(|index| !pages.contains_key(&(index + 1))).collect();
-        let mut reads = futures::stream::iter(open)
-            .map(|index| document.read(index))
+        let Reading { document, sha256, finished, wishes } = reading;
+        let mut pages: Pages = finished.into_iter().map(|page| (page.number, page)).collect();
+        if self.elsewhere.is_here(&wishes) {
+            let unread = |number: &u32| !pages.contains_key(number);
+            let open: Vec<u32> = (1..=document.page_count()).filter(unread).collect();
+            self.read_here(&document, &open, &mut pages, sink).await?;
+        } else {
+            elsewhere::read(self, &document, &wishes, &mut pages, sink).await?;
+        }
+        let pages: Vec<PageText> = pages.into_values().collect();
+        let transcript = Transcript {
+            format: Transcript::FORMAT,
+            sha256,
+            provider: elsewhere::names(&pages, &self.ocr.name()),
+            quality: mean_quality(&pages),
+            pages,
+        };
+        if transcript.is_empty() { Err(nothing_read(&transcript)) } else { Ok(transcript) }
+    }
+
+    /// Reads the pages of these numbers in page processes.
+    pub(super) async fn read_here(
+        &self,
+        document: &OpenDocument,
+        numbers: &[u32],
+        pages: &mut Pages,
+        sink: &mut dyn PageSink,
+    ) -> Result<(), StepError> {
+        let mut reads = futures::stream::iter(numbers.to_vec())
+            .map(|number| document.read(number.saturating_sub(1)))
             .buffer_unordered(self.at_once());
         while let Some(read) = reads.try_next().await.map_err(step_error)? {
             let PageRead { page, repaired } = read;
             sink.keep(&page, repaired).await?;
             pages.insert(page.number, page);
         }
-        drop(reads);
-        let pages: Vec<PageText> = pages.into_values().collect();
-        let transcript = Transcript {
-            format: Transcript::FORMAT,
-            sha256,
-            provider: self.ocr.name(),
-            quality: mean_quality(&pages),
-            pages,
-        };
-        if transcript.is_empty() { Err(nothing_read(&transcript)) } else { Ok(transcript) }
+        Ok(())
     }
 
     /// Most pages of one document that are worked on at the same time: one for every core, and one
@@ -178,7 +217,8 @@ fn nothing_read(transcript: &Transcript) -> StepError {
     }
 }
 
-fn step_error(error: WorkError) -> StepError {
+/// What a page process says, as a step says it.
+pub(super) fn step_error(error: WorkError) -> StepError {
     match error {
         WorkError::Refused { reason, detail } => StepError::rejected(reason, detail),
         WorkError::Fault(error) => StepError::Fault(error),

@@ -2,11 +2,11 @@
 //! document is read, its pages kept as they are finished, and the transcript stored and referenced
 //! before anything is made of it.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::config::OcrProvider;
 use crate::cpu::OpenDocument;
 use crate::fault;
 use crate::ledger::{Held, TranscriptionSaved};
@@ -14,7 +14,8 @@ use crate::metrics;
 use crate::model::{Claimed, PageText, Source, Transcript};
 use crate::pages::Format;
 use crate::pipeline::artefact::{Slot, identity_of};
-use crate::pipeline::cost::book_pages;
+use crate::pipeline::cost::PaidPages;
+use crate::pipeline::elsewhere::{Original, Wishes};
 use crate::pipeline::fetch::Fetched;
 use crate::pipeline::journal::{self, PageJournal};
 use crate::pipeline::preprocessed::{self, Preprocessed};
@@ -39,19 +40,21 @@ struct Stored {
     preprocessed: Option<Preprocessed>,
 }
 
-/// Reads the document, or what an earlier attempt stored of it.
+/// Reads the document, or what an earlier attempt stored of it. `order` is whom its kind has read
+/// page images, if it says so.
 ///
 /// # Errors
 /// Rejected with the reader's reasons; faults of store, ledger and OCR; a lost claim.
 pub(super) async fn transcribe(
     ports: &Ports,
-    hold: &Hold,
-    claimed: &Claimed,
+    (hold, claimed): (&Hold, &Claimed),
+    order: Option<Vec<OcrProvider>>,
     (fetched, document): (Fetched, OpenDocument),
 ) -> Result<Transcribed, StepError> {
     let sha256 = fetched.sha256.clone();
-    let identity =
-        identity_of(&[&Transcript::FORMAT.to_string(), &sha256, &ports.reader.identity()]);
+    let wishes = Wishes { order, original: original(ports, hold, claimed, &fetched) };
+    let reader = ports.reader.identity(&wishes);
+    let identity = identity_of(&[&Transcript::FORMAT.to_string(), &sha256, &reader]);
     let store = ports.store.as_ref();
     let key = keys::transcription(hold.id);
     let mut slot = Slot::<Stored>::open(store, key, identity.clone()).await?;
@@ -59,9 +62,8 @@ pub(super) async fn transcribe(
     if slot.content.is_some() {
         metrics::reused("transcript");
     } else {
-        let reader = ports.reader.ocr.name().split(' ').next().unwrap_or_default().to_owned();
         let costs = ports.config.costs.as_ref();
-        if costs.charges_pages(&reader) {
+        if ports.reader.elsewhere.first().is_some_and(|provider| costs.charges_pages(provider)) {
             costs.allow(ports.ledger.as_ref()).await?;
         }
         hold.live().await?;
@@ -69,12 +71,7 @@ pub(super) async fn transcribe(
             PageJournal::open((store, &ports.budget), (hold, claimed.claims), identity.clone())
                 .await?;
         let kept = journal.insert(kept);
-        let known: BTreeSet<u32> = finished.iter().map(|page| page.number).collect();
-        let stored = read(ports, kept, (fetched, document, finished)).await?;
-        let is_new = |page: &&PageText| page.source == Source::Ocr && !known.contains(&page.number);
-        let pages = stored.transcript.pages.iter().filter(is_new).count();
-        let pages = u32::try_from(pages).unwrap_or(u32::MAX);
-        book_pages(costs, ports.ledger.as_ref(), claimed, (&reader, pages)).await?;
+        let stored = read(ports, (claimed, kept), (fetched, document, finished), wishes).await?;
         slot.write(store, hold, stored).await?;
     }
     let Some(Stored { transcript, preprocessed }) = slot.content.take() else {
@@ -107,12 +104,15 @@ pub(super) async fn transcribe(
 /// Reads what is not finished yet and stores what was repaired.
 async fn read(
     ports: &Ports,
-    journal: &mut PageJournal<'_>,
+    (claimed, journal): (&Claimed, &mut PageJournal<'_>),
     (fetched, document, finished): (Fetched, OpenDocument, Vec<PageText>),
+    wishes: Wishes,
 ) -> Result<Stored, StepError> {
     let format = Format::sniff(&fetched.bytes);
-    let reading = Reading { document, sha256: fetched.sha256.clone(), finished };
-    let read = ports.reader.read_on(reading, journal).await;
+    let reading = Reading { document, sha256: fetched.sha256.clone(), finished, wishes };
+    let costs = (ports.config.costs.as_ref(), ports.ledger.as_ref());
+    let mut paid = PaidPages::new(costs, claimed, journal);
+    let read = ports.reader.read_on(reading, &mut paid).await;
     // Gives its part of the budget back: what follows may have to wait for some.
     drop(fetched);
     let transcript = match read {
@@ -127,6 +127,13 @@ async fn read(
     let most = ports.config.limits.document_bytes.0;
     let preprocessed = preprocessed::store(journal, original, most).await?;
     Ok(Stored { transcript, preprocessed })
+}
+
+/// Where the document lies, if a provider may be able to fetch it there: those that do take PDFs.
+fn original(ports: &Ports, hold: &Hold, claimed: &Claimed, fetched: &Fetched) -> Option<Original> {
+    let is_pdf = Format::sniff(&fetched.bytes) == Some(Format::Pdf);
+    let name = claimed.document.file_path.clone();
+    is_pdf.then(|| Original::new(Arc::clone(&ports.store), name, fetched.etag.clone(), hold.id))
 }
 
 fn count(transcript: &Transcript) {

@@ -16,14 +16,16 @@ use crate::model::{DocumentId, Extraction, Reader, Reason, Stage, Status, Transc
 /// What the ledger says.
 pub async fn judge(
     ledger: &dyn Ledger,
-    document: DocumentId,
+    (document, tenant): (DocumentId, Option<&str>),
     extraction: &Extraction,
     transcript: &Arc<Transcript>,
     (kind, quality_threshold, einvoice): (&Kind, f32, Einvoice),
 ) -> fault::Result<Verdict> {
     let text = |field: &str| extraction.data.get(field).and_then(serde_json::Value::as_str);
     let duplicate_of = match (text("supplier_name"), text("invoice_number")) {
-        (Some(supplier), Some(number)) => ledger.find_duplicate(document, supplier, number).await?,
+        (Some(supplier), Some(number)) => {
+            ledger.find_duplicate(document, tenant, supplier, number).await?
+        }
         _ => None,
     };
     let today = ledger.now().await?.date();

@@ -12,46 +12,56 @@
 //! - an acknowledgement removes the marker, then the lock, under a lock renewed for it, and keeps
 //!   a marker that was sent again meanwhile.
 //!
-//! A body is one message however often it is sent (its name is the body's hash). Waiting means
-//! listing every tenth to quarter of a second: right for a folder, dear for a bucket. Clocks of
-//! the machines that share a queue must agree within a small part of the visibility. Not done
-//! yet: changing priorities, and BlobForge's `failed/` markers.
+//! A body is one message however often it is sent (its name is the body's hash). Times are the
+//! store's, so that workers whose clocks differ agree. Where listings are paid, one is kept for a
+//! while (`paced`): what this process puts back it sees at once, what others put there somewhat
+//! later.
+//!
+//! [`engine`] is what any dialect stands on, [`blobforge`] the dialect that messages lie in; a
+//! bucket of that dialect without a database is worked on by `ops::bucket`.
 
+pub mod blobforge;
 mod dead;
-mod layout;
+pub mod engine;
+mod message;
+mod scan;
 mod seen;
 mod take;
 mod updates;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use futures::stream::{self, StreamExt};
+use tokio::sync::Mutex;
 
-use self::layout::{DEAD, TIERS, Ticket, lock_key, name_in, tier_prefix, todo_key};
+use self::blobforge::records::Lock;
+use self::blobforge::{DEAD, LOCKS, Priority, TODO, hash_in, lock_key, marker_in, todo_key};
+use self::engine::{Clock, Engine, millis};
+use self::message::{Ticket, end_of};
+use self::scan::Scan;
 use self::seen::Seen;
 use super::{DeadLetter, Delivery, Depth, Outgoing, Queue, Receipt};
 use crate::fault::{Error, Fault, Result};
 use crate::store::{Entry, Store};
 
-/// Pause between two listings while waiting for work, in milliseconds.
+/// Pause between two looks while waiting for work, in milliseconds.
 const POLL: std::ops::RangeInclusive<u64> = 100..=250;
-/// Entries asked for in one listing.
-const PAGE: usize = 1000;
 /// Requests in flight for one call with many receipts.
 const AT_ONCE: usize = 16;
-/// How often a conditional change is tried against others before it is given up for now.
-const TRIES: u32 = 8;
 
 /// Messages as objects.
 pub struct ObjectQueue {
-    store: Arc<dyn Store>,
+    engine: Engine,
     visibility: Duration,
     dead_after: Option<u32>,
     worker: String,
+    each_list: Duration,
+    scan: Mutex<Scan>,
     seen: Seen,
 }
 
@@ -60,21 +70,23 @@ impl ObjectQueue {
     /// message is moved to `queue/dead/` (`None`: never).
     pub fn new(store: Arc<dyn Store>, visibility: Duration, dead_after: Option<u32>) -> Self {
         let worker = format!("docmill-{}", uuid::Uuid::new_v4());
-        Self { store, visibility, dead_after, worker, seen: Seen::default() }
+        let engine = Engine::new(store, Clock::default());
+        let (scan, seen, each_list) = (Mutex::default(), Seen::default(), Duration::ZERO);
+        Self { engine, visibility, dead_after, worker, each_list, scan, seen }
     }
 
-    /// Every entry below a prefix.
-    async fn list_all(&self, prefix: &str) -> Result<Vec<Entry>> {
-        let mut all: Vec<Entry> = Vec::new();
-        loop {
-            let after = all.last().map(|entry| entry.key.clone());
-            let page = self.store.list(prefix, after.as_deref(), PAGE).await?;
-            let full = page.len() == PAGE;
-            all.extend(page);
-            if !full {
-                return Ok(all);
-            }
-        }
+    /// The same, but a listing is kept for so long for every request it took.
+    #[must_use]
+    pub fn paced(mut self, each_list: Duration) -> Self {
+        self.each_list = each_list;
+        self
+    }
+
+    /// The same by another clock of this machine, for tests.
+    #[must_use]
+    pub fn with_clock(mut self, store: Arc<dyn Store>, clock: Clock) -> Self {
+        self.engine = Engine::new(store, clock);
+        self
     }
 }
 
@@ -83,22 +95,8 @@ async fn all(work: Vec<BoxFuture<'_, Result<()>>>) -> Vec<Result<()>> {
     stream::iter(work).buffered(AT_ONCE).collect().await
 }
 
-/// Milliseconds since 1970.
-fn millis(time: SystemTime) -> u64 {
-    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
-}
-
-fn now() -> u64 {
-    millis(SystemTime::now())
-}
-
 fn after(from: u64, time: Duration) -> u64 {
     from.saturating_add(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
-}
-
-fn time_of(millis: u64) -> SystemTime {
-    SystemTime::UNIX_EPOCH + Duration::from_millis(millis)
 }
 
 fn ticket_of(receipt: &Receipt) -> Result<Ticket> {
@@ -109,14 +107,10 @@ fn lost() -> Error {
     Error::new(Fault::Missing, "another worker has the message now")
 }
 
-fn contended() -> Error {
-    Error::transient("a message of the queue is changed by many at once")
-}
-
 #[async_trait]
 impl Queue for ObjectQueue {
     fn describe(&self) -> String {
-        format!("queue in {}", self.store.describe())
+        format!("queue in {}", self.engine.store().describe())
     }
 
     async fn receive(&self, max: usize, wait: Duration) -> Result<Vec<Delivery>> {
@@ -151,24 +145,21 @@ impl Queue for ObjectQueue {
     }
 
     async fn depth(&self) -> Result<Depth> {
-        let now = now();
+        let now = self.engine.now().await?;
         let locks = self.locks().await?;
         let mut depth = Depth::default();
-        for tier in TIERS {
-            let prefix = tier_prefix(tier);
-            for entry in self.list_all(&prefix).await? {
-                let Some(name) = name_in(&entry.key, &prefix) else { continue };
-                if self.is_locked(name, locks.get(name), now).await? {
-                    depth.in_flight += 1;
-                } else if self.is_due(&entry, now).await? {
-                    depth.ready += 1;
-                } else {
-                    depth.delayed += 1;
-                }
+        for entry in self.engine.list_all(TODO).await? {
+            let Some((_, name)) = marker_in(&entry.key) else { continue };
+            if self.is_locked(name, locks.get(name), now).await? {
+                depth.in_flight += 1;
+            } else if self.is_due(&entry, now).await? == Some(true) {
+                depth.ready += 1;
+            } else {
+                depth.delayed += 1;
             }
         }
-        let dead = self.list_all(DEAD).await?;
-        let dead = dead.iter().filter(|entry| name_in(&entry.key, DEAD).is_some()).count();
+        let dead = self.engine.list_all(DEAD).await?;
+        let dead = dead.iter().filter(|entry| hash_in(&entry.key, DEAD).is_some()).count();
         depth.dead = Some(u64::try_from(dead).unwrap_or(u64::MAX));
         Ok(depth)
     }
@@ -193,15 +184,16 @@ impl Queue for ObjectQueue {
     /// Removes locks that ended and have no message any more: their worker died between removing
     /// the one and the other.
     async fn maintain(&self) -> Result<u64> {
-        let now = now();
+        let now = self.engine.now().await?;
         let mut removed = 0;
-        for (name, entry) in self.locks().await? {
-            if self.is_locked(&name, Some(&entry), now).await? || self.has_marker(&name).await? {
+        for name in self.locks().await?.into_keys() {
+            let key = lock_key(&name);
+            let Some(lock) = self.engine.lock::<Lock>(&key).await? else { continue };
+            let lasts = end_of(&lock.lease, millis(lock.modified)) > now;
+            if lasts || self.has_marker(&name).await? {
                 continue;
             }
-            if let Some((_, etag)) = self.read_lock(&name).await?
-                && self.store.delete_if_match(&lock_key(&name), &etag).await?
-            {
+            if self.engine.store().delete_if_match(&key, &lock.etag).await? {
                 removed += 1;
             }
         }
@@ -227,11 +219,20 @@ impl ObjectQueue {
     }
 
     async fn has_marker(&self, name: &str) -> Result<bool> {
-        for tier in TIERS {
-            if self.store.head(&todo_key(tier, name)).await?.is_some() {
+        for tier in Priority::ALL {
+            if self.engine.exists(&todo_key(tier, name)).await? {
                 return Ok(true);
             }
         }
         Ok(false)
+    }
+
+    /// Every lock, by name.
+    async fn locks(&self) -> Result<BTreeMap<String, Entry>> {
+        let entries = self.engine.list_all(LOCKS).await?;
+        let named = entries
+            .into_iter()
+            .filter_map(|entry| Some((hash_in(&entry.key, LOCKS)?.to_owned(), entry)));
+        Ok(named.collect())
     }
 }

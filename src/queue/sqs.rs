@@ -8,6 +8,7 @@
 mod batches;
 mod connect;
 mod errors;
+mod inspect;
 mod receipt;
 
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -22,6 +23,7 @@ use aws_sdk_sqs::types::{
 use self::batches::Change;
 use self::connect::{Clients, Redrive};
 use self::errors::from_sdk;
+pub use self::inspect::Inspection;
 use self::receipt::{LONGEST, Stamp, handle, seconds};
 use super::{DeadLetter, Delivery, Depth, Outgoing, Queue, Receipt};
 use crate::config::QueueConfig;

@@ -11,7 +11,7 @@ mod paths;
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -24,6 +24,8 @@ use crate::fault::{Error, Fault, Result};
 #[derive(Debug, Clone)]
 pub struct FolderStore {
     disk: Disk,
+    /// The folder without links on the way, as files in it are compared with it.
+    canonical: PathBuf,
 }
 
 impl FolderStore {
@@ -33,12 +35,16 @@ impl FolderStore {
     /// The folder cannot be created or written to; the text says which and why.
     pub async fn open(path: &Path) -> Result<Self> {
         let root = path.to_owned();
-        let disk = run(move || Disk::open(&root)).await.map_err(|error| {
+        let open = move || {
+            let disk = Disk::open(&root)?;
+            Ok((disk, std::fs::canonicalize(&root)?))
+        };
+        let (disk, canonical) = run(open).await.map_err(|error| {
             let why = error.source.as_ref().map(ToString::to_string).unwrap_or_default();
             let text = format!("cannot use the folder {} as a store: {why}", path.display());
             Error { fault: error.fault, context: text.into(), source: error.source }
         })?;
-        Ok(Self { disk })
+        Ok(Self { disk, canonical })
     }
 
     async fn write(&self, key: &str, bytes: Bytes, how: (Metadata, Condition)) -> Result<Put> {
@@ -96,6 +102,12 @@ fn fault_of(error: io::Error) -> Error {
 impl Store for FolderStore {
     fn describe(&self) -> String {
         format!("folder {}", self.disk.root.display())
+    }
+
+    fn key_of(&self, file: &Path) -> Option<String> {
+        let below = file.strip_prefix(&self.canonical).ok()?;
+        let segments = below.iter().map(paths::decode).collect::<Option<Vec<_>>>()?;
+        (!segments.is_empty()).then(|| segments.join("/"))
     }
 
     async fn head(&self, key: &str) -> Result<Option<Meta>> {

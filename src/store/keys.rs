@@ -18,6 +18,19 @@ pub fn document(id: DocumentId, name: &str) -> String {
     }
 }
 
+/// The document that `submit` put at this key, if it did: its ids are made of the content (UUID
+/// version 5), a producer's own are not.
+pub fn submitted(key: &str) -> Option<DocumentId> {
+    let name = key.strip_prefix("documents/")?;
+    let id: DocumentId = name.split('.').next()?.parse().ok()?;
+    (id.0.get_version_num() == 5 && key == document(id, name)).then_some(id)
+}
+
+/// Everything that is made of an ingestion lies below.
+pub fn of_ingestion(id: IngestionId) -> String {
+    format!("ingestions/{id}/")
+}
+
 /// The transcript of an ingestion.
 pub fn transcription(id: IngestionId) -> String {
     format!("ingestions/{id}/transcription-output.json")
@@ -81,6 +94,22 @@ mod tests {
             ("ends.with a sentence", format!("documents/{id}")),
         ] {
             assert_eq!(document(id, name), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn what_submit_uploaded_is_known_by_its_key() {
+        let ours = DocumentId::of_content("ab", "");
+        let theirs = DocumentId::random();
+        for (key, expected) in [
+            (document(ours, "a.PDF"), Some(ours)),
+            (document(ours, "a"), Some(ours)),
+            (document(theirs, "a.pdf"), None),
+            (format!("inbox/{ours}.pdf"), None),
+            (format!("documents/a/{ours}.pdf"), None),
+            (format!("documents/{ours}.tar.gz"), None),
+        ] {
+            assert_eq!(submitted(&key), expected, "{key}");
         }
     }
 

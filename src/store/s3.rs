@@ -8,6 +8,7 @@
 
 mod connect;
 mod faults;
+mod inspect;
 mod place;
 
 use std::collections::BTreeMap;
@@ -20,8 +21,9 @@ use aws_sdk_s3::primitives::ByteStream;
 use bytes::{Bytes, BytesMut};
 
 use self::faults::{Failure, failure_of};
+pub use self::inspect::QueueRule;
 use self::place::{Place, decode, encode};
-use super::{Entry, Etag, Fetch, Get, Meta, Object, Put, Store};
+use super::{Entry, Etag, Fetch, Get, Meta, Object, Put, S3Address, Store};
 use crate::fault::{Error, Result};
 
 /// The longest wait for the next piece of a body.
@@ -177,6 +179,22 @@ impl Store for S3Store {
         }))
     }
 
+    async fn locate(&self, key: &str) -> Result<Option<S3Address>> {
+        let place = self.place(key)?;
+        let request = self.client.head_object().bucket(place.bucket).key(place.key);
+        let found = match request.send().await {
+            Ok(found) => found,
+            Err(error) => return failure_of(error, &place, "look at an object").into_absent(),
+        };
+        Ok(Some(S3Address {
+            bucket: place.bucket.to_owned(),
+            key: place.key.to_owned(),
+            // An object from before the bucket kept versions has one of this name.
+            version: found.version_id().filter(|id| *id != "null").map(str::to_owned),
+            etag: written(found.e_tag())?,
+        }))
+    }
+
     async fn get(&self, key: &str, what: Get) -> Result<Fetch> {
         let place = self.place(key)?;
         let wanted = what.if_match.map(|etag| etag.0);
@@ -261,18 +279,19 @@ impl Store for S3Store {
     }
 
     async fn list(&self, prefix: &str, after: Option<&str>, max: usize) -> Result<Vec<Entry>> {
+        let (place, scheme) = Place::of_prefix(&self.bucket, prefix)?;
+        let bare = |key: &str| key.strip_prefix(&scheme).unwrap_or(key).to_owned();
         let mut found: Vec<Entry> = Vec::new();
-        let mut after = after.map(ToOwned::to_owned);
+        let mut after = after.map(bare);
         while found.len() < max {
             let wanted = (max - found.len()).min(PAGE);
             let request = self
                 .client
                 .list_objects_v2()
-                .bucket(&self.bucket)
-                .prefix(prefix)
+                .bucket(place.bucket)
+                .prefix(place.key)
                 .set_start_after(after)
                 .max_keys(i32::try_from(wanted).unwrap_or(1000));
-            let place = Place { bucket: &self.bucket, key: prefix, foreign: false };
             let page = match request.send().await {
                 Ok(page) => page,
                 Err(error) => return Err(failure_of(error, &place, "list").into_error(&place)),
@@ -284,6 +303,7 @@ impl Store for S3Store {
                 break;
             }
         }
+        found.iter_mut().for_each(|entry| entry.key.insert_str(0, &scheme));
         Ok(found)
     }
 }

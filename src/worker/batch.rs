@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -18,6 +18,7 @@ use crate::model::{DocumentId, IngestionId};
 use crate::pipeline::hold;
 use crate::queue::{Delivery, Outgoing};
 use crate::store::keys;
+use crate::telemetry::spans;
 use crate::worker::pauses::Door;
 use crate::worker::registry::Ticket;
 use crate::worker::{Context, job};
@@ -132,9 +133,18 @@ fn registration(object: ObjectCreated) -> Registration {
     let ObjectCreated { bucket, key, version, etag, sequencer, size } = object;
     let revision = version.as_deref().or(etag.as_deref()).unwrap_or_default();
     let order = sequencer.as_deref().unwrap_or_default();
+    // A bucket that tells of uploads tells of those of `submit` too: what it registers, or will
+    // in a moment, is the same document and the same ingestion.
+    let (document, ingestion) = match keys::submitted(&key) {
+        Some(document) => (document, IngestionId::first_of(document)),
+        None => (
+            DocumentId::of_object(&bucket, &key),
+            IngestionId::of_object(&bucket, &key, revision, order),
+        ),
+    };
     Registration {
-        document: DocumentId::of_object(&bucket, &key),
-        ingestion: IngestionId::of_object(&bucket, &key, revision, order),
+        document,
+        ingestion,
         file_path: format!("s3://{bucket}/{key}"),
         original_name: key.rsplit('/').next().unwrap_or(&key).to_owned(),
         etag,
@@ -208,6 +218,7 @@ async fn claim(
     mut slots: VecDeque<OwnedSemaphorePermit>,
 ) {
     let ids: Vec<IngestionId> = wanted.iter().map(|wanted| wanted.id).collect();
+    let asked_at = Instant::now();
     let asked = context.ports.ledger.claim(&ids, &context.settings.terms);
     let answers = match tokio::time::timeout(CLAIM_TIMEOUT, asked).await {
         Ok(Ok(answers)) => answers,
@@ -217,6 +228,7 @@ async fn claim(
             return put_back(context, wanted, &error).await;
         }
     };
+    let claiming = (asked_at, Instant::now());
     let unknown = answers.iter().filter(|answer| matches!(answer, Claim::Unknown)).count();
     let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
     context.pauses.count_unknown(count(answers.len()), count(unknown));
@@ -229,7 +241,7 @@ async fn claim(
                     tracing::error!(ingestion.id = %wanted.id, "{} has no slot", wanted.id);
                     continue;
                 };
-                start(context, wanted, *claimed, slot);
+                start(context, wanted, (*claimed, slot), claiming);
             }
             answer => others.push(answer_without_work(context, wanted, answer)),
         }
@@ -241,8 +253,8 @@ async fn claim(
 fn start(
     context: &Arc<Context>,
     wanted: Wanted,
-    claimed: crate::model::Claimed,
-    slot: OwnedSemaphorePermit,
+    (claimed, slot): (crate::model::Claimed, OwnedSemaphorePermit),
+    claiming: (Instant, Instant),
 ) {
     metrics::delivery("claimed");
     if let Some(waited) =
@@ -253,7 +265,28 @@ fn start(
     context.note_receipt(&wanted.delivery);
     let (hold, keeper) = hold::pair(claimed.id, claimed.token, claimed.lease_until);
     wanted.ticket.claimed(claimed.token, keeper);
-    context.jobs.spawn(job::run(Arc::clone(context), claimed, hold, wanted.ticket, slot));
+    let trace = trace(context, &wanted.delivery, &claimed, claiming);
+    let message = (wanted.ticket, trace);
+    context.jobs.spawn(job::run(Arc::clone(context), claimed, hold, message, slot));
+}
+
+/// The span of the job, with what was done for its whole batch.
+fn trace(
+    context: &Context,
+    delivery: &Delivery,
+    claimed: &crate::model::Claimed,
+    (asked, answered): (Instant, Instant),
+) -> tracing::Span {
+    let message = spans::Message {
+        from: &context.settings.destination,
+        id: &delivery.message_id,
+        receive_count: delivery.receive_count,
+        traceparent: None,
+    };
+    let span = spans::process(message, claimed);
+    spans::past(&span, "receive", (delivery.received, asked));
+    spans::past(&span, "claim", (asked, answered));
+    span
 }
 
 async fn put_back(context: &Context, wanted: Vec<Wanted>, error: &fault::Error) {

@@ -9,25 +9,26 @@ use std::time::Instant;
 
 use futures::FutureExt;
 use tokio::sync::OwnedSemaphorePermit;
-use tracing::Instrument;
+use tracing::{Instrument, Span};
 
 use crate::fault::Fault;
 use crate::metrics;
 use crate::model::{Claimed, Stage};
 use crate::pipeline::{self, Failed, Hold, StepError};
+use crate::telemetry::spans;
 use crate::worker::Context;
 use crate::worker::dispose::Disposition;
 use crate::worker::pauses::Door;
 use crate::worker::registry::Ticket;
 use crate::worker::settle::{self, Ending, Settled};
 
-/// Runs one job. Its slot is free again as soon as the outcome is written: the message is disposed
+/// Runs one job, as the span `trace`. Its slot is free again as soon as the outcome is written: the message is disposed
 /// of while the next job starts.
 pub async fn run(
     context: Arc<Context>,
     claimed: Claimed,
     hold: Hold,
-    ticket: Ticket,
+    (ticket, trace): (Ticket, Span),
     slot: OwnedSemaphorePermit,
 ) {
     let span = tracing::info_span!(
@@ -36,21 +37,24 @@ pub async fn run(
         document.id = %claimed.document.id,
         ingestion.attempt = claimed.attempt,
     );
-    work(&context, claimed, hold, (&ticket, slot)).instrument(span).await;
+    let work = work(&context, claimed, hold, (&ticket, slot, &trace)).instrument(span);
+    work.instrument(trace.clone()).await;
 }
 
 async fn work(
     context: &Context,
     claimed: Claimed,
     hold: Hold,
-    (ticket, slot): (&Ticket, OwnedSemaphorePermit),
+    (ticket, slot, trace): (&Ticket, OwnedSemaphorePermit, &Span),
 ) {
     let started = Instant::now();
     let ending = end_of(context, &claimed, &hold).await;
     report(context, &claimed, &hold, &ending);
     let retry = &context.ports.config.retry;
     let ledger = context.ports.ledger.as_ref();
-    let settled = settle::settle(ledger, &claimed, &hold, ending, retry).await;
+    let settling = settle::settle(ledger, &claimed, &hold, ending, retry);
+    let settled = settling.instrument(spans::record()).await;
+    spans::ended(trace, settled.outcome);
     ticket.settled();
     drop(slot);
     let elapsed = started.elapsed();
@@ -64,9 +68,15 @@ async fn work(
         settled.outcome
     );
     let Settled { disposition, .. } = settled;
+    let queue = &context.settings.destination;
     match disposition {
-        Some(Disposition::Hide(after)) => context.hide(ticket, Some(claimed.id), after).await,
-        Some(Disposition::Acknowledge) => context.acknowledge(ticket).await,
+        Some(Disposition::Hide(after)) => {
+            let hiding = context.hide(ticket, Some(claimed.id), after);
+            hiding.instrument(spans::settle(queue, "hide")).await;
+        }
+        Some(Disposition::Acknowledge) => {
+            context.acknowledge(ticket).instrument(spans::settle(queue, "acknowledge")).await;
+        }
         None => metrics::disposition("leave"),
     }
 }

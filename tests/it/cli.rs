@@ -48,14 +48,20 @@ impl Desk {
     }
 
     fn run(&self, arguments: &[&str]) -> Output {
+        run(&mut self.command(arguments))
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
         let at = |name: &str| self.folder.path().join(name);
-        run(docmill(arguments)
+        let mut command = docmill(arguments);
+        command
             .env("DOCMILL__DATABASE__URL", self.database.url())
             .env("DOCMILL__STORE__BACKEND", "folder")
             .env("DOCMILL__STORE__PATH", at("store"))
             .env("DOCMILL__QUEUE__BACKEND", "folder")
             .env("DOCMILL__QUEUE__PATH", at("queue"))
-            .env("DOCMILL_OPERATOR", "ada"))
+            .env("DOCMILL_OPERATOR", "ada");
+        command
     }
 
     fn json(&self, arguments: &[&str]) -> Value {
@@ -179,6 +185,53 @@ async fn what_is_no_document_is_said_per_file_and_the_rest_goes_on() {
     let output = desk.run(&["submit", empty.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(1));
     assert!(said(&output).contains("no documents in this folder"), "{}", said(&output));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn paths_on_standard_input_are_handed_in_and_found_again_by_word_label_path_and_hash() {
+    use std::io::Write as _;
+    let desk = Desk::new().await;
+    let odd = desk.file("100%_of\nthe \"bill\".pdf", "%PDF-one");
+    let plain = desk.file("other.pdf", "%PDF-two");
+    let arguments = ["submit", "-", "--null", "--tag", "from=mail", "--tenant", "t", "--json"];
+    let mut child = desk
+        .command(&arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    write!(child.stdin.take().unwrap(), "{odd}\0{plain}\0").unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert_eq!(json(&output).as_array().unwrap().len(), 2);
+
+    let hash = "sha256 of nothing we have";
+    for (asked, found) in [
+        (&["search", "100%_of"][..], 1),
+        (&["search", "100%_of", "other"], 0),
+        (&["search", "PDF", "mail"], 2),
+        (&["search", "--tag", "from"], 2),
+        (&["search", "--tag", "from=post"], 0),
+        (&["search", "pdf", "--tenant", "u"], 0),
+        (&["lookup", "--path", "other.pdf"], 1),
+        (&["lookup", "--hash", hash], 0),
+    ] {
+        let output = desk.run(&[asked, &["--json"]].concat());
+        let rows = json(&output).as_array().unwrap().len();
+        let code = i32::from(found == 0);
+        assert_eq!((rows, output.status.code()), (found, Some(code)), "{asked:?}");
+    }
+    let rows = desk.json(&["search", "other"]);
+    let hash = rows[0]["sha256"].as_str().unwrap();
+    let by_hash = desk.json(&["lookup", "--hash", hash.get(..12).unwrap()]);
+    assert_eq!(by_hash[0]["original_name"], "other.pdf");
+    let manifest = desk.run(&["manifest"]);
+    let lines = String::from_utf8(manifest.stdout).unwrap();
+    assert_eq!(lines.lines().count(), 2);
+    assert!(lines.lines().all(|line| serde_json::from_str::<Value>(line).is_ok()), "{lines}");
+    let wrong = desk.run(&["submit", &plain, "--null"]);
+    assert_eq!(wrong.status.code(), Some(2));
 }
 
 #[test]

@@ -12,26 +12,22 @@ use sqlx::AssertSqlSafe;
 
 use crate::support::postgres::TestDatabase;
 
-const PAGES: [&str; 11] = [
-    "README.md",
-    "CONTRIBUTING.md",
-    "CHANGELOG.md",
-    "docs/architecture.md",
-    "docs/configuration.md",
-    "docs/kinds.md",
-    "docs/operations.md",
-    "docs/producers.md",
-    "docs/gate.md",
-    "docs/logging.md",
-    "docs/scheduler.md",
-];
-
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).to_owned()
 }
 
 fn read(path: &str) -> String {
     std::fs::read_to_string(root().join(path)).unwrap()
+}
+
+/// Every page there is, from the project's root.
+fn pages() -> Vec<String> {
+    let folder = std::fs::read_dir(root().join("docs")).unwrap();
+    let names = folder.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut pages: Vec<_> =
+        names.filter(|name| name.ends_with(".md")).map(|name| format!("docs/{name}")).collect();
+    pages.extend(["README.md", "CONTRIBUTING.md", "CHANGELOG.md"].map(str::to_owned));
+    pages
 }
 
 /// What stands between two words, each time.
@@ -131,7 +127,7 @@ fn the_example_settings_are_the_defaults_and_leave_none_out() {
 #[test]
 fn links_between_the_pages_lead_somewhere() {
     let mut dead = Vec::new();
-    for page in PAGES {
+    for page in pages() {
         let folder = root().join(page).parent().unwrap().to_owned();
         for target in between(&read(page), "](", ")") {
             let file = target.split('#').next().unwrap();

@@ -65,6 +65,7 @@ fn transcript(injected: &[&str]) -> Transcript {
         defects: Vec::new(),
         languages: Vec::new(),
         repaired: false,
+        provider: None,
         lines: lines.collect(),
     };
     Transcript {

@@ -303,8 +303,9 @@ async fn a_duplicate_is_the_newest_completed_one_of_another_document() {
             (DocumentId::random(), "r2", None),
             (DocumentId::random(), "", None),
         ] {
-            let found = at.ledger().find_duplicate(document, " MÜLLER", number).await.unwrap();
-            assert_eq!(found, expected, "{number}");
+            let find = |tenant| at.ledger().find_duplicate(document, tenant, " MÜLLER", number);
+            assert_eq!(find(None).await.unwrap(), expected, "{number}");
+            assert_eq!(find(Some("other")).await.unwrap(), None, "tenants share nothing");
         }
     }
 }

@@ -66,6 +66,7 @@ fn transcript(pages: &[&[&str]]) -> Transcript {
         defects: Vec::new(),
         languages: Vec::new(),
         repaired: false,
+        provider: None,
         lines: lines.iter().map(line).collect(),
     };
     Transcript {

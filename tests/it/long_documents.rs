@@ -15,12 +15,12 @@ use docmill::cpu::confine::Confinement;
 use docmill::cpu::{Cells, Program};
 use docmill::db::operators::{self, By};
 use docmill::model::{
-    BoundingBox, Encoding, IngestionId, Line, PageRead, PageText, Recipe, RepairedPage, Source,
-    Word,
+    BoundingBox, Encoding, IngestionId, Line, PageRead, PageText, PageUsage, Recipe, RepairedPage,
+    Source, Word,
 };
 use docmill::pages::serve::{self, MakeReader, PageReader, Trouble};
 use docmill::pages::{Document, ImagePdf};
-use docmill::pipeline::{PageSink, Reader, Reading, StepError};
+use docmill::pipeline::{Elsewhere, PageSink, Reader, Reading, StepError, Wishes};
 use docmill::store::{Etag, Fetch, Get, Store, keys};
 use docmill_testkit::sqs::Action;
 use serde_json::Value;
@@ -72,6 +72,7 @@ impl PageReader for Counting {
             defects: Vec::new(),
             languages: Vec::new(),
             repaired,
+            provider: None,
             lines: vec![Line { words: vec![word] }],
         };
         let repaired = repaired.then(|| picture(&format!("Repaired page {number}")));
@@ -105,7 +106,8 @@ async fn reader(counting: &Counting, dpi: u32) -> Arc<Reader> {
         permissions: None,
     };
     let cells = Cells::new(Program::Thread(Arc::new(served)), setup, 1000);
-    Arc::new(Reader { cells, ocr: Arc::clone(&usual.ocr), recipe })
+    let elsewhere = Elsewhere::default();
+    Arc::new(Reader { cells, ocr: Arc::clone(&usual.ocr), recipe, elsewhere })
 }
 
 /// Notes how many pages were begun when each was kept.
@@ -120,6 +122,10 @@ impl PageSink for Noting {
         self.begun.push(self.pages.load(Ordering::SeqCst));
         Ok(())
     }
+
+    async fn after_call(&mut self, _: &PageUsage, _: bool) -> Result<(), StepError> {
+        Ok(())
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -128,7 +134,8 @@ async fn pages_are_handed_on_while_later_ones_have_not_been_looked_at() {
     let reader = reader(&counting, 100).await;
     let mut sink = Noting { pages: counting.pages, begun: Vec::new() };
     let document = reader.open(scans(30).into(), false).await.unwrap();
-    let reading = Reading { document, sha256: "sha".to_owned(), finished: Vec::new() };
+    let (finished, wishes) = (Vec::new(), Wishes::default());
+    let reading = Reading { document, sha256: "sha".to_owned(), finished, wishes };
     let transcript = reader.read_on(reading, &mut sink).await.unwrap();
     let numbers: Vec<u32> = transcript.pages.iter().map(|page| page.number).collect();
     assert_eq!(numbers, (1..=30).collect::<Vec<u32>>());

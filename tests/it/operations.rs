@@ -36,13 +36,13 @@ async fn submit(database: &TestDatabase, sha256: &str, tenant: Option<&str>) -> 
     };
     let ingestion = NewIngestion {
         id: IngestionId::random(),
-        document: document.id,
         kind: Some("invoice".to_owned()),
-        tenant: tenant.map(str::to_owned),
+        object_etag: None,
     };
-    for _ in 0..2 {
-        registration::register_document(&database.db(), &document).await.unwrap();
-        registration::register_ingestion(&database.db(), &ingestion).await.unwrap();
+    let row = [(document, ingestion.clone())];
+    for fresh in [1, 0] {
+        let new = registration::register(&database.db(), &row).await.unwrap();
+        assert_eq!(new.len(), fresh, "the second time changes nothing");
     }
     ingestion.id
 }
@@ -65,9 +65,11 @@ async fn known_content_is_found_for_the_same_tenant_only() {
     let sha256 = "ab".repeat(32);
     let id = submit(&database, &sha256, Some("acme")).await;
     let db = database.db();
-    let known = registration::find_by_sha256(&db, &sha256, Some("acme")).await.unwrap().unwrap();
-    assert_eq!(known.ingestion, Some((id, Status::InProgress)));
-    assert_eq!(registration::find_by_sha256(&db, &sha256, None).await.unwrap(), None);
+    let asked = [sha256.clone(), "cd".repeat(32)];
+    let known = registration::find_by_sha256(&db, &asked, Some("acme")).await.unwrap();
+    let newest = known[&sha256].newest.as_ref().map(|newest| (newest.ingestion, newest.status));
+    assert_eq!((known.len(), newest), (1, Some((id, Status::InProgress))));
+    assert!(registration::find_by_sha256(&db, &asked, None).await.unwrap().is_empty());
 }
 
 #[tokio::test]

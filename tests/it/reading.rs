@@ -15,7 +15,7 @@ use docmill::model::{Line, Reason, Source, Transcript};
 use docmill::ocr::Ocr;
 use docmill::ocr::tesseract::Tesseract;
 use docmill::pages::{Raster, Recogniser};
-use docmill::pipeline::StepError;
+use docmill::pipeline::{Elsewhere, StepError};
 use docmill::pipeline::reading::Reader;
 use image::ImageFormat;
 
@@ -353,7 +353,7 @@ mod misbehaving_program {
         let cpu = CpuConfig { confine: false, ..CpuConfig::default() };
         let setup = Setup::new((&cpu, &limits, &config), recipe(), 2, tesseract.permissions());
         let cells = Cells::new(Program::Binary(docmill()), setup, 1000);
-        let reader = Reader { cells, ocr: Arc::new(tesseract), recipe: recipe() };
+        let reader = Reader { cells, ocr: Arc::new(tesseract), recipe: recipe(), elsewhere: Elsewhere::default() };
         let reading = tokio::spawn(async move { reader.read(grey().into(), "sha", false).await });
         let note = folder.path().join("pid");
         until("the child runs", || {

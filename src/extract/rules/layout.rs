@@ -288,6 +288,7 @@ pub(super) mod tests {
             defects: Vec::new(),
             languages: Vec::new(),
             repaired: false,
+            provider: None,
             lines: lines.collect(),
         }
     }

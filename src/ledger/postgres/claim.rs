@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use uuid::Uuid;
 
 use super::{count, int};
-use crate::db::{Context, Db};
+use crate::db::{Context, Db, erasure};
 use crate::fault::{Error, Result};
 use crate::ledger::decide::{SOON, used_attempts};
 use crate::ledger::{Claim, ClaimTerms};
@@ -45,7 +45,28 @@ pub(super) async fn claim(db: &Db, ids: &[IngestionId], terms: &ClaimTerms) -> R
     let asked: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
     let tokens: Vec<Uuid> = ids.iter().map(|_| ClaimToken::random().0).collect();
     let rows = statement(db, &asked, &tokens, terms).await?;
-    rows.into_iter().map(|row| answer(row, begun + terms.lease)).collect()
+    let lease_until = begun + terms.lease;
+    let mut answers =
+        rows.into_iter().map(|row| answer(row, lease_until)).collect::<Result<Vec<_>>>()?;
+    end_erased(db, ids, &mut answers).await?;
+    Ok(answers)
+}
+
+/// An id without a row is on its way, or was erased: then its message has nothing to wait for.
+async fn end_erased(db: &Db, ids: &[IngestionId], answers: &mut [Claim]) -> Result<()> {
+    let is_unknown = |answer: &Claim| matches!(answer, Claim::Unknown);
+    let unknown = ids.iter().zip(&*answers).filter(|(_, answer)| is_unknown(answer));
+    let unknown: Vec<IngestionId> = unknown.map(|(id, _)| *id).collect();
+    if unknown.is_empty() {
+        return Ok(());
+    }
+    let erased = erasure::erased(db, &unknown).await?;
+    for (id, answer) in ids.iter().zip(answers) {
+        if is_unknown(answer) && erased.contains(id) {
+            *answer = Claim::Terminal(Status::Cancelled);
+        }
+    }
+    Ok(())
 }
 
 async fn statement(db: &Db, ids: &[Uuid], tokens: &[Uuid], terms: &ClaimTerms) -> Result<Vec<Row>> {

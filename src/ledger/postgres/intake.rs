@@ -76,7 +76,7 @@ pub(super) async fn quarantine(db: &Db, message: &Quarantined) -> Result<()> {
 /// See [`crate::ledger::Ledger::find_duplicate`].
 pub(super) async fn find_duplicate(
     db: &Db,
-    document: DocumentId,
+    (document, tenant): (DocumentId, Option<&str>),
     supplier: &str,
     number: &str,
 ) -> Result<Option<IngestionId>> {
@@ -84,9 +84,11 @@ pub(super) async fn find_duplicate(
     let found = sqlx::query_scalar!(
         "SELECT id FROM ingestion
          WHERE duplicate_key = $1 AND document_id <> $2 AND status = 'completed'
+           AND tenant IS NOT DISTINCT FROM $3
          ORDER BY completed_at DESC, id DESC LIMIT 1",
         key,
         document.0,
+        tenant,
     )
     .fetch_optional(db.pool())
     .await

@@ -5,6 +5,7 @@ WITH clock AS MATERIALIZED (
     SELECT DISTINCT ON (ingestion) * FROM jsonb_to_recordset($1::jsonb) AS o (
         document uuid, ingestion uuid, file_path text, original_name text, etag text,
         size bigint, sequencer text)
+    WHERE NOT EXISTS (SELECT 1 FROM erased_ingestion e WHERE e.id = o.ingestion)
     ORDER BY ingestion
 ), documents AS (
     INSERT INTO document (id, file_path, original_name, size_bytes, created_at, updated_at)

@@ -1,14 +1,45 @@
-//! The files that paths mean.
+//! The documents that paths mean: files, folders, patterns, `s3://` prefixes.
+//!
+//! They are handed on one by one while the search goes on, so that a folder of any size costs no
+//! memory but the names of one folder. Links to folders are not followed, hidden files are passed
+//! over. Not promised: order across paths that lie in each other; a file found twice is handed on
+//! once.
 
+use std::collections::HashSet;
+use std::hash::{BuildHasher as _, RandomState};
 use std::path::{Path, PathBuf};
 
-use bytes::Bytes;
 use serde::Serialize;
+use tokio::sync::mpsc;
+
+use crate::store::{Entry, Store};
 
 /// A folder's folders are followed so deep.
 const DEEPEST: usize = 32;
+/// Enough to know a document by.
+const BEGINNING: u64 = 4096;
+/// Objects of one listing.
+const LISTED: usize = 1000;
 
-/// What is to be handed in.
+/// Something to hand in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// A local file.
+    File(PathBuf),
+    /// An object that stays where it is, as `s3://bucket/key`.
+    Object(String),
+}
+
+/// One step of the search.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// Hand this in.
+    Found(Source),
+    /// This is not handed in.
+    Skipped(Skipped),
+}
+
+/// What is to be handed in, as a whole.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Found {
     /// Files, in the order of the paths, within a folder by name.
@@ -28,53 +59,168 @@ pub struct Skipped {
     pub named: bool,
 }
 
-/// Looks through paths: files as they are; folders with all below them but what is hidden, their
-/// files only if the beginning is that of a document. Links to folders are not followed.
+/// Looks through local paths and waits for the end.
 pub async fn find(paths: &[PathBuf]) -> Found {
-    let mut found = Found::default();
-    for path in paths {
-        match tokio::fs::metadata(path).await {
-            Ok(meta) if meta.is_dir() => folder(path, &mut found).await,
-            Ok(meta) if meta.is_file() => found.files.push(path.clone()),
-            Ok(_) => found.skip(path, "neither a file nor a folder", true),
-            Err(error) => found.skip(path, error.to_string(), true),
+    let (steps, mut inbox) = mpsc::channel(64);
+    let search = async {
+        let mut search = Search::new(steps, None);
+        for path in paths {
+            search.path(path).await;
+        }
+    };
+    let collect = async {
+        let mut found = Found::default();
+        while let Some(step) = inbox.recv().await {
+            match step {
+                Step::Found(Source::File(file)) => found.files.push(file),
+                Step::Found(Source::Object(_)) => {}
+                Step::Skipped(skipped) => found.skipped.push(skipped),
+            }
+        }
+        found
+    };
+    tokio::join!(search, collect).1
+}
+
+/// A search that hands on what it finds; it ends early when nobody listens any more.
+pub struct Search<'a> {
+    steps: mpsc::Sender<Step>,
+    /// For `s3://` prefixes; none: local files only.
+    store: Option<&'a dyn Store>,
+    /// Fingerprints of what was handed on: 8 bytes each, however long the names.
+    seen: HashSet<u64>,
+    hasher: RandomState,
+}
+
+impl<'a> Search<'a> {
+    /// A search that has found nothing yet.
+    pub fn new(steps: mpsc::Sender<Step>, store: Option<&'a dyn Store>) -> Self {
+        Self { steps, store, seen: HashSet::new(), hasher: RandomState::new() }
+    }
+
+    /// Hands on what one path means: an existing file or folder before all else, then an
+    /// `s3://bucket/prefix`, then a pattern of `*`, `?` and `[…]`.
+    pub async fn path(&mut self, path: &Path) {
+        match (tokio::fs::metadata(path).await, path.to_str()) {
+            (Ok(meta), _) if meta.is_dir() => self.folder(path).await,
+            (Ok(meta), _) if meta.is_file() => self.found(Source::File(path.to_owned())).await,
+            (Ok(_), _) => self.skip(path, "neither a file nor a folder", true).await,
+            (Err(_), Some(prefix)) if prefix.starts_with("s3://") => self.objects(prefix).await,
+            (Err(error), Some(pattern)) if pattern.contains(['*', '?', '[']) => {
+                self.pattern(path, pattern, &error).await;
+            }
+            (Err(error), _) => self.skip(path, error.to_string(), true).await,
         }
     }
-    // The same file may be below two of the paths.
-    let mut seen = std::collections::HashSet::new();
-    found.files.retain(|file| seen.insert(file.clone()));
-    found
-}
 
-impl Found {
-    fn skip(&mut self, file: &Path, problem: impl Into<String>, named: bool) {
-        self.skipped.push(Skipped { file: file.to_owned(), problem: problem.into(), named });
-    }
-}
-
-async fn folder(root: &Path, found: &mut Found) {
-    let before = found.files.len();
-    let mut waiting = vec![(root.to_owned(), 0)];
-    while let Some((dir, depth)) = waiting.pop() {
-        let mut folders = Vec::new();
-        let names = match names(&dir).await {
-            Ok(names) => names,
-            Err(error) => {
-                found.skip(&dir, error.to_string(), dir == root);
-                continue;
-            }
+    async fn found(&mut self, source: Source) {
+        let fingerprint = match &source {
+            Source::File(file) => self.hasher.hash_one(file),
+            Source::Object(name) => self.hasher.hash_one(name),
         };
-        for (path, kind) in names {
-            if kind.is_dir() && depth < DEEPEST {
-                folders.push((path, depth + 1));
-            } else if tokio::fs::metadata(&path).await.is_ok_and(|meta| meta.is_file()) {
-                sort_in(path, found).await;
+        if self.seen.insert(fingerprint) {
+            self.hand_on(Step::Found(source)).await;
+        }
+    }
+
+    async fn skip(&self, file: &Path, problem: impl Into<String>, named: bool) {
+        let skipped = Skipped { file: file.to_owned(), problem: problem.into(), named };
+        self.hand_on(Step::Skipped(skipped)).await;
+    }
+
+    async fn hand_on(&self, step: Step) {
+        // Nobody listens: what asked for the search has failed and says so itself.
+        self.steps.send(step).await.ok();
+    }
+
+    async fn pattern(&mut self, path: &Path, pattern: &str, missing: &std::io::Error) {
+        let matches = match glob::glob(pattern) {
+            Ok(matches) => matches,
+            // What looks like a pattern and is none was meant as a name.
+            Err(_) => return self.skip(path, missing.to_string(), true).await,
+        };
+        let mut any = false;
+        for file in matches {
+            any = true;
+            match file {
+                Ok(file) if file.is_dir() => Box::pin(self.folder(&file)).await,
+                Ok(file) => self.found(Source::File(file)).await,
+                Err(error) => {
+                    let (file, why) =
+                        (error.path().to_owned(), std::io::Error::from(error).to_string());
+                    self.skip(&file, why, false).await;
+                }
             }
         }
-        waiting.extend(folders.into_iter().rev());
+        if !any {
+            self.skip(path, "no file matches this pattern", true).await;
+        }
     }
-    if found.files.len() == before {
-        found.skip(root, "no documents in this folder", true);
+
+    async fn objects(&mut self, prefix: &str) {
+        let Some(store) = self.store else {
+            return self.skip(Path::new(prefix), "there is no bucket here", true).await;
+        };
+        let (mut after, mut any) = (None::<String>, false);
+        while !self.steps.is_closed() {
+            let page = match store.list(prefix, after.as_deref(), LISTED).await {
+                Ok(page) => page,
+                Err(error) => return self.skip(Path::new(prefix), error.to_string(), true).await,
+            };
+            let Some(last) = page.last() else { break };
+            after = Some(last.key.clone());
+            for Entry { key, size, .. } in page {
+                // "Folders" that consoles make are empty objects.
+                if size > 0 && !key.ends_with('/') {
+                    any = true;
+                    self.found(Source::Object(key)).await;
+                }
+            }
+        }
+        if !any {
+            self.skip(Path::new(prefix), "no objects under this prefix", true).await;
+        }
+    }
+
+    async fn folder(&mut self, root: &Path) {
+        let mut any = false;
+        let mut waiting = vec![(root.to_owned(), 0)];
+        while let Some((dir, depth)) = waiting.pop() {
+            let mut folders = Vec::new();
+            let names = match names(&dir).await {
+                Ok(names) => names,
+                Err(error) => {
+                    self.skip(&dir, error.to_string(), dir == root).await;
+                    continue;
+                }
+            };
+            for (path, kind) in names {
+                if kind.is_dir() && depth < DEEPEST {
+                    folders.push((path, depth + 1));
+                } else if tokio::fs::metadata(&path).await.is_ok_and(|meta| meta.is_file()) {
+                    any |= self.sort_in(path).await;
+                }
+            }
+            waiting.extend(folders.into_iter().rev());
+        }
+        if !any {
+            self.skip(root, "no documents in this folder", true).await;
+        }
+    }
+
+    /// A file of a folder is handed in if it looks like a document.
+    async fn sort_in(&mut self, path: PathBuf) -> bool {
+        let why = match beginning(&path).await {
+            Ok(bytes) if crate::pages::Format::sniff(&bytes).is_some() => {
+                self.found(Source::File(path)).await;
+                return true;
+            }
+            Ok(bytes) if bytes.is_empty() => "empty".to_owned(),
+            Ok(_) => "not a document".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        self.skip(&path, why, false).await;
+        false
     }
 }
 
@@ -90,33 +236,11 @@ async fn names(dir: &Path) -> std::io::Result<Vec<(PathBuf, std::fs::FileType)>>
     Ok(names)
 }
 
-/// A file of a folder is handed in if it looks like a document.
-async fn sort_in(path: PathBuf, found: &mut Found) {
-    match beginning(&path).await {
-        Ok(bytes) if crate::pages::Format::sniff(&bytes).is_some() => found.files.push(path),
-        Ok(bytes) if bytes.is_empty() => found.skip(&path, "empty", false),
-        Ok(_) => found.skip(&path, "not a document", false),
-        Err(error) => found.skip(&path, error.to_string(), false),
-    }
-}
-
 async fn beginning(path: &Path) -> std::io::Result<Vec<u8>> {
     use tokio::io::AsyncReadExt;
     let mut bytes = Vec::new();
-    tokio::fs::File::open(path).await?.take(4096).read_to_end(&mut bytes).await?;
+    tokio::fs::File::open(path).await?.take(BEGINNING).read_to_end(&mut bytes).await?;
     Ok(bytes)
-}
-
-/// Reads a file, its size checked before; the error is in words for the report.
-pub(super) async fn read(path: &Path, largest: u64) -> Result<Bytes, String> {
-    let size = tokio::fs::metadata(path).await.map_err(|error| error.to_string())?.len();
-    if size == 0 {
-        return Err("empty".to_owned());
-    }
-    if size > largest {
-        return Err(format!("{size} bytes, limits.document_bytes is {largest}"));
-    }
-    tokio::fs::read(path).await.map(Bytes::from).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]
@@ -154,11 +278,16 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_file_over_the_limit_is_not_read() {
+    async fn a_pattern_means_the_files_that_match_it_and_a_name_with_its_signs_itself() {
         let dir = tempfile::tempdir().unwrap();
-        let file = dir.path().join("a.pdf");
-        std::fs::write(&file, "12345").unwrap();
-        assert!(read(&file, 4).await.unwrap_err().contains("limits.document_bytes is 4"));
-        assert_eq!(read(&file, 5).await.unwrap().len(), 5);
+        let at = |name: &str| dir.path().join(name);
+        for name in ["a1.pdf", "a2.pdf", "b[1].pdf", "b1.pdf"] {
+            std::fs::write(at(name), "%PDF-1.7").unwrap();
+        }
+        let found = find(&[at("a?.pdf"), at("b[1].pdf"), at("x*.pdf"), at("[.pdf")]).await;
+        assert_eq!(found.files, [at("a1.pdf"), at("a2.pdf"), at("b[1].pdf")]);
+        let skipped: Vec<_> = found.skipped.iter().map(|skip| skip.problem.as_str()).collect();
+        assert_eq!(skipped[0], "no file matches this pattern");
+        assert!(skipped[1].contains("No such file"), "{skipped:?}");
     }
 }

@@ -105,6 +105,7 @@ mod tests {
             defects: Vec::new(),
             languages: vec!["eng".to_owned()],
             repaired: number == 2,
+            provider: None,
             lines: Vec::new(),
         };
         let image = |bytes: &[u8]| RepairedPage {

@@ -51,6 +51,7 @@ fn page(number: u32, source: Source) -> PageText {
         defects: Vec::new(),
         languages: Vec::new(),
         repaired: false,
+        provider: None,
         lines: Vec::new(),
     }
 }
@@ -107,6 +108,28 @@ async fn a_later_claim_goes_on_where_an_earlier_ended_and_only_with_the_same_ide
     let rejected = StepError::rejected(crate::model::Reason::Timeout, "page 25");
     third.after(&rejected).await;
     assert_eq!(place.parts().await, 0, "nobody will read it again");
+}
+
+#[tokio::test]
+async fn invariant_8_pages_that_were_paid_for_are_written_before_the_next_call() {
+    let place = Place::new().await;
+    let (mut journal, _) = place.claim(1, "a").await;
+    let usage = PageUsage { provider: "p", model: "m".to_owned(), pages: 1 };
+    let mut first = page(1, Source::Ocr);
+    first.quality = 0.1;
+    journal.keep(&first, None).await.unwrap();
+    journal.after_call(&usage, false).await.unwrap();
+    assert_eq!(place.parts().await, 1);
+    journal.keep(&page(1, Source::Ocr), None).await.unwrap();
+    journal.after_call(&usage, true).await.unwrap();
+    assert_eq!(place.parts().await, 1, "the transcript is written next");
+    journal.flush().await.unwrap();
+    let ports = (&place.store as &dyn Store, &place.budget);
+    let (_, found) = PageJournal::open(ports, (&place.hold, 2), "a".to_owned()).await.unwrap();
+    let qualities: Vec<f32> = found.iter().map(|page| page.quality).collect();
+    assert_eq!(qualities, [0.9], "the later reading holds");
+    place.keeper.lost();
+    assert!(matches!(journal.before_call().await, Err(StepError::ClaimLost)), "no call any more");
 }
 
 #[tokio::test]

@@ -5,9 +5,11 @@ use std::time::{Duration, Instant};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-use super::layout::{DEAD, Dead, Marker, Ticket, dead_key, name_in, todo_key};
-use super::take::json;
-use super::{ObjectQueue, TRIES, after, contended, lost, now, ticket_of, time_of};
+use super::blobforge::records::EXCEEDED;
+use super::blobforge::{DEAD, Priority, dead_key, hash_in, todo_key};
+use super::engine::{TRIES, back_off, contended, json, time_of};
+use super::message::{DeadMessage, Message, Ticket};
+use super::{ObjectQueue, after, lost, ticket_of};
 use crate::fault::Result;
 use crate::queue::{DeadLetter, Delivery, Receipt};
 use crate::store::{Entry, Put};
@@ -18,27 +20,26 @@ const TIER: &str = "dead";
 impl ObjectQueue {
     /// Moves a message whose lock is ours: first the copy, then the marker, so that a crash
     /// between them leaves both and the next receive does it again.
-    pub(super) async fn bury(&self, name: &str, tier: &str, marker: &Marker) -> Result<()> {
+    pub(super) async fn bury(&self, name: &str, tier: Priority, message: &Message) -> Result<()> {
         let at = OffsetDateTime::now_utc().format(&Rfc3339).unwrap_or_default();
-        let dead = Dead {
+        let dead = DeadMessage {
             error: "received too often".to_owned(),
             moved_to_dead_at: at,
-            total_retries: marker.retries,
-            reason: "exceeded_max_retries".to_owned(),
-            body: marker.body.clone(),
-            queued_at: marker.queued_at,
-            receives: marker.receives,
-            first_received_at: marker.first_received_at,
-            ..Dead::default()
+            total_retries: message.retries,
+            reason: EXCEEDED.to_owned(),
+            body: message.body.clone(),
+            queued_at: message.queued_at,
+            receives: message.receives,
+            first_received_at: message.first_received_at,
+            ..DeadMessage::default()
         };
-        let nothing = std::collections::BTreeMap::new();
-        self.store.put(&dead_key(name), json(&dead)?, &nothing).await?;
-        self.store.delete(&todo_key(tier, name)).await
+        self.engine.write(&dead_key(name), &dead).await?;
+        self.engine.delete(&todo_key(tier, name)).await
     }
 
     pub(super) async fn take_dead(&self, max: usize, time: Duration) -> Result<Vec<DeadLetter>> {
         let mut taken = Vec::new();
-        for entry in self.list_all(DEAD).await? {
+        for entry in self.engine.list_all(DEAD).await? {
             if taken.len() >= max {
                 break;
             }
@@ -48,15 +49,19 @@ impl ObjectQueue {
     }
 
     async fn try_take_dead(&self, entry: &Entry, time: Duration) -> Result<Option<DeadLetter>> {
-        let (received, now) = (Instant::now(), now());
-        let Some(name) = name_in(&entry.key, DEAD) else { return Ok(None) };
-        let Some((mut dead, etag)) = self.read::<Dead>(&entry.key).await? else { return Ok(None) };
+        let (received, now) = (Instant::now(), self.engine.now().await?);
+        let Some(name) = hash_in(&entry.key, DEAD) else { return Ok(None) };
+        let Some(seen) = self.engine.read::<DeadMessage>(&entry.key).await? else {
+            return Ok(None);
+        };
+        let (mut dead, etag) = (seen.value, seen.etag);
         if dead.not_before > now {
             return Ok(None);
         }
         dead.not_before = after(now, time);
         dead.nonce = uuid::Uuid::new_v4().simple().to_string();
-        if self.store.put_if_match(&entry.key, &etag, json(&dead)?).await? == Put::Refused {
+        let put = self.engine.store().put_if_match(&entry.key, &etag, json(&dead)?).await?;
+        if put == Put::Refused {
             return Ok(None);
         }
         let (tier, name) = (TIER.to_owned(), name.to_owned());
@@ -76,14 +81,15 @@ impl ObjectQueue {
     pub(super) async fn finish_dead(&self, receipt: &Receipt) -> Result<()> {
         let ticket = ticket_of(receipt)?;
         let key = dead_key(&ticket.name);
-        for _ in 0..TRIES {
-            let Some((dead, etag)) = self.read::<Dead>(&key).await? else { return Ok(()) };
-            if dead.nonce != ticket.nonce {
+        for turn in 0..TRIES {
+            let Some(dead) = self.engine.read::<DeadMessage>(&key).await? else { return Ok(()) };
+            if dead.value.nonce != ticket.nonce {
                 return Err(lost());
             }
-            if self.store.delete_if_match(&key, &etag).await? {
+            if self.engine.store().delete_if_match(&key, &dead.etag).await? {
                 return Ok(());
             }
+            back_off(turn).await;
         }
         Err(contended())
     }

@@ -4,15 +4,16 @@
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
+use super::engine::millis;
 use crate::store::Entry;
 
 /// More than this is forgotten at once.
 const MOST: usize = 20_000;
 /// Stores keep times to the second: an object written within the last two may be rewritten
-/// without its time changing.
-const SETTLED: Duration = Duration::from_secs(2);
+/// without its time changing. Milliseconds.
+const SETTLED: u64 = 2_000;
 
 #[derive(Default)]
 pub(super) struct Seen(Mutex<HashMap<String, (SystemTime, u64)>>);
@@ -24,8 +25,9 @@ impl Seen {
         known.get(&entry.key).filter(|(at, _)| *at == entry.modified).map(|(_, until)| *until)
     }
 
-    pub(super) fn note(&self, entry: &Entry, until: u64) {
-        if entry.modified.elapsed().is_ok_and(|age| age >= SETTLED) {
+    /// Notes that; `now` is the store's, as the entry's time is.
+    pub(super) fn note(&self, entry: &Entry, until: u64, now: u64) {
+        if millis(entry.modified).saturating_add(SETTLED) <= now {
             let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             if known.len() >= MOST {
                 known.clear();
@@ -37,19 +39,22 @@ impl Seen {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
     fn a_rewritten_object_is_looked_at_again() {
         let seen = Seen::default();
-        let past = SystemTime::now() - Duration::from_secs(10);
+        let present = SystemTime::now();
+        let (now, past) = (millis(present), present - Duration::from_secs(10));
         let entry = Entry { key: "k".to_owned(), size: 1, modified: past };
-        seen.note(&entry, 7);
+        seen.note(&entry, 7, now);
         assert_eq!(seen.until(&entry), Some(7));
         let rewritten = Entry { modified: past + Duration::from_secs(1), ..entry.clone() };
         assert_eq!(seen.until(&rewritten), None);
-        let fresh = Entry { key: "fresh".to_owned(), modified: SystemTime::now(), ..entry };
-        seen.note(&fresh, 7);
+        let fresh = Entry { key: "fresh".to_owned(), modified: present, ..entry };
+        seen.note(&fresh, 7, now);
         assert_eq!(seen.until(&fresh), None, "its time may not tell a rewrite");
     }
 }

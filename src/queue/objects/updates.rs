@@ -2,82 +2,73 @@
 
 use std::time::Duration;
 
-use super::layout::{Marker, NORMAL, Ticket, lock_key, name_of, todo_key};
-use super::take::json;
-use super::{ObjectQueue, TRIES, after, contended, lost, now};
+use super::blobforge::records::Lock;
+use super::blobforge::{lock_key, todo_key};
+use super::engine::{Held, TRIES, back_off, contended, json};
+use super::message::{Message, NORMAL, Ticket, name_of};
+use super::{ObjectQueue, after, lost};
 use crate::fault::Result;
 use crate::queue::Outgoing;
-use crate::store::{Etag, Put};
+use crate::store::Put;
 
 impl ObjectQueue {
     /// Keeps our lock for another `time`; `None` if it is not ours any more.
-    pub(super) async fn renew(&self, ticket: &Ticket, time: Duration) -> Result<Option<Etag>> {
+    pub(super) async fn renew(
+        &self,
+        ticket: &Ticket,
+        time: Duration,
+    ) -> Result<Option<Held<Lock>>> {
         let key = lock_key(&ticket.name);
-        for _ in 0..TRIES {
-            let Some((mut lock, etag)) = self.read_lock(&ticket.name).await? else {
-                return Ok(None);
-            };
-            if lock.nonce != ticket.nonce {
-                return Ok(None);
-            }
-            let now = now();
+        let Some(mut held) = self.engine.held::<Lock>(&key, &ticket.nonce).await? else {
+            return Ok(None);
+        };
+        let now = self.engine.now().await?;
+        let longer = |lock: &mut Lock| {
             lock.last_heartbeat = now;
             lock.expires_at = Some(after(now, time));
-            // Refused: our own other call, or another worker's takeover; the next look tells.
-            if let Put::Written(etag) = self.store.put_if_match(&key, &etag, json(&lock)?).await? {
-                return Ok(Some(etag));
-            }
-        }
-        Err(contended())
+        };
+        Ok(self.engine.renew(&mut held, longer).await?.then_some(held))
     }
 
     /// Deletes the message for good, unless it was sent again since the receive.
     pub(super) async fn finish(&self, ticket: &Ticket) -> Result<()> {
-        let key = todo_key(&ticket.tier, &ticket.name);
+        let key = ticket.todo_key();
         // Nobody takes the lock over while the two objects are being removed.
-        let Some(lock) = self.renew(ticket, self.visibility).await? else {
-            let gone = self.store.head(&key).await?.is_none();
-            return if gone { Ok(()) } else { Err(lost()) };
+        let Some(mut lock) = self.renew(ticket, self.visibility).await? else {
+            return if self.engine.exists(&key).await? { Err(lost()) } else { Ok(()) };
         };
-        for _ in 0..TRIES {
-            let Some((marker, etag)) = self.read::<Marker>(&key).await? else { break };
-            let done = if marker.sends == ticket.sends {
-                self.store.delete_if_match(&key, &etag).await?
+        for turn in 0..TRIES {
+            let Some(seen) = self.engine.read::<Message>(&key).await? else { break };
+            let store = self.engine.store();
+            let done = if seen.value.sends == ticket.sends {
+                store.delete_if_match(&key, &seen.etag).await?
             } else {
                 // What was sent again starts as a message of its own.
-                let fresh = Marker { receives: 0, first_received_at: None, ..marker };
-                self.store.put_if_match(&key, &etag, json(&fresh)?).await? != Put::Refused
+                let fresh = Message { receives: 0, first_received_at: None, ..seen.value };
+                store.put_if_match(&key, &seen.etag, json(&fresh)?).await? != Put::Refused
             };
             if done {
                 break;
             }
+            back_off(turn).await;
         }
-        self.store.delete_if_match(&lock_key(&ticket.name), &lock).await?;
+        self.engine.release(&mut lock).await?;
         Ok(())
     }
 
     /// Makes the message visible again after `time`.
     pub(super) async fn give_back(&self, ticket: &Ticket, time: Duration) -> Result<()> {
-        let Some(lock) = self.renew(ticket, self.visibility).await? else { return Ok(()) };
-        self.postpone(ticket, after(now(), time)).await?;
-        self.store.delete_if_match(&lock_key(&ticket.name), &lock).await?;
+        let Some(mut lock) = self.renew(ticket, self.visibility).await? else { return Ok(()) };
+        let not_before = after(self.engine.now().await?, time);
+        // A message that was sent again since the receive keeps the time of that sending.
+        let postpone = |message: &Message| {
+            let ours = message.sends == ticket.sends;
+            ours.then(|| Message { not_before, ..message.clone() })
+        };
+        self.engine.change(&ticket.todo_key(), postpone).await?;
+        self.engine.release(&mut lock).await?;
+        self.scan.lock().await.forget();
         Ok(())
-    }
-
-    /// A message that was sent again since the receive keeps the time of that sending.
-    async fn postpone(&self, ticket: &Ticket, not_before: u64) -> Result<()> {
-        let key = todo_key(&ticket.tier, &ticket.name);
-        for _ in 0..TRIES {
-            let Some((mut marker, etag)) = self.read::<Marker>(&key).await? else { return Ok(()) };
-            if marker.sends != ticket.sends {
-                return Ok(());
-            }
-            marker.not_before = not_before;
-            if let Put::Written(_) = self.store.put_if_match(&key, &etag, json(&marker)?).await? {
-                return Ok(());
-            }
-        }
-        Err(contended())
     }
 
     /// One message per body: what waits already stays where it is, becomes visible no later than
@@ -85,28 +76,32 @@ impl ObjectQueue {
     pub(super) async fn send_one(&self, message: &Outgoing) -> Result<()> {
         let name = name_of(&message.body);
         let key = todo_key(NORMAL, &name);
-        let now = now();
+        let now = self.engine.now().await?;
         let not_before = if message.delay.is_zero() { 0 } else { after(now, message.delay) };
-        for _ in 0..TRIES {
-            let put = match self.read::<Marker>(&key).await? {
+        for turn in 0..TRIES {
+            let written = match self.engine.read::<Message>(&key).await? {
                 None => {
-                    let marker = Marker::new(&message.body, now, not_before);
-                    self.store.put_if_absent(&key, json(&marker)?).await?
+                    let fresh = Message::new(&message.body, now, not_before);
+                    self.engine.create(&key, &fresh).await?
                 }
-                Some((mut marker, etag)) => {
-                    marker.sends = marker.sends.saturating_add(1);
-                    let worked_on = self.read_lock(&name).await?.is_some();
+                Some(seen) => {
+                    let mut known = seen.value;
+                    known.sends = known.sends.saturating_add(1);
+                    let worked_on = self.engine.exists(&lock_key(&name)).await?;
                     // While the lock hides the message, the delay is the new sending's alone.
-                    marker.not_before = match worked_on {
+                    known.not_before = match worked_on {
                         true => not_before,
-                        false => marker.not_before.min(not_before),
+                        false => known.not_before.min(not_before),
                     };
-                    self.store.put_if_match(&key, &etag, json(&marker)?).await?
+                    let put = self.engine.store().put_if_match(&key, &seen.etag, json(&known)?);
+                    put.await? != Put::Refused
                 }
             };
-            if let Put::Written(_) = put {
+            if written {
+                self.scan.lock().await.forget();
                 return Ok(());
             }
+            back_off(turn).await;
         }
         Err(contended())
     }

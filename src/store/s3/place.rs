@@ -35,6 +35,20 @@ impl<'a> Place<'a> {
         }
         Ok(Self { bucket, key, foreign: bucket != own })
     }
+
+    /// The same for the beginning of keys, which may be empty; and what the keys of a listing begin
+    /// with, so that they are names as well.
+    pub(super) fn of_prefix(own: &'a str, name: &'a str) -> Result<(Self, String)> {
+        let Some(rest) = name.strip_prefix("s3://") else {
+            return Ok((Self { bucket: own, key: name, foreign: false }, String::new()));
+        };
+        let (bucket, key) = rest.split_once('/').unwrap_or((rest, ""));
+        if bucket.is_empty() || key.len() > LONGEST_KEY {
+            let text = "a prefix has no bucket, or is above 1024 bytes";
+            return Err(Error::new(Fault::Rejected, text));
+        }
+        Ok((Self { bucket, key, foreign: bucket != own }, format!("s3://{bucket}/")))
+    }
 }
 
 /// A metadata value as a header can carry it.

@@ -47,6 +47,7 @@ impl PageReader for Deeds {
             defects: Vec::new(),
             languages: Vec::new(),
             repaired: false,
+            provider: None,
             lines: done(&deed).into_iter().map(|text| line(&text)).collect(),
         };
         Ok(PageRead { page, repaired: None })

@@ -217,7 +217,7 @@ impl History {
         both!(self, |at, side| at.ledger().read_back(id, tokens[side]).await.unwrap());
         let document = self.memory.row(id).await.unwrap().document_id;
         both!(self, |at, _side| {
-            at.ledger().find_duplicate(document, "müller", "r1").await.unwrap().is_some()
+            at.ledger().find_duplicate(document, None, "müller", "r1").await.unwrap().is_some()
         });
         format!("ask {id}")
     }

@@ -13,7 +13,7 @@ use docmill::cpu::{Cells, Program, Served, Setup};
 use docmill::model::{Recipe, Repairs};
 use docmill::ocr::Ocr;
 use docmill::pages::serve::{self, MakeReader};
-use docmill::pipeline::Reader;
+use docmill::pipeline::{Elsewhere, Reader};
 use tempfile::TempDir;
 
 /// Names the test that is run as a cell.
@@ -36,7 +36,7 @@ pub(crate) fn reader_here(ocr: Arc<dyn Ocr>, limits: LimitsConfig) -> Reader {
         let _ended = serve::serve(input, output, |_| Ok((Confinement::default(), make)));
     });
     let cells = Cells::new(Program::Thread(serve), setup, 1000);
-    Reader { cells, ocr, recipe: recipe() }
+    Reader { cells, ocr, recipe: recipe(), elsewhere: Elsewhere::default() }
 }
 
 /// The real program.

@@ -112,10 +112,11 @@ impl Ledger for FlakyLedger {
     async fn find_duplicate(
         &self,
         document: DocumentId,
+        tenant: Option<&str>,
         supplier: &str,
         number: &str,
     ) -> Result<Option<IngestionId>> {
-        self.inner.find_duplicate(document, supplier, number).await
+        self.inner.find_duplicate(document, tenant, supplier, number).await
     }
 
     async fn is_blocked(&self, sha256: &str) -> Result<bool> {

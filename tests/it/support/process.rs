@@ -7,6 +7,36 @@ use std::time::{Duration, Instant};
 
 use super::world::World;
 
+/// The program with a world's addresses in its environment; `settings` are more `SECTION__KEY`s.
+pub(crate) fn docmill(world: &World, arguments: &[&str], settings: &[(&str, &str)]) -> Command {
+    let config = &world.config;
+    let mut command = Command::new(env!("CARGO_BIN_EXE_docmill"));
+    command
+        .args(arguments)
+        .env("AWS_ACCESS_KEY_ID", "test")
+        .env("AWS_SECRET_ACCESS_KEY", "test")
+        .env("AWS_REGION", "us-east-1")
+        .env("DOCMILL__DATABASE__URL", config.database.url.reveal())
+        .env("DOCMILL__QUEUE__URL", &config.queue.url)
+        .env("DOCMILL__QUEUE__ENDPOINT", &config.queue.endpoint)
+        .env("DOCMILL__QUEUE__WAIT", "1s")
+        .env("DOCMILL__STORE__BACKEND", "folder")
+        .env("DOCMILL__STORE__PATH", &config.store.path)
+        .env("DOCMILL__WORKER__ADDRESS", "127.0.0.1:0")
+        .env("DOCMILL__WORKER__DRAIN", "6s")
+        .env("DOCMILL__JANITOR__ENABLED", "false");
+    if let Some(llm) = &world.llm {
+        command
+            .env("DOCMILL__LLM__PROVIDER", "openai")
+            .env("DOCMILL__LLM__BASE_URL", llm.base_url())
+            .env("DOCMILL__LLM__MODEL", "scripted");
+    }
+    for (key, value) in settings {
+        command.env(format!("DOCMILL__{key}"), value);
+    }
+    command
+}
+
 /// A running `docmill worker`; killed when dropped.
 pub(crate) struct Process(Child, std::path::PathBuf);
 
@@ -19,36 +49,13 @@ impl Process {
 
     /// The same with another level of its log.
     pub(crate) fn worker_at(level: &str, world: &World, settings: &[(&str, &str)]) -> Self {
-        let config = &world.config;
         let log = world.logs.path().join(format!("worker-{}.log", fastrand::u64(..)));
-        let mut command = Command::new(env!("CARGO_BIN_EXE_docmill"));
+        let mut command = docmill(world, &["worker"], settings);
         command
-            .arg("worker")
             .env(docmill::telemetry::LEVEL_VARIABLE, level)
-            .env("AWS_ACCESS_KEY_ID", "test")
-            .env("AWS_SECRET_ACCESS_KEY", "test")
-            .env("AWS_REGION", "us-east-1")
-            .env("DOCMILL__DATABASE__URL", config.database.url.reveal())
-            .env("DOCMILL__QUEUE__URL", &config.queue.url)
-            .env("DOCMILL__QUEUE__ENDPOINT", &config.queue.endpoint)
-            .env("DOCMILL__QUEUE__WAIT", "1s")
-            .env("DOCMILL__STORE__BACKEND", "folder")
-            .env("DOCMILL__STORE__PATH", &config.store.path)
-            .env("DOCMILL__WORKER__ADDRESS", "127.0.0.1:0")
-            .env("DOCMILL__WORKER__DRAIN", "6s")
-            .env("DOCMILL__JANITOR__ENABLED", "false")
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(std::fs::File::create(&log).unwrap());
-        if let Some(llm) = &world.llm {
-            command
-                .env("DOCMILL__LLM__PROVIDER", "openai")
-                .env("DOCMILL__LLM__BASE_URL", llm.base_url())
-                .env("DOCMILL__LLM__MODEL", "scripted");
-        }
-        for (key, value) in settings {
-            command.env(format!("DOCMILL__{key}"), value);
-        }
         Self(command.spawn().unwrap(), log)
     }
 

@@ -1,0 +1,7 @@
+#!/usr/bin/env bash
+# What a document costs a worker, by what sort it is; the figures of docs/capacity.md. The argument:
+# how many documents of each sort (40: some minutes). See scripts/capacity.py.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+cargo build --locked --quiet --profile dev --config 'profile.dev.package.docmill.opt-level=2' --bin docmill
+exec python3 scripts/capacity.py target/debug/docmill samples "$@"

@@ -1,0 +1,108 @@
+#!/usr/bin/env bash
+# Checks what is deployed with, without a cluster or an account: Dockerfile, manifests, templates,
+# alarms, board. Part of .ci/run. The tools are pinned (scripts/deploy-requirements.txt) and live in
+# an environment of their own below target/tools.
+#
+# Kustomize comes with kubectl, which no package source here offers: where neither is installed, the
+# manifests are not rendered, and the last line says so.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+home=target/tools/deploy
+out=target/deploy
+kubernetes=(1.27.0 1.33.0)
+skipped=()
+
+say() { printf 'deploy: %s\n' "$*"; }
+
+# The stamp holds everything that makes the environment what it is, its place included.
+make_tools() {
+    local stamp
+    stamp="$(cat scripts/deploy-requirements.txt <(echo "$PWD" && python3 --version) | cksum)"
+    [ "$(cat $home/stamp 2>/dev/null)" != "$stamp" ] || return 0
+    say "making $home"
+    rm -rf $home
+    mkdir -p target/tools
+    python3 -m venv $home
+    $home/bin/pip install --quiet --disable-pip-version-check \
+        -r scripts/deploy-requirements.txt </dev/null
+    echo "$stamp" >$home/stamp
+}
+
+# promtool alone, out of Debian's package: installed, it would start a server.
+make_promtool() {
+    ! command -v promtool >/dev/null || return 0
+    PATH="$PWD/$home/prometheus/usr/bin:$PATH"
+    ! command -v promtool >/dev/null || return 0
+    if ! command -v apt-get >/dev/null; then
+        skipped+=("alarms: promtool is not installed")
+        return 0
+    fi
+    say "taking promtool out of Debian's package"
+    (cd $home && apt-get download -q prometheus && dpkg-deb --extract prometheus_*.deb prometheus)
+}
+
+# --skip-download: no policies from elsewhere, so that the verdict is the same everywhere.
+checkov() {
+    $home/bin/checkov --quiet --compact --skip-download "$@"
+}
+
+images() {
+    say "Dockerfile"
+    $home/bin/hadolint Dockerfile
+    checkov --framework dockerfile --file Dockerfile
+}
+
+templates() {
+    say "CloudFormation"
+    $home/bin/cfn-lint --info deploy/ecs/*.yaml
+    checkov --framework cloudformation --directory deploy/ecs
+}
+
+render() {
+    if command -v kubectl >/dev/null; then kubectl kustomize "$1"; else kustomize build "$1"; fi
+}
+
+manifests() {
+    command -v kubectl >/dev/null || command -v kustomize >/dev/null || {
+        skipped+=("manifests: neither kubectl nor kustomize is installed")
+        return 0
+    }
+    local overlay version
+    for overlay in deploy/kubernetes/overlays/*/; do
+        overlay=$(basename "$overlay")
+        say "Kubernetes, overlay $overlay"
+        render "deploy/kubernetes/overlays/$overlay" >"$out/$overlay.yaml"
+        for version in "${kubernetes[@]}"; do
+            # Passes over the resources of KEDA and the Prometheus operator, whose schemas it lacks.
+            $home/bin/kubernetes-validate --strict --quiet --no-warn -k "$version" "$out/$overlay.yaml"
+        done
+        $home/bin/python scripts/check_references.py "$out/$overlay.yaml"
+    done
+    # The local overlay's Postgres and stand-in are for trying out; what it has of docmill is in both.
+    checkov --framework kubernetes --file "$out/aws.yaml"
+}
+
+alarms() {
+    command -v promtool >/dev/null || return 0
+    say "alarms"
+    local from=deploy/kubernetes/components/monitoring
+    $home/bin/python -c 'import sys, yaml; yaml.safe_dump(yaml.safe_load(sys.stdin)["spec"], sys.stdout)' \
+        <$from/prometheus-rule.yaml >$out/alerts.yaml
+    cp $from/alerts-test.yaml $out/
+    promtool check rules $out/alerts.yaml
+    (cd $out && promtool test rules alerts-test.yaml)
+    say "board"
+    $home/bin/python scripts/check_board.py $from/docmill-board.json $out/board.yaml
+    promtool check rules $out/board.yaml
+}
+
+mkdir -p $out
+make_tools
+make_promtool
+images
+templates
+manifests
+alarms
+for what in "${skipped[@]}"; do say "NOT CHECKED: $what"; done
+say "all is well"

@@ -1,0 +1,180 @@
+"""Holds recorded exchanges with Document AI and Textract against the vendors' own descriptions.
+
+    ocr_contracts.py FOLDER
+
+The discovery document of Document AI comes with google-api-python-client, the service model of
+Textract with botocore. Every request that our clients sent and every reply that the stand-ins gave
+has to be valid by them. Afterwards each exchange is broken on purpose in ways that must be found,
+so that a validator that accepts everything does not pass. Exit code 1: something is not as
+described.
+"""
+
+import base64
+import copy
+import json
+import pathlib
+import sys
+
+import botocore.loaders
+import botocore.model
+import botocore.validate
+import googleapiclient
+import jsonschema
+
+INTEGERS = {"int32": "integer", "uint32": "integer"}
+
+
+def discovery():
+    folder = pathlib.Path(googleapiclient.__file__).parent
+    return json.loads((folder / "discovery_cache/documents/documentai.v1.json").read_text())
+
+
+def json_schema(schema):
+    """A schema of a discovery document as JSON Schema: 64-bit numbers are strings, bytes are base64,
+    and fields that are not described are not allowed."""
+    if "$ref" in schema:
+        return {"$ref": "#/$defs/" + schema["$ref"]}
+    kind, form = schema.get("type"), schema.get("format")
+    if kind == "object" and "properties" in schema:
+        fields = {name: json_schema(field) for name, field in schema["properties"].items()}
+        return {"type": "object", "properties": fields, "additionalProperties": False}
+    if kind == "object":
+        return {"type": "object", "additionalProperties": json_schema(schema["additionalProperties"])}
+    if kind == "array":
+        return {"type": "array", "items": json_schema(schema["items"])}
+    if kind == "any":
+        return {}
+    if kind == "string" and form in ("int64", "uint64"):
+        return {"type": "string", "pattern": r"^-?[0-9]+$"}
+    if kind == "string" and form == "byte":
+        return {"type": "string", "pattern": r"^[A-Za-z0-9+/_-]*={0,2}$"}
+    described = {"type": "integer" if kind == "integer" else kind}
+    if "enum" in schema:
+        described["enum"] = schema["enum"]
+    return described
+
+
+class DocumentAi:
+    def __init__(self):
+        document = discovery()
+        self.revision = document["revision"]
+        definitions = {name: json_schema(schema) for name, schema in document["schemas"].items()}
+        method = document["resources"]["projects"]["resources"]["locations"]["resources"]
+        method = method["processors"]["methods"]["process"]
+        self.sides = {
+            side: jsonschema.Draft202012Validator(
+                {"$ref": "#/$defs/" + method[side]["$ref"], "$defs": definitions}
+            )
+            for side in ("request", "response")
+        }
+
+    def problems(self, exchange):
+        found = []
+        for side, body in (("request", exchange["request"]), ("response", exchange["reply"])):
+            for error in self.sides[side].iter_errors(body):
+                found.append(f"{side} {error.json_path}: {error.message[:200]}")
+        return found
+
+    def broken(self, exchange):
+        unknown = copy.deepcopy(exchange)
+        unknown["request"]["rawDocument"]["mime_type"] = "image/png"
+        yield "a field in another spelling", unknown
+        number = copy.deepcopy(exchange)
+        token = number["reply"]["document"]["pages"][0]["tokens"][0]
+        token["layout"]["textAnchor"]["textSegments"][0]["endIndex"] = 3
+        yield "a 64-bit number as a number", number
+        text = copy.deepcopy(exchange)
+        text["reply"]["document"]["pages"][0]["dimension"]["width"] = "wide"
+        yield "a size as a text", text
+
+
+class Textract:
+    def __init__(self):
+        description = botocore.loaders.Loader().load_service_model("textract", "service-2")
+        self.model = botocore.model.ServiceModel(description)
+
+    def problems(self, exchange):
+        operation = self.model.operation_model(exchange["operation"])
+        sides = (
+            ("request", operation.input_shape, with_bytes(exchange["request"])),
+            ("response", operation.output_shape, exchange["reply"]),
+        )
+        found = []
+        for side, shape, body in sides:
+            report = botocore.validate.ParamValidator().validate(body, shape)
+            found += [f"{side} {line}" for line in report.generate_report().splitlines()]
+            found += [f"{side} {line}" for line in values(body, shape, "")]
+        return found
+
+    def broken(self, exchange):
+        unknown = copy.deepcopy(exchange)
+        unknown["request"]["Unheard"] = 1
+        yield "a field that there is not", unknown
+        nested = copy.deepcopy(exchange)
+        nested["reply"]["DocumentMetadata"] = {"Pages": {"Pages": 1}}
+        if exchange["operation"] != "StartDocumentTextDetection":
+            yield "a number of pages that is none", nested
+        if "JobStatus" in exchange["reply"]:
+            status = copy.deepcopy(exchange)
+            status["reply"]["JobStatus"] = "DONE"
+            yield "a status that there is not", status
+
+
+def with_bytes(request):
+    """On the wire bytes are base64; botocore wants them decoded."""
+    request = copy.deepcopy(request)
+    document = request.get("Document", {})
+    if "Bytes" in document:
+        document["Bytes"] = base64.b64decode(document["Bytes"], validate=True)
+    return request
+
+
+def values(body, shape, path):
+    """Enumerations, lengths and patterns, which botocore's validator does not look at."""
+    if shape.type_name == "structure":
+        for name, member in shape.members.items():
+            if isinstance(body, dict) and name in body:
+                yield from values(body[name], member, f"{path}.{name}")
+    elif shape.type_name == "list" and isinstance(body, list):
+        for at, entry in enumerate(body):
+            yield from values(entry, shape.member, f"{path}[{at}]")
+    elif shape.type_name == "string" and isinstance(body, str):
+        if shape.enum and body not in shape.enum:
+            yield f"{path}: {body} is none of {', '.join(shape.enum)}"
+        longest = shape.metadata.get("max")
+        if longest is not None and len(body) > longest:
+            yield f"{path}: {len(body)} characters, {longest} are allowed"
+
+
+def main(folder):
+    services = {"document_ai": DocumentAi(), "textract": Textract()}
+    files = sorted(pathlib.Path(folder).glob("*.json"))
+    seen, wrong = {name: 0 for name in services}, []
+    missed = 0
+    for file in files:
+        exchange = json.loads(file.read_text())
+        service = services[exchange["service"]]
+        seen[exchange["service"]] += 1
+        wrong += [f"{file.name}: {problem}" for problem in service.problems(exchange)]
+        for how, broken in service.broken(exchange):
+            if not service.problems(broken):
+                missed += 1
+                wrong.append(f"{file.name}: {how} was not found")
+    for name, count in seen.items():
+        if count == 0:
+            wrong.append(f"{name}: no exchange was recorded")
+    for line in wrong:
+        print(line)
+    revision = services["document_ai"].revision
+    print(
+        f"document_ai: {seen['document_ai']} exchanges against v1, revision {revision}; "
+        f"textract: {seen['textract']} against 2018-06-27; "
+        f"{len(wrong) - missed} problems, {missed} of our own breaches not found"
+    )
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit("usage: ocr_contracts.py FOLDER")
+    sys.exit(main(sys.argv[1]))

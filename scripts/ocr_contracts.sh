@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# Holds what we send to Document AI and Textract, and what their stand-ins answer, against the
+# vendors' own descriptions of their services:
+#   scripts/ocr_contracts.sh
+# Makes a Python environment below target/tools once; the exchanges are made by tests.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+home=target/tools/ocr-contracts
+stamp="$(cat scripts/ocr-contracts-requirements.txt <(echo "$PWD" && python3 --version) | cksum)"
+if [ "$(cat $home/stamp 2>/dev/null)" != "$stamp" ]; then
+    rm -rf $home
+    mkdir -p target/tools
+    python3 -m venv $home
+    $home/bin/pip install --quiet --disable-pip-version-check \
+        -r scripts/ocr-contracts-requirements.txt </dev/null
+    echo "$stamp" >$home/stamp
+fi
+
+exchanges=$(mktemp -d "${TMPDIR:-/tmp}/docmill-exchanges.XXXXXX")
+trap 'rm -rf "$exchanges"' EXIT
+export DOCMILL_OCR_EXCHANGES="$exchanges"
+if command -v cargo-nextest >/dev/null; then
+    cargo nextest run --test it -E 'test(/providers::contract::/)'
+else
+    cargo test --test it providers::contract::
+fi
+$home/bin/python scripts/ocr_contracts.py "$exchanges"

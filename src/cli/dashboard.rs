@@ -1,0 +1,135 @@
+//! `docmill dashboard`: the service at one glance; redrawn on a terminal, once otherwise.
+
+use std::io::IsTerminal as _;
+use std::time::Duration;
+
+use humantime::format_duration;
+
+use super::{Context, DATABASE_AND_QUEUE, Exit, print};
+use crate::ops::dashboard::{self, Overview};
+use crate::shutdown::Stop;
+
+/// Clears the screen and goes to its first line (ECMA-48).
+const CLEAR: &str = "\u{1b}[2J\u{1b}[H";
+
+/// Arguments of `dashboard`.
+#[derive(Debug, clap::Args)]
+pub(super) struct Dashboard {
+    /// Print once and end, on a terminal too
+    #[arg(long)]
+    once: bool,
+    /// Time between two looks
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = humantime::parse_duration)]
+    every: Duration,
+}
+
+pub(super) async fn run(context: &Context, arguments: Dashboard) -> anyhow::Result<Exit> {
+    let app = context.app(DATABASE_AND_QUEUE)?;
+    context.quiet_logs()?;
+    let db = app.database().await?;
+    db.require_schema().await?;
+    let queue = app.queue().await?;
+    let redraws = !arguments.once && !context.global.json && std::io::stdout().is_terminal();
+    let stop = Stop::default();
+    if redraws {
+        stop.on_signals()?;
+    }
+    loop {
+        let overview = dashboard::overview(&db, queue.as_ref()).await?;
+        if !redraws {
+            context.out().show(&overview, || describe(&overview))?;
+            return Ok(Exit::Done);
+        }
+        print::print(&format!("{CLEAR}{}", describe(&overview)))?;
+        tokio::select! {
+            () = tokio::time::sleep(arguments.every.max(Duration::from_millis(200))) => {}
+            () = stop.until_asked() => return Ok(Exit::Done),
+        }
+    }
+}
+
+fn describe(overview: &Overview) -> String {
+    let mut lines = vec![messages(overview)];
+    let workers = overview.workers;
+    lines.push(format!(
+        "workers   {} live, {} of {} slots used",
+        workers.live, workers.slots_used, workers.slots
+    ));
+    for pause in &overview.pauses {
+        lines.push(format!("paused    {} {} by {}", pause.scope, pause.name, pause.paused_by));
+    }
+    let states: Vec<_> = overview
+        .in_flight
+        .iter()
+        .map(|state| format!("{} {} (oldest {})", state.count, state.state, age(state.oldest_s)))
+        .collect();
+    lines.push(match states.is_empty() {
+        true => "in flight nothing".to_owned(),
+        false => format!("in flight {}", states.join(", ")),
+    });
+    for ended in &overview.throughput {
+        let minutes = f64::from(ended.minutes.max(1));
+        let all = ended.completed + ended.failed + ended.cancelled;
+        #[expect(clippy::cast_precision_loss, reason = "shown with one digit")]
+        let rate = all as f64 / minutes;
+        lines.push(format!(
+            "last {:>2} min: {} completed ({} flagged), {} failed, {} cancelled; {rate:.1} a minute",
+            ended.minutes, ended.completed, ended.flagged, ended.failed, ended.cancelled
+        ));
+    }
+    lines.push(String::new());
+    lines.extend(jobs(overview));
+    lines.extend(failures(overview));
+    lines.join("\n")
+}
+
+fn messages(overview: &Overview) -> String {
+    match (&overview.queue, &overview.queue_problem) {
+        (Some(depth), _) => {
+            let dead = depth.dead.map_or("no dead-letter queue".to_owned(), |n| format!("{n} dead"));
+            let (ready, hidden, delayed) = (depth.ready, depth.in_flight, depth.delayed);
+            format!("messages  {ready} ready, {hidden} hidden, {delayed} delayed, {dead}")
+        }
+        (None, problem) => {
+            format!("messages  the queue does not answer: {}", print::or_dash(problem.as_deref()))
+        }
+    }
+}
+
+fn jobs(overview: &Overview) -> Vec<String> {
+    if overview.working.is_empty() {
+        return Vec::new();
+    }
+    let rows: Vec<_> = overview
+        .working
+        .iter()
+        .map(|job| {
+            [
+                job.ingestion_id.to_string(),
+                print::or_dash(job.stage.as_deref()),
+                age(job.age_s),
+                job.attempt_count.to_string(),
+                print::or_dash(job.kind.as_deref()),
+                print::or_dash(job.worker.as_deref()),
+            ]
+        })
+        .collect();
+    vec![print::table(["working on", "stage", "for", "attempt", "kind", "worker"], &rows)]
+}
+
+fn failures(overview: &Overview) -> Vec<String> {
+    if overview.failures.is_empty() {
+        return vec!["no failure within a day".to_owned()];
+    }
+    let rows: Vec<_> = overview
+        .failures
+        .iter()
+        .map(|row| [row.reason.clone(), row.count.to_string(), row.latest.to_string()])
+        .collect();
+    vec![print::table(["failed within a day", "count", "latest"], &rows)]
+}
+
+fn age(seconds: f64) -> String {
+    let whole = Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or_default().as_secs();
+    format_duration(Duration::from_secs(whole)).to_string()
+}

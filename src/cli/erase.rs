@@ -1,0 +1,117 @@
+//! `docmill erase` and `docmill retention`: what is kept of a tenant, and for how long.
+
+use std::time::Duration;
+
+use clap::Subcommand;
+
+use super::{Context, DATABASE, Exit, jobs, print};
+use crate::config::Needs;
+use crate::db::erasure;
+use crate::ops::erase::{self, Erased, Places};
+
+/// A write that is under way when a claim is lost may take so long.
+const LAST_WRITE: Duration = Duration::from_secs(5);
+
+/// Arguments of `erase`.
+#[derive(Debug, clap::Args)]
+pub(super) struct Erase {
+    /// Whose documents
+    #[arg(long)]
+    tenant: String,
+    /// Only count what would go
+    #[arg(long)]
+    dry_run: bool,
+    /// For those who read it later
+    #[arg(long, default_value = "")]
+    why: String,
+}
+
+/// What to do about retention.
+#[derive(Debug, Subcommand)]
+pub(super) enum Retention {
+    /// Show whose documents are kept for how long
+    List,
+    /// Keep a tenant's documents for so many days after they ended
+    Set {
+        /// Whose documents
+        #[arg(long)]
+        tenant: String,
+        /// How long
+        #[arg(long, value_parser = clap::value_parser!(i32).range(1..=36_500))]
+        days: i32,
+        /// For those who read it later
+        #[arg(long, default_value = "")]
+        why: String,
+    },
+    /// Keep a tenant's documents for ever
+    Clear {
+        /// Whose documents
+        #[arg(long)]
+        tenant: String,
+        /// For those who read it later
+        #[arg(long, default_value = "")]
+        why: String,
+    },
+}
+
+pub(super) async fn erase(context: &Context, arguments: Erase) -> anyhow::Result<Exit> {
+    let app = context.app(Needs::WORKER)?;
+    context.quiet_logs()?;
+    let parts = Box::pin(app.parts()).await?;
+    let places =
+        Places { db: &parts.db, store: parts.store.as_ref(), queue: parts.queue.as_ref() };
+    let done = if arguments.dry_run {
+        erase::preview(places, &arguments.tenant).await?
+    } else {
+        let notice = app.config().heartbeat() + LAST_WRITE;
+        erase::erase(places, &arguments.tenant, notice, &jobs::by(arguments.why)).await?
+    };
+    context.out().show(&done, || describe(&done))?;
+    Ok(Exit::Done)
+}
+
+fn describe(done: &Erased) -> String {
+    let would = if done.dry_run { "would be " } else { "" };
+    let mut lines = vec![
+        format!("documents {would}erased: {}", done.documents),
+        format!("ingestions {would}erased: {}", done.ingestions),
+        format!("of these {would}cancelled first: {}", done.cancelled),
+        format!("objects {would}deleted: {}", done.objects),
+    ];
+    if done.shared > 0 {
+        lines.push(format!("originals that another tenant uses and that stay: {}", done.shared));
+    }
+    if !done.dry_run {
+        lines.push(format!("dead letters deleted: {}", done.dead_letters));
+        lines.push("messages still in the queue are deleted when workers receive them".to_owned());
+    }
+    lines.join("\n")
+}
+
+pub(super) async fn retention(context: &Context, what: Retention) -> anyhow::Result<Exit> {
+    let app = context.app(DATABASE)?;
+    context.quiet_logs()?;
+    let db = app.database().await?;
+    db.require_schema().await?;
+    match what {
+        Retention::List => {}
+        Retention::Set { tenant, days, why } => {
+            erasure::retain(&db, &tenant, Some(days), &jobs::by(why)).await?;
+        }
+        Retention::Clear { tenant, why } => {
+            erasure::retain(&db, &tenant, None, &jobs::by(why)).await?;
+        }
+    }
+    let kept = erasure::retentions(&db).await?;
+    context.out().show(&kept, || {
+        let rows: Vec<_> = kept
+            .iter()
+            .map(|row| [row.tenant.clone(), row.days.to_string(), row.set_by.clone()])
+            .collect();
+        match rows.is_empty() {
+            true => "every tenant's documents are kept for ever".to_owned(),
+            false => print::table(["tenant", "days", "set by"], &rows),
+        }
+    })?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,186 @@
+//! `[ocr.document_ai]` and `[ocr.textract]`: who reads page images elsewhere, and how.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// Who may read page images.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OcrProvider {
+    /// Google Document AI, an OCR processor.
+    DocumentAi,
+    /// Amazon Textract, text detection.
+    Textract,
+    /// Tesseract, in the page processes.
+    Tesseract,
+}
+
+impl OcrProvider {
+    /// Its name in the configuration.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::DocumentAi => "document_ai",
+            Self::Textract => "textract",
+            Self::Tesseract => "tesseract",
+        }
+    }
+
+    /// What is wrong with an order of providers, if anything is.
+    pub fn order_problem(order: &[Self]) -> Option<&'static str> {
+        if order.is_empty() {
+            return Some("names nobody who reads page images");
+        }
+        let mut before = order.iter().enumerate();
+        if before.any(|(at, one)| order.iter().take(at).any(|other| other == one)) {
+            return Some("names one of them twice");
+        }
+        let here = order.iter().position(|one| *one == Self::Tesseract);
+        let is_last = here.is_none_or(|at| at + 1 == order.len());
+        (!is_last).then_some("names somebody after tesseract, which leaves nothing to others")
+    }
+}
+
+/// How Document AI is reached.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct DocumentAiConfig {
+    /// Project of the processor, by id or number.
+    pub project: String,
+    /// Where it processes, e.g. `eu`: pages do not leave that region.
+    pub location: String,
+    /// Id of the OCR processor.
+    pub processor: String,
+    /// Version of the processor; empty: its default version.
+    pub version: String,
+    /// Another address than `https://LOCATION-documentai.googleapis.com`.
+    pub endpoint: String,
+    /// Key file of a service account; empty: `GOOGLE_APPLICATION_CREDENTIALS`, else the metadata
+    /// server.
+    pub credentials: PathBuf,
+    /// Longest one call may take.
+    #[serde(with = "humantime_serde")]
+    pub timeout: Duration,
+    /// Ask for replies without page images by the option that allows 30 pages a call, not 15.
+    pub imageless: bool,
+    /// Languages to expect, BCP-47; empty: told from the page.
+    pub languages: Vec<String>,
+}
+
+impl Default for DocumentAiConfig {
+    fn default() -> Self {
+        Self {
+            project: String::new(),
+            location: "eu".to_owned(),
+            processor: String::new(),
+            version: String::new(),
+            endpoint: String::new(),
+            credentials: PathBuf::new(),
+            timeout: Duration::from_secs(120),
+            imageless: false,
+            languages: Vec::new(),
+        }
+    }
+}
+
+impl DocumentAiConfig {
+    /// What is missing for calling it, as problems of the configuration.
+    pub fn problems(&self) -> Vec<String> {
+        let mut problems = Vec::new();
+        let names = [
+            ("project", &self.project, false),
+            ("location", &self.location, false),
+            ("processor", &self.processor, false),
+            ("version", &self.version, true),
+        ];
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':');
+        for (key, value, may_be_empty) in names {
+            if value.is_empty() && !may_be_empty {
+                problems.push(format!("ocr.document_ai.{key} is missing"));
+            } else if !value.chars().all(plain) {
+                problems.push(format!("ocr.document_ai.{key} is a name, not a path or address"));
+            }
+        }
+        let endpoint = &self.endpoint;
+        let is_address = endpoint.starts_with("https://") || endpoint.starts_with("http://");
+        if !endpoint.is_empty() && !is_address {
+            problems.push("ocr.document_ai.endpoint must be an https:// address".to_owned());
+        }
+        if self.timeout.is_zero() {
+            problems.push("ocr.document_ai.timeout must be above 0".to_owned());
+        }
+        problems
+    }
+}
+
+/// How Textract is reached. Credentials come from where every AWS SDK finds them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TextractConfig {
+    /// AWS region; empty: from the environment.
+    pub region: String,
+    /// Another address than AWS's own.
+    pub endpoint: String,
+    /// Longest one call may take.
+    #[serde(with = "humantime_serde")]
+    pub timeout: Duration,
+    /// Whether scanned PDFs in S3 are read as a whole, by a job.
+    pub jobs: bool,
+    /// How often a running job is asked whether it is done.
+    #[serde(with = "humantime_serde")]
+    pub poll: Duration,
+}
+
+impl Default for TextractConfig {
+    fn default() -> Self {
+        Self {
+            region: String::new(),
+            endpoint: String::new(),
+            timeout: Duration::from_secs(60),
+            jobs: true,
+            poll: Duration::from_secs(5),
+        }
+    }
+}
+
+impl TextractConfig {
+    /// What is wrong with it, as problems of the configuration.
+    pub fn problems(&self) -> Vec<String> {
+        if self.timeout.is_zero() || self.poll.is_zero() {
+            return vec!["ocr.textract.timeout and ocr.textract.poll must be above 0".to_owned()];
+        }
+        Vec::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_for_calling_document_ai_is_told_by_key() {
+        let complete = DocumentAiConfig {
+            project: "my-project".to_owned(),
+            processor: "abc123".to_owned(),
+            ..DocumentAiConfig::default()
+        };
+        assert_eq!(complete.problems(), Vec::<String>::new());
+        let problems = DocumentAiConfig::default().problems().join("\n");
+        assert!(problems.contains("ocr.document_ai.project is missing"), "{problems}");
+        assert!(problems.contains("ocr.document_ai.processor is missing"), "{problems}");
+        let path = DocumentAiConfig { processor: "a/../b".to_owned(), ..complete.clone() };
+        assert!(path.problems().join("").contains("not a path"));
+        let endpoint = DocumentAiConfig { endpoint: "eu".to_owned(), ..complete };
+        assert!(endpoint.problems().join("").contains("https://"));
+    }
+
+    #[test]
+    fn an_order_names_somebody_nobody_twice_and_nobody_in_vain() {
+        use OcrProvider::{DocumentAi, Tesseract, Textract};
+        assert!(OcrProvider::order_problem(&[DocumentAi, Textract, Tesseract]).is_none());
+        assert!(OcrProvider::order_problem(&[]).is_some());
+        assert!(OcrProvider::order_problem(&[Textract, Textract, Tesseract]).is_some());
+        assert!(OcrProvider::order_problem(&[Tesseract, Textract]).is_some());
+    }
+}

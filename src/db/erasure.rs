@@ -1,0 +1,262 @@
+//! What belongs to a tenant, and deleting it for good.
+//!
+//! A document belongs to its tenant with everything that was made of it; one without a tenant to
+//! that of its ingestions, if they are all of one. Objects are not deleted here; they come first,
+//! because the rows lead to them.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use serde::Serialize;
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+use crate::db::operators::By;
+use crate::db::{Context, Db};
+use crate::fault::Result;
+use crate::model::{DocumentId, IngestionId};
+
+/// A document that is to be erased.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Doomed {
+    /// Which.
+    pub id: DocumentId,
+    /// Where its original lies.
+    pub file_path: String,
+    /// Whether another document refers to the same original, which then stays.
+    pub shared: bool,
+}
+
+/// An ingestion that is to be erased, with where its artefacts lie.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trail {
+    /// Which.
+    pub id: IngestionId,
+    /// Keys of artefacts that its row names.
+    pub paths: Vec<String>,
+}
+
+/// For how long a tenant's documents are kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Retention {
+    /// The tenant.
+    pub tenant: String,
+    /// Days after the end of a document's newest ingestion.
+    pub days: i32,
+    /// Since when.
+    #[serde(with = "time::serde::rfc3339")]
+    pub set_at: OffsetDateTime,
+    /// By whom.
+    pub set_by: String,
+}
+
+/// Up to `limit` documents of the tenant after the given one, by id; with an age only those whose
+/// ingestions have all ended longer ago.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn documents(
+    db: &Db,
+    tenant: &str,
+    age: Option<Duration>,
+    (after, limit): (DocumentId, u32),
+) -> Result<Vec<Doomed>> {
+    let rows = sqlx::query!(
+        r#"SELECT d.id, d.file_path, EXISTS (
+            SELECT 1 FROM document o WHERE o.file_path = d.file_path AND o.id <> d.id
+              AND o.tenant IS DISTINCT FROM $1) AS "shared!"
+        FROM document d
+        WHERE d.id IN (
+            SELECT t.id FROM document t WHERE t.tenant = $1
+            UNION
+            SELECT i.document_id FROM ingestion i JOIN document n ON n.id = i.document_id
+            WHERE i.tenant = $1 AND n.tenant IS NULL AND NOT EXISTS (
+                SELECT 1 FROM ingestion o
+                WHERE o.document_id = i.document_id AND o.tenant IS DISTINCT FROM $1))
+          AND d.id > $2
+          AND ($3::float8 IS NULL OR (
+            d.created_at < docmill_now() - make_interval(secs => $3)
+            AND NOT EXISTS (
+                SELECT 1 FROM ingestion i WHERE i.document_id = d.id AND (i.completed_at IS NULL
+                    OR i.completed_at >= docmill_now() - make_interval(secs => $3)))))
+        ORDER BY d.id LIMIT $4"#,
+        tenant,
+        after.0,
+        age.map(|age| age.as_secs_f64()),
+        i64::from(limit),
+    )
+    .fetch_all(db.pool())
+    .await
+    .context("looking for a tenant's documents")?;
+    Ok(rows
+        .into_iter()
+        .map(|row| Doomed { id: DocumentId(row.id), file_path: row.file_path, shared: row.shared })
+        .collect())
+}
+
+/// The ingestions of these documents, and where their artefacts lie.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn trails(db: &Db, documents: &[DocumentId]) -> Result<Vec<Trail>> {
+    let ids: Vec<Uuid> = documents.iter().map(|id| id.0).collect();
+    let rows = sqlx::query!(
+        r#"SELECT id, array_remove(ARRAY[transcription_file_path, preprocessed_file_path,
+            extraction_output_file_path], NULL) AS "paths!: Vec<String>"
+        FROM ingestion WHERE document_id = ANY ($1) ORDER BY id"#,
+        &ids,
+    )
+    .fetch_all(db.pool())
+    .await
+    .context("looking for a tenant's artefacts")?;
+    Ok(rows.into_iter().map(|row| Trail { id: IngestionId(row.id), paths: row.paths }).collect())
+}
+
+/// Ingestions of the tenant's documents that have not ended, and how many of them a worker holds.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn open(db: &Db, documents: &[DocumentId]) -> Result<(Vec<IngestionId>, usize)> {
+    let ids: Vec<Uuid> = documents.iter().map(|id| id.0).collect();
+    let rows = sqlx::query!(
+        r#"SELECT id, COALESCE(lease_expires_at > docmill_now(), false) AS "held!"
+        FROM ingestion WHERE document_id = ANY ($1) AND status = 'in-progress' ORDER BY id"#,
+        &ids,
+    )
+    .fetch_all(db.pool())
+    .await
+    .context("looking for a tenant's open ingestions")?;
+    let held = rows.iter().filter(|row| row.held).count();
+    Ok((rows.into_iter().map(|row| IngestionId(row.id)).collect(), held))
+}
+
+/// Deletes documents with everything about them, and remembers the ids of the ingestions. All or
+/// nothing.
+///
+/// # Errors
+/// No answer from Postgres; a table of somebody else's refers to one of the rows.
+pub async fn delete(db: &Db, documents: &[DocumentId], trails: &[Trail]) -> Result<()> {
+    let documents: Vec<Uuid> = documents.iter().map(|id| id.0).collect();
+    let ids: Vec<Uuid> = trails.iter().map(|trail| trail.id.0).collect();
+    let texts: Vec<String> = ids.iter().map(Uuid::to_string).collect();
+    let doing = "erasing a tenant's rows";
+    let mut transaction = db.pool().begin().await.context(doing)?;
+    sqlx::query!(
+        "INSERT INTO erased_ingestion (id) SELECT * FROM unnest($1::uuid[]) ON CONFLICT DO NOTHING",
+        &ids,
+    )
+    .execute(&mut *transaction)
+    .await
+    .context(doing)?;
+    sqlx::query!("DELETE FROM operator_action WHERE target = ANY ($1)", &texts)
+        .execute(&mut *transaction)
+        .await
+        .context(doing)?;
+    sqlx::query!("DELETE FROM quarantined_message WHERE lower(trim(body)) = ANY ($1)", &texts)
+        .execute(&mut *transaction)
+        .await
+        .context(doing)?;
+    sqlx::query!("DELETE FROM ingestion WHERE id = ANY ($1)", &ids)
+        .execute(&mut *transaction)
+        .await
+        .context(doing)?;
+    sqlx::query!("DELETE FROM document WHERE id = ANY ($1)", &documents)
+        .execute(&mut *transaction)
+        .await
+        .context(doing)?;
+    transaction.commit().await.context(doing)
+}
+
+/// Deletes the tenant's pause and retention, and writes down who erased how much.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn close(db: &Db, tenant: &str, (documents, ingestions): (i64, i64), by: &By) -> Result<()> {
+    sqlx::query!(
+        "WITH unpaused AS (DELETE FROM pause WHERE scope = 'tenant' AND name = $1),
+         unkept AS (DELETE FROM tenant_retention WHERE tenant = $1)
+         INSERT INTO operator_action (operator, action, target, why, before)
+         VALUES ($2, 'erase', 'tenant:' || $1, $3,
+             jsonb_build_object('documents', $4::int8, 'ingestions', $5::int8))",
+        tenant,
+        by.operator,
+        by.why,
+        documents,
+        ingestions,
+    )
+    .execute(db.pool())
+    .await
+    .context("noting an erasure")?;
+    Ok(())
+}
+
+/// Which of these were erased.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn erased(db: &Db, ids: &[IngestionId]) -> Result<HashSet<IngestionId>> {
+    let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
+    let found = sqlx::query_scalar!("SELECT id FROM erased_ingestion WHERE id = ANY ($1)", &ids)
+        .fetch_all(db.pool())
+        .await
+        .context("looking for erased ingestions")?;
+    Ok(found.into_iter().map(IngestionId).collect())
+}
+
+/// Forgets the ids of ingestions that were erased longer ago than any message can live.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn forget(db: &Db, age: Duration) -> Result<u64> {
+    let done = sqlx::query!(
+        "DELETE FROM erased_ingestion WHERE erased_at < docmill_now() - make_interval(secs => $1)",
+        age.as_secs_f64(),
+    )
+    .execute(db.pool())
+    .await
+    .context("forgetting erased ingestions")?;
+    Ok(done.rows_affected())
+}
+
+/// For how long whose documents are kept.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn retentions(db: &Db) -> Result<Vec<Retention>> {
+    sqlx::query_as!(
+        Retention,
+        "SELECT tenant, days, set_at, set_by FROM tenant_retention ORDER BY tenant"
+    )
+    .fetch_all(db.pool())
+    .await
+    .context("reading retentions")
+}
+
+/// Sets for how many days a tenant's documents are kept; `None`: for ever.
+///
+/// # Errors
+/// No answer from Postgres, or days out of range.
+pub async fn retain(db: &Db, tenant: &str, days: Option<i32>, by: &By) -> Result<()> {
+    sqlx::query!(
+        "WITH before AS MATERIALIZED (
+             SELECT to_jsonb(r) AS row FROM tenant_retention r WHERE tenant = $1
+         ), gone AS (
+             DELETE FROM tenant_retention WHERE tenant = $1 AND $2::int IS NULL
+         ), kept AS (
+             INSERT INTO tenant_retention (tenant, days, set_by)
+             SELECT $1, $2::int, $3 WHERE $2::int IS NOT NULL
+             ON CONFLICT (tenant) DO UPDATE SET
+                 days = excluded.days, set_by = excluded.set_by, set_at = docmill_now()
+         )
+         INSERT INTO operator_action (operator, action, target, why, before)
+         SELECT $3, 'retain', 'tenant:' || $1, $4, COALESCE((SELECT row FROM before), '{}')",
+        tenant,
+        days,
+        by.operator,
+        by.why,
+    )
+    .execute(db.pool())
+    .await
+    .context("setting a retention")?;
+    Ok(())
+}

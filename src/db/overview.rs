@@ -1,0 +1,170 @@
+//! The whole of a running service in a few numbers: for the dashboard. Read-only.
+
+use serde::Serialize;
+use sqlx::FromRow;
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+use crate::db::{Context, Db};
+use crate::fault::Result;
+
+/// How many ingestions are in one state.
+#[derive(Debug, Clone, PartialEq, Serialize, FromRow)]
+pub struct State {
+    /// `queued`, `leased`, `deferred`, `parked` or `orphaned`.
+    pub state: String,
+    /// How many.
+    pub count: i64,
+    /// Seconds since the oldest of them was registered.
+    pub oldest_s: f64,
+}
+
+/// An ingestion that a worker has right now.
+#[derive(Debug, Clone, PartialEq, Serialize, FromRow)]
+pub struct Working {
+    /// Which.
+    pub ingestion_id: Uuid,
+    /// How far it is, as of the last heartbeat.
+    pub stage: Option<String>,
+    /// Who has it.
+    pub worker: Option<String>,
+    /// Kind of document.
+    pub kind: Option<String>,
+    /// Attempts that count, this one included.
+    pub attempt_count: i32,
+    /// Seconds since this claim.
+    pub age_s: f64,
+}
+
+/// What ended within some time.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, FromRow)]
+pub struct Throughput {
+    /// Length of the time.
+    pub minutes: i32,
+    /// Ended completed.
+    pub completed: i64,
+    /// Of these, with something for a person to look at.
+    pub flagged: i64,
+    /// Ended failed.
+    pub failed: i64,
+    /// Ended cancelled.
+    pub cancelled: i64,
+}
+
+/// How many failed for one reason.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, FromRow)]
+pub struct Failures {
+    /// The code.
+    pub reason: String,
+    /// How many.
+    pub count: i64,
+    /// The newest.
+    #[serde(with = "time::serde::rfc3339")]
+    pub latest: OffsetDateTime,
+}
+
+/// The workers that live.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, FromRow)]
+pub struct Workers {
+    /// Seen within the last minute.
+    pub live: i64,
+    /// Jobs they may run.
+    pub slots: i64,
+    /// Jobs they run.
+    pub slots_used: i64,
+}
+
+/// The states that ingestions are in which have not ended, with their numbers.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn states(db: &Db) -> Result<Vec<State>> {
+    sqlx::query_as(
+        "SELECT state, count(*) AS count,
+             extract(epoch FROM docmill_now() - min(created_at))::float8 AS oldest_s
+         FROM ops_in_flight GROUP BY state ORDER BY state",
+    )
+    .fetch_all(db.pool())
+    .await
+    .context("counting what is in flight")
+}
+
+/// What workers have right now, longest claimed first, at most `limit`.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn working(db: &Db, limit: u32) -> Result<Vec<Working>> {
+    sqlx::query_as(
+        "SELECT ingestion_id, stage, worker, kind, attempt_count,
+             extract(epoch FROM docmill_now() - started_at)::float8 AS age_s
+         FROM ops_in_flight WHERE state = 'leased' ORDER BY started_at, ingestion_id LIMIT $1",
+    )
+    .bind(i64::from(limit))
+    .fetch_all(db.pool())
+    .await
+    .context("reading what is worked on")
+}
+
+/// What ended within the last 1, 10 and 60 minutes.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn throughput(db: &Db) -> Result<Vec<Throughput>> {
+    sqlx::query_as(
+        "SELECT w.minutes,
+             count(i.id) FILTER (WHERE i.status = 'completed') AS completed,
+             count(i.id) FILTER (WHERE i.status = 'completed' AND i.needs_human_review) AS flagged,
+             count(i.id) FILTER (WHERE i.status = 'failed') AS failed,
+             count(i.id) FILTER (WHERE i.status = 'cancelled') AS cancelled
+         FROM (VALUES (1), (10), (60)) AS w(minutes) LEFT JOIN ingestion i
+           ON i.completed_at > docmill_now() - make_interval(mins => w.minutes)
+         GROUP BY w.minutes ORDER BY w.minutes",
+    )
+    .fetch_all(db.pool())
+    .await
+    .context("counting what ended")
+}
+
+/// What failed within the last day, by reason, most frequent first.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn failures(db: &Db) -> Result<Vec<Failures>> {
+    sqlx::query_as(
+        "SELECT reason, count(*) AS count, max(completed_at) AS latest
+         FROM ops_failures WHERE completed_at > docmill_now() - interval '1 day'
+         GROUP BY reason ORDER BY count(*) DESC, reason",
+    )
+    .fetch_all(db.pool())
+    .await
+    .context("counting failures")
+}
+
+/// The workers that were seen within the last minute.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn workers(db: &Db) -> Result<Workers> {
+    sqlx::query_as(
+        "SELECT count(*) AS live, COALESCE(sum(slots), 0)::int8 AS slots,
+             COALESCE(sum(slots_used), 0)::int8 AS slots_used
+         FROM worker WHERE seen_at > docmill_now() - interval '1 minute'",
+    )
+    .fetch_one(db.pool())
+    .await
+    .context("counting workers")
+}
+
+/// Seconds since the oldest ingestion was registered that has not ended; `None`: all have ended.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn oldest_open(db: &Db) -> Result<Option<f64>> {
+    sqlx::query_scalar(
+        "SELECT extract(epoch FROM docmill_now() - min(created_at))::float8
+         FROM ingestion WHERE status = 'in-progress'",
+    )
+    .fetch_one(db.pool())
+    .await
+    .context("looking for the oldest open ingestion")
+}

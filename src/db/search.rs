@@ -1,0 +1,152 @@
+//! Finding documents by what people remember of them: names, paths, labels, hashes, suppliers,
+//! numbers. Read-only.
+//!
+//! Words are looked for anywhere in a value, which reads the whole table: right for a person who
+//! asks now and then, not for a program that asks often ([`find`] by hash or path has indexes or
+//! ends early). Not promised: ranking; the newest come first.
+
+use serde::Serialize;
+use serde_json::Value;
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+use crate::db::{Context, Db};
+use crate::fault::Result;
+
+/// A document and where it stands.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct DocumentRow {
+    /// The document.
+    pub id: Uuid,
+    /// Where the original lies: a key, or `s3://bucket/key`.
+    pub file_path: String,
+    /// The name the file had with its sender.
+    pub original_name: Option<String>,
+    /// SHA-256 of the original, in hex.
+    pub sha256: Option<String>,
+    /// Bytes.
+    pub size_bytes: Option<i64>,
+    /// On whose behalf.
+    pub tenant: Option<String>,
+    /// Labels and their values.
+    pub tags: Value,
+    /// Supplier, as the data has it.
+    pub supplier_name: Option<String>,
+    /// Number, as the data has it.
+    pub invoice_number: Option<String>,
+    /// Whether a person has to look.
+    pub needs_human_review: bool,
+    /// When it was registered.
+    #[serde(with = "time::serde::rfc3339")]
+    pub created_at: OffsetDateTime,
+    /// Its newest ingestion.
+    pub ingestion_id: Option<Uuid>,
+    /// Where that stands.
+    pub status: Option<String>,
+    /// Why it failed.
+    pub reason: Option<String>,
+}
+
+/// What is looked for; what is `None` or empty does not matter.
+#[derive(Debug, Clone, Default)]
+pub struct Wanted {
+    /// Each has to be part of the name, path, a label, the hash, the supplier or the number.
+    pub words: Vec<String>,
+    /// A label, with its value unless that is empty.
+    pub tags: Vec<(String, String)>,
+    /// SHA-256 in hex, or its beginning.
+    pub sha256: Option<String>,
+    /// Exactly this path or original name.
+    pub path: Option<String>,
+    /// Part of the supplier's name.
+    pub supplier: Option<String>,
+    /// Exactly this number.
+    pub number: Option<String>,
+    /// On whose behalf.
+    pub tenant: Option<String>,
+}
+
+/// Up to `limit` documents, newest first, that come after `after`.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn find(
+    db: &Db,
+    wanted: &Wanted,
+    limit: u32,
+    after: Option<Uuid>,
+) -> Result<Vec<DocumentRow>> {
+    let words: Vec<String> = wanted.words.iter().map(|word| anywhere(word)).collect();
+    let (labels, values): (Vec<String>, Vec<String>) = wanted.tags.iter().cloned().unzip();
+    sqlx::query_as!(
+        DocumentRow,
+        r#"SELECT d.id, d.file_path, d.original_name, d.sha256, d.size_bytes, d.tenant, d.tags,
+            d.structured_data ->> 'supplier_name' AS supplier_name,
+            d.structured_data ->> 'invoice_number' AS invoice_number,
+            d.needs_human_review, d.created_at,
+            i.id AS "ingestion_id?", i.status AS "status?", i.reason AS "reason?"
+        FROM document d
+        LEFT JOIN LATERAL (
+            SELECT id, status, reason FROM ingestion WHERE document_id = d.id
+            ORDER BY created_at DESC, id DESC LIMIT 1) AS i ON true
+        WHERE NOT EXISTS (
+            SELECT 1 FROM unnest($1::text[]) AS word WHERE concat_ws(E'\n', d.original_name,
+                d.file_path, d.tags::text, d.sha256, d.structured_data ->> 'supplier_name',
+                d.structured_data ->> 'invoice_number') NOT ILIKE word)
+          AND NOT EXISTS (
+            SELECT 1 FROM unnest($2::text[], $3::text[]) AS tag (label, wanted)
+            WHERE NOT d.tags ? label OR (wanted <> '' AND d.tags ->> label <> wanted))
+          AND ($4::text IS NULL OR d.sha256 LIKE $4)
+          AND ($5::text IS NULL OR d.file_path = $5 OR d.original_name = $5)
+          AND ($6::text IS NULL OR d.structured_data ->> 'supplier_name' ILIKE $6)
+          AND ($7::text IS NULL OR d.structured_data ->> 'invoice_number' = $7)
+          AND ($8::text IS NULL OR d.tenant = $8)
+          AND ($9::uuid IS NULL OR (d.created_at, d.id) <
+              (SELECT a.created_at, a.id FROM document a WHERE a.id = $9))
+        ORDER BY d.created_at DESC, d.id DESC LIMIT $10"#,
+        &words,
+        &labels,
+        &values,
+        wanted.sha256.as_deref().map(beginning),
+        wanted.path,
+        wanted.supplier.as_deref().map(anywhere),
+        wanted.number,
+        wanted.tenant,
+        after,
+        i64::from(limit),
+    )
+    .fetch_all(db.pool())
+    .await
+    .context("looking for documents")
+}
+
+/// The pattern of texts that hold `text`, in which no sign means anything else.
+fn anywhere(text: &str) -> String {
+    format!("%{}%", escaped(text))
+}
+
+fn beginning(text: &str) -> String {
+    format!("{}%", escaped(&text.to_ascii_lowercase()))
+}
+
+fn escaped(text: &str) -> String {
+    let mut pattern = String::with_capacity(text.len());
+    for sign in text.chars() {
+        if matches!(sign, '%' | '_' | '\\') {
+            pattern.push('\\');
+        }
+        pattern.push(sign);
+    }
+    pattern
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signs_of_patterns_in_a_word_mean_themselves() {
+        assert_eq!(anywhere("100%_a\\b"), "%100\\%\\_a\\\\b%");
+        assert_eq!(beginning("AB"), "ab%");
+    }
+}

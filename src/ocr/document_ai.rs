@@ -1,0 +1,201 @@
+//! Google Document AI: an OCR processor, called online (`:process`) over REST.
+//!
+//! Contract: the discovery document of v1, revision 20260929. REST and not gRPC, whose clients
+//! refuse replies of more than 4 MB. Online calls are limited to 15 pages (30 with
+//! `imagelessMode`) and 40 MB, so a document goes in slices. What is sent is never the document:
+//! one page goes as its picture, several as a PDF of pictures, so that neither a hidden text layer
+//! nor an attachment leaves the house. Batch processing is not used: it takes its input from Google's
+//! own storage only.
+//!
+//! Not promised: that a call that broke off was not charged. There are no idempotency keys; whoever
+//! must not pay twice stores the reading.
+
+mod credentials;
+mod geometry;
+mod pages;
+mod refusal;
+mod wire;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use reqwest::{Client, Url};
+
+pub use credentials::Credentials;
+
+use super::lane::Lane;
+use super::{Provider, Reach};
+use crate::config::DocumentAiConfig;
+use crate::fault::{Error, Fault, Result};
+use crate::http;
+use crate::model::{Encoding, PagePicture, PageReading, PageUsage};
+use crate::pages::ImagePdf;
+use refusal::Refusal;
+use wire::{Options, ProcessResponse};
+
+/// Most bytes of a reply: the words of thirty full pages with their boxes are a tenth of it.
+const REPLY_CAP: usize = 96 << 20;
+/// Most bytes of a file in an online call (cloud.google.com/document-ai/limits), a little less for
+/// the frame of the PDF.
+const MOST_BYTES: usize = 39_000_000;
+/// Most pages of an online call, and with `imagelessMode`.
+const MOST_PAGES: usize = 15;
+const MOST_PAGES_IMAGELESS: usize = 30;
+
+/// An OCR processor.
+pub struct DocumentAi {
+    client: Client,
+    process: Url,
+    credentials: Credentials,
+    lane: Lane,
+    options: Options,
+    processor: String,
+    version: Option<String>,
+}
+
+impl DocumentAi {
+    /// Its name in the configuration.
+    pub const NAME: &'static str = "document_ai";
+
+    /// Sets the client up; nothing is sent.
+    ///
+    /// # Errors
+    /// The address is no URL, or there is no usable TLS set-up.
+    pub fn new(config: &DocumentAiConfig, credentials: Credentials, lane: Lane) -> Result<Self> {
+        let process = address(config)?;
+        Ok(Self {
+            client: http::client(&process, config.timeout)?,
+            process,
+            credentials,
+            lane,
+            options: Options { imageless: config.imageless, languages: config.languages.clone() },
+            processor: config.processor.clone(),
+            version: (!config.version.is_empty()).then(|| config.version.clone()),
+        })
+    }
+
+    async fn process(&self, body: &Bytes) -> Result<ProcessResponse> {
+        let what = format!("Document AI at {}", self.process.origin().ascii_serialization());
+        let token = self.credentials.token().await?;
+        let request = self.client.post(self.process.clone()).bearer_auth(token);
+        let request = request.header("content-type", "application/json").body(body.clone());
+        let broke = |error| http::no_answer(error, &what);
+        let response = request.send().await.map_err(broke)?;
+        let (status, headers) = (response.status(), response.headers().clone());
+        let body = http::read_capped(response, REPLY_CAP).await.map_err(broke)?;
+        let Some(body) = body else {
+            let context = format!("{what}: the answer has more than {REPLY_CAP} bytes");
+            return Err(Error::new(Fault::Rejected, context));
+        };
+        if !status.is_success() {
+            return Err(Refusal::read(&body).into_error(&what, status, &headers));
+        }
+        // The cause may quote the answer, which holds text of the document.
+        let answer: ProcessResponse = serde_json::from_slice(&body).map_err(|_quotes| {
+            Error::transient(format!("{what}: the answer is no ProcessResponse"))
+        })?;
+        match answer.document.error.as_ref().map(|error| error.code) {
+            None | Some(0) => Ok(answer),
+            Some(code) => {
+                let context = format!("{what}: the document was answered with code {code}");
+                Err(Error::new(refusal::fault_of_code(code), context))
+            }
+        }
+    }
+}
+
+/// Where calls go.
+fn address(config: &DocumentAiConfig) -> Result<Url> {
+    let DocumentAiConfig { project, location, processor, version, endpoint, .. } = config;
+    let server = match endpoint.trim_end_matches('/') {
+        "" => format!("https://{location}-documentai.googleapis.com"),
+        endpoint => endpoint.to_owned(),
+    };
+    let version = match version.as_str() {
+        "" => String::new(),
+        version => format!("/processorVersions/{version}"),
+    };
+    let path = format!("projects/{project}/locations/{location}/processors/{processor}{version}");
+    Url::parse(&format!("{server}/v1/{path}:process")).map_err(|error| {
+        let context = "ocr.document_ai: location or endpoint make no valid address";
+        Error::new(Fault::Denied, context).because(error)
+    })
+}
+
+/// The bytes of a call and what they are: one picture as it is, several as a PDF.
+fn content(pictures: &[PagePicture]) -> Result<(Vec<u8>, &'static str)> {
+    if let [picture] = pictures {
+        let kind = match picture.image.encoding {
+            Encoding::Png => "image/png",
+            Encoding::Jpeg => "image/jpeg",
+        };
+        return Ok((picture.image.bytes.clone(), kind));
+    }
+    let mut pdf = ImagePdf::default();
+    for picture in pictures {
+        pdf.add(picture.facts.number, &picture.image)
+            .map_err(|bad| Error::internal("a page picture cannot be sent").because(bad))?;
+    }
+    Ok((pdf.finish(), "application/pdf"))
+}
+
+#[async_trait]
+impl Provider for DocumentAi {
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    fn identity(&self) -> String {
+        let version = self.version.as_deref().unwrap_or("default");
+        let hints = self.options.languages.join("+");
+        format!("document_ai {}; version {version}; hints {hints}", self.processor)
+    }
+
+    fn reach(&self) -> Reach {
+        let pages = if self.options.imageless { MOST_PAGES_IMAGELESS } else { MOST_PAGES };
+        Reach { pages, bytes: MOST_BYTES }
+    }
+
+    async fn read(&self, pictures: &[PagePicture]) -> Result<(Vec<PageReading>, PageUsage)> {
+        let body = {
+            let (content, kind) = content(pictures)?;
+            let body = wire::request(&content, kind, &self.options);
+            Bytes::from(body.map_err(|error| {
+                Error::internal("a call to Document AI cannot be written").because(error)
+            })?)
+        };
+        let answer = self.lane.call(|| self.process(&body)).await?;
+        let found = answer.document.pages.len();
+        let readings = pages::readings(&answer.document, pictures, self.version.as_deref());
+        let readings = readings.ok_or_else(|| {
+            let sent = pictures.len();
+            Error::transient(format!("Document AI answered {found} pages to {sent}"))
+        })?;
+        let pages = u32::try_from(pictures.len()).unwrap_or(u32::MAX);
+        let usage = PageUsage { provider: Self::NAME, model: self.processor.clone(), pages };
+        Ok((readings, usage))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_goes_to_the_region_that_is_configured_or_to_the_address_that_is() {
+        let config = DocumentAiConfig {
+            project: "p-1".to_owned(),
+            processor: "abc".to_owned(),
+            ..DocumentAiConfig::default()
+        };
+        let path = "/v1/projects/p-1/locations/eu/processors/abc";
+        let url = address(&config).unwrap().to_string();
+        assert_eq!(url, format!("https://eu-documentai.googleapis.com{path}:process"));
+        let endpoint = "http://127.0.0.1:9/".to_owned();
+        let version = "pretrained-ocr-v2.1-2024-08-07".to_owned();
+        let url = address(&DocumentAiConfig { endpoint, version, ..config }).unwrap().to_string();
+        let expected = format!(
+            "http://127.0.0.1:9{path}/processorVersions/pretrained-ocr-v2.1-2024-08-07:process"
+        );
+        assert_eq!(url, expected);
+    }
+}

@@ -1,0 +1,108 @@
+//! Who we are to Google: a service account's key file, or the metadata server of the machine.
+//!
+//! Tokens are fetched and kept by `gcp_auth`, which has no time limits of its own; here it gets one.
+//! The command-line program `gcloud` and a person's own credentials are not looked for: a service
+//! should not run on them by accident.
+
+use std::path::Path;
+use std::time::Duration;
+
+use gcp_auth::{CustomServiceAccount, MetadataServiceAccount, TokenProvider};
+use tokio::sync::OnceCell;
+
+use crate::fault::{Error, Fault, Result};
+
+const SCOPES: [&str; 1] = ["https://www.googleapis.com/auth/cloud-platform"];
+/// Longest a token may take, the library's own repetitions included.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Where tokens come from.
+pub struct Credentials {
+    source: Source,
+}
+
+enum Source {
+    Account(Box<CustomServiceAccount>),
+    /// Asked for the first time when the first token is needed.
+    Metadata(OnceCell<MetadataServiceAccount>),
+}
+
+impl Credentials {
+    /// The account of a key file; without one that of `GOOGLE_APPLICATION_CREDENTIALS`, without that
+    /// the metadata server's. Nothing is sent.
+    ///
+    /// # Errors
+    /// The file is not there or is no key file: which one.
+    pub fn find(file: &Path) -> Result<Self> {
+        let account = if file.as_os_str().is_empty() {
+            let variable = "the file that GOOGLE_APPLICATION_CREDENTIALS names";
+            CustomServiceAccount::from_env().map_err(|error| unusable(variable, &error))?
+        } else {
+            let named = format!("ocr.document_ai.credentials ({})", file.display());
+            let account = CustomServiceAccount::from_file(file);
+            Some(account.map_err(|error| unusable(&named, &error))?)
+        };
+        let source = match account {
+            Some(account) => Source::Account(Box::new(account)),
+            None => Source::Metadata(OnceCell::new()),
+        };
+        Ok(Self { source })
+    }
+
+    /// A token that is valid now.
+    ///
+    /// # Errors
+    /// [`Fault::Denied`]: nobody gives us one; what to check.
+    pub(super) async fn token(&self) -> Result<String> {
+        let (fetched, advice) = match &self.source {
+            Source::Account(account) => {
+                let fetched = tokio::time::timeout(PATIENCE, account.token(&SCOPES)).await;
+                (fetched, "check the key file of the service account and the network")
+            }
+            Source::Metadata(cell) => {
+                let fetched = tokio::time::timeout(PATIENCE, async {
+                    cell.get_or_try_init(MetadataServiceAccount::new).await?.token(&SCOPES).await
+                });
+                let advice = "there is no metadata server that gives one; set \
+                              ocr.document_ai.credentials to the key file of a service account";
+                (fetched.await, advice)
+            }
+        };
+        match fetched {
+            Ok(Ok(token)) => Ok(token.as_str().to_owned()),
+            // Its text may quote what the token server said of our credentials.
+            Ok(Err(_quotes)) => {
+                Err(Error::new(Fault::Denied, format!("no token for Document AI: {advice}")))
+            }
+            Err(_elapsed) => Err(Error::new(
+                Fault::Unavailable,
+                format!("no token for Document AI in {} s: {advice}", PATIENCE.as_secs()),
+            )),
+        }
+    }
+}
+
+fn unusable(what: &str, error: &gcp_auth::Error) -> Error {
+    let why = match error {
+        gcp_auth::Error::Io(..) => "cannot be read",
+        _ => "is not the key file of a service account",
+    };
+    Error::new(Fault::Denied, format!("{what} {why}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_file_that_is_missing_or_none_is_named_and_not_quoted() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("key.json");
+        let refused = |file: &Path| Credentials::find(file).err().unwrap().to_string();
+        let missing = refused(&file);
+        assert!(missing.contains("key.json") && missing.contains("cannot be read"), "{missing}");
+        std::fs::write(&file, "{\"private_key\":\"hunter2\"}").unwrap();
+        let broken = refused(&file);
+        assert!(broken.contains("is not the key file") && !broken.contains("hunter2"), "{broken}");
+    }
+}

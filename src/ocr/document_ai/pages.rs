@@ -1,0 +1,224 @@
+//! From Document AI's page to ours: tokens to words, words to lines, scores and defects by name.
+//!
+//! Its text is one string for all pages of a call; elements point into it by the numbers of
+//! characters, which are code points: neither bytes nor UTF-16 units. A token is less than a word
+//! where no break follows it (`INV`, `-`, `2041`), so such tokens are put together.
+
+use super::geometry::Frame;
+use super::wire::{DetectedLanguage, Document, Element, ImageQualityScores, Page, TextSegment};
+use crate::model::{BoundingBox, Defect, DefectKind, Line, PagePicture, PageReading, Word};
+
+/// Defects less sure than this are not worth a line in the transcript.
+const WORTH_TELLING: f32 = 0.1;
+/// A language less sure than this is not.
+const HEARD: f32 = 0.3;
+
+/// The readings of `pictures`, in their order; `None` if the document is not about as many pages.
+pub(super) fn readings(
+    document: &Document,
+    pictures: &[PagePicture],
+    version: Option<&str>,
+) -> Option<Vec<PageReading>> {
+    if document.pages.len() != pictures.len() {
+        return None;
+    }
+    let text = Text::new(&document.text);
+    let alone = pictures.len() == 1;
+    (1_u32..)
+        .zip(pictures)
+        .map(|(number, picture)| {
+            let page = document.pages.iter().find(|page| page.page_number == number)?;
+            let size = (real(picture.image.width), real(picture.image.height));
+            let frame = Frame::new(&page.dimension, &page.transforms, size, alone);
+            Some(PageReading {
+                lines: lines(&text, page, &frame),
+                score: page.image_quality_scores.as_ref().map(score),
+                defects: page.image_quality_scores.as_ref().map(defects).unwrap_or_default(),
+                languages: languages(&page.detected_languages),
+                transform: frame.transform,
+                version: version.map(str::to_owned),
+            })
+        })
+        .collect()
+}
+
+/// A text and where its characters begin.
+struct Text<'a> {
+    text: &'a str,
+    starts: Vec<usize>,
+}
+
+impl<'a> Text<'a> {
+    fn new(text: &'a str) -> Self {
+        let starts = text.char_indices().map(|(start, _)| start).chain([text.len()]).collect();
+        Self { text, starts }
+    }
+
+    fn part(&self, segment: &TextSegment) -> &'a str {
+        let at = |index: usize| self.starts.get(index).copied();
+        let range = at(segment.start_index).zip(at(segment.end_index));
+        range.and_then(|(start, end)| self.text.get(start..end)).unwrap_or_default()
+    }
+
+    fn of(&self, element: &Element) -> String {
+        element.layout.text_anchor.text_segments.iter().map(|part| self.part(part)).collect()
+    }
+}
+
+/// A word that may still grow.
+struct Open {
+    word: Word,
+    line: Option<usize>,
+}
+
+fn lines(text: &Text<'_>, page: &Page, frame: &Frame) -> Vec<Line> {
+    let ranges = line_ranges(page);
+    let mut found: Vec<(Option<usize>, Line)> = Vec::new();
+    let mut open: Option<Open> = None;
+    for token in &page.tokens {
+        let line = start(token).and_then(|start| line_at(&ranges, start));
+        let raw = text.of(token);
+        let piece = Word {
+            text: raw.trim().to_owned(),
+            bounding_box: frame.bounding_box(&token.layout.bounding_poly),
+            confidence: token.layout.confidence.clamp(0.0, 1.0),
+        };
+        let joined = match open.take() {
+            Some(before) if before.line == line => Open { word: joined(before.word, piece), line },
+            Some(before) => {
+                close(before, &mut found);
+                Open { word: piece, line }
+            }
+            None => Open { word: piece, line },
+        };
+        let ends = token.detected_break.as_ref().is_some_and(|after| !after.kind.is_empty())
+            || raw.ends_with(char::is_whitespace);
+        if ends {
+            close(joined, &mut found);
+        } else {
+            open = Some(joined);
+        }
+    }
+    if let Some(last) = open {
+        close(last, &mut found);
+    }
+    found.into_iter().map(|(_, line)| line).collect()
+}
+
+/// A word is as sure as its least sure part.
+fn joined(before: Word, after: Word) -> Word {
+    let area = |word: &Word| word.bounding_box != BoundingBox::default();
+    let bounding_box = match (area(&before), area(&after)) {
+        (true, true) => before.bounding_box.union(after.bounding_box),
+        (true, false) => before.bounding_box,
+        _ => after.bounding_box,
+    };
+    Word {
+        text: before.text + &after.text,
+        bounding_box,
+        confidence: before.confidence.min(after.confidence),
+    }
+}
+
+/// Puts a finished word onto its line. Words of no line stand on lines of their own.
+fn close(Open { word, line }: Open, found: &mut Vec<(Option<usize>, Line)>) {
+    if word.text.is_empty() {
+        return;
+    }
+    match found.last_mut() {
+        Some((last, known)) if line.is_some() && *last == line => known.words.push(word),
+        _ => found.push((line, Line { words: vec![word] })),
+    }
+}
+
+fn start(element: &Element) -> Option<usize> {
+    element.layout.text_anchor.text_segments.first().map(|first| first.start_index)
+}
+
+/// First and last character of every line, and its number, in the order of the text.
+fn line_ranges(page: &Page) -> Vec<(TextSegment, usize)> {
+    let numbered = page.lines.iter().enumerate();
+    let mut ranges: Vec<(TextSegment, usize)> = numbered
+        .flat_map(|(number, line)| {
+            line.layout.text_anchor.text_segments.iter().map(move |part| (*part, number))
+        })
+        .collect();
+    ranges.sort_unstable_by_key(|(range, _)| range.start_index);
+    ranges
+}
+
+fn line_at(ranges: &[(TextSegment, usize)], at: usize) -> Option<usize> {
+    let behind = ranges.partition_point(|(range, _)| range.start_index <= at);
+    let (range, number) = ranges.get(behind.checked_sub(1)?)?;
+    (at < range.end_index).then_some(*number)
+}
+
+/// Asked for and left out means zero.
+fn score(scores: &ImageQualityScores) -> f32 {
+    scores.quality_score.clamp(0.0, 1.0)
+}
+
+fn defects(scores: &ImageQualityScores) -> Vec<Defect> {
+    let known = scores.detected_defects.iter().filter_map(|defect| {
+        let kind = match defect.kind.strip_prefix("quality/defect_")? {
+            "blurry" => DefectKind::Blurry,
+            "noisy" => DefectKind::Noisy,
+            "dark" => DefectKind::Dark,
+            "faint" => DefectKind::Faint,
+            "text_too_small" => DefectKind::TextTooSmall,
+            "document_cutoff" => DefectKind::DocumentCutoff,
+            "text_cutoff" => DefectKind::TextCutoff,
+            "glare" => DefectKind::Glare,
+            _ => return None,
+        };
+        Some(Defect { kind, confidence: defect.confidence.clamp(0.0, 1.0) })
+    });
+    known.filter(|defect| defect.confidence >= WORTH_TELLING).collect()
+}
+
+/// BCP-47 to what Tesseract calls the language; others keep their code.
+fn languages(detected: &[DetectedLanguage]) -> Vec<String> {
+    const NAMES: [(&str, &str); 24] = [
+        ("en", "eng"),
+        ("de", "deu"),
+        ("fr", "fra"),
+        ("nl", "nld"),
+        ("es", "spa"),
+        ("it", "ita"),
+        ("pt", "por"),
+        ("no", "nor"),
+        ("nb", "nor"),
+        ("da", "dan"),
+        ("sv", "swe"),
+        ("fi", "fin"),
+        ("hr", "hrv"),
+        ("pl", "pol"),
+        ("cs", "ces"),
+        ("sk", "slk"),
+        ("hu", "hun"),
+        ("ro", "ron"),
+        ("tr", "tur"),
+        ("ru", "rus"),
+        ("el", "ell"),
+        ("ja", "jpn"),
+        ("ko", "kor"),
+        ("zh", "chi_sim"),
+    ];
+    let mut heard: Vec<&DetectedLanguage> =
+        detected.iter().filter(|language| language.confidence >= HEARD).collect();
+    heard.sort_by(|one, other| other.confidence.total_cmp(&one.confidence));
+    let name = |language: &DetectedLanguage| {
+        let code = language.language_code.as_str();
+        let main = code.split('-').next().unwrap_or(code);
+        let known = NAMES.iter().find(|(bcp47, _)| *bcp47 == main);
+        known.map_or_else(|| code.to_owned(), |(_, name)| (*name).to_owned())
+    };
+    heard.into_iter().map(name).collect()
+}
+
+fn real(pixels: u32) -> f32 {
+    f32::from(u16::try_from(pixels).unwrap_or(u16::MAX))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,256 @@
+//! What goes to Document AI and what comes back, as its discovery document names it (v1, revision
+//! 20260929): `ProcessRequest` and the parts of `ProcessResponse` that are read.
+//!
+//! The dialect is that of protocol buffers in JSON: fields with a zero value are left out, and 64-bit
+//! numbers are strings. Unknown fields are passed over: the vendor adds some with every revision.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::{Deserialize, Deserializer, Serialize};
+
+/// What is asked for, so that no page images come back.
+pub(super) const FIELD_MASK: &str = "text,error,pages.pageNumber,pages.dimension,\
+     pages.detectedLanguages,pages.lines,pages.tokens,pages.transforms,pages.imageQualityScores";
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ProcessRequest<'a> {
+    raw_document: RawDocument<'a>,
+    skip_human_review: bool,
+    field_mask: &'a str,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    imageless_mode: bool,
+    process_options: ProcessOptions<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct RawDocument<'a> {
+    content: String,
+    mime_type: &'a str,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ProcessOptions<'a> {
+    ocr_config: OcrOptions<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct OcrOptions<'a> {
+    /// Has no effect on what we send, which carries pictures only; it is on so that a gateway or a
+    /// later slice that does carry text is not read from its picture.
+    enable_native_pdf_parsing: bool,
+    enable_image_quality_scores: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hints: Option<Hints<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Hints<'a> {
+    language_hints: &'a [String],
+}
+
+/// How a call is to be made.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Options {
+    pub imageless: bool,
+    pub languages: Vec<String>,
+}
+
+/// The body of a call about these bytes.
+pub(super) fn request(
+    content: &[u8],
+    mime_type: &str,
+    options: &Options,
+) -> serde_json::Result<Vec<u8>> {
+    let languages = options.languages.as_slice();
+    serde_json::to_vec(&ProcessRequest {
+        raw_document: RawDocument { content: STANDARD.encode(content), mime_type },
+        skip_human_review: true,
+        field_mask: FIELD_MASK,
+        imageless_mode: options.imageless,
+        process_options: ProcessOptions {
+            ocr_config: OcrOptions {
+                enable_native_pdf_parsing: true,
+                enable_image_quality_scores: true,
+                hints: (!languages.is_empty()).then_some(Hints { language_hints: languages }),
+            },
+        },
+    })
+}
+
+/// `ProcessResponse`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct ProcessResponse {
+    pub document: Document,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Document {
+    pub text: String,
+    pub pages: Vec<Page>,
+    pub error: Option<Status>,
+}
+
+/// `google.rpc.Status`, without its message: that may repeat what we sent.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Status {
+    pub code: i32,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Page {
+    pub page_number: u32,
+    pub dimension: Dimension,
+    pub detected_languages: Vec<DetectedLanguage>,
+    pub lines: Vec<Element>,
+    pub tokens: Vec<Element>,
+    pub transforms: Vec<Matrix>,
+    pub image_quality_scores: Option<ImageQualityScores>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Dimension {
+    pub width: f32,
+    pub height: f32,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct DetectedLanguage {
+    pub language_code: String,
+    pub confidence: f32,
+}
+
+/// A line or a token; only a token has a break behind it.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Element {
+    pub layout: Layout,
+    pub detected_break: Option<DetectedBreak>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct DetectedBreak {
+    #[serde(rename = "type")]
+    pub kind: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Layout {
+    pub text_anchor: TextAnchor,
+    pub confidence: f32,
+    pub bounding_poly: BoundingPoly,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct TextAnchor {
+    pub text_segments: Vec<TextSegment>,
+}
+
+/// Characters (code points) of the document's text, the last one not included.
+#[derive(Debug, Default, Clone, Copy, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct TextSegment {
+    #[serde(deserialize_with = "int64")]
+    pub start_index: usize,
+    #[serde(deserialize_with = "int64")]
+    pub end_index: usize,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct BoundingPoly {
+    pub vertices: Vec<Vertex>,
+    pub normalized_vertices: Vec<Vertex>,
+}
+
+#[derive(Debug, Default, Clone, Copy, Deserialize)]
+#[serde(default)]
+pub(super) struct Vertex {
+    pub x: f32,
+    pub y: f32,
+}
+
+/// A matrix as OpenCV stores it.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Matrix {
+    pub rows: u32,
+    pub cols: u32,
+    /// OpenCV's code of the element type.
+    #[serde(rename = "type")]
+    pub kind: u32,
+    /// Base64.
+    pub data: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct ImageQualityScores {
+    pub quality_score: f32,
+    pub detected_defects: Vec<DetectedDefect>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct DetectedDefect {
+    #[serde(rename = "type")]
+    pub kind: String,
+    pub confidence: f32,
+}
+
+/// A 64-bit number, which this dialect writes as a string.
+fn int64<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Raw {
+        Text(String),
+        Number(usize),
+    }
+    match Raw::deserialize(deserializer)? {
+        Raw::Number(number) => Ok(number),
+        Raw::Text(text) => text.parse().map_err(serde::de::Error::custom),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_come_as_strings_and_zeros_not_at_all() {
+        let page = r#"{"document":{"text":"Aé","pages":[{"pageNumber":1,
+            "tokens":[{"layout":{"textAnchor":{"textSegments":[{"endIndex":"2"}]}}}],
+            "imageQualityScores":{},"somethingNew":{"a":1}}]}}"#;
+        let response: ProcessResponse = serde_json::from_str(page).unwrap();
+        let page = &response.document.pages[0];
+        let segment = page.tokens[0].layout.text_anchor.text_segments[0];
+        assert_eq!((segment.start_index, segment.end_index), (0, 2));
+        let scores = page.image_quality_scores.as_ref().unwrap();
+        assert!(scores.quality_score <= 0.0, "asked for, and zero");
+        assert!(serde_json::from_str::<ProcessResponse>("{}").unwrap().document.pages.is_empty());
+    }
+
+    #[test]
+    fn what_is_not_wanted_is_not_in_the_request() {
+        let body = request(b"x", "image/png", &Options::default()).unwrap();
+        let body = String::from_utf8(body).unwrap();
+        assert!(!body.contains("imagelessMode") && !body.contains("hints"), "{body}");
+        assert!(body.contains(r#""content":"eA==""#), "{body}");
+        let options = Options { imageless: true, languages: vec!["de".to_owned()] };
+        let body = String::from_utf8(request(b"x", "image/png", &options).unwrap()).unwrap();
+        assert!(body.contains(r#""imagelessMode":true"#) && body.contains(r#"["de"]"#), "{body}");
+    }
+}

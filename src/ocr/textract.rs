@@ -1,0 +1,263 @@
+//! Amazon Textract: text detection, a picture at a time or a whole PDF as a job.
+//!
+//! Contract: the service model `textract/2018-06-27`. A picture goes as bytes and is answered at
+//! once. A PDF that lies in S3 is fetched by Textract itself: a job is started, asked for, and its
+//! result read page by page of a thousand blocks. The job is started with a token that follows from
+//! the ingestion, so that a worker that takes over finds the running job instead of starting, and
+//! paying, a second one. Textract keeps jobs for seven days.
+//!
+//! Latin scripts only, and no score of the picture: ours stands in. The SDK's own repetitions are
+//! switched off, because throttling has to slow down every job, not one call.
+
+mod blocks;
+mod faults;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use aws_sdk_textract::Client;
+use aws_sdk_textract::config::retry::RetryConfig;
+use aws_sdk_textract::config::timeout::TimeoutConfig;
+use aws_sdk_textract::config::{BehaviorVersion, Region};
+use aws_sdk_textract::operation::get_document_text_detection::GetDocumentTextDetectionOutput;
+use aws_sdk_textract::primitives::Blob;
+use aws_sdk_textract::types::{Document, DocumentLocation, JobStatus, S3Object};
+
+use super::lane::Lane;
+use super::{FileReader, PictureSizes, Provider, Reach, StoredFile};
+use crate::config::TextractConfig;
+use crate::fault::{Error, Fault, Result};
+use crate::model::{PagePicture, PageReading, PageUsage};
+use blocks::Blocks;
+use faults::error_of;
+
+/// Most bytes of a picture (docs, "Quotas in Amazon Textract").
+const MOST_BYTES: usize = 10_485_760;
+/// Most blocks in one answer of a job, by the service model.
+const MOST_RESULTS: i32 = 1000;
+/// Jobs that are started for one document: a second one if the first failed.
+const MOST_JOBS: u32 = 2;
+/// The first question about a job comes after this; later ones after twice as long each time.
+const FIRST_POLL: Duration = Duration::from_millis(500);
+
+/// One lane for each operation: each has a limit of its own.
+#[derive(Clone)]
+pub struct Lanes {
+    /// `DetectDocumentText`.
+    pub detect: Lane,
+    /// `StartDocumentTextDetection`.
+    pub start: Lane,
+    /// `GetDocumentTextDetection`.
+    pub get: Lane,
+}
+
+/// Text detection in one region.
+pub struct Textract {
+    client: Client,
+    lanes: Lanes,
+    /// Whether whole files are read.
+    jobs: bool,
+    poll: Duration,
+}
+
+/// How a job ended.
+enum Ended {
+    Whole(Blocks),
+    Failed,
+}
+
+impl Textract {
+    /// Its name in the configuration.
+    pub const NAME: &'static str = "textract";
+    /// The operation that reads a picture, as a lane and a price name it.
+    pub const DETECT: &'static str = "DetectDocumentText";
+    /// The operation that starts a job.
+    pub const START: &'static str = "StartDocumentTextDetection";
+    /// The operation that asks for a job's result.
+    pub const GET: &'static str = "GetDocumentTextDetection";
+
+    /// Sets the client up from the environment; nothing is sent. `files`: PDFs lie where Textract can
+    /// reach them.
+    pub async fn connect(config: &TextractConfig, files: bool, lanes: Lanes) -> Self {
+        let timeouts = TimeoutConfig::builder()
+            .connect_timeout(Duration::from_secs(5).min(config.timeout))
+            .operation_timeout(config.timeout)
+            .build();
+        let mut loader = aws_config::defaults(BehaviorVersion::latest())
+            .timeout_config(timeouts)
+            .retry_config(RetryConfig::disabled());
+        if !config.region.is_empty() {
+            loader = loader.region(Region::new(config.region.clone()));
+        }
+        if !config.endpoint.is_empty() {
+            loader = loader.endpoint_url(&config.endpoint);
+        }
+        Self::with_client(Client::new(&loader.load().await), config, files, lanes)
+    }
+
+    /// Over a client that is set up already.
+    pub fn with_client(client: Client, config: &TextractConfig, files: bool, lanes: Lanes) -> Self {
+        Self { client, lanes, jobs: config.jobs && files, poll: config.poll }
+    }
+
+    /// Starts a job or finds the one that the token stands for; `None`: the token stands for
+    /// something else.
+    async fn start(&self, file: &StoredFile, token: &str) -> Result<Option<String>> {
+        let object = S3Object::builder()
+            .bucket(&file.bucket)
+            .name(&file.key)
+            .set_version(file.version.clone())
+            .build();
+        let place = DocumentLocation::builder().s3_object(object).build();
+        let request = self
+            .client
+            .start_document_text_detection()
+            .document_location(place)
+            .client_request_token(token);
+        let started = self
+            .lanes
+            .start
+            .call(|| {
+                let request = request.clone();
+                async move {
+                    match request.send().await {
+                        Ok(started) => Ok(Some(started)),
+                        Err(error) if faults::is_mismatch(&error) => Ok(None),
+                        Err(error) => Err(error_of(Self::START, error)),
+                    }
+                }
+            })
+            .await?;
+        let Some(started) = started else { return Ok(None) };
+        let id = started.job_id().ok_or_else(|| Error::transient("Textract named no job"))?;
+        Ok(Some(id.to_owned()))
+    }
+
+    /// Waits for the end of a job and reads its result.
+    async fn ended(&self, job: &str) -> Result<Ended> {
+        let mut wait = FIRST_POLL.min(self.poll);
+        loop {
+            let answer = match self.get(job, None).await {
+                Ok(answer) => answer,
+                // Older than the seven days that results are kept.
+                Err(error) if error.fault == Fault::Missing => return Ok(Ended::Failed),
+                Err(error) => return Err(error),
+            };
+            match answer.job_status() {
+                Some(JobStatus::InProgress) => {
+                    tokio::time::sleep(wait).await;
+                    wait = wait.saturating_mul(2).min(self.poll);
+                }
+                Some(JobStatus::Succeeded | JobStatus::PartialSuccess) => {
+                    return self.whole(job, answer).await.map(Ended::Whole);
+                }
+                _ => return Ok(Ended::Failed),
+            }
+        }
+    }
+
+    /// The rest of a result whose first part is there.
+    async fn whole(&self, job: &str, first: GetDocumentTextDetectionOutput) -> Result<Blocks> {
+        let mut blocks = Blocks::default();
+        let mut next = blocks.add(first);
+        while let Some(token) = next {
+            next = blocks.add(self.get(job, Some(token)).await?);
+        }
+        Ok(blocks)
+    }
+
+    async fn get(
+        &self,
+        job: &str,
+        token: Option<String>,
+    ) -> Result<GetDocumentTextDetectionOutput> {
+        let request = self
+            .client
+            .get_document_text_detection()
+            .job_id(job)
+            .max_results(MOST_RESULTS)
+            .set_next_token(token);
+        self.lanes
+            .get
+            .call(|| {
+                let request = request.clone();
+                async move { request.send().await.map_err(|error| error_of(Self::GET, error)) }
+            })
+            .await
+    }
+}
+
+#[async_trait]
+impl Provider for Textract {
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    fn identity(&self) -> String {
+        "textract text detection".to_owned()
+    }
+
+    fn reach(&self) -> Reach {
+        Reach { pages: 1, bytes: MOST_BYTES }
+    }
+
+    async fn read(&self, pictures: &[PagePicture]) -> Result<(Vec<PageReading>, PageUsage)> {
+        let [picture] = pictures else {
+            return Err(Error::internal("Textract reads one picture in a call"));
+        };
+        let image = &picture.image;
+        let document = Document::builder().bytes(Blob::new(image.bytes.clone())).build();
+        let request = self.client.detect_document_text().document(document);
+        let answer = self
+            .lanes
+            .detect
+            .call(|| {
+                let request = request.clone();
+                async move { request.send().await.map_err(|error| error_of(Self::DETECT, error)) }
+            })
+            .await?;
+        let version = answer.detect_document_text_model_version().map(str::to_owned);
+        let mut blocks = Blocks::of(answer.blocks.unwrap_or_default());
+        let reading = blocks.reading(1, (image.width, image.height), version.as_deref());
+        let usage = PageUsage { provider: Self::NAME, model: Self::DETECT.to_owned(), pages: 1 };
+        Ok((vec![reading], usage))
+    }
+
+    fn files(&self) -> Option<&dyn FileReader> {
+        self.jobs.then_some(self as &dyn FileReader)
+    }
+}
+
+#[async_trait]
+impl FileReader for Textract {
+    async fn read_file(
+        &self,
+        file: &StoredFile,
+        sizes: &PictureSizes,
+    ) -> Result<(BTreeMap<u32, PageReading>, PageUsage)> {
+        for number in 0..MOST_JOBS {
+            // What was a failure before is one again: the tokens are the same for whoever comes.
+            let token = match number {
+                0 => file.token.clone(),
+                number => format!("{}-{number}", file.token),
+            };
+            let Some(job) = self.start(file, &token).await? else { continue };
+            if let Ended::Whole(mut blocks) = self.ended(&job).await? {
+                let version = blocks.version.clone();
+                let known = sizes.iter().filter(|(number, _)| blocks.has(**number)).map(|it| *it.0);
+                let known: Vec<u32> = known.collect();
+                let readings = known.into_iter().filter_map(|number| {
+                    let size = *sizes.get(&number)?;
+                    Some((number, blocks.reading(number, size, version.as_deref())))
+                });
+                let readings = readings.collect();
+                let model = Self::START.to_owned();
+                let usage = PageUsage { provider: Self::NAME, model, pages: blocks.pages };
+                return Ok((readings, usage));
+            }
+            tracing::warn!("a Textract job failed");
+        }
+        Err(Error::new(Fault::Rejected, "Textract's jobs for the document failed"))
+    }
+}

@@ -1,0 +1,86 @@
+//! What is wrong with a set-up, and what to change: the findings of `docmill doctor`.
+//!
+//! Every check is a small function from facts to a [`Finding`]; gathering the facts is `app`'s,
+//! which knows the implementations. Nothing here changes anything: permissions are found out by
+//! requests that cannot succeed. Not promised: that a set-up without a finding works for ever.
+
+pub mod clock;
+pub mod database;
+pub mod process;
+pub mod queue;
+pub mod store;
+
+use serde::Serialize;
+
+use crate::fault;
+
+/// How serious a finding is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// As it should be.
+    Ok,
+    /// Works, but will hurt one day.
+    Warn,
+    /// Must be changed.
+    Wrong,
+}
+
+/// What one check found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// Name of the check, e.g. `queue.redrive`.
+    pub check: &'static str,
+    /// How serious it is.
+    pub verdict: Verdict,
+    /// What was found, in words.
+    pub found: String,
+    /// What to change; `None` if nothing.
+    pub advice: Option<String>,
+}
+
+impl Finding {
+    /// As it should be.
+    pub fn ok(check: &'static str, found: impl Into<String>) -> Self {
+        Self { check, verdict: Verdict::Ok, found: found.into(), advice: None }
+    }
+
+    /// Works, but.
+    pub fn warn(check: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Self {
+        let advice = Some(advice.into());
+        Self { check, verdict: Verdict::Warn, found: found.into(), advice }
+    }
+
+    /// Must be changed.
+    pub fn wrong(check: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Self {
+        Self { verdict: Verdict::Wrong, ..Self::warn(check, found, advice) }
+    }
+
+    /// What is needed does not answer or refuses us; such errors say themselves what to check.
+    pub fn unusable(check: &'static str, error: &impl std::fmt::Display) -> Self {
+        let (verdict, found) = (Verdict::Wrong, error.to_string());
+        Self { check, verdict, found, advice: None }
+    }
+}
+
+/// Everything that was found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Report {
+    /// Whether nothing must be changed.
+    pub well: bool,
+    /// In the order of the checks.
+    pub findings: Vec<Finding>,
+}
+
+impl Report {
+    /// Sums findings up.
+    pub fn of(findings: Vec<Finding>) -> Self {
+        let well = findings.iter().all(|finding| finding.verdict != Verdict::Wrong);
+        Self { well, findings }
+    }
+}
+
+/// The finding of a check that had to ask somebody; a question without an answer is `unusable`.
+pub fn answered(check: &'static str, answer: fault::Result<Vec<Finding>>) -> Vec<Finding> {
+    answer.unwrap_or_else(|error| vec![Finding::unusable(check, &error)])
+}

@@ -1,0 +1,195 @@
+//! The process against its platform: time to stop, memory, and leases that fit together.
+
+use std::time::Duration;
+
+use humantime::format_duration;
+
+use super::Finding;
+use crate::config::{ByteSize, Config};
+
+/// The variable in which our manifests say how long the platform waits after SIGTERM.
+pub const STOP_TIMEOUT_VARIABLE: &str = "DOCMILL_STOP_TIMEOUT";
+/// Jobs that were cancelled at the end of the drain may take so long to be given back.
+const SETTLE: Duration = Duration::from_secs(8);
+/// What the process takes besides documents and pages.
+const BASE: u64 = 256 << 20;
+
+/// What the platform grants, as far as it says so.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Surroundings {
+    /// The text of [`STOP_TIMEOUT_VARIABLE`].
+    pub stop_timeout: Option<String>,
+    /// Bytes of memory that the control group may use.
+    pub memory: Option<u64>,
+    /// Threads for page work.
+    pub threads: usize,
+}
+
+impl Surroundings {
+    /// Of this process: environment, control group (version 2, else 1), cores.
+    pub fn here(config: &Config) -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let threads = config.worker.cpu_threads;
+        let files = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
+        let memory = files.iter().find_map(|file| std::fs::read_to_string(file).ok());
+        Self {
+            stop_timeout: std::env::var(STOP_TIMEOUT_VARIABLE).ok(),
+            memory: memory.and_then(|text| limit(&text)),
+            threads: if threads == 0 { cores } else { threads },
+        }
+    }
+}
+
+/// A limit as control groups write it; version 1 writes an absurd number for none.
+fn limit(text: &str) -> Option<u64> {
+    text.trim().parse().ok().filter(|bytes| *bytes < 1 << 50)
+}
+
+/// What the platform grants after SIGTERM, in seconds (`120`) or with a unit (`2m`).
+fn stop_timeout(text: &str) -> Option<Duration> {
+    let seconds = text.trim().parse().ok().map(Duration::from_secs);
+    seconds.or_else(|| humantime::parse_duration(text.trim()).ok())
+}
+
+/// Every check of the process.
+pub fn check(config: &Config, around: &Surroundings) -> Vec<Finding> {
+    vec![stop(config, around), memory(config, around), leases(config)]
+}
+
+fn stop(config: &Config, around: &Surroundings) -> Finding {
+    const CHECK: &str = "process.stop_timeout";
+    let drain = config.worker.drain;
+    let wanted = format_duration(drain + SETTLE);
+    let Some(text) = &around.stop_timeout else {
+        return Finding::warn(
+            CHECK,
+            format!("{STOP_TIMEOUT_VARIABLE} is not set: nobody says how long the platform waits"),
+            format!(
+                "set it to what the platform grants after SIGTERM (stopTimeout, \
+                 terminationGracePeriodSeconds), at least {wanted}"
+            ),
+        );
+    };
+    let granted = stop_timeout(text);
+    let advice = format!(
+        "grant at least {wanted} (stopTimeout, terminationGracePeriodSeconds), or lower \
+         worker.drain: a worker that is killed while it drains costs an attempt of every document \
+         in hand"
+    );
+    match granted {
+        None => Finding::wrong(CHECK, format!("{STOP_TIMEOUT_VARIABLE} is no time"), advice),
+        Some(granted) if granted < drain + SETTLE => Finding::wrong(
+            CHECK,
+            format!(
+                "the platform waits {} after SIGTERM, worker.drain is {}",
+                format_duration(granted),
+                format_duration(drain)
+            ),
+            advice,
+        ),
+        Some(granted) => Finding::ok(CHECK, format!("{} granted", format_duration(granted))),
+    }
+}
+
+fn memory(config: &Config, around: &Surroundings) -> Finding {
+    const CHECK: &str = "process.memory";
+    let Some(limit) = around.memory else {
+        return Finding::ok(CHECK, "no limit is set for this process");
+    };
+    let mib = |bytes: u64| bytes.div_ceil(1 << 20);
+    let (documents, page) = (config.limits.documents_in_memory, config.cpu.page_memory);
+    let threads = u64::try_from(around.threads).unwrap_or(u64::MAX);
+    let of_pages =
+        |pages: u64| BASE.saturating_add(documents.0).saturating_add(page.0.saturating_mul(pages));
+    let parts = |pages: u64| {
+        format!(
+            "limits.documents_in_memory ({documents}), cpu.page_memory ({page}) for {pages} \
+             page(s) at a time and {} for the rest are {} MiB, the limit is {} MiB",
+            ByteSize(BASE),
+            mib(of_pages(pages)),
+            mib(limit)
+        )
+    };
+    if of_pages(1) > limit {
+        let advice = format!(
+            "give the container at least {} MiB, or lower cpu.page_memory (with \
+             limits.page_pixels) and limits.documents_in_memory: the kernel would kill the worker",
+            mib(of_pages(threads))
+        );
+        return Finding::wrong(CHECK, parts(1), advice);
+    }
+    if of_pages(threads) > limit {
+        let advice = format!(
+            "several of the largest allowed pages at once would not fit: give {} MiB, or lower \
+             worker.cpu_threads",
+            mib(of_pages(threads))
+        );
+        return Finding::warn(CHECK, parts(threads), advice);
+    }
+    Finding::ok(CHECK, format!("{} MiB, {} MiB at most in use", mib(limit), mib(of_pages(threads))))
+}
+
+/// A message that stays hidden for longer than the lease delays the takeover of a crashed
+/// worker's documents.
+fn leases(config: &Config) -> Finding {
+    const CHECK: &str = "queue.visibility";
+    let (visibility, lease) = (config.queue.visibility, config.claim.lease);
+    let text = format!(
+        "queue.visibility is {}, claim.lease {}",
+        format_duration(visibility),
+        format_duration(lease)
+    );
+    if visibility > lease {
+        let advice = "set queue.visibility below claim.lease: documents of a worker that died \
+                      wait for their message although nobody holds them";
+        return Finding::wrong(CHECK, text, advice);
+    }
+    Finding::ok(CHECK, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::doctor::Verdict;
+
+    #[test]
+    fn a_platform_that_kills_while_the_worker_drains_is_named() {
+        let config = Config::default();
+        for (granted, verdict) in [
+            (None, Verdict::Warn),
+            (Some("120"), Verdict::Ok),
+            (Some("2m"), Verdict::Ok),
+            (Some("110"), Verdict::Wrong),
+            (Some("30"), Verdict::Wrong),
+            (Some("soon"), Verdict::Wrong),
+        ] {
+            let stop_timeout = granted.map(str::to_owned);
+            let around = Surroundings { stop_timeout, ..Surroundings::default() };
+            assert_eq!(stop(&config, &around).verdict, verdict, "{granted:?}");
+        }
+    }
+
+    #[test]
+    fn memory_is_held_against_what_the_configuration_may_take() {
+        let config = Config::default();
+        for (gib, threads, verdict) in [
+            (None, 8, Verdict::Ok),
+            (Some(4), 2, Verdict::Ok),
+            (Some(4), 4, Verdict::Warn),
+            (Some(2), 1, Verdict::Wrong),
+        ] {
+            let memory = gib.map(|gib: u64| gib << 30);
+            let around = Surroundings { memory, threads, ..Surroundings::default() };
+            assert_eq!(super::memory(&config, &around).verdict, verdict, "{gib:?} {threads}");
+        }
+    }
+
+    #[test]
+    fn the_limit_of_a_control_group_is_read_and_its_way_to_say_none_understood() {
+        for (text, expected) in
+            [("max\n", None), ("2147483648\n", Some(1 << 31)), ("9223372036854771712\n", None)]
+        {
+            assert_eq!(limit(text), expected, "{text}");
+        }
+    }
+}

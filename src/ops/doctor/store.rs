@@ -1,0 +1,82 @@
+//! The bucket's event notifications: those of our own artefacts must not come back as documents.
+
+use super::Finding;
+use crate::config::AllowedPrefix;
+use crate::store::keys;
+
+/// A rule by which a bucket tells a queue of new objects.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Notification {
+    /// ARN of the queue.
+    pub queue: String,
+    /// Keys begin with this; empty: all keys.
+    pub prefix: String,
+}
+
+/// A key of every place we write to while working.
+const OWN: [&str; 2] = ["ingestions/", "queue/todo/"];
+
+/// The notifications of `bucket` that lead to `queue` (its name or ARN).
+pub fn check(
+    rules: &[Notification],
+    queue: &str,
+    (bucket, allowed): (&str, &[AllowedPrefix]),
+) -> Finding {
+    const CHECK: &str = "store.notification";
+    let name = queue.rsplit(['/', ':']).next().unwrap_or(queue);
+    let ours: Vec<&Notification> =
+        rules.iter().filter(|rule| rule.queue.rsplit(':').next() == Some(name)).collect();
+    if ours.is_empty() {
+        return Finding::ok(CHECK, "the bucket notifies other queues or none");
+    }
+    let catches_own = |rule: &&Notification| {
+        keys::is_own_artefact(&rule.prefix) || OWN.iter().any(|own| own.starts_with(&rule.prefix))
+    };
+    if let Some(rule) = ours.iter().copied().find(catches_own) {
+        return Finding::wrong(
+            CHECK,
+            format!("the notification for prefix `{}` fires for our own artefacts", rule.prefix),
+            "give it a prefix filter such as documents/: every transcript would send a message",
+        );
+    }
+    let unheard = |rule: &&Notification| {
+        !allowed.iter().any(|place| {
+            place.bucket == bucket
+                && (rule.prefix.starts_with(&place.prefix)
+                    || place.prefix.starts_with(&rule.prefix))
+        })
+    };
+    if let Some(rule) = ours.iter().copied().find(unheard) {
+        return Finding::wrong(
+            CHECK,
+            format!("the notification for prefix `{}` is outside store.allow", rule.prefix),
+            "add the prefix to store.allow: its events are dropped without work",
+        );
+    }
+    Finding::ok(CHECK, format!("{} notification(s) to this queue, filtered", ours.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::doctor::Verdict;
+
+    #[test]
+    fn a_notification_must_be_filtered_and_wanted() {
+        let allowed = [AllowedPrefix { bucket: "b".to_owned(), prefix: "documents/".to_owned() }];
+        for (queue, prefix, verdict) in [
+            ("arn:aws:sqs:r:1:q", "documents/", Verdict::Ok),
+            ("arn:aws:sqs:r:1:q", "documents/inbox/", Verdict::Ok),
+            ("arn:aws:sqs:r:1:q", "", Verdict::Wrong),
+            ("arn:aws:sqs:r:1:q", "ing", Verdict::Wrong),
+            ("arn:aws:sqs:r:1:q", "ingestions/", Verdict::Wrong),
+            ("arn:aws:sqs:r:1:q", "inbox/", Verdict::Wrong),
+            ("arn:aws:sqs:r:1:other", "", Verdict::Ok),
+        ] {
+            let rule = Notification { queue: queue.to_owned(), prefix: prefix.to_owned() };
+            let url = "https://sqs.r.amazonaws.com/1/q";
+            let found = check(&[rule], url, ("b", &allowed));
+            assert_eq!(found.verdict, verdict, "{queue} {prefix}");
+        }
+    }
+}

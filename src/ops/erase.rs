@@ -1,0 +1,224 @@
+//! Forgetting a tenant: rows, objects, messages; or what of it is old enough.
+//!
+//! Order matters. What is open is cancelled first and workers are given time to notice, so that
+//! nobody writes behind our back; then objects, then the rows that lead to them; then dead letters.
+//! A message that is still in the queue finds the id among the erased ones when it is received and
+//! is deleted then. Stopped half way, the next run goes on. Not promised: copies that the store
+//! keeps itself (versions of a bucket), backups, and what a producer hands in meanwhile.
+
+use std::time::Duration;
+
+use serde::Serialize;
+use uuid::Uuid;
+
+use crate::db::Db;
+use crate::db::erasure::{self, Doomed, Trail};
+use crate::db::operators::{self, By};
+use crate::fault::Result;
+use crate::model::message::Body;
+use crate::model::{DocumentId, IngestionId};
+use crate::queue::Queue;
+use crate::store::{Store, keys};
+
+/// Documents at a time: short transactions.
+const BATCH: u32 = 200;
+/// Objects listed at a time.
+const LISTED: usize = 1000;
+/// Dead letters that are looked at stay hidden from other readers for so long.
+const HIDDEN: Duration = Duration::from_secs(30);
+
+/// Where a tenant's things are.
+#[derive(Clone, Copy)]
+pub struct Places<'a> {
+    /// Rows.
+    pub db: &'a Db,
+    /// Objects.
+    pub store: &'a dyn Store,
+    /// Messages.
+    pub queue: &'a dyn Queue,
+}
+
+/// What was erased, or would be.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Erased {
+    /// Whose.
+    pub tenant: String,
+    /// Whether nothing was changed.
+    pub dry_run: bool,
+    /// Documents.
+    pub documents: usize,
+    /// Ingestions of these.
+    pub ingestions: usize,
+    /// Of these, cancelled because they had not ended.
+    pub cancelled: usize,
+    /// Objects: originals and artefacts.
+    pub objects: usize,
+    /// Originals that stay because another tenant's document refers to them.
+    pub shared: usize,
+    /// Dead letters.
+    pub dead_letters: usize,
+}
+
+/// Counts what [`erase`] would delete.
+///
+/// # Errors
+/// Postgres or the store does not answer.
+pub async fn preview(places: Places<'_>, tenant: &str) -> Result<Erased> {
+    let mut found = Erased { tenant: tenant.to_owned(), dry_run: true, ..Erased::default() };
+    let mut after = DocumentId(Uuid::nil());
+    loop {
+        let batch = erasure::documents(places.db, tenant, None, (after, BATCH)).await?;
+        let Some(last) = batch.last() else { return Ok(found) };
+        after = last.id;
+        let ids: Vec<_> = batch.iter().map(|document| document.id).collect();
+        let trails = erasure::trails(places.db, &ids).await?;
+        found.cancelled += erasure::open(places.db, &ids).await?.0.len();
+        found.documents += batch.len();
+        found.ingestions += trails.len();
+        found.shared += batch.iter().filter(|document| document.shared).count();
+        for key in keys_of(places.store, &batch, &trails).await? {
+            found.objects += usize::from(places.store.head(&key).await?.is_some());
+        }
+    }
+}
+
+/// Erases everything of a tenant. `notice` is how long workers need to notice a lost claim: a
+/// heartbeat and the write that may be under way.
+///
+/// # Errors
+/// Postgres, the store or the queue does not answer; what was erased until then stays erased, and
+/// the next run goes on.
+pub async fn erase(places: Places<'_>, tenant: &str, notice: Duration, by: &By) -> Result<Erased> {
+    let mut done = Erased { tenant: tenant.to_owned(), ..Erased::default() };
+    let mut gone: Vec<IngestionId> = Vec::new();
+    done.cancelled = withdraw(places.db, tenant, notice, by).await?;
+    while let Some(batch) = one_batch(places, tenant, None, &mut done).await? {
+        gone.extend(batch);
+    }
+    // A worker that was frozen all the while may have written after we looked.
+    for id in &gone {
+        done.objects += delete_below(places.store, *id).await?;
+    }
+    done.dead_letters = bury(places).await?;
+    let count = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
+    let counts = (count(done.documents), count(done.ingestions));
+    erasure::close(places.db, tenant, counts, by).await?;
+    Ok(done)
+}
+
+/// Erases what is older than its tenant's retention, up to a batch for each tenant.
+///
+/// # Errors
+/// As [`erase`].
+pub async fn expire(places: Places<'_>) -> Result<usize> {
+    let mut documents = 0;
+    for kept in erasure::retentions(places.db).await? {
+        let days = u64::from(kept.days.unsigned_abs());
+        let age = Duration::from_secs(days * 24 * 3600);
+        let mut done = Erased::default();
+        one_batch(places, &kept.tenant, Some(age), &mut done).await?;
+        documents += done.documents;
+    }
+    Ok(documents)
+}
+
+/// Cancels what has not ended, and waits until workers must have noticed if one had any of it.
+async fn withdraw(db: &Db, tenant: &str, notice: Duration, by: &By) -> Result<usize> {
+    let (mut cancelled, mut held) = (0, 0);
+    let mut after = DocumentId(Uuid::nil());
+    loop {
+        let batch = erasure::documents(db, tenant, None, (after, BATCH)).await?;
+        let Some(last) = batch.last() else { break };
+        after = last.id;
+        let ids: Vec<_> = batch.iter().map(|document| document.id).collect();
+        let (open, of_workers) = erasure::open(db, &ids).await?;
+        cancelled += operators::cancel(db, &open, by).await?.len();
+        held += of_workers;
+    }
+    if held > 0 {
+        tokio::time::sleep(notice).await;
+    }
+    Ok(cancelled)
+}
+
+/// Objects first: the rows lead to them. Returns the ingestions that are gone; `None`: nothing was
+/// left.
+async fn one_batch(
+    places: Places<'_>,
+    tenant: &str,
+    age: Option<Duration>,
+    done: &mut Erased,
+) -> Result<Option<Vec<IngestionId>>> {
+    let first = DocumentId(Uuid::nil());
+    let batch = erasure::documents(places.db, tenant, age, (first, BATCH)).await?;
+    let ids: Vec<_> = batch.iter().map(|document| document.id).collect();
+    if ids.is_empty() {
+        return Ok(None);
+    }
+    let trails = erasure::trails(places.db, &ids).await?;
+    for key in keys_of(places.store, &batch, &trails).await? {
+        if places.store.head(&key).await?.is_some() {
+            places.store.delete(&key).await?;
+            done.objects += 1;
+        }
+    }
+    erasure::delete(places.db, &ids, &trails).await?;
+    done.documents += batch.len();
+    done.ingestions += trails.len();
+    done.shared += batch.iter().filter(|document| document.shared).count();
+    Ok(Some(trails.into_iter().map(|trail| trail.id).collect()))
+}
+
+/// Everything that was stored for these documents, each key once.
+async fn keys_of(store: &dyn Store, batch: &[Doomed], trails: &[Trail]) -> Result<Vec<String>> {
+    let originals = batch.iter().filter(|document| !document.shared);
+    let mut keys: Vec<String> = originals.map(|document| document.file_path.clone()).collect();
+    for trail in trails {
+        keys.extend(trail.paths.iter().cloned());
+        let below = keys::of_ingestion(trail.id);
+        let mut after: Option<String> = None;
+        loop {
+            let page = store.list(&below, after.as_deref(), LISTED).await?;
+            after = page.last().map(|entry| entry.key.clone());
+            let whole = page.len() < LISTED;
+            keys.extend(page.into_iter().map(|entry| entry.key));
+            if whole {
+                break;
+            }
+        }
+    }
+    keys.sort_unstable();
+    keys.dedup();
+    Ok(keys)
+}
+
+async fn delete_below(store: &dyn Store, id: IngestionId) -> Result<usize> {
+    let left = store.list(&keys::of_ingestion(id), None, LISTED).await?;
+    for entry in &left {
+        store.delete(&entry.key).await?;
+    }
+    Ok(left.len())
+}
+
+/// Deletes the dead letters of erased ingestions.
+async fn bury(places: Places<'_>) -> Result<usize> {
+    let mut buried = 0;
+    loop {
+        let letters = places.queue.dead_receive(10, HIDDEN).await?;
+        if letters.is_empty() {
+            return Ok(buried);
+        }
+        let id_of = |body: &str| match Body::parse(body) {
+            Body::Ingestion(id) => Some(id),
+            _ => None,
+        };
+        let ids: Vec<_> = letters.iter().filter_map(|l| id_of(&l.delivery.body)).collect();
+        let erased = erasure::erased(places.db, &ids).await?;
+        let ours = letters.iter().filter(|l| id_of(&l.delivery.body).is_some_and(|id| erased.contains(&id)));
+        let receipts: Vec<_> = ours.map(|letter| letter.delivery.receipt.clone()).collect();
+        for answer in places.queue.dead_acknowledge(&receipts).await {
+            answer?;
+            buried += 1;
+        }
+    }
+}

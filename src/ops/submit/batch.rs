@@ -1,0 +1,285 @@
+//! One batch: what is known already, then bytes, then rows in one transaction, then messages.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::Path;
+
+use futures::{StreamExt as _, TryStreamExt as _};
+
+use super::content::{self, Content};
+use super::files::Source;
+use super::{Desk, Fate, Submission, Terms};
+use crate::db::registration::{self, Known, NewDocument, NewIngestion};
+use crate::fault::{Error, Result};
+use crate::model::{DocumentId, IngestionId, Status};
+use crate::queue::Outgoing;
+use crate::store::{Meta, keys};
+use crate::telemetry::spans;
+
+/// Files uploaded at the same time; each is in memory as a whole.
+const UPLOADS: usize = 4;
+
+/// Something that was looked at and may be handed in.
+#[derive(Debug, Clone)]
+pub(super) struct Candidate {
+    pub(super) source: Source,
+    pub(super) what: What,
+}
+
+/// What is known of a candidate.
+#[derive(Debug, Clone)]
+pub(super) enum What {
+    /// A local file; `lies_at` is its key if it lies in the store already.
+    Content { content: Content, lies_at: Option<String> },
+    /// An object in a bucket.
+    Object(Meta),
+}
+
+/// What is to be done about a candidate.
+enum Plan {
+    /// Its content was handed in before.
+    Known(DocumentId, IngestionId, Status),
+    /// A row, and perhaps bytes.
+    New(Box<Fresh>),
+    /// The same content as a candidate before it in this batch.
+    Same(DocumentId, IngestionId),
+    /// Not handed in.
+    Refused(String),
+}
+
+/// Rows to be written.
+struct Fresh {
+    document: NewDocument,
+    ingestion: NewIngestion,
+    /// What the file to be uploaded first holds.
+    upload: Option<Content>,
+}
+
+/// Hands a batch in; one answer per candidate, in order.
+///
+/// # Errors
+/// Store or database do not answer.
+pub(super) async fn hand_in(
+    desk: Desk<'_>,
+    candidates: Vec<Candidate>,
+    terms: &Terms,
+) -> Result<Vec<Submission>> {
+    let known = Before::of(desk, &candidates, terms).await?;
+    let mut leaders = HashSet::new();
+    let plans: Vec<Plan> =
+        candidates.iter().map(|one| plan(one, &known, terms, &mut leaders)).collect();
+    let plans: Vec<Plan> = futures::stream::iter(candidates.iter().zip(plans))
+        .map(|(candidate, plan)| with_bytes(desk, candidate, plan))
+        .buffered(UPLOADS)
+        .try_collect()
+        .await?;
+    let fresh = registration::register(desk.db, &rows(&plans)).await?;
+    let mut answers = send(desk, &plans).await;
+    let submissions = candidates.iter().zip(plans).map(|(candidate, plan)| {
+        let file = candidate.source.name();
+        match plan {
+            Plan::Refused(problem) => Submission::refused(&file, problem),
+            Plan::Same(document, ingestion) => {
+                Submission::of(&file, Fate::Known, (document, ingestion, Status::InProgress))
+            }
+            Plan::Known(document, ingestion, status) => {
+                Submission::of(&file, Fate::Known, (document, ingestion, status))
+                    .sent(answers.remove(&ingestion))
+            }
+            Plan::New(new) => {
+                let id = new.ingestion.id;
+                let fate = if fresh.contains(&id) { Fate::Submitted } else { Fate::Known };
+                Submission::of(&file, fate, (new.document.id, id, Status::InProgress))
+                    .sent(answers.remove(&id))
+            }
+        }
+    });
+    Ok(submissions.collect())
+}
+
+/// What the database knows of a batch.
+#[derive(Default)]
+struct Before {
+    by_sha256: HashMap<String, Known>,
+    by_document: HashMap<DocumentId, Known>,
+}
+
+impl Before {
+    async fn of(desk: Desk<'_>, candidates: &[Candidate], terms: &Terms) -> Result<Self> {
+        let mut hashes = Vec::new();
+        let mut documents = Vec::new();
+        for candidate in candidates {
+            match (&candidate.what, &candidate.source) {
+                (What::Content { content, .. }, _) => hashes.push(content.sha256.clone()),
+                (What::Object(_), Source::Object(name)) => documents.extend(object_id(name)),
+                (What::Object(_), Source::File(_)) => {}
+            }
+        }
+        let tenant = terms.tenant.as_deref();
+        Ok(Self {
+            by_sha256: registration::find_by_sha256(desk.db, &hashes, tenant).await?,
+            by_document: registration::find_by_document(desk.db, &documents).await?,
+        })
+    }
+}
+
+fn plan(
+    candidate: &Candidate,
+    before: &Before,
+    terms: &Terms,
+    leaders: &mut HashSet<DocumentId>,
+) -> Plan {
+    let (document, known, first, upload) = match (&candidate.what, &candidate.source) {
+        (What::Content { content, lies_at }, source) => {
+            let document = of_content(&source.file_name(), content, lies_at.as_deref(), terms);
+            let known = before.by_sha256.get(&content.sha256);
+            let upload = (known.is_none() && lies_at.is_none()).then(|| content.clone());
+            let first = IngestionId::first_of(known.map_or(document.id, |known| known.document));
+            (document, known, first, upload)
+        }
+        (What::Object(meta), Source::Object(name)) => {
+            let Some((id, first)) = object_id(name).zip(object_ingestion(name, meta)) else {
+                return Plan::Refused("an address is s3://bucket/key".to_owned());
+            };
+            (of_object(id, name, meta, terms), before.by_document.get(&id), first, None)
+        }
+        (What::Object(_), Source::File(_)) => {
+            return Plan::Refused("a file is no object".to_owned());
+        }
+    };
+    let newest = known.and_then(|known| known.newest.as_ref());
+    // A newer version of an object is something else than what was read of it before.
+    let is_same = newest.is_some_and(|newest| match &candidate.what {
+        What::Content { .. } => true,
+        What::Object(meta) => newest.object_etag.as_deref() == Some(meta.etag.0.as_str()),
+    });
+    let id = known.map_or(document.id, |known| known.document);
+    if !terms.again {
+        if let (true, Some(newest)) = (is_same, newest) {
+            return Plan::Known(id, newest.ingestion, newest.status);
+        }
+        if !leaders.insert(id) {
+            return Plan::Same(id, first);
+        }
+    }
+    let again = terms.again && newest.is_some();
+    let ingestion = NewIngestion {
+        id: if again { IngestionId::random() } else { first },
+        kind: terms.kind.clone(),
+        object_etag: match &candidate.what {
+            What::Content { .. } => None,
+            What::Object(meta) => Some(meta.etag.0.clone()),
+        },
+    };
+    Plan::New(Box::new(Fresh { document: NewDocument { id, ..document }, ingestion, upload }))
+}
+
+/// Bytes first: a row never refers to what is not there.
+async fn with_bytes(desk: Desk<'_>, candidate: &Candidate, plan: Plan) -> Result<Plan> {
+    let Plan::New(new) = &plan else { return Ok(plan) };
+    let (Some(content), Source::File(path)) = (&new.upload, &candidate.source) else {
+        return Ok(plan);
+    };
+    let document = &new.document;
+    let bytes = match content::read(path, content).await {
+        Ok(bytes) => bytes,
+        Err(problem) => return Ok(Plan::Refused(problem)),
+    };
+    let metadata = BTreeMap::from([
+        ("original-name".to_owned(), document.original_name.clone().unwrap_or_default()),
+        ("tags".to_owned(), serde_json::to_string(&labels(document)).unwrap_or_default()),
+        ("size".to_owned(), bytes.len().to_string()),
+    ]);
+    desk.store.put(&document.file_path, bytes, &metadata).await?;
+    Ok(plan)
+}
+
+fn labels(document: &NewDocument) -> Vec<String> {
+    let label = |(name, value): (&String, &String)| {
+        if value.is_empty() { name.clone() } else { format!("{name}={value}") }
+    };
+    document.tags.iter().map(label).collect()
+}
+
+fn rows(plans: &[Plan]) -> Vec<(NewDocument, NewIngestion)> {
+    let row = |plan: &Plan| match plan {
+        Plan::New(new) => Some((new.document.clone(), new.ingestion.clone())),
+        Plan::Known(..) | Plan::Same(..) | Plan::Refused(_) => None,
+    };
+    plans.iter().filter_map(row).collect()
+}
+
+/// Messages of what is new, and once more of what was registered and has not ended: the run that
+/// registered it may have died before it sent one.
+async fn send(desk: Desk<'_>, plans: &[Plan]) -> HashMap<IngestionId, Result<()>> {
+    let due: Vec<IngestionId> = plans
+        .iter()
+        .filter_map(|plan| match plan {
+            Plan::New(new) => Some(new.ingestion.id),
+            Plan::Known(_, ingestion, status) if !status.is_terminal() => Some(*ingestion),
+            Plan::Known(..) | Plan::Same(..) | Plan::Refused(_) => None,
+        })
+        .collect::<HashSet<_>>()
+        .into_iter()
+        .collect();
+    // A trace of its own for each: what follows goes on with it, on whatever machine.
+    let spans: Vec<_> = due.iter().map(|_| spans::send(desk.destination)).collect();
+    let messages: Vec<_> = due.iter().map(|id| Outgoing::now(id.to_string())).collect();
+    let mut answers = desk.queue.send(&messages).await.into_iter();
+    drop(spans);
+    let silent = || Err(Error::internal("the queue did not say whether it took the message"));
+    due.into_iter().map(|id| (id, answers.next().unwrap_or_else(silent))).collect()
+}
+
+fn of_content(name: &str, content: &Content, lies_at: Option<&str>, terms: &Terms) -> NewDocument {
+    let id = DocumentId::of_content(&content.sha256, terms.tenant.as_deref().unwrap_or_default());
+    NewDocument {
+        id,
+        file_path: lies_at.map_or_else(|| keys::document(id, name), ToOwned::to_owned),
+        original_name: Some(name.to_owned()),
+        sha256: Some(content.sha256.clone()),
+        size: Some(content.size),
+        tenant: terms.tenant.clone(),
+        tags: terms.tags.clone(),
+    }
+}
+
+fn of_object(id: DocumentId, name: &str, meta: &Meta, terms: &Terms) -> NewDocument {
+    let named = meta.metadata.get("original-name").cloned();
+    NewDocument {
+        id,
+        file_path: name.to_owned(),
+        original_name: named.or_else(|| Some(file_name(Path::new(name)))),
+        sha256: None,
+        size: Some(meta.size),
+        tenant: terms.tenant.clone(),
+        tags: terms.tags.clone(),
+    }
+}
+
+fn object_id(name: &str) -> Option<DocumentId> {
+    let (bucket, key) = name.strip_prefix("s3://")?.split_once('/')?;
+    Some(DocumentId::of_object(bucket, key))
+}
+
+fn object_ingestion(name: &str, meta: &Meta) -> Option<IngestionId> {
+    let (bucket, key) = name.strip_prefix("s3://")?.split_once('/')?;
+    Some(IngestionId::of_object(bucket, key, &meta.etag.0, ""))
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+impl Source {
+    /// As the report names it.
+    pub(super) fn name(&self) -> std::path::PathBuf {
+        match self {
+            Self::File(path) => path.clone(),
+            Self::Object(name) => name.into(),
+        }
+    }
+
+    fn file_name(&self) -> String {
+        file_name(&self.name())
+    }
+}

@@ -1,0 +1,97 @@
+//! What a file holds: its size, whether it is a document, its SHA-256. Read in pieces, so that a
+//! file of any size costs the memory of one piece.
+
+use std::path::Path;
+
+use bytes::Bytes;
+use sha2::{Digest, Sha256};
+use tokio::io::AsyncReadExt as _;
+
+use crate::pages::Format;
+
+/// Bytes read at a time.
+const PIECE: usize = 128 << 10;
+
+/// What is known of a file's content.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Content {
+    /// In hex.
+    pub(super) sha256: String,
+    /// Bytes.
+    pub(super) size: u64,
+}
+
+/// Looks at a file; the error is in words for the report.
+pub(super) async fn of(path: &Path, largest: u64) -> Result<Content, String> {
+    let words = |error: std::io::Error| error.to_string();
+    let mut file = tokio::fs::File::open(path).await.map_err(words)?;
+    let size = file.metadata().await.map_err(words)?.len();
+    allowed(size, largest)?;
+    let mut piece = vec![0; PIECE.min(usize::try_from(size).unwrap_or(PIECE))];
+    let mut digest = Sha256::new();
+    let mut seen = 0_u64;
+    loop {
+        let read = file.read(&mut piece).await.map_err(words)?;
+        let bytes = piece.get(..read).unwrap_or_default();
+        if seen == 0 && Format::sniff(bytes).is_none() {
+            return Err(
+                "not a document: neither PDF nor PNG, JPEG, TIFF, WebP, GIF, BMP or XML".to_owned()
+            );
+        }
+        if read == 0 {
+            return Ok(Content { sha256: hex(digest), size: seen });
+        }
+        seen += u64::try_from(read).unwrap_or(u64::MAX);
+        allowed(seen, largest)?;
+        digest.update(bytes);
+    }
+}
+
+/// Reads a file that was looked at before; it must still be the same.
+pub(super) async fn read(path: &Path, known: &Content) -> Result<Bytes, String> {
+    let bytes = tokio::fs::read(path).await.map_err(|error| error.to_string())?;
+    let mut digest = Sha256::new();
+    digest.update(&bytes);
+    if hex(digest) != known.sha256 {
+        return Err("changed while it was being handed in".to_owned());
+    }
+    Ok(bytes.into())
+}
+
+fn allowed(size: u64, largest: u64) -> Result<(), String> {
+    match size {
+        0 => Err("empty".to_owned()),
+        size if size > largest => Err(format!("{size} bytes, limits.document_bytes is {largest}")),
+        _ => Ok(()),
+    }
+}
+
+fn hex(digest: Sha256) -> String {
+    digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_file_over_the_limit_is_not_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("a.pdf");
+        std::fs::write(&file, "%PDF-").unwrap();
+        assert!(of(&file, 4).await.unwrap_err().contains("limits.document_bytes is 4"));
+        assert_eq!(of(&file, 5).await.unwrap().size, 5);
+    }
+
+    #[tokio::test]
+    async fn a_file_that_changed_after_it_was_looked_at_is_not_handed_in() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("a.pdf");
+        let long = "%PDF-".to_owned() + &"x".repeat(3 * PIECE);
+        std::fs::write(&file, &long).unwrap();
+        let known = of(&file, u64::MAX).await.unwrap();
+        assert_eq!(read(&file, &known).await.unwrap(), long);
+        std::fs::write(&file, long.replace('x', "y")).unwrap();
+        assert!(read(&file, &known).await.unwrap_err().contains("changed"));
+    }
+}

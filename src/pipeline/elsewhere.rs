@@ -1,0 +1,187 @@
+//! Reading pages by providers: pictures out, texts in.
+//!
+//! A page with a sound text layer stays as it is: the layer is exact, costs nothing, and the page
+//! does not leave the house. All others are shown by the page process and go to the providers in
+//! the configured order, in slices that one call can carry. The next provider reads what the one
+//! before does not take, and everything while that one is down. It does not step in for one that
+//! is only busy: that passes, and the job waits for it without using an attempt.
+//!
+//! A page whose reading falls short is repaired once and read again by the same provider; the
+//! better reading stays. Whatever was paid for is with the sink before the next call is made, the
+//! first reading of such a page too.
+//!
+//! Memory: a slice takes its room before its first picture is drawn, and whoever waits for room
+//! holds no pictures, so that documents cannot block each other.
+
+mod original;
+mod round;
+mod slices;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::config::{ByteSize, OcrProvider};
+use crate::cpu::OpenDocument;
+use crate::fault;
+use crate::model::{PageText, Source};
+use crate::ocr::Provider;
+use crate::pipeline::StepError;
+use crate::pipeline::reading::{PageSink, Reader};
+
+pub use original::Original;
+use round::Round;
+pub use slices::PictureRoom;
+
+/// The pages of a document that are read, by number.
+pub(super) type Pages = BTreeMap<u32, PageText>;
+
+/// Who reads page images, and in which order they are asked.
+pub struct Elsewhere {
+    order: Vec<OcrProvider>,
+    providers: BTreeMap<OcrProvider, Arc<dyn Provider>>,
+    room: PictureRoom,
+}
+
+impl Default for Elsewhere {
+    /// Nobody elsewhere: every page is read here.
+    fn default() -> Self {
+        Self::new(vec![OcrProvider::Tesseract], BTreeMap::new(), ByteSize::mib(64))
+    }
+}
+
+/// What a document asks of its reading, besides what is configured for all.
+#[derive(Clone, Default)]
+pub struct Wishes {
+    /// Who is asked, in this order; none: as configured.
+    pub order: Option<Vec<OcrProvider>>,
+    /// Where the document lies, if it is a PDF that a provider may fetch there by itself.
+    pub original: Option<Original>,
+}
+
+impl Elsewhere {
+    /// `order` is the configured one; `providers` has everybody whom it, or a kind, names, but
+    /// Tesseract; their pictures take at most `memory` bytes together.
+    pub fn new(
+        order: Vec<OcrProvider>,
+        providers: BTreeMap<OcrProvider, Arc<dyn Provider>>,
+        memory: ByteSize,
+    ) -> Self {
+        Self { order, providers, room: PictureRoom::new(memory) }
+    }
+
+    fn order<'a>(&'a self, wishes: &'a Wishes) -> &'a [OcrProvider] {
+        wishes.order.as_deref().unwrap_or(&self.order)
+    }
+
+    /// Everything about the providers that changes what is read; nothing if all is read here.
+    pub(super) fn identity(&self, wishes: &Wishes) -> String {
+        let asked = self.order(wishes).iter().map(|name| match self.providers.get(name) {
+            Some(provider) => format!("; {}", provider.identity()),
+            None => format!("; {}", name.name()),
+        });
+        if self.is_here(wishes) { String::new() } else { asked.collect() }
+    }
+
+    /// Whether nobody elsewhere is asked first.
+    pub(super) fn is_here(&self, wishes: &Wishes) -> bool {
+        self.order(wishes).first() == Some(&OcrProvider::Tesseract)
+    }
+
+    /// Who is asked first, if that is somebody elsewhere.
+    pub(super) fn first(&self) -> Option<&'static str> {
+        let first = self.order.first().and_then(|name| self.providers.get(name));
+        first.map(|provider| provider.name())
+    }
+
+    fn way(&self, name: OcrProvider) -> fault::Result<Option<&Arc<dyn Provider>>> {
+        match self.providers.get(&name) {
+            Some(provider) => Ok(Some(provider)),
+            None if name == OcrProvider::Tesseract => Ok(None),
+            None => {
+                let context = format!("{} is to read pages and was not set up", name.name());
+                Err(fault::Error::internal(context))
+            }
+        }
+    }
+}
+
+/// What a provider left unread, and why.
+#[derive(Debug, Default)]
+struct Left {
+    numbers: Vec<u32>,
+    why: Option<StepError>,
+}
+
+/// Reads the pages of `document` that are not in `pages` yet.
+///
+/// # Errors
+/// As [`Reader::read_on`].
+pub(super) async fn read(
+    reader: &Reader,
+    document: &OpenDocument,
+    wishes: &Wishes,
+    pages: &mut Pages,
+    sink: &mut dyn PageSink,
+) -> Result<(), StepError> {
+    let elsewhere = &reader.elsewhere;
+    let order = elsewhere.order(wishes);
+    let unread = |number: &u32| !pages.contains_key(number);
+    let mut left =
+        Left { numbers: (1..=document.page_count()).filter(unread).collect(), why: None };
+    for name in order {
+        if left.numbers.is_empty() {
+            break;
+        }
+        if let Some(why) = left.why.take() {
+            let (count, provider) = (left.numbers.len(), name.name());
+            tracing::warn!(ocr.provider = provider, "{why}: {count} pages go to {provider}");
+        }
+        left = match elsewhere.way(*name)? {
+            Some(provider) => {
+                let mut round = Round::new((reader, document, provider), pages, sink);
+                round.first(left.numbers, wishes.original.as_ref()).await?
+            }
+            None => {
+                reader.read_here(document, &left.numbers, pages, sink).await?;
+                Left::default()
+            }
+        };
+    }
+    if let Some(why) = left.why.filter(|_| !left.numbers.is_empty()) {
+        return Err(why);
+    }
+    for name in order {
+        if let Some(provider) = elsewhere.way(*name)? {
+            Round::new((reader, document, provider), pages, sink).second().await?;
+        }
+    }
+    // What could not be read a second time stays as it was read first.
+    for page in pages.values_mut() {
+        settle(page);
+    }
+    Ok(())
+}
+
+/// Nothing more is to come for the page.
+fn settle(page: &mut PageText) {
+    if let Some(notes) = &mut page.provider {
+        notes.provisional = false;
+    }
+}
+
+/// What read the pages, for the transcript: every provider in the order of the pages, and `here`
+/// where none did.
+pub(super) fn names(pages: &[PageText], here: &str) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    let read = pages.iter().filter(|page| page.source == Source::Ocr);
+    for page in read {
+        let name = page.provider.as_ref().map_or(here, |notes| notes.name.as_str());
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    if names.is_empty() { here.to_owned() } else { names.join(", ") }
+}
+
+#[cfg(test)]
+mod tests;

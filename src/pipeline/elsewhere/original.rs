@@ -1,0 +1,49 @@
+//! Where a document lies, for a provider that fetches it by itself: exactly the version whose pages
+//! we saw, or none.
+
+use std::sync::Arc;
+
+use crate::fault;
+use crate::model::IngestionId;
+use crate::ocr::StoredFile;
+use crate::store::{Etag, S3Address, Store};
+
+/// A document in the store.
+#[derive(Clone)]
+pub struct Original {
+    store: Arc<dyn Store>,
+    name: String,
+    etag: Etag,
+    token: String,
+}
+
+impl Original {
+    /// The object `name` as it was when it had this ETag. The work that is done on it for an
+    /// ingestion is called by the ingestion's id.
+    pub fn new(store: Arc<dyn Store>, name: String, etag: Etag, id: IngestionId) -> Self {
+        Self { store, name, etag, token: id.to_string() }
+    }
+
+    /// Where a provider finds it; `None` if it lies where none does, or was replaced.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub(super) async fn file(&self) -> fault::Result<Option<StoredFile>> {
+        let found = self.store.locate(&self.name).await?;
+        let same = found.filter(|address| address.etag == self.etag);
+        Ok(same.map(|S3Address { bucket, key, version, .. }| StoredFile {
+            bucket,
+            key,
+            version,
+            token: self.token.clone(),
+        }))
+    }
+
+    /// Whether it still is what it was. Only a bucket that keeps versions makes sure of it by itself.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub(super) async fn is_unchanged(&self) -> fault::Result<bool> {
+        Ok(self.file().await?.is_some())
+    }
+}

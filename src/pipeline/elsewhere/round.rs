@@ -1,0 +1,292 @@
+//! One provider's turn at one document.
+//!
+//! Calls that are under way are waited for even if one of them has failed: they are paid for.
+
+use std::sync::Arc;
+
+use futures::stream::{self, FuturesUnordered, StreamExt, TryStreamExt};
+
+use super::original::Original;
+use super::slices::{Batch, Filler, Slice};
+use super::{Left, Pages, settle};
+use crate::cpu::OpenDocument;
+use crate::fault::{self, Fault};
+use crate::model::{
+    PagePicture, PageReading, PageShown, PageText, PageUsage, Reason, RepairedPage, View,
+};
+use crate::ocr::{FileReader, PictureSizes, Provider};
+use crate::pages;
+use crate::pipeline::StepError;
+use crate::pipeline::reading::{PageSink, Reader, step_error};
+
+/// Calls about one document at the same time.
+const CALLS: usize = 4;
+/// A file is read as a whole if at most one page in so many would be paid for in vain.
+const IN_VAIN: usize = 10;
+/// Fewer pages are read from their pictures, which is answered at once.
+const FEW_PAGES: usize = 2;
+
+type Answer = fault::Result<(Vec<PageReading>, PageUsage)>;
+
+/// A provider, a document, and what there is of it.
+pub(super) struct Round<'a> {
+    reader: &'a Reader,
+    document: &'a OpenDocument,
+    provider: &'a dyn Provider,
+    pages: &'a mut Pages,
+    sink: &'a mut dyn PageSink,
+    /// What ended the turn before its end.
+    stop: Option<fault::Error>,
+    /// Why some pages were not taken.
+    refused: Option<StepError>,
+}
+
+impl<'a> Round<'a> {
+    pub(super) fn new(
+        (reader, document, provider): (&'a Reader, &'a OpenDocument, &'a Arc<dyn Provider>),
+        pages: &'a mut Pages,
+        sink: &'a mut dyn PageSink,
+    ) -> Self {
+        let provider = provider.as_ref();
+        Self { reader, document, provider, pages, sink, stop: None, refused: None }
+    }
+
+    /// Reads the pages of these numbers; those that are left go to the next provider.
+    ///
+    /// # Errors
+    /// What is no reason to ask another one.
+    pub(super) async fn first(
+        &mut self,
+        numbers: Vec<u32>,
+        original: Option<&Original>,
+    ) -> Result<Left, StepError> {
+        let mut open = numbers;
+        if let (Some(files), Some(original)) = (self.provider.files(), original) {
+            open = self.by_file(files, original, open).await?;
+        }
+        self.calls(View::AsItIs, open.clone()).await?;
+        open.retain(|number| !self.pages.contains_key(number));
+        let why = match self.stop.take() {
+            Some(error) if asks_another(error.fault) => Some(error.into()),
+            Some(error) => return Err(error.into()),
+            None => self.refused.take(),
+        };
+        Ok(Left { numbers: open, why })
+    }
+
+    /// Has the pages repaired whose first reading fell short, and reads them again.
+    ///
+    /// # Errors
+    /// What passes: the job comes back for them. A provider that is down or does not take them
+    /// leaves them as they were read first.
+    pub(super) async fn second(&mut self) -> Result<(), StepError> {
+        let name = self.provider.name();
+        let waits = |page: &&PageText| {
+            page.provider.as_ref().is_some_and(|notes| notes.provisional && notes.name == name)
+        };
+        let numbers: Vec<u32> = self.pages.values().filter(waits).map(|page| page.number).collect();
+        if numbers.is_empty() {
+            return Ok(());
+        }
+        self.calls(View::Repaired, numbers).await?;
+        match self.stop.take() {
+            Some(error) if asks_another(error.fault) => {
+                tracing::warn!(ocr.provider = name, "{error}: bad pages stay as they were read");
+                Ok(())
+            }
+            Some(error) => Err(error.into()),
+            None => Ok(()),
+        }
+    }
+
+    /// Draws and sends, several calls at the same time, until there is nothing left or the provider
+    /// has had enough.
+    async fn calls(&mut self, view: View, numbers: Vec<u32>) -> Result<(), StepError> {
+        let (provider, at_once) = (self.provider, self.reader.at_once());
+        let filler = Filler {
+            document: self.document,
+            view,
+            reach: provider.reach(),
+            at_once,
+            room: &self.reader.elsewhere.room,
+        };
+        let mut batches = Box::pin(filler.batches(numbers));
+        let mut calls = FuturesUnordered::new();
+        let mut more = true;
+        loop {
+            let has_place = more && self.stop.is_none() && calls.len() < CALLS;
+            tokio::select! {
+                batch = batches.next(), if has_place => match batch.transpose()? {
+                    None => more = false,
+                    Some(batch) => {
+                        more = !batch.is_last;
+                        if let Some(slice) = self.known(batch).await? {
+                            self.sink.before_call().await?;
+                            calls.push(async move {
+                                let answer = provider.read(&slice.pictures).await;
+                                (slice, answer)
+                            });
+                        }
+                    }
+                },
+                Some((slice, answer)) = calls.next(), if !calls.is_empty() => {
+                    self.answered(slice, answer).await?;
+                }
+                else => return Ok(()),
+            }
+        }
+    }
+
+    /// Keeps the pages that nobody has to read; the others.
+    async fn known(&mut self, batch: Batch) -> Result<Option<Slice>, StepError> {
+        for page in batch.known {
+            self.keep(page, None).await?;
+        }
+        if let Some((number, size)) = batch.too_large.first() {
+            let (name, most) = (self.provider.name(), self.provider.reach().bytes);
+            let detail =
+                format!("the picture of page {number} has {size} bytes, {name} takes {most}");
+            self.refused = Some(StepError::rejected(Reason::TooLarge, detail));
+        }
+        Ok(batch.slice)
+    }
+
+    async fn answered(&mut self, slice: Slice, answer: Answer) -> Result<(), StepError> {
+        match answer {
+            Ok((readings, usage)) => {
+                for (picture, reading) in slice.pictures.into_iter().zip(readings) {
+                    self.take(picture, reading).await?;
+                }
+                self.after(&usage).await
+            }
+            Err(error) if error.fault == Fault::Rejected => {
+                self.refused = Some(error.into());
+                Ok(())
+            }
+            Err(error) => {
+                self.stop.get_or_insert(error);
+                Ok(())
+            }
+        }
+    }
+
+    /// Makes a page of what was read, and keeps it if it is better than what there is.
+    async fn take(&mut self, picture: PagePicture, reading: PageReading) -> Result<(), StepError> {
+        let PagePicture { facts, image } = picture;
+        let size = (image.width, image.height, image.dpi);
+        let mut page = pages::page_of(self.provider.name(), &facts, size, reading);
+        if !facts.repaired {
+            let recipe = &self.reader.recipe;
+            let falls_short = page.quality < recipe.threshold && recipe.repairs.enabled;
+            let may_gain = facts.layer.is_none() && !facts.cut && pages::has_text(&facts.text);
+            if let Some(notes) = &mut page.provider {
+                notes.provisional = falls_short && may_gain;
+            }
+            return self.keep(page, None).await;
+        }
+        match self.pages.get(&page.number) {
+            Some(first) if merit(first) >= merit(&page) => {
+                let mut first = first.clone();
+                settle(&mut first);
+                self.keep(first, None).await
+            }
+            _ => self.keep(page, Some(image)).await,
+        }
+    }
+
+    async fn after(&mut self, usage: &PageUsage) -> Result<(), StepError> {
+        let all = usize::try_from(self.document.page_count()).unwrap_or(usize::MAX);
+        let is_whole = self.pages.len() == all && !self.pages.values().any(is_provisional);
+        self.sink.after_call(usage, is_whole).await
+    }
+
+    async fn keep(&mut self, page: PageText, image: Option<RepairedPage>) -> Result<(), StepError> {
+        self.sink.keep(&page, image).await?;
+        self.pages.insert(page.number, page);
+        Ok(())
+    }
+
+    /// Has the provider fetch and read the file itself, if nearly all of its pages have to be read;
+    /// the numbers that are still open.
+    async fn by_file(
+        &mut self,
+        files: &dyn FileReader,
+        original: &Original,
+        numbers: Vec<u32>,
+    ) -> Result<Vec<u32>, StepError> {
+        let pictures = self.survey(&numbers).await?;
+        let numbers: Vec<u32> = pictures.iter().map(|picture| picture.facts.number).collect();
+        let name = self.provider.name();
+        let has_read =
+            |page: &&PageText| page.provider.as_ref().is_some_and(|notes| notes.name == name);
+        // Pages that an earlier claim has kept belong to the same job.
+        let wanted = numbers.len() + self.pages.values().filter(has_read).count();
+        let all = usize::try_from(self.document.page_count()).unwrap_or(usize::MAX);
+        if numbers.is_empty() || wanted < FEW_PAGES || (all - wanted.min(all)) * IN_VAIN > all {
+            return Ok(numbers);
+        }
+        let Some(file) = original.file().await? else { return Ok(numbers) };
+        let size = |picture: &PagePicture| {
+            (picture.facts.number, (picture.image.width, picture.image.height))
+        };
+        let sizes: PictureSizes = pictures.iter().map(size).collect();
+        self.sink.before_call().await?;
+        let (mut readings, usage) = match files.read_file(&file, &sizes).await {
+            Ok(read) => read,
+            Err(error) if error.fault == Fault::Rejected => {
+                tracing::warn!(ocr.provider = name, "{error}: its pages go one by one");
+                return Ok(numbers);
+            }
+            Err(error) => {
+                self.stop = Some(error);
+                return Ok(numbers);
+            }
+        };
+        if file.version.is_none() && !original.is_unchanged().await? {
+            tracing::warn!(ocr.provider = name, "the file was replaced while it was read");
+            return Ok(numbers);
+        }
+        for picture in pictures {
+            if let Some(reading) = readings.remove(&picture.facts.number) {
+                self.take(picture, reading).await?;
+            }
+        }
+        self.after(&usage).await?;
+        Ok(numbers.into_iter().filter(|number| !self.pages.contains_key(number)).collect())
+    }
+
+    /// Looks at the pages of these numbers without drawing pictures of them: keeps those that nobody
+    /// has to read, and returns what is known of the others.
+    async fn survey(&mut self, numbers: &[u32]) -> Result<Vec<PagePicture>, StepError> {
+        let document = self.document;
+        let mut looks = stream::iter(numbers.to_vec())
+            .map(|number| document.show(number.saturating_sub(1), View::Facts))
+            .buffered(self.reader.at_once());
+        let mut pictures = Vec::new();
+        while let Some(shown) = looks.try_next().await.map_err(step_error)? {
+            match shown {
+                PageShown::Text(page) => self.keep(*page, None).await?,
+                PageShown::Picture(picture) => pictures.push(*picture),
+                PageShown::Unaltered => {}
+            }
+        }
+        Ok(pictures)
+    }
+}
+
+/// Whether another provider should be asked: this one is down or will not have us. One that is only
+/// busy is waited for.
+fn asks_another(fault: Fault) -> bool {
+    matches!(fault, Fault::Unavailable | Fault::Denied | Fault::Rejected)
+}
+
+fn is_provisional(page: &PageText) -> bool {
+    page.provider.as_ref().is_some_and(|notes| notes.provisional)
+}
+
+/// How much of a page was read, and how surely: a repair that makes the picture prettier and loses
+/// words has not helped.
+fn merit(page: &PageText) -> f32 {
+    let words = page.lines.iter().flat_map(|line| &line.words);
+    page.quality * words.map(|word| word.confidence).sum::<f32>()
+}

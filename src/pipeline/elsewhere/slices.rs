@@ -1,0 +1,208 @@
+//! Pages into slices that one call can carry.
+//!
+//! Room for a slice is taken before its first picture is drawn, from one budget for the process, and
+//! given back when the slice has been read.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use futures::stream::{self, Stream, StreamExt, TryStreamExt};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::config::ByteSize;
+use crate::cpu::OpenDocument;
+use crate::fault;
+use crate::model::{PagePicture, PageShown, PageText, View};
+use crate::ocr::Reach;
+use crate::pipeline::StepError;
+use crate::pipeline::reading::step_error;
+
+/// Bytes per permit: permits are 32-bit numbers.
+const PERMIT_BYTES: u64 = 4096;
+/// A picture is there up to three times while it is sent: by itself, in the PDF, and as base64.
+const COPIES: u64 = 3;
+/// Bytes that the picture of a page is expected to have: an A4 page at 300 dpi has less.
+const USUAL_PICTURE: u64 = 1 << 20;
+
+/// Bytes of pictures that may be on their way to providers at the same time.
+#[derive(Debug, Clone)]
+pub struct PictureRoom {
+    free: Arc<Semaphore>,
+    total: u64,
+}
+
+impl PictureRoom {
+    /// So many bytes, rounded down to 4 KiB.
+    pub fn new(bytes: ByteSize) -> Self {
+        let permits = usize::try_from(bytes.0 / PERMIT_BYTES).unwrap_or(usize::MAX);
+        let permits = permits.clamp(1, Semaphore::MAX_PERMITS);
+        let total = u64::try_from(permits).unwrap_or(u64::MAX).saturating_mul(PERMIT_BYTES);
+        Self { free: Arc::new(Semaphore::new(permits)), total }
+    }
+
+    /// Waits for the room that so many usual pictures take, and says how many bytes of pictures may
+    /// be put there. Whoever waits here must hold none.
+    async fn take(&self, pages: usize) -> Result<(OwnedSemaphorePermit, usize), StepError> {
+        let pages = u64::try_from(pages).unwrap_or(u64::MAX);
+        let wanted = pages.saturating_mul(USUAL_PICTURE * COPIES).min(self.total);
+        let permits = u32::try_from(wanted / PERMIT_BYTES).unwrap_or(u32::MAX).max(1);
+        let taken = Arc::clone(&self.free).acquire_many_owned(permits).await;
+        let taken = taken.map_err(|_| fault::Error::internal("the room for pictures is closed"))?;
+        Ok((taken, usize::try_from(wanted / COPIES).unwrap_or(usize::MAX)))
+    }
+}
+
+/// Pictures for one call, and the room that they take.
+pub(super) struct Slice {
+    pub(super) pictures: Vec<PagePicture>,
+    _room: OwnedSemaphorePermit,
+}
+
+/// What the next pages of a document came to.
+pub(super) struct Batch {
+    /// Pages that nobody has to read.
+    pub(super) known: Vec<PageText>,
+    /// The others, if there are any.
+    pub(super) slice: Option<Slice>,
+    /// Numbers of pages and bytes of pictures that no call can carry.
+    pub(super) too_large: Vec<(u32, usize)>,
+    /// No page comes after these.
+    pub(super) is_last: bool,
+}
+
+/// Draws pages for calls.
+pub(super) struct Filler<'a> {
+    pub(super) document: &'a OpenDocument,
+    pub(super) view: View,
+    pub(super) reach: Reach,
+    /// Pages that are drawn at the same time.
+    pub(super) at_once: usize,
+    pub(super) room: &'a PictureRoom,
+}
+
+impl<'a> Filler<'a> {
+    /// The pages of these numbers, in batches. Nothing is drawn before it is asked for.
+    pub(super) fn batches(
+        self,
+        numbers: Vec<u32>,
+    ) -> impl Stream<Item = Result<Batch, StepError>> + 'a {
+        stream::try_unfold((self, VecDeque::from(numbers)), |(filler, mut open)| async move {
+            if open.is_empty() {
+                return Ok(None);
+            }
+            let batch = filler.fill(&mut open).await?;
+            Ok(Some((batch, (filler, open))))
+        })
+    }
+
+    async fn fill(&self, open: &mut VecDeque<u32>) -> Result<Batch, StepError> {
+        let most = self.reach.pages.min(open.len());
+        let (room, bytes) = self.room.take(most).await?;
+        let mut filling = Filling { most: bytes.min(self.reach.bytes), ..Filling::default() };
+        while filling.pictures.len() < self.reach.pages && !open.is_empty() && !filling.is_full {
+            let places = (self.reach.pages - filling.pictures.len()).min(open.len());
+            let next: Vec<u32> = open.drain(..places).collect();
+            let mut drawn = stream::iter(next.iter().copied())
+                .map(|number| self.document.show(number.saturating_sub(1), self.view))
+                .buffered(self.at_once);
+            let mut done = 0;
+            while let Some(shown) = drawn.try_next().await.map_err(step_error)? {
+                if !filling.take(shown, self.reach) {
+                    break;
+                }
+                done += 1;
+            }
+            drop(drawn);
+            // What did not fit any more is drawn again for the next call.
+            for number in next.into_iter().skip(done).rev() {
+                open.push_front(number);
+            }
+        }
+        let Filling { known, pictures, too_large, .. } = filling;
+        let slice = (!pictures.is_empty()).then_some(Slice { pictures, _room: room });
+        Ok(Batch { known, slice, too_large, is_last: open.is_empty() })
+    }
+}
+
+#[derive(Default)]
+struct Filling {
+    known: Vec<PageText>,
+    pictures: Vec<PagePicture>,
+    too_large: Vec<(u32, usize)>,
+    bytes: usize,
+    most: usize,
+    is_full: bool,
+}
+
+impl Filling {
+    /// Takes a page in, unless it does not fit any more. One that is alone always fits.
+    fn take(&mut self, shown: PageShown, reach: Reach) -> bool {
+        let picture = match shown {
+            PageShown::Text(page) => {
+                self.known.push(*page);
+                return true;
+            }
+            PageShown::Unaltered => return true,
+            PageShown::Picture(picture) => *picture,
+        };
+        let size = picture.image.bytes.len();
+        if size > reach.bytes {
+            self.too_large.push((picture.facts.number, size));
+            return true;
+        }
+        if self.bytes.saturating_add(size) > self.most && !self.pictures.is_empty() {
+            self.is_full = true;
+            return false;
+        }
+        self.bytes += size;
+        self.pictures.push(picture);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Encoding, PictureFacts, RepairedPage, TextMap};
+
+    fn shown(number: u32, bytes: usize) -> PageShown {
+        let facts = PictureFacts {
+            number,
+            repaired: false,
+            score: 1.0,
+            defects: Vec::new(),
+            text: TextMap::default(),
+            layer: None,
+            cut: false,
+        };
+        let (encoding, bytes) = (Encoding::Png, vec![0; bytes]);
+        let image = RepairedPage { width: 1, height: 1, dpi: 100, encoding, bytes };
+        PageShown::Picture(Box::new(PagePicture { facts, image }))
+    }
+
+    #[test]
+    fn a_slice_ends_before_the_picture_that_is_too_much_and_one_alone_always_fits() {
+        let reach = Reach { pages: 15, bytes: 1000 };
+        let mut filling = Filling { most: 500, ..Filling::default() };
+        assert!(filling.take(shown(1, 800), reach), "alone, though over its share of the room");
+        assert!(!filling.take(shown(2, 1), reach) && filling.is_full);
+        let mut filling = Filling { most: 500, ..Filling::default() };
+        assert!(filling.take(shown(1, 300), reach) && filling.take(shown(2, 200), reach));
+        assert!(!filling.take(shown(3, 1), reach));
+        let mut filling = Filling { most: 500, ..Filling::default() };
+        assert!(filling.take(shown(1, 1001), reach), "no call can carry it");
+        assert_eq!((filling.too_large, filling.pictures.len()), (vec![(1, 1001)], 0));
+    }
+
+    #[tokio::test]
+    async fn room_is_waited_for_and_never_more_is_asked_for_than_there_is() {
+        let room = PictureRoom::new(ByteSize::mib(64));
+        let (one, bytes) = room.take(15).await.unwrap();
+        assert_eq!(bytes, 15 << 20);
+        let mut waiting = Box::pin(room.take(30));
+        assert!(futures::poll!(waiting.as_mut()).is_pending());
+        drop(one);
+        let (_all, bytes) = waiting.await.unwrap();
+        assert_eq!(bytes, (64 << 20) / 3, "thirty pages would be more than all of it");
+    }
+}

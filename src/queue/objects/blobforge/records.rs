@@ -1,0 +1,240 @@
+//! What stands in the objects of a BlobForge bucket. Pure.
+//!
+//! BlobForge's fields keep their names and meaning, ours are added, and fields we do not know
+//! survive a rewrite. Times are milliseconds since 1970 by the store's clock unless a name says
+//! otherwise. `retries` is how often a document was begun before; `run` counts from 1.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::queue::objects::engine::Lease;
+
+/// How many failures are remembered of one document.
+const REMEMBERED: usize = 20;
+
+/// Something that waits: the authoritative object of it, changed by If-Match only. BlobForge's own
+/// new markers are empty.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Marker {
+    /// How often it was begun. Counted when it is begun, so that a worker that dies is counted too.
+    pub retries: u32,
+    /// When it was put here.
+    pub queued_at: u64,
+    /// The worker it was taken from, or what gave it back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recovered_from: Option<String>,
+    /// What went wrong last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_error: Option<String>,
+    /// What went wrong, oldest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub history: Vec<Failure>,
+    /// What the original is, if no PDF: the extension of its key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub extension: Option<String>,
+    /// Fields of others.
+    #[serde(flatten)]
+    pub rest: Map<String, Value>,
+}
+
+/// The right to work on something.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Lock {
+    /// Who works.
+    pub worker: String,
+    /// Since when.
+    pub started: u64,
+    /// When it was renewed, by the holder's own clock; decides nothing.
+    pub last_heartbeat: u64,
+    /// Where the marker lies.
+    pub priority: String,
+    /// How often it was begun before this time.
+    pub retries: u32,
+    /// Different for every taking.
+    pub nonce: String,
+    /// 2: the form with a nonce.
+    pub lock_version: u32,
+    /// Which run this is, already counted in the marker; absent in BlobForge's own locks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run: Option<u32>,
+    /// The start of the worker that holds it: a later start of the same worker holds others.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub instance: String,
+    /// How far it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub progress: Option<Progress>,
+    /// An operator wants the work to stop.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub cancel: bool,
+    /// Of the queue of messages: when anybody may take it over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<u64>,
+    /// Fields of others.
+    #[serde(flatten)]
+    pub rest: Map<String, Value>,
+}
+
+impl Lock {
+    /// A lock with a nonce of its own.
+    pub fn new(worker: &str, priority: &str, now: u64) -> Self {
+        Self {
+            worker: worker.to_owned(),
+            started: now,
+            last_heartbeat: now,
+            priority: priority.to_owned(),
+            nonce: uuid::Uuid::new_v4().simple().to_string(),
+            lock_version: 2,
+            ..Self::default()
+        }
+    }
+
+    /// How often the document was begun, this time included.
+    pub fn runs(&self) -> u32 {
+        self.run.unwrap_or(self.retries.saturating_add(1))
+    }
+}
+
+impl Lease for Lock {
+    fn nonce(&self) -> &str {
+        &self.nonce
+    }
+}
+
+/// How far a worker is with a document.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Progress {
+    /// `fetching`, `converting` or `publishing`.
+    pub stage: String,
+    /// Since the lock was taken.
+    pub elapsed_seconds: u64,
+    /// Fields of others.
+    #[serde(flatten)]
+    pub rest: Map<String, Value>,
+}
+
+/// One failure of a document.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Failure {
+    /// When, RFC 3339, UTC.
+    pub at: String,
+    /// Whose.
+    pub worker: String,
+    /// Of which run.
+    pub run: u32,
+    /// What went wrong: codes and counts, never content.
+    pub error: String,
+}
+
+/// Appends to what is remembered; the oldest is forgotten first.
+pub fn remember(history: &mut Vec<Failure>, failure: Failure) {
+    history.push(failure);
+    let surplus = history.len().saturating_sub(REMEMBERED);
+    history.drain(..surplus);
+}
+
+/// A document that failed and is to be tried again.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Failed {
+    /// What went wrong.
+    pub error: String,
+    /// Whose run it was.
+    pub worker: String,
+    /// When, RFC 3339, UTC.
+    pub failed_at: String,
+    /// When.
+    pub timestamp: u64,
+    /// How often it was begun before the run that failed.
+    pub retries: u32,
+    /// Where it is to wait again; absent in BlobForge's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub priority: Option<String>,
+    /// See [`Marker::history`].
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub history: Vec<Failure>,
+    /// See [`Marker::extension`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub extension: Option<String>,
+    /// Fields of others.
+    #[serde(flatten)]
+    pub rest: Map<String, Value>,
+}
+
+impl Failed {
+    /// How often the document was begun, the failed run included.
+    pub fn runs(&self) -> u32 {
+        self.retries.saturating_add(1)
+    }
+}
+
+/// Something that was given up.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Dead {
+    /// What went wrong last.
+    pub error: String,
+    /// When, RFC 3339, UTC.
+    pub moved_to_dead_at: String,
+    /// How often it was begun.
+    pub total_retries: u32,
+    /// `exceeded_max_retries`, `cancelled`, or why the document itself is at fault.
+    pub reason: String,
+    /// Where it waited.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub priority: Option<String>,
+    /// See [`Marker::history`].
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub history: Vec<Failure>,
+    /// See [`Marker::extension`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub extension: Option<String>,
+    /// Fields of others, and those of the queue of messages.
+    #[serde(flatten)]
+    pub rest: Map<String, Value>,
+}
+
+/// The reason of what was begun too often.
+pub const EXCEEDED: &str = "exceeded_max_retries";
+/// The reason of what an operator withdrew.
+pub const CANCELLED: &str = "cancelled";
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn records_of_blobforge_are_understood_and_keep_what_we_do_not_know() {
+        let marker: Marker = serde_json::from_value(
+            json!({"retries": 2, "queued_at": 7, "recovered_from": "w", "colour": "red"}),
+        )
+        .unwrap();
+        assert_eq!((marker.retries, marker.recovered_from.as_deref()), (2, Some("w")));
+        assert_eq!(serde_json::to_value(&marker).unwrap()["colour"], "red");
+        let lock: Lock = serde_json::from_value(
+            json!({"worker": "w", "started": 1, "last_heartbeat": 2, "priority": "2_high",
+                   "retries": 1, "progress": {"stage": "ocr", "pages": 3}}),
+        )
+        .unwrap();
+        assert_eq!(lock.runs(), 2, "its marker does not count the run yet");
+        assert_eq!(serde_json::to_value(&lock).unwrap()["progress"]["pages"], 3);
+        let failed: Failed =
+            serde_json::from_value(json!({"error": "e", "retries": 0, "timestamp": 5})).unwrap();
+        assert_eq!((failed.runs(), failed.priority), (1, None));
+    }
+
+    #[test]
+    fn the_oldest_failure_is_forgotten_first() {
+        let mut history = Vec::new();
+        for run in 1..=25 {
+            remember(&mut history, Failure { run, ..Failure::default() });
+        }
+        let runs: Vec<u32> = history.iter().map(|failure| failure.run).collect();
+        assert_eq!(runs, (6..=25).collect::<Vec<_>>());
+    }
+}

@@ -1,0 +1,170 @@
+//! What every dialect of a bucket as a queue stands on: objects that are changed on condition
+//! only, locks made of them, and the store's clock.
+//!
+//! Knows no key and no record: those are the dialects'. Relies on nothing but [`Store`]'s
+//! conditional writes, so that a folder and a bucket behave alike. Not promised: fairness between
+//! those who change one object at once.
+
+mod clock;
+mod lock;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+pub use clock::{Clock, millis, time_of};
+pub use lock::{Held, Lease, Lock};
+
+use crate::fault::{Error, Result};
+use crate::store::{Entry, Etag, Fetch, Get, Put, Store};
+
+/// How often a change is tried against others before it is given up for now.
+pub(super) const TRIES: u32 = 10;
+/// The largest record that is read; bodies of SQS, which may be in one, have at most 1 MiB.
+const LARGEST: u64 = 2 << 20;
+/// Entries of one listing request.
+pub const PAGE: usize = 1000;
+
+/// A store, seen through its records and its clock.
+pub struct Engine {
+    store: Arc<dyn Store>,
+    clock: Clock,
+}
+
+/// A record as it was read.
+#[derive(Debug, Clone)]
+pub struct Seen<T> {
+    /// What it says.
+    pub value: T,
+    /// The version that was read.
+    pub etag: Etag,
+}
+
+impl Engine {
+    /// Over a store, with this machine's clock corrected by the store's.
+    pub fn new(store: Arc<dyn Store>, clock: Clock) -> Self {
+        Self { store, clock }
+    }
+
+    /// The store itself, for objects that are no records.
+    pub fn store(&self) -> &dyn Store {
+        self.store.as_ref()
+    }
+
+    /// Milliseconds since 1970 by the store's clock.
+    ///
+    /// # Errors
+    /// The store does not answer.
+    pub async fn now(&self) -> Result<u64> {
+        self.clock.now(self.store.as_ref()).await
+    }
+
+    /// Reads a record; what is empty or no JSON is the default, as other writers' empty markers
+    /// mean it.
+    ///
+    /// # Errors
+    /// The store's; internal if the object is larger than any record.
+    pub async fn read<T: DeserializeOwned + Default>(&self, key: &str) -> Result<Option<Seen<T>>> {
+        match self.store.get(key, Get { at_most: LARGEST, if_match: None }).await? {
+            Fetch::Found(object) => {
+                let value = serde_json::from_slice(&object.bytes).unwrap_or_default();
+                Ok(Some(Seen { value, etag: object.etag }))
+            }
+            Fetch::Missing | Fetch::Changed => Ok(None),
+            Fetch::TooLarge { .. } => Err(Error::internal("a record of the queue is too large")),
+        }
+    }
+
+    /// Writes a record where there is none; `false` if there is one.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn create<T: Serialize>(&self, key: &str, value: &T) -> Result<bool> {
+        Ok(self.store.put_if_absent(key, json(value)?).await? != Put::Refused)
+    }
+
+    /// Writes a record whatever was there before: for those only the holder of a lock writes.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn write<T: Serialize>(&self, key: &str, value: &T) -> Result<()> {
+        let nothing = std::collections::BTreeMap::new();
+        self.store.put(key, json(value)?, &nothing).await.map(drop)
+    }
+
+    /// Changes a record that is there, as often as it takes to meet nobody. `None` from `change`
+    /// leaves it. Returns what the record says now, `None` if there is none.
+    ///
+    /// # Errors
+    /// The store's; transient if too many change it at once.
+    pub async fn change<T, F>(&self, key: &str, mut change: F) -> Result<Option<T>>
+    where
+        T: Serialize + DeserializeOwned + Default,
+        F: FnMut(&T) -> Option<T> + Send,
+    {
+        for turn in 0..TRIES {
+            let Some(seen) = self.read::<T>(key).await? else { return Ok(None) };
+            let Some(next) = change(&seen.value) else { return Ok(Some(seen.value)) };
+            let put = self.store.put_if_match(key, &seen.etag, json(&next)?).await?;
+            if let Put::Written(_) = put {
+                return Ok(Some(next));
+            }
+            back_off(turn).await;
+        }
+        Err(contended())
+    }
+
+    /// Deletes; what is not there is a success.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn delete(&self, key: &str) -> Result<()> {
+        self.store.delete(key).await
+    }
+
+    /// Whether there is such an object. An error is an error, never "no".
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn exists(&self, key: &str) -> Result<bool> {
+        Ok(self.store.head(key).await?.is_some())
+    }
+
+    /// Every entry below a prefix, page by page.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn list_all(&self, prefix: &str) -> Result<Vec<Entry>> {
+        let mut all: Vec<Entry> = Vec::new();
+        loop {
+            let after = all.last().map(|entry| entry.key.clone());
+            let page = self.store.list(prefix, after.as_deref(), PAGE).await?;
+            let full = page.len() == PAGE;
+            all.extend(page);
+            if !full {
+                return Ok(all);
+            }
+        }
+    }
+}
+
+/// A record as it is stored.
+pub(super) fn json<T: Serialize>(value: &T) -> Result<Bytes> {
+    let text = serde_json::to_vec(value)
+        .map_err(|error| Error::internal("a record of the queue has no JSON").because(error))?;
+    Ok(text.into())
+}
+
+/// Waits before the next try, longer each time and never in step with others.
+pub async fn back_off(turn: u32) {
+    let longest = 25_u64 << turn.min(7);
+    tokio::time::sleep(Duration::from_millis(fastrand::u64(1..=longest))).await;
+}
+
+/// Too many change one object at once.
+pub fn contended() -> Error {
+    Error::transient("an object of the queue is changed by many at once")
+}

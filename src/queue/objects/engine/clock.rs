@@ -1,0 +1,86 @@
+//! The store's clock, so that machines whose clocks differ agree on what is late.
+//!
+//! Every time that decides who owns what is the store's: the time it gives to an object that is
+//! written, and this machine's clock corrected by how far it is from that. Precision is the
+//! store's: S3 tells whole seconds.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use tokio::time::Instant;
+
+use crate::fault::{Error, Result};
+use crate::store::Store;
+
+/// How long a measurement is good; clocks drift by seconds a day at most.
+const GOOD: Duration = Duration::from_secs(600);
+/// Differences below this are the store's whole seconds and the network's time, not a wrong clock.
+const NOISE: i64 = 3_000;
+
+/// A clock that agrees with the store's.
+pub struct Clock {
+    local: fn() -> SystemTime,
+    measured: Mutex<Option<(Instant, i64)>>,
+}
+
+impl Default for Clock {
+    fn default() -> Self {
+        Self::of(SystemTime::now)
+    }
+}
+
+impl Clock {
+    /// Over this clock of the machine, wrong as it may be.
+    pub fn of(local: fn() -> SystemTime) -> Self {
+        Self { local, measured: Mutex::default() }
+    }
+
+    /// Milliseconds since 1970 by the store's clock; measured at first and again now and then.
+    ///
+    /// # Errors
+    /// The store does not answer.
+    pub(super) async fn now(&self, store: &dyn Store) -> Result<u64> {
+        let offset = match self.known() {
+            Some(offset) => offset,
+            None => self.measure(store).await?,
+        };
+        Ok(millis((self.local)()).saturating_add_signed(offset))
+    }
+
+    fn known(&self) -> Option<i64> {
+        let measured = *self.measured.lock().unwrap_or_else(PoisonError::into_inner);
+        measured.filter(|(at, _)| at.elapsed() < GOOD).map(|(_, offset)| offset)
+    }
+
+    /// Writes an object, asks when that was, and removes it.
+    async fn measure(&self, store: &dyn Store) -> Result<i64> {
+        let key = format!("registry/clock-{}", uuid::Uuid::new_v4());
+        store.put(&key, Bytes::new(), &BTreeMap::new()).await?;
+        let local = millis((self.local)());
+        let written = store.head(&key).await?.map(|meta| millis(meta.modified));
+        store.delete(&key).await?;
+        let written = written.ok_or_else(|| Error::transient("the store lost a fresh object"))?;
+        let apart = i64::try_from(i128::from(written) - i128::from(local)).unwrap_or_default();
+        let offset = if apart.abs() < NOISE { 0 } else { apart };
+        if offset != 0 {
+            tracing::warn!(offset_ms = offset, "this machine's clock differs from the store's");
+        }
+        *self.measured.lock().unwrap_or_else(PoisonError::into_inner) =
+            Some((Instant::now(), offset));
+        Ok(offset)
+    }
+}
+
+/// Milliseconds since 1970.
+pub fn millis(time: SystemTime) -> u64 {
+    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The inverse of [`millis`].
+pub fn time_of(millis: u64) -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_millis(millis)
+}

@@ -1,0 +1,80 @@
+//! What a queue says about itself, and what it lets us do: for `docmill doctor`.
+//!
+//! Permissions are found out by requests that cannot succeed (a handle nobody has, a delay that is
+//! too long): the service looks at who asks before it looks at what is asked, so such a request is
+//! either denied or refused for its content. Nothing is received, sent or deleted.
+
+use std::time::Duration;
+
+use aws_sdk_sqs::types::QueueAttributeName as Attribute;
+
+use super::SqsQueue;
+use super::connect::Redrive;
+use super::errors::from_sdk;
+use crate::fault::{Fault, Result};
+
+/// A receipt handle that no message has.
+const NOBODYS: &str = "docmill-doctor";
+
+/// What was found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Inspection {
+    /// `maxReceiveCount` of the redrive policy.
+    pub receives: Option<u32>,
+    /// `MessageRetentionPeriod`.
+    pub retention: Option<Duration>,
+    /// The same of the dead-letter queue.
+    pub dead_retention: Option<Duration>,
+    /// Actions of the worker's that are not allowed, as a policy names them.
+    pub denied: Vec<&'static str>,
+}
+
+impl SqsQueue {
+    /// Looks at the queue without changing anything.
+    ///
+    /// # Errors
+    /// SQS does not answer.
+    pub async fn inspect(&self) -> Result<Inspection> {
+        let (receives, retention) = self.attributes_of(&self.url).await?;
+        let dead_retention = match &self.dead_letter_url {
+            Some(url) => self.attributes_of(url).await?.1,
+            None => None,
+        };
+        Ok(Inspection { receives, retention, dead_retention, denied: self.denied().await })
+    }
+
+    async fn attributes_of(&self, url: &str) -> Result<(Option<u32>, Option<Duration>)> {
+        let request = self.clients.quick.get_queue_attributes().queue_url(url);
+        let request = request
+            .attribute_names(Attribute::RedrivePolicy)
+            .attribute_names(Attribute::MessageRetentionPeriod);
+        let answer = request.send().await.map_err(|e| from_sdk("looking at the queue", e))?;
+        let attributes = answer.attributes.unwrap_or_default();
+        let policy = attributes.get(&Attribute::RedrivePolicy);
+        let retention = attributes.get(&Attribute::MessageRetentionPeriod);
+        let seconds = retention.and_then(|text| text.parse().ok());
+        let receives = policy.and_then(|text| Redrive::read(text)).map(|found| found.max_receives);
+        Ok((receives, seconds.map(Duration::from_secs)))
+    }
+
+    async fn denied(&self) -> Vec<&'static str> {
+        let client = &self.clients.quick;
+        let receive = client.receive_message().queue_url(&self.url).max_number_of_messages(11);
+        let delete = client.delete_message().queue_url(&self.url).receipt_handle(NOBODYS);
+        let hide = client.change_message_visibility().queue_url(&self.url);
+        let hide = hide.receipt_handle(NOBODYS).visibility_timeout(0);
+        let send = client.send_message().queue_url(&self.url).message_body("probe");
+        let send = send.delay_seconds(901);
+        let (receive, delete, hide, send) =
+            tokio::join!(receive.send(), delete.send(), hide.send(), send.send());
+        let answers = [
+            ("sqs:ReceiveMessage", receive.map(drop).map_err(|e| from_sdk("probing", e))),
+            ("sqs:DeleteMessage", delete.map(drop).map_err(|e| from_sdk("probing", e))),
+            ("sqs:ChangeMessageVisibility", hide.map(drop).map_err(|e| from_sdk("probing", e))),
+            ("sqs:SendMessage", send.map(drop).map_err(|e| from_sdk("probing", e))),
+        ];
+        let is_denied = |answer: &Result<()>| matches!(answer, Err(error) if matches!(error.fault, Fault::Unavailable | Fault::Denied));
+        let denied = answers.into_iter().filter(|(_, answer)| is_denied(answer));
+        denied.map(|(action, _)| action).collect()
+    }
+}

@@ -1,0 +1,63 @@
+//! What the stand-ins for page reading see of a picture: its size. Tests give each page a size of
+//! its own, so that a page is told by what was sent and by nothing else.
+
+use serde::Serialize;
+
+/// Most that is read of a picture.
+const MARKERS: usize = 64;
+
+/// A picture as it was sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+pub struct Seen {
+    /// Pixels per row.
+    pub width: u32,
+    /// Rows.
+    pub height: u32,
+}
+
+/// The pictures in a PNG, a JPEG or a PDF of pictures, in order; `None` for anything else.
+pub fn seen(bytes: &[u8]) -> Option<Vec<Seen>> {
+    if let Some(rest) = bytes.strip_prefix(b"\x89PNG\r\n\x1a\n") {
+        let number = |at: usize| Some(u32::from_be_bytes(*rest.get(at..)?.first_chunk()?));
+        return Some(vec![Seen { width: number(8)?, height: number(12)? }]);
+    }
+    if bytes.starts_with(&[0xff, 0xd8]) {
+        return jpeg(bytes).map(|seen| vec![seen]);
+    }
+    bytes.starts_with(b"%PDF-").then(|| pdf(bytes))
+}
+
+/// Reads the frame header of a JPEG (ITU-T T.81 §B.2.2).
+fn jpeg(bytes: &[u8]) -> Option<Seen> {
+    let mut rest = bytes.get(2..)?;
+    for _ in 0..MARKERS {
+        let [0xff, marker, high, low] = *rest.first_chunk::<4>()? else { return None };
+        let length = usize::from(u16::from_be_bytes([high, low]));
+        let is_frame = matches!(marker, 0xc0..=0xcf) && !matches!(marker, 0xc4 | 0xc8 | 0xcc);
+        if is_frame {
+            let [_, down, down_low, across, across_low] = *rest.get(4..)?.first_chunk::<5>()?;
+            let height = u32::from(u16::from_be_bytes([down, down_low]));
+            let width = u32::from(u16::from_be_bytes([across, across_low]));
+            return Some(Seen { width, height });
+        }
+        rest = rest.get(2 + length..)?;
+    }
+    None
+}
+
+/// The image dictionaries of a PDF, in the order of the file.
+fn pdf(bytes: &[u8]) -> Vec<Seen> {
+    let text = String::from_utf8_lossy(bytes);
+    let number = |text: &str, name: &str| {
+        let rest = text.split_once(name)?.1;
+        let end = rest.find(|c: char| !c.is_ascii_digit())?;
+        rest.get(..end)?.parse().ok()
+    };
+    let images = text.split("/Subtype/Image").skip(1);
+    images
+        .filter_map(|image| {
+            let head = image.split("stream").next()?;
+            Some(Seen { width: number(head, "/Width ")?, height: number(head, "/Height ")? })
+        })
+        .collect()
+}

@@ -1,0 +1,322 @@
+//! A scripted Amazon Textract: text detection in a picture, and by a job in a file in S3.
+//!
+//! The protocol is AWS JSON 1.1. Requests are checked as the service model (`textract/2018-06-27`)
+//! says; signatures are looked at, not verified. A token stands for the same job for ever, which is
+//! what a worker that takes over relies on. What is "read" from a picture follows from its size; what
+//! is in a file is scripted. Every exchange is recorded. Not there: anything but text detection.
+
+mod check;
+mod reply;
+
+use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::Response;
+use serde::Serialize;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+pub use crate::pictures::Seen;
+
+/// Most bytes of a request.
+const BODY_CAP: usize = 32 << 20;
+
+/// The operations that there are.
+pub const DETECT: &str = "DetectDocumentText";
+/// Starts a job.
+pub const START: &str = "StartDocumentTextDetection";
+/// Asks for a job's result.
+pub const GET: &str = "GetDocumentTextDetection";
+
+/// A refused call.
+#[derive(Debug, Clone)]
+pub struct Trouble {
+    /// Which operation it happens to.
+    pub operation: &'static str,
+    /// E.g. `ProvisionedThroughputExceededException`.
+    pub code: &'static str,
+    /// Status of HTTP.
+    pub status: u16,
+}
+
+/// A file in a bucket, and the job about it.
+#[derive(Debug, Clone)]
+pub struct File {
+    /// Words of each line of each page.
+    pub pages: Vec<Vec<String>>,
+    /// How often the job is still running when it is asked for.
+    pub running: usize,
+    /// `SUCCEEDED`, `PARTIAL_SUCCESS` or `FAILED`.
+    pub status: &'static str,
+    /// Pages that could not be read.
+    pub lost: Vec<u32>,
+    /// Blocks in one answer.
+    pub part: usize,
+}
+
+impl File {
+    /// Pages that say their number, read at once.
+    pub fn of_pages(pages: u32) -> Self {
+        let page = |number| vec![format!("Seite {number} von {pages}"), format!("Zürich-{number}")];
+        Self {
+            pages: (1..=pages).map(page).collect(),
+            running: 0,
+            status: "SUCCEEDED",
+            lost: Vec::new(),
+            part: 1000,
+        }
+    }
+}
+
+/// What it does.
+#[derive(Debug, Clone, Default)]
+pub struct Script {
+    /// How the next calls end, each for its operation.
+    pub troubles: VecDeque<Trouble>,
+    /// Files by bucket and key.
+    pub files: HashMap<(String, String), File>,
+    /// A file in any other place.
+    pub any_file: Option<File>,
+    /// Confidence of every word, of 100; 0: 97.5.
+    pub confidence: f64,
+}
+
+impl Script {
+    /// The next calls of an operation end like this.
+    #[must_use]
+    pub fn troubled(
+        mut self,
+        operation: &'static str,
+        troubles: impl IntoIterator<Item = (&'static str, u16)>,
+    ) -> Self {
+        let troubles = troubles.into_iter();
+        self.troubles.extend(troubles.map(|(code, status)| Trouble { operation, code, status }));
+        self
+    }
+
+    /// Whatever file is named is this one.
+    #[must_use]
+    pub fn with_any_file(mut self, file: File) -> Self {
+        self.any_file = Some(file);
+        self
+    }
+}
+
+/// One call.
+#[derive(Debug, Clone, Serialize)]
+pub struct Call {
+    /// Which operation.
+    pub operation: String,
+    /// What was asked.
+    pub request: Value,
+    /// What was answered.
+    pub reply: Value,
+    /// Status that was sent.
+    pub status: u16,
+}
+
+struct Job {
+    id: String,
+    /// What it was started with.
+    asked: Value,
+    file: File,
+}
+
+#[derive(Default)]
+struct Jobs {
+    by_token: HashMap<String, Job>,
+    number: usize,
+}
+
+struct Desk {
+    script: Mutex<Script>,
+    jobs: Mutex<Jobs>,
+    calls: Mutex<Vec<Call>>,
+    count: watch::Sender<usize>,
+}
+
+/// A running server; it stops when this is dropped.
+pub struct Server {
+    address: SocketAddr,
+    desk: Arc<Desk>,
+    task: JoinHandle<()>,
+}
+
+impl Server {
+    /// Starts on a free port of this machine.
+    ///
+    /// # Errors
+    /// No port can be opened.
+    pub async fn start(script: Script) -> io::Result<Self> {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
+        let address = listener.local_addr()?;
+        let desk = Arc::new(Desk {
+            script: Mutex::new(script),
+            jobs: Mutex::default(),
+            calls: Mutex::default(),
+            count: watch::Sender::new(0),
+        });
+        let router = Router::new()
+            .fallback(serve)
+            .layer(axum::extract::DefaultBodyLimit::max(BODY_CAP))
+            .with_state(Arc::clone(&desk));
+        let task = tokio::spawn(async move {
+            // Ends only with the task.
+            drop(axum::serve(listener, router).await);
+        });
+        Ok(Self { address, desk, task })
+    }
+
+    /// The value for `ocr.textract.endpoint`.
+    pub fn endpoint(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Replaces the script; jobs go on as they were started.
+    pub fn set(&self, script: Script) {
+        *lock(&self.desk.script) = script;
+    }
+
+    /// Every call so far.
+    pub fn calls(&self) -> Vec<Call> {
+        lock(&self.desk.calls).clone()
+    }
+
+    /// How many calls of an operation were answered with 200.
+    pub fn answered(&self, operation: &str) -> usize {
+        let calls = self.calls();
+        calls.iter().filter(|call| call.operation == operation && call.status == 200).count()
+    }
+
+    /// How many jobs there are, however often they were started.
+    pub fn jobs(&self) -> usize {
+        lock(&self.desk.jobs).by_token.len()
+    }
+
+    /// Lets every job end at the next question.
+    pub fn finish_jobs(&self) {
+        for job in lock(&self.desk.jobs).by_token.values_mut() {
+            job.file.running = 0;
+        }
+    }
+
+    /// Waits until `count` calls have arrived; `false` if they have not within `deadline`.
+    pub async fn arrived(&self, count: usize, deadline: Duration) -> bool {
+        let mut seen = self.desk.count.subscribe();
+        let arrived = seen.wait_for(|number| *number >= count);
+        tokio::time::timeout(deadline, arrived).await.is_ok()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// A code of the service model and what goes wrong.
+type Refused = (&'static str, String);
+
+async fn serve(State(desk): State<Arc<Desk>>, headers: HeaderMap, body: Bytes) -> Response {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let signed = text("authorization").unwrap_or_default().starts_with("AWS4-HMAC-SHA256 ");
+    let target = text("x-amz-target").unwrap_or_default();
+    let operation = target.strip_prefix("Textract.").unwrap_or_default().to_owned();
+    let request: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let trouble = {
+        let mut script = lock(&desk.script);
+        let troubles = &mut script.troubles;
+        let at = troubles.iter().position(|trouble| trouble.operation == operation);
+        at.and_then(|at| troubles.remove(at))
+    };
+    let (status, reply) = if !signed {
+        (400, error("MissingAuthenticationTokenException", "Missing Authentication Token"))
+    } else if let Some(Trouble { code, status, .. }) = trouble {
+        (status, error(code, "scripted"))
+    } else {
+        match desk.answer(&operation, &request) {
+            Ok(reply) => (200, reply),
+            Err((code, message)) => (400, error(code, &message)),
+        }
+    };
+    {
+        let mut calls = lock(&desk.calls);
+        calls.push(Call { operation, request, reply: reply.clone(), status });
+        desk.count.send_replace(calls.len());
+    }
+    let mut response = Response::new(Body::from(reply.to_string()));
+    *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::IM_A_TEAPOT);
+    let kind = HeaderValue::from_static("application/x-amz-json-1.1");
+    response.headers_mut().insert("content-type", kind);
+    response
+}
+
+fn error(code: &str, message: &str) -> Value {
+    json!({"__type": code, "Message": message})
+}
+
+impl Desk {
+    fn answer(&self, operation: &str, request: &Value) -> Result<Value, Refused> {
+        let confidence = match lock(&self.script).confidence {
+            some if some > 0.0 => some,
+            _ => 97.5,
+        };
+        match operation {
+            DETECT => {
+                let Seen { width, height } = check::picture(request)?;
+                let lines = [format!("Größe {width} x {height}"), format!("INV-{width} Zürich")];
+                Ok(reply::detected(&lines, confidence))
+            }
+            START => self.start(request),
+            GET => self.get(request, confidence),
+            _ => Err(("UnknownOperationException", "there is no such operation".to_owned())),
+        }
+    }
+
+    fn start(&self, request: &Value) -> Result<Value, Refused> {
+        let check::Start { bucket, key, token } = check::start(request)?;
+        let file = {
+            let script = lock(&self.script);
+            script.files.get(&(bucket, key)).or(script.any_file.as_ref()).cloned()
+        };
+        let mut jobs = lock(&self.jobs);
+        if let Some(job) = jobs.by_token.get(&token) {
+            return match job.asked == *request {
+                true => Ok(json!({"JobId": job.id})),
+                false => Err(("IdempotentParameterMismatchException", "another job".to_owned())),
+            };
+        }
+        let unreachable = "Unable to get object metadata from S3. Check object key, region and/or \
+                           access permissions.";
+        let file = file.ok_or(("InvalidS3ObjectException", unreachable.to_owned()))?;
+        jobs.number += 1;
+        let id = format!("{:064x}", jobs.number);
+        jobs.by_token.insert(token, Job { id: id.clone(), asked: request.clone(), file });
+        Ok(json!({"JobId": id}))
+    }
+
+    fn get(&self, request: &Value, confidence: f64) -> Result<Value, Refused> {
+        let check::Get { job, most, from } = check::get(request)?;
+        let mut jobs = lock(&self.jobs);
+        let found = jobs.by_token.values_mut().find(|known| known.id == job);
+        let file = &mut found.ok_or(("InvalidJobIdException", "no such job".to_owned()))?.file;
+        if file.running > 0 {
+            file.running -= 1;
+            return Ok(json!({"JobStatus": "IN_PROGRESS"}));
+        }
+        Ok(reply::job(file, confidence, from, most.min(file.part)))
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

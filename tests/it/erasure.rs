@@ -1,0 +1,185 @@
+//! Forgetting a tenant: no row, object or message of it is left, and nobody else loses anything.
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use std::time::Duration;
+
+use docmill::db::erasure;
+use docmill::db::operators::By;
+use docmill::model::IngestionId;
+use docmill::ops::erase::{self, Places};
+use docmill::config::Destination;
+use docmill::ops::submit::{self, Desk, Terms};
+
+use crate::support::documents;
+use crate::support::world::{World, until, SOON};
+
+const FORGOTTEN: &str = "tenant-to-forget";
+const KEPT: &str = "tenant-to-keep";
+
+fn by() -> By {
+    By { operator: "ada".to_owned(), why: "asked to".to_owned() }
+}
+
+async fn hand_in(world: &World, tenant: &str, number: &str) -> IngestionId {
+    let parts = world.parts().await;
+    let file = world.logs.path().join(format!("{number}.pdf"));
+    std::fs::write(&file, documents::invoice(number)).unwrap();
+    let desk = Desk {
+        db: &parts.db,
+        store: parts.store.as_ref(),
+        queue: parts.queue.as_ref(),
+        largest: 1 << 20,
+        destination: &Destination::default(),
+    };
+    let terms = Terms { tenant: Some(tenant.to_owned()), ..Terms::default() };
+    submit::submit(desk, &file, &terms).await.unwrap().ingestion_id.unwrap()
+}
+
+/// Every row that mentions a word, as `table: row`, other than the memory of the erasure itself.
+async fn rows_with(world: &World, word: &str) -> Vec<String> {
+    let tables = world
+        .scalar(
+            "SELECT string_agg(tablename, ',') FROM pg_tables WHERE schemaname = 'docmill'
+             AND tablename NOT IN ('erased_ingestion', '_sqlx_migrations')",
+        )
+        .await;
+    let mut found = Vec::new();
+    for table in tables.split(',') {
+        let rows = world
+            .scalar(&format!(
+                "SELECT string_agg(t::text, ' / ') FROM docmill.{table} t
+                 WHERE t::text LIKE '%{word}%' AND t::text NOT LIKE '%,erase,tenant:%'"
+            ))
+            .await;
+        if !rows.is_empty() {
+            found.push(format!("{table}: {rows}"));
+        }
+    }
+    found
+}
+
+async fn objects(world: &World) -> Vec<String> {
+    let all = world.store.list("", None, 10_000).await.unwrap();
+    all.into_iter().map(|entry| entry.key).collect()
+}
+
+/// Words that lead to an ingestion: its id and its document's.
+async fn words(world: &World, id: IngestionId) -> [String; 2] {
+    [id.to_string(), world.column(id, "document_id").await.unwrap()]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn erasing_a_tenant_leaves_no_row_object_or_message_of_it_and_the_others_alone() {
+    let mut world = World::with_redrive(3).await;
+    world.config.claim.lease = Duration::from_secs(3);
+    let worker = world.worker().await;
+    let done = hand_in(&world, FORGOTTEN, "F-1").await;
+    let kept = hand_in(&world, KEPT, "K-1").await;
+    for id in [done, kept] {
+        world.until(id, "status", "completed").await;
+    }
+    world.until_empty().await;
+    worker.stop().await;
+    // One whose message died, and one whose message waits; and an operator has been there.
+    let dead = hand_in(&world, FORGOTTEN, "F-2").await;
+    let kept_dead = hand_in(&world, KEPT, "K-2").await;
+    world.receive_to_death().await;
+    let waiting = hand_in(&world, FORGOTTEN, "F-3").await;
+    let kept_waiting = hand_in(&world, KEPT, "K-3").await;
+    let db = world.database.db();
+    docmill::db::operators::cancel(&db, &[dead], &by()).await.unwrap();
+    let mut all_words = vec![FORGOTTEN.to_owned()];
+    for id in [done, dead, waiting] {
+        all_words.extend(words(&world, id).await);
+    }
+    let before = objects(&world).await;
+    let of_kept: Vec<_> = before
+        .iter()
+        .filter(|key| !all_words.iter().any(|word| key.contains(word.as_str())))
+        .cloned()
+        .collect();
+
+    let places =
+        Places { db: &db, store: world.store.as_ref(), queue: world.queue.as_ref() };
+    let preview = erase::preview(places, FORGOTTEN).await.unwrap();
+    assert_eq!((preview.documents, preview.ingestions, preview.cancelled), (3, 3, 1));
+    assert_eq!(preview.objects, before.len() - of_kept.len());
+    assert_eq!(objects(&world).await, before, "a dry run changes nothing");
+
+    let erased = erase::erase(places, FORGOTTEN, Duration::ZERO, &by()).await.unwrap();
+    assert_eq!((erased.documents, erased.cancelled, erased.dead_letters), (3, 1, 1));
+    assert_eq!(erased.objects, preview.objects);
+    for word in &all_words {
+        assert_eq!(rows_with(&world, word).await, Vec::<String>::new(), "{word}");
+    }
+    assert_eq!(objects(&world).await, of_kept);
+
+    // What still lies in the queue goes when it is received.
+    let worker = world.worker().await;
+    world.until(kept_waiting, "status", "completed").await;
+    until(SOON, || async {
+        let depth = world.queue.depth().await.unwrap();
+        depth.ready + depth.in_flight + depth.delayed == 0
+    })
+    .await;
+    worker.stop().await;
+    assert_eq!(world.queue.depth().await.unwrap().dead, Some(1), "the other tenant's stays");
+    for word in &all_words {
+        assert_eq!(rows_with(&world, word).await, Vec::<String>::new(), "{word} came back");
+    }
+    assert_eq!(world.column(kept, "status").await.unwrap(), "completed");
+    assert_eq!(world.column(kept_dead, "status").await.unwrap(), "in-progress");
+    let audit = "SELECT operator || ' ' || target || ' ' || why FROM docmill.operator_action
+        WHERE action = 'erase'";
+    assert_eq!(world.scalar(audit).await, format!("ada tenant:{FORGOTTEN} asked to"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_worker_has_in_hand_is_taken_from_it_before_it_is_erased() {
+    let mut world = World::with_model(docmill_testkit::openai::Script::always(
+        docmill_testkit::openai::Answer::Hang,
+    ))
+    .await;
+    world.config.claim.lease = Duration::from_secs(3);
+    let worker = world.worker().await;
+    let id = hand_in(&world, FORGOTTEN, "F-9").await;
+    let llm = world.llm.as_ref().unwrap();
+    assert!(llm.arrived(1, SOON).await, "the worker is in the middle of it");
+    let db = world.database.db();
+    let places =
+        Places { db: &db, store: world.store.as_ref(), queue: world.queue.as_ref() };
+    let notice = Duration::from_secs(3);
+    let erased = erase::erase(places, FORGOTTEN, notice, &by()).await.unwrap();
+    assert_eq!((erased.documents, erased.cancelled), (1, 1));
+    until(SOON, || async { worker.monitor.working().is_empty() }).await;
+    world.until_empty().await;
+    worker.stop().await;
+    assert_eq!(rows_with(&world, &id.to_string()).await, Vec::<String>::new());
+    assert_eq!(objects(&world).await, Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_documents_past_their_tenants_retention_expire() {
+    let world = World::new().await;
+    let worker = world.worker().await;
+    let old = hand_in(&world, FORGOTTEN, "R-1").await;
+    let kept = hand_in(&world, KEPT, "R-2").await;
+    for id in [old, kept] {
+        world.until(id, "status", "completed").await;
+    }
+    worker.stop().await;
+    let db = world.database.db();
+    erasure::retain(&db, FORGOTTEN, Some(30), &by()).await.unwrap();
+    let places =
+        Places { db: &db, store: world.store.as_ref(), queue: world.queue.as_ref() };
+    let day = Duration::from_secs(24 * 3600);
+    world.database.advance(day * 29).await;
+    assert_eq!(erase::expire(places).await.unwrap(), 0, "not yet");
+    let open = hand_in(&world, FORGOTTEN, "R-3").await;
+    world.database.advance(day * 31).await;
+    assert_eq!(erase::expire(places).await.unwrap(), 1);
+    assert_eq!(world.all_ids().await.len(), 2);
+    assert_eq!(world.column(open, "status").await.unwrap(), "in-progress", "not ended: kept");
+    erasure::retain(&db, FORGOTTEN, None, &by()).await.unwrap();
+    assert_eq!(erasure::retentions(&db).await.unwrap(), []);
+}

@@ -1,0 +1,87 @@
+//! Exchanges between our clients and the stand-ins, written down so that `scripts/ocr_contracts.sh`
+//! can hold both sides against the vendors' own descriptions of their services.
+
+use std::path::Path;
+
+use docmill::model::PagePicture;
+use docmill::ocr::{FileReader, StoredFile};
+use docmill_testkit::document_ai::{Said, Script, Server, Straightened};
+use docmill_testkit::textract::File;
+use serde_json::Value;
+
+use super::*;
+
+/// Where the exchanges go; without it they are only made.
+const FOLDER: &str = "DOCMILL_OCR_EXCHANGES";
+
+fn write(service: &str, operation: &str, number: usize, exchange: (&Value, &Value)) {
+    let Some(folder) = std::env::var_os(FOLDER) else { return };
+    let file = Path::new(&folder).join(format!("{service}-{number:02}.json"));
+    let (request, reply) = exchange;
+    let exchange = serde_json::json!({
+        "service": service, "operation": operation, "request": request, "reply": reply,
+    });
+    std::fs::write(file, exchange.to_string()).unwrap();
+}
+
+fn sent(pages: u32) -> Vec<PagePicture> {
+    let facts = |number| docmill::model::PictureFacts {
+        number,
+        repaired: false,
+        score: 1.0,
+        defects: Vec::new(),
+        text: docmill::model::TextMap::default(),
+        layer: None,
+        cut: false,
+    };
+    let page = |number| PagePicture { facts: facts(number), image: pictures::picture(number, 230) };
+    (1..=pages).map(page).collect()
+}
+
+#[tokio::test]
+async fn exchanges_of_every_sort_with_document_ai_are_made_for_the_contract_check() {
+    let said = |seen: google::Seen| Said {
+        defects: vec![("blurry", 0.4), ("glare", 0.2)],
+        straightened: Some(Straightened {
+            matrix: [1.0, 0.0, 3.0, 0.0, 1.0, 4.0],
+            size: (f64::from(seen.width), f64::from(seen.height)),
+        }),
+        ..Said::of_size(seen)
+    };
+    let server = Server::start(Script::default().reading(said)).await.unwrap();
+    document_ai(&server, |_| ()).read(&sent(1)).await.unwrap();
+    document_ai(&server, |_| ()).read(&sent(3)).await.unwrap();
+    let hints = |config: &mut DocumentAiConfig| {
+        (config.imageless, config.languages) = (true, vec!["de".to_owned(), "fr".to_owned()]);
+    };
+    document_ai(&server, hints).read(&sent(2)).await.unwrap();
+    server.set(Script::default().reading(|seen| Said { score: 0.0, ..Said::of_size(seen) }));
+    document_ai(&server, |_| ()).read(&sent(1)).await.unwrap();
+    let calls = server.calls();
+    assert_eq!(calls.iter().map(|call| call.status).collect::<Vec<_>>(), [200; 4]);
+    for (number, call) in calls.iter().enumerate() {
+        write("document_ai", "process", number, (&call.request, &call.reply));
+    }
+}
+
+#[tokio::test]
+async fn exchanges_of_every_sort_with_textract_are_made_for_the_contract_check() {
+    let job =
+        File { running: 1, part: 4, status: "PARTIAL_SUCCESS", lost: vec![2], ..File::of_pages(3) };
+    let server = amazon::Server::start(amazon::Script::default().with_any_file(job)).await.unwrap();
+    let provider = textract(&server);
+    provider.read(&sent(1)).await.unwrap();
+    let file = StoredFile {
+        bucket: "documents".to_owned(),
+        key: "documents/a.pdf".to_owned(),
+        version: Some("v1".to_owned()),
+        token: "0b9d5a3e-0000-4000-8000-000000000000".to_owned(),
+    };
+    let sizes = (1..=3).map(|page| (page, (100, 100))).collect();
+    assert_eq!(provider.read_file(&file, &sizes).await.unwrap().0.len(), 2);
+    let calls = server.calls();
+    assert!(calls.len() > 4 && calls.iter().all(|call| call.status == 200));
+    for (number, call) in calls.iter().enumerate() {
+        write("textract", &call.operation, number, (&call.request, &call.reply));
+    }
+}

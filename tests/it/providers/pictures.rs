@@ -1,0 +1,58 @@
+//! Scans whose pages differ in size, so that every page is told by what was sent of it.
+
+use std::io::Cursor;
+
+use docmill::model::{BoundingBox, Encoding, Line, RepairedPage, Word};
+use docmill::pages::ImagePdf;
+use image::{GrayImage, ImageFormat, Luma};
+
+/// Rows of a page.
+pub(super) const HEIGHT: u32 = 700;
+/// Pixels per row of page 0.
+const WIDTH: u32 = 500;
+/// Resolution at which tests read; the pictures have it too.
+const DPI: u32 = 100;
+
+/// Pixels per row of a page.
+pub(super) fn width(page: u32) -> u32 {
+    WIDTH + page
+}
+
+/// Rows of marks like letters, on paper of this shade of grey.
+pub(super) fn picture(page: u32, paper: u8) -> RepairedPage {
+    let (width, height) = (width(page), HEIGHT);
+    let image = GrayImage::from_fn(width, height, |x, y| {
+        let is_letter = y % 40 < 14 && x % 18 < 12 && (x % 18 % 6 < 2 || y % 40 % 6 < 2);
+        let in_margin = !(60..440).contains(&x) || !(60..640).contains(&y);
+        Luma([if is_letter && !in_margin { paper / 4 } else { paper }])
+    });
+    let mut bytes = Cursor::new(Vec::new());
+    image.write_to(&mut bytes, ImageFormat::Png).unwrap();
+    let encoding = Encoding::Png;
+    RepairedPage { width, height, dpi: DPI, encoding, bytes: bytes.into_inner() }
+}
+
+/// A PDF of so many scans on good paper.
+pub(super) fn scans(pages: u32) -> Vec<u8> {
+    scans_on(230, pages)
+}
+
+/// The same on paper of this shade.
+pub(super) fn scans_on(paper: u8, pages: u32) -> Vec<u8> {
+    let mut file = ImagePdf::default();
+    for page in 1..=pages {
+        file.add(page, &picture(page, paper)).unwrap();
+    }
+    file.finish()
+}
+
+/// One word.
+pub(super) fn line(text: &str) -> Line {
+    let bounding_box = BoundingBox { x: 9.0, y: 9.0, w: 90.0, h: 9.0 };
+    Line { words: vec![Word { text: text.to_owned(), bounding_box, confidence: 0.9 }] }
+}
+
+/// What the stand-ins read from a page.
+pub(super) fn says(text: &str, page: u32) -> bool {
+    text.contains(&format!("Größe {} x {HEIGHT}", width(page)))
+}
