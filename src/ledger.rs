@@ -157,7 +157,7 @@ pub struct Quarantined {
 pub struct Spending {
     /// E.g. `openai`.
     pub provider: String,
-    /// The configured model; empty for reading pages.
+    /// The configured model; of pages the processor or operation.
     pub model: String,
     /// Answered calls.
     pub calls: u32,

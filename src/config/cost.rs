@@ -11,7 +11,7 @@ use time::macros::format_description;
 pub struct Price {
     /// E.g. `openai`.
     pub provider: String,
-    /// The configured model; empty for reading pages.
+    /// The configured model; of pages the processor or operation, or empty for all of the provider.
     #[serde(default)]
     pub model: String,
     /// First day, `YYYY-MM-DD`, in UTC. Of several prices the one that began last holds.

@@ -13,13 +13,13 @@ use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive as _;
 use time::{Date, OffsetDateTime};
 
-use crate::config::{CostConfig, Price};
+use crate::config::CostConfig;
 use crate::extract::Replies;
 use crate::fault::{Error, Fault, Result};
 use crate::ledger::{Ledger, Spending};
 use crate::llm::Llm;
 use crate::metrics;
-use crate::model::{Claimed, IngestionId, PageText, RepairedPage, Usage};
+use crate::model::{Claimed, IngestionId, PageText, PageUsage, RepairedPage, Usage};
 use crate::pipeline::{PageSink, StepError};
 
 /// How old what is known of the day's spending may be.
@@ -52,12 +52,6 @@ impl Costs {
 
     fn known(&self) -> MutexGuard<'_, Option<Known>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Whether pages read by this provider are paid for.
-    pub fn charges_pages(&self, provider: &str) -> bool {
-        let of_it = |price: &Price| price.provider == provider && !price.pages.is_zero();
-        self.config.price.iter().any(of_it)
     }
 
     /// Returns if something may be spent now.
@@ -126,7 +120,10 @@ impl Costs {
 
     /// `None`: there is no price.
     fn price(&self, spent: &Spent<'_>, day: Date) -> Option<u64> {
-        let price = self.config.price_on(spent.provider, spent.model, day)?;
+        let named = self.config.price_on(spent.provider, spent.model, day);
+        // Pages cost the same with every processor of a provider, unless one is named.
+        let any = || self.config.price_on(spent.provider, "", day).filter(|_| spent.pages > 0);
+        let price = named.or_else(any)?;
         let tokens = [
             (spent.usage.input, price.input),
             (spent.usage.cache_read, price.cache_read),
@@ -159,7 +156,8 @@ fn units(nanos: u64) -> f64 {
     nanos as f64 / NANOS as f64
 }
 
-/// Keeps pages as another sink does, and writes down those that a provider charges for.
+/// Keeps pages as another sink does, lets no call to a provider begin once the budget is spent, and
+/// writes down what each has read.
 pub(super) struct PaidPages<'a> {
     costs: &'a Costs,
     ledger: &'a dyn Ledger,
@@ -175,6 +173,13 @@ impl<'a> PaidPages<'a> {
     ) -> Self {
         Self { costs, ledger, claim: (claimed.id, claimed.claims), inner }
     }
+
+    async fn book(&self, read: &PageUsage) -> Result<()> {
+        let (provider, model) = (read.provider, read.model.as_str());
+        let usage = Usage::default();
+        let spent = Spent { provider, model, calls: 1, pages: read.pages, usage };
+        self.costs.book(self.ledger, self.claim, spent).await
+    }
 }
 
 #[async_trait]
@@ -184,12 +189,23 @@ impl PageSink for PaidPages<'_> {
         page: &PageText,
         repaired: Option<RepairedPage>,
     ) -> std::result::Result<(), StepError> {
-        let provider = page.provider.as_ref().map(|notes| notes.name.as_str());
-        if let Some(provider) = provider.filter(|name| self.costs.charges_pages(name)) {
-            let spent = Spent { provider, model: "", calls: 0, pages: 1, usage: Usage::default() };
-            self.costs.book(self.ledger, self.claim, spent).await?;
-        }
         self.inner.keep(page, repaired).await
+    }
+
+    async fn before_call(&mut self) -> std::result::Result<(), StepError> {
+        self.costs.allow(self.ledger).await?;
+        self.inner.before_call().await
+    }
+
+    async fn after_call(
+        &mut self,
+        usage: &PageUsage,
+        is_whole: bool,
+    ) -> std::result::Result<(), StepError> {
+        // Paid for, whether or not the pages can be kept; kept, whether or not that is written down.
+        let booked = self.book(usage).await;
+        self.inner.after_call(usage, is_whole).await?;
+        Ok(booked?)
     }
 }
 
@@ -259,6 +275,5 @@ mod tests {
         // 150 + 2 · 15 + 3 · 187.5 + 4 · 600 billionths, and five pages of 0.0015.
         assert_eq!(costs.price(&spent, day), Some(3_143 + 7_500_000));
         assert_eq!(costs.price(&Spent { model: "other", ..spent }, day), None);
-        assert!(costs.charges_pages("p") && !costs.charges_pages("q"));
     }
 }

@@ -62,10 +62,6 @@ pub(super) async fn transcribe(
     if slot.content.is_some() {
         metrics::reused("transcript");
     } else {
-        let costs = ports.config.costs.as_ref();
-        if ports.reader.elsewhere.first().is_some_and(|provider| costs.charges_pages(provider)) {
-            costs.allow(ports.ledger.as_ref()).await?;
-        }
         hold.live().await?;
         let (kept, finished) =
             PageJournal::open((store, &ports.budget), (hold, claimed.claims), identity.clone())
