@@ -40,7 +40,7 @@ image:          ## build and run the image without Docker, and weigh it; root on
 	scripts/image.sh
 
 # Not part of `make test`: they need a clock, an idle machine or a long time.
-PROOFS := scripts/slow_mix.sh scripts/orchestration.sh scripts/reading_steps.sh \
+PROOFS := scripts/slow_mix.sh scripts/orchestration.sh scripts/throttle.sh scripts/reading_steps.sh \
 	scripts/reading_memory.sh scripts/capacity.sh scripts/restore.sh scripts/bare_root.sh
 
 proof:          ## long runs and figures; an idle machine, root for the bare one

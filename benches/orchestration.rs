@@ -31,6 +31,7 @@ use docmill::app::App;
 use docmill::config::{Config, LlmProvider, QueueBackend, StoreBackend};
 use docmill::db::Db;
 use docmill::ledger::postgres::PostgresLedger;
+use docmill::llm::chain::Chain;
 use docmill::pipeline::{DocumentBudget, Ports};
 use docmill::queue::Outgoing;
 use docmill::shutdown::Stop;
@@ -251,7 +252,7 @@ async fn worker(arguments: Vec<String>) {
         ledger: Arc::new(PostgresLedger::new(Db::connect(&config.database).await.unwrap())),
         reader: offline.reader,
         pool: offline.pool,
-        llm: Some(Arc::new(Answering::new(|_| Duration::ZERO))),
+        models: Chain::of(Arc::new(Answering::new(|_| Duration::ZERO)), 8_192),
         kinds: offline.kinds,
         budget: DocumentBudget::new(config.limits.documents_in_memory),
         config: offline.config,

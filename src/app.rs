@@ -4,6 +4,8 @@
 //! needs and to nothing else.
 
 mod doctor;
+mod models;
+mod bucket;
 mod page_process;
 mod providers;
 
@@ -11,20 +13,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use sha2::{Digest, Sha256};
 
-use crate::config::{Config, LlmConfig, LlmProvider, QueueBackend, StoreBackend};
+use crate::config::{Config, QueueBackend, StoreBackend};
 use crate::cpu::{Cells, Pool, Program, Setup};
 use crate::db::Db;
-use crate::fault::{self, Fault};
 use crate::kinds::Kinds;
 use crate::ledger::Ledger;
 use crate::ledger::postgres::PostgresLedger;
-use crate::llm::Llm;
-use crate::llm::governed::Governed;
-use crate::llm::openai::OpenAi;
-use crate::llm::traced::Traced;
-use crate::llm::scheduler::Scheduler;
+use crate::llm::chain::Chain;
 use crate::model::{Recipe, Repairs};
 use crate::ocr::tesseract::Tesseract;
 use crate::ops::janitor::Maintenance;
@@ -37,14 +33,10 @@ use crate::shutdown::Stop;
 use crate::store::Store;
 use crate::store::folder::FolderStore;
 use crate::store::s3::S3Store;
-use crate::throttle::Governor;
 use crate::web::{self, Health};
 use crate::worker::{Settings, Worker};
 
 pub use page_process::page_process;
-
-/// How often a model server is asked at start, a second longer apart each time.
-const MODEL_TRIES: u64 = 4;
 
 /// Builds what a command needs.
 #[derive(Debug, Clone)]
@@ -103,6 +95,13 @@ impl App {
                 let store = Arc::new(FolderStore::open(&config.path).await?);
                 Arc::new(ObjectQueue::new(store, config.visibility, None))
             }
+            QueueBackend::Objects => {
+                let queue = ObjectQueue::new(self.store().await?, config.visibility, None);
+                Arc::new(match self.config.store.backend {
+                    StoreBackend::S3 => queue.paced(self.config.bucket.list_every),
+                    StoreBackend::Folder => queue,
+                })
+            }
         })
     }
 
@@ -130,29 +129,12 @@ impl App {
         Ok(Parts { db, ledger, queue, store })
     }
 
-    /// The model, its server asked whether it is there.
+    /// The models, each server asked whether it is there.
     ///
     /// # Errors
-    /// It does not answer, or does not know the model.
-    pub async fn llm(&self) -> anyhow::Result<Option<Arc<dyn Llm>>> {
-        match self.config.llm.provider {
-            LlmProvider::None => Ok(None),
-            LlmProvider::Openai => {
-                let model = OpenAi::new(&self.config.llm)?;
-                until_it_answers(&model).await?;
-                let governor = Arc::new(Governor::new(self.config.throttle.clone()));
-                let account = account(&self.config.llm);
-                let model: Arc<dyn Llm> =
-                    Arc::new(Governed::new(Traced(model), governor, account));
-                Ok(Some(self.scheduled(model)?))
-            }
-        }
-    }
-
-    /// Outside of the governor: a call that waits for memory is not yet one to the provider.
-    fn scheduled(&self, model: Arc<dyn Llm>) -> anyhow::Result<Arc<dyn Llm>> {
-        let scheduler = Scheduler::start(&self.config.llm.scheduler)?;
-        Ok(scheduler.map_or_else(|| Arc::clone(&model), |it| it.around(Arc::clone(&model))))
+    /// One does not answer, or does not take our key.
+    pub async fn models(&self) -> anyhow::Result<Chain> {
+        Ok(models::chain(&self.config.llm, &self.config.throttle).await?)
     }
 
     /// What one document needs when there is neither database nor queue.
@@ -165,7 +147,7 @@ impl App {
         Ok(Offline {
             reader: self.reader(pool.threads(), &kinds).await?,
             pool,
-            llm: self.llm().await?,
+            models: self.models().await?,
             kinds,
             config: self.steps(),
         })
@@ -189,7 +171,7 @@ impl App {
             ledger: Arc::clone(&parts.ledger),
             reader: offline.reader,
             pool: offline.pool,
-            llm: offline.llm,
+            models: offline.models,
             kinds: offline.kinds,
             budget: DocumentBudget::new(self.config.limits.documents_in_memory),
             config: offline.config,
@@ -275,33 +257,9 @@ impl App {
             default_kind: self.config.kinds.default.clone(),
             classify: self.config.kinds.classify,
             quality_threshold: self.config.ocr.quality_threshold,
-            max_output_tokens: self.config.llm.max_output_tokens,
             parts_at_once: self.config.llm.parts_at_once,
             costs: Arc::new(Costs::new(self.config.cost.clone())),
             ignore_xml: false,
-        }
-    }
-}
-
-/// Tells accounts apart without naming their key: the server, and a fingerprint of the key.
-fn account(config: &LlmConfig) -> String {
-    let digest = Sha256::digest(config.api_key.reveal().as_bytes());
-    let start: String = digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
-    format!("{} {start}", config.base_url)
-}
-
-/// Asks a model server whether it is there, a few times: it may be starting beside us. What only a
-/// person can mend (a wrong key) is not asked twice.
-async fn until_it_answers(model: &OpenAi) -> fault::Result<()> {
-    let mut tries = 1;
-    loop {
-        match model.ping().await {
-            Err(error) if error.fault != Fault::Denied && tries < MODEL_TRIES => {
-                tracing::warn!(error = %error, tries, "{error}, trying again");
-                tokio::time::sleep(Duration::from_secs(tries)).await;
-                tries += 1;
-            }
-            answer => return answer,
         }
     }
 }

@@ -7,6 +7,7 @@
 mod costs;
 mod block;
 mod dashboard;
+mod bucket;
 mod dead;
 mod dev;
 mod doctor;
@@ -110,6 +111,9 @@ enum Command {
     Costs(costs::Costs),
     /// Show which local models have this machine's memory, and which wait for it
     Scheduler,
+    /// Work on a BlobForge bucket (or a folder laid out as one) without a database
+    #[command(subcommand)]
+    Bucket(bucket::What),
     /// Look at the configuration
     #[command(subcommand)]
     Config(settings::Settings),
@@ -257,6 +261,7 @@ async fn dispatch(context: Context, command: Command) -> anyhow::Result<Exit> {
         Command::Transcribe(file) => Box::pin(document::transcribe(context, file)).await,
         Command::Eval(eval) => Box::pin(document::eval(context, eval)).await,
         Command::Kinds(what) => kinds::run(context, what),
+        Command::Bucket(what) => Box::pin(bucket::run(context, what)).await,
         Command::Config(what) => settings::run(context, what),
         Command::Costs(what) => costs::run(context, what).await,
         Command::Dashboard(what) => Box::pin(dashboard::run(context, what)).await,

@@ -5,6 +5,7 @@
 //! Loading does no I/O beyond reading the file and knows no other module. [`Config::check`] lists
 //! everything that is wrong at once, by key, before anything connects.
 
+mod bucket;
 mod claim;
 mod cost;
 mod cpu;
@@ -12,6 +13,7 @@ mod database;
 mod extract;
 mod janitor;
 mod limits;
+mod llm;
 mod ocr;
 mod ocr_providers;
 mod queue;
@@ -27,6 +29,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+pub use bucket::BucketConfig;
 pub use claim::ClaimConfig;
 pub use cost::{CostConfig, Price};
 pub use cpu::CpuConfig;
@@ -34,6 +37,7 @@ pub use database::DatabaseConfig;
 pub use extract::{KindsConfig, LlmConfig, LlmProvider};
 pub use janitor::JanitorConfig;
 pub use limits::LimitsConfig;
+pub use llm::{LlmServer, PromptCache, RungConfig, StructuredOutput};
 pub use ocr::OcrConfig;
 pub use ocr_providers::{DocumentAiConfig, OcrProvider, TextractConfig};
 pub use queue::{QueueBackend, QueueConfig};
@@ -79,6 +83,8 @@ pub struct Config {
     pub janitor: JanitorConfig,
     /// Traces.
     pub telemetry: TelemetryConfig,
+    /// A bucket that is worked on without a database.
+    pub bucket: BucketConfig,
 }
 
 /// What a command needs of the configuration; what it does not need is not checked for presence.
@@ -153,6 +159,7 @@ impl Config {
         self.cost.check(&mut problems);
         self.janitor.check(&mut problems);
         self.telemetry.check(&mut problems);
+        self.bucket.check(&mut problems);
         self.check_relations(&mut problems);
         if problems.is_empty() { Ok(()) } else { Err(Invalid(problems)) }
     }
@@ -177,7 +184,10 @@ impl Config {
 }
 
 fn environment() -> Vec<(String, String)> {
-    std::env::vars().filter(|(name, _)| name.starts_with("DOCMILL__")).collect()
+    // Ours come last and win.
+    let mut all = bucket::aliased(std::env::vars());
+    all.extend(std::env::vars().filter(|(name, _)| name.starts_with("DOCMILL__")));
+    all
 }
 
 fn worded(problems: Vec<(String, String)>) -> Vec<String> {

@@ -7,6 +7,7 @@
 
 pub mod ask;
 mod calls;
+mod combine;
 pub mod einvoice;
 pub mod journal;
 mod merge;
@@ -19,6 +20,7 @@ pub mod schema;
 use sha2::{Digest, Sha256};
 
 pub use ask::{Ending, ExtractError, Terms, ask};
+pub use combine::combined;
 pub use journal::{Journal, Replies, StoredCall};
 
 use crate::kinds::Kind;

@@ -4,10 +4,17 @@
 //! its stop reason and usage. It does not read the reply, repair it or retry beyond the vendor
 //! SDK's own habits; `extract` does. Decorators (throttling, local memory) are `Llm` themselves.
 
+pub mod anthropic;
+pub mod bedrock;
+pub mod chain;
+mod events;
+mod exchange;
 pub mod governed;
 pub mod openai;
+mod refusal;
 pub mod scheduler;
 pub mod schema;
+mod spaces;
 pub mod traced;
 
 use async_trait::async_trait;
@@ -63,6 +70,49 @@ pub struct Reply {
     pub model: String,
     /// What the response said about limits, for the governor.
     pub limits: Limits,
+}
+
+/// Bytes of text for one token, as vendors estimate it.
+const BYTES_PER_TOKEN: usize = 4;
+/// No text of ours has more bytes for one token: a count below that is not of the whole prompt.
+const MOST_BYTES_PER_TOKEN: u64 = 12;
+
+/// Tokens of a text, estimated.
+fn estimated_tokens(text: &str) -> u64 {
+    u64::try_from(text.len().div_ceil(BYTES_PER_TOKEN)).unwrap_or(u64::MAX)
+}
+
+impl Reply {
+    /// The reply that stands for one without text: the prompt did not fit, or was declined before
+    /// it reached the model, or the text was too long to be read.
+    fn nothing(stop: Stop, model: &str) -> Self {
+        Self {
+            text: String::new(),
+            stop,
+            usage: Usage::default(),
+            model: model.to_owned(),
+            limits: Limits::default(),
+        }
+    }
+
+    /// A reply that ran into its limit with white space is of no use, and not for its length.
+    fn checked(mut self) -> Self {
+        if self.stop == Stop::Cut && spaces::endless(&self.text) {
+            self.stop = Stop::Garbled;
+        }
+        self
+    }
+
+    /// For servers that shorten a prompt without a word: fewer tokens than the document alone can
+    /// have mean that pages are missing from it.
+    fn unless_truncated(mut self, prompt: &Prompt) -> Self {
+        let document = u64::try_from(prompt.user.len()).unwrap_or(u64::MAX);
+        let least = document / MOST_BYTES_PER_TOKEN;
+        if self.usage.prompt() > 0 && self.usage.prompt() < least {
+            self.stop = Stop::TooLong;
+        }
+        self
+    }
 }
 
 /// A language model.

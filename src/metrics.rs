@@ -29,6 +29,7 @@ const CELLS_STARTED: &str = "docmill_page_processes_started_total";
 const CELLS_DIED: &str = "docmill_page_processes_died_total";
 const CELLS_REPLACED: &str = "docmill_page_processes_replaced_total";
 const TOKENS: &str = "docmill_model_tokens_total";
+const ESCALATED: &str = "docmill_escalations_total";
 const REUSED: &str = "docmill_artefacts_reused_total";
 const RATE: &str = "docmill_throttle_requests_per_second";
 const CALLS: &str = "docmill_throttle_calls";
@@ -86,6 +87,10 @@ fn describe() {
     describe_counter!(
         TOKENS,
         "Model tokens by class (input uncached, cache_read, cache_write, output)"
+    );
+    describe_counter!(
+        ESCALATED,
+        "Documents that a stronger model was asked about, by the vendor of the weaker"
     );
     describe_counter!(REUSED, "Stored artefacts that were used instead of being made again");
     describe_gauge!(RATE, "Requests a second that a provider is believed to take; none: no limit");
@@ -201,6 +206,11 @@ pub fn tokens(usage: &Usage) {
     ] {
         counter!(TOKENS, "direction" => direction).increment(tokens);
     }
+}
+
+/// The next model of the chain is asked after one of this vendor.
+pub fn escalated(provider: &str) {
+    counter!(ESCALATED, "provider" => provider.to_owned()).increment(1);
 }
 
 /// A stored artefact was used again.

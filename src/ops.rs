@@ -1,5 +1,6 @@
 //! What operators do; each function returns a report and prints nothing.
 
+pub mod bucket;
 pub mod dashboard;
 pub mod dead;
 pub mod doctor;

@@ -9,6 +9,7 @@ pub mod artefact;
 pub mod cost;
 mod einvoice;
 pub mod elsewhere;
+mod escalate;
 mod extract;
 pub mod failure;
 pub mod fetch;
@@ -24,22 +25,25 @@ pub mod verdict;
 use std::sync::Arc;
 use std::time::Instant;
 
+use async_trait::async_trait;
 use tracing::{Instrument as _, Span};
 
 use crate::config::{LimitsConfig, RetryConfig};
 use crate::cpu::{OpenDocument, Pool};
 use crate::extract::Terms;
 use crate::fault;
+use crate::gate::{Einvoice, Verdict};
 use crate::kinds::{Classified, Kind, Kinds};
 use crate::ledger::{Ledger, Record};
-use crate::llm::Llm;
+use crate::llm::chain::{Chain, Rung};
 use crate::metrics;
 use crate::model::{Claimed, Extraction, Reason, Stage, Transcript};
 use crate::store::Store;
 pub use cost::Costs;
 use crate::telemetry::spans;
 pub use elsewhere::{Elsewhere, Wishes};
-use extract::Extracted;
+use escalate::{Climbed, Climber};
+use extract::{Extracted, Readings};
 pub use fetch::DocumentBudget;
 pub use hold::{Hold, Keeper};
 pub use reading::{PageSink, Reader, Reading};
@@ -54,8 +58,8 @@ pub struct Ports {
     pub reader: Arc<Reader>,
     /// CPU work.
     pub pool: Arc<Pool>,
-    /// The model; `None`: the rules reader.
-    pub llm: Option<Arc<dyn Llm>>,
+    /// The models; none: the rules reader.
+    pub models: Chain,
     /// Kinds of documents.
     pub kinds: Arc<Kinds>,
     /// Bytes of documents in memory.
@@ -77,8 +81,6 @@ pub struct StepsConfig {
     pub classify: bool,
     /// Pages below this are flagged.
     pub quality_threshold: f32,
-    /// Most tokens of a model's reply.
-    pub max_output_tokens: u32,
     /// Parts of one long document that are asked for at the same time.
     pub parts_at_once: usize,
     /// Prices and the day's budget.
@@ -89,10 +91,9 @@ pub struct StepsConfig {
 
 impl StepsConfig {
     /// What bounds the calls about one transcript.
-    fn terms(&self, identity: String) -> Terms {
+    fn terms(&self, identity: String, max_output_tokens: u32) -> Terms {
         let prompt_tokens = self.limits.prompt_tokens;
-        let (max_output_tokens, parts_at_once) = (self.max_output_tokens, self.parts_at_once);
-        Terms { identity, prompt_tokens, max_output_tokens, parts_at_once }
+        Terms { identity, prompt_tokens, max_output_tokens, parts_at_once: self.parts_at_once }
     }
 }
 
@@ -155,13 +156,6 @@ pub async fn run(ports: &Ports, claimed: &Claimed, hold: &Hold) -> Result<Record
     outcome.map_err(|error| Failed { stage: steps.stage, error })
 }
 
-/// What the gate is to judge.
-struct Read {
-    told: Classified,
-    transcript: Arc<Transcript>,
-    extraction: Extraction,
-}
-
 /// Where a run is, for the row, the metrics and the failure.
 struct Steps<'a> {
     ports: &'a Ports,
@@ -191,39 +185,37 @@ impl Steps<'_> {
                 einvoice::look((&ports.reader, &ports.pool), &document, &sha256, &named).await?
             }
         };
-        let read = match look.told {
+        let climbed = match look.told {
             Some(told) => {
                 let named = (claimed.kind.as_deref(), &named);
                 let (kind, extraction) = told.extraction(&ports.kinds, named);
                 let transcript =
                     einvoice::keep(ports, self.hold, &fetched, told.transcript).await?;
                 self.enter(Stage::Extract)?;
-                Read { told: Classified { kind, doubt: None }, transcript, extraction }
+                let told = Classified { kind, doubt: None };
+                let case = Case { claimed, told: &told, note: look.note, transcript: &transcript };
+                let verdict = self.judge(case, &extraction).await?;
+                Climbed::Judged(extraction, verdict)
             }
-            None => match self.read(claimed, &named, (fetched, document)).await? {
-                Ok(read) => read,
-                Err(unfinished) => return Ok(Record { sha256: Some(sha256), ..*unfinished }),
-            },
+            None => self.read(claimed, (&named, look.note), (fetched, document)).await?,
         };
-
-        self.enter(Stage::Gate)?;
-        let Read { told, transcript, extraction } = read;
-        let terms = (told.kind.as_ref(), ports.config.quality_threshold, look.note);
-        let document = (claimed.document.id, claimed.tenant.as_deref());
-        let mut verdict = verdict::judge(ledger, document, &extraction, &transcript, terms).await?;
-        kind::note(told.doubt, &mut verdict);
-
+        let (extraction, verdict) = match climbed {
+            Climbed::Judged(extraction, verdict) => (extraction, verdict),
+            Climbed::Unfinished(unfinished) => {
+                return Ok(Record { sha256: Some(sha256), ..verdict::unfinished(unfinished) });
+            }
+        };
         self.enter(Stage::Record)?;
         Ok(verdict::record(extraction, &verdict, Some(sha256)))
     }
 
-    /// Transcribes the pages and has them read; or the record of a reading that was not acceptable.
+    /// Transcribes the pages and has them read by as many models as it takes.
     async fn read(
         &mut self,
         claimed: &Claimed,
-        named: &Arc<Kind>,
+        (named, note): (&Arc<Kind>, Einvoice),
         (fetched, document): (fetch::Fetched, OpenDocument),
-    ) -> Result<Result<Read, Box<Record>>, StepError> {
+    ) -> Result<Climbed, StepError> {
         let (ports, hold) = (self.ports, self.hold);
         // Before the document is read only its producer can say what it is.
         let is_named = claimed.kind.is_some() || !ports.config.classify;
@@ -233,20 +225,35 @@ impl Steps<'_> {
                 .instrument(self.span.clone())
                 .await?;
         self.enter(Stage::Extract)?;
+        let transcript = &transcribed.transcript;
         let classify = ports.config.classify && claimed.kind.is_none();
-        let told = kind::told(&ports.kinds, named, classify, &transcribed.transcript);
-        let extracted = extract::extract(ports, (claimed, hold), &told.kind, &transcribed)
-            .instrument(self.span.clone())
-            .await?;
-        Ok(match extracted {
-            Extracted::Whole(extraction) => {
-                Ok(Read { told, transcript: transcribed.transcript, extraction })
-            }
-            Extracted::Unfinished { reason, detail, partial, usage, model } => {
-                let partial = partial.map(|partial| *partial);
-                Err(Box::new(verdict::unfinished(reason, detail, partial, (usage, model))))
-            }
-        })
+        let told = kind::told(&ports.kinds, named, classify, transcript);
+        let case = Case { claimed, told: &told, note, transcript };
+        let rungs = ports.models.for_kind(&told.kind.name);
+        let Some(first) = rungs.first() else {
+            let extraction = extract::by_rules(&ports.pool, &told.kind, transcript).await?;
+            let verdict = self.judge(case, &extraction).await?;
+            return Ok(Climbed::Judged(extraction, verdict));
+        };
+        let read = (Arc::clone(&told.kind), &transcribed);
+        let readings = Readings::open((ports, hold), claimed, read, first).await?;
+        escalate::climb(&rungs, &mut Climb { steps: self, readings, case }).await
+    }
+
+    /// Asks the gate.
+    async fn judge(
+        &mut self,
+        case: Case<'_>,
+        extraction: &Extraction,
+    ) -> Result<Verdict, StepError> {
+        self.enter(Stage::Gate)?;
+        let Case { claimed, told, note, transcript } = case;
+        let terms = (told.kind.as_ref(), self.ports.config.quality_threshold, note);
+        let ledger = self.ports.ledger.as_ref();
+        let document = (claimed.document.id, claimed.tenant.as_deref());
+        let mut verdict = verdict::judge(ledger, document, extraction, transcript, terms).await?;
+        kind::note(told.doubt, &mut verdict);
+        Ok(verdict)
     }
 
     /// Goes on to the next stage, if the claim is still ours.
@@ -263,5 +270,35 @@ impl Steps<'_> {
     fn leave(&mut self) {
         metrics::stage(self.stage.code(), self.since.elapsed());
         self.span = Span::none();
+    }
+}
+
+/// What the gate has to know of a document beside its data.
+#[derive(Clone, Copy)]
+struct Case<'a> {
+    claimed: &'a Claimed,
+    told: &'a Classified,
+    note: Einvoice,
+    transcript: &'a Arc<Transcript>,
+}
+
+/// The climb of a claimed ingestion.
+struct Climb<'c, 'a> {
+    steps: &'c mut Steps<'a>,
+    readings: Readings<'c>,
+    case: Case<'c>,
+}
+
+#[async_trait]
+impl Climber for Climb<'_, '_> {
+    async fn read(&mut self, at: usize, rung: &Rung) -> Result<Extracted, StepError> {
+        if self.steps.stage != Stage::Extract {
+            self.steps.enter(Stage::Extract)?;
+        }
+        self.readings.by(at, rung).await
+    }
+
+    async fn judge(&mut self, extraction: &Extraction) -> Result<Verdict, StepError> {
+        self.steps.judge(self.case, extraction).await
     }
 }

@@ -6,8 +6,10 @@
 //! passes the same suite, `tests/it/store_suite.rs`. Not promised: listing order across writes
 //! that happen meanwhile.
 
+pub mod conditions;
 pub mod folder;
 pub mod keys;
+pub mod prefixed;
 pub mod s3;
 
 use std::collections::BTreeMap;

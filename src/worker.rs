@@ -216,7 +216,7 @@ impl Worker {
         let replace_at = queue.receives_before_dead().await?.map(|most| (most / 2).max(2));
         let disposer = Disposer::start(Arc::clone(&queue));
         let mut providers = vec![ports.reader.asked_first()];
-        providers.extend(ports.llm.as_ref().map(|llm| llm.provider().to_owned()));
+        providers.extend(ports.models.providers());
         let context = Context {
             slots: Arc::new(Semaphore::new(settings.slots)),
             ports,

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::App;
 use crate::config::{QueueBackend, StoreBackend};
 use crate::fault::Result;
+use crate::llm::Llm;
 use crate::ops::doctor::process::{self, Surroundings};
 use crate::ops::doctor::store::Notification;
 use crate::ops::doctor::{Finding, Report, clock, database, queue, store};
@@ -135,13 +136,12 @@ impl App {
 
     async fn look_at_provider(&self) -> Vec<Finding> {
         const CHECK: &str = "provider.llm";
-        match self.llm().await {
-            Ok(None) => vec![Finding::ok(CHECK, "no model is configured")],
-            Ok(Some(model)) => {
-                vec![Finding::ok(
-                    CHECK,
-                    format!("{} answers for {}", model.provider(), model.model()),
-                )]
+        match self.models().await {
+            Ok(models) if models.is_empty() => vec![Finding::ok(CHECK, "no model is configured")],
+            Ok(models) => {
+                let answers =
+                    |llm: &dyn Llm| format!("{} answers for {}", llm.provider(), llm.model());
+                models.iter().map(|rung| Finding::ok(CHECK, answers(rung.llm.as_ref()))).collect()
             }
             Err(error) => vec![Finding::unusable(CHECK, &error)],
         }

@@ -16,6 +16,8 @@ pub enum QueueBackend {
     Sqs,
     /// Marker objects in a folder, the layout of a `BlobForge` bucket.
     Folder,
+    /// The same in the store of `[store]`: a bucket as a queue.
+    Objects,
 }
 
 /// How deliveries are received and kept.
@@ -73,7 +75,7 @@ impl QueueConfig {
             QueueBackend::Folder if needed && self.path.as_os_str().is_empty() => {
                 problems.push("queue.path is missing: the folder backend needs it".to_owned());
             }
-            QueueBackend::Folder => {}
+            QueueBackend::Folder | QueueBackend::Objects => {}
         }
         if self.visibility < Duration::from_secs(3) || self.visibility > SQS_LONGEST {
             problems.push("queue.visibility must be between 3s and 12h".to_owned());

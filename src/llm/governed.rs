@@ -8,11 +8,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use crate::fault::{Fault, Result};
-use crate::llm::{Llm, Prompt, Reply};
+use crate::llm::{Llm, Prompt, Reply, estimated_tokens};
 use crate::throttle::{Estimate, Governor, Key, Outcome};
-
-/// Bytes of text for one token, as vendors estimate it.
-const BYTES_PER_TOKEN: usize = 4;
 
 /// A model that is called no faster than its server takes.
 pub struct Governed<L> {
@@ -40,8 +37,7 @@ impl<L: Llm> Llm for Governed<L> {
     }
 
     async fn ask(&self, prompt: &Prompt) -> Result<Reply> {
-        let bytes = prompt.system.len().saturating_add(prompt.user.len());
-        let input = u64::try_from(bytes / BYTES_PER_TOKEN).unwrap_or(u64::MAX);
+        let input = estimated_tokens(&prompt.system).saturating_add(estimated_tokens(&prompt.user));
         let estimate = Estimate { input, output: u64::from(prompt.max_output_tokens) };
         let mut call = self.governor.call(&self.key, estimate);
         loop {

@@ -2,7 +2,10 @@
 //! all their properties, where what was optional may be null.
 //!
 //! Both sides need it: a provider is asked in this form, and its reply, which has null where a
-//! property was optional, is validated in this form.
+//! property was optional, is validated in this form. What each vendor takes of it is in
+//! [`dialect`].
+
+pub(super) mod dialect;
 
 use serde_json::{Map, Value, json};
 

@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 
+use crate::db::Db;
 use crate::db::operators::{self, PauseRow};
 use crate::db::overview::{self, Failures, State, Throughput, Workers, Working};
-use crate::db::Db;
 use crate::fault::Result;
 use crate::queue::{Depth, Queue};
 

@@ -214,7 +214,9 @@ async fn bury(places: Places<'_>) -> Result<usize> {
         };
         let ids: Vec<_> = letters.iter().filter_map(|l| id_of(&l.delivery.body)).collect();
         let erased = erasure::erased(places.db, &ids).await?;
-        let ours = letters.iter().filter(|l| id_of(&l.delivery.body).is_some_and(|id| erased.contains(&id)));
+        let ours = letters
+            .iter()
+            .filter(|l| id_of(&l.delivery.body).is_some_and(|id| erased.contains(&id)));
         let receipts: Vec<_> = ours.map(|letter| letter.delivery.receipt.clone()).collect();
         for answer in places.queue.dead_acknowledge(&receipts).await {
             answer?;

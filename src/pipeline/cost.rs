@@ -174,7 +174,7 @@ impl<'a> PaidPages<'a> {
         Self { costs, ledger, claim: (claimed.id, claimed.claims), inner }
     }
 
-    async fn book(&self, read: &PageUsage) -> Result<()> {
+    async fn book(&mut self, read: &PageUsage) -> Result<()> {
         let (provider, model) = (read.provider, read.model.as_str());
         let usage = Usage::default();
         let spent = Spent { provider, model, calls: 1, pages: read.pages, usage };
@@ -221,10 +221,10 @@ pub(super) struct CallsBook<'a> {
 impl<'a> CallsBook<'a> {
     pub(super) fn new(
         (costs, ledger): (&'a Costs, &'a dyn Ledger),
-        claimed: &Claimed,
+        claim: (IngestionId, i64),
         llm: &'a dyn Llm,
     ) -> Self {
-        Self { costs, ledger, claim: (claimed.id, claimed.claims), llm, booked: 0 }
+        Self { costs, ledger, claim, llm, booked: 0 }
     }
 
     /// These were paid for by an earlier attempt.

@@ -1,17 +1,22 @@
-//! Transcribed to extracted: the model where one is configured, the rules reader otherwise.
+//! Transcribed to extracted: the models where some are configured, the rules reader otherwise.
 //!
 //! Every reply of a model is stored and referenced before it is used, so that a crash between the
-//! reply and its record costs nothing twice.
+//! reply and its record costs nothing twice. The replies of all models of a chain lie in one
+//! artefact, each under its own identity: the artefact's is the first model's, so that a chain that
+//! grows loses nothing.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
 
+use crate::cpu::Pool;
 use crate::extract::{self, ExtractError, Journal, Replies};
 use crate::fault::{self, Fault};
 use crate::kinds::Kind;
 use crate::ledger::Held;
-use crate::model::{Claimed, Extraction, Reason, Usage};
+use crate::llm::chain::Rung;
+use crate::model::{Claimed, Extraction, IngestionId, Reason, Transcript, Usage};
 use crate::pipeline::artefact::Slot;
 use crate::pipeline::cost::CallsBook;
 use crate::pipeline::transcribe::Transcribed;
@@ -24,52 +29,102 @@ pub(super) enum Extracted {
     /// Everything it was asked for; the gate says whether that is acceptable.
     Whole(Extraction),
     /// The model answered, but not acceptably, and would again.
-    Unfinished {
-        /// The code that goes into the row.
-        reason: Reason,
-        /// For operators.
-        detail: String,
-        /// What there is of it, for the reviewer.
-        partial: Option<Box<Extraction>>,
-        /// Tokens spent.
-        usage: Usage,
-        /// The model that answered.
-        model: Option<String>,
-    },
+    Unfinished(Unfinished),
 }
 
-/// Turns the transcript into structured data.
+/// A reading that was not acceptable.
+#[derive(Debug)]
+pub(super) struct Unfinished {
+    /// The code that goes into the row.
+    pub(super) reason: Reason,
+    /// For operators.
+    pub(super) detail: String,
+    /// What there is of it, for the reviewer.
+    pub(super) partial: Option<Box<Extraction>>,
+    /// Tokens spent.
+    pub(super) usage: Usage,
+    /// The model that answered.
+    pub(super) model: Option<String>,
+}
+
+/// Has the transcript read by labels and layout.
 ///
 /// # Errors
-/// Faults of store, ledger and model; a lost claim.
-pub(super) async fn extract(
-    ports: &Ports,
-    (claimed, hold): (&Claimed, &Hold),
+/// The CPU pool is gone.
+pub(super) async fn by_rules(
+    pool: &Pool,
     kind: &Arc<Kind>,
-    transcribed: &Transcribed,
-) -> Result<Extracted, StepError> {
-    let Some(llm) = &ports.llm else {
-        let (kind, transcript) = (Arc::clone(kind), Arc::clone(&transcribed.transcript));
-        let read = move || extract::rules::extract(&transcript, &kind);
-        return Ok(Extracted::Whole(ports.pool.run(read).await?));
-    };
-    let identity = extract::identity(&transcribed.identity, llm.as_ref(), kind);
-    let terms = ports.config.terms(identity.clone());
-    let mut slot =
-        Slot::open(ports.store.as_ref(), keys::extraction(hold.id), identity.clone()).await?;
-    if claimed.extraction.as_ref().is_none_or(|stored| stored.identity != identity) {
-        // Not referenced by the row: an operator reopened it and wants the model asked again.
-        slot.content = None;
+    transcript: &Arc<Transcript>,
+) -> Result<Extraction, StepError> {
+    let (kind, transcript) = (Arc::clone(kind), Arc::clone(transcript));
+    Ok(pool.run(move || extract::rules::extract(&transcript, &kind)).await?)
+}
+
+/// The readings of a claimed ingestion by the models of a chain.
+pub(super) struct Readings<'a> {
+    ports: &'a Ports,
+    hold: &'a Hold,
+    kind: Arc<Kind>,
+    transcribed: &'a Transcribed,
+    /// Whose calls are paid for: the ingestion and its claim.
+    claim: (IngestionId, i64),
+    slot: Slot<Stored>,
+    stored: Stored,
+    /// The claim was lost while writing; the port's error type cannot say so.
+    lost: bool,
+}
+
+/// The stored form: the first model's replies, and beside them those of the stronger ones.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+struct Stored {
+    #[serde(flatten)]
+    first: Option<Replies>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    stronger: Vec<Replies>,
+}
+
+impl<'a> Readings<'a> {
+    /// Looks at what an earlier run has stored.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub(super) async fn open(
+        (ports, hold): (&'a Ports, &'a Hold),
+        claimed: &Claimed,
+        (kind, transcribed): (Arc<Kind>, &'a Transcribed),
+        first: &Rung,
+    ) -> Result<Self, StepError> {
+        let identity = extract::identity(&transcribed.identity, first.llm.as_ref(), &kind);
+        let key = keys::extraction(hold.id);
+        let mut slot = Slot::open(ports.store.as_ref(), key, identity.clone()).await?;
+        if claimed.extraction.as_ref().is_none_or(|stored| stored.identity != identity) {
+            // Not referenced by the row: an operator reopened it and wants the model asked again.
+            slot.content = None;
+        }
+        let stored = slot.content.take().unwrap_or_default();
+        let claim = (claimed.id, claimed.claims);
+        Ok(Self { ports, hold, kind, transcribed, claim, slot, stored, lost: false })
     }
-    let costs = (ports.config.costs.as_ref(), ports.ledger.as_ref());
-    let book = CallsBook::new(costs, claimed, llm.as_ref());
-    let mut journal = StoredReplies { ports, hold, slot, book, lost: false };
-    let transcript = &transcribed.transcript;
-    let asked = extract::ask(llm.as_ref(), kind, transcript, &terms, &mut journal).await;
-    if journal.lost {
-        return Err(StepError::ClaimLost);
+
+    /// Has the transcript read by one model.
+    ///
+    /// # Errors
+    /// Faults of store, ledger and model; a lost claim.
+    pub(super) async fn by(&mut self, at: usize, rung: &Rung) -> Result<Extracted, StepError> {
+        let llm = rung.llm.as_ref();
+        let kind = Arc::clone(&self.kind);
+        let (identity, transcript) = (&self.transcribed.identity, &self.transcribed.transcript);
+        let identity = extract::identity(identity, llm, &kind);
+        let terms = self.ports.config.terms(identity.clone(), rung.max_output_tokens);
+        let costs = (self.ports.config.costs.as_ref(), self.ports.ledger.as_ref());
+        let book = CallsBook::new(costs, self.claim, llm);
+        let mut journal = StoredReplies { readings: self, at, identity, book };
+        let asked = extract::ask(llm, &kind, transcript, &terms, &mut journal).await;
+        if self.lost {
+            return Err(StepError::ClaimLost);
+        }
+        extracted(asked)
     }
-    extracted(asked)
 }
 
 /// Sorts the endings of an extraction into those of a step.
@@ -79,27 +134,25 @@ pub(super) fn extracted(asked: Result<Extraction, ExtractError>) -> Result<Extra
         Err(ExtractError::Fault(fault)) => Err(fault.into()),
         Err(ExtractError::Ended { ending, partial, usage, model }) => {
             let (reason, detail) = (ending.reason(), ending.to_string());
-            Ok(Extracted::Unfinished { reason, detail, partial, usage, model })
+            Ok(Extracted::Unfinished(Unfinished { reason, detail, partial, usage, model }))
         }
     }
 }
 
-/// The journal of a claimed ingestion: one artefact, referenced by the row.
-struct StoredReplies<'a> {
-    ports: &'a Ports,
-    hold: &'a Hold,
-    slot: Slot<Replies>,
-    book: CallsBook<'a>,
-    /// The claim was lost while writing; the port's error type cannot say so.
-    lost: bool,
+/// The journal of one model: its part of the artefact that the row refers to.
+struct StoredReplies<'r, 'a> {
+    readings: &'r mut Readings<'a>,
+    at: usize,
+    identity: String,
+    book: CallsBook<'r>,
 }
 
-impl StoredReplies<'_> {
-    async fn store(&mut self, replies: &Replies) -> Result<(), StepError> {
-        self.slot.write(self.ports.store.as_ref(), self.hold, replies.clone()).await?;
-        let reference = self.slot.reference();
-        let (id, token) = (self.hold.id, self.hold.token);
-        match self.ports.ledger.save_extraction(id, token, &reference).await? {
+impl StoredReplies<'_, '_> {
+    async fn store(&mut self) -> Result<(), StepError> {
+        let Readings { ports, hold, slot, stored, .. } = &mut *self.readings;
+        slot.write(ports.store.as_ref(), hold, stored.clone()).await?;
+        let reference = slot.reference();
+        match ports.ledger.save_extraction(hold.id, hold.token, &reference).await? {
             Held::Yes => Ok(()),
             Held::Lost => Err(StepError::ClaimLost),
         }
@@ -109,7 +162,7 @@ impl StoredReplies<'_> {
         match error {
             StepError::Fault(fault) => fault,
             StepError::ClaimLost => {
-                self.lost = true;
+                self.readings.lost = true;
                 fault::Error::new(Fault::Interrupted, "the claim is lost")
             }
             StepError::Rejected { .. } => fault::Error::internal("storing a reply was rejected"),
@@ -118,22 +171,66 @@ impl StoredReplies<'_> {
 }
 
 #[async_trait]
-impl Journal for StoredReplies<'_> {
+impl Journal for StoredReplies<'_, '_> {
     async fn load(&mut self) -> fault::Result<Option<Replies>> {
-        let kept = self.slot.content.take();
+        let Stored { first, stronger } = &self.readings.stored;
+        let mut all = first.iter().chain(stronger);
+        let kept = all.find(|replies| replies.identity == self.identity).cloned();
         self.book.begin(kept.as_ref());
         Ok(kept)
     }
 
     async fn ready(&mut self) -> fault::Result<()> {
         self.book.allow().await?;
-        self.hold.live().await.map_err(|error| self.fault_of(error))
+        self.readings.hold.live().await.map_err(|error| self.fault_of(error))
     }
 
     async fn save(&mut self, replies: &Replies) -> fault::Result<()> {
-        // Paid for, whether or not it can be kept; and kept, whether or not it can be written down.
+        // Paid for, whether or not it can be kept; kept, whether or not that can be written down.
         let booked = self.book.book(replies).await;
-        self.store(replies).await.map_err(|error| self.fault_of(error))?;
+        self.readings.stored.put(self.at, replies.clone());
+        self.store().await.map_err(|error| self.fault_of(error))?;
         booked
+    }
+}
+
+impl Stored {
+    /// Puts a model's replies in the place of its earlier ones.
+    fn put(&mut self, at: usize, replies: Replies) {
+        if at == 0 {
+            self.first = Some(replies);
+            return;
+        }
+        self.stronger.retain(|earlier| earlier.identity != replies.identity);
+        self.stronger.push(replies);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_build_without_a_chain_stored_is_found_again() {
+        let alone = serde_json::to_value(Replies::new("first")).unwrap();
+        let stored: Stored = serde_json::from_value(alone.clone()).unwrap();
+        assert_eq!(stored.first.as_ref().unwrap().identity, "first");
+        assert_eq!(serde_json::to_value(&stored).unwrap(), alone);
+    }
+
+    #[test]
+    fn each_model_has_its_replies_once_and_a_stronger_one_takes_none_of_the_first() {
+        let mut stored = Stored::default();
+        stored.put(0, Replies::new("first"));
+        for identity in ["second", "third", "second"] {
+            stored.put(1, Replies::new(identity));
+        }
+        let text = serde_json::to_string(&stored).unwrap();
+        let back: Stored = serde_json::from_str(&text).unwrap();
+        let names: Vec<&str> = back.stronger.iter().map(|it| it.identity.as_str()).collect();
+        assert_eq!(
+            (back.first.unwrap().identity.as_str(), names),
+            ("first", vec!["third", "second"])
+        );
     }
 }

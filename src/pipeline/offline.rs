@@ -5,7 +5,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -17,14 +17,15 @@ use time::OffsetDateTime;
 use crate::cpu::Pool;
 use crate::extract::{self, Journal, Replies};
 use crate::fault;
-use crate::gate::{self, Lookups};
+use crate::gate::{self, Lookups, Verdict};
 use crate::kinds::{Classified, Kind, Kinds};
 use crate::ledger::Record;
-use crate::llm::Llm;
-use crate::model::{Reason, Stage, Status, Transcript};
+use crate::llm::chain::{Chain, Rung};
+use crate::model::{Extraction, Reason, Stage, Status, Transcript};
 use crate::pages;
 use crate::pipeline::einvoice::{self, Look};
-use crate::pipeline::extract::{Extracted, extracted};
+use crate::pipeline::escalate::{self, Climbed, Climber};
+use crate::pipeline::extract::{Extracted, by_rules, extracted};
 use crate::pipeline::fetch::hex;
 use crate::pipeline::{Reader, StepError, StepsConfig, kind, verdict};
 
@@ -34,8 +35,8 @@ pub struct Offline {
     pub reader: Arc<Reader>,
     /// CPU work.
     pub pool: Arc<Pool>,
-    /// The model; `None`: the rules reader.
-    pub llm: Option<Arc<dyn Llm>>,
+    /// The models; none: the rules reader.
+    pub models: Chain,
     /// Kinds of documents.
     pub kinds: Arc<Kinds>,
     /// Settings of the steps.
@@ -179,61 +180,106 @@ impl Offline {
                 einvoice::look(cores, &document, &processed.sha256, kind).await?
             }
         };
-        let (told, transcript, extraction) = match look.told {
+        let (mut reader, read) = match look.told {
             Some(told) => {
                 let (kind, extraction) = told.extraction(&self.kinds, (None, kind));
                 let transcript = Arc::new(told.transcript);
                 processed.read(&transcript, started);
-                (Classified { kind, doubt: None }, transcript, Extracted::Whole(extraction))
+                let told = Classified { kind, doubt: None };
+                (Reading::new(self, told, (look.note, transcript)), Some(extraction))
             }
             None => {
                 let read = self.reader.read_whole(document, &processed.sha256).await;
                 processed.timings_ms.transcribe = milliseconds(started);
                 let transcript = Arc::new(read?);
                 processed.read(&transcript, started);
-                let started = Instant::now();
                 let told = kind::told(&self.kinds, kind, self.config.classify, &transcript);
-                let extraction = self.extract(&told.kind, &transcript).await;
-                processed.timings_ms.extract = milliseconds(started);
-                (told, transcript, extraction?)
+                (Reading::new(self, told, (look.note, transcript)), None)
             }
         };
-        let extraction = match extraction {
-            Extracted::Whole(extraction) => extraction,
-            Extracted::Unfinished { reason, detail, partial, usage, model } => {
-                let partial = partial.map(|partial| *partial);
-                return Ok(verdict::unfinished(reason, detail, partial, (usage, model)));
+        let climbed = match read {
+            Some(extraction) => {
+                let verdict = reader.judge(&extraction).await?;
+                Climbed::Judged(extraction, verdict)
             }
+            None => reader.climb().await?,
         };
-
-        let started = Instant::now();
-        let lookups = Lookups {
-            duplicate_of: None,
-            today: OffsetDateTime::now_utc().date(),
-            quality_threshold: self.config.quality_threshold,
-            einvoice: look.note,
+        (processed.timings_ms.extract, processed.timings_ms.gate) = reader.timings();
+        let (extraction, judged) = match climbed {
+            Climbed::Judged(extraction, verdict) => (extraction, verdict),
+            Climbed::Unfinished(unfinished) => return Ok(verdict::unfinished(unfinished)),
         };
-        let mut judged = gate::judge(&extraction, &transcript, &told.kind, &lookups);
-        kind::note(told.doubt, &mut judged);
-        processed.timings_ms.gate = milliseconds(started);
         let record = verdict::record(extraction, &judged, None);
         (processed.score, processed.grounded) = (Some(judged.score), judged.grounded);
         Ok(record)
     }
+}
 
-    async fn extract(
-        &self,
-        kind: &Arc<Kind>,
-        transcript: &Arc<Transcript>,
-    ) -> Result<Extracted, StepError> {
-        let Some(llm) = &self.llm else {
-            let (kind, transcript) = (Arc::clone(kind), Arc::clone(transcript));
-            let read = move || extract::rules::extract(&transcript, &kind);
-            return Ok(Extracted::Whole(self.pool.run(read).await?));
+/// One document being read and judged, without a ledger.
+struct Reading<'a> {
+    offline: &'a Offline,
+    told: Classified,
+    note: gate::Einvoice,
+    transcript: Arc<Transcript>,
+    read: Duration,
+    judged: Duration,
+}
+
+impl<'a> Reading<'a> {
+    fn new(
+        offline: &'a Offline,
+        told: Classified,
+        (note, transcript): (gate::Einvoice, Arc<Transcript>),
+    ) -> Self {
+        let (read, judged) = (Duration::ZERO, Duration::ZERO);
+        Self { offline, told, note, transcript, read, judged }
+    }
+
+    /// By as many models as it takes, or by labels and layout.
+    async fn climb(&mut self) -> Result<Climbed, StepError> {
+        let rungs = self.offline.models.for_kind(&self.told.kind.name);
+        if !rungs.is_empty() {
+            return escalate::climb(&rungs, self).await;
+        }
+        let started = Instant::now();
+        let read = by_rules(&self.offline.pool, &self.told.kind, &self.transcript).await;
+        self.read += started.elapsed();
+        let extraction = read?;
+        let verdict = self.judge(&extraction).await?;
+        Ok(Climbed::Judged(extraction, verdict))
+    }
+
+    /// Milliseconds of reading and of judging.
+    fn timings(&self) -> (u64, u64) {
+        let whole = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        (whole(self.read), whole(self.judged))
+    }
+}
+
+#[async_trait]
+impl Climber for Reading<'_> {
+    async fn read(&mut self, _: usize, rung: &Rung) -> Result<Extracted, StepError> {
+        let started = Instant::now();
+        let (llm, kind, transcript) = (rung.llm.as_ref(), &self.told.kind, &self.transcript);
+        let identity = extract::identity(&transcript.sha256, llm, kind);
+        let terms = self.offline.config.terms(identity, rung.max_output_tokens);
+        let asked = extract::ask(llm, kind, transcript, &terms, &mut Unstored).await;
+        self.read += started.elapsed();
+        extracted(asked)
+    }
+
+    async fn judge(&mut self, extraction: &Extraction) -> Result<Verdict, StepError> {
+        let started = Instant::now();
+        let lookups = Lookups {
+            duplicate_of: None,
+            today: OffsetDateTime::now_utc().date(),
+            quality_threshold: self.offline.config.quality_threshold,
+            einvoice: self.note,
         };
-        let identity = extract::identity(&transcript.sha256, llm.as_ref(), kind);
-        let terms = self.config.terms(identity);
-        extracted(extract::ask(llm.as_ref(), kind, transcript, &terms, &mut Unstored).await)
+        let mut verdict = gate::judge(extraction, &self.transcript, &self.told.kind, &lookups);
+        kind::note(self.told.doubt, &mut verdict);
+        self.judged += started.elapsed();
+        Ok(verdict)
     }
 }
 

@@ -9,6 +9,7 @@ use crate::gate::{self, Einvoice, Lookups, Verdict};
 use crate::kinds::Kind;
 use crate::ledger::{Ledger, Record};
 use crate::model::{DocumentId, Extraction, Reader, Reason, Stage, Status, Transcript, Usage};
+use crate::pipeline::extract::Unfinished;
 
 /// Looks up what the gate needs to know, and asks it.
 ///
@@ -54,12 +55,8 @@ pub fn record(extraction: Extraction, verdict: &Verdict, sha256: Option<String>)
 
 /// What is recorded when the model answered, but not acceptably: the partial data is kept for the
 /// reviewer.
-pub fn unfinished(
-    reason: Reason,
-    detail: String,
-    partial: Option<Extraction>,
-    (usage, model): (Usage, Option<String>),
-) -> Record {
+pub(super) fn unfinished(unfinished: Unfinished) -> Record {
+    let Unfinished { reason, detail, partial, usage, model } = unfinished;
     let (kind, data) = match partial {
         Some(partial) => (Some(partial.kind), Some(partial.data)),
         None => (None, None),

@@ -54,6 +54,9 @@ const POLL: std::ops::RangeInclusive<u64> = 100..=250;
 /// Requests in flight for one call with many receipts.
 const AT_ONCE: usize = 16;
 
+/// Where listings are paid, a depth is kept for as long as so many of them cost.
+const DEPTH_LISTS: u32 = 5;
+
 /// Messages as objects.
 pub struct ObjectQueue {
     engine: Engine,
@@ -63,6 +66,7 @@ pub struct ObjectQueue {
     each_list: Duration,
     scan: Mutex<Scan>,
     seen: Seen,
+    depth: Mutex<Option<(tokio::time::Instant, Depth)>>,
 }
 
 impl ObjectQueue {
@@ -71,8 +75,16 @@ impl ObjectQueue {
     pub fn new(store: Arc<dyn Store>, visibility: Duration, dead_after: Option<u32>) -> Self {
         let worker = format!("docmill-{}", uuid::Uuid::new_v4());
         let engine = Engine::new(store, Clock::default());
-        let (scan, seen, each_list) = (Mutex::default(), Seen::default(), Duration::ZERO);
-        Self { engine, visibility, dead_after, worker, each_list, scan, seen }
+        Self {
+            engine,
+            visibility,
+            dead_after,
+            worker,
+            each_list: Duration::ZERO,
+            scan: Mutex::default(),
+            seen: Seen::default(),
+            depth: Mutex::default(),
+        }
     }
 
     /// The same, but a listing is kept for so long for every request it took.
@@ -145,22 +157,16 @@ impl Queue for ObjectQueue {
     }
 
     async fn depth(&self) -> Result<Depth> {
-        let now = self.engine.now().await?;
-        let locks = self.locks().await?;
-        let mut depth = Depth::default();
-        for entry in self.engine.list_all(TODO).await? {
-            let Some((_, name)) = marker_in(&entry.key) else { continue };
-            if self.is_locked(name, locks.get(name), now).await? {
-                depth.in_flight += 1;
-            } else if self.is_due(&entry, now).await? == Some(true) {
-                depth.ready += 1;
-            } else {
-                depth.delayed += 1;
-            }
+        // Asked for by every scrape of the metrics; where listings are paid, an older one has to do.
+        let mut known = self.depth.lock().await;
+        let keep = self.each_list.saturating_mul(DEPTH_LISTS);
+        if let Some((at, depth)) = *known
+            && at.elapsed() < keep
+        {
+            return Ok(depth);
         }
-        let dead = self.engine.list_all(DEAD).await?;
-        let dead = dead.iter().filter(|entry| hash_in(&entry.key, DEAD).is_some()).count();
-        depth.dead = Some(u64::try_from(dead).unwrap_or(u64::MAX));
+        let depth = self.count_all().await?;
+        *known = Some((tokio::time::Instant::now(), depth));
         Ok(depth)
     }
 
@@ -216,6 +222,27 @@ impl ObjectQueue {
             Some(ticket) => self.give_back(&ticket, time).await,
             None => Ok(()),
         }
+    }
+
+    /// Looks at everything.
+    async fn count_all(&self) -> Result<Depth> {
+        let now = self.engine.now().await?;
+        let locks = self.locks().await?;
+        let mut depth = Depth::default();
+        for entry in self.engine.list_all(TODO).await? {
+            let Some((_, name)) = marker_in(&entry.key) else { continue };
+            if self.is_locked(name, locks.get(name), now).await? {
+                depth.in_flight += 1;
+            } else if self.is_due(&entry, now).await? == Some(true) {
+                depth.ready += 1;
+            } else {
+                depth.delayed += 1;
+            }
+        }
+        let dead = self.engine.list_all(DEAD).await?;
+        let dead = dead.iter().filter(|entry| hash_in(&entry.key, DEAD).is_some()).count();
+        depth.dead = Some(u64::try_from(dead).unwrap_or(u64::MAX));
+        Ok(depth)
     }
 
     async fn has_marker(&self, name: &str) -> Result<bool> {

@@ -62,8 +62,14 @@ pub fn page_part(id: IngestionId, claims: i64, part: u32) -> String {
 /// or every transcript would become a document of its own. `documents/` is not among them: that
 /// is where producers upload.
 pub fn is_own_artefact(key: &str) -> bool {
-    const OWN: [&str; 5] =
-        ["ingestions/", "queue/todo/", "queue/processing/", "queue/failed/", "queue/dead/"];
+    const OWN: [&str; 6] = [
+        "ingestions/",
+        "queue/todo/",
+        "queue/processing/",
+        "queue/failed/",
+        "queue/dead/",
+        "registry/",
+    ];
     OWN.iter().any(|prefix| key.starts_with(prefix))
 }
 

@@ -20,6 +20,7 @@ use aws_sdk_s3::operation::put_object::builders::PutObjectFluentBuilder;
 use aws_sdk_s3::primitives::ByteStream;
 use bytes::{Bytes, BytesMut};
 
+pub use self::connect::Access;
 use self::faults::{Failure, failure_of};
 pub use self::inspect::QueueRule;
 use self::place::{Place, decode, encode};

@@ -2,8 +2,11 @@
 //! misbehave on request. For tests and benches only; nothing here is shipped.
 
 pub mod document_ai;
-pub mod openai;
+pub mod models;
 pub mod otlp;
 pub mod pictures;
 pub mod sqs;
 pub mod textract;
+
+/// The name under which most tests know it: they have it speak the first of its protocols.
+pub use models as openai;

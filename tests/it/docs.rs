@@ -46,7 +46,7 @@ fn words_beginning(text: &str, prefix: &str) -> BTreeSet<String> {
 /// The blocks that a reader may paste as they are; those marked otherwise (`sql example`) are left.
 fn queries(page: &str) -> Vec<String> {
     let blocks: Vec<String> =
-        between(&read(page), "```sql\n", "```").into_iter().map(str::to_owned).collect();
+        between(&read(&page), "```sql\n", "```").into_iter().map(str::to_owned).collect();
     assert!(blocks.len() > 5, "{page} has only {} queries", blocks.len());
     blocks
 }
@@ -128,8 +128,8 @@ fn the_example_settings_are_the_defaults_and_leave_none_out() {
 fn links_between_the_pages_lead_somewhere() {
     let mut dead = Vec::new();
     for page in pages() {
-        let folder = root().join(page).parent().unwrap().to_owned();
-        for target in between(&read(page), "](", ")") {
+        let folder = root().join(&page).parent().unwrap().to_owned();
+        for target in between(&read(&page), "](", ")") {
             let file = target.split('#').next().unwrap();
             if !target.starts_with("https://") && !folder.join(file).exists() {
                 dead.push(format!("{page}: {target}"));

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use aws_sdk_s3::primitives::ByteStream;
-use docmill::app::App;
 use docmill::ledger::Ledger;
 use docmill::ledger::postgres::PostgresLedger;
 use docmill::queue::sqs::SqsQueue;
@@ -50,7 +49,7 @@ async fn an_event_about_a_pdf_in_s3_ends_as_one_completed_row_however_often_it_c
         world.send(message).await;
     }
     let ledger: Arc<dyn Ledger> = Arc::new(PostgresLedger::new(world.database.db()));
-    let model = App::new(world.config.clone()).llm().await.unwrap();
+    let model = world.model().await;
     let worker = world.worker_on(ledger, model).await;
     until(SOON, || async { world.all_ids().await.len() == 1 }).await;
     let ids = world.all_ids().await;

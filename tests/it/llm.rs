@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod client;
+pub(crate) mod vendors;
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};

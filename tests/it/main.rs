@@ -1,8 +1,11 @@
 //! The one integration test binary: one link, real Postgres, real protocols, real processes.
 
+mod buckets;
 mod cells;
+mod chain;
 mod cli;
 mod configuration;
+mod costs;
 mod crashes;
 mod deploy;
 mod docs;
@@ -16,9 +19,11 @@ mod fetching;
 mod folder_queue;
 mod injection;
 mod invariants;
+mod killed_calls;
 mod kinds;
 mod ledger_suite;
 mod llm;
+mod local_models;
 mod long_documents;
 mod long_invoices;
 mod messages;
@@ -36,5 +41,6 @@ mod sqs_probe;
 mod store_suite;
 mod submitting;
 mod support;
+mod throttling;
 mod traces;
 mod trigger;

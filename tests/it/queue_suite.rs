@@ -1,5 +1,5 @@
 //! What every queue does, whatever is behind it: one set of cases, run over SQS (on the stand-in),
-//! the queue of marker objects (in a folder) and the memory queue of the tests.
+//! the queue of marker objects (in a folder and in a bucket of moto's) and the memory queue of the tests.
 //!
 //! A new backend is one [`Harness`] and one line at `queues!`. Cases use a fresh queue each and
 //! bodies that differ (a queue may take the same body sent twice for one message). What backends
@@ -383,5 +383,6 @@ macro_rules! queues {
 queues!(
     on_sqs => crate::queue_suite::harness::Sqs::start(),
     on_folder => crate::queue_suite::harness::Folder::start(),
+    on_a_bucket => crate::queue_suite::harness::Bucket::start(),
     in_memory => crate::queue_suite::harness::Memory::start(),
 );

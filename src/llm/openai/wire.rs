@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::dialect;
+use crate::config::StructuredOutput;
+use crate::llm::schema::dialect::Dialect;
 use crate::llm::{Prompt, Reply, Stop};
 use crate::model::Usage;
 use crate::throttle::Limits;
@@ -17,15 +18,31 @@ pub(super) enum Limit {
     Newer,
 }
 
+/// What a request looks like beside the prompt.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Form {
+    pub(super) limit: Limit,
+    pub(super) stream: bool,
+    pub(super) structured: StructuredOutput,
+    pub(super) cache_key: bool,
+}
+
 #[derive(Serialize)]
 pub(super) struct Request<'a> {
     model: &'a str,
     messages: [Message<'a>; 2],
-    response_format: Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_format: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_tokens: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_completion_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prompt_cache_key: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stream: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stream_options: Option<Value>,
 }
 
 #[derive(Serialize)]
@@ -34,24 +51,30 @@ struct Message<'a> {
     content: &'a str,
 }
 
-pub(super) fn request<'a>(model: &'a str, prompt: &'a Prompt, limit: Limit) -> Request<'a> {
-    let cap = |name| (limit == name).then_some(prompt.max_output_tokens);
+pub(super) fn request<'a>(model: &'a str, prompt: &'a Prompt, form: Form) -> Request<'a> {
+    let cap = |name| (form.limit == name).then_some(prompt.max_output_tokens);
+    let schema = || {
+        json!({
+            "type": "json_schema",
+            "json_schema": {
+                "name": prompt.schema_name,
+                "schema": Dialect::STRICT.compile(&prompt.schema),
+                "strict": true,
+            },
+        })
+    };
     Request {
         model,
         messages: [
             Message { role: "system", content: &prompt.system },
             Message { role: "user", content: &prompt.user },
         ],
-        response_format: json!({
-            "type": "json_schema",
-            "json_schema": {
-                "name": prompt.schema_name,
-                "schema": dialect::strict(&prompt.schema),
-                "strict": true,
-            },
-        }),
+        response_format: (form.structured != StructuredOutput::Prompt).then(schema),
         max_tokens: cap(Limit::Older),
         max_completion_tokens: cap(Limit::Newer),
+        prompt_cache_key: form.cache_key.then(|| format!("docmill-{}", prompt.schema_name)),
+        stream: form.stream.then_some(true),
+        stream_options: form.stream.then(|| json!({"include_usage": true})),
     }
 }
 
@@ -81,7 +104,7 @@ struct Answer {
 
 /// `prompt_tokens` includes the cached ones and `completion_tokens` the reasoning.
 #[derive(Deserialize)]
-struct Tokens {
+pub(super) struct Tokens {
     #[serde(default)]
     prompt_tokens: Option<u64>,
     #[serde(default)]
@@ -130,14 +153,7 @@ pub(super) fn reply(body: &[u8], asked: &str) -> Result<Reply, NotACompletion> {
         .map_err(|e| NotACompletion::Shape { line: e.line(), column: e.column() })?;
     let choice = completion.choices.into_iter().next().ok_or(NotACompletion::Empty)?;
     let declined = choice.message.refusal.is_some_and(|text| !text.is_empty());
-    let stop = match choice.finish_reason.as_deref() {
-        _ if declined => Stop::Refused,
-        Some("content_filter") => Stop::Refused,
-        Some("length") => Stop::Cut,
-        // Servers that give no reason, or one of their own, are believed to be done: what they
-        // wrote still has to be whole JSON of the right schema.
-        _ => Stop::Complete,
-    };
+    let stop = stop_of(choice.finish_reason.as_deref(), declined);
     let usage = completion.usage.map(Usage::from).unwrap_or_default();
     Ok(Reply {
         text: choice.message.content.unwrap_or_default(),
@@ -148,30 +164,16 @@ pub(super) fn reply(body: &[u8], asked: &str) -> Result<Reply, NotACompletion> {
     })
 }
 
-/// The reply that stands for one without text: the prompt did not fit, or the text was too long to
-/// be read.
-pub(super) fn nothing(stop: Stop, model: &str) -> Reply {
-    Reply {
-        text: String::new(),
-        stop,
-        usage: Usage::default(),
-        model: model.to_owned(),
-        limits: Limits::default(),
+/// Why a completion ended.
+pub(super) fn stop_of(reason: Option<&str>, declined: bool) -> Stop {
+    match reason {
+        _ if declined => Stop::Refused,
+        Some("content_filter") => Stop::Refused,
+        Some("length") => Stop::Cut,
+        // Servers that give no reason, or one of their own, are believed to be done: what they
+        // wrote still has to be whole JSON of the right schema.
+        _ => Stop::Complete,
     }
-}
-
-/// The names in a list of models; `None` if the body is no such list.
-pub(super) fn models(body: &[u8]) -> Option<Vec<String>> {
-    #[derive(Deserialize)]
-    struct List {
-        data: Vec<Model>,
-    }
-    #[derive(Deserialize)]
-    struct Model {
-        id: String,
-    }
-    let list: List = serde_json::from_slice(body).ok()?;
-    Some(list.data.into_iter().map(|model| model.id).collect())
 }
 
 #[cfg(test)]
@@ -183,7 +185,8 @@ mod tests {
         let body = |reason: &str, message: &str| {
             format!(
                 r#"{{"model":"m-1","choices":[{{"finish_reason":{reason},"message":{message}}}],
-                "usage":{{"prompt_tokens":7,"completion_tokens":3}}}}"#
+                "usage":{{"prompt_tokens":7,"completion_tokens":3,
+                    "prompt_tokens_details":{{"cached_tokens":4,"cache_write_tokens":1}}}}}}"#
             )
         };
         #[rustfmt::skip]
@@ -198,7 +201,11 @@ mod tests {
         for (name, body, stop, text) in table {
             let reply = reply(body.as_bytes(), "asked").unwrap();
             assert_eq!((reply.stop, reply.text.as_str()), (stop, text), "{name}");
-            assert_eq!(reply.usage, Usage { input: 7, output: 3, ..Usage::default() }, "{name}");
+            assert_eq!(
+                reply.usage,
+                Usage { input: 2, cache_read: 4, cache_write: 1, output: 3 },
+                "{name}"
+            );
             assert_eq!(reply.model, "m-1", "{name}");
         }
     }
@@ -230,9 +237,22 @@ mod tests {
             (Limit::Older, "max_tokens", "max_completion_tokens"),
             (Limit::Newer, "max_completion_tokens", "max_tokens"),
         ] {
-            let body = serde_json::to_value(request("m", &prompt, limit)).unwrap();
+            let body = serde_json::to_value(request("m", &prompt, form(limit))).unwrap();
             assert_eq!(body[sent], 9);
             assert!(body.get(unsent).is_none() && body.get("temperature").is_none());
+            assert!(body.get("stream").is_none() && body.get("prompt_cache_key").is_none());
         }
+        let bare =
+            Form { structured: StructuredOutput::Prompt, stream: true, ..form(Limit::Older) };
+        let body = serde_json::to_value(request("m", &prompt, bare)).unwrap();
+        assert!(body.get("response_format").is_none());
+        assert_eq!(
+            (&body["stream"], &body["stream_options"]["include_usage"]),
+            (&json!(true), &json!(true))
+        );
+    }
+
+    fn form(limit: Limit) -> Form {
+        Form { limit, stream: false, structured: StructuredOutput::Schema, cache_key: false }
     }
 }

@@ -128,7 +128,11 @@ mod tests {
             br#"{"worker":"w","started":1,"last_heartbeat":1000,"priority":"p"}"#,
         )
         .unwrap();
-        assert_eq!(end_of(&lock, 9), 9 + STALE, "its worker's clock may be wrong, the store's is not");
+        assert_eq!(
+            end_of(&lock, 9),
+            9 + STALE,
+            "its worker's clock may be wrong, the store's is not"
+        );
     }
 
     #[test]

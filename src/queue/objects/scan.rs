@@ -108,10 +108,8 @@ fn next_tier(tier: Priority) -> Option<Rest> {
 
 /// Markers only, shuffled within their priority.
 fn in_order(page: Vec<Entry>) -> Vec<Entry> {
-    let mut found: Vec<(Priority, Entry)> = page
-        .into_iter()
-        .filter_map(|entry| Some((marker_in(&entry.key)?.0, entry)))
-        .collect();
+    let mut found: Vec<(Priority, Entry)> =
+        page.into_iter().filter_map(|entry| Some((marker_in(&entry.key)?.0, entry))).collect();
     fastrand::shuffle(&mut found);
     found.sort_by_key(|(tier, _)| *tier);
     found.into_iter().map(|(_, entry)| entry).collect()

@@ -6,15 +6,15 @@ use std::time::Duration;
 use aws_sdk_s3::Client;
 use aws_sdk_s3::config::timeout::TimeoutConfig;
 use aws_sdk_s3::config::{
-    BehaviorVersion, Region, RequestChecksumCalculation, ResponseChecksumValidation,
+    BehaviorVersion, Credentials, Region, RequestChecksumCalculation, ResponseChecksumValidation,
 };
-use bytes::Bytes;
 
+use super::S3Store;
 use super::faults::failure_of;
 use super::place::Place;
-use super::{Put, S3Store, Store};
-use crate::config::StoreConfig;
+use crate::config::{Secret, StoreConfig};
 use crate::fault::{Error, Fault, Result};
+use crate::store::conditions;
 
 /// How long the check at start may take altogether.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -23,20 +23,37 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// One request without its body; a 64 MiB upload at 1 MiB/s still fits.
 const ATTEMPT: Duration = Duration::from_secs(90);
 
+/// By what right a bucket is used, and where in it something may be tried.
+#[derive(Debug, Clone, Copy)]
+pub struct Access<'a> {
+    /// An access key and its secret; `None`: what the environment, a profile or a role gives.
+    pub keys: Option<(&'a str, &'a Secret)>,
+    /// The beginning of keys that may be written, for the check at start.
+    pub place: &'a str,
+}
+
 impl S3Store {
     /// Connects, and checks that the bucket can be reached and takes conditional writes.
     ///
     /// # Errors
     /// After about 20 s at the latest: which bucket, at which address, and what to check.
     pub async fn connect(config: &StoreConfig) -> Result<Self> {
-        let client = client_of(config).await;
+        Self::connect_as(config, &Access { keys: None, place: "ingestions/" }).await
+    }
+
+    /// The same with another right to it.
+    ///
+    /// # Errors
+    /// As [`S3Store::connect`].
+    pub async fn connect_as(config: &StoreConfig, access: &Access<'_>) -> Result<Self> {
+        let client = client_of(config, access).await;
         let region = client.config().region().map_or("no region", Region::as_ref).to_owned();
         let address = match config.endpoint.as_str() {
             "" => format!("AWS ({region})"),
             endpoint => endpoint.to_owned(),
         };
         let store = Self { client, bucket: config.bucket.clone(), address };
-        match tokio::time::timeout(PATIENCE, store.check()).await {
+        match tokio::time::timeout(PATIENCE, store.check(access.place)).await {
             Ok(done) => done.map_err(|error| store.unreachable(error))?,
             Err(_) => {
                 let error = Error::new(Fault::Unavailable, "no answer in time");
@@ -47,40 +64,21 @@ impl S3Store {
     }
 
     /// Tries until the bucket answers; gives up at once where trying again cannot help.
-    async fn check(&self) -> Result<()> {
+    async fn check(&self, probe: &str) -> Result<()> {
         loop {
-            match self.check_once().await {
+            match self.check_once(probe).await {
                 Err(error) if may_pass(error.fault) => tokio::time::sleep(PAUSE).await,
                 other => return other,
             }
         }
     }
 
-    async fn check_once(&self) -> Result<()> {
+    async fn check_once(&self, probe: &str) -> Result<()> {
         let place = Place { bucket: &self.bucket, key: "", foreign: false };
         if let Err(error) = self.client.head_bucket().bucket(&self.bucket).send().await {
             return Err(failure_of(error, &place, "look").into_error(&place));
         }
-        self.check_conditions().await
-    }
-
-    /// Some services accept the headers and ignore them; artefacts and queues would be
-    /// overwritten in silence.
-    async fn check_conditions(&self) -> Result<()> {
-        let key = format!("ingestions/.probe-{}", uuid::Uuid::new_v4());
-        let first = self.put_if_absent(&key, Bytes::from_static(b"1")).await?;
-        let second = self.put_if_absent(&key, Bytes::from_static(b"2")).await?;
-        let Put::Written(etag) = first else {
-            return Err(Error::internal("a fresh key was refused"));
-        };
-        let stale = super::Etag("\"00000000000000000000000000000000\"".to_owned());
-        let third = self.put_if_match(&key, &stale, Bytes::from_static(b"3")).await?;
-        let unharmed = self.delete_if_match(&key, &etag).await?;
-        if second == Put::Refused && third == Put::Refused && unharmed {
-            return Ok(());
-        }
-        self.delete(&key).await?;
-        Err(Error::internal("it ignores If-None-Match or If-Match, which docmill relies on"))
+        conditions::check(self, probe).await
     }
 
     fn unreachable(&self, error: Error) -> Error {
@@ -107,7 +105,7 @@ fn advice(fault: Fault) -> &'static str {
     }
 }
 
-async fn client_of(config: &StoreConfig) -> Client {
+async fn client_of(config: &StoreConfig, access: &Access<'_>) -> Client {
     let timeouts = TimeoutConfig::builder()
         .connect_timeout(Duration::from_secs(5))
         .read_timeout(Duration::from_secs(60))
@@ -117,6 +115,10 @@ async fn client_of(config: &StoreConfig) -> Client {
     let mut loader = aws_config::defaults(BehaviorVersion::latest()).timeout_config(timeouts);
     if !config.region.is_empty() {
         loader = loader.region(Region::new(config.region.clone()));
+    }
+    if let Some((id, secret)) = access.keys {
+        let keys = Credentials::new(id, secret.reveal(), None, None, "configuration");
+        loader = loader.credentials_provider(keys);
     }
     let shared = loader.load().await;
     let mut settings =

@@ -5,15 +5,18 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use aws_sdk_s3::config::Credentials;
 use docmill::config::QueueConfig;
 use docmill::queue::Queue;
 use docmill::queue::objects::ObjectQueue;
 use docmill::queue::sqs::SqsQueue;
 use docmill::store::folder::FolderStore;
+use docmill::store::s3::S3Store;
 use docmill_testkit::sqs::Server;
 
 use super::Harness;
 use crate::support::memory_queue::MemoryQueue;
+use crate::support::moto::Moto;
 use crate::support::sqs::client;
 
 /// SQS, on the stand-in, whose clock is moved.
@@ -81,6 +84,45 @@ impl Harness for Folder {
 
     fn visibility(&self) -> Duration {
         Duration::from_secs(3)
+    }
+
+    async fn pass(&self, time: Duration) {
+        tokio::time::sleep(time).await;
+    }
+}
+
+/// Marker objects in a bucket of moto's, a server for each test.
+pub(crate) struct Bucket {
+    store: Arc<S3Store>,
+    _server: Moto,
+}
+
+impl Bucket {
+    pub(crate) async fn start() -> Self {
+        let server = Moto::start().await;
+        let config = aws_sdk_s3::Config::builder()
+            .behavior_version(aws_sdk_s3::config::BehaviorVersion::latest())
+            .region(aws_sdk_s3::config::Region::new("us-east-1"))
+            .credentials_provider(Credentials::new("test", "test", None, None, "test"))
+            .endpoint_url(server.endpoint())
+            .force_path_style(true)
+            .build();
+        let client = aws_sdk_s3::Client::from_conf(config);
+        client.create_bucket().bucket("queue").send().await.unwrap();
+        Self { store: Arc::new(S3Store::with_client(client, "queue")), _server: server }
+    }
+}
+
+#[async_trait]
+impl Harness for Bucket {
+    async fn queue(&self, dead_after: Option<u32>) -> Arc<dyn Queue> {
+        // Listings are kept as in production, only not as long.
+        let queue = ObjectQueue::new(self.store.clone(), self.visibility(), dead_after);
+        Arc::new(queue.paced(Duration::from_millis(200)))
+    }
+
+    fn visibility(&self) -> Duration {
+        Duration::from_secs(6)
     }
 
     async fn pass(&self, time: Duration) {

@@ -47,10 +47,38 @@ impl Process {
         Self::worker_at("warn,docmill=info", world, settings)
     }
 
+    /// The same with a file of further settings.
+    pub(crate) fn worker_with(world: &World, file: &Path, settings: &[(&str, &str)]) -> Self {
+        Self::start(("warn,docmill=info", Some(file)), world, settings)
+    }
+
+    /// The same with programs of this folder before those of the system.
+    pub(crate) fn worker_seeing(programs: &Path, world: &World, settings: &[(&str, &str)]) -> Self {
+        let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
+        let mut command = docmill(world, &["worker"], settings);
+        command.env("PATH", path);
+        Self::spawn(command, "warn,docmill=info", world)
+    }
+
     /// The same with another level of its log.
     pub(crate) fn worker_at(level: &str, world: &World, settings: &[(&str, &str)]) -> Self {
-        let log = world.logs.path().join(format!("worker-{}.log", fastrand::u64(..)));
+        Self::start((level, None), world, settings)
+    }
+
+    fn start(
+        (level, file): (&str, Option<&Path>),
+        world: &World,
+        settings: &[(&str, &str)],
+    ) -> Self {
         let mut command = docmill(world, &["worker"], settings);
+        if let Some(file) = file {
+            command.arg("--config").arg(file);
+        }
+        Self::spawn(command, level, world)
+    }
+
+    fn spawn(mut command: Command, level: &str, world: &World) -> Self {
+        let log = world.logs.path().join(format!("worker-{}.log", fastrand::u64(..)));
         command
             .env(docmill::telemetry::LEVEL_VARIABLE, level)
             .stdin(Stdio::null())

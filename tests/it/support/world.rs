@@ -12,6 +12,7 @@ use docmill::config::{Config, LlmProvider, QueueBackend, StoreBackend};
 use docmill::ledger::Ledger;
 use docmill::ledger::postgres::PostgresLedger;
 use docmill::llm::Llm;
+use docmill::llm::chain::Chain;
 use docmill::model::{DocumentId, IngestionId};
 use docmill::pipeline::offline::Offline;
 use docmill::pipeline::{DocumentBudget, Ports, Reader};
@@ -177,7 +178,7 @@ impl World {
             ledger,
             reader,
             pool: offline.pool,
-            llm,
+            models: llm.map(|llm| Chain::of(llm, 8_192)).unwrap_or_default(),
             kinds: offline.kinds,
             budget: DocumentBudget::new(config.limits.documents_in_memory),
             config: offline.config,
@@ -188,7 +189,8 @@ impl World {
 
     /// The configured model.
     pub(crate) async fn model(&self) -> Option<Arc<dyn Llm>> {
-        App::new(self.config.clone()).llm().await.unwrap()
+        let chain = App::new(self.config.clone()).models().await.unwrap();
+        chain.for_kind("").into_iter().next().map(|rung| rung.llm)
     }
 
     /// Uploads a document, inserts the two rows as a producer of the earlier system would, and

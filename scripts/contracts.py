@@ -1,0 +1,253 @@
+"""Processes a document with every vendor's stand-in and validates every request and every answer.
+
+    contracts.py DOCMILL MODEL_STANDIN DOCUMENT
+
+Run by contracts.sh. A type that accepts everything would prove nothing, so each request and each
+answer is also spoiled in a few ways, and the types have to refuse that.
+"""
+
+import copy
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import urllib.request
+from collections.abc import Mapping
+
+import botocore.session
+import botocore.validate
+from anthropic.types import Message, RawMessageStreamEvent
+from anthropic.types.message_create_params import (
+    MessageCreateParamsNonStreaming,
+    MessageCreateParamsStreaming,
+)
+from anthropic.types.shared import ErrorResponse
+from openai.types.chat import ChatCompletion, ChatCompletionChunk
+from openai.types.chat.completion_create_params import (
+    CompletionCreateParamsNonStreaming,
+    CompletionCreateParamsStreaming,
+)
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+
+class Broken(Exception):
+    """What a contract says against a body."""
+
+
+def drained(value):
+    """The validated value as plain data: validation of lists is lazy, and unknown keys are gone."""
+    if isinstance(value, Mapping):
+        return {key: drained(inner) for key, inner in value.items()}
+    if isinstance(value, (str, bytes, int, float, bool, type(None))):
+        return value
+    return [drained(inner) for inner in value]
+
+
+def request_of(kind, body):
+    try:
+        known = drained(TypeAdapter(kind).validate_python(body))
+    except ValidationError as error:
+        raise Broken(str(error)) from error
+    if known != body:
+        raise Broken(f"keys that the type does not know: {sorted(lost(body, known))}")
+
+
+def lost(body, known, at=""):
+    if isinstance(body, dict) and isinstance(known, dict):
+        for key, value in body.items():
+            if key not in known:
+                yield f"{at}/{key}"
+            else:
+                yield from lost(value, known[key], f"{at}/{key}")
+    elif isinstance(body, list) and isinstance(known, list):
+        for number, (one, other) in enumerate(zip(body, known)):
+            yield from lost(one, other, f"{at}/{number}")
+
+
+def extras(model, at=""):
+    if isinstance(model, BaseModel):
+        yield from (f"{at}/{key}" for key in (model.model_extra or {}))
+        for name in type(model).model_fields:
+            yield from extras(getattr(model, name), f"{at}/{name}")
+    elif isinstance(model, list):
+        for number, item in enumerate(model):
+            yield from extras(item, f"{at}/{number}")
+
+
+def answer_of(kind, body):
+    try:
+        # Strict: a number as text is no number.
+        model = TypeAdapter(kind).validate_json(json.dumps(body), strict=True)
+    except ValidationError as error:
+        raise Broken(str(error)) from error
+    unknown = list(extras(model))
+    if unknown:
+        raise Broken(f"keys that the type does not know: {unknown}")
+
+
+CONVERSE = botocore.session.Session().get_service_model("bedrock-runtime").operation_model("Converse")
+
+
+def shape_of(shape, body):
+    report = botocore.validate.ParamValidator().validate(body, shape)
+    if report.has_errors():
+        raise Broken(report.generate_report())
+
+
+def openai(exchange):
+    request, answer = exchange["request"], exchange["answer"]
+    streamed = request.get("stream")
+    request_of(
+        CompletionCreateParamsStreaming if streamed else CompletionCreateParamsNonStreaming, request
+    )
+    if exchange["status"] == 200:
+        for event in answer["events"] if streamed else [answer]:
+            answer_of(ChatCompletionChunk if streamed else ChatCompletion, event)
+
+
+def anthropic(exchange):
+    request, answer = exchange["request"], exchange["answer"]
+    streamed = request.get("stream")
+    request_of(MessageCreateParamsStreaming if streamed else MessageCreateParamsNonStreaming, request)
+    if exchange["status"] != 200:
+        answer_of(ErrorResponse, answer)
+        return
+    for event in answer["events"] if streamed else [answer]:
+        if event["type"] != "ping":
+            answer_of(RawMessageStreamEvent if streamed else Message, event)
+
+
+def bedrock(exchange):
+    model = re.fullmatch(r"/model/([^/]+)/converse", exchange["path"])
+    if not model:
+        raise Broken(f"no path of Converse: {exchange['path']}")
+    shape_of(CONVERSE.input_shape, {"modelId": model[1], **exchange["request"]})
+    if exchange["status"] == 200:
+        shape_of(CONVERSE.output_shape, exchange["answer"])
+
+
+def spoiled(exchange):
+    """The exchange with one thing wrong, in several ways."""
+    for part in ("request", "answer"):
+        if part == "answer" and (exchange["status"] != 200 or "events" in exchange["answer"]):
+            continue
+        extra = copy.deepcopy(exchange)
+        extra[part]["unheard_of"] = 1
+        yield f"{part} with an unknown key", extra
+        for key in exchange[part]:
+            if key in REQUIRED:
+                less = copy.deepcopy(exchange)
+                del less[part][key]
+                yield f"{part} without {key}", less
+                other = copy.deepcopy(exchange)
+                other[part][key] = {"not": "this"}
+                yield f"{part} with another {key}", other
+
+
+REQUIRED = {"messages", "choices", "content", "stopReason", "usage"}
+VALIDATORS = {"openai": openai, "anthropic": anthropic, "bedrock": bedrock}
+
+READ = {"answer": "read"}
+STATUS = {"answer": "status"}
+# One document each: what is answered in turn, then the settings.
+CASES = [
+    ([READ], {}),
+    ([{"answer": "text", "content": "prose"}, READ], {}),
+    ([{"answer": "refusal"}], {}),
+    ([{"answer": "content_filter"}], {}),
+    ([{"answer": "cut", "content": "{"}], {}),
+    ([READ], {"LLM__PROMPT_CACHE": "1h"}),
+    ([READ], {"LLM__PROMPT_CACHE": "off"}),
+    ([READ], {"LLM__STRUCTURED": "prompt"}),
+    ([READ], {"LLM__STRUCTURED": "tool"}),
+    ([READ], {"LLM__SERVER": "openai"}),
+    ([READ], {"LLM__STREAM_ABOVE": "0"}),
+    ([READ], {"LLM__STREAM_ABOVE": "0", "LLM__STRUCTURED": "tool"}),
+    ([{"answer": "refusal"}], {"LLM__STREAM_ABOVE": "0"}),
+    ([{"answer": "cut", "content": "{"}], {"LLM__STREAM_ABOVE": "0"}),
+    ([{**STATUS, "status": 400}], {}),
+    ([{**STATUS, "status": 401}], {}),
+    ([{**STATUS, "status": 404}], {}),
+    ([{**STATUS, "status": 500}, READ], {}),
+    ([{**STATUS, "status": 429, "retry_after": "0.1"}, READ], {}),
+]
+
+
+def fits(vendor, settings):
+    if settings.get("LLM__STRUCTURED") == "tool" and vendor == "openai":
+        return False
+    return not ("LLM__STREAM_ABOVE" in settings and vendor == "bedrock")
+
+
+def exchanges(docmill, standin, document, vendor, answers, settings):
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as script:
+        json.dump({"vendor": vendor, "record": True, "answers": answers}, script)
+        script.flush()
+        server = subprocess.Popen(
+            [standin, "--listen", "127.0.0.1:0", "--script", script.name],
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            base = server.stderr.readline().split()[-1]
+            environment = {
+                "LLM__PROVIDER": vendor,
+                "LLM__BASE_URL": base,
+                "LLM__API_KEY": "key",
+                "LLM__REGION": "us-east-1",
+                "LLM__MODEL": "model-1",
+                "KINDS__CLASSIFY": "false",
+                **settings,
+            }
+            subprocess.run(
+                [docmill, "process", document, "--json"],
+                env={**os.environ, **{f"DOCMILL__{k}": v for k, v in environment.items()}},
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                check=False,
+            )
+            root = base.removesuffix("/v1")
+            with urllib.request.urlopen(f"{root}/_exchanges") as reply:
+                return json.load(reply)
+        finally:
+            server.terminate()
+            server.wait()
+
+
+def main(docmill, standin, document):
+    wrong = 0
+    for vendor, validate in VALIDATORS.items():
+        sound = refused = 0
+        for answers, settings in CASES:
+            if not fits(vendor, settings):
+                continue
+            seen = exchanges(docmill, standin, document, vendor, answers, settings)
+            if len(seen) < len(answers):
+                wrong += 1
+                print(f"{vendor} {answers} {settings}: {len(seen)} calls came")
+            for exchange in seen:
+                try:
+                    validate(exchange)
+                    sound += 1
+                except Broken as broken:
+                    wrong += 1
+                    print(f"{vendor} {settings} call {exchange['number']}: {broken}")
+                for what, other in spoiled(exchange):
+                    try:
+                        validate(other)
+                        wrong += 1
+                        print(f"{vendor}: the contract takes a {what}")
+                    except Broken:
+                        refused += 1
+        print(f"{vendor}: {sound} exchanges keep the contract, {refused} spoiled ones are refused")
+        if sound == 0:
+            wrong += 1
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 4:
+        sys.exit(__doc__)
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,73 @@
+//! A BlobForge bucket and its worker, put together from `[bucket]`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+
+use super::App;
+use crate::config::StoreConfig;
+use crate::ops::bucket::{Bucket, Documents, Terms, Work};
+use crate::queue::objects::engine::Clock;
+use crate::store::folder::FolderStore;
+use crate::store::prefixed::Prefixed;
+use crate::store::s3::{Access, S3Store};
+use crate::store::{Store, conditions};
+
+/// Listing a folder costs nothing: how often it is looked into.
+const FOLDER_EVERY: Duration = Duration::from_millis(500);
+
+impl App {
+    /// The bucket, checked for what its locks stand on.
+    ///
+    /// # Errors
+    /// Nothing or two things are configured; it cannot be reached; it ignores conditions.
+    pub async fn bucket(&self) -> anyhow::Result<Bucket> {
+        let config = &self.config.bucket;
+        config.check_place()?;
+        let store: Arc<dyn Store> = match config.name.as_str() {
+            "" => Arc::new(FolderStore::open(&config.path).await?),
+            name => {
+                let place = StoreConfig {
+                    bucket: name.to_owned(),
+                    endpoint: config.endpoint.clone(),
+                    region: config.region.clone(),
+                    // What stands at an endpoint of its own seldom has a host for each bucket.
+                    path_style: !config.endpoint.is_empty(),
+                    ..StoreConfig::default()
+                };
+                let id = config.access_key_id.as_str();
+                let keys = (!id.is_empty()).then_some((id, &config.secret_access_key));
+                let access = Access { keys, place: &config.prefix };
+                Arc::new(S3Store::connect_as(&place, &access).await?)
+            }
+        };
+        let store = Prefixed::new(store, &config.prefix);
+        conditions::check(&store, "").await.context("the bucket cannot hold locks")?;
+        Ok(Bucket::new(Arc::new(store), Clock::default()))
+    }
+
+    /// A worker of the bucket with `jobs` documents at once; with `once` it ends when nothing
+    /// waits any more.
+    ///
+    /// # Errors
+    /// As [`App::bucket`] and [`App::offline`].
+    pub async fn bucket_work(&self, jobs: usize, once: bool) -> anyhow::Result<Work> {
+        let config = &self.config.bucket;
+        let bucket = Arc::new(self.bucket().await?);
+        let convert = Arc::new(Documents { offline: self.offline().await? });
+        let each_list = match config.name.is_empty() {
+            true => FOLDER_EVERY.min(config.list_every),
+            false => config.list_every,
+        };
+        let terms = Terms {
+            jobs,
+            once,
+            each_list,
+            longest_pause: config.longest_pause,
+            largest: self.config.limits.document_bytes.0,
+            name: Some(config.worker_id.clone()).filter(|id| !id.is_empty()),
+        };
+        Ok(Work { bucket, convert, terms })
+    }
+}

@@ -1,0 +1,99 @@
+//! The models of a configuration: each behind the governor, asked at start whether it is there.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sha2::{Digest, Sha256};
+
+use crate::config::{LlmConfig, LlmProvider, ThrottleConfig};
+use crate::fault::{self, Fault};
+use crate::llm::Llm;
+use crate::llm::anthropic::Anthropic;
+use crate::llm::bedrock::Bedrock;
+use crate::llm::chain::{Chain, Rung};
+use crate::llm::governed::Governed;
+use crate::llm::openai::OpenAi;
+use crate::llm::scheduler::Scheduler;
+use crate::llm::traced::Traced;
+use crate::throttle::Governor;
+
+/// How often a model server is asked at start, a second longer apart each time.
+const TRIES: u64 = 4;
+
+/// The first model and the stronger ones; empty if none is configured.
+///
+/// # Errors
+/// One of them does not answer, or does not take our key.
+pub(super) async fn chain(config: &LlmConfig, throttle: &ThrottleConfig) -> fault::Result<Chain> {
+    if config.provider == LlmProvider::None {
+        return Ok(Chain::default());
+    }
+    let governor = Arc::new(Governor::new(throttle.clone()));
+    let scheduler = Scheduler::start(&config.scheduler)?;
+    // Outside of the governor: a call that waits for memory is not yet one to the provider.
+    let scheduled = |llm: Arc<dyn Llm>| match &scheduler {
+        Some(scheduler) => scheduler.around(llm),
+        None => llm,
+    };
+    let mut rungs = vec![Rung {
+        llm: scheduled(model(config, &governor).await?),
+        kinds: Vec::new(),
+        max_output_tokens: config.max_output_tokens,
+    }];
+    for stronger in &config.chain {
+        let whole = stronger.over(config);
+        rungs.push(Rung {
+            llm: scheduled(model(&whole, &governor).await?),
+            kinds: stronger.kinds.clone(),
+            max_output_tokens: whole.max_output_tokens,
+        });
+    }
+    Ok(Chain::new(rungs))
+}
+
+async fn model(config: &LlmConfig, governor: &Arc<Governor>) -> fault::Result<Arc<dyn Llm>> {
+    let (governor, account) = (Arc::clone(governor), account(config));
+    Ok(match config.provider {
+        LlmProvider::Anthropic => {
+            let model = Anthropic::new(config)?;
+            until_it_answers(async || model.ping().await).await?;
+            Arc::new(Governed::new(Traced(model), governor, account))
+        }
+        LlmProvider::Bedrock => {
+            let model = Traced(Bedrock::connect(config).await?);
+            Arc::new(Governed::new(model, governor, account))
+        }
+        LlmProvider::None => {
+            let context = "llm.chain: a model of the chain has no provider";
+            return Err(fault::Error::new(Fault::Denied, context));
+        }
+        LlmProvider::Openai => {
+            let model = OpenAi::new(config)?;
+            until_it_answers(async || model.ping().await).await?;
+            Arc::new(Governed::new(Traced(model), governor, account))
+        }
+    })
+}
+
+/// Tells accounts apart without naming their key: the server, and a fingerprint of the key.
+fn account(config: &LlmConfig) -> String {
+    let digest = Sha256::digest(config.api_key.reveal().as_bytes());
+    let start: String = digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
+    format!("{}{} {start}", config.base_url, config.region)
+}
+
+/// Asks a model server whether it is there, a few times: it may be starting beside us. What only a
+/// person can mend (a wrong key) is not asked twice.
+async fn until_it_answers(ping: impl AsyncFn() -> fault::Result<()>) -> fault::Result<()> {
+    let mut tries = 1;
+    loop {
+        match ping().await {
+            Err(error) if error.fault != Fault::Denied && tries < TRIES => {
+                tracing::warn!(error = %error, tries, "{error}, trying again");
+                tokio::time::sleep(Duration::from_secs(tries)).await;
+                tries += 1;
+            }
+            answer => return answer,
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Handing in, and working.
+
+use std::io::IsTerminal;
+use std::path::PathBuf;
+
+use crate::app::App;
+use crate::cli::{Context, Exit, print};
+use crate::config::LogFormat;
+use crate::ops::bucket::{self, Bucket, Fate, Handed, Place};
+use crate::queue::objects::blobforge::Priority;
+use crate::shutdown::Stop;
+use crate::telemetry;
+
+/// Arguments of `ingest`.
+#[derive(Debug, clap::Args)]
+pub(in crate::cli) struct Ingest {
+    /// Files, folders, and addresses of Git repositories
+    #[arg(required = true)]
+    places: Vec<String>,
+    /// How urgent they are
+    #[arg(long, default_value = "3_normal", value_parser = super::priority)]
+    priority: Priority,
+    /// A label beside those of the path
+    #[arg(long = "tag")]
+    tags: Vec<String>,
+    /// Everything that docmill reads, not only PDFs (BlobForge's own workers read those only)
+    #[arg(long)]
+    any_format: bool,
+    /// Only say what would be done
+    #[arg(long)]
+    dry_run: bool,
+    /// The program that knows Git and Git LFS
+    #[arg(long, default_value = "git", value_name = "PROGRAM")]
+    git: PathBuf,
+}
+
+/// Arguments of `work`.
+#[derive(Debug, clap::Args)]
+pub(in crate::cli) struct Work {
+    /// Documents at the same time; unset: one more than cores
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    jobs: Option<u16>,
+    /// End once nothing waits any more
+    #[arg(long)]
+    once: bool,
+}
+
+pub(super) async fn ingest(
+    context: &Context,
+    (app, bucket): (&App, &Bucket),
+    arguments: Ingest,
+) -> anyhow::Result<Exit> {
+    let how = bucket::Ingest {
+        priority: arguments.priority,
+        tags: arguments.tags,
+        any_format: arguments.any_format,
+        dry_run: arguments.dry_run,
+        largest: app.config().limits.document_bytes.0,
+        git: arguments.git,
+    };
+    let watched = std::io::stderr().is_terminal() && !context.global.json;
+    let seen = |done: usize, of: usize| {
+        if watched {
+            print::note(&format!("{done} of {of} files"));
+        }
+    };
+    let mut files = Vec::new();
+    for place in &arguments.places {
+        let place = Place::of(place);
+        files.extend(bucket::ingest(bucket, &place, &how, &seen).await?.files);
+    }
+    context.out().show(&files, || handed(&files, how.dry_run))?;
+    Ok(Exit::of(!files.is_empty() && files.iter().all(|file| file.fate != Fate::Refused)))
+}
+
+fn handed(files: &[Handed], dry_run: bool) -> String {
+    let rows: Vec<_> = files
+        .iter()
+        .map(|file| {
+            let fate = match (file.fate, dry_run) {
+                (Fate::Queued, false) => "queued".to_owned(),
+                (Fate::Queued, true) => "would be queued".to_owned(),
+                (Fate::Known, _) => file.state.map_or("known", |state| state.code()).to_owned(),
+                (Fate::Refused, _) => "refused".to_owned(),
+            };
+            let hash = file.hash.as_deref().and_then(|hash| hash.get(..12));
+            [file.path.clone(), fate, print::or_dash(hash), print::or_dash(file.problem.as_deref())]
+        })
+        .collect();
+    let count = |fate| files.iter().filter(|file| file.fate == fate).count();
+    let fetched = files.iter().filter(|file| file.fetched).count();
+    format!(
+        "{}{} queued, {} known before, {} refused, {fetched} fetched from Git LFS\n",
+        print::table(["file", "result", "hash", "problem"], &rows),
+        count(Fate::Queued),
+        count(Fate::Known),
+        count(Fate::Refused),
+    )
+}
+
+pub(super) async fn work(context: &Context, app: &App, arguments: Work) -> anyhow::Result<Exit> {
+    let level = super::log_level(app, context.global.verbose);
+    let format =
+        if std::io::stderr().is_terminal() { LogFormat::Text } else { app.config().worker.log };
+    telemetry::init_at(format, &level)?;
+    let stop = Stop::default();
+    stop.on_signals()?;
+    let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
+    let jobs = arguments.jobs.map_or(cores + 1, usize::from);
+    let work = Box::pin(app.bucket_work(jobs, arguments.once)).await?;
+    let tally = Box::pin(work.run(stop)).await?;
+    context.out().show(&tally, || {
+        format!(
+            "{} converted, {} failed, {} given up, {} put back, {} withdrawn, {} lost",
+            tally.done, tally.failed, tally.dead, tally.given_back, tally.cancelled, tally.lost
+        )
+    })?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,72 @@
+//! The client: credentials from AWS's usual chain or a Bedrock API key, time limits, no
+//! repetitions of its own.
+
+use std::time::Duration;
+
+use aws_config::timeout::TimeoutConfig;
+use aws_config::{BehaviorVersion, Region};
+use aws_sdk_bedrockruntime::Client;
+use aws_sdk_bedrockruntime::config::retry::RetryConfig;
+use aws_sdk_bedrockruntime::config::{Builder, ProvideCredentials, Token};
+
+use crate::config::LlmConfig;
+use crate::fault::{Error, Fault, Result};
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The client, and where it calls, in words.
+///
+/// # Errors
+/// No region or no credentials.
+pub(super) async fn client(config: &LlmConfig) -> Result<(Client, String)> {
+    let timeouts = TimeoutConfig::builder()
+        .connect_timeout(CONNECT_TIMEOUT)
+        .operation_timeout(config.timeout)
+        .build();
+    let mut loader = aws_config::defaults(BehaviorVersion::latest())
+        .retry_config(RetryConfig::disabled())
+        .timeout_config(timeouts);
+    if !config.region.is_empty() {
+        loader = loader.region(Region::new(config.region.clone()));
+    }
+    if !config.api_key.is_empty() {
+        // A request is signed wherever it can be; with a key it shall not be.
+        loader = loader.no_credentials();
+    }
+    let shared = loader.load().await;
+    let Some(region) = shared.region() else {
+        let context = "no AWS region for Bedrock: set llm.region or AWS_REGION";
+        return Err(Error::new(Fault::Denied, context));
+    };
+    let address = match config.base_url.as_str() {
+        "" => format!("Bedrock ({region})"),
+        base => base.to_owned(),
+    };
+    let mut builder = Builder::from(&shared);
+    if !config.base_url.is_empty() {
+        builder = builder.endpoint_url(config.base_url.clone());
+    }
+    if config.api_key.is_empty() {
+        let provider = shared.credentials_provider();
+        let found = match provider {
+            Some(provider) => provider.provide_credentials().await.map(drop),
+            None => return Err(no_credentials(None)),
+        };
+        found.map_err(|error| no_credentials(Some(error.into())))?;
+    } else {
+        builder = builder.bearer_token(Token::new(config.api_key.reveal(), None));
+    }
+    Ok((Client::from_conf(builder.build()), address))
+}
+
+fn no_credentials(cause: Option<Box<dyn std::error::Error + Send + Sync>>) -> Error {
+    let error = Error::new(
+        Fault::Denied,
+        "no AWS credentials for Bedrock: give the task or pod a role that may call \
+         bedrock:InvokeModel, or set llm.api_key to a Bedrock API key",
+    );
+    match cause {
+        Some(cause) => error.because(cause),
+        None => error,
+    }
+}

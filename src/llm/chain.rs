@@ -1,0 +1,58 @@
+//! The rungs of escalation: which model is asked first, and which ones next where the gate says
+//! `again`.
+
+use std::sync::Arc;
+
+use super::Llm;
+
+/// One model of a chain.
+#[derive(Clone)]
+pub struct Rung {
+    /// The model.
+    pub llm: Arc<dyn Llm>,
+    /// Kinds of documents that it is asked about; empty: all.
+    pub kinds: Vec<String>,
+    /// Most tokens of its replies.
+    pub max_output_tokens: u32,
+}
+
+/// Models in the order in which they are asked, weakest first. Empty: none is configured.
+#[derive(Clone, Default)]
+pub struct Chain(Vec<Rung>);
+
+impl Chain {
+    /// In this order.
+    pub fn new(rungs: Vec<Rung>) -> Self {
+        Self(rungs)
+    }
+
+    /// One model for every kind.
+    pub fn of(llm: Arc<dyn Llm>, max_output_tokens: u32) -> Self {
+        Self(vec![Rung { llm, kinds: Vec::new(), max_output_tokens }])
+    }
+
+    /// Whether there is no model at all.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// All rungs.
+    pub fn iter(&self) -> impl Iterator<Item = &Rung> {
+        self.0.iter()
+    }
+
+    /// The rungs for documents of this kind.
+    pub fn for_kind(&self, kind: &str) -> Vec<Rung> {
+        let asked = |rung: &&Rung| rung.kinds.is_empty() || rung.kinds.iter().any(|it| it == kind);
+        self.0.iter().filter(asked).cloned().collect()
+    }
+
+    /// The vendors, each once.
+    pub fn providers(&self) -> Vec<String> {
+        let mut names: Vec<String> =
+            self.0.iter().map(|rung| rung.llm.provider().to_owned()).collect();
+        names.sort();
+        names.dedup();
+        names
+    }
+}

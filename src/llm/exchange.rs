@@ -1,0 +1,336 @@
+//! One exchange with a model vendor over HTTP: what is sent, how often it is tried, and what a
+//! failure to answer means.
+//!
+//! Habits of the vendors' own SDKs (`_base_client.py` of openai 3.52 and anthropic 2.11): two
+//! retries, 0.5 s · 2^n up to 8 s, minus up to a quarter; `retry-after` and `x-should-retry`
+//! obeyed. Differences, with their reasons: a 429 or 529 is not repeated here but by the throttle
+//! governor, which makes every other job wait as well; a call that ran into our own time limit is
+//! not repeated here (it may be billed already and its wait is long), nor is a stream that broke
+//! after its first words; and a wait of more than 8 s is handed up instead of slept through, so
+//! that the job's slot is free meanwhile.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Client, Response, StatusCode, Url};
+use serde::Serialize;
+
+use super::events::Broken;
+use super::refusal::Refusal;
+use super::{Prompt, Reply};
+use crate::config::LlmConfig;
+use crate::fault::{Error, Fault, Result};
+use crate::http;
+
+/// Most bytes of a reply's body; a longer one is not read and counts as cut.
+pub(super) const REPLY_CAP: usize = 10 << 20;
+/// Most bytes of a list of models, and of an error.
+const SMALL_CAP: usize = 4 << 20;
+/// Repetitions after the first try.
+const RETRIES: u32 = 2;
+const FIRST_WAIT: Duration = Duration::from_millis(500);
+/// The longest wait between two tries; a server that asks for more is obeyed by the caller.
+const LONGEST_WAIT: Duration = Duration::from_secs(8);
+/// Longest the check at start may take.
+const PING_TIMEOUT: Duration = Duration::from_secs(10);
+/// Longest a streamed reply may take; the job's own limit is shorter.
+const LONGEST_STREAM: Duration = Duration::from_secs(12 * 3600);
+
+/// How one try ended that brought no reply.
+#[derive(Debug)]
+pub(super) struct Failed {
+    pub(super) error: Error,
+    /// When to try again; `None`: not here.
+    pub(super) again: Option<Duration>,
+}
+
+impl Failed {
+    /// It is not tried again here.
+    pub(super) fn finally(error: Error) -> Self {
+        Self { error, again: None }
+    }
+}
+
+/// What can be tried several times.
+#[async_trait]
+pub(super) trait Tries: Sync {
+    /// The configured model, for the log.
+    fn model(&self) -> &str;
+
+    /// One try; `tries` were made before it.
+    async fn try_once(&self, prompt: &Prompt, tries: u32) -> std::result::Result<Reply, Failed>;
+}
+
+/// Tries as often as a vendor's own SDK would.
+pub(super) async fn repeated(what: &impl Tries, prompt: &Prompt) -> Result<Reply> {
+    let mut tries = 0;
+    loop {
+        let failed = match what.try_once(prompt, tries).await {
+            Ok(reply) => return Ok(reply),
+            Err(failed) => failed,
+        };
+        let throttled = matches!(failed.error.fault, Fault::Throttled(_));
+        match failed.again {
+            Some(wait) if tries < RETRIES && wait <= LONGEST_WAIT && !throttled => {
+                tracing::debug!(
+                    llm.model = what.model(),
+                    fault = failed.error.fault.code(),
+                    wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
+                    "model call failed and is repeated: {}",
+                    failed.error
+                );
+                tokio::time::sleep(wait).await;
+                tries += 1;
+            }
+            _ => return Err(failed.error),
+        }
+    }
+}
+
+/// The wait before the next try after `tries`, as the vendors' SDKs choose it.
+pub(super) fn backoff(tries: u32) -> Duration {
+    shortened(tries, fastrand::f64())
+}
+
+/// `random` is in 0..1.
+fn shortened(tries: u32, random: f64) -> Duration {
+    let full = FIRST_WAIT.saturating_mul(1 << tries.min(10)).min(LONGEST_WAIT);
+    full.mul_f64(1.0 - 0.25 * random)
+}
+
+/// What came back to a request.
+pub(super) enum Answered {
+    /// A status of success; the body is unread.
+    Yes(Response),
+    /// Any other, with what its body says.
+    No(StatusCode, HeaderMap, Refusal),
+}
+
+/// A vendor's address and how to speak to it.
+pub(super) struct Exchange {
+    client: Client,
+    url: Url,
+    models: Url,
+    headers: HeaderMap,
+    model: String,
+    timeout: Duration,
+    /// Longest silence within a stream.
+    idle: Duration,
+}
+
+impl Exchange {
+    /// Sets the client up; nothing is sent. `path` follows `llm.base_url`, whose query stays.
+    ///
+    /// # Errors
+    /// The address is no URL, or there is no usable TLS set-up.
+    pub(super) fn new(config: &LlmConfig, path: &str, headers: HeaderMap) -> Result<Self> {
+        let url = joined(&config.base_url, path)?;
+        Ok(Self {
+            client: http::client(&url, config.timeout)?,
+            models: joined(&config.base_url, "/models")?,
+            url,
+            headers,
+            model: config.model.clone(),
+            timeout: config.timeout,
+            idle: config.idle_timeout,
+        })
+    }
+
+    /// The configured model.
+    pub(super) fn model(&self) -> &str {
+        &self.model
+    }
+
+    /// What is being done, for errors: `model call to https://…`.
+    pub(super) fn what(&self) -> String {
+        format!("model call to {}", shown(&self.url))
+    }
+
+    /// Longest silence before the first and between later pieces of a stream.
+    pub(super) fn patience(&self) -> (Duration, Duration) {
+        (self.timeout, self.idle)
+    }
+
+    /// Sends a request.
+    pub(super) async fn post(
+        &self,
+        body: &impl Serialize,
+        (stream, tries): (bool, u32),
+    ) -> std::result::Result<Answered, Failed> {
+        let mut request =
+            self.client.post(self.url.clone()).headers(self.headers.clone()).json(body);
+        if stream {
+            request = request.timeout(LONGEST_STREAM);
+        }
+        // Of a stream only the head is waited for here.
+        let response = tokio::time::timeout(self.timeout, request.send()).await.map_err(|_| {
+            Failed::finally(Error::transient(format!("{}: no answer in time", self.what())))
+        })?;
+        let response = response.map_err(|error| self.broke(error, tries))?;
+        let status = response.status();
+        if status.is_success() {
+            return Ok(Answered::Yes(response));
+        }
+        let headers = response.headers().clone();
+        let body =
+            http::read_capped(response, SMALL_CAP).await.map_err(|e| self.broke(e, tries))?;
+        Ok(Answered::No(status, headers, Refusal::read(&body.unwrap_or_default())))
+    }
+
+    /// A connection that failed: tried again unless our own time ran out on an open one.
+    pub(super) fn broke(&self, error: reqwest::Error, tries: u32) -> Failed {
+        let again = !error.is_timeout() || error.is_connect();
+        let again = again.then(|| backoff(tries));
+        Failed { error: http::no_answer(error, &self.what()), again }
+    }
+
+    /// A refused call as a failed try.
+    pub(super) fn refused(
+        &self,
+        (status, headers, refusal): (StatusCode, &HeaderMap, Refusal),
+        tries: u32,
+    ) -> Failed {
+        let again = refusal.try_again_after(status, headers, backoff(tries));
+        Failed { error: refusal.into_error(&self.what(), status, headers, &self.model), again }
+    }
+
+    /// An error that came within a stream. What was generated until then is billed and lost.
+    pub(super) fn refused_in_stream(&self, refusal: Refusal) -> Failed {
+        let status = refusal.status_in_stream();
+        Failed { again: None, ..self.refused((status, &HeaderMap::new(), refusal), 0) }
+    }
+
+    /// A stream that ended without its last event.
+    pub(super) fn ended_early(&self) -> Failed {
+        let context = format!("{}: the stream ended before the reply did", self.what());
+        Failed::finally(Error::transient(context))
+    }
+
+    /// A stream that broke off. Not tried again here: its beginning is billed already.
+    pub(super) fn stream_broke(&self, broken: Broken) -> Failed {
+        let what = self.what();
+        Failed::finally(match broken {
+            Broken::Connection(error) => http::no_answer(error, &what),
+            Broken::Silent => Error::transient(format!(
+                "{what}: the stream fell silent (llm.timeout before its first piece, \
+                 llm.idle_timeout after it)"
+            )),
+            Broken::Endless => Error::transient(format!("{what}: a stream without end")),
+        })
+    }
+
+    /// Checks at start that the server is there and takes our key, without spending a token. A
+    /// server without a list of models passes.
+    ///
+    /// # Errors
+    /// Which address did not answer or refused, and which setting to look at.
+    pub(super) async fn ping(&self) -> Result<()> {
+        let what = format!("the model server at {} (llm.base_url)", shown(&self.models));
+        let request = self.client.get(self.models.clone()).headers(self.headers.clone());
+        let response = request.timeout(PING_TIMEOUT).send().await.map_err(|error| {
+            let mut error = http::no_answer(error, &what);
+            error.fault = Fault::Unavailable;
+            error
+        })?;
+        let status = response.status();
+        match status.as_u16() {
+            200..=299 => self.look_for_model(response).await,
+            404 | 405 | 501 => Ok(()),
+            401 | 403 => Err(Error::new(
+                Fault::Denied,
+                format!("{what} answered {status}: check llm.api_key"),
+            )),
+            _ => {
+                let fault = http::fault_of(status, response.headers());
+                Err(Error::new(fault, format!("{what} answered {status}")))
+            }
+        }
+    }
+
+    /// Warns if the server lists models and ours is not among them. Only a warning: gateways
+    /// resolve aliases that they do not list.
+    async fn look_for_model(&self, response: Response) -> Result<()> {
+        let body = http::read_capped(response, SMALL_CAP).await.ok().flatten();
+        let names = body.and_then(|body| listed(&body)).unwrap_or_default();
+        if !names.is_empty() && !names.contains(&self.model) {
+            tracing::warn!(
+                llm.model = self.model,
+                "the model server at {} does not list {}, the model of llm.model",
+                shown(&self.url),
+                self.model
+            );
+        }
+        Ok(())
+    }
+}
+
+/// The names in a list of models, which looks the same at every vendor; `None` if the body is no
+/// such list.
+fn listed(body: &[u8]) -> Option<Vec<String>> {
+    #[derive(serde::Deserialize)]
+    struct List {
+        data: Vec<Model>,
+    }
+    #[derive(serde::Deserialize)]
+    struct Model {
+        id: String,
+    }
+    let list: List = serde_json::from_slice(body).ok()?;
+    Some(list.data.into_iter().map(|model| model.id).collect())
+}
+
+/// An address under another: `https://host/v1?a=b` and `/models` make `https://host/v1/models?a=b`.
+fn joined(base: &str, path: &str) -> Result<Url> {
+    let mut url = Url::parse(base).map_err(|error| {
+        Error::new(Fault::Denied, "llm.base_url is not a valid address").because(error)
+    })?;
+    let under = format!("{}{path}", url.path().trim_end_matches('/'));
+    url.set_path(&under);
+    Ok(url)
+}
+
+/// A header whose value is never shown.
+///
+/// # Errors
+/// The value has characters that no header can have.
+pub(super) fn secret(name: &'static str, value: &str) -> Result<(HeaderName, HeaderValue)> {
+    let mut value = HeaderValue::from_str(value).map_err(|error| {
+        Error::new(Fault::Denied, "llm.api_key holds characters that cannot be sent").because(error)
+    })?;
+    value.set_sensitive(true);
+    Ok((HeaderName::from_static(name), value))
+}
+
+/// An address as it may be shown: without user, password and query.
+fn shown(url: &Url) -> String {
+    format!("{}{}", url.origin().ascii_serialization(), url.path())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_double_up_to_the_cap_and_are_only_ever_shortened() {
+        let ms = |tries, random| shortened(tries, random).as_millis();
+        assert_eq!([ms(0, 0.0), ms(1, 0.0), ms(2, 0.0), ms(9, 0.0)], [500, 1000, 2000, 8000]);
+        assert_eq!(ms(0, 1.0), 375);
+    }
+
+    #[test]
+    fn a_path_goes_between_the_base_and_its_query_and_a_password_is_not_shown() {
+        let url = joined("https://me:hunter2@models.example:8443/v1/?api-version=1", "/models");
+        let url = url.unwrap();
+        assert_eq!(url.path(), "/v1/models");
+        assert_eq!(url.query(), Some("api-version=1"));
+        assert_eq!(shown(&url), "https://models.example:8443/v1/models");
+    }
+
+    #[test]
+    fn a_header_with_a_key_does_not_show_it() {
+        let (_, value) = secret("x-api-key", "hunter2").unwrap();
+        assert!(!format!("{value:?}").contains("hunter2"));
+        assert!(secret("x-api-key", "line\nfeed").is_err());
+    }
+}

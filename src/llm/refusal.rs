@@ -1,0 +1,300 @@
+//! What a refused call means: the error body with the status and headers, as OpenAI-compatible
+//! servers and Anthropic write it.
+//!
+//! The message of an error body may repeat parts of the prompt, so it is looked at but never
+//! passed on; `code`, `type` and `param` are passed on where they look like identifiers.
+
+use std::time::{Duration, SystemTime};
+
+use reqwest::StatusCode;
+use reqwest::header::HeaderMap;
+use serde_json::Value;
+
+use crate::fault::{Error, Fault};
+use crate::http;
+
+/// Codes and types that mean that the account has no money left or a limit of spending was set.
+/// Many come as 429 and would never pass by waiting.
+const MONEY_OUT: [&str; 12] = [
+    "billing_error",
+    "contract_spend_limit_reached",
+    "linked_organization_spend_limit_reached",
+    "linked_organization_billing_unavailable",
+    "organization_on_hold",
+    "insufficient_quota",
+    "credit_balance_exhausted",
+    "billing_hard_limit_reached",
+    "billing_not_active",
+    "enforced_spend_limit_reached",
+    "insufficient_balance",
+    "insufficient_credits",
+];
+
+/// Codes and types of servers whose window the prompt did not fit into (OpenAI; llama.cpp).
+const TOO_LONG: [&str; 3] =
+    ["context_length_exceeded", "exceed_context_size_error", "string_above_max_length"];
+
+/// Words for money that come without a code (Anthropic), in lower case.
+const MONEY_OUT_WORDS: &str = "credit balance is too low";
+
+/// Codes of filters before the model (Azure): this document is declined, no other.
+const FILTERED: [&str; 2] = ["content_filter", "content_policy_violation"];
+
+/// Words of servers that give no code (vLLM, older llama.cpp, Anthropic, gateways), in lower case.
+const TOO_LONG_WORDS: [&str; 6] = [
+    "maximum context length",
+    "context length exceeded",
+    "context window",
+    "available context size",
+    "maximum model length",
+    "prompt is too long",
+];
+
+/// What an error body says.
+#[derive(Debug, Default)]
+pub(super) struct Refusal {
+    code: Option<String>,
+    kind: Option<String>,
+    param: Option<String>,
+    /// Anthropic's more exact code.
+    detail: Option<String>,
+    /// In lower case. Never passed on.
+    message: String,
+}
+
+impl Refusal {
+    /// Reads what there is; a body of any other shape is an empty refusal.
+    pub(super) fn read(body: &[u8]) -> Self {
+        let Ok(value) = serde_json::from_slice::<Value>(body) else { return Self::default() };
+        // OpenAI nests it in `error`; vLLM has had it at the top as well.
+        let error = value.get("error").unwrap_or(&value);
+        let identifier = |pointer: &str| {
+            let text = error.pointer(pointer)?.as_str()?;
+            let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+            (!text.is_empty() && text.len() <= 64 && text.chars().all(plain))
+                .then(|| text.to_owned())
+        };
+        let message = error.as_str().or_else(|| error.get("message")?.as_str());
+        Self {
+            code: identifier("/code"),
+            kind: identifier("/type"),
+            param: identifier("/param"),
+            detail: identifier("/details/error_code"),
+            message: message.unwrap_or_default().to_lowercase(),
+        }
+    }
+
+    /// Whether the body said nothing of why.
+    pub(super) fn is_empty(&self) -> bool {
+        self.code.is_none() && self.kind.is_none() && self.message.is_empty()
+    }
+
+    fn is_one_of(&self, names: &[&str]) -> bool {
+        let said = [&self.code, &self.kind, &self.detail].into_iter().flatten();
+        said.into_iter().any(|name| names.contains(&name.as_str()))
+    }
+
+    fn money_is_out(&self) -> bool {
+        self.is_one_of(&MONEY_OUT) || self.message.contains(MONEY_OUT_WORDS)
+    }
+
+    /// Whether a filter declined this prompt.
+    pub(super) fn is_filtered(&self, status: StatusCode) -> bool {
+        status == StatusCode::BAD_REQUEST && self.is_one_of(&FILTERED)
+    }
+
+    /// The status that this would have had, had it not come within a stream that began well.
+    pub(super) fn status_in_stream(&self) -> StatusCode {
+        let kind = self.kind.as_deref().or(self.code.as_deref()).unwrap_or_default();
+        match kind {
+            "overloaded_error" | "rate_limit_error" => StatusCode::TOO_MANY_REQUESTS,
+            "authentication_error" => StatusCode::UNAUTHORIZED,
+            "permission_error" | "billing_error" => StatusCode::FORBIDDEN,
+            "invalid_request_error" => StatusCode::BAD_REQUEST,
+            _ => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+
+    /// Whether the prompt did not fit: fewer pages may.
+    pub(super) fn prompt_is_too_long(&self, status: StatusCode) -> bool {
+        match status.as_u16() {
+            413 => true,
+            400 | 422 | 500 => {
+                self.is_one_of(&TOO_LONG)
+                    || TOO_LONG_WORDS.iter().any(|words| self.message.contains(words))
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether the server wants the cap on the reply under its newer name.
+    pub(super) fn wants_newer_limit(&self, status: StatusCode) -> bool {
+        status == StatusCode::BAD_REQUEST
+            && (self.param.as_deref() == Some("max_tokens")
+                || self.message.contains("max_completion_tokens"))
+    }
+
+    /// When to try again, `backoff` if the server leaves that to us; `None`: not at all.
+    pub(super) fn try_again_after(
+        &self,
+        status: StatusCode,
+        headers: &HeaderMap,
+        backoff: Duration,
+    ) -> Option<Duration> {
+        let told = headers.get("x-should-retry").and_then(|value| value.to_str().ok());
+        let worth_it = match told {
+            _ if self.money_is_out() => false,
+            Some("true") => true,
+            Some("false") => false,
+            _ => may_pass(status),
+        };
+        worth_it.then(|| http::retry_after(headers, SystemTime::now()).unwrap_or(backoff))
+    }
+
+    /// The error that goes to the caller.
+    pub(super) fn into_error(
+        self,
+        what: &str,
+        status: StatusCode,
+        headers: &HeaderMap,
+        model: &str,
+    ) -> Error {
+        let said: Vec<&str> = [&self.code, &self.kind, &self.detail, &self.param]
+            .into_iter()
+            .flatten()
+            .map(String::as_str)
+            .collect();
+        let said = if said.is_empty() { String::new() } else { format!(" ({})", said.join(", ")) };
+        let (fault, advice) = if self.money_is_out() {
+            (Fault::Denied, ": the account has no money left or reached its limit of spending")
+        } else {
+            match http::fault_of(status, headers) {
+                // No model of that name, or no such path: no job can succeed.
+                Fault::Missing => (Fault::Denied, ": check llm.model and llm.base_url"),
+                Fault::Denied => (Fault::Denied, ": check llm.api_key and llm.base_url"),
+                // Our request is at fault, not the document: the same form goes out for every one.
+                Fault::Rejected => (Fault::Internal, ": the server does not take our request"),
+                fault => (fault, ""),
+            }
+        };
+        Error::new(
+            fault,
+            format!("{what}, model {model}: status {}{said}{advice}", status.as_u16()),
+        )
+    }
+}
+
+/// Whether waiting for `status` to pass makes sense at all.
+fn may_pass(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 408 | 409 | 429) || status.is_server_error()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Name, status, body, headers; then fault, seconds to the next try, whether it is too long.
+    type Case<'a> = (&'a str, u16, &'a str, Pairs, Fault, Option<u64>, bool);
+    type Pairs = &'static [(&'static str, &'static str)];
+
+    fn refusal(
+        status: u16,
+        body: &str,
+        headers: &[(&'static str, &str)],
+    ) -> (Fault, Option<u64>, bool) {
+        let headers = headers
+            .iter()
+            .map(|(name, value)| ((*name).parse().unwrap(), value.parse().unwrap()))
+            .collect();
+        let status = StatusCode::from_u16(status).unwrap();
+        let refusal = Refusal::read(body.as_bytes());
+        let again = refusal.try_again_after(status, &headers, Duration::from_secs(1));
+        let long = refusal.prompt_is_too_long(status);
+        let error = refusal.into_error("call", status, &headers, "m-1");
+        (error.fault, again.map(|wait| wait.as_secs()), long)
+    }
+
+    #[test]
+    fn what_follows_a_refused_call() {
+        let s = Duration::from_secs;
+        let error = |name: &str| format!(r#"{{"error":{{"message":"x","code":"{name}"}}}}"#);
+        let quota = error("insufficient_quota");
+        let context = error("context_length_exceeded");
+        let overloaded =
+            r#"{"type":"error","error":{"type":"overloaded_error","message":"x"}}"#.to_owned();
+        let spend = r#"{"type":"error","error":{"type":"rate_limit_error","message":"x","details":{"error_code":"enforced_spend_limit_reached"}}}"#;
+        let credit = r#"{"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low to access the API."}}"#;
+        let long = r#"{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 210000 tokens > 200000 maximum"}}"#;
+        let vllm =
+            r#"{"object":"error","message":"This model's maximum context length is 4096 tokens"}"#;
+        #[rustfmt::skip]
+        let table: [Case<'_>; 21] = [
+            ("throttled",                   429, "{}",     &[],                          Fault::Throttled(None),       Some(1),  false),
+            ("throttled for a time",        429, "{}",     &[("retry-after", "3")],      Fault::Throttled(Some(s(3))), Some(3),  false),
+            ("money out",                   429, &quota,   &[],                          Fault::Denied,                None,     false),
+            ("money out, told to retry",    429, &quota,   &[("x-should-retry", "true")],Fault::Denied,                None,     false),
+            ("overloaded",                  529, &overloaded, &[],                       Fault::Throttled(None),       Some(1),  false),
+            ("spend limit, in the details", 429, spend,    &[],                          Fault::Denied,                None,     false),
+            ("no credit, in words",         400, credit,   &[],                          Fault::Denied,                None,     false),
+            ("key without permission",      403, "{}",     &[],                          Fault::Denied,                None,     false),
+            ("a gateway's timeout",         504, "{}",     &[],                          Fault::Unavailable,           Some(1),  false),
+            ("too long, Anthropic's words", 400, long,     &[],                          Fault::Internal,              None,     true),
+            ("payment required",            402, "",       &[],                          Fault::Denied,                None,     false),
+            ("wrong key",                   401, "{}",     &[],                          Fault::Denied,                None,     false),
+            ("no such model",               404, "{}",     &[],                          Fault::Denied,                None,     false),
+            ("broken",                      500, "{}",     &[],                          Fault::Transient,             Some(1),  false),
+            ("broken for good",             500, "{}",     &[("x-should-retry", "false")],Fault::Transient,            None,     false),
+            ("down",                        503, "<html>", &[],                          Fault::Unavailable,           Some(1),  false),
+            ("conflict",                    409, "{}",     &[],                          Fault::Transient,             Some(1),  false),
+            ("bad request",                 400, "{}",     &[],                          Fault::Internal,              None,     false),
+            ("too long, by code",           400, &context, &[],                          Fault::Internal,              None,     true),
+            ("too long, by words",          400, vllm,     &[],                          Fault::Internal,              None,     true),
+            ("too large a body",            413, "",       &[],                          Fault::Internal,              None,     true),
+        ];
+        for (name, status, body, headers, fault, again, long) in table {
+            assert_eq!(refusal(status, body, headers), (fault, again, long), "{name}");
+        }
+    }
+
+    #[test]
+    fn an_error_names_the_model_and_the_code_but_never_repeats_the_message() {
+        let body = r#"{"error":{"message":"invalid value: ACME Ltd","type":"not_found","code":"two words"}}"#;
+        let refusal = Refusal::read(body.as_bytes());
+        let error = refusal.into_error("call", StatusCode::NOT_FOUND, &HeaderMap::new(), "m-1");
+        let text = error.to_string();
+        assert!(
+            text.contains("m-1") && text.contains("not_found") && text.contains("404"),
+            "{text}"
+        );
+        assert!(!text.contains("ACME") && !text.contains("two words"), "{text}");
+    }
+
+    #[test]
+    fn a_filter_before_the_model_declines_this_document_and_no_other() {
+        let body = br#"{"error":{"code":"content_filter","message":"x"}}"#;
+        assert!(Refusal::read(body).is_filtered(StatusCode::BAD_REQUEST));
+        assert!(!Refusal::read(b"{}").is_filtered(StatusCode::BAD_REQUEST));
+    }
+
+    #[test]
+    fn an_error_within_a_stream_has_the_status_it_would_have_had_before_it() {
+        for (kind, status) in [
+            ("overloaded_error", 429),
+            ("rate_limit_error", 429),
+            ("authentication_error", 401),
+            ("api_error", 500),
+            ("timeout_error", 500),
+            ("", 500),
+        ] {
+            let body = format!(r#"{{"type":"error","error":{{"type":"{kind}"}}}}"#);
+            assert_eq!(Refusal::read(body.as_bytes()).status_in_stream(), status, "{kind}");
+        }
+    }
+
+    #[test]
+    fn a_model_that_wants_the_newer_name_of_the_cap_is_recognised() {
+        let body = r#"{"error":{"message":"Unsupported parameter: 'max_tokens'","param":"max_tokens","code":"unsupported_parameter"}}"#;
+        assert!(Refusal::read(body.as_bytes()).wants_newer_limit(StatusCode::BAD_REQUEST));
+        assert!(!Refusal::read(b"{}").wants_newer_limit(StatusCode::BAD_REQUEST));
+    }
+}

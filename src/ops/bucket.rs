@@ -1,0 +1,167 @@
+//! A BlobForge bucket without a database: hand documents in, work on them, look and mend.
+//!
+//! A document is named by the SHA-256 of its bytes. Where it stands is told by objects: a marker
+//! below `queue/todo/`, a lock while somebody works on it, a mark in `queue/failed/` or
+//! `queue/dead/`, a result below `store/out/`. The layout is that of BlobForge, whose tools find
+//! what they know. Whoever changes where a document stands holds its lock, workers and operators
+//! alike, and every change of the lock names the version that was written last: a worker that was
+//! believed dead can neither keep a lock it lost nor end what is somebody else's by now.
+//!
+//! A run is counted in the marker when it begins, so that a document that kills its workers is
+//! counted too, and what is seen twice is counted once. Not promised: that two workers never
+//! convert at the same time (a frozen one may think so for a while; only one result is kept), and
+//! whatever needs Postgres: attempts with their reasons, claims, review (see `docs/buckets.md`).
+
+mod change;
+mod claim;
+mod convert;
+mod end;
+mod ingest;
+mod janitor;
+mod look;
+mod manifest;
+mod output;
+mod registry;
+mod report;
+mod settings;
+mod who;
+mod work;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Serialize;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+pub use change::{Change, Changed, cancel, remove, reprioritize, retry};
+pub use claim::{Candidate, Claim, Claimed, Kept, claim};
+pub use convert::{Convert, Converted, Documents, Original, Output};
+pub use end::Ended;
+pub use ingest::{Fate, Handed, Ingest, Place, Report, ingest};
+pub use janitor::{Act, Pass, Swept, pass};
+pub use look::Look;
+pub use manifest::{Entry as ManifestEntry, Manifest, Rebuilding, Rebuilt};
+pub use registry::{Seat, Worker, workers};
+pub use report::{
+    Dashboard, Document, Found, Running, Standing, dashboard, find, list, search, status,
+};
+pub use settings::Settings;
+pub use who::Who;
+pub use work::{Tally, Terms, Work};
+
+use crate::fault::Result;
+use crate::queue::objects::blobforge::records::Marker;
+use crate::queue::objects::blobforge::{
+    Priority, dead_key, failed_key, lock_key, out_key, todo_key,
+};
+use crate::queue::objects::engine::{Clock, Engine, Seen, time_of};
+use crate::store::Store;
+
+/// A bucket of that layout.
+pub struct Bucket {
+    engine: Engine,
+}
+
+/// Where a document stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// It waits.
+    Todo,
+    /// Somebody works on it.
+    Processing,
+    /// It failed and is to be tried again.
+    Failed,
+    /// It was given up.
+    Dead,
+    /// Its result is there.
+    Done,
+}
+
+impl State {
+    /// Every state, in the order of a document's way.
+    pub const ALL: [Self; 5] = [Self::Todo, Self::Processing, Self::Failed, Self::Dead, Self::Done];
+
+    /// The word for it.
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::Todo => "todo",
+            Self::Processing => "processing",
+            Self::Failed => "failed",
+            Self::Dead => "dead",
+            Self::Done => "done",
+        }
+    }
+}
+
+impl Bucket {
+    /// Over a store whose keys begin where the bucket's layout begins.
+    pub fn new(store: Arc<dyn Store>, clock: Clock) -> Self {
+        Self { engine: Engine::new(store, clock) }
+    }
+
+    /// A few words for people: which bucket, without credentials.
+    pub fn describe(&self) -> String {
+        self.engine.store().describe()
+    }
+
+    /// Where the document stands; `None` if nobody knows it.
+    ///
+    /// # Errors
+    /// The store's: a question that was not answered is no "no".
+    pub async fn state(&self, hash: &str) -> Result<Option<State>> {
+        let (lock, out) = (lock_key(hash), out_key(hash));
+        let (dead, failed) = (dead_key(hash), failed_key(hash));
+        let (processing, done, dead, failed, markers) = tokio::try_join!(
+            self.engine.exists(&lock),
+            self.engine.exists(&out),
+            self.engine.exists(&dead),
+            self.engine.exists(&failed),
+            self.markers(hash),
+        )?;
+        Ok(match (processing, done, dead, markers.is_empty(), failed) {
+            (true, ..) => Some(State::Processing),
+            (_, true, ..) => Some(State::Done),
+            (_, _, true, ..) => Some(State::Dead),
+            (_, _, _, false, _) => Some(State::Todo),
+            (.., true) => Some(State::Failed),
+            _ => None,
+        })
+    }
+
+    /// The document's markers, most urgent first; more than one is possible (somebody changed its
+    /// priority, or BlobForge's janitor added one).
+    async fn markers(&self, hash: &str) -> Result<Vec<(Priority, Seen<Marker>)>> {
+        let look = |priority| async move {
+            let seen = self.engine.read::<Marker>(&todo_key(priority, hash)).await?;
+            Ok::<_, crate::fault::Error>(seen.map(|seen| (priority, seen)))
+        };
+        let all = futures::future::try_join_all(Priority::ALL.map(look)).await?;
+        Ok(all.into_iter().flatten().collect())
+    }
+
+    /// Removes the document's markers; for the holder of its lock only.
+    async fn clear_markers(&self, hash: &str) -> Result<()> {
+        let remove = |priority| {
+            let key = todo_key(priority, hash);
+            async move { self.engine.delete(&key).await }
+        };
+        futures::future::try_join_all(Priority::ALL.map(remove)).await.map(drop)
+    }
+
+    /// How long ago something was written, by the store's clock.
+    async fn age(&self, modified: std::time::SystemTime) -> Result<Duration> {
+        let written = crate::queue::objects::engine::millis(modified);
+        Ok(Duration::from_millis(self.engine.now().await?.saturating_sub(written)))
+    }
+}
+
+/// Milliseconds since 1970 as RFC 3339, UTC.
+fn stamp(millis: u64) -> String {
+    OffsetDateTime::from(time_of(millis)).format(&Rfc3339).unwrap_or_default()
+}
+
+/// User metadata of an original as it is stored: names of fields and their values.
+type Labels = BTreeMap<String, String>;

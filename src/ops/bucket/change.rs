@@ -1,0 +1,213 @@
+//! What operators change. Each change is made under the document's lock, so that no worker takes
+//! it up meanwhile; a document that is worked on is left to its worker.
+
+use serde::Serialize;
+
+use super::manifest::Manifest;
+use super::{Bucket, Settings};
+use crate::fault::Result;
+use crate::queue::objects::blobforge::records::{CANCELLED, Dead, Failed, Lock, Marker};
+use crate::queue::objects::blobforge::{
+    Priority, RAW, dead_key, failed_key, lock_key, out_key, todo_key,
+};
+use crate::queue::objects::engine::Held;
+
+/// What became of one document.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Changed {
+    /// Which.
+    pub hash: String,
+    /// What was done (or would be).
+    pub change: Change,
+}
+
+/// What was done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Change {
+    /// It waits (again).
+    Queued,
+    /// It waits with another priority.
+    Moved,
+    /// It was given up.
+    Cancelled,
+    /// Its worker was told to stop.
+    Asked,
+    /// There is nothing of it any more.
+    Removed,
+    /// Somebody works on it.
+    Busy,
+    /// There was nothing to do.
+    Nothing,
+}
+
+/// The operator's name in locks.
+const OPERATOR: &str = "operator";
+
+impl Bucket {
+    async fn lock_for_operator(&self, hash: &str) -> Result<Option<Held<Lock>>> {
+        let lock = Lock::new(OPERATOR, "", self.engine.now().await?);
+        self.engine.take(&lock_key(hash), lock).await
+    }
+
+    /// Does something under the lock and gives it back, whatever comes of it.
+    async fn under_lock<F>(&self, hash: &str, work: F) -> Result<Changed>
+    where
+        F: AsyncFnOnce() -> Result<Change>,
+    {
+        let Some(mut held) = self.lock_for_operator(hash).await? else {
+            return Ok(changed(hash, Change::Busy));
+        };
+        let done = work().await;
+        self.engine.release(&mut held).await?;
+        Ok(changed(hash, done?))
+    }
+}
+
+fn changed(hash: &str, change: Change) -> Changed {
+    Changed { hash: hash.to_owned(), change }
+}
+
+/// Puts a failed or given-up document back among those that wait: with the priority it had or the
+/// one that is named, and begun once more, or as if never begun (`reset`).
+///
+/// # Errors
+/// The store's.
+pub async fn retry(
+    bucket: &Bucket,
+    settings: &Settings,
+    hash: &str,
+    (priority, reset): (Option<Priority>, bool),
+) -> Result<Changed> {
+    bucket
+        .under_lock(hash, async || {
+            let (failed, dead) = (failed_key(hash), dead_key(hash));
+            let failed = bucket.engine.read::<Failed>(&failed).await?.map(|seen| seen.value);
+            let dead = bucket.engine.read::<Dead>(&dead).await?.map(|seen| seen.value);
+            let (runs, before, marker) = match (failed, dead) {
+                (_, Some(dead)) => (dead.total_retries, dead.priority.clone(), of_dead(dead)),
+                (Some(failed), None) => (failed.runs(), failed.priority.clone(), of_failed(failed)),
+                (None, None) => return Ok(Change::Nothing),
+            };
+            // With nothing reset there is one run left.
+            let runs = if reset { 0 } else { runs.min(settings.max_retries.saturating_sub(1)) };
+            let before = before.as_deref().and_then(Priority::from_code);
+            let priority = priority.or(before).unwrap_or(Priority::Normal);
+            let marker = Marker { retries: runs, queued_at: bucket.engine.now().await?, ..marker };
+            bucket.clear_markers(hash).await?;
+            bucket.engine.write(&todo_key(priority, hash), &marker).await?;
+            bucket.engine.delete(&failed_key(hash)).await?;
+            bucket.engine.delete(&dead_key(hash)).await?;
+            Ok(Change::Queued)
+        })
+        .await
+}
+
+fn of_dead(dead: Dead) -> Marker {
+    let Dead { error, history, extension, .. } = dead;
+    Marker { last_error: Some(error), history, extension, ..Marker::default() }
+}
+
+fn of_failed(failed: Failed) -> Marker {
+    let Failed { error, history, extension, .. } = failed;
+    Marker { last_error: Some(error), history, extension, ..Marker::default() }
+}
+
+/// Moves a document that waits.
+///
+/// # Errors
+/// The store's.
+pub async fn reprioritize(bucket: &Bucket, hash: &str, to: Priority) -> Result<Changed> {
+    bucket
+        .under_lock(hash, async || {
+            let markers = bucket.markers(hash).await?;
+            let Some((from, seen)) = markers.first() else { return Ok(Change::Nothing) };
+            if *from == to && markers.len() == 1 {
+                return Ok(Change::Nothing);
+            }
+            bucket.engine.write(&todo_key(to, hash), &seen.value).await?;
+            for (priority, _) in markers.iter().filter(|(priority, _)| *priority != to) {
+                bucket.engine.delete(&todo_key(*priority, hash)).await?;
+            }
+            Ok(Change::Moved)
+        })
+        .await
+}
+
+/// Gives up a document that waits or failed; the worker of one in work is told by a note in its
+/// lock, which it sees at its next heartbeat. BlobForge's workers do not know such notes.
+///
+/// # Errors
+/// The store's.
+pub async fn cancel(bucket: &Bucket, hash: &str) -> Result<Changed> {
+    let done = bucket.under_lock(hash, async || withdraw(bucket, hash).await).await?;
+    if done.change != Change::Busy {
+        return Ok(done);
+    }
+    let note = |lock: &Lock| (!lock.cancel).then(|| Lock { cancel: true, ..lock.clone() });
+    let noted = bucket.engine.change(&lock_key(hash), note).await?;
+    Ok(changed(hash, if noted.is_some() { Change::Asked } else { Change::Busy }))
+}
+
+/// Under the operator's own lock.
+async fn withdraw(bucket: &Bucket, hash: &str) -> Result<Change> {
+    let ended = bucket.engine.exists(&out_key(hash)).await?
+        || bucket.engine.exists(&dead_key(hash)).await?;
+    let markers = bucket.markers(hash).await?;
+    let failed = bucket.engine.read::<Failed>(&failed_key(hash)).await?;
+    let marker = markers.into_iter().next().map(|(priority, seen)| (priority, seen.value));
+    let marker = marker.or(failed.map(|failed| {
+        let runs = failed.value.runs();
+        (Priority::Normal, Marker { retries: runs, ..of_failed(failed.value) })
+    }));
+    let Some((priority, marker)) = marker.filter(|_| !ended) else { return Ok(Change::Nothing) };
+    let why = (CANCELLED, "withdrawn by an operator");
+    bucket.bury(hash, priority, marker, why).await?;
+    Ok(Change::Cancelled)
+}
+
+/// Removes everything there is of a document: original, result, marks, its place in the manifest.
+/// One that is worked on is left alone unless `force`: then its worker loses it.
+///
+/// # Errors
+/// The store's.
+pub async fn remove(bucket: &Bucket, hash: &str, force: bool) -> Result<Changed> {
+    let held = match bucket.lock_for_operator(hash).await? {
+        None if force => seize(bucket, hash).await?,
+        held => held,
+    };
+    let Some(mut held) = held else { return Ok(changed(hash, Change::Busy)) };
+    let done = remove_all(bucket, hash).await;
+    bucket.engine.release(&mut held).await?;
+    done.map(|change| changed(hash, change))
+}
+
+async fn seize(bucket: &Bucket, hash: &str) -> Result<Option<Held<Lock>>> {
+    let key = lock_key(hash);
+    let Some(seen) = bucket.engine.lock::<Lock>(&key).await? else {
+        return bucket.lock_for_operator(hash).await;
+    };
+    let lock = Lock::new(OPERATOR, "", bucket.engine.now().await?);
+    bucket.engine.take_over(&key, &seen.etag, lock).await
+}
+
+async fn remove_all(bucket: &Bucket, hash: &str) -> Result<Change> {
+    let originals = bucket.engine.list_all(&format!("{RAW}{hash}.")).await?;
+    let done = bucket.engine.exists(&out_key(hash)).await?;
+    let dead = bucket.engine.exists(&dead_key(hash)).await?;
+    let marked =
+        !bucket.markers(hash).await?.is_empty() || bucket.engine.exists(&failed_key(hash)).await?;
+    let known = Manifest::load(bucket).await.is_ok_and(|all| all.entries.contains_key(hash));
+    bucket.clear_markers(hash).await?;
+    for key in [failed_key(hash), dead_key(hash), out_key(hash)] {
+        bucket.engine.delete(&key).await?;
+    }
+    for original in &originals {
+        bucket.engine.delete(&original.key).await?;
+    }
+    if known {
+        Manifest::forget(bucket, hash).await?;
+    }
+    let any = done || dead || marked || known || !originals.is_empty();
+    Ok(if any { Change::Removed } else { Change::Nothing })
+}

@@ -1,0 +1,224 @@
+//! Handing documents in: files, folders and Git repositories.
+//!
+//! In this order: original, marker, manifest. A crash between them leaves what the next run
+//! completes: what is in any state is not queued again, but gets its name into the manifest. Of a
+//! file that lies in Git LFS only the pointer is read, which holds its hash; the content is
+//! fetched only if the bucket does not have it.
+
+mod files;
+mod git;
+mod labels;
+mod pointer;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use futures::stream::{self, StreamExt, TryStreamExt};
+use serde::Serialize;
+
+use self::files::{Content, File, find};
+pub use self::git::Place;
+use super::manifest::{Entry, Manifest};
+use super::{Bucket, State, stamp};
+use crate::fault::Result;
+use crate::pages::Format;
+use crate::queue::objects::blobforge::records::Marker;
+use crate::queue::objects::blobforge::{Priority, raw_key, todo_key};
+
+/// Documents handed in between two changes of the manifest.
+const BATCH: usize = 50;
+/// Documents handed in at the same time.
+const AT_ONCE: usize = 8;
+
+/// How documents are handed in.
+#[derive(Debug, Clone)]
+pub struct Ingest {
+    /// How urgent they are.
+    pub priority: Priority,
+    /// Labels beside those of their paths.
+    pub tags: Vec<String>,
+    /// Everything that can be read, not only PDFs; BlobForge's own workers read those only.
+    pub any_format: bool,
+    /// Only say what would be done.
+    pub dry_run: bool,
+    /// Larger files are refused; bytes.
+    pub largest: u64,
+    /// The program that knows Git and Git LFS.
+    pub git: PathBuf,
+}
+
+/// What became of one file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fate {
+    /// It waits now (or would).
+    Queued,
+    /// It was handed in before.
+    Known,
+    /// Nothing was done; `problem` says why.
+    Refused,
+}
+
+/// One line of the report.
+#[derive(Debug, Clone, Serialize)]
+pub struct Handed {
+    /// Relative to what was named.
+    pub path: String,
+    /// What became of it.
+    pub fate: Fate,
+    /// SHA-256 of its bytes, in hex.
+    pub hash: Option<String>,
+    /// Where it stood before.
+    pub state: Option<State>,
+    /// Its content was fetched from Git LFS.
+    pub fetched: bool,
+    /// Why nothing was done.
+    pub problem: Option<String>,
+}
+
+/// What became of all.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Report {
+    /// Each file.
+    pub files: Vec<Handed>,
+}
+
+/// Hands everything in that lies at a place. `seen` is told how many files are through.
+///
+/// # Errors
+/// The bucket does not answer, or the repository cannot be cloned. What is wrong with one file is
+/// in the report.
+pub async fn ingest(
+    bucket: &Bucket,
+    place: &Place,
+    how: &Ingest,
+    seen: &(dyn Fn(usize, usize) + Sync),
+) -> Result<Report> {
+    // The folder of a clone lives as long as this.
+    let checkout = git::open(place, &how.git).await?;
+    let found = find(&checkout.root, how.any_format).await;
+    let mut report = Report::default();
+    report.files.extend(found.refused.into_iter().map(|(path, problem)| refused(path, problem)));
+    let count = found.files.len();
+    for batch in found.files.chunks(BATCH) {
+        // A closure within the stream would have to do for every lifetime, which this one does not.
+        let handing: Vec<_> =
+            batch.iter().map(|file| hand_in(bucket, file, how, &checkout)).collect();
+        let handed: Vec<(Handed, Option<Entry>)> =
+            stream::iter(handing).buffered(AT_ONCE).try_collect().await?;
+        let mut entries: BTreeMap<String, Entry> = BTreeMap::new();
+        for (line, entry) in handed {
+            if let (Some(hash), Some(entry)) = (&line.hash, entry) {
+                let known = entries.entry(hash.clone()).or_insert_with(|| entry.clone());
+                known.paths.extend(entry.paths.iter().cloned());
+                known.paths.sort();
+                known.paths.dedup();
+            }
+            report.files.push(line);
+        }
+        if !how.dry_run {
+            Manifest::add(bucket, &entries).await?;
+        }
+        seen(report.files.len(), count);
+    }
+    Ok(report)
+}
+
+fn refused(path: String, problem: String) -> Handed {
+    let (fate, problem) = (Fate::Refused, Some(problem));
+    Handed { path, fate, hash: None, state: None, fetched: false, problem }
+}
+
+/// Hands one file in, and says what the manifest should know of it.
+async fn hand_in(
+    bucket: &Bucket,
+    file: &File,
+    how: &Ingest,
+    checkout: &git::Checkout,
+) -> Result<(Handed, Option<Entry>)> {
+    let content = match files::open(&file.path, how.largest).await {
+        Ok(content) => content,
+        Err(problem) => return Ok((refused(file.name.clone(), problem), None)),
+    };
+    let (hash, size) = match &content {
+        Content::Here { hash, bytes, .. } => {
+            (hash.clone(), u64::try_from(bytes.len()).unwrap_or(u64::MAX))
+        }
+        Content::Elsewhere(pointer) => (pointer.hash.clone(), pointer.size),
+    };
+    let tags = labels::tags(Path::new(&file.name), &how.tags);
+    let entry = Entry {
+        paths: vec![file.name.clone()],
+        size,
+        tags: tags.clone(),
+        ingested_at: stamp(bucket.engine.now().await?),
+        source: checkout.source.clone(),
+        rest: serde_json::Map::new(),
+    };
+    let mut line = Handed {
+        path: file.name.clone(),
+        fate: Fate::Known,
+        hash: Some(hash.clone()),
+        state: bucket.state(&hash).await?,
+        fetched: false,
+        problem: None,
+    };
+    if line.state.is_some() || how.dry_run {
+        line.fate = if line.state.is_some() { Fate::Known } else { Fate::Queued };
+        return Ok((line, Some(entry)));
+    }
+    let extension = match store(bucket, file, (content, &tags), how).await? {
+        Ok((extension, fetched)) => {
+            line.fetched = fetched;
+            extension
+        }
+        Err(problem) => return Ok((refused(file.name.clone(), problem), None)),
+    };
+    let marker = Marker {
+        queued_at: bucket.engine.now().await?,
+        extension: Some(extension).filter(|extension| extension != "pdf"),
+        ..Marker::default()
+    };
+    // Somebody may have been faster: then it waits all the same.
+    bucket.engine.create(&todo_key(how.priority, &hash), &marker).await?;
+    line.fate = Fate::Queued;
+    Ok((line, Some(entry)))
+}
+
+/// Puts the original into the bucket unless it is there. Returns the extension of its key and
+/// whether the content was fetched; the inner error says what is wrong with the file.
+async fn store(
+    bucket: &Bucket,
+    file: &File,
+    (content, tags): (Content, &[String]),
+    how: &Ingest,
+) -> Result<std::result::Result<(String, bool), String>> {
+    let (hash, extension) = match &content {
+        Content::Here { hash, extension, .. } => (hash.clone(), extension.clone()),
+        Content::Elsewhere(pointer) => (pointer.hash.clone(), file.extension()),
+    };
+    let key = raw_key(&hash, &extension);
+    if bucket.engine.exists(&key).await? {
+        return Ok(Ok((extension, false)));
+    }
+    let (bytes, fetched) = match content {
+        Content::Here { bytes, .. } => (bytes, false),
+        Content::Elsewhere(pointer) => match pointer.fetch(&how.git, &file.path, how.largest).await
+        {
+            Ok(bytes) => (bytes, true),
+            Err(problem) => return Ok(Err(problem)),
+        },
+    };
+    if !is_what_it_says(&bytes, &extension) {
+        return Ok(Err(format!("its content is no {extension}")));
+    }
+    let labels = labels::of(&file.name, tags, bytes.len());
+    bucket.engine.store().put(&key, bytes, &labels).await?;
+    Ok(Ok((extension, fetched)))
+}
+
+fn is_what_it_says(bytes: &Bytes, extension: &str) -> bool {
+    let found = Format::sniff(bytes).map(Format::code);
+    extension != "pdf" && found.is_some() || found == Some("pdf")
+}

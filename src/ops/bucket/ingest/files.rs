@@ -1,0 +1,166 @@
+//! The files below a folder that may be handed in, and what is in them.
+
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use sha2::{Digest, Sha256};
+use tokio::io::AsyncReadExt;
+
+use super::pointer::Pointer;
+use crate::pages::Format;
+
+/// Folders are followed so deep.
+const DEEPEST: usize = 64;
+/// Names whose content in Git LFS is taken for a document unseen.
+const NAMED: [&str; 10] = ["pdf", "png", "jpg", "jpeg", "tif", "tiff", "webp", "gif", "bmp", "xml"];
+
+/// A file that may be handed in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct File {
+    pub(super) path: PathBuf,
+    /// Relative to what was named; `/` between folders.
+    pub(super) name: String,
+}
+
+impl File {
+    /// Of its name, in lower case.
+    pub(super) fn extension(&self) -> String {
+        let name = self.name.rsplit('/').next().unwrap_or_default();
+        name.rsplit_once('.').map(|(_, last)| last.to_ascii_lowercase()).unwrap_or_default()
+    }
+}
+
+/// What lies below a folder.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub(super) files: Vec<File>,
+    /// Names and what is wrong with them.
+    pub(super) refused: Vec<(String, String)>,
+}
+
+/// What is in a file.
+#[derive(Debug)]
+pub(super) enum Content {
+    /// The document itself.
+    Here { hash: String, extension: String, bytes: Bytes },
+    /// A pointer of Git LFS.
+    Elsewhere(Pointer),
+}
+
+/// Looks through a folder, or at a single file: PDFs by their name, with `any_format` whatever may
+/// be read. Hidden folders are left out, links are not followed.
+pub(super) async fn find(root: &Path, any_format: bool) -> Found {
+    let mut found = Found::default();
+    if tokio::fs::metadata(root).await.is_ok_and(|meta| meta.is_file()) {
+        let name = root.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        found.files.push(File { path: root.to_owned(), name });
+        return found;
+    }
+    let mut waiting = vec![(root.to_owned(), 0)];
+    while let Some((folder, depth)) = waiting.pop() {
+        if let Err(error) =
+            look_into(&folder, root, any_format, (&mut found, &mut waiting, depth)).await
+        {
+            found.refused.push((name_of(&folder, root), error.to_string()));
+        }
+    }
+    found.files.sort_by(|a, b| a.name.cmp(&b.name));
+    found
+}
+
+async fn look_into(
+    folder: &Path,
+    root: &Path,
+    any_format: bool,
+    (found, waiting, depth): (&mut Found, &mut Vec<(PathBuf, usize)>, usize),
+) -> std::io::Result<()> {
+    let mut entries = tokio::fs::read_dir(folder).await?;
+    while let Some(entry) = entries.next_entry().await? {
+        let (path, kind) = (entry.path(), entry.file_type().await?);
+        if entry.file_name().as_encoded_bytes().starts_with(b".") {
+            continue;
+        }
+        if kind.is_dir() && depth < DEEPEST {
+            waiting.push((path, depth + 1));
+        } else if kind.is_file() {
+            let file = File { name: name_of(&path, root), path };
+            let extension = file.extension();
+            if extension == "pdf" || (any_format && NAMED.contains(&extension.as_str())) {
+                found.files.push(file);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn name_of(path: &Path, root: &Path) -> String {
+    let relative = path.strip_prefix(root).unwrap_or(path);
+    let parts = relative.components().map(|part| part.as_os_str().to_string_lossy().into_owned());
+    parts.collect::<Vec<_>>().join("/")
+}
+
+/// Reads a file; the error is in words for the report.
+pub(super) async fn open(path: &Path, largest: u64) -> Result<Content, String> {
+    let text = |error: std::io::Error| error.to_string();
+    let size = tokio::fs::metadata(path).await.map_err(text)?.len();
+    if size == 0 {
+        return Err("empty".to_owned());
+    }
+    if size > largest {
+        return Err(format!("{size} bytes, limits.document_bytes is {largest}"));
+    }
+    let file = tokio::fs::File::open(path).await.map_err(text)?;
+    let mut bytes = Vec::new();
+    // It may have grown meanwhile.
+    file.take(largest.saturating_add(1)).read_to_end(&mut bytes).await.map_err(text)?;
+    if let Some(pointer) = Pointer::read(&bytes) {
+        return Ok(Content::Elsewhere(pointer));
+    }
+    let extension = match Format::sniff(&bytes) {
+        None => return Err("not a document".to_owned()),
+        Some(Format::Jpeg) => "jpg",
+        Some(format) => format.code(),
+    };
+    let hash: String = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok(Content::Here { hash, extension: extension.to_owned(), bytes: bytes.into() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_folder_gives_its_pdfs_whatever_they_are_called() {
+        let dir = tempfile::tempdir().unwrap();
+        let names = [
+            "a.pdf",
+            "b/we, \"ird\"\nnäme.PDF",
+            "b/c/d.pdf",
+            "scan.png",
+            "notes.txt",
+            ".git/x.pdf",
+        ];
+        for name in names {
+            let path = dir.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, "%PDF-1.7").unwrap();
+        }
+        let found = find(dir.path(), false).await;
+        let names: Vec<_> = found.files.iter().map(|file| file.name.as_str()).collect();
+        assert_eq!(names, ["a.pdf", "b/c/d.pdf", "b/we, \"ird\"\nnäme.PDF"]);
+        assert_eq!(find(dir.path(), true).await.files.len(), 4);
+    }
+
+    #[tokio::test]
+    async fn what_is_called_pdf_and_is_none_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.pdf");
+        for (bytes, problem) in [("hello", "not a document"), ("", "empty")] {
+            std::fs::write(&path, bytes).unwrap();
+            assert_eq!(open(&path, 100).await.unwrap_err(), problem);
+        }
+        std::fs::write(&path, "%PDF-1.7").unwrap();
+        assert!(open(&path, 4).await.unwrap_err().contains("limits.document_bytes is 4"));
+        assert!(matches!(open(&path, 8).await, Ok(Content::Here { .. })));
+    }
+}

@@ -1,0 +1,111 @@
+//! Where documents come from: a folder, or a repository that is cloned first.
+//!
+//! A clone fetches no content from Git LFS (`GIT_LFS_SKIP_SMUDGE=1`) and no history.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use tokio::process::Command;
+
+use crate::fault::{Error, Fault, Result};
+
+/// What is handed in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// A file or folder of this machine; may be the working tree of a repository.
+    Local(PathBuf),
+    /// The address of a repository.
+    Repository(String),
+}
+
+impl Place {
+    /// An address if it looks like one and is no local path.
+    pub fn of(text: &str) -> Self {
+        let remote = ["https://", "http://", "ssh://", "git://", "file://", "git@"];
+        let named = remote.iter().any(|start| text.starts_with(start));
+        match named && !Path::new(text).exists() {
+            true => Self::Repository(text.to_owned()),
+            false => Self::Local(PathBuf::from(text)),
+        }
+    }
+}
+
+/// A place that can be read.
+pub(super) struct Checkout {
+    pub(super) root: PathBuf,
+    /// For the manifest; without credentials.
+    pub(super) source: String,
+    _clone: Option<tempfile::TempDir>,
+}
+
+pub(super) async fn open(place: &Place, git: &Path) -> Result<Checkout> {
+    match place {
+        Place::Local(path) => {
+            let missing = || {
+                let text = format!("there is no file or folder {}", path.display());
+                Error::new(Fault::Missing, text)
+            };
+            tokio::fs::metadata(path).await.map_err(|error| missing().because(error))?;
+            let source = path.display().to_string();
+            Ok(Checkout { root: path.clone(), source, _clone: None })
+        }
+        Place::Repository(address) => {
+            let folder = tempfile::tempdir()
+                .map_err(|error| Error::transient("cannot make a folder").because(error))?;
+            clone(address, git, folder.path()).await?;
+            let source = without_credentials(address);
+            Ok(Checkout { root: folder.path().to_owned(), source, _clone: Some(folder) })
+        }
+    }
+}
+
+async fn clone(address: &str, git: &Path, folder: &Path) -> Result<()> {
+    let ran = Command::new(git)
+        .args(["clone", "--quiet", "--depth", "1", "--", address])
+        .arg(folder)
+        .env("GIT_LFS_SKIP_SMUDGE", "1")
+        .env("GIT_TERMINAL_PROMPT", "0")
+        .stdin(Stdio::null())
+        .kill_on_drop(true)
+        .output()
+        .await;
+    let shown = without_credentials(address);
+    let output = ran.map_err(|error| {
+        Error::new(Fault::Denied, "cannot run git: is it installed?").because(error)
+    })?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr).replace(address, &shown);
+    let text = format!("cannot clone {shown}: {}", said.trim());
+    Err(Error::new(Fault::Denied, text))
+}
+
+/// `https://user:token@host/x` without what stands before the `@`.
+fn without_credentials(address: &str) -> String {
+    let Some((scheme, rest)) = address.split_once("://") else { return address.to_owned() };
+    let host = rest.find('/').unwrap_or(rest.len());
+    match rest.get(..host).and_then(|authority| authority.rfind('@')) {
+        Some(at) => format!("{scheme}://{}", rest.get(at + 1..).unwrap_or_default()),
+        None => address.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_told_from_a_path_and_shown_without_credentials() {
+        assert_eq!(Place::of("a/b"), Place::Local("a/b".into()));
+        assert!(matches!(Place::of("https://host/repo.git"), Place::Repository(_)));
+        for (address, shown) in [
+            ("https://user:token@host/a@b.git", "https://host/a@b.git"),
+            ("https://host/a@b.git", "https://host/a@b.git"),
+            ("ssh://git@host:22/x", "ssh://host:22/x"),
+            ("git@host:x/y.git", "git@host:x/y.git"),
+        ] {
+            assert_eq!(without_credentials(address), shown);
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! Mending: locks that nobody renews any more, failed documents whose pause is over, and what a
+//! former start of the same worker left behind.
+//!
+//! Each document is looked at and changed under its lock, an abandoned one taken over by replacing
+//! exactly the version that was seen, so that of two janitors one acts. Nothing is added to a
+//! count: a run was counted when it began, and what is found is the largest that anybody wrote.
+
+mod decide;
+
+use std::time::SystemTime;
+
+use serde::Serialize;
+
+use self::decide::{Facts, Verdict, decide};
+use super::who::Who;
+use super::{Bucket, Settings, stamp};
+use crate::fault::Result;
+use crate::queue::objects::blobforge::records::{
+    EXCEEDED, Failed, Failure, Lock, Marker, remember,
+};
+use crate::queue::objects::blobforge::{
+    FAILED, LOCKS, Priority, dead_key, failed_key, hash_in, lock_key, out_key, raw_key, todo_key,
+};
+use crate::queue::objects::engine::Held;
+use crate::store::Entry;
+
+/// Who a janitor is in a lock.
+const JANITOR: &str = "janitor";
+
+/// What one pass did, or would do.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Swept {
+    /// Nothing was changed.
+    pub dry_run: bool,
+    /// Each document that was not as it should be.
+    pub acts: Vec<Act>,
+}
+
+/// What became of one document.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Act {
+    /// Which document.
+    pub hash: String,
+    /// Whose lock was abandoned; none: it had failed.
+    pub worker: Option<String>,
+    /// `finished`, `dead`, `queued` or `forgotten`.
+    pub act: &'static str,
+    /// How often it was begun.
+    pub runs: u32,
+}
+
+/// How a pass is made.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Pass {
+    /// Only say what would be done.
+    pub dry_run: bool,
+    /// Do not wait for the pause after a failure.
+    pub at_once: bool,
+}
+
+/// Looks at every lock and every failed document.
+///
+/// # Errors
+/// The store's; what was done before stays done.
+pub async fn pass(bucket: &Bucket, settings: &Settings, how: Pass) -> Result<Swept> {
+    let mut swept = Swept { dry_run: how.dry_run, acts: Vec::new() };
+    for entry in bucket.engine.list_all(LOCKS).await? {
+        let Some(hash) = hash_in(&entry.key, LOCKS) else { continue };
+        if bucket.age(entry.modified).await? > settings.stale() {
+            let stale = |_: &Lock, age| age > settings.stale();
+            swept.acts.extend(abandoned(bucket, settings, hash, (how.dry_run, &stale)).await?);
+        }
+    }
+    for entry in bucket.engine.list_all(FAILED).await? {
+        swept.acts.extend(failed(bucket, settings, &entry, how).await?);
+    }
+    Ok(swept)
+}
+
+/// At the start of a worker: what a former start of the same worker still holds. It cannot run any
+/// more, since this one has its seat.
+///
+/// # Errors
+/// The store's.
+pub(super) async fn own(bucket: &Bucket, settings: &Settings, who: &Who) -> Result<Swept> {
+    let mut swept = Swept::default();
+    for entry in bucket.engine.list_all(LOCKS).await? {
+        let Some(hash) = hash_in(&entry.key, LOCKS) else { continue };
+        let mine = |lock: &Lock, _| lock.worker == who.id && lock.instance != who.instance;
+        swept.acts.extend(abandoned(bucket, settings, hash, (false, &mine)).await?);
+    }
+    Ok(swept)
+}
+
+type Abandoned<'a> = &'a (dyn Fn(&Lock, std::time::Duration) -> bool + Sync);
+
+/// Looks at one lock; if it is abandoned, takes it over and settles its document.
+async fn abandoned(
+    bucket: &Bucket,
+    settings: &Settings,
+    hash: &str,
+    (dry_run, is_abandoned): (bool, Abandoned<'_>),
+) -> Result<Option<Act>> {
+    let key = lock_key(hash);
+    let Some(seen) = bucket.engine.lock::<Lock>(&key).await? else { return Ok(None) };
+    if !is_abandoned(&seen.lease, bucket.age(seen.modified).await?) {
+        return Ok(None);
+    }
+    let worker = Some(seen.lease.worker.clone());
+    let facts = facts(bucket, settings, hash, Some(&seen.lease)).await?;
+    let verdict = decide(&facts);
+    let act = act(hash, worker, verdict);
+    if dry_run {
+        return Ok(Some(act));
+    }
+    // The run stays in the lock: a janitor that dies here leaves what the next one needs.
+    let mut ours = Lock::new(JANITOR, &seen.lease.priority, bucket.engine.now().await?);
+    (ours.retries, ours.run) = (seen.lease.retries, Some(seen.lease.runs()));
+    let Some(held) = bucket.engine.take_over(&key, &seen.etag, ours).await? else {
+        return Ok(None);
+    };
+    settle(bucket, settings, hash, (held, Some(&seen.lease))).await.map(Some)
+}
+
+/// Looks at one failed document; if its pause is over and nobody has it, settles it.
+async fn failed(
+    bucket: &Bucket,
+    settings: &Settings,
+    entry: &Entry,
+    how: Pass,
+) -> Result<Option<Act>> {
+    let Some(hash) = hash_in(&entry.key, FAILED) else { return Ok(None) };
+    let facts = facts(bucket, settings, hash, None).await?;
+    if facts.locked || !(how.at_once || is_due(bucket, settings, &facts, entry.modified).await?) {
+        return Ok(None);
+    }
+    if how.dry_run {
+        return Ok(Some(act(hash, None, decide(&facts))));
+    }
+    let lock = Lock::new(JANITOR, "", bucket.engine.now().await?);
+    let Some(held) = bucket.engine.take(&lock_key(hash), lock).await? else { return Ok(None) };
+    settle(bucket, settings, hash, (held, None)).await.map(Some)
+}
+
+async fn is_due(
+    bucket: &Bucket,
+    settings: &Settings,
+    facts: &Facts,
+    modified: SystemTime,
+) -> Result<bool> {
+    Ok(bucket.age(modified).await? >= settings.pause_after(facts.failed.unwrap_or_default()))
+}
+
+/// Under the lock: decides anew, since the facts may be others by now, and acts.
+async fn settle(
+    bucket: &Bucket,
+    settings: &Settings,
+    hash: &str,
+    (mut held, of): (Held<Lock>, Option<&Lock>),
+) -> Result<Act> {
+    let facts = facts(bucket, settings, hash, of).await?;
+    let verdict = decide(&facts);
+    let worker = of.map(|lock| lock.worker.clone());
+    match verdict {
+        Verdict::Clear => {
+            bucket.clear_markers(hash).await?;
+            bucket.engine.delete(&failed_key(hash)).await?;
+        }
+        Verdict::Bury { priority, runs } => {
+            let marker = marker(bucket, hash, worker.as_deref(), runs).await?;
+            let why = marker.last_error.clone().unwrap_or_else(|| SILENT.to_owned());
+            bucket.bury(hash, priority, marker, (EXCEEDED, &why)).await?;
+        }
+        Verdict::Queue { priority, runs } => {
+            let marker = marker(bucket, hash, worker.as_deref(), runs).await?;
+            bucket.engine.write(&todo_key(priority, hash), &marker).await?;
+            bucket.engine.delete(&failed_key(hash)).await?;
+        }
+        Verdict::Forget => {}
+    }
+    bucket.engine.release(&mut held).await?;
+    Ok(act(hash, worker, verdict))
+}
+
+/// What went wrong with a run whose worker was heard of no more.
+const SILENT: &str = "its worker fell silent";
+
+/// The marker as it is to be from now on: what the most urgent one and the mark of the failure
+/// say, and what happened now.
+async fn marker(bucket: &Bucket, hash: &str, silent: Option<&str>, runs: u32) -> Result<Marker> {
+    let markers = bucket.markers(hash).await?;
+    let failed = bucket.engine.read::<Failed>(&failed_key(hash)).await?.map(|seen| seen.value);
+    let mut marker = markers.into_iter().next().map(|(_, seen)| seen.value).unwrap_or_default();
+    let now = bucket.engine.now().await?;
+    if marker.queued_at == 0 {
+        marker.queued_at = now;
+    }
+    if let Some(failed) = failed {
+        if marker.history.len() < failed.history.len() {
+            marker.history = failed.history;
+        }
+        marker.extension = marker.extension.or(failed.extension);
+        marker.last_error = Some(failed.error);
+        marker.recovered_from = Some(failed.worker);
+    }
+    if let Some(worker) = silent {
+        let failure = Failure {
+            at: stamp(now),
+            worker: worker.to_owned(),
+            run: runs,
+            error: SILENT.to_owned(),
+        };
+        remember(&mut marker.history, failure);
+        marker.last_error = Some(SILENT.to_owned());
+        marker.recovered_from = Some(worker.to_owned());
+    }
+    marker.retries = runs;
+    Ok(marker)
+}
+
+/// What there is of a document, beside the lock in question.
+async fn facts(
+    bucket: &Bucket,
+    settings: &Settings,
+    hash: &str,
+    abandoned: Option<&Lock>,
+) -> Result<Facts> {
+    let (out, dead, failed) = (out_key(hash), dead_key(hash), failed_key(hash));
+    let (lock, raw) = (lock_key(hash), raw_key(hash, "pdf"));
+    let (done, dead, failed, locked, markers, raw) = tokio::try_join!(
+        bucket.engine.exists(&out),
+        bucket.engine.exists(&dead),
+        bucket.engine.read::<Failed>(&failed),
+        bucket.engine.exists(&lock),
+        bucket.markers(hash),
+        bucket.engine.exists(&raw),
+    )?;
+    let failed = failed.map(|seen| seen.value);
+    let named = failed.as_ref().and_then(|failed| failed.priority.as_deref());
+    let named = named.or(abandoned.map(|lock| lock.priority.as_str()));
+    let runs = markers.iter().map(|(_, seen)| seen.value.retries).max();
+    Ok(Facts {
+        done,
+        dead,
+        locked,
+        raw,
+        marker: markers.first().map(|(priority, _)| *priority),
+        named: named.and_then(Priority::from_code).unwrap_or(Priority::Normal),
+        counted: runs.unwrap_or_default(),
+        failed: failed.map(|failed| failed.runs()),
+        abandoned: abandoned.map(Lock::runs),
+        max: settings.max_retries,
+    })
+}
+
+fn act(hash: &str, worker: Option<String>, verdict: Verdict) -> Act {
+    let (act, runs) = match verdict {
+        Verdict::Clear => ("finished", 0),
+        Verdict::Bury { runs, .. } => ("dead", runs),
+        Verdict::Queue { runs, .. } => ("queued", runs),
+        Verdict::Forget => ("forgotten", 0),
+    };
+    Act { hash: hash.to_owned(), worker, act, runs }
+}

@@ -1,0 +1,101 @@
+//! What becomes of a document that nobody works on any more. Pure.
+
+use crate::queue::objects::blobforge::Priority;
+
+/// What there is of the document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Facts {
+    /// Its result is there.
+    pub(super) done: bool,
+    /// It was given up.
+    pub(super) dead: bool,
+    /// There is a lock.
+    pub(super) locked: bool,
+    /// Its original is there.
+    pub(super) raw: bool,
+    /// The most urgent of its markers.
+    pub(super) marker: Option<Priority>,
+    /// Where it is to wait if it has no marker.
+    pub(super) named: Priority,
+    /// Runs by its markers.
+    pub(super) counted: u32,
+    /// Runs by the mark of its failure, if there is one.
+    pub(super) failed: Option<u32>,
+    /// Runs by the lock that was abandoned, if there is one.
+    pub(super) abandoned: Option<u32>,
+    /// So many runs a document has.
+    pub(super) max: u32,
+}
+
+/// What is to be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// It has ended: remove what still says otherwise.
+    Clear,
+    /// It was begun too often.
+    Bury { priority: Priority, runs: u32 },
+    /// It waits (again).
+    Queue { priority: Priority, runs: u32 },
+    /// There is nothing of it but the lock.
+    Forget,
+}
+
+/// Decides by what there is. Runs are the most that anybody counted: adding would count twice what
+/// is seen twice.
+pub(super) fn decide(facts: &Facts) -> Verdict {
+    if facts.done || facts.dead {
+        return Verdict::Clear;
+    }
+    if facts.marker.is_none() && facts.failed.is_none() && !facts.raw {
+        return Verdict::Forget;
+    }
+    let noted = facts.failed.unwrap_or_default().max(facts.abandoned.unwrap_or_default());
+    let runs = facts.counted.max(noted);
+    let priority = facts.marker.unwrap_or(facts.named);
+    if runs >= facts.max {
+        Verdict::Bury { priority, runs }
+    } else {
+        Verdict::Queue { priority, runs }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use Priority::{High, Low, Normal};
+
+    use super::*;
+
+    #[test]
+    fn what_becomes_of_a_document_that_nobody_works_on() {
+        let nothing = Facts {
+            done: false,
+            dead: false,
+            locked: false,
+            raw: true,
+            marker: None,
+            named: Low,
+            counted: 0,
+            failed: None,
+            abandoned: None,
+            max: 3,
+        };
+        let queue = |priority, runs| Verdict::Queue { priority, runs };
+        #[rustfmt::skip]
+        let table = [
+            ("its worker died in run 1", Facts { marker: Some(High), counted: 1, abandoned: Some(1), ..nothing }, queue(High, 1)),
+            ("in the last one", Facts { marker: Some(High), counted: 3, abandoned: Some(3), ..nothing }, Verdict::Bury { priority: High, runs: 3 }),
+            ("BlobForge's, whose marker counts nothing", Facts { marker: Some(Normal), counted: 0, abandoned: Some(1), ..nothing }, queue(Normal, 1)),
+            ("seen by two janitors", Facts { marker: Some(Normal), counted: 2, abandoned: Some(2), ..nothing }, queue(Normal, 2)),
+            ("it died after its failure was noted", Facts { failed: Some(2), abandoned: Some(2), ..nothing }, queue(Low, 2)),
+            ("failed once", Facts { failed: Some(1), ..nothing }, queue(Low, 1)),
+            ("failed, and BlobForge left the marker", Facts { failed: Some(3), marker: Some(High), ..nothing }, Verdict::Bury { priority: High, runs: 3 }),
+            ("its marker is lost", Facts { abandoned: Some(1), ..nothing }, queue(Low, 1)),
+            ("it died after the result was there", Facts { done: true, marker: Some(High), counted: 3, abandoned: Some(3), ..nothing }, Verdict::Clear),
+            ("given up already", Facts { dead: true, failed: Some(3), ..nothing }, Verdict::Clear),
+            ("removed meanwhile", Facts { raw: false, abandoned: Some(1), ..nothing }, Verdict::Forget),
+        ];
+        for (name, facts, expected) in table {
+            assert_eq!(decide(&facts), expected, "{name}");
+        }
+    }
+}

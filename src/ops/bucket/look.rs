@@ -1,0 +1,108 @@
+//! Finding documents that wait, by few listing requests.
+//!
+//! One listing over all priorities shows either everything or the most urgent; if all it shows is
+//! of one priority, a second one begins at a random of its 256 shards, so that workers do not meet.
+//! What was found is drawn from until it is used up or old. Each request has to be paid for by
+//! time before the next look.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::Bucket;
+use super::claim::Candidate;
+use crate::fault::Result;
+use crate::queue::objects::blobforge::{TODO, marker_in, shard, tier_prefix};
+use crate::queue::objects::engine::PAGE;
+use crate::store::Entry;
+
+/// Documents that were found waiting, and when to look again.
+#[derive(Debug)]
+pub struct Look {
+    found: VecDeque<Candidate>,
+    each: Duration,
+    longest: Duration,
+    next: Instant,
+    /// Looks in a row that found nothing.
+    empty: u32,
+    whole: bool,
+}
+
+impl Look {
+    /// `each` request keeps the next look off for so long; after looks that find nothing it waits
+    /// twice as long each time, up to `longest`.
+    pub fn new(each: Duration, longest: Duration) -> Self {
+        let found = VecDeque::new();
+        Self { found, each, longest, next: Instant::now(), empty: 0, whole: false }
+    }
+
+    /// When it is time to look again.
+    pub fn next_look(&self) -> Instant {
+        self.next
+    }
+
+    /// Whether the newest look showed everything and found nothing.
+    pub fn is_over(&self) -> bool {
+        self.whole && self.found.is_empty() && self.empty > 0
+    }
+
+    /// The next candidate; `None` until it is time to look again.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn next(&mut self, bucket: &Bucket) -> Result<Option<Candidate>> {
+        if Instant::now() >= self.next {
+            self.refresh(bucket).await?;
+        }
+        Ok(self.found.pop_front())
+    }
+
+    async fn refresh(&mut self, bucket: &Bucket) -> Result<()> {
+        let store = bucket.engine.store();
+        let mut requests = 1;
+        // Should the store fail, the next look comes no sooner.
+        self.next = Instant::now() + self.each;
+        let mut page = store.list(TODO, None, PAGE).await?;
+        let full = page.len() == PAGE;
+        let first = page.first().and_then(|entry| marker_in(&entry.key)).map(|found| found.0);
+        let last = page.last().and_then(|entry| marker_in(&entry.key)).map(|found| found.0);
+        if let (true, Some(first), Some(last)) = (full, first, last)
+            && first == last
+        {
+            requests += 1;
+            let start = shard(first, fastrand::u8(..));
+            let elsewhere = store.list(&tier_prefix(first), Some(&start), PAGE).await?;
+            // Near the end of the priority there may be nothing more: then the head has to do.
+            if !elsewhere.is_empty() {
+                page = elsewhere;
+            }
+        }
+        self.whole = !full;
+        self.found = in_order(page);
+        self.empty = if self.found.is_empty() { self.empty.saturating_add(1) } else { 0 };
+        self.next = Instant::now() + self.pause(requests);
+        Ok(())
+    }
+
+    /// What the requests cost, and more while nothing is found; up to a quarter more, so that
+    /// workers that began together do not look together.
+    fn pause(&self, requests: u32) -> Duration {
+        let idle = self.each.saturating_mul(1 << self.empty.saturating_sub(1).min(16));
+        let idle = if self.empty > 1 { idle.min(self.longest) } else { Duration::ZERO };
+        let base = self.each.saturating_mul(requests).max(idle);
+        base.mul_f64(1.0 + fastrand::f64() / 4.0)
+    }
+}
+
+/// Most urgent first, within a priority in no order.
+fn in_order(page: Vec<Entry>) -> VecDeque<Candidate> {
+    let mut found: Vec<Candidate> = page
+        .iter()
+        .filter_map(|entry| marker_in(&entry.key))
+        .map(|(priority, hash)| Candidate { priority, hash: hash.to_owned() })
+        .collect();
+    fastrand::shuffle(&mut found);
+    found.sort_by_key(|candidate| candidate.priority);
+    found.into()
+}

@@ -1,0 +1,162 @@
+//! The workers of a bucket, one object each below `registry/workers/`.
+//!
+//! A worker's name is the machine's fingerprint and a seat on it. A seat is taken on condition, as
+//! locks are, so that two processes on one machine never have the same name; one is free once its
+//! worker said that it stopped, surely ended, or was not heard of for as long as a lock may be.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::who::{Process, Who, fingerprint};
+use super::{Bucket, Settings, Tally, stamp};
+use crate::fault::{Error, Fault, Result};
+use crate::queue::objects::blobforge::{WORKERS, worker_key};
+use crate::queue::objects::engine::{Held, Lease, Lock};
+
+/// Most workers on one machine.
+const SEATS: u32 = 256;
+
+/// A worker as others see it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Worker {
+    /// Fingerprint and seat.
+    pub worker_id: String,
+    /// `idle`, `processing` or `stopped`.
+    pub status: String,
+    /// One of the documents it works on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub current_job: Option<String>,
+    /// RFC 3339, UTC.
+    pub last_heartbeat: String,
+    /// RFC 3339, UTC.
+    pub started_at: String,
+    /// This start of it.
+    pub instance: String,
+    /// The process.
+    pub(super) process: Process,
+    /// What became of the documents it took.
+    pub metrics: BTreeMap<String, u64>,
+    /// Fields of others.
+    #[serde(flatten)]
+    pub rest: Map<String, Value>,
+}
+
+impl Lease for Worker {
+    fn nonce(&self) -> &str {
+        &self.instance
+    }
+}
+
+/// The word of a worker that ended by itself.
+const STOPPED: &str = "stopped";
+
+/// A seat that is ours.
+pub struct Seat {
+    who: Who,
+    held: Held<Worker>,
+}
+
+impl Seat {
+    /// Takes a free seat on this machine. `named` replaces the fingerprint.
+    ///
+    /// # Errors
+    /// The store's; unavailable if every seat is taken.
+    pub async fn take(bucket: &Bucket, named: Option<&str>, settings: &Settings) -> Result<Self> {
+        let base = named.map_or_else(fingerprint, ToOwned::to_owned);
+        for seat in 0..SEATS {
+            let who = Who::new(format!("{base}-{seat}"));
+            if let Some(held) = sit(bucket, &who, settings.stale()).await? {
+                return Ok(Self { who, held });
+            }
+        }
+        let text =
+            format!("{SEATS} workers named {base} are registered and not known to have ended");
+        Err(Error::new(Fault::Unavailable, text))
+    }
+
+    /// Who sits here.
+    pub fn who(&self) -> &Who {
+        &self.who
+    }
+
+    /// Says that the worker lives and what it does; `false` if the seat was taken by another.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn beat(
+        &mut self,
+        bucket: &Bucket,
+        job: Option<String>,
+        tally: &Tally,
+    ) -> Result<bool> {
+        let status = if job.is_some() { "processing" } else { "idle" };
+        self.write(bucket, status, (job, tally)).await
+    }
+
+    /// Gives the seat up.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn leave(&mut self, bucket: &Bucket, tally: &Tally) -> Result<()> {
+        self.write(bucket, STOPPED, (None, tally)).await.map(drop)
+    }
+
+    async fn write(
+        &mut self,
+        bucket: &Bucket,
+        status: &str,
+        (job, tally): (Option<String>, &Tally),
+    ) -> Result<bool> {
+        let at = stamp(bucket.engine.now().await?);
+        bucket
+            .engine
+            .renew(&mut self.held, |worker| {
+                status.clone_into(&mut worker.status);
+                worker.current_job.clone_from(&job);
+                worker.last_heartbeat.clone_from(&at);
+                worker.metrics = tally.counts();
+            })
+            .await
+    }
+}
+
+async fn sit(bucket: &Bucket, who: &Who, stale: Duration) -> Result<Option<Held<Worker>>> {
+    let key = worker_key(&who.id);
+    let at = stamp(bucket.engine.now().await?);
+    let worker = Worker {
+        worker_id: who.id.clone(),
+        status: "idle".to_owned(),
+        last_heartbeat: at.clone(),
+        started_at: at,
+        instance: who.instance.clone(),
+        process: Process::this(),
+        ..Worker::default()
+    };
+    let Some(known) = bucket.engine.lock::<Worker>(&key).await? else {
+        return bucket.engine.take(&key, worker).await;
+    };
+    let silent = bucket.age(known.modified).await? > stale;
+    let Lock { lease, etag, .. } = known;
+    if !(silent || lease.status == STOPPED || lease.process.has_ended()) {
+        return Ok(None);
+    }
+    bucket.engine.take_over(&key, &etag, worker).await
+}
+
+/// Every worker that ever registered, and how long ago it was heard of.
+///
+/// # Errors
+/// The store's.
+pub async fn workers(bucket: &Bucket) -> Result<Vec<(Worker, Duration)>> {
+    let mut all = Vec::new();
+    for entry in bucket.engine.list_all(WORKERS).await? {
+        if let Some(seen) = bucket.engine.read::<Worker>(&entry.key).await? {
+            all.push((seen.value, bucket.age(entry.modified).await?));
+        }
+    }
+    Ok(all)
+}

@@ -1,0 +1,285 @@
+//! Looking at a bucket; nothing here changes anything.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::manifest::{Entry, Manifest};
+use super::registry::{Worker, workers};
+use super::{Bucket, State};
+use crate::fault::{Error, Fault, Result};
+use crate::queue::objects::blobforge::records::{Dead, Failed, Failure, Lock, Marker};
+use crate::queue::objects::blobforge::{
+    DEAD, FAILED, LOCKS, OUT, Priority, TODO, dead_key, failed_key, hash_in, is_hash, lock_key,
+    marker_in, tier_prefix,
+};
+
+/// How many documents stand where.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Standing {
+    /// Waiting, by priority.
+    pub todo: BTreeMap<&'static str, u64>,
+    /// In work.
+    pub processing: u64,
+    /// To be tried again.
+    pub failed: u64,
+    /// Given up.
+    pub dead: u64,
+    /// With a result.
+    pub done: u64,
+}
+
+/// Counts, in the order of a document's way.
+///
+/// # Errors
+/// The store's.
+pub async fn status(bucket: &Bucket) -> Result<Standing> {
+    let (todo, locks, failed, dead, out) = tokio::try_join!(
+        bucket.engine.list_all(TODO),
+        bucket.engine.list_all(LOCKS),
+        bucket.engine.list_all(FAILED),
+        bucket.engine.list_all(DEAD),
+        bucket.engine.list_all(OUT),
+    )?;
+    let mut standing = Standing::default();
+    let worked_on: std::collections::BTreeSet<&str> =
+        locks.iter().filter_map(|entry| hash_in(&entry.key, LOCKS)).collect();
+    for (priority, hash) in todo.iter().filter_map(|entry| marker_in(&entry.key)) {
+        let waits = u64::from(!worked_on.contains(hash));
+        *standing.todo.entry(priority.code()).or_default() += waits;
+    }
+    let count = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
+    standing.processing = count(worked_on.len());
+    standing.failed = count(failed.iter().filter(|e| hash_in(&e.key, FAILED).is_some()).count());
+    standing.dead = count(dead.iter().filter(|e| hash_in(&e.key, DEAD).is_some()).count());
+    standing.done = count(out.iter().filter(|e| result_in(&e.key).is_some()).count());
+    Ok(standing)
+}
+
+/// The hash in the key of a result.
+fn result_in(key: &str) -> Option<&str> {
+    key.strip_prefix(OUT)?.strip_suffix(".zip").filter(|hash| is_hash(hash))
+}
+
+/// A document that is worked on.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Running {
+    /// Which.
+    pub hash: String,
+    /// By whom.
+    pub worker: String,
+    /// Which run.
+    pub run: u32,
+    /// How far it is.
+    pub stage: String,
+    /// Seconds since it was taken.
+    pub elapsed_seconds: u64,
+    /// Seconds since its lock was renewed, by the store's clock.
+    pub renewed_seconds_ago: u64,
+}
+
+/// Counts, workers and what they do.
+#[derive(Debug, Clone, Serialize)]
+pub struct Dashboard {
+    /// How many documents stand where.
+    pub standing: Standing,
+    /// Who is registered, and how many seconds ago each was heard of.
+    pub workers: Vec<(Worker, u64)>,
+    /// What is worked on.
+    pub running: Vec<Running>,
+}
+
+/// Everything that is shown at one look.
+///
+/// # Errors
+/// The store's.
+pub async fn dashboard(bucket: &Bucket) -> Result<Dashboard> {
+    let (standing, workers) = tokio::try_join!(status(bucket), workers(bucket))?;
+    let mut running = Vec::new();
+    for entry in bucket.engine.list_all(LOCKS).await? {
+        let Some(hash) = hash_in(&entry.key, LOCKS) else { continue };
+        let Some(lock) = bucket.engine.read::<Lock>(&entry.key).await? else { continue };
+        let run = lock.value.runs();
+        let progress = lock.value.progress.unwrap_or_default();
+        running.push(Running {
+            hash: hash.to_owned(),
+            worker: lock.value.worker,
+            run,
+            stage: progress.stage,
+            elapsed_seconds: progress.elapsed_seconds,
+            renewed_seconds_ago: bucket.age(entry.modified).await?.as_secs(),
+        });
+    }
+    let seconds = |(worker, age): (Worker, Duration)| (worker, age.as_secs());
+    Ok(Dashboard { standing, workers: workers.into_iter().map(seconds).collect(), running })
+}
+
+/// A document of a listing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Document {
+    /// Which.
+    pub hash: String,
+    /// Where it stands.
+    pub state: State,
+    /// Where it waits, if it does.
+    pub priority: Option<&'static str>,
+    /// What it is called, as far as the manifest knows.
+    pub paths: Vec<String>,
+}
+
+/// Documents of one state, or of all, up to `limit` of each; of one priority if one is named.
+///
+/// # Errors
+/// The store's.
+pub async fn list(
+    bucket: &Bucket,
+    state: Option<State>,
+    priority: Option<Priority>,
+    limit: usize,
+) -> Result<Vec<Document>> {
+    let names = Manifest::load(bucket).await.unwrap_or_default();
+    let named =
+        |hash: &str| names.entries.get(hash).map(|entry| entry.paths.clone()).unwrap_or_default();
+    let mut all = Vec::new();
+    for each in State::ALL.into_iter().filter(|each| state.is_none_or(|state| state == *each)) {
+        let prefix = match (each, priority) {
+            (State::Todo, Some(priority)) => tier_prefix(priority),
+            (State::Todo, None) => TODO.to_owned(),
+            (_, Some(_)) => continue,
+            (State::Processing, None) => LOCKS.to_owned(),
+            (State::Failed, None) => FAILED.to_owned(),
+            (State::Dead, None) => DEAD.to_owned(),
+            (State::Done, None) => OUT.to_owned(),
+        };
+        for entry in bucket.engine.store().list(&prefix, None, limit).await? {
+            let found = match each {
+                State::Todo => marker_in(&entry.key).map(|(p, hash)| (Some(p.code()), hash)),
+                State::Done => result_in(&entry.key).map(|hash| (None, hash)),
+                _ => hash_in(&entry.key, &prefix).map(|hash| (None, hash)),
+            };
+            let Some((priority, hash)) = found else { continue };
+            let paths = named(hash);
+            all.push(Document { hash: hash.to_owned(), state: each, priority, paths });
+        }
+    }
+    Ok(all)
+}
+
+/// All that is known of a document.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Found {
+    /// Which.
+    pub hash: String,
+    /// Where it stands; none: its original may be there, but nothing is to be done with it.
+    pub state: Option<State>,
+    /// Its place in the manifest.
+    pub entry: Option<Entry>,
+    /// Where it waits.
+    pub priority: Option<&'static str>,
+    /// How often it was begun.
+    pub runs: u32,
+    /// By whom, if it is worked on.
+    pub worker: Option<String>,
+    /// Why it was given up, or what went wrong last.
+    pub reason: Option<String>,
+    /// What went wrong, oldest first.
+    pub history: Vec<Failure>,
+}
+
+/// Looks a document up by its hash, or the beginning of it, or by a path it was handed in by.
+///
+/// # Errors
+/// The store's; missing if there is none, rejected if there are several.
+pub async fn find(bucket: &Bucket, name: &str, by_path: bool) -> Result<Found> {
+    let hash = match by_path {
+        false if is_hash(name) => name.to_owned(),
+        false => only(&Manifest::load(bucket).await?, name, |hash, _| hash.starts_with(name))?,
+        true => only(&Manifest::load(bucket).await?, name, |_, entry| {
+            entry.paths.iter().any(|path| path == name)
+        })?,
+    };
+    let manifest = Manifest::load(bucket).await?;
+    let entry = manifest.entries.get(&hash).cloned();
+    let (lock, failed, dead) = (lock_key(&hash), failed_key(&hash), dead_key(&hash));
+    let (state, markers, lock, failed, dead) = tokio::try_join!(
+        bucket.state(&hash),
+        bucket.markers(&hash),
+        bucket.engine.read::<Lock>(&lock),
+        bucket.engine.read::<Failed>(&failed),
+        bucket.engine.read::<Dead>(&dead),
+    )?;
+    if state.is_none() && entry.is_none() {
+        let text = "the bucket does not know this document: name a path by --path, or look for \
+                    it with `docmill bucket search`";
+        return Err(Error::new(Fault::Missing, text));
+    }
+    let marker: Option<(Priority, Marker)> =
+        markers.into_iter().next().map(|(priority, seen)| (priority, seen.value));
+    let (failed, dead) = (failed.map(|f| f.value), dead.map(|d| d.value));
+    let counted = marker.as_ref().map(|(_, marker)| marker.retries);
+    let runs = counted.or(failed.as_ref().map(Failed::runs));
+    let marked = marker.as_ref().and_then(|(_, marker)| marker.last_error.clone());
+    Ok(Found {
+        state,
+        entry,
+        priority: marker.as_ref().map(|(priority, _)| priority.code()),
+        runs: runs.or(dead.as_ref().map(|dead| dead.total_retries)).unwrap_or_default(),
+        worker: lock.map(|lock| lock.value.worker),
+        reason: dead
+            .as_ref()
+            .map(|dead| dead.reason.clone())
+            .or(failed.as_ref().map(|failed| failed.error.clone()))
+            .or(marked),
+        history: [
+            marker.map(|(_, marker)| marker.history),
+            failed.map(|failed| failed.history),
+            dead.map(|dead| dead.history),
+        ]
+        .into_iter()
+        .flatten()
+        .max_by_key(Vec::len)
+        .unwrap_or_default(),
+        hash,
+    })
+}
+
+/// The only document of the manifest that is meant.
+fn only(
+    manifest: &Manifest,
+    name: &str,
+    is_meant: impl Fn(&str, &Entry) -> bool,
+) -> Result<String> {
+    let meant = manifest.entries.iter().filter(|(hash, entry)| is_meant(hash, entry));
+    let mut meant = meant.map(|(hash, _)| hash.clone());
+    match (meant.next(), meant.next()) {
+        (Some(hash), None) => Ok(hash),
+        (None, _) => {
+            let text =
+                "the manifest has no such document: look for it with `docmill bucket search`";
+            Err(Error::new(Fault::Missing, text))
+        }
+        (Some(_), Some(_)) if name.is_empty() => {
+            Err(Error::new(Fault::Rejected, "name a hash, its beginning, or a path"))
+        }
+        (Some(_), Some(_)) => {
+            let text = "several documents are meant: name more of the hash, or the whole path";
+            Err(Error::new(Fault::Rejected, text))
+        }
+    }
+}
+
+/// Documents whose path or tag contains every word of the query, in any case.
+///
+/// # Errors
+/// The store's.
+pub async fn search(bucket: &Bucket, query: &str, limit: usize) -> Result<Vec<(String, Entry)>> {
+    let words: Vec<String> = query.split_whitespace().map(str::to_lowercase).collect();
+    let manifest = Manifest::load(bucket).await?;
+    let matches = |entry: &Entry| {
+        let texts: Vec<String> =
+            entry.paths.iter().chain(&entry.tags).map(|text| text.to_lowercase()).collect();
+        words.iter().all(|word| texts.iter().any(|text| text.contains(word)))
+    };
+    Ok(manifest.entries.into_iter().filter(|(_, entry)| matches(entry)).take(limit).collect())
+}

@@ -1,0 +1,154 @@
+//! Settings that all workers of a bucket share, in `registry/config.json`.
+//!
+//! Names and defaults are BlobForge's; fields we do not know survive. A worker reads them at its
+//! start and once an hour.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::Bucket;
+use crate::fault::{Error, Fault, Result};
+use crate::queue::objects::blobforge::SETTINGS;
+
+/// What all workers of a bucket go by.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Settings {
+    /// How often a document is begun before it is given up.
+    pub max_retries: u32,
+    /// Seconds between two renewals of a lock.
+    pub heartbeat_interval: u64,
+    /// A lock that was not renewed for so many minutes is abandoned.
+    pub stale_timeout_minutes: u64,
+    /// Seconds one conversion may take.
+    pub conversion_timeout: u64,
+    /// Seconds before a failed document is tried again, doubled with every failure. Ours.
+    pub retry_pause_seconds: u64,
+    /// Fields of others.
+    #[serde(flatten)]
+    pub rest: Map<String, Value>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            max_retries: 3,
+            heartbeat_interval: 60,
+            stale_timeout_minutes: 15,
+            conversion_timeout: 3600,
+            retry_pause_seconds: 60,
+            rest: Map::new(),
+        }
+    }
+}
+
+/// The longest pause before a failed document is tried again.
+const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
+
+impl Settings {
+    /// Reads them; what is not there is BlobForge's default.
+    ///
+    /// # Errors
+    /// The store's; denied if they are out of range.
+    pub async fn load(bucket: &Bucket) -> Result<Self> {
+        let read = bucket.engine.read::<Self>(SETTINGS).await?;
+        let settings = read.map(|seen| seen.value).unwrap_or_default();
+        settings.check()?;
+        Ok(settings)
+    }
+
+    /// Changes one of them for all workers; the value is a number.
+    ///
+    /// # Errors
+    /// The store's; rejected if there is no such setting or it would be out of range.
+    pub async fn set(bucket: &Bucket, name: &str, value: u64) -> Result<Self> {
+        bucket.engine.create(SETTINGS, &Self::default()).await?;
+        let mut wrong = None;
+        let changed = bucket
+            .engine
+            .change::<Self, _>(SETTINGS, |old| {
+                let mut new = old.clone();
+                let known = new.put(name, value).and_then(|()| new.check());
+                wrong = known.err();
+                wrong.is_none().then_some(new)
+            })
+            .await?;
+        match wrong {
+            Some(error) => Err(error),
+            None => Ok(changed.unwrap_or_default()),
+        }
+    }
+
+    fn put(&mut self, name: &str, value: u64) -> Result<()> {
+        match name {
+            "max_retries" => self.max_retries = u32::try_from(value).unwrap_or(u32::MAX),
+            "heartbeat_interval" => self.heartbeat_interval = value,
+            "stale_timeout_minutes" => self.stale_timeout_minutes = value,
+            "conversion_timeout" => self.conversion_timeout = value,
+            "retry_pause_seconds" => self.retry_pause_seconds = value,
+            _ => {
+                let text = "no such setting: max_retries, heartbeat_interval, \
+                            stale_timeout_minutes, conversion_timeout, retry_pause_seconds";
+                return Err(Error::new(Fault::Rejected, text));
+            }
+        }
+        Ok(())
+    }
+
+    fn check(&self) -> Result<()> {
+        let bad = if self.max_retries == 0 {
+            "max_retries must be at least 1"
+        } else if self.heartbeat_interval == 0 || self.heartbeat() * 3 > self.stale() {
+            "heartbeat_interval must be at least 1 s and fit into stale_timeout_minutes three times"
+        } else if self.conversion_timeout == 0 {
+            "conversion_timeout must be at least 1 s"
+        } else {
+            return Ok(());
+        };
+        Err(Error::new(Fault::Denied, format!("registry/config.json of the bucket: {bad}")))
+    }
+
+    /// Time between two renewals of a lock.
+    pub fn heartbeat(&self) -> Duration {
+        Duration::from_secs(self.heartbeat_interval)
+    }
+
+    /// After so long without renewal a lock is abandoned.
+    pub fn stale(&self) -> Duration {
+        Duration::from_secs(self.stale_timeout_minutes.saturating_mul(60))
+    }
+
+    /// The longest a conversion may take.
+    pub fn timeout(&self) -> Duration {
+        Duration::from_secs(self.conversion_timeout)
+    }
+
+    /// How long a document waits that failed after being begun so often.
+    pub fn pause_after(&self, runs: u32) -> Duration {
+        let doubled = 1_u32.checked_shl(runs.saturating_sub(1)).unwrap_or(u32::MAX);
+        Duration::from_secs(self.retry_pause_seconds).saturating_mul(doubled).min(LONGEST_PAUSE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_document_waits_longer_each_time_up_to_an_hour() {
+        let settings = Settings::default();
+        for (runs, seconds) in [(0, 60), (1, 60), (2, 120), (3, 240), (40, 3600)] {
+            assert_eq!(settings.pause_after(runs).as_secs(), seconds, "{runs}");
+        }
+    }
+
+    #[test]
+    fn settings_that_would_let_live_locks_be_taken_are_refused() {
+        let settings = Settings { heartbeat_interval: 301, ..Settings::default() };
+        assert!(settings.check().is_err());
+        assert!(Settings { heartbeat_interval: 300, ..settings }.check().is_ok());
+        assert!(Settings { max_retries: 0, ..Settings::default() }.check().is_err());
+    }
+}

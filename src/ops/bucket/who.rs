@@ -1,0 +1,92 @@
+//! Who a worker is: the machine's fingerprint, the seat on it, and the start of the process.
+//!
+//! The fingerprint is BlobForge's (the first 12 hex digits of the SHA-256 of `hostname:machine-id`);
+//! there it is the whole name, so that two processes on one machine steal each other's work.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+/// Who holds locks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Who {
+    /// The machine and the seat on it.
+    pub id: String,
+    /// This start of the process.
+    pub instance: String,
+}
+
+impl Who {
+    /// A worker of this id, started now.
+    pub fn new(id: impl Into<String>) -> Self {
+        Self { id: id.into(), instance: uuid::Uuid::new_v4().simple().to_string() }
+    }
+}
+
+/// This process, as others on the same machine can tell whether it still runs.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct Process {
+    /// The machine's name.
+    pub(super) hostname: String,
+    /// The start of the machine; empty where it cannot be told.
+    pub(super) boot: String,
+    /// The process's number.
+    pub(super) pid: u32,
+}
+
+impl Process {
+    pub(super) fn this() -> Self {
+        let boot = read("/proc/sys/kernel/random/boot_id");
+        Self { hostname: hostname(), boot, pid: std::process::id() }
+    }
+
+    /// Whether that process has surely ended: same machine, same start of it, no such process.
+    pub(super) fn has_ended(&self) -> bool {
+        let here = Self::this();
+        let same = !self.boot.is_empty() && self.boot == here.boot;
+        let same = same && self.hostname == here.hostname;
+        same && self.pid != here.pid && !Path::new(&format!("/proc/{}", self.pid)).exists()
+    }
+}
+
+/// The first half of a worker's name.
+pub(super) fn fingerprint() -> String {
+    let machine = ["/etc/machine-id", "/var/lib/dbus/machine-id"].iter().map(|path| read(path));
+    let machine = machine.into_iter().find(|id| !id.is_empty()).unwrap_or_default();
+    let digest = Sha256::digest(format!("{}:{machine}", hostname()).as_bytes());
+    digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn hostname() -> String {
+    let kernel = read("/proc/sys/kernel/hostname");
+    let named = || std::env::var("HOSTNAME").unwrap_or_default();
+    if kernel.is_empty() { named() } else { kernel }
+}
+
+fn read(path: &str) -> String {
+    std::fs::read_to_string(path).map(|text| text.trim().to_owned()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_of_another_machine_or_a_living_one_has_not_surely_ended() {
+        let this = Process::this();
+        assert!(!this.has_ended());
+        // Above what Linux gives out.
+        let gone = Process { pid: u32::MAX, ..this.clone() };
+        assert_eq!(gone.has_ended(), !this.boot.is_empty());
+        assert!(!Process { hostname: "elsewhere".to_owned(), ..gone.clone() }.has_ended());
+        assert!(!Process { boot: "another start".to_owned(), ..gone }.has_ended());
+    }
+
+    #[test]
+    fn the_fingerprint_is_twelve_digits_and_stays() {
+        assert_eq!(fingerprint().len(), 12);
+        assert_eq!(fingerprint(), fingerprint());
+    }
+}

@@ -1,0 +1,28 @@
+//! Whether a store keeps the conditions that everything of ours relies on.
+
+use bytes::Bytes;
+
+use super::{Etag, Put, Store};
+use crate::fault::{Error, Result};
+
+/// Some services accept the headers of conditional writes and ignore them; artefacts and queues
+/// would be overwritten in silence. `place` is where a probe may be written and removed.
+///
+/// # Errors
+/// Internal: it ignores them. The store's own.
+pub async fn check(store: &dyn Store, place: &str) -> Result<()> {
+    let key = format!("{place}.probe-{}", uuid::Uuid::new_v4());
+    let first = store.put_if_absent(&key, Bytes::from_static(b"1")).await?;
+    let second = store.put_if_absent(&key, Bytes::from_static(b"2")).await?;
+    let Put::Written(etag) = first else {
+        return Err(Error::internal("a fresh key was refused"));
+    };
+    let stale = Etag("\"00000000000000000000000000000000\"".to_owned());
+    let third = store.put_if_match(&key, &stale, Bytes::from_static(b"3")).await?;
+    let unharmed = store.delete_if_match(&key, &etag).await?;
+    if second == Put::Refused && third == Put::Refused && unharmed {
+        return Ok(());
+    }
+    store.delete(&key).await?;
+    Err(Error::internal("it ignores If-None-Match or If-Match, which docmill relies on"))
+}

@@ -1,0 +1,246 @@
+//! One connection: HTTP/1.1 by hand, request after request.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use super::State;
+use super::script::{Answer, Request};
+use super::stream;
+use super::vendor::{Outgoing, Said, Trouble, Vendor};
+
+/// Most bytes of a head and of a body.
+const HEAD_CAP: usize = 64 << 10;
+const BODY_CAP: usize = 64 << 20;
+
+struct Incoming {
+    method: String,
+    path: String,
+    /// Names in lower case.
+    headers: HashMap<String, String>,
+    body: Vec<u8>,
+}
+
+/// Whether the connection can carry another request.
+#[derive(PartialEq, Eq)]
+pub(super) enum After {
+    Next,
+    Close,
+}
+
+pub(crate) async fn serve(mut stream: TcpStream, state: Arc<State>) {
+    let mut rest = Vec::new();
+    while let Ok(Some(incoming)) = receive(&mut stream, &mut rest).await {
+        match answer(&mut stream, &incoming, &state).await {
+            Ok(After::Next) => {}
+            Ok(After::Close) | Err(_) => break,
+        }
+    }
+}
+
+/// Reads one request; `rest` keeps what came after it. `None`: the caller has gone.
+async fn receive(stream: &mut TcpStream, rest: &mut Vec<u8>) -> io::Result<Option<Incoming>> {
+    let end = loop {
+        if let Some(at) = rest.windows(4).position(|four| four == b"\r\n\r\n") {
+            break at + 4;
+        }
+        if rest.len() > HEAD_CAP || stream.read_buf(rest).await? == 0 {
+            return Ok(None);
+        }
+    };
+    let head: Vec<u8> = rest.drain(..end).collect();
+    let head = String::from_utf8_lossy(&head).into_owned();
+    let mut lines = head.lines();
+    let mut words = lines.next().unwrap_or_default().split(' ').map(str::to_owned);
+    let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    let headers: HashMap<String, String> = lines
+        .filter_map(|line| line.split_once(':'))
+        .map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()))
+        .collect();
+    let length = headers.get("content-length").and_then(|text| text.parse().ok()).unwrap_or(0);
+    if length > BODY_CAP {
+        return Ok(None);
+    }
+    while rest.len() < length {
+        if stream.read_buf(rest).await? == 0 {
+            return Ok(None);
+        }
+    }
+    let body = rest.drain(..length).collect();
+    Ok(Some(Incoming { method, path, headers, body }))
+}
+
+async fn answer(stream: &mut TcpStream, incoming: &Incoming, state: &State) -> io::Result<After> {
+    let (vendor, key, models, limit) = {
+        let script = state.script.lock().unwrap_or_else(PoisonError::into_inner);
+        (script.vendor, script.api_key.clone(), script.models.clone(), script.limit)
+    };
+    let error = |status, message: &str, param, code| {
+        vendor.error(&Trouble { status, message, param, code })
+    };
+    match (incoming.method.as_str(), incoming.path.as_str()) {
+        ("GET", "/_calls") => return send(stream, &plain(json!(state.records.all()))).await,
+        ("GET", "/_exchanges") => {
+            return send(stream, &plain(json!(state.records.exchanges()))).await;
+        }
+        _ => {}
+    }
+    if key.is_some() && vendor.key(&incoming.headers) != key.as_deref() {
+        let code = (vendor == Vendor::Openai).then_some("invalid_api_key");
+        return send(stream, &error(401, "Incorrect API key", None, code)).await;
+    }
+    if incoming.method == "GET" && incoming.path == "/v1/models" && vendor != Vendor::Bedrock {
+        let list = models.map(list).map(plain);
+        return send(stream, &list.unwrap_or_else(|| error(404, "Invalid URL", None, None))).await;
+    }
+    if !vendor.is_call(&incoming.method, &incoming.path) {
+        return send(stream, &error(404, "Invalid URL", None, None)).await;
+    }
+    let Ok(body) = serde_json::from_slice::<Value>(&incoming.body) else {
+        return send(stream, &error(400, "We could not parse the JSON body", None, None)).await;
+    };
+    let number = state.records.arrive(&body);
+    if let Err((param, wrong)) = vendor.check(&incoming.headers, &body, limit) {
+        state.records.end(number, 400, true);
+        let code = (vendor == Vendor::Openai).then_some("unsupported_parameter");
+        let outgoing = error(400, &wrong, Some(param), code);
+        state.exchanged(number, incoming.path.clone(), &body, (400, &outgoing.body));
+        return send(stream, &outgoing).await;
+    }
+    let path = incoming.path.clone();
+    complete(stream, state, (vendor, path), Request { body, number }).await
+}
+
+async fn complete(
+    stream: &mut TcpStream,
+    state: &State,
+    (vendor, path): (Vendor, String),
+    request: Request,
+) -> io::Result<After> {
+    let mut answer = {
+        let mut script = state.script.lock().unwrap_or_else(PoisonError::into_inner);
+        script.next(&request)
+    };
+    while let Answer::Late { millis, then } = answer {
+        let gone = tokio::time::timeout(Duration::from_millis(millis), caller_has_gone(stream));
+        if gone.await.is_ok() {
+            return Ok(After::Close);
+        }
+        answer = *then;
+    }
+    match answer {
+        Answer::Hang => {
+            caller_has_gone(stream).await;
+            return Ok(After::Close);
+        }
+        Answer::Reset => {
+            stream.set_zero_linger()?;
+            return Ok(After::Close);
+        }
+        Answer::CutBody => {
+            stream
+                .write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n{\"choices\":")
+                .await?;
+            stream.flush().await?;
+            return Ok(After::Close);
+        }
+        _ => {}
+    }
+    let window = state.script.lock().unwrap_or_else(PoisonError::into_inner).window;
+    let said = answer.reply(&request).map(|(text, end)| Said {
+        number: request.number,
+        tokens: state.records.tokens(&request.body, &text).within(window),
+        text,
+        end,
+    });
+    let streamed = request.body.get("stream") == Some(&Value::Bool(true));
+    if let Some(said) = &said
+        && streamed
+    {
+        let events = vendor.events(&request.body, said);
+        let data: Vec<&Value> = events.iter().map(|(_, data)| data).collect();
+        state.exchanged(request.number, path, &request.body, (200, &json!({ "events": data })));
+        let after = stream::send(stream, (vendor, events), &answer).await?;
+        state.records.end(request.number, 200, answer.is_whole());
+        return Ok(after);
+    }
+    let outgoing = match said {
+        Some(said) => plain(vendor.reply(&request.body, &said)),
+        None => refusal(vendor, &answer),
+    };
+    state.exchanged(request.number, path, &request.body, (outgoing.status, &outgoing.body));
+    let after = send(stream, &outgoing).await?;
+    state.records.end(request.number, outgoing.status, true);
+    Ok(after)
+}
+
+/// Returns when the caller has closed its side. Callers do not pipeline.
+pub(super) async fn caller_has_gone(stream: &TcpStream) {
+    let mut one = [0];
+    while stream.peek(&mut one).await.is_ok_and(|count| count > 0) {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// Answers that are no replies.
+fn refusal(vendor: Vendor, answer: &Answer) -> Outgoing {
+    match answer {
+        Answer::Redirect { location } => Outgoing {
+            status: 307,
+            headers: vec![("location", location.clone())],
+            body: Value::Null,
+        },
+        Answer::Status { status, retry_after, retry_after_ms, should_retry, code, message } => {
+            let message = message.as_deref().unwrap_or("scripted");
+            let (status, code) = (*status, code.as_deref());
+            let mut outgoing = vendor.error(&Trouble { status, message, param: None, code });
+            let should_retry = should_retry.map(|told| told.to_string());
+            for (name, value) in [
+                ("retry-after", retry_after),
+                ("retry-after-ms", retry_after_ms),
+                ("x-should-retry", &should_retry),
+            ] {
+                outgoing.headers.extend(value.clone().map(|value| (name, value)));
+            }
+            outgoing
+        }
+        _ => {
+            let message = "the script makes no sense here";
+            vendor.error(&Trouble { status: 500, message, param: None, code: None })
+        }
+    }
+}
+
+fn list(models: Vec<String>) -> Value {
+    let entry = |id: String| json!({"id": id, "object": "model", "created": 0, "owned_by": "us"});
+    let data: Vec<Value> = models.into_iter().map(entry).collect();
+    json!({"object": "list", "data": data})
+}
+
+fn plain(body: Value) -> Outgoing {
+    Outgoing { status: 200, headers: Vec::new(), body }
+}
+
+async fn send(stream: &mut TcpStream, outgoing: &Outgoing) -> io::Result<After> {
+    let mut head = format!("HTTP/1.1 {} Scripted\r\n", outgoing.status);
+    for (name, value) in &outgoing.headers {
+        head.push_str(&format!("{name}: {value}\r\n"));
+    }
+    let body = match &outgoing.body {
+        Value::Null => String::new(),
+        body => {
+            head.push_str("content-type: application/json\r\n");
+            body.to_string()
+        }
+    };
+    head.push_str(&format!("content-length: {}\r\n\r\n", body.len()));
+    stream.write_all(head.as_bytes()).await?;
+    stream.write_all(body.as_bytes()).await?;
+    stream.flush().await?;
+    Ok(After::Next)
+}

@@ -1,0 +1,190 @@
+//! The protocols of three vendors: where a call goes, what it must look like, and how answers and
+//! errors are written.
+
+mod anthropic;
+mod bedrock;
+mod openai;
+mod subset;
+
+use std::collections::HashMap;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::script::LimitNames;
+
+/// A broken rule: the parameter and what is wrong with it.
+pub(crate) type Wrong = (&'static str, String);
+
+/// Whose protocol a server speaks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Vendor {
+    /// OpenAI's chat completions.
+    #[default]
+    Openai,
+    /// Anthropic's messages.
+    Anthropic,
+    /// Amazon Bedrock's Converse.
+    Bedrock,
+}
+
+/// Why a reply ends, whatever a vendor calls it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum End {
+    Done,
+    Length,
+    Filter,
+    Declined,
+    /// In the vendor's own word.
+    Other(String),
+}
+
+/// One reply.
+#[derive(Debug)]
+pub(crate) struct Said {
+    pub(crate) number: usize,
+    pub(crate) text: String,
+    pub(crate) end: End,
+    pub(crate) tokens: Tokens,
+}
+
+/// Tokens in classes that share none.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Tokens {
+    pub(crate) input: usize,
+    pub(crate) read: usize,
+    pub(crate) written: usize,
+    pub(crate) output: usize,
+}
+
+impl Tokens {
+    /// What is counted of a prompt that was shortened to a window.
+    pub(crate) fn within(self, window: Option<usize>) -> Self {
+        match window {
+            Some(most) if self.input + self.read + self.written > most => {
+                Self { input: most, read: 0, written: 0, ..self }
+            }
+            _ => self,
+        }
+    }
+}
+
+/// A status with a body.
+pub(crate) struct Outgoing {
+    pub(crate) status: u16,
+    pub(crate) headers: Vec<(&'static str, String)>,
+    pub(crate) body: Value,
+}
+
+/// An error to be written: status, words, parameter, code.
+pub(crate) struct Trouble<'a> {
+    pub(crate) status: u16,
+    pub(crate) message: &'a str,
+    pub(crate) param: Option<&'a str>,
+    pub(crate) code: Option<&'a str>,
+}
+
+impl Vendor {
+    /// What follows the address in `llm.base_url`.
+    pub(crate) fn base_path(self) -> &'static str {
+        match self {
+            Self::Openai | Self::Anthropic => "/v1",
+            Self::Bedrock => "",
+        }
+    }
+
+    /// Whether a request is a call to a model.
+    pub(crate) fn is_call(self, method: &str, path: &str) -> bool {
+        let path = path.split('?').next().unwrap_or_default();
+        method == "POST"
+            && match self {
+                Self::Openai => path == "/v1/chat/completions",
+                Self::Anthropic => path == "/v1/messages",
+                Self::Bedrock => path.starts_with("/model/") && path.ends_with("/converse"),
+            }
+    }
+
+    /// The key that a request carries.
+    pub(crate) fn key(self, headers: &HashMap<String, String>) -> Option<&str> {
+        let header = |name: &str| headers.get(name).map(String::as_str);
+        match self {
+            Self::Openai => header("authorization")
+                .and_then(|value| value.strip_prefix("Bearer "))
+                .or_else(|| header("api-key")),
+            Self::Anthropic => header("x-api-key"),
+            Self::Bedrock => header("authorization").map(|value| {
+                let signed = value.split("Credential=").nth(1);
+                let signed = signed.and_then(|rest| rest.split('/').next());
+                signed.or_else(|| value.strip_prefix("Bearer ")).unwrap_or_default()
+            }),
+        }
+    }
+
+    /// Whether a request keeps the contract. The real service answers 400 to what does not.
+    pub(crate) fn check(
+        self,
+        headers: &HashMap<String, String>,
+        body: &Value,
+        limit: LimitNames,
+    ) -> Result<(), Wrong> {
+        match self {
+            Self::Openai => openai::check(body, limit),
+            Self::Anthropic => anthropic::check(headers, body),
+            Self::Bedrock => bedrock::check(headers, body),
+        }
+    }
+
+    /// A whole reply.
+    pub(crate) fn reply(self, body: &Value, said: &Said) -> Value {
+        match self {
+            Self::Openai => openai::reply(body, said),
+            Self::Anthropic => anthropic::reply(body, said),
+            Self::Bedrock => bedrock::reply(body, said),
+        }
+    }
+
+    /// The same as events of a stream: name, if the vendor names them, and data.
+    pub(crate) fn events(self, body: &Value, said: &Said) -> Vec<(Option<&'static str>, Value)> {
+        match self {
+            Self::Openai => openai::events(body, said),
+            Self::Anthropic => anthropic::events(body, said),
+            Self::Bedrock => Vec::new(),
+        }
+    }
+
+    /// An error.
+    pub(crate) fn error(self, trouble: &Trouble<'_>) -> Outgoing {
+        match self {
+            Self::Openai => openai::error(trouble),
+            Self::Anthropic => anthropic::error(trouble),
+            Self::Bedrock => bedrock::error(trouble),
+        }
+    }
+}
+
+/// Pieces of a text, as a stream brings them.
+fn pieces(text: &str) -> Vec<String> {
+    let chars: Vec<char> = text.chars().collect();
+    chars.chunks(40).map(|piece| piece.iter().collect()).collect()
+}
+
+fn text(value: Option<&Value>) -> Option<&str> {
+    value?.as_str().filter(|text| !text.is_empty())
+}
+
+fn only(body: &Value, known: &[&str]) -> Result<(), Wrong> {
+    let keys = body.as_object().into_iter().flat_map(|object| object.keys());
+    match keys.into_iter().find(|key| !known.contains(&key.as_str())) {
+        Some(key) => Err(("body", format!("{key}: Extra inputs are not permitted"))),
+        None => Ok(()),
+    }
+}
+
+fn outgoing(status: u16, body: Value) -> Outgoing {
+    Outgoing { status, headers: Vec::new(), body }
+}
+
+fn json_reply(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|_| json!({ "unreadable": text }))
+}

@@ -1,0 +1,86 @@
+//! Amazon Bedrock's Converse (botocore's `bedrock-runtime/2023-09-30`).
+
+use std::collections::HashMap;
+
+use serde_json::{Value, json};
+
+use super::{End, Outgoing, Said, Trouble, Wrong, json_reply, only, outgoing, subset, text};
+
+const KNOWN: [&str; 5] = ["system", "messages", "inferenceConfig", "outputConfig", "toolConfig"];
+
+pub(super) fn check(headers: &HashMap<String, String>, body: &Value) -> Result<(), Wrong> {
+    let signed = headers.get("authorization").is_some_and(|value| {
+        value.starts_with("AWS4-HMAC-SHA256 ") || value.starts_with("Bearer ")
+    });
+    if !signed {
+        return Err(("headers", "the request is not signed".to_owned()));
+    }
+    only(body, &KNOWN)?;
+    let user = body.pointer("/messages/0/role").and_then(Value::as_str) == Some("user");
+    if !user || text(body.pointer("/messages/0/content/0/text")).is_none() {
+        return Err(("messages", "a conversation must start with a user message".to_owned()));
+    }
+    if body.pointer("/inferenceConfig/maxTokens").and_then(Value::as_u64) == Some(0) {
+        return Err(("inferenceConfig", "maxTokens must be at least 1".to_owned()));
+    }
+    if let Some(format) = body.pointer("/outputConfig/textFormat") {
+        let schema = text(format.pointer("/structure/jsonSchema/schema"));
+        let schema = schema.and_then(|text| serde_json::from_str(text).ok());
+        let schema: Value = schema.ok_or(("outputConfig", "schema must be JSON".to_owned()))?;
+        subset::check(&schema).map_err(|wrong| ("outputConfig", wrong))?;
+    }
+    if let Some(schema) = body.pointer("/toolConfig/tools/0/toolSpec/inputSchema/json") {
+        subset::check(schema).map_err(|wrong| ("toolConfig", wrong))?;
+    }
+    Ok(())
+}
+
+fn tool(body: &Value) -> Option<&str> {
+    body.pointer("/toolConfig/toolChoice/tool/name").and_then(Value::as_str)
+}
+
+pub(super) fn reply(body: &Value, said: &Said) -> Value {
+    let reason = match &said.end {
+        End::Done if tool(body).is_some() => "tool_use",
+        End::Done => "end_turn",
+        End::Length => "max_tokens",
+        End::Filter => "content_filtered",
+        End::Declined => "guardrail_intervened",
+        End::Other(word) => word,
+    };
+    let content = match tool(body) {
+        Some(name) => json!([{"toolUse": {
+            "toolUseId": "tooluse_1", "name": name, "input": json_reply(&said.text),
+        }}]),
+        None => json!([{"text": said.text}]),
+    };
+    let tokens = said.tokens;
+    json!({
+        "output": {"message": {"role": "assistant", "content": content}},
+        "stopReason": reason,
+        "usage": {
+            "inputTokens": tokens.input,
+            "outputTokens": tokens.output,
+            "totalTokens": tokens.input + tokens.read + tokens.written + tokens.output,
+            "cacheReadInputTokens": tokens.read,
+            "cacheWriteInputTokens": tokens.written,
+        },
+        "metrics": {"latencyMs": 1},
+    })
+}
+
+pub(super) fn error(trouble: &Trouble<'_>) -> Outgoing {
+    let kind = trouble.code.unwrap_or(match trouble.status {
+        401 | 403 => "AccessDeniedException",
+        404 => "ResourceNotFoundException",
+        408 => "ModelTimeoutException",
+        424 => "ModelErrorException",
+        429 => "ThrottlingException",
+        503 => "ServiceUnavailableException",
+        500.. => "InternalServerException",
+        _ => "ValidationException",
+    });
+    let mut answer = outgoing(trouble.status, json!({"message": trouble.message}));
+    answer.headers.push(("x-amzn-errortype", kind.to_owned()));
+    answer
+}

@@ -1,0 +1,200 @@
+//! OpenAI's chat completions (`openai/openai-openapi` 2.3.0).
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde_json::{Value, json};
+
+use super::{End, Outgoing, Said, Trouble, Wrong, only, outgoing, pieces, text};
+use crate::models::script::LimitNames;
+
+const KNOWN: [&str; 8] = [
+    "model",
+    "messages",
+    "response_format",
+    "max_tokens",
+    "max_completion_tokens",
+    "prompt_cache_key",
+    "stream",
+    "stream_options",
+];
+
+pub(super) fn check(body: &Value, limit: LimitNames) -> Result<(), Wrong> {
+    only(body, &KNOWN)?;
+    text(body.get("model")).ok_or(("model", "you must provide a model".to_owned()))?;
+    messages(body)?;
+    caps(body, limit)?;
+    if body.get("stream_options").is_some() && body.get("stream") != Some(&Value::Bool(true)) {
+        return Err(("stream_options", "only allowed when stream is enabled".to_owned()));
+    }
+    let Some(format) = body.get("response_format") else { return Ok(()) };
+    if format.get("type").and_then(Value::as_str) != Some("json_schema") {
+        return Err(("response_format", "type must be json_schema".to_owned()));
+    }
+    let json_schema = format.get("json_schema").unwrap_or(&Value::Null);
+    let name = text(json_schema.get("name")).unwrap_or_default();
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    if name.is_empty() || name.len() > 64 || !name.chars().all(plain) {
+        return Err((
+            "response_format",
+            "json_schema.name must match ^[a-zA-Z0-9_-]{1,64}$".into(),
+        ));
+    }
+    let root = json_schema.get("schema").unwrap_or(&Value::Null);
+    if root.get("type").and_then(Value::as_str) != Some("object") {
+        return Err(("response_format", "schema must be of type object".to_owned()));
+    }
+    if json_schema.get("strict") == Some(&Value::Bool(true)) {
+        strict(root, 0).map_err(|wrong| ("response_format", wrong))?;
+    }
+    Ok(())
+}
+
+fn messages(body: &Value) -> Result<(), Wrong> {
+    let list = body.get("messages").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    if list.is_empty() {
+        return Err(("messages", "must not be empty".to_owned()));
+    }
+    for message in list {
+        let role = text(message.get("role")).unwrap_or_default();
+        if !matches!(role, "system" | "developer" | "user" | "assistant") {
+            return Err(("messages", format!("`{role}` is no role")));
+        }
+        if message.get("content").and_then(Value::as_str).is_none() {
+            return Err(("messages", "content must be text".to_owned()));
+        }
+    }
+    Ok(())
+}
+
+fn caps(body: &Value, limit: LimitNames) -> Result<(), Wrong> {
+    let (older, newer) = (body.get("max_tokens"), body.get("max_completion_tokens"));
+    if older.is_some() && newer.is_some() {
+        let wrong = "max_tokens and max_completion_tokens cannot both be set";
+        return Err(("max_tokens", wrong.to_owned()));
+    }
+    if older.is_some() && limit == LimitNames::Newer {
+        let wrong = "Unsupported parameter: 'max_tokens' is not supported with this model. Use \
+                     'max_completion_tokens' instead.";
+        return Err(("max_tokens", wrong.to_owned()));
+    }
+    match older.or(newer) {
+        Some(cap) if cap.as_u64().is_none_or(|cap| cap == 0) => {
+            Err(("max_tokens", "must be at least 1".to_owned()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The rules of strict mode.
+fn strict(schema: &Value, depth: usize) -> Result<(), String> {
+    if depth > 10 {
+        return Err("more than 10 levels of nesting".to_owned());
+    }
+    for keyword in ["allOf", "oneOf", "not", "default", "pattern", "format", "minimum", "maxLength"]
+    {
+        if schema.get(keyword).is_some() {
+            return Err(format!("'{keyword}' is not permitted"));
+        }
+    }
+    if let Some(properties) = schema.get("properties").and_then(Value::as_object) {
+        if schema.get("additionalProperties") != Some(&Value::Bool(false)) {
+            return Err("'additionalProperties' is required to be false".to_owned());
+        }
+        let required = schema.get("required").and_then(Value::as_array);
+        let required = required.map_or(&[][..], Vec::as_slice);
+        for (name, property) in properties {
+            if !required.iter().any(|entry| entry.as_str() == Some(name)) {
+                return Err(format!("'required' must include every key; '{name}' is missing"));
+            }
+            strict(property, depth + 1)?;
+        }
+    }
+    if let Some(items) = schema.get("items") {
+        strict(items, depth + 1)?;
+    }
+    for any in schema.get("anyOf").and_then(Value::as_array).into_iter().flatten() {
+        strict(any, depth + 1)?;
+    }
+    Ok(())
+}
+
+fn reason(end: &End) -> &str {
+    match end {
+        End::Done | End::Declined => "stop",
+        End::Length => "length",
+        End::Filter => "content_filter",
+        End::Other(word) => word,
+    }
+}
+
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
+}
+
+fn usage(said: &Said) -> Value {
+    let tokens = said.tokens;
+    let prompt = tokens.input + tokens.read + tokens.written;
+    json!({
+        "prompt_tokens": prompt,
+        "completion_tokens": tokens.output,
+        "total_tokens": prompt + tokens.output,
+        "prompt_tokens_details": {
+            "cached_tokens": tokens.read, "cache_write_tokens": tokens.written,
+        },
+    })
+}
+
+/// Every field that the contract requires is there, `logprobs` and `refusal` as null.
+pub(super) fn reply(body: &Value, said: &Said) -> Value {
+    let (content, refusal) = match said.end {
+        End::Declined => (None, Some("I'm sorry, I cannot help with that request.")),
+        _ => (Some(&said.text), None),
+    };
+    json!({
+        "id": format!("chatcmpl-{}", said.number),
+        "object": "chat.completion",
+        "created": now(),
+        "model": body.get("model"),
+        "choices": [{
+            "index": 0,
+            "message": {"role": "assistant", "content": content, "refusal": refusal},
+            "logprobs": null,
+            "finish_reason": reason(&said.end),
+        }],
+        "usage": usage(said),
+    })
+}
+
+pub(super) fn events(body: &Value, said: &Said) -> Vec<(Option<&'static str>, Value)> {
+    let chunk = |choices: Value, usage: Value| {
+        json!({
+            "id": format!("chatcmpl-{}", said.number),
+            "object": "chat.completion.chunk",
+            "created": now(),
+            "model": body.get("model"),
+            "choices": choices,
+            "usage": usage,
+        })
+    };
+    let choice = |delta: Value, reason: Value| json!([{"index": 0, "delta": delta, "logprobs": null, "finish_reason": reason}]);
+    let mut events = vec![chunk(choice(json!({"role": "assistant"}), Value::Null), Value::Null)];
+    if said.end == End::Declined {
+        let delta = json!({"refusal": "I'm sorry, I cannot help with that request."});
+        events.push(chunk(choice(delta, Value::Null), Value::Null));
+    } else {
+        let piece = |text| chunk(choice(json!({"content": text}), Value::Null), Value::Null);
+        events.extend(pieces(&said.text).into_iter().map(piece));
+    }
+    events.push(chunk(choice(json!({}), json!(reason(&said.end))), Value::Null));
+    events.push(chunk(json!([]), usage(said)));
+    events.into_iter().map(|event| (None, event)).collect()
+}
+
+pub(super) fn error(trouble: &Trouble<'_>) -> Outgoing {
+    let Trouble { status, message, param, code } = *trouble;
+    let kind = if status >= 500 { "server_error" } else { "invalid_request_error" };
+    outgoing(
+        status,
+        json!({"error": {"message": message, "type": kind, "param": param, "code": code}}),
+    )
+}

@@ -1,0 +1,171 @@
+//! A BlobForge bucket without a database: the faults that were measured in BlobForge itself do not
+//! occur here, whoever dies, freezes, lists late or has a wrong clock.
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+mod faults;
+mod handing_in;
+mod listing;
+mod on_s3;
+mod operators;
+mod program;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use docmill::fault::{Error, Fault, Result};
+use docmill::ops::bucket::{
+    Bucket, Candidate, Claim, Claimed, Convert, Converted, Original, Output, Settings, Tally,
+    Terms, Who, Work, claim,
+};
+use docmill::queue::objects::blobforge::{Priority, raw_key, todo_key};
+use docmill::queue::objects::engine::Clock;
+use docmill::shutdown::Stop;
+use docmill::store::Store;
+use sha2::{Digest, Sha256};
+
+use crate::support::memory_store::MemoryStore;
+
+/// Longer than a lock lasts without renewal.
+const ABANDONED: Duration = Duration::from_secs(16 * 60);
+
+fn hash_of(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A bucket in memory.
+struct Place {
+    store: Arc<MemoryStore>,
+    bucket: Arc<Bucket>,
+}
+
+impl Place {
+    fn new() -> Self {
+        Self::over(MemoryStore::default())
+    }
+
+    fn over(store: MemoryStore) -> Self {
+        let store = Arc::new(store);
+        let bucket = Arc::new(Bucket::new(store.clone(), Clock::default()));
+        Self { store, bucket }
+    }
+
+    /// A document that waits, as BlobForge's ingest leaves it: an original and an empty marker.
+    async fn add(&self, text: &str, priority: Priority) -> String {
+        let bytes = Bytes::from(format!("%PDF {text}"));
+        let hash = hash_of(&bytes);
+        let labels = BTreeMap::from([("original-name".to_owned(), format!("{text}.pdf"))]);
+        self.store.put(&raw_key(&hash, "pdf"), bytes, &labels).await.unwrap();
+        let marker = todo_key(priority, &hash);
+        self.store.put(&marker, Bytes::new(), &BTreeMap::new()).await.unwrap();
+        hash
+    }
+
+    async fn try_claim(&self, worker: &str, hash: &str, priority: Priority) -> Claimed {
+        let (who, settings) = (Who::new(worker), Settings::default());
+        let candidate = Candidate { priority, hash: hash.to_owned() };
+        claim(&self.bucket, &who, &settings, &candidate).await.unwrap()
+    }
+
+    async fn claim(&self, worker: &str, hash: &str) -> Claim {
+        match self.try_claim(worker, hash, Priority::Normal).await {
+            Claimed::Ours(claim) => *claim,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn work(&self, convert: Arc<dyn Convert>, once: bool) -> Work {
+        Work { bucket: self.bucket.clone(), convert, terms: terms(once) }
+    }
+
+    async fn work_once(&self, convert: &Arc<Fake>) -> Tally {
+        self.work(convert.clone(), true).run(Stop::default()).await.unwrap()
+    }
+
+    /// Every object that tells where a document stands.
+    fn marks(&self) -> Vec<String> {
+        self.store.keys("queue/")
+    }
+}
+
+fn terms(once: bool) -> Terms {
+    Terms {
+        jobs: 4,
+        once,
+        each_list: Duration::from_millis(10),
+        longest_pause: Duration::from_millis(50),
+        largest: 1 << 20,
+        name: None,
+    }
+}
+
+/// What a converter of the tests does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Manner {
+    Well,
+    Fails(Fault),
+    Refuses,
+    Hangs,
+    /// Takes so long.
+    Takes(Duration),
+}
+
+/// A converter that counts.
+struct Fake {
+    manner: Mutex<Manner>,
+    calls: Mutex<BTreeMap<String, u32>>,
+    count: AtomicU64,
+}
+
+impl Fake {
+    fn new(manner: Manner) -> Arc<Self> {
+        let (calls, count) = (Mutex::default(), AtomicU64::new(0));
+        Arc::new(Self { manner: Mutex::new(manner), calls, count })
+    }
+
+    fn calls(&self, hash: &str) -> u32 {
+        self.calls.lock().unwrap().get(hash).copied().unwrap_or_default()
+    }
+
+    fn count(&self) -> u64 {
+        self.count.load(Ordering::SeqCst)
+    }
+
+    fn from_now(&self, manner: Manner) {
+        *self.manner.lock().unwrap() = manner;
+    }
+}
+
+#[async_trait]
+impl Convert for Fake {
+    async fn convert(&self, original: &Original) -> Result<Converted> {
+        *self.calls.lock().unwrap().entry(original.hash.clone()).or_default() += 1;
+        self.count.fetch_add(1, Ordering::SeqCst);
+        let manner = *self.manner.lock().unwrap();
+        match manner {
+            Manner::Well => {}
+            Manner::Fails(fault) => return Err(Error::new(fault, "told to fail")),
+            Manner::Refuses => {
+                let (code, detail) = ("encrypted".to_owned(), "told to refuse".to_owned());
+                return Ok(Converted::Refused { code, detail });
+            }
+            Manner::Hangs => std::future::pending().await,
+            Manner::Takes(time) => tokio::time::sleep(time).await,
+        }
+        Ok(Converted::Whole(Output { markdown: original.name.clone(), ..Output::default() }))
+    }
+}
+
+/// Waits until it holds; a minute is for machines that are short of breath.
+async fn until(what: &str, holds: impl Fn() -> bool) {
+    for _ in 0..6_000 {
+        if holds() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("{what}: not within a minute");
+}

@@ -1,0 +1,379 @@
+//! Crashes, zombies, janitors, signals and wrong clocks.
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use docmill::fault::Fault;
+use docmill::ops::bucket::{Bucket, Claimed, Ended, Kept, Pass, Seat, Settings, pass};
+use docmill::queue::objects::ObjectQueue;
+use docmill::queue::objects::blobforge::{
+    Priority, dead_key, failed_key, lock_key, out_key, todo_key,
+};
+use docmill::queue::objects::engine::Clock;
+use docmill::queue::{Outgoing, Queue};
+use docmill::shutdown::Stop;
+use docmill::store::Store;
+use serde_json::json;
+
+use super::{ABANDONED, Fake, Manner, Place, terms, until};
+
+const AT_ONCE: Pass = Pass { dry_run: false, at_once: true };
+
+async fn sweep(place: &Place) -> Vec<(String, u32)> {
+    let swept = pass(&place.bucket, &Settings::default(), AT_ONCE).await.unwrap();
+    swept.acts.into_iter().map(|act| (act.act.to_owned(), act.runs)).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_document_that_always_fails_is_begun_exactly_three_times_and_then_dead() {
+    let place = Place::new();
+    let hash = place.add("bad", Priority::High).await;
+    let convert = Fake::new(Manner::Fails(Fault::Transient));
+    for _ in 0..8 {
+        place.work_once(&convert).await;
+        sweep(&place).await;
+    }
+    assert_eq!(convert.calls(&hash), 3);
+    assert_eq!(place.marks(), [dead_key(&hash)]);
+    let dead = place.store.json(&dead_key(&hash));
+    assert_eq!(dead["total_retries"], 3);
+    assert_eq!(dead["reason"], "exceeded_max_retries");
+    assert_eq!(dead["priority"], "2_high", "its own priority is kept");
+    let runs: Vec<_> = dead["history"].as_array().unwrap().iter().map(|f| &f["run"]).collect();
+    assert_eq!(runs, [1, 2, 3]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failed_document_is_not_begun_again_before_its_pause_is_over() {
+    let place = Place::new();
+    let hash = place.add("bad", Priority::Normal).await;
+    let convert = Fake::new(Manner::Fails(Fault::Transient));
+    for _ in 0..3 {
+        place.work_once(&convert).await;
+        pass(&place.bucket, &Settings::default(), Pass::default()).await.unwrap();
+    }
+    assert_eq!(convert.calls(&hash), 1);
+    assert_eq!(place.marks(), [failed_key(&hash)]);
+    place.store.age(&failed_key(&hash), Duration::from_secs(61));
+    pass(&place.bucket, &Settings::default(), Pass::default()).await.unwrap();
+    assert_eq!(place.marks(), [todo_key(Priority::Normal, &hash)]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_document_that_kills_its_workers_is_dead_after_three_runs() {
+    let place = Place::new();
+    let hash = place.add("poison", Priority::Normal).await;
+    for run in 1..=3 {
+        let claim = place.claim("victim", &hash).await;
+        assert_eq!(claim.run, run);
+        // The worker dies: nobody renews its lock any more.
+        place.store.age(&lock_key(&hash), ABANDONED);
+        let expected = if run < 3 { "queued" } else { "dead" };
+        assert_eq!(sweep(&place).await, [(expected.to_owned(), run)]);
+    }
+    assert_eq!(place.marks(), [dead_key(&hash)]);
+    assert_eq!(place.store.json(&dead_key(&hash))["error"], "its worker fell silent");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_zombies_heartbeat_cannot_take_its_lock_back() {
+    let place = Place::new();
+    let hash = place.add("contested", Priority::Normal).await;
+    let mut zombie = place.claim("w-a", &hash).await;
+    assert_eq!(zombie.beat(&place.bucket, "converting").await.unwrap(), Kept::Ours);
+    place.store.age(&lock_key(&hash), ABANDONED);
+    sweep(&place).await;
+    let mut heir = place.claim("w-b", &hash).await;
+    assert_eq!(heir.run, 2);
+    let before = place.store.json(&lock_key(&hash));
+    assert_eq!(zombie.beat(&place.bucket, "converting").await.unwrap(), Kept::Lost);
+    assert_eq!(place.store.json(&lock_key(&hash)), before);
+    assert_eq!(before["worker"], "w-b");
+    assert_eq!(heir.beat(&place.bucket, "converting").await.unwrap(), Kept::Ours);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ending_a_document_after_a_takeover_changes_nothing() {
+    let place = Place::new();
+    let hash = place.add("contested", Priority::Normal).await;
+    let mut zombies = Vec::new();
+    for _ in 0..2 {
+        zombies.push(place.claim("zombie", &hash).await);
+        place.store.age(&lock_key(&hash), ABANDONED);
+        sweep(&place).await;
+    }
+    let mut heir = place.claim("heir", &hash).await;
+    let (before, everything) = (place.store.json(&lock_key(&hash)), place.store.keys(""));
+    for zombie in &mut zombies {
+        let bucket = &place.bucket;
+        assert_eq!(zombie.publish(bucket, "zip".into()).await.unwrap(), Ended::Lost);
+        assert_eq!(zombie.fail(bucket, "error", 3).await.unwrap(), Ended::Lost);
+        assert_eq!(zombie.fail(bucket, "error", 1).await.unwrap(), Ended::Lost);
+        assert_eq!(zombie.refuse(bucket, "corrupt", "").await.unwrap(), Ended::Lost);
+        assert_eq!(zombie.give_back(bucket, "signal").await.unwrap(), Ended::Lost);
+        assert_eq!(zombie.withdraw(bucket).await.unwrap(), Ended::Lost);
+    }
+    assert_eq!(place.store.keys(""), everything);
+    assert_eq!(place.store.json(&lock_key(&hash)), before);
+    assert_eq!(heir.publish(&place.bucket, "zip".into()).await.unwrap(), Ended::Done);
+    assert!(place.marks().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_janitors_at_once_count_once() {
+    let place = Place::new();
+    for number in 0..20 {
+        let hash = place.add(&format!("{number}"), Priority::Normal).await;
+        place.claim("dead", &hash).await;
+        place.store.age(&lock_key(&hash), ABANDONED);
+    }
+    let janitor = || {
+        let bucket = place.bucket.clone();
+        let sweep = async move { pass(&bucket, &Settings::default(), AT_ONCE).await.unwrap() };
+        tokio::spawn(sweep)
+    };
+    let (one, other) = tokio::join!(janitor(), janitor());
+    let acts: Vec<_> = [one.unwrap().acts, other.unwrap().acts].concat();
+    let distinct: BTreeSet<_> = acts.iter().map(|act| &act.hash).collect();
+    assert_eq!((acts.len(), distinct.len()), (20, 20), "each acted upon by one");
+    let markers = place.marks();
+    assert_eq!(markers.len(), 20, "a marker each, and no lock: {markers:?}");
+    for marker in markers {
+        assert_eq!(place.store.json(&marker)["retries"], 1, "{marker}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lock_renewed_after_the_listing_is_left_alone() {
+    let place = Place::new();
+    let hash = place.add("slow", Priority::Normal).await;
+    let mut claim = place.claim("slow", &hash).await;
+    place.store.age(&lock_key(&hash), ABANDONED);
+    claim.beat(&place.bucket, "converting").await.unwrap();
+    assert!(sweep(&place).await.is_empty());
+    assert_eq!(claim.beat(&place.bucket, "converting").await.unwrap(), Kept::Ours);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_old_listing_converts_nothing_twice() {
+    let place = Place::new();
+    let hash = place.add("once", Priority::Normal).await;
+    let marker = todo_key(Priority::Normal, &hash);
+    let mut first = place.claim("first", &hash).await;
+    assert!(matches!(place.try_claim("second", &hash, Priority::Normal).await, Claimed::Busy));
+    first.publish(&place.bucket, "zip".into()).await.unwrap();
+    let late = place.try_claim("late", &hash, Priority::Normal).await;
+    assert!(matches!(late, Claimed::Settled), "its marker is gone");
+    // BlobForge's ingest, or a worker that died after publishing, leaves a marker.
+    place.store.put(&marker, "".into(), &std::collections::BTreeMap::new()).await.unwrap();
+    let late = place.try_claim("late", &hash, Priority::Normal).await;
+    assert!(matches!(late, Claimed::Settled), "its result is there");
+    assert!(place.marks().is_empty(), "marker and lock are gone");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_dies_after_publishing_costs_no_second_conversion() {
+    let place = Place::new();
+    let hash = place.add("published", Priority::Normal).await;
+    place.claim("dead", &hash).await;
+    place.store.put(&out_key(&hash), "zip".into(), &Default::default()).await.unwrap();
+    place.store.age(&lock_key(&hash), ABANDONED);
+    assert_eq!(sweep(&place).await, [("finished".to_owned(), 0)]);
+    assert!(place.marks().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_blobforge_leaves_behind_is_counted() {
+    let place = Place::new();
+    let hash = place.add("theirs", Priority::High).await;
+    let lock = json!({"worker": "theirs", "started": 1, "last_heartbeat": 1,
+                      "priority": "2_high", "retries": 1});
+    let nothing = Default::default();
+    place.store.put(&lock_key(&hash), lock.to_string().into(), &nothing).await.unwrap();
+    place.store.age(&lock_key(&hash), ABANDONED);
+    assert_eq!(sweep(&place).await, [("queued".to_owned(), 2)], "its marker counted nothing");
+    // Theirs leave the marker of a failed document as it was.
+    let failed = json!({"error": "e", "worker": "theirs", "timestamp": 1, "retries": 2});
+    place.store.put(&failed_key(&hash), failed.to_string().into(), &nothing).await.unwrap();
+    let taken = place.try_claim("ours", &hash, Priority::High).await;
+    assert!(matches!(taken, Claimed::Settled), "it was begun three times: {taken:?}");
+    assert_eq!(place.marks(), [dead_key(&hash)]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_signal_puts_what_is_in_work_back_uncounted() {
+    let place = Place::new();
+    let hash = place.add("long", Priority::Normal).await;
+    let (convert, stop) = (Fake::new(Manner::Hangs), Stop::default());
+    let working = tokio::spawn(place.work(convert.clone(), false).run(stop.clone()));
+    until("it is in work", || convert.count() == 1).await;
+    stop.ask();
+    assert_eq!(working.await.unwrap().unwrap().given_back, 1);
+    assert_eq!(place.marks(), [todo_key(Priority::Normal, &hash)]);
+    let marker = place.store.json(&todo_key(Priority::Normal, &hash));
+    assert_eq!(
+        (&marker["retries"], &marker["recovered_from"]),
+        (&json!(0), &json!("graceful_shutdown"))
+    );
+    convert.from_now(Manner::Well);
+    assert_eq!(place.work_once(&convert).await.done, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_not_the_documents_fault_is_not_counted() {
+    let place = Place::new();
+    let hash = place.add("unlucky", Priority::Normal).await;
+    let (convert, stop) = (Fake::new(Manner::Fails(Fault::Unavailable)), Stop::default());
+    let working = tokio::spawn(place.work(convert.clone(), false).run(stop.clone()));
+    until("it was begun", || convert.count() == 1).await;
+    let marker = todo_key(Priority::Normal, &hash);
+    until("it was put back", || place.marks() == [marker.clone()]).await;
+    assert_eq!(place.store.json(&marker)["retries"], 0);
+    stop.ask();
+    working.await.unwrap().unwrap();
+    assert_eq!(convert.count(), 1, "the worker waits a while");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_document_at_fault_is_given_up_at_once() {
+    let place = Place::new();
+    let hash = place.add("locked", Priority::Normal).await;
+    let convert = Fake::new(Manner::Refuses);
+    assert_eq!(place.work_once(&convert).await.dead, 1);
+    assert_eq!(place.store.json(&dead_key(&hash))["reason"], "encrypted");
+    assert_eq!(convert.calls(&hash), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_original_that_is_not_what_its_name_says_is_given_up() {
+    let place = Place::new();
+    let hash = place.add("good", Priority::Normal).await;
+    let raw = format!("store/raw/{hash}.pdf");
+    place.store.put(&raw, "%PDF other".into(), &Default::default()).await.unwrap();
+    let convert = Fake::new(Manner::Well);
+    place.work_once(&convert).await;
+    assert_eq!(convert.count(), 0);
+    assert_eq!(place.store.json(&dead_key(&hash))["reason"], "corrupt");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_takes_up_at_its_start_what_it_left_and_nobody_elses() {
+    let place = Place::new();
+    let (mine, others) =
+        (place.add("mine", Priority::Normal).await, place.add("others", Priority::Normal).await);
+    place.claim("w-0", &mine).await;
+    place.claim("w-1", &others).await;
+    let convert = Fake::new(Manner::Well);
+    let mut work = place.work(convert.clone(), true);
+    work.terms.name = Some("w".to_owned());
+    let tally = work.run(Stop::default()).await.unwrap();
+    assert_eq!((tally.done, convert.calls(&mine)), (1, 1));
+    let kept = [lock_key(&others), todo_key(Priority::Normal, &others)];
+    assert_eq!(place.marks(), kept, "it may still run elsewhere");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_workers_on_one_machine_have_two_names() {
+    let place = Place::new();
+    let settings = Settings::default();
+    let take = || Seat::take(&place.bucket, None, &settings);
+    let (one, other) = tokio::join!(take(), take());
+    let (mut one, other) = (one.unwrap(), other.unwrap());
+    assert_ne!(one.who().id, other.who().id);
+    let freed = one.who().id.clone();
+    one.leave(&place.bucket, &Default::default()).await.unwrap();
+    assert_eq!(take().await.unwrap().who().id, freed, "a seat that was given up is free");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn twenty_workers_convert_each_of_two_thousand_documents_once() {
+    let place = Place::new();
+    for number in 0..2_000 {
+        place.add(&format!("{number}"), Priority::ALL[number % 5]).await;
+    }
+    let convert = Fake::new(Manner::Well);
+    let workers: Vec<_> = (0..20)
+        .map(|_| tokio::spawn(place.work(convert.clone(), true).run(Stop::default())))
+        .collect();
+    let mut done = 0;
+    for worker in workers {
+        done += worker.await.unwrap().unwrap().done;
+    }
+    assert_eq!((done, convert.count()), (2_000, 2_000));
+    assert!(convert.calls.lock().unwrap().values().all(|calls| *calls == 1));
+    assert_eq!(place.store.keys("store/out/").len(), 2_000);
+    assert!(place.marks().is_empty());
+}
+
+fn two_hours_fast() -> SystemTime {
+    SystemTime::now() + Duration::from_secs(7200)
+}
+
+fn two_hours_slow() -> SystemTime {
+    SystemTime::now() - Duration::from_secs(7200)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_clock_two_hours_off_neither_steals_a_lock_nor_keeps_one() {
+    for clock in [two_hours_fast, two_hours_slow] {
+        let place = Place::new();
+        let hash = place.add("contested", Priority::Normal).await;
+        let off = Arc::new(Bucket::new(place.store.clone(), Clock::of(clock)));
+        let theirs = Place { store: place.store.clone(), bucket: off };
+        place.claim("right", &hash).await;
+        assert!(sweep(&theirs).await.is_empty(), "a live lock of a worker whose clock is right");
+        place.store.age(&lock_key(&hash), ABANDONED);
+        assert_eq!(sweep(&theirs).await.len(), 1);
+        theirs.claim("off", &hash).await;
+        assert!(sweep(&place).await.is_empty(), "a live lock of a worker whose clock is off");
+        place.store.age(&lock_key(&hash), ABANDONED);
+        assert_eq!(sweep(&place).await.len(), 1);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_clock_two_hours_off_neither_steals_a_message_nor_sees_it_early() {
+    for clock in [two_hours_fast, two_hours_slow] {
+        let place = Place::new();
+        let hour = Duration::from_secs(3600);
+        let queue = |clock| {
+            let store = place.store.clone();
+            ObjectQueue::new(store.clone(), hour, None).with_clock(store, Clock::of(clock))
+        };
+        let (off, right) = (queue(clock), queue(SystemTime::now));
+        for (sender, receiver) in [(&off, &right), (&right, &off)] {
+            let later = Outgoing { body: uuid::Uuid::new_v4().to_string(), delay: hour };
+            sender.send(&[later]).await.pop().unwrap().unwrap();
+            assert!(receiver.receive(1, Duration::ZERO).await.unwrap().is_empty(), "an hour early");
+            sender.send(&[Outgoing::now("now")]).await.pop().unwrap().unwrap();
+            let taken = sender.receive(1, Duration::ZERO).await.unwrap().pop().unwrap();
+            assert!(receiver.receive(1, Duration::ZERO).await.unwrap().is_empty(), "it is locked");
+            sender.acknowledge(&[taken.receipt]).await.pop().unwrap().unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_bucket_that_ignores_conditions_is_refused_with_the_reason() {
+    let place = Place::new();
+    docmill::store::conditions::check(&*place.store, "").await.unwrap();
+    place.store.lenient.store(true, std::sync::atomic::Ordering::SeqCst);
+    let refused = docmill::store::conditions::check(&*place.store, "").await.unwrap_err();
+    assert!(refused.context.contains("If-None-Match"), "{refused}");
+    assert!(place.store.keys("").is_empty(), "the probe is gone");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_conversion_that_takes_too_long_is_a_failure() {
+    let place = Place::new();
+    let hash = place.add("endless", Priority::Normal).await;
+    Settings::set(&place.bucket, "conversion_timeout", 1).await.unwrap();
+    let convert = Fake::new(Manner::Hangs);
+    let work =
+        docmill::ops::bucket::Work { bucket: place.bucket.clone(), convert, terms: terms(true) };
+    assert_eq!(work.run(Stop::default()).await.unwrap().failed, 1);
+    let error = place.store.json(&failed_key(&hash))["error"].clone();
+    assert!(error.as_str().unwrap().starts_with("timeout"), "{error}");
+}

@@ -1,0 +1,115 @@
+//! The same over S3 as somebody else understood it (moto), below a prefix that needs encoding.
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
+
+use std::io::{Cursor, Read as _};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use aws_sdk_s3::Client;
+use aws_sdk_s3::config::{BehaviorVersion, Credentials, Region};
+use docmill::ops::bucket::{
+    self as bucket, Bucket, Ingest, Kept, Manifest, Place as From, State, Work,
+};
+use docmill::queue::objects::blobforge::{Priority, out_key};
+use docmill::queue::objects::engine::Clock;
+use docmill::shutdown::Stop;
+use docmill::store::prefixed::Prefixed;
+use docmill::store::s3::S3Store;
+use docmill::store::{Fetch, Get, Store};
+
+use super::{Fake, Manner, terms};
+use crate::support::moto::Moto;
+
+async fn client(server: &Moto) -> Client {
+    let config = aws_sdk_s3::Config::builder()
+        .behavior_version(BehaviorVersion::latest())
+        .region(Region::new("us-east-1"))
+        .credentials_provider(Credentials::new("test", "test", None, None, "test"))
+        .endpoint_url(server.endpoint())
+        .force_path_style(true)
+        .build();
+    let client = Client::from_conf(config);
+    client.create_bucket().bucket("papers").send().await.unwrap();
+    client
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bucket_below_an_odd_prefix_is_worked_on_by_four_workers() {
+    let server = Moto::start().await;
+    let whole = Arc::new(S3Store::with_client(client(&server).await, "papers"));
+    let store: Arc<dyn Store> = Arc::new(Prefixed::new(whole.clone(), "a+b/100% é"));
+    docmill::store::conditions::check(&*store, "").await.unwrap();
+    let bucket = Arc::new(Bucket::new(store.clone(), Clock::default()));
+    let dir = tempfile::tempdir().unwrap();
+    for number in 0..24 {
+        let name = format!("r+e%20d, \"{number}\"\n.pdf");
+        std::fs::write(dir.path().join(name), format!("%PDF {number}")).unwrap();
+    }
+    let how = Ingest {
+        priority: Priority::Low,
+        tags: vec!["spring".to_owned()],
+        any_format: false,
+        dry_run: false,
+        largest: 1 << 20,
+        git: PathBuf::from("git"),
+    };
+    let from = From::Local(dir.path().to_owned());
+    bucket::ingest(&bucket, &from, &how, &|_, _| {}).await.unwrap();
+    let convert = Fake::new(Manner::Well);
+    let workers: Vec<_> = (0..4)
+        .map(|_| {
+            let (bucket, convert) = (bucket.clone(), convert.clone());
+            tokio::spawn(Work { bucket, convert, terms: terms(true) }.run(Stop::default()))
+        })
+        .collect();
+    for worker in workers {
+        worker.await.unwrap().unwrap();
+    }
+    assert_eq!(convert.count(), 24, "each once");
+    let manifest = Manifest::load(&bucket).await.unwrap();
+    assert_eq!(manifest.entries.len(), 24);
+    for (hash, entry) in &manifest.entries {
+        assert_eq!(bucket.state(hash).await.unwrap(), Some(State::Done));
+        let what = Get { at_most: 1 << 20, if_match: None };
+        let Fetch::Found(zip) = store.get(&out_key(hash), what).await.unwrap() else {
+            panic!("no result")
+        };
+        let mut zip = zip::ZipArchive::new(Cursor::new(zip.bytes)).unwrap();
+        let mut text = String::new();
+        zip.by_name("content.md").unwrap().read_to_string(&mut text).unwrap();
+        assert_eq!(text, entry.paths[0], "its label came back as it was");
+    }
+    let all = whole.list("", None, 1000).await.unwrap();
+    assert!(all.iter().all(|entry| entry.key.starts_with("a+b/100% é/")), "nothing elsewhere");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_many_that_take_one_document_one_has_it_and_keeps_it() {
+    let server = Moto::start().await;
+    let store: Arc<dyn Store> = Arc::new(S3Store::with_client(client(&server).await, "papers"));
+    let bucket = Arc::new(Bucket::new(store.clone(), Clock::default()));
+    let hash = "ab".repeat(32);
+    let marker = docmill::queue::objects::blobforge::todo_key(Priority::Normal, &hash);
+    store.put(&marker, "".into(), &Default::default()).await.unwrap();
+    let tries: Vec<_> = (0..12)
+        .map(|number| {
+            let (bucket, hash) = (bucket.clone(), hash.clone());
+            tokio::spawn(async move {
+                let who = bucket::Who::new(format!("w-{number}"));
+                let candidate = bucket::Candidate { priority: Priority::Normal, hash };
+                let settings = bucket::Settings::default();
+                bucket::claim(&bucket, &who, &settings, &candidate).await.unwrap()
+            })
+        })
+        .collect();
+    let mut ours = Vec::new();
+    for one in tries {
+        if let bucket::Claimed::Ours(claim) = one.await.unwrap() {
+            ours.push(claim);
+        }
+    }
+    assert_eq!(ours.len(), 1);
+    for _ in 0..3 {
+        assert_eq!(ours[0].beat(&bucket, "converting").await.unwrap(), Kept::Ours);
+    }
+}

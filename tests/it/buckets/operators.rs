@@ -1,0 +1,170 @@
+//! What operators change.
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
+
+use docmill::fault::Fault;
+use docmill::ops::bucket::{self as bucket, Change, Manifest, Pass, Settings, State, pass};
+use docmill::queue::objects::blobforge::{Priority, dead_key, lock_key, todo_key};
+use docmill::shutdown::Stop;
+
+use super::{ABANDONED, Fake, Manner, Place, until};
+
+async fn dead(place: &Place) -> String {
+    let hash = place.add("dead", Priority::High).await;
+    let convert = Fake::new(Manner::Refuses);
+    place.work_once(&convert).await;
+    hash
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_retry_gives_a_dead_document_one_more_run_or_with_reset_all_of_them() {
+    let settings = Settings::default();
+    for (reset, expected) in [(false, 1), (true, 3)] {
+        let place = Place::new();
+        let hash = dead(&place).await;
+        let to = reset.then_some(Priority::Critical);
+        let done = bucket::retry(&place.bucket, &settings, &hash, (to, reset)).await.unwrap();
+        assert_eq!(done.change, Change::Queued);
+        let priority = if reset { Priority::Critical } else { Priority::High };
+        assert_eq!(place.marks(), [todo_key(priority, &hash)]);
+        let convert = Fake::new(Manner::Fails(Fault::Internal));
+        for _ in 0..5 {
+            place.work_once(&convert).await;
+            let at_once = Pass { at_once: true, dry_run: false };
+            pass(&place.bucket, &settings, at_once).await.unwrap();
+        }
+        // Refused in its first run, so that two were left.
+        let left = if reset { expected } else { 2 };
+        assert_eq!(convert.calls(&hash), left);
+        let history = place.store.json(&dead_key(&hash))["history"].clone();
+        assert_eq!(history.as_array().unwrap().len(), 1 + left as usize, "it is all remembered");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_document_without_failure_is_not_retried_and_one_in_work_is_left_alone() {
+    let place = Place::new();
+    let hash = place.add("fine", Priority::Normal).await;
+    let settings = Settings::default();
+    let retry = || bucket::retry(&place.bucket, &settings, &hash, (None, true));
+    assert_eq!(retry().await.unwrap().change, Change::Nothing);
+    place.claim("w", &hash).await;
+    let before = place.store.json(&lock_key(&hash));
+    assert_eq!(retry().await.unwrap().change, Change::Busy);
+    let moved = bucket::reprioritize(&place.bucket, &hash, Priority::Low).await.unwrap();
+    assert_eq!(moved.change, Change::Busy);
+    let removed = bucket::remove(&place.bucket, &hash, false).await.unwrap();
+    assert_eq!(removed.change, Change::Busy);
+    assert_eq!(place.store.json(&lock_key(&hash)), before);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_document_that_waits_is_moved_with_what_is_known_of_it() {
+    let place = Place::new();
+    let hash = place.add("moved", Priority::Normal).await;
+    place.claim("dead", &hash).await;
+    place.store.age(&lock_key(&hash), ABANDONED);
+    pass(&place.bucket, &Settings::default(), Pass::default()).await.unwrap();
+    let done = bucket::reprioritize(&place.bucket, &hash, Priority::Critical).await.unwrap();
+    assert_eq!(done.change, Change::Moved);
+    let key = todo_key(Priority::Critical, &hash);
+    assert_eq!(place.marks(), [key.clone()]);
+    assert_eq!(place.store.json(&key)["retries"], 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_stops_what_an_operator_withdraws() {
+    let place = Place::new();
+    let hash = place.add("unwanted", Priority::Normal).await;
+    Settings::set(&place.bucket, "heartbeat_interval", 1).await.unwrap();
+    let (convert, stop) = (Fake::new(Manner::Hangs), Stop::default());
+    let working = tokio::spawn(place.work(convert.clone(), false).run(stop.clone()));
+    until("it is in work", || convert.count() == 1).await;
+    let asked = bucket::cancel(&place.bucket, &hash).await.unwrap();
+    assert_eq!(asked.change, Change::Asked);
+    until("it is given up", || place.marks() == [dead_key(&hash)]).await;
+    assert_eq!(place.store.json(&dead_key(&hash))["reason"], "cancelled");
+    stop.ask();
+    assert_eq!(working.await.unwrap().unwrap().cancelled, 1);
+    let waiting = place.add("waiting", Priority::Low).await;
+    let done = bucket::cancel(&place.bucket, &waiting).await.unwrap();
+    assert_eq!(done.change, Change::Cancelled);
+    assert_eq!(bucket::cancel(&place.bucket, &waiting).await.unwrap().change, Change::Nothing);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_removed_by_force_is_lost_to_its_worker() {
+    let place = Place::new();
+    let hash = place.add("secret", Priority::Normal).await;
+    Manifest::rebuild(&place.bucket, Default::default()).await.unwrap();
+    let mut claim = place.claim("w", &hash).await;
+    let removed = bucket::remove(&place.bucket, &hash, true).await.unwrap();
+    assert_eq!(removed.change, Change::Removed);
+    claim.publish(&place.bucket, "zip".into()).await.unwrap();
+    let left: Vec<_> = place.store.keys("").into_iter().filter(|key| key.contains(&hash)).collect();
+    assert!(left.is_empty(), "{left:?}");
+    assert!(Manifest::load(&place.bucket).await.unwrap().entries.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dry_run_of_the_janitor_says_what_it_would_do_and_does_nothing() {
+    let place = Place::new();
+    for text in ["a", "b"] {
+        let hash = place.add(text, Priority::Normal).await;
+        place.claim("dead", &hash).await;
+        place.store.age(&lock_key(&hash), ABANDONED);
+    }
+    let before: Vec<_> = place.marks().iter().map(|key| place.store.json(key)).collect();
+    let how = Pass { dry_run: true, at_once: true };
+    let would = pass(&place.bucket, &Settings::default(), how).await.unwrap();
+    let after: Vec<_> = place.marks().iter().map(|key| place.store.json(key)).collect();
+    assert_eq!(after, before);
+    let done = pass(&place.bucket, &Settings::default(), Pass::default()).await.unwrap();
+    assert_eq!(would.acts, done.acts);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_state_is_counted_and_listed() {
+    let place = Place::new();
+    let failing = place.add("fails", Priority::High).await;
+    place.work_once(&Fake::new(Manner::Fails(Fault::Transient))).await;
+    let done = place.add("done", Priority::High).await;
+    place.work_once(&Fake::new(Manner::Well)).await;
+    let dead = dead(&place).await;
+    let working = place.add("working", Priority::Normal).await;
+    place.claim("w", &working).await;
+    let waiting = place.add("waiting", Priority::Low).await;
+    let standing = bucket::status(&place.bucket).await.unwrap();
+    assert_eq!(standing.todo.get("4_low"), Some(&1));
+    let counts = (standing.processing, standing.failed, standing.dead, standing.done);
+    assert_eq!(counts, (1, 1, 1, 1));
+    for (hash, state) in [
+        (failing, State::Failed),
+        (done, State::Done),
+        (dead, State::Dead),
+        (working, State::Processing),
+        (waiting, State::Todo),
+    ] {
+        let listed = bucket::list(&place.bucket, Some(state), None, 10).await.unwrap();
+        assert!(listed.iter().any(|document| document.hash == hash), "{state:?}");
+        assert_eq!(bucket::find(&place.bucket, &hash, false).await.unwrap().state, Some(state));
+    }
+    let board = bucket::dashboard(&place.bucket).await.unwrap();
+    assert_eq!((board.running.len(), board.running[0].worker.as_str()), (1, "w"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn settings_of_others_survive_and_bad_ones_are_refused() {
+    let place = Place::new();
+    let theirs = "{\"max_retries\": 5, \"s3_supports_conditional_writes\": true}";
+    let key = "registry/config.json";
+    use docmill::store::Store as _;
+    place.store.put(key, theirs.into(), &Default::default()).await.unwrap();
+    Settings::set(&place.bucket, "heartbeat_interval", 30).await.unwrap();
+    let stored = place.store.json(key);
+    assert_eq!(stored["max_retries"], 5);
+    assert_eq!(stored["s3_supports_conditional_writes"], true);
+    for (name, value) in [("max_retries", 0), ("heartbeat_interval", 10_000), ("colour", 1)] {
+        Settings::set(&place.bucket, name, value).await.unwrap_err();
+    }
+    assert_eq!(place.store.json(key), stored);
+}

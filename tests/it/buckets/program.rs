@@ -1,0 +1,107 @@
+//! The program itself on a folder laid out as a bucket, with real documents.
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
+
+use std::io::Read as _;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::support::documents::{invoice, pdf};
+
+struct Desk {
+    dir: TempDir,
+}
+
+impl Desk {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(dir.path().join("papers/2026")).unwrap();
+        Self { dir }
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_docmill"));
+        for (name, _) in std::env::vars() {
+            if name.starts_with("DOCMILL") || name.starts_with("BLOBFORGE") {
+                command.env_remove(name);
+            }
+        }
+        command
+            .arg("bucket")
+            .args(arguments)
+            .env("DOCMILL__BUCKET__PATH", self.dir.path().join("bucket"))
+            .env("BLOBFORGE_S3_PREFIX", "odd+%/")
+            .env("BLOBFORGE_WORKER_ID", "desk")
+            .stdin(Stdio::null());
+        command.output().unwrap()
+    }
+
+    fn json(&self, arguments: &[&str]) -> Value {
+        let output = self.run(&[arguments, &["--json"]].concat());
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{arguments:?}: {said}"))
+    }
+}
+
+#[test]
+fn a_folder_of_papers_is_handed_in_converted_and_found_again() {
+    let desk = Desk::new();
+    let papers = desk.dir.path().join("papers");
+    std::fs::write(papers.join("2026/in, voice.pdf"), invoice("4711")).unwrap();
+    std::fs::write(papers.join("note.pdf"), pdf(&[(72.0, 700.0, "Hello from a note")])).unwrap();
+    std::fs::write(papers.join("broken.pdf"), "%PDF-1.7 and nothing else").unwrap();
+    let papers = papers.display().to_string();
+    assert_eq!(desk.json(&["ingest", &papers]).as_array().unwrap().len(), 3);
+    let counts = desk.json(&["work", "--once", "--jobs", "2"]);
+    assert_eq!((&counts["done"], &counts["dead"]), (&2.into(), &1.into()), "{counts}");
+    let standing = desk.json(&["status"]);
+    assert_eq!((&standing["done"], &standing["dead"]), (&2.into(), &1.into()));
+    let found = desk.json(&["lookup", "--path", "2026/in, voice.pdf"]);
+    assert_eq!(found["state"], "done");
+    let hash = found["hash"].as_str().unwrap();
+    let zip = desk.dir.path().join(format!("bucket/odd+%25/store/out/{hash}.zip"));
+    let mut zip = zip::ZipArchive::new(std::fs::File::open(zip).unwrap()).unwrap();
+    let mut read = |name: &str| {
+        let mut text = String::new();
+        zip.by_name(name).unwrap().read_to_string(&mut text).unwrap();
+        text
+    };
+    assert!(read("content.md").contains("4711"));
+    let info: Value = serde_json::from_str(&read("info.json")).unwrap();
+    assert_eq!((&info["hash"], &info["worker_id"]), (&hash.into(), &"desk-0".into()));
+    assert_eq!(info["tags"], serde_json::json!(["2026", "in, voice"]));
+    let extraction: Value = serde_json::from_str(&read("assets/extraction.json")).unwrap();
+    assert_eq!(extraction["data"]["invoice_number"], "4711", "{extraction}");
+    let again = desk.json(&["ingest", &papers]);
+    assert!(again.as_array().unwrap().iter().all(|file| file["fate"] == "known"), "{again}");
+    assert_eq!(desk.json(&["search", "VOICE", "2026"])[0][0], hash);
+    assert_eq!(desk.json(&["workers"])[0][0]["status"], "stopped");
+    let dead = desk.json(&["list", "--state", "dead"]);
+    let dead = dead[0]["hash"].as_str().unwrap();
+    let retried = desk.json(&["retry", &dead[..10], "--priority", "high", "--reset-retries"]);
+    assert_eq!(retried[0]["change"], "queued");
+    assert_eq!(desk.json(&["status"])["todo"]["2_high"], 1);
+    assert_eq!(desk.json(&["reprioritize", dead, "--to", "1_critical"])[0]["change"], "moved");
+    assert_eq!(desk.json(&["cancel", dead])[0]["change"], "cancelled");
+    assert_eq!(desk.json(&["remove", dead])[0]["change"], "removed");
+    assert_eq!(desk.json(&["status"])["dead"], 0);
+    assert_eq!(desk.json(&["manifest"])["entries"].as_object().unwrap().len(), 2);
+    assert!(desk.json(&["janitor", "--dry-run"])["acts"].as_array().unwrap().is_empty());
+}
+
+#[test]
+fn what_is_missing_or_contradicts_itself_is_wrong_use_and_names_the_keys() {
+    let desk = Desk::new();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_docmill"));
+    command.args(["bucket", "status"]).env_remove("BLOBFORGE_S3_BUCKET");
+    command.env_remove("DOCMILL__BUCKET__PATH").env_remove("DOCMILL__BUCKET__NAME");
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("bucket.name"));
+    assert_eq!(desk.run(&["retry"]).status.code(), Some(2));
+    assert_eq!(desk.run(&["lookup"]).status.code(), Some(2));
+    let unknown = desk.run(&["lookup", "--path", "nowhere.pdf"]);
+    assert_eq!(unknown.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&unknown.stderr).contains("docmill bucket search"));
+}

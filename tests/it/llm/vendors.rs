@@ -1,0 +1,318 @@
+//! Every vendor's client against the scripted server in that vendor's protocol: the same outcome
+//! for the same event, whatever it is called there.
+
+use docmill::config::{StructuredOutput, ThrottleConfig};
+use docmill::llm::anthropic::Anthropic;
+use docmill::llm::bedrock::Bedrock;
+use docmill::llm::governed::Governed;
+use docmill::model::Usage;
+use docmill::throttle::Governor;
+use docmill_testkit::models::Vendor;
+
+use super::*;
+
+const VENDORS: [Vendor; 3] = [Vendor::Openai, Vendor::Anthropic, Vendor::Bedrock];
+
+pub(crate) fn config_of(vendor: Vendor, server: &Server) -> LlmConfig {
+    LlmConfig {
+        provider: match vendor {
+            Vendor::Openai => LlmProvider::Openai,
+            Vendor::Anthropic => LlmProvider::Anthropic,
+            Vendor::Bedrock => LlmProvider::Bedrock,
+        },
+        base_url: server.base_url(),
+        api_key: "key".to_owned().into(),
+        region: "us-east-1".to_owned(),
+        model: "model-1".to_owned(),
+        timeout: Duration::from_secs(10),
+        ..LlmConfig::default()
+    }
+}
+
+async fn model(config: &LlmConfig) -> Arc<dyn Llm> {
+    match config.provider {
+        LlmProvider::Anthropic => Arc::new(Anthropic::new(config).unwrap()),
+        LlmProvider::Bedrock => Arc::new(Bedrock::connect(config).await.unwrap()),
+        _ => Arc::new(OpenAi::new(config).unwrap()),
+    }
+}
+
+async fn started(vendor: Vendor, script: Script) -> (Server, Arc<dyn Llm>) {
+    let script = Script { api_key: Some("key".to_owned()), ..script };
+    let server = Server::start(script.from(vendor)).await.unwrap();
+    let llm = model(&config_of(vendor, &server)).await;
+    (server, llm)
+}
+
+async fn read(llm: &dyn Llm) -> Result<Extraction, ExtractError> {
+    let (kind, terms, invoice) = (kind(), terms(), invoice());
+    let mut journal = Memory::default();
+    let run = extract::ask(llm, &kind, &invoice, &terms, &mut journal);
+    tokio::time::timeout(DEADLINE, run).await.unwrap()
+}
+
+#[tokio::test]
+async fn every_vendor_reads_an_invoice_whichever_way_the_form_is_demanded() {
+    let demands = [StructuredOutput::Schema, StructuredOutput::Tool, StructuredOutput::Prompt];
+    for vendor in VENDORS {
+        let server = Server::start(Script::default().from(vendor)).await.unwrap();
+        for structured in demands {
+            if (vendor, structured) == (Vendor::Openai, StructuredOutput::Tool) {
+                continue;
+            }
+            let llm = model(&LlmConfig { structured, ..config_of(vendor, &server) }).await;
+            let read = read(llm.as_ref()).await.unwrap();
+            let at = format!("{vendor:?} {structured:?}");
+            assert_eq!(
+                (&read.data["invoice_number"], &read.data["total"]),
+                (&json!("A-17"), &json!(12.0)),
+                "{at}"
+            );
+            assert_eq!(read.data["line_items"][0]["amount"], 10.0, "{at}");
+            assert_eq!(read.model.as_deref(), Some("model-1"), "{at}");
+            assert!(read.usage.prompt() > 0 && read.usage.output > 0, "{at}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_second_document_of_a_kind_reads_its_prefix_from_the_cache_at_every_vendor() {
+    for vendor in VENDORS {
+        let (_server, llm) = started(vendor, Script::default()).await;
+        let first = read(llm.as_ref()).await.unwrap().usage;
+        let second = read(llm.as_ref()).await.unwrap().usage;
+        assert!(first.cache_write > 0 && first.cache_read == 0, "{vendor:?} {first:?}");
+        let expected = Usage { cache_read: first.cache_write, cache_write: 0, ..first };
+        assert_eq!(second, expected, "{vendor:?}");
+    }
+}
+
+/// What each vendor answers to the same event: calls made, fault.
+#[tokio::test]
+async fn what_comes_back_decides_how_to_react_at_every_vendor() {
+    let (some, none) = (Some(Duration::from_secs(9)), None);
+    #[rustfmt::skip]
+    let table = [
+        (Vendor::Anthropic, Answer::status(429),      1, Fault::Throttled(none)),
+        (Vendor::Anthropic, Answer::throttled("9"),   1, Fault::Throttled(some)),
+        (Vendor::Anthropic, Answer::error(429, "enforced_spend_limit_reached"), 1, Fault::Denied),
+        (Vendor::Anthropic, Answer::status(529),      1, Fault::Throttled(none)),
+        (Vendor::Anthropic, Answer::status(500),      3, Fault::Transient),
+        (Vendor::Anthropic, Answer::status(504),      3, Fault::Unavailable),
+        (Vendor::Anthropic, Answer::status(400),      1, Fault::Internal),
+        (Vendor::Anthropic, Answer::status(401),      1, Fault::Denied),
+        (Vendor::Anthropic, Answer::status(402),      1, Fault::Denied),
+        (Vendor::Anthropic, Answer::status(403),      1, Fault::Denied),
+        (Vendor::Anthropic, Answer::status(404),      1, Fault::Denied),
+        (Vendor::Anthropic, Answer::Reset,            3, Fault::Transient),
+        (Vendor::Anthropic, Answer::CutBody,          3, Fault::Transient),
+        (Vendor::Bedrock,   Answer::status(429),      1, Fault::Throttled(none)),
+        (Vendor::Bedrock,   Answer::error(429, "ModelNotReadyException"),        1, Fault::Throttled(none)),
+        (Vendor::Bedrock,   Answer::error(400, "ServiceQuotaExceededException"), 1, Fault::Throttled(none)),
+        (Vendor::Bedrock,   Answer::status(408),      3, Fault::Transient),
+        (Vendor::Bedrock,   Answer::status(424),      3, Fault::Transient),
+        (Vendor::Bedrock,   Answer::status(500),      3, Fault::Transient),
+        (Vendor::Bedrock,   Answer::status(503),      3, Fault::Unavailable),
+        (Vendor::Bedrock,   Answer::status(400),      1, Fault::Internal),
+        (Vendor::Bedrock,   Answer::status(403),      1, Fault::Denied),
+        (Vendor::Bedrock,   Answer::error(403, "ExpiredTokenException"),         1, Fault::Denied),
+        (Vendor::Bedrock,   Answer::status(404),      1, Fault::Denied),
+        (Vendor::Bedrock,   Answer::CutBody,          3, Fault::Transient),
+    ];
+    let mut runs = tokio::task::JoinSet::new();
+    for (vendor, answer, calls, fault) in table {
+        runs.spawn(async move {
+            let (server, llm) = started(vendor, Script::always(answer.clone())).await;
+            let error = llm.ask(&prompt()).await.unwrap_err();
+            let at = format!("{vendor:?} {answer:?} {error}");
+            assert_eq!((error.fault, server.calls().len()), (fault, calls), "{at}");
+            assert!(error.to_string().contains("model-1"), "{at}");
+        });
+    }
+    while let Some(run) = runs.join_next().await {
+        run.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_call_over_its_time_is_not_paid_for_again_at_any_vendor() {
+    for vendor in VENDORS {
+        let server = Server::start(Script::always(Answer::Hang).from(vendor)).await.unwrap();
+        let config =
+            LlmConfig { timeout: Duration::from_millis(500), ..config_of(vendor, &server) };
+        let error = model(&config).await.ask(&prompt()).await.unwrap_err();
+        assert_eq!((error.fault, server.calls().len()), (Fault::Transient, 1), "{vendor:?}");
+    }
+}
+
+#[tokio::test]
+async fn every_way_of_not_replying_ends_the_same_at_every_vendor() {
+    let text = |content: &str| Answer::Text { content: content.to_owned() };
+    let ends = |reason: &str| Answer::Ends { reason: reason.to_owned() };
+    let (refused, cut, gate) = (Reason::ModelRefused, Reason::Cut, Reason::GateRefused);
+    for vendor in VENDORS {
+        #[rustfmt::skip]
+        let mut table = vec![
+            (Answer::Refusal,                            refused, 1),
+            (Answer::ContentFilter,                      refused, 1),
+            (Answer::Cut { content: "{".to_owned() },    cut,     1),
+            (Answer::Whitespace,                         gate,    2),
+            (text("Sure! Here is the data."),            gate,    2),
+            (text("{\"fields\": {"),                     gate,    2),
+            (Answer::Ok { content: json!({"total": 1})}, gate,    2),
+        ];
+        match vendor {
+            Vendor::Anthropic => {
+                table.push((ends("model_context_window_exceeded"), cut, 1));
+                table.push((ends("a_new_reason"), cut, 1));
+            }
+            Vendor::Bedrock => {
+                table.push((ends("model_context_window_exceeded"), cut, 1));
+                table.push((ends("malformed_model_output"), gate, 2));
+                table.push((ends("malformed_tool_use"), gate, 2));
+                table.push((ends("a_new_reason"), cut, 1));
+            }
+            Vendor::Openai => {}
+        }
+        for (answer, reason, calls) in table {
+            let at = format!("{vendor:?} {answer:?}");
+            let (server, llm) = started(vendor, Script::always(answer)).await;
+            let (ending, _) = ending(read(llm.as_ref()).await);
+            assert_eq!((ending.reason(), server.calls().len()), (reason, calls), "{at}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn white_space_without_end_is_asked_for_once_more_and_not_in_parts() {
+    for vendor in VENDORS {
+        let (server, llm) = started(vendor, Script::of([Answer::Whitespace])).await;
+        assert_eq!(read(llm.as_ref()).await.unwrap().data["total"], 12.0, "{vendor:?}");
+        assert_eq!(server.calls().len(), 2, "{vendor:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_prompt_that_does_not_fit_is_told_from_a_bad_request_at_every_vendor() {
+    for (vendor, words) in [
+        (Vendor::Anthropic, "prompt is too long: 210000 tokens > 200000 maximum"),
+        (Vendor::Bedrock, "Input is too long for requested model."),
+    ] {
+        let answer = Answer::Status {
+            status: 400,
+            retry_after: None,
+            retry_after_ms: None,
+            should_retry: None,
+            code: None,
+            message: Some(words.to_owned()),
+        };
+        let (_server, llm) = started(vendor, Script::always(answer)).await;
+        assert_eq!(llm.ask(&prompt()).await.unwrap().stop, Stop::TooLong, "{vendor:?}");
+    }
+}
+
+async fn streaming(vendor: Vendor, answer: Answer) -> (Server, Arc<dyn Llm>) {
+    let server = Server::start(Script::always(answer).from(vendor)).await.unwrap();
+    let config = LlmConfig {
+        stream_above: 0,
+        idle_timeout: Duration::from_millis(500),
+        ..config_of(vendor, &server)
+    };
+    let llm = model(&config).await;
+    (server, llm)
+}
+
+#[tokio::test]
+async fn a_streamed_reply_is_the_same_as_a_whole_one() {
+    for vendor in [Vendor::Openai, Vendor::Anthropic] {
+        let (_streaming, streamed) = streaming(vendor, Answer::Read).await;
+        let (_whole, whole) = started(vendor, Script::default()).await;
+        let streamed = read(streamed.as_ref()).await.unwrap();
+        assert_eq!(streamed, read(whole.as_ref()).await.unwrap(), "{vendor:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_breaks_off_is_no_reply_and_is_not_paid_for_again() {
+    let error = |kind: &str| Answer::StreamError { kind: kind.to_owned() };
+    for vendor in [Vendor::Openai, Vendor::Anthropic] {
+        #[rustfmt::skip]
+        let table = [
+            (Answer::StreamCut,         Fault::Transient),
+            (Answer::StreamStall,       Fault::Transient),
+            (error("overloaded_error"), Fault::Throttled(None)),
+            (error("api_error"),        Fault::Transient),
+        ];
+        for (answer, fault) in table {
+            let at = format!("{vendor:?} {answer:?}");
+            let (server, llm) = streaming(vendor, answer).await;
+            let error = llm.ask(&prompt()).await.unwrap_err();
+            assert_eq!((error.fault, server.calls().len()), (fault, 1), "{at} {error}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_stream_is_sorted_by_its_stop_reason_and_left_once_it_goes_in_circles() {
+    for vendor in [Vendor::Openai, Vendor::Anthropic] {
+        #[rustfmt::skip]
+        let table = [
+            (Answer::Refusal,                         Stop::Refused),
+            (Answer::ContentFilter,                   Stop::Refused),
+            (Answer::Cut { content: "{".to_owned() }, Stop::Cut),
+            (Answer::Whitespace,                      Stop::Garbled),
+        ];
+        for (answer, stop) in table {
+            let at = format!("{vendor:?} {answer:?}");
+            let (_server, llm) = streaming(vendor, answer).await;
+            let reply = llm.ask(&prompt()).await.unwrap();
+            assert_eq!(reply.stop, stop, "{at}");
+            if stop == Stop::Garbled {
+                assert!(reply.text.len() < 2_000, "{at}: {} bytes were read", reply.text.len());
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn one_429_is_waited_out_by_the_governor_at_every_vendor() {
+    struct Shared(Arc<dyn Llm>);
+
+    #[async_trait]
+    impl Llm for Shared {
+        fn provider(&self) -> &str {
+            self.0.provider()
+        }
+
+        fn model(&self) -> &str {
+            self.0.model()
+        }
+
+        async fn ask(&self, prompt: &Prompt) -> fault::Result<docmill::llm::Reply> {
+            self.0.ask(prompt).await
+        }
+    }
+
+    for vendor in VENDORS {
+        let (server, llm) = started(vendor, Script::of([Answer::status(429)])).await;
+        let governor = Arc::new(Governor::new(ThrottleConfig::default()));
+        let governed = Governed::new(Shared(llm), governor, "account".to_owned());
+        let reply = governed.ask(&prompt()).await.unwrap();
+        assert_eq!((reply.stop, server.calls().len()), (Stop::Complete, 2), "{vendor:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_drops_what_does_not_fit_without_a_word_is_found_out() {
+    let server = Server::start(Script::default()).await.unwrap();
+    let config = LlmConfig {
+        server: docmill::config::LlmServer::Ollama,
+        ..config_of(Vendor::Openai, &server)
+    };
+    let llm = model(&config).await;
+    assert_eq!(llm.ask(&prompt()).await.unwrap().stop, Stop::Complete);
+    let long = Prompt { user: "word ".repeat(10_000), ..prompt() };
+    assert_eq!(llm.ask(&long).await.unwrap().stop, Stop::Complete);
+    server.set(Script { window: Some(1_000), ..Script::default() });
+    assert_eq!(llm.ask(&long).await.unwrap().stop, Stop::TooLong);
+}
