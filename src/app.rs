@@ -27,7 +27,7 @@ use crate::model::{Recipe, Repairs};
 use crate::ocr::tesseract::Tesseract;
 use crate::ops::janitor::Maintenance;
 use crate::pipeline::offline::Offline;
-use crate::pipeline::{DocumentBudget, Ports, Reader, StepsConfig};
+use crate::pipeline::{Costs, DocumentBudget, Ports, Reader, StepsConfig};
 use crate::queue::Queue;
 use crate::queue::objects::ObjectQueue;
 use crate::queue::redis::RedisQueue;
@@ -292,6 +292,7 @@ impl App {
             classify: self.config.kinds.classify,
             quality_threshold: self.config.ocr.quality_threshold,
             parts_at_once: self.config.llm.parts_at_once,
+            costs: Arc::new(Costs::new(self.config.cost.clone())),
             ignore_xml: false,
         }
     }

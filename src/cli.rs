@@ -4,6 +4,7 @@
 //! standard error. Exit codes: 0 done, 1 failed, 2 wrong use (also of the configuration, all of
 //! whose problems are said at once and before anything connects). Not promised: the tables' form.
 
+mod costs;
 mod block;
 mod dashboard;
 mod bucket;
@@ -113,6 +114,8 @@ enum Command {
     /// Look at the kinds of documents
     #[command(subcommand)]
     Kinds(kinds::What),
+    /// Show what was spent, by day, tenant, model or document
+    Costs(costs::Costs),
     /// Show which local models have this machine's memory, and which wait for it
     Scheduler,
     /// Work on a BlobForge bucket (or a folder laid out as one) without a database
@@ -270,6 +273,7 @@ async fn dispatch(context: Context, command: Command) -> anyhow::Result<Exit> {
         Command::Kinds(what) => kinds::run(context, what),
         Command::Bucket(what) => Box::pin(bucket::run(context, what)).await,
         Command::Config(what) => settings::run(context, what),
+        Command::Costs(what) => costs::run(context, what).await,
         Command::Dashboard(what) => Box::pin(dashboard::run(context, what)).await,
         Command::Completions(what) => shell::completions(&what),
         Command::Man(what) => shell::man(context, &what),

@@ -7,6 +7,7 @@
 
 mod bucket;
 mod claim;
+mod cost;
 mod cpu;
 mod database;
 mod extract;
@@ -32,6 +33,7 @@ use serde::{Deserialize, Serialize};
 
 pub use bucket::BucketConfig;
 pub use claim::ClaimConfig;
+pub use cost::{CostConfig, Price};
 pub use cpu::CpuConfig;
 pub use database::DatabaseConfig;
 pub use extract::{KindsConfig, LlmConfig, LlmProvider};
@@ -77,6 +79,8 @@ pub struct Config {
     pub throttle: ThrottleConfig,
     /// Language models.
     pub llm: LlmConfig,
+    /// What providers charge, and what may be spent.
+    pub cost: CostConfig,
     /// Kinds of documents.
     pub kinds: KindsConfig,
     /// Maintenance.
@@ -156,6 +160,7 @@ impl Config {
         self.ocr.check(&mut problems);
         self.throttle.check(&mut problems);
         self.llm.check(&mut problems);
+        self.cost.check(&mut problems);
         self.janitor.check(&mut problems);
         self.telemetry.check(&mut problems);
         self.bucket.check(&mut problems);

@@ -5,6 +5,7 @@
 //! connection, set from `database.schema`. A pooler that hands out another server connection per
 //! transaction is refused.
 
+pub mod costs;
 pub mod erasure;
 mod faults;
 mod iam;

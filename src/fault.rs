@@ -19,6 +19,8 @@ pub enum Fault {
     /// A person has to act before any job can succeed: wrong credentials, money out, paused by an
     /// operator. Reported as `unavailable`, but never ends a job by its age.
     Denied,
+    /// What may be spent in a day is spent; the time until the next one. Never ends a job by its age.
+    OverBudget(Duration),
     /// The thing asked for is not there.
     Missing,
     /// The input itself is at fault; trying again gives the same answer.
@@ -36,6 +38,7 @@ impl Fault {
             Self::Transient => "transient",
             Self::Throttled(_) => "throttled",
             Self::Unavailable | Self::Denied => "unavailable",
+            Self::OverBudget(_) => "over_budget",
             Self::Missing => "missing",
             Self::Rejected => "rejected",
             Self::Interrupted => "interrupted",

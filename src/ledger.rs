@@ -152,6 +152,32 @@ pub struct Quarantined {
     pub receive_count: u32,
 }
 
+/// What was paid to one provider for one attempt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Spending {
+    /// E.g. `openai`.
+    pub provider: String,
+    /// The configured model; of pages the processor or operation.
+    pub model: String,
+    /// Answered calls.
+    pub calls: u32,
+    /// Pages read.
+    pub pages: u32,
+    /// Tokens.
+    pub usage: Usage,
+    /// Billionths of the currency; `None`: there is no price.
+    pub cost_nanos: Option<u64>,
+}
+
+/// What all workers have spent since the day (UTC) began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SpentToday {
+    /// Billionths of the currency.
+    pub cost_nanos: u64,
+    /// How long until the next day begins.
+    pub until_next_day: Duration,
+}
+
 /// What an operator has paused. All workers obey within seconds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Pause {
@@ -241,6 +267,13 @@ pub trait Ledger: Send + Sync {
         supplier: &str,
         number: &str,
     ) -> Result<Option<IngestionId>>;
+
+    /// Adds to what was spent in an attempt. Without a token: what is paid is paid, whoever owns the
+    /// ingestion now. Not idempotent; after an error it is not known whether it was added.
+    async fn spend(&self, id: IngestionId, claims: i64, spent: &Spending) -> Result<()>;
+
+    /// What was spent today.
+    async fn spent_today(&self) -> Result<SpentToday>;
 
     /// Whether an operator has blocked this content.
     async fn is_blocked(&self, sha256: &str) -> Result<bool>;

@@ -42,6 +42,10 @@ const SCHEDULER_CALLS: &str = "docmill_scheduler_calls";
 const SCHEDULER_TURN: &str = "docmill_scheduler_turn";
 const SCHEDULER_WAIT: &str = "docmill_scheduler_wait_seconds";
 const SCHEDULER_PUT_OFF: &str = "docmill_scheduler_put_off_total";
+const SPENT: &str = "docmill_spent_nanos_total";
+const SPENT_TODAY: &str = "docmill_spent_today";
+const BUDGET: &str = "docmill_daily_budget";
+const BUDGET_SPENT: &str = "docmill_daily_budget_spent";
 const RESENT: &str = "docmill_janitor_resent_total";
 const DEPTH: &str = "docmill_queue_messages";
 const HEARTBEAT_LAG: &str = "docmill_heartbeat_lag_seconds";
@@ -113,6 +117,10 @@ fn describe() {
     describe_gauge!(SCHEDULER_TURN, "1 while a local model has memory in this process");
     describe_histogram!(SCHEDULER_WAIT, "How long calls waited for a local model's turn");
     describe_counter!(SCHEDULER_PUT_OFF, "Calls to a local model that were put off, by reason");
+    describe_counter!(SPENT, "Billionths of the currency that this worker has paid to providers");
+    describe_gauge!(SPENT_TODAY, "Units of the currency that all workers have spent today (UTC)");
+    describe_gauge!(BUDGET, "What may be spent in a day; 0: no bound");
+    describe_gauge!(BUDGET_SPENT, "1 while work waits for the next day's budget; alarm");
     describe_counter!(RESENT, "Ingestions whose lost message was sent again");
     describe_gauge!(DEPTH, "Messages in the queue by state");
     describe_histogram!(HEARTBEAT_LAG, "How late a heartbeat began");
@@ -343,6 +351,23 @@ pub fn scheduler_wait(model: &str, waited: Duration) {
 /// A call to a local model was put off: `full` or `wait`.
 pub fn scheduler_put_off(model: &str, reason: &'static str) {
     counter!(SCHEDULER_PUT_OFF, "model" => model.to_owned(), "reason" => reason).increment(1);
+}
+
+/// Something was paid, in billionths of the currency.
+pub fn spent(provider: &str, model: &str, nanos: u64) {
+    let labels = [("provider", provider.to_owned()), ("model", model.to_owned())];
+    counter!(SPENT, &labels).increment(nanos);
+}
+
+/// What all workers have spent today, and whether that is the whole budget.
+pub fn spent_today(units: f64, is_all: bool) {
+    gauge!(SPENT_TODAY).set(units);
+    gauge!(BUDGET_SPENT).set(if is_all { 1.0 } else { 0.0 });
+}
+
+/// What may be spent in a day.
+pub fn daily_budget(units: f64) {
+    gauge!(BUDGET).set(units);
 }
 
 /// A provider refused a call.

@@ -6,6 +6,7 @@
 //! message follows from what [`run`] returns.
 
 pub mod artefact;
+pub mod cost;
 mod einvoice;
 pub mod elsewhere;
 mod escalate;
@@ -38,6 +39,7 @@ use crate::llm::chain::{Chain, Rung};
 use crate::metrics;
 use crate::model::{Claimed, Extraction, Reason, Stage, Transcript};
 use crate::store::Store;
+pub use cost::Costs;
 use crate::telemetry::spans;
 pub use elsewhere::{Elsewhere, Wishes};
 use escalate::{Climbed, Climber};
@@ -81,6 +83,8 @@ pub struct StepsConfig {
     pub quality_threshold: f32,
     /// Parts of one long document that are asked for at the same time.
     pub parts_at_once: usize,
+    /// Prices and the day's budget.
+    pub costs: Arc<Costs>,
     /// Read the pages alone, whatever XML the document carries.
     pub ignore_xml: bool,
 }

@@ -94,7 +94,8 @@ impl Outcome {
             Fault::Throttled(told) => Self::Throttled(told),
             Fault::Transient | Fault::Unavailable => Self::Failed,
             Fault::Denied => Self::Denied,
-            Fault::Interrupted => Self::Abandoned,
+            // Our own doing: it says nothing about the provider.
+            Fault::Interrupted | Fault::OverBudget(_) => Self::Abandoned,
             Fault::Missing | Fault::Rejected | Fault::Internal => {
                 Self::Answered { limits: Limits::default(), tokens: None }
             }

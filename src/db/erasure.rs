@@ -156,6 +156,11 @@ pub async fn delete(db: &Db, documents: &[DocumentId], trails: &[Trail]) -> Resu
         .execute(&mut *transaction)
         .await
         .context(doing)?;
+    // What was paid stays on the books, of nobody in particular.
+    sqlx::query!("UPDATE spending SET tenant = NULL WHERE ingestion_id = ANY ($1)", &ids)
+        .execute(&mut *transaction)
+        .await
+        .context(doing)?;
     sqlx::query!("DELETE FROM ingestion WHERE id = ANY ($1)", &ids)
         .execute(&mut *transaction)
         .await

@@ -4,6 +4,7 @@
 //! Not promised: the document's data (the trigger is Postgres' own), durability, speed with many
 //! rows.
 
+mod operators;
 mod row;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,7 +18,7 @@ use crate::fault::Result;
 use crate::ledger::decide::{Decision, Sequencer, decide, duplicate_key, key_of, used_attempts};
 use crate::ledger::{
     Claim, ClaimTerms, GiveBack, Held, Ledger, Pause, Quarantined, ReadBack, Record, Registration,
-    TranscriptionSaved, Vitals, stored,
+    Spending, SpentToday, TranscriptionSaved, Vitals, stored,
 };
 use crate::model::{
     ArtefactRef, AttemptOutcome, ClaimToken, Claimed, DocumentId, DocumentRef, IngestionId, Reason,
@@ -42,6 +43,8 @@ struct State {
     pauses: Vec<Pause>,
     blocked: BTreeSet<String>,
     workers: BTreeMap<String, Vitals>,
+    /// Day, ingestion, claim.
+    spending: Vec<(time::Date, IngestionId, i64, Spending)>,
 }
 
 impl MemoryLedger {
@@ -57,6 +60,7 @@ impl MemoryLedger {
                 pauses: Vec::new(),
                 blocked: BTreeSet::new(),
                 workers: BTreeMap::new(),
+                spending: Vec::new(),
             }),
         }
     }
@@ -93,37 +97,6 @@ impl MemoryLedger {
     /// The newest vitals of a worker.
     pub fn vitals(&self, worker: &str) -> Option<Vitals> {
         self.state().workers.get(worker).copied()
-    }
-
-    /// Sets what is paused.
-    pub fn set_pauses(&self, pauses: Vec<Pause>) {
-        self.state().pauses = pauses;
-    }
-
-    /// Blocks content.
-    pub fn block(&self, sha256: &str) {
-        self.state().blocked.insert(sha256.to_owned());
-    }
-
-    /// What an operator's `cancel` does; `false` if the row is terminal or unknown.
-    pub fn cancel(&self, id: IngestionId) -> bool {
-        let mut state = self.state();
-        let now = state.now;
-        let Some(row) = state.rows.get_mut(&id).filter(|row| !row.status.is_terminal()) else {
-            return false;
-        };
-        let detail = "cancelled by an operator";
-        let ended = row.attempt(now, AttemptOutcome::Ended(Reason::Cancelled), detail);
-        row.finish(Some(Reason::Cancelled), detail, now);
-        state.close(id, ended, true);
-        true
-    }
-
-    /// What an operator's `retry` does; `false` if the row is not terminal or unknown.
-    pub fn reopen(&self, id: IngestionId) -> bool {
-        let mut state = self.state();
-        let terminal = state.rows.get_mut(&id).filter(|row| row.status.is_terminal());
-        terminal.map(Row::reopen).is_some()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -362,6 +335,25 @@ impl Ledger for MemoryLedger {
                 && row.status == Status::Completed
         });
         Ok(same.max_by_key(|(id, row)| (row.completed_at, **id)).map(|(id, _)| *id))
+    }
+
+    async fn spend(&self, id: IngestionId, claims: i64, spent: &Spending) -> Result<()> {
+        let mut state = self.state();
+        let day = state.now.date();
+        if state.rows.contains_key(&id) {
+            state.spending.push((day, id, claims, spent.clone()));
+        }
+        Ok(())
+    }
+
+    async fn spent_today(&self) -> Result<SpentToday> {
+        let state = self.state();
+        let today = state.now.date();
+        let of_today = state.spending.iter().filter(|(day, ..)| *day == today);
+        let cost_nanos = of_today.filter_map(|(.., spent)| spent.cost_nanos).sum();
+        let next = today.next_day().map(|day| day.midnight().assume_utc());
+        let until = next.map_or(time::Duration::ZERO, |next| next - state.now);
+        Ok(SpentToday { cost_nanos, until_next_day: until.unsigned_abs() })
     }
 
     async fn is_blocked(&self, sha256: &str) -> Result<bool> {

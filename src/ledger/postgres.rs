@@ -15,6 +15,7 @@ mod coalesce;
 mod end;
 mod hold;
 mod intake;
+mod spending;
 
 use std::time::Duration;
 
@@ -28,7 +29,7 @@ use crate::db::Db;
 use crate::fault::Result;
 use crate::ledger::{
     Claim, ClaimTerms, GiveBack, Held, Ledger, Pause, Quarantined, ReadBack, Record, Registration,
-    TranscriptionSaved, Vitals,
+    Spending, SpentToday, TranscriptionSaved, Vitals,
 };
 use crate::model::{ArtefactRef, ClaimToken, DocumentId, IngestionId, Stage};
 
@@ -102,6 +103,14 @@ impl Ledger for PostgresLedger {
         number: &str,
     ) -> Result<Option<IngestionId>> {
         intake::find_duplicate(&self.db, (document, tenant), supplier, number).await
+    }
+
+    async fn spend(&self, id: IngestionId, claims: i64, spent: &Spending) -> Result<()> {
+        spending::spend(&self.db, id, claims, spent).await
+    }
+
+    async fn spent_today(&self) -> Result<SpentToday> {
+        spending::spent_today(&self.db).await
     }
 
     async fn is_blocked(&self, sha256: &str) -> Result<bool> {

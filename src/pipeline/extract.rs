@@ -16,8 +16,9 @@ use crate::fault::{self, Fault};
 use crate::kinds::Kind;
 use crate::ledger::Held;
 use crate::llm::chain::Rung;
-use crate::model::{Claimed, Extraction, Reason, Transcript, Usage};
+use crate::model::{Claimed, Extraction, IngestionId, Reason, Transcript, Usage};
 use crate::pipeline::artefact::Slot;
+use crate::pipeline::cost::CallsBook;
 use crate::pipeline::transcribe::Transcribed;
 use crate::pipeline::{Hold, Ports, StepError};
 use crate::store::keys;
@@ -65,6 +66,8 @@ pub(super) struct Readings<'a> {
     hold: &'a Hold,
     kind: Arc<Kind>,
     transcribed: &'a Transcribed,
+    /// Whose calls are paid for: the ingestion and its claim.
+    claim: (IngestionId, i64),
     slot: Slot<Stored>,
     stored: Stored,
     /// The claim was lost while writing; the port's error type cannot say so.
@@ -99,7 +102,8 @@ impl<'a> Readings<'a> {
             slot.content = None;
         }
         let stored = slot.content.take().unwrap_or_default();
-        Ok(Self { ports, hold, kind, transcribed, slot, stored, lost: false })
+        let claim = (claimed.id, claimed.claims);
+        Ok(Self { ports, hold, kind, transcribed, claim, slot, stored, lost: false })
     }
 
     /// Has the transcript read by one model.
@@ -112,7 +116,9 @@ impl<'a> Readings<'a> {
         let (identity, transcript) = (&self.transcribed.identity, &self.transcribed.transcript);
         let identity = extract::identity(identity, llm, &kind);
         let terms = self.ports.config.terms(identity.clone(), rung.max_output_tokens);
-        let mut journal = StoredReplies { readings: self, at, identity };
+        let costs = (self.ports.config.costs.as_ref(), self.ports.ledger.as_ref());
+        let book = CallsBook::new(costs, self.claim, llm);
+        let mut journal = StoredReplies { readings: self, at, identity, book };
         let asked = extract::ask(llm, &kind, transcript, &terms, &mut journal).await;
         if self.lost {
             return Err(StepError::ClaimLost);
@@ -138,6 +144,7 @@ struct StoredReplies<'r, 'a> {
     readings: &'r mut Readings<'a>,
     at: usize,
     identity: String,
+    book: CallsBook<'r>,
 }
 
 impl StoredReplies<'_, '_> {
@@ -168,16 +175,22 @@ impl Journal for StoredReplies<'_, '_> {
     async fn load(&mut self) -> fault::Result<Option<Replies>> {
         let Stored { first, stronger } = &self.readings.stored;
         let mut all = first.iter().chain(stronger);
-        Ok(all.find(|replies| replies.identity == self.identity).cloned())
+        let kept = all.find(|replies| replies.identity == self.identity).cloned();
+        self.book.begin(kept.as_ref());
+        Ok(kept)
     }
 
     async fn ready(&mut self) -> fault::Result<()> {
+        self.book.allow().await?;
         self.readings.hold.live().await.map_err(|error| self.fault_of(error))
     }
 
     async fn save(&mut self, replies: &Replies) -> fault::Result<()> {
+        // Paid for, whether or not it can be kept; kept, whether or not that can be written down.
+        let booked = self.book.book(replies).await;
         self.readings.stored.put(self.at, replies.clone());
-        self.store().await.map_err(|error| self.fault_of(error))
+        self.store().await.map_err(|error| self.fault_of(error))?;
+        booked
     }
 }
 

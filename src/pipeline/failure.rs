@@ -61,6 +61,7 @@ pub fn next(fault: Fault, attempt: Attempt, config: &RetryConfig) -> Next {
             let after = spread(config.unavailable_delay, attempt.jitter);
             Next::Again { counted: false, after }
         }
+        Fault::OverBudget(until) => Next::Again { counted: false, after: until },
         Fault::Interrupted => Next::Again { counted: false, after: Duration::ZERO },
     }
 }
@@ -118,6 +119,7 @@ mod tests {
             ("but not for ever",                        Fault::Unavailable,          1, long,  Next::End(Reason::DeferredTooLong)),
             ("nor does throttling",                     Fault::Throttled(None),      1, long,  Next::End(Reason::DeferredTooLong)),
             ("what a person must lift never ends it",   Fault::Denied,               1, long,  again(false, 75)),
+            ("a spent budget waits for the next day, however long", Fault::OverBudget(S(40_000)), 9, long, again(false, 40_000)),
             ("a stopped job goes on at once elsewhere", Fault::Interrupted,          99, long, again(false, 0)),
         ];
         for (name, fault, number, deferred_for, expected) in table {

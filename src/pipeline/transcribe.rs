@@ -14,6 +14,7 @@ use crate::metrics;
 use crate::model::{Claimed, PageText, Source, Transcript};
 use crate::pages::Format;
 use crate::pipeline::artefact::{Slot, identity_of};
+use crate::pipeline::cost::PaidPages;
 use crate::pipeline::elsewhere::{Original, Wishes};
 use crate::pipeline::fetch::Fetched;
 use crate::pipeline::journal::{self, PageJournal};
@@ -66,7 +67,7 @@ pub(super) async fn transcribe(
             PageJournal::open((store, &ports.budget), (hold, claimed.claims), identity.clone())
                 .await?;
         let kept = journal.insert(kept);
-        let stored = read(ports, kept, (fetched, document, finished), wishes).await?;
+        let stored = read(ports, (claimed, kept), (fetched, document, finished), wishes).await?;
         slot.write(store, hold, stored).await?;
     }
     let Some(Stored { transcript, preprocessed }) = slot.content.take() else {
@@ -99,13 +100,15 @@ pub(super) async fn transcribe(
 /// Reads what is not finished yet and stores what was repaired.
 async fn read(
     ports: &Ports,
-    journal: &mut PageJournal<'_>,
+    (claimed, journal): (&Claimed, &mut PageJournal<'_>),
     (fetched, document, finished): (Fetched, OpenDocument, Vec<PageText>),
     wishes: Wishes,
 ) -> Result<Stored, StepError> {
     let format = Format::sniff(&fetched.bytes);
     let reading = Reading { document, sha256: fetched.sha256.clone(), finished, wishes };
-    let read = ports.reader.read_on(reading, journal).await;
+    let costs = (ports.config.costs.as_ref(), ports.ledger.as_ref());
+    let mut paid = PaidPages::new(costs, claimed, journal);
+    let read = ports.reader.read_on(reading, &mut paid).await;
     // Gives its part of the budget back: what follows may have to wait for some.
     drop(fetched);
     let transcript = match read {

@@ -10,6 +10,7 @@
 //! Not there: images, pipelined requests, streams of Bedrock.
 
 mod connection;
+mod rate;
 mod read;
 mod record;
 mod script;
@@ -25,6 +26,7 @@ use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::task::{JoinHandle, JoinSet};
 
+pub use rate::{Counts, RateLimit};
 pub use read::{document_lines, read_document};
 pub use record::{Call, Exchange, Records};
 pub use script::{Answer, Function, LimitNames, Request, Script};

@@ -83,6 +83,7 @@ fn every_reason_and_every_fault_is_explained_to_the_operator() {
         Fault::Transient,
         Fault::Throttled(None),
         Fault::Unavailable,
+        Fault::OverBudget(std::time::Duration::ZERO),
         Fault::Missing,
         Fault::Rejected,
         Fault::Interrupted,

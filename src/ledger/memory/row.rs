@@ -179,14 +179,16 @@ impl Row {
         self.release();
         self.next_attempt_at = due;
         self.detail = Some(attempt.detail.clone());
-        if how.counted {
-            self.deferred_since = None;
-        } else {
+        if !how.counted {
             self.attempt_count = self.attempt_count.saturating_sub(1);
-            if how.fault != Fault::Interrupted {
-                self.deferred_since = self.deferred_since.or(Some(now));
-            }
         }
+        self.deferred_since = match how.fault {
+            // A day's wait for a budget is no part of any streak.
+            _ if how.counted => None,
+            Fault::OverBudget(_) => None,
+            Fault::Interrupted => self.deferred_since,
+            _ => self.deferred_since.or(Some(now)),
+        };
         Some(attempt)
     }
 

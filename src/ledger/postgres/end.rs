@@ -36,7 +36,7 @@ WITH clock AS MATERIALIZED (
         next_attempt_at = h.due, updated_at = h.now,
         attempt_count = i.attempt_count - CASE WHEN $3 THEN 0 ELSE 1 END,
         deferred_since = CASE
-            WHEN $3 THEN NULL
+            WHEN $3 OR $9 THEN NULL
             WHEN $8 THEN i.deferred_since
             ELSE COALESCE(i.deferred_since, h.now) END
     FROM held h WHERE i.id = h.id
@@ -55,6 +55,7 @@ FROM held h JOIN given g ON g.id = h.id
         &stored::text(&how.detail),
         AttemptOutcome::Fault(how.fault).code(),
         how.fault == Fault::Interrupted,
+        matches!(how.fault, Fault::OverBudget(_)),
     )
     .execute(db.pool())
     .await

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use docmill::fault::{Error, Result};
 use docmill::ledger::{
     Claim, ClaimTerms, GiveBack, Held, Ledger, Pause, Quarantined, ReadBack, Record, Registration,
-    TranscriptionSaved, Vitals,
+    Spending, SpentToday, TranscriptionSaved, Vitals,
 };
 use docmill::llm::{Llm, Prompt, Reply};
 use docmill::model::{ArtefactRef, ClaimToken, DocumentId, IngestionId, Stage};
@@ -137,6 +137,14 @@ impl Ledger for FlakyLedger {
 
     async fn worker_alive(&self, worker: &str, vitals: &Vitals) -> Result<()> {
         self.inner.worker_alive(worker, vitals).await
+    }
+
+    async fn spend(&self, id: IngestionId, claims: i64, spent: &Spending) -> Result<()> {
+        self.inner.spend(id, claims, spent).await
+    }
+
+    async fn spent_today(&self) -> Result<SpentToday> {
+        self.inner.spent_today().await
     }
 
     async fn now(&self) -> Result<OffsetDateTime> {

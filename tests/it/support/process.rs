@@ -52,6 +52,14 @@ impl Process {
         Self::start(("warn,docmill=info", Some(file)), world, settings)
     }
 
+    /// The same with programs of this folder before those of the system.
+    pub(crate) fn worker_seeing(programs: &Path, world: &World, settings: &[(&str, &str)]) -> Self {
+        let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
+        let mut command = docmill(world, &["worker"], settings);
+        command.env("PATH", path);
+        Self::spawn(command, "warn,docmill=info", world)
+    }
+
     /// The same with another level of its log.
     pub(crate) fn worker_at(level: &str, world: &World, settings: &[(&str, &str)]) -> Self {
         Self::start((level, None), world, settings)

@@ -169,7 +169,11 @@ async fn end(shared: &Shared, claim: &mut Claim, came: &Came) -> Result<Ended> {
 /// Whether every other document would fare the same.
 fn is_nobodys(fault: Fault) -> bool {
     match fault {
-        Fault::Unavailable | Fault::Denied | Fault::Throttled(_) | Fault::Interrupted => true,
+        Fault::Unavailable
+        | Fault::Denied
+        | Fault::Throttled(_)
+        | Fault::OverBudget(_)
+        | Fault::Interrupted => true,
         Fault::Transient | Fault::Missing | Fault::Rejected | Fault::Internal => false,
     }
 }

@@ -1,0 +1,117 @@
+//! `docmill costs`: what was spent, and how much of the day's budget is.
+
+use std::time::Duration;
+
+use clap::ValueEnum;
+use rust_decimal::Decimal;
+use serde::Serialize;
+use time::OffsetDateTime;
+
+use super::{Context, DATABASE, Exit, print};
+use crate::db::costs::{self, By, Sum};
+
+/// Arguments of `costs`.
+#[derive(Debug, clap::Args)]
+pub(super) struct Costs {
+    /// What the sums are by
+    #[arg(long, value_enum, default_value_t = Grouping::Day)]
+    by: Grouping,
+    /// Only what was spent within this time, whole days of UTC
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration, default_value = "30days")]
+    since: Duration,
+    /// At most so many lines
+    #[arg(long, default_value_t = 100)]
+    limit: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Grouping {
+    Day,
+    Tenant,
+    Model,
+    Document,
+}
+
+/// For programs: the amount beside its exact count.
+#[derive(Debug, Serialize)]
+struct Line {
+    #[serde(flatten)]
+    sum: Sum,
+    cost: String,
+    currency: String,
+}
+
+pub(super) async fn run(context: &Context, arguments: Costs) -> anyhow::Result<Exit> {
+    let app = context.app(DATABASE)?;
+    context.quiet_logs()?;
+    let db = app.database().await?;
+    db.require_schema().await?;
+    let by = match arguments.by {
+        Grouping::Day => By::Day,
+        Grouping::Tenant => By::Tenant,
+        Grouping::Model => By::Model,
+        Grouping::Document => By::Document,
+    };
+    let since = OffsetDateTime::now_utc() - arguments.since;
+    let sums = costs::sums(&db, by, since, arguments.limit).await?;
+    let currency = &app.config().cost.currency;
+    let lines: Vec<Line> = sums
+        .into_iter()
+        .map(|sum| Line { cost: amount(sum.cost_nanos), currency: currency.clone(), sum })
+        .collect();
+    context.out().show(&lines, || describe(&lines, (by, currency)))?;
+    db.close().await;
+    Ok(Exit::Done)
+}
+
+/// Billionths as an amount of at least two places.
+fn amount(nanos: i64) -> String {
+    let exact = Decimal::new(nanos, 9).normalize();
+    if exact.scale() < 2 { format!("{exact:.2}") } else { exact.to_string() }
+}
+
+fn describe(lines: &[Line], (by, currency): (By, &str)) -> String {
+    if lines.is_empty() {
+        return "nothing was spent in that time".to_owned();
+    }
+    let name = match by {
+        By::Day => "day",
+        By::Tenant => "tenant",
+        By::Model => "model",
+        By::Document => "document",
+    };
+    let row = |Line { sum, cost, .. }: &Line| {
+        [
+            print::or_dash(Some(&sum.name)),
+            cost.clone(),
+            sum.attempts.to_string(),
+            sum.calls.to_string(),
+            sum.pages.to_string(),
+            sum.input_tokens.to_string(),
+            sum.cache_read_tokens.to_string(),
+            sum.cache_write_tokens.to_string(),
+            sum.output_tokens.to_string(),
+        ]
+    };
+    let rows: Vec<_> = lines.iter().map(row).collect();
+    let header =
+        [name, currency, "attempts", "calls", "pages", "input", "read", "written", "output"];
+    let table = print::table(header, &rows);
+    let unpriced: i64 = lines.iter().map(|line| line.sum.unpriced_calls).sum();
+    if unpriced == 0 {
+        return table;
+    }
+    format!("{table}\n{unpriced} calls had no price in cost.price and are not in the amounts")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_are_exact_and_have_two_places_at_least() {
+        for (nanos, shown) in [(0, "0.00"), (1, "0.000000001"), (12_500_000_000, "12.50")] {
+            assert_eq!(amount(nanos), shown);
+        }
+    }
+}

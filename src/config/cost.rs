@@ -1,0 +1,129 @@
+//! `[cost]`: what providers charge, and what may be spent in a day.
+
+use rust_decimal::Decimal;
+use serde::{Deserialize, Serialize};
+use time::Date;
+use time::macros::format_description;
+
+/// What one provider charges for one model from a day on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Price {
+    /// E.g. `openai`.
+    pub provider: String,
+    /// The configured model; of pages the processor or operation, or empty for all of the provider.
+    #[serde(default)]
+    pub model: String,
+    /// First day, `YYYY-MM-DD`, in UTC. Of several prices the one that began last holds.
+    pub from: String,
+    /// For a million prompt tokens that no cache held.
+    #[serde(default)]
+    pub input: Decimal,
+    /// For a million prompt tokens out of the vendor's cache.
+    #[serde(default)]
+    pub cache_read: Decimal,
+    /// For a million prompt tokens written to the vendor's cache.
+    #[serde(default)]
+    pub cache_write: Decimal,
+    /// For a million generated tokens.
+    #[serde(default)]
+    pub output: Decimal,
+    /// For a thousand pages.
+    #[serde(default)]
+    pub pages: Decimal,
+}
+
+/// Prices and the budget.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct CostConfig {
+    /// Of all amounts; a name for people, nothing is converted.
+    pub currency: String,
+    /// Most that may be spent in a day (UTC), by all workers together; 0: no bound.
+    pub daily_budget: Decimal,
+    /// The prices, in any order.
+    pub price: Vec<Price>,
+}
+
+impl Default for CostConfig {
+    fn default() -> Self {
+        Self { currency: "USD".to_owned(), daily_budget: Decimal::ZERO, price: Vec::new() }
+    }
+}
+
+impl CostConfig {
+    /// The price that holds on a day.
+    pub fn price_on(&self, provider: &str, model: &str, day: Date) -> Option<&Price> {
+        // ISO dates are in the order of their letters.
+        let day = day.to_string();
+        let of_it = self.price.iter().filter(|it| it.provider == provider && it.model == model);
+        of_it.filter(|it| it.from <= day).max_by(|a, b| a.from.cmp(&b.from))
+    }
+
+    pub(super) fn check(&self, problems: &mut Vec<String>) {
+        if self.daily_budget.is_sign_negative() {
+            problems.push("cost.daily_budget must not be negative; 0 is no bound".to_owned());
+        }
+        if !self.daily_budget.is_zero() && self.price.is_empty() {
+            problems.push(
+                "cost.daily_budget needs prices: without [[cost.price]] nothing is ever spent"
+                    .to_owned(),
+            );
+        }
+        for price in &self.price {
+            let Price { provider, model, from, .. } = price;
+            if Date::parse(from, format_description!("[year]-[month]-[day]")).is_err() {
+                problems.push(format!(
+                    "cost.price of {provider} {model}: from = \"{from}\" is no date, write \
+                     YYYY-MM-DD"
+                ));
+            }
+            let amounts =
+                [price.input, price.cache_read, price.cache_write, price.output, price.pages];
+            if amounts.iter().any(Decimal::is_sign_negative) {
+                problems.push(format!("cost.price of {provider} {model} must not be negative"));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use time::macros::date;
+
+    use super::*;
+
+    fn config(toml: &str) -> CostConfig {
+        toml::from_str(toml).unwrap()
+    }
+
+    #[test]
+    fn of_several_prices_the_one_that_began_last_holds() {
+        let config = config(
+            "[[price]]\nprovider = 'p'\nmodel = 'm'\nfrom = '2026-06-01'\ninput = 0.3\n\
+             [[price]]\nprovider = 'p'\nmodel = 'm'\nfrom = '2025-01-01'\ninput = 1\n\
+             [[price]]\nprovider = 'p'\nfrom = '2025-01-01'\npages = '1.5'\n",
+        );
+        let input = |model: &str, day| Some(config.price_on("p", model, day)?.input.to_string());
+        assert_eq!(input("m", date!(2024 - 12 - 31)), None);
+        assert_eq!(input("m", date!(2026 - 05 - 31)).as_deref(), Some("1"));
+        assert_eq!(input("m", date!(2026 - 06 - 01)).as_deref(), Some("0.3"));
+        assert_eq!(input("other", date!(2026 - 06 - 01)), None);
+        let pages = config.price_on("p", "", date!(2026 - 06 - 01)).unwrap().pages;
+        assert_eq!(pages.to_string(), "1.5");
+    }
+
+    #[test]
+    fn a_budget_without_prices_and_a_date_that_is_none_are_told() {
+        let problems = |toml: &str| {
+            let mut problems = Vec::new();
+            config(toml).check(&mut problems);
+            problems.join("\n")
+        };
+        assert!(problems("daily_budget = 5").contains("[[cost.price]]"));
+        let wrong = "[[price]]\nprovider = 'p'\nfrom = '1.6.2026'\noutput = -1\n";
+        let said = problems(wrong);
+        assert!(said.contains("1.6.2026") && said.contains("negative"), "{said}");
+        assert_eq!(problems(""), "");
+    }
+}

@@ -1,0 +1,89 @@
+//! What was spent, for people and programs: by day, tenant, model or document.
+
+use serde::Serialize;
+use time::OffsetDateTime;
+
+use crate::db::{Context, Db};
+use crate::fault::Result;
+
+/// What the sums are by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum By {
+    /// Days, in UTC.
+    Day,
+    /// Tenants; empty for nobody in particular.
+    Tenant,
+    /// Providers with their models.
+    Model,
+    /// Documents.
+    Document,
+}
+
+impl By {
+    fn code(self) -> &'static str {
+        match self {
+            Self::Day => "day",
+            Self::Tenant => "tenant",
+            Self::Model => "model",
+            Self::Document => "document",
+        }
+    }
+}
+
+/// One sum.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Sum {
+    /// The day, tenant, model or document.
+    pub name: String,
+    /// Attempts with a cost.
+    pub attempts: i64,
+    /// Answered calls to models.
+    pub calls: i64,
+    /// Pages that were paid for.
+    pub pages: i64,
+    /// Prompt tokens that no cache held.
+    pub input_tokens: i64,
+    /// Prompt tokens out of a cache.
+    pub cache_read_tokens: i64,
+    /// Prompt tokens written to a cache.
+    pub cache_write_tokens: i64,
+    /// Generated tokens.
+    pub output_tokens: i64,
+    /// Billionths of the currency.
+    pub cost_nanos: i64,
+    /// Calls that had no price.
+    pub unpriced_calls: i64,
+}
+
+/// The sums since a time, days newest first, others dearest first, at most `limit`.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn sums(db: &Db, by: By, since: OffsetDateTime, limit: u32) -> Result<Vec<Sum>> {
+    sqlx::query_as!(
+        Sum,
+        r#"SELECT name AS "name!", count(DISTINCT (ingestion_id, claims)) AS "attempts!",
+            sum(calls)::bigint AS "calls!", sum(pages)::bigint AS "pages!",
+            sum(input_tokens)::bigint AS "input_tokens!",
+            sum(cache_read_tokens)::bigint AS "cache_read_tokens!",
+            sum(cache_write_tokens)::bigint AS "cache_write_tokens!",
+            sum(output_tokens)::bigint AS "output_tokens!",
+            sum(cost_nanos)::bigint AS "cost_nanos!",
+            sum(unpriced_calls)::bigint AS "unpriced_calls!"
+        FROM (SELECT s.*, CASE $1::text
+                WHEN 'day' THEN day::text
+                WHEN 'tenant' THEN COALESCE(tenant, '')
+                WHEN 'model' THEN concat_ws(' ', provider, NULLIF(model, ''))
+                ELSE document_id::text END AS name
+            FROM spending s WHERE day >= ($2::timestamptz AT TIME ZONE 'UTC')::date) named
+        GROUP BY name
+        ORDER BY CASE WHEN $1 = 'day' THEN name END DESC, sum(cost_nanos) DESC, name
+        LIMIT $3"#,
+        by.code(),
+        since,
+        i64::from(limit),
+    )
+    .fetch_all(db.pool())
+    .await
+    .context("adding up what was spent")
+}

@@ -1,0 +1,279 @@
+//! What a document costs: priced and written down as it is spent, and not begun once the day's
+//! budget is.
+//!
+//! The budget is hard in this sense: no call begins once what all workers have written down reaches
+//! it. Calls under way then, of every worker, still end and are written down; and a worker learns
+//! of what others have spent within [`FRESH`].
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use rust_decimal::Decimal;
+use rust_decimal::prelude::ToPrimitive as _;
+use time::{Date, OffsetDateTime};
+
+use crate::config::CostConfig;
+use crate::extract::Replies;
+use crate::fault::{Error, Fault, Result};
+use crate::ledger::{Ledger, Spending};
+use crate::llm::Llm;
+use crate::metrics;
+use crate::model::{Claimed, IngestionId, PageText, PageUsage, RepairedPage, Usage};
+use crate::pipeline::{PageSink, StepError};
+
+/// How old what is known of the day's spending may be.
+const FRESH: Duration = Duration::from_secs(2);
+/// Jobs come back spread over so much of the next day.
+const SPREAD: Duration = Duration::from_secs(60);
+/// Billionths in one unit of the currency.
+const NANOS: u64 = 1_000_000_000;
+
+/// Prices, and what is known of the day.
+#[derive(Debug)]
+pub struct Costs {
+    config: CostConfig,
+    known: Mutex<Option<Known>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Known {
+    nanos: u64,
+    until_next_day: Duration,
+    at: Instant,
+}
+
+impl Costs {
+    /// Nothing is known yet.
+    pub fn new(config: CostConfig) -> Self {
+        metrics::daily_budget(units(nanos(config.daily_budget)));
+        Self { config, known: Mutex::new(None) }
+    }
+
+    fn known(&self) -> MutexGuard<'_, Option<Known>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns if something may be spent now.
+    ///
+    /// # Errors
+    /// [`Fault::OverBudget`] with the time until the next day's budget; what the ledger says.
+    pub async fn allow(&self, ledger: &dyn Ledger) -> Result<()> {
+        let budget = nanos(self.config.daily_budget);
+        if budget == 0 {
+            return Ok(());
+        }
+        let fresh = self.known().filter(|known| known.at.elapsed() < FRESH);
+        let known = match fresh {
+            Some(known) => known,
+            None => {
+                let today = ledger.spent_today().await?;
+                let (nanos, until_next_day) = (today.cost_nanos, today.until_next_day);
+                let known = Known { nanos, until_next_day, at: Instant::now() };
+                *self.known() = Some(known);
+                known
+            }
+        };
+        let is_spent = known.nanos >= budget;
+        metrics::spent_today(units(known.nanos), is_spent);
+        if !is_spent {
+            return Ok(());
+        }
+        let wait = known.until_next_day + SPREAD.mul_f64(fastrand::f64());
+        let CostConfig { currency, daily_budget, .. } = &self.config;
+        Err(Error::new(
+            Fault::OverBudget(wait),
+            format!(
+                "cost.daily_budget of {daily_budget} {currency} is spent: waits for the next day, \
+                 in {} min",
+                wait.as_secs() / 60
+            ),
+        ))
+    }
+
+    /// Writes down what was spent.
+    ///
+    /// # Errors
+    /// What the ledger says.
+    async fn book(
+        &self,
+        ledger: &dyn Ledger,
+        (id, claims): (IngestionId, i64),
+        spent: Spent<'_>,
+    ) -> Result<()> {
+        let today = OffsetDateTime::now_utc().date();
+        let price = self.price(&spent, today);
+        let spending = Spending {
+            provider: spent.provider.to_owned(),
+            model: spent.model.to_owned(),
+            calls: spent.calls,
+            pages: spent.pages,
+            usage: spent.usage,
+            cost_nanos: price,
+        };
+        metrics::spent(spent.provider, spent.model, price.unwrap_or(0));
+        if let Some(known) = &mut *self.known() {
+            known.nanos = known.nanos.saturating_add(price.unwrap_or(0));
+        }
+        ledger.spend(id, claims, &spending).await
+    }
+
+    /// `None`: there is no price.
+    fn price(&self, spent: &Spent<'_>, day: Date) -> Option<u64> {
+        let named = self.config.price_on(spent.provider, spent.model, day);
+        // Pages cost the same with every processor of a provider, unless one is named.
+        let any = || self.config.price_on(spent.provider, "", day).filter(|_| spent.pages > 0);
+        let price = named.or_else(any)?;
+        let tokens = [
+            (spent.usage.input, price.input),
+            (spent.usage.cache_read, price.cache_read),
+            (spent.usage.cache_write, price.cache_write),
+            (spent.usage.output, price.output),
+        ];
+        let million = Decimal::from(1_000_000);
+        let sum: Decimal =
+            tokens.iter().map(|(count, price)| Decimal::from(*count) * price / million).sum();
+        Some(nanos(sum + Decimal::from(spent.pages) * price.pages / Decimal::from(1_000)))
+    }
+}
+
+/// What one write is about.
+#[derive(Debug, Clone, Copy)]
+struct Spent<'a> {
+    provider: &'a str,
+    model: &'a str,
+    calls: u32,
+    pages: u32,
+    usage: Usage,
+}
+
+fn nanos(amount: Decimal) -> u64 {
+    (amount * Decimal::from(NANOS)).round().to_u64().unwrap_or(u64::MAX)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "for gauges; what is stored is exact")]
+fn units(nanos: u64) -> f64 {
+    nanos as f64 / NANOS as f64
+}
+
+/// Keeps pages as another sink does, lets no call to a provider begin once the budget is spent, and
+/// writes down what each has read.
+pub(super) struct PaidPages<'a> {
+    costs: &'a Costs,
+    ledger: &'a dyn Ledger,
+    claim: (IngestionId, i64),
+    inner: &'a mut dyn PageSink,
+}
+
+impl<'a> PaidPages<'a> {
+    pub(super) fn new(
+        (costs, ledger): (&'a Costs, &'a dyn Ledger),
+        claimed: &Claimed,
+        inner: &'a mut dyn PageSink,
+    ) -> Self {
+        Self { costs, ledger, claim: (claimed.id, claimed.claims), inner }
+    }
+
+    async fn book(&mut self, read: &PageUsage) -> Result<()> {
+        let (provider, model) = (read.provider, read.model.as_str());
+        let usage = Usage::default();
+        let spent = Spent { provider, model, calls: 1, pages: read.pages, usage };
+        self.costs.book(self.ledger, self.claim, spent).await
+    }
+}
+
+#[async_trait]
+impl PageSink for PaidPages<'_> {
+    async fn keep(
+        &mut self,
+        page: &PageText,
+        repaired: Option<RepairedPage>,
+    ) -> std::result::Result<(), StepError> {
+        self.inner.keep(page, repaired).await
+    }
+
+    async fn before_call(&mut self) -> std::result::Result<(), StepError> {
+        self.costs.allow(self.ledger).await?;
+        self.inner.before_call().await
+    }
+
+    async fn after_call(
+        &mut self,
+        usage: &PageUsage,
+        is_whole: bool,
+    ) -> std::result::Result<(), StepError> {
+        // Paid for, whether or not the pages can be kept; kept, whether or not that is written down.
+        let booked = self.book(usage).await;
+        self.inner.after_call(usage, is_whole).await?;
+        Ok(booked?)
+    }
+}
+
+/// The calls of one extraction: each is written down once, whether or not its reply can be kept.
+pub(super) struct CallsBook<'a> {
+    costs: &'a Costs,
+    ledger: &'a dyn Ledger,
+    claim: (IngestionId, i64),
+    llm: &'a dyn Llm,
+    booked: usize,
+}
+
+impl<'a> CallsBook<'a> {
+    pub(super) fn new(
+        (costs, ledger): (&'a Costs, &'a dyn Ledger),
+        claim: (IngestionId, i64),
+        llm: &'a dyn Llm,
+    ) -> Self {
+        Self { costs, ledger, claim, llm, booked: 0 }
+    }
+
+    /// These were paid for by an earlier attempt.
+    pub(super) fn begin(&mut self, kept: Option<&Replies>) {
+        self.booked = kept.map_or(0, |kept| kept.calls.len());
+    }
+
+    /// Returns if a call may be paid for.
+    pub(super) async fn allow(&self) -> Result<()> {
+        self.costs.allow(self.ledger).await
+    }
+
+    /// Writes down what is new among these.
+    pub(super) async fn book(&mut self, replies: &Replies) -> Result<()> {
+        // What was kept in another form was not taken over: everything is new.
+        let begin = if replies.calls.len() < self.booked { 0 } else { self.booked };
+        let new = replies.calls.get(begin..).unwrap_or_default();
+        if new.is_empty() {
+            return Ok(());
+        }
+        let mut usage = Usage::default();
+        new.iter().for_each(|call| usage += call.usage);
+        let calls = u32::try_from(new.len()).unwrap_or(u32::MAX);
+        let (provider, model) = (self.llm.provider(), self.llm.model());
+        self.booked = replies.calls.len();
+        let spent = Spent { provider, model, calls, pages: 0, usage };
+        self.costs.book(self.ledger, self.claim, spent).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use time::macros::date;
+
+    use super::*;
+
+    #[test]
+    fn a_price_is_exact_to_the_billionth_and_each_class_has_its_own() {
+        let config: CostConfig = toml::from_str(
+            "[[price]]\nprovider = 'p'\nmodel = 'm'\nfrom = '2026-01-01'\ninput = 0.15\n\
+             cache_read = 0.015\ncache_write = 0.1875\noutput = 0.6\npages = 1.5\n",
+        )
+        .unwrap();
+        let costs = Costs::new(config);
+        let usage = Usage { input: 1, cache_read: 2, cache_write: 3, output: 4 };
+        let spent = Spent { provider: "p", model: "m", calls: 1, pages: 5, usage };
+        let day = date!(2026 - 02 - 01);
+        // 150 + 2 · 15 + 3 · 187.5 + 4 · 600 billionths, and five pages of 0.0015.
+        assert_eq!(costs.price(&spent, day), Some(3_143 + 7_500_000));
+        assert_eq!(costs.price(&Spent { model: "other", ..spent }, day), None);
+    }
+}

@@ -1,0 +1,98 @@
+//! What was spent is written down by attempt, document, tenant and day, and a spent budget parks
+//! the work.
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use std::time::Duration;
+
+use docmill::config::{CostConfig, Price};
+use docmill::db::costs::{self, By};
+use docmill_testkit::models::{Answer, Script};
+use time::OffsetDateTime;
+
+use crate::support::documents;
+use crate::support::world::{SOON, World, until};
+
+fn prices(daily_budget: &str) -> CostConfig {
+    let price = Price {
+        provider: "openai".to_owned(),
+        model: "scripted".to_owned(),
+        from: "2026-01-01".to_owned(),
+        input: 1.into(),
+        cache_read: 0.into(),
+        cache_write: 0.into(),
+        output: 10.into(),
+        pages: 0.into(),
+    };
+    CostConfig {
+        daily_budget: daily_budget.parse().unwrap(),
+        price: vec![price],
+        ..CostConfig::default()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_call_is_written_down_with_its_price_also_of_an_attempt_that_failed() {
+    // Prose, then a failure of the server: the first attempt has paid for one call.
+    let script = Script::of([Answer::Text { content: "prose".to_owned() }, Answer::status(400)]);
+    let world = World::with_model(script).await;
+    let id = world.insert("invoice.pdf", documents::invoice("C-1")).await;
+    world.execute("UPDATE docmill.ingestion SET tenant = 'acme'").await;
+    world.send(id.to_string()).await;
+    let worker = world.worker_with(|config| config.cost = prices("0")).await;
+    world.pass_until(|| async { world.column(id, "status").await.unwrap() == "completed" }).await;
+    worker.stop().await;
+    let rows = "SELECT string_agg(claims || ':' || calls, ' ' ORDER BY claims) \
+                FROM docmill.spending WHERE tenant = 'acme' AND provider = 'openai'";
+    assert_eq!(world.scalar(rows).await, "1:1 2:1", "the kept reply is not paid for again");
+    let exact = "SELECT bool_and(cost_nanos = input_tokens * 1000 + output_tokens * 10000 \
+                 AND cost_nanos > 0 AND unpriced_calls = 0)::text FROM docmill.spending";
+    assert_eq!(world.scalar(exact).await, "true");
+    let of_row = "SELECT (sum(s.output_tokens) = max(i.extraction_output_tokens))::text \
+                  FROM docmill.spending s JOIN docmill.ingestion i ON i.id = s.ingestion_id";
+    assert_eq!(world.scalar(of_row).await, "true", "both calls are behind the data");
+    let since = OffsetDateTime::now_utc() - Duration::from_secs(86_400);
+    for (by, name) in [(By::Tenant, "acme"), (By::Model, "openai scripted")] {
+        let sums = costs::sums(&world.database.db(), by, since, 10).await.unwrap();
+        let [sum] = sums.as_slice() else { panic!("{sums:?}") };
+        assert_eq!((sum.name.as_str(), sum.attempts, sum.calls), (name, 2, 2));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_without_a_price_is_counted_as_such() {
+    let world = World::with_model(Script::default()).await;
+    let id = world.submit("invoice.pdf", documents::invoice("C-2")).await;
+    let worker = world.worker().await;
+    world.until(id, "status", "completed").await;
+    worker.stop().await;
+    let row = "SELECT calls || ' ' || unpriced_calls || ' ' || cost_nanos FROM docmill.spending";
+    assert_eq!(world.scalar(row).await, "1 1 0");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_spent_budget_parks_the_work_until_the_next_day_and_counts_no_attempt() {
+    let world = World::with_model(Script::default()).await;
+    // What one call costs is more than this.
+    let worker = world.worker_with(|config| config.cost = prices("0.000001")).await;
+    let first = world.submit("invoice.pdf", documents::invoice("C-3")).await;
+    world.until(first, "status", "completed").await;
+    let second = world.submit("invoice.pdf", documents::invoice("C-4")).await;
+    until(SOON, || async { world.attempts(second).await == ["over_budget"] }).await;
+    assert_eq!(world.column(second, "attempt_count").await.unwrap(), "0");
+    assert_eq!(world.column(second, "deferred_since").await, None, "no streak of failures");
+    let due = "next_attempt_at >= date_trunc('day', docmill.docmill_now() AT TIME ZONE 'UTC') \
+               AT TIME ZONE 'UTC' + interval '1 day'";
+    assert_eq!(world.column(second, due).await.unwrap(), "true");
+    let detail = world.column(second, "detail").await.unwrap();
+    assert!(detail.contains("cost.daily_budget"), "{detail}");
+    let calls = || world.llm.as_ref().unwrap().calls().len();
+    assert_eq!(calls(), 1, "nothing was asked for beyond the budget");
+    // A day later, and no earlier: longer than any deferral may take.
+    world.pass(Duration::from_secs(86_400 + 120)).await;
+    world
+        .pass_until(|| async { world.column(second, "status").await.unwrap() == "completed" })
+        .await;
+    worker.stop().await;
+    assert_eq!(world.column(second, "attempt_count").await.unwrap(), "1");
+    assert_eq!(calls(), 2);
+}

@@ -1,0 +1,63 @@
+//! Workers of one machine that share a device for local models.
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::time::Duration;
+
+use docmill::llm::scheduler::{Post, held_mib, look};
+use docmill_testkit::models::{Answer, Script};
+
+use crate::support::documents;
+use crate::support::process::Process;
+use crate::support::world::{SOON, World};
+
+/// A program that looks like `nvidia-smi` and shows one card of 10000 MiB.
+fn card(folder: &Path) {
+    let program = folder.join("nvidia-smi");
+    std::fs::write(&program, "#!/bin/sh\necho '0, GPU-1234, 10000, 9000'\n").unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_workers_on_one_device_are_never_over_it_and_both_finish() {
+    let world = World::with_model(Script::always(Answer::late(Duration::from_millis(50)))).await;
+    let folder = tempfile::tempdir().unwrap();
+    card(folder.path());
+    let board = folder.path().join("board");
+    for number in 0..30 {
+        world.submit("invoice.pdf", documents::invoice(&format!("L-{number}"))).await;
+    }
+    let board_text = board.display().to_string();
+    let worker = |model: &str| {
+        let settings = [
+            ("LLM__MODEL", model),
+            ("LLM__SCHEDULER__BUDGETS_MIB__ONE", "6000"),
+            ("LLM__SCHEDULER__BUDGETS_MIB__TWO", "6000"),
+            ("LLM__SCHEDULER__QUANTUM", "200ms"),
+            ("LLM__SCHEDULER__OVERDUE_AFTER", "1s"),
+            ("LLM__SCHEDULER__PATH", board_text.as_str()),
+            ("WORKER__SLOTS", "4"),
+        ];
+        Process::worker_seeing(folder.path(), &world, &settings)
+    };
+    let _workers = [worker("one"), worker("two")];
+    let left = "SELECT count(*)::text FROM docmill.ingestion WHERE status <> 'completed'";
+    let (mut looks, mut held_looks, mut had) = (0, 0, [false; 2]);
+    let deadline = std::time::Instant::now() + SOON * 3;
+    while world.scalar(left).await != "0" {
+        assert!(std::time::Instant::now() < deadline, "it did not end");
+        let posts: Vec<Post> =
+            look(&board).unwrap().into_iter().flat_map(|sheet| sheet.posts).collect();
+        let held = held_mib("gpu0-1234", &posts);
+        assert!(held <= 9_488, "{posts:?}");
+        looks += 1;
+        held_looks += usize::from(held > 0);
+        for (had, name) in had.iter_mut().zip(["one", "two"]) {
+            *had |= posts.iter().any(|post| post.model == name && post.turn.is_some());
+        }
+    }
+    assert!(held_looks > 0 && had == [true; 2], "{held_looks} of {looks} looks, {had:?}");
+    let models = "SELECT string_agg(DISTINCT extraction_model, ',') FROM docmill.ingestion";
+    assert_eq!(world.scalar(models).await, "one,two");
+}
