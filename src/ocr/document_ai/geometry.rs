@@ -1,7 +1,7 @@
 //! Where things stand: from Document AI's page image back to the picture that we sent.
 //!
 //! It straightens and turns pages before it reads them. Its boxes are positions on the page image
-//! after that; `transforms` are the matrices that were applied, as OpenCV stores them. They are
+//! after that; `transforms` are the matrices that were applied, as `OpenCV` stores them. They are
 //! taken back here. In a PDF the scale at which it draws a page is its own, and follows from the
 //! size of the page image; that a straightened page may have grown a margin is not told, so a box
 //! may be off by as much.
@@ -12,7 +12,7 @@ use base64::engine::general_purpose::STANDARD;
 use super::wire::{BoundingPoly, Dimension, Matrix, Vertex};
 use crate::model::BoundingBox;
 
-/// OpenCV's codes of 32-bit and 64-bit floating-point elements (`CV_32F`, `CV_64F`).
+/// `OpenCV`'s codes of 32-bit and 64-bit floating-point elements (`CV_32F`, `CV_64F`).
 const FLOAT: u32 = 5;
 const DOUBLE: u32 = 6;
 

@@ -183,13 +183,13 @@ pub(super) struct Vertex {
     pub y: f32,
 }
 
-/// A matrix as OpenCV stores it.
+/// A matrix as `OpenCV` stores it.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Matrix {
     pub rows: u32,
     pub cols: u32,
-    /// OpenCV's code of the element type.
+    /// `OpenCV`'s code of the element type.
     #[serde(rename = "type")]
     pub kind: u32,
     /// Base64.

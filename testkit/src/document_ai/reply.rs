@@ -192,7 +192,7 @@ fn quality(said: &Said) -> Value {
     Value::Object(scores)
 }
 
-/// As OpenCV stores it: three rows of doubles.
+/// As `OpenCV` stores it: three rows of doubles.
 fn stored(matrix: [f64; 6]) -> Value {
     let numbers = matrix.into_iter().chain([0.0, 0.0, 1.0]);
     let bytes: Vec<u8> = numbers.flat_map(f64::to_le_bytes).collect();
