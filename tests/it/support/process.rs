@@ -57,7 +57,7 @@ impl Process {
         let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
         let mut command = docmill(world, &["worker"], settings);
         command.env("PATH", path);
-        Self::spawn(command, "warn,docmill=info", world)
+        Self::spawn(command, "warn,docmill=info", world.logs.path())
     }
 
     /// The same with another level of its log.
