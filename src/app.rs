@@ -8,6 +8,7 @@ mod models;
 mod bucket;
 mod page_process;
 mod providers;
+mod workspace;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,6 +42,7 @@ use crate::worker::protection::{self, Agent, Pace};
 use crate::worker::{Monitor, Settings, Worker};
 
 pub use page_process::page_process;
+pub use workspace::WorkspaceParts;
 
 /// Builds what a command needs.
 #[derive(Debug, Clone)]

@@ -24,6 +24,7 @@ mod scheduler;
 mod settings;
 mod shell;
 mod submit;
+mod workspace;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -121,6 +122,9 @@ enum Command {
     /// Work on a BlobForge bucket (or a folder laid out as one) without a database
     #[command(subcommand)]
     Bucket(bucket::What),
+    /// Work on an olmOCR workspace (a folder, or below an s3:// prefix) without a database
+    #[command(subcommand)]
+    Workspace(workspace::What),
     /// Look at the configuration
     #[command(subcommand)]
     Config(settings::Settings),
@@ -272,6 +276,7 @@ async fn dispatch(context: Context, command: Command) -> anyhow::Result<Exit> {
         Command::Eval(eval) => Box::pin(document::eval(context, eval)).await,
         Command::Kinds(what) => kinds::run(context, what),
         Command::Bucket(what) => Box::pin(bucket::run(context, what)).await,
+        Command::Workspace(what) => Box::pin(workspace::run(context, what)).await,
         Command::Config(what) => settings::run(context, what),
         Command::Costs(what) => costs::run(context, what).await,
         Command::Dashboard(what) => Box::pin(dashboard::run(context, what)).await,

@@ -10,3 +10,4 @@ pub mod janitor;
 pub mod retry;
 pub mod sending;
 pub mod submit;
+pub mod workspace;

@@ -18,12 +18,14 @@
 //! later.
 //!
 //! [`engine`] is what any dialect stands on, [`blobforge`] the dialect that messages lie in; a
-//! bucket of that dialect without a database is worked on by `ops::bucket`.
+//! bucket of that dialect without a database is worked on by `ops::bucket`. [`olmocr`] is the layout
+//! of olmOCR's workspaces, worked on by `ops::workspace`.
 
 pub mod blobforge;
 mod dead;
 pub mod engine;
 mod message;
+pub mod olmocr;
 mod scan;
 mod seen;
 mod take;

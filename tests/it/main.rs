@@ -50,3 +50,4 @@ mod support;
 mod throttling;
 mod traces;
 mod trigger;
+mod workspaces;

@@ -1,0 +1,88 @@
+//! An olmOCR workspace and its worker, put together from an address and `[store]`.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+
+use super::App;
+use crate::config::StoreConfig;
+use crate::ops::workspace::{Documents, Sources, Workspace};
+use crate::queue::objects::engine::Clock;
+use crate::queue::objects::olmocr::{Format, LEDGER};
+use crate::store::Store;
+use crate::store::folder::FolderStore;
+use crate::store::prefixed::Prefixed;
+use crate::store::s3::{Access, S3Store};
+
+/// What a command on a workspace needs.
+pub struct WorkspaceParts {
+    /// Where the groups are.
+    pub workspace: Arc<Workspace>,
+    /// For documents and prefixes of `s3://`; a workspace in a folder has one only where it was
+    /// asked for.
+    pub s3: Option<Arc<dyn Store>>,
+}
+
+impl App {
+    /// The workspace at a folder's path or an `s3://bucket/prefix`.
+    ///
+    /// # Errors
+    /// It cannot be reached; it ignores the conditions that locks stand on.
+    pub async fn workspace(
+        &self,
+        address: &str,
+        format: Format,
+        timeout: Duration,
+    ) -> anyhow::Result<WorkspaceParts> {
+        let (store, s3): (Arc<dyn Store>, _) = match address.strip_prefix("s3://") {
+            None => (Arc::new(FolderStore::open(Path::new(address)).await?), None),
+            Some(rest) => {
+                let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
+                let place = format!("{}{LEDGER}", Prefixed::start(prefix));
+                let access = Access { keys: None, place: &place };
+                let whole = S3Store::connect_as(&self.s3_place(bucket), &access).await?;
+                let whole: Arc<dyn Store> = Arc::new(whole);
+                (Arc::new(Prefixed::new(Arc::clone(&whole), prefix)), Some(whole))
+            }
+        };
+        let workspace = Workspace::open(store, Clock::default(), format, timeout)
+            .await
+            .with_context(|| format!("{address} cannot be a workspace"))?;
+        Ok(WorkspaceParts { workspace: Arc::new(workspace), s3 })
+    }
+
+    /// Where documents are fetched from; `s3` says whether any lie there.
+    pub async fn workspace_sources(&self, parts: &WorkspaceParts, s3: bool) -> Sources {
+        let store = match (&parts.s3, s3) {
+            (Some(store), _) => Some(Arc::clone(store)),
+            (None, false) => None,
+            (None, true) => {
+                let store: Arc<dyn Store> = Arc::new(S3Store::unchecked(&self.s3_place("")).await);
+                Some(store)
+            }
+        };
+        Sources { s3: store, largest: self.config.limits.document_bytes.0 }
+    }
+
+    /// What reads documents.
+    ///
+    /// # Errors
+    /// As [`App::offline`].
+    pub async fn workspace_reader(&self, page_retries: u32) -> anyhow::Result<Arc<Documents>> {
+        Ok(Arc::new(Documents { offline: self.offline().await?, page_retries }))
+    }
+
+    fn s3_place(&self, bucket: &str) -> StoreConfig {
+        let config = &self.config.store;
+        StoreConfig {
+            bucket: bucket.to_owned(),
+            endpoint: config.endpoint.clone(),
+            region: config.region.clone(),
+            // What stands at an endpoint of its own seldom has a host for each bucket.
+            path_style: config.path_style || !config.endpoint.is_empty(),
+            ..StoreConfig::default()
+        }
+    }
+}

@@ -1,0 +1,322 @@
+//! `docmill workspace`: an olmOCR workspace without a database.
+
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Subcommand, ValueEnum};
+use tokio::sync::mpsc;
+
+use super::{Context, Exit, NOTHING, print};
+use crate::app::{App, WorkspaceParts};
+use crate::config::LogFormat;
+use crate::ops::submit::{Search, Source, Step};
+use crate::ops::workspace::{self, Populated, Refused, Stats, Terms, Work};
+use crate::queue::objects::olmocr::Format;
+use crate::shutdown::Stop;
+use crate::telemetry;
+
+/// Pause before a group is tried again.
+const RETRY_PAUSE: Duration = Duration::from_secs(15);
+/// Pause between two looks at a group that somebody else has.
+const LOOK_AGAIN: Duration = Duration::from_secs(10);
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(super) enum What {
+    /// Add documents to the index; those in it already stay where they are
+    Populate(Populate),
+    /// Read documents until every group is done; what is in work is given back at a signal
+    Work(Arguments),
+    /// Count groups, documents and pages, and name the documents that could not be read
+    Stats(Place),
+}
+
+/// Which workspace, and how its nodes agree.
+#[derive(Debug, clap::Args)]
+pub(super) struct Place {
+    /// A folder, or s3://BUCKET/PREFIX (endpoint and region as in [store])
+    workspace: String,
+    /// Whose locks and marks are written; both are always looked at
+    #[arg(long, value_enum, default_value_t = Family::Both)]
+    format: Family,
+    /// How long a lock lasts without renewal; the same on every node
+    #[arg(long, value_name = "TIME", default_value = "30m", value_parser = timeout)]
+    timeout: Duration,
+}
+
+/// Layouts by the version of olmOCR that began with them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Family {
+    #[value(name = "olmocr-0.3")]
+    Newer,
+    #[value(name = "olmocr-0.1")]
+    Older,
+    Both,
+}
+
+impl From<Family> for Format {
+    fn from(family: Family) -> Self {
+        match family {
+            Family::Newer => Self::Newer,
+            Family::Older => Self::Older,
+            Family::Both => Self::Both,
+        }
+    }
+}
+
+/// Arguments of `populate`.
+#[derive(Debug, clap::Args)]
+pub(super) struct Populate {
+    #[command(flatten)]
+    place: Place,
+    /// Files, folders, quoted patterns, s3:// prefixes
+    #[arg(required_unless_present_any = ["list", "failed"])]
+    documents: Vec<PathBuf>,
+    /// A file of paths and s3:// addresses, one per line, taken as they are
+    #[arg(long, value_name = "FILE")]
+    list: Vec<PathBuf>,
+    /// Open finished groups again whose documents could not all be read
+    #[arg(long)]
+    failed: bool,
+    /// Documents in a group
+    #[arg(long, value_name = "N", conflicts_with = "pages_per_group")]
+    items_per_group: Option<std::num::NonZeroU32>,
+    /// Pages in a group, by the average of at most 100 documents
+    #[arg(long, value_name = "N", default_value_t = 500)]
+    pages_per_group: u32,
+    /// Only say what would be added
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// Arguments of `work`.
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    #[command(flatten)]
+    place: Place,
+    /// Groups at the same time
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    workers: u16,
+    /// How often a document is read again at once because a page of it failed
+    #[arg(long, default_value_t = 8)]
+    max_page_retries: u32,
+    /// Lost pages per page, above which a document is left out
+    #[arg(long, value_name = "RATE", default_value_t = 0.004, value_parser = rate)]
+    max_page_error_rate: f64,
+    /// How often a document is begun, in all runs of its group
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
+    tries: u32,
+    /// End once only groups are left that other nodes have
+    #[arg(long)]
+    leave_locked: bool,
+}
+
+fn timeout(text: &str) -> Result<Duration, String> {
+    let time = humantime::parse_duration(text).map_err(|error| error.to_string())?;
+    // A lock is renewed every third of it, and S3 tells whole seconds.
+    if time < Duration::from_secs(6) { Err("at least 6s".to_owned()) } else { Ok(time) }
+}
+
+fn rate(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(rate) if (0.0..=1.0).contains(&rate) => Ok(rate),
+        _ => Err("a number from 0 to 1".to_owned()),
+    }
+}
+
+pub(super) async fn run(context: &Context, what: What) -> anyhow::Result<Exit> {
+    let app = context.app(NOTHING)?;
+    match what {
+        What::Populate(arguments) => Box::pin(populate(context, &app, arguments)).await,
+        What::Work(arguments) => Box::pin(work(context, &app, arguments)).await,
+        What::Stats(place) => Box::pin(stats(context, &app, &place)).await,
+    }
+}
+
+async fn open(app: &App, place: &Place) -> anyhow::Result<WorkspaceParts> {
+    app.workspace(&place.workspace, place.format.into(), place.timeout).await
+}
+
+fn is_s3(path: &str) -> bool {
+    path.starts_with("s3://")
+}
+
+async fn populate(context: &Context, app: &App, arguments: Populate) -> anyhow::Result<Exit> {
+    context.quiet_logs()?;
+    let parts = open(app, &arguments.place).await?;
+    let mut reopened = Vec::new();
+    if arguments.failed {
+        reopened = workspace::reopen(&parts.workspace, arguments.dry_run).await?;
+    }
+    let lists = listed(&arguments.list).await?;
+    let named = arguments.documents.iter().filter_map(|path| path.to_str());
+    let s3 = named.chain(lists.iter().map(String::as_str)).any(is_s3);
+    let sources = app.workspace_sources(&parts, s3).await;
+    let (mut paths, skipped) = found(&arguments.documents, sources.s3.as_deref()).await;
+    paths.extend(lists);
+    let at_once = match arguments.items_per_group {
+        Some(items) => usize::try_from(items.get())?,
+        None if paths.is_empty() => 1,
+        None => {
+            let reader = app.workspace_reader(0).await?;
+            let pages = arguments.pages_per_group;
+            workspace::share_of(pages, &paths, &sources, reader.as_ref()).await?
+        }
+    };
+    let mut populated =
+        workspace::populate(&parts.workspace, &paths, at_once, arguments.dry_run).await?;
+    populated.refused.extend(skipped);
+    let shown = serde_json::json!({
+        "added": populated.added,
+        "groups": populated.groups,
+        "known": populated.known,
+        "refused": populated.refused,
+        "reopened": reopened,
+        "items_per_group": at_once,
+        "dry_run": arguments.dry_run,
+    });
+    context.out().show(&shown, || added(&populated, reopened.len()))?;
+    Ok(Exit::of(populated.refused.is_empty()))
+}
+
+fn added(populated: &Populated, reopened: usize) -> String {
+    let rows: Vec<_> =
+        populated.refused.iter().map(|one| [one.path.clone(), one.problem.clone()]).collect();
+    let table = match rows.is_empty() {
+        true => String::new(),
+        false => print::table(["left out", "why"], &rows),
+    };
+    format!(
+        "{table}{} documents added in {} groups, {} known before, {reopened} to be tried again\n",
+        populated.added, populated.groups, populated.known
+    )
+}
+
+/// The lines of files; an empty line is nothing.
+async fn listed(files: &[PathBuf]) -> anyhow::Result<Vec<String>> {
+    let mut lines = Vec::new();
+    for file in files {
+        let text = tokio::fs::read_to_string(file)
+            .await
+            .map_err(|error| anyhow::anyhow!("cannot read {}: {error}", file.display()))?;
+        lines.extend(text.lines().filter(|line| !line.is_empty()).map(str::to_owned));
+    }
+    Ok(lines)
+}
+
+/// The documents that paths mean, local ones absolute; and what is left out.
+async fn found(
+    documents: &[PathBuf],
+    s3: Option<&dyn crate::store::Store>,
+) -> (Vec<String>, Vec<Refused>) {
+    let (steps, mut inbox) = mpsc::channel(64);
+    let search = async {
+        let mut search = Search::new(steps, s3);
+        for path in documents {
+            search.path(path).await;
+        }
+    };
+    let collect = async {
+        let (mut found, mut refused) = (Vec::new(), Vec::new());
+        while let Some(step) = inbox.recv().await {
+            match step {
+                Step::Found(Source::Object(address)) => found.push(address),
+                Step::Found(Source::File(file)) => match name_of(&file) {
+                    Ok(name) => found.push(name),
+                    Err(left_out) => refused.push(left_out),
+                },
+                Step::Skipped(skipped) => refused.push(Refused {
+                    path: skipped.file.display().to_string(),
+                    problem: skipped.problem,
+                }),
+            }
+        }
+        (found, refused)
+    };
+    tokio::join!(search, collect).1
+}
+
+fn name_of(file: &std::path::Path) -> Result<String, Refused> {
+    let refused = |problem: String| Refused { path: file.display().to_string(), problem };
+    let whole = std::path::absolute(file).map_err(|error| refused(error.to_string()))?;
+    match whole.to_str() {
+        Some(name) => Ok(name.to_owned()),
+        None => Err(refused("its name is no UTF-8".to_owned())),
+    }
+}
+
+async fn work(context: &Context, app: &App, arguments: Arguments) -> anyhow::Result<Exit> {
+    let format =
+        if std::io::stderr().is_terminal() { LogFormat::Text } else { app.config().worker.log };
+    let level = if context.global.verbose { "debug" } else { "info" };
+    telemetry::init_at(format, &format!("warn,docmill={level},lopdf=off"))?;
+    let stop = Stop::default();
+    stop.on_signals()?;
+    let parts = open(app, &arguments.place).await?;
+    let (index, _) = parts.workspace.index().await?;
+    let s3 = index.groups.iter().flat_map(|group| &group.paths).any(|path| is_s3(path));
+    let sources = app.workspace_sources(&parts, s3).await;
+    let work = Work {
+        workspace: parts.workspace,
+        reader: app.workspace_reader(arguments.max_page_retries).await?,
+        sources: std::sync::Arc::new(sources),
+        terms: Terms {
+            jobs: usize::from(arguments.workers),
+            tries: arguments.tries,
+            page_error_rate: arguments.max_page_error_rate,
+            retry_pause: RETRY_PAUSE,
+            look_again: LOOK_AGAIN,
+            leave_locked: arguments.leave_locked,
+        },
+    };
+    let tally = Box::pin(work.run(stop)).await?;
+    context.out().show(&tally, || {
+        format!(
+            "{} groups done: {} documents read, {} empty, {} not read; {} runs left something \
+             for another, {} groups lost to other nodes",
+            tally.groups, tally.documents, tally.empty, tally.unread, tally.partial, tally.lost
+        )
+    })?;
+    Ok(Exit::Done)
+}
+
+async fn stats(context: &Context, app: &App, place: &Place) -> anyhow::Result<Exit> {
+    context.quiet_logs()?;
+    let parts = open(app, place).await?;
+    let stats = workspace::stats(&parts.workspace).await?;
+    context.out().show(&stats, || counts(&stats))?;
+    Ok(Exit::Done)
+}
+
+fn counts(stats: &Stats) -> String {
+    let rows: Vec<[String; 2]> = [
+        ("groups", stats.groups.to_string()),
+        ("groups done", stats.groups_done.to_string()),
+        ("groups in work", stats.groups_in_work.to_string()),
+        ("documents", stats.documents.to_string()),
+        ("documents read", stats.documents_read.to_string()),
+        ("documents skipped", stats.unread.len().to_string()),
+        ("pages", stats.pages.to_string()),
+        ("pages lost", stats.pages_lost.to_string()),
+        ("characters", stats.characters.to_string()),
+        ("input tokens", stats.input_tokens.to_string()),
+        ("output tokens", stats.output_tokens.to_string()),
+    ]
+    .map(|(name, value)| [name.to_owned(), value])
+    .to_vec();
+    let unread: Vec<[String; 4]> = stats
+        .unread
+        .iter()
+        .map(|one| {
+            let next = if one.waits { "tried again" } else { "populate --failed" };
+            [one.path.clone(), one.reason.clone(), one.detail.clone(), next.to_owned()]
+        })
+        .collect();
+    let mut text = print::table(["what", "count"], &rows);
+    if !unread.is_empty() {
+        text.push('\n');
+        text.push_str(&print::table(["not read", "reason", "detail", "next"], &unread));
+    }
+    text
+}

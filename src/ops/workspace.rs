@@ -1,0 +1,108 @@
+//! An olmOCR workspace without a database: hand documents in, work on them, count.
+//!
+//! A workspace is an index of work groups beside locks, marks and results, in a folder or below an
+//! `s3://` prefix; nodes of olmOCR may work on the same one. A group is worked on under a lock that
+//! is taken, kept, given back and taken over on condition only, so that of our workers exactly one
+//! has it; what olmOCR does without conditions is seen when a lock is renewed. What became of each
+//! document is kept until its group is finished, and for those that could not be read afterwards as
+//! well. Not promised: that a node of olmOCR that overwrites a lock between two of our looks does
+//! not begin a group as well; one result is kept, and whatever needs Postgres (see
+//! `docs/workspaces.md`).
+
+mod claim;
+mod dolma;
+mod job;
+mod ledger;
+mod populate;
+mod read;
+mod reopen;
+mod source;
+mod stats;
+mod work;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+
+pub use claim::{Claim, Claimed};
+pub use dolma::line;
+pub use ledger::{Entry, Standing};
+pub use populate::{Populated, Refused, populate, share_of};
+pub use read::{Documents, Read, Reading, Text};
+pub use reopen::reopen;
+pub use source::{Fetched, Sources};
+pub use stats::{Stats, Unread, stats};
+pub use work::{Tally, Terms, Work};
+
+use crate::fault::{Error, Result};
+use crate::queue::objects::engine::{Clock, Engine};
+use crate::queue::objects::olmocr::index::{Index, LARGEST};
+use crate::queue::objects::olmocr::{
+    FLAGS, Format, INDEX, LEDGER, RESULTS, finished_by, flag, result,
+};
+use crate::store::{Etag, Fetch, Get, Store, conditions};
+
+/// A workspace.
+pub struct Workspace {
+    engine: Engine,
+    format: Format,
+    timeout: Duration,
+}
+
+impl Workspace {
+    /// Over a store whose keys begin where the workspace begins. A lock that was not renewed for
+    /// `timeout` is abandoned; all nodes have to agree on it.
+    ///
+    /// # Errors
+    /// The store does not answer, or ignores the conditions that locks stand on.
+    pub async fn open(
+        store: Arc<dyn Store>,
+        clock: Clock,
+        format: Format,
+        timeout: Duration,
+    ) -> Result<Self> {
+        conditions::check(store.as_ref(), LEDGER).await?;
+        Ok(Self { engine: Engine::new(store, clock), format, timeout })
+    }
+
+    /// A few words for people: which workspace, without credentials.
+    pub fn describe(&self) -> String {
+        self.engine.store().describe()
+    }
+
+    /// The index and its version; an empty one if there is none.
+    ///
+    /// # Errors
+    /// The store's; rejected if it is torn or of a form that olmOCR cannot read.
+    pub async fn index(&self) -> Result<(Index, Option<Etag>)> {
+        match self.engine.store().get(INDEX, Get { at_most: LARGEST, if_match: None }).await? {
+            Fetch::Found(object) => Ok((Index::decode(&object.bytes)?, Some(object.etag))),
+            Fetch::Missing | Fetch::Changed => Ok((Index::default(), None)),
+            Fetch::TooLarge { size } => {
+                Err(Error::internal(format!("{INDEX} has {size} bytes, more than any index")))
+            }
+        }
+    }
+
+    /// The groups that have a flag or a result, in either layout.
+    async fn finished(&self) -> Result<BTreeSet<String>> {
+        let (flags, results) =
+            tokio::try_join!(self.engine.list_all(FLAGS), self.engine.list_all(RESULTS))?;
+        let keys = flags.iter().chain(&results);
+        Ok(keys.filter_map(|entry| finished_by(&entry.key).map(str::to_owned)).collect())
+    }
+
+    /// Whether the group has a flag or a result. A result without a flag, as older nodes leave it,
+    /// gets one, so that newer nodes see it too.
+    async fn is_done(&self, hash: &str) -> Result<bool> {
+        let (flag, result) = (flag(hash), result(hash));
+        let (flagged, there) =
+            tokio::try_join!(self.engine.exists(&flag), self.engine.exists(&result))?;
+        if there && !flagged && self.format.has_flags() {
+            self.engine.store().put_if_absent(&flag, Bytes::new()).await?;
+        }
+        Ok(flagged || there)
+    }
+}

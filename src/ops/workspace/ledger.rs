@@ -1,0 +1,145 @@
+//! What became of each document of a group, so that one that failed is not lost with its group, and
+//! one that was read is not read again.
+//!
+//! Written by the holder of the group's lock, each time on condition that nobody else has written
+//! meanwhile. Entries of read documents go once their group's result is there.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::Workspace;
+use crate::fault::{Error, Result};
+use crate::queue::objects::olmocr::{ledger, ledger_of};
+use crate::store::{Etag, Fetch, Get, Put};
+
+/// The largest entry; it holds a document's whole text.
+const LARGEST: u64 = 256 << 20;
+
+/// Where a document stands.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Standing {
+    /// To be read.
+    #[default]
+    Waiting,
+    /// Being read; or its worker died over it.
+    Begun,
+    /// Read; the line is in the entry.
+    Read,
+    /// Read to the end, and nothing is on it.
+    Empty,
+    /// The document itself is at fault.
+    Refused,
+    /// Reading it failed.
+    Failed,
+}
+
+/// One document.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Entry {
+    /// As the index names it.
+    pub path: String,
+    /// Where it stands.
+    pub standing: Standing,
+    /// How often reading was begun.
+    pub tries: u32,
+    /// Why it was not read, by our table of reasons or faults.
+    pub reason: String,
+    /// Counts and limits, never content.
+    pub detail: String,
+    /// Its line of the result, without a line break.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<String>,
+}
+
+impl Entry {
+    /// Whether nothing more is to be done with it, if a document is begun `most` times.
+    pub fn is_settled(&self, most: u32) -> bool {
+        match self.standing {
+            Standing::Read | Standing::Empty | Standing::Refused => true,
+            Standing::Begun | Standing::Failed => self.tries >= most,
+            Standing::Waiting => false,
+        }
+    }
+
+    /// Whether its text is missing from the result though there may be some.
+    pub fn is_unread(&self) -> bool {
+        matches!(self.standing, Standing::Refused | Standing::Failed | Standing::Begun)
+    }
+}
+
+/// The entries of one group, as they were read or written last.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    hash: String,
+    entries: BTreeMap<String, (Entry, Etag)>,
+}
+
+impl Known {
+    /// Reads what is known of a group.
+    pub(super) async fn load(workspace: &Workspace, hash: &str) -> Result<Self> {
+        let mut known = Self { hash: hash.to_owned(), entries: BTreeMap::new() };
+        for listed in workspace.engine.list_all(&ledger_of(hash)).await? {
+            if let Some((entry, etag)) = read(workspace, &listed.key).await? {
+                known.entries.insert(entry.path.clone(), (entry, etag));
+            }
+        }
+        Ok(known)
+    }
+
+    /// What is known of a document; a waiting one if nothing is.
+    pub(super) fn of(&self, path: &str) -> Entry {
+        let nothing = || Entry { path: path.to_owned(), ..Entry::default() };
+        self.entries.get(path).map_or_else(nothing, |(entry, _)| entry.clone())
+    }
+
+    /// All of them.
+    pub(super) fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.values().map(|(entry, _)| entry)
+    }
+
+    /// Writes an entry; `false` if somebody else has written it meanwhile.
+    pub(super) async fn save(&mut self, workspace: &Workspace, entry: Entry) -> Result<bool> {
+        let key = ledger(&self.hash, &entry.path);
+        let json = serde_json::to_vec(&entry)
+            .map_err(|error| Error::internal("an entry has no JSON").because(error))?;
+        let store = workspace.engine.store();
+        let put = match self.entries.get(&entry.path) {
+            Some((_, etag)) => store.put_if_match(&key, etag, json.into()).await?,
+            None => store.put_if_absent(&key, json.into()).await?,
+        };
+        let Put::Written(etag) = put else { return Ok(false) };
+        self.entries.insert(entry.path.clone(), (entry, etag));
+        Ok(true)
+    }
+
+    /// Removes the entries that `which` names.
+    pub(super) async fn remove(
+        &mut self,
+        workspace: &Workspace,
+        which: impl Fn(&Entry) -> bool,
+    ) -> Result<()> {
+        let paths: Vec<String> =
+            self.entries().filter(|entry| which(entry)).map(|entry| entry.path.clone()).collect();
+        for path in paths {
+            workspace.engine.delete(&ledger(&self.hash, &path)).await?;
+            self.entries.remove(&path);
+        }
+        Ok(())
+    }
+}
+
+/// One entry; what is no JSON counts as nothing known.
+pub(super) async fn read(workspace: &Workspace, key: &str) -> Result<Option<(Entry, Etag)>> {
+    let what = Get { at_most: LARGEST, if_match: None };
+    match workspace.engine.store().get(key, what).await? {
+        Fetch::Found(object) => {
+            let entry = serde_json::from_slice::<Entry>(&object.bytes).ok();
+            Ok(entry.map(|entry| (entry, object.etag)))
+        }
+        Fetch::Missing | Fetch::Changed => Ok(None),
+        Fetch::TooLarge { .. } => Err(Error::internal("an entry of the ledger is too large")),
+    }
+}

@@ -1,0 +1,92 @@
+//! Trying again what could not be read: a finished group is opened anew for its unread documents,
+//! and what was read of the others is kept.
+//!
+//! Each step can be repeated: whoever dies in between leaves a group that is either still finished,
+//! with its unread documents in the ledger, or open.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Workspace;
+use super::claim::Claim;
+use super::ledger::{Entry, Known, Standing};
+use crate::fault::Result;
+use crate::queue::objects::olmocr::index::Group;
+use crate::queue::objects::olmocr::{LEDGER, flag, group_in_ledger, result};
+use crate::store::{Fetch, Get};
+
+/// The largest result.
+const LARGEST: u64 = 4 << 30;
+
+/// Opens every finished group with unread documents; returns these documents' paths. Groups that
+/// somebody works on are left alone.
+///
+/// # Errors
+/// The store's, an index of no use.
+pub async fn reopen(workspace: &Workspace, dry_run: bool) -> Result<Vec<String>> {
+    let listed = workspace.engine.list_all(LEDGER).await?;
+    let touched: BTreeSet<&str> =
+        listed.iter().filter_map(|entry| group_in_ledger(&entry.key)).collect();
+    let (index, finished) = (workspace.index().await?.0, workspace.finished().await?);
+    let worker = format!("docmill-{}", uuid::Uuid::new_v4());
+    let mut opened = Vec::new();
+    for group in index.groups {
+        if !touched.contains(group.hash.as_str()) || !finished.contains(&group.hash) {
+            continue;
+        }
+        if dry_run {
+            let known = Known::load(workspace, &group.hash).await?;
+            opened.extend(unread(&known));
+            continue;
+        }
+        let Ok(mut claim) = workspace.lock(&worker, &group.hash).await? else { continue };
+        let done = reopen_one(workspace, &group, &mut claim).await;
+        workspace.give_up(&mut claim).await;
+        opened.extend(done?);
+    }
+    Ok(opened)
+}
+
+fn unread(known: &Known) -> Vec<String> {
+    known.entries().filter(|entry| entry.is_unread()).map(|entry| entry.path.clone()).collect()
+}
+
+async fn reopen_one(
+    workspace: &Workspace,
+    group: &Group,
+    claim: &mut Claim,
+) -> Result<Vec<String>> {
+    let mut known = Known::load(workspace, &group.hash).await?;
+    let unread = unread(&known);
+    if unread.is_empty() {
+        return Ok(unread);
+    }
+    let mut lines = lines_of(workspace, &group.hash).await?;
+    for path in &group.paths {
+        let Some(line) = lines.remove(path) else { continue };
+        let entry = Entry { standing: Standing::Read, line: Some(line), ..known.of(path) };
+        if known.of(path).standing != Standing::Read && !known.save(workspace, entry).await? {
+            return Ok(Vec::new());
+        }
+    }
+    if !workspace.renew(claim).await? {
+        return Ok(Vec::new());
+    }
+    workspace.engine.delete(&result(&group.hash)).await?;
+    workspace.engine.delete(&flag(&group.hash)).await?;
+    known.remove(workspace, Entry::is_unread).await?;
+    Ok(unread)
+}
+
+/// The lines of a group's result by the path they name; nothing if there is no result.
+async fn lines_of(workspace: &Workspace, hash: &str) -> Result<BTreeMap<String, String>> {
+    let what = Get { at_most: LARGEST, if_match: None };
+    let Fetch::Found(object) = workspace.engine.store().get(&result(hash), what).await? else {
+        return Ok(BTreeMap::new());
+    };
+    let text = String::from_utf8_lossy(&object.bytes);
+    let path = |line: &str| {
+        let value: serde_json::Value = serde_json::from_str(line).ok()?;
+        value.pointer("/metadata/Source-File")?.as_str().map(str::to_owned)
+    };
+    Ok(text.split('\n').filter_map(|line| Some((path(line)?, line.to_owned()))).collect())
+}

@@ -1,0 +1,162 @@
+//! What stands in a workspace: groups, documents, pages, and which documents could not be read.
+
+use std::collections::BTreeSet;
+
+use futures::{StreamExt, TryStreamExt};
+use serde::{Deserialize, Serialize};
+
+use super::Workspace;
+use super::ledger::{self, Standing};
+use crate::fault::Result;
+use crate::queue::objects::engine::millis;
+use crate::queue::objects::olmocr::{LEDGER, LOCKS, RESULTS, finished_by, locks};
+use crate::store::{Fetch, Get};
+
+/// Results that are read at the same time.
+const AT_ONCE: usize = 8;
+/// The largest result.
+const LARGEST: u64 = 4 << 30;
+
+/// A document that could not be read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Unread {
+    /// As the index names it.
+    pub path: String,
+    /// Whether it is to be tried again without being asked for.
+    pub waits: bool,
+    /// How often it was begun.
+    pub tries: u32,
+    /// Why.
+    pub reason: String,
+    /// Counts and limits.
+    pub detail: String,
+}
+
+/// Counts of a workspace.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Stats {
+    /// Groups of the index.
+    pub groups: usize,
+    /// Those that are done.
+    pub groups_done: usize,
+    /// Those that are not done and that somebody works on.
+    pub groups_in_work: usize,
+    /// Documents of the index.
+    pub documents: usize,
+    /// Documents in results.
+    pub documents_read: u64,
+    /// Their pages.
+    pub pages: u64,
+    /// Those of them whose content was lost.
+    pub pages_lost: u64,
+    /// Their texts' code points.
+    pub characters: u64,
+    /// Tokens that models were given, where a node of olmOCR wrote the result.
+    pub input_tokens: u64,
+    /// Tokens that models gave back, likewise.
+    pub output_tokens: u64,
+    /// Documents that were skipped or failed.
+    pub unread: Vec<Unread>,
+}
+
+/// What is counted of a line; what is missing counts nothing.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Line {
+    text: String,
+    metadata: Metadata,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+struct Metadata {
+    pdf_total_pages: u64,
+    total_input_tokens: u64,
+    total_output_tokens: u64,
+    total_fallback_pages: u64,
+}
+
+/// Looks at everything; reads every result.
+///
+/// # Errors
+/// The store's; an index of no use.
+pub async fn stats(workspace: &Workspace) -> Result<Stats> {
+    let ((index, _), finished) = tokio::try_join!(workspace.index(), workspace.finished())?;
+    let locked = fresh_locks(workspace).await?;
+    let is_done = |hash: &String| finished.contains(hash);
+    let mut stats = Stats {
+        groups: index.groups.len(),
+        groups_done: index.groups.iter().filter(|group| is_done(&group.hash)).count(),
+        documents: index.groups.iter().map(|group| group.paths.len()).sum(),
+        unread: unread(workspace).await?,
+        ..Stats::default()
+    };
+    stats.groups_in_work = index
+        .groups
+        .iter()
+        .filter(|group| !is_done(&group.hash))
+        .filter(|group| locks(&group.hash).iter().any(|key| locked.contains(key)))
+        .count();
+    let results = workspace.engine.list_all(RESULTS).await?;
+    let keys = results.into_iter().map(|entry| entry.key);
+    let keys = keys.filter(|key| finished_by(key).is_some());
+    let mut counted =
+        futures::stream::iter(keys).map(|key| count(workspace, key)).buffer_unordered(AT_ONCE);
+    while let Some(of_one) = counted.try_next().await? {
+        stats.documents_read += of_one.documents_read;
+        stats.pages += of_one.pages;
+        stats.pages_lost += of_one.pages_lost;
+        stats.characters += of_one.characters;
+        stats.input_tokens += of_one.input_tokens;
+        stats.output_tokens += of_one.output_tokens;
+    }
+    Ok(stats)
+}
+
+async fn count(workspace: &Workspace, key: String) -> Result<Stats> {
+    let mut stats = Stats::default();
+    let what = Get { at_most: LARGEST, if_match: None };
+    let Fetch::Found(object) = workspace.engine.store().get(&key, what).await? else {
+        return Ok(stats);
+    };
+    let lines = object.bytes.split(|byte| *byte == b'\n');
+    for line in lines.filter_map(|line| serde_json::from_slice::<Line>(line).ok()) {
+        stats.documents_read += 1;
+        stats.pages += line.metadata.pdf_total_pages;
+        stats.pages_lost += line.metadata.total_fallback_pages;
+        stats.characters += u64::try_from(line.text.chars().count()).unwrap_or(u64::MAX);
+        stats.input_tokens += line.metadata.total_input_tokens;
+        stats.output_tokens += line.metadata.total_output_tokens;
+    }
+    Ok(stats)
+}
+
+async fn fresh_locks(workspace: &Workspace) -> Result<BTreeSet<String>> {
+    let now = workspace.engine.now().await?;
+    let entries = workspace.engine.list_all(LOCKS).await?;
+    let timeout = workspace.timeout().as_millis();
+    let fresh = entries
+        .into_iter()
+        .filter(|entry| u128::from(now.saturating_sub(millis(entry.modified))) <= timeout);
+    Ok(fresh.map(|entry| entry.key).collect())
+}
+
+async fn unread(workspace: &Workspace) -> Result<Vec<Unread>> {
+    let finished = workspace.finished().await?;
+    let mut unread = Vec::new();
+    for listed in workspace.engine.list_all(LEDGER).await? {
+        let Some((entry, _)) = ledger::read(workspace, &listed.key).await? else { continue };
+        if matches!(entry.standing, Standing::Refused | Standing::Failed) {
+            let group = crate::queue::objects::olmocr::group_in_ledger(&listed.key);
+            let is_over = group.is_some_and(|hash| finished.contains(hash));
+            unread.push(Unread {
+                waits: entry.standing == Standing::Failed && !is_over,
+                path: entry.path,
+                tries: entry.tries,
+                reason: entry.reason,
+                detail: entry.detail,
+            });
+        }
+    }
+    Ok(unread)
+}

@@ -1,0 +1,191 @@
+//! The layout of an olmOCR workspace: names of objects, and the names of work groups.
+//!
+//! olmOCR changed its layout once. Up to 0.2 a group is done when its result is there, and its lock
+//! is named like the result; from 0.3 there are flags and locks of their own. The two do not see
+//! each other's marks. We look at both and write both, unless told otherwise. Bodies of locks and
+//! flags are empty with olmOCR, which looks only at whether and since when they are there. Pure:
+//! nothing is read or written here.
+
+pub mod index;
+
+use std::fmt::Write as _;
+
+use serde::{Deserialize, Serialize};
+use sha1::{Digest, Sha1};
+
+use super::engine::Lease;
+
+/// Every group and its documents.
+pub const INDEX: &str = "work_index_list.csv.zstd";
+/// Locks of both layouts.
+pub const LOCKS: &str = "worker_locks/";
+/// Marks of the newer layout.
+pub const FLAGS: &str = "done_flags/";
+/// Results of both layouts.
+pub const RESULTS: &str = "results/";
+/// What became of each document; ours, unknown to olmOCR.
+pub const LEDGER: &str = "document_ledger/";
+
+/// Whose marks are written. Both are always looked at.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Format {
+    /// olmOCR 0.3 and later: flags, locks of their own.
+    Newer,
+    /// olmOCR before 0.3: the result is the mark.
+    Older,
+    /// Both, so that nodes of either kind keep away from what we do and have done.
+    #[default]
+    Both,
+}
+
+impl Format {
+    /// The locks that are taken for a group.
+    pub fn locks(self, hash: &str) -> Vec<String> {
+        match self {
+            Self::Newer => vec![newer_lock(hash)],
+            Self::Older => vec![older_lock(hash)],
+            Self::Both => locks(hash).to_vec(),
+        }
+    }
+
+    /// Whether a flag is written beside the result.
+    pub fn has_flags(self) -> bool {
+        self != Self::Older
+    }
+}
+
+/// What stands in a lock of ours; in olmOCR's own: nothing.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Lock {
+    /// Who holds it.
+    pub worker: String,
+    /// Different for every taking.
+    pub nonce: String,
+    /// Milliseconds since 1970, by the store's clock, of the last renewal.
+    pub renewed: u64,
+}
+
+impl Lease for Lock {
+    fn nonce(&self) -> &str {
+        &self.nonce
+    }
+}
+
+/// The locks of a group in both layouts.
+pub fn locks(hash: &str) -> [String; 2] {
+    [newer_lock(hash), older_lock(hash)]
+}
+
+fn newer_lock(hash: &str) -> String {
+    format!("{LOCKS}worker_{hash}.lock")
+}
+
+fn older_lock(hash: &str) -> String {
+    format!("{LOCKS}output_{hash}.jsonl")
+}
+
+/// The flag of a finished group.
+pub fn flag(hash: &str) -> String {
+    format!("{FLAGS}done_{hash}.flag")
+}
+
+/// The result of a group.
+pub fn result(hash: &str) -> String {
+    format!("{RESULTS}output_{hash}.jsonl")
+}
+
+/// What is known of the documents of a group lies below.
+pub fn ledger_of(hash: &str) -> String {
+    format!("{LEDGER}{hash}/")
+}
+
+/// What is known of one document of a group.
+pub fn ledger(hash: &str, path: &str) -> String {
+    format!("{LEDGER}{hash}/{}.json", sha1(path.as_bytes()))
+}
+
+/// The group that a key of [`LEDGER`] belongs to.
+pub fn group_in_ledger(key: &str) -> Option<&str> {
+    key.strip_prefix(LEDGER)?.split_once('/').map(|(hash, _)| hash)
+}
+
+/// The group whose flag or result this is.
+pub fn finished_by(key: &str) -> Option<&str> {
+    let flag = key.strip_prefix(FLAGS).and_then(|name| name.strip_prefix("done_"));
+    let result = key.strip_prefix(RESULTS).and_then(|name| name.strip_prefix("output_"));
+    match flag {
+        Some(name) => name.strip_suffix(".flag"),
+        None => result?.strip_suffix(".jsonl"),
+    }
+}
+
+/// The name of a group: SHA-1 over its sorted paths, nothing between them. That two groups can get
+/// one name (`a.pdf`, `b.pdf` and `a.pdfb.pdf`) is olmOCR's; see [`index::Index::add`].
+pub fn group_hash(paths: &[String]) -> String {
+    let mut sorted: Vec<&String> = paths.iter().collect();
+    sorted.sort();
+    let mut hasher = Sha1::new();
+    for path in sorted {
+        hasher.update(path.as_bytes());
+    }
+    hex(&hasher.finalize())
+}
+
+/// SHA-1 in lower-case hex.
+pub fn sha1(bytes: &[u8]) -> String {
+    hex(&Sha1::digest(bytes))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        // Writing to a String cannot fail.
+        write!(text, "{byte:02x}").ok();
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hash(paths: &[&str]) -> String {
+        group_hash(&paths.iter().map(|path| (*path).to_owned()).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn groups_are_named_as_olmocr_names_them() {
+        for (paths, expected) in [
+            (vec!["a.pdf"], "0e6c2a272c5caa03847715d5d91e5d99fb877a81"),
+            (vec!["é.pdf"], "27829118cdbb66fcbfb271cff51b44567cded9e1"),
+            (vec![], "da39a3ee5e6b4b0d3255bfef95601890afd80709"),
+            (vec!["z", "😀", "\u{FFFD}"], "6203eb0bc5d1c22f043fae5233e0a05803c5170a"),
+            (vec!["b,c.pdf", "d\"q.pdf"], "40fc51e0264a566a1a9274d4c92d4861fcedcbf1"),
+            (vec!["b.pdf", "a.pdf"], "aa560a3d19fcb1444ca0db64b4c6b8174f085422"),
+            (vec!["a.pdfb.pdf"], "aa560a3d19fcb1444ca0db64b4c6b8174f085422"),
+        ] {
+            assert_eq!(hash(&paths), expected, "{paths:?}");
+        }
+    }
+
+    #[test]
+    fn a_mark_of_either_layout_names_its_group() {
+        for (key, expected) in [
+            (flag("ab"), Some("ab")),
+            (result("ab"), Some("ab")),
+            ("results/ab.jsonl".to_owned(), None),
+            ("done_flags/done_ab.txt".to_owned(), None),
+            (locks("ab")[1].clone(), None),
+        ] {
+            assert_eq!(finished_by(&key), expected, "{key}");
+        }
+        assert_eq!(group_in_ledger(&ledger("ab", "a.pdf")), Some("ab"));
+    }
+
+    #[test]
+    fn both_layouts_locks_are_taken_unless_told_otherwise() {
+        assert_eq!(Format::default().locks("h"), locks("h"));
+        assert_eq!(Format::Newer.locks("h"), ["worker_locks/worker_h.lock"]);
+        assert_eq!(Format::Older.locks("h"), ["worker_locks/output_h.jsonl"]);
+    }
+}

@@ -1,0 +1,350 @@
+//! An olmOCR workspace: each group worked on once whoever dies or has a wrong clock, no document
+//! lost with its group, and marks of both layouts that real nodes would understand.
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
+
+mod documents;
+mod places;
+mod program;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use docmill::fault::{Error, Fault, Result};
+use docmill::ops::workspace::{
+    Claim, Claimed, Read, Reading, Sources, Tally, Terms, Text, Work, Workspace, populate, stats,
+};
+use docmill::queue::objects::engine::Clock;
+use docmill::queue::objects::olmocr::index::{Group, Index};
+use docmill::queue::objects::olmocr::{Format, INDEX, flag, group_hash, locks, result};
+use docmill::shutdown::Stop;
+use docmill::store::{Fetch, Get, Store};
+use tempfile::TempDir;
+
+use crate::support::memory_store::MemoryStore;
+
+/// olmOCR's.
+const TIMEOUT: Duration = Duration::from_secs(1800);
+
+/// A workspace and documents on disk.
+struct Desk {
+    store: Arc<dyn Store>,
+    workspace: Arc<Workspace>,
+    papers: TempDir,
+}
+
+impl Desk {
+    async fn over(store: Arc<dyn Store>) -> Self {
+        let workspace = open(&store, Clock::default(), Format::Both).await;
+        Self { store, workspace, papers: tempfile::tempdir().unwrap() }
+    }
+
+    async fn in_memory() -> (Self, Arc<MemoryStore>) {
+        let store = Arc::new(MemoryStore::default());
+        (Self::over(store.clone()).await, store)
+    }
+
+    /// So many documents, in groups.
+    async fn populate(&self, documents: usize, at_once: usize) -> Vec<Group> {
+        let paths: Vec<String> = (0..documents).map(|number| self.paper(number)).collect();
+        populate(&self.workspace, &paths, at_once, false).await.unwrap();
+        self.workspace.index().await.unwrap().0.groups
+    }
+
+    fn paper(&self, number: usize) -> String {
+        let path: PathBuf = self.papers.path().join(format!("p{number}, \"odd\" é.pdf"));
+        std::fs::write(&path, format!("paper {number}")).unwrap();
+        path.to_str().unwrap().to_owned()
+    }
+
+    async fn work(&self, reader: &Arc<Fake>) -> Tally {
+        self.worker(reader, terms()).run(Stop::default()).await.unwrap()
+    }
+
+    fn worker(&self, reader: &Arc<Fake>, terms: Terms) -> Work {
+        let sources = Arc::new(Sources { s3: None, largest: 1 << 20 });
+        Work { workspace: self.workspace.clone(), reader: reader.clone(), sources, terms }
+    }
+
+    async fn text(&self, key: &str) -> Option<String> {
+        match self.store.get(key, Get { at_most: 1 << 24, if_match: None }).await.unwrap() {
+            Fetch::Found(object) => Some(String::from_utf8(object.bytes.to_vec()).unwrap()),
+            _ => None,
+        }
+    }
+
+    async fn lines(&self, hash: &str) -> Vec<serde_json::Value> {
+        let text = self.text(&result(hash)).await.expect("a result");
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    async fn put(&self, key: &str) {
+        self.store.put(key, Bytes::new(), &BTreeMap::new()).await.unwrap();
+    }
+}
+
+async fn open(store: &Arc<dyn Store>, clock: Clock, format: Format) -> Arc<Workspace> {
+    Arc::new(Workspace::open(store.clone(), clock, format, TIMEOUT).await.unwrap())
+}
+
+fn terms() -> Terms {
+    Terms {
+        jobs: 4,
+        tries: 3,
+        page_error_rate: 0.004,
+        retry_pause: Duration::from_millis(10),
+        look_again: Duration::from_millis(20),
+        leave_locked: false,
+    }
+}
+
+fn ours(claimed: Claimed) -> Claim {
+    match claimed {
+        Claimed::Ours(claim) => claim,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// What the reader of the tests does with a document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Manner {
+    Well,
+    Fails(Fault),
+    Refuses,
+    Empty,
+    LosesPages(usize),
+    Hangs,
+}
+
+/// A reader that counts, and treats each document as it is told.
+#[derive(Default)]
+struct Fake {
+    manners: Mutex<BTreeMap<String, Manner>>,
+    calls: Mutex<BTreeMap<String, u32>>,
+}
+
+impl Fake {
+    fn new() -> Arc<Self> {
+        Arc::default()
+    }
+
+    fn from_now(&self, path: &str, manner: Manner) {
+        self.manners.lock().unwrap().insert(path.to_owned(), manner);
+    }
+
+    fn calls(&self, path: &str) -> u32 {
+        self.calls.lock().unwrap().get(path).copied().unwrap_or_default()
+    }
+
+    fn count(&self) -> u32 {
+        self.calls.lock().unwrap().values().sum()
+    }
+}
+
+#[async_trait]
+impl Read for Fake {
+    async fn pages(&self, bytes: Bytes) -> Result<Option<u32>> {
+        Ok((!bytes.is_empty()).then_some(4))
+    }
+
+    async fn read(&self, path: &str, bytes: Bytes) -> Result<Reading> {
+        *self.calls.lock().unwrap().entry(path.to_owned()).or_default() += 1;
+        let manner = self.manners.lock().unwrap().get(path).copied().unwrap_or(Manner::Well);
+        let mut text = Text {
+            pages: vec![(1, String::from_utf8(bytes.to_vec()).unwrap())],
+            ..Text::default()
+        };
+        match manner {
+            Manner::Well => {}
+            Manner::Fails(fault) => return Err(Error::new(fault, "told to fail")),
+            Manner::Refuses => {
+                let (code, detail) = ("encrypted".to_owned(), "told to refuse".to_owned());
+                return Ok(Reading::Refused { code, detail });
+            }
+            Manner::Empty => return Ok(Reading::Empty),
+            Manner::LosesPages(lost) => text.lost = lost,
+            Manner::Hangs => std::future::pending().await,
+        }
+        Ok(Reading::Whole(Box::new(text)))
+    }
+}
+
+#[tokio::test]
+async fn every_group_ends_with_a_result_a_flag_and_no_lock() {
+    let (desk, store) = Desk::in_memory().await;
+    let groups = desk.populate(7, 3).await;
+    assert_eq!(groups.len(), 3);
+    let reader = Fake::new();
+    let tally = desk.work(&reader).await;
+    assert_eq!((tally.groups, tally.documents, reader.count()), (3, 7, 7));
+    for group in &groups {
+        assert_eq!(desk.text(&flag(&group.hash)).await.as_deref(), Some(""));
+        let lines = desk.lines(&group.hash).await;
+        let named: Vec<_> = lines.iter().map(|line| &line["metadata"]["Source-File"]).collect();
+        assert_eq!(named, group.paths.iter().collect::<Vec<_>>(), "in the group's order");
+    }
+    let left: Vec<_> = store.keys("");
+    assert!(left.iter().all(|key| !key.starts_with("worker_locks/")), "{left:?}");
+    assert!(left.iter().all(|key| !key.starts_with("document_ledger/")), "{left:?}");
+    let stats = stats(&desk.workspace).await.unwrap();
+    assert_eq!((stats.groups_done, stats.documents_read, stats.pages), (3, 7, 7));
+    assert_eq!(desk.work(&reader).await, Tally::default(), "nothing is left");
+}
+
+#[tokio::test]
+async fn a_second_populate_adds_nothing_and_two_at_once_lose_nothing() {
+    let (desk, _) = Desk::in_memory().await;
+    let names =
+        |from: usize, to: usize| (from..to).map(|n| format!("/p/{n}.pdf")).collect::<Vec<_>>();
+    let (first, second) = (names(0, 40), names(20, 60));
+    let both = tokio::join!(
+        populate(&desk.workspace, &first, 7, false),
+        populate(&desk.workspace, &second, 7, false)
+    );
+    assert_eq!(both.0.unwrap().added + both.1.unwrap().added, 60);
+    let before = desk.store.head(INDEX).await.unwrap().unwrap().etag;
+    let again = populate(&desk.workspace, &names(0, 60), 3, false).await.unwrap();
+    assert_eq!((again.added, again.known, again.groups), (0, 60, 0));
+    assert_eq!(desk.store.head(INDEX).await.unwrap().unwrap().etag, before, "not even written");
+    let (index, _) = desk.workspace.index().await.unwrap();
+    let mut all: Vec<_> = index.groups.iter().flat_map(|group| group.paths.clone()).collect();
+    all.sort();
+    let mut expected = names(0, 60);
+    expected.sort();
+    assert_eq!(all, expected, "each once");
+}
+
+#[tokio::test]
+async fn a_lock_of_either_layout_keeps_us_away_until_it_is_stale() {
+    for which in 0..2 {
+        let (desk, store) = Desk::in_memory().await;
+        let group = desk.populate(1, 1).await.remove(0);
+        let theirs = locks(&group.hash)[which].clone();
+        desk.put(&theirs).await;
+        let claimed = desk.workspace.claim("w", &group).await.unwrap();
+        assert!(matches!(claimed, Claimed::Busy(left) if left <= TIMEOUT), "{claimed:?}");
+        store.age(&theirs, TIMEOUT - Duration::from_secs(5));
+        assert!(matches!(desk.workspace.claim("w", &group).await.unwrap(), Claimed::Busy(_)));
+        store.age(&theirs, Duration::from_secs(10));
+        let mut claim = ours(desk.workspace.claim("w", &group).await.unwrap());
+        assert!(desk.workspace.renew(&mut claim).await.unwrap());
+        desk.workspace.release(&mut claim).await.unwrap();
+        assert!(store.keys("worker_locks/").is_empty());
+    }
+}
+
+#[tokio::test]
+async fn of_twenty_that_take_one_group_one_has_it() {
+    let (desk, _) = Desk::in_memory().await;
+    let group = desk.populate(1, 1).await.remove(0);
+    let tries = (0..20).map(|_| desk.workspace.claim("w", &group));
+    let all = futures::future::try_join_all(tries).await.unwrap();
+    assert_eq!(all.iter().filter(|one| matches!(one, Claimed::Ours(_))).count(), 1);
+}
+
+#[tokio::test]
+async fn a_worker_that_was_believed_dead_neither_keeps_nor_removes_the_new_ones_locks() {
+    let (desk, store) = Desk::in_memory().await;
+    let group = desk.populate(1, 1).await.remove(0);
+    let mut zombie = ours(desk.workspace.claim("zombie", &group).await.unwrap());
+    for key in locks(&group.hash) {
+        store.age(&key, TIMEOUT + Duration::from_secs(1));
+    }
+    let mut heir = ours(desk.workspace.claim("heir", &group).await.unwrap());
+    assert!(!desk.workspace.renew(&mut zombie).await.unwrap());
+    desk.workspace.release(&mut zombie).await.unwrap();
+    assert_eq!(store.keys("worker_locks/").len(), 2, "the heir's");
+    assert!(desk.workspace.renew(&mut heir).await.unwrap());
+}
+
+#[tokio::test]
+async fn a_node_that_overwrites_our_lock_as_olmocr_does_is_noticed() {
+    let (desk, _) = Desk::in_memory().await;
+    let group = desk.populate(1, 1).await.remove(0);
+    let mut claim = ours(desk.workspace.claim("w", &group).await.unwrap());
+    desk.put(&locks(&group.hash)[0]).await;
+    assert!(!desk.workspace.renew(&mut claim).await.unwrap());
+}
+
+#[tokio::test]
+async fn a_clock_two_hours_off_neither_steals_nor_loses_a_lock() {
+    let clocks: [fn() -> SystemTime; 2] = [
+        || SystemTime::now() + Duration::from_secs(7200),
+        || SystemTime::now() - Duration::from_secs(7200),
+    ];
+    for clock in clocks {
+        let (desk, store) = Desk::in_memory().await;
+        let group = desk.populate(1, 1).await.remove(0);
+        let shared: Arc<dyn Store> = store.clone();
+        let off = open(&shared, Clock::of(clock), Format::Both).await;
+        let mut claim = ours(desk.workspace.claim("right", &group).await.unwrap());
+        assert!(matches!(off.claim("off", &group).await.unwrap(), Claimed::Busy(_)));
+        desk.workspace.release(&mut claim).await.unwrap();
+        desk.put(&locks(&group.hash)[0]).await;
+        store.age(&locks(&group.hash)[0], TIMEOUT + Duration::from_secs(5));
+        ours(off.claim("off", &group).await.unwrap());
+        assert!(matches!(desk.workspace.claim("right", &group).await.unwrap(), Claimed::Busy(_)));
+    }
+}
+
+#[tokio::test]
+async fn what_either_layout_calls_done_is_not_done_again() {
+    let (desk, _) = Desk::in_memory().await;
+    let groups = desk.populate(3, 1).await;
+    desk.put(&flag(&groups[0].hash)).await;
+    desk.put(&result(&groups[1].hash)).await;
+    let reader = Fake::new();
+    assert_eq!(desk.work(&reader).await.groups, 1);
+    assert_eq!(reader.count(), 1);
+    let claimed = desk.workspace.claim("w", &groups[1]).await.unwrap();
+    assert!(matches!(claimed, Claimed::Done));
+    assert!(desk.text(&flag(&groups[1].hash)).await.is_some(), "newer nodes see it too");
+}
+
+#[tokio::test]
+async fn each_format_writes_its_own_marks() {
+    for (format, flags) in [(Format::Newer, 1), (Format::Older, 0), (Format::Both, 1)] {
+        let (mut desk, store) = Desk::in_memory().await;
+        let shared: Arc<dyn Store> = store.clone();
+        desk.workspace = open(&shared, Clock::default(), format).await;
+        let group = desk.populate(1, 1).await.remove(0);
+        let mut claim = ours(desk.workspace.claim("w", &group).await.unwrap());
+        assert_eq!(store.keys("worker_locks/"), {
+            let mut keys = format.locks(&group.hash);
+            keys.sort();
+            keys
+        });
+        desk.workspace.release(&mut claim).await.unwrap();
+        desk.work(&Fake::new()).await;
+        assert_eq!(store.keys("done_flags/").len(), flags, "{format:?}");
+        assert_eq!(store.keys("results/").len(), 1, "{format:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_store_without_conditions_is_refused_with_the_reason() {
+    let store = Arc::new(MemoryStore::default());
+    store.lenient.store(true, std::sync::atomic::Ordering::SeqCst);
+    let opened = Workspace::open(store, Clock::default(), Format::Both, TIMEOUT).await;
+    let error = opened.err().expect("refused");
+    assert!(error.context.contains("If-None-Match"), "{}", error.context);
+}
+
+#[tokio::test]
+async fn a_torn_index_stops_the_worker_and_is_not_overwritten() {
+    let (desk, _) = Desk::in_memory().await;
+    desk.populate(2, 1).await;
+    let good =
+        Index { groups: vec![Group { hash: group_hash(&[]), paths: vec![] }] }.encode().unwrap();
+    let torn = Bytes::from(good[..good.len() - 2].to_vec());
+    desk.store.put(INDEX, torn.clone(), &BTreeMap::new()).await.unwrap();
+    let work = desk.worker(&Fake::new(), terms()).run(Stop::default()).await;
+    assert!(work.unwrap_err().context.contains("torn"));
+    let more = populate(&desk.workspace, &["/a.pdf".to_owned()], 1, false).await;
+    assert!(more.unwrap_err().context.contains("torn"));
+    let size = desk.store.head(INDEX).await.unwrap().unwrap().size;
+    assert_eq!(size, torn.len() as u64, "left as it was");
+}

@@ -1,0 +1,92 @@
+//! The same in a folder and over S3 as somebody else understood it (moto): many workers, each
+//! document once.
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use std::sync::Arc;
+
+use aws_sdk_s3::Client;
+use aws_sdk_s3::config::{BehaviorVersion, Credentials, Region};
+use docmill::ops::workspace::{Sources, Work, populate};
+use docmill::queue::objects::engine::Clock;
+use docmill::queue::objects::olmocr::Format;
+use docmill::shutdown::Stop;
+use docmill::store::Store;
+use docmill::store::folder::FolderStore;
+use docmill::store::prefixed::Prefixed;
+use docmill::store::s3::S3Store;
+
+use super::{Desk, Fake, open, terms};
+use crate::support::moto::Moto;
+
+/// Each worker has a connection of its own, as processes would.
+async fn many(stores: Vec<Arc<dyn Store>>, documents: usize) {
+    let desk = Desk::over(stores.first().unwrap().clone()).await;
+    desk.populate(documents, 1).await;
+    let reader = Fake::new();
+    let mut workers = Vec::new();
+    for store in stores {
+        let work = Work {
+            workspace: open(&store, Clock::default(), Format::Both).await,
+            reader: reader.clone(),
+            sources: Arc::new(Sources { s3: None, largest: 1 << 20 }),
+            terms: terms(),
+        };
+        workers.push(tokio::spawn(work.run(Stop::default())));
+    }
+    let mut groups = 0;
+    for worker in workers {
+        groups += worker.await.unwrap().unwrap().groups;
+    }
+    let expected = u32::try_from(documents).unwrap();
+    assert_eq!((reader.count(), groups), (expected, u64::from(expected)));
+    assert!(desk.store.list("worker_locks/", None, 10).await.unwrap().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn workers_that_share_a_folder_read_each_document_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut stores: Vec<Arc<dyn Store>> = Vec::new();
+    for _ in 0..8 {
+        stores.push(Arc::new(FolderStore::open(dir.path()).await.unwrap()));
+    }
+    many(stores, 60).await;
+}
+
+async fn client(server: &Moto) -> Client {
+    let config = aws_sdk_s3::Config::builder()
+        .behavior_version(BehaviorVersion::latest())
+        .region(Region::new("us-east-1"))
+        .credentials_provider(Credentials::new("test", "test", None, None, "test"))
+        .endpoint_url(server.endpoint())
+        .force_path_style(true)
+        .build();
+    Client::from_conf(config)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn workers_that_share_a_bucket_read_each_document_once() {
+    let server = Moto::start().await;
+    let client = client(&server).await;
+    client.create_bucket().bucket("papers").send().await.unwrap();
+    let store = || -> Arc<dyn Store> {
+        let whole = Arc::new(S3Store::with_client(client.clone(), "papers"));
+        Arc::new(Prefixed::new(whole, "odd+ 100% é/ws"))
+    };
+    many((0..4).map(|_| store()).collect(), 30).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn documents_of_s3_are_read_where_they_lie() {
+    let server = Moto::start().await;
+    let client = client(&server).await;
+    client.create_bucket().bucket("papers").send().await.unwrap();
+    let whole: Arc<dyn Store> = Arc::new(S3Store::with_client(client, "papers"));
+    whole.put("in/a+b %.pdf", "a paper".into(), &Default::default()).await.unwrap();
+    let path = "s3://papers/in/a+b %.pdf".to_owned();
+    let desk = Desk::over(Arc::new(Prefixed::new(whole.clone(), "ws"))).await;
+    populate(&desk.workspace, &[path], 1, false).await.unwrap();
+    let reader = Fake::new();
+    let mut work = desk.worker(&reader, terms());
+    work.sources = Arc::new(Sources { s3: Some(whole), largest: 1 << 20 });
+    assert_eq!(work.run(Stop::default()).await.unwrap().documents, 1);
+}

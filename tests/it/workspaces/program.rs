@@ -1,0 +1,81 @@
+//! The program itself on a workspace in a folder, with real documents.
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
+
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+use crate::support::documents::{invoice, pdf};
+
+fn run(arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_docmill"));
+    for (name, _) in std::env::vars() {
+        if name.starts_with("DOCMILL") {
+            command.env_remove(name);
+        }
+    }
+    command.arg("workspace").args(arguments).stdin(Stdio::null()).output().unwrap()
+}
+
+fn json(arguments: &[&str]) -> Value {
+    let output = run(&[arguments, &["--json"]].concat());
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{arguments:?}: {said}"))
+}
+
+#[test]
+fn a_folder_of_papers_becomes_dolma_and_a_second_populate_adds_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name).display().to_string();
+    std::fs::create_dir(at("papers")).unwrap();
+    std::fs::write(at("papers/in, voice.pdf"), invoice("4711")).unwrap();
+    std::fs::write(at("papers/note.pdf"), pdf(&[(72.0, 700.0, "Hello from a note")])).unwrap();
+    std::fs::write(at("papers/broken.pdf"), "%PDF-1.7 and nothing else").unwrap();
+    let (place, papers) = (at("ws"), at("papers"));
+    let added = json(&["populate", &place, &papers]);
+    assert_eq!((&added["added"], &added["groups"]), (&3.into(), &1.into()), "{added}");
+    assert_eq!(added["items_per_group"], 500, "one page each");
+    let tally = json(&["work", &place]);
+    assert_eq!((&tally["documents"], &tally["unread"]), (&2.into(), &1.into()), "{tally}");
+    assert_eq!(json(&["populate", &place, &papers, "--items-per-group", "1"])["added"], 0);
+    let stats = json(&["stats", &place]);
+    assert_eq!((&stats["groups_done"], &stats["pages"]), (&1.into(), &2.into()), "{stats}");
+    assert_eq!(stats["unread"][0]["reason"], "corrupt");
+    let results = std::fs::read_dir(at("ws/results")).unwrap();
+    let texts: Vec<_> =
+        results.map(|file| std::fs::read_to_string(file.unwrap().path()).unwrap()).collect();
+    let lines: Vec<Value> =
+        texts[0].lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let invoice = lines.iter().find(|line| line["text"].as_str().unwrap().contains("4711"));
+    let metadata = &invoice.unwrap()["metadata"];
+    assert_eq!(metadata["Source-File"], at("papers/in, voice.pdf"));
+    assert_eq!(metadata["docmill"]["data"]["invoice_number"], "4711");
+    assert_eq!(json(&["populate", &place, "--failed"])["reopened"].as_array().unwrap().len(), 1);
+    assert_eq!(json(&["work", &place])["unread"], 1);
+}
+
+#[test]
+fn a_path_with_a_line_break_is_left_out_and_said_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let odd = dir.path().join("line\nbreak.pdf");
+    std::fs::write(&odd, "%PDF-1.7").unwrap();
+    let place = dir.path().join("ws").display().to_string();
+    let output =
+        run(&["populate", &place, odd.to_str().unwrap(), "--items-per-group", "1", "--json"]);
+    assert_eq!(output.status.code(), Some(1));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&report["added"], report["refused"].as_array().unwrap().len()), (&0.into(), 1));
+}
+
+#[test]
+fn arguments_that_make_no_sense_are_wrong_use() {
+    for wrong in [
+        vec!["populate", "ws"],
+        vec!["populate", "ws", "a.pdf", "--items-per-group", "0"],
+        vec!["work", "ws", "--timeout", "1s"],
+        vec!["work", "ws", "--max-page-error-rate", "2"],
+        vec!["stats", "ws", "--format", "olmocr-9"],
+    ] {
+        assert_eq!(run(&wrong).status.code(), Some(2), "{wrong:?}");
+    }
+}
