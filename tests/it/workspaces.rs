@@ -237,6 +237,19 @@ async fn a_lock_of_either_layout_keeps_us_away_until_it_is_stale() {
 }
 
 #[tokio::test]
+async fn a_worker_that_writes_one_layout_minds_the_locks_of_the_other() {
+    for (format, theirs) in [(Format::Newer, 1), (Format::Older, 0)] {
+        let (desk, store) = Desk::in_memory().await;
+        let group = desk.populate(1, 1).await.remove(0);
+        desk.put(&locks(&group.hash)[theirs]).await;
+        let workspace = open(&desk.store, Clock::default(), format).await;
+        let claimed = workspace.claim("w", &group).await.unwrap();
+        assert!(matches!(claimed, Claimed::Busy(_)), "{format:?}: {claimed:?}");
+        assert_eq!(store.keys("worker_locks/").len(), 1, "nothing of ours is left");
+    }
+}
+
+#[tokio::test]
 async fn of_twenty_that_take_one_group_one_has_it() {
     let (desk, _) = Desk::in_memory().await;
     let group = desk.populate(1, 1).await.remove(0);
