@@ -43,7 +43,7 @@ async fn a_bucket_below_an_odd_prefix_is_worked_on_by_four_workers() {
     let dir = tempfile::tempdir().unwrap();
     for number in 0..24 {
         let name = format!("r+e%20d, \"{number}\"\n.pdf");
-        std::fs::write(dir.path().join(name), format!("%PDF {number}")).unwrap();
+        std::fs::write(dir.path().join(name), format!("%PDF-{number}")).unwrap();
     }
     let how = Ingest {
         priority: Priority::Low,
