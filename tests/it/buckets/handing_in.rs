@@ -1,5 +1,5 @@
 //! Ingest: folders, odd names, Git LFS, and the manifest.
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};

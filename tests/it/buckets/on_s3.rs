@@ -1,5 +1,5 @@
 //! The same over S3 as somebody else understood it (moto), below a prefix that needs encoding.
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::io::{Cursor, Read as _};
 use std::path::PathBuf;
