@@ -217,7 +217,7 @@ async fn a_signal_puts_what_is_in_work_back_uncounted() {
         (&marker["retries"], &marker["recovered_from"]),
         (&json!(0), &json!("graceful_shutdown"))
     );
-    convert.now_on(Manner::Well);
+    convert.does(Manner::Well);
     assert_eq!(place.work_once(&convert).await.done, 1);
 }
 
