@@ -3,7 +3,7 @@
 //!
 //! The budget is hard in this sense: no call begins once what all workers have written down reaches
 //! it. Calls under way then, of every worker, still end and are written down; and a worker learns
-//! of what others have spent within [`FRESH`].
+//! of what others have spent within `FRESH`.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
