@@ -295,7 +295,8 @@ impl Climber for Climb<'_, '_> {
         if self.steps.stage != Stage::Extract {
             self.steps.enter(Stage::Extract)?;
         }
-        self.readings.by(at, rung).await
+        let span = self.steps.span.clone();
+        self.readings.by(at, rung).instrument(span).await
     }
 
     async fn judge(&mut self, extraction: &Extraction) -> Result<Verdict, StepError> {
