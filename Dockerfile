@@ -6,8 +6,8 @@
 # scripts/packages.txt, as everywhere), and scripts/image_root.sh takes out of them what docmill
 # opens at run time. By their packages OpenCV's libraries bring those of a desktop, ten times as much.
 
-ARG RUST_IMAGE=docker.io/library/rust:1.95-slim-bookworm
-ARG BASE_IMAGE=docker.io/library/debian:bookworm-slim
+ARG RUST_IMAGE=rust:1.95-slim-bookworm
+ARG BASE_IMAGE=debian:bookworm-slim
 
 # checkov:skip=CKV_DOCKER_7:the tag is bookworm-slim, behind an argument
 FROM ${BASE_IMAGE} AS base

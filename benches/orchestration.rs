@@ -74,7 +74,7 @@ async fn main() {
     let build = if cfg!(debug_assertions) { "with debug assertions" } else { "release" };
     println!("{jobs} jobs each, {} slots, build {build}", Config::default().worker.slots);
     for variant in [Variant::Whole, Variant::Smallest] {
-        run(variant, jobs).await;
+        Box::pin(run(variant, jobs)).await;
     }
 }
 

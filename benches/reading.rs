@@ -42,8 +42,8 @@ async fn main() {
         ["speed", folder, out, languages @ ..] => {
             speed::run(folder.as_ref(), out.as_ref(), languages).await;
         }
-        ["memory", documents] => memory::mixed(documents.parse().unwrap()).await,
-        ["long", pages] => memory::long(pages.parse().unwrap()).await,
+        ["memory", documents] => Box::pin(memory::mixed(documents.parse().unwrap())).await,
+        ["long", pages] => Box::pin(memory::long(pages.parse().unwrap())).await,
         other => panic!("steps, speed DIR OUT [LANGUAGES], memory N or long N, not {other:?}"),
     }
 }

@@ -62,7 +62,7 @@ async fn main() -> ExitCode {
     );
     let mut worst = 0.0_f64;
     for order in [Order::SlowFirst, Order::SlowLast, Order::Shuffled] {
-        let took = run(order).await;
+        let took = Box::pin(run(order)).await;
         let ratio = took.as_secs_f64() / ideal.as_secs_f64();
         println!(
             "  {:<10} {:.2} s = {ratio:.3} x ideal (in this order, with no overhead at all, {:.3})",

@@ -18,7 +18,7 @@ most=250000000
 suite=bookworm
 store="${IMAGE_STORE:-/var/tmp/docmill-image}"
 tag=localhost/docmill:check
-base=docker.io/library/debian:$suite-slim
+base=localhost/debian:$suite-slim
 toolchain=localhost/docmill-toolchain:$suite
 samples=(invoice_en.pdf scan_skewed.pdf einvoice_facturx.pdf)
 binary=
@@ -101,7 +101,7 @@ make_context() {
 
 build() {
     local arguments=(--build-arg "VERSION=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)"
-        --build-arg "REVISION=$(git rev-parse HEAD)")
+        --build-arg "REVISION=$(git rev-parse HEAD)" --build-arg BASE_IMAGE=$base)
     if [ -n "$binary" ]; then
         arguments+=(--build-arg RUST_IMAGE=$base --build-arg BINARY=docmill.given)
     else

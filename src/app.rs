@@ -3,9 +3,9 @@
 //! Everything is built from the configuration on demand, so that a command connects to what it
 //! needs and to nothing else.
 
+mod bucket;
 mod doctor;
 mod models;
-mod bucket;
 mod page_process;
 mod providers;
 mod workspace;
@@ -162,9 +162,9 @@ impl App {
         let pool = Arc::new(Pool::new(self.config.worker.cpu_threads)?);
         let kinds = Arc::new(self.kinds()?);
         Ok(Offline {
-            reader: self.reader(pool.threads(), &kinds).await?,
+            reader: Box::pin(self.reader(pool.threads(), &kinds)).await?,
             pool,
-            models: self.models().await?,
+            models: Box::pin(self.models()).await?,
             kinds,
             config: self.steps(),
         })
@@ -176,7 +176,7 @@ impl App {
     /// Whatever it needs and cannot reach.
     pub async fn worker(&self, parts: &Parts) -> anyhow::Result<(Worker, Maintenance)> {
         let name = worker_name();
-        let offline = self.offline().await?;
+        let offline = Box::pin(self.offline()).await?;
         let reader = Arc::clone(&offline.reader);
         tokio::spawn(async move {
             if let Err(error) = reader.cells.warm().await {

@@ -4,10 +4,10 @@
 //! standard error. Exit codes: 0 done, 1 failed, 2 wrong use (also of the configuration, all of
 //! whose problems are said at once and before anything connects). Not promised: the tables' form.
 
-mod costs;
 mod block;
-mod dashboard;
 mod bucket;
+mod costs;
+mod dashboard;
 mod dead;
 mod dev;
 mod doctor;
@@ -19,8 +19,8 @@ mod print;
 mod redis;
 mod reprioritize;
 mod run;
-mod search;
 mod scheduler;
+mod search;
 mod settings;
 mod shell;
 mod submit;
@@ -259,7 +259,7 @@ async fn dispatch(context: Context, command: Command) -> anyhow::Result<Exit> {
         Command::Search(asked) => search::search(context, asked).await,
         Command::Lookup(asked) => search::lookup(context, asked).await,
         Command::Manifest(asked) => search::manifest(context, asked).await,
-        Command::Retry(change) => jobs::retry(context, change).await,
+        Command::Retry(change) => Box::pin(jobs::retry(context, change)).await,
         Command::Reprioritize(wish) => Box::pin(reprioritize::run(context, wish)).await,
         Command::Redis(what) => Box::pin(redis::run(context, what)).await,
         Command::Cancel(change) => jobs::cancel(context, change).await,

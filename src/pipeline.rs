@@ -39,8 +39,8 @@ use crate::llm::chain::{Chain, Rung};
 use crate::metrics;
 use crate::model::{Claimed, Extraction, Reason, Stage, Transcript};
 use crate::store::Store;
-pub use cost::Costs;
 use crate::telemetry::spans;
+pub use cost::Costs;
 pub use elsewhere::{Elsewhere, Wishes};
 use escalate::{Climbed, Climber};
 use extract::{Extracted, Readings};
@@ -295,7 +295,8 @@ impl Climber for Climb<'_, '_> {
         if self.steps.stage != Stage::Extract {
             self.steps.enter(Stage::Extract)?;
         }
-        self.readings.by(at, rung).await
+        let span = self.steps.span.clone();
+        self.readings.by(at, rung).instrument(span).await
     }
 
     async fn judge(&mut self, extraction: &Extraction) -> Result<Verdict, StepError> {

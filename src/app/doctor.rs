@@ -68,7 +68,8 @@ impl App {
     }
 
     async fn sqs_facts(&self) -> Result<queue::Facts> {
-        let found = SqsQueue::connect(&self.config.queue).await?.inspect().await?;
+        let queue = SqsQueue::connect(&self.config.queue).await?;
+        let found = Box::pin(queue.inspect()).await?;
         Ok(queue::Facts {
             receives: found.receives,
             retention: found.retention,

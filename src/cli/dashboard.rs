@@ -86,7 +86,8 @@ fn describe(overview: &Overview) -> String {
 fn messages(overview: &Overview) -> String {
     match (&overview.queue, &overview.queue_problem) {
         (Some(depth), _) => {
-            let dead = depth.dead.map_or("no dead-letter queue".to_owned(), |n| format!("{n} dead"));
+            let dead =
+                depth.dead.map_or("no dead-letter queue".to_owned(), |n| format!("{n} dead"));
             let (ready, hidden, delayed) = (depth.ready, depth.in_flight, depth.delayed);
             format!("messages  {ready} ready, {hidden} hidden, {delayed} delayed, {dead}")
         }

@@ -58,8 +58,7 @@ pub(super) async fn erase(context: &Context, arguments: Erase) -> anyhow::Result
     let app = context.app(Needs::WORKER)?;
     context.quiet_logs()?;
     let parts = Box::pin(app.parts()).await?;
-    let places =
-        Places { db: &parts.db, store: parts.store.as_ref(), queue: parts.queue.as_ref() };
+    let places = Places { db: &parts.db, store: parts.store.as_ref(), queue: parts.queue.as_ref() };
     let done = if arguments.dry_run {
         erase::preview(places, &arguments.tenant).await?
     } else {

@@ -117,7 +117,10 @@ pub(super) fn by(why: String) -> By {
     By { operator: named.unwrap_or_else(|| "unknown".to_owned()), why }
 }
 
-pub(super) async fn database(context: &Context, needs: Needs) -> anyhow::Result<(crate::app::App, Db)> {
+pub(super) async fn database(
+    context: &Context,
+    needs: Needs,
+) -> anyhow::Result<(crate::app::App, Db)> {
     let app = context.app(needs)?;
     context.quiet_logs()?;
     let db = app.database().await?;
@@ -250,7 +253,11 @@ pub(super) async fn cancel(context: &Context, change: Change) -> anyhow::Result<
     changes(context, &retry::cancel(&db, &ids, &by(change.why)).await?)
 }
 
-pub(super) async fn preview(context: &Context, db: &Db, ids: &[IngestionId]) -> anyhow::Result<Exit> {
+pub(super) async fn preview(
+    context: &Context,
+    db: &Db,
+    ids: &[IngestionId],
+) -> anyhow::Result<Exit> {
     let rows = reports::by_ids(db, ids).await?;
     context.out().show(&rows, || listing(&rows))?;
     Ok(Exit::Done)

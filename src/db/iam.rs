@@ -1,7 +1,7 @@
 //! Passwords for Amazon RDS that AWS signs: IAM database authentication.
 //!
 //! Such a password is a presigned request to `connect`, without its scheme, good for 15 minutes
-//! (AWS, "IAM database authentication for MariaDB, MySQL, and PostgreSQL"). RDS takes it over TLS
+//! (AWS, "IAM database authentication" of its user guide). RDS takes it over TLS
 //! only.
 
 use std::time::{Duration, SystemTime};

@@ -254,6 +254,9 @@ mod tests {
         Answer { first_line, envelope: Envelope::deserialize(reply).unwrap() }
     }
 
+    /// Amounts, each with its lines.
+    type Entries<'a> = &'a [(u32, &'a [&'a str])];
+
     /// Entries by their amounts, and each one's line.
     fn listed(first_line: Line, entries: &[(u32, &[&str])]) -> Answer {
         let items: Vec<Value> =
@@ -270,7 +273,7 @@ mod tests {
     #[test]
     fn what_two_parts_read_is_there_once_and_what_goes_on_over_the_break_is_whole() {
         #[rustfmt::skip]
-        let table: [(&str, &[(u32, &[&str])], &[(u32, &[&str])], &[u32]); 6] = [
+        let table: [(&str, Entries<'_>, Entries<'_>, &[u32]); 6] = [
             ("shown twice, read twice",     &[(1, &["p1.l1"]), (2, &["p1.l2"])], &[(2, &["p1.l2"]), (3, &["p2.l1"])], &[1, 2, 3]),
             ("read by the later one only",  &[(1, &["p1.l1"])],                  &[(2, &["p1.l2"]), (3, &["p2.l1"])], &[1, 2, 3]),
             ("goes on over the break",      &[(1, &["p1.l1"]), (0, &["p1.l2"])], &[(2, &["p1.l2", "p2.l1"])],         &[1, 2]),

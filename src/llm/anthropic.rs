@@ -1,6 +1,6 @@
 //! Anthropic's messages API.
 //!
-//! Contract: the types of PyPI's anthropic 2.11, whose API version is sent. The reply's form is
+//! Contract: the types of `PyPI`'s anthropic 2.11, whose API version is sent. The reply's form is
 //! demanded by `output_config`, or by a strict tool that must be used, or by the prompt alone. The
 //! stable prefix (system prompt with the schema) ends in a cache breakpoint. A reply that may be
 //! longer than `llm.stream_above` tokens is streamed: the vendor's SDK refuses to wait for such a

@@ -3,8 +3,8 @@
 //! Such a model takes gigabytes of one device while it is loaded, and several do not fit at once.
 //! Calls wait in one line for each model; a model gets a turn (a reservation on one device) when it
 //! fits, and its calls go out in order until the line is empty or others have waited long enough.
-//! Which model is next is decided by [`plan`], pure; the lines are kept by [`desk`], pure;
-//! [`devices`] reads what is free and [`board`] lets the processes of this machine share it.
+//! Which model is next is decided by `plan`, pure; the lines are kept by `desk`, pure;
+//! `devices` reads what is free and `board` lets the processes of this machine share it.
 //!
 //! Nothing is durable here and nothing needs to be: a call that waits belongs to a job whose
 //! message is in the queue. Not promised: that the server loads a model where and when it gets its

@@ -3,7 +3,7 @@
 //!
 //! Both sides need it: a provider is asked in this form, and its reply, which has null where a
 //! property was optional, is validated in this form. What each vendor takes of it is in
-//! [`dialect`].
+//! `dialect`.
 
 pub(super) mod dialect;
 

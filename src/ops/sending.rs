@@ -30,7 +30,8 @@ pub async fn send_traced(
         return Ok(Vec::new());
     }
     let routes = routes::routes(db, ids).await?;
-    let messages: Vec<Outgoing> = routes.iter().map(|route| message(route, trace(route.id))).collect();
+    let messages: Vec<Outgoing> =
+        routes.iter().map(|route| message(route, trace(route.id))).collect();
     let mut sent = routes.iter().map(|route| route.id).zip(queue.send(&messages).await).peekable();
     let missing = || Err(Error::new(Fault::Missing, "no such ingestion"));
     // The routes are in the order of the ids, with gaps.

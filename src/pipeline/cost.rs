@@ -3,14 +3,14 @@
 //!
 //! The budget is hard in this sense: no call begins once what all workers have written down reaches
 //! it. Calls under way then, of every worker, still end and are written down; and a worker learns
-//! of what others have spent within [`FRESH`].
+//! of what others have spent within `FRESH`.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive as _;
+use rust_decimal::{Decimal, RoundingStrategy};
 use time::{Date, OffsetDateTime};
 
 use crate::config::CostConfig;
@@ -148,7 +148,10 @@ struct Spent<'a> {
 }
 
 fn nanos(amount: Decimal) -> u64 {
-    (amount * Decimal::from(NANOS)).round().to_u64().unwrap_or(u64::MAX)
+    // Halves go up, as bills have it.
+    let rounded = (amount * Decimal::from(NANOS))
+        .round_dp_with_strategy(0, RoundingStrategy::MidpointAwayFromZero);
+    rounded.to_u64().unwrap_or(u64::MAX)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "for gauges; what is stored is exact")]

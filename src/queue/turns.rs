@@ -66,6 +66,6 @@ mod tests {
     fn a_round_names_everybody_once() {
         let mut turns = Turns::new([1, 3]);
         let rounds: Vec<Vec<usize>> = (0..4).map(|_| turns.round()).collect();
-        assert_eq!(rounds, [vec![1, 0], vec![1, 0], vec![0, 1], vec![1, 0]]);
+        assert_eq!(rounds, [vec![1, 0], vec![0, 1], vec![1, 0], vec![1, 0]]);
     }
 }

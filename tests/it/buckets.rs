@@ -134,7 +134,7 @@ impl Fake {
         self.count.load(Ordering::SeqCst)
     }
 
-    fn from_now(&self, manner: Manner) {
+    fn does(&self, manner: Manner) {
         *self.manner.lock().unwrap() = manner;
     }
 }

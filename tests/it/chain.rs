@@ -1,6 +1,6 @@
 //! Several models: the next one of the chain in the same claim, nothing lost and nothing paid for
 //! twice; and vendors whose credentials are wrong for a while.
-#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
 
 use std::time::Duration;
 

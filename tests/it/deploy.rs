@@ -78,7 +78,7 @@ fn task_environment() -> Settings {
         let value = value.strip_prefix("ValueFrom: ").or_else(|| value.strip_prefix("Value: "));
         let value = value.unwrap().trim_matches('"');
         let value = match value.strip_prefix("!Ref ") {
-            Some(parameter) => invented[parameter],
+            Some(parameter) => invented.get(parameter).unwrap(),
             None => value,
         };
         found.insert(format!("DOCMILL{name}"), value.to_owned());
@@ -249,8 +249,10 @@ async fn deploy(moto: &Moto, template: &str, stack: &str) -> BTreeMap<String, St
     let encoded = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
     let call = async |parameters: String| {
         let scope = "test/20261121/us-east-1/cloudformation/aws4_request";
-        let answer = reqwest::Client::new()
-            .post(moto.endpoint())
+        let url = moto.endpoint().parse().unwrap();
+        let client = docmill::http::client(&url, Duration::from_secs(60)).unwrap();
+        let answer = client
+            .post(url)
             .header("authorization", format!("AWS4-HMAC-SHA256 Credential={scope}"))
             .header("content-type", "application/x-www-form-urlencoded")
             .body(format!("Version=2010-05-15&StackName={stack}&{parameters}"))

@@ -46,7 +46,7 @@ fn words_beginning(text: &str, prefix: &str) -> BTreeSet<String> {
 /// The blocks that a reader may paste as they are; those marked otherwise (`sql example`) are left.
 fn queries(page: &str) -> Vec<String> {
     let blocks: Vec<String> =
-        between(&read(&page), "```sql\n", "```").into_iter().map(str::to_owned).collect();
+        between(&read(page), "```sql\n", "```").into_iter().map(str::to_owned).collect();
     assert!(blocks.len() > 5, "{page} has only {} queries", blocks.len());
     blocks
 }

@@ -73,7 +73,11 @@ async fn a_sound_set_up_has_nothing_that_must_be_changed() {
     }
 }
 
+/// Settings, the platform's stop timeout, the check that must object, a word of what it says.
+type WrongSetUp<'a> = (Vec<(&'a str, &'a str)>, &'a str, &'a str, &'a str);
+
 #[tokio::test(flavor = "multi_thread")]
+#[expect(clippy::too_many_lines, reason = "one row for each set-up")]
 async fn each_of_twelve_wrong_set_ups_is_named_by_its_cause() {
     let world = World::new().await;
     let moto = Moto::start().await;
@@ -113,7 +117,7 @@ async fn each_of_twelve_wrong_set_ups_is_named_by_its_cause() {
     ];
 
     #[rustfmt::skip]
-    let table: Vec<(Vec<(&str, &str)>, &str, &str, &str)> = vec![
+    let table: Vec<WrongSetUp<'_>> = vec![
         (vec![("QUEUE__URL", &missing)],             "120", "queue",                "queue.url"),
         (vec![("QUEUE__URL", &endless)],             "120", "queue.redrive",        "redrive policy"),
         (vec![("QUEUE__URL", &low)],                 "120", "queue.redrive",        "maxReceiveCount is 5"),

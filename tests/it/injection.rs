@@ -104,13 +104,12 @@ async fn asked(
         timeout: Duration::from_secs(10),
         ..LlmConfig::default()
     };
-    let terms =
-        Terms {
-            identity: "id".to_owned(),
-            prompt_tokens: 100_000,
-            max_output_tokens: 8_192,
-            parts_at_once: 1,
-        };
+    let terms = Terms {
+        identity: "id".to_owned(),
+        prompt_tokens: 100_000,
+        max_output_tokens: 8_192,
+        parts_at_once: 1,
+    };
     let (client, kind) = (OpenAi::new(&config).unwrap(), kind());
     let mut journal = Nothing;
     let run = extract::ask(&client, &kind, transcript, &terms, &mut journal);

@@ -78,6 +78,7 @@ async fn what_the_commands_print_is_what_the_page_says() {
     check("process", &run(&world, &["process", sample]));
     let submitted = run(&world, &["submit", sample, "--tenant", "t", "--kind", "invoice"]);
     check("submit", &submitted);
+    check("search", &run(&world, &["search", "invoice_en"]));
     let id = submitted[0]["ingestion_id"].as_str().unwrap();
     let worker = world.worker().await;
     world.until(id.parse().unwrap(), "status", "completed").await;

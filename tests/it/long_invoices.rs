@@ -69,7 +69,7 @@ fn all_numbers() -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_invoice_of_3200_rows_on_66_pages_comes_out_whole() {
-    let (world, id, end, data) = run(Script::default()).await;
+    let (world, id, end, data) = Box::pin(run(Script::default())).await;
     assert_eq!(end, "completed", "{:?}", world.column(id, "detail").await);
     assert_eq!(numbers(&data), all_numbers());
     assert_eq!(data.get("total"), Some(&Value::from(11_520.0)));
@@ -80,30 +80,30 @@ async fn an_invoice_of_3200_rows_on_66_pages_comes_out_whole() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_cuts_what_is_long_costs_calls_but_no_row() {
-    let (_, _, end, data) = run(Script::always(Answer::CutAbove { lines: 60 })).await;
+    let (_, _, end, data) = Box::pin(run(Script::always(Answer::CutAbove { lines: 60 }))).await;
     assert_eq!(end, "completed");
     assert_eq!(numbers(&data), all_numbers());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn invariant_11_a_server_that_cuts_every_reply_ends_it_as_cut() {
-    let (_, _, end, _) = run(Script::function(|request: &Request| {
+    let (_, _, end, _) = Box::pin(run(Script::function(|request: &Request| {
         let text = read_document(&request.body).to_string();
         let content = text.chars().take(text.chars().count() * 3 / 10).collect();
         Answer::Cut { content }
-    }))
+    })))
     .await;
     assert_eq!(end, "failed cut");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_model_that_stops_early_and_says_it_is_done_is_not_believed() {
-    let (world, id, _, data) = run(Script::function(|request: &Request| {
+    let (world, id, _, data) = Box::pin(run(Script::function(|request: &Request| {
         let mut content = read_document(&request.body);
         let items = content.pointer_mut("/fields/line_items").unwrap().as_array_mut().unwrap();
         items.truncate(items.len() * 3 / 10);
         Answer::Ok { content }
-    }))
+    })))
     .await;
     assert!(numbers(&data).len() < ROWS);
     let reasons = world.column(id, "needs_human_review || ' ' || review_reasons::text").await;

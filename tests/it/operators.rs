@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use docmill::config::Destination;
 use docmill::db::Db;
 use docmill::db::operators::{By, Scope};
 use docmill::fault::Fault;
@@ -14,7 +15,6 @@ use docmill::ledger::{Claim, ClaimTerms, GiveBack, Held, Ledger, Record};
 use docmill::model::{ClaimToken, Claimed, IngestionId, Reason, Stage, Status, Usage};
 use docmill::ops::inspect;
 use docmill::ops::retry::{self, Change, Paused};
-use docmill::config::Destination;
 use docmill::ops::submit::{self, Desk, Fate, Submission, Terms};
 use docmill::queue::objects::ObjectQueue;
 use docmill::queue::{Delivery, Queue};
@@ -53,7 +53,13 @@ impl Office {
 
     async fn submit(&self, file: &std::path::Path, terms: &Terms) -> Submission {
         let db = self.db();
-        let desk = Desk { db: &db, store: &*self.store, queue: &self.queue, largest: 1000, destination: &Destination::default() };
+        let desk = Desk {
+            db: &db,
+            store: &*self.store,
+            queue: &self.queue,
+            largest: 1000,
+            destination: &Destination::default(),
+        };
         submit::submit(desk, file, terms).await.unwrap()
     }
 
@@ -171,7 +177,13 @@ async fn two_submissions_of_the_same_bytes_at_once_make_one_ingestion() {
     let office = Office::new().await;
     let file = office.file("a.pdf", "%PDF-x");
     let (db, terms) = (office.db(), Terms::default());
-    let desk = Desk { db: &db, store: &*office.store, queue: &office.queue, largest: 1000, destination: &Destination::default() };
+    let desk = Desk {
+        db: &db,
+        store: &*office.store,
+        queue: &office.queue,
+        largest: 1000,
+        destination: &Destination::default(),
+    };
     let all = futures::future::join_all((0..8).map(|_| submit::submit(desk, &file, &terms))).await;
     let new = all.iter().filter(|done| done.as_ref().unwrap().fate == Fate::Submitted).count();
     assert_eq!(new, 1);

@@ -1,5 +1,5 @@
 //! Tiers of urgency from the message to the worker, and changing one's mind about them.
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,5 +1,4 @@
 //! A busy worker on ECS is not scaled in, an idle one may be.
-#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::time::Duration;
 

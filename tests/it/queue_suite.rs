@@ -36,6 +36,11 @@ pub(crate) trait Harness: Send + Sync {
     }
     /// How long its deliveries are hidden; at least 2 s, in whole seconds.
     fn visibility(&self) -> Duration;
+    /// Whether a receipt is worth nothing once the message was received again. SQS does not
+    /// promise it, and moto goes on taking them.
+    fn forgets_old_receipts(&self) -> bool {
+        true
+    }
     /// Lets time go by for its queues.
     async fn pass(&self, time: Duration);
 }
@@ -138,10 +143,12 @@ async fn an_old_receipt_is_good_for_nothing(h: &dyn Harness) {
     let old = take(&*queue).await.receipt;
     h.pass(part(h, 1000)).await;
     let new = take(&*queue).await.receipt;
-    let extended = queue.extend(std::slice::from_ref(&old), h.visibility()).await;
-    assert_eq!(faults(&extended), [Some(Fault::Missing)]);
-    all_done(queue.hide(&[(old, Duration::ZERO)]).await);
-    assert!(look(&*queue).await.is_none(), "the second receiver's hiding still holds");
+    if h.forgets_old_receipts() {
+        let extended = queue.extend(std::slice::from_ref(&old), h.visibility()).await;
+        assert_eq!(faults(&extended), [Some(Fault::Missing)]);
+        all_done(queue.hide(&[(old, Duration::ZERO)]).await);
+        assert!(look(&*queue).await.is_none(), "the second receiver's hiding still holds");
+    }
     all_done(queue.extend(std::slice::from_ref(&new), h.visibility()).await);
     acknowledge(&*queue, &new).await;
     h.pass(part(h, 1000)).await;

@@ -25,7 +25,13 @@ async fn hand_in(
     (terms, at_most): (&Terms, usize),
 ) -> Vec<Submission> {
     let db = world.database.db();
-    let desk = Desk { db: &db, store, queue: &*world.queue, largest: 1000, destination: &Destination::default() };
+    let desk = Desk {
+        db: &db,
+        store,
+        queue: &*world.queue,
+        largest: 1000,
+        destination: &Destination::default(),
+    };
     let (steps, found) = mpsc::channel(16);
     let (lines, mut inbox) = mpsc::unbounded_channel();
     let all = async {

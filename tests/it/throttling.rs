@@ -50,7 +50,7 @@ async fn two_workers_under_a_limit_that_they_do_not_know_and_that_changes_comple
 /// The worker's metrics as text.
 async fn metrics(worker: &Process) -> String {
     let log = worker.log();
-    let (_, rest) = log.split_once("health pages on http://").expect("it is ready");
+    let (_, rest) = log.split_once("health pages on http://").unwrap();
     let address: String =
         rest.chars().take_while(|c| c.is_ascii_digit() || matches!(c, '.' | ':')).collect();
     let answer = reqwest::get(format!("http://{address}/metrics")).await.unwrap();

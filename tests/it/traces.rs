@@ -1,5 +1,5 @@
 //! Traces: one document's way from `submit` through the queue to the record is one trace.
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
+#![expect(clippy::indexing_slicing, reason = "a panic is how a test fails")]
 
 use std::collections::BTreeMap;
 use std::time::Duration;

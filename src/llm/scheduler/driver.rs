@@ -57,6 +57,10 @@ impl Driver {
         }
     }
 
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "one at a time; it waits for files, not for a core"
+    )]
     async fn turn_over(&mut self) {
         let Some(scheduler) = self.scheduler.upgrade() else { return };
         let is_old = self.read.elapsed() >= READ;

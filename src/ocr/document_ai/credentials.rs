@@ -24,7 +24,7 @@ pub struct Credentials {
 enum Source {
     Account(Box<CustomServiceAccount>),
     /// Asked for the first time when the first token is needed.
-    Metadata(OnceCell<MetadataServiceAccount>),
+    Metadata(Box<OnceCell<MetadataServiceAccount>>),
 }
 
 impl Credentials {
@@ -44,7 +44,7 @@ impl Credentials {
         };
         let source = match account {
             Some(account) => Source::Account(Box::new(account)),
-            None => Source::Metadata(OnceCell::new()),
+            None => Source::Metadata(Box::default()),
         };
         Ok(Self { source })
     }

@@ -27,6 +27,8 @@ pub struct Look {
     /// Looks in a row that found nothing.
     empty: u32,
     whole: bool,
+    /// Something of the newest look could be taken.
+    fruitful: bool,
     /// Requests that are still to be paid for.
     owed: u32,
 }
@@ -37,7 +39,7 @@ impl Look {
     /// makes at its start.
     pub fn new(each: Duration, longest: Duration) -> Self {
         let (found, next) = (VecDeque::new(), Instant::now());
-        Self { found, each, longest, next, empty: 0, whole: false, owed: 1 }
+        Self { found, each, longest, next, empty: 0, whole: false, fruitful: true, owed: 1 }
     }
 
     /// When it is time to look again.
@@ -45,9 +47,14 @@ impl Look {
         self.next
     }
 
-    /// Whether the newest look showed everything and found nothing.
+    /// Whether the newest look showed everything and nothing of it could be taken.
     pub fn is_over(&self) -> bool {
-        self.whole && self.found.is_empty() && self.empty > 0
+        self.whole && self.found.is_empty() && !self.fruitful
+    }
+
+    /// Something that was found could be taken: another look is worth it.
+    pub fn bears_fruit(&mut self) {
+        self.fruitful = true;
     }
 
     /// The next candidate; `None` until it is time to look again.
@@ -82,6 +89,7 @@ impl Look {
             }
         }
         self.whole = !full;
+        self.fruitful = false;
         self.found = in_order(page);
         self.empty = if self.found.is_empty() { self.empty.saturating_add(1) } else { 0 };
         self.next = Instant::now() + self.pause(requests);

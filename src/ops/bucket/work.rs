@@ -176,13 +176,14 @@ async fn fill(shared: &Arc<Shared>, terms: &Terms, look: &mut Look, jobs: &mut J
                 return shared.pause();
             }
         };
-        if !shared.works_on(&candidate.hash) {
-            begin(shared, &candidate, jobs).await;
+        if !shared.works_on(&candidate.hash) && begin(shared, &candidate, jobs).await {
+            look.bears_fruit();
         }
     }
 }
 
-async fn begin(shared: &Arc<Shared>, candidate: &Candidate, jobs: &mut JoinSet<()>) {
+/// Whether the document is ours now; then its job runs.
+async fn begin(shared: &Arc<Shared>, candidate: &Candidate, jobs: &mut JoinSet<()>) -> bool {
     let settings = shared.settings.borrow().clone();
     match claim(&shared.bucket, &shared.who, &settings, candidate).await {
         Ok(Claimed::Ours(claim)) => {
@@ -196,11 +197,14 @@ async fn begin(shared: &Arc<Shared>, candidate: &Candidate, jobs: &mut JoinSet<(
                     shared.tally.add(ended);
                 }
             });
+            true
         }
-        Ok(Claimed::Busy | Claimed::Settled) => {}
+        Ok(Claimed::Busy | Claimed::Settled) => false,
         Err(error) => {
             tracing::warn!(error = %error, "cannot take a document: {error}");
             shared.pause();
+            // It is not known to be nobody's or somebody else's.
+            true
         }
     }
 }

@@ -104,7 +104,8 @@ fn time_of(millis: &str) -> Option<SystemTime> {
 
 /// Whole milliseconds, rounded up: nothing becomes visible earlier than asked for.
 pub(super) fn millis(duration: Duration) -> u64 {
-    let whole = duration.as_millis() + u128::from(duration.subsec_nanos() % 1_000_000 > 0);
+    let whole =
+        duration.as_millis() + u128::from(!duration.subsec_nanos().is_multiple_of(1_000_000));
     u64::try_from(whole).unwrap_or(u64::MAX)
 }
 

@@ -39,7 +39,7 @@ impl SqsQueue {
         let mut all = Inspection::default();
         let mut endless = false;
         for line in &self.lines {
-            let one = self.inspect_line(line).await?;
+            let one = Box::pin(self.inspect_line(line)).await?;
             endless |= one.receives.is_none();
             all.receives = least(all.receives, one.receives);
             all.retention = least(all.retention, one.retention);
@@ -60,7 +60,7 @@ impl SqsQueue {
             Some(url) => self.attributes_of(url).await?.1,
             None => None,
         };
-        let denied = self.denied(&line.url).await;
+        let denied = Box::pin(self.denied(&line.url)).await;
         Ok(Inspection { receives, retention, dead_retention, denied })
     }
 

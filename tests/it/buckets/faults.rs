@@ -1,5 +1,5 @@
 //! Crashes, zombies, janitors, signals and wrong clocks.
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -217,7 +217,7 @@ async fn a_signal_puts_what_is_in_work_back_uncounted() {
         (&marker["retries"], &marker["recovered_from"]),
         (&json!(0), &json!("graceful_shutdown"))
     );
-    convert.from_now(Manner::Well);
+    convert.does(Manner::Well);
     assert_eq!(place.work_once(&convert).await.done, 1);
 }
 

@@ -1,5 +1,5 @@
 //! The program itself on a folder laid out as a bucket, with real documents.
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::io::Read as _;
 use std::process::{Command, Output, Stdio};
@@ -79,7 +79,8 @@ fn a_folder_of_papers_is_handed_in_converted_and_found_again() {
     assert_eq!(desk.json(&["workers"])[0][0]["status"], "stopped");
     let dead = desk.json(&["list", "--state", "dead"]);
     let dead = dead[0]["hash"].as_str().unwrap();
-    let retried = desk.json(&["retry", &dead[..10], "--priority", "high", "--reset-retries"]);
+    let retried =
+        desk.json(&["retry", dead.get(..10).unwrap(), "--priority", "high", "--reset-retries"]);
     assert_eq!(retried[0]["change"], "queued");
     assert_eq!(desk.json(&["status"])["todo"]["2_high"], 1);
     assert_eq!(desk.json(&["reprioritize", dead, "--to", "1_critical"])[0]["change"], "moved");

@@ -82,9 +82,10 @@ async fn renewals_are_hot_so_that_leases_cost_no_index_writes() {
     }
     db.close().await;
     let hot = hot_updates(&database, 8200).await - hot_claims;
-    // With an index on what a renewal changes it would be none. How many of the rest find room on
-    // their page varies with the machine; alone on it more than nine in ten do.
-    assert!(hot >= 4000, "{hot} of 8000 renewals were HOT");
+    // With an index on what a renewal changes it would be none at all. How many of the rest find
+    // room on their page varies with what else the machine does: alone nine in ten, under load
+    // four; so this asks for one.
+    assert!(hot >= 800, "{hot} of 8000 renewals were HOT");
 }
 
 /// HOT updates of `ingestion`, once `all` updates have been counted. A session's statistics are

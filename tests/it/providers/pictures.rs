@@ -2,7 +2,7 @@
 
 use std::io::Cursor;
 
-use docmill::model::{BoundingBox, Encoding, Line, RepairedPage, Word};
+use docmill::model::{Encoding, RepairedPage};
 use docmill::pages::ImagePdf;
 use image::{GrayImage, ImageFormat, Luma};
 
@@ -44,12 +44,6 @@ pub(super) fn scans_on(paper: u8, pages: u32) -> Vec<u8> {
         file.add(page, &picture(page, paper)).unwrap();
     }
     file.finish()
-}
-
-/// One word.
-pub(super) fn line(text: &str) -> Line {
-    let bounding_box = BoundingBox { x: 9.0, y: 9.0, w: 90.0, h: 9.0 };
-    Line { words: vec![Word { text: text.to_owned(), bounding_box, confidence: 0.9 }] }
 }
 
 /// What the stand-ins read from a page.

@@ -227,6 +227,10 @@ impl Harness for MotoSqs {
         Arc::new(queue.unwrap())
     }
 
+    fn forgets_old_receipts(&self) -> bool {
+        false
+    }
+
     fn visibility(&self) -> Duration {
         Duration::from_secs(4)
     }

@@ -195,8 +195,8 @@ async fn a_server_that_would_forget_messages_is_refused_and_so_is_who_may_not_en
     assert_eq!(error.fault, Fault::Rejected, "{text}");
     assert!(text.contains("volatile-lru") && text.contains("noeviction"), "{text}");
 
-    let acl = "docmill on >sesame ~q:* ~q +@all";
-    let guarded = Redis::with(&["--requirepass", "other", "--user", acl]).await;
+    let acl = ["--user", "docmill", "on", ">sesame", "~q:*", "~q", "+@all"];
+    let guarded = Redis::with(&[&["--requirepass", "other"][..], &acl[..]].concat()).await;
     let mut config = guarded.config("q");
     let with = |user: &str| format!("redis://{user}@{}/0", guarded.address());
     config.redis_url = with("docmill:wrong").into();

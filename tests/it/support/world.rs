@@ -142,7 +142,8 @@ impl World {
     pub(crate) async fn worker_with(&self, change: impl FnOnce(&mut Config)) -> Running {
         let mut config = self.config.clone();
         change(&mut config);
-        let (worker, _maintenance) = App::new(config).worker(&self.parts().await).await.unwrap();
+        let (worker, _maintenance) =
+            Box::pin(App::new(config).worker(&self.parts().await)).await.unwrap();
         Running::start(worker)
     }
 
@@ -154,7 +155,7 @@ impl World {
     ) -> Running {
         let mut config = self.config.clone();
         config.llm.provider = LlmProvider::None;
-        let offline = App::new(config.clone()).offline().await.unwrap();
+        let offline = Box::pin(App::new(config.clone()).offline()).await.unwrap();
         let reader = Arc::clone(&offline.reader);
         self.worker_of(config, offline, (ledger, reader, llm)).await
     }
@@ -163,7 +164,7 @@ impl World {
     pub(crate) async fn worker_reading(&self, reader: Arc<Reader>) -> Running {
         let mut config = self.config.clone();
         config.llm.provider = LlmProvider::None;
-        let offline = App::new(config.clone()).offline().await.unwrap();
+        let offline = Box::pin(App::new(config.clone()).offline()).await.unwrap();
         self.worker_of(config, offline, (self.ledger().await, reader, None)).await
     }
 

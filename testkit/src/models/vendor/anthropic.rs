@@ -1,4 +1,5 @@
-//! Anthropic's messages (types of PyPI's anthropic 2.11).
+//! Anthropic's messages (types of `PyPI`'s anthropic 2.11).
+#![expect(clippy::indexing_slicing, reason = "a key of a JSON object made here")]
 
 use std::collections::HashMap;
 
