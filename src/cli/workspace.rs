@@ -35,7 +35,7 @@ pub(super) enum What {
 /// Which workspace, and how its nodes agree.
 #[derive(Debug, clap::Args)]
 pub(super) struct Place {
-    /// A folder, or the s3:// address of a bucket and prefix (endpoint and region as in [store])
+    /// A folder, or the s3:// address of a bucket and prefix (endpoint and region as in `store.*`)
     workspace: String,
     /// Whose locks and marks are written; both are always looked at
     #[arg(long, value_enum, default_value_t = Family::Both)]

@@ -1,6 +1,6 @@
 //! An olmOCR workspace: each group worked on once whoever dies or has a wrong clock, no document
 //! lost with its group, and marks of both layouts that real nodes would understand.
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod documents;
 mod places;
@@ -77,7 +77,7 @@ impl Desk {
     }
 
     async fn lines(&self, hash: &str) -> Vec<serde_json::Value> {
-        let text = self.text(&result(hash)).await.expect("a result");
+        let text = self.text(&result(hash)).await.unwrap();
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
@@ -131,7 +131,7 @@ impl Fake {
         Arc::default()
     }
 
-    fn from_now(&self, path: &str, manner: Manner) {
+    fn does(&self, path: &str, manner: Manner) {
         self.manners.lock().unwrap().insert(path.to_owned(), manner);
     }
 

@@ -1,5 +1,4 @@
 //! What becomes of single documents of a group.
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
 
 use std::time::Duration;
 
@@ -15,14 +14,14 @@ async fn a_document_that_fails_twice_is_read_at_last_and_those_beside_it_once() 
     let (desk, _) = Desk::in_memory().await;
     let group = desk.populate(3, 3).await.remove(0);
     let reader = Fake::new();
-    reader.from_now(&group.paths[1], Manner::Fails(Fault::Internal));
+    reader.does(&group.paths[1], Manner::Fails(Fault::Internal));
     let worker = desk.worker(&reader, terms()).run(Stop::default());
     let path = group.paths[1].clone();
     let mend = async {
         while reader.calls(&path) < 2 {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
-        reader.from_now(&path, Manner::Well);
+        reader.does(&path, Manner::Well);
     };
     let (tally, ()) = tokio::join!(worker, mend);
     let tally = tally.unwrap();
@@ -38,9 +37,9 @@ async fn a_document_that_always_fails_is_named_and_can_be_tried_again_with_its_g
     let group = desk.populate(4, 4).await.remove(0);
     let (failing, refused, empty) = (&group.paths[0], &group.paths[1], &group.paths[2]);
     let reader = Fake::new();
-    reader.from_now(failing, Manner::Fails(Fault::Missing));
-    reader.from_now(refused, Manner::Refuses);
-    reader.from_now(empty, Manner::Empty);
+    reader.does(failing, Manner::Fails(Fault::Missing));
+    reader.does(refused, Manner::Refuses);
+    reader.does(empty, Manner::Empty);
     let tally = desk.work(&reader).await;
     assert_eq!((tally.documents, tally.empty, tally.unread), (1, 1, 2));
     assert_eq!((reader.calls(failing), reader.calls(refused)), (3, 1), "a refusal is final");
@@ -55,8 +54,8 @@ async fn a_document_that_always_fails_is_named_and_can_be_tried_again_with_its_g
     let kept = desk.lines(&group.hash).await;
     assert_eq!(reopen(&desk.workspace, false).await.unwrap().len(), 2);
     assert!(store.keys("done_flags/").is_empty() && store.keys("results/").is_empty());
-    reader.from_now(failing, Manner::Well);
-    reader.from_now(refused, Manner::Well);
+    reader.does(failing, Manner::Well);
+    reader.does(refused, Manner::Well);
     let tally = desk.work(&reader).await;
     assert_eq!((tally.documents, tally.unread), (3, 0));
     assert_eq!(reader.calls(&group.paths[3]), 1, "its line was kept");
@@ -69,7 +68,7 @@ async fn a_document_that_loses_too_many_pages_is_left_out() {
     let (desk, _) = Desk::in_memory().await;
     let group = desk.populate(2, 2).await.remove(0);
     let reader = Fake::new();
-    reader.from_now(&group.paths[0], Manner::LosesPages(1));
+    reader.does(&group.paths[0], Manner::LosesPages(1));
     assert_eq!(desk.work(&reader).await.unread, 1);
     assert_eq!(desk.lines(&group.hash).await.len(), 1);
     assert_eq!(stats(&desk.workspace).await.unwrap().unread[0].reason, "page_errors");
@@ -81,7 +80,7 @@ async fn at_a_stop_the_group_is_given_back_what_was_read_kept_and_no_try_counted
     let group = desk.populate(2, 2).await.remove(0);
     let reader = Fake::new();
     for _ in 0..4 {
-        reader.from_now(&group.paths[1], Manner::Hangs);
+        reader.does(&group.paths[1], Manner::Hangs);
         let before = reader.calls(&group.paths[1]);
         let stop = Stop::default();
         let ask = async {
@@ -94,7 +93,7 @@ async fn at_a_stop_the_group_is_given_back_what_was_read_kept_and_no_try_counted
         ended.unwrap();
         assert!(store.keys("worker_locks/").is_empty(), "free for others at once");
     }
-    reader.from_now(&group.paths[1], Manner::Well);
+    reader.does(&group.paths[1], Manner::Well);
     assert_eq!(desk.work(&reader).await.documents, 2, "four stops used up no try");
     assert_eq!(reader.calls(&group.paths[0]), 1);
 }
@@ -104,7 +103,7 @@ async fn a_document_over_which_its_workers_die_is_begun_three_times() {
     let (desk, store) = Desk::in_memory().await;
     let group = desk.populate(1, 1).await.remove(0);
     let reader = Fake::new();
-    reader.from_now(&group.paths[0], Manner::Hangs);
+    reader.does(&group.paths[0], Manner::Hangs);
     for run in 1..=3 {
         let work = tokio::spawn(desk.worker(&reader, terms()).run(Stop::default()));
         while reader.calls(&group.paths[0]) < run {

@@ -1,5 +1,5 @@
 //! The program itself on a workspace in a folder, with real documents.
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::process::{Command, Output, Stdio};
 
