@@ -211,6 +211,7 @@ fn each_fault_has_its_name() {
         ("an amount of 30 digits",   part(">229.08<", &format!(">{long}<")),     Flaw::Amount),
         ("30 decimals",              part(">229.08<", &format!(">0.{long}<")),   Flaw::Amount),
         ("more digits than a number carries", part(">229.08<", ">12345678901234567.89<"), Flaw::Amount),
+        ("more decimals than a number carries", part(">229.08<", ">0.1234567890123456789<"), Flaw::Amount),
         ("a quantity that is a word", part(">20.0000<", ">twenty<"),             Flaw::Amount),
         ("NaN",                      part(">229.08<", ">NaN<"),                  Flaw::Amount),
         ("a power of ten",           part(">229.08<", ">1e3<"),                  Flaw::Amount),
