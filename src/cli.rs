@@ -67,7 +67,7 @@ enum Command {
     Migrate,
     /// Run everything on this machine: private Postgres, folders as store and queue, one worker
     Dev(dev::Dev),
-    /// Hand in files, and the documents below folders
+    /// Hand in documents: files, folders, patterns, prefixes of buckets, lists of such
     Submit(submit::Submit),
     /// Show how an ingestion stands, and its attempts
     Status(jobs::Which),

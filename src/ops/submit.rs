@@ -153,8 +153,9 @@ pub async fn submit(desk: Desk<'_>, file: &Path, terms: &Terms) -> Result<Submis
     }
 }
 
-/// Hands in what a search finds, in batches, while the search goes on; `report` gets every line
-/// in order. Memory is bounded, however much is found.
+/// Hands in what a search finds, in batches, while the search goes on. `report` gets a line for
+/// everything; within a batch what was refused at first sight comes before what was handed in.
+/// Memory is bounded, however much is found.
 ///
 /// # Errors
 /// Store or database do not answer; what was reported before is done.
