@@ -36,16 +36,18 @@ deploy-check:   ## Dockerfile, manifests, templates, alarms and board: what lint
 	scripts/check_deploy.sh
 
 image:          ## build and run the image without Docker, and weigh it; root only
-	@scripts/setup.sh test
+	@scripts/setup.sh proof
 	scripts/image.sh
 
 # Not part of `make test`: they need a clock, an idle machine or a long time.
 PROOFS := scripts/slow_mix.sh scripts/orchestration.sh scripts/reading_steps.sh \
 	scripts/reading_memory.sh scripts/capacity.sh scripts/restore.sh scripts/kill_loop.sh \
 	scripts/bucket_kills.sh scripts/bucket_lfs.sh scripts/submit_many.sh scripts/throttle.sh \
-	scripts/olmocr_peer.sh scripts/bare_root.sh
+	scripts/olmocr_peer.sh scripts/contracts.sh scripts/killed_calls.sh scripts/rolling_deploy.sh \
+	scripts/image.sh scripts/bare_root.sh
 
-proof:          ## long runs and figures; an idle machine, root for the bare one
+proof:          ## long runs and figures; an idle machine, root for the last two
+	@scripts/setup.sh proof
 	@set -e; for proof in $(PROOFS); do echo "== $$proof"; $$proof; done
 
 samples:        ## draw samples/ again (needs a Python environment, see scripts/make_samples.py)

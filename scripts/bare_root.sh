@@ -28,7 +28,7 @@ fi
     exit 2
 }
 command -v debootstrap >/dev/null || {
-    echo "bare_root: needs debootstrap: apt-get install debootstrap" >&2
+    echo "bare_root: needs debootstrap: scripts/setup.sh proof" >&2
     exit 2
 }
 

@@ -15,20 +15,6 @@ skipped=()
 
 say() { printf 'deploy: %s\n' "$*"; }
 
-# The stamp holds everything that makes the environment what it is, its place included.
-make_tools() {
-    local stamp
-    stamp="$(cat scripts/deploy-requirements.txt <(echo "$PWD" && python3 --version) | cksum)"
-    [ "$(cat $home/stamp 2>/dev/null)" != "$stamp" ] || return 0
-    say "making $home"
-    rm -rf $home
-    mkdir -p target/tools
-    python3 -m venv $home
-    $home/bin/pip install --quiet --disable-pip-version-check \
-        -r scripts/deploy-requirements.txt </dev/null
-    echo "$stamp" >$home/stamp
-}
-
 # promtool alone, out of Debian's package: installed, it would start a server.
 make_promtool() {
     ! command -v promtool >/dev/null || return 0
@@ -53,24 +39,48 @@ images() {
     checkov --framework dockerfile --file Dockerfile
 }
 
-# Without a Docker: that it is YAML, and that its services wait for each other by names that exist.
+# Without a Docker: that its form is Compose's, that its services wait for each other by names that
+# exist, and that what it mounts is there. The form stands in the package of Compose's last release in
+# Python; installed, that would want libraries of its day.
 compose() {
     say "compose.yaml"
-    $home/bin/python - <<'PYTHON'
+    local form=$home/compose-form
+    [ -d $form ] || {
+        $home/bin/pip download --quiet --disable-pip-version-check --no-deps --dest $home \
+            docker-compose==1.29.2
+        $home/bin/python -m zipfile --extract $home/docker_compose-1.29.2-*.whl $form
+    }
+    $home/bin/python - $form/compose/config/compose_spec.json <<'PYTHON'
+import json
+import os
+import sys
+
+import jsonschema
 import yaml
 
-services = yaml.safe_load(open("compose.yaml", encoding="utf-8"))["services"]
+file = yaml.safe_load(open("compose.yaml", encoding="utf-8"))
+form = json.load(open(sys.argv[1], encoding="utf-8"))
+# Younger than this form.
+form["properties"]["name"] = {"type": "string"}
+wrong = jsonschema.Draft201909Validator(form).iter_errors(file)
+wrong = [f"compose.yaml: {'.'.join(map(str, one.path))}: {one.message}" for one in wrong]
+assert not wrong, "\n".join(wrong)
+services = file["services"]
 for name, service in services.items():
     unknown = set(service.get("depends_on", {})) - set(services)
     assert not unknown, f"compose.yaml: {name} waits for {unknown}, which is not there"
     assert "image" in service or "build" in service, f"compose.yaml: {name} has no image"
+    for mounted in service.get("volumes", []):
+        source = mounted.split(":")[0]
+        assert os.path.exists(source), f"compose.yaml: {name} mounts {source}, which is not there"
 PYTHON
 }
 
 templates() {
     say "CloudFormation"
-    $home/bin/cfn-lint --info deploy/ecs/*.yaml
+    $home/bin/cfn-lint --info deploy/ecs/*.yaml deploy/kubernetes/worker-policy.yaml
     checkov --framework cloudformation --directory deploy/ecs
+    checkov --framework cloudformation --file deploy/kubernetes/worker-policy.yaml
 }
 
 render() {
@@ -112,7 +122,7 @@ alarms() {
 }
 
 mkdir -p $out
-make_tools
+scripts/environment.sh $home scripts/deploy-requirements.txt
 make_promtool
 images
 compose

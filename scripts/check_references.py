@@ -63,7 +63,7 @@ def pods(overlay):
             tag = container["image"].rpartition(":")[2]
             overlay.expect(tag not in ("unset", "latest"), owner, "the image has no version")
         for volume in spec.get("volumes", []):
-            if "configMap" in volume:
+            if "configMap" in volume and not volume["configMap"].get("optional"):
                 overlay.names_exist(owner, "ConfigMap", volume["configMap"]["name"])
         if "selector" in owner["spec"]:
             labels = [template["metadata"]["labels"]]

@@ -6,12 +6,9 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-venv="${CONTRACTS_VENV:-target/contracts-venv}"
-if [ ! -x "$venv/bin/python" ]; then
-    python3 -m venv "$venv"
-fi
-"$venv/bin/pip" install --quiet --requirement scripts/contracts-requirements.txt
+home=target/tools/contracts
+scripts/environment.sh $home scripts/contracts-requirements.txt
 cargo build --locked --bin docmill
 cargo build --locked -p docmill-testkit --bin model-standin
-exec "$venv/bin/python" scripts/contracts.py \
+exec $home/bin/python scripts/contracts.py \
     target/debug/docmill target/debug/model-standin "${1:-samples/invoice_en.pdf}"

@@ -7,8 +7,8 @@
 #   scripts/image.sh --binary PATH      with a docmill that was compiled on this Debian
 #   scripts/image.sh --keep             leaves the image and its layers where they are
 #
-# Exit code 1 if anything of that fails, or above 250 MB. Needs root, the network, and buildah
-# and debootstrap (apt-get install buildah debootstrap). The base images are made here,
+# Exit code 1 if anything of that fails, or above 250 MB. Needs root, the network, and what
+# `scripts/setup.sh proof` installs. The base images are made here,
 # by debootstrap and from this machine's Rust toolchain: no registry of images is asked.
 # IMAGE_STORE names the folder (a few GB).
 set -euo pipefail
@@ -43,7 +43,7 @@ while [ $# -gt 0 ]; do
 done
 [ "$(id -u)" = 0 ] || die "needs root (debootstrap, mounts)"
 for program in buildah debootstrap python3; do
-    command -v $program >/dev/null || die "needs $program: apt-get install $program"
+    command -v $program >/dev/null || die "needs $program: scripts/setup.sh proof"
 done
 [ -x target/tools/moto/bin/moto_server ] || die "needs Moto: scripts/setup.sh test"
 

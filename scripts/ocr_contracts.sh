@@ -7,15 +7,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 home=target/tools/ocr-contracts
-stamp="$(cat scripts/ocr-contracts-requirements.txt <(echo "$PWD" && python3 --version) | cksum)"
-if [ "$(cat $home/stamp 2>/dev/null)" != "$stamp" ]; then
-    rm -rf $home
-    mkdir -p target/tools
-    python3 -m venv $home
-    $home/bin/pip install --quiet --disable-pip-version-check \
-        -r scripts/ocr-contracts-requirements.txt </dev/null
-    echo "$stamp" >$home/stamp
-fi
+scripts/environment.sh $home scripts/ocr-contracts-requirements.txt
 
 exchanges=$(mktemp -d "${TMPDIR:-/tmp}/docmill-exchanges.XXXXXX")
 trap 'rm -rf "$exchanges"' EXIT

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # docmill and olmOCR itself on one workspace: populate by one and work by the other, locks, stale
 # locks, 300 groups and 20 workers; in a folder and on S3 (moto). Both layouts of olmOCR are
-# installed by name from a package registry. Needs Python 3.10 and what `make setup` installs.
+# installed by name from a package registry. Needs Python 3.10 or newer.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -16,7 +16,7 @@ older=target/tools/olmocr-older
 peer "$newer" 0.4.27
 peer "$older" 0.1.76
 moto=${DOCMILL_MOTO_SERVER:-target/tools/moto/bin/moto_server}
-[ -x "$moto" ] || { echo "$moto is not installed: make test installs it" >&2; exit 1; }
+[ -x "$moto" ] || scripts/environment.sh target/tools/moto scripts/moto-requirements.txt
 cargo build --locked --quiet --bin docmill
 exec python3 scripts/olmocr_peer.py target/debug/docmill samples/invoice_en.pdf \
     "$newer/bin/python" "$older/bin/python" "$moto"

@@ -2,18 +2,46 @@
 # A rolling deploy under load: an older docmill works, the schema is migrated under it, newer
 # workers come, older ones are told to go. Nothing may be lost and no attempt may be spent.
 #
+#   scripts/rolling_deploy.sh
 #   scripts/rolling_deploy.sh OLD_DOCMILL NEW_DOCMILL FOLDER_OF_DOCUMENTS [COPIES]
 #
-# Both are paths of built programs, the older one of the commit before the newest migration. Every
-# document of the folder is handed in COPIES times (default 20), each time for another tenant.
+# Both are paths of built programs, the older one of the commit before the newest migration. Without
+# arguments they are built here, and the documents are those of samples/. Every document of the folder
+# is handed in COPIES times (default 20), each time for another tenant.
 set -euo pipefail
+here=$(realpath "$(dirname "$0")")
 
-if [ -z "${DOCMILL_TEST_DATABASE_URL:-}" ]; then
-    exec "$(dirname "$0")/with_postgres.sh" "$0" "$@"
+# Builds what is checked out, and the commit before the newest migration came, from Git's history.
+build_both() {
+    local newest added source=target/rolling/source
+    newest=$(printf '%s\n' migrations/*.sql | tail -1)
+    added=$(git log --diff-filter=A --format=%H -1 -- "$newest")
+    if [ -z "$added" ] || ! git cat-file -e "$added^" 2>/dev/null; then
+        echo "Git's history has no commit before $newest: commit it, or clone all of the history" >&2
+        exit 1
+    fi
+    rm -rf target/rolling
+    mkdir -p $source
+    git archive "$added^" | tar --extract --directory $source
+    echo "building the commit before $newest"
+    (cd $source && CARGO_TARGET_DIR="$OLDPWD/target" cargo build --locked --quiet --bin docmill)
+    mv target/debug/docmill target/rolling/older
+    echo "building what is checked out"
+    cargo build --locked --quiet --bin docmill
+    cp target/debug/docmill target/rolling/newer
+}
+
+if [ $# = 0 ]; then
+    cd "$here/.."
+    build_both
+    set -- "$PWD/target/rolling/older" "$PWD/target/rolling/newer" "$PWD/samples"
 fi
 if [ $# -lt 3 ]; then
-    sed -n '5,8p' "$0" >&2
+    sed -n '5,6p' "$here/rolling_deploy.sh" >&2
     exit 2
+fi
+if [ -z "${DOCMILL_TEST_DATABASE_URL:-}" ]; then
+    exec "$here/with_postgres.sh" "$here/rolling_deploy.sh" "$@"
 fi
 old=$1 new=$2 documents=$3 copies=${4:-20}
 

@@ -3,6 +3,7 @@
 #
 #   scripts/setup.sh run     what `make demo` needs
 #   scripts/setup.sh test    what `make test` needs as well
+#   scripts/setup.sh proof   what `make proof` and `make image` need as well
 #
 # Safe to run again; well under a second when nothing is missing. Packages come from
 # scripts/packages.txt. Rust is looked at but never installed: which way is the owner's choice.
@@ -13,8 +14,9 @@ level="${1:-run}"
 case "$level" in
     run) wanted="build run dev" ;;
     test) wanted="build run dev test" ;;
+    proof) wanted="build run dev test proof" ;;
     *)
-        echo "usage: scripts/setup.sh [run|test]" >&2
+        echo "usage: scripts/setup.sh [run|test|proof]" >&2
         exit 2
         ;;
 esac
@@ -103,21 +105,6 @@ check_rust() {
     fi
 }
 
-# The tests' S3 and SQS, in an environment of its own. The stamp holds everything that makes the
-# environment what it is, its place included: a copied one has the wrong paths in it.
-make_moto() {
-    local home=target/tools/moto stamp
-    stamp="$(cat scripts/moto-requirements.txt <(echo "$PWD" && python3 --version) | cksum)"
-    [ "$(cat $home/stamp 2>/dev/null)" != "$stamp" ] || return 0
-    say "making $home"
-    rm -rf $home
-    mkdir -p target/tools
-    python3 -m venv $home
-    $home/bin/pip install --quiet --disable-pip-version-check \
-        -r scripts/moto-requirements.txt </dev/null
-    echo "$stamp" >$home/stamp
-}
-
 if command -v apt-get >/dev/null; then
     install_debian
 elif command -v brew >/dev/null; then
@@ -126,8 +113,9 @@ else
     look_only
 fi
 check_rust
-if [ "$level" = test ]; then
-    make_moto
+if [ "$level" != run ]; then
+    # The tests' S3 and SQS.
+    scripts/environment.sh target/tools/moto scripts/moto-requirements.txt
     command -v cargo-nextest >/dev/null ||
         say "cargo-nextest is not installed: the tests run with cargo test (slower, same result)"
 fi

@@ -168,6 +168,12 @@ pub trait Queue: Send + Sync {
     /// How much waits.
     async fn depth(&self) -> Result<Depth>;
 
+    /// How much waits in each of [`Queue::tiers`], in their order. Without `dead`: tiers may share
+    /// a dead-letter queue.
+    async fn tier_depths(&self) -> Result<Vec<Depth>> {
+        Ok(Vec::new())
+    }
+
     /// The longest time [`Queue::hide`] and [`Queue::extend`] may ask for, counted from the
     /// receive (SQS: 12 h).
     fn longest_hide(&self) -> Duration;

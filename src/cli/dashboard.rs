@@ -50,6 +50,10 @@ pub(super) async fn run(context: &Context, arguments: Dashboard) -> anyhow::Resu
 
 fn describe(overview: &Overview) -> String {
     let mut lines = vec![messages(overview)];
+    lines.extend(overview.tiers.iter().map(|tier| {
+        let (ready, hidden, delayed) = (tier.ready, tier.in_flight, tier.delayed);
+        format!("  {:<10} {ready} ready, {hidden} hidden, {delayed} delayed", tier.priority.code())
+    }));
     let workers = overview.workers;
     lines.push(format!(
         "workers   {} live, {} of {} slots used",

@@ -6,16 +6,32 @@ use crate::db::Db;
 use crate::db::operators::{self, PauseRow};
 use crate::db::overview::{self, Failures, State, Throughput, Workers, Working};
 use crate::fault::Result;
+use crate::model::Priority;
 use crate::queue::{Depth, Queue};
 
 /// Jobs that are listed one by one.
 const JOBS: u32 = 15;
+
+/// How much waits in one tier. Approximate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct TierDepth {
+    /// What is sent there.
+    pub priority: Priority,
+    /// Visible now.
+    pub ready: u64,
+    /// Received and hidden.
+    pub in_flight: u64,
+    /// Sent with a delay that still runs.
+    pub delayed: u64,
+}
 
 /// The service as it stands.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Overview {
     /// Messages that wait; `None` if the queue does not answer.
     pub queue: Option<Depth>,
+    /// The same of each tier, most urgent first; empty without tiers.
+    pub tiers: Vec<TierDepth>,
     /// Why the queue does not answer.
     pub queue_problem: Option<String>,
     /// Workers that live.
@@ -40,13 +56,13 @@ pub struct Overview {
 /// # Errors
 /// No answer from Postgres.
 pub async fn overview(db: &Db, queue: &dyn Queue) -> Result<Overview> {
-    let depth = queue.depth().await;
-    let (depth, queue_problem) = match depth {
-        Ok(depth) => (Some(depth), None),
-        Err(error) => (None, Some(error.to_string())),
+    let (depth, tiers, queue_problem) = match depths(queue).await {
+        Ok((depth, tiers)) => (Some(depth), tiers, None),
+        Err(error) => (None, Vec::new(), Some(error.to_string())),
     };
     Ok(Overview {
         queue: depth,
+        tiers,
         queue_problem,
         workers: overview::workers(db).await?,
         pauses: operators::pauses(db).await?,
@@ -56,4 +72,16 @@ pub async fn overview(db: &Db, queue: &dyn Queue) -> Result<Overview> {
         throughput: overview::throughput(db).await?,
         failures: overview::failures(db).await?,
     })
+}
+
+async fn depths(queue: &dyn Queue) -> Result<(Depth, Vec<TierDepth>)> {
+    let depth = queue.depth().await?;
+    let of_tiers = queue.tier_depths().await?;
+    let tiers = queue.tiers().into_iter().zip(of_tiers).map(|(tier, depth)| TierDepth {
+        priority: tier.priority,
+        ready: depth.ready,
+        in_flight: depth.in_flight,
+        delayed: depth.delayed,
+    });
+    Ok((depth, tiers.collect()))
 }

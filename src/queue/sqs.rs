@@ -252,6 +252,16 @@ impl Queue for SqsQueue {
         Ok(depth)
     }
 
+    async fn tier_depths(&self) -> Result<Vec<Depth>> {
+        let mut depths = Vec::new();
+        if self.lines.len() > 1 {
+            for line in &self.lines {
+                depths.push(self.counts(&line.url).await?.0);
+            }
+        }
+        Ok(depths)
+    }
+
     fn longest_hide(&self) -> Duration {
         LONGEST
     }

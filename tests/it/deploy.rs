@@ -27,6 +27,7 @@ const RULES_TEST: &str = "deploy/kubernetes/components/monitoring/alerts-test.ya
 const BOARD: &str = "deploy/kubernetes/components/monitoring/docmill-board.json";
 const STORAGE: &str = "deploy/ecs/storage.yaml";
 const SERVICE: &str = "deploy/ecs/service.yaml";
+const POLICY: &str = "deploy/kubernetes/worker-policy.yaml";
 
 type Settings = BTreeMap<String, String>;
 
@@ -152,6 +153,19 @@ fn every_platform_grants_more_than_the_drain_and_says_how_much() {
     says(SERVICE, "- Name: DOCMILL_STOP_TIMEOUT\n              Value: 120s\n");
     says("compose.yaml", "stop_grace_period: 120s\n");
     says("compose.yaml", "DOCMILL_STOP_TIMEOUT: 120s\n");
+}
+
+#[test]
+fn workers_on_kubernetes_may_do_the_same_as_on_ecs() {
+    let statements = |path: &str, end: &str| {
+        let template = read(path);
+        let (_, rest) = template.split_once("- Sid: Queues").unwrap();
+        let (part, _) = rest.split_once(end).unwrap();
+        part.lines().map(|line| line.trim().to_owned()).collect::<Vec<_>>()
+    };
+    let ecs = statements(SERVICE, "- Sid: OwnProtection");
+    assert!(ecs.len() > 30, "{ecs:?}");
+    assert_eq!(ecs, statements(POLICY, "\n  # KEDA"));
 }
 
 /// Words of a text that begin with `docmill_`.

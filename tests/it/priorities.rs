@@ -8,6 +8,7 @@ use docmill::config::TierConfig;
 use docmill::db::operators::By;
 use docmill::fault::Fault;
 use docmill::model::{IngestionId, Priority};
+use docmill::ops::dashboard;
 use docmill::ops::retry::{self, Change};
 use docmill::ops::sending;
 use docmill::queue::Outgoing;
@@ -115,4 +116,17 @@ async fn a_message_sent_again_goes_to_the_tier_and_the_group_of_its_row() {
     let found = world.queue.receive(1, Duration::from_secs(1)).await.unwrap();
     assert_eq!(found[0].tenant.as_deref(), Some("acme"));
     assert_eq!(found[0].priority, Some(Priority::High));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_dashboard_tells_the_tiers_apart() {
+    let world = tiered(World::new().await).await;
+    submit(&world, Priority::High, "D-1").await;
+    submit(&world, Priority::Low, "D-2").await;
+    submit(&world, Priority::Low, "D-3").await;
+    let db = world.database.db();
+    let seen = dashboard::overview(&db, world.queue.as_ref()).await.unwrap();
+    let ready: Vec<_> = seen.tiers.iter().map(|tier| (tier.priority, tier.ready)).collect();
+    assert_eq!(ready, [(Priority::High, 1), (Priority::Normal, 0), (Priority::Low, 2)]);
+    assert_eq!(seen.queue.unwrap().ready, 3, "all tiers together");
 }

@@ -40,7 +40,7 @@ impl Moto {
             .spawn()
             .unwrap_or_else(|error| {
                 panic!(
-                    "{} does not start ({error}): run `make setup`, which installs it below \
+                    "{} does not start ({error}): run `scripts/setup.sh test`, which installs it below \
                      target/tools/moto, or name another by DOCMILL_MOTO_SERVER",
                     program.display()
                 )

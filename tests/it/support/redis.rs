@@ -39,7 +39,7 @@ impl Redis {
             .stderr(Stdio::null())
             .spawn()
             .unwrap_or_else(|error| {
-                panic!("{program} does not start ({error}): run `make setup`, which installs it")
+                panic!("{program} does not start ({error}): run `scripts/setup.sh test`")
             });
         let mut server = Self { child, port };
         for _ in 0..300 {

@@ -3,8 +3,10 @@
 attributes that deploy/ecs/storage.yaml gives them in an account.
 
     aws_stand_in.py ENDPOINT NAME
+    aws_stand_in.py ENDPOINT NAME KEY <FILE
 
-Bucket and queue are both called NAME. Prints the queue's URL. Needs boto3; may be run again.
+Bucket and queue are both called NAME. Prints the queue's URL. With a KEY it puts what it is given on
+standard input into the bucket instead. Needs boto3; may be run again.
 """
 
 import json
@@ -34,7 +36,13 @@ def queue(sqs, name, **attributes):
     return url, found["Attributes"]["QueueArn"]
 
 
-def main(endpoint, name):
+def put(endpoint, bucket, key):
+    body = sys.stdin.buffer.read()
+    client("s3", endpoint).put_object(Bucket=bucket, Key=key, Body=body)
+    print(f"s3://{bucket}/{key}")
+
+
+def make(endpoint, name):
     sqs = client("sqs", endpoint)
     _, dead = queue(sqs, f"{name}-dead")
     policy = {"deadLetterTargetArn": dead, "maxReceiveCount": MOST_RECEIVES}
@@ -44,4 +52,4 @@ def main(endpoint, name):
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    (put if len(sys.argv) == 4 else make)(*sys.argv[1:])
