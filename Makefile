@@ -24,7 +24,8 @@ test:           ## every test, with a private Postgres and stand-ins for S3, SQS
 lint:           ## format, clippy, documentation, .sqlx, licences: no warning passes
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps --document-private-items
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps --document-private-items \
+		--lib --examples
 	scripts/sqlx.sh --check
 	@if command -v cargo-deny >/dev/null; then cargo deny --locked check; \
 	else echo "cargo-deny is not installed: licences and sources not checked"; fi

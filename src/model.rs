@@ -1,6 +1,7 @@
 //! The vocabulary: plain data that every layer above shares. No I/O, no policy.
 
 pub mod artefact;
+pub mod digest;
 pub mod extraction;
 pub mod ids;
 pub mod ingestion;

@@ -3,8 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sha2::{Digest, Sha256};
-
 use crate::config::{LlmConfig, LlmProvider, ThrottleConfig};
 use crate::fault::{self, Fault};
 use crate::llm::Llm;
@@ -15,6 +13,7 @@ use crate::llm::governed::Governed;
 use crate::llm::openai::OpenAi;
 use crate::llm::scheduler::Scheduler;
 use crate::llm::traced::Traced;
+use crate::model::digest;
 use crate::throttle::Governor;
 
 /// How often a model server is asked at start, a second longer apart each time.
@@ -79,9 +78,8 @@ async fn model(config: &LlmConfig, governor: &Arc<Governor>) -> fault::Result<Ar
 fn account(config: &LlmConfig) -> String {
     // A key that cannot be read was refused when its model was made.
     let key = config.key().current().unwrap_or_default();
-    let digest = Sha256::digest(key.reveal().as_bytes());
-    let start: String = digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
-    format!("{}{} {start}", config.base_url, config.region)
+    let digest = digest::sha256(key.reveal());
+    format!("{}{} {:.8}", config.base_url, config.region, digest)
 }
 
 /// Asks a model server whether it is there, a few times: it may be starting beside us. What only a

@@ -7,11 +7,10 @@
 use std::time::Duration;
 
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 use time::OffsetDateTime;
 
 use crate::ledger::Record;
-use crate::model::Status;
+use crate::model::{Status, digest};
 
 /// A message that becomes due within this time is worked on at once: clocks of queue and ledger
 /// differ, and hiding a message costs more than waiting.
@@ -97,8 +96,7 @@ pub fn duplicate_key(supplier: &str, number: &str) -> Option<String> {
     if supplier.is_empty() || number.is_empty() {
         return None;
     }
-    let digest = Sha256::digest(format!("{supplier}\n{number}").as_bytes());
-    Some(digest.iter().map(|byte| format!("{byte:02x}")).collect())
+    Some(digest::sha256(format!("{supplier}\n{number}")))
 }
 
 /// The key of what is recorded: the duplicate rule sees completed invoices only.

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::fault::{self, Fault};
-use crate::pipeline::fetch::hex;
+use crate::model::digest;
 use crate::pipeline::{Hold, StepError};
 use crate::store::{Etag, Fetch, Get, Put, Store};
 
@@ -37,12 +37,12 @@ pub struct Slot<T> {
 
 /// SHA-256, in hex, over parts that are separated unmistakably.
 pub fn identity_of(parts: &[&str]) -> String {
-    let mut digest = Sha256::new();
+    let mut hash = Sha256::new();
     for part in parts {
-        digest.update(part.len().to_le_bytes());
-        digest.update(part.as_bytes());
+        hash.update(part.len().to_le_bytes());
+        hash.update(part.as_bytes());
     }
-    hex(&digest.finalize())
+    digest::hex(&hash.finalize())
 }
 
 impl<T: Serialize + DeserializeOwned> Slot<T> {

@@ -6,13 +6,12 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use sha2::{Digest, Sha256};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::config::{ByteSize, LimitsConfig};
 use crate::fault::{self, Fault};
 use crate::ledger::Ledger;
-use crate::model::{DocumentRef, Reason};
+use crate::model::{DocumentRef, Reason, digest};
 use crate::pipeline::StepError;
 use crate::store::{Etag, Fetch, Get, Store};
 
@@ -87,7 +86,7 @@ pub async fn fetch(
         Fetch::TooLarge { size } => return Err(too_large(size, limits)),
     };
     check_size(u64::try_from(bytes.len()).unwrap_or(u64::MAX), limits)?;
-    let sha256 = hex(&Sha256::digest(&bytes));
+    let sha256 = digest::sha256(&bytes);
     if ledger.is_blocked(&sha256).await? {
         return Err(StepError::rejected(Reason::Blocked, "the content is on the block list"));
     }
@@ -108,16 +107,4 @@ fn too_large(size: u64, limits: &LimitsConfig) -> StepError {
     let limit = limits.document_bytes.0;
     let detail = format!("{size} bytes, limits.document_bytes is {limit}");
     StepError::rejected(Reason::TooLarge, detail)
-}
-
-/// Lower-case hexadecimal.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        // Writing to a String cannot fail.
-        if write!(text, "{byte:02x}").is_err() {
-            unreachable!("a String takes every write");
-        }
-        text
-    })
 }

@@ -11,7 +11,6 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use serde::Serialize;
 use serde_json::{Map, Value};
-use sha2::{Digest, Sha256};
 use time::OffsetDateTime;
 
 use crate::cpu::Pool;
@@ -21,12 +20,11 @@ use crate::gate::{self, Lookups, Verdict};
 use crate::kinds::{Classified, Kind, Kinds};
 use crate::ledger::Record;
 use crate::llm::chain::{Chain, Rung};
-use crate::model::{Extraction, Reason, Stage, Status, Transcript};
+use crate::model::{Extraction, Reason, Stage, Status, Transcript, digest};
 use crate::pages;
 use crate::pipeline::einvoice::{self, Look};
 use crate::pipeline::escalate::{self, Climbed, Climber};
 use crate::pipeline::extract::{Extracted, by_rules, extracted};
-use crate::pipeline::fetch::hex;
 use crate::pipeline::{Reader, StepError, StepsConfig, kind, verdict};
 
 /// What a document needs when there is no ledger.
@@ -150,7 +148,7 @@ impl Offline {
     /// Rejected with the reader's reasons; faults of OCR.
     pub async fn transcribe(&self, bytes: Bytes) -> Result<Transcript, StepError> {
         self.check_size(&bytes)?;
-        let sha256 = hex(&Sha256::digest(&bytes));
+        let sha256 = digest::sha256(&bytes);
         self.reader.read(bytes, &sha256, false).await
     }
 
@@ -286,7 +284,7 @@ impl Climber for Reading<'_> {
 fn start(file: &Path, bytes: &Bytes) -> Processed {
     Processed {
         file: file.display().to_string(),
-        sha256: hex(&Sha256::digest(bytes)),
+        sha256: digest::sha256(bytes),
         format: pages::Format::sniff(bytes).map(|format| format.code().to_owned()),
         status: Status::Failed,
         reason: None,

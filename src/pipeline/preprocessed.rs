@@ -10,14 +10,12 @@ use std::collections::BTreeSet;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 use crate::fault;
-use crate::model::{FileRef, IngestionId, RepairedPage};
+use crate::model::{FileRef, IngestionId, RepairedPage, digest};
 use crate::pages::{Format, ImagePdf};
 use crate::pipeline::StepError;
 use crate::pipeline::artefact::put_over;
-use crate::pipeline::fetch::hex;
 use crate::pipeline::journal::PageJournal;
 use crate::store::keys;
 
@@ -59,7 +57,7 @@ pub(super) async fn store(
     let _room = budget.take(bytes).await?;
     let form = if pages == 1 && format != Some(Format::Pdf) { Form::Picture } else { Form::Pdf };
     let made = assemble(form, hold.id, journal, chosen).await?;
-    let sha256 = hex(&Sha256::digest(&made.bytes));
+    let sha256 = digest::sha256(&made.bytes);
     let found = store.head(&made.key).await?.map(|meta| meta.etag);
     put_over(store, hold, &made.key, found.as_ref(), made.bytes).await?;
     Ok(Some(Preprocessed { file: FileRef { path: made.key, sha256 }, pages: made.pages }))

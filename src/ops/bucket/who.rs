@@ -6,7 +6,8 @@
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
+
+use crate::model::digest;
 
 /// Who holds locks.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,8 +56,9 @@ impl Process {
 pub(super) fn fingerprint() -> String {
     let machine = ["/etc/machine-id", "/var/lib/dbus/machine-id"].iter().map(|path| read(path));
     let machine = machine.into_iter().find(|id| !id.is_empty()).unwrap_or_default();
-    let digest = Sha256::digest(format!("{}:{machine}", hostname()).as_bytes());
-    digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect()
+    let mut print = digest::sha256(format!("{}:{machine}", hostname()));
+    print.truncate(12);
+    print
 }
 
 fn hostname() -> String {

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use sha2::{Digest, Sha256};
 use tokio::io::AsyncReadExt as _;
 
+use crate::model::digest;
 use crate::pages::Format;
 
 /// Bytes read at a time.
@@ -28,7 +29,7 @@ pub(super) async fn of(path: &Path, largest: u64) -> Result<Content, String> {
     let size = file.metadata().await.map_err(words)?.len();
     allowed(size, largest)?;
     let mut piece = vec![0; PIECE.min(usize::try_from(size).unwrap_or(PIECE))];
-    let mut digest = Sha256::new();
+    let mut hash = Sha256::new();
     let mut seen = 0_u64;
     loop {
         let read = file.read(&mut piece).await.map_err(words)?;
@@ -39,20 +40,18 @@ pub(super) async fn of(path: &Path, largest: u64) -> Result<Content, String> {
             );
         }
         if read == 0 {
-            return Ok(Content { sha256: hex(digest), size: seen });
+            return Ok(Content { sha256: digest::hex(&hash.finalize()), size: seen });
         }
         seen += u64::try_from(read).unwrap_or(u64::MAX);
         allowed(seen, largest)?;
-        digest.update(bytes);
+        hash.update(bytes);
     }
 }
 
 /// Reads a file that was looked at before; it must still be the same.
 pub(super) async fn read(path: &Path, known: &Content) -> Result<Bytes, String> {
     let bytes = tokio::fs::read(path).await.map_err(|error| error.to_string())?;
-    let mut digest = Sha256::new();
-    digest.update(&bytes);
-    if hex(digest) != known.sha256 {
+    if digest::sha256(&bytes) != known.sha256 {
         return Err("changed while it was being handed in".to_owned());
     }
     Ok(bytes.into())
@@ -64,10 +63,6 @@ fn allowed(size: u64, largest: u64) -> Result<(), String> {
         size if size > largest => Err(format!("{size} bytes, limits.document_bytes is {largest}")),
         _ => Ok(()),
     }
-}
-
-fn hex(digest: Sha256) -> String {
-    digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

@@ -5,10 +5,10 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use sha2::{Digest, Sha256};
 
 use super::blobforge::records::Lock;
 use super::blobforge::{Priority, TODO, is_hash};
+use crate::model::digest;
 use crate::queue::Receipt;
 
 /// How long a lock without an end of its own (BlobForge's) outlives its last heartbeat.
@@ -16,7 +16,7 @@ const STALE: u64 = 15 * 60 * 1000;
 
 /// The name of a message: the SHA-256 of its body, in hex.
 pub(super) fn name_of(body: &str) -> String {
-    Sha256::digest(body.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+    digest::sha256(body)
 }
 
 /// When anybody may take the lock over. `modified` is when that version was written.

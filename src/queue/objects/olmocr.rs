@@ -8,12 +8,11 @@
 
 pub mod index;
 
-use std::fmt::Write as _;
-
 use serde::{Deserialize, Serialize};
 use sha1::{Digest, Sha1};
 
 use super::engine::Lease;
+use crate::model::digest;
 
 /// Every group and its documents.
 pub const INDEX: &str = "work_index_list.csv.zstd";
@@ -129,20 +128,12 @@ pub fn group_hash(paths: &[String]) -> String {
     for path in sorted {
         hasher.update(path.as_bytes());
     }
-    hex(&hasher.finalize())
+    digest::hex(&hasher.finalize())
 }
 
 /// SHA-1 in lower-case hex.
 pub fn sha1(bytes: &[u8]) -> String {
-    hex(&Sha1::digest(bytes))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        // Writing to a String cannot fail.
-        write!(text, "{byte:02x}").ok();
-        text
-    })
+    digest::hex(&Sha1::digest(bytes))
 }
 
 #[cfg(test)]

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 
 use aws_sdk_sqs::types::MessageAttributeValue;
-use sha2::{Digest, Sha256};
 
 use super::super::Outgoing;
 use crate::fault::{Error, Result};
+use crate::model::digest;
 
 /// The attribute's name, as W3C Trace Context spells the header.
 pub(super) const TRACEPARENT: &str = "traceparent";
@@ -34,7 +34,7 @@ pub(super) fn group(tenant: &str) -> String {
     if plain && !tenant.is_empty() && tenant.len() <= LONGEST_GROUP {
         return tenant.to_owned();
     }
-    Sha256::digest(tenant.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+    digest::sha256(tenant)
 }
 
 #[cfg(test)]

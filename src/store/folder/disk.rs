@@ -13,8 +13,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use sha2::{Digest, Sha256};
-
+use crate::model::digest;
 use crate::store::{Etag, Fetch, Get, Meta, Object, Put};
 
 /// Everything of ours inside the folder; no key has this name.
@@ -81,8 +80,7 @@ impl Disk {
 
     fn fingerprint(&self, path: &Path) -> String {
         let relative = path.strip_prefix(&self.root).unwrap_or(path);
-        let digest = Sha256::digest(relative.as_os_str().as_encoded_bytes());
-        digest.iter().map(|byte| format!("{byte:02x}")).collect()
+        digest::sha256(relative.as_os_str().as_encoded_bytes())
     }
 
     pub(super) fn head(&self, path: &Path) -> io::Result<Option<Meta>> {

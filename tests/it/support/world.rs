@@ -364,14 +364,8 @@ impl Running {
 
 /// The backend as tests use it: the real client with credentials that mean nothing.
 pub(crate) async fn sqs_queue(config: &Config) -> SqsQueue {
-    let credentials = aws_sdk_sqs::config::Credentials::new("test", "test", None, None, "test");
-    let sdk = aws_sdk_sqs::config::Builder::new()
-        .behavior_version(aws_sdk_sqs::config::BehaviorVersion::latest())
-        .region(aws_sdk_sqs::config::Region::new("us-east-1"))
-        .endpoint_url(&config.queue.endpoint)
-        .credentials_provider(credentials)
-        .build();
-    SqsQueue::with_client(aws_sdk_sqs::Client::from_conf(sdk), &config.queue).await.unwrap()
+    let client = super::sqs::client(&config.queue.endpoint);
+    SqsQueue::with_client(client, &config.queue).await.unwrap()
 }
 
 type MaybeLlm = Option<Arc<dyn Llm>>;

@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
-use sha2::{Digest, Sha256};
 use tokio::io::AsyncReadExt;
 
 use super::pointer::Pointer;
+use crate::model::digest;
 use crate::pages::Format;
 
 /// Folders are followed so deep.
@@ -121,7 +121,7 @@ pub(super) async fn open(path: &Path, largest: u64) -> Result<Content, String> {
         Some(Format::Jpeg) => "jpg",
         Some(format) => format.code(),
     };
-    let hash: String = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+    let hash = digest::sha256(&bytes);
     Ok(Content::Here { hash, extension: extension.to_owned(), bytes: bytes.into() })
 }
 

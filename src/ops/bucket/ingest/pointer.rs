@@ -9,10 +9,10 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use bytes::Bytes;
-use sha2::{Digest, Sha256};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::Command;
 
+use crate::model::digest;
 use crate::queue::objects::blobforge::is_hash;
 
 /// The first line of every pointer.
@@ -68,9 +68,7 @@ impl Pointer {
             Ok(Err(error)) => return Err(format!("cannot run `git lfs smudge`: {error}")),
             Err(_) => return Err("`git lfs smudge` took too long".to_owned()),
         };
-        let found: String =
-            Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
-        if found != self.hash {
+        if digest::sha256(&bytes) != self.hash {
             return Err("Git LFS did not give the content that the pointer names: is git-lfs \
                         installed, and may this user read the repository's LFS store?"
                 .to_owned());

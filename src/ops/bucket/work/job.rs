@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 
 use super::Shared;
 use crate::fault::{Error, Fault, Result};
+use crate::model::digest;
 use crate::ops::bucket::claim::{Claim, Kept};
 use crate::ops::bucket::convert::{Converted, Original, Output};
 use crate::ops::bucket::end::Ended;
@@ -130,8 +130,7 @@ async fn fetch(
         Fetch::TooLarge { size } => return too_large(size),
         Fetch::Missing | Fetch::Changed => return Err(missing()),
     };
-    let found: String = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
-    if found != hash {
+    if digest::sha256(&bytes) != hash {
         return refused("corrupt", "the original is not what its hash says".to_owned());
     }
     let label = |name: &str| meta.metadata.get(name).cloned().unwrap_or_default();
