@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::App;
 use crate::config::{QueueBackend, StoreBackend};
-use crate::fault::Result;
+use crate::fault::{Fault, Result};
 use crate::llm::Llm;
 use crate::ops::doctor::process::{self, Surroundings};
 use crate::ops::doctor::store::Notification;
@@ -51,8 +51,8 @@ impl App {
                 Err(error) => vec![Finding::unusable("queue", &error)],
             };
         }
-        let url = self.first_queue();
-        let (facts, time) = tokio::join!(self.sqs_facts(), clock::of_server(&url));
+        let address = self.address_of_queue();
+        let (facts, time) = tokio::join!(self.sqs_facts(), clock::of_server(&address));
         let mut findings = match facts {
             Ok(facts) => queue::check(&facts),
             Err(error) => return vec![Finding::unusable("queue", &error)],
@@ -61,10 +61,17 @@ impl App {
         findings
     }
 
-    /// Address of the queue; of several tiers the most urgent.
-    fn first_queue(&self) -> String {
-        let first = self.config.queue.sqs_tiers().into_iter().next();
-        first.map(|tier| tier.url).unwrap_or_default()
+    fn queue_urls(&self) -> Vec<String> {
+        self.config.queue.sqs_tiers().into_iter().map(|tier| tier.url).collect()
+    }
+
+    /// Where the service is asked, which need not be where its URLs point.
+    fn address_of_queue(&self) -> String {
+        let endpoint = &self.config.queue.endpoint;
+        if endpoint.is_empty() {
+            return self.queue_urls().into_iter().next().unwrap_or_default();
+        }
+        endpoint.clone()
     }
 
     async fn sqs_facts(&self) -> Result<queue::Facts> {
@@ -122,13 +129,15 @@ impl App {
                 };
                 let rules: Vec<Notification> = rules.into_iter().map(rule).collect();
                 let allowed = config.allowed();
-                store::check(&rules, &self.first_queue(), (&config.bucket, &allowed))
+                store::check(&rules, &self.queue_urls(), (&config.bucket, &allowed))
             }
-            Err(error) => Finding::warn(
-                "store.notification",
-                error.to_string(),
-                "run the doctor with s3:GetBucketNotification to have the filters checked",
-            ),
+            Err(error) => {
+                let advice = match error.fault {
+                    Fault::Denied => "run the doctor with s3:GetBucketNotification",
+                    _ => "look yourself: no event of ingestions/ may reach the queue",
+                };
+                Finding::warn("store.notification", error.to_string(), advice)
+            }
         });
         findings.push(told("clock.store", "the object store", time));
         findings

@@ -161,7 +161,7 @@ fn workers_on_kubernetes_may_do_the_same_as_on_ecs() {
         let template = read(path);
         let (_, rest) = template.split_once("- Sid: Queues").unwrap();
         let (part, _) = rest.split_once(end).unwrap();
-        part.lines().map(|line| line.trim().to_owned()).collect::<Vec<_>>()
+        part.trim().lines().map(|line| line.trim().to_owned()).collect::<Vec<_>>()
     };
     let ecs = statements(SERVICE, "- Sid: OwnProtection");
     assert!(ecs.len() > 30, "{ecs:?}");

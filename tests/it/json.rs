@@ -2,11 +2,16 @@
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write as _;
 use std::path::Path;
+use std::process::{Command, Stdio};
 
-use serde_json::Value;
+use docmill_testkit::models::{Answer, Script};
+use serde_json::{Value, json};
 
+use crate::support::documents;
 use crate::support::process::docmill;
+use crate::support::redis::Redis;
 use crate::support::world::World;
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/json.md");
@@ -59,27 +64,53 @@ fn check(command: &str, printed: &Value) {
         assert!(fields.contains_key(path), "docs/json.md, {command}: `{path}` is missing");
     }
     // What lies inside of an empty list or of null does not show.
-    for path in fields.keys().filter(|path| !path.contains('.')) {
+    let shows = |(path, kind): &(&String, &String)| !path.contains('.') && !kind.contains("absent");
+    for (path, _) in fields.iter().filter(shows) {
         assert!(found.contains(path), "docs/json.md, {command}: `{path}` does not exist");
     }
 }
 
 fn run(world: &World, arguments: &[&str]) -> Value {
-    let output = docmill(world, &[arguments, &["--json"]].concat(), &[]).output().unwrap();
+    run_with(world, arguments, &[])
+}
+
+fn run_with(world: &World, arguments: &[&str], settings: &[(&str, &str)]) -> Value {
+    printed(&mut docmill(world, &[arguments, &["--json"]].concat(), settings))
+}
+
+/// The program by itself, with its bucket in a folder.
+fn alone(folder: &Path, arguments: &[&str]) -> Value {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_docmill"));
+    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("DOCMILL")) {
+        command.env_remove(name);
+    }
+    command.env("DOCMILL__BUCKET__PATH", folder.join("bucket"));
+    command.env("DOCMILL__LLM__SCHEDULER__PATH", folder.join("board"));
+    printed(command.args(arguments).arg("--json"))
+}
+
+fn printed(command: &mut Command) -> Value {
+    let output = command.stdin(Stdio::null()).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{arguments:?}: {said}"))
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{command:?}: {said}"))
+}
+
+fn sample(name: &str) -> String {
+    format!("{}/samples/{name}", env!("CARGO_MANIFEST_DIR"))
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_the_commands_print_is_what_the_page_says() {
     let world = World::new().await;
-    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("samples/invoice_en.pdf");
-    let sample = sample.to_str().unwrap();
-    check("process", &run(&world, &["process", sample]));
-    let submitted = run(&world, &["submit", sample, "--tenant", "t", "--kind", "invoice"]);
+    let sample = sample("invoice_en.pdf");
+    check("process", &run(&world, &["process", &sample]));
+    let submitted = run(&world, &["submit", &sample, "--tenant", "t", "--kind", "invoice"]);
     check("submit", &submitted);
     check("search", &run(&world, &["search", "invoice_en"]));
+    check("search", &run(&world, &["lookup", "--path", "invoice_en.pdf"]));
+    check("search", &run(&world, &["manifest"]));
     let id = submitted[0]["ingestion_id"].as_str().unwrap();
+    check("retry", &run(&world, &["reprioritize", id, "--to", "high"]));
     let worker = world.worker().await;
     world.until(id.parse().unwrap(), "status", "completed").await;
     world.until_empty().await;
@@ -90,6 +121,7 @@ async fn what_the_commands_print_is_what_the_page_says() {
     check("retry", &run(&world, &["retry", id]));
     world.until(id.parse().unwrap(), "status", "completed").await;
     worker.stop().await;
+    check("retry", &run(&world, &["cancel", id]));
     check("pause", &run(&world, &["pause", "--kind", "receipt"]));
     world
         .execute(
@@ -100,11 +132,135 @@ async fn what_the_commands_print_is_what_the_page_says() {
     check("dashboard", &run(&world, &["dashboard"]));
     check("doctor", &run(&world, &["doctor"]));
     check("janitor", &run(&world, &["janitor", "--dry-run"]));
-    check("block", &run(&world, &["block", &"ab".repeat(32)]));
-    check("retention", &run(&world, &["retention", "set", "--tenant", "t", "--days", "30"]));
+    for command in ["block", "unblock"] {
+        check("block", &run(&world, &[command, &"ab".repeat(32)]));
+    }
+    for change in [vec!["set", "--tenant", "t", "--days", "30"], vec!["list"]] {
+        check("retention set", &run(&world, &[vec!["retention"], change].concat()));
+    }
     check("erase", &run(&world, &["erase", "--tenant", "t", "--dry-run"]));
     check("migrate", &run(&world, &["migrate"]));
     check("config check", &run(&world, &["config", "check"]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_printed_of_dead_letters_is_what_the_page_says() {
+    let world = World::with_redrive(2).await;
+    world.submit("a.pdf", documents::invoice("D-1")).await;
+    world.receive_to_death().await;
+    let letters = run(&world, &["dead", "list"]);
+    check("dead list", &letters);
+    check("dead list", &run(&world, &["dead", "redrive", "--dry-run"]));
+    let id = letters[0]["message_id"].as_str().unwrap();
+    check("dead show", &run(&world, &["dead", "show", id]));
+    check("dead redrive", &run(&world, &["dead", "redrive"]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_printed_of_money_and_of_redis_is_what_the_page_says() {
+    let world = World::with_model(Script::always(Answer::Read)).await;
+    let id = world.submit("a.pdf", documents::invoice("C-1")).await;
+    let worker = world.worker().await;
+    world.until(id, "status", "completed").await;
+    worker.stop().await;
+    check("costs", &run(&world, &["costs", "--by", "model"]));
+    let redis = Redis::start().await;
+    let url = redis.url();
+    let settings = [("QUEUE__BACKEND", "redis"), ("QUEUE__REDIS_URL", url.as_str())];
+    check("redis clean", &run_with(&world, &["redis", "clean", "--deep"], &settings));
+}
+
+#[test]
+fn what_is_printed_without_a_database_is_what_the_page_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    check("transcribe", &alone(folder.path(), &["transcribe", &sample("invoice_en.pdf")]));
+    check("kinds list", &alone(folder.path(), &["kinds", "list"]));
+    check("kinds check", &alone(folder.path(), &["kinds", "check"]));
+    std::fs::create_dir_all(at("eval/truth")).unwrap();
+    std::fs::copy(sample("invoice_en.pdf"), at("eval/a.pdf")).unwrap();
+    std::fs::write(at("eval/truth/a.json"), json!({"total": 4388.04}).to_string()).unwrap();
+    check("eval", &alone(folder.path(), &["eval", &at("eval")]));
+    let device = json!({"name": "gpu", "total_mib": 2, "free_mib": 1});
+    let post = json!({"model": "m", "need": {"mib": 1}, "waiting": 0, "oldest_ms": null,
+        "running": 0, "turn": null, "idle": null});
+    let sheet = json!({"process": std::process::id(), "posts": [post],
+        "reading": {"devices": [device], "at_ms": 1}});
+    std::fs::create_dir(at("board")).unwrap();
+    // As long as its process lives, its sheet is locked.
+    let mut board = std::fs::File::create(at("board/1.sheet")).unwrap();
+    board.lock().unwrap();
+    board.write_all(sheet.to_string().as_bytes()).unwrap();
+    let seen = alone(folder.path(), &["scheduler"]);
+    assert_eq!(seen["processes"][0]["posts"][0]["model"], "m");
+    check("scheduler", &seen);
+}
+
+#[test]
+fn what_is_printed_of_a_bucket_is_what_the_page_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let bucket = |arguments: &[&str]| alone(folder.path(), &[&["bucket"][..], arguments].concat());
+    let broken = folder.path().join("broken.pdf");
+    std::fs::write(&broken, "%PDF-1.7 and nothing else").unwrap();
+    let handed = bucket(&["ingest", broken.to_str().unwrap()]);
+    check("bucket ingest", &handed);
+    let hash = handed[0]["hash"].as_str().unwrap();
+    check("bucket list", &bucket(&["list"]));
+    check("bucket retry", &bucket(&["reprioritize", "--to", "high", hash]));
+    check("bucket work", &bucket(&["work", "--once"]));
+    check("bucket status", &bucket(&["status"]));
+    check("bucket janitor", &bucket(&["janitor", "--dry-run"]));
+    check("bucket dashboard", &bucket(&["dashboard"]));
+    check("bucket search", &bucket(&["search", "broken"]));
+    let found = bucket(&["lookup", "--hash", hash]);
+    assert!(found["history"].as_array().is_some_and(|past| !past.is_empty()), "{found}");
+    check("bucket lookup", &found);
+    check("bucket manifest", &bucket(&["manifest"]));
+    check("bucket workers", &bucket(&["workers"]));
+    check("bucket config", &bucket(&["config"]));
+    check("bucket retry", &bucket(&["retry", hash]));
+    check("bucket retry", &bucket(&["cancel", hash]));
+    check("bucket retry", &bucket(&["remove", hash]));
+}
+
+#[test]
+fn what_is_printed_of_a_workspace_is_what_the_page_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path().join("workspace").display().to_string();
+    let broken = folder.path().join("broken.pdf");
+    std::fs::write(&broken, "%PDF-1.7 and nothing else").unwrap();
+    let missing = folder.path().join("missing.pdf").display().to_string();
+    let of = |arguments: &[&str]| alone(folder.path(), &[&["workspace"][..], arguments].concat());
+    let broken = broken.to_str().unwrap();
+    let added = of(&["populate", &place, broken, &missing, "--items-per-group", "1"]);
+    assert!(added["refused"].as_array().is_some_and(|refused| refused.len() == 1), "{added}");
+    check("workspace populate", &added);
+    check("workspace work", &of(&["work", &place]));
+    let stats = of(&["stats", &place]);
+    assert!(stats["unread"].as_array().is_some_and(|unread| unread.len() == 1), "{stats}");
+    check("workspace stats", &stats);
+}
+
+/// `docmill-dead-list.1` is the page of `docmill dead list`.
+#[test]
+fn every_command_is_on_the_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let pages = alone(folder.path(), &["man", folder.path().join("man").to_str().unwrap()]);
+    let pages = pages.as_array().unwrap();
+    let commands: BTreeSet<String> = pages
+        .iter()
+        .filter_map(|page| page.as_str()?.strip_suffix(".1"))
+        .map(|name| name.replace('-', " "))
+        .collect();
+    // What only has commands below it prints nothing of its own.
+    let groups = |name: &&String| !commands.iter().any(|all| all.starts_with(&format!("{name} ")));
+    let page = std::fs::read_to_string(PAGE).unwrap();
+    let missing: Vec<&String> = commands
+        .iter()
+        .filter(groups)
+        .filter(|name| !page.contains(&format!("`{name}`")))
+        .collect();
+    assert!(commands.len() > 50 && missing.is_empty(), "docs/json.md lacks {missing:?}");
 }
 
 #[test]
@@ -112,14 +268,14 @@ fn every_command_has_a_man_page_and_every_shell_a_script() {
     let folder = tempfile::tempdir().unwrap();
     let pages = folder.path().join("man");
     let program = env!("CARGO_BIN_EXE_docmill");
-    let made = std::process::Command::new(program).arg("man").arg(&pages).output().unwrap();
+    let made = Command::new(program).arg("man").arg(&pages).output().unwrap();
     assert!(made.status.success());
     for page in ["docmill.1", "docmill-submit.1", "docmill-dead-redrive.1"] {
         let text = std::fs::read_to_string(pages.join(page)).unwrap();
         assert!(text.contains(".SH"), "{page}");
     }
     for shell in ["bash", "zsh", "fish"] {
-        let made = std::process::Command::new(program).args(["completions", shell]).output();
+        let made = Command::new(program).args(["completions", shell]).output();
         let script = String::from_utf8(made.unwrap().stdout).unwrap();
         assert!(script.contains("dashboard"), "{shell}");
     }

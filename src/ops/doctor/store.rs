@@ -16,16 +16,16 @@ pub struct Notification {
 /// A key of every place we write to while working.
 const OWN: [&str; 2] = ["ingestions/", "queue/todo/"];
 
-/// The notifications of `bucket` that lead to `queue` (its name or ARN).
+/// The notifications of `bucket` that lead to one of `queues` (their URLs or ARNs).
 pub fn check(
     rules: &[Notification],
-    queue: &str,
+    queues: &[String],
     (bucket, allowed): (&str, &[AllowedPrefix]),
 ) -> Finding {
     const CHECK: &str = "store.notification";
-    let name = queue.rsplit(['/', ':']).next().unwrap_or(queue);
+    let names: Vec<_> = queues.iter().map(|queue| queue.rsplit(['/', ':']).next()).collect();
     let ours: Vec<&Notification> =
-        rules.iter().filter(|rule| rule.queue.rsplit(':').next() == Some(name)).collect();
+        rules.iter().filter(|rule| names.contains(&rule.queue.rsplit(':').next())).collect();
     if ours.is_empty() {
         return Finding::ok(CHECK, "the bucket notifies other queues or none");
     }
@@ -53,7 +53,7 @@ pub fn check(
             "add the prefix to store.allow: its events are dropped without work",
         );
     }
-    Finding::ok(CHECK, format!("{} notification(s) to this queue, filtered", ours.len()))
+    Finding::ok(CHECK, format!("{} notification(s) to our queue, filtered", ours.len()))
 }
 
 #[cfg(test)]
@@ -66,6 +66,7 @@ mod tests {
         let allowed = [AllowedPrefix { bucket: "b".to_owned(), prefix: "documents/".to_owned() }];
         for (queue, prefix, verdict) in [
             ("arn:aws:sqs:r:1:q", "documents/", Verdict::Ok),
+            ("arn:aws:sqs:r:1:urgent", "", Verdict::Wrong),
             ("arn:aws:sqs:r:1:q", "documents/inbox/", Verdict::Ok),
             ("arn:aws:sqs:r:1:q", "", Verdict::Wrong),
             ("arn:aws:sqs:r:1:q", "ing", Verdict::Wrong),
@@ -74,8 +75,8 @@ mod tests {
             ("arn:aws:sqs:r:1:other", "", Verdict::Ok),
         ] {
             let rule = Notification { queue: queue.to_owned(), prefix: prefix.to_owned() };
-            let url = "https://sqs.r.amazonaws.com/1/q";
-            let found = check(&[rule], url, ("b", &allowed));
+            let tiers = ["urgent", "q"].map(|name| format!("https://sqs.r.amazonaws.com/1/{name}"));
+            let found = check(&[rule], &tiers, ("b", &allowed));
             assert_eq!(found.verdict, verdict, "{queue} {prefix}");
         }
     }
