@@ -100,10 +100,11 @@ impl App {
             QueueBackend::Redis => Arc::new(RedisQueue::connect(config).await?),
             QueueBackend::Folder => {
                 let store = Arc::new(FolderStore::open(&config.path).await?);
-                Arc::new(ObjectQueue::new(store, config.visibility, None))
+                Arc::new(ObjectQueue::new(store, config.visibility, config.dead_after()))
             }
             QueueBackend::Objects => {
-                let queue = ObjectQueue::new(self.store().await?, config.visibility, None);
+                let store = self.store().await?;
+                let queue = ObjectQueue::new(store, config.visibility, config.dead_after());
                 Arc::new(match self.config.store.backend {
                     StoreBackend::S3 => queue.paced(self.config.bucket.list_every),
                     StoreBackend::Folder => queue,

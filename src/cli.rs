@@ -23,6 +23,7 @@ mod scheduler;
 mod search;
 mod settings;
 mod shell;
+mod standard_input;
 mod submit;
 mod workspace;
 

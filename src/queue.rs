@@ -96,7 +96,7 @@ pub struct Tier {
 }
 
 /// How much waits. Approximate.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Depth {
     /// Visible now.
     pub ready: u64,

@@ -1,14 +1,13 @@
 //! `submit`: what to hand in, and a report that costs no more memory for more documents.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
-use std::io::{BufRead as _, IsTerminal as _};
-use std::path::{Path, PathBuf};
+use std::io::IsTerminal as _;
+use std::path::PathBuf;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tokio::sync::mpsc;
 
-use super::{Context, Exit, WrongUse, print};
+use super::{Context, Exit, print, standard_input};
 use crate::config::Needs;
 use crate::model::{Priority, Status};
 use crate::ops::submit::{self, Desk, Fate, Line, Search, Skipped, Submission, Terms};
@@ -46,10 +45,7 @@ pub(super) struct Submit {
 }
 
 pub(super) async fn run(context: &Context, arguments: Submit) -> anyhow::Result<Exit> {
-    if arguments.null && !arguments.paths.iter().any(|path| is_list(path)) {
-        let text = "--null is about paths on standard input: give `-` as a path";
-        return Err(WrongUse(text.to_owned()).into());
-    }
+    standard_input::check(arguments.null, &arguments.paths)?;
     let app = context.app(Needs::WORKER)?;
     let traces = context.quiet_logs_and_traces(app.config())?;
     let destination = app.config().destination();
@@ -72,7 +68,7 @@ pub(super) async fn run(context: &Context, arguments: Submit) -> anyhow::Result<
     let search = async {
         let mut search = Search::new(steps, Some(desk.store));
         for path in &arguments.paths {
-            match is_list(path) {
+            match standard_input::is_meant(path) {
                 true => listed(&mut search, arguments.null).await,
                 false => search.path(path).await,
             }
@@ -90,10 +86,6 @@ pub(super) async fn run(context: &Context, arguments: Submit) -> anyhow::Result<
     ended
 }
 
-fn is_list(path: &Path) -> bool {
-    path.as_os_str() == "-"
-}
-
 /// A label and its value.
 pub(super) fn label(tag: &str) -> (String, String) {
     let (name, value) = tag.split_once('=').unwrap_or((tag, ""));
@@ -102,24 +94,10 @@ pub(super) fn label(tag: &str) -> (String, String) {
 
 /// Looks through the paths on standard input while they come in.
 async fn listed(search: &mut Search<'_>, null: bool) {
-    let (paths, mut inbox) = mpsc::channel(AHEAD);
-    // A thread of its own: nothing else can wait for standard input without holding up the end.
-    std::thread::spawn(move || {
-        let end = if null { b'\0' } else { b'\n' };
-        for path in std::io::stdin().lock().split(end).map_while(Result::ok) {
-            if !path.is_empty() && paths.blocking_send(path_of(path)).is_err() {
-                return;
-            }
-        }
-    });
+    let mut inbox = standard_input::paths(null);
     while let Some(path) = inbox.recv().await {
         search.path(&path).await;
     }
-}
-
-fn path_of(bytes: Vec<u8>) -> PathBuf {
-    use std::os::unix::ffi::OsStringExt as _;
-    OsString::from_vec(bytes).into()
 }
 
 /// Says which paths were not handed in.

@@ -66,7 +66,7 @@ impl Default for BucketConfig {
             secret_access_key: Secret::default(),
             worker_id: String::new(),
             log_level: "INFO".to_owned(),
-            list_every: Duration::from_secs(12),
+            list_every: Duration::from_secs(15),
             longest_pause: Duration::from_secs(120),
         }
     }

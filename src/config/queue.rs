@@ -107,6 +107,11 @@ impl Default for QueueConfig {
 }
 
 impl QueueConfig {
+    /// `max_receives` as a queue wants it; `None`: a message never dies.
+    pub fn dead_after(&self) -> Option<u32> {
+        (self.max_receives > 0).then_some(self.max_receives)
+    }
+
     pub(super) fn check(&self, needed: bool, problems: &mut Vec<String>) {
         match self.backend {
             QueueBackend::Sqs => self.check_sqs(needed, problems),

@@ -228,8 +228,12 @@ async fn look_at(
 ) -> Result<std::result::Result<Candidate, Submission>> {
     let what = match &source {
         Source::File(path) => match content::of(path, desk.largest).await {
-            Ok(content) => {
+            Ok(mut content) => {
                 let lies_at = lies_at(desk, path).await;
+                if lies_at.is_some() {
+                    // Nothing will be uploaded.
+                    content.whole = None;
+                }
                 if lies_at.as_deref().is_some_and(keys::is_own_artefact) {
                     let problem = "lies among what docmill itself writes into the store";
                     return Ok(Err(Submission::refused(path, problem)));

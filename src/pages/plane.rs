@@ -4,6 +4,8 @@
 //! names the error's number and nothing of the page. What `OpenCV` writes to stderr itself holds
 //! sizes and types only.
 
+use std::sync::LazyLock;
+
 use opencv::boxed_ref::BoxedRef;
 use opencv::core::{self, Mat, Scalar, Size};
 use opencv::prelude::*;
@@ -37,10 +39,18 @@ pub(super) trait Pixels: MatTraitConst + core::ToInputArray {}
 
 impl<T: MatTraitConst + core::ToInputArray> Pixels for T {}
 
+/// Turns off the threads of `OpenCV` itself: pages are shared out over the cores by page, a second
+/// level only gets in the way. Once in the life of a process, because the call takes its arena of
+/// threads down and sets it up again without a lock: two at the same time crash.
+fn one_thread() -> Result<()> {
+    static TURNED_OFF: LazyLock<std::result::Result<(), i32>> =
+        LazyLock::new(|| core::set_num_threads(0).map_err(|error| error.code));
+    (*TURNED_OFF).map_err(|code| opencv::Error::new(code, "turning threads off"))
+}
+
 /// The raster's own bytes as a matrix, without a copy.
 pub(super) fn view(page: &Raster) -> Result<BoxedRef<'_, Mat>> {
-    // Pages are shared out over the cores by page; a second level of threads only gets in the way.
-    core::set_num_threads(1)?;
+    one_thread()?;
     Mat::new_rows_cols_with_data(whole(page.height)?, whole(page.width)?, &page.pixels)
 }
 
@@ -163,4 +173,23 @@ impl Histogram {
 /// A plane of one value.
 pub(super) fn uniform(size: Size, value: f64) -> Result<Mat> {
     Mat::new_rows_cols_with_default(size.height, size.width, core::CV_8UC1, Scalar::all(value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_threads_may_look_at_pages_at_the_same_time() {
+        let page = Raster { width: 2, height: 2, dpi: 300, pixels: vec![0; 4] };
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    for _ in 0..5_000 {
+                        assert_eq!(view(&page).unwrap().rows(), 2);
+                    }
+                });
+            }
+        });
+    }
 }

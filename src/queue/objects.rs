@@ -23,6 +23,7 @@
 
 pub mod blobforge;
 mod dead;
+mod depth;
 pub mod engine;
 mod message;
 pub mod olmocr;
@@ -42,7 +43,7 @@ use futures::stream::{self, StreamExt};
 use tokio::sync::Mutex;
 
 use self::blobforge::records::Lock;
-use self::blobforge::{DEAD, LOCKS, Priority, TODO, hash_in, lock_key, marker_in, todo_key};
+use self::blobforge::{LOCKS, Priority, hash_in, lock_key, todo_key};
 use self::engine::{Clock, Engine, millis};
 use self::message::{Ticket, end_of};
 use self::scan::Scan;
@@ -55,9 +56,6 @@ use crate::store::{Entry, Store};
 const POLL: std::ops::RangeInclusive<u64> = 100..=250;
 /// Requests in flight for one call with many receipts.
 const AT_ONCE: usize = 16;
-
-/// Where listings are paid, a depth is kept for as long as so many of them cost.
-const DEPTH_LISTS: u32 = 5;
 
 /// Messages as objects.
 pub struct ObjectQueue {
@@ -155,15 +153,14 @@ impl Queue for ObjectQueue {
     }
 
     async fn depth(&self) -> Result<Depth> {
-        // Asked for by every scrape of the metrics; where listings are paid, an older one has to do.
+        // Asked for by every scrape of the metrics; where requests are paid, an older one has to do.
         let mut known = self.depth.lock().await;
-        let keep = self.each_list.saturating_mul(DEPTH_LISTS);
         if let Some((at, depth)) = *known
-            && at.elapsed() < keep
+            && at.elapsed() < self.each_list
         {
             return Ok(depth);
         }
-        let depth = self.count_all().await?;
+        let depth = self.measure().await?;
         *known = Some((tokio::time::Instant::now(), depth));
         Ok(depth)
     }
@@ -224,27 +221,6 @@ impl ObjectQueue {
             Some(ticket) => self.give_back(&ticket, time).await,
             None => Ok(()),
         }
-    }
-
-    /// Looks at everything.
-    async fn count_all(&self) -> Result<Depth> {
-        let now = self.engine.now().await?;
-        let locks = self.locks().await?;
-        let mut depth = Depth::default();
-        for entry in self.engine.list_all(TODO).await? {
-            let Some((_, name)) = marker_in(&entry.key) else { continue };
-            if self.is_locked(name, locks.get(name), now).await? {
-                depth.in_flight += 1;
-            } else if self.is_due(&entry, now).await? == Some(true) {
-                depth.ready += 1;
-            } else {
-                depth.delayed += 1;
-            }
-        }
-        let dead = self.engine.list_all(DEAD).await?;
-        let dead = dead.iter().filter(|entry| hash_in(&entry.key, DEAD).is_some()).count();
-        depth.dead = Some(u64::try_from(dead).unwrap_or(u64::MAX));
-        Ok(depth)
     }
 
     async fn has_marker(&self, name: &str) -> Result<bool> {

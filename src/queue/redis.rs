@@ -73,7 +73,7 @@ impl RedisQueue {
             turns: Mutex::new(Turns::new(tiers.iter().map(|(_, weight)| *weight))),
             tiers: tiers.into_iter().map(|(priority, _)| keys(priority)).collect(),
             visibility: config.visibility,
-            dead_after: (config.max_receives > 0).then_some(config.max_receives),
+            dead_after: config.dead_after(),
             waiters: wait::Waiters::default(),
             passes: AtomicU32::new(0),
         })

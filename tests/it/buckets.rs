@@ -2,6 +2,7 @@
 //! occur here, whoever dies, freezes, lists late or has a wrong clock.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+mod deaths;
 mod faults;
 mod handing_in;
 mod listing;
@@ -27,7 +28,7 @@ use docmill::shutdown::Stop;
 use docmill::store::Store;
 use sha2::{Digest, Sha256};
 
-use crate::support::memory_store::MemoryStore;
+use crate::support::memory_store::{MemoryStore, simulated_clock};
 
 /// Longer than a lock lasts without renewal.
 const ABANDONED: Duration = Duration::from_secs(16 * 60);
@@ -44,12 +45,17 @@ struct Place {
 
 impl Place {
     fn new() -> Self {
-        Self::over(MemoryStore::default())
+        Self::over(MemoryStore::default(), Clock::default())
     }
 
-    fn over(store: MemoryStore) -> Self {
+    /// In tokio's time, which may be paused.
+    fn simulated() -> Self {
+        Self::over(MemoryStore::simulated(), Clock::of(simulated_clock))
+    }
+
+    fn over(store: MemoryStore, clock: Clock) -> Self {
         let store = Arc::new(store);
-        let bucket = Arc::new(Bucket::new(store.clone(), Clock::default()));
+        let bucket = Arc::new(Bucket::new(store.clone(), clock));
         Self { store, bucket }
     }
 

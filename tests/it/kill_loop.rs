@@ -4,16 +4,21 @@
 //! `DOCMILL_KILL_DOCUMENTS` and `DOCMILL_KILLS`.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use docmill::app::App;
 use docmill::config::QueueBackend;
+use docmill::queue::objects::ObjectQueue;
+use docmill::store::Store;
+use docmill::store::s3::S3Store;
 use docmill_testkit::openai::{Answer, Script};
 
 use crate::support::documents;
+use crate::support::moto::Moto;
 use crate::support::process::Process;
 use crate::support::redis::Redis;
-use crate::support::world::World;
+use crate::support::world::{World, s3_client};
 
 /// Short, so that what a dead worker held is free again soon.
 const SHORT: [(&str, &str); 4] = [
@@ -92,4 +97,27 @@ async fn workers_killed_over_a_folder_end_every_document_once() {
     world.queue = App::new(world.config.clone()).queue().await.unwrap();
     let path = folder.path().to_str().unwrap();
     kill_all_the_time(&world, &[("QUEUE__BACKEND", "folder"), ("QUEUE__PATH", path)]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn workers_killed_over_a_bucket_end_every_document_once() {
+    let server = Moto::start().await;
+    let client = s3_client(&server.endpoint());
+    client.create_bucket().bucket("documents").send().await.unwrap();
+    let store: Arc<dyn Store> = Arc::new(S3Store::with_client(client, "documents"));
+    let mut world = slow_enough_to_be_killed().await;
+    let visibility = world.config.queue.visibility;
+    world.queue = Arc::new(ObjectQueue::new(Arc::clone(&store), visibility, None));
+    world.store = store;
+    let endpoint = server.endpoint();
+    let settings: [(&str, &str); 7] = [
+        ("QUEUE__BACKEND", "objects"),
+        ("STORE__BACKEND", "s3"),
+        ("STORE__BUCKET", "documents"),
+        ("STORE__ENDPOINT", &endpoint),
+        ("STORE__PATH_STYLE", "true"),
+        ("BUCKET__LIST_EVERY", "1s"),
+        ("QUEUE__VISIBILITY", "6s"),
+    ];
+    kill_all_the_time(&world, &settings).await;
 }

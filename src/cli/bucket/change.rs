@@ -94,11 +94,8 @@ pub(super) async fn reprioritize(
     bucket: &Bucket,
     arguments: Reprioritize,
 ) -> anyhow::Result<Exit> {
-    let mut done = Vec::new();
-    for hash in super::meant(bucket, &arguments.documents).await? {
-        done.push(bucket::reprioritize(bucket, &hash, arguments.to).await?);
-    }
-    shown(context, &done)
+    let move_it = async |hash: &str| bucket::reprioritize(bucket, hash, arguments.to).await;
+    to_each(context, bucket, (&arguments.documents, false), move_it).await
 }
 
 pub(super) async fn retry(
@@ -130,15 +127,8 @@ pub(super) async fn cancel(
     bucket: &Bucket,
     arguments: Cancel,
 ) -> anyhow::Result<Exit> {
-    let hashes = super::meant(bucket, &arguments.documents).await?;
-    if arguments.dry_run {
-        return only_named(context, &hashes);
-    }
-    let mut done = Vec::new();
-    for hash in hashes {
-        done.push(bucket::cancel(bucket, &hash).await?);
-    }
-    shown(context, &done)
+    let cancel = async |hash: &str| bucket::cancel(bucket, hash).await;
+    to_each(context, bucket, (&arguments.documents, arguments.dry_run), cancel).await
 }
 
 pub(super) async fn remove(
@@ -146,13 +136,24 @@ pub(super) async fn remove(
     bucket: &Bucket,
     arguments: Remove,
 ) -> anyhow::Result<Exit> {
-    let hashes = super::meant(bucket, &arguments.documents).await?;
-    if arguments.dry_run {
+    let remove = async |hash: &str| bucket::remove(bucket, hash, arguments.force).await;
+    to_each(context, bucket, (&arguments.documents, arguments.dry_run), remove).await
+}
+
+/// Does it to every document that is meant, or only names them.
+async fn to_each(
+    context: &Context,
+    bucket: &Bucket,
+    (documents, dry_run): (&[String], bool),
+    change: impl AsyncFn(&str) -> crate::fault::Result<Changed>,
+) -> anyhow::Result<Exit> {
+    let hashes = super::meant(bucket, documents).await?;
+    if dry_run {
         return only_named(context, &hashes);
     }
     let mut done = Vec::new();
-    for hash in hashes {
-        done.push(bucket::remove(bucket, &hash, arguments.force).await?);
+    for hash in &hashes {
+        done.push(change(hash).await?);
     }
     shown(context, &done)
 }

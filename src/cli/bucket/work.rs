@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 
 use crate::app::App;
-use crate::cli::{Context, Exit, print};
+use crate::cli::{Context, Exit, print, standard_input};
 use crate::config::LogFormat;
 use crate::ops::bucket::{self, Bucket, Fate, Handed, Place};
 use crate::queue::objects::blobforge::Priority;
@@ -14,9 +14,13 @@ use crate::telemetry;
 /// Arguments of `ingest`.
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct Ingest {
-    /// Files, folders, and addresses of Git repositories
+    /// Files, folders, and addresses of Git repositories; `-` reads files and folders from standard
+    /// input, one a line
     #[arg(required = true)]
     places: Vec<String>,
+    /// Paths on standard input end with a NUL byte instead of a line break (`find -print0`)
+    #[arg(long, short = '0')]
+    null: bool,
     /// How urgent they are
     #[arg(long, default_value = "3_normal", value_parser = super::priority)]
     priority: Priority,
@@ -50,6 +54,7 @@ pub(super) async fn ingest(
     (app, bucket): (&App, &Bucket),
     arguments: Ingest,
 ) -> anyhow::Result<Exit> {
+    standard_input::check(arguments.null, &arguments.places)?;
     let how = bucket::Ingest {
         priority: arguments.priority,
         tags: arguments.tags,
@@ -66,11 +71,23 @@ pub(super) async fn ingest(
     };
     let mut files = Vec::new();
     for place in &arguments.places {
-        let place = Place::of(place);
+        let place = match standard_input::is_meant(place) {
+            true => listed(arguments.null).await,
+            false => Place::of(place),
+        };
         files.extend(bucket::ingest(bucket, &place, &how, &seen).await?.files);
     }
     context.out().show(&files, || handed(&files, how.dry_run))?;
     Ok(Exit::of(!files.is_empty() && files.iter().all(|file| file.fate != Fate::Refused)))
+}
+
+/// All of them: the manifest is changed for many at a time.
+async fn listed(null: bool) -> Place {
+    let (mut inbox, mut paths) = (standard_input::paths(null), Vec::new());
+    while let Some(path) = inbox.recv().await {
+        paths.push(path);
+    }
+    Place::Listed(paths)
 }
 
 fn handed(files: &[Handed], dry_run: bool) -> String {

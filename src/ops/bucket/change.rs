@@ -104,13 +104,13 @@ pub async fn retry(
 }
 
 fn of_dead(dead: Dead) -> Marker {
-    let Dead { error, history, extension, .. } = dead;
-    Marker { last_error: Some(error), history, extension, ..Marker::default() }
+    let Dead { error, past, .. } = dead;
+    Marker { last_error: Some(error), past, ..Marker::default() }
 }
 
 fn of_failed(failed: Failed) -> Marker {
-    let Failed { error, history, extension, .. } = failed;
-    Marker { last_error: Some(error), history, extension, ..Marker::default() }
+    let Failed { error, past, .. } = failed;
+    Marker { last_error: Some(error), past, ..Marker::default() }
 }
 
 /// Moves a document that waits.

@@ -75,7 +75,7 @@ pub async fn claim(
     match begin(bucket, settings, candidate, &mut held).await {
         Ok(Some(begun)) => {
             let Begun { run, marker } = begun;
-            let extension = marker.extension.clone().unwrap_or_else(|| "pdf".to_owned());
+            let extension = marker.past.extension.clone().unwrap_or_else(|| "pdf".to_owned());
             let (hash, priority) = (candidate.hash.clone(), candidate.priority);
             Ok(Claimed::Ours(Box::new(Claim { hash, priority, run, extension, marker, held })))
         }

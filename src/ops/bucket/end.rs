@@ -72,8 +72,7 @@ impl Claim {
             timestamp: now,
             retries: self.run.saturating_sub(1),
             priority: Some(priority.code().to_owned()),
-            history: marker.history,
-            extension: marker.extension,
+            past: marker.past,
             rest: serde_json::Map::new(),
         };
         bucket.engine.write(&failed_key(&self.hash), &failed).await?;
@@ -138,7 +137,7 @@ impl Claim {
         let worker = self.held.lease().worker.clone();
         let failure = Failure { at: stamp(now), worker, run: self.run, error: error.to_owned() };
         let mut marker = self.marker.clone();
-        remember(&mut marker.history, failure);
+        remember(&mut marker.past.history, failure);
         marker
     }
 }
@@ -159,8 +158,7 @@ impl Bucket {
             total_retries: marker.retries,
             reason: why.0.to_owned(),
             priority: Some(priority.code().to_owned()),
-            history: marker.history,
-            extension: marker.extension,
+            past: marker.past,
             rest: serde_json::Map::new(),
         };
         self.engine.write(&dead_key(hash), &dead).await?;

@@ -24,7 +24,7 @@ use super::manifest::{Entry, Manifest};
 use super::{Bucket, State, stamp};
 use crate::fault::Result;
 use crate::pages::Format;
-use crate::queue::objects::blobforge::records::Marker;
+use crate::queue::objects::blobforge::records::{Marker, Past};
 use crate::queue::objects::blobforge::{Priority, raw_key, todo_key};
 
 /// Documents handed in between two changes of the manifest.
@@ -98,7 +98,7 @@ pub async fn ingest(
 ) -> Result<Report> {
     // The folder of a clone lives as long as this.
     let checkout = git::open(place, &how.git).await?;
-    let found = find(&checkout.root, how.any_format).await;
+    let found = find(&checkout.roots, how.any_format).await;
     let mut report = Report::default();
     report.files.extend(found.refused.into_iter().map(|(path, problem)| refused(path, problem)));
     let count = found.files.len();
@@ -175,11 +175,10 @@ async fn hand_in(
         }
         Err(problem) => return Ok((refused(file.name.clone(), problem), None)),
     };
-    let marker = Marker {
-        queued_at: bucket.engine.now().await?,
-        extension: Some(extension).filter(|extension| extension != "pdf"),
-        ..Marker::default()
-    };
+    let extension = Some(extension).filter(|extension| extension != "pdf");
+    let past = Past { extension, ..Past::default() };
+    let queued_at = bucket.engine.now().await?;
+    let marker = Marker { queued_at, past, ..Marker::default() };
     // Somebody may have been faster: then it waits all the same.
     bucket.engine.create(&todo_key(how.priority, &hash), &marker).await?;
     line.fate = Fate::Queued;

@@ -7,7 +7,7 @@
 
 mod decide;
 
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
 
@@ -68,7 +68,8 @@ pub async fn pass(bucket: &Bucket, settings: &Settings, how: Pass) -> Result<Swe
         let Some(hash) = hash_in(&entry.key, LOCKS) else { continue };
         if bucket.age(entry.modified).await? > settings.stale() {
             let stale = |_: &Lock, age| age > settings.stale();
-            swept.acts.extend(abandoned(bucket, settings, hash, (how.dry_run, &stale)).await?);
+            let mend = Mend { dry_run: how.dry_run, is_abandoned: &stale, who: None };
+            swept.acts.extend(abandoned(bucket, settings, hash, mend).await?);
         }
     }
     for entry in bucket.engine.list_all(FAILED).await? {
@@ -87,34 +88,46 @@ pub(super) async fn own(bucket: &Bucket, settings: &Settings, who: &Who) -> Resu
     for entry in bucket.engine.list_all(LOCKS).await? {
         let Some(hash) = hash_in(&entry.key, LOCKS) else { continue };
         let mine = |lock: &Lock, _| lock.worker == who.id && lock.instance != who.instance;
-        swept.acts.extend(abandoned(bucket, settings, hash, (false, &mine)).await?);
+        // In its own name: should it die over it, its successor finds the lock as it found this.
+        let mend = Mend { dry_run: false, is_abandoned: &mine, who: Some(who) };
+        swept.acts.extend(abandoned(bucket, settings, hash, mend).await?);
     }
     Ok(swept)
 }
 
-type Abandoned<'a> = &'a (dyn Fn(&Lock, std::time::Duration) -> bool + Sync);
+/// How locks are mended.
+#[derive(Clone, Copy)]
+struct Mend<'a> {
+    dry_run: bool,
+    /// By what the lock says, and its age.
+    is_abandoned: &'a (dyn Fn(&Lock, Duration) -> bool + Sync),
+    /// In whose name; nobody's in particular: [`JANITOR`].
+    who: Option<&'a Who>,
+}
 
 /// Looks at one lock; if it is abandoned, takes it over and settles its document.
 async fn abandoned(
     bucket: &Bucket,
     settings: &Settings,
     hash: &str,
-    (dry_run, is_abandoned): (bool, Abandoned<'_>),
+    mend: Mend<'_>,
 ) -> Result<Option<Act>> {
     let key = lock_key(hash);
     let Some(seen) = bucket.engine.lock::<Lock>(&key).await? else { return Ok(None) };
-    if !is_abandoned(&seen.lease, bucket.age(seen.modified).await?) {
+    if !(mend.is_abandoned)(&seen.lease, bucket.age(seen.modified).await?) {
         return Ok(None);
     }
     let worker = Some(seen.lease.worker.clone());
     let facts = facts(bucket, settings, hash, Some(&seen.lease)).await?;
     let verdict = decide(&facts);
     let act = act(hash, worker, verdict);
-    if dry_run {
+    if mend.dry_run {
         return Ok(Some(act));
     }
     // The run stays in the lock: a janitor that dies here leaves what the next one needs.
-    let mut ours = Lock::new(JANITOR, &seen.lease.priority, bucket.engine.now().await?);
+    let name = mend.who.map_or(JANITOR, |who| &who.id);
+    let mut ours = Lock::new(name, &seen.lease.priority, bucket.engine.now().await?);
+    ours.instance = mend.who.map(|who| who.instance.clone()).unwrap_or_default();
     (ours.retries, ours.run) = (seen.lease.retries, Some(seen.lease.runs()));
     let Some(held) = bucket.engine.take_over(&key, &seen.etag, ours).await? else {
         return Ok(None);
@@ -194,16 +207,18 @@ async fn marker(bucket: &Bucket, hash: &str, silent: Option<&str>, runs: u32) ->
     let mut marker = markers.into_iter().next().map(|(_, seen)| seen.value).unwrap_or_default();
     let now = bucket.engine.now().await?;
     if unmarked {
-        marker.extension = original(bucket, hash).await?.filter(|extension| extension != "pdf");
+        let found = original(bucket, hash).await?;
+        marker.past.extension = found.filter(|extension| extension != "pdf");
     }
     if marker.queued_at == 0 {
         marker.queued_at = now;
     }
     if let Some(failed) = failed {
-        if marker.history.len() < failed.history.len() {
-            marker.history = failed.history;
+        let (past, before) = (&mut marker.past, failed.past);
+        if past.history.len() < before.history.len() {
+            past.history = before.history;
         }
-        marker.extension = marker.extension.or(failed.extension);
+        past.extension = past.extension.take().or(before.extension);
         marker.last_error = Some(failed.error);
         marker.recovered_from = Some(failed.worker);
     }
@@ -214,7 +229,7 @@ async fn marker(bucket: &Bucket, hash: &str, silent: Option<&str>, runs: u32) ->
             run: runs,
             error: SILENT.to_owned(),
         };
-        remember(&mut marker.history, failure);
+        remember(&mut marker.past.history, failure);
         marker.last_error = Some(SILENT.to_owned());
         marker.recovered_from = Some(worker.to_owned());
     }

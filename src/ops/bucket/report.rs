@@ -242,9 +242,9 @@ pub async fn find(bucket: &Bucket, name: &str, by_path: bool) -> Result<Found> {
             .or(failed.as_ref().map(|failed| failed.error.clone()))
             .or(marked),
         history: [
-            marker.map(|(_, marker)| marker.history),
-            failed.map(|failed| failed.history),
-            dead.map(|dead| dead.history),
+            marker.map(|(_, marker)| marker.past.history),
+            failed.map(|failed| failed.past.history),
+            dead.map(|dead| dead.past.history),
         ]
         .into_iter()
         .flatten()

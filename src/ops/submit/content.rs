@@ -1,5 +1,6 @@
 //! What a file holds: its size, whether it is a document, its SHA-256. Read in pieces, so that a
-//! file of any size costs the memory of one piece.
+//! file of any size costs the memory of one piece. What is no larger is kept, and so read once; a
+//! larger file is read again when it is uploaded.
 
 use std::path::Path;
 
@@ -20,6 +21,8 @@ pub(super) struct Content {
     pub(super) sha256: String,
     /// Bytes.
     pub(super) size: u64,
+    /// All of it, if it is no more than one piece.
+    pub(super) whole: Option<Bytes>,
 }
 
 /// Looks at a file; the error is in words for the report.
@@ -30,7 +33,7 @@ pub(super) async fn of(path: &Path, largest: u64) -> Result<Content, String> {
     allowed(size, largest)?;
     let mut piece = vec![0; PIECE.min(usize::try_from(size).unwrap_or(PIECE))];
     let mut hash = Sha256::new();
-    let mut seen = 0_u64;
+    let (mut seen, mut last) = (0_u64, 0);
     loop {
         let read = file.read(&mut piece).await.map_err(words)?;
         let bytes = piece.get(..read).unwrap_or_default();
@@ -40,16 +43,24 @@ pub(super) async fn of(path: &Path, largest: u64) -> Result<Content, String> {
             );
         }
         if read == 0 {
-            return Ok(Content { sha256: digest::hex(&hash.finalize()), size: seen });
+            // What came in one piece still lies in it.
+            let in_one = u64::try_from(last).is_ok_and(|last| last == seen);
+            piece.truncate(last);
+            let (sha256, whole) = (digest::hex(&hash.finalize()), in_one.then(|| piece.into()));
+            return Ok(Content { sha256, size: seen, whole });
         }
+        last = read;
         seen += u64::try_from(read).unwrap_or(u64::MAX);
         allowed(seen, largest)?;
         hash.update(bytes);
     }
 }
 
-/// Reads a file that was looked at before; it must still be the same.
+/// The bytes of a file that was looked at before; if it is read again, it must still be the same.
 pub(super) async fn read(path: &Path, known: &Content) -> Result<Bytes, String> {
+    if let Some(whole) = &known.whole {
+        return Ok(whole.clone());
+    }
     let bytes = tokio::fs::read(path).await.map_err(|error| error.to_string())?;
     if digest::sha256(&bytes) != known.sha256 {
         return Err("changed while it was being handed in".to_owned());
@@ -85,8 +96,23 @@ mod tests {
         let long = "%PDF-".to_owned() + &"x".repeat(3 * PIECE);
         std::fs::write(&file, &long).unwrap();
         let known = of(&file, u64::MAX).await.unwrap();
+        assert_eq!(known.whole, None, "a large file is not kept");
         assert_eq!(read(&file, &known).await.unwrap(), long);
         std::fs::write(&file, long.replace('x', "y")).unwrap();
         assert!(read(&file, &known).await.unwrap_err().contains("changed"));
+    }
+
+    #[tokio::test]
+    async fn a_small_file_is_read_once_and_handed_in_as_it_was_looked_at() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("a.pdf");
+        for size in [6, PIECE - 5, PIECE] {
+            let text = "%PDF-".to_owned() + &"x".repeat(size - 5);
+            std::fs::write(&file, &text).unwrap();
+            let known = of(&file, u64::MAX).await.unwrap();
+            std::fs::remove_file(&file).unwrap();
+            assert_eq!(read(&file, &known).await.unwrap(), text, "{size}");
+            assert_eq!(known.sha256, digest::sha256(&text));
+        }
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use ::redis::aio::{ConnectionManager, ConnectionManagerConfig, MultiplexedConnection};
 use ::redis::{AsyncConnectionConfig, Client, ConnectionAddr, TlsCertificates};
 
-use super::errors::from_redis;
+use super::errors::{from_redis, is_tls};
 use crate::config::QueueConfig;
 use crate::fault::{Error, Fault, Result};
 
@@ -66,6 +66,9 @@ pub(super) async fn connect(client: &Client) -> Result<ConnectionManager> {
                 check(&mut connection).await.map_err(|error| explain(error, client))?;
                 return Ok(connection);
             }
+            Err(error) if is_tls(&error) => {
+                return Err(told(from_redis("connecting", error), client, TLS_ADVICE));
+            }
             Err(error) => from_redis("connecting", error),
         };
         if error.fault != Fault::Transient || tries >= TRIES {
@@ -116,15 +119,26 @@ fn read_version(text: &str) -> Option<(u32, u32)> {
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }
 
+const TLS_ADVICE: &str = "name the authority that signed the server's certificate in \
+                          queue.redis_ca_file, and the server as its certificate does; a server \
+                          without TLS is redis:// in queue.redis_url";
+
 fn explain(error: Error, client: &Client) -> Error {
     let advice = match error.fault {
         Fault::Unavailable => {
-            "check user and password in queue.redis_url; an ACL user needs +@all on the keys of \
-             queue.redis_prefix, with +info, +evalsha, +eval and +script|load"
+            "check user and password in queue.redis_url, and the user's rights: the documentation \
+             on operating Redis lists them"
         }
         Fault::Rejected => "queue.redis_url",
-        _ => "check queue.redis_url, the network and whether the server is up",
+        _ => {
+            "check queue.redis_url (rediss:// if the server speaks TLS), the network and whether \
+             the server is up"
+        }
     };
+    told(error, client, advice)
+}
+
+fn told(error: Error, client: &Client, advice: &str) -> Error {
     let context =
         format!("Redis at {} cannot be used as a queue: {error} ({advice})", address(client));
     Error { context: context.into(), ..error }

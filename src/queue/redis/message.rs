@@ -1,10 +1,17 @@
 //! Items as the scripts tell of them, and what a receipt holds.
+//!
+//! To Redis an id and an item's data are bytes, to us text. What is no UTF-8 is written in a way
+//! that loses nothing: an id in hex, data as a `data:` address, which is no body that we know and
+//! goes into quarantine with every byte it had.
 
 use std::time::{Duration, Instant, SystemTime};
 
 use ::redis::{FromRedisValue, ParsingError, Value};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 
 use crate::model::Priority;
+use crate::model::digest::hex;
 use crate::queue::{Delivery, Receipt};
 
 /// Which item, from which tier, leased under which token.
@@ -12,21 +19,47 @@ use crate::queue::{Delivery, Receipt};
 pub(super) struct Ticket {
     pub(super) tier: usize,
     pub(super) token: String,
-    pub(super) id: String,
+    pub(super) id: Vec<u8>,
 }
 
 impl Ticket {
-    /// `TIER:TOKEN:ID`; an id may hold colons.
+    /// `TIER:TOKEN:t:ID`, or `TIER:TOKEN:x:HEX` if the id is no text; an id may hold colons.
     pub(super) fn receipt(&self) -> Receipt {
-        Receipt(format!("{}:{}:{}", self.tier, self.token, self.id))
+        let (how, id) = match std::str::from_utf8(&self.id) {
+            Ok(text) => ('t', text.to_owned()),
+            Err(_) => ('x', hex(&self.id)),
+        };
+        Receipt(format!("{}:{}:{how}:{id}", self.tier, self.token))
     }
 
     pub(super) fn of(receipt: &Receipt) -> Option<Self> {
-        let mut parts = receipt.0.splitn(3, ':');
+        let mut parts = receipt.0.splitn(4, ':');
         let tier = parts.next()?.parse().ok()?;
-        let (token, id) = (parts.next()?, parts.next()?);
-        Some(Self { tier, token: token.to_owned(), id: id.to_owned() })
+        let token = parts.next()?.to_owned();
+        let id = match (parts.next()?, parts.next()?) {
+            ("t", text) => text.as_bytes().to_vec(),
+            ("x", digits) => bytes(digits)?,
+            _ => return None,
+        };
+        Some(Self { tier, token, id })
     }
+}
+
+/// The bytes that [`hex`] wrote.
+fn bytes(digits: &str) -> Option<Vec<u8>> {
+    let digit = |digit: &u8| char::from(*digit).to_digit(16).and_then(|n| u8::try_from(n).ok());
+    let pair = |pair: &[u8]| match pair {
+        [high, low] => Some(digit(high)? * 16 + digit(low)?),
+        _ => None,
+    };
+    digits.as_bytes().chunks(2).map(pair).collect()
+}
+
+/// An item's data as a body.
+fn body_of(data: Vec<u8>) -> String {
+    String::from_utf8(data).unwrap_or_else(|wrong| {
+        format!("data:application/octet-stream;base64,{}", STANDARD.encode(wrong.as_bytes()))
+    })
 }
 
 /// id, data, receives, sent, first received, tenant, traceparent.
@@ -59,8 +92,7 @@ impl FromRedisValue for Leased {
 }
 
 impl Leased {
-    /// As deliveries. An id that is no text cannot be named in a receipt: such an item comes back
-    /// by itself, and in the end is dead.
+    /// As deliveries.
     pub(super) fn deliveries(
         self,
         tier: usize,
@@ -70,16 +102,14 @@ impl Leased {
     ) -> Vec<Delivery> {
         let delivery = |row: Row| {
             let (id, data, receive_count, sent, first, tenant, traceparent) = row;
-            let Ok(id) = String::from_utf8(id) else {
-                tracing::error!("an item in Redis has an id that is not UTF-8; it is left alone");
-                return None;
+            let message_id = match std::str::from_utf8(&id) {
+                Ok(text) => text.to_owned(),
+                Err(_) => hex(&id),
             };
-            let ticket = Ticket { tier, token: token.to_owned(), id: id.clone() };
-            Some(Delivery {
-                message_id: id,
-                // What is no text is no body of ours either, and goes into quarantine as such.
-                body: String::from_utf8_lossy(&data).into_owned(),
-                receipt: ticket.receipt(),
+            Delivery {
+                message_id,
+                body: body_of(data),
+                receipt: Ticket { tier, token: token.to_owned(), id }.receipt(),
                 receive_count,
                 sent_at: time_of(&sent),
                 first_received_at: time_of(&first),
@@ -87,9 +117,9 @@ impl Leased {
                 priority,
                 tenant: some(tenant),
                 traceparent: some(traceparent),
-            })
+            }
         };
-        self.rows.into_iter().filter_map(delivery).collect()
+        self.rows.into_iter().map(delivery).collect()
     }
 }
 
@@ -115,13 +145,19 @@ mod tests {
 
     #[test]
     fn a_receipt_reads_back_whatever_the_id_and_nonsense_does_not() {
-        for id in ["7f", "a:b:c", "", "ü 1"] {
-            let ticket = Ticket { tier: 2, token: "t".to_owned(), id: id.to_owned() };
+        for id in [&b"7f"[..], b"a:b:c", b"", "ü 1".as_bytes(), b"\xff\x00:", b"t:"] {
+            let ticket = Ticket { tier: 2, token: "t".to_owned(), id: id.to_vec() };
             assert_eq!(Ticket::of(&ticket.receipt()), Some(ticket));
         }
-        for wrong in ["", "1", "1:t", "x:t:id"] {
+        for wrong in ["", "1", "1:t", "1:t:id", "x:t:t:id", "1:t:x:f", "1:t:x:fg", "1:t:y:ff"] {
             assert_eq!(Ticket::of(&Receipt(wrong.to_owned())), None, "{wrong}");
         }
+    }
+
+    #[test]
+    fn data_that_is_no_text_keeps_every_byte() {
+        assert_eq!(body_of("ü".into()), "ü");
+        assert_eq!(body_of(vec![0xff, 0]), "data:application/octet-stream;base64,/wA=");
     }
 
     #[test]

@@ -6,11 +6,14 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use docmill::ops::bucket::Terms;
+use docmill::queue::Queue;
+use docmill::queue::objects::ObjectQueue;
 use docmill::queue::objects::blobforge::Priority;
+use docmill::queue::objects::engine::{Clock, Engine};
 use docmill::shutdown::Stop;
 
 use super::{Fake, Manner, Place, terms};
-use crate::support::memory_store::MemoryStore;
+use crate::support::memory_store::simulated_clock;
 
 /// The settings that come with the program.
 fn shipped() -> Terms {
@@ -44,7 +47,7 @@ async fn minutes(place: &Place, convert: &Arc<Fake>, minutes: usize) -> Vec<u64>
 
 #[tokio::test(start_paused = true)]
 async fn twenty_workers_over_fifty_thousand_markers_list_at_most_120_times_a_minute() {
-    let place = Place::over(MemoryStore::simulated());
+    let place = Place::simulated();
     for number in 0..50_000 {
         place.add(&format!("{number}"), Priority::Normal).await;
     }
@@ -59,10 +62,64 @@ async fn twenty_workers_over_fifty_thousand_markers_list_at_most_120_times_a_min
 
 #[tokio::test(start_paused = true)]
 async fn idle_workers_list_less_and_less() {
-    let place = Place::over(MemoryStore::simulated());
+    let place = Place::simulated();
     let convert = Fake::new(Manner::Well);
     let counts = minutes(&place, &convert, 10).await;
     eprintln!("listing requests a minute: {counts:?}");
     assert!(counts.iter().all(|count| *count <= 120), "{counts:?}");
     assert!(counts.last().unwrap() <= &25, "{counts:?}");
+}
+
+/// A receiver with four slots whose jobs take four seconds, and whose metrics are read now and then.
+async fn receives(queue: Arc<ObjectQueue>, stop: Stop) -> u64 {
+    let (mut done, mut read) = (0, tokio::time::Instant::now());
+    while !stop.is_asked() {
+        if read.elapsed() >= Duration::from_secs(10) {
+            read = tokio::time::Instant::now();
+            let depth = queue.depth().await.unwrap();
+            let all = depth.ready + depth.in_flight + depth.delayed;
+            assert!((30_000..60_000).contains(&all), "about what there is: {depth:?}");
+        }
+        let found = queue.receive(4, Duration::ZERO).await.unwrap();
+        done += u64::try_from(found.len()).unwrap();
+        tokio::time::sleep(Duration::from_secs(4)).await;
+        let receipts: Vec<_> = found.into_iter().map(|delivery| delivery.receipt).collect();
+        for answer in queue.acknowledge(&receipts).await {
+            answer.unwrap();
+        }
+    }
+    done
+}
+
+#[tokio::test(start_paused = true)]
+async fn twenty_receivers_of_fifty_thousand_messages_list_at_most_120_times_a_minute() {
+    let place = Place::simulated();
+    for number in 0..50_000 {
+        place.add(&format!("{number}"), Priority::Normal).await;
+    }
+    let stop = Stop::default();
+    let each = docmill::config::BucketConfig::default().list_every;
+    let receivers: Vec<_> = (0..20)
+        .map(|_| {
+            let engine = Engine::new(place.store.clone(), Clock::of(simulated_clock));
+            let queue = ObjectQueue::over(engine, Duration::from_secs(120), None).paced(each);
+            tokio::spawn(receives(Arc::new(queue), stop.clone()))
+        })
+        .collect();
+    let mut counts = Vec::new();
+    for _ in 0..10 {
+        let before = place.store.lists.load(Ordering::SeqCst);
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        counts.push(place.store.lists.load(Ordering::SeqCst) - before);
+    }
+    stop.ask();
+    let mut done = 0;
+    for receiver in receivers {
+        done += receiver.await.unwrap();
+    }
+    eprintln!("listing requests a minute: {counts:?}, {done} received");
+    assert!(counts.iter().all(|count| *count <= 120), "{counts:?}");
+    assert!(done > 20 * 4 * 10 * 10, "and they work: {done}");
+    let distinct = 50_000 - place.store.keys("queue/todo/").len();
+    assert!(u64::try_from(distinct).unwrap() <= done, "{distinct} are gone");
 }

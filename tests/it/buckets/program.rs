@@ -1,7 +1,7 @@
 //! The program itself on a folder laid out as a bucket, with real documents.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-use std::io::Read as _;
+use std::io::{Read as _, Write as _};
 use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
@@ -20,7 +20,7 @@ impl Desk {
         Self { dir }
     }
 
-    fn run(&self, arguments: &[&str]) -> Output {
+    fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_docmill"));
         for (name, _) in std::env::vars() {
             if name.starts_with("DOCMILL") || name.starts_with("BLOBFORGE") {
@@ -34,7 +34,11 @@ impl Desk {
             .env("BLOBFORGE_S3_PREFIX", "odd+%/")
             .env("BLOBFORGE_WORKER_ID", "desk")
             .stdin(Stdio::null());
-        command.output().unwrap()
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().unwrap()
     }
 
     fn json(&self, arguments: &[&str]) -> Value {
@@ -89,6 +93,38 @@ fn a_folder_of_papers_is_handed_in_converted_and_found_again() {
     assert_eq!(desk.json(&["status"])["dead"], 0);
     assert_eq!(desk.json(&["manifest"])["entries"].as_object().unwrap().len(), 2);
     assert!(desk.json(&["janitor", "--dry-run"])["acts"].as_array().unwrap().is_empty());
+}
+
+#[test]
+fn a_list_on_standard_input_is_handed_in_and_what_is_wrong_with_one_path_does_not_stop_the_others()
+{
+    let desk = Desk::new();
+    let papers = desk.dir.path().join("papers");
+    let odd = papers.join("we, \"ird\"\nname.pdf");
+    for path in [&odd, &papers.join("2026/a.pdf"), &papers.join("2026/b.pdf")] {
+        std::fs::write(path, invoice(&path.display().to_string())).unwrap();
+    }
+    let list = [odd.clone(), papers.join("nowhere.pdf"), papers.join("2026")];
+    let list: Vec<u8> = list
+        .iter()
+        .flat_map(|path| [path.as_os_str().as_encoded_bytes(), b"\0"].concat())
+        .collect();
+    let mut child = desk
+        .command(&["ingest", "-", "-0", "--json"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(&list).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "one was refused");
+    let files: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let fates: Vec<_> = files.as_array().unwrap().iter().map(|file| &file["fate"]).collect();
+    assert_eq!(fates, ["refused", "queued", "queued", "queued"], "{files}");
+    assert_eq!(desk.json(&["status"])["todo"]["3_normal"], 3);
+    let found = desk.json(&["lookup", "--path", "we, \"ird\"\nname.pdf"]);
+    assert_eq!(found["state"], "todo", "{found}");
+    assert_eq!(desk.run(&["ingest", "-0", "papers"]).status.code(), Some(2), "no list is named");
 }
 
 #[test]

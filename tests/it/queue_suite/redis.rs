@@ -187,29 +187,6 @@ async fn cleaners_heal_what_crashes_between_two_steps_leave_and_make_no_double()
     assert_eq!(processing, [""; 0]);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_would_forget_messages_is_refused_and_so_is_who_may_not_enter() {
-    let evicting = Redis::with(&["--maxmemory-policy", "volatile-lru"]).await;
-    let error = RedisQueue::connect(&evicting.config("q")).await.err().unwrap();
-    let text = error.to_string();
-    assert_eq!(error.fault, Fault::Rejected, "{text}");
-    assert!(text.contains("volatile-lru") && text.contains("noeviction"), "{text}");
-
-    let acl = ["--user", "docmill", "on", ">sesame", "~q:*", "~q", "+@all"];
-    let guarded = Redis::with(&[&["--requirepass", "other"][..], &acl[..]].concat()).await;
-    let mut config = guarded.config("q");
-    let with = |user: &str| format!("redis://{user}@{}/0", guarded.address());
-    config.redis_url = with("docmill:wrong").into();
-    let error = RedisQueue::connect(&config).await.err().unwrap();
-    assert_eq!(error.fault, Fault::Unavailable, "{error}");
-    assert!(!error.to_string().contains("wrong"), "{error}");
-    config.redis_url = with("docmill:sesame").into();
-    let queue = RedisQueue::connect(&config).await.unwrap();
-    all_done(queue.send(&[Outgoing::now("let in")]).await);
-    assert_eq!(take(&queue).await.body, "let in");
-    assert_eq!(queue.clean(Cleaning::Deep).await.unwrap(), 0);
-}
-
 /// Leases short enough to run out, workers of both makes that die, cleaners all the time.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn ten_thousand_transitions_with_cleaners_lose_nothing_double_nothing_and_leave_no_ghost() {

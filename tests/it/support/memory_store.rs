@@ -2,8 +2,8 @@
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
@@ -28,10 +28,19 @@ pub(crate) struct MemoryStore {
     /// Conditions are accepted and ignored.
     pub(crate) lenient: AtomicBool,
     clock: Mutex<Option<tokio::time::Instant>>,
+    /// Writes that still arrive; `None`: all.
+    writes_left: Mutex<Option<u32>>,
 }
 
 /// When simulated time began.
 const BEGINNING: SystemTime = SystemTime::UNIX_EPOCH;
+
+/// A machine's clock that goes with tokio's, which may be paused; it is not the store's.
+pub(crate) fn simulated_clock() -> SystemTime {
+    static START: OnceLock<tokio::time::Instant> = OnceLock::new();
+    let start = START.get_or_init(tokio::time::Instant::now);
+    BEGINNING + Duration::from_secs(5_000_000) + start.elapsed()
+}
 
 impl MemoryStore {
     /// Its clock goes with tokio's, which may be paused.
@@ -45,6 +54,28 @@ impl MemoryStore {
             Some(start) => BEGINNING + Duration::from_secs(1_000_000) + start.elapsed(),
             None => SystemTime::now(),
         }
+    }
+
+    /// Lets so many more writes through; every later one is never answered, as if whoever makes it
+    /// had been killed.
+    pub(crate) fn dies_after(&self, writes: Option<u32>) {
+        *self.writes_left.lock().unwrap() = writes;
+    }
+
+    /// Waits for ever once no more writes arrive.
+    async fn arrive(&self) {
+        let arrives = match &mut *self.writes_left.lock().unwrap() {
+            None => true,
+            Some(0) => false,
+            Some(left) => {
+                *left -= 1;
+                true
+            }
+        };
+        if !arrives {
+            std::future::pending::<()>().await;
+        }
+        tokio::task::yield_now().await;
     }
 
     /// Makes an object older.
@@ -126,28 +157,28 @@ impl Store for MemoryStore {
     }
 
     async fn put(&self, key: &str, bytes: Bytes, metadata: &Labels) -> Result<Etag> {
-        tokio::task::yield_now().await;
+        self.arrive().await;
         Ok(self.write(key, (bytes, metadata.clone()), None).unwrap())
     }
 
     async fn put_if_absent(&self, key: &str, bytes: Bytes) -> Result<Put> {
-        tokio::task::yield_now().await;
+        self.arrive().await;
         Ok(put(self.write(key, (bytes, Labels::new()), Some(None))))
     }
 
     async fn put_if_match(&self, key: &str, etag: &Etag, bytes: Bytes) -> Result<Put> {
-        tokio::task::yield_now().await;
+        self.arrive().await;
         Ok(put(self.write(key, (bytes, Labels::new()), Some(Some(etag)))))
     }
 
     async fn delete(&self, key: &str) -> Result<()> {
-        tokio::task::yield_now().await;
+        self.arrive().await;
         self.objects.lock().unwrap().remove(key);
         Ok(())
     }
 
     async fn delete_if_match(&self, key: &str, etag: &Etag) -> Result<bool> {
-        tokio::task::yield_now().await;
+        self.arrive().await;
         let mut objects = self.objects.lock().unwrap();
         let may = self.holds(&objects, key, Some(Some(etag)));
         Ok(may && objects.remove(key).is_some())

@@ -1,15 +1,19 @@
 //! A Redis server of the test's own: Debian's.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use docmill::config::{QueueBackend, QueueConfig};
+use tempfile::TempDir;
 
 /// A running server without files, killed when this is dropped.
 pub(crate) struct Redis {
     child: Child,
     port: u16,
+    /// Of a server that speaks TLS: where its authority's certificate is.
+    keys: Option<TempDir>,
 }
 
 impl Drop for Redis {
@@ -26,13 +30,35 @@ impl Redis {
 
     /// With settings of its own, as on its command line.
     pub(crate) async fn with(settings: &[&str]) -> Self {
+        Self::start_at(&["--port"], settings, None).await
+    }
+
+    /// One that speaks TLS alone, by a certificate of an authority that nobody else knows.
+    pub(crate) async fn over_tls(settings: &[&str]) -> Self {
+        let keys = tempfile::tempdir().unwrap();
+        make_certificates(keys.path());
+        let file = |name: &str| keys.path().join(name).display().to_string();
+        let (key, certificate, authority) =
+            (file("server.key"), file("server.pem"), file("authority.pem"));
+        let tls = ["--tls-key-file", &key, "--tls-cert-file", &certificate].into_iter().chain([
+            "--tls-ca-cert-file",
+            &authority,
+            "--tls-auth-clients",
+            "no",
+        ]);
+        let settings: Vec<&str> = tls.chain(settings.iter().copied()).collect();
+        Self::start_at(&["--port", "0", "--tls-port"], &settings, Some(keys)).await
+    }
+
+    async fn start_at(port_option: &[&str], settings: &[&str], keys: Option<TempDir>) -> Self {
         let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let port = free.local_addr().unwrap().port();
         drop(free);
         let program = std::env::var("DOCMILL_REDIS_SERVER");
         let program = program.unwrap_or_else(|_| "redis-server".to_owned());
         let child = Command::new(&program)
-            .args(["--port", &port.to_string(), "--bind", "127.0.0.1"])
+            .args(port_option)
+            .args([&port.to_string(), "--bind", "127.0.0.1"])
             .args(["--save", "", "--appendonly", "no"])
             .args(settings)
             .stdout(Stdio::null())
@@ -41,7 +67,7 @@ impl Redis {
             .unwrap_or_else(|error| {
                 panic!("{program} does not start ({error}): run `scripts/setup.sh test`")
             });
-        let mut server = Self { child, port };
+        let mut server = Self { child, port, keys };
         for _ in 0..300 {
             if tokio::net::TcpStream::connect(("127.0.0.1", port)).await.is_ok() {
                 return server;
@@ -52,6 +78,11 @@ impl Redis {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         panic!("{program} does not listen on port {port}");
+    }
+
+    /// The certificate of the authority that vouches for a server of [`Redis::over_tls`].
+    pub(crate) fn authority(&self) -> PathBuf {
+        self.keys.as_ref().unwrap().path().join("authority.pem")
     }
 
     pub(crate) fn url(&self) -> String {
@@ -78,4 +109,31 @@ impl Redis {
         let client = redis::Client::open(self.url()).unwrap();
         client.get_multiplexed_async_connection().await.unwrap()
     }
+}
+
+/// An authority, and a certificate by it for `localhost` and `127.0.0.1`, by Debian's openssl.
+fn make_certificates(folder: &Path) {
+    let run = |arguments: &str| {
+        let done = Command::new("openssl")
+            .args(arguments.split(' '))
+            .current_dir(folder)
+            .output()
+            .unwrap_or_else(|error| {
+                panic!("openssl does not start ({error}): run `make setup`, which installs it")
+            });
+        assert!(done.status.success(), "{arguments}: {}", String::from_utf8_lossy(&done.stderr));
+    };
+    let curve = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes";
+    run(&format!(
+        "req -x509 {curve} -days 2 -subj /CN=docmill-tests -keyout authority.key -out authority.pem \
+         -addext basicConstraints=critical,CA:TRUE -addext keyUsage=critical,keyCertSign"
+    ));
+    std::fs::write(
+        folder.join("names"),
+        "subjectAltName=DNS:localhost,IP:127.0.0.1\nbasicConstraints=critical,CA:FALSE\n",
+    )
+    .unwrap();
+    run(&format!("req {curve} -subj /CN=localhost -keyout server.key -out server.csr"));
+    run("x509 -req -in server.csr -CA authority.pem -CAkey authority.key -CAcreateserial -days 2 \
+         -extfile names -out server.pem");
 }

@@ -47,9 +47,19 @@ pub(super) enum Content {
     Elsewhere(Pointer),
 }
 
-/// Looks through a folder, or at a single file: PDFs by their name, with `any_format` whatever may
-/// be read. Hidden folders are left out, links are not followed.
-pub(super) async fn find(root: &Path, any_format: bool) -> Found {
+/// Looks through folders and at single files: PDFs by their name, with `any_format` whatever may be
+/// read. Hidden folders are left out, links are not followed.
+pub(super) async fn find(roots: &[PathBuf], any_format: bool) -> Found {
+    let mut all = Found::default();
+    for root in roots {
+        let found = below(root, any_format).await;
+        all.files.extend(found.files);
+        all.refused.extend(found.refused);
+    }
+    all
+}
+
+async fn below(root: &Path, any_format: bool) -> Found {
     let mut found = Found::default();
     if tokio::fs::metadata(root).await.is_ok_and(|meta| meta.is_file()) {
         let name = root.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -61,7 +71,9 @@ pub(super) async fn find(root: &Path, any_format: bool) -> Found {
         if let Err(error) =
             look_into(&folder, root, any_format, (&mut found, &mut waiting, depth)).await
         {
-            found.refused.push((name_of(&folder, root), error.to_string()));
+            let name =
+                if folder == root { root.display().to_string() } else { name_of(&folder, root) };
+            found.refused.push((name, error.to_string()));
         }
     }
     found.files.sort_by(|a, b| a.name.cmp(&b.name));
@@ -145,10 +157,10 @@ mod tests {
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, "%PDF-1.7").unwrap();
         }
-        let found = find(dir.path(), false).await;
+        let found = find(&[dir.path().to_owned()], false).await;
         let names: Vec<_> = found.files.iter().map(|file| file.name.as_str()).collect();
         assert_eq!(names, ["a.pdf", "b/c/d.pdf", "b/we, \"ird\"\nnäme.PDF"]);
-        assert_eq!(find(dir.path(), true).await.files.len(), 4);
+        assert_eq!(find(&[dir.path().to_owned()], true).await.files.len(), 4);
     }
 
     #[tokio::test]

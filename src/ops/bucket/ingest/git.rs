@@ -14,6 +14,8 @@ use crate::fault::{Error, Fault, Result};
 pub enum Place {
     /// A file or folder of this machine; may be the working tree of a repository.
     Local(PathBuf),
+    /// Files and folders of this machine, one by one; what is wrong with one is in the report.
+    Listed(Vec<PathBuf>),
     /// The address of a repository.
     Repository(String),
 }
@@ -32,7 +34,7 @@ impl Place {
 
 /// A place that can be read.
 pub(super) struct Checkout {
-    pub(super) root: PathBuf,
+    pub(super) roots: Vec<PathBuf>,
     /// For the manifest; without credentials.
     pub(super) source: String,
     _clone: Option<tempfile::TempDir>,
@@ -47,14 +49,18 @@ pub(super) async fn open(place: &Place, git: &Path) -> Result<Checkout> {
             };
             tokio::fs::metadata(path).await.map_err(|error| missing().because(error))?;
             let source = path.display().to_string();
-            Ok(Checkout { root: path.clone(), source, _clone: None })
+            Ok(Checkout { roots: vec![path.clone()], source, _clone: None })
+        }
+        Place::Listed(paths) => {
+            Ok(Checkout { roots: paths.clone(), source: "list".to_owned(), _clone: None })
         }
         Place::Repository(address) => {
             let folder = tempfile::tempdir()
                 .map_err(|error| Error::transient("cannot make a folder").because(error))?;
             clone(address, git, folder.path()).await?;
             let source = without_credentials(address);
-            Ok(Checkout { root: folder.path().to_owned(), source, _clone: Some(folder) })
+            let roots = vec![folder.path().to_owned()];
+            Ok(Checkout { roots, source, _clone: Some(folder) })
         }
     }
 }

@@ -27,15 +27,24 @@ pub struct Marker {
     /// What went wrong last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,
+    /// What its next mark is to remember.
+    #[serde(flatten)]
+    pub past: Past,
+    /// Fields of others.
+    #[serde(flatten)]
+    pub rest: Map<String, Value>,
+}
+
+/// What goes with a document from mark to mark.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Past {
     /// What went wrong, oldest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<Failure>,
     /// What the original is, if no PDF: the extension of its key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub extension: Option<String>,
-    /// Fields of others.
-    #[serde(flatten)]
-    pub rest: Map<String, Value>,
 }
 
 /// The right to work on something.
@@ -153,12 +162,9 @@ pub struct Failed {
     /// Where it is to wait again; absent in BlobForge's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<String>,
-    /// See [`Marker::history`].
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub history: Vec<Failure>,
-    /// See [`Marker::extension`].
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub extension: Option<String>,
+    /// See [`Marker::past`].
+    #[serde(flatten)]
+    pub past: Past,
     /// Fields of others.
     #[serde(flatten)]
     pub rest: Map<String, Value>,
@@ -186,12 +192,9 @@ pub struct Dead {
     /// Where it waited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<String>,
-    /// See [`Marker::history`].
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub history: Vec<Failure>,
-    /// See [`Marker::extension`].
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub extension: Option<String>,
+    /// See [`Marker::past`].
+    #[serde(flatten)]
+    pub past: Past,
     /// Fields of others, and those of the queue of messages.
     #[serde(flatten)]
     pub rest: Map<String, Value>,

@@ -1,0 +1,47 @@
+//! Paths on standard input, in the place of a path that is `-`.
+
+use std::ffi::OsString;
+use std::io::BufRead as _;
+use std::path::{Path, PathBuf};
+
+use tokio::sync::mpsc;
+
+use super::WrongUse;
+
+/// Read and not yet looked at.
+const AHEAD: usize = 1024;
+
+/// Whether standard input is meant.
+pub(super) fn is_meant(path: impl AsRef<Path>) -> bool {
+    path.as_ref().as_os_str() == "-"
+}
+
+/// Refuses `--null` where no list is read.
+pub(super) fn check<P: AsRef<Path>>(null: bool, paths: &[P]) -> Result<(), WrongUse> {
+    if null && !paths.iter().any(is_meant) {
+        let text = "--null is about paths on standard input: give `-` as a path";
+        return Err(WrongUse(text.to_owned()));
+    }
+    Ok(())
+}
+
+/// The paths as they come in, one a line or, with `null`, each ended by a NUL byte. Empty ones are
+/// left out.
+pub(super) fn paths(null: bool) -> mpsc::Receiver<PathBuf> {
+    let (paths, inbox) = mpsc::channel(AHEAD);
+    // A thread of its own: nothing else can wait for standard input without holding up the end.
+    std::thread::spawn(move || {
+        let end = if null { b'\0' } else { b'\n' };
+        for path in std::io::stdin().lock().split(end).map_while(Result::ok) {
+            if !path.is_empty() && paths.blocking_send(path_of(path)).is_err() {
+                return;
+            }
+        }
+    });
+    inbox
+}
+
+fn path_of(bytes: Vec<u8>) -> PathBuf {
+    use std::os::unix::ffi::OsStringExt as _;
+    OsString::from_vec(bytes).into()
+}

@@ -1,0 +1,227 @@
+//! How much waits.
+//!
+//! In a folder everything is looked at. In a bucket that would be a request for every message and
+//! for every thousand of them, from each worker that is asked. There one worker counts for all and
+//! leaves the answer in the bucket, by one listing request per priority: names are hashes, spread
+//! evenly, so that how far a full page reaches tells how many there are (within a few per cent).
+//! Only so many messages are read; a marker that was not counts as ready, a lock as in flight.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::ObjectQueue;
+use super::blobforge::{DEAD, Priority, TODO, hash_in, marker_in, tier_prefix};
+use super::engine::{Lease, PAGE, millis};
+use crate::fault::Result;
+use crate::queue::Depth;
+use crate::store::Entry;
+
+/// What was counted last, for all workers.
+const COUNTED: &str = "registry/depth.json";
+/// A count is good for as long as so many listing requests cost.
+const GOOD_FOR: u32 = 4;
+/// Objects read for one count of a bucket, at most.
+const READ: usize = 200;
+/// How often a worker looks whether another has finished counting, and for how long each time.
+const LOOKS: u32 = 20;
+const BETWEEN: Duration = Duration::from_millis(100);
+
+/// A count, and the right to make the next one: whoever replaces it counts.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct Counted {
+    nonce: String,
+    depth: Option<Depth>,
+}
+
+impl Lease for Counted {
+    fn nonce(&self) -> &str {
+        &self.nonce
+    }
+}
+
+/// Where a message stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    Ready,
+    InFlight,
+    Delayed,
+}
+
+impl ObjectQueue {
+    pub(super) async fn measure(&self) -> Result<Depth> {
+        if self.each_list.is_zero() { self.count_all().await } else { self.count_for_all().await }
+    }
+
+    /// Looks at everything.
+    async fn count_all(&self) -> Result<Depth> {
+        let (now, locks) = (self.engine.now().await?, self.locks().await?);
+        let mut tally = Tally { reads: usize::MAX, ..Tally::default() };
+        let markers = self.engine.list_all(TODO).await?;
+        let whole = u64::try_from(markers.len()).unwrap_or(u64::MAX);
+        self.add(&markers, whole, &locks, now, &mut tally).await?;
+        let dead = self.engine.list_all(DEAD).await?;
+        tally.depth.dead = Some(count_dead(&dead));
+        Ok(tally.depth)
+    }
+
+    /// What was counted by whichever worker, counted anew by one of them when it is old.
+    async fn count_for_all(&self) -> Result<Depth> {
+        let good_for = self.each_list.saturating_mul(GOOD_FOR).as_millis();
+        for _ in 0..LOOKS {
+            let nonce = uuid::Uuid::new_v4().simple().to_string();
+            let found = self.engine.lock::<Counted>(COUNTED).await?;
+            let ours = match &found {
+                None => self.engine.take(COUNTED, Counted { nonce, depth: None }).await?,
+                Some(last) => {
+                    let age = self.engine.now().await?.saturating_sub(millis(last.modified));
+                    if u128::from(age) < good_for {
+                        None
+                    } else {
+                        let depth = last.lease.depth;
+                        let next = Counted { nonce, depth };
+                        self.engine.take_over(COUNTED, &last.etag, next).await?
+                    }
+                }
+            };
+            if let Some(mut ours) = ours {
+                let depth = self.estimate().await?;
+                // Should somebody else count already, theirs stays.
+                self.engine.renew(&mut ours, |counted| counted.depth = Some(depth)).await?;
+                return Ok(depth);
+            }
+            if let Some(depth) = found.and_then(|last| last.lease.depth) {
+                return Ok(depth);
+            }
+            tokio::time::sleep(BETWEEN).await;
+        }
+        // Whoever was to count died over it.
+        self.estimate().await
+    }
+
+    /// One page per priority, and what lies beyond it by how far it reaches.
+    async fn estimate(&self) -> Result<Depth> {
+        let (now, locks) = (self.engine.now().await?, self.locks().await?);
+        let mut tally = Tally { reads: READ, ..Tally::default() };
+        let store = self.engine.store();
+        let page = store.list(TODO, None, PAGE).await?;
+        if page.len() < PAGE {
+            let whole = u64::try_from(page.len()).unwrap_or(u64::MAX);
+            self.add(&page, whole, &locks, now, &mut tally).await?;
+        } else {
+            for tier in Priority::ALL {
+                let page = store.list(&tier_prefix(tier), None, PAGE).await?;
+                let last = page.last().and_then(|entry| marker_in(&entry.key));
+                let whole = reach(page.len(), last.map(|(_, name)| name));
+                self.add(&page, whole, &locks, now, &mut tally).await?;
+            }
+        }
+        let dead = store.list(DEAD, None, PAGE).await?;
+        let last = dead.last().and_then(|entry| hash_in(&entry.key, DEAD));
+        let all = reach(dead.len(), last);
+        tally.depth.dead = Some(if dead.len() < PAGE { count_dead(&dead) } else { all });
+        Ok(tally.depth)
+    }
+
+    /// Adds what a page shows, taken for a fair sample of `whole` messages.
+    async fn add(
+        &self,
+        page: &[Entry],
+        whole: u64,
+        locks: &BTreeMap<String, Entry>,
+        now: u64,
+        tally: &mut Tally,
+    ) -> Result<()> {
+        let (mut ready, mut in_flight, mut delayed) = (0, 0, 0);
+        for entry in page {
+            let Some((_, name)) = marker_in(&entry.key) else { continue };
+            match self.standing(entry, name, locks.get(name), now, &mut tally.reads).await? {
+                Standing::Ready => ready += 1,
+                Standing::InFlight => in_flight += 1,
+                Standing::Delayed => delayed += 1,
+            }
+        }
+        let seen = u64::try_from(page.len()).unwrap_or(u64::MAX).max(1);
+        let scaled = |part: u64| part.saturating_mul(whole) / seen;
+        tally.depth.ready += scaled(ready);
+        tally.depth.in_flight += scaled(in_flight);
+        tally.depth.delayed += scaled(delayed);
+        Ok(())
+    }
+
+    async fn standing(
+        &self,
+        entry: &Entry,
+        name: &str,
+        lock: Option<&Entry>,
+        now: u64,
+        reads: &mut usize,
+    ) -> Result<Standing> {
+        if let Some(lock) = lock
+            && (!self.may_ask(lock, reads) || self.is_locked(name, Some(lock), now).await?)
+        {
+            return Ok(Standing::InFlight);
+        }
+        if !self.may_ask(entry, reads) || self.is_due(entry, now).await? == Some(true) {
+            return Ok(Standing::Ready);
+        }
+        Ok(Standing::Delayed)
+    }
+
+    /// Whether an answer about the object costs nothing, or may still be paid for.
+    fn may_ask(&self, entry: &Entry, reads: &mut usize) -> bool {
+        if self.seen.until(entry).is_some() {
+            return true;
+        }
+        let may = *reads > 0;
+        *reads = reads.saturating_sub(1);
+        may
+    }
+}
+
+/// A count in the making.
+#[derive(Default)]
+struct Tally {
+    depth: Depth,
+    /// Objects that may still be read.
+    reads: usize,
+}
+
+fn count_dead(entries: &[Entry]) -> u64 {
+    let dead = entries.iter().filter(|entry| hash_in(&entry.key, DEAD).is_some()).count();
+    u64::try_from(dead).unwrap_or(u64::MAX)
+}
+
+/// How many names there are, if the first `seen` of them end with `last`: all of them if the page
+/// was not full, else as many as even spreading makes of the share of names up to `last`.
+fn reach(seen: usize, last: Option<&str>) -> u64 {
+    let counted = u64::try_from(seen).unwrap_or(u64::MAX);
+    let digits = last.and_then(|name| name.get(..8));
+    let share = digits.and_then(|digits| u32::from_str_radix(digits, 16).ok());
+    match share {
+        Some(share) if seen >= PAGE => (counted << 32) / (u64::from(share) + 1),
+        _ => counted,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_page_tells_by_its_reach_how_many_there_are() {
+        let name = |digits: &str| format!("{digits}{}", "0".repeat(56));
+        for (seen, last, expected) in [
+            (0, None, 0),
+            (7, Some(name("0fffffff")), 7),
+            (PAGE, Some(name("ffffffff")), 1_000),
+            (PAGE, Some(name("7fffffff")), 2_000),
+            (PAGE, Some(name("051eb851")), 50_000),
+            (PAGE, None, 1_000),
+        ] {
+            assert_eq!(reach(seen, last.as_deref()), expected, "{seen} {last:?}");
+        }
+    }
+}

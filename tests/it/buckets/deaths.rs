@@ -1,0 +1,79 @@
+//! Workers that are killed between any two of their writes.
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use std::time::Duration;
+
+use docmill::fault::Fault;
+use docmill::ops::bucket::Work;
+use docmill::queue::objects::blobforge::{Priority, dead_key, out_key};
+use docmill::shutdown::Stop;
+use docmill::store::Store;
+
+use super::{Fake, Manner, Place};
+
+/// A worker in the first seat of a machine called `w`.
+fn worker(place: &Place, convert: &std::sync::Arc<Fake>) -> Work {
+    let mut work = place.work(convert.clone(), true);
+    work.terms.name = Some("w".to_owned());
+    work.terms.jobs = 1;
+    work
+}
+
+/// What a worker of the same seat finds after one was killed by `writes`; whether it was killed.
+async fn killed_after(writes: u32, place: &Place, convert: &std::sync::Arc<Fake>) -> bool {
+    place.store.dies_after(Some(writes));
+    let first = worker(place, convert).run(Stop::default());
+    // Simulated: as long as anything still happens, no time passes.
+    let ended = tokio::time::timeout(Duration::from_secs(20), first).await.is_ok();
+    place.store.dies_after(None);
+    // Its process is no more, so that its seat is free.
+    place.store.delete("registry/workers/w-0.json").await.unwrap();
+    worker(place, convert).run(Stop::default()).await.unwrap();
+    !ended
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_worker_killed_at_any_write_leaves_its_successor_takes_up_at_once() {
+    let mut writes = 0;
+    loop {
+        let place = Place::simulated();
+        let left = place.add("left by an earlier one", Priority::Normal).await;
+        let fresh = place.add("fresh", Priority::High).await;
+        place.claim("w-0", &left).await;
+        let convert = Fake::new(Manner::Well);
+        let was_killed = killed_after(writes, &place, &convert).await;
+        assert_eq!(place.marks(), [""; 0], "killed after {writes} writes");
+        for hash in [&left, &fresh] {
+            assert!(place.store.head(&out_key(hash)).await.unwrap().is_some(), "after {writes}");
+        }
+        if !was_killed {
+            break;
+        }
+        writes += 1;
+    }
+    assert!(writes > 15, "it was killed at {writes} different writes");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failure_is_noted_once_at_whichever_write_its_worker_is_killed() {
+    let mut writes = 0;
+    loop {
+        let place = Place::simulated();
+        let bad = place.add("bad", Priority::Normal).await;
+        for _ in 0..2 {
+            place.claim("w-0", &bad).await;
+            place.store.delete(&docmill::queue::objects::blobforge::lock_key(&bad)).await.unwrap();
+        }
+        let convert = Fake::new(Manner::Fails(Fault::Transient));
+        let was_killed = killed_after(writes, &place, &convert).await;
+        assert_eq!(place.marks(), [dead_key(&bad)], "killed after {writes} writes");
+        let runs = place.store.json(&dead_key(&bad))["total_retries"].clone();
+        assert_eq!(runs, 3, "killed after {writes} writes");
+        assert!(convert.calls(&bad) <= 1, "its third run was its last");
+        if !was_killed {
+            break;
+        }
+        writes += 1;
+    }
+    assert!(writes > 5, "it was killed at {writes} different writes");
+}
