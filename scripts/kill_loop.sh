@@ -4,4 +4,6 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export DOCMILL_KILL_DOCUMENTS="${1:-200}" DOCMILL_KILLS="${2:-30}"
-exec scripts/with_postgres.sh cargo nextest run --profile proof --no-capture -E 'test(/kill_loop/)'
+run=(cargo nextest run --profile proof --no-capture -E 'test(/kill_loop/)')
+command -v cargo-nextest >/dev/null || run=(cargo test --test it -- --nocapture kill_loop)
+exec scripts/with_postgres.sh "${run[@]}"

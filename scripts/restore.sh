@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Backs a running docmill up, loses its database, restores it and holds the results against those of
 # before, as docs/backup.md says. With a private Postgres, the roles of docs/deploy-ecs.md, and
-# folders as store and queue. The argument: a docmill (target/debug/docmill). Some seconds.
+# folders as store and queue. The argument: a docmill; without one it is built. Some seconds.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+[ $# -gt 0 ] || cargo build --locked --quiet --bin docmill
 docmill=$(realpath "${1:-target/debug/docmill}")
 if [ -z "${RESTORE_INSIDE:-}" ]; then
     RESTORE_INSIDE=yes exec scripts/with_postgres.sh "$0" "$docmill"
