@@ -57,11 +57,10 @@ impl ObjectQueue {
 
     /// Looks at everything.
     async fn count_all(&self) -> Result<Depth> {
-        let (now, locks) = (self.engine.now().await?, self.locks().await?);
-        let mut tally = Tally { reads: usize::MAX, ..Tally::default() };
+        let mut tally = self.begin(usize::MAX).await?;
         let markers = self.engine.list_all(TODO).await?;
         let whole = u64::try_from(markers.len()).unwrap_or(u64::MAX);
-        self.add(&markers, whole, &locks, now, &mut tally).await?;
+        self.add(&markers, whole, &mut tally).await?;
         let dead = self.engine.list_all(DEAD).await?;
         tally.depth.dead = Some(count_dead(&dead));
         Ok(tally.depth)
@@ -103,19 +102,18 @@ impl ObjectQueue {
 
     /// One page per priority, and what lies beyond it by how far it reaches.
     async fn estimate(&self) -> Result<Depth> {
-        let (now, locks) = (self.engine.now().await?, self.locks().await?);
-        let mut tally = Tally { reads: READ, ..Tally::default() };
+        let mut tally = self.begin(READ).await?;
         let store = self.engine.store();
         let page = store.list(TODO, None, PAGE).await?;
         if page.len() < PAGE {
             let whole = u64::try_from(page.len()).unwrap_or(u64::MAX);
-            self.add(&page, whole, &locks, now, &mut tally).await?;
+            self.add(&page, whole, &mut tally).await?;
         } else {
             for tier in Priority::ALL {
                 let page = store.list(&tier_prefix(tier), None, PAGE).await?;
                 let last = page.last().and_then(|entry| marker_in(&entry.key));
                 let whole = reach(page.len(), last.map(|(_, name)| name));
-                self.add(&page, whole, &locks, now, &mut tally).await?;
+                self.add(&page, whole, &mut tally).await?;
             }
         }
         let dead = store.list(DEAD, None, PAGE).await?;
@@ -125,19 +123,17 @@ impl ObjectQueue {
         Ok(tally.depth)
     }
 
+    async fn begin(&self, reads: usize) -> Result<Tally> {
+        let (now, locks) = (self.engine.now().await?, self.locks().await?);
+        Ok(Tally { depth: Depth::default(), reads, now, locks })
+    }
+
     /// Adds what a page shows, taken for a fair sample of `whole` messages.
-    async fn add(
-        &self,
-        page: &[Entry],
-        whole: u64,
-        locks: &BTreeMap<String, Entry>,
-        now: u64,
-        tally: &mut Tally,
-    ) -> Result<()> {
+    async fn add(&self, page: &[Entry], whole: u64, tally: &mut Tally) -> Result<()> {
         let (mut ready, mut in_flight, mut delayed) = (0, 0, 0);
         for entry in page {
             let Some((_, name)) = marker_in(&entry.key) else { continue };
-            match self.standing(entry, name, locks.get(name), now, &mut tally.reads).await? {
+            match self.standing(entry, name, tally).await? {
                 Standing::Ready => ready += 1,
                 Standing::InFlight => in_flight += 1,
                 Standing::Delayed => delayed += 1,
@@ -151,20 +147,14 @@ impl ObjectQueue {
         Ok(())
     }
 
-    async fn standing(
-        &self,
-        entry: &Entry,
-        name: &str,
-        lock: Option<&Entry>,
-        now: u64,
-        reads: &mut usize,
-    ) -> Result<Standing> {
-        if let Some(lock) = lock
-            && (!self.may_ask(lock, reads) || self.is_locked(name, Some(lock), now).await?)
+    async fn standing(&self, entry: &Entry, name: &str, tally: &mut Tally) -> Result<Standing> {
+        let Tally { locks, reads, now, .. } = tally;
+        if let Some(lock) = locks.get(name)
+            && (!self.may_ask(lock, reads) || self.is_locked(name, Some(lock), *now).await?)
         {
             return Ok(Standing::InFlight);
         }
-        if !self.may_ask(entry, reads) || self.is_due(entry, now).await? == Some(true) {
+        if !self.may_ask(entry, reads) || self.is_due(entry, *now).await? == Some(true) {
             return Ok(Standing::Ready);
         }
         Ok(Standing::Delayed)
@@ -182,11 +172,14 @@ impl ObjectQueue {
 }
 
 /// A count in the making.
-#[derive(Default)]
 struct Tally {
     depth: Depth,
     /// Objects that may still be read.
     reads: usize,
+    /// By the store's clock.
+    now: u64,
+    /// Every lock, by name.
+    locks: BTreeMap<String, Entry>,
 }
 
 fn count_dead(entries: &[Entry]) -> u64 {
