@@ -87,7 +87,11 @@ def answer_of(kind, body):
         raise Broken(f"keys that the type does not know: {unknown}")
 
 
-CONVERSE = botocore.session.Session().get_service_model("bedrock-runtime").operation_model("Converse")
+BEDROCK = botocore.session.Session().get_service_model("bedrock-runtime")
+CONVERSE = {
+    "converse": BEDROCK.operation_model("Converse"),
+    "converse-stream": BEDROCK.operation_model("ConverseStream"),
+}
 
 
 def shape_of(shape, body):
@@ -120,12 +124,18 @@ def anthropic(exchange):
 
 
 def bedrock(exchange):
-    model = re.fullmatch(r"/model/([^/]+)/converse", exchange["path"])
-    if not model:
+    call = re.fullmatch(r"/model/([^/]+)/(converse|converse-stream)", exchange["path"])
+    if not call:
         raise Broken(f"no path of Converse: {exchange['path']}")
-    shape_of(CONVERSE.input_shape, {"modelId": model[1], **exchange["request"]})
-    if exchange["status"] == 200:
-        shape_of(CONVERSE.output_shape, exchange["answer"])
+    operation = CONVERSE[call[2]]
+    shape_of(operation.input_shape, {"modelId": call[1], **exchange["request"]})
+    if exchange["status"] != 200:
+        return
+    if call[2] == "converse":
+        shape_of(operation.output_shape, exchange["answer"])
+        return
+    for event in exchange["answer"]["events"]:
+        shape_of(operation.output_shape.members["stream"], event)
 
 
 def spoiled(exchange):
@@ -176,9 +186,7 @@ CASES = [
 
 
 def fits(vendor, settings):
-    if settings.get("LLM__STRUCTURED") == "tool" and vendor == "openai":
-        return False
-    return not ("LLM__STREAM_ABOVE" in settings and vendor == "bedrock")
+    return not (settings.get("LLM__STRUCTURED") == "tool" and vendor == "openai")
 
 
 def exchanges(docmill, standin, document, vendor, answers, settings):
