@@ -7,6 +7,7 @@ answer is also spoiled in a few ways, and the types have to refuse that.
 """
 
 import copy
+import functools
 import json
 import os
 import re
@@ -36,6 +37,12 @@ class Broken(Exception):
     """What a contract says against a body."""
 
 
+@functools.cache
+def adapter(kind):
+    """Kept: what was validated lazily needs it until it is drained."""
+    return TypeAdapter(kind)
+
+
 def drained(value):
     """The validated value as plain data: validation of lists is lazy, and unknown keys are gone."""
     if isinstance(value, Mapping):
@@ -47,7 +54,7 @@ def drained(value):
 
 def request_of(kind, body):
     try:
-        known = drained(TypeAdapter(kind).validate_python(body))
+        known = drained(adapter(kind).validate_python(body))
     except ValidationError as error:
         raise Broken(str(error)) from error
     if known != body:
@@ -79,7 +86,7 @@ def extras(model, at=""):
 def answer_of(kind, body):
     try:
         # Strict: a number as text is no number.
-        model = TypeAdapter(kind).validate_json(json.dumps(body), strict=True)
+        model = adapter(kind).validate_json(json.dumps(body), strict=True)
     except ValidationError as error:
         raise Broken(str(error)) from error
     unknown = list(extras(model))
@@ -138,7 +145,7 @@ def bedrock(exchange):
         shape_of(operation.output_shape.members["stream"], event)
 
 
-def spoiled(exchange):
+def spoiled(vendor, exchange):
     """The exchange with one thing wrong, in several ways."""
     for part in ("request", "answer"):
         if part == "answer" and (exchange["status"] != 200 or "events" in exchange["answer"]):
@@ -147,16 +154,23 @@ def spoiled(exchange):
         extra[part]["unheard_of"] = 1
         yield f"{part} with an unknown key", extra
         for key in exchange[part]:
-            if key in REQUIRED:
+            if key in REQUIRED[vendor]:
                 less = copy.deepcopy(exchange)
                 del less[part][key]
                 yield f"{part} without {key}", less
+            if key in TYPED:
                 other = copy.deepcopy(exchange)
                 other[part][key] = {"not": "this"}
                 yield f"{part} with another {key}", other
 
 
-REQUIRED = {"messages", "choices", "content", "stopReason", "usage"}
+# What each contract demands: OpenAI's leaves usage out, Bedrock's messages (of a stored prompt).
+REQUIRED = {
+    "openai": {"messages", "choices"},
+    "anthropic": {"messages", "content", "usage"},
+    "bedrock": {"output", "stopReason", "usage"},
+}
+TYPED = {"messages", "choices", "content", "output", "stopReason", "usage"}
 VALIDATORS = {"openai": openai, "anthropic": anthropic, "bedrock": bedrock}
 
 READ = {"answer": "read"}
@@ -242,7 +256,7 @@ def main(docmill, standin, document):
                 except Broken as broken:
                     wrong += 1
                     print(f"{vendor} {settings} call {exchange['number']}: {broken}")
-                for what, other in spoiled(exchange):
+                for what, other in spoiled(vendor, exchange):
                     try:
                         validate(other)
                         wrong += 1
