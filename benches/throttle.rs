@@ -63,7 +63,7 @@ async fn main() -> ExitCode {
     let took = since.elapsed();
     let well = report(&world, &limit, (jobs, took)).await;
     drop(workers);
-    let well = denied().await && well;
+    let well = Box::pin(denied()).await && well;
     if well { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
