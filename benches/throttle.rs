@@ -1,8 +1,10 @@
 //! Two real workers over one provider whose limit they do not know and that changes: 20 requests a
 //! second, after 20 s 8, after 45 s 30. Prints the time against the limit's own, the share of calls
-//! that were refused after the first 20 s, and the attempts. Exit code 1 if a target is missed: every
-//! document completed with one attempt counted, at most 1.2 times the limit's own time, less than
-//! 5 % refused. Argument: how many jobs.
+//! that were refused after the first 20 s, and the attempts. Then two more, whose key is wrong for a
+//! while in the middle: prints what that did to the documents. Exit code 1 if a target is missed:
+//! every document completed with one attempt counted, at most 1.2 times the limit's own time, less
+//! than 5 % refused; no document ended while the key was wrong, and all of them by themselves once
+//! it is right. Argument: how many jobs.
 #![expect(clippy::unwrap_used, reason = "a broken world ends the run")]
 #![expect(clippy::print_stdout, reason = "figures are what it is for")]
 
@@ -33,6 +35,9 @@ const LATENCY: Duration = Duration::from_millis(300);
 const LONGEST: f64 = 1.2;
 /// Of the calls after the first 20 s.
 const REFUSED: f64 = 0.05;
+/// How long the key is wrong, and jobs of that part.
+const DENIED: Duration = Duration::from_secs(15);
+const DENIED_JOBS: u32 = 200;
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -45,40 +50,100 @@ async fn main() -> ExitCode {
     let asked = Arc::clone(&limit);
     let world =
         World::with_model(Script::function(move |_| asked.answer(Answer::late(LATENCY)))).await;
+    submit(&world, jobs).await;
+    let workers = [(); 2].map(|()| Process::worker(&world, &[]));
+    while limit.counts().accepted == 0 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let since = Instant::now();
+    let deadline = limit.ideal(jobs) * 4 + seconds(60);
+    while count(&world, "in-progress").await > 0 && since.elapsed() < deadline {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    let took = since.elapsed();
+    let well = report(&world, &limit, (jobs, took)).await;
+    drop(workers);
+    let well = Box::pin(denied()).await && well;
+    if well { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+async fn submit(world: &World, jobs: u32) {
     let mut ids = Vec::new();
     for number in 0..jobs {
         let bytes = documents::invoice(&format!("T-{number}"));
         ids.push(world.insert("invoice.pdf", bytes).await);
     }
     world.send_all(&ids).await;
-    let _workers = [(); 2].map(|()| Process::worker(&world, &[]));
-    while limit.counts().accepted == 0 {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-    let since = Instant::now();
-    let deadline = limit.ideal(jobs) * 4 + seconds(60);
-    let left = "SELECT count(*)::text FROM docmill.ingestion WHERE status = 'in-progress'";
-    while world.scalar(left).await != "0" && since.elapsed() < deadline {
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-    let took = since.elapsed();
-    report(&world, &limit, (jobs, took)).await
 }
 
-async fn report(world: &World, limit: &RateLimit, (jobs, took): (u32, Duration)) -> ExitCode {
-    let completed = "SELECT count(*)::text FROM docmill.ingestion WHERE status = 'completed'";
-    let completed = world.scalar(completed).await;
-    let counted = "SELECT string_agg(DISTINCT attempt_count::text, ',') FROM docmill.ingestion";
-    let counted = world.scalar(counted).await;
+/// Ingestions of this status.
+async fn count(world: &World, status: &str) -> u32 {
+    let sql = format!("SELECT count(*)::text FROM docmill.ingestion WHERE status = '{status}'");
+    world.scalar(&sql).await.parse().unwrap()
+}
+
+/// The attempts that count against a document, each number once.
+async fn counted(world: &World) -> String {
+    let sql = "SELECT string_agg(DISTINCT attempt_count::text, ',') FROM docmill.ingestion";
+    world.scalar(sql).await
+}
+
+/// A key that is wrong for a while.
+async fn denied() -> bool {
+    let keyed = |key: &str| Script {
+        api_key: Some(key.to_owned()),
+        ..Script::always(Answer::late(LATENCY))
+    };
+    let world = World::with_model(keyed("right")).await;
+    let server = world.llm.as_ref().unwrap();
+    submit(&world, DENIED_JOBS).await;
+    let settings = [
+        ("LLM__API_KEY", "right"),
+        ("WORKER__SLOTS", "4"),
+        ("RETRY__UNAVAILABLE_DELAY", "2s"),
+        ("THROTTLE__OPEN_FOR", "2s"),
+    ];
+    let _workers = [(); 2].map(|()| Process::worker(&world, &settings));
+    while count(&world, "completed").await < DENIED_JOBS / 4 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    server.set(keyed("another"));
+    // Calls that were under way keep their answer.
+    tokio::time::sleep(LATENCY * 3).await;
+    let before = count(&world, "completed").await;
+    let calls = server.calls().len();
+    tokio::time::sleep(DENIED).await;
+    let (within, failed) = (count(&world, "completed").await, count(&world, "failed").await);
+    let tried = server.calls().len() - calls;
+    server.set(keyed("right"));
+    let since = Instant::now();
+    while count(&world, "in-progress").await > 0 && since.elapsed() < DENIED * 8 {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    let (completed, counted) = (count(&world, "completed").await, counted(&world).await);
+    println!(
+        "wrong key for {} s after {before} of {DENIED_JOBS}: {} completed and {failed} failed \
+         meanwhile, {tried} calls got through; {:.1} s after it was right {completed} were \
+         completed, attempts counted: {counted}",
+        DENIED.as_secs(),
+        within - before,
+        since.elapsed().as_secs_f64()
+    );
+    within == before && failed == 0 && completed == DENIED_JOBS && counted == "1"
+}
+
+/// Whether every target was reached.
+async fn report(world: &World, limit: &RateLimit, (jobs, took): (u32, Duration)) -> bool {
+    let (completed, attempts) = (count(world, "completed").await, counted(world).await);
     let outcomes = "SELECT string_agg(outcome || ' ' || n, ', ') FROM \
                     (SELECT outcome, count(*) AS n FROM docmill.attempt GROUP BY outcome) o";
     let outcomes = world.scalar(outcomes).await;
     let counts = limit.counts();
     let ideal = limit.ideal(jobs);
     let times = took.as_secs_f64() / ideal.as_secs_f64();
-    let count = |n: usize| f64::from(u32::try_from(n).unwrap());
-    let share = count(counts.late_refused) / count(counts.late.max(1));
-    println!("{completed} of {jobs} completed, attempts counted: {counted}; ended: {outcomes}");
+    let real = |n: usize| f64::from(u32::try_from(n).unwrap());
+    let share = real(counts.late_refused) / real(counts.late.max(1));
+    println!("{completed} of {jobs} completed, attempts counted: {attempts}; ended: {outcomes}");
     println!(
         "{:.1} s, the limit's own time {:.1} s: {times:.2} times (target {LONGEST})",
         took.as_secs_f64(),
@@ -91,7 +156,5 @@ async fn report(world: &World, limit: &RateLimit, (jobs, took): (u32, Duration))
         share * 100.0,
         REFUSED * 100.0
     );
-    let well =
-        completed == jobs.to_string() && counted == "1" && times <= LONGEST && share < REFUSED;
-    if well { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    completed == jobs && attempts == "1" && times <= LONGEST && share < REFUSED
 }

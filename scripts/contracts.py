@@ -7,6 +7,7 @@ answer is also spoiled in a few ways, and the types have to refuse that.
 """
 
 import copy
+import functools
 import json
 import os
 import re
@@ -36,6 +37,12 @@ class Broken(Exception):
     """What a contract says against a body."""
 
 
+@functools.cache
+def adapter(kind):
+    """Kept: what was validated lazily needs it until it is drained."""
+    return TypeAdapter(kind)
+
+
 def drained(value):
     """The validated value as plain data: validation of lists is lazy, and unknown keys are gone."""
     if isinstance(value, Mapping):
@@ -47,7 +54,7 @@ def drained(value):
 
 def request_of(kind, body):
     try:
-        known = drained(TypeAdapter(kind).validate_python(body))
+        known = drained(adapter(kind).validate_python(body))
     except ValidationError as error:
         raise Broken(str(error)) from error
     if known != body:
@@ -79,7 +86,7 @@ def extras(model, at=""):
 def answer_of(kind, body):
     try:
         # Strict: a number as text is no number.
-        model = TypeAdapter(kind).validate_json(json.dumps(body), strict=True)
+        model = adapter(kind).validate_json(json.dumps(body), strict=True)
     except ValidationError as error:
         raise Broken(str(error)) from error
     unknown = list(extras(model))
@@ -87,7 +94,11 @@ def answer_of(kind, body):
         raise Broken(f"keys that the type does not know: {unknown}")
 
 
-CONVERSE = botocore.session.Session().get_service_model("bedrock-runtime").operation_model("Converse")
+BEDROCK = botocore.session.Session().get_service_model("bedrock-runtime")
+CONVERSE = {
+    "converse": BEDROCK.operation_model("Converse"),
+    "converse-stream": BEDROCK.operation_model("ConverseStream"),
+}
 
 
 def shape_of(shape, body):
@@ -120,15 +131,21 @@ def anthropic(exchange):
 
 
 def bedrock(exchange):
-    model = re.fullmatch(r"/model/([^/]+)/converse", exchange["path"])
-    if not model:
+    call = re.fullmatch(r"/model/([^/]+)/(converse|converse-stream)", exchange["path"])
+    if not call:
         raise Broken(f"no path of Converse: {exchange['path']}")
-    shape_of(CONVERSE.input_shape, {"modelId": model[1], **exchange["request"]})
-    if exchange["status"] == 200:
-        shape_of(CONVERSE.output_shape, exchange["answer"])
+    operation = CONVERSE[call[2]]
+    shape_of(operation.input_shape, {"modelId": call[1], **exchange["request"]})
+    if exchange["status"] != 200:
+        return
+    if call[2] == "converse":
+        shape_of(operation.output_shape, exchange["answer"])
+        return
+    for event in exchange["answer"]["events"]:
+        shape_of(operation.output_shape.members["stream"], event)
 
 
-def spoiled(exchange):
+def spoiled(vendor, exchange):
     """The exchange with one thing wrong, in several ways."""
     for part in ("request", "answer"):
         if part == "answer" and (exchange["status"] != 200 or "events" in exchange["answer"]):
@@ -137,16 +154,23 @@ def spoiled(exchange):
         extra[part]["unheard_of"] = 1
         yield f"{part} with an unknown key", extra
         for key in exchange[part]:
-            if key in REQUIRED:
+            if key in REQUIRED[vendor]:
                 less = copy.deepcopy(exchange)
                 del less[part][key]
                 yield f"{part} without {key}", less
+            if key in TYPED:
                 other = copy.deepcopy(exchange)
                 other[part][key] = {"not": "this"}
                 yield f"{part} with another {key}", other
 
 
-REQUIRED = {"messages", "choices", "content", "stopReason", "usage"}
+# What each contract demands: OpenAI's leaves usage out, Bedrock's messages (of a stored prompt).
+REQUIRED = {
+    "openai": {"messages", "choices"},
+    "anthropic": {"messages", "content", "usage"},
+    "bedrock": {"output", "stopReason", "usage"},
+}
+TYPED = {"messages", "choices", "content", "output", "stopReason", "usage"}
 VALIDATORS = {"openai": openai, "anthropic": anthropic, "bedrock": bedrock}
 
 READ = {"answer": "read"}
@@ -176,9 +200,7 @@ CASES = [
 
 
 def fits(vendor, settings):
-    if settings.get("LLM__STRUCTURED") == "tool" and vendor == "openai":
-        return False
-    return not ("LLM__STREAM_ABOVE" in settings and vendor == "bedrock")
+    return not (settings.get("LLM__STRUCTURED") == "tool" and vendor == "openai")
 
 
 def exchanges(docmill, standin, document, vendor, answers, settings):
@@ -234,7 +256,7 @@ def main(docmill, standin, document):
                 except Broken as broken:
                     wrong += 1
                     print(f"{vendor} {settings} call {exchange['number']}: {broken}")
-                for what, other in spoiled(exchange):
+                for what, other in spoiled(vendor, exchange):
                     try:
                         validate(other)
                         wrong += 1

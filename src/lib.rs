@@ -10,6 +10,7 @@ pub mod config;
 pub mod metrics;
 pub mod notation;
 
+pub mod aws;
 pub mod cluster;
 pub mod cpu;
 pub mod http;

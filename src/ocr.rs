@@ -72,6 +72,13 @@ pub trait Provider: Send + Sync {
     /// says nothing about others. Anything else is not the pictures' fault.
     async fn read(&self, pictures: &[PagePicture]) -> Result<(Vec<PageReading>, PageUsage)>;
 
+    /// Asks whether it is there and takes our credentials, by calls that cannot succeed: no page is
+    /// read and none is paid for.
+    ///
+    /// # Errors
+    /// What is wrong, and what to check.
+    async fn ping(&self) -> Result<()>;
+
     /// How it reads whole files, if it does.
     fn files(&self) -> Option<&dyn FileReader> {
         None

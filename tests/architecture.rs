@@ -9,7 +9,7 @@ const LAYERS: &[&[&str]] = &[
     &["fault"],
     &["model"],
     &["config", "metrics", "notation"],
-    &["cluster", "cpu", "http", "kinds", "shutdown"],
+    &["aws", "cluster", "cpu", "http", "kinds", "shutdown"],
     &["telemetry"],
     &["db", "pages", "store"],
     &["throttle"],

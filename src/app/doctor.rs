@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::App;
+use super::{App, providers};
 use crate::config::{QueueBackend, StoreBackend};
 use crate::fault::{Fault, Result};
 use crate::llm::Llm;
@@ -19,14 +19,15 @@ const PATIENCE: Duration = Duration::from_secs(10);
 impl App {
     /// Looks at everything a worker needs, each as far as it answers.
     pub async fn doctor(&self, around: &Surroundings) -> Report {
-        let (database, queue, store, provider) = tokio::join!(
+        let (database, queue, store, model, readers) = tokio::join!(
             self.look_at_database(),
             self.look_at_queue(),
             self.look_at_store(),
-            self.look_at_provider()
+            self.look_at_provider(),
+            self.look_at_page_readers()
         );
         let mut findings = process::check(&self.config, around);
-        findings.extend([database, queue, store, provider].into_iter().flatten());
+        findings.extend([database, queue, store, model, readers].into_iter().flatten());
         Report::of(findings)
     }
 
@@ -162,6 +163,30 @@ impl App {
             }
             Err(error) => vec![Finding::unusable(CHECK, &error)],
         }
+    }
+
+    /// Those that read page images elsewhere, each asked for what it cannot do.
+    async fn look_at_page_readers(&self) -> Vec<Finding> {
+        const CHECK: &str = "provider.ocr";
+        let named = match self.kinds() {
+            Ok(kinds) => providers::named(&self.config, &kinds).await,
+            Err(error) => Err(error),
+        };
+        let named = match named {
+            Ok(named) if named.is_empty() => return vec![Finding::ok(CHECK, "pages stay here")],
+            Ok(named) => named,
+            Err(error) => return vec![Finding::unusable(CHECK, &error)],
+        };
+        let asked = named.values().map(async |provider| {
+            match tokio::time::timeout(PATIENCE, provider.ping()).await {
+                Ok(Ok(())) => {
+                    Finding::ok(CHECK, format!("{} takes our credentials", provider.name()))
+                }
+                Ok(Err(error)) => Finding::unusable(CHECK, &error),
+                Err(_) => Finding::unusable(CHECK, &format!("{}: silent", provider.name())),
+            }
+        });
+        futures::future::join_all(asked).await
     }
 }
 

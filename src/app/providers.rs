@@ -18,6 +18,19 @@ use crate::throttle::{Governor, Key};
 /// One is named whose settings are missing or wrong: which, and by whom.
 pub(super) async fn elsewhere(config: &Config, kinds: &Kinds) -> anyhow::Result<Elsewhere> {
     let ocr = &config.ocr;
+    let providers = named(config, kinds).await?;
+    Ok(Elsewhere::new(ocr.providers.clone(), providers, ocr.pictures_in_memory))
+}
+
+/// All that are named, by whomever.
+///
+/// # Errors
+/// As [`elsewhere`].
+pub(super) async fn named(
+    config: &Config,
+    kinds: &Kinds,
+) -> anyhow::Result<BTreeMap<OcrProvider, Arc<dyn Provider>>> {
+    let ocr = &config.ocr;
     let mut named: BTreeSet<OcrProvider> = ocr.providers.iter().copied().collect();
     for kind in kinds.iter() {
         named.extend(kind.read_by.iter().flatten());
@@ -41,7 +54,7 @@ pub(super) async fn elsewhere(config: &Config, kinds: &Kinds) -> anyhow::Result<
         };
         providers.insert(name, provider);
     }
-    Ok(Elsewhere::new(ocr.providers.clone(), providers, ocr.pictures_in_memory))
+    Ok(providers)
 }
 
 fn document_ai(config: &Config, governor: Arc<Governor>) -> anyhow::Result<DocumentAi> {
@@ -52,7 +65,7 @@ fn document_ai(config: &Config, governor: Arc<Governor>) -> anyhow::Result<Docum
         model: config.processor.clone(),
     };
     let credentials = Credentials::find(&config.credentials)?;
-    Ok(DocumentAi::new(config, credentials, Lane::new(governor, key))?)
+    Ok(DocumentAi::new(config, credentials, Lane::new(governor, key, DocumentAi::PROCESS))?)
 }
 
 async fn textract(config: &Config, governor: &Arc<Governor>) -> Textract {
@@ -60,13 +73,13 @@ async fn textract(config: &Config, governor: &Arc<Governor>) -> Textract {
     // Textract fetches from S3 itself; another service's buckets are nothing to it.
     let is_aws = store.endpoint.is_empty() || !config.endpoint.is_empty();
     let files = store.backend == StoreBackend::S3 && is_aws;
-    let lane = |operation: &str| {
+    let lane = |operation: &'static str| {
         let key = Key {
             provider: Textract::NAME.to_owned(),
             account: format!("aws {}", config.region),
             model: operation.to_owned(),
         };
-        Lane::new(Arc::clone(governor), key)
+        Lane::new(Arc::clone(governor), key, operation)
     };
     let lanes = Lanes {
         detect: lane(Textract::DETECT),

@@ -34,7 +34,8 @@ pub struct SchedulerConfig {
     pub margin_mib: u64,
     /// Calls to one model at the same time, of one process.
     pub calls_at_once: u32,
-    /// How long a model keeps its memory while others wait for it.
+    /// How long a model keeps its memory while others wait for it: no call is let in that would
+    /// probably end later. A single call that takes longer is let in all the same.
     #[serde(with = "humantime_serde")]
     pub quantum: Duration,
     /// A model that has waited for so long goes before every other.

@@ -10,18 +10,12 @@ mod stream;
 mod wire;
 
 use async_trait::async_trait;
-use reqwest::Response;
 use reqwest::header::{HeaderMap, HeaderValue};
-use time::OffsetDateTime;
 
-use super::exchange::{
-    Answered, Authorised, Exchange, Failed, REPLY_CAP, Tries, backoff, repeated, secret,
-};
+use super::exchange::{Answered, Authorised, Exchange, Failed, Tries, repeated, secret};
 use super::{Llm, Prompt, Reply, Stop};
 use crate::config::LlmConfig;
-use crate::fault::{Error, Result};
-use crate::http;
-use crate::throttle::Limits;
+use crate::fault::Result;
 
 /// `ANTHROPIC_API_VERSION` of anthropic 2.11.
 const VERSION: &str = "2026-10-21";
@@ -62,21 +56,6 @@ impl Anthropic {
     pub async fn ping(&self) -> Result<()> {
         self.exchange.ping().await
     }
-
-    async fn whole(&self, response: Response, tries: u32) -> std::result::Result<Reply, Failed> {
-        let limits = Limits::read(response.headers(), OffsetDateTime::now_utc());
-        let body = http::read_capped(response, REPLY_CAP).await;
-        let body = body.map_err(|error| self.exchange.broke(error, tries))?;
-        // A reply without end is a cut one: fewer pages may bring it to an end.
-        let Some(body) = body else { return Ok(Reply::nothing(Stop::Cut, &self.model)) };
-        let reply = wire::reply(&body, &self.model).map(|reply| Reply { limits, ..reply });
-        reply.map_err(|error| {
-            let what = self.exchange.what();
-            let error =
-                Error::transient(format!("{what}: the answer is no message")).because(error);
-            Failed { error, again: Some(backoff(tries)) }
-        })
-    }
 }
 
 #[async_trait]
@@ -97,7 +76,9 @@ impl Tries for Anthropic {
                 Err(self.exchange.refused((status, &headers, refusal), tries))
             }
             Answered::Yes(response) if stream => stream::read(&self.exchange, response).await,
-            Answered::Yes(response) => self.whole(response, tries).await,
+            Answered::Yes(response) => {
+                self.exchange.whole(response, (wire::reply, "message"), tries).await
+            }
         }
     }
 }

@@ -4,16 +4,21 @@
 //! own repetitions are switched off in favour of those of all vendors (`exchange`). The reply's form is
 //! demanded by `outputConfig`, or by a strict tool that must be used (older models), or by the
 //! prompt alone. The first use of a schema compiles a grammar, which may take minutes:
-//! `llm.timeout` has to be longer. Not there: streaming.
+//! `llm.timeout` has to be longer. A reply that may be longer than `llm.stream_above` tokens is
+//! streamed.
 
 mod connect;
 mod document;
 mod errors;
+mod stream;
 mod wire;
+
+use std::time::Duration;
 
 use async_trait::async_trait;
 use aws_sdk_bedrockruntime::Client;
-use aws_sdk_bedrockruntime::error::SdkError;
+use aws_sdk_bedrockruntime::config::http::HttpResponse;
+use aws_sdk_bedrockruntime::error::{ProvideErrorMetadata, SdkError};
 
 use super::exchange::{Failed, Tries, backoff, repeated};
 use super::{Llm, Prompt, Reply, Stop};
@@ -28,6 +33,9 @@ pub struct Bedrock {
     model: String,
     structured: StructuredOutput,
     cache: PromptCache,
+    stream_above: u32,
+    /// Longest silence before the first and between later pieces of a stream.
+    patience: (Duration, Duration),
 }
 
 impl Bedrock {
@@ -48,7 +56,23 @@ impl Bedrock {
             model: config.model.clone(),
             structured: config.structured,
             cache: config.prompt_cache,
+            stream_above: config.stream_above,
+            patience: (config.timeout, config.idle_timeout),
         }
+    }
+
+    /// Sorts what is no reply into those that are answers and those that are failures.
+    fn failed<E: ProvideErrorMetadata>(
+        &self,
+        what: &str,
+        error: &SdkError<E, HttpResponse>,
+        tries: u32,
+    ) -> std::result::Result<Reply, Failed> {
+        if error.as_service_error().is_some_and(errors::prompt_is_too_long) {
+            return Ok(Reply::nothing(Stop::TooLong, &self.model));
+        }
+        let again = errors::may_try_again(error).then(|| backoff(tries));
+        Err(Failed { error: errors::from_sdk(what, &self.model, error), again })
     }
 }
 
@@ -60,18 +84,17 @@ impl Tries for Bedrock {
 
     async fn try_once(&self, prompt: &Prompt, tries: u32) -> std::result::Result<Reply, Failed> {
         let what = format!("model call to {}", self.address);
-        let form = (self.structured, self.cache);
-        let request = wire::request(&self.client, &self.model, (prompt, form));
+        let request = wire::Request::new(prompt, (self.structured, self.cache));
         let request = request.map_err(Failed::finally)?;
-        match request.send().await {
+        if prompt.max_output_tokens > self.stream_above {
+            return match request.streamed(&self.client, &self.model).send().await {
+                Ok(answer) => stream::read(answer, (&what, &self.model), self.patience).await,
+                Err(error) => self.failed(&what, &error, tries),
+            };
+        }
+        match request.whole(&self.client, &self.model).send().await {
             Ok(answer) => Ok(wire::reply(answer, &self.model)),
-            Err(SdkError::ServiceError(service)) if errors::prompt_is_too_long(service.err()) => {
-                Ok(Reply::nothing(Stop::TooLong, &self.model))
-            }
-            Err(error) => {
-                let again = errors::may_try_again(&error).then(|| backoff(tries));
-                Err(Failed { error: errors::from_sdk(&what, &self.model, error), again })
-            }
+            Err(error) => self.failed(&what, &error, tries),
         }
     }
 }

@@ -9,19 +9,23 @@
 //! after its first words; and a wait of more than 8 s is handed up instead of slept through, so
 //! that the job's slot is free meanwhile.
 
+mod ping;
+
 use std::time::Duration;
 
 use async_trait::async_trait;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Response, StatusCode, Url};
 use serde::Serialize;
+use time::OffsetDateTime;
 
 use super::events::Broken;
 use super::refusal::Refusal;
-use super::{Prompt, Reply};
+use super::{Prompt, Reply, Stop};
 use crate::config::{LlmConfig, SecretSource};
 use crate::fault::{Error, Fault, Result};
 use crate::http;
+use crate::throttle::Limits;
 
 /// Most bytes of a reply's body; a longer one is not read and counts as cut.
 pub(super) const REPLY_CAP: usize = 10 << 20;
@@ -32,8 +36,6 @@ const RETRIES: u32 = 2;
 const FIRST_WAIT: Duration = Duration::from_millis(500);
 /// The longest wait between two tries; a server that asks for more is obeyed by the caller.
 const LONGEST_WAIT: Duration = Duration::from_secs(8);
-/// Longest the check at start may take.
-const PING_TIMEOUT: Duration = Duration::from_secs(10);
 /// Longest a streamed reply may take; the job's own limit is shorter.
 const LONGEST_STREAM: Duration = Duration::from_secs(12 * 3600);
 
@@ -207,6 +209,28 @@ impl Exchange {
         Failed { error: http::no_answer(error, &self.what()), again }
     }
 
+    /// Reads a reply that comes whole; `read` makes one of a body, which should be a `form`.
+    pub(super) async fn whole<E>(
+        &self,
+        response: Response,
+        (read, form): (impl Fn(&[u8], &str) -> std::result::Result<Reply, E>, &str),
+        tries: u32,
+    ) -> std::result::Result<Reply, Failed>
+    where
+        E: std::error::Error + Send + Sync + 'static,
+    {
+        let limits = Limits::read(response.headers(), OffsetDateTime::now_utc());
+        let body = http::read_capped(response, REPLY_CAP).await;
+        let body = body.map_err(|error| self.broke(error, tries))?;
+        // A reply without end is a cut one: fewer pages may bring it to an end.
+        let Some(body) = body else { return Ok(Reply::nothing(Stop::Cut, &self.model)) };
+        let reply = read(&body, &self.model).map(|reply| Reply { limits, ..reply });
+        reply.map_err(|error| {
+            let context = format!("{}: the answer is no {form}", self.what());
+            Failed { error: Error::transient(context).because(error), again: Some(backoff(tries)) }
+        })
+    }
+
     /// A refused call as a failed try.
     pub(super) fn refused(
         &self,
@@ -241,65 +265,6 @@ impl Exchange {
             Broken::Endless => Error::transient(format!("{what}: a stream without end")),
         })
     }
-
-    /// Checks at start that the server is there and takes our key, without spending a token. A
-    /// server without a list of models passes.
-    ///
-    /// # Errors
-    /// Which address did not answer or refused, and which setting to look at.
-    pub(super) async fn ping(&self) -> Result<()> {
-        let what = format!("the model server at {} (llm.base_url)", shown(&self.models));
-        let request = self.client.get(self.models.clone()).headers(self.headers()?);
-        let response = request.timeout(PING_TIMEOUT).send().await.map_err(|error| {
-            let mut error = http::no_answer(error, &what);
-            error.fault = Fault::Unavailable;
-            error
-        })?;
-        let status = response.status();
-        match status.as_u16() {
-            200..=299 => self.look_for_model(response).await,
-            404 | 405 | 501 => Ok(()),
-            401 | 403 => Err(Error::new(
-                Fault::Denied,
-                format!("{what} answered {status}: check llm.api_key"),
-            )),
-            _ => {
-                let fault = http::fault_of(status, response.headers());
-                Err(Error::new(fault, format!("{what} answered {status}")))
-            }
-        }
-    }
-
-    /// Warns if the server lists models and ours is not among them. Only a warning: gateways
-    /// resolve aliases that they do not list.
-    async fn look_for_model(&self, response: Response) -> Result<()> {
-        let body = http::read_capped(response, SMALL_CAP).await.ok().flatten();
-        let names = body.and_then(|body| listed(&body)).unwrap_or_default();
-        if !names.is_empty() && !names.contains(&self.model) {
-            tracing::warn!(
-                llm.model = self.model,
-                "the model server at {} does not list {}, the model of llm.model",
-                shown(&self.url),
-                self.model
-            );
-        }
-        Ok(())
-    }
-}
-
-/// The names in a list of models, which looks the same at every vendor; `None` if the body is no
-/// such list.
-fn listed(body: &[u8]) -> Option<Vec<String>> {
-    #[derive(serde::Deserialize)]
-    struct List {
-        data: Vec<Model>,
-    }
-    #[derive(serde::Deserialize)]
-    struct Model {
-        id: String,
-    }
-    let list: List = serde_json::from_slice(body).ok()?;
-    Some(list.data.into_iter().map(|model| model.id).collect())
 }
 
 /// An address under another: `https://host/v1?a=b` and `/models` make `https://host/v1/models?a=b`.

@@ -13,19 +13,14 @@ mod wire;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
+use reqwest::StatusCode;
 use reqwest::header::HeaderMap;
-use reqwest::{Response, StatusCode};
-use time::OffsetDateTime;
 
-use super::exchange::{
-    Answered, Authorised, Exchange, Failed, REPLY_CAP, Tries, backoff, repeated,
-};
+use super::exchange::{Answered, Authorised, Exchange, Failed, Tries, repeated};
 use super::refusal::Refusal;
 use super::{Llm, Prompt, Reply, Stop};
 use crate::config::{LlmConfig, StructuredOutput};
-use crate::fault::{Error, Result};
-use crate::http;
-use crate::throttle::Limits;
+use crate::fault::Result;
 
 use servers::Server;
 use wire::Limit;
@@ -88,21 +83,6 @@ impl OpenAi {
         }
         Err(failed)
     }
-
-    async fn whole(&self, response: Response, tries: u32) -> std::result::Result<Reply, Failed> {
-        let limits = Limits::read(response.headers(), OffsetDateTime::now_utc());
-        let body = http::read_capped(response, REPLY_CAP).await;
-        let body = body.map_err(|error| self.exchange.broke(error, tries))?;
-        // A reply without end is a cut one: fewer pages may bring it to an end.
-        let Some(body) = body else { return Ok(Reply::nothing(Stop::Cut, &self.model)) };
-        let reply = wire::reply(&body, &self.model).map(|reply| Reply { limits, ..reply });
-        reply.map_err(|error| {
-            let what = self.exchange.what();
-            let error = Error::transient(format!("{what}: the answer is no chat completion"))
-                .because(error);
-            Failed { error, again: Some(backoff(tries)) }
-        })
-    }
 }
 
 #[async_trait]
@@ -127,7 +107,9 @@ impl Tries for OpenAi {
                 self.refused((status, &headers, refusal), (limit, tries))
             }
             Answered::Yes(response) if stream => stream::read(&self.exchange, response).await,
-            Answered::Yes(response) => self.whole(response, tries).await,
+            Answered::Yes(response) => {
+                self.exchange.whole(response, (wire::reply, "chat completion"), tries).await
+            }
         }
     }
 }

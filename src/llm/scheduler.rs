@@ -81,12 +81,13 @@ fn milliseconds(time: Duration) -> u64 {
 pub struct Permit {
     scheduler: Arc<Scheduler>,
     model: String,
+    since_ms: u64,
 }
 
 impl Drop for Permit {
     fn drop(&mut self) {
         let now_ms = self.scheduler.clock.now_ms();
-        self.scheduler.state().desk.finished(&self.model, now_ms);
+        self.scheduler.state().desk.finished(&self.model, self.since_ms, now_ms);
         self.scheduler.changed.notify_one();
     }
 }
@@ -207,15 +208,16 @@ impl Scheduler {
     /// One look at the board: turns end and begin, calls are let in. Returns what others have
     /// posted. Blocking, for as long as another process holds the board.
     fn tick(self: &Arc<Self>, board: &Board, reading: &Reading) -> Result<Vec<Sheet>> {
-        let (mut state, desk, let_in, others) = board.exchange(|others| {
+        let (mut state, (desk, let_in, since_ms), others) = board.exchange(|others| {
             let posts: Vec<Post> =
                 others.iter().flat_map(|sheet| sheet.posts.iter().cloned()).collect();
             let state = self.state();
             let mut desk = state.desk.clone();
-            let let_in = desk.tick(self.clock.now_ms(), reading, &posts);
+            let now_ms = self.clock.now_ms();
+            let let_in = desk.tick(now_ms, reading, &posts);
             let (process, posts) = (std::process::id(), desk.posts());
             let sheet = Sheet { process, posts, reading: reading.clone() };
-            (sheet, (state, desk, let_in, others))
+            (sheet, (state, (desk, let_in, now_ms), others))
         })?;
         // Posted: from here on others leave us the memory, and the calls may go.
         state.desk = desk;
@@ -225,7 +227,7 @@ impl Scheduler {
             .collect();
         drop(state);
         for (model, sender) in senders {
-            let permit = Permit { scheduler: Arc::clone(self), model };
+            let permit = Permit { scheduler: Arc::clone(self), model, since_ms };
             // Gone meanwhile: the permit comes back and is dropped.
             drop(sender.send(permit));
         }

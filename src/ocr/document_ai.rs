@@ -55,6 +55,8 @@ pub struct DocumentAi {
 impl DocumentAi {
     /// Its name in the configuration.
     pub const NAME: &'static str = "document_ai";
+    /// Its one operation, as traces name it.
+    pub const PROCESS: &'static str = "process";
 
     /// Sets the client up; nothing is sent.
     ///
@@ -153,6 +155,14 @@ impl Provider for DocumentAi {
     fn reach(&self) -> Reach {
         let pages = if self.options.imageless { MOST_PAGES_IMAGELESS } else { MOST_PAGES };
         Reach { pages, bytes: MOST_BYTES }
+    }
+
+    /// A request without a document is looked at after who sends it and what it is sent to.
+    async fn ping(&self) -> Result<()> {
+        match self.process(&Bytes::from_static(b"{}")).await {
+            Err(error) if error.fault != Fault::Rejected => Err(error),
+            _ => Ok(()),
+        }
     }
 
     async fn read(&self, pictures: &[PagePicture]) -> Result<(Vec<PageReading>, PageUsage)> {

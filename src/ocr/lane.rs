@@ -9,8 +9,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
+use tracing::Instrument as _;
 
 use crate::fault::{Fault, Result};
+use crate::telemetry::spans;
 use crate::throttle::{Estimate, Governor, Key, Limits, Outcome};
 
 /// Repetitions of a call that failed in passing.
@@ -25,12 +27,13 @@ const QUICK: Duration = Duration::from_secs(20);
 pub struct Lane {
     governor: Arc<Governor>,
     key: Key,
+    operation: &'static str,
 }
 
 impl Lane {
-    /// A lane of this key.
-    pub fn new(governor: Arc<Governor>, key: Key) -> Self {
-        Self { governor, key }
+    /// A lane of this key, for calls that traces show by this name.
+    pub fn new(governor: Arc<Governor>, key: Key, operation: &'static str) -> Self {
+        Self { governor, key, operation }
     }
 
     /// Calls, and calls again where that is the thing to do.
@@ -47,7 +50,11 @@ impl Lane {
         loop {
             let permit = call.admit().await?;
             let started = Instant::now();
-            let answer = attempt().await;
+            let span = spans::page_call(&self.key.provider, self.operation);
+            let answer = attempt().instrument(span.clone()).await;
+            if let Err(error) = &answer {
+                spans::failed(&span, error.fault.code());
+            }
             let outcome = match &answer {
                 Ok(_) => Outcome::Answered { limits: Limits::default(), tokens: None },
                 Err(error) => Outcome::of(error.fault),
@@ -84,7 +91,7 @@ mod tests {
     fn lane() -> Lane {
         let word = |text: &str| text.to_owned();
         let key = Key { provider: word("p"), account: word("a"), model: word("m") };
-        Lane::new(Arc::new(Governor::new(ThrottleConfig::default())), key)
+        Lane::new(Arc::new(Governor::new(ThrottleConfig::default())), key, "read")
     }
 
     /// How many calls were made, and how they ended for the caller.

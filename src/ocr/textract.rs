@@ -38,6 +38,8 @@ const MOST_BYTES: usize = 10_485_760;
 const MOST_RESULTS: i32 = 1000;
 /// Jobs that are started for one document: a second one if the first failed.
 const MOST_JOBS: u32 = 2;
+/// The name of no job.
+const NO_JOB: &str = "docmill-asks-whether-it-may";
 /// The first question about a job comes after this; later ones after twice as long each time.
 const FIRST_POLL: Duration = Duration::from_millis(500);
 
@@ -124,7 +126,7 @@ impl Textract {
                     match request.send().await {
                         Ok(started) => Ok(Some(started)),
                         Err(error) if faults::is_mismatch(&error) => Ok(None),
-                        Err(error) => Err(error_of(Self::START, error)),
+                        Err(error) => Err(error_of(Self::START, &error)),
                     }
                 }
             })
@@ -182,7 +184,7 @@ impl Textract {
             .get
             .call(|| {
                 let request = request.clone();
-                async move { request.send().await.map_err(|error| error_of(Self::GET, error)) }
+                async move { request.send().await.map_err(|error| error_of(Self::GET, &error)) }
             })
             .await
     }
@@ -202,6 +204,26 @@ impl Provider for Textract {
         Reach { pages: 1, bytes: MOST_BYTES }
     }
 
+    /// A picture that is none, and a job that there is not. Starting jobs cannot be tried without
+    /// an object.
+    async fn ping(&self) -> Result<()> {
+        let none = Document::builder().bytes(Blob::new(*b"none")).build();
+        let asked = self.client.detect_document_text().document(none).send().await;
+        if let Err(error) = asked.map_err(|error| error_of(Self::DETECT, &error))
+            && error.fault != Fault::Rejected
+        {
+            return Err(error);
+        }
+        if !self.jobs {
+            return Ok(());
+        }
+        let asked = self.client.get_document_text_detection().job_id(NO_JOB).send().await;
+        match asked.map_err(|error| error_of(Self::GET, &error)) {
+            Err(error) if !matches!(error.fault, Fault::Missing | Fault::Rejected) => Err(error),
+            _ => Ok(()),
+        }
+    }
+
     async fn read(&self, pictures: &[PagePicture]) -> Result<(Vec<PageReading>, PageUsage)> {
         let [picture] = pictures else {
             return Err(Error::internal("Textract reads one picture in a call"));
@@ -214,7 +236,7 @@ impl Provider for Textract {
             .detect
             .call(|| {
                 let request = request.clone();
-                async move { request.send().await.map_err(|error| error_of(Self::DETECT, error)) }
+                async move { request.send().await.map_err(|error| error_of(Self::DETECT, &error)) }
             })
             .await?;
         let version = answer.detect_document_text_model_version().map(str::to_owned);

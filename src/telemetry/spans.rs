@@ -131,6 +131,21 @@ pub fn chat(provider: &str, model: &str, max_output_tokens: u32) -> Span {
     )
 }
 
+/// One call of a provider that reads pages; `account` and processors are left out.
+pub fn page_call(provider: &str, operation: &str) -> Span {
+    info_span!(
+        target: TARGET,
+        "page_call",
+        otel.name = format!("{operation} {provider}"),
+        otel.kind = "client",
+        otel.status_code = field::Empty,
+        http.request.method = "POST",
+        docmill.provider = provider,
+        docmill.operation = operation,
+        error.type = field::Empty,
+    )
+}
+
 /// What a model's reply adds to its call; tokens are counts, `stop` a word of ours.
 pub fn replied(span: &Span, model: &str, stop: &'static str, (input, output): (u64, u64)) {
     let count = |tokens: u64| i64::try_from(tokens).unwrap_or(i64::MAX);

@@ -11,8 +11,7 @@ mod reply;
 
 use std::collections::VecDeque;
 use std::io;
-use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::Router;
@@ -24,11 +23,9 @@ use axum::routing::post;
 use futures::stream;
 use serde::Serialize;
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
-use tokio::sync::watch;
-use tokio::task::JoinHandle;
 
 pub use crate::pictures::Seen;
+use crate::served::{Calls, Served, lock};
 pub use reply::{Said, Straightened};
 
 /// The token that is given out and asked for.
@@ -123,15 +120,13 @@ pub struct Call {
 
 struct Desk {
     script: Mutex<Script>,
-    calls: Mutex<Vec<Call>>,
-    count: watch::Sender<usize>,
+    calls: Calls<Call>,
 }
 
 /// A running server; it stops when this is dropped.
 pub struct Server {
-    address: SocketAddr,
+    served: Served,
     desk: Arc<Desk>,
-    task: JoinHandle<()>,
 }
 
 impl Server {
@@ -140,28 +135,18 @@ impl Server {
     /// # Errors
     /// No port can be opened.
     pub async fn start(script: Script) -> io::Result<Self> {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
-        let address = listener.local_addr()?;
-        let desk = Arc::new(Desk {
-            script: Mutex::new(script),
-            calls: Mutex::default(),
-            count: watch::Sender::new(0),
-        });
+        let desk = Arc::new(Desk { script: Mutex::new(script), calls: Calls::default() });
         let router = Router::new()
             .route("/token", post(token))
             .fallback(process)
             .layer(axum::extract::DefaultBodyLimit::max(BODY_CAP))
             .with_state(Arc::clone(&desk));
-        let task = tokio::spawn(async move {
-            // Ends only with the task.
-            drop(axum::serve(listener, router).await);
-        });
-        Ok(Self { address, desk, task })
+        Ok(Self { served: Served::start(router).await?, desk })
     }
 
     /// The value for `ocr.document_ai.endpoint`.
     pub fn endpoint(&self) -> String {
-        format!("http://{}", self.address)
+        self.served.endpoint()
     }
 
     /// The key file of a service account whose tokens come from here; `private_key` in PEM (PKCS #8).
@@ -173,7 +158,7 @@ impl Server {
             "private_key": private_key,
             "client_email": "reader@project-1.iam.gserviceaccount.com",
             "client_id": "1",
-            "token_uri": format!("http://{}/token", self.address),
+            "token_uri": format!("{}/token", self.served.endpoint()),
         })
         .to_string()
     }
@@ -185,7 +170,7 @@ impl Server {
 
     /// Every call so far, in the order of arrival.
     pub fn calls(&self) -> Vec<Call> {
-        lock(&self.desk.calls).clone()
+        self.desk.calls.all()
     }
 
     /// The pages of all calls that were answered with 200, in the order of arrival.
@@ -196,15 +181,7 @@ impl Server {
 
     /// Waits until `count` calls have arrived; `false` if they have not within `deadline`.
     pub async fn arrived(&self, count: usize, deadline: Duration) -> bool {
-        let mut seen = self.desk.count.subscribe();
-        let arrived = seen.wait_for(|number| *number >= count);
-        tokio::time::timeout(deadline, arrived).await.is_ok()
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        self.task.abort();
+        self.desk.calls.arrived(count, deadline).await
     }
 }
 
@@ -239,6 +216,11 @@ async fn process(
         let mut script = lock(&desk.script);
         (script.troubles.pop_front(), Arc::clone(&script.reads))
     };
+    // Rights and quotas come before the request is looked at.
+    if let Some(Trouble::Refused { status, code, retry_after, message, reason }) = trouble {
+        desk.end(number, status, Value::Null);
+        return refused(status, code, message, retry_after, reason);
+    }
     if let Err(wrong) = checked {
         desk.end(number, 400, Value::Null);
         return refused(400, "INVALID_ARGUMENT", &wrong, None, None);
@@ -246,10 +228,6 @@ async fn process(
     let said: Vec<(Seen, Said)> = pages.iter().map(|seen| (*seen, reads(*seen))).collect();
     let whole = |said: &[(Seen, Said)]| reply::reply(&request, said);
     match trouble {
-        Some(Trouble::Refused { status, code, retry_after, message, reason }) => {
-            desk.end(number, status, Value::Null);
-            refused(status, code, message, retry_after, reason)
-        }
         Some(Trouble::Silence) => std::future::pending().await,
         Some(Trouble::Cut) => cut(&whole(&said)),
         Some(Trouble::Document(code)) => {
@@ -261,23 +239,17 @@ async fn process(
             tokio::time::sleep(Duration::from_millis(millis)).await;
             desk.answer(number, whole(&said))
         }
-        None => desk.answer(number, whole(&said)),
+        None | Some(Trouble::Refused { .. }) => desk.answer(number, whole(&said)),
     }
 }
 
 impl Desk {
     fn arrive(&self, request: Value, pages: &[Seen]) -> usize {
-        let mut calls = lock(&self.calls);
-        let pages = pages.to_vec();
-        calls.push(Call { request, reply: Value::Null, pages, status: 0 });
-        self.count.send_replace(calls.len());
-        calls.len() - 1
+        self.calls.push(Call { request, reply: Value::Null, pages: pages.to_vec(), status: 0 })
     }
 
     fn end(&self, number: usize, status: u16, reply: Value) {
-        if let Some(call) = lock(&self.calls).get_mut(number) {
-            (call.status, call.reply) = (status, reply);
-        }
+        self.calls.change(number, |call| (call.status, call.reply) = (status, reply));
     }
 
     fn answer(&self, number: usize, reply: Value) -> Response {
@@ -325,8 +297,4 @@ fn cut(value: &Value) -> Response {
     let half = text.as_bytes().get(..text.len() / 2).unwrap_or_default().to_vec();
     let gone = io::Error::new(io::ErrorKind::ConnectionReset, "scripted");
     Response::new(Body::from_stream(stream::iter([Ok(Bytes::from(half)), Err(gone)])))
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -4,7 +4,6 @@
 //! `ProtectionEnabled` and `ExpiresInMinutes` from 1 to 2880); every wish is recorded.
 
 use std::io;
-use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::extract::State;
@@ -12,8 +11,8 @@ use axum::http::StatusCode;
 use axum::routing::put;
 use axum::{Json, Router};
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
-use tokio::task::JoinHandle;
+
+use crate::served::Served;
 
 /// One wish: whether to protect, and for how many minutes.
 pub type Wish = (bool, Option<u64>);
@@ -28,9 +27,8 @@ type Kept = Arc<Mutex<Shared>>;
 
 /// A running agent; it stops when this is dropped.
 pub struct Agent {
-    address: SocketAddr,
+    served: Served,
     kept: Kept,
-    task: JoinHandle<()>,
 }
 
 impl Agent {
@@ -39,22 +37,16 @@ impl Agent {
     /// # Errors
     /// No port can be opened.
     pub async fn start() -> io::Result<Self> {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
-        let address = listener.local_addr()?;
         let kept = Kept::default();
         let state = Arc::clone(&kept);
         let router = Router::new().route("/api/task-protection/v1/state", put(take));
         let router = router.with_state(state);
-        let task = tokio::spawn(async move {
-            // Ends with the task; there is nobody to tell.
-            let _ended = axum::serve(listener, router).await;
-        });
-        Ok(Self { address, kept, task })
+        Ok(Self { served: Served::start(router).await?, kept })
     }
 
     /// The value for `ECS_AGENT_URI`.
     pub fn uri(&self) -> String {
-        format!("http://{}/api", self.address)
+        format!("{}/api", self.served.endpoint())
     }
 
     /// Every wish that was granted, oldest first.
@@ -65,12 +57,6 @@ impl Agent {
     /// Refuses the next so many wishes.
     pub fn refuse(&self, times: u32) {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).refuse = times;
-    }
-}
-
-impl Drop for Agent {
-    fn drop(&mut self) {
-        self.task.abort();
     }
 }
 

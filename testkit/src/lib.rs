@@ -6,6 +6,7 @@ pub mod ecs_agent;
 pub mod models;
 pub mod otlp;
 pub mod pictures;
+mod served;
 pub mod sqs;
 pub mod textract;
 

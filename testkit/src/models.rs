@@ -7,9 +7,10 @@
 //! completed call was made twice. `scripts/contracts.sh` holds what it sends against the vendors' own
 //! types.
 //!
-//! Not there: images, pipelined requests, streams of Bedrock.
+//! Not there: images, pipelined requests.
 
 mod connection;
+mod frame;
 mod rate;
 mod read;
 mod record;

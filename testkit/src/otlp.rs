@@ -5,7 +5,6 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::Router;
@@ -18,8 +17,8 @@ use opentelemetry_proto::tonic::collector::trace::v1::{
 };
 use opentelemetry_proto::tonic::common::v1::{KeyValue, any_value::Value};
 use prost::Message;
-use tokio::net::TcpListener;
-use tokio::task::JoinHandle;
+
+use crate::served::Served;
 
 /// A span as it arrived; ids in hex.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,9 +49,8 @@ type Kept = Arc<Mutex<Vec<Span>>>;
 
 /// A running collector; it stops when this is dropped.
 pub struct Collector {
-    address: SocketAddr,
+    served: Served,
     kept: Kept,
-    task: JoinHandle<()>,
 }
 
 impl Collector {
@@ -61,31 +59,19 @@ impl Collector {
     /// # Errors
     /// No port can be opened.
     pub async fn start() -> io::Result<Self> {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
-        let address = listener.local_addr()?;
         let kept = Kept::default();
         let router = Router::new().route("/v1/traces", post(take)).with_state(Arc::clone(&kept));
-        let task = tokio::spawn(async move {
-            // Ends with the task; there is nobody to tell.
-            let _ended = axum::serve(listener, router).await;
-        });
-        Ok(Self { address, kept, task })
+        Ok(Self { served: Served::start(router).await?, kept })
     }
 
     /// The value for `telemetry.otlp_endpoint`.
     pub fn endpoint(&self) -> String {
-        format!("http://{}", self.address)
+        self.served.endpoint()
     }
 
     /// Every span so far, in the order of arrival.
     pub fn spans(&self) -> Vec<Span> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-}
-
-impl Drop for Collector {
-    fn drop(&mut self) {
-        self.task.abort();
     }
 }
 

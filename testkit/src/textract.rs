@@ -10,8 +10,7 @@ mod reply;
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
-use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::Router;
@@ -21,11 +20,9 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
 use serde::Serialize;
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
-use tokio::sync::watch;
-use tokio::task::JoinHandle;
 
 pub use crate::pictures::Seen;
+use crate::served::{Calls, Served, lock};
 
 /// Most bytes of a request.
 const BODY_CAP: usize = 32 << 20;
@@ -140,15 +137,13 @@ struct Jobs {
 struct Desk {
     script: Mutex<Script>,
     jobs: Mutex<Jobs>,
-    calls: Mutex<Vec<Call>>,
-    count: watch::Sender<usize>,
+    calls: Calls<Call>,
 }
 
 /// A running server; it stops when this is dropped.
 pub struct Server {
-    address: SocketAddr,
+    served: Served,
     desk: Arc<Desk>,
-    task: JoinHandle<()>,
 }
 
 impl Server {
@@ -157,28 +152,21 @@ impl Server {
     /// # Errors
     /// No port can be opened.
     pub async fn start(script: Script) -> io::Result<Self> {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
-        let address = listener.local_addr()?;
         let desk = Arc::new(Desk {
             script: Mutex::new(script),
             jobs: Mutex::default(),
-            calls: Mutex::default(),
-            count: watch::Sender::new(0),
+            calls: Calls::default(),
         });
         let router = Router::new()
             .fallback(serve)
             .layer(axum::extract::DefaultBodyLimit::max(BODY_CAP))
             .with_state(Arc::clone(&desk));
-        let task = tokio::spawn(async move {
-            // Ends only with the task.
-            drop(axum::serve(listener, router).await);
-        });
-        Ok(Self { address, desk, task })
+        Ok(Self { served: Served::start(router).await?, desk })
     }
 
     /// The value for `ocr.textract.endpoint`.
     pub fn endpoint(&self) -> String {
-        format!("http://{}", self.address)
+        self.served.endpoint()
     }
 
     /// Replaces the script; jobs go on as they were started.
@@ -188,7 +176,7 @@ impl Server {
 
     /// Every call so far.
     pub fn calls(&self) -> Vec<Call> {
-        lock(&self.desk.calls).clone()
+        self.desk.calls.all()
     }
 
     /// How many calls of an operation were answered with 200.
@@ -211,15 +199,7 @@ impl Server {
 
     /// Waits until `count` calls have arrived; `false` if they have not within `deadline`.
     pub async fn arrived(&self, count: usize, deadline: Duration) -> bool {
-        let mut seen = self.desk.count.subscribe();
-        let arrived = seen.wait_for(|number| *number >= count);
-        tokio::time::timeout(deadline, arrived).await.is_ok()
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        self.task.abort();
+        self.desk.calls.arrived(count, deadline).await
     }
 }
 
@@ -248,11 +228,7 @@ async fn serve(State(desk): State<Arc<Desk>>, headers: HeaderMap, body: Bytes) -
             Err((code, message)) => (400, error(code, &message)),
         }
     };
-    {
-        let mut calls = lock(&desk.calls);
-        calls.push(Call { operation, request, reply: reply.clone(), status });
-        desk.count.send_replace(calls.len());
-    }
+    desk.calls.push(Call { operation, request, reply: reply.clone(), status });
     let mut response = Response::new(Body::from(reply.to_string()));
     *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::IM_A_TEAPOT);
     let kind = HeaderValue::from_static("application/x-amz-json-1.1");
@@ -315,8 +291,4 @@ impl Desk {
         }
         Ok(reply::job(file, confidence, from, most.min(file.part)))
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -67,6 +67,7 @@ async fn a_sound_set_up_has_nothing_that_must_be_changed() {
         "process.stop_timeout",
         "process.memory",
         "provider.llm",
+        "provider.ocr",
         "store",
     ] {
         assert!(findings.contains_key(check), "{check} was not looked at: {findings:#?}");

@@ -5,6 +5,7 @@ mod contract;
 mod document_ai;
 mod fallback;
 mod pictures;
+mod ping;
 mod repair;
 mod textract;
 mod worker;
@@ -81,10 +82,10 @@ fn key_file(server: &google::Server, folder: &tempfile::TempDir) -> PathBuf {
     file
 }
 
-fn lane(throttle: &ThrottleConfig, operation: &str) -> Lane {
+fn lane(throttle: &ThrottleConfig, operation: &'static str) -> Lane {
     let word = |text: &str| text.to_owned();
     let key = Key { provider: word("p"), account: word("a"), model: word(operation) };
-    Lane::new(Arc::new(Governor::new(throttle.clone())), key)
+    Lane::new(Arc::new(Governor::new(throttle.clone())), key, operation)
 }
 
 /// No wait is waited here.

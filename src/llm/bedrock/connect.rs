@@ -1,15 +1,20 @@
 //! The client: credentials from AWS's usual chain or a Bedrock API key, time limits, no
-//! repetitions of its own.
+//! repetitions of its own. Both kinds of credentials may change while we run: those of the chain
+//! are renewed by the SDK before they end, the key is read again for every call.
 
 use std::time::Duration;
 
 use aws_config::timeout::TimeoutConfig;
 use aws_config::{BehaviorVersion, Region};
+use aws_credential_types::provider::error::TokenError;
+use aws_credential_types::provider::future;
 use aws_sdk_bedrockruntime::Client;
 use aws_sdk_bedrockruntime::config::retry::RetryConfig;
-use aws_sdk_bedrockruntime::config::{Builder, ProvideCredentials, Token};
+use aws_sdk_bedrockruntime::config::{
+    Builder, IdentityCache, ProvideCredentials, ProvideToken, Token,
+};
 
-use crate::config::LlmConfig;
+use crate::config::{LlmConfig, SecretSource};
 use crate::fault::{Error, Fault, Result};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -29,8 +34,8 @@ pub(super) async fn client(config: &LlmConfig) -> Result<(Client, String)> {
     if !config.region.is_empty() {
         loader = loader.region(Region::new(config.region.clone()));
     }
-    // Read once: the client keeps its token.
-    let key = config.key().current().map_err(|problem| Error::new(Fault::Denied, problem))?;
+    let source = config.key();
+    let key = source.current().map_err(|problem| Error::new(Fault::Denied, problem))?;
     if !key.is_empty() {
         // A request is signed wherever it can be; with a key it shall not be.
         loader = loader.no_credentials();
@@ -56,9 +61,25 @@ pub(super) async fn client(config: &LlmConfig) -> Result<(Client, String)> {
         };
         found.map_err(|error| no_credentials(Some(error.into())))?;
     } else {
-        builder = builder.bearer_token(Token::new(key.reveal(), None));
+        // Without a cache of its own, which would keep a key for a quarter of an hour.
+        let fresh = IdentityCache::no_cache();
+        builder = builder.token_provider(CurrentKey(source)).identity_cache(fresh);
     }
     Ok((Client::from_conf(builder.build()), address))
+}
+
+/// The API key as it is now.
+#[derive(Debug)]
+struct CurrentKey(SecretSource);
+
+impl ProvideToken for CurrentKey {
+    fn provide_token<'a>(&'a self) -> future::ProvideToken<'a>
+    where
+        Self: 'a,
+    {
+        let key = self.0.current().map_err(TokenError::provider_error);
+        future::ProvideToken::ready(key.map(|key| Token::new(key.reveal(), None)))
+    }
 }
 
 fn no_credentials(cause: Option<Box<dyn std::error::Error + Send + Sync>>) -> Error {

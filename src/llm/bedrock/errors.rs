@@ -5,38 +5,24 @@
 
 use aws_sdk_bedrockruntime::config::http::HttpResponse;
 use aws_sdk_bedrockruntime::error::{ProvideErrorMetadata, SdkError};
+use aws_sdk_bedrockruntime::types::error::ConverseStreamOutputError;
 
+use crate::aws::{self, Failure, Silence};
 use crate::fault::{Error, Fault};
 
 /// The fault behind an error code and its HTTP status.
 fn fault_of(code: &str, status: u16) -> Fault {
     match code {
-        "ThrottlingException"
-        | "Throttling"
-        | "TooManyRequestsException"
-        | "ServiceQuotaExceededException"
-        // The model is being loaded: the SDKs of the vendor wait and try again.
-        | "ModelNotReadyException" => Fault::Throttled(None),
-        "ServiceUnavailableException" => Fault::Unavailable,
-        "ModelTimeoutException" | "ModelErrorException" | "ModelStreamErrorException"
+        // The latter: the model is being loaded; the SDKs of the vendor wait and try again.
+        "ServiceQuotaExceededException" | "ModelNotReadyException" => Fault::Throttled(None),
+        "ModelTimeoutException"
+        | "ModelErrorException"
+        | "ModelStreamErrorException"
         | "InternalServerException" => Fault::Transient,
-        "AccessDeniedException"
-        | "ResourceNotFoundException"
-        | "UnrecognizedClientException"
-        | "InvalidSignatureException"
-        | "ExpiredTokenException"
-        | "IncompleteSignature"
-        | "MissingAuthenticationTokenException"
-        | "OptInRequired" => Fault::Denied,
+        "ResourceNotFoundException" => Fault::Denied,
         "ValidationException" => Fault::Internal,
-        _ => match status {
-            429 => Fault::Throttled(None),
-            401..=403 => Fault::Denied,
-            408 | 424 => Fault::Transient,
-            502..=504 => Fault::Unavailable,
-            500.. => Fault::Transient,
-            _ => Fault::Internal,
-        },
+        _ if status == 424 => Fault::Transient,
+        _ => aws::fault_of_code(code).unwrap_or_else(|| aws::fault_of_status(status)),
     }
 }
 
@@ -45,8 +31,9 @@ fn advice(code: &str, fault: Fault) -> &'static str {
     match (code, fault) {
         ("ResourceNotFoundException", _) => ": check llm.model and llm.region",
         (_, Fault::Denied) => {
-            ": check the credentials, that their policy allows bedrock:InvokeModel on llm.model, \
-             and that the account has access to the model"
+            ": check the credentials, that their policy allows bedrock:InvokeModel and \
+             bedrock:InvokeModelWithResponseStream on llm.model, and that the account has access \
+             to the model"
         }
         (_, Fault::Internal) => {
             ": the service does not take our request; not every model knows prompt caching \
@@ -68,54 +55,52 @@ pub(super) fn prompt_is_too_long(error: &impl ProvideErrorMetadata) -> bool {
 
 /// Whether the vendor's own SDKs would try again at once. What was throttled is the governor's.
 pub(super) fn may_try_again<E: ProvideErrorMetadata>(error: &SdkError<E, HttpResponse>) -> bool {
-    match error {
+    match aws::failure(error) {
         // Our own time ran out: it may be billed already.
-        SdkError::TimeoutError(_) => false,
-        SdkError::DispatchFailure(failure) => !failure.is_user(),
-        SdkError::ResponseError(_) => true,
-        SdkError::ServiceError(service) => {
-            let status = service.raw().status().as_u16();
-            let fault = fault_of(service.err().code().unwrap_or_default(), status);
-            matches!(fault, Fault::Transient | Fault::Unavailable)
+        Failure::Silent(Silence::Late | Silence::Unbuilt | Silence::Unsigned) => false,
+        Failure::Silent(_) => true,
+        Failure::Refused { code, status } => {
+            matches!(fault_of(code, status), Fault::Transient | Fault::Unavailable)
         }
-        _ => false,
     }
 }
 
 /// The error that goes to the caller.
-pub(super) fn from_sdk<E>(what: &str, model: &str, error: SdkError<E, HttpResponse>) -> Error
+pub(super) fn from_sdk<E>(what: &str, model: &str, error: &SdkError<E, HttpResponse>) -> Error
 where
-    E: ProvideErrorMetadata + std::error::Error + Send + Sync + 'static,
+    E: ProvideErrorMetadata,
 {
-    let (fault, words) = match &error {
-        SdkError::TimeoutError(_) => (Fault::Transient, "no answer in time".to_owned()),
-        SdkError::DispatchFailure(failure) if failure.is_timeout() => {
-            (Fault::Unavailable, "cannot connect in time".to_owned())
-        }
-        SdkError::DispatchFailure(failure) if failure.is_user() => {
-            (Fault::Internal, "the request could not be sent".to_owned())
-        }
-        SdkError::DispatchFailure(failure) if failure.is_io() => {
-            (Fault::Unavailable, "no connection".to_owned())
-        }
-        SdkError::DispatchFailure(failure) if failure.as_other().is_some() => {
-            (Fault::Transient, "the connection ended before the answer".to_owned())
-        }
-        SdkError::DispatchFailure(_) => {
-            (Fault::Denied, "not sent: no usable credentials".to_owned())
-        }
-        SdkError::ResponseError(_) => {
-            (Fault::Transient, "the answer was cut or garbled".to_owned())
-        }
-        SdkError::ServiceError(service) => {
-            let status = service.raw().status().as_u16();
-            let code = service.err().code().unwrap_or("no code");
+    let (fault, words) = match aws::failure(error) {
+        Failure::Silent(silence) => (silence.fault(), silence.words().to_owned()),
+        Failure::Refused { code, status } => {
             let fault = fault_of(code, status);
+            let code = if code.is_empty() { "no code" } else { code };
             (fault, format!("{code}, status {status}{}", advice(code, fault)))
         }
-        _ => (Fault::Internal, "the request could not be built".to_owned()),
     };
     Error::new(fault, format!("{what}, model {model}: {words}"))
+}
+
+/// The error of a stream that had begun. Errors within a stream carry no status, and their code
+/// only in their type.
+pub(super) fn from_stream<R>(
+    what: &str,
+    model: &str,
+    error: &SdkError<ConverseStreamOutputError, R>,
+) -> Error {
+    use ConverseStreamOutputError as In;
+    let code = match error.as_service_error() {
+        None => {
+            return Error::transient(format!("{what}, model {model}: the stream broke off"));
+        }
+        Some(In::ThrottlingException(_)) => "ThrottlingException",
+        Some(In::ValidationException(_)) => "ValidationException",
+        Some(In::ServiceUnavailableException(_)) => "ServiceUnavailableException",
+        Some(_) => "ModelStreamErrorException",
+    };
+    let fault = fault_of(code, 0);
+    let advice = advice(code, fault);
+    Error::new(fault, format!("{what}, model {model}: {code} within the stream{advice}"))
 }
 
 #[cfg(test)]

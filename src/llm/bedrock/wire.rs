@@ -4,6 +4,7 @@ use aws_sdk_bedrockruntime::Client;
 use aws_sdk_bedrockruntime::error::BuildError;
 use aws_sdk_bedrockruntime::operation::converse::ConverseOutput as Answer;
 use aws_sdk_bedrockruntime::operation::converse::builders::ConverseFluentBuilder;
+use aws_sdk_bedrockruntime::operation::converse_stream::builders::ConverseStreamFluentBuilder;
 use aws_sdk_bedrockruntime::types::{
     CachePointBlock, CachePointType, CacheTtl, ContentBlock, ConversationRole, ConverseOutput,
     InferenceConfiguration, JsonSchemaDefinition, Message, OutputConfig, OutputFormat,
@@ -19,40 +20,70 @@ use crate::llm::{Prompt, Reply, Stop};
 use crate::model::Usage;
 use crate::throttle::Limits;
 
-/// A request that can be sent.
-///
-/// # Errors
-/// A part of it lacks what the API requires: our bug.
-pub(super) fn request(
-    client: &Client,
-    model: &str,
-    (prompt, (structured, cache)): (&Prompt, (StructuredOutput, PromptCache)),
-) -> Result<ConverseFluentBuilder> {
-    let built = |error: BuildError| {
-        Error::internal("a request to Bedrock could not be built").because(error)
-    };
-    let cap = i32::try_from(prompt.max_output_tokens).unwrap_or(i32::MAX);
-    let message = Message::builder()
-        .role(ConversationRole::User)
-        .content(ContentBlock::Text(prompt.user.clone()))
-        .build()
-        .map_err(built)?;
-    let mut request = client
-        .converse()
-        .model_id(model)
-        .system(SystemContentBlock::Text(prompt.system.clone()))
-        .messages(message)
-        .inference_config(InferenceConfiguration::builder().max_tokens(cap).build());
-    // The SDK keeps a tool's schema without an order, so a prefix that holds one never comes twice.
-    let cache = if structured == StructuredOutput::Tool { PromptCache::Off } else { cache };
-    if let Some(point) = cache_point(cache).map_err(built)? {
-        request = request.system(SystemContentBlock::CachePoint(point));
+/// What is sent, whether the reply shall come whole or in a stream.
+pub(super) struct Request {
+    system: Vec<SystemContentBlock>,
+    message: Message,
+    limits: InferenceConfiguration,
+    output: Option<OutputConfig>,
+    tools: Option<ToolConfiguration>,
+}
+
+impl Request {
+    /// # Errors
+    /// A part of it lacks what the API requires: our bug.
+    pub(super) fn new(
+        prompt: &Prompt,
+        (structured, cache): (StructuredOutput, PromptCache),
+    ) -> Result<Self> {
+        Self::build(prompt, (structured, cache)).map_err(|error: BuildError| {
+            Error::internal("a request to Bedrock could not be built").because(error)
+        })
     }
-    Ok(match structured {
-        StructuredOutput::Schema => request.output_config(by_schema(prompt).map_err(built)?),
-        StructuredOutput::Tool => request.tool_config(by_tool(prompt).map_err(built)?),
-        StructuredOutput::Prompt => request,
-    })
+
+    fn build(
+        prompt: &Prompt,
+        (structured, cache): (StructuredOutput, PromptCache),
+    ) -> std::result::Result<Self, BuildError> {
+        let most = i32::try_from(prompt.max_output_tokens).unwrap_or(i32::MAX);
+        let text = ContentBlock::Text(prompt.user.clone());
+        let mut system = vec![SystemContentBlock::Text(prompt.system.clone())];
+        // The SDK keeps a tool's schema without an order, so a prefix that holds one never comes
+        // twice.
+        let tool = structured == StructuredOutput::Tool;
+        let point = cache_point(if tool { PromptCache::Off } else { cache })?;
+        system.extend(point.map(SystemContentBlock::CachePoint));
+        let schema = structured == StructuredOutput::Schema;
+        Ok(Self {
+            system,
+            message: Message::builder().role(ConversationRole::User).content(text).build()?,
+            limits: InferenceConfiguration::builder().max_tokens(most).build(),
+            output: schema.then(|| by_schema(prompt)).transpose()?,
+            tools: tool.then(|| by_tool(prompt)).transpose()?,
+        })
+    }
+
+    pub(super) fn whole(self, client: &Client, model: &str) -> ConverseFluentBuilder {
+        client
+            .converse()
+            .model_id(model)
+            .set_system(Some(self.system))
+            .messages(self.message)
+            .inference_config(self.limits)
+            .set_output_config(self.output)
+            .set_tool_config(self.tools)
+    }
+
+    pub(super) fn streamed(self, client: &Client, model: &str) -> ConverseStreamFluentBuilder {
+        client
+            .converse_stream()
+            .model_id(model)
+            .set_system(Some(self.system))
+            .messages(self.message)
+            .inference_config(self.limits)
+            .set_output_config(self.output)
+            .set_tool_config(self.tools)
+    }
 }
 
 /// The end of the stable prefix. The shortest time is left out: not every model knows the word.
@@ -113,7 +144,7 @@ pub(super) fn reply(answer: Answer, asked: &str) -> Reply {
 }
 
 /// Why a reply ended. A reason that we do not know is no normal end, so it counts as cut.
-fn stop_of(reason: &StopReason) -> Stop {
+pub(super) fn stop_of(reason: &StopReason) -> Stop {
     match reason {
         StopReason::EndTurn | StopReason::StopSequence | StopReason::ToolUse => Stop::Complete,
         StopReason::GuardrailIntervened | StopReason::ContentFiltered => Stop::Refused,
@@ -123,7 +154,7 @@ fn stop_of(reason: &StopReason) -> Stop {
 }
 
 /// `inputTokens` leaves out what the cache held or took.
-fn usage(tokens: &TokenUsage) -> Usage {
+pub(super) fn usage(tokens: &TokenUsage) -> Usage {
     let count = |tokens: i32| u64::try_from(tokens).unwrap_or(0);
     Usage {
         input: count(tokens.input_tokens),

@@ -161,8 +161,20 @@ mod tests {
             running: 1,
             turn: Some(turn),
             idle: None,
+            longest_ms: 0,
+            ended_ms: 0,
         };
         Sheet { process: 7, posts: vec![post], reading: Reading::default() }
+    }
+
+    #[test]
+    fn the_sheet_of_an_earlier_version_is_understood() {
+        let mut earlier = serde_json::to_value(sheet("a")).unwrap();
+        let post = earlier["posts"][0].as_object_mut().unwrap();
+        for later in ["longest_ms", "ended_ms"] {
+            post.remove(later).unwrap();
+        }
+        assert_eq!(serde_json::from_value::<Sheet>(earlier).unwrap(), sheet("a"));
     }
 
     #[test]

@@ -8,6 +8,9 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::plan::{self, Decision, Idle, Need, Post, Reading, Rules, Turn};
 
+/// Calls whose length is remembered: enough to know the longest, few enough to forget it.
+const REMEMBERED: usize = 32;
+
 /// One waiting call.
 #[derive(Debug, Clone, Copy)]
 struct Waiting {
@@ -23,6 +26,10 @@ struct Model {
     running: u32,
     turn: Option<Turn>,
     idle: Option<Idle>,
+    /// How long its last calls took, loading aside, in milliseconds.
+    took_ms: VecDeque<u64>,
+    /// When its last turn ended; 0: it had none.
+    ended_ms: u64,
 }
 
 /// The lines and turns.
@@ -41,8 +48,15 @@ pub(super) enum Refused {
 
 impl Desk {
     pub(super) fn new(rules: Rules, models: impl IntoIterator<Item = (String, Need)>) -> Self {
-        let model =
-            |need| Model { need, line: VecDeque::new(), running: 0, turn: None, idle: None };
+        let model = |need| Model {
+            need,
+            line: VecDeque::new(),
+            running: 0,
+            turn: None,
+            idle: None,
+            took_ms: VecDeque::new(),
+            ended_ms: 0,
+        };
         let models = models.into_iter().map(|(name, need)| (name, model(need))).collect();
         Self { rules, models }
     }
@@ -65,13 +79,19 @@ impl Desk {
         }
     }
 
-    /// A call that was let in is over, however it ended.
-    pub(super) fn finished(&mut self, model: &str, now_ms: u64) {
+    /// A call that was let in at `since_ms` is over, however it ended.
+    pub(super) fn finished(&mut self, model: &str, since_ms: u64, now_ms: u64) {
         let Some(model) = self.models.get_mut(model) else { return };
         model.running = model.running.saturating_sub(1);
-        if let Some(turn) = &mut model.turn {
-            turn.loaded_ms = turn.loaded_ms.or(Some(now_ms));
+        let Some(turn) = &mut model.turn else { return };
+        // One that waited for the model to load says nothing about the next.
+        if turn.loaded_ms.is_some_and(|loaded| loaded <= since_ms) {
+            model.took_ms.push_back(now_ms.saturating_sub(since_ms));
+            if model.took_ms.len() > REMEMBERED {
+                model.took_ms.pop_front();
+            }
         }
+        turn.loaded_ms = turn.loaded_ms.or(Some(now_ms));
     }
 
     /// Ends turns, gives turns, and lets calls in: their models and tickets, in order.
@@ -83,7 +103,7 @@ impl Desk {
     ) -> Vec<(String, u64)> {
         self.forget_idle(reading, others);
         let mut decision = self.decide(now_ms, reading, others);
-        if self.end_turns(reading, &decision) {
+        if self.end_turns(now_ms, reading, &decision) {
             decision = self.decide(now_ms, reading, others);
         }
         self.begin_turns(now_ms, &decision);
@@ -121,7 +141,7 @@ impl Desk {
     }
 
     /// Returns whether any ended.
-    fn end_turns(&mut self, reading: &Reading, decision: &Decision) -> bool {
+    fn end_turns(&mut self, now_ms: u64, reading: &Reading, decision: &Decision) -> bool {
         let mut ended = false;
         for (name, model) in &mut self.models {
             let is_over = model.line.is_empty() || decision.yields.contains(name);
@@ -130,6 +150,7 @@ impl Desk {
             }
             let Some(turn) = model.turn.take() else { continue };
             ended = true;
+            model.ended_ms = now_ms;
             // One that no call has reached was never loaded.
             model.idle =
                 turn.loaded_ms.map(|since_ms| idle(turn.device, since_ms, model.need, reading));
@@ -197,6 +218,8 @@ impl Desk {
             running: model.running,
             turn: model.turn.clone(),
             idle: model.idle.clone(),
+            longest_ms: model.took_ms.iter().copied().max().unwrap_or(0),
+            ended_ms: model.ended_ms,
         };
         self.models.iter().map(post).collect()
     }

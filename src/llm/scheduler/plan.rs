@@ -3,9 +3,10 @@
 //! What every process of this machine wants and holds lies on the table as [`Post`]s. Two bounds
 //! hold for each device: what is held, counted once for each model, never exceeds its memory less
 //! the margin; and a model that is not loaded yet must fit into what is really free, less what
-//! others are about to load. Order: overdue models first, the oldest of them first; then the
-//! deepest queue, with points for waiting and for being loaded already. An overdue model that does
-//! not fit keeps others off the devices that it could run on.
+//! others are about to load. Order: overdue models first, of these the one whose
+//! last turn is longest ago; then the deepest queue, with points for waiting and for being loaded already. An overdue model that does
+//! not fit keeps others off the devices that it could run on. A turn that others wait for lets no
+//! call in that would probably end after its quantum.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -97,6 +98,13 @@ pub struct Post {
     pub turn: Option<Turn>,
     /// Where it is idle.
     pub idle: Option<Idle>,
+    /// The longest of its late calls, loading aside; 0: not known. Workers of an earlier version
+    /// do not post it.
+    #[serde(default)]
+    pub longest_ms: u64,
+    /// When its last turn ended.
+    #[serde(default)]
+    pub ended_ms: u64,
 }
 
 /// What the operator has set.
@@ -135,6 +143,8 @@ struct View<'a> {
     oldest_ms: u64,
     turn: Option<Turn>,
     idle_on: Option<&'a str>,
+    longest_ms: u64,
+    ended_ms: u64,
 }
 
 /// One device and what is left of it.
@@ -247,7 +257,11 @@ fn views<'a>(posts: &'a [Post], reading: &Reading) -> Vec<View<'a>> {
             oldest_ms: u64::MAX,
             turn: None,
             idle_on: None,
+            longest_ms: 0,
+            ended_ms: 0,
         });
+        view.longest_ms = view.longest_ms.max(post.longest_ms);
+        view.ended_ms = view.ended_ms.max(post.ended_ms);
         view.need = view.need.max(post.need);
         view.waiting = view.waiting.saturating_add(post.waiting);
         view.oldest_ms = view.oldest_ms.min(post.oldest_ms.unwrap_or(u64::MAX));
@@ -336,7 +350,9 @@ pub(super) fn decide(posts: &[Post], reading: &Reading, now_ms: u64, rules: Rule
             true => 0,
             false => waiting.saturating_add(age(view) / WAITING).saturating_add(loaded),
         };
-        (Reverse(is_overdue(view)), Reverse(points), view.oldest_ms, view.model)
+        // By age alone a model whose line is longer than the bound would be the first for ever.
+        let served_ms = if is_overdue(view) { view.ended_ms } else { 0 };
+        (Reverse(is_overdue(view)), Reverse(points), served_ms, view.oldest_ms, view.model)
     });
     let mut decision = Decision::default();
     let mut left_out = Vec::new();
@@ -368,7 +384,9 @@ pub(super) fn decide(posts: &[Post], reading: &Reading, now_ms: u64, rules: Rule
     }
     for view in &views {
         let Some(turn) = &view.turn else { continue };
-        let is_over = now_ms.saturating_sub(turn.began_ms) >= rules.quantum_ms;
+        // A call that begins now ends within the quantum, if it takes no longer than late ones.
+        let until_ms = now_ms.saturating_add(view.longest_ms);
+        let is_over = until_ms.saturating_sub(turn.began_ms) >= rules.quantum_ms;
         let room = rooms.iter().find(|room| room.device.name == turn.device);
         let is_wanted =
             room.is_some_and(|room| left_out.iter().any(|other| room.could_ever_hold(other.need)));

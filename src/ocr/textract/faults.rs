@@ -3,18 +3,14 @@
 use aws_sdk_textract::config::http::HttpResponse;
 use aws_sdk_textract::error::{ProvideErrorMetadata, SdkError};
 
+use crate::aws::{self, Failure};
 use crate::fault::{Error, Fault};
 
-/// The fault behind an error code, with the HTTP status (0 if there is none).
+/// The fault behind an error code, with the HTTP status.
 fn fault_of(code: &str, status: u16) -> Fault {
     match code {
-        "ProvisionedThroughputExceededException"
-        | "ThrottlingException"
-        | "Throttling"
-        | "TooManyRequestsException"
-        | "RequestLimitExceeded"
         // Too many jobs at the same time: it passes as they end.
-        | "LimitExceededException" => Fault::Throttled(None),
+        "LimitExceededException" => Fault::Throttled(None),
         "UnsupportedDocumentException"
         | "BadDocumentException"
         | "DocumentTooLargeException"
@@ -24,70 +20,26 @@ fn fault_of(code: &str, status: u16) -> Fault {
         | "InvalidKMSKeyException"
         | "ValidationException" => Fault::Rejected,
         "InvalidJobIdException" => Fault::Missing,
-        "AccessDeniedException"
-        | "AccessDenied"
-        | "UnrecognizedClientException"
-        | "InvalidClientTokenId"
-        | "ExpiredTokenException"
-        | "ExpiredToken"
-        | "InvalidSignatureException"
-        | "SignatureDoesNotMatch"
-        | "IncompleteSignatureException"
-        | "MissingAuthenticationTokenException"
-        | "OptInRequired" => Fault::Denied,
-        "ServiceUnavailable" | "ServiceUnavailableException" => Fault::Unavailable,
-        _ => match status {
-            429 => Fault::Throttled(None),
-            401 | 403 => Fault::Denied,
-            502..=504 => Fault::Unavailable,
-            500..=599 => Fault::Transient,
-            _ => Fault::Internal,
-        },
-    }
-}
-
-/// What silence asks for.
-fn fault_without_reply<E>(error: &SdkError<E, HttpResponse>) -> (Fault, &'static str) {
-    match error {
-        SdkError::TimeoutError(_) => (Fault::Transient, "no answer in time"),
-        SdkError::DispatchFailure(failure) if failure.is_timeout() => {
-            (Fault::Transient, "no answer in time")
-        }
-        SdkError::DispatchFailure(failure) if failure.is_io() => {
-            (Fault::Unavailable, "cannot connect: check ocr.textract.region and the network")
-        }
-        // A connection that ended within the answer has a kind of retry of its own.
-        SdkError::DispatchFailure(failure) if failure.as_other().is_some() => {
-            (Fault::Transient, "the connection broke")
-        }
-        SdkError::DispatchFailure(_) | SdkError::ConstructionFailure(_) => {
-            (Fault::Denied, "not sent: no usable AWS credentials or region were found")
-        }
-        _ => (Fault::Transient, "the answer makes no sense"),
+        _ => aws::fault_of_code(code).unwrap_or_else(|| aws::fault_of_status(status)),
     }
 }
 
 /// The error of a call to `operation`. Textract's own words are left out: they may name the object.
-pub(super) fn error_of<E>(operation: &str, error: SdkError<E, HttpResponse>) -> Error
+pub(super) fn error_of<E>(operation: &str, error: &SdkError<E, HttpResponse>) -> Error
 where
-    E: ProvideErrorMetadata + std::error::Error + Send + Sync + 'static,
+    E: ProvideErrorMetadata,
 {
-    let status = error.raw_response().map(|response| response.status().as_u16());
-    let code = error.code().unwrap_or_default();
-    let (fault, words) = match status {
-        // An answer of 200 that cannot be read is no refusal.
-        Some(200..=299) => fault_without_reply(&error),
-        Some(status) => (fault_of(code, status), code),
-        None => fault_without_reply(&error),
+    let (fault, words) = match aws::failure(error) {
+        Failure::Silent(silence) => (silence.fault(), silence.words().to_owned()),
+        Failure::Refused { code, status } => match fault_of(code, status) {
+            Fault::Denied => {
+                let advice = "check the credentials and their right to use Textract";
+                (Fault::Denied, format!("status {status}, {code}: {advice}"))
+            }
+            fault => (fault, format!("status {status}, {code}")),
+        },
     };
-    let advice = match fault {
-        Fault::Denied if status.is_some() => {
-            ": check the credentials and their right to use Textract"
-        }
-        _ => "",
-    };
-    let status = status.map_or_else(String::new, |status| format!("status {status}, "));
-    Error::new(fault, format!("Textract, {operation}: {status}{words}{advice}"))
+    Error::new(fault, format!("Textract, {operation}: {words}"))
 }
 
 /// Whether a token stands for a job with other parameters.

@@ -20,6 +20,10 @@ impl Provider for Named {
         Reach { pages: 1, bytes: 1 }
     }
 
+    async fn ping(&self) -> fault::Result<()> {
+        Ok(())
+    }
+
     async fn read(&self, _: &[PagePicture]) -> fault::Result<(Vec<PageReading>, PageUsage)> {
         Err(fault::Error::internal("nobody asks"))
     }

@@ -7,55 +7,38 @@ use aws_sdk_sqs::config::http::HttpResponse;
 use aws_sdk_sqs::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_sqs::types::BatchResultErrorEntry;
 
+use crate::aws::{self, Failure, Silence};
 use crate::fault::{Error, Fault};
 
 /// The fault behind an error code, with the HTTP status (0 if there is none) and the message,
 /// which alone tells a dead handle from another wrong parameter.
-pub(super) fn fault_of(code: &str, status: u16, message: &str) -> Fault {
+fn fault_of(code: &str, status: u16, message: &str) -> Fault {
     let code = code.strip_prefix("AWS.SimpleQueueService.").unwrap_or(code);
     match code {
-        "RequestThrottled"
-        | "RequestThrottledException"
-        | "Throttling"
-        | "ThrottlingException"
-        | "ThrottledException"
-        | "TooManyRequestsException"
-        | "RequestLimitExceeded"
-        | "KMS.ThrottlingException"
-        | "OverLimit" => Fault::Throttled(None),
+        "KMS.ThrottlingException" | "OverLimit" => Fault::Throttled(None),
         "ReceiptHandleIsInvalid" | "MessageNotInflight" => Fault::Missing,
         "InvalidParameterValue" if is_about_handle(message) => Fault::Missing,
         "InvalidParameterValue"
         | "InvalidMessageContents"
         | "BatchRequestTooLong"
         | "InvalidAttributeValue" => Fault::Rejected,
-        "NonExistentQueue" | "QueueDoesNotExist" | "InvalidAddress" => Fault::Unavailable,
-        _ if refuses_us(code) => Fault::Unavailable,
-        _ if status >= 500 || matches!(code, "InternalError" | "InternalFailure") => {
-            Fault::Transient
+        "NonExistentQueue" | "QueueDoesNotExist" | "InvalidAddress" | "InvalidSecurity" => {
+            Fault::Unavailable
         }
-        "ServiceUnavailable" | "RequestTimeout" | "RequestTimeoutException" => Fault::Transient,
-        _ => Fault::Internal,
+        "InternalError"
+        | "InternalFailure"
+        | "ServiceUnavailable"
+        | "RequestTimeout"
+        | "RequestTimeoutException" => Fault::Transient,
+        _ if code.starts_with("KMS.") => Fault::Unavailable,
+        // To a queue a refusal of who we are is an outage like any other: nothing is received.
+        _ => match aws::fault_of_code(code) {
+            Some(Fault::Denied) => Fault::Unavailable,
+            Some(fault) => fault,
+            None if status >= 500 => Fault::Transient,
+            None => Fault::Internal,
+        },
     }
-}
-
-/// Whether a code speaks of who we are rather than of what we asked.
-fn refuses_us(code: &str) -> bool {
-    const CODES: [&str; 12] = [
-        "AccessDenied",
-        "AccessDeniedException",
-        "InvalidSecurity",
-        "InvalidClientTokenId",
-        "UnrecognizedClientException",
-        "ExpiredToken",
-        "ExpiredTokenException",
-        "SignatureDoesNotMatch",
-        "IncompleteSignature",
-        "InvalidSignatureException",
-        "MissingAuthenticationToken",
-        "OptInRequired",
-    ];
-    CODES.contains(&code) || code.starts_with("KMS.")
 }
 
 fn is_about_handle(message: &str) -> bool {
@@ -64,42 +47,27 @@ fn is_about_handle(message: &str) -> bool {
         || message.contains("not available for visibility")
 }
 
+/// What silence asks for: one poll that found nobody is tried again, which the next one shows.
+fn fault_of_silence(silence: Silence) -> Fault {
+    match silence {
+        Silence::LateConnection | Silence::NoConnection => Fault::Transient,
+        Silence::Unsigned => Fault::Unavailable,
+        silence => silence.fault(),
+    }
+}
+
 /// What became of a whole request.
 pub(super) fn from_sdk<E>(doing: &str, error: SdkError<E, HttpResponse>) -> Error
 where
     E: ProvideErrorMetadata + std::error::Error + Send + Sync + 'static,
 {
-    let (fault, words) = match &error {
-        SdkError::TimeoutError(_) => (Fault::Transient, "no answer in time".to_owned()),
-        SdkError::DispatchFailure(failure) if failure.is_timeout() => {
-            (Fault::Transient, "no answer in time".to_owned())
-        }
-        SdkError::DispatchFailure(failure) if failure.is_io() => {
-            (Fault::Transient, "no connection".to_owned())
-        }
-        SdkError::DispatchFailure(failure) if failure.is_user() => {
-            (Fault::Internal, "the request could not be sent".to_owned())
-        }
-        // A connection that ended within the answer has a kind of retry of its own.
-        SdkError::DispatchFailure(failure) if failure.as_other().is_some() => {
-            (Fault::Transient, "the connection ended before the answer".to_owned())
-        }
-        // What is left of these is what went wrong before anything was sent, above all that no
-        // credentials were found.
-        SdkError::DispatchFailure(_) => {
-            (Fault::Unavailable, "not sent: no usable credentials or connection".to_owned())
-        }
-        SdkError::ResponseError(_) => {
-            (Fault::Transient, "the answer was cut or garbled".to_owned())
-        }
-        SdkError::ServiceError(service) => {
-            let status = service.raw().status().as_u16();
-            let meta = service.err().meta();
-            let code = meta.code().unwrap_or("no code");
-            let fault = fault_of(code, status, meta.message().unwrap_or_default());
+    let (fault, words) = match aws::failure(&error) {
+        Failure::Silent(silence) => (fault_of_silence(silence), silence.words().to_owned()),
+        Failure::Refused { code, status } => {
+            let fault = fault_of(code, status, error.message().unwrap_or_default());
+            let code = if code.is_empty() { "no code" } else { code };
             (fault, format!("{code} (HTTP {status})"))
         }
-        _ => (Fault::Internal, "the request could not be built".to_owned()),
     };
     Error::new(fault, format!("{doing}: {words}")).because(error)
 }
@@ -137,6 +105,7 @@ mod tests {
             ("InternalError",                                 500, "",                             Transient),
             ("ServiceUnavailable",                            503, "",                             Transient),
             ("SomethingNew",                                  502, "",                             Transient),
+            ("InvalidSecurity",                               403, "",                             Unavailable),
             ("SomethingNew",                                  400, "",                             Internal),
         ];
         for (code, status, message, expected) in table {

@@ -9,6 +9,7 @@ use aws_sdk_s3::config::http::HttpResponse;
 use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
 
 use super::place::Place;
+use crate::aws;
 use crate::fault::{Error, Fault, Result};
 
 /// A request that did not succeed.
@@ -73,12 +74,12 @@ where
     }
     let fault = match status {
         Some(status) => fault_of(&code, status, wait, place.foreign),
-        None => fault_without_reply(&error),
+        None => aws::silence(&error).fault(),
     };
     let came = match status {
         Some(status) if code.is_empty() => format!("HTTP status {status}"),
         Some(_) => code,
-        None => "no reply".to_owned(),
+        None => aws::silence(&error).words().to_owned(),
     };
     let text = format!("cannot {what} in bucket {}: {came}", place.bucket);
     Failure::Other(Error::new(fault, text).because(error))
@@ -117,19 +118,6 @@ fn fault_of(code: &str, status: u16, wait: Option<Duration>, foreign: bool) -> F
         }
         _ if code.starts_with("KMS.") => Fault::Denied,
         _ => Fault::Internal,
-    }
-}
-
-/// What silence asks for. The SDK has repeated the request already.
-fn fault_without_reply<E>(error: &SdkError<E, HttpResponse>) -> Fault {
-    match error {
-        SdkError::TimeoutError(_) => Fault::Transient,
-        // Refused, no such host, no route: nobody is there.
-        SdkError::DispatchFailure(failure) if failure.is_io() => Fault::Unavailable,
-        SdkError::DispatchFailure(failure) if failure.is_timeout() => Fault::Transient,
-        // Mostly: no credentials were found.
-        SdkError::DispatchFailure(_) | SdkError::ConstructionFailure(_) => Fault::Denied,
-        _ => Fault::Transient,
     }
 }
 

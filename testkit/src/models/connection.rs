@@ -158,12 +158,11 @@ async fn complete(
         text,
         end,
     });
-    let streamed = request.body.get("stream") == Some(&Value::Bool(true));
     if let Some(said) = &said
-        && streamed
+        && vendor.is_streamed(&path, &request.body)
     {
         let events = vendor.events(&request.body, said);
-        let data: Vec<&Value> = events.iter().map(|(_, data)| data).collect();
+        let data: Vec<Value> = events.iter().map(|event| vendor.recorded(event)).collect();
         state.exchanged(request.number, path, &request.body, (200, &json!({ "events": data })));
         let after = stream::send(stream, (vendor, events), &answer).await?;
         state.records.end(request.number, 200, answer.is_whole());

@@ -1,4 +1,5 @@
-//! A reply in pieces: server-sent events, and the ways in which they break off.
+//! A reply in pieces: server-sent events or Amazon's event stream, and the ways in which they break
+//! off.
 
 use std::io;
 
@@ -7,6 +8,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
 use super::connection::{After, caller_has_gone};
+use super::frame::frame;
 use super::script::Answer;
 use super::vendor::Vendor;
 
@@ -19,7 +21,11 @@ pub(super) async fn send(
     (vendor, events): (Vendor, Named),
     answer: &Answer,
 ) -> io::Result<After> {
-    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+    let form = match vendor {
+        Vendor::Bedrock => "application/vnd.amazon.eventstream",
+        Vendor::Openai | Vendor::Anthropic => "text/event-stream",
+    };
+    let head = format!("HTTP/1.1 200 OK\r\ncontent-type: {form}\r\nconnection: close\r\n\r\n");
     stream.write_all(head.as_bytes()).await?;
     let half = events.len() / 2;
     for (at, (name, data)) in events.into_iter().enumerate() {
@@ -31,27 +37,34 @@ pub(super) async fn send(
                 return Ok(After::Close);
             }
             Answer::StreamError { kind } if at == half => {
-                let error = json!({"type": kind, "message": "scripted"});
-                let data = match vendor {
-                    Vendor::Anthropic => json!({"type": "error", "error": error}),
-                    _ => json!({"error": error}),
-                };
-                let name = (vendor == Vendor::Anthropic).then_some("error");
-                event(stream, name, &data.to_string()).await?;
+                stream.write_all(&error(vendor, kind)).await?;
                 return Ok(After::Close);
             }
-            _ => event(stream, name, &data.to_string()).await?,
+            _ => stream.write_all(&event(vendor, name, &data)).await?,
         }
     }
     if vendor == Vendor::Openai {
-        event(stream, None, "[DONE]").await?;
+        stream.write_all(b"data: [DONE]\n\n").await?;
     }
     stream.flush().await?;
     Ok(After::Close)
 }
 
-async fn event(stream: &mut TcpStream, name: Option<&str>, data: &str) -> io::Result<()> {
-    let mut text = name.map(|name| format!("event: {name}\n")).unwrap_or_default();
-    text.push_str(&format!("data: {data}\n\n"));
-    stream.write_all(text.as_bytes()).await
+fn error(vendor: Vendor, kind: &str) -> Vec<u8> {
+    let error = json!({"type": kind, "message": "scripted"});
+    match vendor {
+        Vendor::Openai => event(vendor, None, &json!({"error": error})),
+        Vendor::Anthropic => {
+            event(vendor, Some("error"), &json!({"type": "error", "error": error}))
+        }
+        Vendor::Bedrock => frame("exception", kind, &json!({"message": "scripted"})),
+    }
+}
+
+fn event(vendor: Vendor, name: Option<&str>, data: &Value) -> Vec<u8> {
+    if vendor == Vendor::Bedrock {
+        return frame("event", name.unwrap_or_default(), data);
+    }
+    let name = name.map(|name| format!("event: {name}\n")).unwrap_or_default();
+    format!("{name}data: {data}\n\n").into_bytes()
 }

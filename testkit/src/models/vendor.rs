@@ -101,8 +101,20 @@ impl Vendor {
             && match self {
                 Self::Openai => path == "/v1/chat/completions",
                 Self::Anthropic => path == "/v1/messages",
-                Self::Bedrock => path.starts_with("/model/") && path.ends_with("/converse"),
+                Self::Bedrock => {
+                    let operation = path.rsplit('/').next();
+                    path.starts_with("/model/")
+                        && matches!(operation, Some("converse" | "converse-stream"))
+                }
             }
+    }
+
+    /// Whether a call wants its reply in a stream.
+    pub(crate) fn is_streamed(self, path: &str, body: &Value) -> bool {
+        match self {
+            Self::Openai | Self::Anthropic => body.get("stream") == Some(&Value::Bool(true)),
+            Self::Bedrock => path.ends_with("/converse-stream"),
+        }
     }
 
     /// The key that a request carries.
@@ -149,7 +161,15 @@ impl Vendor {
         match self {
             Self::Openai => openai::events(body, said),
             Self::Anthropic => anthropic::events(body, said),
-            Self::Bedrock => Vec::new(),
+            Self::Bedrock => bedrock::events(body, said),
+        }
+    }
+
+    /// An event as the vendor's own types have it: Bedrock's is one of a union, by name.
+    pub(crate) fn recorded(self, (name, data): &(Option<&'static str>, Value)) -> Value {
+        match (self, name) {
+            (Self::Bedrock, Some(name)) => json!({ *name: data }),
+            _ => data.clone(),
         }
     }
 

@@ -224,7 +224,7 @@ async fn streaming(vendor: Vendor, answer: Answer) -> (Server, Arc<dyn Llm>) {
 
 #[tokio::test]
 async fn a_streamed_reply_is_the_same_as_a_whole_one() {
-    for vendor in [Vendor::Openai, Vendor::Anthropic] {
+    for vendor in VENDORS {
         let (_streaming, streamed) = streaming(vendor, Answer::Read).await;
         let (_whole, whole) = started(vendor, Script::default()).await;
         let streamed = read(streamed.as_ref()).await.unwrap();
@@ -235,13 +235,16 @@ async fn a_streamed_reply_is_the_same_as_a_whole_one() {
 #[tokio::test]
 async fn a_stream_that_breaks_off_is_no_reply_and_is_not_paid_for_again() {
     let error = |kind: &str| Answer::StreamError { kind: kind.to_owned() };
-    for vendor in [Vendor::Openai, Vendor::Anthropic] {
-        #[rustfmt::skip]
+    for vendor in VENDORS {
+        let (busy, broken) = match vendor {
+            Vendor::Bedrock => ("throttlingException", "modelStreamErrorException"),
+            Vendor::Openai | Vendor::Anthropic => ("overloaded_error", "api_error"),
+        };
         let table = [
-            (Answer::StreamCut,         Fault::Transient),
-            (Answer::StreamStall,       Fault::Transient),
-            (error("overloaded_error"), Fault::Throttled(None)),
-            (error("api_error"),        Fault::Transient),
+            (Answer::StreamCut, Fault::Transient),
+            (Answer::StreamStall, Fault::Transient),
+            (error(busy), Fault::Throttled(None)),
+            (error(broken), Fault::Transient),
         ];
         for (answer, fault) in table {
             let at = format!("{vendor:?} {answer:?}");
@@ -254,7 +257,7 @@ async fn a_stream_that_breaks_off_is_no_reply_and_is_not_paid_for_again() {
 
 #[tokio::test]
 async fn a_stream_is_sorted_by_its_stop_reason_and_left_once_it_goes_in_circles() {
-    for vendor in [Vendor::Openai, Vendor::Anthropic] {
+    for vendor in VENDORS {
         #[rustfmt::skip]
         let table = [
             (Answer::Refusal,                         Stop::Refused),
@@ -271,6 +274,30 @@ async fn a_stream_is_sorted_by_its_stop_reason_and_left_once_it_goes_in_circles(
                 assert!(reply.text.len() < 2_000, "{at}: {} bytes were read", reply.text.len());
             }
         }
+    }
+}
+
+#[tokio::test]
+async fn a_key_that_is_replaced_in_its_file_is_used_from_the_next_call_on_at_every_vendor() {
+    let keyed = |key: &str| Script { api_key: Some(key.to_owned()), ..Script::default() };
+    for vendor in VENDORS {
+        let server = Server::start(keyed("first").from(vendor)).await.unwrap();
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "first\n").unwrap();
+        let config = LlmConfig {
+            api_key: String::new().into(),
+            api_key_file: file.path().to_owned(),
+            ..config_of(vendor, &server)
+        };
+        let llm = model(&config).await;
+        llm.ask(&prompt()).await.unwrap();
+        server.set(keyed("second").from(vendor));
+        assert_eq!(llm.ask(&prompt()).await.unwrap_err().fault, Fault::Denied, "{vendor:?}");
+        std::fs::write(file.path(), "second\n").unwrap();
+        // The files of a coarse clock could be of the same moment.
+        let later = std::time::SystemTime::now() + Duration::from_secs(2);
+        file.as_file().set_modified(later).unwrap();
+        llm.ask(&prompt()).await.unwrap();
     }
 }
 

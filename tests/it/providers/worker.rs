@@ -1,6 +1,7 @@
 //! Whole workers that read by providers: what a throttled burst, a repair and a `kill -9` cost.
 
 use docmill::config::OcrProvider::DocumentAi as Google;
+use docmill::config::{CostConfig, Price};
 use docmill::model::{DocumentId, IngestionId};
 use docmill::store::{Fetch, Get, keys};
 use docmill_testkit::document_ai::{Said, Script, Seen, Server, Trouble};
@@ -100,6 +101,79 @@ async fn the_repaired_picture_that_was_read_is_stored_with_its_path_and_score() 
     assert!(page.get("repaired").unwrap().as_bool().unwrap());
     assert!(page.pointer("/provider/provisional").is_none());
     assert_eq!(stored.get("provider").unwrap(), "document_ai");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_are_written_down_with_their_price_and_a_spent_budget_sends_no_further_one() {
+    let world = World::new().await;
+    let server = Server::start(Script::default()).await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let settings = reads_by(&server, &folder);
+    let price = Price {
+        provider: "document_ai".to_owned(),
+        model: String::new(),
+        from: "2026-01-01".to_owned(),
+        input: 0.into(),
+        cache_read: 0.into(),
+        cache_write: 0.into(),
+        output: 0.into(),
+        pages: "1.5".parse().unwrap(),
+    };
+    let worker = world
+        .worker_with(|config| {
+            settings(config);
+            // Less than what three pages cost.
+            let daily_budget = "0.004".parse().unwrap();
+            config.cost = CostConfig { daily_budget, price: vec![price], ..CostConfig::default() };
+        })
+        .await;
+    let first = world.submit("first.pdf", pictures::scans(3)).await;
+    until(SOON, || async { is_over(&world, first).await }).await;
+    let rows = "SELECT string_agg(concat_ws(' ', provider, model, calls, pages, cost_nanos), ';') \
+                FROM docmill.spending";
+    assert_eq!(world.scalar(rows).await, "document_ai abc123 1 3 4500000");
+    let second = world.submit("second.pdf", pictures::scans(1)).await;
+    until(SOON, || async { world.attempts(second).await == ["over_budget"] }).await;
+    worker.stop().await;
+    assert_eq!(server.read().len(), 3, "a page was sent beyond the budget");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_call_for_pages_is_a_span_below_the_reading_and_says_nothing_of_them() {
+    let collector = docmill_testkit::otlp::Collector::start().await.unwrap();
+    let world = World::new().await;
+    let troubles = [Trouble::refused(500, "INTERNAL")];
+    let server = Server::start(Script::default().troubled(troubles)).await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let (endpoint, traces) = (server.endpoint(), collector.endpoint());
+    let key = key_file(&server, &folder);
+    let settings = [
+        ("OCR__PROVIDERS", "document_ai"),
+        ("OCR__DPI", "100"),
+        ("OCR__DOCUMENT_AI__PROJECT", "project-1"),
+        ("OCR__DOCUMENT_AI__PROCESSOR", "abc123"),
+        ("OCR__DOCUMENT_AI__ENDPOINT", endpoint.as_str()),
+        ("OCR__DOCUMENT_AI__CREDENTIALS", key.to_str().unwrap()),
+        ("TELEMETRY__OTLP_ENDPOINT", traces.as_str()),
+    ];
+    let id = world.submit("scan.pdf", pictures::scans(1)).await;
+    let mut worker = Process::worker(&world, &settings);
+    until(SOON, || async { is_over(&world, id).await }).await;
+    world.until_empty().await;
+    worker.terminate();
+    assert!(worker.ended(SOON).await.success());
+    let spans = collector.spans();
+    let reading = spans.iter().find(|span| span.name == "transcribe").unwrap();
+    let calls: Vec<_> = spans.iter().filter(|span| span.name == "process document_ai").collect();
+    assert_eq!(calls.len(), 2, "the one that failed and the one after it: {spans:#?}");
+    let failed = calls.iter().filter(|call| call.attributes.contains_key("error.type"));
+    assert_eq!(failed.count(), 1);
+    for call in calls {
+        assert_eq!(call.parent_id, reading.span_id);
+        assert_eq!(call.attributes["docmill.provider"], "document_ai");
+        let said = format!("{call:?}");
+        assert!(!said.contains("abc123") && !said.contains("Gr\u{f6}\u{df}e"), "{said}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,10 +1,12 @@
-//! Amazon Bedrock's Converse (botocore's `bedrock-runtime/2023-09-30`).
+//! Amazon Bedrock's Converse and `ConverseStream` (botocore's `bedrock-runtime/2023-09-30`).
 
 use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
-use super::{End, Outgoing, Said, Trouble, Wrong, json_reply, only, outgoing, subset, text};
+use super::{
+    End, Outgoing, Said, Tokens, Trouble, Wrong, json_reply, only, outgoing, pieces, subset, text,
+};
 
 const KNOWN: [&str; 5] = ["system", "messages", "inferenceConfig", "outputConfig", "toolConfig"];
 
@@ -39,34 +41,60 @@ fn tool(body: &Value) -> Option<&str> {
     body.pointer("/toolConfig/toolChoice/tool/name").and_then(Value::as_str)
 }
 
-pub(super) fn reply(body: &Value, said: &Said) -> Value {
-    let reason = match &said.end {
+fn reason<'a>(body: &Value, end: &'a End) -> &'a str {
+    match end {
         End::Done if tool(body).is_some() => "tool_use",
         End::Done => "end_turn",
         End::Length => "max_tokens",
         End::Filter => "content_filtered",
         End::Declined => "guardrail_intervened",
         End::Other(word) => word,
-    };
+    }
+}
+
+fn usage(tokens: Tokens) -> Value {
+    json!({
+        "inputTokens": tokens.input,
+        "outputTokens": tokens.output,
+        "totalTokens": tokens.input + tokens.read + tokens.written + tokens.output,
+        "cacheReadInputTokens": tokens.read,
+        "cacheWriteInputTokens": tokens.written,
+    })
+}
+
+pub(super) fn reply(body: &Value, said: &Said) -> Value {
     let content = match tool(body) {
         Some(name) => json!([{"toolUse": {
             "toolUseId": "tooluse_1", "name": name, "input": json_reply(&said.text),
         }}]),
         None => json!([{"text": said.text}]),
     };
-    let tokens = said.tokens;
     json!({
         "output": {"message": {"role": "assistant", "content": content}},
-        "stopReason": reason,
-        "usage": {
-            "inputTokens": tokens.input,
-            "outputTokens": tokens.output,
-            "totalTokens": tokens.input + tokens.read + tokens.written + tokens.output,
-            "cacheReadInputTokens": tokens.read,
-            "cacheWriteInputTokens": tokens.written,
-        },
+        "stopReason": reason(body, &said.end),
+        "usage": usage(said.tokens),
         "metrics": {"latencyMs": 1},
     })
+}
+
+pub(super) fn events(body: &Value, said: &Said) -> Vec<(Option<&'static str>, Value)> {
+    let mut events = vec![("messageStart", json!({"role": "assistant"}))];
+    if let Some(name) = tool(body) {
+        let start = json!({"toolUse": {"toolUseId": "tooluse_1", "name": name}});
+        events.push(("contentBlockStart", json!({"start": start, "contentBlockIndex": 0})));
+    }
+    for piece in pieces(&said.text) {
+        let delta = match tool(body) {
+            Some(_) => json!({"toolUse": {"input": piece}}),
+            None => json!({"text": piece}),
+        };
+        events.push(("contentBlockDelta", json!({"delta": delta, "contentBlockIndex": 0})));
+    }
+    events.push(("contentBlockStop", json!({"contentBlockIndex": 0})));
+    events.push(("messageStop", json!({"stopReason": reason(body, &said.end)})));
+    let metadata = json!({"usage": usage(said.tokens), "metrics": {"latencyMs": 1}});
+    events.push(("metadata", metadata));
+    events.into_iter().map(|(name, data)| (Some(name), data)).collect()
 }
 
 pub(super) fn error(trouble: &Trouble<'_>) -> Outgoing {

@@ -1,0 +1,209 @@
+//! What the AWS SDKs' errors say, in one form for every service that is called through one.
+//!
+//! The SDKs share their error type. What is the same everywhere is here: how a request can end
+//! without a usable answer, and the codes that every service uses ("Common Error Types" of each API
+//! reference, and the SDKs' own lists of throttling errors). What a code means to one service alone,
+//! and where that service wants another reaction, is said beside its client.
+
+// The same types in every SDK; one of them has to be named.
+use aws_sdk_sqs::config::http::HttpResponse;
+use aws_sdk_sqs::error::{ProvideErrorMetadata, SdkError};
+
+use crate::fault::Fault;
+
+/// How a request ended that brought no usable answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Silence {
+    /// The time for the whole request ran out: it may have been done, and charged.
+    Late,
+    /// No connection came about in its time.
+    LateConnection,
+    /// Refused, no such host, no route: nobody is there.
+    NoConnection,
+    /// The connection ended before the answer did.
+    Broken,
+    /// An answer came and makes no sense.
+    Garbled,
+    /// Nothing was sent: no credentials or no region were found.
+    Unsigned,
+    /// Nothing was sent: the request could not be built. Our bug.
+    Unbuilt,
+}
+
+impl Silence {
+    /// What it asks for, unless the service says otherwise.
+    pub fn fault(self) -> Fault {
+        match self {
+            Self::Late | Self::Broken | Self::Garbled => Fault::Transient,
+            Self::LateConnection | Self::NoConnection => Fault::Unavailable,
+            Self::Unsigned => Fault::Denied,
+            Self::Unbuilt => Fault::Internal,
+        }
+    }
+
+    /// For the reader of an error.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Late => "no answer in time",
+            Self::LateConnection => "no connection in time",
+            Self::NoConnection => "no connection: check the region or address, and the network",
+            Self::Broken => "the connection ended before the answer",
+            Self::Garbled => "the answer was cut or garbled",
+            Self::Unsigned => "not sent: no usable AWS credentials or region were found",
+            Self::Unbuilt => "the request could not be built",
+        }
+    }
+}
+
+/// How a request failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Failure<'a> {
+    /// Without a usable answer.
+    Silent(Silence),
+    /// With an answer that refuses.
+    Refused {
+        /// The service's word for it; empty if it gave none.
+        code: &'a str,
+        /// HTTP status; 0 if it came within a stream.
+        status: u16,
+    },
+}
+
+/// What became of a request.
+pub fn failure<E: ProvideErrorMetadata>(error: &SdkError<E, HttpResponse>) -> Failure<'_> {
+    match error.raw_response().map(|response| response.status().as_u16()) {
+        // An answer of success that cannot be read is no refusal.
+        None | Some(200..=299) => Failure::Silent(silence(error)),
+        Some(status) => Failure::Refused { code: error.code().unwrap_or_default(), status },
+    }
+}
+
+/// How a request ended that brought no usable answer; `R` is what the answer would have been.
+pub fn silence<E, R>(error: &SdkError<E, R>) -> Silence {
+    match error {
+        SdkError::TimeoutError(_) => Silence::Late,
+        SdkError::DispatchFailure(failure) if failure.is_timeout() => Silence::LateConnection,
+        SdkError::DispatchFailure(failure) if failure.is_io() => Silence::NoConnection,
+        SdkError::DispatchFailure(failure) if failure.is_user() => Silence::Unbuilt,
+        // A connection that ended within the answer has a kind of retry of its own.
+        SdkError::DispatchFailure(failure) if failure.as_other().is_some() => Silence::Broken,
+        // What is left of these went wrong before anything was sent, above all for want of
+        // credentials.
+        SdkError::DispatchFailure(_) => Silence::Unsigned,
+        SdkError::ConstructionFailure(_) => Silence::Unbuilt,
+        _ => Silence::Garbled,
+    }
+}
+
+/// What a code asks for that means the same at every service; `None`: look at the service's own, then
+/// at the status.
+pub fn fault_of_code(code: &str) -> Option<Fault> {
+    match code {
+        "BandwidthLimitExceeded"
+        | "ProvisionedThroughputExceededException"
+        | "RequestLimitExceeded"
+        | "RequestThrottled"
+        | "RequestThrottledException"
+        | "SlowDown"
+        | "ThrottledException"
+        | "Throttling"
+        | "ThrottlingException"
+        | "TooManyRequests"
+        | "TooManyRequestsException" => Some(Fault::Throttled(None)),
+        "AccessDenied"
+        | "AccessDeniedException"
+        | "ExpiredToken"
+        | "ExpiredTokenException"
+        | "IncompleteSignature"
+        | "IncompleteSignatureException"
+        | "InvalidAccessKeyId"
+        | "InvalidClientTokenId"
+        | "InvalidSignatureException"
+        | "InvalidToken"
+        | "MissingAuthenticationToken"
+        | "MissingAuthenticationTokenException"
+        | "NotAuthorized"
+        | "OptInRequired"
+        | "SignatureDoesNotMatch"
+        | "UnrecognizedClientException" => Some(Fault::Denied),
+        "ServiceUnavailable" | "ServiceUnavailableException" => Some(Fault::Unavailable),
+        _ => None,
+    }
+}
+
+/// What a status asks for whose code nobody knows.
+pub fn fault_of_status(status: u16) -> Fault {
+    match status {
+        429 => Fault::Throttled(None),
+        401..=403 => Fault::Denied,
+        502..=504 => Fault::Unavailable,
+        408 | 500..=599 => Fault::Transient,
+        _ => Fault::Internal,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use aws_sdk_sqs::error::ConnectorError;
+    use aws_sdk_sqs::operation::receive_message::ReceiveMessageError;
+
+    use super::*;
+
+    type Failed = SdkError<ReceiveMessageError, HttpResponse>;
+
+    #[test]
+    fn every_way_not_to_be_answered_is_told_from_the_others() {
+        let dispatch = |error| Failed::dispatch_failure(error);
+        let kind = aws_smithy_types::retry::ErrorKind::TransientError;
+        for (error, expected, fault) in [
+            (Failed::timeout_error("t"), Silence::Late, Fault::Transient),
+            (
+                dispatch(ConnectorError::timeout("t".into())),
+                Silence::LateConnection,
+                Fault::Unavailable,
+            ),
+            (dispatch(ConnectorError::io("i".into())), Silence::NoConnection, Fault::Unavailable),
+            (dispatch(ConnectorError::user("u".into())), Silence::Unbuilt, Fault::Internal),
+            (
+                dispatch(ConnectorError::other("o".into(), Some(kind))),
+                Silence::Broken,
+                Fault::Transient,
+            ),
+            (dispatch(ConnectorError::other("o".into(), None)), Silence::Unsigned, Fault::Denied),
+            (Failed::construction_failure("c"), Silence::Unbuilt, Fault::Internal),
+        ] {
+            assert_eq!(failure(&error), Failure::Silent(expected));
+            assert_eq!(expected.fault(), fault, "{expected:?}");
+        }
+    }
+
+    #[test]
+    fn an_answer_of_success_that_cannot_be_read_is_no_refusal() {
+        for (status, expected) in [
+            (200, Failure::Silent(Silence::Garbled)),
+            (400, Failure::Refused { code: "", status: 400 }),
+        ] {
+            let answer = HttpResponse::new(status.try_into().unwrap(), "".into());
+            let error = Failed::response_error("unreadable", answer);
+            assert_eq!(failure(&error), expected);
+        }
+    }
+
+    #[test]
+    fn what_every_service_says_alike_is_understood_for_each() {
+        for (code, status, expected) in [
+            ("ThrottlingException", 400, Fault::Throttled(None)),
+            ("ExpiredTokenException", 400, Fault::Denied),
+            ("ServiceUnavailable", 503, Fault::Unavailable),
+            ("Unheard", 429, Fault::Throttled(None)),
+            ("Unheard", 403, Fault::Denied),
+            ("Unheard", 408, Fault::Transient),
+            ("Unheard", 500, Fault::Transient),
+            ("Unheard", 502, Fault::Unavailable),
+            ("Unheard", 400, Fault::Internal),
+        ] {
+            let fault = fault_of_code(code).unwrap_or_else(|| fault_of_status(status));
+            assert_eq!(fault, expected, "{code} {status}");
+        }
+    }
+}
