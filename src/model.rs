@@ -2,6 +2,7 @@
 
 pub mod artefact;
 pub mod extraction;
+pub mod grounded;
 pub mod ids;
 pub mod ingestion;
 pub mod message;
@@ -12,6 +13,7 @@ pub mod transcript;
 
 pub use artefact::{ArtefactRef, FileRef};
 pub use extraction::{Confidence, Evidence, Extraction, Reader, Usage};
+pub use grounded::{Grounded, Place};
 pub use ids::{ClaimToken, DocumentId, IngestionId};
 pub use ingestion::{Claimed, DocumentRef, Stage, Status};
 pub use outcome::{AttemptOutcome, Reason};
