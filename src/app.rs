@@ -293,6 +293,7 @@ impl App {
             retry: self.config.retry_terms(),
             default_kind: self.config.kinds.default.clone(),
             classify: self.config.kinds.classify,
+            ask_on_ties: self.config.kinds.ask_on_ties,
             quality_threshold: self.config.ocr.quality_threshold,
             parts_at_once: self.config.llm.parts_at_once,
             costs: Arc::new(Costs::new(self.config.cost.clone())),

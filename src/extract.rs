@@ -2,11 +2,13 @@
 //!
 //! Readers, cheapest certain one first: the XML of an e-invoice ([`einvoice`]), a language model
 //! ([`ask()`]) or, offline, labels and layout
-//! ([`rules`]). A reader reports what is on the document; whether that is acceptable is the gate's
+//! ([`rules`]). What kind of document it is a model says only where cheap signs tie ([`choose()`]).
+//! A reader reports what is on the document; whether that is acceptable is the gate's
 //! to say. Nothing here decides about retries across attempts.
 
 pub mod ask;
 mod calls;
+mod choose;
 mod combine;
 pub mod einvoice;
 pub mod journal;
@@ -20,6 +22,7 @@ pub mod schema;
 use sha2::{Digest, Sha256};
 
 pub use ask::{Ending, ExtractError, Terms, ask};
+pub use choose::{Choice, choice_identity, choose};
 pub use combine::combined;
 pub use journal::{Journal, Replies, StoredCall};
 

@@ -13,6 +13,7 @@ mod rows;
 mod score;
 mod subject;
 mod sums;
+mod tax;
 
 use std::cell::OnceCell;
 
@@ -20,11 +21,12 @@ use serde::{Deserialize, Serialize};
 use time::Date;
 
 use crate::kinds::{Check, Consequence, Kind, Rule};
-use crate::model::{BoundingBox, Extraction, IngestionId, Transcript};
+use crate::model::{Extraction, IngestionId, Transcript};
 
 pub use self::einvoice::Einvoice;
 use self::ground::Ground;
 use self::subject::Subject;
+pub use crate::model::{Grounded, Place};
 
 /// What the pipeline looked up for the gate.
 #[derive(Debug, Clone, PartialEq)]
@@ -48,28 +50,6 @@ pub struct Finding {
     pub field: Option<String>,
     /// What follows.
     pub consequence: Consequence,
-}
-
-/// Where a value stands on the document.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Place {
-    /// Page, starting at 1.
-    pub page: u32,
-    /// The smallest box around its words, in the page's own units.
-    #[serde(rename = "box")]
-    pub bounding_box: BoundingBox,
-    /// 0..1: the least of its words' confidences, as the transcript gives them.
-    pub confidence: f32,
-}
-
-/// A field's value was found on the document.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Grounded {
-    /// Name of the field, e.g. `total` or `line_items[2].amount`.
-    pub field: String,
-    /// The first place that holds it; a value that is printed often may have been read elsewhere.
-    #[serde(flatten)]
-    pub place: Place,
 }
 
 /// Everything that failed, and how likely the data is right.

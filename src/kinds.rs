@@ -24,7 +24,7 @@ use serde_json::Value;
 pub use classify::{Classified, Doubt};
 pub use labels::{Labels, Written};
 pub use problem::Problem;
-pub use rule::{Check, Consequence, Form, Rule};
+pub use rule::{Check, Consequence, Form, Rounding, RoundingMode, Rule};
 pub use signals::{Place, Signal};
 
 use crate::config::{KindsConfig, OcrProvider};

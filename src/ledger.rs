@@ -22,7 +22,7 @@ use time::OffsetDateTime;
 
 use crate::fault::{Fault, Result};
 use crate::model::{
-    ArtefactRef, ClaimToken, Claimed, DocumentId, FileRef, IngestionId, Reason, Stage, Status,
+    ArtefactRef, ClaimToken, Claimed, DocumentId, FileRef, Grounded, IngestionId, Reason, Stage, Status,
     Usage,
 };
 
@@ -90,10 +90,21 @@ pub struct Record {
     pub model: Option<String>,
     /// Tokens of this attempt's calls and of the stored reply it used.
     pub usage: Usage,
+    /// What the gate found out, if it came to a verdict.
+    pub judged: Option<Judged>,
     /// SHA-256 of the original, in hex, once it was read.
     pub sha256: Option<String>,
     /// What an operator reads; never document content.
     pub detail: String,
+}
+
+/// What a verdict holds beside its reasons.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Judged {
+    /// 0..1: how likely the data is right.
+    pub score: f32,
+    /// Where on the pages the data's values stand.
+    pub grounded: Vec<Grounded>,
 }
 
 /// Whether a write under a token took effect.

@@ -30,6 +30,7 @@ const CELLS_DIED: &str = "docmill_page_processes_died_total";
 const CELLS_REPLACED: &str = "docmill_page_processes_replaced_total";
 const TOKENS: &str = "docmill_model_tokens_total";
 const ESCALATED: &str = "docmill_escalations_total";
+const KINDS_ASKED: &str = "docmill_kind_choices_total";
 const REUSED: &str = "docmill_artefacts_reused_total";
 const RATE: &str = "docmill_throttle_requests_per_second";
 const CALLS: &str = "docmill_throttle_calls";
@@ -105,6 +106,7 @@ fn describe() {
         ESCALATED,
         "Documents that a stronger model was asked about, by the vendor of the weaker"
     );
+    describe_counter!(KINDS_ASKED, "Documents whose kind a model was asked for, by answer");
     describe_counter!(REUSED, "Stored artefacts that were used instead of being made again");
     describe_gauge!(RATE, "Requests a second that a provider is believed to take; none: no limit");
     describe_gauge!(CALLS, "Calls to a provider by state (in_flight, waiting)");
@@ -236,6 +238,12 @@ pub fn tokens(usage: &Usage) {
 /// The next model of the chain is asked after one of this vendor.
 pub fn escalated(provider: &str) {
     counter!(ESCALATED, "provider" => provider.to_owned()).increment(1);
+}
+
+/// A model was asked for the kind of a document that might be of several; `answer` is `settled` or
+/// `open`.
+pub fn kind_asked(answer: &'static str) {
+    counter!(KINDS_ASKED, "answer" => answer).increment(1);
 }
 
 /// A stored artefact was used again.

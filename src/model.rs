@@ -3,6 +3,7 @@
 pub mod artefact;
 pub mod digest;
 pub mod extraction;
+pub mod grounded;
 pub mod ids;
 pub mod ingestion;
 pub mod message;
@@ -13,6 +14,7 @@ pub mod transcript;
 
 pub use artefact::{ArtefactRef, FileRef};
 pub use extraction::{Confidence, Evidence, Extraction, Reader, Usage};
+pub use grounded::{Grounded, Place};
 pub use ids::{ClaimToken, DocumentId, IngestionId};
 pub use ingestion::{Claimed, DocumentRef, Stage, Status};
 pub use outcome::{AttemptOutcome, Reason};

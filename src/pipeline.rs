@@ -6,6 +6,7 @@
 //! message follows from what [`run`] returns.
 
 pub mod artefact;
+mod choice;
 pub mod cost;
 mod einvoice;
 pub mod elsewhere;
@@ -37,7 +38,7 @@ use crate::kinds::{Classified, Kind, Kinds};
 use crate::ledger::{Ledger, Record};
 use crate::llm::chain::{Chain, Rung};
 use crate::metrics;
-use crate::model::{Claimed, Extraction, Reason, Stage, Transcript};
+use crate::model::{Claimed, Extraction, Reason, Stage, Transcript, Usage};
 use crate::store::Store;
 use crate::telemetry::spans;
 pub use cost::Costs;
@@ -79,6 +80,8 @@ pub struct StepsConfig {
     pub default_kind: String,
     /// Whether the kind is told from the document where the producer named none.
     pub classify: bool,
+    /// Whether a model is asked where a document might be of several kinds.
+    pub ask_on_ties: bool,
     /// Pages below this are flagged.
     pub quality_threshold: f32,
     /// Parts of one long document that are asked for at the same time.
@@ -147,12 +150,17 @@ pub struct Failed {
 /// The step that failed and why. Dropping the future stops the work at its next await.
 pub async fn run(ports: &Ports, claimed: &Claimed, hold: &Hold) -> Result<Record, Failed> {
     let (stage, since) = (Stage::Claimed, Instant::now());
-    let mut steps = Steps { ports, hold, stage, since, span: Span::none() };
+    let (span, spent) = (Span::none(), Usage::default());
+    let mut steps = Steps { ports, hold, stage, since, span, spent };
     let outcome = steps.run(claimed).await;
     if let Err(error) = &outcome {
         spans::failed(&steps.span, error.code());
     }
     steps.leave();
+    let outcome = outcome.map(|mut record| {
+        record.usage += steps.spent;
+        record
+    });
     outcome.map_err(|error| Failed { stage: steps.stage, error })
 }
 
@@ -164,6 +172,8 @@ struct Steps<'a> {
     since: Instant,
     /// Of the stage. Entered only around what makes spans of its own.
     span: Span,
+    /// Tokens of calls that belong to no reading.
+    spent: Usage,
 }
 
 impl Steps<'_> {
@@ -192,7 +202,7 @@ impl Steps<'_> {
                 let transcript =
                     einvoice::keep(ports, self.hold, &fetched, told.transcript).await?;
                 self.enter(Stage::Extract)?;
-                let told = Classified { kind, doubt: None };
+                let told = Classified::certain(kind);
                 let case = Case { claimed, told: &told, note: look.note, transcript: &transcript };
                 let verdict = self.judge(case, &extraction).await?;
                 Climbed::Judged(extraction, verdict)
@@ -228,6 +238,10 @@ impl Steps<'_> {
         let transcript = &transcribed.transcript;
         let classify = ports.config.classify && claimed.kind.is_none();
         let told = kind::told(&ports.kinds, named, classify, transcript);
+        let (told, spent) = choice::settle((ports, hold), claimed, &transcribed, told)
+            .instrument(self.span.clone())
+            .await?;
+        self.spent += spent;
         let case = Case { claimed, told: &told, note, transcript };
         let rungs = ports.models.for_kind(&told.kind.name);
         let Some(first) = rungs.first() else {

@@ -159,6 +159,7 @@ pub(super) fn story(story: &Story) -> String {
     say("model", row.extraction_model.clone());
     say("pages", row.pages.map(|pages| pages.to_string()));
     say("quality", row.transcription_quality_score.map(|score| format!("{score:.2}")));
+    say("score", row.gate_score.map(|score| format!("{score:.2}")));
     say("transcript", row.transcription_file_path.clone());
     say("repaired pages", row.preprocessed_file_path.clone());
     say("reply", row.extraction_output_file_path.clone());

@@ -153,6 +153,9 @@ pub struct KindsConfig {
     pub path: PathBuf,
     /// Whether the kind is told from the document where the producer names none.
     pub classify: bool,
+    /// Whether a model is asked, in one short call, where a document might be of several kinds. It
+    /// needs a model and `classify`.
+    pub ask_on_ties: bool,
     /// The kind of documents for which the producer names none, where it is not told from the
     /// document: without `classify`, and of e-invoices.
     pub default: String,
@@ -160,6 +163,6 @@ pub struct KindsConfig {
 
 impl Default for KindsConfig {
     fn default() -> Self {
-        Self { path: PathBuf::new(), classify: true, default: "invoice".to_owned() }
+        Self { path: PathBuf::new(), classify: true, ask_on_ties: true, default: "invoice".to_owned() }
     }
 }

@@ -80,6 +80,8 @@ pub struct IngestionRow {
     pub sha256: Option<String>,
     /// Pages read.
     pub pages: Option<i32>,
+    /// How likely the data is right, 0 to 1, as the gate sees it.
+    pub gate_score: Option<f32>,
     /// The data.
     pub structured_data: Option<Value>,
 }
@@ -181,7 +183,7 @@ pub async fn find(db: &Db, id: &str, limit: u32) -> Result<Vec<IngestionRow>> {
             i.extraction_output_tokens, i.transcription_quality_score,
             i.transcription_file_path, i.preprocessed_file_path,
             i.extraction_output_file_path, i.sha256, i.pages,
-            i.structured_data
+            i.gate_score, i.structured_data
         FROM ingestion i LEFT JOIN document d ON d.id = i.document_id
         WHERE i.id IN (
             SELECT $1::uuid
@@ -214,7 +216,7 @@ pub async fn by_ids(db: &Db, ids: &[IngestionId]) -> Result<Vec<IngestionRow>> {
             i.extraction_output_tokens, i.transcription_quality_score,
             i.transcription_file_path, i.preprocessed_file_path,
             i.extraction_output_file_path, i.sha256, i.pages,
-            i.structured_data
+            i.gate_score, i.structured_data
         FROM ingestion i LEFT JOIN document d ON d.id = i.document_id
         WHERE i.id = ANY ($1)
         ORDER BY i.created_at DESC, i.id DESC"#,
@@ -260,6 +262,18 @@ pub async fn attempts(db: &Db, id: IngestionId) -> Result<Vec<AttemptRow>> {
     .context("reading attempts")
 }
 
+/// Where on the pages values of an ingestion's data were found, if its gate came to a verdict.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn grounded(db: &Db, id: IngestionId) -> Result<Option<Value>> {
+    let found = sqlx::query_scalar!("SELECT grounded FROM ingestion WHERE id = $1", id.0)
+        .fetch_optional(db.pool())
+        .await
+        .context("reading where values stand")?;
+    Ok(found.flatten())
+}
+
 /// Ingestions that pass the filter, newest first, at most `limit`, after the given one.
 ///
 /// # Errors
@@ -280,7 +294,7 @@ pub async fn list(
             i.extraction_output_tokens, i.transcription_quality_score,
             i.transcription_file_path, i.preprocessed_file_path,
             i.extraction_output_file_path, i.sha256, i.pages,
-            i.structured_data
+            i.gate_score, i.structured_data
         FROM ingestion i LEFT JOIN document d ON d.id = i.document_id
         WHERE ($1::text IS NULL OR i.status = $1)
           AND ($2::text IS NULL OR i.reason = $2)

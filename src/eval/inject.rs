@@ -7,6 +7,7 @@
 
 mod errors;
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use fastrand::Rng;
@@ -15,7 +16,7 @@ use serde_json::{Map, Value};
 
 use super::calibration::{Calibration, Scored};
 use crate::gate::{self, Lookups};
-use crate::kinds::{Check, Kind};
+use crate::kinds::{Check, Consequence, Kind};
 use crate::model::{Confidence, Extraction, Reader, Transcript, Usage};
 
 pub use errors::Sort;
@@ -51,8 +52,22 @@ pub struct InjectReport {
     pub clean_reasons: Vec<String>,
     /// By sort of error.
     pub sorts: Vec<Caught>,
-    /// Of the score, over correct and faulty ones together.
+    /// Of the score, over correct and faulty ones together, the correct ones repeated so that they
+    /// are as many: how often a reader errs is not known here.
     pub calibration: Calibration,
+    /// Every judgement, for fitting the score (`scripts/fit_score.py`).
+    pub judgements: Vec<Judgement>,
+}
+
+/// What the score of one extraction is made of.
+#[derive(Debug, Clone, Serialize)]
+pub struct Judgement {
+    /// Without an error.
+    pub right: bool,
+    /// Rules that failed, each with its gravest consequence; the score's own is not among them.
+    pub rules: BTreeMap<String, Consequence>,
+    /// Least confidence of the letters under a single field, 0..1.
+    pub least: f32,
 }
 
 /// Collects verdicts, document by document.
@@ -65,6 +80,7 @@ pub struct Injector<'a> {
     clean: Vec<Scored>,
     clean_reasons: Vec<String>,
     sorts: Vec<(Caught, Vec<Scored>)>,
+    judgements: Vec<Judgement>,
 }
 
 impl<'a> Injector<'a> {
@@ -83,6 +99,7 @@ impl<'a> Injector<'a> {
             clean: Vec::new(),
             clean_reasons: Vec::new(),
             sorts: sorts.into(),
+            judgements: Vec::new(),
         }
     }
 
@@ -101,6 +118,7 @@ impl<'a> Injector<'a> {
         self.documents += 1;
         let clean = self.judge(truth, transcript);
         self.clean.push((f64::from(clean.score), true));
+        self.judgements.push(self.judgement(&clean, true));
         if clean.needs_review() {
             self.clean_reasons.push(format!("{name}: {}", clean.review_reasons().join(", ")));
         }
@@ -110,6 +128,7 @@ impl<'a> Injector<'a> {
                 let mut data = truth.clone();
                 let Some(field) = sort.inject(self.kind, &mut data, &mut self.rng) else { break };
                 let verdict = self.judge(&data, transcript);
+                self.judgements.push(self.judgement(&verdict, false));
                 let Some((own, scores)) = self.sorts.get_mut(index) else { continue };
                 own.made += 1;
                 scores.push((f64::from(verdict.score), false));
@@ -141,9 +160,26 @@ impl<'a> Injector<'a> {
         gate::judge(&extraction, transcript, self.kind, &self.lookups)
     }
 
+    fn judgement(&self, verdict: &gate::Verdict, right: bool) -> Judgement {
+        let is_score = |name: &str| {
+            let mut own = self.kind.rules.iter().filter(|rule| rule.name == name);
+            own.any(|rule| matches!(rule.check, Check::Score { .. }))
+        };
+        let mut rules: BTreeMap<String, Consequence> = BTreeMap::new();
+        for finding in verdict.findings.iter().filter(|it| !is_score(&it.rule)) {
+            let gravest = rules.entry(finding.rule.clone()).or_insert(finding.consequence);
+            *gravest = finding.consequence.max(*gravest);
+        }
+        let single = verdict.grounded.iter().filter(|it| !it.field.contains('['));
+        let least = single.map(|it| it.place.confidence).fold(1.0, f32::min);
+        Judgement { right, rules, least }
+    }
+
     /// Sums up.
     pub fn finish(self) -> InjectReport {
-        let mut all = self.clean.clone();
+        let faulty: usize = self.sorts.iter().map(|(_, scores)| scores.len()).sum();
+        let times = faulty.checked_div(self.clean.len()).unwrap_or(0).max(1);
+        let mut all = self.clean.repeat(times);
         let mut sorts = Vec::new();
         for (mut own, scores) in self.sorts {
             all.extend(&scores);
@@ -158,13 +194,14 @@ impl<'a> Injector<'a> {
             clean_reasons: self.clean_reasons,
             sorts,
             calibration: Calibration::of(&all),
+            judgements: self.judgements,
         }
     }
 }
 
 /// Fields without which the kind refuses any data.
 fn required(kind: &Kind) -> impl Iterator<Item = &String> {
-    let refusing = kind.rules.iter().filter(|it| it.consequence > crate::kinds::Consequence::Flag);
+    let refusing = kind.rules.iter().filter(|it| it.consequence > Consequence::Flag);
     let fields = refusing.filter_map(|rule| match &rule.check {
         Check::Required(fields) => Some(fields),
         _ => None,
@@ -201,7 +238,12 @@ impl fmt::Display for InjectReport {
             )?;
         }
         let all = &self.calibration;
-        writeln!(f, "  AUROC of the score over all: {}", area(all.auroc))?;
+        writeln!(
+            f,
+            "  AUROC of the score over all: {}, calibration error {}",
+            area(all.auroc),
+            area(all.expected_error)
+        )?;
         for own in self.sorts.iter().filter(|own| !own.missed.is_empty()) {
             writeln!(f, "  {} not seen: {}", own.sort.name(), own.missed.join("; "))?;
         }

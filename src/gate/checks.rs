@@ -6,7 +6,8 @@ use time::{Date, Duration};
 
 use super::forms;
 use super::subject::Subject;
-use super::sums::ListSum;
+use super::sums::{ListSum, Sum};
+use super::tax::TaxByRate;
 use crate::kinds::Check;
 use crate::model::Confidence;
 use crate::notation::date;
@@ -63,11 +64,23 @@ impl Subject<'_> {
 
     fn amounts(&self, check: &Check) -> Failures {
         match check {
-            Check::Sum { terms, plus, minus, total, tolerance } => {
-                one(self.sum_holds((terms, plus, minus), total, *tolerance) == Some(false), total)
+            Check::Sum { terms, plus, minus, total, tolerance, charges, rounding } => {
+                let (tolerance, rounding) = (*tolerance, rounding.as_ref());
+                let rule = Sum { terms, plus, minus, total, tolerance, charges, rounding };
+                one(self.sum_holds(&rule) == Some(false), total)
             }
+            Check::NoGap { terms, total, tolerance } => self.gap(terms, total, *tolerance),
             Check::TaxRate { net, tax, most, tolerance } => {
                 one(!self.tax_rate_holds((net, tax), *most, *tolerance), tax)
+            }
+            Check::TaxByRate { net, tax, words, most, tolerance, list, per_item } => {
+                let (most, tolerance, per_item) = (*most, *tolerance, *per_item);
+                let list = list.as_deref();
+                let rule = TaxByRate { net, tax, words, most, tolerance, list, per_item };
+                one(!self.tax_by_rate_holds(&rule), tax)
+            }
+            Check::BeforePayment { total, words, tolerance } => {
+                one(self.is_after_payment(total, words, *tolerance), total)
             }
             Check::AmountOrder { fields, tolerance } => self.amount_order(fields, *tolerance),
             Check::ListSum { list, item, totals, tolerance, per_item, charges, sums } => {
@@ -80,7 +93,7 @@ impl Subject<'_> {
             }
             Check::Confirmed { terms, total, list, item, tolerance } => {
                 let confirmed = self.number(total).is_none()
-                    || self.sum_holds((terms, &[], &[]), total, *tolerance) == Some(true)
+                    || self.sum_holds(&Sum::plain(terms, total, *tolerance)) == Some(true)
                     || self.list_confirms((list, item), total, terms, *tolerance)
                     || self.page_confirms(total, *tolerance);
                 one(!confirmed, total)

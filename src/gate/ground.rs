@@ -4,7 +4,7 @@
 //! stands only on lines that speak to a model ([`super::instructions`]) does not count as printed.
 //! Nothing here knows what a value means: a total that is printed as a subtotal is found as well.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use rust_decimal::Decimal;
 use serde_json::Value;
@@ -38,8 +38,10 @@ pub(super) struct Ground {
 
 /// A line as far as rules need it.
 struct PrintedLine {
+    /// A space around each word.
     folded: String,
     numbers: HashSet<Decimal>,
+    percentages: HashSet<Decimal>,
 }
 
 impl Ground {
@@ -60,7 +62,7 @@ impl Ground {
         let place = |range: std::ops::Range<usize>| {
             place(page.number, line.words.get(range).unwrap_or_default())
         };
-        let numbers = self.add_numbers(&words, place);
+        let (numbers, percentages) = self.add_numbers(&words, place);
         for found in date::find(&text) {
             // Bytes of the joined text, back to words.
             let before = text.get(..found.range.start).unwrap_or_default().matches(' ').count();
@@ -85,21 +87,21 @@ impl Ground {
         }
         self.currencies.extend(words.iter().filter_map(|word| sign(word)));
         folded.push(' ');
-        self.lines.push(PrintedLine { folded, numbers });
+        self.lines.push(PrintedLine { folded, numbers, percentages });
     }
 
     fn add_numbers(
         &mut self,
         words: &[&str],
         place: impl Fn(std::ops::Range<usize>) -> Place,
-    ) -> HashSet<Decimal> {
-        let mut own = HashMap::new();
+    ) -> (HashSet<Decimal>, HashSet<Decimal>) {
+        let (mut own, mut percentages) = (HashMap::new(), HashSet::new());
         // Both notations: which one holds is the reader's judgement, not ours to repeat.
         for mark in [None, Some(Mark::Comma), Some(Mark::Point)] {
             let mut take = |amount: number::Amount, first: usize| {
                 let value = amount.value.abs().normalize();
                 if amount.percent {
-                    self.percentages.insert(value);
+                    percentages.insert(value);
                 }
                 self.currencies.extend(amount.currency);
                 own.entry(value).or_insert(first + amount.words.start..first + amount.words.end);
@@ -113,7 +115,8 @@ impl Ground {
         for (value, range) in &own {
             remember(&mut self.numbers, *value, place(range.clone()));
         }
-        own.into_keys().collect()
+        self.percentages.extend(&percentages);
+        (own.into_keys().collect(), percentages)
     }
 
     /// Whether any number is printed.
@@ -202,6 +205,22 @@ impl Ground {
             })
     }
 
+    /// Numbers that stand on a line with one of these words, folded.
+    pub(super) fn numbers_beside(&self, words: &[String]) -> impl Iterator<Item = Decimal> {
+        let labelled =
+            move |line: &&PrintedLine| words.iter().any(|word| line.folded.contains(word));
+        self.lines.iter().filter(labelled).flat_map(|line| line.numbers.iter().copied())
+    }
+
+    /// Percentages that stand on a line with one of these words, folded and whole.
+    pub(super) fn percentages_beside(&self, words: &[String]) -> BTreeSet<Decimal> {
+        let named = |line: &&PrintedLine| {
+            words.iter().any(|word| line.folded.contains(&format!(" {word} ")))
+        };
+        let lines = self.lines.iter().filter(named);
+        lines.flat_map(|line| line.percentages.iter().copied()).collect()
+    }
+
     /// Whether the number stands on a line with one of these words, folded.
     pub(super) fn printed_beside(&self, value: Decimal, words: &[String]) -> bool {
         let value = value.abs().normalize();
@@ -223,7 +242,8 @@ fn sign(word: &str) -> Option<&'static str> {
     let plain = word.trim_matches(|c: char| c.is_ascii_digit() || ",.-:;()'".contains(c));
     match fold(plain).as_str() {
         "kr" => Some("kr"),
-        _ => currency::exact(plain),
+        // Beside an amount it is counted with it.
+        _ => currency::exact(plain).filter(|_| !currency::is_word(plain)),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Amounts against each other: totals, tax, lines. Exact decimals, all comparisons within a
+//! Amounts against each other: totals, payments, lines. Exact decimals, all comparisons within a
 //! tolerance that the rule names.
 //!
 //! An unknown amount fails nothing. Sums that do not come out are taken for sound where the page
@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 use super::checks::Failures;
 use super::subject::{Subject, decimal};
+use crate::kinds::{Rounding, RoundingMode};
 
 /// A list and what its amounts have to add up to.
 pub(super) struct ListSum<'a> {
@@ -21,9 +22,27 @@ pub(super) struct ListSum<'a> {
     pub(super) sums: &'a [String],
 }
 
+/// Terms and what they have to add up to.
+pub(super) struct Sum<'a> {
+    pub(super) terms: &'a [String],
+    pub(super) plus: &'a [String],
+    pub(super) minus: &'a [String],
+    pub(super) total: &'a str,
+    pub(super) tolerance: Decimal,
+    pub(super) charges: &'a [String],
+    pub(super) rounding: Option<&'a Rounding>,
+}
+
+impl<'a> Sum<'a> {
+    /// Of terms alone.
+    pub(super) fn plain(terms: &'a [String], total: &'a str, tolerance: Decimal) -> Self {
+        Self { terms, plus: &[], minus: &[], total, tolerance, charges: &[], rounding: None }
+    }
+}
+
 const HALF_A_CENT: Decimal = Decimal::from_parts(5, 0, 0, false, 3);
 /// No country's value added tax is higher (Hungary, 27 %).
-const HIGHEST_RATE: Decimal = Decimal::from_parts(27, 0, 0, false, 0);
+pub(super) const HIGHEST_RATE: Decimal = Decimal::from_parts(27, 0, 0, false, 0);
 /// Pairs of net and tax that are combined.
 const MOST_PAIRS: usize = 40;
 const HUNDRED: Decimal = Decimal::ONE_HUNDRED;
@@ -32,39 +51,75 @@ pub(super) fn sum(values: &[Decimal]) -> Option<Decimal> {
     values.iter().try_fold(Decimal::ZERO, |sum, value| sum.checked_add(*value))
 }
 
-fn close(a: Decimal, b: Decimal, tolerance: Decimal) -> bool {
+pub(super) fn close(a: Decimal, b: Decimal, tolerance: Decimal) -> bool {
     a.checked_sub(b).is_some_and(|difference| difference.abs() <= tolerance)
+}
+
+/// Whether `total` is `made`, rounded to a multiple of `unit`.
+fn is_rounded(made: Decimal, total: Decimal, unit: Decimal, mode: RoundingMode) -> bool {
+    let whole = total.checked_rem(unit).is_some_and(|rest| rest.is_zero());
+    let (made, total) = (made.abs(), total.abs());
+    let Some(added) = total.checked_sub(made) else { return false };
+    whole
+        && match mode {
+            RoundingMode::Nearest => added.abs() * Decimal::TWO <= unit,
+            RoundingMode::Up => added >= Decimal::ZERO && added < unit,
+            RoundingMode::Down => added <= Decimal::ZERO && -added < unit,
+        }
 }
 
 impl Subject<'_> {
     /// Whether the terms add up; nothing if one of the values is unknown. What is in `plus` and
     /// `minus` counts where it is known.
-    pub(super) fn sum_holds(
-        &self,
-        (terms, plus, minus): (&[String], &[String], &[String]),
-        total: &str,
-        tolerance: Decimal,
-    ) -> Option<bool> {
-        let terms: Option<Vec<Decimal>> = terms.iter().map(|field| self.number(field)).collect();
+    pub(super) fn sum_holds(&self, rule: &Sum<'_>) -> Option<bool> {
+        let terms: Option<Vec<Decimal>> =
+            rule.terms.iter().map(|field| self.number(field)).collect();
         let mut all = terms?;
-        all.extend(plus.iter().filter_map(|field| self.number(field)));
-        all.extend(minus.iter().filter_map(|field| self.number(field)).map(|value| -value));
-        Some(close(sum(&all)?, self.number(total)?, tolerance))
+        all.extend(rule.plus.iter().filter_map(|field| self.number(field)));
+        all.extend(rule.minus.iter().filter_map(|field| self.number(field)).map(|value| -value));
+        let (made, total) = (sum(&all)?, self.number(rule.total)?);
+        Some(close(made, total, rule.tolerance) || self.sum_explained(made, total, rule))
     }
 
-    /// Tax beyond what the highest printed percentage, or else the highest rate in use, makes of
-    /// the net amount.
-    pub(super) fn tax_rate_holds(
+    /// The unknown terms, where the known ones do not make the total without them.
+    pub(super) fn gap(&self, terms: &[String], total: &str, tolerance: Decimal) -> Failures {
+        let known: Vec<Decimal> = terms.iter().filter_map(|field| self.number(field)).collect();
+        let unknown = terms.iter().filter(|field| self.number(field).is_none());
+        let made = if known.is_empty() { None } else { sum(&known) };
+        match (made, self.number(total)) {
+            (Some(made), Some(total)) if !close(made, total, tolerance) => {
+                unknown.map(|field| Some(field.clone())).collect()
+            }
+            _ => Failures::new(),
+        }
+    }
+
+    /// Whether the page or the currency says why the total is not the sum.
+    fn sum_explained(&self, made: Decimal, total: Decimal, rule: &Sum<'_>) -> bool {
+        let Some(rest) = total.checked_sub(made) else { return false };
+        let rounded = rule.rounding.is_some_and(|rounding| {
+            let currency = self.value(&rounding.currency).as_str();
+            let unit = currency.and_then(|code| rounding.to.get(code));
+            unit.is_some_and(|unit| is_rounded(made, total, *unit, rounding.mode))
+        });
+        rounded || self.ground.printed_beside(rest, rule.charges)
+    }
+
+    /// Whether a payment is printed that makes another printed amount with the total: then the
+    /// total is but what was left to pay.
+    pub(super) fn is_after_payment(
         &self,
-        (net, tax): (&str, &str),
-        most: Decimal,
+        total: &str,
+        words: &[String],
         tolerance: Decimal,
     ) -> bool {
-        let (Some(net), Some(tax)) = (self.number(net), self.number(tax)) else { return true };
-        let printed = self.ground.percentages.iter().filter(|rate| **rate <= most);
-        let highest = printed.max().copied().filter(|rate| !rate.is_zero()).unwrap_or(most);
-        let bound = net.abs().checked_mul(highest).and_then(|it| it.checked_div(HUNDRED));
-        bound.and_then(|it| it.checked_add(tolerance)).is_none_or(|bound| tax.abs() <= bound)
+        let Some(total) = self.number(total).map(|it| it.abs()) else { return false };
+        let paid = self.ground.numbers_beside(words);
+        paid.filter(|paid| *paid > tolerance && *paid != total).any(|paid| {
+            let before = total.checked_add(paid);
+            // Where they are one half each, either may be meant.
+            before.is_some_and(|before| !self.ground.printed(before).is_empty())
+        })
     }
 
     /// The fields whose amount is below that of the field before.

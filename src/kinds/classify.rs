@@ -1,7 +1,8 @@
 //! Which kind a document is of, from the words of its first pages: no model, microseconds.
 //!
 //! Every kind's signals add up to a score. The best one wins if it is high enough and the next one
-//! is clearly below; what is not clear is said, not decided silently.
+//! is clearly below; what is not clear is said, not decided silently. A tie may be settled by one
+//! call of a model, which is not made here.
 
 use std::sync::Arc;
 
@@ -53,6 +54,15 @@ pub struct Classified {
     pub kind: Arc<Kind>,
     /// None: it is clear.
     pub doubt: Option<Doubt>,
+    /// The kinds that tie with it, best first; none unless the doubt is a tie.
+    pub rivals: Vec<Arc<Kind>>,
+}
+
+impl Classified {
+    /// A kind beyond doubt.
+    pub fn certain(kind: Arc<Kind>) -> Self {
+        Self { kind, doubt: None, rivals: Vec::new() }
+    }
 }
 
 impl Kinds {
@@ -64,15 +74,19 @@ impl Kinds {
         scores.sort_by(|(a, _), (b, _)| b.total_cmp(a));
         match scores.as_slice() {
             [(best, kind), rest @ ..] if *best >= LEAST => {
-                let next = rest.first().map_or(0.0, |(score, _)| *score);
-                let doubt = (best - next < MARGIN).then_some(Doubt::Tie);
-                Some(Classified { kind: Arc::clone(kind), doubt })
+                let near = rest.iter().take_while(|(score, _)| best - score < MARGIN);
+                let rivals: Vec<Arc<Kind>> = near.map(|(_, kind)| Arc::clone(kind)).collect();
+                let doubt = (!rivals.is_empty()).then_some(Doubt::Tie);
+                Some(Classified { kind: Arc::clone(kind), doubt, rivals })
             }
-            _ => {
-                let kind = Arc::clone(self.get(GENERIC)?);
-                Some(Classified { kind, doubt: Some(Doubt::Unknown) })
-            }
+            _ => self.unknown(),
         }
+    }
+
+    /// The generic kind, which leaves the document to a person; none if there is none.
+    pub fn unknown(&self) -> Option<Classified> {
+        let kind = Arc::clone(self.get(GENERIC)?);
+        Some(Classified { kind, doubt: Some(Doubt::Unknown), rivals: Vec::new() })
     }
 }
 
@@ -224,5 +238,9 @@ mod tests {
         let kinds = Kinds::load(&KindsConfig::default()).unwrap();
         let told = kinds.classify(&transcript("Invoice\nReceipt")).unwrap();
         assert_eq!(told.doubt, Some(Doubt::Tie));
+        let mut names = vec![told.kind.name.as_str()];
+        names.extend(told.rivals.iter().map(|kind| kind.name.as_str()));
+        names.sort_unstable();
+        assert_eq!(names, ["invoice", "receipt"]);
     }
 }

@@ -10,8 +10,9 @@ use super::problem::{Problem, Report};
 use crate::notation::fold;
 
 /// Sections that are no fields: what the rules reader has to know of the rest of a page.
-pub(super) const SECTIONS: [&str; 18] = [
+pub(super) const SECTIONS: [&str; 19] = [
     "payable",
+    "rounding",
     "customer_vat_id",
     "supplier",
     "customer",

@@ -1,13 +1,13 @@
-//! `rules.toml`: what the gate checks, and what follows when a check fails.
-//!
-//! The file is read into one flat form that knows every key, so that a misspelt key is refused by
-//! name and line; then each check takes what it needs and says what is missing.
+//! What the gate checks, and what follows when a check fails; `rules.toml` says it.
 
-use std::ops::Range;
+mod read;
+
+use std::collections::BTreeMap;
 
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
-use toml::Spanned;
+
+pub(super) use read::{Rules, parse};
 
 use crate::model::{Confidence, Reader};
 
@@ -62,17 +62,38 @@ pub enum Check {
     /// Numbers of at most so many digits before and after the mark.
     Magnitude { fields: Vec<String>, digits: u32, decimals: u32 },
     /// `terms` and `plus` without `minus` add up to `total`. All terms have to be known; allowances,
-    /// charges and prepayments in `plus` and `minus` count nothing where they are null.
+    /// charges and prepayments in `plus` and `minus` count nothing where they are null. Also if
+    /// what is between them is printed beside one of the words `charges`, or is the rounding of
+    /// the total that is usual in its currency.
     Sum {
         terms: Vec<String>,
         plus: Vec<String>,
         minus: Vec<String>,
         total: String,
         tolerance: Decimal,
+        charges: Vec<String>,
+        rounding: Option<Rounding>,
     },
+    /// Where some of `terms` are known and others not, the known ones make `total` without them.
+    NoGap { terms: Vec<String>, total: String, tolerance: Decimal },
     /// `tax` is a share of `net` that no printed percentage, or `most` where none is printed,
     /// falls short of. Rates may differ by line, so only the highest binds.
     TaxRate { net: String, tax: String, most: Decimal, tolerance: Decimal },
+    /// `tax` is what the printed rates make of `net`: one of them of all of it, several of parts of
+    /// it, or the sum of a printed table of taxes. A rate is a percentage up to `most` on a line
+    /// with one of `words`; nothing is said where there is none. Tax may be rounded for each of so many entries of `list`, by `per_item`.
+    TaxByRate {
+        net: String,
+        tax: String,
+        words: Vec<String>,
+        most: Decimal,
+        tolerance: Decimal,
+        list: Option<String>,
+        per_item: Decimal,
+    },
+    /// `total` is not what is left of a printed amount after a payment that is printed beside one
+    /// of `words`.
+    BeforePayment { total: String, words: Vec<String>, tolerance: Decimal },
     /// Amounts that do not fall, signs aside: net before gross.
     AmountOrder { fields: Vec<String>, tolerance: Decimal },
     /// The items' amounts add up to one of `totals`, but for a rounding of `per_item` each. Also
@@ -125,6 +146,30 @@ pub enum Check {
     Score { least: f32 },
 }
 
+/// How totals are rounded where there are no smaller coins.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rounding {
+    /// The field of the currency.
+    pub currency: String,
+    /// Of what a total is a multiple, by currency.
+    pub to: BTreeMap<String, Decimal>,
+    /// In which direction.
+    pub mode: RoundingMode,
+}
+
+/// In which direction a total is rounded.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RoundingMode {
+    /// To the nearest multiple; halves either way, for both are in use.
+    #[default]
+    Nearest,
+    /// Away from zero.
+    Up,
+    /// Towards zero.
+    Down,
+}
+
 /// One named check with its consequence.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rule {
@@ -140,191 +185,6 @@ pub struct Rule {
     pub weight: Option<f32>,
     /// Only for documents of which a page was read by OCR.
     pub only_ocr: bool,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct File {
-    #[serde(default)]
-    include: Vec<Spanned<String>>,
-    #[serde(default)]
-    rule: Vec<Spanned<Raw>>,
-}
-
-/// What the file says, with the part of the text that each says it in.
-#[derive(Debug, Default)]
-pub(super) struct Rules {
-    /// Kinds whose rules apply as well.
-    pub(super) include: Vec<Spanned<String>>,
-    pub(super) rules: Vec<(Range<usize>, Rule)>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Raw {
-    name: String,
-    check: String,
-    consequence: Consequence,
-    #[serde(default)]
-    readers: Vec<Reader>,
-    weight: Option<f32>,
-    #[serde(default)]
-    only_ocr: bool,
-    fields: Option<Vec<String>>,
-    form: Option<Form>,
-    digits: Option<u32>,
-    decimals: Option<u32>,
-    terms: Option<Vec<String>>,
-    total: Option<String>,
-    totals: Option<Vec<String>>,
-    list: Option<String>,
-    item: Option<String>,
-    factors: Option<Vec<String>>,
-    tolerance: Option<Decimal>,
-    days_ahead: Option<i64>,
-    years_back: Option<i64>,
-    share: Option<f64>,
-    level: Option<Confidence>,
-    #[serde(default)]
-    plus: Vec<String>,
-    #[serde(default)]
-    minus: Vec<String>,
-    net: Option<String>,
-    tax: Option<String>,
-    most: Option<Decimal>,
-    #[serde(default)]
-    per_item: Decimal,
-    #[serde(default)]
-    charges: Vec<String>,
-    #[serde(default)]
-    sums: Vec<String>,
-    least: Option<f32>,
-    #[serde(default)]
-    phrases: Vec<String>,
-}
-
-/// Reads the file; every problem at once, with its offset in the text.
-pub(super) fn parse(text: &str) -> Result<Rules, Vec<(usize, String)>> {
-    let file: File = toml::from_str(text).map_err(|error| {
-        vec![(error.span().map_or(0, |span| span.start), error.message().to_owned())]
-    })?;
-    let (mut rules, mut problems) = (Vec::new(), Vec::new());
-    let mut ends = file.rule.iter().skip(1).map(|raw| raw.span().start).collect::<Vec<_>>();
-    ends.push(text.len());
-    for (raw, end) in file.rule.into_iter().zip(ends) {
-        let (start, raw) = (raw.span().start, raw.into_inner());
-        let (name, consequence, readers) = (raw.name.clone(), raw.consequence, raw.readers.clone());
-        let (weight, only_ocr) = (raw.weight, raw.only_ocr);
-        match raw.check() {
-            Ok(check) => {
-                let rule = Rule { name, check, consequence, readers, weight, only_ocr };
-                rules.push((start..end, rule));
-            }
-            Err(problem) => problems.push((start, format!("rule `{name}`: {problem}"))),
-        }
-    }
-    if problems.is_empty() { Ok(Rules { include: file.include, rules }) } else { Err(problems) }
-}
-
-impl Raw {
-    fn check(self) -> Result<Check, String> {
-        let check = self.check.clone();
-        let need = |key: &str| format!("check `{check}` needs `{key}`");
-        Ok(match check.as_str() {
-            "sum" | "tax_rate" | "amount_order" | "list_sum" | "list_product" | "confirmed" => {
-                self.amounts()?
-            }
-            "einvoice_usable" => Check::EinvoiceUsable,
-            "duplicate" => Check::Duplicate,
-            "quality" => Check::Quality,
-            "reader_succeeded" => Check::ReaderSucceeded,
-            "confidence" => Check::Confidence(self.level.ok_or_else(|| need("level"))?),
-            "score" => Check::Score { least: self.least.ok_or_else(|| need("least"))? },
-            "no_instructions" => Check::NoInstructions { phrases: self.phrases },
-            "complete" => {
-                let list = self.list.ok_or_else(|| need("list"))?;
-                Check::Complete { list, share: self.share.ok_or_else(|| need("share"))? }
-            }
-            _ => self.values()?,
-        })
-    }
-
-    /// Checks of fields, each for itself.
-    fn values(self) -> Result<Check, String> {
-        let check = self.check.clone();
-        let need = |key: &str| format!("check `{check}` needs `{key}`");
-        let fields = self.fields.ok_or_else(|| need("fields"));
-        Ok(match check.as_str() {
-            "required" => Check::Required(fields?),
-            "format" => Check::Format(fields?, self.form.ok_or_else(|| need("form"))?),
-            "magnitude" => Check::Magnitude {
-                fields: fields?,
-                digits: self.digits.ok_or_else(|| need("digits"))?,
-                decimals: self.decimals.ok_or_else(|| need("decimals"))?,
-            },
-            "date_order" => Check::DateOrder(fields?),
-            "date_range" => Check::DateRange {
-                fields: fields?,
-                days_ahead: self.days_ahead.ok_or_else(|| need("days_ahead"))?,
-                years_back: self.years_back.ok_or_else(|| need("years_back"))?,
-            },
-            "grounded" => Check::Grounded(fields?),
-            "not_contradicted" => Check::NotContradicted(fields?),
-            "grounded_words" => Check::GroundedWords {
-                fields: fields?,
-                share: self.share.ok_or_else(|| need("share"))?,
-            },
-            "currency_printed" => Check::CurrencyPrinted(fields?),
-            "legible" => {
-                Check::Legible { fields: fields?, least: self.least.ok_or_else(|| need("least"))? }
-            }
-            other => return Err(format!("there is no check `{other}`")),
-        })
-    }
-
-    /// Checks of amounts against each other.
-    fn amounts(self) -> Result<Check, String> {
-        let check = self.check.clone();
-        let need = |key: &str| format!("check `{check}` needs `{key}`");
-        let tolerance = self.tolerance.ok_or_else(|| need("tolerance"))?;
-        let list = self.list.ok_or_else(|| need("list"));
-        let item = self.item.ok_or_else(|| need("item"));
-        let terms = self.terms.ok_or_else(|| need("terms"));
-        let total = self.total.ok_or_else(|| need("total"));
-        Ok(match check.as_str() {
-            "sum" => {
-                let (plus, minus) = (self.plus, self.minus);
-                Check::Sum { terms: terms?, plus, minus, total: total?, tolerance }
-            }
-            "tax_rate" => Check::TaxRate {
-                net: self.net.ok_or_else(|| need("net"))?,
-                tax: self.tax.ok_or_else(|| need("tax"))?,
-                most: self.most.ok_or_else(|| need("most"))?,
-                tolerance,
-            },
-            "amount_order" => {
-                let fields = self.fields.ok_or_else(|| need("fields"))?;
-                Check::AmountOrder { fields, tolerance }
-            }
-            "list_sum" => {
-                let totals = self.totals.ok_or_else(|| need("totals"))?;
-                let (per_item, charges, sums) = (self.per_item, self.charges, self.sums);
-                let (list, item) = (list?, item?);
-                Check::ListSum { list, item, totals, tolerance, per_item, charges, sums }
-            }
-            "list_product" => {
-                let factors = self.factors.ok_or_else(|| need("factors"))?;
-                Check::ListProduct { list: list?, factors, item: item?, tolerance }
-            }
-            _ => Check::Confirmed {
-                terms: terms?,
-                total: total?,
-                list: list?,
-                item: item?,
-                tolerance,
-            },
-        })
-    }
 }
 
 impl Check {
@@ -343,10 +203,17 @@ impl Check {
             | Self::AmountOrder { fields, .. }
             | Self::CurrencyPrinted(fields)
             | Self::Grounded(fields) => fields.clone(),
-            Self::Sum { terms, plus, minus, total, .. } => {
-                [terms.as_slice(), plus, minus, std::slice::from_ref(total)].concat()
+            Self::Sum { terms, plus, minus, total, rounding, .. } => {
+                let currency = rounding.iter().map(|rounding| rounding.currency.clone()).collect();
+                let total = vec![total.clone()];
+                [terms.clone(), plus.clone(), minus.clone(), total, currency].concat()
             }
             Self::TaxRate { net, tax, .. } => vec![net.clone(), tax.clone()],
+            Self::TaxByRate { net, tax, list, .. } => {
+                [net, tax].into_iter().chain(list).cloned().collect()
+            }
+            Self::BeforePayment { total, .. } => vec![total.clone()],
+            Self::NoGap { terms, total, .. } => [terms.clone(), vec![total.clone()]].concat(),
             Self::ListSum { list, item, totals, .. } => {
                 [totals.clone(), vec![within(list, item)]].concat()
             }
@@ -365,35 +232,5 @@ impl Check {
             | Self::Score { .. }
             | Self::NoInstructions { .. } => Vec::new(),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_a_rule_lacks_is_said_by_name() {
-        for (text, problem) in [
-            ("check='required'\nconsequence='flag'", "needs `fields`"),
-            ("check='sum'\nconsequence='flag'\ntotal='t'\ntolerance='0.1'", "needs `terms`"),
-            ("check='summ'\nconsequence='flag'", "no check `summ`"),
-            ("check='quality'\nconsequence='flga'", "flga"),
-            ("check='quality'\nconsequence='flag'\nfeilds=[]", "feilds"),
-        ] {
-            let problems = parse(&format!("[[rule]]\nname='r'\n{text}\n")).unwrap_err();
-            assert!(problems.iter().any(|(_, it)| it.contains(problem)), "{problems:?}");
-        }
-    }
-
-    #[test]
-    fn a_rule_is_read_with_its_consequence_and_readers() {
-        let text = "[[rule]]\nname='r'\ncheck='sum'\nterms=['a','b']\ntotal='c'\n\
-                    tolerance='0.05'\nconsequence='again'\nreaders=['llm']";
-        let rules = parse(text).unwrap();
-        let (_, rule) = rules.rules.first().unwrap();
-        assert_eq!((rule.consequence, &rule.readers[..]), (Consequence::Again, &[Reader::Llm][..]));
-        let Check::Sum { tolerance, .. } = &rule.check else { panic!("{:?}", rule.check) };
-        assert_eq!(tolerance.to_string(), "0.05");
     }
 }

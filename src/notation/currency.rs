@@ -44,7 +44,23 @@ const SIGNS: &[(&str, &str)] = &[
     ("euro", "EUR"),
     ("Fr.", "CHF"),
     ("lei", "RON"),
+    ("RM", "MYR"),
 ];
+
+/// What may stand around a currency.
+const EDGES: [char; 5] = ['(', ')', ':', '[', ']'];
+
+/// Codes and signs that documents print as words and names as well: `ALL ITEMS`, `TOP`, a Malaysian
+/// `SDN BHD`, an Italian `DOP`, room `RM 12`. They stand for money only beside an amount.
+const WORDS: &[&str] = &[
+    "ALL", "AMD", "BAM", "BHD", "BOB", "COP", "CUP", "DOP", "GEL", "LAK", "MAD", "MOP", "NAD",
+    "PEN", "PHP", "SOS", "TOP", "TRY", "RM", "lei",
+];
+
+/// Whether a word that is a currency is also another word.
+pub fn is_word(word: &str) -> bool {
+    WORDS.contains(&word.trim_matches(EDGES))
+}
 
 /// The code, if `code` is one of ISO 4217.
 pub fn code(code: &str) -> Option<&'static str> {
@@ -53,7 +69,7 @@ pub fn code(code: &str) -> Option<&'static str> {
 
 /// The code a whole word stands for, such as `EUR`, `€` or `US$`.
 pub fn exact(word: &str) -> Option<&'static str> {
-    let word = word.trim_matches(['(', ')', ':', '[', ']']);
+    let word = word.trim_matches(EDGES);
     code(word).or_else(|| SIGNS.iter().find(|(sign, _)| *sign == word).map(|(_, code)| *code))
 }
 
@@ -73,8 +89,15 @@ pub(super) fn strip(word: &str) -> Option<(&'static str, &str)> {
     signs.chain(codes).find_map(|(sign, code)| {
         let front = word.strip_prefix(sign).filter(|rest| starts_right(rest));
         let back = || word.strip_suffix(sign).filter(|rest| ends_in_digit(rest));
-        front.or_else(back).map(|rest| (code, rest))
+        let rest = front.or_else(back)?;
+        (!is_word(sign) || has_cents(rest)).then_some((code, rest))
     })
+}
+
+/// Whether a text ends in two decimals.
+pub(super) fn has_cents(text: &str) -> bool {
+    let decimals = text.rsplit_once([',', '.']).map(|(_, decimals)| decimals);
+    decimals.is_some_and(|it| it.len() == 2 && it.chars().all(|c| c.is_ascii_digit()))
 }
 
 #[cfg(test)]
@@ -94,6 +117,8 @@ mod tests {
         assert_eq!(strip("US$12"), Some(("USD", "12")));
         assert_eq!(strip("12,50€"), Some(("EUR", "12,50")));
         assert_eq!(strip("EURO"), None);
+        assert_eq!(strip("RM12.50"), Some(("MYR", "12.50")));
+        assert_eq!((strip("TOP10"), strip("12PEN")), (None, None), "a word, a number");
         assert_eq!((code("EUR"), code("XYZ"), code("eur")), (Some("EUR"), None, None));
     }
 }

@@ -87,6 +87,9 @@ fn bare(word: &str) -> (&str, Around) {
     let mut rest = word.trim_matches(['*', ':', ';']);
     if let Some(inner) = rest.strip_prefix('(').and_then(|r| r.strip_suffix(')')) {
         (rest, around.brackets) = (inner, true);
+    } else if let Some(inner) = rest.strip_suffix("%)") {
+        // `(reduced 7%)`: the bracket belongs to another word.
+        (rest, around.percent) = (inner, true);
     }
     loop {
         let before = rest;
@@ -210,14 +213,20 @@ fn read_at(words: &[&str], start: usize, mark: Option<Mark>) -> Option<Amount> {
     while let Some(word) = words.get(at).filter(|_| at < start + 2) {
         if matches!(*word, "-" | "−" | "–") && at > start {
             around.minus = true;
-        } else if let Some(code) = currency::exact(word) {
+        } else if let Some(code) = currency::exact(word)
+            && (!currency::is_word(word) || words.get(at + 1).is_some_and(|next| is_money(next)))
+        {
             around.currency = Some(code);
         } else {
             break;
         }
         at += 1;
     }
-    let (digits, own) = bare(words.get(at)?);
+    let word = words.get(at)?;
+    // `(19 %)`: bracket and sign belong to two words.
+    let is_opened =
+        word.starts_with('(') && words.get(at + 1).is_some_and(|next| next.starts_with("%)"));
+    let (digits, own) = bare(if is_opened { word.trim_start_matches('(') } else { word });
     if !DIGITS.as_ref()?.is_match(digits) {
         return None;
     }
@@ -233,15 +242,23 @@ fn read_at(words: &[&str], start: usize, mark: Option<Mark>) -> Option<Amount> {
     let mut percent = own.percent || last.percent;
     let mut code = own.currency.or(last.currency).or(around.currency);
     if let Some(next) = words.get(end) {
-        if *next == "%" {
+        if next.trim_end_matches([')', ':', ',', ';']) == "%" {
             (percent, end) = (true, end + 1);
-        } else if let (None, Some(after)) = (code, currency::exact(next)) {
+        } else if let (None, Some(after)) = (code, currency::exact(next))
+            && (decimals == 2 || !currency::is_word(next))
+        {
             (code, end) = (Some(after), end + 1);
         }
     }
     let negative = around.minus || own.minus || last.minus;
     let value = if negative { -value } else { value };
     Some(Amount { value, decimals, percent, currency: code, words: start..end })
+}
+
+/// Whether a word is a number of two decimals.
+fn is_money(word: &str) -> bool {
+    let (digits, _) = bare(word);
+    digits.starts_with(|c: char| c.is_ascii_digit()) && currency::has_cents(digits)
 }
 
 /// `234 567,89` after a first group.
@@ -323,6 +340,33 @@ mod tests {
             assert_eq!(seen, &(value.to_owned(), percent, money));
         }
         assert_eq!(found.len(), 4);
+    }
+
+    #[test]
+    fn a_percentage_is_one_in_brackets_too() {
+        for text in ["VAT (19 %)", "VAT (19%)", "VAT (reduced 19%)", "19 %:", "19%"] {
+            let words: Vec<&str> = text.split(' ').collect();
+            let found = find(&words, None);
+            let seen: Vec<(String, bool)> =
+                found.iter().map(|it| (it.value.to_string(), it.percent)).collect();
+            assert_eq!(seen, [("19".to_owned(), true)], "{text}");
+        }
+    }
+
+    #[test]
+    fn a_currency_that_is_also_a_word_counts_only_beside_an_amount() {
+        for (text, expected) in [
+            ("TRY 1.234,56", Some("TRY")),
+            ("12.50 RM", Some("MYR")),
+            ("ALL 5 ITEMS", None),
+            ("Price for 2 TOP quality", None),
+            ("RM 12", None),
+            ("USD 12", Some("USD")),
+        ] {
+            let words: Vec<&str> = text.split(' ').collect();
+            let found = find(&words, None);
+            assert_eq!(found.first().unwrap().currency, expected, "{text}");
+        }
     }
 
     #[test]

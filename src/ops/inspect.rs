@@ -1,6 +1,7 @@
 //! Looking: what an id means, and how that ingestion stands.
 
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::db::Db;
 use crate::db::reports::{self, AttemptRow, IngestionRow};
@@ -22,6 +23,8 @@ pub struct Story {
     pub explanation: Option<String>,
     /// Its attempts, oldest first.
     pub attempts: Vec<AttemptRow>,
+    /// Where on the pages its values were found: a list of field, page, box and confidence.
+    pub grounded: Option<Value>,
 }
 
 /// What an operator's id means: an ingestion id, a document id (all its ingestions, newest first)
@@ -73,6 +76,7 @@ pub async fn status(db: &Db, id: &str) -> Result<Vec<Story>> {
             state: waits.map(|row| row.state.clone()),
             explanation: waits.map(|row| row.explanation.clone()),
             attempts: reports::attempts(db, IngestionId(ingestion.id)).await?,
+            grounded: reports::grounded(db, IngestionId(ingestion.id)).await?,
             ingestion,
         });
     }

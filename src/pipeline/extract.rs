@@ -159,14 +159,19 @@ impl StoredReplies<'_, '_> {
     }
 
     fn fault_of(&mut self, error: StepError) -> fault::Error {
-        match error {
-            StepError::Fault(fault) => fault,
-            StepError::ClaimLost => {
-                self.readings.lost = true;
-                fault::Error::new(Fault::Interrupted, "the claim is lost")
-            }
-            StepError::Rejected { .. } => fault::Error::internal("storing a reply was rejected"),
+        fault_of(error, &mut self.readings.lost)
+    }
+}
+
+/// A step's error as a journal's, which cannot say that the claim is lost: that is left in `lost`.
+pub(super) fn fault_of(error: StepError, lost: &mut bool) -> fault::Error {
+    match error {
+        StepError::Fault(fault) => fault,
+        StepError::ClaimLost => {
+            *lost = true;
+            fault::Error::new(Fault::Interrupted, "the claim is lost")
         }
+        StepError::Rejected { .. } => fault::Error::internal("storing a reply was rejected"),
     }
 }
 

@@ -29,7 +29,7 @@ pub(super) fn told(
     transcript: &Transcript,
 ) -> Classified {
     let told = if classify { kinds.classify(transcript) } else { None };
-    told.unwrap_or_else(|| Classified { kind: Arc::clone(named), doubt: None })
+    told.unwrap_or_else(|| Classified::certain(Arc::clone(named)))
 }
 
 /// Adds to a verdict what is doubtful about the kind: a document of no known kind is refused, one

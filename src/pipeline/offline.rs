@@ -25,7 +25,7 @@ use crate::pages;
 use crate::pipeline::einvoice::{self, Look};
 use crate::pipeline::escalate::{self, Climbed, Climber};
 use crate::pipeline::extract::{Extracted, by_rules, extracted};
-use crate::pipeline::{Reader, StepError, StepsConfig, kind, verdict};
+use crate::pipeline::{Reader, StepError, StepsConfig, choice, kind, verdict};
 
 /// What a document needs when there is no ledger.
 pub struct Offline {
@@ -183,7 +183,7 @@ impl Offline {
                 let (kind, extraction) = told.extraction(&self.kinds, (None, kind));
                 let transcript = Arc::new(told.transcript);
                 processed.read(&transcript, started);
-                let told = Classified { kind, doubt: None };
+                let told = Classified::certain(kind);
                 (Reading::new(self, told, (look.note, transcript)), Some(extraction))
             }
             None => {
@@ -192,6 +192,7 @@ impl Offline {
                 let transcript = Arc::new(read?);
                 processed.read(&transcript, started);
                 let told = kind::told(&self.kinds, kind, self.config.classify, &transcript);
+                let told = self.settle(told, &transcript).await?;
                 (Reading::new(self, told, (look.note, transcript)), None)
             }
         };
@@ -210,6 +211,18 @@ impl Offline {
         let record = verdict::record(extraction, &judged, None);
         (processed.score, processed.grounded) = (Some(judged.score), judged.grounded);
         Ok(record)
+    }
+}
+
+impl Offline {
+    /// Has a model choose where several kinds tie.
+    async fn settle(&self, told: Classified, read: &Transcript) -> Result<Classified, StepError> {
+        let asked = choice::open(&self.models, &told).filter(|_| self.config.ask_on_ties);
+        let Some((kinds, rung)) = asked else { return Ok(told) };
+        let llm = rung.llm.as_ref();
+        let identity = extract::choice_identity(&read.sha256, llm, &kinds);
+        let chosen = extract::choose(llm, &kinds, read, &identity, &mut Unstored).await?;
+        Ok(choice::settled(&self.kinds, told, (&kinds, &chosen.0)))
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::fault;
 use crate::gate::{self, Einvoice, Lookups, Verdict};
 use crate::kinds::Kind;
-use crate::ledger::{Ledger, Record};
+use crate::ledger::{Judged, Ledger, Record};
 use crate::model::{DocumentId, Extraction, Reader, Reason, Stage, Status, Transcript, Usage};
 use crate::pipeline::extract::Unfinished;
 
@@ -49,6 +49,7 @@ pub fn record(extraction: Extraction, verdict: &Verdict, sha256: Option<String>)
         kind: Some(extraction.kind),
         model: extraction.model.filter(|_| extraction.reader == Reader::Llm),
         usage: extraction.usage,
+        judged: Some(Judged { score: verdict.score, grounded: verdict.grounded.clone() }),
         sha256,
     }
 }
@@ -86,6 +87,7 @@ pub fn ended(reason: Reason, stage: Stage, detail: String) -> Record {
         kind: None,
         model: None,
         usage: Usage::default(),
+        judged: None,
         sha256: None,
         detail,
     }

@@ -41,6 +41,11 @@ pub fn extraction(id: IngestionId) -> String {
     format!("ingestions/{id}/extraction-output.json")
 }
 
+/// What a model said about the kind of a document that might be of several.
+pub fn kind_choice(id: IngestionId) -> String {
+    format!("ingestions/{id}/kind-output.json")
+}
+
 /// The repaired pages of an ingestion.
 pub fn preprocessed(id: IngestionId, extension: &str) -> String {
     format!("ingestions/{id}/preprocessed.{extension}")
@@ -125,6 +130,7 @@ mod tests {
         let written = [
             transcription(id),
             extraction(id),
+            kind_choice(id),
             preprocessed(id, "pdf"),
             page_part(id, 1, 1),
             "queue/todo/3_normal/ab".to_owned(),

@@ -3,6 +3,7 @@
 mod buckets;
 mod cells;
 mod chain;
+mod choosing;
 mod cli;
 mod configuration;
 mod connections;

@@ -102,6 +102,7 @@ impl Office {
             kind: None,
             model: None,
             usage: Usage::default(),
+            judged: None,
             sha256: None,
             detail: "as the test wants".to_owned(),
         };

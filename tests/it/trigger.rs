@@ -69,6 +69,7 @@ impl Stage1 {
             kind: None,
             model: None,
             usage: Usage::default(),
+            judged: None,
             sha256: None,
             detail: String::new(),
         };

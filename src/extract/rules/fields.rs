@@ -6,7 +6,7 @@ use super::Found;
 use super::layout::{Cell, Layout};
 use super::spots::{Beside, Spot, Spots};
 use crate::notation::date::{self, Order};
-use crate::notation::{currency, fold, number, vat_id};
+use crate::notation::{fold, number, vat_id};
 
 /// Folded words between a label and its value.
 const BETWEEN: &[&str] = &[
@@ -263,33 +263,6 @@ fn is_time(text: &str) -> bool {
     let digits = words.iter().take_while(|word| clock(word)).count();
     let rest = words.get(digits..).unwrap_or_default();
     (2..=3).contains(&digits) && matches!(rest, [] | ["am" | "pm" | "uhr" | "h" | "hrs"])
-}
-
-/// The document's currency: beside its label, else the one that most amounts carry.
-pub(super) fn currency(spots: &Spots<'_>) -> Option<Found<&'static str>> {
-    for spot in spots.of("currency") {
-        for beside in spots.beside(spot) {
-            if let Some(code) = beside.words().into_iter().take(2).find_map(currency::exact) {
-                return Some(Found::new(code, true, beside.cell));
-            }
-        }
-    }
-    let mut counts: Vec<(&'static str, usize, &Cell)> = Vec::new();
-    for cell in &spots.layout.cells {
-        let words = cell.slice(0..cell.words.len());
-        let amounts = number::find(&words, None).into_iter().filter_map(|amount| amount.currency);
-        let codes = words.iter().filter_map(|word| currency::exact(word));
-        for code in amounts.chain(codes) {
-            match counts.iter_mut().find(|(known, ..)| *known == code) {
-                Some((_, count, _)) => *count += 1,
-                None => counts.push((code, 1, cell)),
-            }
-        }
-    }
-    let most = counts.iter().map(|(_, count, _)| *count).max()?;
-    let alone = counts.iter().filter(|(_, count, _)| *count == most).count() == 1;
-    let (code, _, cell) = counts.into_iter().find(|(_, count, _)| *count == most)?;
-    Some(Found::new(code, alone, cell))
 }
 
 #[cfg(test)]

@@ -3,11 +3,13 @@
 //! Numbers go to the column they stand under, text left of the first of those is the description;
 //! a row without an amount continues the description of the one before.
 
-use std::ops::Range;
+mod header;
 
 use rust_decimal::Decimal;
 
-use super::layout::{Cell, Layout};
+pub(super) use self::header::Column;
+use self::header::{Header, description, has_number, headers, nearest, text_start};
+use super::layout::Cell;
 use super::spots::Spots;
 use crate::notation::number::{self, Amount, Mark};
 
@@ -26,77 +28,8 @@ pub(super) struct Item {
     pub(super) line: u32,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Column {
-    Description,
-    Quantity,
-    UnitPrice,
-    Amount,
-    Other,
-}
-
-impl Column {
-    /// The column by which a row of a table is told from a wrapped description: the amounts, or
-    /// the quantities where the entries have none.
-    pub(super) fn key_of(fields: &[&str]) -> Option<Self> {
-        match () {
-            () if fields.contains(&"amount") => Some(Self::Amount),
-            () if fields.contains(&"quantity") => Some(Self::Quantity),
-            () => None,
-        }
-    }
-}
-
-const COLUMNS: [(Column, &str); 5] = [
-    (Column::Description, "column_description"),
-    (Column::Quantity, "column_quantity"),
-    (Column::UnitPrice, "column_unit_price"),
-    (Column::Amount, "column_amount"),
-    (Column::Other, "column_other"),
-];
-
 /// Lines of wrapped description that are kept.
 const LONGEST_DESCRIPTION: usize = 400;
-
-/// Width of a last column whose heading is not known.
-const LAST_COLUMN: f32 = 120.0;
-
-#[derive(Debug, Clone)]
-struct Heading {
-    column: Column,
-    left: f32,
-    right: f32,
-}
-
-#[derive(Debug, Clone)]
-struct Header {
-    rows: Range<usize>,
-    headings: Vec<Heading>,
-}
-
-impl Header {
-    fn has(&self, column: Column) -> bool {
-        self.headings.iter().any(|heading| heading.column == column)
-    }
-
-    /// A heading that is not known stands over the last column: what is right of all others is the
-    /// amount.
-    fn add_amount(&mut self, main: f32) {
-        if self.has(Column::Amount) || !self.has(Column::Quantity) {
-            return;
-        }
-        // What stands beyond the main row is a piece of a heading over several lines.
-        self.headings.retain(|heading| heading.left < main);
-        let (left, right) = (main + 1.0, main + LAST_COLUMN);
-        self.headings.push(Heading { column: Column::Amount, left, right });
-    }
-
-    /// Distinct columns that matter.
-    fn worth(&self) -> usize {
-        let matter = [Column::Description, Column::Quantity, Column::UnitPrice, Column::Amount];
-        matter.into_iter().filter(|column| self.has(*column)).count()
-    }
-}
 
 /// `key` is the column that every row has.
 pub(super) fn find(spots: &Spots<'_>, mark: Option<Mark>, key: Column) -> Vec<Item> {
@@ -116,77 +49,6 @@ pub(super) fn find(spots: &Spots<'_>, mark: Option<Mark>, key: Column) -> Vec<It
     let money = items.iter().any(|item| item.money) && key == Column::Amount;
     items.retain(|item| item.keyed && (item.money || !money));
     items
-}
-
-fn headers(spots: &Spots<'_>, key: Column) -> Vec<Header> {
-    let mut found: Vec<Header> = Vec::new();
-    for row in 0..spots.layout.rows.len() {
-        if found.last().is_some_and(|header| header.rows.contains(&row)) {
-            continue;
-        }
-        let mut headings = headings_of(spots, row);
-        let header = Header { rows: row..row + 1, headings: headings.clone() };
-        let enough = header.worth() >= 2 && (header.has(key) || header.has(Column::UnitPrice));
-        let numbers = spots
-            .layout
-            .row(row)
-            .iter()
-            .any(|cell| cell.words.iter().any(|w| w.starts_with(|c: char| c.is_ascii_digit())));
-        if !enough || numbers {
-            continue;
-        }
-        let main = headings.iter().map(|heading| heading.right).fold(0.0, f32::max);
-        // Headings over two or three lines.
-        let mut rows = row..row + 1;
-        for near in [row.wrapping_sub(1), row.wrapping_sub(2), row + 1] {
-            if close_rows(spots.layout, row, near) && !has_number(spots.layout.row(near)) {
-                let more = headings_of(spots, near).into_iter().filter(|heading| {
-                    !headings.iter().any(|own| heading.left < own.right && own.left < heading.right)
-                });
-                let more: Vec<Heading> = more.collect();
-                headings.extend(more);
-                if near > row {
-                    rows.end = near + 1;
-                }
-            }
-        }
-        headings.sort_by(|a, b| a.left.total_cmp(&b.left));
-        let mut header = Header { rows, headings };
-        if key == Column::Amount {
-            header.add_amount(main);
-        }
-        found.push(header);
-    }
-    found
-}
-
-fn close_rows(layout: &Layout, row: usize, near: usize) -> bool {
-    match (layout.row(row).first(), layout.row(near).first()) {
-        (Some(a), Some(b)) => a.page == b.page && (a.middle() - b.middle()).abs() < 2.6 * a.area.h,
-        _ => false,
-    }
-}
-
-fn has_number(row: &[Cell]) -> bool {
-    row.iter().flat_map(|cell| &cell.words).any(|word| word.contains(|c: char| c.is_ascii_digit()))
-}
-
-fn headings_of(spots: &Spots<'_>, row: usize) -> Vec<Heading> {
-    let range = spots.layout.rows.get(row).cloned().unwrap_or_default();
-    let mut headings: Vec<Heading> = Vec::new();
-    for (column, field) in COLUMNS {
-        for spot in spots.within(range.clone()).filter(|spot| spot.field == field) {
-            let Some(cell) = spots.cell(spot) else { continue };
-            let boxes = cell.boxes.get(spot.words.clone()).unwrap_or_default();
-            let Some((first, last)) = boxes.first().zip(boxes.last()) else { continue };
-            let (left, right) = (first.x, last.right());
-            if headings.iter().any(|other| left < other.right && other.left < right) {
-                continue;
-            }
-            headings.push(Heading { column, left, right });
-        }
-    }
-    headings
 }
 
 /// Reads rows up to the totals; says where it stopped.
@@ -286,18 +148,6 @@ fn read_row(cells: &[Cell], header: &Header, mark: Option<Mark>) -> Item {
     item
 }
 
-/// Where the description begins: headings are often centred over it, so halfway from the column
-/// before, or at the margin.
-fn text_start(header: &Header) -> f32 {
-    let Some(own) = description(header) else { return 0.0 };
-    let before = header.headings.iter().filter(|heading| heading.right < own.left);
-    before.map(|heading| f32::midpoint(heading.right, own.left)).fold(0.0, f32::max)
-}
-
-fn description(header: &Header) -> Option<&Heading> {
-    header.headings.iter().find(|heading| heading.column == Column::Description)
-}
-
 /// Whether a number stands in the description rather than under a column of numbers.
 fn is_text(cell: &Cell, index: usize, header: &Header) -> bool {
     cell.boxes
@@ -311,22 +161,6 @@ fn column_of(cell: &Cell, amount: &Amount, header: &Header) -> Option<(Column, f
     let (first, last) = boxes.first().zip(boxes.last())?;
     let (column, distance) = nearest(header, first.x, last.right())?;
     Some((if amount.percent { Column::Other } else { column }, distance))
-}
-
-/// The column whose heading overlaps or is nearest; the description reaches to its right.
-fn nearest(header: &Header, left: f32, right: f32) -> Option<(Column, f32)> {
-    let distance = |heading: &Heading| {
-        let gap = (heading.left - right).max(left - heading.right).max(0.0);
-        let edges = (heading.right - right).abs().min((heading.left - left).abs());
-        gap * 4.0 + edges
-    };
-    let numeric = header.headings.iter().filter(|heading| heading.column != Column::Description);
-    let best = numeric.min_by(|a, b| distance(a).total_cmp(&distance(b)))?;
-    let text = description(header).filter(|own| {
-        let begins = left >= own.left - 1.0 && left < own.right.max(own.left + 1.0);
-        begins || (left > own.left && best.left > right + 40.0 && best.left > own.left)
-    });
-    Some(text.map_or((best.column, distance(best)), |own| (own.column, 0.0)))
 }
 
 /// Keeps the number that stands nearest under its heading; of equals the rightmost.
@@ -355,6 +189,7 @@ fn place(
 
 #[cfg(test)]
 mod tests {
+    use super::super::layout::Layout;
     use super::super::layout::tests::transcript;
     use super::*;
     use crate::config::KindsConfig;

@@ -135,7 +135,7 @@ impl Layout {
         let from = self.rows.get(cell.row).map_or(0, |row| row.end);
         let limit = cell.area.bottom() + reach * cell.area.h;
         let later = self.cells.iter().enumerate().skip(from);
-        later
+        let under: Vec<(usize, &Cell)> = later
             // Rows come from top to bottom: far below there is nothing to look for.
             .take_while(|(_, other)| {
                 other.page == cell.page && other.middle() < limit + 4.0 * cell.area.h
@@ -146,7 +146,15 @@ impl Layout {
                     || (other.area.right() - cell.area.right()).abs() < cell.area.h;
                 aligned || other.overlap_x(cell) > 0.3 * other.area.w.min(cell.area.w)
             })
-            .min_by(|(_, a), (_, b)| a.area.y.total_cmp(&b.area.y))
+            .collect();
+        let top = under.iter().map(|(_, other)| other.area.y).fold(f32::MAX, f32::min);
+        let first = under.into_iter().filter(|(_, other)| other.area.y - top < 0.3 * cell.area.h);
+        // Of cells side by side the one that lies most under it.
+        first.reduce(
+            |best, other| {
+                if other.1.overlap_x(cell) > best.1.overlap_x(cell) { other } else { best }
+            },
+        )
     }
 
     /// How far down its page a cell stands, 0..1.
@@ -314,6 +322,14 @@ pub(super) mod tests {
         let (_, below) = layout.below(&layout.cells[1], 2.0).unwrap();
         assert_eq!(below.text(), "3 June 2024");
         assert_eq!(layout.right_of(0).len(), 1);
+    }
+
+    #[test]
+    fn of_cells_side_by_side_the_one_under_the_label_is_below_it() {
+        let drawing = "Date        Payment due date\n19 September 2021  4 October 2021";
+        let layout = Layout::new(&transcript(&[drawing]));
+        let (_, below) = layout.below(&layout.cells[1], 2.0).unwrap();
+        assert_eq!(below.text(), "4 October 2021");
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::layout::{Cell, Layout};
 use crate::kinds::Labels;
+use crate::model::BoundingBox;
 
 /// Folded words after which a tax is named, not given: "total incl. VAT".
 pub(super) const INCLUDING: &[&str] = &[
@@ -161,6 +162,21 @@ impl<'a> Spots<'a> {
         self.within(index..index + 1)
     }
 
+    /// What stands under a label whose cell goes on with the next label: headings set so closely
+    /// that no gap parts them. Only what lies under its own words counts.
+    fn below_its_own(&self, spot: &Spot, cell: &Cell) -> Option<Beside<'a>> {
+        let own = cell.boxes.get(spot.words.clone())?;
+        let area = own.iter().copied().reduce(BoundingBox::union)?;
+        let (index, below) = self.layout.below(&Cell { area, ..cell.clone() }, 1.8)?;
+        let within = below.area.x < area.right() && below.area.right() > area.x;
+        (within && !self.begins_with_label(index)).then_some(Beside {
+            cell: below,
+            words: 0..below.words.len(),
+            inline: false,
+            below: true,
+        })
+    }
+
     /// What stands beside a label: after it in its cell, right of it, below it.
     pub(super) fn beside(&self, spot: &Spot) -> Vec<Beside<'a>> {
         let mut found = Vec::new();
@@ -176,7 +192,10 @@ impl<'a> Spots<'a> {
         if has_rest {
             found.push(Beside { cell, words, inline: true, below: false });
         }
-        if next.is_some() {
+        if let Some(next) = next {
+            if next == spot.words.end {
+                found.extend(self.below_its_own(spot, cell));
+            }
             return found;
         }
         let right = self.layout.right_of(spot.cell).iter().enumerate();
@@ -187,7 +206,10 @@ impl<'a> Spots<'a> {
             inline: false,
             below: false,
         }));
-        let below = self.layout.below(cell, 1.8);
+        // Under the label, not under another one that stands before it in the cell.
+        let rest = cell.boxes.get(spot.words.start..).unwrap_or_default();
+        let area = rest.iter().copied().reduce(BoundingBox::union).unwrap_or(cell.area);
+        let below = self.layout.below(&Cell { area, ..cell.clone() }, 1.8);
         if let Some((_, cell)) = below.filter(|(index, _)| !self.begins_with_label(*index)) {
             let words = 0..cell.words.len();
             found.push(Beside { cell, words, inline: false, below: true });
@@ -212,6 +234,10 @@ mod tests {
             ("Invoice number:     A-1", "A-1"),
             ("Invoice number   Due date\nA-1              2024-01-01", "A-1"),
             ("Rechnungsnr. A-1 Kundennr. 7", "A-1"),
+            (
+                "Invoice number Invoice date Due date\nA-1            1 May 2024   3 June 2024",
+                "A-1",
+            ),
         ] {
             let layout = Layout::new(&transcript(&[drawing]));
             let spots = Spots::new(&layout, labels);

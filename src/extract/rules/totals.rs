@@ -13,6 +13,9 @@ use crate::notation::number::{self, Amount, Mark};
 /// Two cents: what rounding per rate may add.
 const TOLERANCE: Decimal = Decimal::from_parts(2, 0, 0, false, 2);
 
+/// Rounding is less than the smallest coin or note: five forints.
+const MOST_ROUNDING: Decimal = Decimal::from_parts(5, 0, 0, false, 0);
+
 /// Candidates of one role that are tried: all combinations are.
 const MOST_CANDIDATES: usize = 40;
 
@@ -65,7 +68,19 @@ pub(super) fn find<'a>(spots: &Spots<'a>, mark: Option<Mark>) -> Totals<'a> {
             candidate.role != role || kept <= MOST_CANDIDATES
         });
     }
-    choose(&candidates, spots.layout, mark)
+    choose(&candidates, &roundings(spots, mark), spots.layout, mark)
+}
+
+/// What may stand between net with tax and gross: nothing, or a printed rounding with either sign.
+fn roundings(spots: &Spots<'_>, mark: Option<Mark>) -> Vec<Decimal> {
+    let mut all = vec![Decimal::ZERO];
+    for spot in spots.of("rounding") {
+        let (amounts, _) = amounts_beside(spots, spot, mark);
+        let small = amounts.last().map(|(amount, _)| amount.value.abs());
+        let small = small.filter(|value| *value < MOST_ROUNDING);
+        all.extend(small.into_iter().flat_map(|value| [value, -value]));
+    }
+    all
 }
 
 /// The amounts that belong to a label: right of it up to the next label, else below it.
@@ -192,13 +207,19 @@ fn add_totals_before_tax(candidates: &mut Vec<Candidate<'_>>) {
     candidates.extend(nets);
 }
 
-fn choose<'a>(candidates: &[Candidate<'a>], layout: &'a Layout, mark: Option<Mark>) -> Totals<'a> {
+fn choose<'a>(
+    candidates: &[Candidate<'a>],
+    roundings: &[Decimal],
+    layout: &'a Layout,
+    mark: Option<Mark>,
+) -> Totals<'a> {
     let of = |role: Role| candidates.iter().filter(move |c| c.role == role);
     let mut best: Option<(f32, [&Candidate<'a>; 3])> = None;
     for gross in of(Role::Gross) {
         for net in of(Role::Net) {
             let tax = of(Role::Vat).filter(|vat| {
-                abs_close(net.value + vat.value, gross.value, TOLERANCE)
+                let made = net.value + vat.value;
+                roundings.iter().any(|rest| abs_close(made + rest, gross.value, TOLERANCE))
                     || same_but_sign(net.value, vat.value, gross.value)
             });
             for vat in tax {
@@ -326,6 +347,10 @@ mod tests {
             ("Exclusief BTW   € 593,36   Subtotaal   € 717,97\nBTW 21%   € 124,61\n\
               Totaal   € 717,97",
                 ["593.36", "124.61", "717.97", "true"]),
+            ("Netto   36 430,30\nMoms 25%   9 107,58\nÖresavrundning   0,12\nAtt betala   45 538,00 kr",
+                ["36430.3", "9107.58", "45538", "true"]),
+            ("Base   100,00\nIVA (10 %)   5,00\nIVA (21 %)   10,50\nTotal factura   115,50 €",
+                ["100", "15.5", "115.5", "true"]),
             ("Total EUR   34,73", ["-", "-", "34.73", "true"]),
             ("Total   10.00\nTotal   12.00", ["-", "-", "12", "false"]),
             ("Net total   2,076.76 €\nTaxes   0.00 €\nTotal   2,076.76 €\nResidual   1,453.76 €",

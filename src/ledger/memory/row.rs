@@ -8,7 +8,8 @@ use crate::fault::Fault;
 use crate::ledger::decide::{FRESH_ATTEMPTS, RowState, Sequencer};
 use crate::ledger::{GiveBack, Record, TranscriptionSaved, stored};
 use crate::model::{
-    ArtefactRef, AttemptOutcome, ClaimToken, DocumentId, FileRef, Reason, Stage, Status, Usage,
+    ArtefactRef, AttemptOutcome, ClaimToken, DocumentId, FileRef, Grounded, Reason, Stage, Status,
+    Usage,
 };
 
 /// The row of an ingestion; the fields are the columns of the same name.
@@ -50,6 +51,8 @@ pub struct Row {
     pub usage: Option<Usage>,
     pub sha256: Option<String>,
     pub duplicate_key: Option<String>,
+    pub gate_score: Option<f32>,
+    pub grounded: Option<Vec<Grounded>>,
 }
 
 /// One claim and how it ended; the fields are the columns of the same name.
@@ -113,6 +116,8 @@ impl Row {
             usage: None,
             sha256: None,
             duplicate_key: None,
+            gate_score: None,
+            grounded: None,
         }
     }
 
@@ -217,6 +222,8 @@ impl Row {
         self.usage = Some(Usage { input, output, ..Usage::default() });
         self.sha256 = end.sha256.clone().or(self.sha256.take());
         self.duplicate_key = key;
+        self.gate_score = end.judged.as_ref().map(|judged| judged.score);
+        self.grounded = end.judged.as_ref().map(|judged| judged.grounded.clone());
         Some(attempt)
     }
 

@@ -11,7 +11,7 @@ use crate::db::{Context, Db};
 use crate::fault::{Fault, Result};
 use crate::ledger::decide::key_of;
 use crate::ledger::{GiveBack, Held, ReadBack, Record, stored};
-use crate::model::{AttemptOutcome, ClaimToken, IngestionId, Status};
+use crate::model::{AttemptOutcome, ClaimToken, Grounded, IngestionId, Status};
 
 /// See [`crate::ledger::Ledger::give_back`].
 pub(super) async fn give_back(
@@ -85,6 +85,10 @@ pub(super) struct End {
     sha256: Option<String>,
     duplicate_key: Option<String>,
     detail: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gate_score: Option<f32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    grounded: Option<Vec<Grounded>>,
 }
 
 impl End {
@@ -110,6 +114,8 @@ impl End {
             sha256: end.sha256.clone(),
             duplicate_key: key_of(end),
             detail: stored::text(&end.detail).into_owned(),
+            gate_score: end.judged.as_ref().map(|judged| judged.score),
+            grounded: end.judged.as_ref().map(|judged| judged.grounded.clone()),
         }
     }
 }

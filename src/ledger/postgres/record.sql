@@ -6,7 +6,7 @@ WITH clock AS MATERIALIZED (
         id uuid, token uuid, status text, outcome text, reason text, stage text,
         structured_data jsonb, review boolean, review_reasons text[], reader text, kind text,
         model text, input_tokens bigint, output_tokens bigint, sha256 text, duplicate_key text,
-        detail text)
+        detail text, gate_score real, grounded jsonb)
 ), held AS MATERIALIZED (
     SELECT i.id, i.claims, i.worker, i.started_at
     FROM ingestion i JOIN ends e ON e.id = i.id AND e.token = i.claim_token
@@ -22,7 +22,8 @@ WITH clock AS MATERIALIZED (
         needs_human_review = e.review, review_reasons = e.review_reasons, reader = e.reader,
         kind = COALESCE(e.kind, i.kind), extraction_model = e.model,
         extraction_input_tokens = e.input_tokens, extraction_output_tokens = e.output_tokens,
-        sha256 = COALESCE(e.sha256, i.sha256), duplicate_key = e.duplicate_key
+        sha256 = COALESCE(e.sha256, i.sha256), duplicate_key = e.duplicate_key,
+        gate_score = e.gate_score, grounded = e.grounded
     FROM held h, ends e, clock c
     WHERE i.id = h.id AND e.id = h.id AND e.token = i.claim_token
     RETURNING i.id, e.token

@@ -7,10 +7,10 @@ use docmill::fault::Fault;
 use docmill::ledger::decide::Sequencer;
 use docmill::ledger::memory::{Attempt, MemoryLedger, Row};
 use docmill::ledger::postgres::PostgresLedger;
-use docmill::ledger::{Claim, ClaimTerms, GiveBack, Ledger, Record, Registration};
+use docmill::ledger::{Claim, ClaimTerms, GiveBack, Judged, Ledger, Record, Registration};
 use docmill::model::{
-    ArtefactRef, AttemptOutcome, ClaimToken, Claimed, DocumentId, IngestionId, Reason, Stage,
-    Status, Usage,
+    ArtefactRef, AttemptOutcome, BoundingBox, ClaimToken, Claimed, DocumentId, Grounded,
+    IngestionId, Place, Reason, Stage, Status, Usage,
 };
 use sqlx::Row as _;
 use sqlx::postgres::PgRow;
@@ -242,6 +242,10 @@ fn row_of(row: &PgRow) -> Row {
         usage,
         sha256: row.get("sha256"),
         duplicate_key: row.get("duplicate_key"),
+        gate_score: row.get("gate_score"),
+        grounded: row
+            .get::<Option<serde_json::Value>, _>("grounded")
+            .map(|found| serde_json::from_value(found).unwrap()),
     }
 }
 
@@ -314,6 +318,17 @@ pub(super) fn record(reason: Option<Reason>) -> Record {
         kind: Some("invoice".to_owned()),
         model: None,
         usage: Usage { input: 7, cache_read: 2, cache_write: 1, output: 2 },
+        judged: Some(Judged {
+            score: 0.75,
+            grounded: vec![Grounded {
+                field: "invoice_number".to_owned(),
+                place: Place {
+                    page: 2,
+                    bounding_box: BoundingBox { x: 1.5, y: 20.25, w: 30.0, h: 9.0 },
+                    confidence: 0.5,
+                },
+            }],
+        }),
         sha256: Some("0".repeat(64)),
         detail: "all is well".to_owned(),
     }

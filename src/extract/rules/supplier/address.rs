@@ -92,10 +92,14 @@ pub(super) fn has_postal_code(text: &str) -> bool {
     let code = words.iter().any(|word| {
         let digits = word.chars().filter(char::is_ascii_digit).count();
         let short = word.trim_matches(',').len() <= 9;
+        // Portugal 4050-253, Brazil 01310-100; a phone number has its dash elsewhere.
+        let parted = word.trim_matches(',').split_once('-').is_some_and(|(town, street)| {
+            matches!((town.len(), street.len()), (4 | 5, 3)) && digits == town.len() + street.len()
+        });
         let mixed = word
             .chars()
             .all(|c| c.is_ascii_digit() || c.is_ascii_uppercase() || matches!(c, '-' | ','));
-        short && mixed && (3..=6).contains(&digits)
+        short && mixed && ((3..=6).contains(&digits) || parted)
     });
     let british = words.windows(2).any(|pair| match pair {
         [out, inward] => {

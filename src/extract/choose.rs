@@ -1,0 +1,182 @@
+//! Which of several kinds a document is of, asked of a model: one short call, and only where the
+//! cheap signs leave it open.
+//!
+//! The model sees how the document begins, fenced as everywhere, and can answer with nothing but
+//! one of the names it is given. An answer of any other form is no answer; it is not asked for
+//! again, because a person looks at such a document anyway.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::calls::Calls;
+use super::hash;
+use super::journal::Journal;
+use super::parts::Part;
+use super::prompt::Shown;
+use super::reply;
+use crate::fault;
+use crate::kinds::Kind;
+use crate::llm::{Llm, Prompt, Stop};
+use crate::model::{Transcript, Usage};
+
+/// Raised when the text of the prompt changes: part of the identity of stored replies.
+const VERSION: u32 = 1;
+
+/// What stands for a document of another kind.
+const NONE: &str = "none_of_these";
+
+/// Pages that are shown, and the bytes of them: titles, headings and the first rows.
+const PAGES: u32 = 2;
+const SHOWN: usize = 6_000;
+
+/// Most tokens of the reply. The answer takes ten; the rest is for models that think first.
+const REPLY_TOKENS: u32 = 1_000;
+
+/// What a model said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Choice {
+    /// The kind at this index of those that were named.
+    Kind(usize),
+    /// None of them.
+    Neither,
+    /// Nothing that can be used.
+    Nothing,
+}
+
+/// The identity of what a model says about a transcript and these kinds, SHA-256 in hex.
+pub fn choice_identity(transcript_identity: &str, llm: &dyn Llm, kinds: &[Arc<Kind>]) -> String {
+    let version = VERSION.to_string();
+    let head = ["docmill kind", version.as_str(), transcript_identity, llm.provider(), llm.model()];
+    let own = kinds.iter().flat_map(|kind| [kind.name.as_str(), kind.version.as_str()]);
+    hash(&head.into_iter().chain(own).collect::<Vec<_>>())
+}
+
+/// Has a model choose among `kinds`. Returns its choice and the tokens that went into it.
+///
+/// # Errors
+/// The model or the journal could not be reached; the fault says how to react.
+pub async fn choose(
+    llm: &dyn Llm,
+    kinds: &[Arc<Kind>],
+    transcript: &Transcript,
+    identity: &str,
+    journal: &mut dyn Journal,
+) -> fault::Result<(Choice, Usage)> {
+    let shown = Shown::of(transcript);
+    let prompt = Prompt {
+        system: system(kinds),
+        user: format!("{}\n\nReply with the JSON object now.", shown.fenced(beginning(&shown))),
+        schema_name: "kind".to_owned(),
+        schema: schema(kinds),
+        max_output_tokens: REPLY_TOKENS,
+    };
+    let calls = Calls::begin(llm, identity, journal).await?;
+    let call = calls.call("choose the kind".to_owned(), &prompt).await?;
+    let answer = call.filter(|call| call.stop == Stop::Complete);
+    let choice = answer.map_or(Choice::Nothing, |call| read(&call.text, kinds));
+    Ok((choice, calls.spent().0))
+}
+
+fn system(kinds: &[Arc<Kind>]) -> String {
+    let mut text = "You are shown how a document begins and say what kind of document it is, one \
+                    of these:\n"
+        .to_owned();
+    for kind in kinds {
+        // Writing to a string cannot fail.
+        _ = writeln!(text, "- `{}`: {}", kind.name, kind.title);
+    }
+    _ = write!(
+        text,
+        "- `{NONE}`: something else\n\n\
+         What counts is what the document is, not what it mentions: a receipt may name the invoice \
+         it pays, a credit note the invoice it corrects.\n\
+         Reply with one JSON object and nothing around it: {{\"kind\": NAME}}\n"
+    );
+    text
+}
+
+fn schema(kinds: &[Arc<Kind>]) -> Value {
+    let names: Vec<&str> = kinds.iter().map(|kind| kind.name.as_str()).chain([NONE]).collect();
+    json!({
+        "type": "object",
+        "properties": {"kind": {"type": "string", "enum": names}},
+        "required": ["kind"],
+        "additionalProperties": false,
+    })
+}
+
+/// The rows of the first pages, as far as they fit.
+fn beginning(shown: &Shown) -> Part {
+    let mut left = SHOWN;
+    let fits = shown.rows.iter().take_while(|row| {
+        let room = left.checked_sub(row.bytes());
+        left = room.unwrap_or(0);
+        row.page <= PAGES && room.is_some()
+    });
+    0..fits.count().max(1)
+}
+
+/// One object with one key and one of the names.
+fn read(text: &str, kinds: &[Arc<Kind>]) -> Choice {
+    let Ok(reply) = reply::parse(text) else { return Choice::Nothing };
+    let only = reply.as_object().filter(|reply| reply.len() == 1);
+    let Some(name) = only.and_then(|reply| reply.get("kind")?.as_str()) else {
+        return Choice::Nothing;
+    };
+    match kinds.iter().position(|kind| kind.name == name) {
+        Some(at) => Choice::Kind(at),
+        None if name == NONE => Choice::Neither,
+        None => Choice::Nothing,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::prompt::tests::transcript;
+    use super::*;
+    use crate::config::KindsConfig;
+    use crate::kinds::Kinds;
+
+    fn two() -> Vec<Arc<Kind>> {
+        let kinds = Kinds::load(&KindsConfig::default()).unwrap();
+        ["invoice", "receipt"].map(|name| Arc::clone(kinds.get(name).unwrap())).into()
+    }
+
+    #[test]
+    fn only_one_of_the_names_in_the_asked_form_is_an_answer() {
+        for (text, expected) in [
+            (r#"{"kind": "receipt"}"#, Choice::Kind(1)),
+            (r#"{"kind": "none_of_these"}"#, Choice::Neither),
+            (r#"{"kind": "contract"}"#, Choice::Nothing),
+            (r#"{"kind": "receipt", "why": "it says so"}"#, Choice::Nothing),
+            (r#"{"kind": "invoice", "kind": "receipt"}"#, Choice::Nothing),
+            (r#"{"kind": null}"#, Choice::Nothing),
+            ("```json\n{\"kind\": \"receipt\"}\n```", Choice::Nothing),
+            ("It is a receipt.", Choice::Nothing),
+            ("", Choice::Nothing),
+        ] {
+            assert_eq!(read(text, &two()), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_call_is_small_however_long_the_document_is() {
+        let line = "x".repeat(100);
+        let page: Vec<&str> = std::iter::repeat_n(line.as_str(), 500).collect();
+        let long = Shown::of(&transcript(&[&page, &page, &page]));
+        assert!(long.fenced(beginning(&long)).len() < SHOWN + 400);
+        let short = Shown::of(&transcript(&[&["one"], &["two"], &["three"]]));
+        let text = short.fenced(beginning(&short));
+        assert!(text.contains("two") && !text.contains("three"), "{text}");
+    }
+
+    #[test]
+    fn the_schema_leaves_no_other_answer() {
+        let schema = schema(&two());
+        let names = &schema["properties"]["kind"]["enum"];
+        assert_eq!(names, &json!(["invoice", "receipt", "none_of_these"]));
+        assert!(system(&two()).contains("- `receipt`: Receipt\n"));
+    }
+}

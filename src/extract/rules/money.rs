@@ -1,0 +1,219 @@
+//! Which currency a document's amounts are in: beside its label, else the one that most amounts
+//! carry, else, for crowns, the one of the country whose words it uses. Where none is printed at
+//! all it is the one of the country of the document's VAT identifiers, which is a guess and said to
+//! be one.
+
+use super::Found;
+use super::layout::Cell;
+use super::spots::Spots;
+use crate::notation::{account, currency, number, vat_id};
+
+/// `kr` alone: words, folded, that only one of the three countries prints on its invoices.
+const CROWNS: [(&str, &[&str]); 3] = [
+    (
+        "SEK",
+        &[
+            "att betala",
+            "forfallodatum",
+            "fakturadatum",
+            "bankgiro",
+            "plusgiro",
+            "momsreg",
+            "innehar f skattebevis",
+            "godkand for f skatt",
+            "artikelnr",
+            "a pris",
+            "belopp",
+            "exkl moms",
+        ],
+    ),
+    (
+        "NOK",
+        &[
+            "a betale",
+            "forfallsdato",
+            "mva",
+            "kid",
+            "foretaksregisteret",
+            "belop",
+            "kontonummer",
+            "ekskl mva",
+            "inkl mva",
+            "organisasjonsnummer",
+        ],
+    ),
+    (
+        "DKK",
+        &[
+            "at betale",
+            "forfaldsdato",
+            "cvr",
+            "cvr nr",
+            "belob",
+            "moms udgor",
+            "betalingsbetingelser",
+            "reg nr",
+            "ekskl moms",
+            "i alt",
+            "momsgrundlag",
+        ],
+    ),
+];
+
+/// The document's currency.
+pub(super) fn find(spots: &Spots<'_>) -> Option<Found<&'static str>> {
+    labelled(spots)
+        .or_else(|| most_frequent(spots))
+        .or_else(|| crowns(spots))
+        .or_else(|| home(spots))
+}
+
+fn labelled(spots: &Spots<'_>) -> Option<Found<&'static str>> {
+    let mut labels = spots.of("currency").flat_map(|spot| spots.beside(spot));
+    labels.find_map(|beside| {
+        let code = beside.words().into_iter().take(2).find_map(currency::exact)?;
+        Some(Found::new(code, true, beside.cell))
+    })
+}
+
+/// Beside amounts or, unless it is a word as well, anywhere.
+fn most_frequent(spots: &Spots<'_>) -> Option<Found<&'static str>> {
+    let mut counts: Vec<(&'static str, usize, &Cell)> = Vec::new();
+    for cell in &spots.layout.cells {
+        let words = cell.slice(0..cell.words.len());
+        let amounts = number::find(&words, None).into_iter().filter_map(|amount| amount.currency);
+        let plain = words.iter().filter(|word| !currency::is_word(word));
+        for code in amounts.chain(plain.filter_map(|word| currency::exact(word))) {
+            match counts.iter_mut().find(|(known, ..)| *known == code) {
+                Some((_, count, _)) => *count += 1,
+                None => counts.push((code, 1, cell)),
+            }
+        }
+    }
+    let most = counts.iter().map(|(_, count, _)| *count).max()?;
+    let alone = counts.iter().filter(|(_, count, _)| *count == most).count() == 1;
+    let (code, _, cell) = counts.into_iter().find(|(_, count, _)| *count == most)?;
+    Some(Found::new(code, alone, cell))
+}
+
+/// `kr` beside an amount is one of three currencies; the language tells which.
+fn crowns(spots: &Spots<'_>) -> Option<Found<&'static str>> {
+    let cells = &spots.layout.cells;
+    let is_sign =
+        |word: &String| word.trim_matches([':', '.', ',', '-']).eq_ignore_ascii_case("kr");
+    let cell = cells.iter().find(|cell| cell.words.iter().any(is_sign))?;
+    let text = |cell: &Cell| {
+        let words: Vec<&str> = cell.folded.iter().map(|(word, _)| word.as_str()).collect();
+        format!(" {} ", words.join(" "))
+    };
+    let text: String = cells.iter().map(text).collect();
+    // An identifier of the country counts as much as two of its words.
+    let country = home(spots).map(|found| found.value);
+    let votes = |code: &str, words: &[&str]| {
+        let own = words.iter().filter(|word| text.contains(&format!(" {word} ")));
+        own.count() + if country == Some(code) { 2 } else { 0 }
+    };
+    let mut ranked = CROWNS.map(|(code, words)| (votes(code, words), code));
+    ranked.sort_by_key(|(votes, _)| std::cmp::Reverse(*votes));
+    match ranked {
+        // Two words of one country and none of the others leave no doubt.
+        [(most, code), (next, _), _] if most > next => {
+            Some(Found::new(code, most > 1 && next == 0, cell))
+        }
+        _ => None,
+    }
+}
+
+/// Groups of four that an account is printed in at most.
+const MOST_GROUPS: usize = 9;
+
+/// Countries whose VAT identifiers begin with their code and whose currency is not the euro.
+const OWN_CURRENCIES: [(&str, &str); 9] = [
+    ("CH", "CHF"),
+    ("CZ", "CZK"),
+    ("DK", "DKK"),
+    ("GB", "GBP"),
+    ("HU", "HUF"),
+    ("NO", "NOK"),
+    ("PL", "PLN"),
+    ("RO", "RON"),
+    ("SE", "SEK"),
+];
+const EURO_COUNTRIES: [&str; 22] = [
+    "AT", "BE", "BG", "CY", "DE", "EE", "EL", "ES", "FI", "FR", "HR", "IE", "IT", "LT", "LU", "LV",
+    "MT", "NL", "PT", "SI", "SK", "XI",
+];
+
+/// The currency of the one country that all VAT identifiers are of, else all accounts.
+fn home(spots: &Spots<'_>) -> Option<Found<&'static str>> {
+    let identified = |words: &[&str]| vat_id::find_at(words).map(|(id, _)| id);
+    the_one(spots, identified).or_else(|| the_one(spots, account_at))
+}
+
+fn the_one(
+    spots: &Spots<'_>,
+    begins: impl Fn(&[&str]) -> Option<String>,
+) -> Option<Found<&'static str>> {
+    let mut found: Option<(&'static str, &Cell)> = None;
+    for cell in &spots.layout.cells {
+        for start in 0..cell.words.len() {
+            let Some(id) = begins(&cell.slice(start..cell.words.len())) else { continue };
+            let Some(code) = id.get(..2).and_then(of_country) else { continue };
+            match found {
+                Some((other, _)) if other != code => return None,
+                _ => found = Some((code, cell)),
+            }
+        }
+    }
+    found.map(|(code, cell)| Found::new(code, false, cell))
+}
+
+/// The account that the words begin with, printed in groups of four.
+fn account_at(words: &[&str]) -> Option<String> {
+    let first = words.first()?;
+    let begins = first.len() >= 4 && first.chars().take(2).all(|c| c.is_ascii_uppercase());
+    let lengths = (1..=words.len().min(MOST_GROUPS)).filter(|_| begins);
+    let mut texts = lengths.map(|count| words.get(..count).unwrap_or_default().concat());
+    texts.find(|text| account::is_iban(text))
+}
+
+fn of_country(country: &str) -> Option<&'static str> {
+    let own = OWN_CURRENCIES.iter().find(|(code, _)| *code == country);
+    let euro = || EURO_COUNTRIES.contains(&country).then_some("EUR");
+    own.map(|(_, currency)| *currency).or_else(euro)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::layout::Layout;
+    use super::super::layout::tests::transcript;
+    use super::*;
+    use crate::config::KindsConfig;
+    use crate::kinds::Kinds;
+
+    #[test]
+    fn the_currency_is_read_from_labels_amounts_and_for_crowns_from_the_language() {
+        let kinds = Kinds::load(&KindsConfig::default()).unwrap();
+        for (drawing, expected) in [
+            ("Currency: GBP\nTotal   12.00 EUR\nNet   10.00 EUR", Some("GBP")),
+            ("Amount (EUR)\nTotal   12.00", Some("EUR")),
+            ("GOLDEN KETTLE SDN BHD\nTotal   12.00", None),
+            ("GOLDEN KETTLE SDN BHD\nTotal   RM 12.00", Some("MYR")),
+            ("ALL ITEMS\nTOP QUALITY\nTotal   12.00", None),
+            ("Faktura\nAtt betala   1 250,00 kr\nFörfallodatum   2024-05-01", Some("SEK")),
+            ("Faktura\nÅ betale   1 250,00 kr\nMVA 25 %   250,00", Some("NOK")),
+            ("Faktura\nAt betale   1.250,00 kr.\nCVR-nr.   12345678", Some("DKK")),
+            ("Faktura\nTotal   1 250,00 kr", None),
+            ("Faktura\nMoms   12,00 kr\nVAT-nr SE556677889901", Some("SEK")),
+            ("Rechnung\nUSt-IdNr. DE123456789\nTotal   12,00", Some("EUR")),
+            ("Invoice\nVAT No. GB 123 4567 82\nTotal   12.00", Some("GBP")),
+            ("Invoice\nVAT No. GB 123 4567 82\nYour VAT No. DE123456789\nTotal   12.00", None),
+            ("Fattura\nIBAN IT60 X054 2811 1010 0000 0123 456\nTotale   12,00", Some("EUR")),
+            ("Invoice\nTotal   12.00", None),
+        ] {
+            let layout = Layout::new(&transcript(&[drawing]));
+            let found = find(&Spots::new(&layout, &kinds.get("invoice").unwrap().labels));
+            assert_eq!(found.map(|found| found.value), expected, "{drawing}");
+        }
+    }
+}

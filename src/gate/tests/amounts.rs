@@ -1,0 +1,110 @@
+//! Amounts against each other: what makes a total, what makes a tax, what was paid before.
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::kinds::{Check, Rounding, RoundingMode};
+
+/// A page of three lines around these totals, read with these amounts.
+fn with_totals(printed: &str, data: Value) -> Vec<String> {
+    let text = PAGE.replace("Net 473,00 VAT 56,87 Total 529,87 EUR", printed);
+    assert_ne!(text, PAGE, "the totals of the page have moved");
+    judged(&with(data), &transcript(&text), &lookups()).review_reasons()
+}
+
+#[test]
+fn what_stands_between_net_with_tax_and_total_has_to_be_named_or_usual() {
+    let totals = |total: f64, currency: &str| json!({"subtotal": 473, "vat_amount": 56.87, "total": total, "currency": currency});
+    let broken = ["net_and_vat_are_not_total:total"];
+    #[rustfmt::skip]
+    let table: [(&str, &str, f64, &str, &[&str]); 6] = [
+        ("a named rounding", "Net 473,00\nVAT 56,87\nRundung 0,13\nTotal 530,00 EUR", 530.0, "EUR", &[]),
+        ("a named deposit", "Net 473,00\nVAT 56,87\nPfand 8,00\nTotal 537,87 EUR", 537.87, "EUR", &[]),
+        ("another amount beside the word", "Net 473,00\nVAT 56,87\nPfand 7,00\nTotal 537,87 EUR", 537.87, "EUR", &broken),
+        ("whole crowns", "Net 473,00\nVAT 56,87\nTotal 530,00 SEK", 530.0, "SEK", &[]),
+        ("more than rounding to whole crowns", "Net 473,00\nVAT 56,87\nTotal 531,00 SEK", 531.0, "SEK", &broken),
+        ("euros are not rounded", "Net 473,00\nVAT 56,87\nTotal 530,00 EUR", 530.0, "EUR", &broken),
+    ];
+    for (name, printed, total, currency, expected) in table {
+        let reasons = with_totals(printed, totals(total, currency));
+        let own = reasons.iter().filter(|reason| reason.starts_with("net_and_vat"));
+        assert_eq!(own.collect::<Vec<_>>(), expected, "{name}: {reasons:?}");
+    }
+}
+
+#[test]
+fn a_total_is_rounded_in_the_direction_that_the_rule_names() {
+    let kinds = Kinds::load(&KindsConfig::default()).unwrap();
+    #[rustfmt::skip]
+    let table = [
+        // Made of 473.00 and 56.87.
+        (RoundingMode::Nearest, 530.0, true), (RoundingMode::Nearest, 529.0, false),
+        (RoundingMode::Up, 530.0, true), (RoundingMode::Up, 529.0, false),
+        (RoundingMode::Down, 529.0, true), (RoundingMode::Down, 530.0, false),
+        (RoundingMode::Down, 528.0, false), (RoundingMode::Up, 529.95, false),
+    ];
+    for (mode, total, holds) in table {
+        let mut kind = kinds.get("invoice").unwrap().as_ref().clone();
+        kind.rules.retain(|rule| rule.name == "net_and_vat_are_not_total");
+        for rule in &mut kind.rules {
+            if let Check::Sum { rounding, .. } = &mut rule.check {
+                let to = [("EUR".to_owned(), 1.into())].into();
+                *rounding = Some(Rounding { currency: "currency".to_owned(), to, mode });
+            }
+        }
+        let verdict = judge(&with(json!({"total": total})), &transcript(PAGE), &kind, &lookups());
+        assert_eq!(verdict.findings.is_empty(), holds, "{mode:?} {total}");
+    }
+}
+
+#[test]
+fn tax_is_what_the_printed_rates_make() {
+    let tax = |net: f64, tax: f64| json!({"subtotal": net, "vat_amount": tax, "total": net + tax, "line_items": null});
+    #[rustfmt::skip]
+    let table = [
+        ("the one rate", "Net 400,00\nVAT 19% 76,00\nTotal 476,00 EUR", 400.0, 76.0, true),
+        ("less than it makes", "Net 400,00\nVAT 19% 67,00\nTotal 467,00 EUR", 400.0, 67.0, false),
+        ("more than it makes", "Net 400,00\nVAT 19% 79,00\nTotal 479,00 EUR", 400.0, 79.0, false),
+        ("a part is exempt", "VAT 19% 100,00 19,00\nNet 400,00\nTotal 419,00 EUR", 400.0, 19.0, true),
+        ("two rates", "VAT 7% 100,00 7,00\nVAT 19% 300,00 57,00\nTotal 464,00 EUR", 400.0, 64.0, true),
+        ("below the lower of two", "VAT 7% VAT 19%\nNet 400,00\nVAT 20,00\nTotal 420,00 EUR", 400.0, 20.0, false),
+        ("no rate is printed", "Net 400,00\nVAT 70,00\nTotal 470,00 EUR", 400.0, 70.0, true),
+        ("a discount is no rate", "Paper -10% 9,00\nNet 400,00\nVAT 19,00\nTotal 419,00 EUR", 400.0, 19.0, true),
+        ("no tax beside discounts", "Discount 10% advance 30%\nNet 400,00\nVAT 0,00\nTotal 400,00 EUR", 400.0, 0.0, true),
+        ("no tax", "Net 400,00\nVAT 19% 0,00\nTotal 400,00 EUR", 400.0, 0.0, true),
+    ];
+    for (name, printed, net, own, holds) in table {
+        let reasons = with_totals(printed, tax(net, own));
+        let found = reasons.iter().any(|reason| reason == "tax_not_by_rate:vat_amount");
+        assert_eq!(!found, holds, "{name}: {reasons:?}");
+    }
+}
+
+#[test]
+fn the_amount_left_to_pay_is_not_the_total() {
+    let printed = "Total 529,87 EUR\nAnzahlung vom 01.03.2018 200,00\nZu zahlen 329,87 EUR";
+    let total = |total: f64| json!({"subtotal": null, "vat_amount": null, "line_items": null, "total": total});
+    let after = "total_after_payment:total".to_owned();
+    assert!(with_totals(printed, total(329.87)).contains(&after));
+    assert!(!with_totals(printed, total(529.87)).contains(&after));
+    let unnamed = printed.replace("Anzahlung", "Kundennummer");
+    assert!(!with_totals(&unnamed, total(329.87)).contains(&after));
+}
+
+#[test]
+fn a_total_of_which_a_part_was_not_read_is_flagged() {
+    let read = |data: Value| {
+        let extraction = Extraction { reader: Reader::Rules, ..with(data) };
+        judged(&extraction, &transcript(PAGE), &lookups()).review_reasons()
+    };
+    for (data, expected) in [
+        (json!({"vat_amount": null}), Some("part_of_total_missing:vat_amount")),
+        (json!({"subtotal": null}), Some("part_of_total_missing:subtotal")),
+        (json!({"subtotal": null, "vat_amount": null}), None),
+        (json!({"vat_amount": null, "subtotal": 529.87}), None),
+    ] {
+        let reasons = read(data);
+        let found = reasons.iter().find(|reason| reason.starts_with("part_of_total"));
+        assert_eq!(found.map(String::as_str), expected, "{reasons:?}");
+    }
+}

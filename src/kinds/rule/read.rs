@@ -1,0 +1,269 @@
+//! Reads `rules.toml` into one flat form that knows every key, so that a misspelt key is refused by
+//! name and line; then each check takes what it needs and says what is missing.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use rust_decimal::Decimal;
+use serde::Deserialize;
+use toml::Spanned;
+
+use super::{Check, Consequence, Form, Rounding, RoundingMode, Rule};
+use crate::model::{Confidence, Reader};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default)]
+    include: Vec<Spanned<String>>,
+    #[serde(default)]
+    rule: Vec<Spanned<Raw>>,
+}
+
+/// What the file says, with the part of the text that each says it in.
+#[derive(Debug, Default)]
+pub(in crate::kinds) struct Rules {
+    /// Kinds whose rules apply as well.
+    pub(in crate::kinds) include: Vec<Spanned<String>>,
+    pub(in crate::kinds) rules: Vec<(Range<usize>, Rule)>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Raw {
+    name: String,
+    check: String,
+    consequence: Consequence,
+    #[serde(default)]
+    readers: Vec<Reader>,
+    weight: Option<f32>,
+    #[serde(default)]
+    only_ocr: bool,
+    fields: Option<Vec<String>>,
+    form: Option<Form>,
+    digits: Option<u32>,
+    decimals: Option<u32>,
+    terms: Option<Vec<String>>,
+    total: Option<String>,
+    totals: Option<Vec<String>>,
+    list: Option<String>,
+    item: Option<String>,
+    factors: Option<Vec<String>>,
+    tolerance: Option<Decimal>,
+    days_ahead: Option<i64>,
+    years_back: Option<i64>,
+    share: Option<f64>,
+    level: Option<Confidence>,
+    #[serde(default)]
+    plus: Vec<String>,
+    #[serde(default)]
+    minus: Vec<String>,
+    net: Option<String>,
+    tax: Option<String>,
+    most: Option<Decimal>,
+    #[serde(default)]
+    per_item: Decimal,
+    #[serde(default)]
+    charges: Vec<String>,
+    #[serde(default)]
+    sums: Vec<String>,
+    least: Option<f32>,
+    #[serde(default)]
+    phrases: Vec<String>,
+    #[serde(default)]
+    words: Vec<String>,
+    currency: Option<String>,
+    round_to: Option<BTreeMap<String, Decimal>>,
+    #[serde(default)]
+    round_mode: RoundingMode,
+}
+
+/// Reads the file; every problem at once, with its offset in the text.
+pub(in crate::kinds) fn parse(text: &str) -> Result<Rules, Vec<(usize, String)>> {
+    let file: File = toml::from_str(text).map_err(|error| {
+        vec![(error.span().map_or(0, |span| span.start), error.message().to_owned())]
+    })?;
+    let (mut rules, mut problems) = (Vec::new(), Vec::new());
+    let mut ends = file.rule.iter().skip(1).map(|raw| raw.span().start).collect::<Vec<_>>();
+    ends.push(text.len());
+    for (raw, end) in file.rule.into_iter().zip(ends) {
+        let (start, raw) = (raw.span().start, raw.into_inner());
+        let (name, consequence, readers) = (raw.name.clone(), raw.consequence, raw.readers.clone());
+        let (weight, only_ocr) = (raw.weight, raw.only_ocr);
+        match raw.check() {
+            Ok(check) => {
+                let rule = Rule { name, check, consequence, readers, weight, only_ocr };
+                rules.push((start..end, rule));
+            }
+            Err(problem) => problems.push((start, format!("rule `{name}`: {problem}"))),
+        }
+    }
+    if problems.is_empty() { Ok(Rules { include: file.include, rules }) } else { Err(problems) }
+}
+
+impl Raw {
+    fn check(self) -> Result<Check, String> {
+        let check = self.check.clone();
+        let need = |key: &str| format!("check `{check}` needs `{key}`");
+        Ok(match check.as_str() {
+            "sum" | "no_gap" | "tax_rate" | "tax_by_rate" | "before_payment" | "amount_order"
+            | "list_sum" | "list_product" | "confirmed" => self.amounts()?,
+            "einvoice_usable" => Check::EinvoiceUsable,
+            "duplicate" => Check::Duplicate,
+            "quality" => Check::Quality,
+            "reader_succeeded" => Check::ReaderSucceeded,
+            "confidence" => Check::Confidence(self.level.ok_or_else(|| need("level"))?),
+            "score" => Check::Score { least: self.least.ok_or_else(|| need("least"))? },
+            "no_instructions" => Check::NoInstructions { phrases: self.phrases },
+            "complete" => {
+                let list = self.list.ok_or_else(|| need("list"))?;
+                Check::Complete { list, share: self.share.ok_or_else(|| need("share"))? }
+            }
+            _ => self.values()?,
+        })
+    }
+
+    /// Checks of fields, each for itself.
+    fn values(self) -> Result<Check, String> {
+        let check = self.check.clone();
+        let need = |key: &str| format!("check `{check}` needs `{key}`");
+        let fields = self.fields.ok_or_else(|| need("fields"));
+        Ok(match check.as_str() {
+            "required" => Check::Required(fields?),
+            "format" => Check::Format(fields?, self.form.ok_or_else(|| need("form"))?),
+            "magnitude" => Check::Magnitude {
+                fields: fields?,
+                digits: self.digits.ok_or_else(|| need("digits"))?,
+                decimals: self.decimals.ok_or_else(|| need("decimals"))?,
+            },
+            "date_order" => Check::DateOrder(fields?),
+            "date_range" => Check::DateRange {
+                fields: fields?,
+                days_ahead: self.days_ahead.ok_or_else(|| need("days_ahead"))?,
+                years_back: self.years_back.ok_or_else(|| need("years_back"))?,
+            },
+            "grounded" => Check::Grounded(fields?),
+            "not_contradicted" => Check::NotContradicted(fields?),
+            "grounded_words" => Check::GroundedWords {
+                fields: fields?,
+                share: self.share.ok_or_else(|| need("share"))?,
+            },
+            "currency_printed" => Check::CurrencyPrinted(fields?),
+            "legible" => {
+                Check::Legible { fields: fields?, least: self.least.ok_or_else(|| need("least"))? }
+            }
+            other => return Err(format!("there is no check `{other}`")),
+        })
+    }
+
+    /// Checks of amounts against each other.
+    fn amounts(self) -> Result<Check, String> {
+        let check = self.check.clone();
+        let need = |key: &str| format!("check `{check}` needs `{key}`");
+        let tolerance = self.tolerance.ok_or_else(|| need("tolerance"))?;
+        Ok(match check.as_str() {
+            "amount_order" => {
+                let fields = self.fields.ok_or_else(|| need("fields"))?;
+                Check::AmountOrder { fields, tolerance }
+            }
+            "tax_rate" | "tax_by_rate" => {
+                let net = self.net.ok_or_else(|| need("net"))?;
+                let tax = self.tax.ok_or_else(|| need("tax"))?;
+                let most = self.most.ok_or_else(|| need("most"))?;
+                let (list, per_item, words) = (self.list, self.per_item, self.words);
+                match check.as_str() {
+                    "tax_rate" => Check::TaxRate { net, tax, most, tolerance },
+                    _ => Check::TaxByRate { net, tax, words, most, tolerance, list, per_item },
+                }
+            }
+            "sum" => self.sum(tolerance)?,
+            "no_gap" => {
+                let terms = self.terms.ok_or_else(|| need("terms"))?;
+                let total = self.total.ok_or_else(|| need("total"))?;
+                Check::NoGap { terms, total, tolerance }
+            }
+            "before_payment" => {
+                let total = self.total.ok_or_else(|| need("total"))?;
+                Check::BeforePayment { total, words: self.words, tolerance }
+            }
+            _ => self.lists(tolerance)?,
+        })
+    }
+
+    fn sum(self, tolerance: Decimal) -> Result<Check, String> {
+        let need = |key: &str| format!("check `sum` needs `{key}`");
+        let mode = self.round_mode;
+        let rounding = match (self.round_to, self.currency) {
+            (Some(to), Some(currency)) => Some(Rounding { currency, to, mode }),
+            (Some(_), None) => return Err(need("currency")),
+            (None, _) => None,
+        };
+        Ok(Check::Sum {
+            terms: self.terms.ok_or_else(|| need("terms"))?,
+            total: self.total.ok_or_else(|| need("total"))?,
+            plus: self.plus,
+            minus: self.minus,
+            tolerance,
+            charges: self.charges,
+            rounding,
+        })
+    }
+
+    /// Checks of a list's amounts.
+    fn lists(self, tolerance: Decimal) -> Result<Check, String> {
+        let check = self.check.clone();
+        let need = |key: &str| format!("check `{check}` needs `{key}`");
+        let list = self.list.ok_or_else(|| need("list"))?;
+        let item = self.item.ok_or_else(|| need("item"))?;
+        Ok(match check.as_str() {
+            "list_sum" => {
+                let totals = self.totals.ok_or_else(|| need("totals"))?;
+                let (per_item, charges, sums) = (self.per_item, self.charges, self.sums);
+                Check::ListSum { list, item, totals, tolerance, per_item, charges, sums }
+            }
+            "list_product" => {
+                let factors = self.factors.ok_or_else(|| need("factors"))?;
+                Check::ListProduct { list, factors, item, tolerance }
+            }
+            _ => {
+                let terms = self.terms.ok_or_else(|| need("terms"))?;
+                let total = self.total.ok_or_else(|| need("total"))?;
+                Check::Confirmed { terms, total, list, item, tolerance }
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_rule_lacks_is_said_by_name() {
+        for (text, problem) in [
+            ("check='required'\nconsequence='flag'", "needs `fields`"),
+            ("check='sum'\nconsequence='flag'\ntotal='t'\ntolerance='0.1'", "needs `terms`"),
+            (
+                "check='sum'\nconsequence='flag'\nterms=['a']\ntotal='t'\ntolerance='0.1'\nround_to={SEK='1'}",
+                "needs `currency`",
+            ),
+            ("check='summ'\nconsequence='flag'", "no check `summ`"),
+            ("check='quality'\nconsequence='flga'", "flga"),
+            ("check='quality'\nconsequence='flag'\nfeilds=[]", "feilds"),
+        ] {
+            let problems = parse(&format!("[[rule]]\nname='r'\n{text}\n")).unwrap_err();
+            assert!(problems.iter().any(|(_, it)| it.contains(problem)), "{problems:?}");
+        }
+    }
+
+    #[test]
+    fn a_rule_is_read_with_its_consequence_and_readers() {
+        let text = "[[rule]]\nname='r'\ncheck='sum'\nterms=['a','b']\ntotal='c'\n\
+                    tolerance='0.05'\nconsequence='again'\nreaders=['llm']";
+        let rules = parse(text).unwrap();
+        let (_, rule) = rules.rules.first().unwrap();
+        assert_eq!((rule.consequence, &rule.readers[..]), (Consequence::Again, &[Reader::Llm][..]));
+        let Check::Sum { tolerance, .. } = &rule.check else { panic!("{:?}", rule.check) };
+        assert_eq!(tolerance.to_string(), "0.05");
+    }
+}

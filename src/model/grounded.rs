@@ -1,0 +1,28 @@
+//! Where on a document the data's values stand: page and box, kept beside the data so that a
+//! reviewer is shown the place and does not have to look for it.
+
+use serde::{Deserialize, Serialize};
+
+use super::BoundingBox;
+
+/// Where a value stands on the document.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Place {
+    /// Page, starting at 1.
+    pub page: u32,
+    /// The smallest box around its words, in the page's own units.
+    #[serde(rename = "box")]
+    pub bounding_box: BoundingBox,
+    /// 0..1: the least of its words' confidences, as the transcript gives them.
+    pub confidence: f32,
+}
+
+/// A field's value was found on the document.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Grounded {
+    /// Name of the field, e.g. `total` or `line_items[2].amount`.
+    pub field: String,
+    /// The first place that holds it; a value that is printed often may have been read elsewhere.
+    #[serde(flatten)]
+    pub place: Place,
+}
