@@ -49,7 +49,7 @@ async fn kill_all_the_time(world: &World, more: &[(&str, &str)]) {
         workers[at] = Process::worker(world, &settings);
     }
     let open = "SELECT count(*)::text FROM docmill.ingestion WHERE status = 'in-progress'";
-    let deadline = Instant::now() + Duration::from_secs(60 + 2 * documents);
+    let deadline = Instant::now() + Duration::from_secs(60 + 8 * documents);
     while world.scalar(open).await != "0" {
         assert!(Instant::now() < deadline, "{} are still open", world.scalar(open).await);
         tokio::time::sleep(Duration::from_millis(100)).await;
