@@ -3,10 +3,10 @@
 //! What every process of this machine wants and holds lies on the table as [`Post`]s. Two bounds
 //! hold for each device: what is held, counted once for each model, never exceeds its memory less
 //! the margin; and a model that is not loaded yet must fit into what is really free, less what
-//! others are about to load. Order: overdue models first, of these the one whose
-//! last turn is longest ago; then the deepest queue, with points for waiting and for being loaded already. An overdue model that does
-//! not fit keeps others off the devices that it could run on. A turn that others wait for lets no
-//! call in that would probably end after its quantum.
+//! others are about to load. Order: overdue models first, of these the one whose last turn is
+//! longest ago; then the deepest queue, with points for waiting and for being loaded already. An
+//! overdue model that does not fit keeps others off the devices that it could run on. A turn that
+//! others wait for lets no call in that would probably end after its quantum.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
