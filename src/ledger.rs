@@ -22,8 +22,8 @@ use time::OffsetDateTime;
 
 use crate::fault::{Fault, Result};
 use crate::model::{
-    ArtefactRef, ClaimToken, Claimed, DocumentId, FileRef, Grounded, IngestionId, Reason, Stage, Status,
-    Usage,
+    ArtefactRef, ClaimToken, Claimed, DocumentId, FileRef, Grounded, IngestionId, Reason, Stage,
+    Status, Usage,
 };
 
 /// What a claim asks for.

@@ -163,6 +163,11 @@ pub struct KindsConfig {
 
 impl Default for KindsConfig {
     fn default() -> Self {
-        Self { path: PathBuf::new(), classify: true, ask_on_ties: true, default: "invoice".to_owned() }
+        Self {
+            path: PathBuf::new(),
+            classify: true,
+            ask_on_ties: true,
+            default: "invoice".to_owned(),
+        }
     }
 }
