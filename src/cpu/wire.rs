@@ -1,15 +1,12 @@
-//! What goes over the pipes between a worker and its cells.
-//!
-//! A frame is two lengths (32 bits for the head, 64 bits for the body, little-endian), a head in
-//! JSON and a body of plain bytes: documents on the way in, page images on the way out. Both
-//! lengths are held against caps before anything is read, so that a child gone wrong cannot make
-//! its worker allocate. A frame that breaks the rules is [`std::io::ErrorKind::InvalidData`].
+//! What a worker and its cells say to each other: questions, and answers with the bytes that go
+//! with them. How that travels over a pipe is [`frame`]'s.
 
-use std::io::{self, Read, Write};
+mod frame;
 
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+pub use frame::{read, write};
+pub(super) use frame::{receive, send};
 
 use super::confine::Confinement;
 use crate::model::page_work::Encoding;
@@ -17,10 +14,6 @@ use crate::model::{
     Attachment, EinvoiceLook, PagePicture, PageRead, PageShown, PageText, PictureFacts, Reason,
     RepairedPage, View,
 };
-
-const LENGTHS: usize = 12;
-/// Most bytes of a head: the words of the fullest page, with their boxes, many times over.
-const HEAD: usize = 64 << 20;
 
 /// Most bytes of a document's e-invoices together.
 pub const EINVOICES: u64 = 32 << 20;
@@ -227,127 +220,9 @@ impl Answer {
     }
 }
 
-/// Writes a frame.
-///
-/// # Errors
-/// The pipe is closed.
-pub fn write<T: Serialize>(mut to: impl Write, head: &T, body: &[u8]) -> io::Result<()> {
-    let (lengths, head) = opening(head, body)?;
-    to.write_all(&lengths)?;
-    to.write_all(&head)?;
-    to.write_all(body)?;
-    to.flush()
-}
-
-/// Reads a frame whose body has at most `most` bytes; `None` if the other side is gone.
-///
-/// # Errors
-/// The frame breaks off or breaks the rules.
-pub fn read<T: DeserializeOwned>(
-    mut from: impl Read,
-    most: u64,
-) -> io::Result<Option<(T, Vec<u8>)>> {
-    let mut lengths = [0; LENGTHS];
-    match from.read(&mut lengths)? {
-        0 => return Ok(None),
-        count => from.read_exact(lengths.get_mut(count..).unwrap_or_default())?,
-    }
-    let (head, body) = checked(lengths, most)?;
-    let mut bytes = vec![0; head];
-    from.read_exact(&mut bytes)?;
-    let head = parsed(&bytes)?;
-    let mut bytes = vec![0; body];
-    from.read_exact(&mut bytes)?;
-    Ok(Some((head, bytes)))
-}
-
-/// As [`write()`].
-pub(super) async fn send<T: Serialize>(
-    to: &mut (impl AsyncWrite + Unpin),
-    head: &T,
-    body: &[u8],
-) -> io::Result<()> {
-    let (lengths, head) = opening(head, body)?;
-    to.write_all(&lengths).await?;
-    to.write_all(&head).await?;
-    to.write_all(body).await?;
-    to.flush().await
-}
-
-/// As [`read`].
-pub(super) async fn receive<T: DeserializeOwned>(
-    from: &mut (impl AsyncRead + Unpin),
-    most: u64,
-) -> io::Result<Option<(T, Vec<u8>)>> {
-    let mut lengths = [0; LENGTHS];
-    match from.read(&mut lengths).await? {
-        0 => return Ok(None),
-        count => {
-            from.read_exact(lengths.get_mut(count..).unwrap_or_default()).await?;
-        }
-    }
-    let (head, body) = checked(lengths, most)?;
-    let mut bytes = vec![0; head];
-    from.read_exact(&mut bytes).await?;
-    let head = parsed(&bytes)?;
-    let mut bytes = vec![0; body];
-    from.read_exact(&mut bytes).await?;
-    Ok(Some((head, bytes)))
-}
-
-fn opening<T: Serialize>(head: &T, body: &[u8]) -> io::Result<([u8; LENGTHS], Vec<u8>)> {
-    let head = serde_json::to_vec(head)?;
-    let short = u32::try_from(head.len()).map_err(|_| broken("a head beyond 32 bits"))?;
-    let long = u64::try_from(body.len()).map_err(|_| broken("a body beyond 64 bits"))?;
-    let mut lengths = [0; LENGTHS];
-    let (first, second) = lengths.split_at_mut(4);
-    first.copy_from_slice(&short.to_le_bytes());
-    second.copy_from_slice(&long.to_le_bytes());
-    Ok((lengths, head))
-}
-
-/// The lengths of head and body, held against their caps.
-fn checked(lengths: [u8; LENGTHS], most: u64) -> io::Result<(usize, usize)> {
-    let [a, b, c, d, long @ ..] = lengths;
-    let head = usize::try_from(u32::from_le_bytes([a, b, c, d])).unwrap_or(usize::MAX);
-    let body = u64::from_le_bytes(long);
-    if head > HEAD || body > most {
-        return Err(broken("a frame over its cap"));
-    }
-    Ok((head, usize::try_from(body).map_err(|_| broken("a body beyond this machine"))?))
-}
-
-fn parsed<T: DeserializeOwned>(bytes: &[u8]) -> io::Result<T> {
-    // The cause may quote the head, which holds text of the document.
-    serde_json::from_slice(bytes).map_err(|_quotes| broken("a head that makes no sense"))
-}
-
-fn broken(what: &'static str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, what)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn frame(head: &Request, body: &[u8]) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        write(&mut bytes, head, body).unwrap();
-        bytes
-    }
-
-    #[tokio::test]
-    async fn both_sides_read_what_the_other_wrote() {
-        let request = Request::Read { document: 7, index: 3 };
-        let bytes = frame(&request, b"body");
-        let (head, body) = receive::<Request>(&mut bytes.as_slice(), 4).await.unwrap().unwrap();
-        assert_eq!((head, body.as_slice()), (request, b"body".as_slice()));
-        let mut sent = Vec::new();
-        send(&mut sent, &request, b"body").await.unwrap();
-        assert_eq!(sent, bytes);
-        let (head, body) = read::<Request>(sent.as_slice(), 4).unwrap().unwrap();
-        assert_eq!((head, body.as_slice()), (request, b"body".as_slice()));
-    }
 
     #[test]
     fn e_invoices_travel_in_one_body_and_one_that_does_not_add_up_is_none() {
@@ -362,36 +237,5 @@ mod tests {
         }
         let short = Answer::Looked { einvoices: Some(vec![(5, false)]), printed: Vec::new() };
         assert_eq!(short.into_look(b"<a/>"), None);
-    }
-
-    #[tokio::test]
-    async fn a_frame_that_breaks_the_rules_is_no_frame() {
-        let good = frame(&Request::Close { document: 1 }, b"12345");
-        let lying = |at: usize, value: u8| {
-            let mut bytes = good.clone();
-            bytes[at] = value;
-            bytes
-        };
-        #[rustfmt::skip]
-        let table = [
-            ("a body over the cap",      lying(4, 6),      io::ErrorKind::InvalidData),
-            ("a body of 2^56 bytes",     lying(11, 1),     io::ErrorKind::InvalidData),
-            ("a head of 2 GiB",          lying(3, 0x7f),   io::ErrorKind::InvalidData),
-            ("a head of another sort",   frame(&Request::Open { document: 1 }, b"")
-                                            .iter().map(|b| if *b == b'O' { b'o' } else { *b }).collect(),
-                                                           io::ErrorKind::InvalidData),
-            ("one that breaks off",      good[..good.len() - 1].to_vec(), io::ErrorKind::UnexpectedEof),
-            ("lengths that break off",   good[..5].to_vec(), io::ErrorKind::UnexpectedEof),
-        ];
-        for (name, bytes, expected) in table {
-            assert_eq!(
-                read::<Request>(bytes.as_slice(), 5).unwrap_err().kind(),
-                expected,
-                "{name}"
-            );
-            let error = receive::<Request>(&mut bytes.as_slice(), 5).await.unwrap_err();
-            assert_eq!(error.kind(), expected, "{name}");
-        }
-        assert!(read::<Request>([].as_slice(), 5).unwrap().is_none(), "the end is no error");
     }
 }

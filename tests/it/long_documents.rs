@@ -226,6 +226,26 @@ async fn a_retry_reads_no_page_and_a_changed_option_of_ocr_reads_it_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn pages_that_a_dead_claim_left_beside_its_transcript_go_with_the_next_claim() {
+    let world = World::new().await;
+    let counting = Counting { quality: 0.9, ..Counting::default() };
+    let id = world.submit("scan.pdf", scans(2)).await;
+    let by = By { operator: "test".to_owned(), why: "a test".to_owned() };
+    for claim in 1..=2 {
+        let worker = world.worker_reading(reader(&counting, 100).await).await;
+        until(SOON, || async { world.attempts(id).await.len() == claim }).await;
+        worker.stop().await;
+        assert_eq!(parts(&world, id).await, Vec::<String>::new(), "claim {claim}");
+        // As if this claim had died before it could remove them.
+        let left = keys::page_part(id, 1, 1);
+        world.store.put_if_absent(&left, "{}\n".into()).await.unwrap();
+        operators::reopen(&world.database.db(), &[id], &by).await.unwrap();
+        world.send(id.to_string()).await;
+    }
+    assert_eq!(counting.pages.load(Ordering::SeqCst), 2, "the transcript was used");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_bad_page_is_kept_as_repaired_with_its_score_and_paths_and_goes_on_to_the_gate() {
     let world = World::new().await;
     let repaired = BTreeSet::from([2, 12]);

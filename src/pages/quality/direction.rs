@@ -4,7 +4,8 @@
 //! Angle: the page's ink is sheared by each candidate and summed along the rows; where the lines
 //! run level the sums jump between line and gap, so the sum of squared differences of neighbours
 //! is greatest (Postl's criterion, US patent 4,723,297, as in Leptonica's `pixFindSkew`). Shearing
-//! instead of rotating leaves each piece of ink in its column, which is all that a sum needs.
+//! instead of rotating leaves each piece of ink in its column, which is all that a sum needs: the
+//! columns are added up, each moved by its own share of the fall, and no sheared page is ever made.
 //!
 //! Axis: a letter's nearest neighbour stands in its own line (O'Gorman's docstrum, PAMI 15,
 //! 1993), under any skew that is looked for and also where letters stand below each other, as on
@@ -100,17 +101,10 @@ impl Votes {
 
 /// Asks letters for their nearest neighbours.
 fn votes(glyphs: &[Glyph]) -> Votes {
+    let transposed: Vec<Glyph> = glyphs.iter().map(|glyph| glyph.transposed()).collect();
     let mut votes = Votes::default();
-    for asked in glyphs.iter().step_by(glyphs.len() / ASKED + 1) {
-        let (mut beside, mut below) = (i32::MAX, i32::MAX);
-        for other in glyphs {
-            if let Some(gap) = gap_beside(asked, other) {
-                beside = beside.min(gap);
-            }
-            if let Some(gap) = gap_beside(&asked.transposed(), &other.transposed()) {
-                below = below.min(gap);
-            }
-        }
+    for at in (0..glyphs.len()).step_by(glyphs.len() / ASKED + 1) {
+        let (beside, below) = (nearest(glyphs, at), nearest(&transposed, at));
         match beside.cmp(&below) {
             std::cmp::Ordering::Less => votes.rows += 1,
             std::cmp::Ordering::Greater => votes.columns += 1,
@@ -118,6 +112,13 @@ fn votes(glyphs: &[Glyph]) -> Votes {
         }
     }
     votes
+}
+
+/// Clear pixels from a letter to the nearest one to its right; `i32::MAX` if there is none.
+fn nearest(glyphs: &[Glyph], at: usize) -> i32 {
+    let gaps =
+        |asked: &Glyph| glyphs.iter().filter_map(move |other| gap_beside(asked, other)).min();
+    glyphs.get(at).and_then(gaps).unwrap_or(i32::MAX)
 }
 
 /// Clear pixels from one letter to another to its right that shares half of its height.
@@ -149,60 +150,82 @@ fn only(ink: &Mat, glyphs: &[Glyph]) -> Result<Mat> {
 /// Degrees that the lines fall to the right.
 fn skew(plane: &Mat) -> Result<f64> {
     let (mut step, width) = COARSE;
-    let mut degrees = best(&reduced(plane, width)?, (-WIDEST, WIDEST), step)?;
+    let mut degrees = best(&Columns::of(plane, width)?, (-WIDEST, WIDEST), step);
     for (finer, width) in FINE {
-        degrees = best(&reduced(plane, width)?, (degrees - step, degrees + step), finer)?;
+        degrees = best(&Columns::of(plane, width)?, (degrees - step, degrees + step), finer);
         step = finer;
     }
     Ok(degrees)
 }
 
-fn reduced(plane: &Mat, width: i32) -> Result<Mat> {
-    super::plane::shrunk(plane, (plane.cols() + width - 1) / width)
+/// The columns of a reduced page, one after the other.
+struct Columns {
+    ink: Vec<u8>,
+    height: usize,
+}
+
+impl Columns {
+    /// `plane` reduced to about `width` columns.
+    fn of(plane: &Mat, width: i32) -> Result<Self> {
+        let small = super::plane::shrunk(plane, (plane.cols() + width - 1) / width)?;
+        let mut columns = Mat::default();
+        core::transpose(&small, &mut columns)?;
+        Ok(Self {
+            ink: columns.data_bytes()?.to_vec(),
+            height: usize::try_from(columns.cols()).unwrap_or_default().max(1),
+        })
+    }
+
+    /// Sum of squared differences of neighbouring row sums, once the page is sheared back by
+    /// `degrees`.
+    fn clarity(&self, degrees: f64) -> f64 {
+        let fall = degrees.to_radians().tan();
+        let columns = self.ink.chunks_exact(self.height);
+        let mut place = -fall * 0.5 * f64::from(u32::try_from(columns.len()).unwrap_or(u32::MAX));
+        let mut sums = vec![0.0_f32; self.height];
+        for column in columns {
+            // Row y of the sheared page lies between two pixels of the column.
+            let (above, part) = (place.floor(), narrow(place - place.floor()));
+            add(&mut sums, column, row(above), 1.0 - part);
+            add(&mut sums, column, row(above) + 1, part);
+            place += fall;
+        }
+        let steps = sums.iter().zip(sums.iter().skip(1));
+        steps.map(|(here, next)| f64::from(next - here).powi(2)).sum()
+    }
+}
+
+/// Adds `weight` times a column to `sums`, moved up by `by` rows.
+fn add(sums: &mut [f32], column: &[u8], by: i64, weight: f32) {
+    let skipped = usize::try_from(by.unsigned_abs()).unwrap_or(usize::MAX);
+    let (sums, column) = match by < 0 {
+        true => (sums.get_mut(skipped..), Some(column)),
+        false => (Some(sums), column.get(skipped..)),
+    };
+    for (sum, ink) in sums.unwrap_or_default().iter_mut().zip(column.unwrap_or_default()) {
+        *sum += weight * f32::from(*ink);
+    }
 }
 
 /// The angle of the greatest clarity between two angles. Between the steps the peak is taken for
 /// a parabola.
-fn best(plane: &Mat, (from, to): (f64, f64), step: f64) -> Result<f64> {
+fn best(plane: &Columns, (from, to): (f64, f64), step: f64) -> f64 {
     let mut clarities = Vec::new();
     let mut degrees = from;
     while degrees <= to + step / 2.0 {
-        clarities.push((degrees, clarity(plane, degrees)?));
+        clarities.push((degrees, plane.clarity(degrees)));
         degrees += step;
     }
     let greatest = clarities.iter().enumerate().max_by(|one, other| one.1.1.total_cmp(&other.1.1));
-    let Some((at, &(degrees, peak))) = greatest else { return Ok(0.0) };
+    let Some((at, &(degrees, peak))) = greatest else { return 0.0 };
     let beside =
         |at: Option<usize>| at.and_then(|at| clarities.get(at)).map(|(_, clarity)| *clarity);
     let (Some(before), Some(after)) = (beside(at.checked_sub(1)), beside(Some(at + 1))) else {
-        return Ok(degrees);
+        return degrees;
     };
     let bend = before - 2.0 * peak + after;
     let offset = if bend < 0.0 { (before - after) / (2.0 * bend) } else { 0.0 };
-    Ok(degrees + offset * step)
-}
-
-/// Sum of squared differences of neighbouring row sums, once the page is sheared back by `degrees`.
-fn clarity(plane: &Mat, degrees: f64) -> Result<f64> {
-    let fall = degrees.to_radians().tan();
-    let middle = f64::from(plane.cols()) / 2.0;
-    // Row y of the result is read along y + fall * (x - middle).
-    let shear = Mat::from_slice_2d(&[[1.0, 0.0, 0.0], [fall, 1.0, -fall * middle]])?;
-    let mut level = Mat::default();
-    imgproc::warp_affine(
-        plane,
-        &mut level,
-        &shear,
-        plane.size()?,
-        imgproc::INTER_LINEAR | imgproc::WARP_INVERSE_MAP,
-        core::BORDER_CONSTANT,
-        Scalar::default(),
-    )?;
-    let mut sums = Mat::default();
-    core::reduce(&level, &mut sums, 1, core::REDUCE_SUM, core::CV_32S)?;
-    let sums = sums.data_typed::<i32>()?;
-    let steps = sums.iter().zip(sums.iter().skip(1)).map(|(here, next)| f64::from(next - here));
-    Ok(steps.map(|step| step * step).sum())
+    degrees + offset * step
 }
 
 /// Log ratio of how lower and upper edges pile up on rows.

@@ -186,11 +186,13 @@ fn bands(page: Size) -> Vec<core::Rect> {
 /// J. Immerkaer, "Fast noise variance estimation", CVIU 64 (1996). The median instead of his mean
 /// leaves letters out of it. On paper that is clipped to white half of the noise is missing.
 fn noise_answers(whole: &impl Pixels, bands: &[core::Rect]) -> Result<plane::Histogram> {
-    let kernel = Mat::from_slice_2d(&[[1.0_f32, -2.0, 1.0], [-2.0, 4.0, -2.0], [1.0, -2.0, 1.0]])?;
+    // Along the rows and then along the columns: 1 −2 1, −2 4 −2, 1 −2 1, in whole numbers.
+    let kernel = Mat::from_slice(&[1.0_f32, -2.0, 1.0])?.try_clone()?;
     let (mut strengths, mut all) = (core::Vector::<Mat>::new(), Mat::default());
     for band in bands {
         let mut answer = Mat::default();
-        imgproc::filter_2d_def(&whole.roi(*band)?, &mut answer, core::CV_16S, &kernel)?;
+        let band = whole.roi(*band)?;
+        imgproc::sep_filter_2d_def(&band, &mut answer, core::CV_16S, &kernel, &kernel)?;
         let mut strength = Mat::default();
         core::convert_scale_abs_def(&answer, &mut strength)?;
         strengths.push(strength);
