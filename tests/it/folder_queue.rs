@@ -10,6 +10,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use docmill::fault::{Fault, Result};
 use docmill::queue::objects::ObjectQueue;
+use docmill::queue::objects::engine::{Clock, Engine};
 use docmill::queue::{Depth, Outgoing, Queue};
 use docmill::store::folder::FolderStore;
 use docmill::store::{Entry, Etag, Fetch, Get, Meta, Put, Store};
@@ -237,6 +238,22 @@ async fn a_message_that_kills_its_workers_is_counted_and_given_up() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn of_many_who_change_one_object_at_once_none_undoes_what_another_did() {
+    let place = Place::new().await;
+    let engine = Arc::new(Engine::new(place.store.clone(), Clock::default()));
+    assert!(engine.create("count", &0_u64).await.unwrap());
+    let one_more = |engine: Arc<Engine>| async move {
+        // Against too many at once it gives up and says so.
+        while engine.change("count", |count: &u64| Some(count + 1)).await.is_err() {}
+    };
+    let all: Vec<_> = (0..24).map(|_| tokio::spawn(one_more(engine.clone()))).collect();
+    for one in all {
+        one.await.unwrap();
+    }
+    assert_eq!(engine.read::<u64>("count").await.unwrap().unwrap().value, 24);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_message_sent_again_while_it_is_worked_on_comes_once_more() {
     let place = Place::new().await;
     let queue = place.worker(LONG);
@@ -252,6 +269,17 @@ async fn a_message_sent_again_while_it_is_worked_on_comes_once_more() {
     only(queue.acknowledge(&[second.receipt]).await).unwrap();
     assert!(take(&queue).await.is_none(), "a worker may replace a message by a delayed one");
     assert_eq!(queue.depth().await.unwrap(), depth(0, 0, 1, 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_puts_a_message_off_does_not_put_off_what_was_sent_meanwhile() {
+    let place = Place::new().await;
+    let queue = place.worker(LONG);
+    send(&queue, "urgent").await;
+    let first = take(&queue).await.unwrap();
+    send(&queue, "urgent").await;
+    only(queue.hide(&[(first.receipt, LONG)]).await).unwrap();
+    assert_eq!(take(&queue).await.unwrap().body, "urgent");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -77,6 +77,20 @@ async fn bodies(world: &World) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_was_registered_and_never_sent_is_sent_when_it_is_handed_in_again() {
+    let world = World::new().await;
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("a.pdf"), "%PDF-a").unwrap();
+    let everything = (&Terms::default(), usize::MAX);
+    let first = hand_in(&world, &*world.store, &[folder.path()], everything).await;
+    // As if that run had died between its rows and its messages.
+    world.purge().await;
+    let again = hand_in(&world, &*world.store, &[folder.path()], everything).await;
+    assert_eq!(again[0].fate, Fate::Known);
+    assert_eq!(bodies(&world).await, [first[0].ingestion_id.unwrap().to_string()]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn thousands_of_files_in_the_store_stay_there_and_a_run_that_died_is_simply_repeated() {
     let world = World::new().await;
     let inbox = world.config.store.path.join("inbox");

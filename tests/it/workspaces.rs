@@ -199,12 +199,14 @@ async fn a_second_populate_adds_nothing_and_two_at_once_lose_nothing() {
     let (desk, _) = Desk::in_memory().await;
     let names =
         |from: usize, to: usize| (from..to).map(|n| format!("/p/{n}.pdf")).collect::<Vec<_>>();
+    // An index that is there is replaced, none is made.
+    populate(&desk.workspace, &names(0, 1), 7, false).await.unwrap();
     let (first, second) = (names(0, 40), names(20, 60));
     let both = tokio::join!(
         populate(&desk.workspace, &first, 7, false),
         populate(&desk.workspace, &second, 7, false)
     );
-    assert_eq!(both.0.unwrap().added + both.1.unwrap().added, 60);
+    assert_eq!(both.0.unwrap().added + both.1.unwrap().added, 59);
     let before = desk.store.head(INDEX).await.unwrap().unwrap().etag;
     let again = populate(&desk.workspace, &names(0, 60), 3, false).await.unwrap();
     assert_eq!((again.added, again.known, again.groups), (0, 60, 0));
@@ -315,6 +317,17 @@ async fn what_either_layout_calls_done_is_not_done_again() {
     let claimed = desk.workspace.claim("w", &groups[1]).await.unwrap();
     assert!(matches!(claimed, Claimed::Done));
     assert!(desk.text(&flag(&groups[1].hash)).await.is_some(), "newer nodes see it too");
+}
+
+#[tokio::test]
+async fn a_group_that_was_finished_while_its_lock_was_taken_is_not_done_again() {
+    let (desk, store) = Desk::in_memory().await;
+    let group = desk.populate(1, 1).await.remove(0);
+    let [lock, _] = locks(&group.hash);
+    store.follow(&lock, &flag(&group.hash));
+    let claimed = desk.workspace.claim("late", &group).await.unwrap();
+    assert!(matches!(claimed, Claimed::Done), "{claimed:?}");
+    assert_eq!(store.keys("worker_locks/"), [""; 0]);
 }
 
 #[tokio::test]

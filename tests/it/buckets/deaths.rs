@@ -4,10 +4,10 @@
 use std::time::Duration;
 
 use docmill::fault::Fault;
-use docmill::ops::bucket::Work;
+use docmill::ops::bucket::{Ended, Work};
 use docmill::queue::objects::blobforge::{Priority, dead_key, out_key};
 use docmill::shutdown::Stop;
-use docmill::store::Store;
+use docmill::store::{Fetch, Get, Store};
 
 use super::{Fake, Manner, Place};
 
@@ -52,6 +52,19 @@ async fn what_a_worker_killed_at_any_write_leaves_its_successor_takes_up_at_once
         writes += 1;
     }
     assert!(writes > 15, "it was killed at {writes} different writes");
+}
+
+#[tokio::test]
+async fn of_two_results_the_first_is_kept() {
+    let place = Place::new();
+    let hash = place.add("twice", Priority::Normal).await;
+    let mut claim = place.claim("second", &hash).await;
+    // Of a worker that stood still so long that this one began as well.
+    place.store.put(&out_key(&hash), "first".into(), &Default::default()).await.unwrap();
+    assert_eq!(claim.publish(&place.bucket, "second".into()).await.unwrap(), Ended::Done);
+    let kept =
+        place.store.get(&out_key(&hash), Get { at_most: 100, if_match: None }).await.unwrap();
+    assert!(matches!(kept, Fetch::Found(object) if &object.bytes[..] == b"first"));
 }
 
 #[tokio::test(start_paused = true)]

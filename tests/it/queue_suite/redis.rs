@@ -158,9 +158,92 @@ async fn completing_what_a_cleaner_has_put_back_leaves_no_ghost() {
     tokio::time::sleep(Duration::from_millis(2100)).await;
     assert_eq!(both.ours.clean(Cleaning::Light).await.unwrap(), 2);
     acknowledge(&*both.ours, &late.receipt).await;
+    assert_eq!(both.left().await, (1, 1), "no entry of what is done");
     let db = &mut both.connection().await;
     let found = both.lease(db).await.expect("the ghost of the other is not in front of it");
     assert_eq!(found.id, next.message_id);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_another_client_took_over_from_us_is_neither_doubled_nor_taken_back() {
+    let both = Both::start().await;
+    all_done(both.ours.send(&[Outgoing::now("taken over")]).await);
+    let id = take(&*both.ours).await.message_id;
+    tokio::time::sleep(Duration::from_millis(2100)).await;
+    // Their cleaner, faster than ours.
+    let look_db = &mut both.server.look().await;
+    let _: u32 = look_db.lrem("shared:processing", 0, &id).await.unwrap();
+    let _: u32 = look_db.lpush("shared:queue", &id).await.unwrap();
+    let db = &mut both.connection().await;
+    let theirs = both.lease(db).await.unwrap();
+    assert!(look(&*both.ours).await.is_none(), "ours is over, theirs is not");
+    assert_eq!(both.left().await, (1, 1));
+    assert!(both.theirs.complete(db, &theirs).await.unwrap());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_id_that_is_listed_twice_is_handed_out_once() {
+    let both = Both::start().await;
+    all_done(both.ours.send(&[Outgoing::now("twice")]).await);
+    let id = take(&*both.ours).await.message_id;
+    tokio::time::sleep(Duration::from_millis(2100)).await;
+    // Put back by their cleaner, which died before it removed the other entry.
+    let look_db = &mut both.server.look().await;
+    for _ in 0..2 {
+        let _: u32 = look_db.lpush("shared:queue", &id).await.unwrap();
+    }
+    let delivery = take(&*both.ours).await;
+    assert_eq!(delivery.receive_count, 2);
+    assert!(look(&*both.ours).await.is_none(), "it is leased, however often it is listed");
+    assert_eq!(both.left().await, (1, 1), "and listed once now");
+    acknowledge(&*both.ours, &delivery.receipt).await;
+    assert_eq!(both.left().await, (0, 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_another_client_completes_for_us_leaves_nothing_behind() {
+    let both = Both::start().await;
+    all_done(both.ours.send(&[Outgoing::now("theirs to end")]).await);
+    let delivery = take(&*both.ours).await;
+    let item = Item { id: delivery.message_id, data: Vec::new().into() };
+    assert!(both.theirs.complete(&mut both.connection().await, &item).await.unwrap());
+    tokio::time::sleep(Duration::from_millis(2100)).await;
+    assert!(look(&*both.ours).await.is_none());
+    let left: Vec<String> = both.server.look().await.keys("shared:*").await.unwrap();
+    assert_eq!(left, [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_receipt_of_what_was_given_back_is_worth_nothing() {
+    let both = Both::start().await;
+    all_done(both.ours.send(&[Outgoing::now("given back")]).await);
+    let receipt = take(&*both.ours).await.receipt;
+    all_done(both.ours.hide(&[(receipt.clone(), Duration::from_secs(60))]).await);
+    let extended = both.ours.extend(&[receipt], Duration::from_secs(1)).await;
+    assert_eq!(faults(&extended), [Some(Fault::Missing)], "it would come back too early");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_that_breaks_costs_no_transition() {
+    let both = Both::start().await;
+    all_done(both.ours.send(&[Outgoing::now("once")]).await);
+    let receipt = take(&*both.ours).await.receipt;
+    let mut kill = redis::cmd("CLIENT");
+    kill.arg("KILL").arg("TYPE").arg("normal").arg("SKIPME").arg("yes");
+    let look_db = &mut both.server.look().await;
+    for step in ["renewed", "completed", "sent"] {
+        let killed: u32 = kill.query_async(look_db).await.unwrap();
+        assert!(killed > 0, "{step}");
+        match step {
+            "renewed" => {
+                let one = std::slice::from_ref(&receipt);
+                all_done(both.ours.extend(one, Duration::from_secs(60)).await);
+            }
+            "completed" => acknowledge(&*both.ours, &receipt).await,
+            _ => all_done(both.ours.send(&[Outgoing::now("again")]).await),
+        }
+    }
+    assert_eq!(both.left().await, (1, 1), "sent once, however often it was tried");
 }
 
 #[tokio::test(flavor = "multi_thread")]

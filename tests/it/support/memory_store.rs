@@ -28,6 +28,8 @@ pub(crate) struct MemoryStore {
     /// Conditions are accepted and ignored.
     pub(crate) lenient: AtomicBool,
     clock: Mutex<Option<tokio::time::Instant>>,
+    /// An object, and another that is there as soon as it is written.
+    follows: Mutex<Option<(String, String)>>,
     /// Writes that still arrive; `None`: all.
     writes_left: Mutex<Option<u32>>,
 }
@@ -60,6 +62,11 @@ impl MemoryStore {
     /// had been killed.
     pub(crate) fn dies_after(&self, writes: Option<u32>) {
         *self.writes_left.lock().unwrap() = writes;
+    }
+
+    /// Somebody else is so fast that `next` is there as soon as `key` is written.
+    pub(crate) fn follow(&self, key: &str, next: &str) {
+        *self.follows.lock().unwrap() = Some((key.to_owned(), next.to_owned()));
     }
 
     /// Waits for ever once no more writes arrive.
@@ -103,6 +110,10 @@ impl MemoryStore {
         let etag = Etag(format!("v{}", self.versions.fetch_add(1, Ordering::SeqCst)));
         let (modified, kept) = (self.now(), etag.clone());
         let (bytes, metadata) = new;
+        if let Some((_, next)) = self.follows.lock().unwrap().take_if(|pair| pair.0 == key) {
+            let (bytes, etag, metadata) = (Bytes::new(), Etag("theirs".to_owned()), Labels::new());
+            objects.insert(next, Kept { bytes, etag, modified, metadata });
+        }
         objects.insert(key.to_owned(), Kept { bytes, etag, modified, metadata });
         Some(kept)
     }
