@@ -194,7 +194,10 @@ fn reach(seen: usize, last: Option<&str>) -> u64 {
     let digits = last.and_then(|name| name.get(..8));
     let share = digits.and_then(|digits| u32::from_str_radix(digits, 16).ok());
     match share {
-        Some(share) if seen >= PAGE => (counted << 32) / (u64::from(share) + 1),
+        Some(share) if seen >= PAGE => {
+            let share = u64::from(share) + 1;
+            ((counted << 32) + share / 2) / share
+        }
         _ => counted,
     }
 }
