@@ -73,7 +73,7 @@ async fn the_state_of_the_attached_xml_decides_who_reads_and_a_person_learns_why
         ("sound",               vec![(x, sound.clone())],                    ("einvoice", "-", vec![])),
         ("under its old name",  vec![(z, sound.clone())],                    ("einvoice", "-", vec![])),
         ("another total",       vec![(x, sound.replace("120.00", "150.00").replace("20.00<", "50.00<"))],
-            ("einvoice", "-", vec!["tax_above_rate:vat_amount", "einvoice_contradicts_page:total"])),
+            ("einvoice", "-", vec!["tax_above_rate:vat_amount", "tax_not_by_rate:vat_amount", "einvoice_contradicts_page:total"])),
         ("another number",      vec![(x, other.clone())],
             ("einvoice", "-", vec!["einvoice_contradicts_page:invoice_number"])),
         ("another date",        vec![(x, changed("20260314", "20260313"))],
