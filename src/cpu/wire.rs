@@ -1,5 +1,5 @@
 //! What a worker and its cells say to each other: questions, and answers with the bytes that go
-//! with them. How that travels over a pipe is [`frame`]'s.
+//! with them. How that travels over a pipe is `frame`'s.
 
 mod frame;
 
