@@ -245,6 +245,8 @@ async fn worker(arguments: Vec<String>) {
     config.store.backend = StoreBackend::Folder;
     config.store.path = folder.into();
     config.llm.provider = LlmProvider::None;
+    // This very program would be started again as a page process, and it knows no such part.
+    config.cpu.program = support::cells::docmill();
 
     let offline = App::new(config.clone()).offline().await.unwrap();
     let ports = Ports {
