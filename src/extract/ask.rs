@@ -6,6 +6,7 @@
 //! an extraction that did not end well is handed out as partial data for the reviewer.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use futures::stream::{FuturesUnordered, StreamExt as _};
 
@@ -149,7 +150,7 @@ enum Read {
 
 struct Session<'a> {
     kind: &'a Kind,
-    form: Form,
+    form: Arc<Form>,
     system: String,
     shown: Shown,
     terms: &'a Terms,

@@ -1,5 +1,8 @@
 //! What a model is asked to reply with: the kind's fields in an envelope, and its validator.
 
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+
 use jsonschema::Validator;
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use serde_json::{Map, Value, json};
@@ -8,8 +11,14 @@ use crate::fault::{Error, Result};
 use crate::kinds::Kind;
 use crate::llm::schema::closed;
 
+/// Forms of the kinds of this process by name: compiling one costs more than the gate's whole work
+/// on a page.
+static COMPILED: LazyLock<Mutex<HashMap<String, Arc<Form>>>> = LazyLock::new(Mutex::default);
+
 /// The expected form of a reply.
 pub struct Form {
+    /// The schema of the kind it was made of.
+    source: Value,
     /// JSON Schema of the whole reply.
     pub schema: Value,
     validator: Validator,
@@ -30,11 +39,25 @@ pub struct Violation {
 const REPORTED: usize = 20;
 
 impl Form {
-    /// Compiles a kind's schema.
+    /// The form of a kind's replies, compiled at the first call with this schema.
     ///
     /// # Errors
     /// The kind's schema is not a valid one.
-    pub fn of(kind: &Kind) -> Result<Self> {
+    pub fn of(kind: &Kind) -> Result<Arc<Self>> {
+        let known = |forms: &HashMap<String, Arc<Self>>| {
+            forms.get(&kind.name).filter(|form| form.source == kind.schema).map(Arc::clone)
+        };
+        if let Some(form) = known(&COMPILED.lock().unwrap_or_else(PoisonError::into_inner)) {
+            return Ok(form);
+        }
+        // Not under the lock; two that compile the same at once do no harm.
+        let form = Arc::new(Self::compiled(kind)?);
+        let mut forms = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
+        forms.insert(kind.name.clone(), Arc::clone(&form));
+        Ok(form)
+    }
+
+    fn compiled(kind: &Kind) -> Result<Self> {
         let schema = envelope(&kind.schema);
         let validator = compile(&schema).map_err(|problem| {
             Error::internal(format!("the schema of kind {} is not valid: {problem}", kind.name))
@@ -48,7 +71,7 @@ impl Form {
             }
             (name.clone(), field)
         });
-        Ok(Self { fields: fields.collect(), validator, schema })
+        Ok(Self { source: kind.schema.clone(), fields: fields.collect(), validator, schema })
     }
 
     /// Everything about a reply that breaks the schema, up to a number that a reader can use.

@@ -96,6 +96,10 @@ impl Ground {
         place: impl Fn(std::ops::Range<usize>) -> Place,
     ) -> (HashSet<Decimal>, HashSet<Decimal>) {
         let (mut own, mut percentages) = (HashMap::new(), HashSet::new());
+        let has_digit = |word: &&str| word.contains(|c: char| c.is_ascii_digit());
+        if !words.iter().any(has_digit) {
+            return Default::default();
+        }
         // Both notations: which one holds is the reader's judgement, not ours to repeat.
         for mark in [None, Some(Mark::Comma), Some(Mark::Point)] {
             let mut take = |amount: number::Amount, first: usize| {
@@ -107,7 +111,7 @@ impl Ground {
                 own.entry(value).or_insert(first + amount.words.start..first + amount.words.end);
             };
             number::find(words, mark).into_iter().for_each(|amount| take(amount, 0));
-            for (at, word) in words.iter().enumerate() {
+            for (at, word) in words.iter().enumerate().filter(|(_, word)| has_digit(word)) {
                 let single = number::find(&[word.trim_matches(['(', ')'])], mark);
                 single.into_iter().for_each(|amount| take(amount, at));
             }

@@ -8,6 +8,10 @@
 //!
 //! A batch locks its rows in the order of their ids, so that two batches never wait for each
 //! other; and never with SKIP LOCKED, because a skipped row would look unknown.
+//!
+//! A holder's statements compare the token and not the status: the schema allows a token only in
+//! progress, and naming the status lets the planner walk the partial index of every row in progress
+//! to find one (it did, while that index was small).
 //! Not promised: fairness between claimers of one row.
 
 mod claim;

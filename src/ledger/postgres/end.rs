@@ -28,7 +28,7 @@ WITH clock AS MATERIALIZED (
     SELECT i.id, i.claims, i.worker, i.started_at, c.now,
         CASE WHEN $4::float8 > 0 THEN c.now + make_interval(secs => $4) END AS due
     FROM ingestion i CROSS JOIN clock c
-    WHERE i.id = $1 AND i.claim_token = $2 AND i.status = 'in-progress'
+    WHERE i.id = $1 AND i.claim_token = $2
     FOR UPDATE OF i
 ), given AS (
     UPDATE ingestion i SET
@@ -138,7 +138,7 @@ pub(super) async fn read_back(db: &Db, id: IngestionId, token: ClaimToken) -> Re
             EXISTS (SELECT 1 FROM attempt WHERE ingestion_id = $1 AND token = $2 AND final)
                 AS "recorded!",
             EXISTS (SELECT 1 FROM ingestion
-                WHERE id = $1 AND claim_token = $2 AND status = 'in-progress') AS "held!""#,
+                WHERE id = $1 AND claim_token = $2) AS "held!""#,
         id.0,
         token.0,
     )

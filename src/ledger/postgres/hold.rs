@@ -26,7 +26,7 @@ WITH clock AS MATERIALIZED (
     SELECT * FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY AS a (id, token, place)
 ), held AS MATERIALIZED (
     SELECT i.id FROM ingestion i JOIN asked a ON a.id = i.id AND a.token = i.claim_token
-    WHERE i.status = 'in-progress' ORDER BY i.id FOR UPDATE OF i
+    ORDER BY i.id FOR UPDATE OF i
 ), renewed AS (
     UPDATE ingestion i SET lease_expires_at = c.now + make_interval(secs => $3)
     FROM held h, clock c WHERE i.id = h.id
@@ -58,7 +58,7 @@ pub(super) async fn save_stage(
              SELECT docmill_now() AS now, set_config('synchronous_commit', 'off', true) AS fast)
          UPDATE ingestion i SET stage = $3, updated_at = c.now
          FROM clock c
-         WHERE i.id = $1 AND i.claim_token = $2 AND i.status = 'in-progress'",
+         WHERE i.id = $1 AND i.claim_token = $2",
         id.0,
         token.0,
         stage.code(),
@@ -85,7 +85,7 @@ pub(super) async fn save_transcription(
              transcription_quality_score = $5, sha256 = $6, pages = $7,
              preprocessed_file_path = $8, preprocessed_sha256 = $9, updated_at = c.now
          FROM clock c
-         WHERE i.id = $1 AND i.claim_token = $2 AND i.status = 'in-progress'",
+         WHERE i.id = $1 AND i.claim_token = $2",
         id.0,
         token.0,
         &stored::text(&saved.artefact.path),
@@ -115,7 +115,7 @@ pub(super) async fn save_extraction(
          UPDATE ingestion i SET
              extraction_output_file_path = $3, extraction_identity = $4, updated_at = c.now
          FROM clock c
-         WHERE i.id = $1 AND i.claim_token = $2 AND i.status = 'in-progress'",
+         WHERE i.id = $1 AND i.claim_token = $2",
         id.0,
         token.0,
         &stored::text(&artefact.path),

@@ -10,7 +10,7 @@ WITH clock AS MATERIALIZED (
 ), held AS MATERIALIZED (
     SELECT i.id, i.claims, i.worker, i.started_at
     FROM ingestion i JOIN ends e ON e.id = i.id AND e.token = i.claim_token
-    WHERE i.status = 'in-progress' ORDER BY i.id FOR UPDATE OF i
+    ORDER BY i.id FOR UPDATE OF i
 ), ended AS (
     UPDATE ingestion i SET
         status = e.status, reason = e.reason, completed_at = c.now, updated_at = c.now,
