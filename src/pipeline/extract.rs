@@ -125,6 +125,16 @@ impl<'a> Readings<'a> {
         }
         extracted(asked)
     }
+
+    /// Writes the replies of all models, and refers to them.
+    async fn store(&mut self) -> Result<(), StepError> {
+        let Self { ports, hold, slot, stored, .. } = self;
+        slot.write(ports.store.as_ref(), hold, stored.clone()).await?;
+        match ports.ledger.save_extraction(hold.id, hold.token, &slot.reference()).await? {
+            Held::Yes => Ok(()),
+            Held::Lost => Err(StepError::ClaimLost),
+        }
+    }
 }
 
 /// Sorts the endings of an extraction into those of a step.
@@ -148,16 +158,6 @@ struct StoredReplies<'r, 'a> {
 }
 
 impl StoredReplies<'_, '_> {
-    async fn store(&mut self) -> Result<(), StepError> {
-        let Readings { ports, hold, slot, stored, .. } = &mut *self.readings;
-        slot.write(ports.store.as_ref(), hold, stored.clone()).await?;
-        let reference = slot.reference();
-        match ports.ledger.save_extraction(hold.id, hold.token, &reference).await? {
-            Held::Yes => Ok(()),
-            Held::Lost => Err(StepError::ClaimLost),
-        }
-    }
-
     fn fault_of(&mut self, error: StepError) -> fault::Error {
         fault_of(error, &mut self.readings.lost)
     }
@@ -192,9 +192,10 @@ impl Journal for StoredReplies<'_, '_> {
 
     async fn save(&mut self, replies: &Replies) -> fault::Result<()> {
         // Paid for, whether or not it can be kept; kept, whether or not that can be written down.
-        let booked = self.book.book(replies).await;
-        self.readings.stored.put(self.at, replies.clone());
-        self.store().await.map_err(|error| self.fault_of(error))?;
+        let Self { readings, at, book, .. } = self;
+        readings.stored.put(*at, replies.clone());
+        let (booked, stored) = futures::future::join(book.book(replies), readings.store()).await;
+        stored.map_err(|error| self.fault_of(error))?;
         booked
     }
 }

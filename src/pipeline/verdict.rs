@@ -23,13 +23,16 @@ pub async fn judge(
     (kind, quality_threshold, einvoice): (&Kind, f32, Einvoice),
 ) -> fault::Result<Verdict> {
     let text = |field: &str| extraction.data.get(field).and_then(serde_json::Value::as_str);
-    let duplicate_of = match (text("supplier_name"), text("invoice_number")) {
-        (Some(supplier), Some(number)) => {
-            ledger.find_duplicate(document, tenant, supplier, number).await?
+    let duplicate = async {
+        match (text("supplier_name"), text("invoice_number")) {
+            (Some(supplier), Some(number)) => {
+                ledger.find_duplicate(document, tenant, supplier, number).await
+            }
+            _ => Ok(None),
         }
-        _ => None,
     };
-    let today = ledger.now().await?.date();
+    let (duplicate_of, now) = futures::future::try_join(duplicate, ledger.now()).await?;
+    let today = now.date();
     let lookups = Lookups { duplicate_of, today, quality_threshold, einvoice };
     Ok(gate::judge(extraction, transcript, kind, &lookups))
 }
