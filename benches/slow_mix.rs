@@ -4,8 +4,10 @@
 //! Everything is real but the model, which makes a job as long as its document says, and SQS,
 //! which is the stand-in in this process. Postgres runs without durability. The time counts from
 //! the first receive to the last record, every step included, not only the model's; the worker has
-//! read a document per slot before, because opening connections is not the question here. Exit
-//! code 1 if any order of the messages takes more than [`MOST`] times the ideal time.
+//! read a document per slot before, because opening connections is not the question here. Each
+//! order is run [`RUNS`] times and its fastest run counts: what other machines on the same host take
+//! away meanwhile (printed, where Linux tells) is not the worker's. Exit code 1 if any order of the
+//! messages takes more than [`MOST`] times the ideal time.
 #![expect(clippy::print_stdout, reason = "figures are what it is for")]
 
 #[path = "shared/answering.rs"]
@@ -37,6 +39,8 @@ const SLOW: Duration = Duration::from_secs(2);
 const QUICK: Duration = Duration::from_millis(5);
 /// Of the ideal time.
 const MOST: f64 = 1.25;
+/// Of each order.
+const RUNS: usize = 3;
 /// The whole run of one order; far more than it may take.
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -61,21 +65,34 @@ async fn main() -> ExitCode {
         ideal.as_secs_f64()
     );
     let mut worst = 0.0_f64;
+    let of_ideal = |took: Duration| took.as_secs_f64() / ideal.as_secs_f64();
     for order in [Order::SlowFirst, Order::SlowLast, Order::Shuffled] {
-        let took = Box::pin(run(order)).await;
-        let ratio = took.as_secs_f64() / ideal.as_secs_f64();
-        println!(
-            "  {:<10} {:.2} s = {ratio:.3} x ideal (in this order, with no overhead at all, {:.3})",
-            format!("{order:?}"),
-            took.as_secs_f64(),
-            in_turn(order).as_secs_f64() / ideal.as_secs_f64()
-        );
-        worst = worst.max(ratio);
+        println!("  {order:?}: with no overhead at all {:.3} x ideal", of_ideal(in_turn(order)));
+        let mut fastest = f64::INFINITY;
+        for _ in 0..RUNS {
+            let before = stolen();
+            let took = Box::pin(run(order)).await;
+            let ratio = of_ideal(took);
+            let lost = stolen().zip(before).map_or("not known".to_owned(), |(after, before)| {
+                format!("{:.2} s", after - before)
+            });
+            println!("    {:.2} s = {ratio:.3} x ideal; stolen CPU: {lost}", took.as_secs_f64());
+            fastest = fastest.min(ratio);
+        }
+        worst = worst.max(fastest);
     }
     let passed = worst <= MOST;
     let verdict = if passed { "ok" } else { "TOO SLOW" };
-    println!("worst {worst:.3} x ideal, at most {MOST} allowed: {verdict}");
+    println!("worst order {worst:.3} x ideal, at most {MOST} allowed: {verdict}");
     if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Seconds of CPU that other guests of this machine's host have had instead of this one, all cores.
+fn stolen() -> Option<f64> {
+    let stat = std::fs::read_to_string("/proc/stat").ok()?;
+    // cpu user nice system idle iowait irq softirq steal, in ticks of 10 ms
+    let ticks: f64 = stat.lines().next()?.split_whitespace().nth(8)?.parse().ok()?;
+    Some(ticks / 100.0)
 }
 
 /// No schedule is faster: the work shared evenly, or the longest job alone.

@@ -22,8 +22,8 @@ use crate::worker::{Context, batch};
 /// The loop shows that it lives at least this often.
 const PULSE: Duration = Duration::from_secs(1);
 /// How long the first free slot waits for company while others are taken: a poll for one costs as
-/// much as a poll for ten. It is time that the slot stands idle, so no more than a receive takes.
-const LINGER: Duration = Duration::from_millis(1);
+/// much as a poll for ten. The slot stands idle for it, so no longer than a receive takes.
+const LINGER: Duration = Duration::from_millis(2);
 
 /// What a poll came back with.
 struct Polled {

@@ -2,7 +2,7 @@
 //!
 //! A lone end is written at once. Under load a statement of many rows costs Postgres a fraction
 //! of what as many statements cost (measured: 5 times less per row), and the ledger's port stays
-//! one end per call. A few statements run side by side, so that one that waits for a lock holds
+//! one end per call. Two statements run side by side, so that one that waits for a lock holds
 //! back only what went with it. The write runs in a task of its own: a caller that is cancelled
 //! takes nobody else's end with it.
 //! Not promised: order between ends.
@@ -17,7 +17,7 @@ use crate::fault::{Error, Fault, Result};
 use crate::ledger::Held;
 
 /// Statements that run at the same time.
-const SIDE_BY_SIDE: usize = 4;
+const SIDE_BY_SIDE: usize = 2;
 /// Ends in one statement; also bounds what is sent to Postgres at a time.
 const TOGETHER: usize = 64;
 

@@ -7,7 +7,7 @@ use docmill::db::Db;
 use docmill::fault::Fault;
 use docmill::ledger::postgres::PostgresLedger;
 use docmill::ledger::{Claim, Held, Ledger};
-use docmill::model::{ClaimToken, DocumentId, IngestionId};
+use docmill::model::{ArtefactRef, ClaimToken, DocumentId, IngestionId, Stage};
 
 use super::fixture::{record, terms};
 use crate::support::postgres::TestDatabase;
@@ -86,6 +86,44 @@ async fn renewals_are_hot_so_that_leases_cost_no_index_writes() {
     // room on their page varies with what else the machine does: alone nine in ten, under load
     // four; so this asks for one.
     assert!(hot >= 800, "{hot} of 8000 renewals were HOT");
+}
+
+#[tokio::test]
+async fn a_holder_finds_its_row_by_its_key_and_not_among_all_that_are_in_progress() {
+    let database = TestDatabase::create().await;
+    // Few enough that an index of them is one page, which looks as cheap as the key.
+    let ids = insert(&database, 100).await;
+    let db = Db::connect(&database.config()).await.unwrap();
+    let ledger = PostgresLedger::new(db.clone());
+    let mut claims = Vec::new();
+    for answer in ledger.claim(&ids, &terms()).await.unwrap() {
+        let Claim::Claimed(claimed) = answer else { panic!("{answer:?}") };
+        claims.push((claimed.id, claimed.token));
+    }
+    let artefact = ArtefactRef { path: "x".to_owned(), identity: "y".to_owned() };
+    for (id, token) in claims {
+        ledger.renew(&[(id, token)], Duration::from_secs(300)).await.unwrap();
+        ledger.save_stage(id, token, Stage::Extract).await.unwrap();
+        ledger.save_extraction(id, token, &artefact).await.unwrap();
+        assert_eq!(ledger.record(id, token, &record(None)).await.unwrap(), Held::Yes);
+        ledger.read_back(id, token).await.unwrap();
+    }
+    db.close().await;
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while scans(&database, "ingestion_pkey").await < 400 {
+        assert!(Instant::now() < deadline, "the scans were not counted");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert_eq!(scans(&database, "ingestion_waiting").await, 0);
+}
+
+/// How often an index was used, as far as ended sessions have told.
+async fn scans(database: &TestDatabase, index: &str) -> i64 {
+    sqlx::query_scalar("SELECT idx_scan FROM pg_stat_user_indexes WHERE indexrelname = $1")
+        .bind(index)
+        .fetch_one(database.pool())
+        .await
+        .unwrap()
 }
 
 /// HOT updates of `ingestion`, once `all` updates have been counted. A session's statistics are
