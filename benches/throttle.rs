@@ -31,6 +31,8 @@ use support::world::World;
 const JOBS: u32 = 1_000;
 /// What a call takes that is let through.
 const LATENCY: Duration = Duration::from_millis(300);
+/// For the curve that is printed.
+const WINDOW: Duration = Duration::from_secs(5);
 /// Times the limit's own time.
 const LONGEST: f64 = 1.2;
 /// Of the calls after the first 20 s.
@@ -57,10 +59,17 @@ async fn main() -> ExitCode {
     }
     let since = Instant::now();
     let deadline = limit.ideal(jobs) * 4 + seconds(60);
+    let (mut windows, mut before) = (Vec::new(), 0);
     while count(&world, "in-progress").await > 0 && since.elapsed() < deadline {
+        if since.elapsed() >= WINDOW * (u32::try_from(windows.len()).unwrap() + 1) {
+            let accepted = limit.counts().accepted;
+            windows.push((accepted - before).to_string());
+            before = accepted;
+        }
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     let took = since.elapsed();
+    println!("let through in each {} s: {}", WINDOW.as_secs(), windows.join(" "));
     let well = report(&world, &limit, (jobs, took)).await;
     drop(workers);
     let well = Box::pin(denied()).await && well;

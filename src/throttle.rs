@@ -37,8 +37,10 @@ use lane::{Admit, Sent, State};
 const MOST_KEYS: usize = 256;
 /// No wait is longer.
 const FOREVER: Duration = Duration::from_secs(24 * 3600);
-/// A message is never hidden for less because of a full line.
-const SHORTEST_HIDE: Duration = Duration::from_secs(1);
+/// A message is hidden because of a learned pace for no less and no more. The pace is a guess that
+/// the next seconds may change, and what is hidden cannot be called back; what a server asked for
+/// is no guess and is kept to in full.
+const HIDE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(10));
 
 /// Whose limit it is.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -200,12 +202,9 @@ impl Lane {
         metrics::breaker(lane, shown.breaker, shown.denied);
     }
 
-    fn throttled(&self, wait: Duration) -> Error {
-        let wait = wait.max(SHORTEST_HIDE).mul_f64(1.0 + fastrand::f64() / 4.0);
-        let Key { provider, model, .. } = &self.key;
-        let wait_ms = wait.as_millis();
-        let context = format!("{provider}, model {model}: throttled, next try in {wait_ms} ms");
-        Error::new(Fault::Throttled(Some(wait)), context)
+    /// Waiting calls that came before this one.
+    fn ahead_of(&self, number: u64) -> usize {
+        self.line().waiting.range(..number).count()
     }
 
     fn refused(&self, fault: Fault) -> Error {
@@ -251,21 +250,30 @@ impl Call {
     pub async fn admit(&mut self) -> Result<Permit> {
         let lane = self.lane.as_ref();
         let turn = Arc::new(Notify::new());
-        let ahead = {
-            let mut line = lane.line();
-            line.waiting.insert(self.number, Arc::clone(&turn));
-            line.waiting.range(..self.number).count()
-        };
+        lane.line().waiting.insert(self.number, Arc::clone(&turn));
+        let ahead = lane.ahead_of(self.number);
         let place = Place { lane, number: self.number, turn };
-        let forecast = lane.state().forecast(Instant::now(), ahead);
+        let forecast = lane.state().forecast(Instant::now(), ahead).total();
         let mut closed = None;
         if ahead == 0 || Instant::now() + forecast <= self.deadline {
             closed = self.wait_for_turn(&place).await?;
         }
         match closed {
             Some(sent) => Ok(Permit { lane: Arc::clone(&self.lane), sent: Some(sent) }),
-            None => Err(lane.throttled(lane.state().forecast(Instant::now(), ahead))),
+            None => Err(self.put_off("its turn is too far off")),
         }
+    }
+
+    /// What a call comes to that is not waited for any longer; `why` is for the reader.
+    pub fn put_off(&self, why: impl std::fmt::Display) -> Error {
+        let lane = self.lane.as_ref();
+        let forecast = lane.state().forecast(Instant::now(), lane.ahead_of(self.number));
+        let wait = forecast.held + forecast.paced.clamp(HIDE.0, HIDE.1);
+        let wait = wait.mul_f64(1.0 + fastrand::f64() / 4.0);
+        let Key { provider, model, .. } = &lane.key;
+        let wait_ms = wait.as_millis();
+        let context = format!("{provider}, model {model}: {why}; next try in {wait_ms} ms");
+        Error::new(Fault::Throttled(Some(wait)), context)
     }
 
     /// `None`: it would take too long.

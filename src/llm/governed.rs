@@ -53,9 +53,10 @@ impl<L: Llm> Llm for Governed<L> {
             };
             let down = permit.settle(&outcome);
             match answer {
-                Err(error)
-                    if matches!(error.fault, Fault::Throttled(_)) && call.may_try_again() =>
-                {
+                Err(error) if matches!(error.fault, Fault::Throttled(_)) => {
+                    if !call.may_try_again() {
+                        return Err(call.put_off(error));
+                    }
                     tracing::debug!(llm.model = self.key.model, "refused, waiting: {error}");
                 }
                 Err(mut error) if down && error.fault == Fault::Transient => {

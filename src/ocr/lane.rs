@@ -63,7 +63,10 @@ impl Lane {
             let Err(mut error) = answer else { return answer };
             let passing = error.fault == Fault::Transient;
             let model = &self.key.model;
-            if matches!(error.fault, Fault::Throttled(_)) && call.may_try_again() {
+            if matches!(error.fault, Fault::Throttled(_)) {
+                if !call.may_try_again() {
+                    return Err(call.put_off(error));
+                }
                 tracing::debug!(ocr.model = model, "refused, waiting: {error}");
             } else if passing && !down && tries < RETRIES && started.elapsed() < QUICK {
                 tracing::debug!(ocr.model = model, tries, "failed, trying again: {error}");

@@ -6,6 +6,10 @@ use crate::config::RetryConfig;
 use crate::fault::Fault;
 use crate::model::Reason;
 
+/// What was put off for long is put off for at least this part of that time again: a limit that
+/// lasts for hours costs a message tens of receives, not thousands, and a queue counts them.
+const STREAK: u32 = 8;
+
 /// What is known about the attempt when the decision is taken.
 #[derive(Debug, Clone, Copy)]
 pub struct Attempt {
@@ -52,7 +56,8 @@ pub fn next(fault: Fault, attempt: Attempt, config: &RetryConfig) -> Next {
         Fault::Rejected => Next::End(Reason::Corrupt),
         Fault::Throttled(told) => {
             let after = told.unwrap_or_else(|| spread(config.throttled_delay, attempt.jitter));
-            put_off(after, attempt, config)
+            let streak = attempt.deferred_for.unwrap_or_default();
+            put_off(after.max(streak / STREAK), attempt, config)
         }
         Fault::Unavailable => {
             put_off(spread(config.unavailable_delay, attempt.jitter), attempt, config)
@@ -114,6 +119,7 @@ mod tests {
             ("four times",                              Fault::Missing,              4, None,  Next::End(Reason::Missing)),
             ("a rejected input ends at once",           Fault::Rejected,             1, None,  Next::End(Reason::Corrupt)),
             ("a polite delay is obeyed, uncounted",     Fault::Throttled(Some(S(7))), 7, None, again(false, 7)),
+            ("an hour's streak waits the eighth of it", Fault::Throttled(Some(S(7))), 1, Some(S(3600)), again(false, 450)),
             ("a rude one gets ours",                    Fault::Throttled(None),      1, None,  again(false, 75)),
             ("an outage never uses an attempt",         Fault::Unavailable,          99, None, again(false, 75)),
             ("but not for ever",                        Fault::Unavailable,          1, long,  Next::End(Reason::DeferredTooLong)),

@@ -62,6 +62,21 @@ pub(super) struct State {
     pub(super) used: Instant,
 }
 
+/// How long a call would wait.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Forecast {
+    /// Until the end of the pause that the server asked for.
+    pub(super) held: Duration,
+    /// After it, for the calls ahead at the pace of now.
+    pub(super) paced: Duration,
+}
+
+impl Forecast {
+    pub(super) fn total(self) -> Duration {
+        self.held.saturating_add(self.paced)
+    }
+}
+
 /// For the metrics.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Shown {
@@ -149,13 +164,13 @@ impl State {
     }
 
     /// How long a call would wait behind `ahead` others, as far as is known.
-    pub(super) fn forecast(&self, now: Instant, ahead: usize) -> Duration {
+    pub(super) fn forecast(&self, now: Instant, ahead: usize) -> Forecast {
         let held = self.hold.map_or(Duration::ZERO, |until| until.saturating_duration_since(now));
         let ahead = f64::from(u32::try_from(ahead).unwrap_or(u32::MAX));
         let paced =
             self.rate().map_or(0.0, |rate| (ahead + 1.0 - self.bucket.level()).max(0.0) / rate);
         let paced = Duration::try_from_secs_f64(paced).unwrap_or(super::FOREVER);
-        held.saturating_add(paced).min(super::FOREVER)
+        Forecast { held: held.min(super::FOREVER), paced: paced.min(super::FOREVER) }
     }
 
     /// A call is over. Returns whether the provider counts as down.

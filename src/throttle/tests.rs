@@ -53,6 +53,38 @@ async fn a_long_pause_comes_back_at_once_with_its_length() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_job_that_waits_for_a_guessed_pace_is_put_off_for_seconds_however_long_the_line() {
+    let governor = governor(10);
+    let wait = |error: Error| {
+        let Fault::Throttled(Some(wait)) = error.fault else { panic!("{error:?}") };
+        wait
+    };
+    let refuse = |told| {
+        let lane = governor.lane(&key());
+        let admit = lane.state().admit(Instant::now(), Estimate::default());
+        let Admit::Go(sent) = admit else { panic!("{admit:?}") };
+        lane.state().settle(Instant::now(), sent, &Outcome::Throttled(told));
+    };
+    refuse(None);
+    let mut calls = [(); 200].map(|()| governor.call(&key(), Estimate::default()));
+    let (last, line) = calls.split_last_mut().unwrap();
+    let mut line: Vec<_> = line.iter_mut().map(|call| Box::pin(call.admit())).collect();
+    for turn in &mut line {
+        // Those at the back are put off at once, those in front wait.
+        let _put_off = turn.as_mut().now_or_never();
+    }
+    let forecast = governor.lane(&key()).state().forecast(Instant::now(), 199).paced;
+    assert!(forecast > HIDE.1 * 3, "{forecast:?}");
+    let guessed = wait(last.admit().await.err().unwrap());
+    assert!(guessed >= HIDE.1 && guessed <= HIDE.1.mul_f64(1.25), "{guessed:?}");
+    drop(line);
+    tokio::time::advance(Duration::from_secs(10)).await;
+    let told = Duration::from_secs(300);
+    refuse(Some(told));
+    assert!(wait(last.put_off("why")) >= told, "what a server asks for is kept to");
+}
+
+#[tokio::test(start_paused = true)]
 async fn calls_go_in_the_order_they_came_and_a_refused_one_keeps_its_place() {
     let governor = governor(1);
     let mut first = governor.call(&key(), Estimate::default());
