@@ -37,7 +37,7 @@ pub struct Repairs {
     pub contrast: bool,
     /// Smoothing noise and removing specks.
     pub noise: bool,
-    /// Sharpening blurred pages.
+    /// Sharpening blurred pages, and small print that was read badly enlarged.
     pub sharpen: bool,
     /// Straightening skewed pages.
     pub deskew: bool,

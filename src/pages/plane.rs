@@ -109,7 +109,7 @@ pub(super) fn flattened(plane: &impl Pixels, paper: &Mat) -> Result<Mat> {
 }
 
 /// Gaussian smoothing; `sigma` in pixels.
-pub(super) fn smoothed(plane: &Mat, sigma: f64) -> Result<Mat> {
+pub(super) fn smoothed(plane: &impl Pixels, sigma: f64) -> Result<Mat> {
     let mut smooth = Mat::default();
     imgproc::gaussian_blur_def(plane, &mut smooth, Size::default(), sigma)?;
     Ok(smooth)

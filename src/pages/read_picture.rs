@@ -1,6 +1,7 @@
 //! The picture of a page, from its pixels to its text: repaired if its defects call for it, turned
 //! if it lies wrong, read once in the language it is written in, and a second time only where the
 //! first reading falls short. The better reading stays, with the words that only the other has.
+//! Small print that falls short even then is read a third time, enlarged and sharpened.
 
 use std::borrow::Cow;
 use std::time::{Duration, Instant};
@@ -10,7 +11,7 @@ use super::language::Evidence;
 use super::plane::{self, OpenCvError};
 use super::probe;
 use super::quality::{self, Assessment};
-use super::repair::{RepairStep, repair};
+use super::repair::{RepairStep, repair, sharper};
 use super::score::{Legibility, legibility};
 use super::text_cells::TextCells;
 use super::two_readings::merged;
@@ -26,7 +27,7 @@ const UPRIGHT: f32 = 0.1;
 const LANGUAGE_BONUS: f32 = 1.02;
 /// A reading whose words are at least this part as sure has something to say beside the better one.
 const PEER: f32 = 0.75;
-/// A second reading is begun only within this part of the page's time, so that a page that was read
+/// Another reading is begun only within this part of the page's time, so that a page that was read
 /// is not lost to its limit.
 const TIME_FOR_MORE: u32 = 3;
 
@@ -72,8 +73,18 @@ struct Candidate<'a> {
     turned: u8,
     /// Whether more was done to it than turning.
     repaired: bool,
-    /// Whether it still shows the page as it came, larger perhaps, but nowhere else.
+    /// Whether it still shows the page as it came, larger perhaps, but nowhere else. A page is
+    /// repaired once at most, so pictures that are not in place show it in the same other places.
     in_place: bool,
+    /// Whether its letters were enlarged.
+    enlarged: bool,
+}
+
+impl<'a> Candidate<'a> {
+    fn as_it_came(page: &'a Raster) -> Self {
+        let picture = Cow::Borrowed(page);
+        Self { picture, turned: 0, repaired: false, in_place: true, enlarged: false }
+    }
 }
 
 /// One reading of one picture.
@@ -82,6 +93,7 @@ struct Reading<'a> {
     turned: u8,
     repaired: bool,
     in_place: bool,
+    enlarged: bool,
     text: TextCells,
     lines: Vec<Line>,
     legibility: Legibility,
@@ -100,7 +112,7 @@ impl Reading<'_> {
     /// is so much worse that its few sure words are luck.
     fn with(mut self, other: &Self) -> Self {
         let is_equal = other.legibility.confidence >= PEER * self.legibility.confidence;
-        if is_equal && self.in_place && other.in_place && self.turned == other.turned {
+        if is_equal && self.in_place == other.in_place && self.turned == other.turned {
             let scale = |picture: &Raster| f64::from(picture.width.max(1));
             #[expect(clippy::cast_possible_truncation, reason = "a scale of one digit")]
             let scale = (scale(&self.picture) / scale(&other.picture)) as f32;
@@ -108,6 +120,10 @@ impl Reading<'_> {
             self.legibility = legibility(&self.text, &self.lines);
         }
         self
+    }
+
+    fn is_better_than(&self, other: &Self) -> bool {
+        self.legibility.quality() > other.legibility.quality()
     }
 }
 
@@ -118,25 +134,19 @@ impl PictureReader<'_> {
     /// Those of the recogniser; no memory for the repair.
     pub(super) fn read(&mut self, page: &Raster) -> Result<PictureRead, Trouble> {
         let found = quality::assess(page)?;
-        let as_it_is = || Candidate {
-            picture: Cow::Borrowed(page),
-            turned: 0,
-            repaired: false,
-            in_place: true,
-        };
         let repaired = self.repaired(page, &found)?;
         let is_repaired = repaired.is_some();
-        let mut best = self.reading(repaired.unwrap_or_else(as_it_is), &found)?;
+        let first = repaired.unwrap_or_else(|| Candidate::as_it_came(page));
+        let mut best = self.reading(first, &found)?;
         if self.falls_short(&best) {
             // A repair may have done harm; without one, a smaller defect may have.
             let other = match is_repaired {
-                true => Some(as_it_is()),
+                true => Some(Candidate::as_it_came(page)),
                 false => self.repaired(page, &found.suspicious())?,
             };
             if let Some(candidate) = other {
                 let second = self.reading(candidate, &found)?;
-                let is_better = second.legibility.quality() > best.legibility.quality();
-                best = if is_better { second.with(&best) } else { best.with(&second) };
+                best = self.joined(best, second)?;
             }
         }
         let is_altered = best.is_altered();
@@ -159,6 +169,43 @@ impl PictureReader<'_> {
         })
     }
 
+    /// The better of two readings of the page with what the other has beyond it; if that falls short
+    /// as well and one of the two was of an enlarged picture, with a third reading of that one.
+    fn joined<'a>(
+        &mut self,
+        first: Reading<'a>,
+        second: Reading<'a>,
+    ) -> Result<Reading<'a>, Trouble> {
+        let is_better = second.is_better_than(&first);
+        let (best, other) = if is_better { (second, first) } else { (first, second) };
+        let best = best.with(&other);
+        let enlarged = [&best, &other].into_iter().find(|reading| reading.enlarged);
+        let third = match enlarged.filter(|_| self.may_sharpen() && self.falls_short(&best)) {
+            Some(enlarged) => self.sharpened(enlarged)?,
+            None => return Ok(best),
+        };
+        Ok(if third.is_better_than(&best) { third.with(&best) } else { best.with(&third) })
+    }
+
+    /// The same picture, sharpened, read in the same way.
+    fn sharpened(&mut self, enlarged: &Reading<'_>) -> Result<Reading<'static>, Trouble> {
+        let picture = sharper(&enlarged.picture)?;
+        let languages = enlarged.languages.clone();
+        let (lines, legibility, heard) = self.read_with(&picture, &enlarged.text, &languages)?;
+        Ok(Reading {
+            picture: Cow::Owned(picture),
+            text: enlarged.text.clone(),
+            repaired: true,
+            lines,
+            legibility,
+            languages,
+            heard,
+            turned: enlarged.turned,
+            in_place: enlarged.in_place,
+            enlarged: true,
+        })
+    }
+
     fn repaired(
         &self,
         page: &Raster,
@@ -170,6 +217,7 @@ impl PictureReader<'_> {
             turned: if done.steps.contains(&RepairStep::Turn) { found.quarter_turns() } else { 0 },
             repaired: done.steps.iter().any(|step| *step != RepairStep::Turn),
             in_place: !done.steps.iter().any(|step| step.moves_ink()),
+            enlarged: done.steps.contains(&RepairStep::Upscale),
         }))
     }
 
@@ -179,7 +227,7 @@ impl PictureReader<'_> {
         candidate: Candidate<'a>,
         found: &Assessment,
     ) -> Result<Reading<'a>, Trouble> {
-        let Candidate { mut picture, mut turned, repaired, in_place } = candidate;
+        let Candidate { mut picture, mut turned, repaired, in_place, enlarged } = candidate;
         let mut text = text_cells(&picture, found)?;
         let mut language = self.hint.clone();
         let is_upright = !found.has(DefectKind::Rotated) && found.direction.feet >= UPRIGHT;
@@ -201,6 +249,7 @@ impl PictureReader<'_> {
             turned,
             repaired,
             in_place,
+            enlarged,
             text,
             lines,
             legibility,
@@ -267,6 +316,10 @@ impl PictureReader<'_> {
 
     fn may_turn(&self) -> bool {
         self.recipe.repairs.enabled && self.recipe.repairs.orientation
+    }
+
+    fn may_sharpen(&self) -> bool {
+        self.recipe.repairs.enabled && self.recipe.repairs.sharpen
     }
 
     fn has_time(&self) -> bool {

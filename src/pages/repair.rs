@@ -116,6 +116,16 @@ fn surface(
     Ok(Some(Repaired { raster: plane::raster(&current, dpi)?, steps: plan }))
 }
 
+/// `page`, whose letters were enlarged, with the edges that enlarging softened made steep again, and
+/// with the noise smoothed that this would show: another picture to read where the first one was
+/// read badly.
+///
+/// # Errors
+/// `OpenCV` had no memory.
+pub fn sharper(page: &Raster) -> Result<Raster, OpenCvError> {
+    Ok(plane::raster(&steps::crisp(&plane::view(page)?)?, page.dpi)?)
+}
+
 /// `page` turned clockwise by `quarter_turns`, of which only the remainder by four counts.
 ///
 /// # Errors

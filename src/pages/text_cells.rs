@@ -10,6 +10,7 @@ const INK_CONTRAST: u32 = 40;
 const TEXT_INK: std::ops::RangeInclusive<f32> = 0.03..=0.60;
 
 /// The page in square cells, and which of them look like text.
+#[derive(Clone)]
 pub(super) struct TextCells {
     across: usize,
     cell: usize,

@@ -4,6 +4,7 @@
 use super::*;
 use crate::fault::Result;
 use crate::model::{BoundingBox, Repairs, Word};
+use crate::pages::quality::page_in_code::{skewed, text_page};
 
 const ENGLISH: &str = "Invoice number and date of the order, please pay the amount due";
 const GERMAN: &str = "Rechnung und Datum der Lieferung, bitte zahlen Sie den Betrag";
@@ -77,9 +78,9 @@ impl<'a> Script<'a> {
         Self { installed, answer: Box::new(answer), log: Vec::new(), place: everywhere }
     }
 
-    /// Languages of the readings of a whole page.
+    /// Languages of the readings of a whole page; the part that is looked at first is a long strip.
     fn whole(&self) -> Vec<&str> {
-        let whole = self.log.iter().filter(|(width, height, _)| width * height >= 1_000_000);
+        let whole = self.log.iter().filter(|(w, h, _)| w.max(h) < &(w.min(h) * 2));
         whole.map(|(_, _, language)| language.as_str()).collect()
     }
 }
@@ -152,6 +153,50 @@ fn of_two_readings_the_better_one_stays_and_the_second_happens_only_if_the_first
         let read = read(&original, &mut script, Repairs { orientation: false, ..Repairs::ALL });
         assert_eq!(script.whole().len(), readings, "{name}");
         assert_eq!(read.repaired.is_some(), stays, "{name}");
+    }
+}
+
+#[test]
+fn small_print_that_falls_short_twice_is_read_a_third_time_sharpened_and_large_print_is_not() {
+    let small = text_page(1240, 1754, 9);
+    let without = Repairs { sharpen: false, ..Repairs::ALL };
+    #[rustfmt::skip]
+    let table = [
+        ("read well",           &small,    0.95, Repairs::ALL, 1),
+        ("read badly",          &small,    0.6,  Repairs::ALL, 3),
+        ("not to be sharpened", &small,    0.6,  without,      2),
+        ("large enough",        &specked(), 0.6, Repairs::ALL, 2),
+    ];
+    for (name, original, confidence, repairs, readings) in table {
+        let mut script = Script::new(|_, _| (ENGLISH, confidence));
+        read(original, &mut script, Repairs { orientation: false, ..repairs });
+        assert_eq!(script.whole().len(), readings, "{name}");
+    }
+}
+
+#[test]
+fn what_only_the_sharpened_picture_shows_is_added_also_where_the_repair_has_moved_the_ink() {
+    let small = text_page(1240, 1754, 9);
+    let crooked = skewed(&small, 3.0);
+    for (original, third, added) in
+        [(&small, 0.8, true), (&small, 0.4, false), (&crooked, 0.8, true)]
+    {
+        let mut enlarged = 0;
+        let answer = move |page: &Raster, _: &str| {
+            let is_enlarged = page.width > 2000 && page.height > page.width;
+            enlarged += u32::from(is_enlarged);
+            match (is_enlarged, enlarged) {
+                (true, 1) => ("Invoice", 0.6),
+                (true, _) => ("Total", third),
+                (false, _) => ("worse", 0.3),
+            }
+        };
+        let mut script = Script { place: apart, ..Script::new(answer) };
+        let read = read(original, &mut script, Repairs { orientation: false, ..Repairs::ALL });
+        let text: Vec<String> = read.lines.iter().map(Line::text).collect();
+        assert_eq!(script.whole().len(), 3, "{text:?}");
+        assert_eq!(text.concat().contains("Total"), added, "{text:?}");
+        assert!(text.concat().contains("Invoice"), "{text:?}");
     }
 }
 

@@ -129,11 +129,21 @@ fn calmed(page: &Mat, found: &Assessment) -> Result<Mat> {
     }
 }
 
-/// Unsharp masking.
 fn sharpened(page: &Mat) -> Result<Mat> {
-    let soft = plane::smoothed(page, 1.5)?;
+    unsharp(page, 1.5, SHARPENING)
+}
+
+/// Grain smoothed and edges sharpened on a page of enlarged letters: the widths are those of a
+/// pixel and of a stroke after enlarging.
+pub(super) fn crisp(page: &impl Pixels) -> Result<Mat> {
+    unsharp(&plane::smoothed(page, 1.0)?, 3.0, 1.0)
+}
+
+/// Unsharp masking: `amount` times the difference from the page smoothed by `sigma` pixels is added.
+fn unsharp(page: &Mat, sigma: f64, amount: f64) -> Result<Mat> {
+    let soft = plane::smoothed(page, sigma)?;
     let mut sharp = Mat::default();
-    core::add_weighted_def(page, 1.0 + SHARPENING, &soft, -SHARPENING, 0.0, &mut sharp)?;
+    core::add_weighted_def(page, 1.0 + amount, &soft, -amount, 0.0, &mut sharp)?;
     Ok(sharp)
 }
 
