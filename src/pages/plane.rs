@@ -73,11 +73,15 @@ fn out_of_range() -> opencv::Error {
     opencv::Error::new(core::StsOutOfRange, "a side of the page")
 }
 
-/// `plane` averaged down to `1 / factor`; at least one pixel each way.
+/// `plane` averaged down to `1 / factor`; at least one pixel each way. Rows and columns that do not
+/// make up a pixel are left out: with them each pixel would be the mean of broken ones, at a
+/// multiple of the time.
 pub(super) fn shrunk(plane: &impl Pixels, factor: i32) -> Result<Mat> {
     let size = Size::new((plane.cols() / factor).max(1), (plane.rows() / factor).max(1));
+    let whole = core::Rect::new(0, 0, size.width * factor, size.height * factor);
+    let whole = plane.roi(whole & core::Rect::new(0, 0, plane.cols(), plane.rows()))?;
     let mut small = Mat::default();
-    imgproc::resize(plane, &mut small, size, 0.0, 0.0, imgproc::INTER_AREA)?;
+    imgproc::resize(&whole, &mut small, size, 0.0, 0.0, imgproc::INTER_AREA)?;
     Ok(small)
 }
 

@@ -30,6 +30,7 @@ mod measures;
 mod outline;
 #[cfg(test)]
 pub(super) mod page_in_code;
+mod shear;
 #[cfg(test)]
 mod tests;
 mod traces;

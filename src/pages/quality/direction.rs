@@ -4,8 +4,8 @@
 //! Angle: the page's ink is sheared by each candidate and summed along the rows; where the lines
 //! run level the sums jump between line and gap, so the sum of squared differences of neighbours
 //! is greatest (Postl's criterion, US patent 4,723,297, as in Leptonica's `pixFindSkew`). Shearing
-//! instead of rotating leaves each piece of ink in its column, which is all that a sum needs: the
-//! columns are added up, each moved by its own share of the fall, and no sheared page is ever made.
+//! instead of rotating leaves each piece of ink in its column, which is all that a sum needs
+//! ([`shear`]).
 //!
 //! Axis: a letter's nearest neighbour stands in its own line (O'Gorman's docstrum, PAMI 15,
 //! 1993), under any skew that is looked for and also where letters stand below each other, as on
@@ -21,6 +21,7 @@ use opencv::prelude::*;
 use opencv::{Result, imgproc};
 
 use super::glyphs::Glyph;
+use super::shear;
 
 /// Skew that is looked for, either way, in degrees.
 const WIDEST: f64 = 20.0;
@@ -184,26 +185,11 @@ impl Columns {
         let mut place = -fall * 0.5 * f64::from(u32::try_from(columns.len()).unwrap_or(u32::MAX));
         let mut sums = vec![0.0_f32; self.height];
         for column in columns {
-            // Row y of the sheared page lies between two pixels of the column.
-            let (above, part) = (place.floor(), narrow(place - place.floor()));
-            add(&mut sums, column, row(above), 1.0 - part);
-            add(&mut sums, column, row(above) + 1, part);
+            shear::add(&mut sums, column, place);
             place += fall;
         }
         let steps = sums.iter().zip(sums.iter().skip(1));
         steps.map(|(here, next)| f64::from(next - here).powi(2)).sum()
-    }
-}
-
-/// Adds `weight` times a column to `sums`, moved up by `by` rows.
-fn add(sums: &mut [f32], column: &[u8], by: i64, weight: f32) {
-    let skipped = usize::try_from(by.unsigned_abs()).unwrap_or(usize::MAX);
-    let (sums, column) = match by < 0 {
-        true => (sums.get_mut(skipped..), Some(column)),
-        false => (Some(sums), column.get(skipped..)),
-    };
-    for (sum, ink) in sums.unwrap_or_default().iter_mut().zip(column.unwrap_or_default()) {
-        *sum += weight * f32::from(*ink);
     }
 }
 

@@ -11,6 +11,7 @@ use opencv::prelude::*;
 use opencv::{Result, imgproc};
 
 use super::plane::Pixels;
+use super::shear;
 
 /// The longer side of the picture in which edges are looked for.
 const LONGER_SIDE: i32 = 400;
@@ -144,20 +145,18 @@ fn rise(logarithm: &Mat, across: bool, direction: f64) -> Result<Mat> {
 
 /// The line, near the left side or the right one, that `rise` is greatest along.
 fn edge(rise: &Mat, left: bool) -> Result<Edge> {
+    let rises = Rises::of(rise)?;
     let mut found = (f32::MIN, Edge { middle: 0.0, slope: 0.0, found: false }, 0_i32);
     for step in -STEEPEST..=STEEPEST {
         let slope = f64::from(step) * SLOPE_STEP;
-        let upright = body(&sheared(rise, slope)?)?;
-        let mut means = Mat::default();
-        core::reduce(&upright, &mut means, 0, core::REDUCE_AVG, core::CV_32F)?;
-        for (x, mean) in (0_i32..).zip(means.data_typed::<f32>()?) {
-            if *mean > found.0 && is_near(x, rise.cols(), left) {
-                found = (*mean, Edge { middle: f64::from(x), slope, found: false }, x);
+        for (x, mean) in (0_i32..).zip(rises.means(slope)) {
+            if mean > found.0 && is_near(x, rise.cols(), left) {
+                found = (mean, Edge { middle: f64::from(x), slope, found: false }, x);
             }
         }
     }
     let (mean, mut edge, x) = found;
-    let share = rising_share(&body(&sheared(rise, edge.slope)?)?, x)?;
+    let share = rises.rising_share(edge.slope, x);
     edge.found = mean >= EDGE_RISE && share >= EDGE_SHARE;
     Ok(edge)
 }
@@ -167,46 +166,53 @@ fn is_near(x: i32, width: i32, left: bool) -> bool {
     from_side >= 2 && f64::from(from_side) <= REACH * f64::from(width)
 }
 
-/// Lines of `slope` made upright.
-fn sheared(plane: &Mat, slope: f64) -> Result<Mat> {
-    let shift = -slope * f64::from(plane.rows()) / 2.0;
-    let shear = Mat::from_slice_2d(&[[1.0, slope, shift], [0.0, 1.0, 0.0]])?;
-    let mut upright = Mat::default();
-    imgproc::warp_affine(
-        plane,
-        &mut upright,
-        &shear,
-        plane.size()?,
-        imgproc::INTER_LINEAR | imgproc::WARP_INVERSE_MAP,
-        core::BORDER_CONSTANT,
-        Scalar::default(),
-    )?;
-    Ok(upright)
+/// How a page rises, row by row; its ends are left out.
+struct Rises<'a> {
+    rows: Vec<(f64, &'a [f32])>,
+    width: usize,
 }
 
-/// Without the ends.
-fn body(plane: &Mat) -> Result<Mat> {
-    let rows = plane.rows();
-    let end = share_of(rows, ENDS);
-    plane.roi(core::Rect::new(0, end, plane.cols(), (rows - 2 * end).max(1)))?.try_clone()
+impl<'a> Rises<'a> {
+    /// The rows with their places from the middle.
+    fn of(rise: &'a Mat) -> Result<Self> {
+        let width = usize::try_from(rise.cols()).unwrap_or_default().max(1);
+        let end = share_of(rise.rows(), ENDS);
+        let middle = f64::from(rise.rows()) / 2.0;
+        let rows = (0_i32..).zip(rise.data_typed::<f32>()?.chunks_exact(width));
+        let body = rows.filter(|(y, _)| (end..rise.rows() - end).contains(y));
+        Ok(Self { rows: body.map(|(y, row)| (f64::from(y) - middle, row)).collect(), width })
+    }
+
+    /// The mean rise along each line of `slope`, by the column where it crosses the middle.
+    fn means(&self, slope: f64) -> Vec<f32> {
+        let mut sums = vec![0.0; self.width];
+        for (place, row) in &self.rows {
+            shear::add(&mut sums, row, slope * place);
+        }
+        let rows = count(self.rows.len().max(1));
+        sums.iter().map(|sum| sum / rows).collect()
+    }
+
+    /// Share of the rows that rise within two pixels of the line of `slope` through column `x`.
+    fn rising_share(&self, slope: f64, x: i32) -> f32 {
+        let mut near = vec![0.0_f32; self.width];
+        let from = usize::try_from(x - 2).unwrap_or_default();
+        let rises = |(place, row): &&(f64, &[f32])| {
+            near.fill(0.0);
+            shear::add(&mut near, row, slope * place);
+            near.iter().skip(from).take(5).any(|rise| f64::from(*rise) > RISING)
+        };
+        count(self.rows.iter().filter(rises).count()) / count(self.rows.len().max(1))
+    }
+}
+
+fn count(rows: usize) -> f32 {
+    u16::try_from(rows).map_or(f32::MAX, f32::from)
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "a part of some hundred pixels")]
 fn share_of(side: i32, share: f64) -> i32 {
     (f64::from(side) * share) as i32
-}
-
-/// Share of the rows that rise within two pixels of column `x`.
-fn rising_share(plane: &Mat, x: i32) -> Result<f32> {
-    let from = (x - 2).max(0);
-    let width = (plane.cols() - from).min(5);
-    let mut steepest = Mat::default();
-    let strip = plane.roi(core::Rect::new(from, 0, width, plane.rows()))?;
-    core::reduce(&strip, &mut steepest, 1, core::REDUCE_MAX, core::CV_32F)?;
-    let rows = steepest.data_typed::<f32>()?;
-    let rising = rows.iter().filter(|rise| f64::from(**rise) > RISING).count();
-    let count = |rows: usize| u16::try_from(rows).map_or(f32::MAX, f32::from);
-    Ok(count(rising) / count(rows.len().max(1)))
 }
 
 /// Where an upright and a level edge meet, in pixels of the page.
