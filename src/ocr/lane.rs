@@ -134,6 +134,19 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn a_call_refused_when_its_wait_is_over_is_put_off_for_seconds() {
+        let ended: Result<()> = lane()
+            .call(|| async {
+                tokio::time::sleep(ThrottleConfig::default().longest_wait).await;
+                Err(Error::new(Fault::Throttled(None), "scripted"))
+            })
+            .await;
+        let fault = ended.err().map(|error| error.fault);
+        let Some(Fault::Throttled(Some(wait))) = fault else { panic!("{fault:?}") };
+        assert!(wait < Duration::from_secs(15), "{wait:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn a_call_that_was_waited_for_long_is_not_made_again() {
         let calls = AtomicU32::new(0);
         let ended: Result<()> = lane()
