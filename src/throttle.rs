@@ -260,7 +260,7 @@ impl Call {
         }
         match closed {
             Some(sent) => Ok(Permit { lane: Arc::clone(&self.lane), sent: Some(sent) }),
-            None => Err(self.put_off("its turn is too far off")),
+            None => Err(self.put_off("throttled, its turn is too far off")),
         }
     }
 
@@ -271,9 +271,8 @@ impl Call {
         let wait = forecast.held + forecast.paced.clamp(HIDE.0, HIDE.1);
         let wait = wait.mul_f64(1.0 + fastrand::f64() / 4.0);
         let Key { provider, model, .. } = &lane.key;
-        let wait_ms = wait.as_millis();
-        let context = format!("{provider}, model {model}: {why}; next try in {wait_ms} ms");
-        Error::new(Fault::Throttled(Some(wait)), context)
+        // Without the time: a long streak of deferrals makes it longer, and the row tells it.
+        Error::new(Fault::Throttled(Some(wait)), format!("{provider}, model {model}: {why}"))
     }
 
     /// `None`: it would take too long.

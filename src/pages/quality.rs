@@ -191,6 +191,11 @@ fn pixels_of(page: &Raster) -> f32 {
     page.width as f32 * page.height as f32
 }
 
+#[expect(clippy::cast_possible_truncation, reason = "a measure or a place on a page, not a count")]
+fn narrow(value: f64) -> f32 {
+    value as f32
+}
+
 struct Judged<'a> {
     measures: &'a Measures,
     direction: Direction,

@@ -21,7 +21,7 @@ use opencv::prelude::*;
 use opencv::{Result, imgproc};
 
 use super::glyphs::Glyph;
-use super::shear;
+use super::{narrow, shear};
 
 /// Skew that is looked for, either way, in degrees.
 const WIDEST: f64 = 20.0;
@@ -238,9 +238,4 @@ fn feet(glyphs: &[Glyph], page: Size, skew: f64) -> f32 {
 #[expect(clippy::cast_possible_truncation, reason = "a row of a page")]
 fn row(y: f64) -> i64 {
     y.round() as i64
-}
-
-#[expect(clippy::cast_possible_truncation, reason = "a measure, not a count")]
-fn narrow(value: f64) -> f32 {
-    value as f32
 }

@@ -11,7 +11,7 @@ use opencv::prelude::*;
 use opencv::{Result, imgproc};
 
 use super::plane::Pixels;
-use super::shear;
+use super::{narrow, shear};
 
 /// The longer side of the picture in which edges are looked for.
 const LONGER_SIDE: i32 = 400;
@@ -223,9 +223,4 @@ fn crossing(side: &Edge, cap: &Edge, (width, height): (f64, f64), factor: f64) -
     let x = side.middle + side.slope * (y - height / 2.0);
     let whole = |small: f64| narrow((small + 0.5) * factor);
     Point2f::new(whole(x), whole(y))
-}
-
-#[expect(clippy::cast_possible_truncation, reason = "a place on a page")]
-fn narrow(value: f64) -> f32 {
-    value as f32
 }

@@ -1,6 +1,8 @@
 //! Sums along lines that run aslant: the lines of pixels across them are added up, each moved by its
 //! own share of the fall. No sheared page is ever made, which was most of the work.
 
+use super::narrow;
+
 /// Adds a line of pixels to `sums`, moved towards its beginning by `by`; a place between two pixels
 /// takes from both. What is moved out of `sums` is left out.
 pub(super) fn add<T: Copy + Into<f32>>(sums: &mut [f32], line: &[T], by: f64) {
@@ -24,11 +26,6 @@ fn add_whole<T: Copy + Into<f32>>(sums: &mut [f32], line: &[T], by: i64, weight:
 #[expect(clippy::cast_possible_truncation, reason = "a place on a page")]
 fn whole(place: f64) -> i64 {
     place.floor() as i64
-}
-
-#[expect(clippy::cast_possible_truncation, reason = "a part of a pixel")]
-fn narrow(part: f64) -> f32 {
-    part as f32
 }
 
 #[cfg(test)]
