@@ -1,42 +1,29 @@
 //! docmill reads documents that queue messages name, extracts structured data, checks it, and
-//! records the outcome in Postgres exactly once. `docs/architecture.md` is the map; the layers
-//! below are listed lowest first and held by `tests/architecture.rs`.
+//! records the outcome in Postgres exactly once. `docs/architecture.md` is the map. The libraries in
+//! `crates/` are layered by their manifests; the modules of this package, listed lowest first, by
+//! `tests/architecture.rs`.
 
-pub mod fault;
+pub use docmill_client::{aws, http, telemetry, throttle};
+pub use docmill_core::{config, fault, metrics, model};
+pub use docmill_documents::{cpu, ocr, pages};
+pub use docmill_eval::eval;
+pub use docmill_extract::extract;
+pub use docmill_formats::{notation, xml};
+pub use docmill_gate::{gate, kinds};
+pub use docmill_ledger::{db, ledger};
+pub use docmill_llm::llm;
+pub use docmill_queue::queue;
+pub use docmill_scheduler::scheduler;
+pub use docmill_storage::store;
 
-pub mod model;
-
-pub mod config;
-pub mod metrics;
-pub mod notation;
-
-pub mod aws;
 pub mod cluster;
-pub mod cpu;
-pub mod http;
-pub mod kinds;
 pub mod shutdown;
-pub mod telemetry;
-
-pub mod db;
-pub mod pages;
-pub mod store;
-
-pub mod ledger;
-pub mod llm;
-pub mod ocr;
-pub mod queue;
-
-pub mod extract;
-pub mod gate;
 
 pub mod pipeline;
 
-pub mod eval;
 pub mod ops;
 pub mod worker;
 
-pub mod throttle;
 pub mod web;
 
 pub mod app;

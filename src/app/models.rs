@@ -11,7 +11,7 @@ use crate::llm::bedrock::Bedrock;
 use crate::llm::chain::{Chain, Rung};
 use crate::llm::governed::Governed;
 use crate::llm::openai::OpenAi;
-use crate::llm::scheduler::Scheduler;
+use crate::scheduler::Scheduler;
 use crate::llm::traced::Traced;
 use crate::model::digest;
 use crate::throttle::Governor;

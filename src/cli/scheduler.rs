@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde::Serialize;
 
 use super::{Context, Exit, NOTHING, print};
-use crate::llm::scheduler::{self, Device, Need, Post, Sheet};
+use crate::scheduler::{self, Device, Need, Post, Sheet};
 
 /// Everything that is known, for programs.
 #[derive(Debug, Serialize)]

@@ -8,7 +8,7 @@ use std::time::Duration;
 use docmill::app::App;
 use docmill::config::Config;
 use docmill::extract::einvoice::Flaw;
-use docmill::pages::xml::XmlError;
+use docmill::xml::XmlError;
 use docmill::pipeline::offline::{Offline, Processed};
 use docmill_testkit::openai::{Answer, Script};
 

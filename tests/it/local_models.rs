@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
 
-use docmill::llm::scheduler::{Post, held_mib, look};
+use docmill::scheduler::{Post, held_mib, look};
 use docmill_testkit::models::{Answer, Script};
 
 use crate::support::documents;

@@ -37,7 +37,7 @@ use login::Login;
 
 pub(crate) use faults::{Context, fault_of};
 
-static MIGRATIONS: Migrator = sqlx::migrate!("./migrations");
+static MIGRATIONS: Migrator = sqlx::migrate!("../../migrations");
 
 /// A pool of connections to our schema.
 #[derive(Debug, Clone)]

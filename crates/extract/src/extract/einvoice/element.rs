@@ -8,7 +8,7 @@ use time::Date;
 
 use super::Flaw;
 use crate::notation::date;
-use crate::pages::xml::XmlError;
+use crate::xml::XmlError;
 
 /// How the namespaces begin whose elements count.
 const FAMILIES: [&str; 3] = [

@@ -12,7 +12,6 @@ mod exchange;
 pub mod governed;
 pub mod openai;
 mod refusal;
-pub mod scheduler;
 pub mod schema;
 mod spaces;
 pub mod traced;

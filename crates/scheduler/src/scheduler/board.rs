@@ -149,7 +149,7 @@ fn unusable(folder: &Path, error: std::io::Error) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::llm::scheduler::plan::{Need, Turn};
+    use crate::scheduler::plan::{Need, Turn};
 
     fn sheet(model: &str) -> Sheet {
         let turn = Turn { device: "d".into(), began_ms: 1, loaded_ms: None, evicts: false };

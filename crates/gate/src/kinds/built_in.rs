@@ -5,7 +5,7 @@ pub(super) type Files = &'static [(&'static str, &'static str)];
 
 macro_rules! files {
     ($kind:literal, $($file:literal),+ $(,)?) => {
-        &[$(($file, include_str!(concat!("../../config/kinds/", $kind, "/", $file)))),+]
+        &[$(($file, include_str!(concat!("../../../../config/kinds/", $kind, "/", $file)))),+]
     };
 }
 

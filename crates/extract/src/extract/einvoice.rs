@@ -20,7 +20,7 @@ use serde_json::{Map, Value, json};
 
 use crate::kinds::Kind;
 use crate::model::{Confidence, Extraction, Reader, Reason, Usage};
-use crate::pages::xml::{Xml, XmlError};
+use crate::xml::{Xml, XmlError};
 
 /// Why an XML is not used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

@@ -37,7 +37,6 @@ mod text_cells;
 mod tiff;
 mod two_readings;
 mod words;
-pub mod xml;
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -45,8 +44,10 @@ use std::sync::OnceLock;
 use std::time::Instant;
 
 use bytes::Bytes;
+use docmill_formats::xml::{self, XmlError};
 
 use crate::config::LimitsConfig;
+use crate::cpu::wire::EINVOICES;
 use crate::model::{EinvoiceLook, Line, PageText, Reason};
 
 pub use format::Format;
@@ -82,6 +83,19 @@ impl Refusal {
         Self { reason, detail: detail.into() }
     }
 }
+
+impl From<XmlError> for Refusal {
+    fn from(error: XmlError) -> Self {
+        let reason = match error {
+            XmlError::TooLarge => Reason::TooLarge,
+            XmlError::Encoding | XmlError::Malformed | XmlError::Entities => Reason::Corrupt,
+        };
+        Self::new(reason, error.to_string())
+    }
+}
+
+const _: () =
+    assert!(xml::MOST_BYTES as u64 <= EINVOICES, "a cell could not hand it over");
 
 /// A page as grey pixels.
 #[derive(Debug, Clone, PartialEq, Eq)]

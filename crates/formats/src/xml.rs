@@ -10,13 +10,10 @@
 
 use roxmltree::{Document, ParsingOptions};
 
-use super::Refusal;
-use crate::model::{BoundingBox, Line, Reason, Word};
+use crate::model::{BoundingBox, Line, Word};
 
 /// Most bytes of an XML file. Invoices carry other documents inside, as base64 text.
 pub const MOST_BYTES: usize = 32 << 20;
-const _: () =
-    assert!(MOST_BYTES as u64 <= crate::cpu::wire::EINVOICES, "a cell could not hand it over");
 /// Deepest nesting. What we read needs 9.
 const DEEPEST: usize = 64;
 /// Most of `<` and of `=` each, by whose numbers the parser reserves memory.
@@ -59,16 +56,6 @@ impl XmlError {
     }
 }
 
-impl From<XmlError> for Refusal {
-    fn from(error: XmlError) -> Self {
-        let reason = match error {
-            XmlError::TooLarge => Reason::TooLarge,
-            XmlError::Encoding | XmlError::Malformed | XmlError::Entities => Reason::Corrupt,
-        };
-        Self::new(reason, error.to_string())
-    }
-}
-
 /// The text of an XML file that is safe to parse.
 #[derive(Debug)]
 pub struct Xml {
@@ -108,7 +95,7 @@ impl Xml {
 
 /// The values of a tree as the lines of a page, each behind the local name of its element. Lines
 /// stand one under the other, 12 units apart.
-pub(super) fn lines(tree: &Document<'_>) -> Vec<Line> {
+pub fn lines(tree: &Document<'_>) -> Vec<Line> {
     let elements = tree.descendants().filter(|node| node.is_element());
     let valued = elements.filter_map(|node| {
         let value = node.text().map(str::trim)?;

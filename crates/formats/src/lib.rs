@@ -1,0 +1,7 @@
+//! How numbers, dates, currencies and identifiers are written, and XML from strangers. Pure: text
+//! or bytes in, values out. What they mean for a document is for others to say.
+
+pub mod notation;
+pub mod xml;
+
+use docmill_core::model;

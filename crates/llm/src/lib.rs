@@ -1,0 +1,7 @@
+//! Language models as a port, with the vendors' protocols behind it. What is asked and what the
+//! reply is worth is for others to say.
+
+pub mod llm;
+
+use docmill_client::{aws, http, telemetry, throttle};
+use docmill_core::{config, fault, model};
