@@ -24,8 +24,7 @@ test:           ## every test, with a private Postgres and stand-ins for S3, SQS
 lint:           ## format, clippy, documentation, .sqlx, licences: no warning passes
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps --document-private-items \
-		--lib --examples
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps --document-private-items --lib
 	scripts/sqlx.sh --check
 	@if command -v cargo-deny >/dev/null; then cargo deny --locked check; \
 	else echo "cargo-deny is not installed: licences and sources not checked"; fi

@@ -7,5 +7,5 @@ cd "$(dirname "$0")/.."
 name=$1
 shift
 [ -n "${TMPDIR:-}" ] || [ ! -w /dev/shm ] || export TMPDIR=/dev/shm
-exec cargo bench --locked --quiet --profile dev --config 'profile.dev.package.docmill.opt-level=2' \
+exec cargo bench --locked --quiet --profile dev --config scripts/optimised.toml \
     --bench "$name" -- "$@"

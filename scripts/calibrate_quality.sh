@@ -10,7 +10,7 @@ folder=$1
 prefix=${2-deg_}
 if [ -z "${DOCMILL:-}" ]; then
     # As scripts/bench.sh builds it, which is needed below.
-    cargo build --locked --quiet --config 'profile.dev.package.docmill.opt-level=2' --bin docmill --bench page_repair
+    cargo build --locked --quiet --config scripts/optimised.toml --bin docmill --bench page_repair
     DOCMILL=target/debug/docmill
 fi
 scores=$(mktemp)

@@ -3,5 +3,5 @@
 # how many documents of each sort (40: some minutes). See scripts/capacity.py.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-cargo build --locked --quiet --profile dev --config 'profile.dev.package.docmill.opt-level=2' --bin docmill
+cargo build --locked --quiet --profile dev --config scripts/optimised.toml --bin docmill
 exec python3 scripts/capacity.py target/debug/docmill samples "$@"

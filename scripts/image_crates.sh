@@ -9,7 +9,7 @@ cargo tree --locked --package docmill --edges normal --prefix none --format '{p}
     awk -F '|' '
         {
             split($1, part, " ")
-            if (part[1] == "docmill") next
+            if (part[1] ~ /^docmill(-|$)/) next
             sub(/^v/, "", part[2])
             gsub(/ *\/ */, " OR ", $2)
             gsub(/ +/, "_", $2)

@@ -7,7 +7,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # With the bench, so that the crates have the features they are tested with and are compiled once.
-cargo build --locked --quiet --config 'profile.dev.package.docmill.opt-level=2' --bin docmill --bench reading
+cargo build --locked --quiet --config scripts/optimised.toml --bin docmill --bench reading
 if [ "${1:-}" = long ]; then
     exec scripts/with_postgres.sh scripts/bench.sh reading long "${2:-300}"
 fi

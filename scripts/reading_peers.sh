@@ -23,7 +23,7 @@ if [ ! -x $tools/kreuzberg/bin/python ]; then
 fi
 if [ -z "${DOCMILL:-}" ]; then
     # With a bench, so that the crates have the features they are tested with and are compiled once.
-    cargo build --locked --quiet --config 'profile.dev.package.docmill.opt-level=2' --bin docmill --bench reading
+    cargo build --locked --quiet --config scripts/optimised.toml --bin docmill --bench reading
     DOCMILL=target/debug/docmill
 fi
 export DOCMILL KREUZBERG_PYTHON=$tools/kreuzberg/bin/python

@@ -10,5 +10,5 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 [ $# -ge 1 ] && [ -d "$1/scans" ] || { sed -n '2,9s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 # With the bench, so that the crates have the features they are tested with and are compiled once.
-cargo build --locked --quiet --config 'profile.dev.package.docmill.opt-level=2' --bin docmill --bench reading
+cargo build --locked --quiet --config scripts/optimised.toml --bin docmill --bench reading
 exec python3 scripts/reading_speed.py "$@"

@@ -1,6 +1,9 @@
-//! Keeps `src/` layered: a module may name only modules of a lower layer.
+//! Keeps the workspace layered: a crate uses those that docs/architecture.md draws below it, which
+//! Cargo then enforces, and a module names only modules of a lower layer of its own crate or of
+//! crates that its manifest names.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
@@ -8,19 +11,61 @@ use std::path::Path;
 const LAYERS: &[&[&str]] = &[
     &["fault"],
     &["model"],
-    &["config", "metrics", "notation"],
+    &["config", "metrics", "notation", "xml"],
     &["aws", "cluster", "cpu", "http", "kinds", "shutdown"],
     &["telemetry"],
     &["db", "pages", "store"],
     &["throttle"],
     &["ledger", "llm", "ocr", "queue"],
-    &["extract", "gate"],
+    &["extract", "gate", "scheduler"],
     &["pipeline"],
     &["eval", "ops", "worker"],
     &["web"],
     &["app"],
     &["cli"],
 ];
+/// What the table tests of formats and gate do not wait for.
+const HEAVY: &[&str] = &["aws-", "hyper", "opencv", "reqwest", "sqlx", "tesseract", "tokio"];
+
+/// The libraries' folders, by name.
+fn libraries() -> BTreeSet<String> {
+    let folders = fs::read_dir("crates").unwrap();
+    let names = folders.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let names: BTreeSet<String> = names.collect();
+    assert!(names.len() > 5, "the libraries are looked for in crates/: {names:?}");
+    names
+}
+
+fn manifest(library: &str) -> toml::Table {
+    fs::read_to_string(format!("crates/{library}/Cargo.toml")).unwrap().parse().unwrap()
+}
+
+/// The words in backticks in one cell of a table.
+fn words(cell: &str) -> BTreeSet<String> {
+    cell.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+}
+
+/// The table of libraries in docs/architecture.md: what each uses, and its modules.
+fn drawn() -> BTreeMap<String, (BTreeSet<String>, BTreeSet<String>)> {
+    let page = fs::read_to_string("docs/architecture.md").unwrap();
+    let (_, table) = page.split_once("| crate | uses | modules |").unwrap();
+    let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
+    rows.map(|row| {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        (cells[1].trim_matches('`').to_owned(), (words(cells[2]), words(cells[3])))
+    })
+    .collect()
+}
+
+/// Every source file of the workspace but the stand-ins.
+fn every_source() -> Vec<(String, String, String)> {
+    let mut files = Vec::new();
+    sources(Path::new("src"), None, &mut files);
+    for library in libraries() {
+        sources(&Path::new("crates").join(library).join("src"), None, &mut files);
+    }
+    files
+}
 
 fn layer_of(module: &str) -> usize {
     LAYERS
@@ -81,8 +126,7 @@ fn first_word(text: &str) -> String {
 
 #[test]
 fn imports_run_downward_only() {
-    let mut files = Vec::new();
-    sources(Path::new("src"), None, &mut files);
+    let files = every_source();
     let mut upward = Vec::new();
     for (module, path, code) in &files {
         for target in modules_named_in(code) {
@@ -96,14 +140,13 @@ fn imports_run_downward_only() {
 
 #[test]
 fn sql_is_written_in_the_modules_of_the_database_only() {
-    let mut files = Vec::new();
-    sources(Path::new("src"), None, &mut files);
+    let files = every_source();
     let may = |path: &str| {
         let path = path.replace('\\', "/");
-        path == "src/db.rs"
-            || path.starts_with("src/db/")
-            || path == "src/ledger/postgres.rs"
-            || path.starts_with("src/ledger/postgres/")
+        path == "crates/ledger/src/db.rs"
+            || path.starts_with("crates/ledger/src/db/")
+            || path == "crates/ledger/src/ledger/postgres.rs"
+            || path.starts_with("crates/ledger/src/ledger/postgres/")
     };
     let (inside, outside): (Vec<_>, Vec<_>) = files
         .iter()
@@ -112,6 +155,55 @@ fn sql_is_written_in_the_modules_of_the_database_only() {
         .partition(|path| may(path));
     assert!(outside.is_empty(), "sqlx is for db and ledger/postgres: {outside:?}");
     assert!(inside.len() > 3, "the reader of sources finds no SQL: {inside:?}");
+    let service: toml::Table = fs::read_to_string("Cargo.toml").unwrap().parse().unwrap();
+    let manifests = libraries().into_iter().map(|name| (name.clone(), manifest(&name)));
+    let users = manifests.chain([("the service".to_owned(), service)]);
+    let users = users.filter(|(_, manifest)| manifest["dependencies"].get("sqlx").is_some());
+    assert_eq!(users.map(|(name, _)| name).collect::<Vec<_>>(), ["ledger"]);
+}
+
+#[test]
+fn the_libraries_use_each_other_as_the_map_draws() {
+    let drawn = drawn();
+    assert_eq!(drawn.keys().cloned().collect::<BTreeSet<_>>(), libraries());
+    for (name, (uses, modules)) in drawn {
+        let dependencies = manifest(&name)["dependencies"].as_table().unwrap().clone();
+        let used = dependencies.keys().filter_map(|name| name.strip_prefix("docmill-"));
+        assert_eq!(uses, used.map(str::to_owned).collect(), "what {name} uses");
+        let files = fs::read_dir(format!("crates/{name}/src")).unwrap();
+        let files = files.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let here = files.filter_map(|file| Some(file.strip_suffix(".rs")?.to_owned()));
+        assert_eq!(modules, here.filter(|name| name != "lib").collect(), "the modules of {name}");
+    }
+}
+
+#[test]
+fn the_tests_of_formats_and_gate_wait_for_nothing_heavy() {
+    let lock: toml::Table = fs::read_to_string("Cargo.lock").unwrap().parse().unwrap();
+    let packages = lock["package"].as_array().unwrap();
+    let mut open = vec!["docmill-formats".to_owned(), "docmill-gate".to_owned()];
+    let mut seen = BTreeSet::new();
+    while let Some(name) = open.pop() {
+        if !seen.insert(name.clone()) {
+            continue;
+        }
+        let heavy = HEAVY.iter().any(|start| name.starts_with(start));
+        assert!(!heavy, "formats or gate would wait for {name}");
+        for package in packages.iter().filter(|each| each["name"].as_str() == Some(&name)) {
+            let needs = package.get("dependencies").and_then(|list| list.as_array());
+            let needs = needs.into_iter().flatten().filter_map(|need| need.as_str());
+            open.extend(needs.map(|need| need.split(' ').next().unwrap().to_owned()));
+        }
+    }
+    assert!(seen.len() > 50, "the lock file is not read: {seen:?}");
+}
+
+#[test]
+fn builds_for_measuring_optimise_every_crate_of_ours() {
+    let optimised = fs::read_to_string("scripts/optimised.toml").unwrap();
+    for library in libraries() {
+        assert!(optimised.contains(&format!("docmill-{library}.opt-level = 2")), "{library}");
+    }
 }
 
 #[test]

@@ -197,7 +197,7 @@ fn label_values(text: &str) -> BTreeSet<(String, String)> {
     found
 }
 
-/// All of `src/`, as one text.
+/// All of a folder, as one text.
 fn sources(folder: &Path) -> String {
     let mut all = String::new();
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -213,13 +213,13 @@ fn sources(folder: &Path) -> String {
 
 #[test]
 fn alarms_and_board_ask_for_metrics_and_labels_that_the_worker_exports() {
-    let names = read("src/metrics.rs");
+    let names = read("crates/core/src/metrics.rs");
     let exported: BTreeSet<String> = names
         .split("= \"docmill_")
         .skip(1)
         .map(|rest| format!("docmill_{}", rest.split('"').next().unwrap()))
         .collect();
-    let code = sources(&root().join("src"));
+    let code = sources(&root().join("src")) + &sources(&root().join("crates"));
     for path in [RULES, RULES_TEST, BOARD] {
         let text = read(path);
         let named = metric_words(&text);
