@@ -11,9 +11,9 @@ use crate::llm::bedrock::Bedrock;
 use crate::llm::chain::{Chain, Rung};
 use crate::llm::governed::Governed;
 use crate::llm::openai::OpenAi;
-use crate::scheduler::Scheduler;
 use crate::llm::traced::Traced;
 use crate::model::digest;
+use crate::scheduler::Scheduler;
 use crate::throttle::Governor;
 
 /// How often a model server is asked at start, a second longer apart each time.

@@ -97,10 +97,11 @@ fn every_reason_and_every_fault_is_explained_to_the_operator() {
 #[test]
 fn the_operators_page_names_every_metric_and_no_other() {
     let page = read("docs/operations.md");
-    let exported: BTreeSet<String> = between(&read("crates/core/src/metrics.rs"), "= \"docmill_", "\"")
-        .into_iter()
-        .map(|rest| format!("docmill_{rest}"))
-        .collect();
+    let exported: BTreeSet<String> =
+        between(&read("crates/core/src/metrics.rs"), "= \"docmill_", "\"")
+            .into_iter()
+            .map(|rest| format!("docmill_{rest}"))
+            .collect();
     // Not metrics: the clock in SQL, the roles, a login in an example.
     let others = ["docmill_now", "docmill_reader", "docmill_worker", "docmill_migrator"];
     let mut named = words_beginning(&page, "docmill_");

@@ -8,8 +8,8 @@ use std::time::Duration;
 use docmill::app::App;
 use docmill::config::Config;
 use docmill::extract::einvoice::Flaw;
-use docmill::xml::XmlError;
 use docmill::pipeline::offline::{Offline, Processed};
+use docmill::xml::XmlError;
 use docmill_testkit::openai::{Answer, Script};
 
 use crate::support::documents::{cii, drawn_carrying, invoice_carrying};

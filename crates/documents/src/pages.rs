@@ -94,8 +94,7 @@ impl From<XmlError> for Refusal {
     }
 }
 
-const _: () =
-    assert!(xml::MOST_BYTES as u64 <= EINVOICES, "a cell could not hand it over");
+const _: () = assert!(xml::MOST_BYTES as u64 <= EINVOICES, "a cell could not hand it over");
 
 /// A page as grey pixels.
 #[derive(Debug, Clone, PartialEq, Eq)]
