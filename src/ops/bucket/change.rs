@@ -3,6 +3,7 @@
 
 use serde::Serialize;
 
+use super::end::GivenUp;
 use super::manifest::Manifest;
 use super::{Bucket, Settings};
 use crate::fault::{Fault, Result};
@@ -44,24 +45,22 @@ pub enum Change {
 /// The operator's name in locks.
 const OPERATOR: &str = "operator";
 
-impl Bucket {
-    async fn lock_for_operator(&self, hash: &str) -> Result<Option<Held<Lock>>> {
-        let lock = Lock::new(OPERATOR, "", self.engine.now().await?);
-        self.engine.take(&lock_key(hash), lock).await
-    }
+async fn lock_for_operator(bucket: &Bucket, hash: &str) -> Result<Option<Held<Lock>>> {
+    let lock = Lock::new(OPERATOR, "", bucket.engine.now().await?);
+    bucket.queue.try_lock(hash, lock).await
+}
 
-    /// Does something under the lock and gives it back, whatever comes of it.
-    async fn under_lock<F>(&self, hash: &str, work: F) -> Result<Changed>
-    where
-        F: AsyncFnOnce() -> Result<Change>,
-    {
-        let Some(mut held) = self.lock_for_operator(hash).await? else {
-            return Ok(changed(hash, Change::Busy));
-        };
-        let done = work().await;
-        self.engine.release(&mut held).await?;
-        Ok(changed(hash, done?))
-    }
+/// Does something under the lock and gives it back, whatever comes of it.
+async fn under_lock<F>(bucket: &Bucket, hash: &str, work: F) -> Result<Changed>
+where
+    F: AsyncFnOnce() -> Result<Change>,
+{
+    let Some(mut held) = lock_for_operator(bucket, hash).await? else {
+        return Ok(changed(hash, Change::Busy));
+    };
+    let done = work().await;
+    bucket.engine.release(&mut held).await?;
+    Ok(changed(hash, done?))
 }
 
 fn changed(hash: &str, change: Change) -> Changed {
@@ -79,8 +78,7 @@ pub async fn retry(
     hash: &str,
     (priority, reset): (Option<Priority>, bool),
 ) -> Result<Changed> {
-    bucket
-        .under_lock(hash, async || {
+    under_lock(bucket, hash, async || {
             let (failed, dead) = (failed_key(hash), dead_key(hash));
             let failed = bucket.engine.read::<Failed>(&failed).await?.map(|seen| seen.value);
             let dead = bucket.engine.read::<Dead>(&dead).await?.map(|seen| seen.value);
@@ -118,8 +116,7 @@ fn of_failed(failed: Failed) -> Marker {
 /// # Errors
 /// The store's.
 pub async fn reprioritize(bucket: &Bucket, hash: &str, to: Priority) -> Result<Changed> {
-    bucket
-        .under_lock(hash, async || {
+    under_lock(bucket, hash, async || {
             let markers = bucket.markers(hash).await?;
             let Some((from, seen)) = markers.first() else { return Ok(Change::Nothing) };
             if *from == to && markers.len() == 1 {
@@ -140,7 +137,7 @@ pub async fn reprioritize(bucket: &Bucket, hash: &str, to: Priority) -> Result<C
 /// # Errors
 /// The store's.
 pub async fn cancel(bucket: &Bucket, hash: &str) -> Result<Changed> {
-    let done = bucket.under_lock(hash, async || withdraw(bucket, hash).await).await?;
+    let done = under_lock(bucket, hash, async || withdraw(bucket, hash).await).await?;
     if done.change != Change::Busy {
         return Ok(done);
     }
@@ -161,7 +158,7 @@ async fn withdraw(bucket: &Bucket, hash: &str) -> Result<Change> {
         (Priority::Normal, Marker { retries: runs, ..of_failed(failed.value) })
     }));
     let Some((priority, marker)) = marker.filter(|_| !ended) else { return Ok(Change::Nothing) };
-    let why = (CANCELLED, "withdrawn by an operator");
+    let why = GivenUp::new(CANCELLED, "withdrawn by an operator");
     bucket.bury(hash, priority, marker, why).await?;
     Ok(Change::Cancelled)
 }
@@ -172,7 +169,7 @@ async fn withdraw(bucket: &Bucket, hash: &str) -> Result<Change> {
 /// # Errors
 /// The store's.
 pub async fn remove(bucket: &Bucket, hash: &str, force: bool) -> Result<Changed> {
-    let held = match bucket.lock_for_operator(hash).await? {
+    let held = match lock_for_operator(bucket, hash).await? {
         None if force => seize(bucket, hash).await?,
         held => held,
     };
@@ -183,12 +180,11 @@ pub async fn remove(bucket: &Bucket, hash: &str, force: bool) -> Result<Changed>
 }
 
 async fn seize(bucket: &Bucket, hash: &str) -> Result<Option<Held<Lock>>> {
-    let key = lock_key(hash);
-    let Some(seen) = bucket.engine.lock::<Lock>(&key).await? else {
-        return bucket.lock_for_operator(hash).await;
+    let Some(seen) = bucket.queue.read_lock(hash).await? else {
+        return lock_for_operator(bucket, hash).await;
     };
     let lock = Lock::new(OPERATOR, "", bucket.engine.now().await?);
-    bucket.engine.take_over(&key, &seen.etag, lock).await
+    bucket.queue.take_over(hash, &seen.etag, lock).await
 }
 
 async fn remove_all(bucket: &Bucket, hash: &str) -> Result<Change> {

@@ -36,23 +36,20 @@ pub struct Standing {
 /// The store's.
 pub async fn status(bucket: &Bucket) -> Result<Standing> {
     let (todo, locks, failed, dead, out) = tokio::try_join!(
-        bucket.engine.list_all(TODO),
-        bucket.engine.list_all(LOCKS),
-        bucket.engine.list_all(FAILED),
-        bucket.engine.list_all(DEAD),
+        bucket.queue.list_markers(),
+        bucket.queue.list_locks(),
+        bucket.queue.list_named(FAILED),
+        bucket.queue.count_dead(),
         bucket.engine.list_all(OUT),
     )?;
     let mut standing = Standing::default();
-    let worked_on: std::collections::BTreeSet<&str> =
-        locks.iter().filter_map(|entry| hash_in(&entry.key, LOCKS)).collect();
     for (priority, hash) in todo.iter().filter_map(|entry| marker_in(&entry.key)) {
-        let waits = u64::from(!worked_on.contains(hash));
+        let waits = u64::from(!locks.contains_key(hash));
         *standing.todo.entry(priority.code()).or_default() += waits;
     }
     let count = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
-    standing.processing = count(worked_on.len());
-    standing.failed = count(failed.iter().filter(|e| hash_in(&e.key, FAILED).is_some()).count());
-    standing.dead = count(dead.iter().filter(|e| hash_in(&e.key, DEAD).is_some()).count());
+    (standing.processing, standing.failed) = (count(locks.len()), count(failed.len()));
+    standing.dead = dead;
     standing.done = count(out.iter().filter(|e| result_in(&e.key).is_some()).count());
     Ok(standing)
 }
@@ -97,13 +94,12 @@ pub struct Dashboard {
 pub async fn dashboard(bucket: &Bucket) -> Result<Dashboard> {
     let (standing, workers) = tokio::try_join!(status(bucket), workers(bucket))?;
     let mut running = Vec::new();
-    for entry in bucket.engine.list_all(LOCKS).await? {
-        let Some(hash) = hash_in(&entry.key, LOCKS) else { continue };
+    for (hash, entry) in bucket.queue.list_locks().await? {
         let Some(lock) = bucket.engine.read::<Lock>(&entry.key).await? else { continue };
         let run = lock.value.runs();
         let progress = lock.value.progress.unwrap_or_default();
         running.push(Running {
-            hash: hash.to_owned(),
+            hash,
             worker: lock.value.worker,
             run,
             stage: progress.stage,
