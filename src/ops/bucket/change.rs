@@ -79,26 +79,26 @@ pub async fn retry(
     (priority, reset): (Option<Priority>, bool),
 ) -> Result<Changed> {
     under_lock(bucket, hash, async || {
-            let (failed, dead) = (failed_key(hash), dead_key(hash));
-            let failed = bucket.engine.read::<Failed>(&failed).await?.map(|seen| seen.value);
-            let dead = bucket.engine.read::<Dead>(&dead).await?.map(|seen| seen.value);
-            let (runs, before, marker) = match (failed, dead) {
-                (_, Some(dead)) => (dead.total_retries, dead.priority.clone(), of_dead(dead)),
-                (Some(failed), None) => (failed.runs(), failed.priority.clone(), of_failed(failed)),
-                (None, None) => return Ok(Change::Nothing),
-            };
-            // With nothing reset there is one run left.
-            let runs = if reset { 0 } else { runs.min(settings.max_retries.saturating_sub(1)) };
-            let before = before.as_deref().and_then(Priority::from_code);
-            let priority = priority.or(before).unwrap_or(Priority::Normal);
-            let marker = Marker { retries: runs, queued_at: bucket.engine.now().await?, ..marker };
-            bucket.clear_markers(hash).await?;
-            bucket.engine.write(&todo_key(priority, hash), &marker).await?;
-            bucket.engine.delete(&failed_key(hash)).await?;
-            bucket.engine.delete(&dead_key(hash)).await?;
-            Ok(Change::Queued)
-        })
-        .await
+        let (failed, dead) = (failed_key(hash), dead_key(hash));
+        let failed = bucket.engine.read::<Failed>(&failed).await?.map(|seen| seen.value);
+        let dead = bucket.engine.read::<Dead>(&dead).await?.map(|seen| seen.value);
+        let (runs, before, marker) = match (failed, dead) {
+            (_, Some(dead)) => (dead.total_retries, dead.priority.clone(), of_dead(dead)),
+            (Some(failed), None) => (failed.runs(), failed.priority.clone(), of_failed(failed)),
+            (None, None) => return Ok(Change::Nothing),
+        };
+        // With nothing reset there is one run left.
+        let runs = if reset { 0 } else { runs.min(settings.max_retries.saturating_sub(1)) };
+        let before = before.as_deref().and_then(Priority::from_code);
+        let priority = priority.or(before).unwrap_or(Priority::Normal);
+        let marker = Marker { retries: runs, queued_at: bucket.engine.now().await?, ..marker };
+        bucket.clear_markers(hash).await?;
+        bucket.engine.write(&todo_key(priority, hash), &marker).await?;
+        bucket.engine.delete(&failed_key(hash)).await?;
+        bucket.engine.delete(&dead_key(hash)).await?;
+        Ok(Change::Queued)
+    })
+    .await
 }
 
 fn of_dead(dead: Dead) -> Marker {
@@ -117,18 +117,18 @@ fn of_failed(failed: Failed) -> Marker {
 /// The store's.
 pub async fn reprioritize(bucket: &Bucket, hash: &str, to: Priority) -> Result<Changed> {
     under_lock(bucket, hash, async || {
-            let markers = bucket.markers(hash).await?;
-            let Some((from, seen)) = markers.first() else { return Ok(Change::Nothing) };
-            if *from == to && markers.len() == 1 {
-                return Ok(Change::Nothing);
-            }
-            bucket.engine.write(&todo_key(to, hash), &seen.value).await?;
-            for (priority, _) in markers.iter().filter(|(priority, _)| *priority != to) {
-                bucket.engine.delete(&todo_key(*priority, hash)).await?;
-            }
-            Ok(Change::Moved)
-        })
-        .await
+        let markers = bucket.markers(hash).await?;
+        let Some((from, seen)) = markers.first() else { return Ok(Change::Nothing) };
+        if *from == to && markers.len() == 1 {
+            return Ok(Change::Nothing);
+        }
+        bucket.engine.write(&todo_key(to, hash), &seen.value).await?;
+        for (priority, _) in markers.iter().filter(|(priority, _)| *priority != to) {
+            bucket.engine.delete(&todo_key(*priority, hash)).await?;
+        }
+        Ok(Change::Moved)
+    })
+    .await
 }
 
 /// Gives up a document that waits or failed; the worker of one in work is told by a note in its

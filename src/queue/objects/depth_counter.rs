@@ -181,14 +181,21 @@ impl DepthCounter {
         Ok(())
     }
 
-    async fn standing(&self, entry: &Entry, name: &str, tally: &mut DepthTally) -> Result<MessageState> {
+    async fn standing(
+        &self,
+        entry: &Entry,
+        name: &str,
+        tally: &mut DepthTally,
+    ) -> Result<MessageState> {
         let DepthTally { locks, reads, now, .. } = tally;
         if let Some(lock) = locks.get(name)
-            && (!self.may_ask(lock, reads) || self.availability.is_locked(name, Some(lock), *now).await?)
+            && (!self.may_ask(lock, reads)
+                || self.availability.is_locked(name, Some(lock), *now).await?)
         {
             return Ok(MessageState::InFlight);
         }
-        if !self.may_ask(entry, reads) || self.availability.is_due(entry, *now).await? == Some(true) {
+        if !self.may_ask(entry, reads) || self.availability.is_due(entry, *now).await? == Some(true)
+        {
             return Ok(MessageState::Ready);
         }
         Ok(MessageState::Delayed)

@@ -162,11 +162,7 @@ impl MessageReceiver {
 
     /// Under the lock: counts the receive, and gives the message up after too many. `None`: it is
     /// given up, or was done or hidden since it was listed.
-    async fn count_or_bury(
-        &self,
-        listed: &ListedMessage<'_>,
-        now: u64,
-    ) -> Result<Option<Message>> {
+    async fn count_or_bury(&self, listed: &ListedMessage<'_>, now: u64) -> Result<Option<Message>> {
         let count = |mut message: Message| {
             if message.not_before > now {
                 return None;
