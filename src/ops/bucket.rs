@@ -52,7 +52,8 @@ pub use work::{Tally, Terms, Work};
 use self::end::GivenUp;
 use crate::fault::Result;
 use crate::queue::objects::blobforge::records::{Dead, Marker};
-use crate::queue::objects::blobforge::{Priority, dead_key, failed_key, lock_key, out_key};
+use crate::queue::objects::blobforge::{dead_key, failed_key, lock_key, out_key};
+use crate::model::Priority;
 use crate::queue::objects::engine::{Clock, Engine, Seen, stamp};
 use crate::queue::objects::marker_queue::MarkerQueue;
 use crate::store::Store;
@@ -156,7 +157,7 @@ impl Bucket {
             moved_to_dead_at,
             total_retries: marker.retries,
             reason: why.reason.to_owned(),
-            priority: Some(priority.code().to_owned()),
+            priority: Some(priority.blobforge_key().to_owned()),
             past: marker.past,
             rest: serde_json::Map::new(),
         };

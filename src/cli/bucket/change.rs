@@ -2,7 +2,7 @@
 
 use crate::cli::{Context, Exit, print};
 use crate::ops::bucket::{self, Bucket, Change, Changed, Pass, Settings, State};
-use crate::queue::objects::blobforge::Priority;
+use crate::model::Priority;
 
 /// Arguments of `reprioritize`.
 #[derive(Debug, clap::Args)]

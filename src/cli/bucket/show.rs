@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::StateName;
 use crate::cli::{Context, Exit, print};
 use crate::ops::bucket::{self, Bucket, ManifestEntry, Rebuilding, Standing, State, Worker};
-use crate::queue::objects::blobforge::Priority;
+use crate::model::Priority;
 
 /// Arguments of `list`.
 #[derive(Debug, clap::Args)]

@@ -7,7 +7,7 @@ use crate::app::App;
 use crate::cli::{Context, Exit, print, standard_input};
 use crate::config::LogFormat;
 use crate::ops::bucket::{self, Bucket, Fate, Handed, Place};
-use crate::queue::objects::blobforge::Priority;
+use crate::model::Priority;
 use crate::shutdown::Stop;
 use crate::telemetry;
 

@@ -8,9 +8,8 @@ use super::manifest::Manifest;
 use super::{Bucket, Settings};
 use crate::fault::{Fault, Result};
 use crate::queue::objects::blobforge::records::{CANCELLED, Dead, Failed, Lock, Marker};
-use crate::queue::objects::blobforge::{
-    Priority, RAW, dead_key, failed_key, lock_key, out_key, todo_key,
-};
+use crate::queue::objects::blobforge::{RAW, dead_key, failed_key, lock_key, out_key, todo_key};
+use crate::model::Priority;
 use crate::queue::objects::engine::Held;
 
 /// What became of one document.
@@ -89,7 +88,7 @@ pub async fn retry(
         };
         // With nothing reset there is one run left.
         let runs = if reset { 0 } else { runs.min(settings.max_retries.saturating_sub(1)) };
-        let before = before.as_deref().and_then(Priority::from_code);
+        let before = before.as_deref().and_then(Priority::from_blobforge_key);
         let priority = priority.or(before).unwrap_or(Priority::Normal);
         let marker = Marker { retries: runs, queued_at: bucket.engine.now().await?, ..marker };
         bucket.clear_markers(hash).await?;

@@ -12,7 +12,8 @@ use crate::fault::Result;
 use crate::queue::objects::blobforge::records::{
     CANCELLED, EXCEEDED, Failed, Failure, Lock, Marker, Progress, remember,
 };
-use crate::queue::objects::blobforge::{Priority, dead_key, failed_key, out_key, todo_key};
+use crate::queue::objects::blobforge::{dead_key, failed_key, out_key, todo_key};
+use crate::model::Priority;
 use crate::queue::objects::engine::Held;
 use crate::store::Put;
 
@@ -73,7 +74,7 @@ pub async fn claim(
     candidate: &Candidate,
 ) -> Result<Claimed> {
     let now = bucket.engine.now().await?;
-    let mut lock = Lock::new(&who.id, candidate.priority.code(), now);
+    let mut lock = Lock::new(&who.id, candidate.priority.blobforge_key(), now);
     lock.instance.clone_from(&who.instance);
     // A lock that was abandoned is the janitor's: it is seen in a listing, not by trying.
     let Some(mut held) = bucket.queue.try_lock(&candidate.hash, lock).await? else {
@@ -205,7 +206,7 @@ impl Claim {
             failed_at: stamp(now),
             timestamp: now,
             retries: self.run.saturating_sub(1),
-            priority: Some(priority.code().to_owned()),
+            priority: Some(priority.blobforge_key().to_owned()),
             past: marker.past,
             rest: serde_json::Map::new(),
         };

@@ -25,7 +25,8 @@ use super::{Bucket, State, stamp};
 use crate::fault::Result;
 use crate::pages::Format;
 use crate::queue::objects::blobforge::records::{Marker, Past};
-use crate::queue::objects::blobforge::{Priority, raw_key, todo_key};
+use crate::queue::objects::blobforge::{raw_key, todo_key};
+use crate::model::Priority;
 
 /// Documents handed in between two changes of the manifest.
 const BATCH: usize = 50;

@@ -19,9 +19,8 @@ use crate::fault::Result;
 use crate::queue::objects::blobforge::records::{
     EXCEEDED, Failed, Failure, Lock, Marker, remember,
 };
-use crate::queue::objects::blobforge::{
-    FAILED, Priority, dead_key, failed_key, lock_key, out_key, raw_key, todo_key,
-};
+use crate::queue::objects::blobforge::{FAILED, dead_key, failed_key, lock_key, out_key, raw_key, todo_key};
+use crate::model::Priority;
 use crate::queue::objects::engine::Held;
 use crate::store::Entry;
 
@@ -271,7 +270,7 @@ async fn facts(
         locked,
         raw,
         marker: markers.first().map(|(priority, _)| *priority),
-        named: named.and_then(Priority::from_code).unwrap_or(Priority::Normal),
+        named: named.and_then(Priority::from_blobforge_key).unwrap_or(Priority::Normal),
         counted: runs.unwrap_or_default(),
         failed: failed.map(|failed| failed.runs()),
         abandoned: abandoned.map(Lock::runs),

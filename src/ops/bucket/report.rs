@@ -10,10 +10,8 @@ use super::registry::{Worker, workers};
 use super::{Bucket, State};
 use crate::fault::{Error, Fault, Result};
 use crate::queue::objects::blobforge::records::{Dead, Failed, Failure, Lock, Marker};
-use crate::queue::objects::blobforge::{
-    DEAD, FAILED, LOCKS, OUT, Priority, TODO, dead_key, failed_key, hash_in, is_hash, lock_key,
-    marker_in, tier_prefix,
-};
+use crate::queue::objects::blobforge::{DEAD, FAILED, LOCKS, OUT, TODO, dead_key, failed_key, hash_in, is_hash, lock_key, marker_in, tier_prefix};
+use crate::model::Priority;
 
 /// How many documents stand where.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -45,7 +43,7 @@ pub async fn status(bucket: &Bucket) -> Result<Standing> {
     let mut standing = Standing::default();
     for (priority, hash) in todo.iter().filter_map(|entry| marker_in(&entry.key)) {
         let waits = u64::from(!locks.contains_key(hash));
-        *standing.todo.entry(priority.code()).or_default() += waits;
+        *standing.todo.entry(priority.blobforge_key()).or_default() += waits;
     }
     let count = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
     (standing.processing, standing.failed) = (count(locks.len()), count(failed.len()));
@@ -150,7 +148,7 @@ pub async fn list(
         };
         for entry in bucket.engine.store().list(&prefix, None, limit).await? {
             let found = match each {
-                State::Todo => marker_in(&entry.key).map(|(p, hash)| (Some(p.code()), hash)),
+                State::Todo => marker_in(&entry.key).map(|(p, hash)| (Some(p.blobforge_key()), hash)),
                 State::Done => result_in(&entry.key).map(|hash| (None, hash)),
                 _ => hash_in(&entry.key, &prefix).map(|hash| (None, hash)),
             };
@@ -229,7 +227,7 @@ pub async fn find(bucket: &Bucket, name: &str, by_path: bool) -> Result<Found> {
     Ok(Found {
         state,
         entry,
-        priority: marker.as_ref().map(|(priority, _)| priority.code()),
+        priority: marker.as_ref().map(|(priority, _)| priority.blobforge_key()),
         runs: runs.or(dead.as_ref().map(|dead| dead.total_retries)).unwrap_or_default(),
         worker: lock.map(|lock| lock.value.worker),
         reason: dead

@@ -15,7 +15,8 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use super::availability::Availability;
-use super::blobforge::{DEAD, Priority, hash_in, marker_in};
+use super::blobforge::{DEAD, hash_in, marker_in};
+use crate::model::Priority;
 use super::engine::{Engine, Lease, PAGE, millis};
 use super::marker_queue::{MarkerPage, MarkerQueue};
 use crate::fault::Result;

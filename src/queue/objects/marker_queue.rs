@@ -17,9 +17,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::blobforge::records::Lock;
-use super::blobforge::{
-    DEAD, LOCKS, Priority, TODO, dead_key, hash_in, lock_key, marker_in, tier_prefix, todo_key,
-};
+use super::blobforge::{DEAD, LOCKS, TODO, dead_key, hash_in, lock_key, marker_in, tier_prefix, todo_key};
+use crate::model::Priority;
 use super::engine::{self, Engine, Held, PAGE, Seen, TRIES, back_off, json, stamp};
 use crate::fault::{Error, Result};
 use crate::store::{Entry, Etag, Put};

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::blobforge::{Priority, marker_in, shard};
+use super::blobforge::{marker_in, shard};
+use crate::model::Priority;
 use super::engine::{PAGE, time_of};
 use super::marker_queue::MarkerQueue;
 use super::writer::Returned;

@@ -8,7 +8,8 @@ use tokio::sync::Mutex;
 use super::after;
 use super::availability::Availability;
 use super::blobforge::records::{EXCEEDED, Lock};
-use super::blobforge::{Priority, marker_in};
+use super::blobforge::marker_in;
+use crate::model::Priority;
 use super::engine::{Held, millis, time_of};
 use super::marker_queue::MarkerQueue;
 use super::marker_scan::MarkerScan;
@@ -148,7 +149,7 @@ impl MessageReceiver {
 
     /// Takes the lock: a new one if there is none, else by replacing the ended one that was seen.
     async fn lock(&self, listed: &ListedMessage<'_>, now: u64) -> Result<Option<Held<Lock>>> {
-        let mut lock = Lock::new(&self.terms.worker, listed.tier.code(), now);
+        let mut lock = Lock::new(&self.terms.worker, listed.tier.blobforge_key(), now);
         lock.expires_at = Some(after(now, self.terms.visibility));
         if let Some(held) = self.queue.try_lock(listed.name, lock.clone()).await? {
             return Ok(Some(held));
@@ -204,7 +205,7 @@ fn delivery(
     received: Instant,
 ) -> Delivery {
     let name = listed.name.to_owned();
-    let tier = listed.tier.code().to_owned();
+    let tier = listed.tier.blobforge_key().to_owned();
     let ticket = Ticket { tier, name: name.clone(), nonce, sends: message.sends };
     Delivery {
         message_id: name.clone(),
@@ -214,7 +215,7 @@ fn delivery(
         first_received_at: message.first_received_at.map(time_of),
         body: message.body.unwrap_or(name),
         received,
-        priority: Some(listed.tier.into()),
+        priority: Some(listed.tier),
         tenant: None,
         traceparent: None,
     }

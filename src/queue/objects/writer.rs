@@ -101,7 +101,7 @@ impl MessageWriter {
     /// asked for now, and outlives the acknowledgement of an earlier receive.
     pub(super) async fn send(&self, message: &Outgoing) -> Result<Returned> {
         let name = name_of(&message.body);
-        let key = todo_key(message.priority.into(), &name);
+        let key = todo_key(message.priority, &name);
         let now = self.engine().now().await?;
         let not_before = if message.delay.is_zero() { 0 } else { after(now, message.delay) };
         for turn in 0..TRIES {
