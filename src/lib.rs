@@ -16,13 +16,14 @@ pub mod cpu;
 pub mod http;
 pub mod kinds;
 pub mod shutdown;
+
+pub mod ledger;
 pub mod telemetry;
 
 pub mod db;
 pub mod pages;
 pub mod store;
 
-pub mod ledger;
 pub mod llm;
 pub mod ocr;
 pub mod queue;

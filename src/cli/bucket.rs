@@ -8,8 +8,8 @@ use clap::{Subcommand, ValueEnum};
 
 use super::{Context, Exit, NOTHING};
 use crate::app::App;
-use crate::ops::bucket::{Bucket, Settings, State};
 use crate::model::Priority;
+use crate::ops::bucket::{Bucket, Settings, State};
 
 /// What to do.
 #[derive(Debug, Subcommand)]

@@ -51,9 +51,9 @@ pub use work::{Tally, Terms, Work};
 
 use self::end::GivenUp;
 use crate::fault::Result;
+use crate::model::Priority;
 use crate::queue::objects::blobforge::records::{Dead, Marker};
 use crate::queue::objects::blobforge::{dead_key, failed_key, lock_key, out_key};
-use crate::model::Priority;
 use crate::queue::objects::engine::{Clock, Engine, Seen, stamp};
 use crate::queue::objects::marker_queue::MarkerQueue;
 use crate::store::Store;

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use docmill::config::Destination;
 use docmill::db::Db;
+use docmill::db::claims::PostgresLedger;
 use docmill::db::operators::{By, Scope};
 use docmill::fault::Fault;
 use docmill::ledger::decide::FRESH_ATTEMPTS;
-use docmill::ledger::postgres::PostgresLedger;
 use docmill::ledger::{Claim, ClaimTerms, GiveBack, Held, Ledger, Record};
 use docmill::model::{ClaimToken, Claimed, IngestionId, Reason, Stage, Status, Usage};
 use docmill::ops::inspect;

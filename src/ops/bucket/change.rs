@@ -7,9 +7,9 @@ use super::end::GivenUp;
 use super::manifest::Manifest;
 use super::{Bucket, Settings};
 use crate::fault::{Fault, Result};
+use crate::model::Priority;
 use crate::queue::objects::blobforge::records::{CANCELLED, Dead, Failed, Lock, Marker};
 use crate::queue::objects::blobforge::{RAW, dead_key, failed_key, lock_key, out_key, todo_key};
-use crate::model::Priority;
 use crate::queue::objects::engine::Held;
 
 /// What became of one document.

@@ -9,11 +9,11 @@ use super::end::{Ended, GivenUp};
 use super::who::Who;
 use super::{Bucket, Settings, stamp};
 use crate::fault::Result;
+use crate::model::Priority;
 use crate::queue::objects::blobforge::records::{
     CANCELLED, EXCEEDED, Failed, Failure, Lock, Marker, Progress, remember,
 };
 use crate::queue::objects::blobforge::{dead_key, failed_key, out_key, todo_key};
-use crate::model::Priority;
 use crate::queue::objects::engine::Held;
 use crate::store::Put;
 

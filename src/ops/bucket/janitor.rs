@@ -16,11 +16,13 @@ use super::end::GivenUp;
 use super::who::Who;
 use super::{Bucket, Settings, stamp};
 use crate::fault::Result;
+use crate::model::Priority;
 use crate::queue::objects::blobforge::records::{
     EXCEEDED, Failed, Failure, Lock, Marker, remember,
 };
-use crate::queue::objects::blobforge::{FAILED, dead_key, failed_key, lock_key, out_key, raw_key, todo_key};
-use crate::model::Priority;
+use crate::queue::objects::blobforge::{
+    FAILED, dead_key, failed_key, lock_key, out_key, raw_key, todo_key,
+};
 use crate::queue::objects::engine::Held;
 use crate::store::Entry;
 

@@ -9,9 +9,12 @@ use super::manifest::{Entry, Manifest};
 use super::registry::{Worker, workers};
 use super::{Bucket, State};
 use crate::fault::{Error, Fault, Result};
-use crate::queue::objects::blobforge::records::{Dead, Failed, Failure, Lock, Marker};
-use crate::queue::objects::blobforge::{DEAD, FAILED, LOCKS, OUT, TODO, dead_key, failed_key, hash_in, is_hash, lock_key, marker_in, tier_prefix};
 use crate::model::Priority;
+use crate::queue::objects::blobforge::records::{Dead, Failed, Failure, Lock, Marker};
+use crate::queue::objects::blobforge::{
+    DEAD, FAILED, LOCKS, OUT, TODO, dead_key, failed_key, hash_in, is_hash, lock_key, marker_in,
+    tier_prefix,
+};
 
 /// How many documents stand where.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -148,7 +151,9 @@ pub async fn list(
         };
         for entry in bucket.engine.store().list(&prefix, None, limit).await? {
             let found = match each {
-                State::Todo => marker_in(&entry.key).map(|(p, hash)| (Some(p.blobforge_key()), hash)),
+                State::Todo => {
+                    marker_in(&entry.key).map(|(p, hash)| (Some(p.blobforge_key()), hash))
+                }
                 State::Done => result_in(&entry.key).map(|hash| (None, hash)),
                 _ => hash_in(&entry.key, &prefix).map(|hash| (None, hash)),
             };

@@ -16,10 +16,10 @@ use tokio::time::Instant;
 
 use super::availability::Availability;
 use super::blobforge::{DEAD, hash_in, marker_in};
-use crate::model::Priority;
 use super::engine::{Engine, Lease, PAGE, millis};
 use super::marker_queue::{MarkerPage, MarkerQueue};
 use crate::fault::Result;
+use crate::model::Priority;
 use crate::queue::Depth;
 use crate::store::Entry;
 

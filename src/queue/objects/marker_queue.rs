@@ -17,10 +17,12 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::blobforge::records::Lock;
-use super::blobforge::{DEAD, LOCKS, TODO, dead_key, hash_in, lock_key, marker_in, tier_prefix, todo_key};
-use crate::model::Priority;
+use super::blobforge::{
+    DEAD, LOCKS, TODO, dead_key, hash_in, lock_key, marker_in, tier_prefix, todo_key,
+};
 use super::engine::{self, Engine, Held, PAGE, Seen, TRIES, back_off, json, stamp};
 use crate::fault::{Error, Result};
+use crate::model::Priority;
 use crate::store::{Entry, Etag, Put};
 
 /// The markers of a bucket, and what goes with them.

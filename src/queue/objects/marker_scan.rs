@@ -10,11 +10,11 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::blobforge::{marker_in, shard};
-use crate::model::Priority;
 use super::engine::{PAGE, time_of};
 use super::marker_queue::MarkerQueue;
 use super::writer::Returned;
 use crate::fault::Result;
+use crate::model::Priority;
 use crate::store::Entry;
 
 /// The longest that a listing is kept, however many requests it took.

@@ -102,7 +102,8 @@ impl Ticket {
         let mut parts = receipt.0.split('/');
         let (tier, name, nonce) = (parts.next()?, parts.next()?, parts.next()?);
         let sends = parts.next()?.parse().ok()?;
-        let known = tier == "dead" || Priority::ALL.iter().any(|known| known.blobforge_key() == tier);
+        let known =
+            tier == "dead" || Priority::ALL.iter().any(|known| known.blobforge_key() == tier);
         (known && is_hash(name) && parts.next().is_none()).then(|| Self {
             tier: tier.to_owned(),
             name: name.to_owned(),

@@ -7,15 +7,15 @@ use tokio::sync::Mutex;
 
 use super::after;
 use super::availability::Availability;
-use super::blobforge::records::{EXCEEDED, Lock};
 use super::blobforge::marker_in;
-use crate::model::Priority;
+use super::blobforge::records::{EXCEEDED, Lock};
 use super::engine::{Held, millis, time_of};
 use super::marker_queue::MarkerQueue;
 use super::marker_scan::MarkerScan;
 use super::message::{DeadMessage, Message, Ticket, end_of};
 use super::writer::Returned;
 use crate::fault::Result;
+use crate::model::Priority;
 use crate::queue::Delivery;
 use crate::store::Entry;
 

@@ -6,11 +6,10 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use docmill::fault::Fault;
+use docmill::model::Priority;
 use docmill::ops::bucket::{Bucket, Claimed, Ended, Kept, Pass, Seat, Settings, pass};
 use docmill::queue::objects::ObjectQueue;
-use docmill::queue::objects::blobforge::{
-    Priority, dead_key, failed_key, lock_key, out_key, todo_key,
-};
+use docmill::queue::objects::blobforge::{dead_key, failed_key, lock_key, out_key, todo_key};
 use docmill::queue::objects::engine::{Clock, Engine};
 use docmill::queue::{Outgoing, Queue};
 use docmill::shutdown::Stop;
