@@ -283,7 +283,8 @@ fn joined(base: &str, path: &str) -> Result<Url> {
 /// The value has characters that no header can have.
 pub(super) fn secret(name: &'static str, value: &str) -> Result<(HeaderName, HeaderValue)> {
     let mut value = HeaderValue::from_str(value).map_err(|error| {
-        Error::new(Fault::Misconfigured, "llm.api_key holds characters that cannot be sent").because(error)
+        Error::new(Fault::Misconfigured, "llm.api_key holds characters that cannot be sent")
+            .because(error)
     })?;
     value.set_sensitive(true);
     Ok((HeaderName::from_static(name), value))
