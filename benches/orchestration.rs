@@ -30,7 +30,7 @@ use std::time::{Duration, Instant};
 use docmill::app::App;
 use docmill::config::{Config, LlmProvider, QueueBackend, StoreBackend};
 use docmill::db::Db;
-use docmill::ledger::postgres::PostgresLedger;
+use docmill::db::claims::PostgresLedger;
 use docmill::llm::chain::Chain;
 use docmill::pipeline::{DocumentBudget, Ports};
 use docmill::queue::Outgoing;

@@ -1,4 +1,7 @@
 //! What operators do; each function returns a report and prints nothing.
+//!
+//! Commands know this layer and not the one of the database below it; what needs no more than one
+//! statement is offered here as it is.
 
 pub mod bucket;
 pub mod dashboard;
@@ -11,3 +14,5 @@ pub mod retry;
 pub mod sending;
 pub mod submit;
 pub mod workspace;
+
+pub use crate::db::Db;

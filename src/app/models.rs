@@ -64,7 +64,7 @@ async fn model(config: &LlmConfig, governor: &Arc<Governor>) -> fault::Result<Ar
         }
         LlmProvider::None => {
             let context = "llm.chain: a model of the chain has no provider";
-            return Err(fault::Error::new(Fault::Denied, context));
+            return Err(fault::Error::new(Fault::Misconfigured, context));
         }
         LlmProvider::Openai => {
             let model = OpenAi::new(config)?;
@@ -88,7 +88,7 @@ async fn until_it_answers(ping: impl AsyncFn() -> fault::Result<()>) -> fault::R
     let mut tries = 1;
     loop {
         match ping().await {
-            Err(error) if error.fault != Fault::Denied && tries < TRIES => {
+            Err(error) if !error.fault.needs_person() && tries < TRIES => {
                 tracing::warn!(error = %error, tries, "{error}, trying again");
                 tokio::time::sleep(Duration::from_secs(tries)).await;
                 tries += 1;

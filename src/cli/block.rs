@@ -1,7 +1,7 @@
 //! `docmill block` and `unblock`: content that is cancelled unread.
 
 use super::{Context, DATABASE, Exit, jobs};
-use crate::db::operators;
+use crate::ops::retry;
 
 /// Arguments of `block` and `unblock`.
 #[derive(Debug, clap::Args)]
@@ -33,8 +33,8 @@ pub(super) async fn run(
     db.require_schema().await?;
     let by = jobs::by(why);
     let changed = match block {
-        true => operators::block(&db, &sha256, &by).await?,
-        false => operators::unblock(&db, &sha256, &by).await?,
+        true => retry::block(&db, &sha256, &by).await?,
+        false => retry::unblock(&db, &sha256, &by).await?,
     };
     let done = serde_json::json!({ "sha256": sha256, "blocked": block, "changed": changed });
     context.out().show(&done, || match (block, changed) {

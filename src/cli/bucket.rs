@@ -8,8 +8,8 @@ use clap::{Subcommand, ValueEnum};
 
 use super::{Context, Exit, NOTHING};
 use crate::app::App;
+use crate::model::Priority;
 use crate::ops::bucket::{Bucket, Settings, State};
-use crate::queue::objects::blobforge::Priority;
 
 /// What to do.
 #[derive(Debug, Subcommand)]
@@ -48,10 +48,10 @@ pub(super) enum What {
 
 /// A priority as an argument.
 fn priority(text: &str) -> Result<Priority, String> {
-    Priority::from_code(text).ok_or_else(|| {
+    Priority::from_blobforge_key(text).ok_or_else(|| {
         format!(
             "one of {}, with or without its number",
-            Priority::ALL.map(Priority::code).join(", ")
+            Priority::ALL.map(Priority::blobforge_key).join(", ")
         )
     })
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 use time::OffsetDateTime;
 
 use super::{Context, DATABASE, Exit, print};
-use crate::db::costs::{self, By, Sum};
+use crate::ops::inspect::{self, CostGrouping, CostSum};
 
 /// Arguments of `costs`.
 #[derive(Debug, clap::Args)]
@@ -36,7 +36,7 @@ enum Grouping {
 #[derive(Debug, Serialize)]
 struct Line {
     #[serde(flatten)]
-    sum: Sum,
+    sum: CostSum,
     cost: String,
     currency: String,
 }
@@ -47,13 +47,13 @@ pub(super) async fn run(context: &Context, arguments: Costs) -> anyhow::Result<E
     let db = app.database().await?;
     db.require_schema().await?;
     let by = match arguments.by {
-        Grouping::Day => By::Day,
-        Grouping::Tenant => By::Tenant,
-        Grouping::Model => By::Model,
-        Grouping::Document => By::Document,
+        Grouping::Day => CostGrouping::Day,
+        Grouping::Tenant => CostGrouping::Tenant,
+        Grouping::Model => CostGrouping::Model,
+        Grouping::Document => CostGrouping::Document,
     };
     let since = OffsetDateTime::now_utc() - arguments.since;
-    let sums = costs::sums(&db, by, since, arguments.limit).await?;
+    let sums = inspect::sum_costs(&db, by, since, arguments.limit).await?;
     let currency = &app.config().cost.currency;
     let lines: Vec<Line> = sums
         .into_iter()
@@ -70,15 +70,15 @@ fn amount(nanos: i64) -> String {
     if exact.scale() < 2 { format!("{exact:.2}") } else { exact.to_string() }
 }
 
-fn describe(lines: &[Line], (by, currency): (By, &str)) -> String {
+fn describe(lines: &[Line], (by, currency): (CostGrouping, &str)) -> String {
     if lines.is_empty() {
         return "nothing was spent in that time".to_owned();
     }
     let name = match by {
-        By::Day => "day",
-        By::Tenant => "tenant",
-        By::Model => "model",
-        By::Document => "document",
+        CostGrouping::Day => "day",
+        CostGrouping::Tenant => "tenant",
+        CostGrouping::Model => "model",
+        CostGrouping::Document => "document",
     };
     let row = |Line { sum, cost, .. }: &Line| {
         [

@@ -6,7 +6,6 @@ use clap::Subcommand;
 
 use super::{Context, DATABASE, Exit, jobs, print};
 use crate::config::Needs;
-use crate::db::erasure;
 use crate::ops::erase::{self, Erased, Places};
 
 /// A write that is under way when a claim is lost may take so long.
@@ -95,13 +94,13 @@ pub(super) async fn retention(context: &Context, what: Retention) -> anyhow::Res
     match what {
         Retention::List => {}
         Retention::Set { tenant, days, why } => {
-            erasure::retain(&db, &tenant, Some(days), &jobs::by(why)).await?;
+            erase::retain(&db, &tenant, Some(days), &jobs::by(why)).await?;
         }
         Retention::Clear { tenant, why } => {
-            erasure::retain(&db, &tenant, None, &jobs::by(why)).await?;
+            erase::retain(&db, &tenant, None, &jobs::by(why)).await?;
         }
     }
-    let kept = erasure::retentions(&db).await?;
+    let kept = erase::retentions(&db).await?;
     context.out().show(&kept, || {
         let rows: Vec<_> = kept
             .iter()

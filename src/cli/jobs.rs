@@ -5,12 +5,10 @@ use time::OffsetDateTime;
 
 use super::{Context, DATABASE, DATABASE_AND_QUEUE, Exit, print};
 use crate::config::Needs;
-use crate::db::Db;
-use crate::db::operators::{By, Scope};
-use crate::db::reports::{self, Filter, IngestionRow};
 use crate::model::{IngestionId, Reason, Status};
-use crate::ops::inspect::{self, Story};
-use crate::ops::retry::{self, Changed, Paused};
+use crate::ops::Db;
+use crate::ops::inspect::{self, Filter, IngestionRow, Story};
+use crate::ops::retry::{self, By, Changed, Paused, Scope};
 
 /// Arguments of `status`.
 #[derive(Debug, clap::Args)]
@@ -186,7 +184,7 @@ pub(super) async fn list(context: &Context, list: List) -> anyhow::Result<Exit> 
         needs_review: list.review.then_some(true),
         since: list.since.map(|since| OffsetDateTime::now_utc() - since),
     };
-    let rows = reports::list(&db, &filter, list.limit, list.after).await?;
+    let rows = inspect::list(&db, &filter, list.limit, list.after).await?;
     context.out().show(&rows, || {
         let table = listing(&rows);
         match rows.last() {
@@ -259,7 +257,7 @@ pub(super) async fn preview(
     db: &Db,
     ids: &[IngestionId],
 ) -> anyhow::Result<Exit> {
-    let rows = reports::by_ids(db, ids).await?;
+    let rows = inspect::by_ids(db, ids).await?;
     context.out().show(&rows, || listing(&rows))?;
     Ok(Exit::Done)
 }
@@ -293,7 +291,7 @@ pub(super) async fn resume(context: &Context, pausing: Pausing) -> anyhow::Resul
 
 /// Says what is paused now.
 async fn paused(context: &Context, db: &Db, note: &str) -> anyhow::Result<Exit> {
-    let pauses = crate::db::operators::pauses(db).await?;
+    let pauses = retry::pauses(db).await?;
     context.out().show(&pauses, || {
         if pauses.is_empty() {
             return format!("{note}nothing is paused");

@@ -4,8 +4,8 @@ use uuid::Uuid;
 
 use super::submit::label;
 use super::{Context, DATABASE, Exit, jobs, print};
-use crate::db::Db;
-use crate::db::search::{self, DocumentRow, Wanted};
+use crate::ops::Db;
+use crate::ops::inspect::{self, DocumentRow, Wanted};
 
 /// Documents of one question, where all are wanted.
 const PAGE: u32 = 1000;
@@ -76,7 +76,7 @@ pub(super) async fn lookup(context: &Context, asked: Lookup) -> anyhow::Result<E
 /// Shows what was found; nothing found is exit code 1, as with `grep`.
 async fn found(context: &Context, wanted: &Wanted, limit: u32) -> anyhow::Result<Exit> {
     let (_, db) = jobs::database(context, DATABASE).await?;
-    let rows = search::find(&db, wanted, limit, None).await?;
+    let rows = inspect::find_documents(&db, wanted, limit, None).await?;
     context.out().show(&rows, || listing(&rows))?;
     Ok(Exit::of(!rows.is_empty()))
 }
@@ -94,7 +94,7 @@ pub(super) async fn manifest(context: &Context, asked: Manifest) -> anyhow::Resu
 }
 
 async fn page(db: &Db, wanted: &Wanted, after: Option<Uuid>) -> anyhow::Result<Option<Uuid>> {
-    let rows = search::find(db, wanted, PAGE, after).await?;
+    let rows = inspect::find_documents(db, wanted, PAGE, after).await?;
     let lines = rows.iter().map(serde_json::to_string).collect::<Result<Vec<_>, _>>()?;
     if !lines.is_empty() {
         print::print(&lines.join("\n"))?;

@@ -32,8 +32,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
-use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
 
 pub use change::{Change, Changed, cancel, remove, reprioritize, retry};
 pub use claim::{Candidate, Claim, Claimed, Kept, claim};
@@ -51,17 +49,19 @@ pub use settings::Settings;
 pub use who::Who;
 pub use work::{Tally, Terms, Work};
 
+use self::end::GivenUp;
 use crate::fault::Result;
-use crate::queue::objects::blobforge::records::Marker;
-use crate::queue::objects::blobforge::{
-    Priority, dead_key, failed_key, lock_key, out_key, todo_key,
-};
-use crate::queue::objects::engine::{Clock, Engine, Seen, time_of};
+use crate::model::Priority;
+use crate::queue::objects::blobforge::records::{Dead, Marker};
+use crate::queue::objects::blobforge::{dead_key, failed_key, lock_key, out_key};
+use crate::queue::objects::engine::{Clock, Engine, Seen, stamp};
+use crate::queue::objects::marker_queue::MarkerQueue;
 use crate::store::Store;
 
 /// A bucket of that layout.
 pub struct Bucket {
-    engine: Engine,
+    engine: Arc<Engine>,
+    queue: MarkerQueue,
 }
 
 /// Where a document stands.
@@ -99,7 +99,8 @@ impl State {
 impl Bucket {
     /// Over a store whose keys begin where the bucket's layout begins.
     pub fn new(store: Arc<dyn Store>, clock: Clock) -> Self {
-        Self { engine: Engine::new(store, clock) }
+        let engine = Arc::new(Engine::new(store, clock));
+        Self { queue: MarkerQueue::new(Arc::clone(&engine)), engine }
     }
 
     /// A few words for people: which bucket, without credentials.
@@ -134,21 +135,34 @@ impl Bucket {
     /// The document's markers, most urgent first; more than one is possible (somebody changed its
     /// priority, or BlobForge's janitor added one).
     async fn markers(&self, hash: &str) -> Result<Vec<(Priority, Seen<Marker>)>> {
-        let look = |priority| async move {
-            let seen = self.engine.read::<Marker>(&todo_key(priority, hash)).await?;
-            Ok::<_, crate::fault::Error>(seen.map(|seen| (priority, seen)))
-        };
-        let all = futures::future::try_join_all(Priority::ALL.map(look)).await?;
-        Ok(all.into_iter().flatten().collect())
+        self.queue.read_markers(hash).await
     }
 
     /// Removes the document's markers; for the holder of its lock only.
     async fn clear_markers(&self, hash: &str) -> Result<()> {
-        let remove = |priority| {
-            let key = todo_key(priority, hash);
-            async move { self.engine.delete(&key).await }
+        self.queue.remove_markers(hash, &Priority::ALL).await
+    }
+
+    /// Writes the mark of what is given up, then removes what else there is of it; for the holder
+    /// of the lock only.
+    async fn bury(
+        &self,
+        hash: &str,
+        priority: Priority,
+        marker: Marker,
+        why: GivenUp<'_>,
+    ) -> Result<()> {
+        let mark = |moved_to_dead_at| Dead {
+            error: why.detail.to_owned(),
+            moved_to_dead_at,
+            total_retries: marker.retries,
+            reason: why.reason.to_owned(),
+            priority: Some(priority.blobforge_key().to_owned()),
+            past: marker.past,
+            rest: serde_json::Map::new(),
         };
-        futures::future::try_join_all(Priority::ALL.map(remove)).await.map(drop)
+        self.queue.bury(hash, &Priority::ALL, mark).await?;
+        self.engine.delete(&failed_key(hash)).await
     }
 
     /// How long ago something was written, by the store's clock.
@@ -156,11 +170,6 @@ impl Bucket {
         let written = crate::queue::objects::engine::millis(modified);
         Ok(Duration::from_millis(self.engine.now().await?.saturating_sub(written)))
     }
-}
-
-/// Milliseconds since 1970 as RFC 3339, UTC.
-fn stamp(millis: u64) -> String {
-    OffsetDateTime::from(time_of(millis)).format(&Rfc3339).unwrap_or_default()
 }
 
 /// User metadata of an original as it is stored: names of fields and their values.

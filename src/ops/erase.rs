@@ -11,6 +11,8 @@ use std::time::Duration;
 use serde::Serialize;
 use uuid::Uuid;
 
+pub use crate::db::erasure::{Retention, retain, retentions};
+
 use crate::db::Db;
 use crate::db::erasure::{self, Doomed, Trail};
 use crate::db::operators::{self, By};
@@ -114,7 +116,7 @@ pub async fn erase(places: Places<'_>, tenant: &str, notice: Duration, by: &By) 
 /// As [`erase`].
 pub async fn expire(places: Places<'_>) -> Result<usize> {
     let mut expired = 0;
-    for kept in erasure::retentions(places.db).await? {
+    for kept in retentions(places.db).await? {
         let days = u64::from(kept.days.unsigned_abs());
         let age = Some(Duration::from_secs(days * 24 * 3600));
         let batch = erasure::documents(places.db, &kept.tenant, age, FIRST).await?;

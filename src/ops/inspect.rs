@@ -1,10 +1,14 @@
-//! Looking: what an id means, and how that ingestion stands.
+//! Looking: what an id means, how that ingestion stands, what there is and what it cost.
 
 use serde::Serialize;
 use serde_json::Value;
 
+pub use crate::db::costs::{By as CostGrouping, Sum as CostSum, sums as sum_costs};
+pub use crate::db::reports::{Filter, InFlight, IngestionRow, by_ids, list, waiting};
+pub use crate::db::search::{DocumentRow, Wanted, find as find_documents};
+
 use crate::db::Db;
-use crate::db::reports::{self, AttemptRow, IngestionRow};
+use crate::db::reports::{self, AttemptRow};
 use crate::fault::{Error, Fault, Result};
 use crate::model::IngestionId;
 
@@ -68,7 +72,7 @@ pub async fn find_one(db: &Db, id: &str) -> Result<IngestionId> {
 pub async fn status(db: &Db, id: &str) -> Result<Vec<Story>> {
     let found = find(db, id).await?;
     let ids: Vec<_> = found.iter().map(|row| IngestionId(row.id)).collect();
-    let waiting = reports::waiting(db, &ids).await?;
+    let waiting = waiting(db, &ids).await?;
     let mut stories = Vec::new();
     for ingestion in found {
         let waits = waiting.iter().find(|row| row.ingestion_id == ingestion.id);

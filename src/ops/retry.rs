@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 
-use crate::db::Db;
-use crate::db::operators::{self, By, Scope};
-use crate::db::routes;
+pub use crate::db::operators::{By, PauseRow, Scope, block, pauses, unblock};
+
+use crate::db::{Db, operators, routes};
 use crate::fault::{Error, Fault, Result};
 use crate::model::{IngestionId, Priority};
 use crate::ops::sending;

@@ -62,7 +62,7 @@ pub fn next(fault: Fault, attempt: Attempt, config: &RetryConfig) -> Next {
         Fault::Unavailable => {
             put_off(spread(config.unavailable_delay, attempt.jitter), attempt, config)
         }
-        Fault::Denied => {
+        Fault::Denied | Fault::Misconfigured | Fault::Paused => {
             let after = spread(config.unavailable_delay, attempt.jitter);
             Next::Again { counted: false, after }
         }
@@ -125,6 +125,8 @@ mod tests {
             ("but not for ever",                        Fault::Unavailable,          1, long,  Next::End(Reason::DeferredTooLong)),
             ("nor does throttling",                     Fault::Throttled(None),      1, long,  Next::End(Reason::DeferredTooLong)),
             ("what a person must lift never ends it",   Fault::Denied,               1, long,  again(false, 75)),
+            ("nor a setting that a person must mend",   Fault::Misconfigured,        1, long,  again(false, 75)),
+            ("nor an operator's pause",                 Fault::Paused,               1, long,  again(false, 75)),
             ("a spent budget waits for the next day, however long", Fault::OverBudget(S(40_000)), 9, long, again(false, 40_000)),
             ("a stopped job goes on at once elsewhere", Fault::Interrupted,          99, long, again(false, 0)),
         ];

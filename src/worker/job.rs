@@ -144,7 +144,7 @@ fn report(context: &Context, claimed: &Claimed, hold: &Hold, ending: &Ending) {
     match ending {
         Ending::Done(_) => context.pauses.open(Door::Dependency),
         Ending::Failed(Failed { stage, error: StepError::Fault(error) }) => {
-            if matches!(error.fault, Fault::Unavailable | Fault::Denied) {
+            if error.fault == Fault::Unavailable || error.fault.needs_person() {
                 context.pauses.close_for_a_while(Door::Dependency);
             }
             let (stage, fault) = (stage.code(), error.fault.code());

@@ -125,7 +125,7 @@ fn decide(
         Ending::Interrupted => {
             after_fault(Fault::Interrupted, stage, "the worker was stopped".to_owned())
         }
-        Ending::HeldBack => after_fault(Fault::Denied, stage, "paused by an operator".to_owned()),
+        Ending::HeldBack => after_fault(Fault::Paused, stage, "paused by an operator".to_owned()),
     }
 }
 

@@ -18,11 +18,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use docmill::fault::{Error, Fault, Result};
+use docmill::model::Priority;
 use docmill::ops::bucket::{
     Bucket, Candidate, Claim, Claimed, Convert, Converted, Original, Output, Settings, Tally,
     Terms, Who, Work, claim,
 };
-use docmill::queue::objects::blobforge::{Priority, raw_key, todo_key};
+use docmill::queue::objects::blobforge::{raw_key, todo_key};
 use docmill::queue::objects::engine::Clock;
 use docmill::shutdown::Stop;
 use docmill::store::Store;

@@ -115,7 +115,7 @@ async fn wrong_credentials_of_any_vendor_fail_no_document_and_it_goes_on_when_th
             .await;
         let mut ends = world.attempts(id).await;
         ends.dedup();
-        assert_eq!(ends, ["unavailable", "completed"], "{vendor:?}");
+        assert_eq!(ends, ["denied", "completed"], "{vendor:?}");
         assert_eq!(world.column(id, "attempt_count").await.unwrap(), "1", "{vendor:?}");
     }
 }

@@ -5,8 +5,8 @@
 use std::time::Duration;
 
 use docmill::config::DatabaseConfig;
+use docmill::db::claims::PostgresLedger;
 use docmill::db::{Db, SchemaVersion};
-use docmill::ledger::postgres::PostgresLedger;
 use docmill::ledger::{Claim, ClaimTerms, Ledger};
 use docmill::model::{IngestionId, Status};
 use serde_json::{Value, json};

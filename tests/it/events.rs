@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use aws_sdk_s3::primitives::ByteStream;
+use docmill::db::claims::PostgresLedger;
 use docmill::ledger::Ledger;
-use docmill::ledger::postgres::PostgresLedger;
 use docmill::queue::sqs::SqsQueue;
 use docmill::store::s3::S3Store;
 use docmill_testkit::openai::{Answer, Script};

@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use docmill::db::claims::PostgresLedger;
 use docmill::db::operators::{self, By, Scope};
 use docmill::db::registration::{self, NewDocument, NewIngestion};
 use docmill::db::reports::{self, Filter};
 use docmill::db::{janitor, retention};
-use docmill::ledger::postgres::PostgresLedger;
 use docmill::ledger::{Claim, ClaimTerms, Ledger, Pause, Vitals};
 use docmill::model::{DocumentId, IngestionId, Reason, Status};
 

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use docmill::config::Destination;
 use docmill::db::Db;
+use docmill::db::claims::PostgresLedger;
 use docmill::db::operators::{By, Scope};
 use docmill::fault::Fault;
 use docmill::ledger::decide::FRESH_ATTEMPTS;
-use docmill::ledger::postgres::PostgresLedger;
 use docmill::ledger::{Claim, ClaimTerms, GiveBack, Held, Ledger, Record};
 use docmill::model::{ClaimToken, Claimed, IngestionId, Reason, Stage, Status, Usage};
 use docmill::ops::inspect;
@@ -23,7 +23,9 @@ use docmill::store::{Fetch, Get, Store};
 
 use sha2::Digest;
 
+use crate::support::documents;
 use crate::support::postgres::TestDatabase;
+use crate::support::world::{SOON, World, until};
 
 /// A database, a folder as store and queue, and a folder of files to hand in.
 struct Office {
@@ -303,6 +305,23 @@ async fn a_cancelled_ingestion_is_lost_to_its_worker_and_done_for_its_message() 
     let again = retry::cancel(&office.db(), &ids, &somebody()).await.unwrap();
     assert!(again.iter().all(|line| line.change == Change::AlreadyEnded));
     assert_eq!(office.actions().await.len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_operator_holds_back_is_told_apart_from_an_outage() {
+    let world = World::new().await;
+    let invoices = Paused { scope: Scope::Kind, name: "invoice".to_owned() };
+    retry::pause(&world.database.db(), &invoices, &somebody()).await.unwrap();
+    let worker = world.worker().await;
+    // It looks for pauses before it says that it lives.
+    let lives = || async { world.scalar("SELECT count(*)::text FROM docmill.worker").await != "0" };
+    until(SOON, lives).await;
+    let id = world.submit("a.pdf", documents::invoice("P-1")).await;
+    until(SOON, || async { !world.attempts(id).await.is_empty() }).await;
+    worker.stop().await;
+    assert_eq!(world.attempts(id).await, ["paused"]);
+    assert_eq!(world.column(id, "attempt_count").await.unwrap(), "0", "it is not counted");
+    assert_eq!(world.column(id, "status").await.unwrap(), "in-progress");
 }
 
 #[tokio::test(flavor = "multi_thread")]

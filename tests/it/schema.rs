@@ -5,9 +5,10 @@
 use std::time::Duration;
 
 use docmill::config::{DatabaseConfig, Secret};
+use docmill::db::claims::PostgresLedger;
 use docmill::db::{Db, SchemaVersion};
 use docmill::fault::Fault;
-use docmill::ledger::postgres::PostgresLedger;
+use docmill::ledger::decide::FRESH_ATTEMPTS;
 use docmill::ledger::{Claim, ClaimTerms, Ledger};
 use docmill::model::{AttemptOutcome, IngestionId, Reason, Stage, Status};
 use sqlx::{AssertSqlSafe, Executor};
@@ -95,6 +96,18 @@ async fn no_row_can_be_in_a_state_that_the_worker_does_not_know() {
 }
 
 #[tokio::test]
+async fn a_fresh_ingestion_has_as_many_attempts_in_the_schema_as_in_the_code() {
+    let database = TestDatabase::create().await;
+    let id = produce(&database).await;
+    let limit: i32 = sqlx::query_scalar("SELECT attempt_limit FROM ingestion WHERE id = $1")
+        .bind(id.0)
+        .fetch_one(database.pool())
+        .await
+        .unwrap();
+    assert_eq!(u32::try_from(limit).unwrap(), FRESH_ATTEMPTS);
+}
+
+#[tokio::test]
 async fn every_word_of_the_code_is_known_to_the_schema() {
     let database = TestDatabase::create().await;
     for reason in Reason::ALL {
@@ -123,6 +136,10 @@ async fn every_word_of_the_code_is_known_to_the_schema() {
         Fault::Transient,
         Fault::Throttled(None),
         Fault::Unavailable,
+        Fault::Denied,
+        Fault::Misconfigured,
+        Fault::Paused,
+        Fault::OverBudget(Duration::ZERO),
         Fault::Missing,
         Fault::Rejected,
         Fault::Interrupted,

@@ -101,6 +101,6 @@ async fn wrong_credentials_in_the_middle_fail_nothing_and_work_goes_on_once_they
     let metrics = metrics(&worker).await;
     assert!(shows(&metrics, "docmill_provider_denied", "openai", "0"), "{metrics}");
     let given_back = "SELECT count(*)::text FROM docmill.attempt \
-                      WHERE outcome = 'unavailable' AND NOT counted AND NOT final";
+                      WHERE outcome = 'denied' AND NOT counted AND NOT final";
     assert_ne!(world.scalar(given_back).await, "0");
 }

@@ -2,7 +2,7 @@
 //! the design, and the ends that come late, fail, or meet a person's correction.
 #![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-use docmill::ledger::postgres::PostgresLedger;
+use docmill::db::claims::PostgresLedger;
 use docmill::ledger::{Claim, ClaimTerms, Held, Ledger, Record};
 use docmill::model::{DocumentId, IngestionId, Reason, Stage, Usage};
 use serde_json::{Value, json};

@@ -95,9 +95,10 @@ impl Outcome {
         match fault {
             Fault::Throttled(told) => Self::Throttled(told),
             Fault::Transient | Fault::Unavailable => Self::Failed,
-            Fault::Denied => Self::Denied,
+            // Without the right setting no call will be answered either.
+            Fault::Denied | Fault::Misconfigured => Self::Denied,
             // Our own doing: it says nothing about the provider.
-            Fault::Interrupted | Fault::OverBudget(_) => Self::Abandoned,
+            Fault::Interrupted | Fault::OverBudget(_) | Fault::Paused => Self::Abandoned,
             Fault::Missing | Fault::Rejected | Fault::Internal => {
                 Self::Answered { limits: Limits::default(), tokens: None }
             }

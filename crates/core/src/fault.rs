@@ -16,9 +16,14 @@ pub enum Fault {
     Throttled(Option<Duration>),
     /// The other side is down: every job would fail until it is back.
     Unavailable,
-    /// A person has to act before any job can succeed: wrong credentials, money out, paused by an
-    /// operator. Reported as `unavailable`, but never ends a job by its age.
+    /// The other side will not have us: wrong credentials, a right that is missing, money out. A
+    /// person has to act; never ends a job by its age.
     Denied,
+    /// A setting of ours is missing or cannot work. A person has to act; never ends a job by its
+    /// age.
+    Misconfigured,
+    /// An operator paused what the job needs. Never ends a job by its age.
+    Paused,
     /// What may be spent in a day is spent; the time until the next one. Never ends a job by its age.
     OverBudget(Duration),
     /// The thing asked for is not there.
@@ -37,13 +42,21 @@ impl Fault {
         match self {
             Self::Transient => "transient",
             Self::Throttled(_) => "throttled",
-            Self::Unavailable | Self::Denied => "unavailable",
+            Self::Unavailable => "unavailable",
+            Self::Denied => "denied",
+            Self::Misconfigured => "misconfigured",
+            Self::Paused => "paused",
             Self::OverBudget(_) => "over_budget",
             Self::Missing => "missing",
             Self::Rejected => "rejected",
             Self::Interrupted => "interrupted",
             Self::Internal => "internal",
         }
+    }
+
+    /// Whether only a person can mend it: trying again soon is for nothing.
+    pub fn needs_person(self) -> bool {
+        matches!(self, Self::Denied | Self::Misconfigured | Self::Paused)
     }
 }
 

@@ -1,10 +1,11 @@
 //! Postgres: the pool, the migrations, readiness, and what its errors ask of us.
 //!
-//! All SQL lives here, in the children of this module and in `ledger/postgres`; one function per
-//! statement. Statements name tables without a schema: the schema is the search path of every
+//! All SQL lives here and in the children of this module, the claims on ingestions in [`claims`];
+//! one function per statement. Statements name tables without a schema: the schema is the search path of every
 //! connection, set from `database.schema`. A pooler that hands out another server connection per
 //! transaction is refused.
 
+pub mod claims;
 pub mod costs;
 pub mod erasure;
 mod faults;
@@ -221,6 +222,11 @@ impl Db {
     pub async fn close(&self) {
         self.pool.close().await;
     }
+}
+
+/// A `u32` for a column of type `int`; what does not fit is capped.
+pub(crate) fn int(value: u32) -> i32 {
+    i32::try_from(value).unwrap_or(i32::MAX)
 }
 
 /// What every connection is told first. A statement rather than start-up options, because

@@ -11,8 +11,7 @@
 
 pub mod decide;
 pub mod memory;
-pub mod postgres;
-mod stored;
+pub(crate) mod stored;
 
 use std::time::Duration;
 

@@ -291,7 +291,7 @@ fn needs(config: &SchedulerConfig, devices: &[Device]) -> Result<Vec<(String, Ne
         return Ok(needs);
     }
     Err(Error::new(
-        Fault::Denied,
+        Fault::Misconfigured,
         format!(
             "llm.scheduler.budgets_mib: {} would fit on no device; the largest has {most} MiB after \
              llm.scheduler.margin_mib",

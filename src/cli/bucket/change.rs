@@ -1,8 +1,8 @@
 //! What changes documents and settings of a bucket.
 
 use crate::cli::{Context, Exit, print};
+use crate::model::Priority;
 use crate::ops::bucket::{self, Bucket, Change, Changed, Pass, Settings, State};
-use crate::queue::objects::blobforge::Priority;
 
 /// Arguments of `reprioritize`.
 #[derive(Debug, clap::Args)]

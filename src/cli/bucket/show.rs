@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::StateName;
 use crate::cli::{Context, Exit, print};
+use crate::model::Priority;
 use crate::ops::bucket::{self, Bucket, ManifestEntry, Rebuilding, Standing, State, Worker};
-use crate::queue::objects::blobforge::Priority;
 
 /// Arguments of `list`.
 #[derive(Debug, clap::Args)]

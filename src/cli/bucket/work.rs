@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use crate::app::App;
 use crate::cli::{Context, Exit, print, standard_input};
 use crate::config::LogFormat;
+use crate::model::Priority;
 use crate::ops::bucket::{self, Bucket, Fate, Handed, Place};
-use crate::queue::objects::blobforge::Priority;
 use crate::shutdown::Stop;
 use crate::telemetry;
 

@@ -4,9 +4,9 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::{ingestions, print};
-use crate::db::Db;
-use crate::db::reports::{self, IngestionRow};
 use crate::model::{DocumentId, IngestionId, Reason};
+use crate::ops::Db;
+use crate::ops::inspect::{self, IngestionRow};
 use crate::ops::submit::{Fate, Submission};
 
 /// One file and how it ended.
@@ -84,7 +84,7 @@ fn field(data: Option<&Map<String, Value>>, name: &str) -> Value {
 
 /// How the submitted files stand now, in their order.
 pub(super) async fn of(db: &Db, submissions: &[Submission]) -> anyhow::Result<Vec<End>> {
-    let rows = reports::by_ids(db, &ingestions(submissions)).await?;
+    let rows = inspect::by_ids(db, &ingestions(submissions)).await?;
     let end = |submission: &Submission| {
         let row = rows.iter().find(|row| submission.ingestion_id == Some(IngestionId(row.id)));
         row.map_or_else(|| End::refused(submission), |row| End::of(submission, row))

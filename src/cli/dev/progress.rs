@@ -7,9 +7,9 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::{ingestions, print};
-use crate::db::Db;
-use crate::db::reports;
 use crate::model::IngestionId;
+use crate::ops::Db;
+use crate::ops::inspect;
 use crate::ops::submit::Submission;
 use crate::shutdown::Stop;
 use crate::worker::Monitor;
@@ -31,11 +31,11 @@ pub(super) async fn until_ended(
     let mut open: BTreeSet<IngestionId> = all.iter().copied().collect();
     for turn in 0_u32.. {
         let ids: Vec<_> = open.iter().copied().collect();
-        let waiting = reports::waiting(db, &ids).await?;
+        let waiting = inspect::waiting(db, &ids).await?;
         let still: BTreeSet<_> = waiting.iter().map(|row| IngestionId(row.ingestion_id)).collect();
         let ended: Vec<_> = open.difference(&still).copied().collect();
         if !ended.is_empty() {
-            display.ended(&reports::by_ids(db, &ended).await?);
+            display.ended(&inspect::by_ids(db, &ended).await?);
         }
         open = still;
         display.stages(monitor, all.len() - open.len());
@@ -82,7 +82,7 @@ impl Display {
         self.bar.set_position(u64::try_from(done).unwrap_or(u64::MAX));
     }
 
-    fn ended(&self, rows: &[reports::IngestionRow]) {
+    fn ended(&self, rows: &[inspect::IngestionRow]) {
         for row in rows {
             let name = row.original_name.as_deref().unwrap_or(&row.file_path);
             let reason = row.reason.as_deref().map(|why| format!(" ({why})")).unwrap_or_default();
@@ -91,7 +91,7 @@ impl Display {
     }
 
     /// What takes long says why.
-    fn reasons(&self, waiting: &[reports::InFlight]) {
+    fn reasons(&self, waiting: &[inspect::InFlight]) {
         let queued = waiting.iter().filter(|row| row.state == "queued").count();
         for row in waiting.iter().filter(|row| row.state != "queued").take(10) {
             self.say(&format!("{}: {}", row.ingestion_id, row.explanation));

@@ -3,13 +3,13 @@
 
 use serde::Serialize;
 
+use super::end::GivenUp;
 use super::manifest::Manifest;
 use super::{Bucket, Settings};
 use crate::fault::{Fault, Result};
+use crate::model::Priority;
 use crate::queue::objects::blobforge::records::{CANCELLED, Dead, Failed, Lock, Marker};
-use crate::queue::objects::blobforge::{
-    Priority, RAW, dead_key, failed_key, lock_key, out_key, todo_key,
-};
+use crate::queue::objects::blobforge::{RAW, dead_key, failed_key, lock_key, out_key, todo_key};
 use crate::queue::objects::engine::Held;
 
 /// What became of one document.
@@ -44,24 +44,22 @@ pub enum Change {
 /// The operator's name in locks.
 const OPERATOR: &str = "operator";
 
-impl Bucket {
-    async fn lock_for_operator(&self, hash: &str) -> Result<Option<Held<Lock>>> {
-        let lock = Lock::new(OPERATOR, "", self.engine.now().await?);
-        self.engine.take(&lock_key(hash), lock).await
-    }
+async fn lock_for_operator(bucket: &Bucket, hash: &str) -> Result<Option<Held<Lock>>> {
+    let lock = Lock::new(OPERATOR, "", bucket.engine.now().await?);
+    bucket.queue.try_lock(hash, lock).await
+}
 
-    /// Does something under the lock and gives it back, whatever comes of it.
-    async fn under_lock<F>(&self, hash: &str, work: F) -> Result<Changed>
-    where
-        F: AsyncFnOnce() -> Result<Change>,
-    {
-        let Some(mut held) = self.lock_for_operator(hash).await? else {
-            return Ok(changed(hash, Change::Busy));
-        };
-        let done = work().await;
-        self.engine.release(&mut held).await?;
-        Ok(changed(hash, done?))
-    }
+/// Does something under the lock and gives it back, whatever comes of it.
+async fn under_lock<F>(bucket: &Bucket, hash: &str, work: F) -> Result<Changed>
+where
+    F: AsyncFnOnce() -> Result<Change>,
+{
+    let Some(mut held) = lock_for_operator(bucket, hash).await? else {
+        return Ok(changed(hash, Change::Busy));
+    };
+    let done = work().await;
+    bucket.engine.release(&mut held).await?;
+    Ok(changed(hash, done?))
 }
 
 fn changed(hash: &str, change: Change) -> Changed {
@@ -79,28 +77,27 @@ pub async fn retry(
     hash: &str,
     (priority, reset): (Option<Priority>, bool),
 ) -> Result<Changed> {
-    bucket
-        .under_lock(hash, async || {
-            let (failed, dead) = (failed_key(hash), dead_key(hash));
-            let failed = bucket.engine.read::<Failed>(&failed).await?.map(|seen| seen.value);
-            let dead = bucket.engine.read::<Dead>(&dead).await?.map(|seen| seen.value);
-            let (runs, before, marker) = match (failed, dead) {
-                (_, Some(dead)) => (dead.total_retries, dead.priority.clone(), of_dead(dead)),
-                (Some(failed), None) => (failed.runs(), failed.priority.clone(), of_failed(failed)),
-                (None, None) => return Ok(Change::Nothing),
-            };
-            // With nothing reset there is one run left.
-            let runs = if reset { 0 } else { runs.min(settings.max_retries.saturating_sub(1)) };
-            let before = before.as_deref().and_then(Priority::from_code);
-            let priority = priority.or(before).unwrap_or(Priority::Normal);
-            let marker = Marker { retries: runs, queued_at: bucket.engine.now().await?, ..marker };
-            bucket.clear_markers(hash).await?;
-            bucket.engine.write(&todo_key(priority, hash), &marker).await?;
-            bucket.engine.delete(&failed_key(hash)).await?;
-            bucket.engine.delete(&dead_key(hash)).await?;
-            Ok(Change::Queued)
-        })
-        .await
+    under_lock(bucket, hash, async || {
+        let (failed, dead) = (failed_key(hash), dead_key(hash));
+        let failed = bucket.engine.read::<Failed>(&failed).await?.map(|seen| seen.value);
+        let dead = bucket.engine.read::<Dead>(&dead).await?.map(|seen| seen.value);
+        let (runs, before, marker) = match (failed, dead) {
+            (_, Some(dead)) => (dead.total_retries, dead.priority.clone(), of_dead(dead)),
+            (Some(failed), None) => (failed.runs(), failed.priority.clone(), of_failed(failed)),
+            (None, None) => return Ok(Change::Nothing),
+        };
+        // With nothing reset there is one run left.
+        let runs = if reset { 0 } else { runs.min(settings.max_retries.saturating_sub(1)) };
+        let before = before.as_deref().and_then(Priority::from_blobforge_key);
+        let priority = priority.or(before).unwrap_or(Priority::Normal);
+        let marker = Marker { retries: runs, queued_at: bucket.engine.now().await?, ..marker };
+        bucket.clear_markers(hash).await?;
+        bucket.engine.write(&todo_key(priority, hash), &marker).await?;
+        bucket.engine.delete(&failed_key(hash)).await?;
+        bucket.engine.delete(&dead_key(hash)).await?;
+        Ok(Change::Queued)
+    })
+    .await
 }
 
 fn of_dead(dead: Dead) -> Marker {
@@ -118,20 +115,19 @@ fn of_failed(failed: Failed) -> Marker {
 /// # Errors
 /// The store's.
 pub async fn reprioritize(bucket: &Bucket, hash: &str, to: Priority) -> Result<Changed> {
-    bucket
-        .under_lock(hash, async || {
-            let markers = bucket.markers(hash).await?;
-            let Some((from, seen)) = markers.first() else { return Ok(Change::Nothing) };
-            if *from == to && markers.len() == 1 {
-                return Ok(Change::Nothing);
-            }
-            bucket.engine.write(&todo_key(to, hash), &seen.value).await?;
-            for (priority, _) in markers.iter().filter(|(priority, _)| *priority != to) {
-                bucket.engine.delete(&todo_key(*priority, hash)).await?;
-            }
-            Ok(Change::Moved)
-        })
-        .await
+    under_lock(bucket, hash, async || {
+        let markers = bucket.markers(hash).await?;
+        let Some((from, seen)) = markers.first() else { return Ok(Change::Nothing) };
+        if *from == to && markers.len() == 1 {
+            return Ok(Change::Nothing);
+        }
+        bucket.engine.write(&todo_key(to, hash), &seen.value).await?;
+        for (priority, _) in markers.iter().filter(|(priority, _)| *priority != to) {
+            bucket.engine.delete(&todo_key(*priority, hash)).await?;
+        }
+        Ok(Change::Moved)
+    })
+    .await
 }
 
 /// Gives up a document that waits or failed; the worker of one in work is told by a note in its
@@ -140,7 +136,7 @@ pub async fn reprioritize(bucket: &Bucket, hash: &str, to: Priority) -> Result<C
 /// # Errors
 /// The store's.
 pub async fn cancel(bucket: &Bucket, hash: &str) -> Result<Changed> {
-    let done = bucket.under_lock(hash, async || withdraw(bucket, hash).await).await?;
+    let done = under_lock(bucket, hash, async || withdraw(bucket, hash).await).await?;
     if done.change != Change::Busy {
         return Ok(done);
     }
@@ -161,7 +157,7 @@ async fn withdraw(bucket: &Bucket, hash: &str) -> Result<Change> {
         (Priority::Normal, Marker { retries: runs, ..of_failed(failed.value) })
     }));
     let Some((priority, marker)) = marker.filter(|_| !ended) else { return Ok(Change::Nothing) };
-    let why = (CANCELLED, "withdrawn by an operator");
+    let why = GivenUp::new(CANCELLED, "withdrawn by an operator");
     bucket.bury(hash, priority, marker, why).await?;
     Ok(Change::Cancelled)
 }
@@ -172,7 +168,7 @@ async fn withdraw(bucket: &Bucket, hash: &str) -> Result<Change> {
 /// # Errors
 /// The store's.
 pub async fn remove(bucket: &Bucket, hash: &str, force: bool) -> Result<Changed> {
-    let held = match bucket.lock_for_operator(hash).await? {
+    let held = match lock_for_operator(bucket, hash).await? {
         None if force => seize(bucket, hash).await?,
         held => held,
     };
@@ -183,12 +179,11 @@ pub async fn remove(bucket: &Bucket, hash: &str, force: bool) -> Result<Changed>
 }
 
 async fn seize(bucket: &Bucket, hash: &str) -> Result<Option<Held<Lock>>> {
-    let key = lock_key(hash);
-    let Some(seen) = bucket.engine.lock::<Lock>(&key).await? else {
-        return bucket.lock_for_operator(hash).await;
+    let Some(seen) = bucket.queue.read_lock(hash).await? else {
+        return lock_for_operator(bucket, hash).await;
     };
     let lock = Lock::new(OPERATOR, "", bucket.engine.now().await?);
-    bucket.engine.take_over(&key, &seen.etag, lock).await
+    bucket.queue.take_over(hash, &seen.etag, lock).await
 }
 
 async fn remove_all(bucket: &Bucket, hash: &str) -> Result<Change> {

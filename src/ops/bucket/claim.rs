@@ -1,14 +1,21 @@
-//! Taking a document: the lock first, then a second look at everything the listing may have been
-//! wrong about, then the count.
+//! Taking a document, keeping it, and ending its run.
+//!
+//! Taking: the lock first, then a second look at everything the listing may have been wrong about,
+//! then the count. Each end renews the lock first, so that a worker that lost it changes nothing,
+//! then writes what is new before it removes what is old: a crash in between leaves a document
+//! that the next look ends the same way.
 
+use super::end::{Ended, GivenUp};
 use super::who::Who;
-use super::{Bucket, Settings};
+use super::{Bucket, Settings, stamp};
 use crate::fault::Result;
-use crate::queue::objects::blobforge::records::{EXCEEDED, Failed, Lock, Marker, Progress};
-use crate::queue::objects::blobforge::{
-    Priority, dead_key, failed_key, lock_key, out_key, todo_key,
+use crate::model::Priority;
+use crate::queue::objects::blobforge::records::{
+    CANCELLED, EXCEEDED, Failed, Failure, Lock, Marker, Progress, remember,
 };
+use crate::queue::objects::blobforge::{dead_key, failed_key, out_key, todo_key};
 use crate::queue::objects::engine::Held;
+use crate::store::Put;
 
 /// A marker of a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,29 +74,20 @@ pub async fn claim(
     candidate: &Candidate,
 ) -> Result<Claimed> {
     let now = bucket.engine.now().await?;
-    let mut lock = Lock::new(&who.id, candidate.priority.code(), now);
+    let mut lock = Lock::new(&who.id, candidate.priority.blobforge_key(), now);
     lock.instance.clone_from(&who.instance);
     // A lock that was abandoned is the janitor's: it is seen in a listing, not by trying.
-    let key = lock_key(&candidate.hash);
-    let Some(mut held) = bucket.engine.take(&key, lock).await? else { return Ok(Claimed::Busy) };
-    match begin(bucket, settings, candidate, &mut held).await {
-        Ok(Some(begun)) => {
-            let Begun { run, marker } = begun;
-            let extension = marker.past.extension.clone().unwrap_or_else(|| "pdf".to_owned());
-            let (hash, priority) = (candidate.hash.clone(), candidate.priority);
-            Ok(Claimed::Ours(Box::new(Claim { hash, priority, run, extension, marker, held })))
-        }
-        Ok(None) => {
-            bucket.engine.release(&mut held).await?;
-            Ok(Claimed::Settled)
-        }
-        Err(error) => {
-            if let Err(second) = bucket.engine.release(&mut held).await {
-                tracing::warn!(error = %second, "a lock stays until it is abandoned: {second}");
-            }
-            Err(error)
-        }
-    }
+    let Some(mut held) = bucket.queue.try_lock(&candidate.hash, lock).await? else {
+        return Ok(Claimed::Busy);
+    };
+    let begun = begin(bucket, settings, candidate, &mut held).await;
+    let Some((held, Begun { run, marker })) = bucket.queue.keep_or_release(held, begun).await?
+    else {
+        return Ok(Claimed::Settled);
+    };
+    let extension = marker.past.extension.clone().unwrap_or_else(|| "pdf".to_owned());
+    let (hash, priority) = (candidate.hash.clone(), candidate.priority);
+    Ok(Claimed::Ours(Box::new(Claim { hash, priority, run, extension, marker, held })))
 }
 
 struct Begun {
@@ -126,11 +124,12 @@ async fn begin(
     if before >= settings.max_retries {
         let mut marker = marker.value;
         marker.retries = before;
-        bucket.bury(hash, *priority, marker, (EXCEEDED, "begun too often")).await?;
+        bucket.bury(hash, *priority, marker, GivenUp::new(EXCEEDED, "begun too often")).await?;
         return Ok(None);
     }
-    let count = |old: &Marker| Some(Marker { retries: before.saturating_add(1), ..old.clone() });
-    let Some(marker) = bucket.engine.change(&key, count).await? else { return Ok(None) };
+    let count = |old: Marker| Some(Marker { retries: before.saturating_add(1), ..old });
+    let counted = bucket.queue.count_under_lock(hash, *priority, count).await?;
+    let Some(marker) = counted else { return Ok(None) };
     let run = marker.retries;
     let ours = bucket
         .engine
@@ -163,5 +162,118 @@ impl Claim {
             true => Kept::Ours,
             false => Kept::Lost,
         })
+    }
+
+    /// Publishes the result, unless there is one already.
+    ///
+    /// # Errors
+    /// The store's; the end may be tried again.
+    pub async fn publish(&mut self, bucket: &Bucket, archive: bytes::Bytes) -> Result<Ended> {
+        if self.beat(bucket, "publishing").await? == Kept::Lost {
+            return Ok(Ended::Lost);
+        }
+        let put = bucket.engine.store().put_if_absent(&out_key(&self.hash), archive).await?;
+        if put == Put::Refused {
+            tracing::info!(document = self.hash, "there was a result already; it stays");
+        }
+        bucket.clear_markers(&self.hash).await?;
+        bucket.engine.delete(&failed_key(&self.hash)).await?;
+        bucket.engine.release(&mut self.held).await?;
+        Ok(Ended::Done)
+    }
+
+    /// Notes a failure: tried again later, or given up after the last run.
+    ///
+    /// # Errors
+    /// As [`Claim::publish`].
+    pub async fn fail(&mut self, bucket: &Bucket, error: &str, max: u32) -> Result<Ended> {
+        if self.beat(bucket, "failing").await? == Kept::Lost {
+            return Ok(Ended::Lost);
+        }
+        let now = bucket.engine.now().await?;
+        let marker = self.with_failure(now, error);
+        if self.run >= max {
+            bucket.bury(&self.hash, self.priority, marker, GivenUp::new(EXCEEDED, error)).await?;
+            bucket.engine.release(&mut self.held).await?;
+            return Ok(Ended::Dead);
+        }
+        // An operator may have moved the marker meanwhile.
+        let markers = bucket.markers(&self.hash).await?;
+        let priority = markers.first().map_or(self.priority, |(priority, _)| *priority);
+        let failed = Failed {
+            error: error.to_owned(),
+            worker: self.held.lease().worker.clone(),
+            failed_at: stamp(now),
+            timestamp: now,
+            retries: self.run.saturating_sub(1),
+            priority: Some(priority.blobforge_key().to_owned()),
+            past: marker.past,
+            rest: serde_json::Map::new(),
+        };
+        bucket.engine.write(&failed_key(&self.hash), &failed).await?;
+        bucket.clear_markers(&self.hash).await?;
+        bucket.engine.release(&mut self.held).await?;
+        Ok(Ended::Failed)
+    }
+
+    /// Gives the document up: it is itself at fault, and another run would end the same way.
+    ///
+    /// # Errors
+    /// As [`Claim::publish`].
+    pub async fn refuse(&mut self, bucket: &Bucket, code: &str, detail: &str) -> Result<Ended> {
+        self.give_up(bucket, code, detail)
+            .await
+            .map(|ours| if ours { Ended::Dead } else { Ended::Lost })
+    }
+
+    /// Gives the document up because an operator asked for it.
+    ///
+    /// # Errors
+    /// As [`Claim::publish`].
+    pub async fn withdraw(&mut self, bucket: &Bucket) -> Result<Ended> {
+        let ours = self.give_up(bucket, CANCELLED, "withdrawn by an operator").await?;
+        Ok(if ours { Ended::Cancelled } else { Ended::Lost })
+    }
+
+    /// Puts the document back as if it had not been begun.
+    ///
+    /// # Errors
+    /// As [`Claim::publish`].
+    pub async fn give_back(&mut self, bucket: &Bucket, why: &str) -> Result<Ended> {
+        if self.beat(bucket, "giving back").await? == Kept::Lost {
+            return Ok(Ended::Lost);
+        }
+        let before = self.run.saturating_sub(1);
+        for (priority, _) in bucket.markers(&self.hash).await? {
+            let uncounted = |marker: &Marker| {
+                let mut marker = marker.clone();
+                marker.retries = marker.retries.min(before);
+                marker.recovered_from = Some(why.to_owned());
+                Some(marker)
+            };
+            bucket.engine.change(&todo_key(priority, &self.hash), uncounted).await?;
+        }
+        bucket.engine.release(&mut self.held).await?;
+        Ok(Ended::GivenBack)
+    }
+
+    async fn give_up(&mut self, bucket: &Bucket, reason: &str, detail: &str) -> Result<bool> {
+        if self.beat(bucket, "giving up").await? == Kept::Lost {
+            return Ok(false);
+        }
+        let now = bucket.engine.now().await?;
+        let marker = self.with_failure(now, detail);
+        let why = GivenUp::new(reason, detail);
+        bucket.bury(&self.hash, self.priority, marker, why).await?;
+        bucket.engine.release(&mut self.held).await?;
+        Ok(true)
+    }
+
+    fn with_failure(&self, now: u64, error: &str) -> Marker {
+        let worker = self.held.lease().worker.clone();
+        let failure = Failure { at: stamp(now), worker, run: self.run, error: error.to_owned() };
+        let mut marker = self.marker.clone();
+        remember(&mut marker.past.history, failure);
+        marker
     }
 }

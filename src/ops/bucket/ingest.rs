@@ -23,9 +23,10 @@ pub use self::git::Place;
 use super::manifest::{Entry, Manifest};
 use super::{Bucket, State, stamp};
 use crate::fault::Result;
+use crate::model::Priority;
 use crate::pages::Format;
 use crate::queue::objects::blobforge::records::{Marker, Past};
-use crate::queue::objects::blobforge::{Priority, raw_key, todo_key};
+use crate::queue::objects::blobforge::{raw_key, todo_key};
 
 /// Documents handed in between two changes of the manifest.
 const BATCH: usize = 50;

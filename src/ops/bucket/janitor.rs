@@ -12,14 +12,16 @@ use std::time::{Duration, SystemTime};
 use serde::Serialize;
 
 use self::decide::{Facts, Verdict, decide};
+use super::end::GivenUp;
 use super::who::Who;
 use super::{Bucket, Settings, stamp};
 use crate::fault::Result;
+use crate::model::Priority;
 use crate::queue::objects::blobforge::records::{
     EXCEEDED, Failed, Failure, Lock, Marker, remember,
 };
 use crate::queue::objects::blobforge::{
-    FAILED, LOCKS, Priority, dead_key, failed_key, hash_in, lock_key, out_key, raw_key, todo_key,
+    FAILED, dead_key, failed_key, lock_key, out_key, raw_key, todo_key,
 };
 use crate::queue::objects::engine::Held;
 use crate::store::Entry;
@@ -64,16 +66,15 @@ pub struct Pass {
 /// The store's; what was done before stays done.
 pub async fn pass(bucket: &Bucket, settings: &Settings, how: Pass) -> Result<Swept> {
     let mut swept = Swept { dry_run: how.dry_run, acts: Vec::new() };
-    for entry in bucket.engine.list_all(LOCKS).await? {
-        let Some(hash) = hash_in(&entry.key, LOCKS) else { continue };
+    for (hash, entry) in bucket.queue.list_locks().await? {
         if bucket.age(entry.modified).await? > settings.stale() {
             let stale = |_: &Lock, age| age > settings.stale();
             let mend = Mend { dry_run: how.dry_run, is_abandoned: &stale, who: None };
-            swept.acts.extend(abandoned(bucket, settings, hash, mend).await?);
+            swept.acts.extend(abandoned(bucket, settings, &hash, mend).await?);
         }
     }
-    for entry in bucket.engine.list_all(FAILED).await? {
-        swept.acts.extend(failed(bucket, settings, &entry, how).await?);
+    for (hash, entry) in bucket.queue.list_named(FAILED).await? {
+        swept.acts.extend(failed(bucket, settings, &hash, how, entry.modified).await?);
     }
     Ok(swept)
 }
@@ -85,12 +86,11 @@ pub async fn pass(bucket: &Bucket, settings: &Settings, how: Pass) -> Result<Swe
 /// The store's.
 pub(super) async fn own(bucket: &Bucket, settings: &Settings, who: &Who) -> Result<Swept> {
     let mut swept = Swept::default();
-    for entry in bucket.engine.list_all(LOCKS).await? {
-        let Some(hash) = hash_in(&entry.key, LOCKS) else { continue };
+    for hash in bucket.queue.list_locks().await?.into_keys() {
         let mine = |lock: &Lock, _| lock.worker == who.id && lock.instance != who.instance;
         // In its own name: should it die over it, its successor finds the lock as it found this.
         let mend = Mend { dry_run: false, is_abandoned: &mine, who: Some(who) };
-        swept.acts.extend(abandoned(bucket, settings, hash, mend).await?);
+        swept.acts.extend(abandoned(bucket, settings, &hash, mend).await?);
     }
     Ok(swept)
 }
@@ -112,8 +112,7 @@ async fn abandoned(
     hash: &str,
     mend: Mend<'_>,
 ) -> Result<Option<Act>> {
-    let key = lock_key(hash);
-    let Some(seen) = bucket.engine.lock::<Lock>(&key).await? else { return Ok(None) };
+    let Some(seen) = bucket.queue.read_lock(hash).await? else { return Ok(None) };
     if !(mend.is_abandoned)(&seen.lease, bucket.age(seen.modified).await?) {
         return Ok(None);
     }
@@ -129,7 +128,7 @@ async fn abandoned(
     let mut ours = Lock::new(name, &seen.lease.priority, bucket.engine.now().await?);
     ours.instance = mend.who.map(|who| who.instance.clone()).unwrap_or_default();
     (ours.retries, ours.run) = (seen.lease.retries, Some(seen.lease.runs()));
-    let Some(held) = bucket.engine.take_over(&key, &seen.etag, ours).await? else {
+    let Some(held) = bucket.queue.take_over(hash, &seen.etag, ours).await? else {
         return Ok(None);
     };
     settle(bucket, settings, hash, (held, Some(&seen.lease))).await.map(Some)
@@ -139,19 +138,19 @@ async fn abandoned(
 async fn failed(
     bucket: &Bucket,
     settings: &Settings,
-    entry: &Entry,
+    hash: &str,
     how: Pass,
+    modified: SystemTime,
 ) -> Result<Option<Act>> {
-    let Some(hash) = hash_in(&entry.key, FAILED) else { return Ok(None) };
     let facts = facts(bucket, settings, hash, None).await?;
-    if facts.locked || !(how.at_once || is_due(bucket, settings, &facts, entry.modified).await?) {
+    if facts.locked || !(how.at_once || is_due(bucket, settings, &facts, modified).await?) {
         return Ok(None);
     }
     if how.dry_run {
         return Ok(Some(act(hash, None, decide(&facts))));
     }
     let lock = Lock::new(JANITOR, "", bucket.engine.now().await?);
-    let Some(held) = bucket.engine.take(&lock_key(hash), lock).await? else { return Ok(None) };
+    let Some(held) = bucket.queue.try_lock(hash, lock).await? else { return Ok(None) };
     settle(bucket, settings, hash, (held, None)).await.map(Some)
 }
 
@@ -182,7 +181,7 @@ async fn settle(
         Verdict::Bury { priority, runs } => {
             let marker = marker(bucket, hash, worker.as_deref(), runs).await?;
             let why = marker.last_error.clone().unwrap_or_else(|| SILENT.to_owned());
-            bucket.bury(hash, priority, marker, (EXCEEDED, &why)).await?;
+            bucket.bury(hash, priority, marker, GivenUp::new(EXCEEDED, &why)).await?;
         }
         Verdict::Queue { priority, runs } => {
             let marker = marker(bucket, hash, worker.as_deref(), runs).await?;
@@ -273,7 +272,7 @@ async fn facts(
         locked,
         raw,
         marker: markers.first().map(|(priority, _)| *priority),
-        named: named.and_then(Priority::from_code).unwrap_or(Priority::Normal),
+        named: named.and_then(Priority::from_blobforge_key).unwrap_or(Priority::Normal),
         counted: runs.unwrap_or_default(),
         failed: failed.map(|failed| failed.runs()),
         abandoned: abandoned.map(Lock::runs),

@@ -13,8 +13,7 @@ use tokio::time::Instant;
 use super::Bucket;
 use super::claim::Candidate;
 use crate::fault::Result;
-use crate::queue::objects::blobforge::{TODO, marker_in, shard, tier_prefix};
-use crate::queue::objects::engine::PAGE;
+use crate::queue::objects::blobforge::{marker_in, shard};
 use crate::store::Entry;
 
 /// Documents that were found waiting, and when to look again.
@@ -69,28 +68,26 @@ impl Look {
     }
 
     async fn refresh(&mut self, bucket: &Bucket) -> Result<()> {
-        let store = bucket.engine.store();
         let mut requests = 1 + std::mem::take(&mut self.owed);
         // Should the store fail, the next look comes no sooner.
         self.next = Instant::now() + self.each;
-        let mut page = store.list(TODO, None, PAGE).await?;
-        let full = page.len() == PAGE;
-        let first = page.first().and_then(|entry| marker_in(&entry.key)).map(|found| found.0);
-        let last = page.last().and_then(|entry| marker_in(&entry.key)).map(|found| found.0);
-        if let (true, Some(first), Some(last)) = (full, first, last)
-            && first == last
+        let mut page = bucket.queue.list_first().await?;
+        let full = page.is_full();
+        if full
+            && let Some(only) = page.first_priority()
+            && page.last_priority() == Some(only)
         {
             requests += 1;
-            let start = shard(first, fastrand::u8(..));
-            let elsewhere = store.list(&tier_prefix(first), Some(&start), PAGE).await?;
+            let start = shard(only, fastrand::u8(..));
+            let elsewhere = bucket.queue.list_tier(only, Some(&start)).await?;
             // Near the end of the priority there may be nothing more: then the head has to do.
-            if !elsewhere.is_empty() {
+            if !elsewhere.markers.is_empty() {
                 page = elsewhere;
             }
         }
         self.whole = !full;
         self.fruitful = false;
-        self.found = in_order(page);
+        self.found = page.into_shuffled().iter().filter_map(candidate_of).collect();
         self.empty = if self.found.is_empty() { self.empty.saturating_add(1) } else { 0 };
         self.next = Instant::now() + self.pause(requests);
         Ok(())
@@ -106,14 +103,7 @@ impl Look {
     }
 }
 
-/// Most urgent first, within a priority in no order.
-fn in_order(page: Vec<Entry>) -> VecDeque<Candidate> {
-    let mut found: Vec<Candidate> = page
-        .iter()
-        .filter_map(|entry| marker_in(&entry.key))
-        .map(|(priority, hash)| Candidate { priority, hash: hash.to_owned() })
-        .collect();
-    fastrand::shuffle(&mut found);
-    found.sort_by_key(|candidate| candidate.priority);
-    found.into()
+fn candidate_of(entry: &Entry) -> Option<Candidate> {
+    let (priority, hash) = marker_in(&entry.key)?;
+    Some(Candidate { priority, hash: hash.to_owned() })
 }

@@ -9,10 +9,11 @@ use super::manifest::{Entry, Manifest};
 use super::registry::{Worker, workers};
 use super::{Bucket, State};
 use crate::fault::{Error, Fault, Result};
+use crate::model::Priority;
 use crate::queue::objects::blobforge::records::{Dead, Failed, Failure, Lock, Marker};
 use crate::queue::objects::blobforge::{
-    DEAD, FAILED, LOCKS, OUT, Priority, TODO, dead_key, failed_key, hash_in, is_hash, lock_key,
-    marker_in, tier_prefix,
+    DEAD, FAILED, LOCKS, OUT, TODO, dead_key, failed_key, hash_in, is_hash, lock_key, marker_in,
+    tier_prefix,
 };
 
 /// How many documents stand where.
@@ -36,23 +37,20 @@ pub struct Standing {
 /// The store's.
 pub async fn status(bucket: &Bucket) -> Result<Standing> {
     let (todo, locks, failed, dead, out) = tokio::try_join!(
-        bucket.engine.list_all(TODO),
-        bucket.engine.list_all(LOCKS),
-        bucket.engine.list_all(FAILED),
-        bucket.engine.list_all(DEAD),
+        bucket.queue.list_markers(),
+        bucket.queue.list_locks(),
+        bucket.queue.list_named(FAILED),
+        bucket.queue.count_dead(),
         bucket.engine.list_all(OUT),
     )?;
     let mut standing = Standing::default();
-    let worked_on: std::collections::BTreeSet<&str> =
-        locks.iter().filter_map(|entry| hash_in(&entry.key, LOCKS)).collect();
     for (priority, hash) in todo.iter().filter_map(|entry| marker_in(&entry.key)) {
-        let waits = u64::from(!worked_on.contains(hash));
-        *standing.todo.entry(priority.code()).or_default() += waits;
+        let waits = u64::from(!locks.contains_key(hash));
+        *standing.todo.entry(priority.blobforge_key()).or_default() += waits;
     }
     let count = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
-    standing.processing = count(worked_on.len());
-    standing.failed = count(failed.iter().filter(|e| hash_in(&e.key, FAILED).is_some()).count());
-    standing.dead = count(dead.iter().filter(|e| hash_in(&e.key, DEAD).is_some()).count());
+    (standing.processing, standing.failed) = (count(locks.len()), count(failed.len()));
+    standing.dead = dead;
     standing.done = count(out.iter().filter(|e| result_in(&e.key).is_some()).count());
     Ok(standing)
 }
@@ -97,13 +95,12 @@ pub struct Dashboard {
 pub async fn dashboard(bucket: &Bucket) -> Result<Dashboard> {
     let (standing, workers) = tokio::try_join!(status(bucket), workers(bucket))?;
     let mut running = Vec::new();
-    for entry in bucket.engine.list_all(LOCKS).await? {
-        let Some(hash) = hash_in(&entry.key, LOCKS) else { continue };
+    for (hash, entry) in bucket.queue.list_locks().await? {
         let Some(lock) = bucket.engine.read::<Lock>(&entry.key).await? else { continue };
         let run = lock.value.runs();
         let progress = lock.value.progress.unwrap_or_default();
         running.push(Running {
-            hash: hash.to_owned(),
+            hash,
             worker: lock.value.worker,
             run,
             stage: progress.stage,
@@ -154,7 +151,9 @@ pub async fn list(
         };
         for entry in bucket.engine.store().list(&prefix, None, limit).await? {
             let found = match each {
-                State::Todo => marker_in(&entry.key).map(|(p, hash)| (Some(p.code()), hash)),
+                State::Todo => {
+                    marker_in(&entry.key).map(|(p, hash)| (Some(p.blobforge_key()), hash))
+                }
                 State::Done => result_in(&entry.key).map(|hash| (None, hash)),
                 _ => hash_in(&entry.key, &prefix).map(|hash| (None, hash)),
             };
@@ -233,7 +232,7 @@ pub async fn find(bucket: &Bucket, name: &str, by_path: bool) -> Result<Found> {
     Ok(Found {
         state,
         entry,
-        priority: marker.as_ref().map(|(priority, _)| priority.code()),
+        priority: marker.as_ref().map(|(priority, _)| priority.blobforge_key()),
         runs: runs.or(dead.as_ref().map(|dead| dead.total_retries)).unwrap_or_default(),
         worker: lock.map(|lock| lock.value.worker),
         reason: dead

@@ -107,7 +107,7 @@ impl Settings {
         } else {
             return Ok(());
         };
-        Err(Error::new(Fault::Denied, format!("registry/config.json of the bucket: {bad}")))
+        Err(Error::new(Fault::Misconfigured, format!("registry/config.json of the bucket: {bad}")))
     }
 
     /// Time between two renewals of a lock.

@@ -278,6 +278,8 @@ fn is_nobodys(fault: Fault) -> bool {
     match fault {
         Fault::Unavailable
         | Fault::Denied
+        | Fault::Misconfigured
+        | Fault::Paused
         | Fault::Throttled(_)
         | Fault::OverBudget(_)
         | Fault::Interrupted => true,

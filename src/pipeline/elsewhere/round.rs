@@ -277,7 +277,7 @@ impl<'a> Round<'a> {
 /// Whether another provider should be asked: this one is down or will not have us. One that is only
 /// busy is waited for.
 fn asks_another(fault: Fault) -> bool {
-    matches!(fault, Fault::Unavailable | Fault::Denied | Fault::Rejected)
+    fault.needs_person() || matches!(fault, Fault::Unavailable | Fault::Rejected)
 }
 
 fn is_provisional(page: &PageText) -> bool {

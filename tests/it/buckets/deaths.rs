@@ -4,8 +4,9 @@
 use std::time::Duration;
 
 use docmill::fault::Fault;
+use docmill::model::Priority;
 use docmill::ops::bucket::{Ended, Work};
-use docmill::queue::objects::blobforge::{Priority, dead_key, out_key};
+use docmill::queue::objects::blobforge::{dead_key, out_key};
 use docmill::shutdown::Stop;
 use docmill::store::{Fetch, Get, Store};
 

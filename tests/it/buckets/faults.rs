@@ -6,16 +6,17 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use docmill::fault::Fault;
+use docmill::model::Priority;
 use docmill::ops::bucket::{Bucket, Claimed, Ended, Kept, Pass, Seat, Settings, pass};
 use docmill::queue::objects::ObjectQueue;
-use docmill::queue::objects::blobforge::{
-    Priority, dead_key, failed_key, lock_key, out_key, todo_key,
-};
+use docmill::queue::objects::blobforge::{dead_key, failed_key, lock_key, out_key, todo_key};
 use docmill::queue::objects::engine::{Clock, Engine};
 use docmill::queue::{Outgoing, Queue};
 use docmill::shutdown::Stop;
 use docmill::store::Store;
 use serde_json::json;
+
+use crate::support::memory_store::MemoryStore;
 
 use super::{ABANDONED, Fake, Manner, Place, terms, until};
 
@@ -353,6 +354,18 @@ async fn a_clock_two_hours_off_neither_steals_a_message_nor_sees_it_early() {
             sender.acknowledge(&[taken.receipt]).await.pop().unwrap().unwrap();
         }
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_is_given_up_at_a_time_of_the_stores_clock() {
+    let store = Arc::new(MemoryStore::simulated());
+    let queue = ObjectQueue::new(store.clone(), Duration::from_secs(3600), Some(0));
+    queue.send(&[Outgoing::now("deadly")]).await.pop().unwrap().unwrap();
+    assert!(queue.receive(1, Duration::ZERO).await.unwrap().is_empty(), "it is given up");
+    let dead = store.keys("queue/dead/").pop().unwrap();
+    let at = store.json(&dead)["moved_to_dead_at"].as_str().unwrap().to_owned();
+    assert!(at.starts_with("1970-01-12T13:46:"), "{at} is another clock's");
+    assert!(store.keys("queue/todo/").is_empty() && store.keys("queue/processing/").is_empty());
 }
 
 #[tokio::test]

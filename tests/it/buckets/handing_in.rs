@@ -5,11 +5,12 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use docmill::fault::Fault;
+use docmill::model::Priority;
 use docmill::ops::bucket::{
     self as bucket, Fate, Ingest, Manifest, Place as From, Rebuilding, Report, State,
 };
 use docmill::queue::objects::blobforge::{
-    Priority, dead_key, failed_key, lock_key, out_key, raw_key, todo_key,
+    dead_key, failed_key, lock_key, out_key, raw_key, todo_key,
 };
 use docmill::store::Store;
 use tempfile::TempDir;

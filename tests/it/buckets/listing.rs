@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use docmill::model::Priority;
 use docmill::ops::bucket::Terms;
 use docmill::queue::Queue;
 use docmill::queue::objects::ObjectQueue;
-use docmill::queue::objects::blobforge::Priority;
 use docmill::queue::objects::engine::{Clock, Engine};
 use docmill::shutdown::Stop;
 

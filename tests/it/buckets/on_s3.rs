@@ -7,10 +7,11 @@ use std::sync::Arc;
 
 use aws_sdk_s3::Client;
 use aws_sdk_s3::config::{BehaviorVersion, Credentials, Region};
+use docmill::model::Priority;
 use docmill::ops::bucket::{
     self as bucket, Bucket, Ingest, Kept, Manifest, Place as From, State, Work,
 };
-use docmill::queue::objects::blobforge::{Priority, out_key};
+use docmill::queue::objects::blobforge::out_key;
 use docmill::queue::objects::engine::Clock;
 use docmill::shutdown::Stop;
 use docmill::store::prefixed::Prefixed;

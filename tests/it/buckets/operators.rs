@@ -1,8 +1,9 @@
 //! What operators change.
 
 use docmill::fault::Fault;
+use docmill::model::Priority;
 use docmill::ops::bucket::{self as bucket, Change, Manifest, Pass, Settings, State, pass};
-use docmill::queue::objects::blobforge::{Priority, dead_key, lock_key, todo_key};
+use docmill::queue::objects::blobforge::{dead_key, lock_key, todo_key};
 use docmill::shutdown::Stop;
 
 use super::{ABANDONED, Fake, Manner, Place, until};

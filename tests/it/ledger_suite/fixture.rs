@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use docmill::db::claims::PostgresLedger;
 use docmill::db::operators::{self, By};
 use docmill::fault::Fault;
 use docmill::ledger::decide::Sequencer;
 use docmill::ledger::memory::{Attempt, MemoryLedger, Row};
-use docmill::ledger::postgres::PostgresLedger;
 use docmill::ledger::{Claim, ClaimTerms, GiveBack, Judged, Ledger, Record, Registration};
 use docmill::model::{
     ArtefactRef, AttemptOutcome, BoundingBox, ClaimToken, Claimed, DocumentId, Grounded,

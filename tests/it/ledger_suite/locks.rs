@@ -4,8 +4,8 @@
 use std::time::{Duration, Instant};
 
 use docmill::db::Db;
+use docmill::db::claims::PostgresLedger;
 use docmill::fault::Fault;
-use docmill::ledger::postgres::PostgresLedger;
 use docmill::ledger::{Claim, Held, Ledger};
 use docmill::model::{ArtefactRef, ClaimToken, DocumentId, IngestionId, Stage};
 

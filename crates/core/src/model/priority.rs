@@ -46,6 +46,23 @@ impl Priority {
         Self::ALL.into_iter().find(|priority| priority.code() == code)
     }
 
+    /// The word in the keys and records of a BlobForge bucket; in the order of urgency.
+    pub fn blobforge_key(self) -> &'static str {
+        match self {
+            Self::Critical => "1_critical",
+            Self::High => "2_high",
+            Self::Normal => "3_normal",
+            Self::Low => "4_low",
+            Self::Background => "5_background",
+        }
+    }
+
+    /// The priority of a word of BlobForge's, with or without its number.
+    pub fn from_blobforge_key(key: &str) -> Option<Self> {
+        let named = |one: &Self| one.blobforge_key() == key || one.code() == key;
+        Self::ALL.into_iter().find(named)
+    }
+
     /// Which of `offered` stands in for this one: itself; else the next less urgent one, so that
     /// nothing is pushed ahead of what was meant to go first; else the least urgent there is.
     pub fn among(self, offered: &[Self]) -> Option<usize> {
@@ -82,6 +99,20 @@ mod tests {
             assert_eq!(serde_json::to_value(priority).unwrap(), priority.code());
         }
         assert!("urgent".parse::<Priority>().unwrap_err().contains("critical, high"));
+    }
+
+    #[test]
+    fn blobforges_word_is_the_same_with_a_number_before_it_that_sorts_by_urgency() {
+        let keys = Priority::ALL.map(Priority::blobforge_key);
+        assert_eq!(keys, ["1_critical", "2_high", "3_normal", "4_low", "5_background"]);
+        for priority in Priority::ALL {
+            for word in [priority.blobforge_key(), priority.code()] {
+                assert_eq!(Priority::from_blobforge_key(word), Some(priority), "{word}");
+            }
+        }
+        for word in ["urgent", "", "3_high", "3_"] {
+            assert_eq!(Priority::from_blobforge_key(word), None, "{word}");
+        }
     }
 
     #[test]

@@ -212,7 +212,7 @@ impl Session<'_> {
         let limit = self.terms.prompt_tokens as usize;
         if limit < fixed + 600 {
             return Err(Error::new(
-                Fault::Denied,
+                Fault::Misconfigured,
                 format!(
                     "limits.prompt_tokens is {limit}, but the prompt of this kind takes about \
                      {fixed} tokens before the first line of a document: raise it to at least {}",

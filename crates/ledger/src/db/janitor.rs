@@ -9,8 +9,9 @@ use std::time::Duration;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use crate::db::{Context, Db};
+use crate::db::{Context, Db, int};
 use crate::fault::Result;
+use crate::ledger::decide::FRESH_ATTEMPTS;
 use crate::model::{IngestionId, Reason, Status};
 
 /// A waiting row whose message must be gone, if the queue is not behind it.
@@ -140,11 +141,12 @@ pub async fn row_states(db: &Db, ids: &[IngestionId]) -> Result<Vec<RowState>> {
 WITH clock AS MATERIALIZED (SELECT docmill_now() AS now)
 SELECT i.id, i.status, i.reason, COALESCE(i.lease_expires_at > c.now, false) AS "leased!",
     i.crashes + COALESCE(i.lease_expires_at <= c.now, false)::int AS "crashes!",
-    i.attempt_count - (i.attempt_limit - 8) AS "attempts!",
+    i.attempt_count - (i.attempt_limit - $2) AS "attempts!",
     extract(epoch FROM c.now - i.created_at)::float8 AS "age!"
 FROM ingestion i CROSS JOIN clock c WHERE i.id = ANY ($1) ORDER BY i.id
 "#,
         &ids,
+        int(FRESH_ATTEMPTS),
     )
     .fetch_all(db.pool())
     .await

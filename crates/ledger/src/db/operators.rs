@@ -7,8 +7,9 @@ use serde::Serialize;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use crate::db::{Context, Db};
+use crate::db::{Context, Db, int};
 use crate::fault::Result;
+use crate::ledger::decide::FRESH_ATTEMPTS;
 use crate::model::IngestionId;
 
 /// Who acts, and why.
@@ -86,7 +87,7 @@ WITH clock AS MATERIALIZED (
 )
 UPDATE ingestion i SET
     status = 'in-progress', reason = NULL, detail = NULL, completed_at = NULL, stage = NULL,
-    attempt_limit = i.attempt_count + 8, crashes = 0, next_attempt_at = NULL,
+    attempt_limit = i.attempt_count + $4, crashes = 0, next_attempt_at = NULL,
     deferred_since = NULL, enqueued_at = c.now, resends = 0, updated_at = c.now,
     valid_structured_data = NULL, needs_human_review = false, review_reasons = '{}',
     duplicate_key = NULL, extraction_output_file_path = NULL, extraction_identity = NULL
@@ -96,6 +97,7 @@ RETURNING i.id
         &ids,
         by.operator,
         by.why,
+        int(FRESH_ATTEMPTS),
     )
     .fetch_all(db.pool())
     .await

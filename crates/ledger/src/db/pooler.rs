@@ -39,7 +39,7 @@ pub(super) async fn refuse_transaction_pooling(
         return Ok(());
     }
     Err(Error::new(
-        Fault::Denied,
+        Fault::Misconfigured,
         format!(
             "{place} stands behind a pooler in transaction mode, which gives every transaction \
              another session: search path, timeouts, prepared statements and the lock of \

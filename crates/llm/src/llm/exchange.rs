@@ -270,7 +270,7 @@ impl Exchange {
 /// An address under another: `https://host/v1?a=b` and `/models` make `https://host/v1/models?a=b`.
 fn joined(base: &str, path: &str) -> Result<Url> {
     let mut url = Url::parse(base).map_err(|error| {
-        Error::new(Fault::Denied, "llm.base_url is not a valid address").because(error)
+        Error::new(Fault::Misconfigured, "llm.base_url is not a valid address").because(error)
     })?;
     let under = format!("{}{path}", url.path().trim_end_matches('/'));
     url.set_path(&under);
@@ -283,7 +283,8 @@ fn joined(base: &str, path: &str) -> Result<Url> {
 /// The value has characters that no header can have.
 pub(super) fn secret(name: &'static str, value: &str) -> Result<(HeaderName, HeaderValue)> {
     let mut value = HeaderValue::from_str(value).map_err(|error| {
-        Error::new(Fault::Denied, "llm.api_key holds characters that cannot be sent").because(error)
+        Error::new(Fault::Misconfigured, "llm.api_key holds characters that cannot be sent")
+            .because(error)
     })?;
     value.set_sensitive(true);
     Ok((HeaderName::from_static(name), value))

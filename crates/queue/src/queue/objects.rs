@@ -17,22 +17,23 @@
 //! while (`paced`): what this process puts back it sees at once, what others put there somewhat
 //! later.
 //!
-//! [`engine`] is what any dialect stands on, [`blobforge`] the dialect that messages lie in; a
-//! bucket of that dialect without a database is worked on by `ops::bucket`. [`olmocr`] is the layout
+//! [`engine`] is what any dialect stands on, [`blobforge`] the dialect that messages lie in, and
+//! [`marker_queue`] how its markers and locks are handled; a bucket of that dialect without a
+//! database is worked on by `ops::bucket`, over the same marker queue. [`olmocr`] is the layout
 //! of olmOCR's workspaces, worked on by `ops::workspace`.
 
+mod availability;
 pub mod blobforge;
-mod dead;
-mod depth;
+mod dead_letters;
+mod depth_counter;
 pub mod engine;
+pub mod marker_queue;
+mod marker_scan;
 mod message;
 pub mod olmocr;
-mod scan;
-mod seen;
-mod take;
-mod updates;
+mod receiver;
+mod writer;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -40,17 +41,19 @@ use async_trait::async_trait;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use futures::stream::{self, StreamExt};
-use tokio::sync::Mutex;
 
-use self::blobforge::records::Lock;
-use self::blobforge::{LOCKS, Priority, hash_in, lock_key, todo_key};
+use self::availability::Availability;
+use self::blobforge::lock_key;
+use self::dead_letters::DeadLetters;
+use self::depth_counter::DepthCounter;
 use self::engine::{Clock, Engine, millis};
+use self::marker_queue::MarkerQueue;
 use self::message::{Ticket, end_of};
-use self::scan::Scan;
-use self::seen::Seen;
+use self::receiver::{MessageReceiver, ReceiveTerms};
+use self::writer::MessageWriter;
 use super::{DeadLetter, Delivery, Depth, Outgoing, Queue, Receipt};
 use crate::fault::{Error, Fault, Result};
-use crate::store::{Entry, Store};
+use crate::store::Store;
 
 /// Pause between two looks while waiting for work, in milliseconds.
 const POLL: std::ops::RangeInclusive<u64> = 100..=250;
@@ -59,14 +62,12 @@ const AT_ONCE: usize = 16;
 
 /// Messages as objects.
 pub struct ObjectQueue {
-    engine: Engine,
-    visibility: Duration,
+    queue: Arc<MarkerQueue>,
+    receiver: MessageReceiver,
+    writer: MessageWriter,
+    dead: DeadLetters,
+    depth: DepthCounter,
     dead_after: Option<u32>,
-    worker: String,
-    each_list: Duration,
-    scan: Mutex<Scan>,
-    seen: Seen,
-    depth: Mutex<Option<(tokio::time::Instant, Depth)>>,
 }
 
 impl ObjectQueue {
@@ -78,22 +79,25 @@ impl ObjectQueue {
 
     /// The same over an engine of another clock.
     pub fn over(engine: Engine, visibility: Duration, dead_after: Option<u32>) -> Self {
+        let queue = Arc::new(MarkerQueue::new(Arc::new(engine)));
+        let availability = Arc::new(Availability::new(Arc::clone(&queue)));
+        let worker = format!("docmill-{}", uuid::Uuid::new_v4());
+        let terms = ReceiveTerms { visibility, dead_after, worker, each_list: Duration::ZERO };
         Self {
-            engine,
-            visibility,
+            receiver: MessageReceiver::new(Arc::clone(&queue), Arc::clone(&availability), terms),
+            writer: MessageWriter::new(Arc::clone(&queue), visibility),
+            dead: DeadLetters::new(Arc::clone(&queue)),
+            depth: DepthCounter::new(Arc::clone(&queue), availability),
+            queue,
             dead_after,
-            worker: format!("docmill-{}", uuid::Uuid::new_v4()),
-            each_list: Duration::ZERO,
-            scan: Mutex::default(),
-            seen: Seen::default(),
-            depth: Mutex::default(),
         }
     }
 
     /// The same, but a listing is kept for so long for every request it took.
     #[must_use]
     pub fn paced(mut self, each_list: Duration) -> Self {
-        self.each_list = each_list;
+        self.receiver.set_pace(each_list);
+        self.depth.set_pace(each_list);
         self
     }
 }
@@ -118,13 +122,13 @@ fn lost() -> Error {
 #[async_trait]
 impl Queue for ObjectQueue {
     fn describe(&self) -> String {
-        format!("queue in {}", self.engine.store().describe())
+        format!("queue in {}", self.queue.engine().store().describe())
     }
 
     async fn receive(&self, max: usize, wait: Duration) -> Result<Vec<Delivery>> {
         let deadline = Instant::now() + wait;
         loop {
-            let found = self.take(max.max(1)).await?;
+            let found = self.receiver.take(max.max(1)).await?;
             let left = deadline.saturating_duration_since(Instant::now());
             if !found.is_empty() || left.is_zero() {
                 return Ok(found);
@@ -153,16 +157,7 @@ impl Queue for ObjectQueue {
     }
 
     async fn depth(&self) -> Result<Depth> {
-        // Asked for by every scrape of the metrics; where requests are paid, an older one has to do.
-        let mut known = self.depth.lock().await;
-        if let Some((at, depth)) = *known
-            && at.elapsed() < self.each_list
-        {
-            return Ok(depth);
-        }
-        let depth = self.measure().await?;
-        *known = Some((tokio::time::Instant::now(), depth));
-        Ok(depth)
+        self.depth.depth().await
     }
 
     /// No limit of its own; a month is longer than anybody asks for.
@@ -175,30 +170,30 @@ impl Queue for ObjectQueue {
     }
 
     async fn dead_receive(&self, max: usize, hidden: Duration) -> Result<Vec<DeadLetter>> {
-        self.take_dead(max, hidden).await
+        self.dead.take(max, hidden).await
     }
 
     async fn dead_acknowledge(&self, receipts: &[Receipt]) -> Vec<Result<()>> {
-        all(receipts.iter().map(|receipt| self.finish_dead(receipt).boxed()).collect()).await
+        all(receipts.iter().map(|receipt| self.dead.finish(receipt).boxed()).collect()).await
     }
 
     async fn dead_release(&self, receipts: &[Receipt]) -> Vec<Result<()>> {
-        all(receipts.iter().map(|receipt| self.release_dead(receipt).boxed()).collect()).await
+        all(receipts.iter().map(|receipt| self.dead.release(receipt).boxed()).collect()).await
     }
 
     /// Removes locks that ended and have no message any more: their worker died between removing
     /// the one and the other.
     async fn maintain(&self) -> Result<u64> {
-        let now = self.engine.now().await?;
+        let engine = self.queue.engine();
+        let now = engine.now().await?;
         let mut removed = 0;
-        for name in self.locks().await?.into_keys() {
-            let key = lock_key(&name);
-            let Some(lock) = self.engine.lock::<Lock>(&key).await? else { continue };
+        for name in self.queue.list_locks().await?.into_keys() {
+            let Some(lock) = self.queue.read_lock(&name).await? else { continue };
             let lasts = end_of(&lock.lease, millis(lock.modified)) > now;
-            if lasts || self.has_marker(&name).await? {
+            if lasts || self.queue.has_marker(&name).await? {
                 continue;
             }
-            if self.engine.store().delete_if_match(&key, &lock.etag).await? {
+            if engine.store().delete_if_match(&lock_key(&name), &lock.etag).await? {
                 removed += 1;
             }
         }
@@ -209,35 +204,24 @@ impl Queue for ObjectQueue {
 impl ObjectQueue {
     async fn extend_one(&self, receipt: &Receipt, visibility: Duration) -> Result<()> {
         let ticket = ticket_of(receipt)?;
-        self.renew(&ticket, visibility).await?.map(drop).ok_or_else(lost)
+        self.writer.renew(&ticket, visibility).await?.map(drop).ok_or_else(lost)
     }
 
     async fn acknowledge_one(&self, receipt: &Receipt) -> Result<()> {
-        self.finish(&ticket_of(receipt)?).await
+        self.writer.finish(&ticket_of(receipt)?).await
     }
 
     async fn hide_one(&self, receipt: &Receipt, time: Duration) -> Result<()> {
-        match Ticket::of(receipt) {
-            Some(ticket) => self.give_back(&ticket, time).await,
-            None => Ok(()),
+        let Some(ticket) = Ticket::of(receipt) else { return Ok(()) };
+        if let Some(returned) = self.writer.give_back(&ticket, time).await? {
+            self.receiver.note_returned(returned).await;
         }
+        Ok(())
     }
 
-    async fn has_marker(&self, name: &str) -> Result<bool> {
-        for tier in Priority::ALL {
-            if self.engine.exists(&todo_key(tier, name)).await? {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-
-    /// Every lock, by name.
-    async fn locks(&self) -> Result<BTreeMap<String, Entry>> {
-        let entries = self.engine.list_all(LOCKS).await?;
-        let named = entries
-            .into_iter()
-            .filter_map(|entry| Some((hash_in(&entry.key, LOCKS)?.to_owned(), entry)));
-        Ok(named.collect())
+    async fn send_one(&self, message: &Outgoing) -> Result<()> {
+        let returned = self.writer.send(message).await?;
+        self.receiver.note_returned(returned).await;
+        Ok(())
     }
 }

@@ -22,19 +22,18 @@ mod wait;
 
 pub use clean::Depth as Cleaning;
 
-use std::sync::atomic::AtomicU32;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use ::redis::Client;
-use ::redis::aio::ConnectionManager;
 use async_trait::async_trait;
 
-use self::calls::lenient;
-use self::errors::from_redis;
+use self::calls::{RedisCalls, ended, lenient};
+use self::clean::RedisCleaner;
 use self::keys::Keys;
 use self::message::{Leased, millis};
 use self::scripts::{ADD, AT_A_TIME, CHANGE, COMPLETE, DEAD, LEASE};
+use self::wait::WorkWaiter;
 use super::turns::Turns;
 use super::{DeadLetter, Delivery, Depth, Outgoing, Queue, Receipt};
 use crate::config::QueueConfig;
@@ -47,13 +46,12 @@ const LONGEST: Duration = Duration::from_secs(30 * 24 * 3600);
 /// One queue per priority that is configured.
 pub struct RedisQueue {
     client: Client,
-    connection: ConnectionManager,
-    tiers: Vec<(Priority, Keys)>,
+    calls: Arc<RedisCalls>,
+    waiter: WorkWaiter,
+    cleaner: RedisCleaner,
     turns: Mutex<Turns>,
     visibility: Duration,
     dead_after: Option<u32>,
-    waiters: wait::Waiters,
-    passes: AtomicU32,
 }
 
 impl RedisQueue {
@@ -67,15 +65,17 @@ impl RedisQueue {
         let connection = connect::connect(&client).await?;
         let tiers = config.redis_tiers();
         let keys = |priority| (priority, Keys::of(&config.redis_prefix, priority));
+        let turns = Turns::new(tiers.iter().map(|(_, weight)| *weight));
+        let tiers = tiers.into_iter().map(|(priority, _)| keys(priority)).collect();
+        let calls = Arc::new(RedisCalls::new(connection, tiers));
         Ok(Self {
+            waiter: WorkWaiter::new(client.clone()),
             client,
-            connection,
-            turns: Mutex::new(Turns::new(tiers.iter().map(|(_, weight)| *weight))),
-            tiers: tiers.into_iter().map(|(priority, _)| keys(priority)).collect(),
+            cleaner: RedisCleaner::new(Arc::clone(&calls)),
+            calls,
+            turns: Mutex::new(turns),
             visibility: config.visibility,
             dead_after: config.dead_after(),
-            waiters: wait::Waiters::default(),
-            passes: AtomicU32::new(0),
         })
     }
 
@@ -88,12 +88,21 @@ impl RedisQueue {
         let keys = self.tier_of(Priority::Normal)?;
         let mut call = ADD.key(&keys.prefix);
         call.arg(id).arg(data).arg(0).arg("").arg("");
-        Ok(self.once::<Vec<u8>>("adding an item", &call).await? == [1])
+        Ok(self.calls.once::<Vec<u8>>("adding an item", &call).await? == [1])
+    }
+
+    /// Puts back what nobody holds, in every tier; returns how many items.
+    ///
+    /// # Errors
+    /// No answer; what was put back until then is.
+    pub async fn clean(&self, depth: Cleaning) -> Result<u64> {
+        self.cleaner.clean(depth).await
     }
 
     fn tier_of(&self, priority: Priority) -> Result<&Keys> {
-        let offered: Vec<Priority> = self.tiers.iter().map(|(priority, _)| *priority).collect();
-        let found = priority.among(&offered).and_then(|at| self.tiers.get(at));
+        let offered: Vec<Priority> =
+            self.calls.tiers().iter().map(|(priority, _)| *priority).collect();
+        let found = priority.among(&offered).and_then(|at| self.calls.tiers().get(at));
         found.map(|(_, keys)| keys).ok_or_else(|| Error::internal("no tier is configured"))
     }
 
@@ -104,7 +113,7 @@ impl RedisQueue {
         let mut taken = Vec::new();
         let mut next_due: Option<Duration> = None;
         for tier in order {
-            let Some((priority, keys)) = self.tiers.get(tier) else { continue };
+            let Some((priority, keys)) = self.calls.tiers().get(tier) else { continue };
             if taken.len() >= max {
                 break;
             }
@@ -112,7 +121,7 @@ impl RedisQueue {
             let mut call = LEASE.key(&keys.prefix);
             call.arg(max - taken.len()).arg(millis(self.visibility));
             call.arg(self.dead_after.unwrap_or(0)).arg(&token);
-            let answer = self.once::<Leased>("leasing from Redis", &call).await;
+            let answer = self.calls.once::<Leased>("leasing from Redis", &call).await;
             let leased = match answer {
                 Ok(leased) => leased,
                 // What was leased from another tier is hidden: it has to be handed over.
@@ -135,14 +144,14 @@ impl RedisQueue {
             call.arg(message.tenant.as_deref().unwrap_or_default());
             call.arg(message.traceparent.as_deref().unwrap_or_default());
         }
-        self.surely::<Vec<u8>>("adding to Redis", &call).await.map(drop)
+        self.calls.surely::<Vec<u8>>("adding to Redis", &call).await.map(drop)
     }
 }
 
 #[async_trait]
 impl Queue for RedisQueue {
     fn describe(&self) -> String {
-        let prefix = self.tiers.iter().map(|(_, keys)| keys.prefix.as_str());
+        let prefix = self.calls.tiers().iter().map(|(_, keys)| keys.prefix.as_str());
         let prefixes: Vec<&str> = prefix.collect();
         format!("Redis queue {} at {}", prefixes.join(", "), connect::address(&self.client))
     }
@@ -155,7 +164,7 @@ impl Queue for RedisQueue {
             if !found.is_empty() || left.is_zero() {
                 return Ok(found);
             }
-            self.wait_for_work(left, next_due).await?;
+            self.waiter.wait(self.calls.tiers(), left, next_due).await?;
         }
     }
 
@@ -165,18 +174,18 @@ impl Queue for RedisQueue {
             call.arg(millis(visibility)).arg("renew");
             call
         };
-        Self::ended(self.over("renewing leases", receipts.iter(), true, start).await)
+        ended(self.calls.over("renewing leases", receipts.iter(), true, start).await)
     }
 
     async fn acknowledge(&self, receipts: &[Receipt]) -> Vec<Result<()>> {
         let start = |keys: &Keys| COMPLETE.key(&keys.prefix);
-        Self::ended(self.over("completing items", receipts.iter(), true, start).await)
+        ended(self.calls.over("completing items", receipts.iter(), true, start).await)
     }
 
     async fn win(&self, receipts: &[Receipt]) -> Vec<Result<bool>> {
         // Not repeated: after a lost answer "gone already" would not tell by whom.
         let start = |keys: &Keys| COMPLETE.key(&keys.prefix);
-        let answers = self.over("completing items", receipts.iter(), false, start).await;
+        let answers = self.calls.over("completing items", receipts.iter(), false, start).await;
         answers.into_iter().map(|answer| answer.map(|done| done == Some(1))).collect()
     }
 
@@ -191,7 +200,7 @@ impl Queue for RedisQueue {
                 call
             };
             let these = run.iter().map(|(receipt, _)| receipt);
-            answers.extend(lenient(self.over("giving items back", these, true, start).await));
+            answers.extend(lenient(self.calls.over("giving items back", these, true, start).await));
         }
         answers
     }
@@ -222,14 +231,12 @@ impl Queue for RedisQueue {
 
     async fn depth(&self) -> Result<Depth> {
         let mut depth = Depth { dead: Some(0), ..Depth::default() };
-        for (_, keys) in &self.tiers {
+        for (_, keys) in self.calls.tiers() {
             let mut asked = ::redis::pipe();
             asked.llen(keys.queue()).llen(keys.processing());
             asked.zcount(keys.late(), millis_now(), "+inf").zcard(keys.dead());
-            let mut connection = self.connection.clone();
-            let counted = asked.query_async::<(u64, u64, u64, u64)>(&mut connection).await;
-            let (ready, processing, late, dead) =
-                counted.map_err(|error| from_redis("asking Redis for its depth", error))?;
+            let (ready, processing, late, dead): (u64, u64, u64, u64) =
+                self.calls.pipeline("asking Redis for its depth", &asked).await?;
             depth.ready += ready;
             depth.in_flight += processing.saturating_sub(late);
             depth.delayed += late;
@@ -248,7 +255,7 @@ impl Queue for RedisQueue {
 
     async fn dead_receive(&self, max: usize, hidden: Duration) -> Result<Vec<DeadLetter>> {
         let mut letters = Vec::new();
-        for (tier, (priority, keys)) in self.tiers.iter().enumerate() {
+        for (tier, (priority, keys)) in self.calls.tiers().iter().enumerate() {
             let most = max.saturating_sub(letters.len()).min(AT_A_TIME);
             if most == 0 {
                 break;
@@ -256,7 +263,7 @@ impl Queue for RedisQueue {
             let (received, token) = (Instant::now(), uuid::Uuid::new_v4().simple().to_string());
             let mut call = DEAD.key(&keys.prefix);
             call.arg("take").arg(most).arg(millis(hidden)).arg(&token);
-            let found = self.once::<Leased>("reading dead letters", &call).await?;
+            let found = self.calls.once::<Leased>("reading dead letters", &call).await?;
             let found = found.deliveries(tier, &token, received, Some(*priority));
             letters.extend(found.into_iter().map(|delivery| DeadLetter { delivery }));
         }
@@ -269,7 +276,7 @@ impl Queue for RedisQueue {
             call.arg("forget");
             call
         };
-        Self::ended(self.over("deleting dead letters", receipts.iter(), true, start).await)
+        ended(self.calls.over("deleting dead letters", receipts.iter(), true, start).await)
     }
 
     async fn dead_release(&self, receipts: &[Receipt]) -> Vec<Result<()>> {
@@ -278,11 +285,11 @@ impl Queue for RedisQueue {
             call.arg("release");
             call
         };
-        lenient(self.over("releasing dead letters", receipts.iter(), true, start).await)
+        lenient(self.calls.over("releasing dead letters", receipts.iter(), true, start).await)
     }
 
     async fn maintain(&self) -> Result<u64> {
-        self.maintain_all().await
+        self.cleaner.maintain().await
     }
 }
 

@@ -24,17 +24,19 @@ use aws_sdk_sqs::Client;
 use aws_sdk_sqs::types::QueueAttributeName as Attribute;
 use futures::FutureExt as _;
 
-use self::batches::Change;
+use self::batches::{Change, SqsBatches};
 use self::connect::{Clients, Redrive};
 use self::errors::from_sdk;
 pub use self::inspect::Inspection;
-use self::lines::Line;
-use self::polls::Poll;
+use self::inspect::SqsInspector;
+use self::lines::{Line, Lines};
+use self::polls::{Poll, SqsPoller};
 use self::receipt::{LONGEST, Stamp, handle, line_of};
 use super::turns::Turns;
 use super::{DeadLetter, Delivery, Depth, Outgoing, Queue, Receipt, Tier};
 use crate::config::QueueConfig;
 use crate::fault::{Error, Fault, Result};
+use crate::model::Priority;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -42,14 +44,12 @@ const SECOND: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct SqsQueue {
     clients: Clients,
-    /// Most urgent first; never empty.
-    lines: Vec<Line>,
+    lines: Lines,
+    poller: SqsPoller,
+    batches: SqsBatches,
     turns: Mutex<Turns>,
     visibility: Duration,
-    wait: Duration,
     stamp: Stamp,
-    /// Whether messages say whose they are.
-    fair: bool,
 }
 
 impl SqsQueue {
@@ -92,18 +92,24 @@ impl SqsQueue {
                 max_receives: AtomicU32::new(max_receives),
             });
         }
-        if lines.is_empty() {
-            return Err(Error::new(Fault::Rejected, "queue.url is missing: no SQS queue is named"));
-        }
+        let (lines, stamp) = (Lines::new(lines)?, Stamp::new());
         Ok(Self {
+            poller: SqsPoller::new(clients.polls.clone(), config.wait, stamp),
+            batches: SqsBatches::new(clients.clone(), config.fair),
             clients,
             turns: Mutex::new(Turns::new(lines.iter().map(|line| line.weight))),
             lines,
             visibility: config.visibility,
-            wait: config.wait,
-            stamp: Stamp::new(),
-            fair: config.fair,
+            stamp,
         })
+    }
+
+    /// Looks at the queue without changing anything.
+    ///
+    /// # Errors
+    /// SQS does not answer.
+    pub async fn inspect(&self) -> Result<Inspection> {
+        SqsInspector { clients: &self.clients, lines: &self.lines }.inspect().await
     }
 
     /// Receives from whichever line has something, each asked in its turn.
@@ -125,6 +131,11 @@ impl SqsQueue {
         }
     }
 
+    /// What messages of the line are of; one queue for all has messages of every priority.
+    fn priority_of(&self, line: &Line) -> Option<Priority> {
+        self.lines.are_tiers().then_some(line.priority)
+    }
+
     /// Sets visibilities as far as each message's twelve hours allow.
     async fn change_within_limit(
         &self,
@@ -138,7 +149,10 @@ impl SqsQueue {
             })
             .collect();
         let changes: Vec<(usize, Change)> = allowed.iter().flatten().cloned().collect();
-        let results = self.by_line(changes, |line, part| self.change_owned(line, part)).await;
+        let results = self
+            .lines
+            .run_by_line(changes, |line, part| self.batches.change_owned(line, part))
+            .await;
         let mut results = results.into_iter();
         let over =
             || Err(Error::new(Fault::Missing, "the message was hidden for twelve hours already"));
@@ -193,14 +207,14 @@ impl Queue for SqsQueue {
     }
 
     async fn receive(&self, max: usize, wait: Duration) -> Result<Vec<Delivery>> {
-        match self.lines.len() {
-            1 => self.receive_from(0, max, wait).await,
-            _ => self.poll_in_turn(max, wait).await,
+        match self.lines.are_tiers() {
+            true => self.poll_in_turn(max, wait).await,
+            false => self.receive_from(0, max, wait).await,
         }
     }
 
     fn tiers(&self) -> Vec<Tier> {
-        if self.lines.len() == 1 {
+        if !self.lines.are_tiers() {
             return Vec::new();
         }
         let tier = |line: &Line| Tier { priority: line.priority, weight: line.weight };
@@ -208,8 +222,9 @@ impl Queue for SqsQueue {
     }
 
     async fn receive_from(&self, tier: usize, max: usize, wait: Duration) -> Result<Vec<Delivery>> {
-        let (url, visibility) = (self.line(tier)?.url.as_str(), self.visibility);
-        self.poll(Poll { line: tier, url, most: max, wait, visibility }).await
+        let (line, visibility) = (self.lines.get(tier)?, self.visibility);
+        let (url, priority) = (line.url.as_str(), self.priority_of(line));
+        self.poller.poll(Poll { line: tier, priority, url, most: max, wait, visibility }).await
     }
 
     async fn extend(&self, receipts: &[Receipt], visibility: Duration) -> Vec<Result<()>> {
@@ -218,7 +233,10 @@ impl Queue for SqsQueue {
 
     async fn acknowledge(&self, receipts: &[Receipt]) -> Vec<Result<()>> {
         let entries = receipts.iter().map(|receipt| (line_of(receipt), receipt)).collect();
-        self.by_line(entries, |line, part| async { self.delete(&line.url, part).await }.boxed())
+        self.lines
+            .run_by_line(entries, |line, part| {
+                async { self.batches.delete(&line.url, part).await }.boxed()
+            })
             .await
     }
 
@@ -228,15 +246,18 @@ impl Queue for SqsQueue {
     }
 
     async fn send(&self, messages: &[Outgoing]) -> Vec<Result<()>> {
-        let place = |message: &Outgoing| self.line_for(message.priority);
+        let place = |message: &Outgoing| self.lines.position_for(message.priority);
         let entries = messages.iter().map(|message| (place(message), message)).collect();
-        self.by_line(entries, |line, part| async { self.send_all(&line.url, part).await }.boxed())
+        self.lines
+            .run_by_line(entries, |line, part| {
+                async { self.batches.send_all(&line.url, part).await }.boxed()
+            })
             .await
     }
 
     async fn depth(&self) -> Result<Depth> {
         let mut depth = Depth::default();
-        for line in &self.lines {
+        for line in self.lines.iter() {
             let (counted, redrive) = self.counts(&line.url).await?;
             let max_receives = redrive.map_or(0, |redrive| redrive.max_receives);
             line.max_receives.store(max_receives, Ordering::Relaxed);
@@ -244,7 +265,7 @@ impl Queue for SqsQueue {
             depth.in_flight += counted.in_flight;
             depth.delayed += counted.delayed;
         }
-        for (_, url) in self.with_dead_letters() {
+        for (_, url) in self.lines.with_dead_letters() {
             let (dead, _) = self.counts(url).await?;
             let dead = dead.ready + dead.in_flight + dead.delayed;
             depth.dead = Some(depth.dead.unwrap_or_default() + dead);
@@ -254,8 +275,8 @@ impl Queue for SqsQueue {
 
     async fn tier_depths(&self) -> Result<Vec<Depth>> {
         let mut depths = Vec::new();
-        if self.lines.len() > 1 {
-            for line in &self.lines {
+        if self.lines.are_tiers() {
+            for line in self.lines.iter() {
                 depths.push(self.counts(&line.url).await?.0);
             }
         }
@@ -267,17 +288,18 @@ impl Queue for SqsQueue {
     }
 
     async fn receives_before_dead(&self) -> Result<Option<u32>> {
-        Ok(self.least_receives())
+        Ok(self.lines.least_receives())
     }
 
     async fn dead_receive(&self, max: usize, hidden: Duration) -> Result<Vec<DeadLetter>> {
         let mut letters = Vec::new();
-        for (line, url) in self.with_dead_letters() {
+        for (line, url) in self.lines.with_dead_letters() {
             while letters.len() < max {
                 let most = max - letters.len();
                 // A poll that waits asks all of the service's servers, one that does not a sample.
-                let poll = Poll { line, url, most, wait: SECOND, visibility: hidden };
-                let found = match self.poll(poll).await {
+                let priority = self.priority_of(self.lines.get(line)?);
+                let poll = Poll { line, priority, url, most, wait: SECOND, visibility: hidden };
+                let found = match self.poller.poll(poll).await {
                     Ok(found) => found,
                     // What was received already is hidden: it has to be handed over.
                     Err(_) if !letters.is_empty() => return Ok(letters),
@@ -294,13 +316,16 @@ impl Queue for SqsQueue {
 
     async fn dead_acknowledge(&self, receipts: &[Receipt]) -> Vec<Result<()>> {
         let entries = receipts.iter().map(|receipt| (line_of(receipt), receipt)).collect();
-        self.by_line(entries, |line, part| self.delete_dead(line, part)).await
+        self.lines.run_by_line(entries, |line, part| self.batches.delete_dead(line, part)).await
     }
 
     async fn dead_release(&self, receipts: &[Receipt]) -> Vec<Result<()>> {
         let now = |receipt: &Receipt| Change { handle: handle(receipt).to_owned(), seconds: 0 };
         let entries = receipts.iter().map(|receipt| (line_of(receipt), now(receipt))).collect();
-        let released = self.by_line(entries, |line, part| self.release_dead(line, part)).await;
+        let released = self
+            .lines
+            .run_by_line(entries, |line, part| self.batches.release_dead(line, part))
+            .await;
         released.into_iter().map(missing_is_done).collect()
     }
 

@@ -16,17 +16,25 @@ use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
 use aws_sdk_s3::Client;
+use aws_sdk_s3::config::Region;
 use aws_sdk_s3::operation::put_object::builders::PutObjectFluentBuilder;
 use aws_sdk_s3::primitives::ByteStream;
 use bytes::{Bytes, BytesMut};
 
 pub use self::connect::Access;
+use self::connect::{advice, client_of, may_pass};
 use self::faults::{Failure, failure_of};
 pub use self::inspect::QueueRule;
+use self::inspect::queue_rules_of;
 use self::place::{Place, decode, encode};
-use super::{Entry, Etag, Fetch, Get, Meta, Object, Put, S3Address, Store};
-use crate::fault::{Error, Result};
+use super::{Entry, Etag, Fetch, Get, Meta, Object, Put, S3Address, Store, conditions};
+use crate::config::StoreConfig;
+use crate::fault::{Error, Fault, Result};
 
+/// How long the check at start may take altogether.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Pause between two tries of the check.
+const PAUSE: Duration = Duration::from_secs(1);
 /// The longest wait for the next piece of a body.
 const PIECE: Duration = Duration::from_secs(30);
 /// How often a conditional request is repeated that met another one in flight (409).
@@ -52,6 +60,67 @@ enum Condition<'a> {
 }
 
 impl S3Store {
+    /// Connects, and checks that the bucket can be reached and takes conditional writes.
+    ///
+    /// # Errors
+    /// After about 20 s at the latest: which bucket, at which address, and what to check.
+    pub async fn connect(config: &StoreConfig) -> Result<Self> {
+        Self::connect_as(config, &Access { keys: None, place: "ingestions/" }).await
+    }
+
+    /// The same with another right to it.
+    ///
+    /// # Errors
+    /// As [`S3Store::connect`].
+    pub async fn connect_as(config: &StoreConfig, access: &Access<'_>) -> Result<Self> {
+        let client = client_of(config, access).await;
+        let region = client.config().region().map_or("no region", Region::as_ref).to_owned();
+        let address = match config.endpoint.as_str() {
+            "" => format!("AWS ({region})"),
+            endpoint => endpoint.to_owned(),
+        };
+        let store = Self { client, bucket: config.bucket.clone(), address };
+        match tokio::time::timeout(PATIENCE, store.check(access.place)).await {
+            Ok(done) => done.map_err(|error| store.unreachable(error))?,
+            Err(_) => {
+                let error = Error::new(Fault::Unavailable, "no answer in time");
+                return Err(store.unreachable(error));
+            }
+        }
+        Ok(store)
+    }
+
+    /// The same, nothing checked: for documents of other buckets, in which nothing is written.
+    pub async fn unchecked(config: &StoreConfig) -> Self {
+        let client = client_of(config, &Access { keys: None, place: "" }).await;
+        Self { client, bucket: config.bucket.clone(), address: config.endpoint.clone() }
+    }
+
+    /// Tries until the bucket answers; gives up at once where trying again cannot help.
+    async fn check(&self, probe: &str) -> Result<()> {
+        loop {
+            match self.check_once(probe).await {
+                Err(error) if may_pass(error.fault) => tokio::time::sleep(PAUSE).await,
+                other => return other,
+            }
+        }
+    }
+
+    async fn check_once(&self, probe: &str) -> Result<()> {
+        let place = Place { bucket: &self.bucket, key: "", foreign: false };
+        if let Err(error) = self.client.head_bucket().bucket(&self.bucket).send().await {
+            return Err(failure_of(error, &place, "look").into_error(&place));
+        }
+        conditions::check(self, probe).await
+    }
+
+    fn unreachable(&self, error: Error) -> Error {
+        let (advice, bucket, address) = (advice(error.fault), &self.bucket, &self.address);
+        let text =
+            format!("the bucket {bucket} at {address} cannot be used: {}; {advice}", error.context);
+        Error { fault: error.fault, context: text.into(), source: error.source }
+    }
+
     /// A store over a client that is set up already. Nothing is checked.
     pub fn with_client(client: Client, bucket: impl Into<String>) -> Self {
         Self { client, bucket: bucket.into(), address: "a given client".to_owned() }
@@ -110,6 +179,34 @@ impl S3Store {
                 _ => Ok(Put::Refused),
             },
         }
+    }
+
+    /// The rules that tell queues of new objects.
+    ///
+    /// # Errors
+    /// The bucket does not answer, or not to us (`s3:GetBucketNotification`, which a worker does
+    /// not need).
+    pub async fn queue_rules(&self) -> Result<Vec<QueueRule>> {
+        let request = self.client.get_bucket_notification_configuration().bucket(&self.bucket);
+        let place = Place { bucket: &self.bucket, key: "", foreign: false };
+        let answer = match request.send().await {
+            Ok(answer) => answer,
+            Err(error) => {
+                let failure = failure_of(error, &place, "look at the notifications");
+                return Err(failure.into_error(&place));
+            }
+        };
+        Ok(queue_rules_of(&answer))
+    }
+
+    /// Whether a key that is not there is told from one that we may not see: without
+    /// `s3:ListBucket` S3 answers both alike, and missing documents look like wrong credentials.
+    ///
+    /// # Errors
+    /// The bucket does not answer, or refuses.
+    pub async fn tells_what_is_missing(&self) -> Result<bool> {
+        let key = format!("ingestions/.probe-{}", uuid::Uuid::new_v4());
+        Ok(self.head(&key).await?.is_none())
     }
 }
 

@@ -77,7 +77,7 @@ async fn clone(address: &str, git: &Path, folder: &Path) -> Result<()> {
         .await;
     let shown = without_credentials(address);
     let output = ran.map_err(|error| {
-        Error::new(Fault::Denied, "cannot run git: is it installed?").because(error)
+        Error::new(Fault::Misconfigured, "cannot run git: is it installed?").because(error)
     })?;
     if output.status.success() {
         return Ok(());

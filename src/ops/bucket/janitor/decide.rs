@@ -1,6 +1,6 @@
 //! What becomes of a document that nobody works on any more. Pure.
 
-use crate::queue::objects::blobforge::Priority;
+use crate::model::Priority;
 
 /// What there is of the document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

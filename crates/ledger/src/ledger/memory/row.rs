@@ -1,5 +1,5 @@
 //! One ingestion and its attempts in memory, and the changes a ledger makes to them. Every change
-//! mirrors one UPDATE of `ledger/postgres`.
+//! mirrors one UPDATE of `db::claims`.
 
 use serde_json::{Map, Value};
 use time::OffsetDateTime;

@@ -7,79 +7,7 @@
 
 pub mod records;
 
-use serde::{Deserialize, Serialize};
-
-use crate::model;
-
-/// How urgent a document is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum Priority {
-    /// Before everything else.
-    #[serde(rename = "1_critical")]
-    Critical,
-    /// Before what is normal.
-    #[serde(rename = "2_high")]
-    High,
-    /// Where nothing is said.
-    #[serde(rename = "3_normal")]
-    Normal,
-    /// After what is normal.
-    #[serde(rename = "4_low")]
-    Low,
-    /// When there is nothing else to do.
-    #[serde(rename = "5_background")]
-    Background,
-}
-
-impl From<model::Priority> for Priority {
-    fn from(priority: model::Priority) -> Self {
-        match priority {
-            model::Priority::Critical => Self::Critical,
-            model::Priority::High => Self::High,
-            model::Priority::Normal => Self::Normal,
-            model::Priority::Low => Self::Low,
-            model::Priority::Background => Self::Background,
-        }
-    }
-}
-
-impl From<Priority> for model::Priority {
-    fn from(priority: Priority) -> Self {
-        match priority {
-            Priority::Critical => Self::Critical,
-            Priority::High => Self::High,
-            Priority::Normal => Self::Normal,
-            Priority::Low => Self::Low,
-            Priority::Background => Self::Background,
-        }
-    }
-}
-
-impl Priority {
-    /// Every priority, most urgent first, which is also the order of their keys.
-    pub const ALL: [Self; 5] =
-        [Self::Critical, Self::High, Self::Normal, Self::Low, Self::Background];
-
-    /// The word in keys.
-    pub fn code(self) -> &'static str {
-        match self {
-            Self::Critical => "1_critical",
-            Self::High => "2_high",
-            Self::Normal => "3_normal",
-            Self::Low => "4_low",
-            Self::Background => "5_background",
-        }
-    }
-
-    /// By the word in keys, or by that without its number.
-    pub fn from_code(code: &str) -> Option<Self> {
-        let named = |priority: &Self| {
-            let whole = priority.code();
-            whole == code || whole.split_once('_').is_some_and(|(_, word)| word == code)
-        };
-        Self::ALL.into_iter().find(named)
-    }
-}
+use crate::model::Priority;
 
 /// Everything that waits, of all priorities; keys sort by urgency.
 pub const TODO: &str = "queue/todo/";
@@ -102,12 +30,12 @@ pub const SETTINGS: &str = "registry/config.json";
 
 /// What waits with this priority.
 pub fn tier_prefix(priority: Priority) -> String {
-    format!("{TODO}{}/", priority.code())
+    format!("{TODO}{}/", priority.blobforge_key())
 }
 
 /// The marker of a document that waits.
 pub fn todo_key(priority: Priority, hash: &str) -> String {
-    format!("{TODO}{}/{hash}", priority.code())
+    format!("{TODO}{}/{hash}", priority.blobforge_key())
 }
 
 /// The lock of a document.
@@ -149,7 +77,7 @@ pub fn hash_in<'a>(key: &'a str, prefix: &str) -> Option<&'a str> {
 /// The priority and hash in the key of a marker.
 pub fn marker_in(key: &str) -> Option<(Priority, &str)> {
     let (tier, hash) = key.strip_prefix(TODO)?.split_once('/')?;
-    let priority = Priority::ALL.into_iter().find(|priority| priority.code() == tier)?;
+    let priority = Priority::ALL.into_iter().find(|one| one.blobforge_key() == tier)?;
     is_hash(hash).then_some((priority, hash))
 }
 
@@ -187,17 +115,5 @@ mod tests {
         assert!(keys.is_sorted());
         assert!(shard(Priority::High, 0) < todo_key(Priority::High, &"00".repeat(32)));
         assert!(shard(Priority::High, 255) < todo_key(Priority::High, &"ff".repeat(32)));
-    }
-
-    #[test]
-    fn a_priority_has_two_names() {
-        for (name, expected) in [
-            ("2_high", Some(Priority::High)),
-            ("background", Some(Priority::Background)),
-            ("urgent", None),
-            ("", None),
-        ] {
-            assert_eq!(Priority::from_code(name), expected, "{name}");
-        }
     }
 }

@@ -15,7 +15,7 @@ use bytes::Bytes;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-pub use clock::{Clock, millis, time_of};
+pub use clock::{Clock, millis, stamp, time_of};
 pub use lock::{Held, Lease, Lock};
 
 use crate::fault::{Error, Result};

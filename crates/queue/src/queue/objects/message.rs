@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::blobforge::records::Lock;
-use super::blobforge::{Priority, TODO, is_hash};
+use super::blobforge::{TODO, is_hash};
+use crate::model::Priority;
 use crate::model::digest;
 use crate::queue::Receipt;
 
@@ -101,7 +102,8 @@ impl Ticket {
         let mut parts = receipt.0.split('/');
         let (tier, name, nonce) = (parts.next()?, parts.next()?, parts.next()?);
         let sends = parts.next()?.parse().ok()?;
-        let known = tier == "dead" || Priority::ALL.iter().any(|known| known.code() == tier);
+        let known =
+            tier == "dead" || Priority::ALL.iter().any(|known| known.blobforge_key() == tier);
         (known && is_hash(name) && parts.next().is_none()).then(|| Self {
             tier: tier.to_owned(),
             name: name.to_owned(),
@@ -136,7 +138,7 @@ mod tests {
     #[test]
     fn a_receipt_reads_back_and_nonsense_does_not() {
         let ticket = Ticket {
-            tier: Priority::Normal.code().to_owned(),
+            tier: Priority::Normal.blobforge_key().to_owned(),
             name: name_of("x"),
             nonce: "n".to_owned(),
             sends: 3,

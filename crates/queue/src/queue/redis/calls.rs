@@ -1,21 +1,54 @@
-//! Running the scripts: once, or again when an answer was lost; over receipts of several tiers.
+//! What is asked of the server: scripts, once or again when an answer was lost, and over receipts of
+//! several tiers; single commands.
 
 use std::time::Duration;
 
-use ::redis::{FromRedisValue, ScriptInvocation};
+use ::redis::aio::ConnectionManager;
+use ::redis::{Cmd, FromRedisValue, Pipeline, ScriptInvocation};
 
-use super::RedisQueue;
 use super::errors::from_redis;
 use super::keys::Keys;
 use super::message::Ticket;
 use super::scripts::AT_A_TIME;
 use crate::fault::{Error, Fault, Result};
+use crate::model::Priority;
 use crate::queue::Receipt;
 
 /// How often a transition is tried that may be repeated without harm.
 const TRIES: u32 = 3;
 
-impl RedisQueue {
+/// The connection, and the keys of every tier.
+pub(super) struct RedisCalls {
+    connection: ConnectionManager,
+    tiers: Vec<(Priority, Keys)>,
+}
+
+impl RedisCalls {
+    pub(super) fn new(connection: ConnectionManager, tiers: Vec<(Priority, Keys)>) -> Self {
+        Self { connection, tiers }
+    }
+
+    /// Most urgent first.
+    pub(super) fn tiers(&self) -> &[(Priority, Keys)] {
+        &self.tiers
+    }
+
+    /// One command.
+    pub(super) async fn command<T: FromRedisValue>(&self, doing: &str, asked: &Cmd) -> Result<T> {
+        let mut connection = self.connection.clone();
+        asked.query_async(&mut connection).await.map_err(|error| from_redis(doing, error))
+    }
+
+    /// Several commands in one round trip.
+    pub(super) async fn pipeline<T: FromRedisValue>(
+        &self,
+        doing: &str,
+        asked: &Pipeline,
+    ) -> Result<T> {
+        let mut connection = self.connection.clone();
+        asked.query_async(&mut connection).await.map_err(|error| from_redis(doing, error))
+    }
+
     /// One run of a script.
     pub(super) async fn once<T: FromRedisValue>(
         &self,
@@ -84,15 +117,15 @@ impl RedisQueue {
         }
         answers
     }
+}
 
-    /// The scripts' answers as the port's: 0 and nothing are a receipt that is no longer good.
-    pub(super) fn ended(answers: Vec<Result<Option<u8>>>) -> Vec<Result<()>> {
-        let ended = |answer: Result<Option<u8>>| match answer? {
-            Some(1 | 2) => Ok(()),
-            _ => Err(Error::new(Fault::Missing, "another worker has the message now")),
-        };
-        answers.into_iter().map(ended).collect()
-    }
+/// The scripts' answers as the port's: 0 and nothing are a receipt that is no longer good.
+pub(super) fn ended(answers: Vec<Result<Option<u8>>>) -> Vec<Result<()>> {
+    let ended = |answer: Result<Option<u8>>| match answer? {
+        Some(1 | 2) => Ok(()),
+        _ => Err(Error::new(Fault::Missing, "another worker has the message now")),
+    };
+    answers.into_iter().map(ended).collect()
 }
 
 /// An answer per receipt where a receipt of another make is nothing to do.

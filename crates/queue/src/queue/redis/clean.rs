@@ -5,11 +5,11 @@
 //! [`GRACE`], so that a cleaner makes no double of an item that is just being leased.
 
 use std::collections::HashSet;
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use super::RedisQueue;
-use super::errors::from_redis;
+use super::calls::RedisCalls;
 use super::keys::Keys;
 use super::message::millis;
 use super::scripts::{AT_A_TIME, CLEAN};
@@ -31,14 +31,25 @@ pub enum Depth {
     Deep,
 }
 
-impl RedisQueue {
+/// Cleans every tier.
+pub(super) struct RedisCleaner {
+    calls: Arc<RedisCalls>,
+    /// Runs of the maintenance so far.
+    passes: AtomicU32,
+}
+
+impl RedisCleaner {
+    pub(super) fn new(calls: Arc<RedisCalls>) -> Self {
+        Self { calls, passes: AtomicU32::new(0) }
+    }
+
     /// Puts back what nobody holds, in every tier; returns how many items.
     ///
     /// # Errors
     /// No answer; what was put back until then is.
-    pub async fn clean(&self, depth: Depth) -> Result<u64> {
+    pub(super) async fn clean(&self, depth: Depth) -> Result<u64> {
         let mut cleaned = 0;
-        for (_, keys) in &self.tiers {
+        for (_, keys) in self.calls.tiers() {
             cleaned += self.clean_light(keys).await?;
             if depth == Depth::Deep {
                 cleaned += self.clean_deep(keys).await?;
@@ -47,7 +58,11 @@ impl RedisQueue {
         Ok(cleaned)
     }
 
-    pub(super) async fn maintain_all(&self) -> Result<u64> {
+    /// One run of the maintenance: mostly a light one.
+    ///
+    /// # Errors
+    /// As [`RedisCleaner::clean`].
+    pub(super) async fn maintain(&self) -> Result<u64> {
         let pass = self.passes.fetch_add(1, Ordering::Relaxed);
         let depth = if pass.is_multiple_of(DEEP_EVERY) { Depth::Deep } else { Depth::Light };
         self.clean(depth).await
@@ -75,7 +90,7 @@ impl RedisQueue {
             for id in part {
                 call.arg(id);
             }
-            cleaned += self.surely::<u64>("cleaning", &call).await?;
+            cleaned += self.calls.surely::<u64>("cleaning", &call).await?;
         }
         Ok(cleaned)
     }
@@ -87,11 +102,7 @@ impl RedisQueue {
         loop {
             let mut asked = ::redis::cmd("LRANGE");
             asked.arg(key).arg(from).arg(from + PAGE - 1);
-            let mut connection = self.connection.clone();
-            let page: Vec<Vec<u8>> = asked
-                .query_async(&mut connection)
-                .await
-                .map_err(|error| from_redis("reading a list", error))?;
+            let page: Vec<Vec<u8>> = self.calls.command("reading a list", &asked).await?;
             let is_last = page.len() < PAGE.unsigned_abs();
             all.extend(page);
             from += PAGE;
@@ -109,11 +120,8 @@ impl RedisQueue {
         loop {
             let mut asked = ::redis::cmd("SCAN");
             asked.arg(cursor).arg("MATCH").arg(&pattern).arg("COUNT").arg(PAGE);
-            let mut connection = self.connection.clone();
-            let (next, page): (u64, Vec<Vec<u8>>) = asked
-                .query_async(&mut connection)
-                .await
-                .map_err(|error| from_redis("looking through all items", error))?;
+            let (next, page): (u64, Vec<Vec<u8>>) =
+                self.calls.command("looking through all items", &asked).await?;
             found
                 .extend(page.iter().filter_map(|key| Some(key.strip_prefix(&start[..])?.to_vec())));
             cursor = next;

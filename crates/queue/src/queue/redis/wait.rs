@@ -7,44 +7,45 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use ::redis::Client;
 use ::redis::aio::MultiplexedConnection;
 
-use super::{RedisQueue, connect, errors};
+use super::keys::Keys;
+use super::{connect, errors};
 use crate::fault::Result;
+use crate::model::Priority;
 
 /// The longest one command blocks: what became due by another worker's hand is seen this soon.
 const LONGEST: Duration = Duration::from_secs(1);
 /// The same with several tiers: only one of them can be waited for.
 const LONGEST_OF_SEVERAL: Duration = Duration::from_millis(100);
 
-/// Connections that are not waiting at the moment.
-#[derive(Default)]
-pub(super) struct Waiters(Mutex<Vec<MultiplexedConnection>>);
-
-impl Waiters {
-    fn take(&self) -> Option<MultiplexedConnection> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).pop()
-    }
-
-    fn put(&self, connection: MultiplexedConnection) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
-    }
+/// Waits for one process, over connections of its own.
+pub(super) struct WorkWaiter {
+    client: Client,
+    /// Connections that are not waiting at the moment.
+    idle: Mutex<Vec<MultiplexedConnection>>,
 }
 
-impl RedisQueue {
-    /// Returns when there may be work: an item was pushed, something of ours is due, or a moment
-    /// has passed; in any case within `left`.
-    pub(super) async fn wait_for_work(
+impl WorkWaiter {
+    pub(super) fn new(client: Client) -> Self {
+        Self { client, idle: Mutex::default() }
+    }
+
+    /// Returns when there may be work: an item was pushed to the first of `tiers`, something of
+    /// ours is due, or a moment has passed; in any case within `left`.
+    pub(super) async fn wait(
         &self,
+        tiers: &[(Priority, Keys)],
         left: Duration,
         next_due: Option<Duration>,
     ) -> Result<()> {
-        let longest = if self.tiers.len() > 1 { LONGEST_OF_SEVERAL } else { LONGEST };
+        let longest = if tiers.len() > 1 { LONGEST_OF_SEVERAL } else { LONGEST };
         let pause = next_due.unwrap_or(longest).min(longest).min(left);
-        let Some((_, keys)) = self.tiers.first() else { return Ok(()) };
+        let Some((_, keys)) = tiers.first() else { return Ok(()) };
         // Zero would block for ever.
         let pause = pause.max(Duration::from_millis(1));
-        let mut connection = match self.waiters.take() {
+        let mut connection = match self.take() {
             Some(connection) => connection,
             None => connect::apart(&self.client, LONGEST).await?,
         };
@@ -54,7 +55,15 @@ impl RedisQueue {
         let woken = command.query_async::<Option<Vec<u8>>>(&mut connection).await;
         woken.map_err(|error| errors::from_redis("waiting for work in Redis", error))?;
         // Not given back after a failure: a broken connection is not used again.
-        self.waiters.put(connection);
+        self.put(connection);
         Ok(())
+    }
+
+    fn take(&self) -> Option<MultiplexedConnection> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop()
+    }
+
+    fn put(&self, connection: MultiplexedConnection) {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
     }
 }

@@ -8,7 +8,7 @@ use futures::future::{BoxFuture, FutureExt as _};
 use futures::{StreamExt as _, stream};
 
 use super::super::{Outgoing, Receipt};
-use super::SqsQueue;
+use super::connect::Clients;
 use super::envelope::{attributes, group};
 use super::errors::{from_entry, from_sdk};
 use super::lines::Line;
@@ -103,7 +103,19 @@ fn unbuilt(error: impl std::error::Error + Send + Sync + 'static) -> Error {
     Error::internal("an entry of a batch could not be built").because(error)
 }
 
-impl SqsQueue {
+/// Makes the batched calls of one queue or several.
+#[derive(Debug)]
+pub(super) struct SqsBatches {
+    clients: Clients,
+    /// Whether messages say whose they are.
+    fair: bool,
+}
+
+impl SqsBatches {
+    pub(super) fn new(clients: Clients, fair: bool) -> Self {
+        Self { clients, fair }
+    }
+
     /// Sets visibilities, batch by batch.
     pub(super) async fn change(&self, url: &str, changes: &[Change]) -> Vec<Result<()>> {
         let parts = changes.chunks(ENTRIES);

@@ -8,10 +8,9 @@ use std::time::Duration;
 
 use aws_sdk_sqs::types::QueueAttributeName as Attribute;
 
-use super::SqsQueue;
-use super::connect::Redrive;
+use super::connect::{Clients, Redrive};
 use super::errors::from_sdk;
-use super::lines::Line;
+use super::lines::{Line, Lines};
 use crate::fault::{Fault, Result};
 
 /// A receipt handle that no message has.
@@ -30,15 +29,21 @@ pub struct Inspection {
     pub denied: Vec<&'static str>,
 }
 
-impl SqsQueue {
-    /// Looks at the queue without changing anything.
+/// Looks at the queues without changing anything.
+pub(super) struct SqsInspector<'a> {
+    pub(super) clients: &'a Clients,
+    pub(super) lines: &'a Lines,
+}
+
+impl SqsInspector<'_> {
+    /// Looks at every queue.
     ///
     /// # Errors
     /// SQS does not answer.
-    pub async fn inspect(&self) -> Result<Inspection> {
+    pub(super) async fn inspect(&self) -> Result<Inspection> {
         let mut all = Inspection::default();
         let mut endless = false;
-        for line in &self.lines {
+        for line in self.lines.iter() {
             let one = Box::pin(self.inspect_line(line)).await?;
             endless |= one.receives.is_none();
             all.receives = least(all.receives, one.receives);

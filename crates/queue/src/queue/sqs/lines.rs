@@ -4,7 +4,6 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use futures::future::{BoxFuture, join_all};
 
-use super::SqsQueue;
 use crate::fault::{Error, Fault, Result};
 use crate::model::Priority;
 
@@ -19,37 +18,59 @@ pub(super) struct Line {
     pub(super) max_receives: AtomicU32,
 }
 
-impl SqsQueue {
-    pub(super) fn line(&self, at: usize) -> Result<&Line> {
-        self.lines.get(at).ok_or_else(|| Error::internal("there is no such tier"))
+/// The queues, most urgent first; never empty.
+#[derive(Debug)]
+pub(super) struct Lines(Vec<Line>);
+
+impl Lines {
+    /// # Errors
+    /// Rejected if there are none.
+    pub(super) fn new(lines: Vec<Line>) -> Result<Self> {
+        if lines.is_empty() {
+            return Err(Error::new(Fault::Rejected, "queue.url is missing: no SQS queue is named"));
+        }
+        Ok(Self(lines))
+    }
+
+    pub(super) fn iter(&self) -> std::slice::Iter<'_, Line> {
+        self.0.iter()
+    }
+
+    /// Whether there is more than one.
+    pub(super) fn are_tiers(&self) -> bool {
+        self.0.len() > 1
+    }
+
+    pub(super) fn get(&self, at: usize) -> Result<&Line> {
+        self.0.get(at).ok_or_else(|| Error::internal("there is no such tier"))
     }
 
     /// Where a message of this priority goes.
-    pub(super) fn line_for(&self, priority: Priority) -> usize {
-        let offered: Vec<Priority> = self.lines.iter().map(|line| line.priority).collect();
+    pub(super) fn position_for(&self, priority: Priority) -> usize {
+        let offered: Vec<Priority> = self.0.iter().map(|line| line.priority).collect();
         priority.among(&offered).unwrap_or(0)
     }
 
     /// The lines with a dead-letter queue of their own, one of those that share one.
     pub(super) fn with_dead_letters(&self) -> impl Iterator<Item = (usize, &str)> {
         let earlier = |at: usize, url: &str| {
-            let mut before = self.lines.iter().take(at);
+            let mut before = self.0.iter().take(at);
             before.any(|line| line.dead_letter_url.as_deref() == Some(url))
         };
-        let urls = self.lines.iter().enumerate();
+        let urls = self.0.iter().enumerate();
         urls.filter_map(|(at, line)| Some((at, line.dead_letter_url.as_deref()?)))
             .filter(move |(at, url)| !earlier(*at, url))
     }
 
     /// The least that any redrive policy allows; `None` if none does.
     pub(super) fn least_receives(&self) -> Option<u32> {
-        let counts = self.lines.iter().map(|line| line.max_receives.load(Ordering::Relaxed));
+        let counts = self.0.iter().map(|line| line.max_receives.load(Ordering::Relaxed));
         counts.filter(|count| *count > 0).min()
     }
 
     /// Runs `work` once for each line that has entries, side by side; results in the entries'
     /// order.
-    pub(super) async fn by_line<'a, T>(
+    pub(super) async fn run_by_line<'a, T>(
         &'a self,
         entries: Vec<(usize, T)>,
         work: impl Fn(&'a Line, Vec<T>) -> BoxFuture<'a, Vec<Result<()>>>,
@@ -58,14 +79,14 @@ impl SqsQueue {
         let mut results: Vec<Result<()>> =
             std::iter::repeat_with(unknown).take(entries.len()).collect();
         let mut groups: Vec<(Vec<usize>, Vec<T>)> =
-            self.lines.iter().map(|_| (Vec::new(), Vec::new())).collect();
+            self.0.iter().map(|_| (Vec::new(), Vec::new())).collect();
         for (at, (line, entry)) in entries.into_iter().enumerate() {
             if let Some((places, group)) = groups.get_mut(line) {
                 places.push(at);
                 group.push(entry);
             }
         }
-        let busy = self.lines.iter().zip(groups).filter(|(_, (places, _))| !places.is_empty());
+        let busy = self.0.iter().zip(groups).filter(|(_, (places, _))| !places.is_empty());
         let calls = busy.map(|(line, (places, group))| {
             let done = work(line, group);
             async move { (places, done.await) }

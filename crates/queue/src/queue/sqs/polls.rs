@@ -2,13 +2,15 @@
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use aws_sdk_sqs::Client;
 use aws_sdk_sqs::types::{Message, MessageSystemAttributeName as Seen};
 
 use super::envelope::TRACEPARENT;
 use super::errors::from_sdk;
-use super::receipt::{LONGEST, seconds};
-use super::{SECOND, SqsQueue, connect};
+use super::receipt::{LONGEST, Stamp, seconds};
+use super::{SECOND, connect};
 use crate::fault::Result;
+use crate::model::Priority;
 use crate::queue::Delivery;
 
 /// Messages per receive (API reference).
@@ -19,6 +21,8 @@ const MOST: usize = 10;
 pub(super) struct Poll<'a> {
     /// Which line the receipts are to name.
     pub(super) line: usize,
+    /// The tier that its messages are of; `None` where there is one queue for all.
+    pub(super) priority: Option<Priority>,
     /// The line's queue, or its dead-letter queue.
     pub(super) url: &'a str,
     pub(super) most: usize,
@@ -26,14 +30,27 @@ pub(super) struct Poll<'a> {
     pub(super) visibility: Duration,
 }
 
-impl SqsQueue {
+/// Receives messages.
+#[derive(Debug)]
+pub(super) struct SqsPoller {
+    client: Client,
+    /// The wait that the client's timeouts are set for.
+    wait: Duration,
+    stamp: Stamp,
+}
+
+impl SqsPoller {
+    pub(super) fn new(client: Client, wait: Duration, stamp: Stamp) -> Self {
+        Self { client, wait, stamp }
+    }
+
     /// One `ReceiveMessage`.
     pub(super) async fn poll(&self, poll: Poll<'_>) -> Result<Vec<Delivery>> {
-        let Poll { line, url, most, wait, visibility } = poll;
+        let Poll { url, most, wait, visibility, .. } = poll;
         // Rounded up: a wait below a second would else become a busy loop of empty answers.
         let wait_seconds = seconds(wait).min(20);
         let received = Instant::now();
-        let request = self.clients.polls.receive_message().queue_url(url);
+        let request = self.client.receive_message().queue_url(url);
         let request = request
             .max_number_of_messages(i32::try_from(most.clamp(1, MOST)).unwrap_or(1))
             .wait_time_seconds(wait_seconds)
@@ -52,12 +69,12 @@ impl SqsQueue {
         };
         let answer = sent.map_err(|error| from_sdk("receiving from SQS", error))?;
         let messages = answer.messages.unwrap_or_default();
-        let delivery = |message| self.delivery(message, line, received);
+        let delivery = |message| self.delivery(message, &poll, received);
         Ok(messages.into_iter().filter_map(delivery).collect())
     }
 
     /// A message without a handle cannot be worked with, nor be given back.
-    fn delivery(&self, message: Message, line: usize, received: Instant) -> Option<Delivery> {
+    fn delivery(&self, message: Message, poll: &Poll<'_>, received: Instant) -> Option<Delivery> {
         let mut attributes = message.attributes.unwrap_or_default();
         let tenant = attributes.remove(&Seen::MessageGroupId);
         let own = message.message_attributes.unwrap_or_default();
@@ -69,16 +86,15 @@ impl SqsQueue {
             tracing::error!("SQS handed out a message without a receipt handle");
             return None;
         };
-        let is_tiered = self.lines.len() > 1;
         Some(Delivery {
             message_id: message.message_id.unwrap_or_default(),
             body: message.body.unwrap_or_default(),
-            receipt: self.stamp.seal(&handle, line, received),
+            receipt: self.stamp.seal(&handle, poll.line, received),
             receive_count: u32::try_from(count).unwrap_or(u32::MAX),
             sent_at: time(Seen::SentTimestamp),
             first_received_at: time(Seen::ApproximateFirstReceiveTimestamp),
             received,
-            priority: self.lines.get(line).filter(|_| is_tiered).map(|line| line.priority),
+            priority: poll.priority,
             tenant,
             traceparent,
         })

@@ -1,5 +1,4 @@
-//! Setting up the client, and finding out at start whether the bucket is there and can do what
-//! we rely on.
+//! Setting up the client, and what to make of a bucket that cannot be used. Nothing is asked here.
 
 use std::time::Duration;
 
@@ -9,17 +8,9 @@ use aws_sdk_s3::config::{
     BehaviorVersion, Credentials, Region, RequestChecksumCalculation, ResponseChecksumValidation,
 };
 
-use super::S3Store;
-use super::faults::failure_of;
-use super::place::Place;
 use crate::config::{Secret, StoreConfig};
-use crate::fault::{Error, Fault, Result};
-use crate::store::conditions;
+use crate::fault::Fault;
 
-/// How long the check at start may take altogether.
-const PATIENCE: Duration = Duration::from_secs(20);
-/// Pause between two tries of the check.
-const PAUSE: Duration = Duration::from_secs(1);
 /// One request without its body; a 64 MiB upload at 1 MiB/s still fits.
 const ATTEMPT: Duration = Duration::from_secs(90);
 
@@ -32,74 +23,13 @@ pub struct Access<'a> {
     pub place: &'a str,
 }
 
-impl S3Store {
-    /// Connects, and checks that the bucket can be reached and takes conditional writes.
-    ///
-    /// # Errors
-    /// After about 20 s at the latest: which bucket, at which address, and what to check.
-    pub async fn connect(config: &StoreConfig) -> Result<Self> {
-        Self::connect_as(config, &Access { keys: None, place: "ingestions/" }).await
-    }
-
-    /// The same with another right to it.
-    ///
-    /// # Errors
-    /// As [`S3Store::connect`].
-    pub async fn connect_as(config: &StoreConfig, access: &Access<'_>) -> Result<Self> {
-        let client = client_of(config, access).await;
-        let region = client.config().region().map_or("no region", Region::as_ref).to_owned();
-        let address = match config.endpoint.as_str() {
-            "" => format!("AWS ({region})"),
-            endpoint => endpoint.to_owned(),
-        };
-        let store = Self { client, bucket: config.bucket.clone(), address };
-        match tokio::time::timeout(PATIENCE, store.check(access.place)).await {
-            Ok(done) => done.map_err(|error| store.unreachable(error))?,
-            Err(_) => {
-                let error = Error::new(Fault::Unavailable, "no answer in time");
-                return Err(store.unreachable(error));
-            }
-        }
-        Ok(store)
-    }
-
-    /// The same, nothing checked: for documents of other buckets, in which nothing is written.
-    pub async fn unchecked(config: &StoreConfig) -> Self {
-        let client = client_of(config, &Access { keys: None, place: "" }).await;
-        Self { client, bucket: config.bucket.clone(), address: config.endpoint.clone() }
-    }
-
-    /// Tries until the bucket answers; gives up at once where trying again cannot help.
-    async fn check(&self, probe: &str) -> Result<()> {
-        loop {
-            match self.check_once(probe).await {
-                Err(error) if may_pass(error.fault) => tokio::time::sleep(PAUSE).await,
-                other => return other,
-            }
-        }
-    }
-
-    async fn check_once(&self, probe: &str) -> Result<()> {
-        let place = Place { bucket: &self.bucket, key: "", foreign: false };
-        if let Err(error) = self.client.head_bucket().bucket(&self.bucket).send().await {
-            return Err(failure_of(error, &place, "look").into_error(&place));
-        }
-        conditions::check(self, probe).await
-    }
-
-    fn unreachable(&self, error: Error) -> Error {
-        let (advice, bucket, address) = (advice(error.fault), &self.bucket, &self.address);
-        let text =
-            format!("the bucket {bucket} at {address} cannot be used: {}; {advice}", error.context);
-        Error { fault: error.fault, context: text.into(), source: error.source }
-    }
-}
-
-fn may_pass(fault: Fault) -> bool {
+/// Whether the check at start may succeed by itself later.
+pub(super) fn may_pass(fault: Fault) -> bool {
     matches!(fault, Fault::Transient | Fault::Throttled(_) | Fault::Unavailable)
 }
 
-fn advice(fault: Fault) -> &'static str {
+/// What to look at where the bucket cannot be used.
+pub(super) fn advice(fault: Fault) -> &'static str {
     match fault {
         Fault::Denied => {
             "check the credentials (environment, profile or role) and that they may list, read, \
@@ -111,7 +41,7 @@ fn advice(fault: Fault) -> &'static str {
     }
 }
 
-async fn client_of(config: &StoreConfig, access: &Access<'_>) -> Client {
+pub(super) async fn client_of(config: &StoreConfig, access: &Access<'_>) -> Client {
     let timeouts = TimeoutConfig::builder()
         .connect_timeout(Duration::from_secs(5))
         .read_timeout(Duration::from_secs(60))

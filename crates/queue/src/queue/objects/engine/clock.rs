@@ -10,6 +10,8 @@ use std::sync::PoisonError;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
 use tokio::time::Instant;
 
 use crate::fault::{Error, Result};
@@ -83,4 +85,9 @@ pub fn millis(time: SystemTime) -> u64 {
 /// The inverse of [`millis`].
 pub fn time_of(millis: u64) -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_millis(millis)
+}
+
+/// Milliseconds since 1970 as RFC 3339, UTC.
+pub fn stamp(millis: u64) -> String {
+    OffsetDateTime::from(time_of(millis)).format(&Rfc3339).unwrap_or_default()
 }

@@ -50,7 +50,7 @@ impl Object {
 /// the older version of the object.
 pub(super) async fn register(db: &Db, objects: &[Registration]) -> Result<()> {
     let given: Vec<Object> = objects.iter().map(Object::new).collect();
-    sqlx::query_file!("src/ledger/postgres/register.sql", sqlx::types::Json(given) as _,)
+    sqlx::query_file!("src/db/claims/register.sql", sqlx::types::Json(given) as _,)
         .execute(db.pool())
         .await
         .context("registering documents")?;

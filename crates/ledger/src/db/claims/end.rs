@@ -122,11 +122,10 @@ impl End {
 
 /// See [`crate::ledger::Ledger::record`]; for several at once, one answer per end in their order.
 pub(super) async fn record(db: &Db, ends: &[End]) -> Result<Vec<Held>> {
-    let recorded =
-        sqlx::query_file!("src/ledger/postgres/record.sql", sqlx::types::Json(ends) as _)
-            .fetch_all(db.pool())
-            .await
-            .context("recording an outcome")?;
+    let recorded = sqlx::query_file!("src/db/claims/record.sql", sqlx::types::Json(ends) as _)
+        .fetch_all(db.pool())
+        .await
+        .context("recording an outcome")?;
     let took_effect = |end: &End| recorded.iter().any(|r| r.id == end.id && r.token == end.token);
     Ok(ends.iter().map(|end| if took_effect(end) { Held::Yes } else { Held::Lost }).collect())
 }

@@ -1,15 +1,13 @@
 //! Messages that were received too often.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
-
-use super::blobforge::records::EXCEEDED;
-use super::blobforge::{DEAD, Priority, dead_key, hash_in, todo_key};
-use super::engine::{TRIES, back_off, contended, json, time_of};
-use super::message::{DeadMessage, Message, Ticket};
-use super::{ObjectQueue, after, lost, ticket_of};
+use super::blobforge::{DEAD, dead_key, hash_in};
+use super::engine::{Engine, TRIES, back_off, contended, json, time_of};
+use super::marker_queue::MarkerQueue;
+use super::message::{DeadMessage, Ticket};
+use super::{after, lost, ticket_of};
 use crate::fault::Result;
 use crate::queue::{DeadLetter, Delivery, Receipt};
 use crate::store::{Entry, Put};
@@ -17,41 +15,36 @@ use crate::store::{Entry, Put};
 /// The tier in the receipts of dead letters.
 const TIER: &str = "dead";
 
-impl ObjectQueue {
-    /// Moves a message whose lock is ours: first the copy, then the marker, so that a crash
-    /// between them leaves both and the next receive does it again.
-    pub(super) async fn bury(&self, name: &str, tier: Priority, message: &Message) -> Result<()> {
-        let at = OffsetDateTime::now_utc().format(&Rfc3339).unwrap_or_default();
-        let dead = DeadMessage {
-            error: "received too often".to_owned(),
-            moved_to_dead_at: at,
-            total_retries: message.retries,
-            reason: EXCEEDED.to_owned(),
-            body: message.body.clone(),
-            queued_at: message.queued_at,
-            receives: message.receives,
-            first_received_at: message.first_received_at,
-            ..DeadMessage::default()
-        };
-        self.engine.write(&dead_key(name), &dead).await?;
-        self.engine.delete(&todo_key(tier, name)).await
+/// Reads the messages that were given up, and lets people put them back or drop them.
+pub(super) struct DeadLetters {
+    queue: Arc<MarkerQueue>,
+}
+
+impl DeadLetters {
+    pub(super) fn new(queue: Arc<MarkerQueue>) -> Self {
+        Self { queue }
     }
 
-    pub(super) async fn take_dead(&self, max: usize, time: Duration) -> Result<Vec<DeadLetter>> {
+    fn engine(&self) -> &Engine {
+        self.queue.engine()
+    }
+
+    /// Takes up to `max`, hidden from other readers for so long.
+    pub(super) async fn take(&self, max: usize, time: Duration) -> Result<Vec<DeadLetter>> {
         let mut taken = Vec::new();
-        for entry in self.engine.list_all(DEAD).await? {
+        for entry in self.engine().list_all(DEAD).await? {
             if taken.len() >= max {
                 break;
             }
-            taken.extend(self.try_take_dead(&entry, time).await?);
+            taken.extend(self.try_take(&entry, time).await?);
         }
         Ok(taken)
     }
 
-    async fn try_take_dead(&self, entry: &Entry, time: Duration) -> Result<Option<DeadLetter>> {
-        let (received, now) = (Instant::now(), self.engine.now().await?);
+    async fn try_take(&self, entry: &Entry, time: Duration) -> Result<Option<DeadLetter>> {
+        let (received, now) = (Instant::now(), self.engine().now().await?);
         let Some(name) = hash_in(&entry.key, DEAD) else { return Ok(None) };
-        let Some(seen) = self.engine.read::<DeadMessage>(&entry.key).await? else {
+        let Some(seen) = self.engine().read::<DeadMessage>(&entry.key).await? else {
             return Ok(None);
         };
         let (mut dead, etag) = (seen.value, seen.etag);
@@ -60,7 +53,7 @@ impl ObjectQueue {
         }
         dead.not_before = after(now, time);
         dead.nonce = uuid::Uuid::new_v4().simple().to_string();
-        let put = self.engine.store().put_if_match(&entry.key, &etag, json(&dead)?).await?;
+        let put = self.engine().store().put_if_match(&entry.key, &etag, json(&dead)?).await?;
         if put == Put::Refused {
             return Ok(None);
         }
@@ -82,16 +75,16 @@ impl ObjectQueue {
     }
 
     /// Lets other readers see it again, unless one does already.
-    pub(super) async fn release_dead(&self, receipt: &Receipt) -> Result<()> {
+    pub(super) async fn release(&self, receipt: &Receipt) -> Result<()> {
         let Some(ticket) = Ticket::of(receipt) else { return Ok(()) };
         let key = dead_key(&ticket.name);
         for turn in 0..TRIES {
-            let Some(seen) = self.engine.read::<DeadMessage>(&key).await? else { return Ok(()) };
+            let Some(seen) = self.engine().read::<DeadMessage>(&key).await? else { return Ok(()) };
             if seen.value.nonce != ticket.nonce {
                 return Ok(());
             }
             let dead = DeadMessage { not_before: 0, ..seen.value };
-            let put = self.engine.store().put_if_match(&key, &seen.etag, json(&dead)?).await?;
+            let put = self.engine().store().put_if_match(&key, &seen.etag, json(&dead)?).await?;
             if put != Put::Refused {
                 return Ok(());
             }
@@ -100,15 +93,16 @@ impl ObjectQueue {
         Err(contended())
     }
 
-    pub(super) async fn finish_dead(&self, receipt: &Receipt) -> Result<()> {
+    /// Drops it for good.
+    pub(super) async fn finish(&self, receipt: &Receipt) -> Result<()> {
         let ticket = ticket_of(receipt)?;
         let key = dead_key(&ticket.name);
         for turn in 0..TRIES {
-            let Some(dead) = self.engine.read::<DeadMessage>(&key).await? else { return Ok(()) };
+            let Some(dead) = self.engine().read::<DeadMessage>(&key).await? else { return Ok(()) };
             if dead.value.nonce != ticket.nonce {
                 return Err(lost());
             }
-            if self.engine.store().delete_if_match(&key, &dead.etag).await? {
+            if self.engine().store().delete_if_match(&key, &dead.etag).await? {
                 return Ok(());
             }
             back_off(turn).await;

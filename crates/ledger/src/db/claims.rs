@@ -29,7 +29,7 @@ use time::OffsetDateTime;
 use coalesce::Coalesce;
 use end::End;
 
-use crate::db::Db;
+use crate::db::{Db, int};
 use crate::fault::Result;
 use crate::ledger::{
     Claim, ClaimTerms, GiveBack, Held, Ledger, Pause, Quarantined, ReadBack, Record, Registration,
@@ -141,11 +141,6 @@ impl Ledger for PostgresLedger {
     async fn now(&self) -> Result<OffsetDateTime> {
         intake::now(&self.db).await
     }
-}
-
-/// A `u32` for a column of type `int`; what does not fit is capped.
-fn int(value: u32) -> i32 {
-    i32::try_from(value).unwrap_or(i32::MAX)
 }
 
 /// A count from a column of type `int`, which a CHECK keeps from being negative.

@@ -7,14 +7,19 @@
 //! Only so many messages are read; a marker that was not counts as ready, a lock as in flight.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use tokio::sync::Mutex;
+use tokio::time::Instant;
 
-use super::ObjectQueue;
-use super::blobforge::{DEAD, Priority, TODO, hash_in, marker_in, tier_prefix};
-use super::engine::{Lease, PAGE, millis};
+use super::availability::Availability;
+use super::blobforge::{DEAD, hash_in, marker_in};
+use super::engine::{Engine, Lease, PAGE, millis};
+use super::marker_queue::{MarkerPage, MarkerQueue};
 use crate::fault::Result;
+use crate::model::Priority;
 use crate::queue::Depth;
 use crate::store::Entry;
 
@@ -31,12 +36,12 @@ const BETWEEN: Duration = Duration::from_millis(100);
 /// A count, and the right to make the next one: whoever replaces it counts.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
-struct Counted {
+struct SharedDepth {
     nonce: String,
     depth: Option<Depth>,
 }
 
-impl Lease for Counted {
+impl Lease for SharedDepth {
     fn nonce(&self) -> &str {
         &self.nonce
     }
@@ -44,25 +49,57 @@ impl Lease for Counted {
 
 /// Where a message stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Standing {
+enum MessageState {
     Ready,
     InFlight,
     Delayed,
 }
 
-impl ObjectQueue {
-    pub(super) async fn measure(&self) -> Result<Depth> {
-        if self.each_list.is_zero() { self.count_all().await } else { self.count_for_all().await }
+/// Counts messages for one process.
+pub(super) struct DepthCounter {
+    queue: Arc<MarkerQueue>,
+    availability: Arc<Availability>,
+    each_list: Duration,
+    newest: Mutex<Option<(Instant, Depth)>>,
+}
+
+impl DepthCounter {
+    pub(super) fn new(queue: Arc<MarkerQueue>, availability: Arc<Availability>) -> Self {
+        Self { queue, availability, each_list: Duration::ZERO, newest: Mutex::default() }
+    }
+
+    /// A count is kept for a while that grows with this, the time a listing request is to cost.
+    pub(super) fn set_pace(&mut self, each_list: Duration) {
+        self.each_list = each_list;
+    }
+
+    /// How much waits. Asked for by every scrape of the metrics; where requests are paid, an older
+    /// answer has to do.
+    pub(super) async fn depth(&self) -> Result<Depth> {
+        let mut newest = self.newest.lock().await;
+        if let Some((at, depth)) = *newest
+            && at.elapsed() < self.each_list
+        {
+            return Ok(depth);
+        }
+        let paid = !self.each_list.is_zero();
+        let depth = if paid { self.count_for_all().await? } else { self.count_all().await? };
+        *newest = Some((Instant::now(), depth));
+        Ok(depth)
+    }
+
+    fn engine(&self) -> &Engine {
+        self.queue.engine()
     }
 
     /// Looks at everything.
     async fn count_all(&self) -> Result<Depth> {
         let mut tally = self.begin(usize::MAX).await?;
-        let markers = self.engine.list_all(TODO).await?;
-        let whole = u64::try_from(markers.len()).unwrap_or(u64::MAX);
-        self.add(&markers, whole, &mut tally).await?;
-        let dead = self.engine.list_all(DEAD).await?;
-        tally.depth.dead = Some(count_dead(&dead));
+        let markers = self.queue.list_markers().await?;
+        let listed = markers.len();
+        let all = MarkerPage { markers, listed, last_key: None };
+        self.add(&all, count_of(listed), &mut tally).await?;
+        tally.depth.dead = Some(self.queue.count_dead().await?);
         Ok(tally.depth)
     }
 
@@ -71,24 +108,24 @@ impl ObjectQueue {
         let good_for = self.each_list.saturating_mul(GOOD_FOR).as_millis();
         for _ in 0..LOOKS {
             let nonce = uuid::Uuid::new_v4().simple().to_string();
-            let found = self.engine.lock::<Counted>(COUNTED).await?;
+            let found = self.engine().lock::<SharedDepth>(COUNTED).await?;
             let ours = match &found {
-                None => self.engine.take(COUNTED, Counted { nonce, depth: None }).await?,
+                None => self.engine().take(COUNTED, SharedDepth { nonce, depth: None }).await?,
                 Some(last) => {
-                    let age = self.engine.now().await?.saturating_sub(millis(last.modified));
+                    let age = self.engine().now().await?.saturating_sub(millis(last.modified));
                     if u128::from(age) < good_for {
                         None
                     } else {
                         let depth = last.lease.depth;
-                        let next = Counted { nonce, depth };
-                        self.engine.take_over(COUNTED, &last.etag, next).await?
+                        let next = SharedDepth { nonce, depth };
+                        self.engine().take_over(COUNTED, &last.etag, next).await?
                     }
                 }
             };
             if let Some(mut ours) = ours {
                 let depth = self.estimate().await?;
                 // Should somebody else count already, theirs stays.
-                self.engine.renew(&mut ours, |counted| counted.depth = Some(depth)).await?;
+                self.engine().renew(&mut ours, |counted| counted.depth = Some(depth)).await?;
                 return Ok(depth);
             }
             if let Some(depth) = found.and_then(|last| last.lease.depth) {
@@ -103,43 +140,41 @@ impl ObjectQueue {
     /// One page per priority, and what lies beyond it by how far it reaches.
     async fn estimate(&self) -> Result<Depth> {
         let mut tally = self.begin(READ).await?;
-        let store = self.engine.store();
-        let page = store.list(TODO, None, PAGE).await?;
-        if page.len() < PAGE {
-            let whole = u64::try_from(page.len()).unwrap_or(u64::MAX);
-            self.add(&page, whole, &mut tally).await?;
-        } else {
+        let page = self.queue.list_first().await?;
+        if page.is_full() {
             for tier in Priority::ALL {
-                let page = store.list(&tier_prefix(tier), None, PAGE).await?;
-                let last = page.last().and_then(|entry| marker_in(&entry.key));
-                let whole = reach(page.len(), last.map(|(_, name)| name));
+                let page = self.queue.list_tier(tier, None).await?;
+                let last = page.markers.last().and_then(|entry| marker_in(&entry.key));
+                let whole = reach(page.listed, last.map(|(_, name)| name));
                 self.add(&page, whole, &mut tally).await?;
             }
+        } else {
+            self.add(&page, count_of(page.listed), &mut tally).await?;
         }
-        let dead = store.list(DEAD, None, PAGE).await?;
+        let dead = self.engine().store().list(DEAD, None, PAGE).await?;
         let last = dead.last().and_then(|entry| hash_in(&entry.key, DEAD));
         let all = reach(dead.len(), last);
         tally.depth.dead = Some(if dead.len() < PAGE { count_dead(&dead) } else { all });
         Ok(tally.depth)
     }
 
-    async fn begin(&self, reads: usize) -> Result<Tally> {
-        let (now, locks) = (self.engine.now().await?, self.locks().await?);
-        Ok(Tally { depth: Depth::default(), reads, now, locks })
+    async fn begin(&self, reads: usize) -> Result<DepthTally> {
+        let (now, locks) = (self.engine().now().await?, self.queue.list_locks().await?);
+        Ok(DepthTally { depth: Depth::default(), reads, now, locks })
     }
 
     /// Adds what a page shows, taken for a fair sample of `whole` messages.
-    async fn add(&self, page: &[Entry], whole: u64, tally: &mut Tally) -> Result<()> {
+    async fn add(&self, page: &MarkerPage, whole: u64, tally: &mut DepthTally) -> Result<()> {
         let (mut ready, mut in_flight, mut delayed) = (0, 0, 0);
-        for entry in page {
+        for entry in &page.markers {
             let Some((_, name)) = marker_in(&entry.key) else { continue };
             match self.standing(entry, name, tally).await? {
-                Standing::Ready => ready += 1,
-                Standing::InFlight => in_flight += 1,
-                Standing::Delayed => delayed += 1,
+                MessageState::Ready => ready += 1,
+                MessageState::InFlight => in_flight += 1,
+                MessageState::Delayed => delayed += 1,
             }
         }
-        let seen = u64::try_from(page.len()).unwrap_or(u64::MAX).max(1);
+        let seen = count_of(page.listed).max(1);
         let scaled = |part: u64| part.saturating_mul(whole) / seen;
         tally.depth.ready += scaled(ready);
         tally.depth.in_flight += scaled(in_flight);
@@ -147,22 +182,29 @@ impl ObjectQueue {
         Ok(())
     }
 
-    async fn standing(&self, entry: &Entry, name: &str, tally: &mut Tally) -> Result<Standing> {
-        let Tally { locks, reads, now, .. } = tally;
+    async fn standing(
+        &self,
+        entry: &Entry,
+        name: &str,
+        tally: &mut DepthTally,
+    ) -> Result<MessageState> {
+        let DepthTally { locks, reads, now, .. } = tally;
         if let Some(lock) = locks.get(name)
-            && (!self.may_ask(lock, reads) || self.is_locked(name, Some(lock), *now).await?)
+            && (!self.may_ask(lock, reads)
+                || self.availability.is_locked(name, Some(lock), *now).await?)
         {
-            return Ok(Standing::InFlight);
+            return Ok(MessageState::InFlight);
         }
-        if !self.may_ask(entry, reads) || self.is_due(entry, *now).await? == Some(true) {
-            return Ok(Standing::Ready);
+        if !self.may_ask(entry, reads) || self.availability.is_due(entry, *now).await? == Some(true)
+        {
+            return Ok(MessageState::Ready);
         }
-        Ok(Standing::Delayed)
+        Ok(MessageState::Delayed)
     }
 
     /// Whether an answer about the object costs nothing, or may still be paid for.
     fn may_ask(&self, entry: &Entry, reads: &mut usize) -> bool {
-        if self.seen.until(entry).is_some() {
+        if self.availability.is_known(entry) {
             return true;
         }
         let may = *reads > 0;
@@ -172,7 +214,7 @@ impl ObjectQueue {
 }
 
 /// A count in the making.
-struct Tally {
+struct DepthTally {
     depth: Depth,
     /// Objects that may still be read.
     reads: usize,
@@ -183,14 +225,17 @@ struct Tally {
 }
 
 fn count_dead(entries: &[Entry]) -> u64 {
-    let dead = entries.iter().filter(|entry| hash_in(&entry.key, DEAD).is_some()).count();
-    u64::try_from(dead).unwrap_or(u64::MAX)
+    count_of(entries.iter().filter(|entry| hash_in(&entry.key, DEAD).is_some()).count())
+}
+
+fn count_of(number: usize) -> u64 {
+    u64::try_from(number).unwrap_or(u64::MAX)
 }
 
 /// How many names there are, if the first `seen` of them end with `last`: all of them if the page
 /// was not full, else as many as even spreading makes of the share of names up to `last`.
 fn reach(seen: usize, last: Option<&str>) -> u64 {
-    let counted = u64::try_from(seen).unwrap_or(u64::MAX);
+    let counted = count_of(seen);
     let digits = last.and_then(|name| name.get(..8));
     let share = digits.and_then(|digits| u32::from_str_radix(digits, 16).ok());
     match share {

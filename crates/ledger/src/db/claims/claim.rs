@@ -72,7 +72,7 @@ async fn end_erased(db: &Db, ids: &[IngestionId], answers: &mut [Claim]) -> Resu
 async fn statement(db: &Db, ids: &[Uuid], tokens: &[Uuid], terms: &ClaimTerms) -> Result<Vec<Row>> {
     sqlx::query_file_as!(
         Row,
-        "src/ledger/postgres/claim.sql",
+        "src/db/claims/claim.sql",
         ids,
         tokens,
         terms.worker,

@@ -9,9 +9,12 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::blobforge::{LOCKS, Priority, TODO, hash_in, marker_in, shard, tier_prefix};
-use super::engine::{Engine, PAGE, time_of};
+use super::blobforge::{marker_in, shard};
+use super::engine::{PAGE, time_of};
+use super::marker_queue::MarkerQueue;
+use super::writer::Returned;
 use crate::fault::Result;
+use crate::model::Priority;
 use crate::store::Entry;
 
 /// The longest that a listing is kept, however many requests it took.
@@ -22,18 +25,18 @@ const MOST: usize = 2 * PAGE;
 
 /// Messages that may be free, and the locks there were.
 #[derive(Default)]
-pub(super) struct Scan {
+pub(super) struct MarkerScan {
     /// Most urgent first, within a priority in no order.
     pub(super) found: Vec<Entry>,
     /// By name.
     pub(super) locks: BTreeMap<String, Entry>,
     /// What did not fit.
-    rest: Option<Rest>,
+    rest: Option<TierWalk>,
     next: Option<Instant>,
 }
 
 /// Where to go on in a priority that is gone through once around.
-struct Rest {
+struct TierWalk {
     tier: Priority,
     after: Option<String>,
     /// Where it began; set once the end was passed.
@@ -41,7 +44,7 @@ struct Rest {
     start: String,
 }
 
-impl Scan {
+impl MarkerScan {
     /// Whether it is time to look again.
     pub(super) fn is_old(&self) -> bool {
         self.next.is_none_or(|next| next <= Instant::now())
@@ -52,39 +55,34 @@ impl Scan {
         self.next = None;
     }
 
-    /// Takes note of what this process itself put (back) into the store by the store's clock, so
-    /// that it need not list to see it.
-    pub(super) fn returns(&mut self, key: &str, now: u64) {
-        let Some((_, name)) = marker_in(key) else { return };
+    /// Takes note of what this process itself put (back) into the store, so that it need not list
+    /// to see it.
+    pub(super) fn note_returned(&mut self, returned: Returned) {
+        let Returned { key, at } = returned;
+        let Some((_, name)) = marker_in(&key) else { return };
         self.locks.remove(name);
-        let modified = time_of(now);
+        let modified = time_of(at);
         if let Some(entry) = self.found.iter_mut().find(|entry| entry.key == key) {
             entry.modified = modified;
         } else if self.found.len() < MOST {
-            self.found.push(Entry { key: key.to_owned(), size: 0, modified });
+            self.found.push(Entry { key, size: 0, modified });
         }
     }
 
     /// Looks again, and keeps that for `each` listing request it took.
-    pub(super) async fn refresh(&mut self, engine: &Engine, each: Duration) -> Result<()> {
-        let locks = engine.list_all(LOCKS).await?;
-        let mut requests = 2 + locks.len() / PAGE;
-        let named = locks
-            .into_iter()
-            .filter_map(|entry| Some((hash_in(&entry.key, LOCKS)?.to_owned(), entry)));
-        self.locks = named.collect();
-        let page = engine.store().list(TODO, None, PAGE).await?;
-        let full = page.len() == PAGE;
-        let cut = if full { page.last().and_then(|entry| marker_in(&entry.key)) } else { None };
-        let cut = cut.map(|(tier, _)| tier);
-        self.found = in_order(page);
-        self.rest = cut.map(Rest::new);
+    pub(super) async fn refresh(&mut self, queue: &MarkerQueue, each: Duration) -> Result<()> {
+        self.locks = queue.list_locks().await?;
+        let mut requests = 2 + self.locks.len() / PAGE;
+        let page = queue.list_first().await?;
+        let cut = if page.is_full() { page.last_priority() } else { None };
+        self.found = page.into_shuffled();
+        self.rest = cut.map(TierWalk::new);
         if let Some(cut) = cut {
             // Of what is cut off, the beginning is what everybody sees.
             self.found.retain(|entry| marker_in(&entry.key).is_some_and(|(tier, _)| tier < cut));
             // Paid for twice over: while so much waits, an older look does as well.
             requests += 2;
-            self.more(engine).await?;
+            self.more(queue).await?;
         }
         let keep = each.saturating_mul(u32::try_from(requests).unwrap_or(u32::MAX)).min(LONGEST);
         self.next = Some(Instant::now() + keep);
@@ -92,42 +90,31 @@ impl Scan {
     }
 
     /// The next page of what did not fit; `false` once all was seen.
-    pub(super) async fn more(&mut self, engine: &Engine) -> Result<bool> {
+    pub(super) async fn more(&mut self, queue: &MarkerQueue) -> Result<bool> {
         let Some(rest) = &mut self.rest else { return Ok(false) };
-        let prefix = tier_prefix(rest.tier);
-        let mut page = engine.store().list(&prefix, rest.after.as_deref(), PAGE).await?;
-        let ended = page.len() < PAGE;
-        rest.after = page.last().map(|entry| entry.key.clone());
+        let mut page = queue.list_tier(rest.tier, rest.after.as_deref()).await?;
+        let ended = !page.is_full();
+        rest.after.clone_from(&page.last_key);
         if let Some(until) = &rest.until {
-            let before = page.len();
-            page.retain(|entry| entry.key <= *until);
-            if ended || page.len() < before {
+            page.markers.retain(|entry| entry.key <= *until);
+            if ended || page.last_key.as_ref().is_some_and(|last| last > until) {
                 self.rest = next_tier(rest.tier);
             }
         } else if ended {
             (rest.after, rest.until) = (None, Some(rest.start.clone()));
         }
-        self.found.extend(in_order(page));
+        self.found.extend(page.into_shuffled());
         Ok(true)
     }
 }
 
-impl Rest {
+impl TierWalk {
     fn new(tier: Priority) -> Self {
         let start = shard(tier, fastrand::u8(..));
         Self { tier, after: Some(start.clone()), until: None, start }
     }
 }
 
-fn next_tier(tier: Priority) -> Option<Rest> {
-    Priority::ALL.into_iter().find(|other| *other > tier).map(Rest::new)
-}
-
-/// Markers only, shuffled within their priority.
-fn in_order(page: Vec<Entry>) -> Vec<Entry> {
-    let mut found: Vec<(Priority, Entry)> =
-        page.into_iter().filter_map(|entry| Some((marker_in(&entry.key)?.0, entry))).collect();
-    fastrand::shuffle(&mut found);
-    found.sort_by_key(|(tier, _)| *tier);
-    found.into_iter().map(|(_, entry)| entry).collect()
+fn next_tier(tier: Priority) -> Option<TierWalk> {
+    Priority::ALL.into_iter().find(|other| *other > tier).map(TierWalk::new)
 }
