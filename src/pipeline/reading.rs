@@ -80,12 +80,13 @@ impl PageSink for Unkept {
 }
 
 impl Reader {
-    /// Everything that changes what is read from the same bytes.
+    /// Everything that changes what is read from the same bytes. Stored with every transcript, so
+    /// it is made of texts and numbers alone, never of what things are called in this program.
     pub fn identity(&self, wishes: &Wishes) -> String {
         let (format, pages) = (Transcript::FORMAT, pages::version());
-        let (recipe, ocr) = (&self.recipe, self.ocr.identity());
+        let (recipe, ocr) = (self.recipe.identity(), self.ocr.identity());
         let elsewhere = self.elsewhere.identity(wishes);
-        format!("transcript {format}; pages {pages}; {recipe:?}; {ocr}{elsewhere}")
+        format!("transcript {format}; pages {pages}; {recipe}; {ocr}{elsewhere}")
     }
 
     /// Who is asked first for what a picture says, by the name under which operators pause it.
