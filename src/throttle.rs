@@ -97,7 +97,7 @@ impl Outcome {
             Fault::Transient | Fault::Unavailable => Self::Failed,
             Fault::Denied => Self::Denied,
             // Our own doing: it says nothing about the provider.
-            Fault::Interrupted | Fault::OverBudget(_) => Self::Abandoned,
+            Fault::Interrupted | Fault::ClaimLost | Fault::OverBudget(_) => Self::Abandoned,
             Fault::Missing | Fault::Rejected | Fault::Internal => {
                 Self::Answered { limits: Limits::default(), tokens: None }
             }

@@ -55,11 +55,11 @@ impl App {
     /// waits any more.
     ///
     /// # Errors
-    /// As [`App::bucket`] and [`App::offline`].
+    /// As [`App::bucket`] and [`App::services`].
     pub async fn bucket_work(&self, jobs: usize, once: bool) -> anyhow::Result<Work> {
         let config = &self.config.bucket;
         let bucket = Arc::new(self.bucket().await?);
-        let convert = Arc::new(Documents { offline: self.offline().await? });
+        let convert = Arc::new(Documents { pipeline: self.local_pipeline().await? });
         let each_list = match config.name.is_empty() {
             true => FOLDER_EVERY.min(config.list_every),
             false => config.list_every,

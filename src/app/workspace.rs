@@ -69,9 +69,9 @@ impl App {
     /// What reads documents.
     ///
     /// # Errors
-    /// As [`App::offline`].
+    /// As [`App::services`].
     pub async fn workspace_reader(&self, page_retries: u32) -> anyhow::Result<Arc<Documents>> {
-        Ok(Arc::new(Documents { offline: self.offline().await?, page_retries }))
+        Ok(Arc::new(Documents { pipeline: self.local_pipeline().await?, page_retries }))
     }
 
     fn s3_place(&self, bucket: &str) -> StoreConfig {

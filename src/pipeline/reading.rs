@@ -11,7 +11,6 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt};
 
-use super::StepError;
 use super::elsewhere::{self, Elsewhere, Pages, Wishes};
 use crate::cpu::{Cells, OpenDocument, WorkError};
 use crate::model::{
@@ -19,6 +18,7 @@ use crate::model::{
 };
 use crate::ocr::Ocr;
 use crate::pages;
+use crate::pipeline::step_error::StepError;
 
 /// Reads documents.
 pub struct Reader {

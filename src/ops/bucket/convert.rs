@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::fault::{Error, Result};
 use crate::model::Transcript;
-use crate::pipeline::offline::{Offline, Processed};
+use crate::ops::process::{LocalPipeline, Processed};
 
 /// A document as it lies in the bucket.
 #[derive(Debug, Clone)]
@@ -60,10 +60,10 @@ pub trait Convert: Send + Sync {
     async fn convert(&self, original: &Original) -> Result<Converted>;
 }
 
-/// The steps of [`Offline`].
+/// The steps of [`LocalPipeline`].
 pub struct Documents {
     /// Reader, extraction and gate.
-    pub offline: Offline,
+    pub pipeline: LocalPipeline,
 }
 
 #[async_trait]
@@ -71,7 +71,7 @@ impl Convert for Documents {
     async fn convert(&self, original: &Original) -> Result<Converted> {
         // The path is only shown in reports; the hash says less about a person than a file name.
         let path = Path::new(&original.hash);
-        let processed = Box::pin(self.offline.process(path, original.bytes.clone())).await?;
+        let processed = Box::pin(self.pipeline.process(path, original.bytes.clone())).await?;
         let Some(transcript) = &processed.transcript else {
             let code = processed.reason.map_or("internal", |reason| reason.code()).to_owned();
             return Ok(Converted::Refused { code, detail: processed.detail });

@@ -123,6 +123,7 @@ async fn documents(shared: &Shared, group: &Group, known: &mut Known) -> Result<
         tracing::debug!(group = group.hash, document, run = entry.tries, "document begun");
         match read(shared, path).await {
             Ok(read) => read.note(&mut entry),
+            Err(error) if error.fault == Fault::ClaimLost => return Ok(Outcome::Lost),
             Err(error) if is_nobodys(error.fault) => {
                 tracing::warn!(error = %error, "a group is given back: {error}");
                 return Ok(Outcome::Held);
@@ -281,6 +282,8 @@ fn is_nobodys(fault: Fault) -> bool {
         | Fault::Throttled(_)
         | Fault::OverBudget(_)
         | Fault::Interrupted => true,
+        // Whoever has it by now says what becomes of it.
+        Fault::ClaimLost => false,
         Fault::Transient | Fault::Missing | Fault::Rejected | Fault::Internal => false,
     }
 }

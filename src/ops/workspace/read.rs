@@ -6,10 +6,10 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use crate::fault::{Error, Fault, Result};
+use crate::fault::{Fault, Result};
 use crate::model::{PageText, Reason, Source, Transcript};
+use crate::ops::process::{LocalPipeline, Processed};
 use crate::pipeline::StepError;
-use crate::pipeline::offline::{Offline, Processed};
 
 /// What was read of a document.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -54,10 +54,10 @@ pub trait Read: Send + Sync {
     async fn read(&self, path: &str, bytes: Bytes) -> Result<Reading>;
 }
 
-/// The steps of [`Offline`].
+/// The steps of [`LocalPipeline`].
 pub struct Documents {
     /// Reader, extraction and gate.
-    pub offline: Offline,
+    pub pipeline: LocalPipeline,
     /// How often a document is read again at once because a page of it failed.
     pub page_retries: u32,
 }
@@ -65,11 +65,10 @@ pub struct Documents {
 #[async_trait]
 impl Read for Documents {
     async fn pages(&self, bytes: Bytes) -> Result<Option<u32>> {
-        match self.offline.reader.open(bytes, false).await {
+        match self.pipeline.services().reader.open(bytes, false).await {
             Ok(document) => Ok(Some(document.page_count())),
             Err(StepError::Rejected { .. }) => Ok(None),
             Err(StepError::Fault(error)) => Err(error),
-            Err(StepError::ClaimLost) => Err(Error::internal("a claim where there is none")),
         }
     }
 
@@ -78,7 +77,7 @@ impl Read for Documents {
         loop {
             // The path is only shown in reports; a file's name may say who a document is about.
             let shown = Path::new("document");
-            match Box::pin(self.offline.process(shown, bytes.clone())).await {
+            match Box::pin(self.pipeline.process(shown, bytes.clone())).await {
                 Ok(processed) => return Ok(reading(&processed)),
                 Err(error) if error.fault == Fault::Transient && retries < self.page_retries => {
                     retries += 1;

@@ -29,7 +29,7 @@ async fn reader() -> Arc<Reader> {
     let mut config = Config::default();
     config.cpu.program = docmill();
     config.ocr.languages = vec!["eng".to_owned()];
-    App::new(config).offline().await.unwrap().reader
+    App::new(config).services().await.unwrap().reader
 }
 
 /// One line on what became of the document: `ok`, or `error:CODE`.

@@ -150,6 +150,7 @@ async fn end(shared: &Shared, claim: &mut Claim, came: &Came) -> Result<Ended> {
             claim.publish(bucket, pack(original, output, maker)?).await
         }
         Came::Refused { code, detail } => claim.refuse(bucket, code, detail).await,
+        Came::Failed(error) if error.fault == Fault::ClaimLost => Ok(Ended::Lost),
         Came::Failed(error) if is_nobodys(error.fault) => {
             shared.pause();
             claim.give_back(bucket, error.fault.code()).await
@@ -173,6 +174,8 @@ fn is_nobodys(fault: Fault) -> bool {
         | Fault::Throttled(_)
         | Fault::OverBudget(_)
         | Fault::Interrupted => true,
+        // Whoever has it by now says what becomes of it.
+        Fault::ClaimLost => false,
         Fault::Transient | Fault::Missing | Fault::Rejected | Fault::Internal => false,
     }
 }
