@@ -7,6 +7,7 @@ pub mod doctor;
 pub mod erase;
 pub mod inspect;
 pub mod janitor;
+pub mod object_pipeline;
 pub mod process;
 pub mod retry;
 pub mod sending;

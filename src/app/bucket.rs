@@ -8,6 +8,7 @@ use anyhow::Context as _;
 use super::App;
 use crate::config::StoreConfig;
 use crate::ops::bucket::{Bucket, Documents, Terms, Work};
+use crate::ops::object_pipeline::ObjectPipeline;
 use crate::queue::objects::engine::Clock;
 use crate::store::folder::FolderStore;
 use crate::store::prefixed::Prefixed;
@@ -59,7 +60,9 @@ impl App {
     pub async fn bucket_work(&self, jobs: usize, once: bool) -> anyhow::Result<Work> {
         let config = &self.config.bucket;
         let bucket = Arc::new(self.bucket().await?);
-        let convert = Arc::new(Documents { pipeline: self.local_pipeline().await? });
+        let pipeline = ObjectPipeline::new(Box::pin(self.services()).await?, bucket.store());
+        pipeline.start_removal();
+        let convert = Arc::new(Documents { pipeline });
         let each_list = match config.name.is_empty() {
             true => FOLDER_EVERY.min(config.list_every),
             false => config.list_every,

@@ -52,6 +52,7 @@ pub use who::Who;
 pub use work::{Tally, Terms, Work};
 
 use crate::fault::Result;
+use crate::ledger::objects::remove_artefacts;
 use crate::queue::objects::blobforge::records::Marker;
 use crate::queue::objects::blobforge::{
     Priority, dead_key, failed_key, lock_key, out_key, todo_key,
@@ -107,6 +108,11 @@ impl Bucket {
         self.engine.store().describe()
     }
 
+    /// What the bucket lies in.
+    pub fn store(&self) -> Arc<dyn Store> {
+        self.engine.shared_store()
+    }
+
     /// Where the document stands; `None` if nobody knows it.
     ///
     /// # Errors
@@ -149,6 +155,15 @@ impl Bucket {
             async move { self.engine.delete(&key).await }
         };
         futures::future::try_join_all(Priority::ALL.map(remove)).await.map(drop)
+    }
+
+    /// Removes what was kept of a document while it was worked on, once its result stands; for the
+    /// holder of its lock only. What cannot be removed now goes when it is old.
+    async fn forget_artefacts(&self, hash: &str) {
+        let removed = remove_artefacts(self.engine.store(), convert::kept_as(hash)).await;
+        if let Err(error) = removed {
+            tracing::warn!(document = hash, error = %error, "artefacts stay for now: {error}");
+        }
     }
 
     /// How long ago something was written, by the store's clock.

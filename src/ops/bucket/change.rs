@@ -3,9 +3,11 @@
 
 use serde::Serialize;
 
+use super::convert::kept_as;
 use super::manifest::Manifest;
 use super::{Bucket, Settings};
 use crate::fault::{Fault, Result};
+use crate::ledger::objects::erase_artefacts;
 use crate::queue::objects::blobforge::records::{CANCELLED, Dead, Failed, Lock, Marker};
 use crate::queue::objects::blobforge::{
     Priority, RAW, dead_key, failed_key, lock_key, out_key, todo_key,
@@ -166,7 +168,8 @@ async fn withdraw(bucket: &Bucket, hash: &str) -> Result<Change> {
     Ok(Change::Cancelled)
 }
 
-/// Removes everything there is of a document: original, result, marks, its place in the manifest.
+/// Removes everything there is of a document: original, result, marks, what was kept of earlier
+/// runs, its place in the manifest.
 /// One that is worked on is left alone unless `force`: then its worker loses it.
 ///
 /// # Errors
@@ -210,6 +213,7 @@ async fn remove_all(bucket: &Bucket, hash: &str) -> Result<Change> {
     for original in &originals {
         bucket.engine.delete(&original.key).await?;
     }
+    erase_artefacts(bucket.engine.store(), kept_as(hash)).await?;
     if known {
         Manifest::forget(bucket, hash).await?;
     }

@@ -43,6 +43,7 @@ impl Claim {
         }
         bucket.clear_markers(&self.hash).await?;
         bucket.engine.delete(&failed_key(&self.hash)).await?;
+        bucket.forget_artefacts(&self.hash).await;
         bucket.engine.release(&mut self.held).await?;
         Ok(Ended::Done)
     }
