@@ -13,6 +13,8 @@ use docmill::model::Line;
 use docmill::pages::{Raster, Recogniser, open, read_page};
 use futures::StreamExt;
 
+use crate::support::whole::ReadWhole as _;
+
 /// Ticks a second in `/proc/PID/stat`: `USER_HZ`, 100 on every Linux.
 const TICKS: f64 = 100.0;
 

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use unicode_normalization::UnicodeNormalization;
 
 use crate::support::cells::docmill;
+use crate::support::whole::ReadWhole as _;
 
 /// For a whole document, OCR included.
 const LONGEST: Duration = Duration::from_secs(120);
