@@ -27,17 +27,17 @@ async fn main() -> ExitCode {
     };
     let mut config = Config::default();
     config.cpu.program = PathBuf::from(env!("CARGO_BIN_EXE_docmill"));
-    let offline = App::new(config).offline().await.unwrap();
+    let pipeline = App::new(config).local_pipeline().await.unwrap();
     let mut costs = Vec::new();
     for path in files(Path::new(&folder)) {
         let bytes = bytes::Bytes::from(fs::read(&path).unwrap());
-        let first = offline.process(&path, bytes.clone()).await.unwrap();
+        let first = pipeline.process(&path, bytes.clone()).await.unwrap();
         if first.reader.as_deref() != Some("einvoice") {
             continue;
         }
         let before = cpu_time();
         for _ in 0..RUNS {
-            offline.process(&path, bytes.clone()).await.unwrap();
+            pipeline.process(&path, bytes.clone()).await.unwrap();
         }
         let cost = cpu_time().saturating_sub(before) / RUNS;
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();

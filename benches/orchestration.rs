@@ -32,7 +32,7 @@ use docmill::config::{Config, LlmProvider, QueueBackend, StoreBackend};
 use docmill::db::Db;
 use docmill::db::claims::PostgresLedger;
 use docmill::llm::chain::Chain;
-use docmill::pipeline::{DocumentBudget, Ports};
+use docmill::pipeline::{PipelineContext, PipelineServices};
 use docmill::queue::Outgoing;
 use docmill::shutdown::Stop;
 use docmill::store::folder::FolderStore;
@@ -248,19 +248,19 @@ async fn worker(arguments: Vec<String>) {
     // This very program would be started again as a page process, and it knows no such part.
     config.cpu.program = support::cells::docmill();
 
-    let offline = App::new(config.clone()).offline().await.unwrap();
-    let ports = Ports {
-        store: Arc::new(FolderStore::open(&config.store.path).await.unwrap()),
-        ledger: Arc::new(PostgresLedger::new(Db::connect(&config.database).await.unwrap())),
-        reader: offline.reader,
-        pool: offline.pool,
-        models: Chain::of(Arc::new(Answering::new(|_| Duration::ZERO)), 8_192),
-        kinds: offline.kinds,
-        budget: DocumentBudget::new(config.limits.documents_in_memory),
-        config: offline.config,
+    let services = App::new(config.clone()).services().await.unwrap();
+    let models = Chain::of(Arc::new(Answering::new(|_| Duration::ZERO)), 8_192);
+    let store = Arc::new(FolderStore::open(&config.store.path).await.unwrap());
+    let ledger = Arc::new(PostgresLedger::new(Db::connect(&config.database).await.unwrap()));
+    let pipeline = PipelineContext {
+        documents: Arc::clone(&store) as _,
+        artefacts: store,
+        ledger: Arc::clone(&ledger) as _,
+        services: Arc::new(PipelineServices { models, ..services }),
     };
     let queue = Arc::new(sqs_queue(&config).await);
-    let worker = Worker::new(ports, queue, Settings::new(&config, "bench".to_owned())).await;
+    let worker =
+        Worker::new(pipeline, ledger, queue, Settings::new(&config, "bench".to_owned())).await;
 
     let mut lines = standard_input();
     println!("ready");

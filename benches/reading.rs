@@ -28,6 +28,7 @@ mod support {
     pub(crate) mod postgres;
     pub(crate) mod process;
     pub(crate) mod sqs;
+    pub(crate) mod whole;
     pub(crate) mod world;
 }
 

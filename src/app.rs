@@ -27,8 +27,8 @@ use crate::llm::chain::Chain;
 use crate::model::{Recipe, Repairs};
 use crate::ocr::tesseract::Tesseract;
 use crate::ops::janitor::Maintenance;
-use crate::pipeline::offline::Offline;
-use crate::pipeline::{Costs, DocumentBudget, Ports, Reader, StepsConfig};
+use crate::ops::process::LocalPipeline;
+use crate::pipeline::{Costs, DocumentBudget, PipelineContext, PipelineServices, Reader};
 use crate::queue::Queue;
 use crate::queue::objects::ObjectQueue;
 use crate::queue::redis::RedisQueue;
@@ -60,6 +60,18 @@ pub struct Parts {
     pub queue: Arc<dyn Queue>,
     /// Documents and artefacts.
     pub store: Arc<dyn Store>,
+}
+
+impl Parts {
+    /// The pipeline over these parts: originals and artefacts lie in one store.
+    pub fn pipeline(&self, services: PipelineServices) -> PipelineContext {
+        PipelineContext {
+            documents: Arc::clone(&self.store),
+            artefacts: Arc::clone(&self.store),
+            ledger: Arc::clone(&self.ledger) as _,
+            services: Arc::new(services),
+        }
+    }
 }
 
 impl App {
@@ -155,20 +167,31 @@ impl App {
         Ok(models::chain(&self.config.llm, &self.config.throttle).await?)
     }
 
-    /// What one document needs when there is neither database nor queue.
+    /// What the pipeline needs beside its backends.
     ///
     /// # Errors
     /// Tesseract is not installed, a kind cannot be read, the model does not answer.
-    pub async fn offline(&self) -> anyhow::Result<Offline> {
+    pub async fn services(&self) -> anyhow::Result<PipelineServices> {
         let pool = Arc::new(Pool::new(self.config.worker.cpu_threads)?);
         let kinds = Arc::new(self.kinds()?);
-        Ok(Offline {
+        Ok(PipelineServices {
             reader: Box::pin(self.reader(pool.threads(), &kinds)).await?,
             pool,
             models: Box::pin(self.models()).await?,
             kinds,
-            config: self.steps(),
+            budget: DocumentBudget::new(self.config.limits.documents_in_memory),
+            costs: Arc::new(Costs::new(self.config.cost.clone())),
+            config: Arc::new(self.config.clone()),
+            ignore_xml: false,
         })
+    }
+
+    /// The pipeline for documents without database, queue and store.
+    ///
+    /// # Errors
+    /// As [`App::services`].
+    pub async fn local_pipeline(&self) -> anyhow::Result<LocalPipeline> {
+        Ok(LocalPipeline::new(Box::pin(self.services()).await?))
     }
 
     /// The worker and its maintenance, ready to run.
@@ -177,25 +200,17 @@ impl App {
     /// Whatever it needs and cannot reach.
     pub async fn worker(&self, parts: &Parts) -> anyhow::Result<(Worker, Maintenance)> {
         let name = worker_name();
-        let offline = Box::pin(self.offline()).await?;
-        let reader = Arc::clone(&offline.reader);
+        let services = Box::pin(self.services()).await?;
+        let reader = Arc::clone(&services.reader);
         tokio::spawn(async move {
             if let Err(error) = reader.cells.warm().await {
                 tracing::warn!(error = %error, "{error}: documents will wait for another");
             }
         });
-        let ports = Ports {
-            store: Arc::clone(&parts.store),
-            ledger: Arc::clone(&parts.ledger),
-            reader: offline.reader,
-            pool: offline.pool,
-            models: offline.models,
-            kinds: offline.kinds,
-            budget: DocumentBudget::new(self.config.limits.documents_in_memory),
-            config: offline.config,
-        };
+        let pipeline = parts.pipeline(services);
         let settings = Settings::new(&self.config, name.clone());
-        let worker = Worker::new(ports, Arc::clone(&parts.queue), settings).await?;
+        let (ledger, queue) = (Arc::clone(&parts.ledger), Arc::clone(&parts.queue));
+        let worker = Worker::new(pipeline, ledger, queue, settings).await?;
         let maintenance = Maintenance {
             db: parts.db.clone(),
             queue: Arc::clone(&parts.queue),
@@ -284,20 +299,6 @@ impl App {
             languages: ocr.languages.clone(),
             repairs: ocr.repair,
             threshold: ocr.quality_threshold,
-        }
-    }
-
-    fn steps(&self) -> StepsConfig {
-        StepsConfig {
-            limits: self.config.limits.clone(),
-            retry: self.config.retry_terms(),
-            default_kind: self.config.kinds.default.clone(),
-            classify: self.config.kinds.classify,
-            ask_on_ties: self.config.kinds.ask_on_ties,
-            quality_threshold: self.config.ocr.quality_threshold,
-            parts_at_once: self.config.llm.parts_at_once,
-            costs: Arc::new(Costs::new(self.config.cost.clone())),
-            ignore_xml: false,
         }
     }
 }

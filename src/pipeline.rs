@@ -1,12 +1,30 @@
 //! The way of a document: the one place where the order of the steps is written.
 //!
-//! `claimed → fetched → transcribed → extracted → verdict → record`. A document that carries an
-//! e-invoice is neither transcribed beyond its text layer nor shown to a model. Each step is a plain function
-//! that takes what the one before handed over. Nothing here touches the queue; what happens to the
-//! message follows from what [`run`] returns.
+//! [`run`] takes a claimed document through them. Each is a plain function that takes what the one
+//! before handed over:
+//!
+//! 1. **Fetch** ([`fetch`]): the original's bytes, within the limits and not on the block list.
+//! 2. **Transcribe** (`einvoice`, `transcribe`): it is opened in a page process. If it carries an
+//!    e-invoice, that is its data, and of the pages only the text layers are taken. If not, its
+//!    pages are read, by text layer or OCR. The transcript is stored before anything is made of it.
+//! 3. **Extract** (`kind`, `choice`, `extract`, `escalate`): its kind is told, then the models of
+//!    the chain read the transcript, one after the other for as long as the gate asks for more, or
+//!    the rules reader does. Every reply of a model is stored before it is used.
+//! 4. **Gate** (`verdict`): deterministic rules judge what was extracted.
+//! 5. **Record**: what is to be written down, which is the caller's to write.
+//!
+//! Before each step, each paid call and each write the claim is looked at: once it is lost, nothing
+//! more happens. What an earlier attempt has stored is used and not paid for again.
+//!
+//! Where a document comes from, where its artefacts go and who notes what it has cost are the three
+//! backends of [`PipelineContext`]: a database's worker, a bucket's, a workspace's and `docmill
+//! process` differ in nothing else. Nothing here touches a queue; what happens to a message follows
+//! from what [`run`] returns.
 
 pub mod artefact;
 mod choice;
+pub mod claim_handle;
+mod context;
 pub mod cost;
 mod einvoice;
 pub mod elsewhere;
@@ -14,299 +32,263 @@ mod escalate;
 mod extract;
 pub mod failure;
 pub mod fetch;
-pub mod hold;
 pub mod journal;
 mod kind;
-pub mod offline;
 mod preprocessed;
 pub mod reading;
+mod step_error;
+mod timings;
 mod transcribe;
 pub mod verdict;
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use async_trait::async_trait;
 use tracing::{Instrument as _, Span};
 
-use crate::config::{LimitsConfig, RetryConfig};
-use crate::cpu::{OpenDocument, Pool};
-use crate::extract::Terms;
-use crate::fault;
-use crate::gate::{Einvoice, Verdict};
-use crate::kinds::{Classified, Kind, Kinds};
-use crate::ledger::{Ledger, Record};
-use crate::llm::chain::{Chain, Rung};
-use crate::metrics;
-use crate::model::{Claimed, Extraction, Reason, Stage, Transcript, Usage};
-use crate::store::Store;
+use crate::cpu::OpenDocument;
+use crate::gate::Verdict;
+use crate::kinds::{Classified, Kind};
+use crate::ledger::Record;
+use crate::llm::chain::Rung;
+use crate::model::{Claimed, Extraction, Stage, Transcript, Usage};
 use crate::telemetry::spans;
+pub use claim_handle::{ClaimHandle, ClaimRenewer};
+use context::AttemptContext;
+pub use context::{PipelineContext, PipelineServices};
 pub use cost::Costs;
+use einvoice::{EinvoiceScan, ParsedEinvoice};
 pub use elsewhere::{Elsewhere, Wishes};
-use escalate::{Climbed, Climber};
-use extract::{Extracted, Readings};
+use escalate::{EscalationOutcome, EscalationStep};
+use extract::{Extracted, ModelReadings};
 pub use fetch::DocumentBudget;
-pub use hold::{Hold, Keeper};
+use fetch::Fetched;
 pub use reading::{PageSink, Reader, Reading};
+pub use step_error::{Failed, StepError};
+use timings::StageClock;
+pub use timings::StageTimings;
+use verdict::GateInput;
 
-/// Everything the steps work with.
-pub struct Ports {
-    /// Documents and artefacts.
-    pub store: Arc<dyn Store>,
-    /// Claims and their ends.
-    pub ledger: Arc<dyn Ledger>,
-    /// Bytes to transcript.
-    pub reader: Arc<Reader>,
-    /// CPU work.
-    pub pool: Arc<Pool>,
-    /// The models; none: the rules reader.
-    pub models: Chain,
-    /// Kinds of documents.
-    pub kinds: Arc<Kinds>,
-    /// Bytes of documents in memory.
-    pub budget: DocumentBudget,
-    /// Settings of the steps.
-    pub config: StepsConfig,
-}
-
-/// Settings of the steps.
-#[derive(Debug, Clone)]
-pub struct StepsConfig {
-    /// Caps on one document.
-    pub limits: LimitsConfig,
-    /// What follows a failed attempt.
-    pub retry: RetryConfig,
-    /// Kind of documents for which the producer named none.
-    pub default_kind: String,
-    /// Whether the kind is told from the document where the producer named none.
-    pub classify: bool,
-    /// Whether a model is asked where a document might be of several kinds.
-    pub ask_on_ties: bool,
-    /// Pages below this are flagged.
-    pub quality_threshold: f32,
-    /// Parts of one long document that are asked for at the same time.
-    pub parts_at_once: usize,
-    /// Prices and the day's budget.
-    pub costs: Arc<Costs>,
-    /// Read the pages alone, whatever XML the document carries.
-    pub ignore_xml: bool,
-}
-
-impl StepsConfig {
-    /// What bounds the calls about one transcript.
-    fn terms(&self, identity: String, max_output_tokens: u32) -> Terms {
-        let prompt_tokens = self.limits.prompt_tokens;
-        Terms { identity, prompt_tokens, max_output_tokens, parts_at_once: self.parts_at_once }
-    }
-}
-
-/// Why a step could not hand its document on.
-#[derive(Debug, thiserror::Error)]
-pub enum StepError {
-    /// The input ends here, for this reason. The text is for operators: never document content.
-    #[error("{}: {detail}", reason.code())]
-    Rejected {
-        /// The code that goes into the row.
-        reason: Reason,
-        /// Counts and limits, e.g. `812 pages, limits.pages is 500`.
-        detail: String,
-    },
-    /// The outside failed; its fault says how to react.
-    #[error(transparent)]
-    Fault(#[from] fault::Error),
-    /// The claim is no longer ours: nothing more is written or started.
-    #[error("the claim is lost")]
-    ClaimLost,
-}
-
-impl StepError {
-    /// The word of the log and the metric.
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::Rejected { reason, .. } => reason.code(),
-            Self::Fault(error) => error.fault.code(),
-            Self::ClaimLost => "claim_lost",
-        }
-    }
-
-    /// The input ends here.
-    pub fn rejected(reason: Reason, detail: impl Into<String>) -> Self {
-        Self::Rejected { reason, detail: detail.into() }
-    }
-}
-
-/// A step that failed, and which one.
+/// What a document came to.
 #[derive(Debug)]
-pub struct Failed {
-    /// Where.
-    pub stage: Stage,
-    /// Why.
-    pub error: StepError,
+pub struct PipelineOutput {
+    /// What is to be written down of it.
+    pub record: Record,
+    /// What was read of it.
+    pub transcript: Arc<Transcript>,
+    /// How long each step took.
+    pub timings: StageTimings,
 }
 
-/// Takes a claimed ingestion through every step, up to what is to be recorded.
+/// Takes a claimed document through every step, up to what is to be recorded.
 ///
 /// # Errors
 /// The step that failed and why. Dropping the future stops the work at its next await.
-pub async fn run(ports: &Ports, claimed: &Claimed, hold: &Hold) -> Result<Record, Failed> {
-    let (stage, since) = (Stage::Claimed, Instant::now());
-    let (span, spent) = (Span::none(), Usage::default());
-    let mut steps = Steps { ports, hold, stage, since, span, spent };
-    let outcome = steps.run(claimed).await;
-    if let Err(error) = &outcome {
-        spans::failed(&steps.span, error.code());
-    }
-    steps.leave();
-    let outcome = outcome.map(|mut record| {
-        record.usage += steps.spent;
-        record
-    });
-    outcome.map_err(|error| Failed { stage: steps.stage, error })
+pub async fn run(
+    context: &PipelineContext,
+    claimed: &Claimed,
+    claim: &ClaimHandle,
+) -> Result<PipelineOutput, Failed> {
+    let mut steps = Steps::new(AttemptContext { context, claimed, claim });
+    let outcome = steps.run().await;
+    steps.finish(outcome)
 }
 
-/// Where a run is, for the row, the metrics and the failure.
+/// Takes a claimed document through the first two steps only, whatever XML it carries: what is on
+/// its pages.
+///
+/// # Errors
+/// As [`run`].
+pub async fn transcribe(
+    context: &PipelineContext,
+    claimed: &Claimed,
+    claim: &ClaimHandle,
+) -> Result<Arc<Transcript>, Failed> {
+    let mut steps = Steps::new(AttemptContext { context, claimed, claim });
+    let outcome = steps.transcribe().await;
+    steps.finish(outcome)
+}
+
+/// A run: which step it is at, for the row, the metrics and the failure.
 struct Steps<'a> {
-    ports: &'a Ports,
-    hold: &'a Hold,
-    stage: Stage,
-    since: Instant,
+    attempt: AttemptContext<'a>,
+    clock: StageClock,
     /// Of the stage. Entered only around what makes spans of its own.
     span: Span,
     /// Tokens of calls that belong to no reading.
     spent: Usage,
 }
 
-impl Steps<'_> {
-    async fn run(&mut self, claimed: &Claimed) -> Result<Record, StepError> {
-        let ports = self.ports;
-        let named = kind::named(ports, claimed)?;
-
-        self.enter(Stage::Fetch)?;
-        let (limits, budget) = (&ports.config.limits, &ports.budget);
-        let (store, ledger) = (ports.store.as_ref(), ports.ledger.as_ref());
-        let fetched = fetch::fetch(store, ledger, &claimed.document, limits, budget).await?;
-        let sha256 = fetched.sha256.clone();
-
-        self.enter(Stage::Transcribe)?;
-        let document = ports.reader.open(fetched.bytes.clone(), claimed.suspect).await?;
-        let look = match ports.config.ignore_xml {
-            true => einvoice::Look::NONE,
-            false => {
-                einvoice::look((&ports.reader, &ports.pool), &document, &sha256, &named).await?
-            }
-        };
-        let climbed = match look.told {
-            Some(told) => {
-                let named = (claimed.kind.as_deref(), &named);
-                let (kind, extraction) = told.extraction(&ports.kinds, named);
-                let transcript =
-                    einvoice::keep(ports, self.hold, &fetched, told.transcript).await?;
-                self.enter(Stage::Extract)?;
-                let told = Classified::certain(kind);
-                let case = Case { claimed, told: &told, note: look.note, transcript: &transcript };
-                let verdict = self.judge(case, &extraction).await?;
-                Climbed::Judged(extraction, verdict)
-            }
-            None => self.read(claimed, (&named, look.note), (fetched, document)).await?,
-        };
-        let (extraction, verdict) = match climbed {
-            Climbed::Judged(extraction, verdict) => (extraction, verdict),
-            Climbed::Unfinished(unfinished) => {
-                return Ok(Record { sha256: Some(sha256), ..verdict::unfinished(unfinished) });
-            }
-        };
-        self.enter(Stage::Record)?;
-        Ok(verdict::record(extraction, &verdict, Some(sha256)))
+impl<'a> Steps<'a> {
+    fn new(attempt: AttemptContext<'a>) -> Self {
+        Self { attempt, clock: StageClock::start(), span: Span::none(), spent: Usage::default() }
     }
 
-    /// Transcribes the pages and has them read by as many models as it takes.
-    async fn read(
-        &mut self,
-        claimed: &Claimed,
-        (named, note): (&Arc<Kind>, Einvoice),
-        (fetched, document): (fetch::Fetched, OpenDocument),
-    ) -> Result<Climbed, StepError> {
-        let (ports, hold) = (self.ports, self.hold);
-        // Before the document is read only its producer can say what it is.
-        let is_named = claimed.kind.is_some() || !ports.config.classify;
-        let order = named.read_by.clone().filter(|_| is_named);
-        let transcribed =
-            transcribe::transcribe(ports, (hold, claimed), order, (fetched, document))
-                .instrument(self.span.clone())
-                .await?;
-        self.enter(Stage::Extract)?;
-        let transcript = &transcribed.transcript;
-        let classify = ports.config.classify && claimed.kind.is_none();
-        let told = kind::told(&ports.kinds, named, classify, transcript);
-        let (told, spent) = choice::settle((ports, hold), claimed, &transcribed, told)
-            .instrument(self.span.clone())
-            .await?;
-        self.spent += spent;
-        let case = Case { claimed, told: &told, note, transcript };
-        let rungs = ports.models.for_kind(&told.kind.name);
-        let Some(first) = rungs.first() else {
-            let extraction = extract::by_rules(&ports.pool, &told.kind, transcript).await?;
-            let verdict = self.judge(case, &extraction).await?;
-            return Ok(Climbed::Judged(extraction, verdict));
+    /// Every step in its order.
+    async fn run(&mut self) -> Result<PipelineOutput, StepError> {
+        let named = kind::named(self.attempt)?;
+        let (fetched, document) = self.open().await?;
+        let sha256 = fetched.sha256.clone();
+        let EinvoiceScan { parsed, note } = if self.attempt.services().ignore_xml {
+            EinvoiceScan::NONE
+        } else {
+            einvoice::scan(self.attempt.services(), &document, &sha256, &named).await?
         };
-        let read = (Arc::clone(&told.kind), &transcribed);
-        let readings = Readings::open((ports, hold), claimed, read, first).await?;
-        escalate::climb(&rungs, &mut Climb { steps: self, readings, case }).await
+        let (transcript, outcome) = match parsed {
+            Some(parsed) => {
+                let read = self.read_einvoice(parsed, &named, &fetched);
+                let (transcript, told, extraction) = read.await?;
+                let input = GateInput { told: &told, note, transcript: &transcript };
+                let verdict = self.judge(input, &extraction).await?;
+                (transcript, EscalationOutcome::Judged(extraction, verdict))
+            }
+            None => {
+                let transcribed = self.read_pages(&named, fetched, document).await?;
+                self.enter(Stage::Extract)?;
+                let told = self.tell_kind(&named, &transcribed).await?;
+                let transcript = Arc::clone(&transcribed.transcript);
+                let input = GateInput { told: &told, note, transcript: &transcript };
+                let outcome = self.extract(input, &transcribed).await?;
+                (transcript, outcome)
+            }
+        };
+        let mut record = match outcome {
+            EscalationOutcome::Judged(extraction, verdict) => {
+                self.enter(Stage::Record)?;
+                verdict::record(extraction, &verdict, Some(sha256))
+            }
+            EscalationOutcome::Unfinished(unfinished) => {
+                Record { sha256: Some(sha256), ..verdict::unfinished(unfinished) }
+            }
+        };
+        record.usage += self.spent;
+        Ok(PipelineOutput { record, transcript, timings: self.clock.timings() })
+    }
+
+    /// The first two steps.
+    async fn transcribe(&mut self) -> Result<Arc<Transcript>, StepError> {
+        let named = kind::named(self.attempt)?;
+        let (fetched, document) = self.open().await?;
+        Ok(self.read_pages(&named, fetched, document).await?.transcript)
+    }
+
+    /// Fetches the original and opens it.
+    async fn open(&mut self) -> Result<(Fetched, OpenDocument), StepError> {
+        let AttemptContext { context, claimed, .. } = self.attempt;
+        let services = self.attempt.services();
+        self.enter(Stage::Fetch)?;
+        let (documents, ledger) = (context.documents.as_ref(), context.ledger.as_ref());
+        let (limits, budget) = (&services.config.limits, &services.budget);
+        let fetched = fetch::fetch(documents, ledger, &claimed.document, limits, budget).await?;
+
+        self.enter(Stage::Transcribe)?;
+        let document = services.reader.open(fetched.bytes.clone(), claimed.suspect).await?;
+        Ok((fetched, document))
+    }
+
+    /// Takes the data from the XML, and the text of the pages beside it.
+    async fn read_einvoice(
+        &mut self,
+        parsed: ParsedEinvoice,
+        named: &Arc<Kind>,
+        fetched: &Fetched,
+    ) -> Result<(Arc<Transcript>, Classified, Extraction), StepError> {
+        let is_named = self.attempt.claimed.kind.is_some();
+        let kinds = &self.attempt.services().kinds;
+        let (kind, extraction) = parsed.extraction(kinds, named, is_named);
+        let transcript = einvoice::store(self.attempt, fetched, parsed.transcript).await?;
+        self.enter(Stage::Extract)?;
+        Ok((transcript, Classified::certain(kind), extraction))
+    }
+
+    /// Reads the pages, or takes what an earlier attempt has read.
+    async fn read_pages(
+        &mut self,
+        named: &Arc<Kind>,
+        fetched: Fetched,
+        document: OpenDocument,
+    ) -> Result<transcribe::Transcribed, StepError> {
+        let attempt = self.attempt;
+        // Before the document is read only its producer can say what it is.
+        let is_named = attempt.claimed.kind.is_some() || !attempt.config().kinds.classify;
+        let order = named.read_by.clone().filter(|_| is_named);
+        transcribe::transcribe(attempt, order, fetched, document)
+            .instrument(self.span.clone())
+            .await
+    }
+
+    /// Which kind the document is of, asked of a model where several tie.
+    async fn tell_kind(
+        &mut self,
+        named: &Arc<Kind>,
+        transcribed: &transcribe::Transcribed,
+    ) -> Result<Classified, StepError> {
+        let told = kind::told(self.attempt, named, &transcribed.transcript);
+        let (told, spent) =
+            choice::settle(self.attempt, transcribed, told).instrument(self.span.clone()).await?;
+        self.spent += spent;
+        Ok(told)
+    }
+
+    /// Has the transcript read by as many models as it takes, or by labels and layout.
+    async fn extract(
+        &mut self,
+        input: GateInput<'_>,
+        transcribed: &transcribe::Transcribed,
+    ) -> Result<EscalationOutcome, StepError> {
+        let services = self.attempt.services();
+        let kind = &input.told.kind;
+        let rungs = services.models.for_kind(&kind.name);
+        let Some(first) = rungs.first() else {
+            let extraction = extract::by_rules(&services.pool, kind, input.transcript).await?;
+            let verdict = self.judge(input, &extraction).await?;
+            return Ok(EscalationOutcome::Judged(extraction, verdict));
+        };
+        let readings =
+            ModelReadings::open(self.attempt, Arc::clone(kind), transcribed, first).await?;
+        escalate::escalate(&rungs, &mut ModelStep { steps: self, readings, input }).await
     }
 
     /// Asks the gate.
     async fn judge(
         &mut self,
-        case: Case<'_>,
+        input: GateInput<'_>,
         extraction: &Extraction,
     ) -> Result<Verdict, StepError> {
         self.enter(Stage::Gate)?;
-        let Case { claimed, told, note, transcript } = case;
-        let terms = (told.kind.as_ref(), self.ports.config.quality_threshold, note);
-        let ledger = self.ports.ledger.as_ref();
-        let document = (claimed.document.id, claimed.tenant.as_deref());
-        let mut verdict = verdict::judge(ledger, document, extraction, transcript, terms).await?;
-        kind::note(told.doubt, &mut verdict);
-        Ok(verdict)
+        Ok(verdict::judge(self.attempt, input, extraction).await?)
     }
 
     /// Goes on to the next stage, if the claim is still ours.
     fn enter(&mut self, stage: Stage) -> Result<(), StepError> {
-        self.leave();
-        self.stage = stage;
-        self.since = Instant::now();
+        self.clock.enter(stage);
         // The outcome is written by the worker, which has a span for it.
         self.span = if stage == Stage::Record { Span::none() } else { spans::step(stage) };
-        self.hold.enter(stage);
-        if self.hold.is_lost() { Err(StepError::ClaimLost) } else { Ok(()) }
+        self.attempt.claim.enter(stage);
+        if self.attempt.claim.is_lost() { Err(StepError::claim_lost()) } else { Ok(()) }
     }
 
-    fn leave(&mut self) {
-        metrics::stage(self.stage.code(), self.since.elapsed());
-        self.span = Span::none();
+    /// Ends the stage it is in, and says which that was if the run failed there.
+    fn finish<T>(mut self, outcome: Result<T, StepError>) -> Result<T, Failed> {
+        if let Err(error) = &outcome {
+            spans::failed(&self.span, error.code());
+        }
+        self.clock.stop();
+        outcome.map_err(|error| Failed { stage: self.clock.stage(), error })
     }
 }
 
-/// What the gate has to know of a document beside its data.
-#[derive(Clone, Copy)]
-struct Case<'a> {
-    claimed: &'a Claimed,
-    told: &'a Classified,
-    note: Einvoice,
-    transcript: &'a Arc<Transcript>,
-}
-
-/// The climb of a claimed ingestion.
-struct Climb<'c, 'a> {
+/// One model's reading and the gate's word on it.
+struct ModelStep<'c, 'a> {
     steps: &'c mut Steps<'a>,
-    readings: Readings<'c>,
-    case: Case<'c>,
+    readings: ModelReadings<'c>,
+    input: GateInput<'c>,
 }
 
 #[async_trait]
-impl Climber for Climb<'_, '_> {
+impl EscalationStep for ModelStep<'_, '_> {
     async fn read(&mut self, at: usize, rung: &Rung) -> Result<Extracted, StepError> {
-        if self.steps.stage != Stage::Extract {
+        if self.steps.clock.stage() != Stage::Extract {
             self.steps.enter(Stage::Extract)?;
         }
         let span = self.steps.span.clone();
@@ -314,6 +296,6 @@ impl Climber for Climb<'_, '_> {
     }
 
     async fn judge(&mut self, extraction: &Extraction) -> Result<Verdict, StepError> {
-        self.steps.judge(self.case, extraction).await
+        self.steps.judge(self.input, extraction).await
     }
 }

@@ -25,12 +25,12 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::config::{Acknowledge, AllowedPrefix, Config, Destination};
+use crate::config::{Acknowledge, AllowedPrefix, Config, Destination, RetryConfig};
 use crate::fault;
-use crate::ledger::{ClaimTerms, Vitals};
+use crate::ledger::{ClaimTerms, Ledger, Vitals};
 use crate::metrics;
 use crate::model::IngestionId;
-use crate::pipeline::Ports;
+use crate::pipeline::PipelineContext;
 use crate::queue::{Delivery, Outgoing, Queue};
 use crate::shutdown::Stop;
 use dispose::{Disposer, Disposition};
@@ -58,6 +58,8 @@ pub struct Settings {
     pub beat: Beat,
     /// Terms of our claims.
     pub terms: ClaimTerms,
+    /// What follows a failed attempt.
+    pub retry: RetryConfig,
     /// See `queue.unknown_receives`.
     pub unknown_receives: u32,
     /// See `queue.unknown_age`.
@@ -88,6 +90,7 @@ impl Settings {
                 lease: config.claim.lease,
                 crash_limit: config.retry_terms().crash_attempts,
             },
+            retry: config.retry_terms(),
             unknown_receives: config.queue.unknown_receives,
             unknown_age: config.queue.unknown_age,
             early: config.queue.acknowledge == Acknowledge::Early,
@@ -99,7 +102,8 @@ impl Settings {
 
 /// What the parts of one worker share.
 pub struct Context {
-    ports: Ports,
+    ports: PipelineContext,
+    ledger: Arc<dyn Ledger>,
     queue: Arc<dyn Queue>,
     settings: Settings,
     registry: Arc<Registry>,
@@ -241,17 +245,19 @@ impl Worker {
     /// # Errors
     /// The queue does not say after how many receives it gives a message up.
     pub async fn new(
-        ports: Ports,
+        ports: PipelineContext,
+        ledger: Arc<dyn Ledger>,
         queue: Arc<dyn Queue>,
         settings: Settings,
     ) -> fault::Result<Self> {
         let replace_at = queue.receives_before_dead().await?.map(|most| (most / 2).max(2));
         let disposer = Disposer::start(Arc::clone(&queue));
-        let mut providers = vec![ports.reader.asked_first()];
-        providers.extend(ports.models.providers());
+        let mut providers = vec![ports.services.reader.asked_first()];
+        providers.extend(ports.services.models.providers());
         let context = Context {
             slots: Arc::new(Semaphore::new(settings.slots)),
             ports,
+            ledger,
             queue,
             settings,
             registry: Arc::new(Registry::default()),
@@ -283,7 +289,7 @@ impl Worker {
         let last = CancellationToken::new();
         let beats = tokio::spawn(heartbeat::run(
             Arc::clone(&context.registry),
-            Arc::clone(&context.ports.ledger),
+            Arc::clone(&context.ledger),
             Arc::clone(&context.queue),
             context.settings.beat,
             last.clone(),

@@ -13,6 +13,8 @@ use docmill::model::Line;
 use docmill::pages::{Raster, Recogniser, open, read_page};
 use futures::StreamExt;
 
+use crate::support::whole::ReadWhole as _;
+
 /// Ticks a second in `/proc/PID/stat`: `USER_HZ`, 100 on every Linux.
 const TICKS: f64 = 100.0;
 
@@ -26,8 +28,8 @@ pub(crate) async fn run(folder: &Path, out: &Path, languages: &[&str]) {
     files.sort();
     std::fs::create_dir_all(out).unwrap();
 
-    let offline = App::new(config.clone()).offline().await.unwrap();
-    let reader = &offline.reader;
+    let services = App::new(config.clone()).services().await.unwrap();
+    let reader = &services.reader;
     reader.cells.warm().await.unwrap();
     let at_once = reader.at_once();
     let (before, started) = (children_cpu(), Instant::now());
@@ -45,7 +47,7 @@ pub(crate) async fn run(folder: &Path, out: &Path, languages: &[&str]) {
         .await;
     let seconds = started.elapsed().as_secs_f64();
     let cpu = children_cpu() - before;
-    let outside = outside(&files, &offline, &config);
+    let outside = outside(&files, &services, &config);
     let figures = serde_json::json!({
         "files": files.len(), "pages": pages, "seconds": seconds, "cpu_seconds": cpu,
         "cpu_share_outside_recognition": outside,
@@ -70,11 +72,11 @@ fn cpu_of(pid: u32) -> f64 {
 /// Which share of the CPU time of reading these files, one after the other, is not recognition.
 fn outside(
     files: &[PathBuf],
-    offline: &docmill::pipeline::offline::Offline,
+    services: &docmill::pipeline::PipelineServices,
     config: &Config,
 ) -> f64 {
     let spent = Arc::new(AtomicU64::new(0));
-    let inner = offline.reader.ocr.recogniser().unwrap();
+    let inner = services.reader.ocr.recogniser().unwrap();
     let mut timed = Timed { inner, spent: Arc::clone(&spent) };
     let started = thread_cpu();
     for path in files {
@@ -82,7 +84,7 @@ fn outside(
         let Ok(document) = open(bytes.into(), &config.limits, config.ocr.dpi) else { continue };
         for index in 0..document.page_count() {
             // What cannot be read was counted as read nothing above.
-            drop(read_page(&document, index, &offline.reader.recipe, &mut timed));
+            drop(read_page(&document, index, &services.reader.recipe, &mut timed));
         }
     }
     #[expect(clippy::cast_precision_loss, reason = "shares of a run of minutes")]

@@ -104,7 +104,7 @@ fn assess_and_repair(clean: &Raster, bad: &Raster) {
 async fn recognise(clean: &Raster) {
     let ocr = OcrConfig { languages: vec!["eng".to_owned()], ..OcrConfig::default() };
     let config = Config { ocr, ..Config::default() };
-    let ocr = App::new(config).offline().await.unwrap();
+    let ocr = App::new(config).services().await.unwrap();
     let mut recogniser = ocr.reader.ocr.recogniser().unwrap();
     let languages = ["eng".to_owned()];
     step("recognise a dense page", || recogniser.recognise(clean, &languages).unwrap());

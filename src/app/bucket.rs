@@ -8,6 +8,7 @@ use anyhow::Context as _;
 use super::App;
 use crate::config::StoreConfig;
 use crate::ops::bucket::{Bucket, Documents, Terms, Work};
+use crate::ops::object_pipeline::ObjectPipeline;
 use crate::queue::objects::engine::Clock;
 use crate::store::folder::FolderStore;
 use crate::store::prefixed::Prefixed;
@@ -55,11 +56,13 @@ impl App {
     /// waits any more.
     ///
     /// # Errors
-    /// As [`App::bucket`] and [`App::offline`].
+    /// As [`App::bucket`] and [`App::services`].
     pub async fn bucket_work(&self, jobs: usize, once: bool) -> anyhow::Result<Work> {
         let config = &self.config.bucket;
         let bucket = Arc::new(self.bucket().await?);
-        let convert = Arc::new(Documents { offline: self.offline().await? });
+        let pipeline = ObjectPipeline::new(Box::pin(self.services()).await?, bucket.store());
+        pipeline.start_removal();
+        let convert = Arc::new(Documents { pipeline });
         let each_list = match config.name.is_empty() {
             true => FOLDER_EVERY.min(config.list_every),
             false => config.list_every,

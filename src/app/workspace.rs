@@ -8,6 +8,7 @@ use anyhow::Context as _;
 
 use super::App;
 use crate::config::StoreConfig;
+use crate::ops::object_pipeline::ObjectPipeline;
 use crate::ops::workspace::{Documents, Sources, Workspace};
 use crate::queue::objects::engine::Clock;
 use crate::queue::objects::olmocr::{Format, LEDGER};
@@ -69,9 +70,15 @@ impl App {
     /// What reads documents.
     ///
     /// # Errors
-    /// As [`App::offline`].
-    pub async fn workspace_reader(&self, page_retries: u32) -> anyhow::Result<Arc<Documents>> {
-        Ok(Arc::new(Documents { offline: self.offline().await?, page_retries }))
+    /// As [`App::services`].
+    pub async fn workspace_reader(
+        &self,
+        workspace: &Workspace,
+        page_retries: u32,
+    ) -> anyhow::Result<Arc<Documents>> {
+        let pipeline = ObjectPipeline::new(Box::pin(self.services()).await?, workspace.store());
+        pipeline.start_removal();
+        Ok(Arc::new(Documents { pipeline, page_retries }))
     }
 
     fn s3_place(&self, bucket: &str) -> StoreConfig {

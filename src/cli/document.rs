@@ -16,8 +16,8 @@ use crate::eval::limits::{self, Limit};
 use crate::eval::{self, Report, Sample};
 use crate::gate::{Einvoice, Lookups};
 use crate::model::{Status, Transcript};
+use crate::ops::process::{LocalPipeline, Processed};
 use crate::pipeline::StepError;
-use crate::pipeline::offline::{Offline, Processed};
 
 /// Arguments of `process`.
 #[derive(Debug, clap::Args)]
@@ -82,8 +82,8 @@ pub(super) async fn process(context: &Context, arguments: Process) -> anyhow::Re
     let app = context.app(NOTHING)?;
     context.quiet_logs()?;
     let bytes = read(&arguments.file, &app).await?;
-    let offline = app.offline().await?;
-    let processed = offline.process(&arguments.file, bytes).await?;
+    let pipeline = app.local_pipeline().await?;
+    let processed = pipeline.process(&arguments.file, bytes).await?;
     context.out().show(&processed, || describe(&processed))?;
     Ok(Exit::of(processed.status == Status::Completed))
 }
@@ -139,7 +139,7 @@ pub(super) async fn transcribe(context: &Context, arguments: Transcribe) -> anyh
     let bytes = read(&arguments.file, &app).await?;
     let as_json = context.global.json || arguments.format == Format::Json;
     let out = print::Out { json: as_json };
-    match app.offline().await?.transcribe(bytes).await {
+    match app.local_pipeline().await?.transcribe(bytes).await {
         Ok(read) => {
             out.show(&read, || text_of(&read, arguments.format))?;
             Ok(Exit::Done)
@@ -172,8 +172,8 @@ pub(super) async fn eval(context: &Context, arguments: Eval) -> anyhow::Result<E
     // Before an hour's work, not after it.
     let earlier = arguments.baseline.as_deref().map(earlier).transpose()?;
     if arguments.inject {
-        let offline = app.offline().await?;
-        let report = inject(&app, &offline, &arguments).await?;
+        let pipeline = app.local_pipeline().await?;
+        let report = inject(&app, &pipeline, &arguments).await?;
         context.out().show(&report, || report.to_string())?;
         return Ok(Exit::Done);
     }
@@ -215,28 +215,32 @@ fn earlier(path: &Path) -> anyhow::Result<Earlier> {
 }
 
 async fn score(app: &App, arguments: &Eval) -> anyhow::Result<Report> {
-    let mut offline = app.offline().await?;
-    offline.config.ignore_xml = arguments.ignore_xml;
-    let offline = &offline;
+    let mut services = app.services().await?;
+    services.ignore_xml = arguments.ignore_xml;
+    let pipeline = &LocalPipeline::new(services);
     let at_once = std::thread::available_parallelism().map_or(2, std::num::NonZero::get) + 1;
-    let sample = |path, bytes| Box::pin(sample(offline, path, bytes));
+    let sample = |path, bytes| Box::pin(sample(pipeline, path, bytes));
     Ok(eval::run(&arguments.dir, at_once, sample).await?)
 }
 
 /// Judges the known truth of every document, with and without errors in it.
-async fn inject(app: &App, offline: &Offline, arguments: &Eval) -> anyhow::Result<InjectReport> {
+async fn inject(
+    app: &App,
+    pipeline: &LocalPipeline,
+    arguments: &Eval,
+) -> anyhow::Result<InjectReport> {
     let (labelled, _) = eval::find(&arguments.dir)?;
-    let kind = offline.kinds.for_name(None).context("kinds.default names no kind")?;
+    let kind = pipeline.services().kinds.for_name(None).context("kinds.default names no kind")?;
     let lookups = Lookups {
         duplicate_of: None,
         today: time::OffsetDateTime::now_utc().date(),
-        quality_threshold: offline.config.quality_threshold,
+        quality_threshold: app.config().ocr.quality_threshold,
         einvoice: Einvoice::Absent,
     };
     let mut injector = Injector::new(kind, lookups, arguments.seed);
     for document in &labelled {
         let Some(truth) = &document.data else { continue };
-        match offline.transcribe(read(&document.path, app).await?).await {
+        match pipeline.transcribe(read(&document.path, app).await?).await {
             Ok(transcript) => injector.add(&document.name, truth, &transcript),
             Err(StepError::Fault(fault)) => return Err(fault.into()),
             Err(_) => injector.leave_out(),
@@ -246,8 +250,8 @@ async fn inject(app: &App, offline: &Offline, arguments: &Eval) -> anyhow::Resul
 }
 
 /// What OCR or model could not do counts as a failure of its own name; the rest goes on.
-async fn sample(offline: &Offline, path: PathBuf, bytes: Bytes) -> Sample {
-    match offline.process(&path, bytes).await {
+async fn sample(pipeline: &LocalPipeline, path: PathBuf, bytes: Bytes) -> Sample {
+    match pipeline.process(&path, bytes).await {
         Ok(done) => Sample {
             status: done.status.code().to_owned(),
             reason: done.reason.map(|reason| reason.code().to_owned()),

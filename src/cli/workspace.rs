@@ -159,7 +159,7 @@ async fn populate(context: &Context, app: &App, arguments: Populate) -> anyhow::
         Some(items) => usize::try_from(items.get())?,
         None if paths.is_empty() => 1,
         None => {
-            let reader = app.workspace_reader(0).await?;
+            let reader = app.workspace_reader(&parts.workspace, 0).await?;
             let pages = arguments.pages_per_group;
             workspace::share_of(pages, &paths, &sources, reader.as_ref()).await?
         }
@@ -257,9 +257,10 @@ async fn work(context: &Context, app: &App, arguments: Arguments) -> anyhow::Res
     let (index, _) = parts.workspace.index().await?;
     let s3 = index.groups.iter().flat_map(|group| &group.paths).any(|path| is_s3(path));
     let sources = app.workspace_sources(&parts, s3).await;
+    let reader = app.workspace_reader(&parts.workspace, arguments.max_page_retries).await?;
     let work = Work {
         workspace: parts.workspace,
-        reader: app.workspace_reader(arguments.max_page_retries).await?,
+        reader,
         sources: std::sync::Arc::new(sources),
         terms: Terms {
             jobs: usize::from(arguments.workers),

@@ -52,6 +52,7 @@ pub use work::{Tally, Terms, Work};
 use self::end::GivenUp;
 use crate::fault::Result;
 use crate::model::Priority;
+use crate::ops::object_ledger::remove_artefacts;
 use crate::queue::objects::blobforge::records::{Dead, Marker};
 use crate::queue::objects::blobforge::{dead_key, failed_key, lock_key, out_key};
 use crate::queue::objects::engine::{Clock, Engine, Seen, stamp};
@@ -106,6 +107,11 @@ impl Bucket {
     /// A few words for people: which bucket, without credentials.
     pub fn describe(&self) -> String {
         self.engine.store().describe()
+    }
+
+    /// What the bucket lies in.
+    pub fn store(&self) -> Arc<dyn Store> {
+        self.engine.shared_store()
     }
 
     /// Where the document stands; `None` if nobody knows it.
@@ -163,6 +169,15 @@ impl Bucket {
         };
         self.queue.bury(hash, &Priority::ALL, mark).await?;
         self.engine.delete(&failed_key(hash)).await
+    }
+
+    /// Removes what was kept of a document while it was worked on, once its result stands; for the
+    /// holder of its lock only. What cannot be removed now goes when it is old.
+    async fn forget_artefacts(&self, hash: &str) {
+        let removed = remove_artefacts(self.engine.store(), convert::kept_as(hash)).await;
+        if let Err(error) = removed {
+            tracing::warn!(document = hash, error = %error, "artefacts stay for now: {error}");
+        }
     }
 
     /// How long ago something was written, by the store's clock.

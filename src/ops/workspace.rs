@@ -72,6 +72,11 @@ impl Workspace {
         self.engine.store().describe()
     }
 
+    /// What the workspace lies in.
+    pub fn store(&self) -> Arc<dyn Store> {
+        self.engine.shared_store()
+    }
+
     /// The index and its version; an empty one if there is none.
     ///
     /// # Errors

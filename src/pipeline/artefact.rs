@@ -9,9 +9,9 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::fault::{self, Fault};
+use crate::fault;
 use crate::model::digest;
-use crate::pipeline::{Hold, StepError};
+use crate::pipeline::claim_handle::ClaimHandle;
 use crate::store::{Etag, Fetch, Get, Put, Store};
 
 /// Larger artefacts are not ours.
@@ -70,13 +70,13 @@ impl<T: Serialize + DeserializeOwned> Slot<T> {
     /// Writes new content over exactly what was found, while the claim is live.
     ///
     /// # Errors
-    /// [`StepError::ClaimLost`] also when somebody else wrote in between: only another claim does.
+    /// [`fault::Fault::ClaimLost`] also when somebody else wrote in between: only another claim does.
     pub async fn write(
         &mut self,
         store: &dyn Store,
-        hold: &Hold,
+        hold: &ClaimHandle,
         content: T,
-    ) -> Result<(), StepError> {
+    ) -> fault::Result<()> {
         let envelope = Envelope { made_from: self.identity.clone(), content };
         let bytes = serde_json::to_vec(&envelope).map(Bytes::from).map_err(|error| {
             fault::Error::internal("an artefact could not be serialised").because(error)
@@ -95,16 +95,16 @@ impl<T: Serialize + DeserializeOwned> Slot<T> {
 /// Writes `bytes` over exactly the version that was found, while the claim is live.
 ///
 /// # Errors
-/// [`StepError::ClaimLost`]; a transient fault if somebody else wrote in between, which only
+/// [`fault::Fault::ClaimLost`]; a transient fault if somebody else wrote in between, which only
 /// another claim does; what the store says.
 pub(super) async fn put_over(
     store: &dyn Store,
-    hold: &Hold,
+    hold: &ClaimHandle,
     key: &str,
     found: Option<&Etag>,
     bytes: Bytes,
-) -> Result<Etag, StepError> {
-    hold.live().await?;
+) -> fault::Result<Etag> {
+    hold.ensure_live().await?;
     let put = match found {
         None => store.put_if_absent(key, bytes.clone()).await?,
         Some(etag) => store.put_if_match(key, etag, bytes.clone()).await?,
@@ -116,14 +116,14 @@ pub(super) async fn put_over(
 }
 
 /// A refused write is ours all the same if its reply was lost and the client tried again.
-async fn after_refusal(store: &dyn Store, key: &str, bytes: &Bytes) -> Result<Etag, StepError> {
+async fn after_refusal(store: &dyn Store, key: &str, bytes: &Bytes) -> fault::Result<Etag> {
     match store.get(key, Get { at_most: LARGEST, if_match: None }).await? {
         Fetch::Found(object) if object.bytes == *bytes => Ok(object.etag),
         Fetch::Found(_) => {
             let context = "another claim wrote this artefact in the meantime";
-            Err(fault::Error::new(Fault::Transient, context).into())
+            Err(fault::Error::transient(context))
         }
-        _ => Err(fault::Error::transient("an artefact vanished while it was written").into()),
+        _ => Err(fault::Error::transient("an artefact vanished while it was written")),
     }
 }
 

@@ -8,21 +8,21 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::cost::CallsBook;
-use super::extract::fault_of;
-use super::transcribe::Transcribed;
-use super::{Hold, Ports, StepError};
 use crate::extract::{self, Choice, Journal, Replies};
 use crate::fault;
 use crate::kinds::{Classified, Doubt, Kind, Kinds};
 use crate::llm::chain::{Chain, Rung};
 use crate::metrics;
-use crate::model::{Claimed, Usage};
+use crate::model::Usage;
 use crate::pipeline::artefact::Slot;
+use crate::pipeline::context::AttemptContext;
+use crate::pipeline::cost::CallsBook;
+use crate::pipeline::step_error::StepError;
+use crate::pipeline::transcribe::Transcribed;
 use crate::store::keys;
 
 /// The kinds that tie and the model that is asked; none where there is no tie or no model for them.
-pub(super) fn open(models: &Chain, told: &Classified) -> Option<(Vec<Arc<Kind>>, Rung)> {
+fn open(models: &Chain, told: &Classified) -> Option<(Vec<Arc<Kind>>, Rung)> {
     if told.doubt != Some(Doubt::Tie) {
         return None;
     }
@@ -32,11 +32,7 @@ pub(super) fn open(models: &Chain, told: &Classified) -> Option<(Vec<Arc<Kind>>,
 }
 
 /// What the kind is after a model has spoken.
-pub(super) fn settled(
-    all: &Kinds,
-    told: Classified,
-    (kinds, choice): (&[Arc<Kind>], &Choice),
-) -> Classified {
+fn settled(all: &Kinds, told: Classified, (kinds, choice): (&[Arc<Kind>], &Choice)) -> Classified {
     let now = match choice {
         Choice::Kind(at) => kinds.get(*at).cloned().map(Classified::certain),
         Choice::Neither => all.unknown(),
@@ -46,42 +42,34 @@ pub(super) fn settled(
     now.unwrap_or(told)
 }
 
-/// Settles a tie of a claimed ingestion, if there is one and a model to ask; and the tokens it took.
+/// Settles a tie of a document, if there is one and a model to ask; and the tokens it took.
 ///
 /// # Errors
 /// Faults of store, ledger and model; a lost claim.
 pub(super) async fn settle(
-    (ports, hold): (&Ports, &Hold),
-    claimed: &Claimed,
+    attempt: AttemptContext<'_>,
     transcribed: &Transcribed,
     told: Classified,
 ) -> Result<(Classified, Usage), StepError> {
-    let asked = open(&ports.models, &told).filter(|_| ports.config.ask_on_ties);
+    let services = attempt.services();
+    let asked = open(&services.models, &told).filter(|_| services.config.kinds.ask_on_ties);
     let Some((kinds, rung)) = asked else { return Ok((told, Usage::default())) };
     let llm = rung.llm.as_ref();
     let identity = extract::choice_identity(&transcribed.identity, llm, &kinds);
-    let key = keys::kind_choice(hold.id);
-    let slot = Slot::open(ports.store.as_ref(), key, identity.clone()).await?;
-    let costs = (ports.config.costs.as_ref(), ports.ledger.as_ref());
-    let book = CallsBook::new(costs, (claimed.id, claimed.claims), llm);
-    let mut journal = StoredChoice { ports, hold, slot, book, lost: false };
+    let key = keys::kind_choice(attempt.claim.id);
+    let slot = Slot::open(attempt.artefacts(), key, identity.clone()).await?;
+    let book = CallsBook::new(attempt.costs(), attempt.claimed, llm);
+    let mut journal = StoredChoice { attempt, slot, book };
     let transcript = &transcribed.transcript;
-    let chosen = extract::choose(llm, &kinds, transcript, &identity, &mut journal).await;
-    if journal.lost {
-        return Err(StepError::ClaimLost);
-    }
-    let (choice, usage) = chosen?;
-    Ok((settled(&ports.kinds, told, (&kinds, &choice)), usage))
+    let (choice, usage) = extract::choose(llm, &kinds, transcript, &identity, &mut journal).await?;
+    Ok((settled(&services.kinds, told, (&kinds, &choice)), usage))
 }
 
 /// The journal of the one call.
 struct StoredChoice<'a> {
-    ports: &'a Ports,
-    hold: &'a Hold,
+    attempt: AttemptContext<'a>,
     slot: Slot<Replies>,
     book: CallsBook<'a>,
-    /// The claim was lost while writing; the port's error type cannot say so.
-    lost: bool,
 }
 
 #[async_trait]
@@ -94,14 +82,14 @@ impl Journal for StoredChoice<'_> {
 
     async fn ready(&mut self) -> fault::Result<()> {
         self.book.allow().await?;
-        self.hold.live().await.map_err(|error| fault_of(error, &mut self.lost))
+        self.attempt.claim.ensure_live().await
     }
 
     async fn save(&mut self, replies: &Replies) -> fault::Result<()> {
         // Paid for, whether or not it can be kept; kept, whether or not that can be written down.
         let booked = self.book.book(replies).await;
-        let written = self.slot.write(self.ports.store.as_ref(), self.hold, replies.clone()).await;
-        written.map_err(|error| fault_of(error, &mut self.lost))?;
+        let AttemptContext { claim, .. } = self.attempt;
+        self.slot.write(self.attempt.artefacts(), claim, replies.clone()).await?;
         booked
     }
 }

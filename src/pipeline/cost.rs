@@ -16,11 +16,12 @@ use time::{Date, OffsetDateTime};
 use crate::config::CostConfig;
 use crate::extract::Replies;
 use crate::fault::{Error, Fault, Result};
-use crate::ledger::{Ledger, Spending};
+use crate::ledger::{AttemptLedger, Spending};
 use crate::llm::Llm;
 use crate::metrics;
 use crate::model::{Claimed, IngestionId, PageText, PageUsage, RepairedPage, Usage};
-use crate::pipeline::{PageSink, StepError};
+use crate::pipeline::reading::PageSink;
+use crate::pipeline::step_error::StepError;
 
 /// How old what is known of the day's spending may be.
 const FRESH: Duration = Duration::from_secs(2);
@@ -58,7 +59,7 @@ impl Costs {
     ///
     /// # Errors
     /// [`Fault::OverBudget`] with the time until the next day's budget; what the ledger says.
-    pub async fn allow(&self, ledger: &dyn Ledger) -> Result<()> {
+    pub async fn allow(&self, ledger: &dyn AttemptLedger) -> Result<()> {
         let budget = nanos(self.config.daily_budget);
         if budget == 0 {
             return Ok(());
@@ -97,7 +98,7 @@ impl Costs {
     /// What the ledger says.
     async fn book(
         &self,
-        ledger: &dyn Ledger,
+        ledger: &dyn AttemptLedger,
         (id, claims): (IngestionId, i64),
         spent: Spent<'_>,
     ) -> Result<()> {
@@ -163,14 +164,14 @@ fn units(nanos: u64) -> f64 {
 /// writes down what each has read.
 pub(super) struct PaidPages<'a> {
     costs: &'a Costs,
-    ledger: &'a dyn Ledger,
+    ledger: &'a dyn AttemptLedger,
     claim: (IngestionId, i64),
     inner: &'a mut dyn PageSink,
 }
 
 impl<'a> PaidPages<'a> {
     pub(super) fn new(
-        (costs, ledger): (&'a Costs, &'a dyn Ledger),
+        (costs, ledger): (&'a Costs, &'a dyn AttemptLedger),
         claimed: &Claimed,
         inner: &'a mut dyn PageSink,
     ) -> Self {
@@ -215,7 +216,7 @@ impl PageSink for PaidPages<'_> {
 /// The calls of one extraction: each is written down once, whether or not its reply can be kept.
 pub(super) struct CallsBook<'a> {
     costs: &'a Costs,
-    ledger: &'a dyn Ledger,
+    ledger: &'a dyn AttemptLedger,
     claim: (IngestionId, i64),
     llm: &'a dyn Llm,
     booked: usize,
@@ -223,11 +224,11 @@ pub(super) struct CallsBook<'a> {
 
 impl<'a> CallsBook<'a> {
     pub(super) fn new(
-        (costs, ledger): (&'a Costs, &'a dyn Ledger),
-        claim: (IngestionId, i64),
+        (costs, ledger): (&'a Costs, &'a dyn AttemptLedger),
+        claimed: &Claimed,
         llm: &'a dyn Llm,
     ) -> Self {
-        Self { costs, ledger, claim, llm, booked: 0 }
+        Self { costs, ledger, claim: (claimed.id, claimed.claims), llm, booked: 0 }
     }
 
     /// These were paid for by an earlier attempt.

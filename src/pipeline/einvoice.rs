@@ -7,50 +7,52 @@
 
 use std::sync::Arc;
 
-use crate::cpu::{OpenDocument, Pool};
+use crate::cpu::OpenDocument;
 use crate::extract::einvoice::{self, Einvoice, Flaw};
 use crate::gate;
 use crate::kinds::{Kind, Kinds};
-use crate::ledger::{Held, TranscriptionSaved};
+use crate::ledger::TranscriptionSaved;
 use crate::metrics;
 use crate::model::{Attachment, EinvoiceLook, Extraction, Transcript};
 use crate::pages;
 use crate::pipeline::artefact::{Slot, identity_of};
+use crate::pipeline::context::{AttemptContext, PipelineServices};
 use crate::pipeline::fetch::Fetched;
 use crate::pipeline::reading::mean_quality;
-use crate::pipeline::{Hold, Ports, Reader, StepError};
+use crate::pipeline::step_error::StepError;
 use crate::store::keys;
 
 /// What a look at a document's XML came to.
-pub(super) struct Look {
+pub(super) struct EinvoiceScan {
     /// What the XML says; none: other readers have to be asked.
-    pub told: Option<Told>,
+    pub parsed: Option<ParsedEinvoice>,
     /// What the gate is to know of it.
     pub note: gate::Einvoice,
 }
 
-impl Look {
+impl EinvoiceScan {
     /// Nobody looked.
-    pub(super) const NONE: Self = Self { told: None, note: gate::Einvoice::Absent };
+    pub(super) const NONE: Self = Self { parsed: None, note: gate::Einvoice::Absent };
 }
 
 /// An e-invoice and the text of the pages it came with.
-pub(super) struct Told {
+pub(super) struct ParsedEinvoice {
     invoice: Einvoice,
     /// Text layers alone; a page that is a picture has no lines.
     pub transcript: Transcript,
 }
 
-impl Told {
+impl ParsedEinvoice {
     /// The data under the kind that the producer named; without one a credit note is one, if there
     /// is such a kind.
     pub(super) fn extraction(
         &self,
         kinds: &Kinds,
-        (named, kind): (Option<&str>, &Arc<Kind>),
+        kind: &Arc<Kind>,
+        is_named: bool,
     ) -> (Arc<Kind>, Extraction) {
         let own = kinds.get("credit_note").filter(|_| self.invoice.is_credit_note);
-        let own = own.filter(|own| named.is_none() && einvoice::tells(own));
+        let own = own.filter(|own| !is_named && einvoice::tells(own));
         let kind = own.unwrap_or(kind);
         (Arc::clone(kind), self.invoice.extraction(kind))
     }
@@ -61,16 +63,16 @@ impl Told {
 /// # Errors
 /// Rejected: a document that is XML and no e-invoice that can be read; one that carries an
 /// e-invoice and whose pages cannot be read. Faults of the CPU work.
-pub(super) async fn look(
-    (reader, pool): (&Reader, &Pool),
+pub(super) async fn scan(
+    services: &PipelineServices,
     document: &OpenDocument,
     sha256: &str,
     kind: &Kind,
-) -> Result<Look, StepError> {
-    let EinvoiceLook { einvoices, printed } = reader.einvoices(document).await?;
+) -> Result<EinvoiceScan, StepError> {
+    let EinvoiceLook { einvoices, printed } = services.reader.einvoices(document).await?;
     let is_document = einvoices.as_ref().is_some_and(|all| all.iter().any(|one| one.is_document));
-    let note = match pool.run(move || read(einvoices)).await? {
-        Ok(None) => return Ok(Look::NONE),
+    let note = match services.pool.run(move || read(einvoices)).await? {
+        Ok(None) => return Ok(EinvoiceScan::NONE),
         Ok(Some(invoice)) if einvoice::tells(kind) => {
             let transcript = Transcript {
                 format: Transcript::FORMAT,
@@ -81,7 +83,7 @@ pub(super) async fn look(
             };
             let note =
                 if is_document { gate::Einvoice::Document } else { gate::Einvoice::Attached };
-            return Ok(Look { told: Some(Told { invoice, transcript }), note });
+            return Ok(EinvoiceScan { parsed: Some(ParsedEinvoice { invoice, transcript }), note });
         }
         // The producer wants something else of this document.
         Ok(Some(_)) => gate::Einvoice::Absent,
@@ -90,7 +92,7 @@ pub(super) async fn look(
         }
         Err(flaw) => gate::Einvoice::Unusable(flaw.code()),
     };
-    Ok(Look { told: None, note })
+    Ok(EinvoiceScan { parsed: None, note })
 }
 
 /// The one thing that all e-invoices say which can be read. A document that is XML is read even if
@@ -118,18 +120,17 @@ fn read(found: Option<Vec<Attachment>>) -> Result<Option<Einvoice>, Flaw> {
 ///
 /// # Errors
 /// Faults of store and ledger; a lost claim.
-pub(super) async fn keep(
-    ports: &Ports,
-    hold: &Hold,
+pub(super) async fn store(
+    attempt: AttemptContext<'_>,
     fetched: &Fetched,
     transcript: Transcript,
 ) -> Result<Arc<Transcript>, StepError> {
     let (format, version) = (Transcript::FORMAT.to_string(), pages::version());
     let identity = identity_of(&["text layers", &format, &version, &fetched.sha256]);
-    let store = ports.store.as_ref();
-    let mut slot = Slot::open(store, keys::transcription(hold.id), identity).await?;
+    let (store, claim) = (attempt.artefacts(), attempt.claim);
+    let mut slot = Slot::open(store, keys::transcription(claim.id), identity).await?;
     if slot.content.as_ref() != Some(&transcript) {
-        slot.write(store, hold, transcript.clone()).await?;
+        slot.write(store, claim, transcript.clone()).await?;
     }
     let pages = u32::try_from(transcript.pages.len()).unwrap_or(u32::MAX);
     metrics::pages("native", u64::from(pages));
@@ -140,8 +141,6 @@ pub(super) async fn keep(
         pages,
         preprocessed: None,
     };
-    match ports.ledger.save_transcription(hold.id, hold.token, &saved).await? {
-        Held::Yes => Ok(Arc::new(transcript)),
-        Held::Lost => Err(StepError::ClaimLost),
-    }
+    attempt.save_transcription(&saved).await?;
+    Ok(Arc::new(transcript))
 }

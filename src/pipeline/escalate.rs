@@ -4,12 +4,11 @@
 //! The pages themselves are as good as they get by then: what repair they call for comes before
 //! the first reading, once. A stronger model's reading never replaces a weaker one's as a whole:
 //! the two are joined both ways round so that no populated value is lost, and the gate says which
-//! way holds better. A model that cannot be reached ends the climb as it would end the first
+//! way holds better. A model that cannot be reached ends the escalation as it would end the first
 //! reading; what was paid for until then is stored.
 
 use async_trait::async_trait;
 
-use super::StepError;
 use super::extract::{Extracted, Unfinished};
 use crate::extract::combined;
 use crate::gate::Verdict;
@@ -17,10 +16,11 @@ use crate::kinds::Consequence;
 use crate::llm::chain::Rung;
 use crate::metrics;
 use crate::model::{Extraction, Reason};
+use crate::pipeline::step_error::StepError;
 
-/// What a climb needs: a claimed ingestion has it, and a document without a ledger.
+/// What one rung does. A trait so that the order of the rungs is tested over scripted readings.
 #[async_trait]
-pub(super) trait Climber: Send {
+pub(super) trait EscalationStep: Send {
     /// Has the pages read by the model of this rung.
     async fn read(&mut self, at: usize, rung: &Rung) -> Result<Extracted, StepError>;
 
@@ -28,24 +28,27 @@ pub(super) trait Climber: Send {
     async fn judge(&mut self, extraction: &Extraction) -> Result<Verdict, StepError>;
 }
 
-/// Where a climb ended.
+/// Where the escalation ended.
 #[derive(Debug)]
-pub(super) enum Climbed {
+pub(super) enum EscalationOutcome {
     /// With data and the verdict on it.
     Judged(Extraction, Verdict),
     /// No model gave an acceptable reply.
     Unfinished(Unfinished),
 }
 
-/// Climbs until the gate is content or no further rung may help.
+/// Goes on to stronger models until the gate is content or no further one may help.
 ///
 /// # Errors
 /// What a reading or a judgement ended in.
-pub(super) async fn climb(rungs: &[Rung], climber: &mut dyn Climber) -> Result<Climbed, StepError> {
-    let mut so_far: Option<Climbed> = None;
+pub(super) async fn escalate(
+    rungs: &[Rung],
+    step: &mut dyn EscalationStep,
+) -> Result<EscalationOutcome, StepError> {
+    let mut so_far: Option<EscalationOutcome> = None;
     for (at, rung) in rungs.iter().enumerate() {
-        let read = climber.read(at, rung).await?;
-        let now = joined(so_far, read, climber).await?;
+        let read = step.read(at, rung).await?;
+        let now = merge_attempt(so_far, read, step).await?;
         if !may_help(&now, rungs.get(at + 1), rung) {
             return Ok(now);
         }
@@ -57,48 +60,48 @@ pub(super) async fn climb(rungs: &[Rung], climber: &mut dyn Climber) -> Result<C
 }
 
 /// Whether the next rung may bring what this one did not.
-fn may_help(now: &Climbed, next: Option<&Rung>, this: &Rung) -> bool {
+fn may_help(now: &EscalationOutcome, next: Option<&Rung>, this: &Rung) -> bool {
     let Some(next) = next else { return false };
     match now {
-        Climbed::Judged(_, verdict) => verdict.again(),
+        EscalationOutcome::Judged(_, verdict) => verdict.again(),
         // Longer replies may hold what was cut; as many pages as before are cut as before.
-        Climbed::Unfinished(unfinished) if unfinished.reason == Reason::Cut => {
+        EscalationOutcome::Unfinished(unfinished) if unfinished.reason == Reason::Cut => {
             next.max_output_tokens > this.max_output_tokens
         }
-        Climbed::Unfinished(_) => true,
+        EscalationOutcome::Unfinished(_) => true,
     }
 }
 
 /// What the rungs so far and a new reading make together.
-async fn joined(
-    before: Option<Climbed>,
+async fn merge_attempt(
+    before: Option<EscalationOutcome>,
     read: Extracted,
-    climber: &mut dyn Climber,
-) -> Result<Climbed, StepError> {
+    step: &mut dyn EscalationStep,
+) -> Result<EscalationOutcome, StepError> {
     Ok(match (before, read) {
         (None, Extracted::Whole(reading)) => {
-            let verdict = climber.judge(&reading).await?;
-            Climbed::Judged(reading, verdict)
+            let verdict = step.judge(&reading).await?;
+            EscalationOutcome::Judged(reading, verdict)
         }
-        (None, Extracted::Unfinished(unfinished)) => Climbed::Unfinished(unfinished),
-        (Some(Climbed::Judged(before, _)), Extracted::Whole(new)) => {
-            better(&new, &before, climber).await?
+        (None, Extracted::Unfinished(unfinished)) => EscalationOutcome::Unfinished(unfinished),
+        (Some(EscalationOutcome::Judged(before, _)), Extracted::Whole(new)) => {
+            better(&new, &before, step).await?
         }
         // The new reading is whole; what the earlier one had may fill it.
-        (Some(Climbed::Unfinished(before)), Extracted::Whole(mut new)) => {
+        (Some(EscalationOutcome::Unfinished(before)), Extracted::Whole(mut new)) => {
             match before.partial.as_deref() {
                 Some(partial) => new = combined(&new, partial),
                 None => new.usage += before.usage,
             }
-            let verdict = climber.judge(&new).await?;
-            Climbed::Judged(new, verdict)
+            let verdict = step.judge(&new).await?;
+            EscalationOutcome::Judged(new, verdict)
         }
-        (Some(Climbed::Judged(mut before, verdict)), Extracted::Unfinished(new)) => {
+        (Some(EscalationOutcome::Judged(mut before, verdict)), Extracted::Unfinished(new)) => {
             before.usage += new.usage;
-            Climbed::Judged(before, verdict)
+            EscalationOutcome::Judged(before, verdict)
         }
-        (Some(Climbed::Unfinished(before)), Extracted::Unfinished(new)) => {
-            Climbed::Unfinished(both(before, new))
+        (Some(EscalationOutcome::Unfinished(before)), Extracted::Unfinished(new)) => {
+            EscalationOutcome::Unfinished(merge_unfinished(before, new))
         }
     })
 }
@@ -108,29 +111,29 @@ async fn joined(
 async fn better(
     new: &Extraction,
     before: &Extraction,
-    climber: &mut dyn Climber,
-) -> Result<Climbed, StepError> {
+    step: &mut dyn EscalationStep,
+) -> Result<EscalationOutcome, StepError> {
     let (newer, older) = (combined(new, before), combined(before, new));
-    let verdict = climber.judge(&newer).await?;
+    let verdict = step.judge(&newer).await?;
     if !verdict.refused() {
-        return Ok(Climbed::Judged(newer, verdict));
+        return Ok(EscalationOutcome::Judged(newer, verdict));
     }
-    let other = climber.judge(&older).await?;
-    Ok(if gravity(&other) < gravity(&verdict) {
-        Climbed::Judged(older, other)
+    let other = step.judge(&older).await?;
+    Ok(if severity(&other) < severity(&verdict) {
+        EscalationOutcome::Judged(older, other)
     } else {
-        Climbed::Judged(newer, verdict)
+        EscalationOutcome::Judged(newer, verdict)
     })
 }
 
 /// How many rules refuse, then how many object at all.
-fn gravity(verdict: &Verdict) -> (usize, usize) {
+fn severity(verdict: &Verdict) -> (usize, usize) {
     let refusing = |it: &&crate::gate::Finding| it.consequence >= Consequence::Review;
     (verdict.findings.iter().filter(refusing).count(), verdict.findings.len())
 }
 
 /// Two readings of which neither was whole: the later one's reason, the data of both.
-fn both(before: Unfinished, new: Unfinished) -> Unfinished {
+fn merge_unfinished(before: Unfinished, new: Unfinished) -> Unfinished {
     let mut usage = before.usage;
     usage += new.usage;
     let partial = match (new.partial, before.partial) {

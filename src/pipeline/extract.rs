@@ -12,15 +12,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::cpu::Pool;
 use crate::extract::{self, ExtractError, Journal, Replies};
-use crate::fault::{self, Fault};
+use crate::fault;
 use crate::kinds::Kind;
-use crate::ledger::Held;
 use crate::llm::chain::Rung;
-use crate::model::{Claimed, Extraction, IngestionId, Reason, Transcript, Usage};
+use crate::model::{Extraction, Reason, Transcript, Usage};
 use crate::pipeline::artefact::Slot;
+use crate::pipeline::context::AttemptContext;
 use crate::pipeline::cost::CallsBook;
+use crate::pipeline::step_error::StepError;
 use crate::pipeline::transcribe::Transcribed;
-use crate::pipeline::{Hold, Ports, StepError};
 use crate::store::keys;
 
 /// What a reader made of the transcript.
@@ -60,18 +60,13 @@ pub(super) async fn by_rules(
     Ok(pool.run(move || extract::rules::extract(&transcript, &kind)).await?)
 }
 
-/// The readings of a claimed ingestion by the models of a chain.
-pub(super) struct Readings<'a> {
-    ports: &'a Ports,
-    hold: &'a Hold,
+/// The readings of a document by the models of a chain.
+pub(super) struct ModelReadings<'a> {
+    attempt: AttemptContext<'a>,
     kind: Arc<Kind>,
     transcribed: &'a Transcribed,
-    /// Whose calls are paid for: the ingestion and its claim.
-    claim: (IngestionId, i64),
     slot: Slot<Stored>,
     stored: Stored,
-    /// The claim was lost while writing; the port's error type cannot say so.
-    lost: bool,
 }
 
 /// The stored form: the first model's replies, and beside them those of the stronger ones.
@@ -83,27 +78,26 @@ struct Stored {
     stronger: Vec<Replies>,
 }
 
-impl<'a> Readings<'a> {
+impl<'a> ModelReadings<'a> {
     /// Looks at what an earlier run has stored.
     ///
     /// # Errors
     /// What the store says.
     pub(super) async fn open(
-        (ports, hold): (&'a Ports, &'a Hold),
-        claimed: &Claimed,
-        (kind, transcribed): (Arc<Kind>, &'a Transcribed),
+        attempt: AttemptContext<'a>,
+        kind: Arc<Kind>,
+        transcribed: &'a Transcribed,
         first: &Rung,
     ) -> Result<Self, StepError> {
         let identity = extract::identity(&transcribed.identity, first.llm.as_ref(), &kind);
-        let key = keys::extraction(hold.id);
-        let mut slot = Slot::open(ports.store.as_ref(), key, identity.clone()).await?;
-        if claimed.extraction.as_ref().is_none_or(|stored| stored.identity != identity) {
+        let key = keys::extraction(attempt.claim.id);
+        let mut slot = Slot::open(attempt.artefacts(), key, identity.clone()).await?;
+        if attempt.claimed.extraction.as_ref().is_none_or(|stored| stored.identity != identity) {
             // Not referenced by the row: an operator reopened it and wants the model asked again.
             slot.content = None;
         }
         let stored = slot.content.take().unwrap_or_default();
-        let claim = (claimed.id, claimed.claims);
-        Ok(Self { ports, hold, kind, transcribed, claim, slot, stored, lost: false })
+        Ok(Self { attempt, kind, transcribed, slot, stored })
     }
 
     /// Has the transcript read by one model.
@@ -115,25 +109,18 @@ impl<'a> Readings<'a> {
         let kind = Arc::clone(&self.kind);
         let (identity, transcript) = (&self.transcribed.identity, &self.transcribed.transcript);
         let identity = extract::identity(identity, llm, &kind);
-        let terms = self.ports.config.terms(identity.clone(), rung.max_output_tokens);
-        let costs = (self.ports.config.costs.as_ref(), self.ports.ledger.as_ref());
-        let book = CallsBook::new(costs, self.claim, llm);
+        let services = self.attempt.services();
+        let terms = services.terms(identity.clone(), rung.max_output_tokens);
+        let book = CallsBook::new(self.attempt.costs(), self.attempt.claimed, llm);
         let mut journal = StoredReplies { readings: self, at, identity, book };
-        let asked = extract::ask(llm, &kind, transcript, &terms, &mut journal).await;
-        if self.lost {
-            return Err(StepError::ClaimLost);
-        }
-        extracted(asked)
+        extracted(extract::ask(llm, &kind, transcript, &terms, &mut journal).await)
     }
 
     /// Writes the replies of all models, and refers to them.
-    async fn store(&mut self) -> Result<(), StepError> {
-        let Self { ports, hold, slot, stored, .. } = self;
-        slot.write(ports.store.as_ref(), hold, stored.clone()).await?;
-        match ports.ledger.save_extraction(hold.id, hold.token, &slot.reference()).await? {
-            Held::Yes => Ok(()),
-            Held::Lost => Err(StepError::ClaimLost),
-        }
+    async fn store(&mut self) -> fault::Result<()> {
+        let Self { attempt, slot, stored, .. } = self;
+        slot.write(attempt.artefacts(), attempt.claim, stored.clone()).await?;
+        attempt.save_extraction(&slot.reference()).await
     }
 }
 
@@ -151,28 +138,10 @@ pub(super) fn extracted(asked: Result<Extraction, ExtractError>) -> Result<Extra
 
 /// The journal of one model: its part of the artefact that the row refers to.
 struct StoredReplies<'r, 'a> {
-    readings: &'r mut Readings<'a>,
+    readings: &'r mut ModelReadings<'a>,
     at: usize,
     identity: String,
     book: CallsBook<'r>,
-}
-
-impl StoredReplies<'_, '_> {
-    fn fault_of(&mut self, error: StepError) -> fault::Error {
-        fault_of(error, &mut self.readings.lost)
-    }
-}
-
-/// A step's error as a journal's, which cannot say that the claim is lost: that is left in `lost`.
-pub(super) fn fault_of(error: StepError, lost: &mut bool) -> fault::Error {
-    match error {
-        StepError::Fault(fault) => fault,
-        StepError::ClaimLost => {
-            *lost = true;
-            fault::Error::new(Fault::Interrupted, "the claim is lost")
-        }
-        StepError::Rejected { .. } => fault::Error::internal("storing a reply was rejected"),
-    }
 }
 
 #[async_trait]
@@ -187,7 +156,7 @@ impl Journal for StoredReplies<'_, '_> {
 
     async fn ready(&mut self) -> fault::Result<()> {
         self.book.allow().await?;
-        self.readings.hold.live().await.map_err(|error| self.fault_of(error))
+        self.readings.attempt.claim.ensure_live().await
     }
 
     async fn save(&mut self, replies: &Replies) -> fault::Result<()> {
@@ -195,7 +164,7 @@ impl Journal for StoredReplies<'_, '_> {
         let Self { readings, at, book, .. } = self;
         readings.stored.put(*at, replies.clone());
         let (booked, stored) = futures::future::join(book.book(replies), readings.store()).await;
-        stored.map_err(|error| self.fault_of(error))?;
+        stored?;
         booked
     }
 }

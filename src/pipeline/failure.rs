@@ -33,6 +33,8 @@ pub enum Next {
     },
     /// It ends.
     End(Reason),
+    /// Nothing is written: another claim, or an operator, says what becomes of it.
+    LeaveToOwner,
 }
 
 /// Chooses what follows an attempt that ended in `fault`.
@@ -68,6 +70,7 @@ pub fn next(fault: Fault, attempt: Attempt, config: &RetryConfig) -> Next {
         }
         Fault::OverBudget(until) => Next::Again { counted: false, after: until },
         Fault::Interrupted => Next::Again { counted: false, after: Duration::ZERO },
+        Fault::ClaimLost => Next::LeaveToOwner,
     }
 }
 
@@ -129,6 +132,7 @@ mod tests {
             ("nor an operator's pause",                 Fault::Paused,               1, long,  again(false, 75)),
             ("a spent budget waits for the next day, however long", Fault::OverBudget(S(40_000)), 9, long, again(false, 40_000)),
             ("a stopped job goes on at once elsewhere", Fault::Interrupted,          99, long, again(false, 0)),
+            ("what is another claim's is left to it",   Fault::ClaimLost,            99, long, Next::LeaveToOwner),
         ];
         for (name, fault, number, deferred_for, expected) in table {
             let attempt = Attempt { number, deferred_for, jitter: 1.0 };

@@ -10,9 +10,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::config::{ByteSize, LimitsConfig};
 use crate::fault::{self, Fault};
-use crate::ledger::Ledger;
+use crate::ledger::AttemptLedger;
 use crate::model::{DocumentRef, Reason, digest};
-use crate::pipeline::StepError;
+use crate::pipeline::step_error::StepError;
 use crate::store::{Etag, Fetch, Get, Store};
 
 /// Bytes per permit of the budget: permits are 32-bit numbers, documents may be large.
@@ -66,7 +66,7 @@ fn permits(bytes: u64) -> u32 {
 /// `blocked`. Faults: `missing`, and what the store says.
 pub async fn fetch(
     store: &dyn Store,
-    ledger: &dyn Ledger,
+    ledger: &dyn AttemptLedger,
     document: &DocumentRef,
     limits: &LimitsConfig,
     budget: &DocumentBudget,
@@ -95,7 +95,7 @@ pub async fn fetch(
 
 fn check_size(size: u64, limits: &LimitsConfig) -> Result<(), StepError> {
     if size == 0 {
-        return Err(StepError::rejected(Reason::Empty, "the document has no bytes"));
+        return Err(StepError::rejected(Reason::Empty, "0 bytes"));
     }
     if size > limits.document_bytes.0 {
         return Err(too_large(size, limits));

@@ -21,12 +21,13 @@ use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt};
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::fault;
+use crate::fault::{self, Fault};
 use crate::metrics;
 use crate::model::{IngestionId, PageText, PageUsage, RepairedPage, Source};
+use crate::pipeline::claim_handle::ClaimHandle;
 use crate::pipeline::fetch::DocumentBudget;
 use crate::pipeline::reading::PageSink;
-use crate::pipeline::{Hold, StepError};
+use crate::pipeline::step_error::StepError;
 use crate::store::{Fetch, Get, Put, Store, keys};
 use part::Part;
 
@@ -47,7 +48,7 @@ const REMOVALS: usize = 8;
 pub(super) struct PageJournal<'a> {
     pub(super) store: &'a dyn Store,
     pub(super) budget: &'a DocumentBudget,
-    pub(super) hold: &'a Hold,
+    pub(super) hold: &'a ClaimHandle,
     identity: String,
     /// Number of this claim.
     claims: i64,
@@ -76,7 +77,7 @@ impl<'a> PageJournal<'a> {
     /// What the store says.
     pub(super) async fn open(
         (store, budget): (&'a dyn Store, &'a DocumentBudget),
-        (hold, claims): (&'a Hold, i64),
+        (hold, claims): (&'a ClaimHandle, i64),
         identity: String,
     ) -> fault::Result<(Self, Vec<PageText>)> {
         let mut journal = Self {
@@ -125,7 +126,7 @@ impl<'a> PageJournal<'a> {
     /// Writes the open part, if there is anything in it, while the claim is live.
     ///
     /// # Errors
-    /// [`StepError::ClaimLost`]; what the store says.
+    /// [`fault::Fault::ClaimLost`]; what the store says.
     pub(super) async fn flush(&mut self) -> Result<(), StepError> {
         if self.open.pages.is_empty() {
             return Ok(());
@@ -133,7 +134,7 @@ impl<'a> PageJournal<'a> {
         let bytes = self.open.encode(&self.identity).map_err(|error| {
             fault::Error::internal("finished pages could not be serialised").because(error)
         })?;
-        self.hold.live().await?;
+        self.hold.ensure_live().await?;
         self.written += 1;
         let key = keys::page_part(self.hold.id, self.claims, self.written);
         match self.store.put_if_absent(&key, bytes.clone()).await? {
@@ -195,12 +196,12 @@ impl<'a> PageJournal<'a> {
     pub(super) async fn after(&mut self, error: &StepError) {
         match error {
             StepError::Rejected { .. } => self.remove().await,
+            StepError::Fault(error) if error.fault == Fault::ClaimLost => {}
             StepError::Fault(_) => {
                 if let Err(error) = self.flush().await {
                     tracing::debug!(%error, "finished pages are read again: {error}");
                 }
             }
-            StepError::ClaimLost => {}
         }
     }
 
@@ -243,7 +244,7 @@ impl PageSink for PageJournal<'_> {
     }
 
     async fn before_call(&mut self) -> Result<(), StepError> {
-        self.hold.live().await
+        Ok(self.hold.ensure_live().await?)
     }
 
     async fn after_call(&mut self, usage: &PageUsage, is_whole: bool) -> Result<(), StepError> {

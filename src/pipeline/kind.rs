@@ -4,31 +4,31 @@ use std::sync::Arc;
 
 use crate::fault;
 use crate::gate::{Finding, Verdict};
-use crate::kinds::{Classified, Consequence, Doubt, Kind, Kinds};
-use crate::model::{Claimed, Transcript};
-use crate::pipeline::{Ports, StepError};
+use crate::kinds::{Classified, Consequence, Doubt, Kind};
+use crate::model::Transcript;
+use crate::pipeline::context::AttemptContext;
 
 /// The kind that the producer named, or the configured one.
 ///
 /// # Errors
 /// There is no kind of that name.
-pub(super) fn named(ports: &Ports, claimed: &Claimed) -> Result<Arc<Kind>, StepError> {
-    let name = claimed.kind.as_deref().unwrap_or(&ports.config.default_kind);
-    ports.kinds.get(name).cloned().ok_or_else(|| {
+pub(super) fn named(attempt: AttemptContext<'_>) -> fault::Result<Arc<Kind>> {
+    let name = attempt.claimed.kind.as_deref();
+    attempt.services().kinds.for_name(name).cloned().ok_or_else(|| {
         // Fixed by adding the kind, so the document keeps its chances.
-        let context = format!("the kind `{name}` is not among the configured kinds");
-        fault::Error::internal(context).into()
+        let name = name.unwrap_or_default();
+        fault::Error::internal(format!("the kind `{name}` is not among the configured kinds"))
     })
 }
 
 /// `named`, unless the kind is to be told from the document.
 pub(super) fn told(
-    kinds: &Kinds,
+    attempt: AttemptContext<'_>,
     named: &Arc<Kind>,
-    classify: bool,
     transcript: &Transcript,
 ) -> Classified {
-    let told = if classify { kinds.classify(transcript) } else { None };
+    let classify = attempt.config().kinds.classify && attempt.claimed.kind.is_none();
+    let told = if classify { attempt.services().kinds.classify(transcript) } else { None };
     told.unwrap_or_else(|| Classified::certain(Arc::clone(named)))
 }
 

@@ -14,9 +14,9 @@ use serde::{Deserialize, Serialize};
 use crate::fault;
 use crate::model::{FileRef, IngestionId, RepairedPage, digest};
 use crate::pages::{Format, ImagePdf};
-use crate::pipeline::StepError;
 use crate::pipeline::artefact::put_over;
 use crate::pipeline::journal::PageJournal;
+use crate::pipeline::step_error::StepError;
 use crate::store::keys;
 
 /// What the transcript says of the stored file.
@@ -34,7 +34,7 @@ pub(super) struct Preprocessed {
 /// budget any more.
 ///
 /// # Errors
-/// [`StepError::ClaimLost`]; what the store says.
+/// [`fault::Fault::ClaimLost`]; what the store says.
 pub(super) async fn store(
     journal: &PageJournal<'_>,
     (format, pages): (Option<Format>, usize),

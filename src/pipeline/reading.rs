@@ -11,14 +11,14 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt};
 
-use super::StepError;
-use super::elsewhere::{self, Elsewhere, Pages, Wishes};
 use crate::cpu::{Cells, OpenDocument, WorkError};
 use crate::model::{
     EinvoiceLook, PageRead, PageText, PageUsage, Reason, Recipe, RepairedPage, Source, Transcript,
 };
 use crate::ocr::Ocr;
 use crate::pages;
+use crate::pipeline::elsewhere::{self, Elsewhere, Pages, Wishes};
+use crate::pipeline::step_error::StepError;
 
 /// Reads documents.
 pub struct Reader {
@@ -65,27 +65,14 @@ pub trait PageSink: Send {
     async fn after_call(&mut self, usage: &PageUsage, is_whole: bool) -> Result<(), StepError>;
 }
 
-/// Keeps nothing: the transcript is all that is wanted.
-struct Unkept;
-
-#[async_trait]
-impl PageSink for Unkept {
-    async fn keep(&mut self, _: &PageText, _: Option<RepairedPage>) -> Result<(), StepError> {
-        Ok(())
-    }
-
-    async fn after_call(&mut self, _: &PageUsage, _: bool) -> Result<(), StepError> {
-        Ok(())
-    }
-}
-
 impl Reader {
-    /// Everything that changes what is read from the same bytes.
+    /// Everything that changes what is read from the same bytes. Stored with every transcript, so
+    /// it is made of texts and numbers alone, never of what things are called in this program.
     pub fn identity(&self, wishes: &Wishes) -> String {
         let (format, pages) = (Transcript::FORMAT, pages::version());
-        let (recipe, ocr) = (&self.recipe, self.ocr.identity());
+        let (recipe, ocr) = (self.recipe.identity(), self.ocr.identity());
         let elsewhere = self.elsewhere.identity(wishes);
-        format!("transcript {format}; pages {pages}; {recipe:?}; {ocr}{elsewhere}")
+        format!("transcript {format}; pages {pages}; {recipe}; {ocr}{elsewhere}")
     }
 
     /// Who is asked first for what a picture says, by the name under which operators pause it.
@@ -110,33 +97,6 @@ impl Reader {
     /// As [`Reader::open`].
     pub async fn einvoices(&self, document: &OpenDocument) -> Result<EinvoiceLook, StepError> {
         document.einvoices().await.map_err(step_error)
-    }
-
-    /// Opens a document whose bytes have the given SHA-256 and reads it whole.
-    ///
-    /// # Errors
-    /// As [`Reader::read_on`].
-    pub async fn read(
-        &self,
-        bytes: Bytes,
-        sha256: &str,
-        alone: bool,
-    ) -> Result<Transcript, StepError> {
-        self.read_whole(self.open(bytes, alone).await?, sha256).await
-    }
-
-    /// Reads a whole document whose bytes have the given SHA-256.
-    ///
-    /// # Errors
-    /// As [`Reader::read_on`].
-    pub async fn read_whole(
-        &self,
-        document: OpenDocument,
-        sha256: &str,
-    ) -> Result<Transcript, StepError> {
-        let (sha256, wishes) = (sha256.to_owned(), Wishes::default());
-        let reading = Reading { document, sha256, finished: Vec::new(), wishes };
-        self.read_on(reading, &mut Unkept).await
     }
 
     /// Reads the pages that are not finished yet and hands each to `sink` as soon as it is read,

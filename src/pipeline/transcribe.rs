@@ -9,17 +9,19 @@ use serde::{Deserialize, Serialize};
 use crate::config::OcrProvider;
 use crate::cpu::OpenDocument;
 use crate::fault;
-use crate::ledger::{Held, TranscriptionSaved};
+use crate::ledger::TranscriptionSaved;
 use crate::metrics;
-use crate::model::{Claimed, PageText, Source, Transcript};
+use crate::model::{Source, Transcript};
 use crate::pages::Format;
 use crate::pipeline::artefact::{Slot, identity_of};
+use crate::pipeline::context::AttemptContext;
 use crate::pipeline::cost::PaidPages;
 use crate::pipeline::elsewhere::{Original, Wishes};
 use crate::pipeline::fetch::Fetched;
 use crate::pipeline::journal::{self, PageJournal};
 use crate::pipeline::preprocessed::{self, Preprocessed};
-use crate::pipeline::{Hold, Ports, Reading, StepError};
+use crate::pipeline::reading::Reading;
+use crate::pipeline::step_error::StepError;
 use crate::store::keys;
 
 /// A document's text, stored and referenced.
@@ -46,29 +48,31 @@ struct Stored {
 /// # Errors
 /// Rejected with the reader's reasons; faults of store, ledger and OCR; a lost claim.
 pub(super) async fn transcribe(
-    ports: &Ports,
-    (hold, claimed): (&Hold, &Claimed),
+    attempt: AttemptContext<'_>,
     order: Option<Vec<OcrProvider>>,
-    (fetched, document): (Fetched, OpenDocument),
+    fetched: Fetched,
+    document: OpenDocument,
 ) -> Result<Transcribed, StepError> {
+    let AttemptContext { claimed, claim, .. } = attempt;
+    let (services, store) = (attempt.services(), attempt.artefacts());
     let sha256 = fetched.sha256.clone();
-    let wishes = Wishes { order, original: original(ports, hold, claimed, &fetched) };
-    let reader = ports.reader.identity(&wishes);
+    let wishes = Wishes { order, original: original(attempt, &fetched) };
+    let reader = services.reader.identity(&wishes);
     let identity = identity_of(&[&Transcript::FORMAT.to_string(), &sha256, &reader]);
-    let store = ports.store.as_ref();
-    let key = keys::transcription(hold.id);
+    let key = keys::transcription(claim.id);
     let mut slot = Slot::<Stored>::open(store, key, identity.clone()).await?;
     let mut journal = None;
     if slot.content.is_some() {
         metrics::reused("transcript");
     } else {
-        hold.live().await?;
+        claim.ensure_live().await?;
+        let place = (store, &services.budget);
         let (kept, finished) =
-            PageJournal::open((store, &ports.budget), (hold, claimed.claims), identity.clone())
-                .await?;
+            PageJournal::open(place, (claim, claimed.claims), identity.clone()).await?;
         let kept = journal.insert(kept);
-        let stored = read(ports, (claimed, kept), (fetched, document, finished), wishes).await?;
-        slot.write(store, hold, stored).await?;
+        let reading = Reading { document, sha256: sha256.clone(), finished, wishes };
+        let stored = read(attempt, kept, fetched, reading).await?;
+        slot.write(store, claim, stored).await?;
     }
     let Some(Stored { transcript, preprocessed }) = slot.content.take() else {
         return Err(fault::Error::internal("a transcript that was written is not there").into());
@@ -80,15 +84,12 @@ pub(super) async fn transcribe(
         pages: u32::try_from(transcript.pages.len()).unwrap_or(u32::MAX),
         preprocessed: preprocessed.map(|made| made.file),
     };
-    match ports.ledger.save_transcription(hold.id, hold.token, &saved).await? {
-        Held::Yes => {}
-        Held::Lost => return Err(StepError::ClaimLost),
-    }
+    attempt.save_transcription(&saved).await?;
     match journal {
         Some(mut journal) => journal.remove().await,
         // A claim that died between the two lines above left its pages behind.
         None if claimed.claims > 1 => {
-            if let Err(error) = journal::clear(store, hold.id).await {
+            if let Err(error) = journal::clear(store, claim.id).await {
                 tracing::debug!(%error, "finished pages are left to the janitor: {error}");
             }
         }
@@ -99,16 +100,14 @@ pub(super) async fn transcribe(
 
 /// Reads what is not finished yet and stores what was repaired.
 async fn read(
-    ports: &Ports,
-    (claimed, journal): (&Claimed, &mut PageJournal<'_>),
-    (fetched, document, finished): (Fetched, OpenDocument, Vec<PageText>),
-    wishes: Wishes,
+    attempt: AttemptContext<'_>,
+    journal: &mut PageJournal<'_>,
+    fetched: Fetched,
+    reading: Reading,
 ) -> Result<Stored, StepError> {
     let format = Format::sniff(&fetched.bytes);
-    let reading = Reading { document, sha256: fetched.sha256.clone(), finished, wishes };
-    let costs = (ports.config.costs.as_ref(), ports.ledger.as_ref());
-    let mut paid = PaidPages::new(costs, claimed, journal);
-    let read = ports.reader.read_on(reading, &mut paid).await;
+    let mut paid = PaidPages::new(attempt.costs(), attempt.claimed, journal);
+    let read = attempt.services().reader.read_on(reading, &mut paid).await;
     // Gives its part of the budget back: what follows may have to wait for some.
     drop(fetched);
     let transcript = match read {
@@ -120,16 +119,17 @@ async fn read(
     };
     count(&transcript);
     let original = (format, transcript.pages.len());
-    let most = ports.config.limits.document_bytes.0;
+    let most = attempt.config().limits.document_bytes.0;
     let preprocessed = preprocessed::store(journal, original, most).await?;
     Ok(Stored { transcript, preprocessed })
 }
 
 /// Where the document lies, if a provider may be able to fetch it there: those that do take PDFs.
-fn original(ports: &Ports, hold: &Hold, claimed: &Claimed, fetched: &Fetched) -> Option<Original> {
+fn original(attempt: AttemptContext<'_>, fetched: &Fetched) -> Option<Original> {
     let is_pdf = Format::sniff(&fetched.bytes) == Some(Format::Pdf);
-    let name = claimed.document.file_path.clone();
-    is_pdf.then(|| Original::new(Arc::clone(&ports.store), name, fetched.etag.clone(), hold.id))
+    let documents = Arc::clone(&attempt.context.documents);
+    let name = attempt.claimed.document.file_path.clone();
+    is_pdf.then(|| Original::new(documents, name, fetched.etag.clone(), attempt.claim.id))
 }
 
 fn count(transcript: &Transcript) {

@@ -6,22 +6,35 @@ use std::sync::Arc;
 
 use crate::fault;
 use crate::gate::{self, Einvoice, Lookups, Verdict};
-use crate::kinds::Kind;
-use crate::ledger::{Judged, Ledger, Record};
-use crate::model::{DocumentId, Extraction, Reader, Reason, Stage, Status, Transcript, Usage};
+use crate::kinds::Classified;
+use crate::ledger::{Judged, Record};
+use crate::model::{Extraction, Reader, Reason, Stage, Status, Transcript, Usage};
+use crate::pipeline::context::AttemptContext;
 use crate::pipeline::extract::Unfinished;
+use crate::pipeline::kind;
+
+/// What the gate has to know of a document beside its data.
+#[derive(Clone, Copy)]
+pub(super) struct GateInput<'a> {
+    /// Its kind, and what is doubtful about that.
+    pub(super) told: &'a Classified,
+    /// What is known of an e-invoice it carries.
+    pub(super) note: Einvoice,
+    /// What was read.
+    pub(super) transcript: &'a Arc<Transcript>,
+}
 
 /// Looks up what the gate needs to know, and asks it.
 ///
 /// # Errors
 /// What the ledger says.
-pub async fn judge(
-    ledger: &dyn Ledger,
-    (document, tenant): (DocumentId, Option<&str>),
+pub(super) async fn judge(
+    attempt: AttemptContext<'_>,
+    input: GateInput<'_>,
     extraction: &Extraction,
-    transcript: &Arc<Transcript>,
-    (kind, quality_threshold, einvoice): (&Kind, f32, Einvoice),
 ) -> fault::Result<Verdict> {
+    let (ledger, claimed) = (&attempt.context.ledger, attempt.claimed);
+    let (document, tenant) = (claimed.document.id, claimed.tenant.as_deref());
     let text = |field: &str| extraction.data.get(field).and_then(serde_json::Value::as_str);
     let duplicate = async {
         match (text("supplier_name"), text("invoice_number")) {
@@ -32,9 +45,15 @@ pub async fn judge(
         }
     };
     let (duplicate_of, now) = futures::future::try_join(duplicate, ledger.now()).await?;
-    let today = now.date();
-    let lookups = Lookups { duplicate_of, today, quality_threshold, einvoice };
-    Ok(gate::judge(extraction, transcript, kind, &lookups))
+    let lookups = Lookups {
+        duplicate_of,
+        today: now.date(),
+        quality_threshold: attempt.config().ocr.quality_threshold,
+        einvoice: input.note,
+    };
+    let mut verdict = gate::judge(extraction, input.transcript, &input.told.kind, &lookups);
+    kind::note(input.told.doubt, &mut verdict);
+    Ok(verdict)
 }
 
 /// What is recorded of an extraction the gate has judged.

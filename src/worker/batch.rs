@@ -15,7 +15,7 @@ use crate::ledger::{Claim, Quarantined, Registration};
 use crate::metrics;
 use crate::model::message::{Body, ObjectCreated};
 use crate::model::{DocumentId, IngestionId};
-use crate::pipeline::hold;
+use crate::pipeline::claim_handle;
 use crate::queue::{Delivery, Outgoing};
 use crate::store::keys;
 use crate::telemetry::spans;
@@ -119,7 +119,7 @@ async fn register(
     if ours.is_empty() {
         return Ok(Vec::new());
     }
-    context.ports.ledger.register(&ours).await
+    context.ledger.register(&ours).await
 }
 
 fn is_allowed(context: &Context, object: &ObjectCreated) -> bool {
@@ -191,7 +191,7 @@ async fn quarantine(
         reason: reason.to_owned(),
         receive_count: delivery.receive_count,
     };
-    if let Err(error) = context.ports.ledger.quarantine(&message).await {
+    if let Err(error) = context.ledger.quarantine(&message).await {
         trouble(context, ticket, &error).await;
         return;
     }
@@ -206,7 +206,7 @@ async fn quarantine(
 async fn trouble(context: &Context, ticket: &Ticket, error: &fault::Error) {
     metrics::delivery("trouble");
     tracing::warn!(error = %error, "a message could not be looked at: {error}");
-    if context.ports.ledger.now().await.is_err() {
+    if context.ledger.now().await.is_err() {
         context.pauses.close(Door::Database);
     }
     context.hide(ticket, None, jittered(TROUBLE)).await;
@@ -219,7 +219,7 @@ async fn claim(
 ) {
     let ids: Vec<IngestionId> = wanted.iter().map(|wanted| wanted.id).collect();
     let asked_at = Instant::now();
-    let asked = context.ports.ledger.claim(&ids, &context.settings.terms);
+    let asked = context.ledger.claim(&ids, &context.settings.terms);
     let answers = match tokio::time::timeout(CLAIM_TIMEOUT, asked).await {
         Ok(Ok(answers)) => answers,
         Ok(Err(error)) => return put_back(context, wanted, &error).await,
@@ -263,7 +263,7 @@ fn start(
         metrics::queue_wait(waited);
     }
     context.note_receipt(&wanted.delivery);
-    let (hold, keeper) = hold::pair(claimed.id, claimed.token, claimed.lease_until);
+    let (hold, keeper) = claim_handle::pair(claimed.id, claimed.token, claimed.lease_until);
     wanted.ticket.claimed(claimed.token, keeper);
     let trace = trace(context, &wanted.delivery, &claimed, claiming);
     let message = (wanted.ticket, trace);

@@ -14,7 +14,7 @@ use tracing::{Instrument, Span};
 use crate::fault::Fault;
 use crate::metrics;
 use crate::model::{Claimed, Stage};
-use crate::pipeline::{self, Failed, Hold, StepError};
+use crate::pipeline::{self, ClaimHandle, Failed, StepError};
 use crate::telemetry::spans;
 use crate::worker::Context;
 use crate::worker::dispose::Disposition;
@@ -27,7 +27,7 @@ use crate::worker::settle::{self, Ending, Settled};
 pub async fn run(
     context: Arc<Context>,
     claimed: Claimed,
-    hold: Hold,
+    hold: ClaimHandle,
     (ticket, trace): (Ticket, Span),
     slot: OwnedSemaphorePermit,
 ) {
@@ -57,8 +57,8 @@ async fn won(context: &Context, ticket: &Ticket) -> bool {
 }
 
 /// The message is another's, or still there: the claim is given back without a trace of work.
-async fn give_up(context: &Context, claimed: &Claimed, hold: &Hold, ticket: &Ticket) {
-    let (ledger, retry) = (context.ports.ledger.as_ref(), &context.ports.config.retry);
+async fn give_up(context: &Context, claimed: &Claimed, hold: &ClaimHandle, ticket: &Ticket) {
+    let (ledger, retry) = (context.ledger.as_ref(), &context.settings.retry);
     settle::settle(ledger, claimed, hold, Ending::Interrupted, retry).await;
     ticket.settled();
     metrics::disposition("leave");
@@ -72,14 +72,14 @@ async fn give_up(context: &Context, claimed: &Claimed, hold: &Hold, ticket: &Tic
 async fn work(
     context: &Context,
     claimed: Claimed,
-    hold: Hold,
+    hold: ClaimHandle,
     (ticket, slot, trace): (&Ticket, OwnedSemaphorePermit, &Span),
 ) {
     let started = Instant::now();
     let ending = end_of(context, &claimed, &hold).await;
     report(context, &claimed, &hold, &ending);
-    let retry = &context.ports.config.retry;
-    let ledger = context.ports.ledger.as_ref();
+    let retry = &context.settings.retry;
+    let ledger = context.ledger.as_ref();
     let settling = settle::settle(ledger, &claimed, &hold, ending, retry);
     let settled = settling.instrument(spans::record()).await;
     spans::ended(trace, settled.outcome);
@@ -117,8 +117,8 @@ async fn work(
 }
 
 /// Runs the steps until they end or must not go on.
-async fn end_of(context: &Context, claimed: &Claimed, hold: &Hold) -> Ending {
-    let default_kind = &context.ports.config.default_kind;
+async fn end_of(context: &Context, claimed: &Claimed, hold: &ClaimHandle) -> Ending {
+    let default_kind = &context.ports.services.config.kinds.default;
     if context.pauses.holds_back(claimed, default_kind, &context.providers) {
         return Ending::HeldBack;
     }
@@ -126,12 +126,12 @@ async fn end_of(context: &Context, claimed: &Claimed, hold: &Hold) -> Ending {
     tokio::select! {
         biased;
         () = hold.until_lost() => {
-            Ending::Failed(Failed { stage: hold.stage(), error: StepError::ClaimLost })
+            Ending::Failed(Failed { stage: hold.stage(), error: StepError::claim_lost() })
         }
         () = context.cancel_jobs.cancelled() => Ending::Interrupted,
         () = tokio::time::sleep(context.settings.job_timeout) => Ending::TookTooLong,
         ended = steps => match ended {
-            Ok(Ok(record)) => Ending::Done(Box::new(record)),
+            Ok(Ok(output)) => Ending::Done(Box::new(output.record)),
             Ok(Err(failed)) => Ending::Failed(failed),
             Err(_panic) => Ending::Panicked,
         },
@@ -139,10 +139,11 @@ async fn end_of(context: &Context, claimed: &Claimed, hold: &Hold) -> Ending {
 }
 
 /// Logs what went wrong, once, and lets intake know of outages.
-fn report(context: &Context, claimed: &Claimed, hold: &Hold, ending: &Ending) {
+fn report(context: &Context, claimed: &Claimed, hold: &ClaimHandle, ending: &Ending) {
     let id = claimed.id;
     match ending {
         Ending::Done(_) => context.pauses.open(Door::Dependency),
+        Ending::Failed(Failed { error, .. }) if error.is_claim_lost() => {}
         Ending::Failed(Failed { stage, error: StepError::Fault(error) }) => {
             if error.fault == Fault::Unavailable || error.fault.needs_person() {
                 context.pauses.close_for_a_while(Door::Dependency);
@@ -167,6 +168,6 @@ fn report(context: &Context, claimed: &Claimed, hold: &Hold, ending: &Ending) {
                 "ingestion {id}: a step panicked"
             );
         }
-        Ending::Failed(_) | Ending::TookTooLong | Ending::Interrupted | Ending::HeldBack => {}
+        Ending::TookTooLong | Ending::Interrupted | Ending::HeldBack => {}
     }
 }

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use crate::model::{ClaimToken, IngestionId, Stage};
-use crate::pipeline::Keeper;
+use crate::pipeline::ClaimRenewer;
 use crate::queue::{Delivery, Outgoing, Receipt};
 
 /// Every held message.
@@ -32,7 +32,7 @@ struct Message {
     receipts: Vec<(String, Receipt)>,
     receive_count: u32,
     id: Option<IngestionId>,
-    claim: Option<(ClaimToken, Keeper, Stage)>,
+    claim: Option<(ClaimToken, ClaimRenewer, Stage)>,
     renewed: Instant,
     /// Tier, tenant and trace of a message that takes this one's place.
     successor: Outgoing,
@@ -154,7 +154,7 @@ impl Registry {
         &self,
         held: &'a mut Held,
         key: u64,
-    ) -> Option<&'a mut (ClaimToken, Keeper, Stage)> {
+    ) -> Option<&'a mut (ClaimToken, ClaimRenewer, Stage)> {
         held.messages.get_mut(&key)?.claim.as_mut()
     }
 }
@@ -183,7 +183,7 @@ impl Ticket {
     }
 
     /// The reserved ingestion is claimed.
-    pub fn claimed(&self, token: ClaimToken, keeper: Keeper) {
+    pub fn claimed(&self, token: ClaimToken, keeper: ClaimRenewer) {
         if let Some(message) = self.registry.held().messages.get_mut(&self.key) {
             message.claim = Some((token, keeper, Stage::Claimed));
         }

@@ -11,7 +11,7 @@ use crate::ledger::{GiveBack, Held, Ledger, ReadBack, Record};
 use crate::metrics;
 use crate::model::{AttemptOutcome, Claimed, Reason, Stage};
 use crate::pipeline::failure::{self, Attempt, Next};
-use crate::pipeline::{Failed, Hold, StepError, verdict};
+use crate::pipeline::{ClaimHandle, Failed, StepError, verdict};
 use crate::worker::dispose::Disposition;
 
 /// One write may take so long.
@@ -58,7 +58,7 @@ enum Write {
 pub async fn settle(
     ledger: &dyn Ledger,
     claimed: &Claimed,
-    hold: &Hold,
+    hold: &ClaimHandle,
     ending: Ending,
     retry: &RetryConfig,
 ) -> Settled {
@@ -104,12 +104,12 @@ fn decide(
             Next::Again { counted, after } => {
                 Write::GiveBack(GiveBack { fault, counted, after, stage, detail })
             }
+            Next::LeaveToOwner => Write::Nothing,
         }
     };
     match ending {
         Ending::Done(record) => Write::Record(record),
         Ending::Failed(Failed { stage, error }) => match error {
-            StepError::ClaimLost => Write::Nothing,
             StepError::Rejected { reason, detail } => {
                 Write::Record(Box::new(verdict::ended(reason, stage, detail)))
             }
@@ -130,7 +130,7 @@ fn decide(
 }
 
 /// Tries one write until the ledger has answered whether it took effect.
-async fn persist<F>(hold: &Hold, mut write: impl FnMut() -> F, ledger: &dyn Ledger) -> Held
+async fn persist<F>(hold: &ClaimHandle, mut write: impl FnMut() -> F, ledger: &dyn Ledger) -> Held
 where
     F: Future<Output = fault::Result<Held>>,
 {

@@ -45,7 +45,7 @@ pub async fn run(context: Arc<Context>, stop: CancellationToken) {
 }
 
 async fn look(context: &Context, write_alive: bool) -> fault::Result<()> {
-    let ledger = &context.ports.ledger;
+    let ledger = &context.ledger;
     let pauses = bounded(ledger.pauses()).await?;
     context.pauses.operators(pauses);
     if write_alive {

@@ -23,6 +23,7 @@ use docmill::ops::bucket::{
     Bucket, Candidate, Claim, Claimed, Convert, Converted, Original, Output, Settings, Tally,
     Terms, Who, Work, claim,
 };
+use docmill::pipeline::ClaimHandle;
 use docmill::queue::objects::blobforge::{raw_key, todo_key};
 use docmill::queue::objects::engine::Clock;
 use docmill::shutdown::Stop;
@@ -148,7 +149,7 @@ impl Fake {
 
 #[async_trait]
 impl Convert for Fake {
-    async fn convert(&self, original: &Original) -> Result<Converted> {
+    async fn convert(&self, original: &Original, _: &ClaimHandle) -> Result<Converted> {
         *self.calls.lock().unwrap().entry(original.hash.clone()).or_default() += 1;
         self.count.fetch_add(1, Ordering::SeqCst);
         let manner = *self.manner.lock().unwrap();

@@ -12,7 +12,7 @@ use time::OffsetDateTime;
 use crate::support::documents;
 use crate::support::world::{SOON, World, until};
 
-fn prices(daily_budget: &str) -> CostConfig {
+pub(crate) fn prices(daily_budget: &str) -> CostConfig {
     let price = Price {
         provider: "openai".to_owned(),
         model: "scripted".to_owned(),

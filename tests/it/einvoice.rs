@@ -8,21 +8,25 @@ use std::time::Duration;
 use docmill::app::App;
 use docmill::config::Config;
 use docmill::extract::einvoice::Flaw;
-use docmill::pipeline::offline::{Offline, Processed};
+use docmill::ops::process::{LocalPipeline, Processed};
 use docmill::xml::XmlError;
 use docmill_testkit::openai::{Answer, Script};
 
 use crate::support::documents::{cii, drawn_carrying, invoice_carrying};
 use crate::support::world::World;
 
-async fn offline() -> Offline {
+fn app() -> App {
     let mut config = Config::default();
     config.cpu.program = env!("CARGO_BIN_EXE_docmill").into();
-    App::new(config).offline().await.unwrap()
+    App::new(config)
 }
 
-async fn process(offline: &Offline, bytes: Vec<u8>) -> Processed {
-    offline.process(Path::new("document"), bytes.into()).await.unwrap()
+async fn local_pipeline() -> LocalPipeline {
+    app().local_pipeline().await.unwrap()
+}
+
+async fn process(pipeline: &LocalPipeline, bytes: Vec<u8>) -> Processed {
+    pipeline.process(Path::new("document"), bytes.into()).await.unwrap()
 }
 
 /// How a document ended: reader, reason, and why a person should look.
@@ -95,11 +99,11 @@ async fn the_state_of_the_attached_xml_decides_who_reads_and_a_person_learns_why
         ("two that agree",      vec![(x, sound.clone()), ("xrechnung.xml", format!("{sound}\n"))], ("einvoice", "-", vec![])),
         ("one sound, one not",  vec![(x, cut), (z, sound)],                  ("einvoice", "-", vec![])),
     ];
-    let offline = offline().await;
+    let pipeline = local_pipeline().await;
     for (name, files, expected) in table {
         let files: Vec<(&str, &str)> =
             files.iter().map(|(name, xml)| (*name, xml.as_str())).collect();
-        let processed = process(&offline, invoice_carrying("N-1", &files)).await;
+        let processed = process(&pipeline, invoice_carrying("N-1", &files)).await;
         assert_eq!(end(&processed), expected, "{name}: {}", processed.detail);
     }
 }
@@ -123,9 +127,9 @@ async fn a_file_that_is_nothing_but_xml_is_read_or_refused_for_what_it_is() {
         ("not its UTF-8",  [b"<?xml version='1.0'?><a>\xff</a>".as_slice()].concat(), ("-", "corrupt")),
         ("too deep",       format!("<?xml version='1.0'?>{}", "<a>".repeat(100_000)).into(), ("-", "too_large")),
     ];
-    let offline = offline().await;
+    let pipeline = local_pipeline().await;
     for (name, bytes, expected) in table {
-        let processed = process(&offline, bytes).await;
+        let processed = process(&pipeline, bytes).await;
         let (reader, reason, _) = end(&processed);
         assert_eq!((reader, reason), expected, "{name}: {}", processed.detail);
         assert_eq!(processed.format.as_deref(), Some("xml"), "{name}");
@@ -156,14 +160,14 @@ fn every_word_for_an_e_invoice_of_no_use_is_explained_to_the_operator() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_person_can_see_what_an_xml_file_says() {
-    let transcript = offline().await.transcribe(cii("N-1").into()).await.unwrap();
+    let transcript = local_pipeline().await.transcribe(cii("N-1").into()).await.unwrap();
     assert!(transcript.text().contains("\nGrandTotalAmount 120.00\n"), "{}", transcript.text());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn pictures_beside_an_e_invoice_are_not_read_and_contradict_nothing() {
     let picture = drawn_carrying("60 60 400 30 re f", &[("factur-x.xml", &cii("N-1"))]);
-    let processed = process(&offline().await, picture).await;
+    let processed = process(&local_pipeline().await, picture).await;
     assert_eq!(end(&processed), ("einvoice", "-", vec![]));
     let transcript = processed.transcript.unwrap();
     assert!(transcript.is_empty() && transcript.pages.len() == 1);
@@ -171,11 +175,12 @@ async fn pictures_beside_an_e_invoice_are_not_read_and_contradict_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn xml_is_left_alone_on_request() {
-    let mut offline = offline().await;
-    offline.config.ignore_xml = true;
+    let mut services = app().services().await.unwrap();
+    services.ignore_xml = true;
+    let pipeline = LocalPipeline::new(services);
     for xml in [cii("N-1"), "<broken".to_owned()] {
         let carrying = invoice_carrying("N-1", &[("factur-x.xml", &xml)]);
-        assert_eq!(end(&process(&offline, carrying).await), ("rules", "-", vec![]));
+        assert_eq!(end(&process(&pipeline, carrying).await), ("rules", "-", vec![]));
     }
 }
 

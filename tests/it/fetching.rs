@@ -10,12 +10,12 @@ use std::time::{Duration, Instant, SystemTime};
 use async_trait::async_trait;
 use bytes::Bytes;
 use docmill::config::{ByteSize, LimitsConfig};
-use docmill::fault::Result;
+use docmill::fault::{Fault, Result};
 use docmill::ledger::memory::MemoryLedger;
 use docmill::model::{ClaimToken, DocumentId, DocumentRef, IngestionId, Reason};
 use docmill::pipeline::artefact::Slot;
+use docmill::pipeline::claim_handle::{self, ClaimHandle, ClaimRenewer};
 use docmill::pipeline::fetch::{Fetched, fetch};
-use docmill::pipeline::hold::{self, Hold, Keeper};
 use docmill::pipeline::{DocumentBudget, StepError};
 use docmill::store::folder::FolderStore;
 use docmill::store::{Entry, Etag, Fetch, Get, Meta, Object, Put, Store};
@@ -126,8 +126,8 @@ async fn invariant_9_a_document_over_the_limit_costs_no_memory_whatever_the_stor
 }
 
 /// A claim whose local deadline is far ahead, as that of a worker that was asleep.
-fn claim(id: IngestionId) -> (Hold, Keeper) {
-    hold::pair(id, ClaimToken::random(), Instant::now() + Duration::from_secs(600))
+fn claim(id: IngestionId) -> (ClaimHandle, ClaimRenewer) {
+    claim_handle::pair(id, ClaimToken::random(), Instant::now() + Duration::from_secs(600))
 }
 
 async fn slot(store: &dyn Store, id: IngestionId) -> Slot<BTreeMap<String, String>> {
@@ -177,7 +177,7 @@ async fn invariant_2_no_artefact_is_written_once_the_claim_is_known_to_be_lost()
     let mut slot = slot(&store, id).await;
     keeper.lost();
     let answer = slot.write(&store, &hold, content("late")).await;
-    assert!(matches!(answer, Err(StepError::ClaimLost)), "{answer:?}");
+    assert_eq!(answer.unwrap_err().fault, Fault::ClaimLost);
     let key = docmill::store::keys::extraction(id);
     assert!(store.head(&key).await.unwrap().is_none());
 }

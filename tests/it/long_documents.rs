@@ -85,7 +85,7 @@ async fn reader(counting: &Counting, dpi: u32) -> Arc<Reader> {
     let mut config = Config::default();
     config.ocr.dpi = dpi;
     config.cpu.program = crate::support::cells::docmill();
-    let usual = App::new(config.clone()).offline().await.unwrap().reader;
+    let usual = App::new(config.clone()).services().await.unwrap().reader;
     let counting = counting.clone();
     let served = move |input: PipeReader, output: PipeWriter| {
         let counting = counting.clone();

@@ -32,6 +32,7 @@ mod local_models;
 mod long_documents;
 mod long_invoices;
 mod messages;
+mod object_pipeline;
 mod operations;
 mod operators;
 mod ownership;

@@ -9,7 +9,7 @@ use docmill::db::operators::{self, By, Scope};
 use docmill::db::registration::{self, NewDocument, NewIngestion};
 use docmill::db::reports::{self, Filter};
 use docmill::db::{janitor, retention};
-use docmill::ledger::{Claim, ClaimTerms, Ledger, Pause, Vitals};
+use docmill::ledger::{AttemptLedger, Claim, ClaimTerms, Ledger, Pause, Vitals};
 use docmill::model::{DocumentId, IngestionId, Reason, Status};
 
 use crate::support::postgres::TestDatabase;

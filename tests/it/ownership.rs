@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use docmill::fault::Fault;
 use docmill::ledger::{Claim, ClaimTerms, Ledger};
 use docmill::model::{ClaimToken, IngestionId};
-use docmill::pipeline::hold;
+use docmill::pipeline::claim_handle;
 use docmill::queue::{Delivery, Queue, Receipt};
 use docmill::worker::heartbeat::{self, Beat};
 use docmill::worker::registry::Registry;
@@ -233,7 +233,7 @@ async fn invariant_13_a_renewal_that_is_answered_late_counts_from_when_it_was_as
     let Claim::Claimed(claimed) = ledger.claim(&[id], &others()).await.unwrap().remove(0) else {
         panic!("not claimed")
     };
-    let (hold, keeper) = hold::pair(id, claimed.token, Instant::now());
+    let (hold, keeper) = claim_handle::pair(id, claimed.token, Instant::now());
     let registry = Arc::new(Registry::default());
     let ticket = registry.hold(&received_ago(Duration::from_secs(60)));
     assert!(ticket.reserve(id));
@@ -254,7 +254,7 @@ async fn invariant_13_a_renewal_that_is_answered_late_counts_from_when_it_was_as
     row.rollback().await.unwrap();
     let renewed = "SELECT (lease_expires_at < now() + interval '5 s')::text FROM docmill.ingestion";
     until(SOON, || async { world.scalar(renewed).await == "true" }).await;
-    let live = tokio::time::timeout(Duration::from_millis(500), hold.live()).await;
+    let live = tokio::time::timeout(Duration::from_millis(500), hold.ensure_live()).await;
     assert!(live.is_err(), "the second that the ledger granted was over before its answer came");
     stop.cancel();
     beats.await.unwrap();

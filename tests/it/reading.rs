@@ -22,6 +22,7 @@ use docmill::pipeline::{Elsewhere, StepError};
 use image::ImageFormat;
 
 use crate::support::cells::{docmill, lives, reader_here as reader, recipe};
+use crate::support::whole::ReadWhole as _;
 use papers::{content, encoded, encrypted, pdf, pdf_of, picture, scan, stream};
 
 const INVOICE: [&str; 3] = ["Invoice number 4711", "Supplier Honest Parts Ltd", "Total 480.00 EUR"];

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use docmill::app::App;
 use docmill::config::Config;
-use docmill::pipeline::offline::Processed;
+use docmill::ops::process::Processed;
 use serde_json::Value;
 
 /// The fields of the data that the table's last three columns stand for.
@@ -39,13 +39,13 @@ async fn every_sample_ends_as_expected() {
     let table = std::fs::read_to_string(samples().join("EXPECT.tsv")).unwrap();
     let mut config = Config::default();
     config.cpu.program = crate::support::cells::docmill();
-    let offline = App::new(config).offline().await.unwrap();
+    let pipeline = App::new(config).local_pipeline().await.unwrap();
     let mut wrong = Vec::new();
     for line in table.lines().skip(1) {
         let expected: Vec<&str> = line.split('\t').collect();
         let path = samples().join(expected[0]);
         let bytes = std::fs::read(&path).unwrap().into();
-        let processed = offline.process(&path, bytes).await.unwrap();
+        let processed = pipeline.process(&path, bytes).await.unwrap();
         let found = row(expected[0], &processed);
         if found != expected {
             wrong.push(format!(

@@ -1,4 +1,4 @@
-//! What every store promises, asked of the folder and of S3 (on moto's server).
+//! What every store promises, asked of the folder, of memory and of S3 (on moto's server).
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use docmill::fault::Fault;
 use docmill::store::folder::FolderStore;
+use docmill::store::memory::MemoryStore;
 use docmill::store::{Etag, Fetch, Get, Put, Store};
 
 /// One store of each kind, empty, with what keeps it alive.
@@ -22,11 +23,19 @@ async fn folder() -> Subject {
     Subject { store, _kept: Box::new(folder) }
 }
 
+async fn memory() -> Subject {
+    Subject { store: Arc::new(MemoryStore::default()), _kept: Box::new(()) }
+}
+
 macro_rules! suite {
     ($($test:ident),* $(,)?) => {
         mod folder_store {
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $test() { let it = super::folder().await; super::$test(it.store.clone()).await; })*
+        }
+        mod memory_store {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $test() { let it = super::memory().await; super::$test(it.store.clone()).await; })*
         }
         mod s3_store {
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]

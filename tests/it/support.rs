@@ -11,4 +11,5 @@ pub(crate) mod process;
 pub(crate) mod recording_queue;
 pub(crate) mod redis;
 pub(crate) mod sqs;
+pub(crate) mod whole;
 pub(crate) mod world;

@@ -17,6 +17,7 @@ use docmill::fault::{Error, Fault, Result};
 use docmill::ops::workspace::{
     Claim, Claimed, Read, Reading, Sources, Tally, Terms, Text, Work, Workspace, populate, stats,
 };
+use docmill::pipeline::ClaimHandle;
 use docmill::queue::objects::engine::Clock;
 use docmill::queue::objects::olmocr::index::{Group, Index};
 use docmill::queue::objects::olmocr::{Format, INDEX, flag, group_hash, locks, result};
@@ -150,7 +151,7 @@ impl Read for Fake {
         Ok((!bytes.is_empty()).then_some(4))
     }
 
-    async fn read(&self, path: &str, bytes: Bytes) -> Result<Reading> {
+    async fn read(&self, path: &str, bytes: Bytes, _: &ClaimHandle) -> Result<Reading> {
         *self.calls.lock().unwrap().entry(path.to_owned()).or_default() += 1;
         let manner = self.manners.lock().unwrap().get(path).copied().unwrap_or(Manner::Well);
         let mut text = Text {

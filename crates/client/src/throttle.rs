@@ -98,7 +98,9 @@ impl Outcome {
             // Without the right setting no call will be answered either.
             Fault::Denied | Fault::Misconfigured => Self::Denied,
             // Our own doing: it says nothing about the provider.
-            Fault::Interrupted | Fault::OverBudget(_) | Fault::Paused => Self::Abandoned,
+            Fault::Interrupted | Fault::ClaimLost | Fault::OverBudget(_) | Fault::Paused => {
+                Self::Abandoned
+            }
             Fault::Missing | Fault::Rejected | Fault::Internal => {
                 Self::Answered { limits: Limits::default(), tokens: None }
             }

@@ -32,6 +32,8 @@ pub enum Fault {
     Rejected,
     /// We were told to stop before the work was done.
     Interrupted,
+    /// Another claim, or an operator, has the ingestion by now: nothing more is written or started.
+    ClaimLost,
     /// Our own bug or a broken deployment; a person has to look.
     Internal,
 }
@@ -50,6 +52,7 @@ impl Fault {
             Self::Missing => "missing",
             Self::Rejected => "rejected",
             Self::Interrupted => "interrupted",
+            Self::ClaimLost => "claim_lost",
             Self::Internal => "internal",
         }
     }
@@ -89,6 +92,11 @@ impl Error {
     /// Our own bug; see [`Fault::Internal`].
     pub fn internal(context: impl Into<Cow<'static, str>>) -> Self {
         Self::new(Fault::Internal, context)
+    }
+
+    /// The claim is no longer ours; see [`Fault::ClaimLost`].
+    pub fn claim_lost() -> Self {
+        Self::new(Fault::ClaimLost, "the claim is lost")
     }
 
     /// Passes by itself; see [`Fault::Transient`].

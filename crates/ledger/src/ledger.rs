@@ -5,8 +5,11 @@
 //! in progress (invariant 2). Times are the ledger's own (`docmill_now()` in Postgres, a settable
 //! clock in memory), never the worker's.
 //!
-//! Two implementations: [`postgres`] is the real one; [`memory`] runs the same pure [`decide`] and
-//! serves tests and simulations. A differential test holds them together on random histories.
+//! Two traits: [`AttemptLedger`] is what a running attempt needs, [`Ledger`] adds how claims begin
+//! and end. [`objects`] has the first alone, for buckets and workspaces whose locks say who owns
+//! what. Two implementations of both: [`postgres`] is the real one; [`memory`] runs the same pure
+//! [`decide`] and serves documents that are worked on without a database, tests and simulations. A
+//! differential test holds them together on random histories.
 //! Not promised: order between different ingestions.
 
 pub mod decide;
@@ -224,27 +227,10 @@ pub enum ReadBack {
     Lost,
 }
 
-/// Claims and their ends.
+/// What a running attempt asks, and what it writes down of itself. All that the pipeline needs of a
+/// ledger, so that it also runs where no database is.
 #[async_trait]
-pub trait Ledger: Send + Sync {
-    /// Claims a whole received batch at once, rows locked in id order. One answer per id, in the
-    /// order of `ids`; `ids` holds no id twice. An expired lease of an earlier claim is closed as
-    /// attempt `crashed` on the way.
-    async fn claim(&self, ids: &[IngestionId], terms: &ClaimTerms) -> Result<Vec<Claim>>;
-
-    /// Renews leases to `lease` from now. One answer per claim, in order.
-    async fn renew(
-        &self,
-        claims: &[(IngestionId, ClaimToken)],
-        lease: Duration,
-    ) -> Result<Vec<Held>>;
-
-    /// Ends the attempt without ending the ingestion: writes its `attempt` row, clears the lease.
-    async fn give_back(&self, id: IngestionId, token: ClaimToken, how: &GiveBack) -> Result<Held>;
-
-    /// Says how far the claim has come (for people who look).
-    async fn save_stage(&self, id: IngestionId, token: ClaimToken, stage: Stage) -> Result<Held>;
-
+pub trait AttemptLedger: Send + Sync {
     /// References a stored transcript.
     async fn save_transcription(
         &self,
@@ -260,12 +246,6 @@ pub trait Ledger: Send + Sync {
         token: ClaimToken,
         artefact: &ArtefactRef,
     ) -> Result<Held>;
-
-    /// Ends the ingestion and its attempt in one transaction.
-    async fn record(&self, id: IngestionId, token: ClaimToken, end: &Record) -> Result<Held>;
-
-    /// What became of a [`Ledger::record`] whose reply was lost.
-    async fn read_back(&self, id: IngestionId, token: ClaimToken) -> Result<ReadBack>;
 
     /// The newest *completed* ingestion of another document with the same supplier and invoice
     /// number (compared case-folded, white space removed) of the same tenant, since one customer's
@@ -288,6 +268,37 @@ pub trait Ledger: Send + Sync {
     /// Whether an operator has blocked this content.
     async fn is_blocked(&self, sha256: &str) -> Result<bool>;
 
+    /// The ledger's time.
+    async fn now(&self) -> Result<OffsetDateTime>;
+}
+
+/// Claims and their ends.
+#[async_trait]
+pub trait Ledger: AttemptLedger {
+    /// Claims a whole received batch at once, rows locked in id order. One answer per id, in the
+    /// order of `ids`; `ids` holds no id twice. An expired lease of an earlier claim is closed as
+    /// attempt `crashed` on the way.
+    async fn claim(&self, ids: &[IngestionId], terms: &ClaimTerms) -> Result<Vec<Claim>>;
+
+    /// Renews leases to `lease` from now. One answer per claim, in order.
+    async fn renew(
+        &self,
+        claims: &[(IngestionId, ClaimToken)],
+        lease: Duration,
+    ) -> Result<Vec<Held>>;
+
+    /// Ends the attempt without ending the ingestion: writes its `attempt` row, clears the lease.
+    async fn give_back(&self, id: IngestionId, token: ClaimToken, how: &GiveBack) -> Result<Held>;
+
+    /// Says how far the claim has come (for people who look).
+    async fn save_stage(&self, id: IngestionId, token: ClaimToken, stage: Stage) -> Result<Held>;
+
+    /// Ends the ingestion and its attempt in one transaction.
+    async fn record(&self, id: IngestionId, token: ClaimToken, end: &Record) -> Result<Held>;
+
+    /// What became of a [`Ledger::record`] whose reply was lost.
+    async fn read_back(&self, id: IngestionId, token: ClaimToken) -> Result<ReadBack>;
+
     /// Registers documents and ingestions that events named; repeating it changes nothing. An
     /// in-progress ingestion of an older version of the same object that no worker holds ends
     /// `superseded`. Returns the ingestions in order.
@@ -301,7 +312,4 @@ pub trait Ledger: Send + Sync {
 
     /// Writes the row that says that this worker lives, and how it is.
     async fn worker_alive(&self, worker: &str, vitals: &Vitals) -> Result<()>;
-
-    /// The ledger's time.
-    async fn now(&self) -> Result<OffsetDateTime>;
 }

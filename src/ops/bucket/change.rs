@@ -3,11 +3,13 @@
 
 use serde::Serialize;
 
+use super::convert::kept_as;
 use super::end::GivenUp;
 use super::manifest::Manifest;
 use super::{Bucket, Settings};
 use crate::fault::{Fault, Result};
 use crate::model::Priority;
+use crate::ops::object_ledger::erase_artefacts;
 use crate::queue::objects::blobforge::records::{CANCELLED, Dead, Failed, Lock, Marker};
 use crate::queue::objects::blobforge::{RAW, dead_key, failed_key, lock_key, out_key, todo_key};
 use crate::queue::objects::engine::Held;
@@ -162,7 +164,8 @@ async fn withdraw(bucket: &Bucket, hash: &str) -> Result<Change> {
     Ok(Change::Cancelled)
 }
 
-/// Removes everything there is of a document: original, result, marks, its place in the manifest.
+/// Removes everything there is of a document: original, result, marks, what was kept of earlier
+/// runs, its place in the manifest.
 /// One that is worked on is left alone unless `force`: then its worker loses it.
 ///
 /// # Errors
@@ -205,6 +208,7 @@ async fn remove_all(bucket: &Bucket, hash: &str) -> Result<Change> {
     for original in &originals {
         bucket.engine.delete(&original.key).await?;
     }
+    erase_artefacts(bucket.engine.store(), kept_as(hash)).await?;
     if known {
         Manifest::forget(bucket, hash).await?;
     }

@@ -117,6 +117,9 @@ async fn begin(
         // before it could remove the marker.
         bucket.clear_markers(hash).await?;
         bucket.engine.delete(&failed_key(hash)).await?;
+        if done {
+            bucket.forget_artefacts(hash).await;
+        }
         return Ok(None);
     }
     // BlobForge leaves the marker of a failed document as it was, so its mark may know more.
@@ -178,6 +181,7 @@ impl Claim {
         }
         bucket.clear_markers(&self.hash).await?;
         bucket.engine.delete(&failed_key(&self.hash)).await?;
+        bucket.forget_artefacts(&self.hash).await;
         bucket.engine.release(&mut self.held).await?;
         Ok(Ended::Done)
     }

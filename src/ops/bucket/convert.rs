@@ -1,4 +1,6 @@
-//! From an original to what is published: the same steps as with a database, without it.
+//! From an original to what is published: the same steps as with a database, without it. What they
+//! have come to is kept in the bucket until the result is published, so that a run that is killed
+//! pays nothing twice.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -8,8 +10,10 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use crate::fault::{Error, Result};
-use crate::model::Transcript;
-use crate::pipeline::offline::{Offline, Processed};
+use crate::model::{DocumentId, IngestionId, Transcript};
+use crate::ops::object_pipeline::{ObjectPipeline, ingestion_of};
+use crate::ops::process::Processed;
+use crate::pipeline::ClaimHandle;
 
 /// A document as it lies in the bucket.
 #[derive(Debug, Clone)]
@@ -53,31 +57,41 @@ pub struct Output {
 /// that fail, hang or count.
 #[async_trait]
 pub trait Convert: Send + Sync {
-    /// Converts one document.
+    /// Converts one document whose lock `claim` stands for.
     ///
     /// # Errors
-    /// Something else than the document is at fault.
-    async fn convert(&self, original: &Original) -> Result<Converted>;
+    /// Something else than the document is at fault, or the claim is lost.
+    async fn convert(&self, original: &Original, claim: &ClaimHandle) -> Result<Converted>;
 }
 
-/// The steps of [`Offline`].
+/// The steps of [`ObjectPipeline`].
 pub struct Documents {
-    /// Reader, extraction and gate.
-    pub offline: Offline,
+    /// Over the bucket's own store.
+    pub pipeline: ObjectPipeline,
 }
 
 #[async_trait]
 impl Convert for Documents {
-    async fn convert(&self, original: &Original) -> Result<Converted> {
+    async fn convert(&self, original: &Original, claim: &ClaimHandle) -> Result<Converted> {
+        let (document, bytes) = (document_of(&original.hash), &original.bytes);
         // The path is only shown in reports; the hash says less about a person than a file name.
         let path = Path::new(&original.hash);
-        let processed = Box::pin(self.offline.process(path, original.bytes.clone())).await?;
+        let processed = self.pipeline.process(document, path, bytes, claim).await?;
         let Some(transcript) = &processed.transcript else {
             let code = processed.reason.map_or("internal", |reason| reason.code()).to_owned();
             return Ok(Converted::Refused { code, detail: processed.detail });
         };
         Ok(Converted::Whole(output(transcript, &processed)?))
     }
+}
+
+fn document_of(hash: &str) -> DocumentId {
+    DocumentId::of_content(hash, "")
+}
+
+/// What is kept of the document of this hash while it is worked on is found by this id.
+pub(super) fn kept_as(hash: &str) -> IngestionId {
+    ingestion_of(document_of(hash))
 }
 
 /// What was read is published also if the gate refused what was extracted from it: the refusal and

@@ -177,6 +177,9 @@ async fn settle(
         Verdict::Clear => {
             bucket.clear_markers(hash).await?;
             bucket.engine.delete(&failed_key(hash)).await?;
+            if facts.done {
+                bucket.forget_artefacts(hash).await;
+            }
         }
         Verdict::Bury { priority, runs } => {
             let marker = marker(bucket, hash, worker.as_deref(), runs).await?;

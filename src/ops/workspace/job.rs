@@ -16,6 +16,8 @@ use super::source::{Fetched, Sources};
 use super::work::{Counts, Terms};
 use super::{Workspace, dolma};
 use crate::fault::{Error, Fault, Result};
+use crate::model::{ClaimToken, IngestionId};
+use crate::pipeline::{ClaimHandle, ClaimRenewer, claim_handle};
 use crate::queue::objects::olmocr::index::Group;
 use crate::queue::objects::olmocr::{flag, result, sha1};
 use crate::shutdown::Stop;
@@ -78,23 +80,29 @@ async fn attempt(
     claim: &mut Claim,
     known: &mut Known,
 ) -> Result<Outcome> {
+    let until = std::time::Instant::now() + shared.workspace.timeout();
+    let (handle, renewer) = claim_handle::pair(IngestionId::random(), ClaimToken::random(), until);
     tokio::select! {
-        outcome = documents(shared, group, known) => outcome,
-        () = keep(&shared.workspace, claim) => Ok(Outcome::Lost),
+        outcome = documents(shared, group, known, &handle) => outcome,
+        () = keep(&shared.workspace, claim, &renewer) => Ok(Outcome::Lost),
         () = shared.stop.until_asked() => Ok(Outcome::Interrupted),
     }
 }
 
 /// Renews the locks until they are lost, or until nobody can tell any more whether they still are
 /// ours.
-async fn keep(workspace: &Workspace, claim: &mut Claim) {
+async fn keep(workspace: &Workspace, claim: &mut Claim, renewer: &ClaimRenewer) {
     let mut sure_since = Instant::now();
     loop {
         tokio::time::sleep(workspace.beat()).await;
         let asked = Instant::now();
+        let until = std::time::Instant::now() + workspace.timeout();
         match workspace.renew(claim).await {
-            Ok(true) => sure_since = asked,
-            Ok(false) => return,
+            Ok(true) => {
+                sure_since = asked;
+                renewer.renewed(until);
+            }
+            Ok(false) => return renewer.lost(),
             Err(error) => {
                 tracing::warn!(error = %error, "cannot renew a lock: {error}");
                 if sure_since.elapsed() + workspace.beat() >= workspace.timeout() {
@@ -106,7 +114,12 @@ async fn keep(workspace: &Workspace, claim: &mut Claim) {
 }
 
 /// Reads what is not settled yet.
-async fn documents(shared: &Shared, group: &Group, known: &mut Known) -> Result<Outcome> {
+async fn documents(
+    shared: &Shared,
+    group: &Group,
+    known: &mut Known,
+    claim: &ClaimHandle,
+) -> Result<Outcome> {
     let (workspace, most) = (&shared.workspace, shared.terms.tries);
     let mut outcome = Outcome::Done;
     for path in &group.paths {
@@ -121,8 +134,9 @@ async fn documents(shared: &Shared, group: &Group, known: &mut Known) -> Result<
         }
         let document = sha1(path.as_bytes());
         tracing::debug!(group = group.hash, document, run = entry.tries, "document begun");
-        match read(shared, path).await {
+        match read(shared, path, claim).await {
             Ok(read) => read.note(&mut entry),
+            Err(error) if error.fault == Fault::ClaimLost => return Ok(Outcome::Lost),
             Err(error) if is_nobodys(error.fault) => {
                 tracing::warn!(error = %error, "a group is given back: {error}");
                 return Ok(Outcome::Held);
@@ -164,7 +178,7 @@ impl Came {
     }
 }
 
-async fn read(shared: &Shared, path: &str) -> Result<Came> {
+async fn read(shared: &Shared, path: &str, claim: &ClaimHandle) -> Result<Came> {
     let refused = |code: &str, detail: String| Ok(Came::Refused { code: code.to_owned(), detail });
     let bytes = match shared.sources.fetch(path).await? {
         Fetched::Bytes(bytes) => bytes,
@@ -173,7 +187,7 @@ async fn read(shared: &Shared, path: &str) -> Result<Came> {
             return refused("too_large", format!("limits.document_bytes is {limit}"));
         }
     };
-    let text = match shared.reader.read(path, bytes).await? {
+    let text = match shared.reader.read(path, bytes, claim).await? {
         Reading::Whole(text) => text,
         Reading::Empty => return Ok(Came::Empty),
         Reading::Refused { code, detail } => return Ok(Came::Refused { code, detail }),
@@ -283,6 +297,8 @@ fn is_nobodys(fault: Fault) -> bool {
         | Fault::Throttled(_)
         | Fault::OverBudget(_)
         | Fault::Interrupted => true,
+        // Whoever has it by now says what becomes of it.
+        Fault::ClaimLost => false,
         Fault::Transient | Fault::Missing | Fault::Rejected | Fault::Internal => false,
     }
 }

@@ -9,9 +9,11 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::Workspace;
+use super::read::kept_as;
 use crate::fault::{Error, Result};
-use crate::queue::objects::olmocr::{ledger, ledger_of};
-use crate::store::{Etag, Fetch, Get, Put};
+use crate::ops::object_ledger::remove_artefacts;
+use crate::queue::objects::olmocr::{ledger, ledger_of, sha1};
+use crate::store::{Etag, Fetch, Get, Put, Store};
 
 /// The largest entry; it holds a document's whole text.
 const LARGEST: u64 = 256 << 20;
@@ -111,6 +113,9 @@ impl Known {
             None => store.put_if_absent(&key, json.into()).await?,
         };
         let Put::Written(etag) = put else { return Ok(false) };
+        if matches!(entry.standing, Standing::Read | Standing::Empty) {
+            forget_artefacts(store, &entry.path).await;
+        }
         self.entries.insert(entry.path.clone(), (entry, etag));
         Ok(true)
     }
@@ -128,6 +133,15 @@ impl Known {
             self.entries.remove(&path);
         }
         Ok(())
+    }
+}
+
+/// Removes what was kept of a document while it was read, once what was read stands in the ledger.
+/// What cannot be removed now goes when it is old.
+async fn forget_artefacts(store: &dyn Store, path: &str) {
+    if let Err(error) = remove_artefacts(store, kept_as(path)).await {
+        let document = sha1(path.as_bytes());
+        tracing::warn!(document, error = %error, "artefacts stay for now: {error}");
     }
 }
 

@@ -1,4 +1,6 @@
-//! From a document's bytes to its pages: the same steps as with a database, without it.
+//! From a document's bytes to its pages: the same steps as with a database, without it. What they
+//! have come to is kept in the workspace until the document's line is in the ledger, so that a run
+//! that is killed pays nothing twice.
 
 use std::path::Path;
 
@@ -6,10 +8,11 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use crate::fault::{Error, Fault, Result};
-use crate::model::{PageText, Reason, Source, Transcript};
-use crate::pipeline::StepError;
-use crate::pipeline::offline::{Offline, Processed};
+use crate::fault::{Fault, Result};
+use crate::model::{DocumentId, IngestionId, PageText, Reason, Source, Transcript};
+use crate::ops::object_pipeline::{ObjectPipeline, ingestion_of};
+use crate::ops::process::Processed;
+use crate::pipeline::{ClaimHandle, StepError};
 
 /// What was read of a document.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -47,17 +50,17 @@ pub trait Read: Send + Sync {
     /// Something else than the document is at fault.
     async fn pages(&self, bytes: Bytes) -> Result<Option<u32>>;
 
-    /// Reads one document.
+    /// Reads one document of a group whose locks `claim` stands for.
     ///
     /// # Errors
-    /// Something else than the document is at fault.
-    async fn read(&self, path: &str, bytes: Bytes) -> Result<Reading>;
+    /// Something else than the document is at fault, or the claim is lost.
+    async fn read(&self, path: &str, bytes: Bytes, claim: &ClaimHandle) -> Result<Reading>;
 }
 
-/// The steps of [`Offline`].
+/// The steps of [`ObjectPipeline`].
 pub struct Documents {
-    /// Reader, extraction and gate.
-    pub offline: Offline,
+    /// Over the workspace's own store.
+    pub pipeline: ObjectPipeline,
     /// How often a document is read again at once because a page of it failed.
     pub page_retries: u32,
 }
@@ -65,20 +68,20 @@ pub struct Documents {
 #[async_trait]
 impl Read for Documents {
     async fn pages(&self, bytes: Bytes) -> Result<Option<u32>> {
-        match self.offline.reader.open(bytes, false).await {
+        match self.pipeline.services().reader.open(bytes, false).await {
             Ok(document) => Ok(Some(document.page_count())),
             Err(StepError::Rejected { .. }) => Ok(None),
             Err(StepError::Fault(error)) => Err(error),
-            Err(StepError::ClaimLost) => Err(Error::internal("a claim where there is none")),
         }
     }
 
-    async fn read(&self, path: &str, bytes: Bytes) -> Result<Reading> {
+    async fn read(&self, path: &str, bytes: Bytes, claim: &ClaimHandle) -> Result<Reading> {
+        let document = document_of(path);
         let mut retries = 0;
         loop {
             // The path is only shown in reports; a file's name may say who a document is about.
             let shown = Path::new("document");
-            match Box::pin(self.offline.process(shown, bytes.clone())).await {
+            match self.pipeline.process(document, shown, &bytes, claim).await {
                 Ok(processed) => return Ok(reading(&processed)),
                 Err(error) if error.fault == Fault::Transient && retries < self.page_retries => {
                     retries += 1;
@@ -89,6 +92,17 @@ impl Read for Documents {
             }
         }
     }
+}
+
+/// A document is in one group only, whose lock keeps others away from what is kept of it; the same
+/// bytes under another path may be in another group.
+fn document_of(path: &str) -> DocumentId {
+    DocumentId::of_object("", path)
+}
+
+/// What is kept of the document of this path while it is worked on is found by this id.
+pub(super) fn kept_as(path: &str) -> IngestionId {
+    ingestion_of(document_of(path))
 }
 
 fn reading(processed: &Processed) -> Reading {

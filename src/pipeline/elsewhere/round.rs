@@ -16,8 +16,8 @@ use crate::model::{
 };
 use crate::ocr::{FileReader, PictureSizes, Provider};
 use crate::pages;
-use crate::pipeline::StepError;
 use crate::pipeline::reading::{PageSink, Reader, step_error};
+use crate::pipeline::step_error::StepError;
 
 /// Calls about one document at the same time.
 const CALLS: usize = 4;

@@ -14,8 +14,8 @@ use crate::cpu::OpenDocument;
 use crate::fault;
 use crate::model::{PagePicture, PageShown, PageText, View};
 use crate::ocr::Reach;
-use crate::pipeline::StepError;
 use crate::pipeline::reading::step_error;
+use crate::pipeline::step_error::StepError;
 
 /// Bytes per permit: permits are 32-bit numbers.
 const PERMIT_BYTES: u64 = 4096;

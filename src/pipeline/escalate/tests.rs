@@ -74,7 +74,7 @@ struct Scripted {
 }
 
 #[async_trait]
-impl Climber for Scripted {
+impl EscalationStep for Scripted {
     async fn read(&mut self, at: usize, _: &Rung) -> Result<Extracted, StepError> {
         self.asked.push(at);
         self.readings.pop_front().unwrap()
@@ -101,9 +101,9 @@ impl Climber for Scripted {
 async fn climbed(
     caps: &[u32],
     readings: Vec<Result<Extracted, StepError>>,
-) -> (Result<Climbed, StepError>, usize) {
+) -> (Result<EscalationOutcome, StepError>, usize) {
     let mut scripted = Scripted { readings: readings.into(), asked: Vec::new() };
-    let climbed = climb(&rungs(caps), &mut scripted).await;
+    let climbed = escalate(&rungs(caps), &mut scripted).await;
     assert_eq!(scripted.asked, (0..scripted.asked.len()).collect::<Vec<_>>());
     (climbed, scripted.asked.len())
 }
@@ -137,7 +137,9 @@ async fn no_populated_value_is_lost_on_the_way_up() {
     let first = json!({"total": 9, "number": 1, "only_first": "a"});
     let second = json!({"total": 10, "number": null, "only_second": "b"});
     let (climbed, _) = climbed(&[9, 9], vec![whole(first), whole(second)]).await;
-    let Climbed::Judged(extraction, verdict) = climbed.unwrap() else { panic!("not judged") };
+    let EscalationOutcome::Judged(extraction, verdict) = climbed.unwrap() else {
+        panic!("not judged")
+    };
     let expected = json!({"total": 10, "number": 1, "only_first": "a", "only_second": "b"});
     assert_eq!(Value::Object(extraction.data.into_iter().collect()), expected);
     assert_eq!(extraction.usage.input, 2, "both calls are counted");
@@ -149,7 +151,9 @@ async fn a_stronger_model_that_reads_worse_does_not_get_the_say() {
     let first = json!({"total": 10, "number": null, "name": "right"});
     let second = json!({"total": 9, "number": null, "name": "wrong", "more": 1});
     let (climbed, _) = climbed(&[9, 9], vec![whole(first), whole(second)]).await;
-    let Climbed::Judged(extraction, verdict) = climbed.unwrap() else { panic!("not judged") };
+    let EscalationOutcome::Judged(extraction, verdict) = climbed.unwrap() else {
+        panic!("not judged")
+    };
     assert_eq!((&extraction.data["name"], &extraction.data["more"]), (&json!("right"), &json!(1)));
     assert_eq!(verdict.findings.len(), 1);
 }
@@ -159,7 +163,9 @@ async fn a_stronger_model_that_gives_no_reply_leaves_the_earlier_reading_standin
     let first = json!({"total": 9, "number": 1});
     let declined = unfinished(Reason::ModelRefused, None);
     let (climbed, _) = climbed(&[9, 9], vec![whole(first), declined]).await;
-    let Climbed::Judged(extraction, verdict) = climbed.unwrap() else { panic!("not judged") };
+    let EscalationOutcome::Judged(extraction, verdict) = climbed.unwrap() else {
+        panic!("not judged")
+    };
     assert_eq!((&extraction.data["total"], extraction.usage.input), (&json!(9), 2));
     assert!(verdict.refused());
 }
@@ -169,7 +175,9 @@ async fn what_was_rescued_of_broken_replies_fills_the_reading_that_is_whole() {
     let broken = unfinished(Reason::GateRefused, Some(json!({"number": 1})));
     let second = json!({"total": 10, "number": null});
     let (climbed, _) = climbed(&[9, 9], vec![broken, whole(second)]).await;
-    let Climbed::Judged(extraction, verdict) = climbed.unwrap() else { panic!("not judged") };
+    let EscalationOutcome::Judged(extraction, verdict) = climbed.unwrap() else {
+        panic!("not judged")
+    };
     assert_eq!((&extraction.data["number"], verdict.findings.len()), (&json!(1), 0));
 }
 
@@ -178,7 +186,7 @@ async fn two_broken_readings_end_with_the_data_of_both() {
     let first = unfinished(Reason::GateRefused, Some(json!({"number": 1})));
     let second = unfinished(Reason::ModelRefused, None);
     let (climbed, _) = climbed(&[9, 9], vec![first, second]).await;
-    let Climbed::Unfinished(end) = climbed.unwrap() else { panic!("judged") };
+    let EscalationOutcome::Unfinished(end) = climbed.unwrap() else { panic!("judged") };
     assert_eq!((end.reason, end.usage.input), (Reason::ModelRefused, 2));
     assert_eq!(end.partial.unwrap().data["number"], 1);
 }

@@ -4,15 +4,15 @@ use super::*;
 use crate::config::ByteSize;
 use crate::model::{ClaimToken, Encoding};
 use crate::pages::{Format, open};
-use crate::pipeline::hold::{Keeper, pair};
+use crate::pipeline::claim_handle::{ClaimRenewer, pair};
 use crate::pipeline::preprocessed;
 use crate::store::folder::FolderStore;
 
 struct Place {
     store: FolderStore,
     budget: DocumentBudget,
-    hold: Hold,
-    keeper: Keeper,
+    hold: ClaimHandle,
+    keeper: ClaimRenewer,
     _folder: tempfile::TempDir,
 }
 
@@ -129,7 +129,10 @@ async fn invariant_8_pages_that_were_paid_for_are_written_before_the_next_call()
     let qualities: Vec<f32> = found.iter().map(|page| page.quality).collect();
     assert_eq!(qualities, [0.9], "the later reading holds");
     place.keeper.lost();
-    assert!(matches!(journal.before_call().await, Err(StepError::ClaimLost)), "no call any more");
+    assert!(
+        journal.before_call().await.is_err_and(|error| error.is_claim_lost()),
+        "no call any more"
+    );
 }
 
 #[tokio::test]
@@ -141,7 +144,7 @@ async fn invariant_8_a_zombie_writes_no_page_and_cannot_replace_one() {
     keep(&mut owner, 1..=10).await;
     place.keeper.lost();
     let refused = zombie.keep(&page(10, Source::Ocr), None).await;
-    assert!(matches!(refused, Err(StepError::ClaimLost)));
+    assert!(refused.is_err_and(|error| error.is_claim_lost()));
     assert_eq!(place.parts().await, 1);
     // Even a write that was on its way goes to a key of its own.
     let keys = [1, 2].map(|claims| keys::page_part(place.hold.id, claims, 1));
@@ -208,5 +211,5 @@ async fn a_single_repaired_picture_stays_a_picture_and_no_repair_leaves_no_file(
     assert!(is_there(&place.store, &made.file.path, &repaired.bytes.into()).await.unwrap());
     place.keeper.lost();
     let late = preprocessed::store(&journal, original, 1 << 20).await;
-    assert!(matches!(late, Err(StepError::ClaimLost)));
+    assert!(late.is_err_and(|error| error.is_claim_lost()));
 }

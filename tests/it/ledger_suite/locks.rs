@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use docmill::db::Db;
 use docmill::db::claims::PostgresLedger;
 use docmill::fault::Fault;
-use docmill::ledger::{Claim, Held, Ledger};
+use docmill::ledger::{AttemptLedger, Claim, Held, Ledger};
 use docmill::model::{ArtefactRef, ClaimToken, DocumentId, IngestionId, Stage};
 
 use super::fixture::{record, terms};

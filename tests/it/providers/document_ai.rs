@@ -8,6 +8,7 @@ use docmill_testkit::document_ai::{Said, Script, Server, Straightened, Trouble};
 use super::*;
 use crate::reading::papers;
 use crate::support::documents;
+use crate::support::whole::ReadWhole as _;
 
 fn sent(page: u32) -> PagePicture {
     let facts = PictureFacts {

@@ -6,6 +6,7 @@ use docmill::pipeline::StepError;
 use docmill_testkit::document_ai::{Script, Server, Trouble};
 
 use super::*;
+use crate::support::whole::ReadWhole as _;
 
 async fn read(
     troubles: Vec<Trouble>,

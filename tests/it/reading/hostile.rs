@@ -12,6 +12,7 @@ use std::sync::Arc;
 use unicode_normalization::UnicodeNormalization;
 
 use crate::support::cells::docmill;
+use crate::support::whole::ReadWhole as _;
 
 /// For a whole document, OCR included.
 const LONGEST: Duration = Duration::from_secs(120);
@@ -29,7 +30,7 @@ async fn reader() -> Arc<Reader> {
     let mut config = Config::default();
     config.cpu.program = docmill();
     config.ocr.languages = vec!["eng".to_owned()];
-    App::new(config).offline().await.unwrap().reader
+    App::new(config).services().await.unwrap().reader
 }
 
 /// One line on what became of the document: `ok`, or `error:CODE`.

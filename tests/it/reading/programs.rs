@@ -4,6 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use super::*;
+use crate::support::whole::ReadWhole as _;
 
 /// A program that answers as Tesseract does about itself and then does `page`.
 fn program(folder: &Path, page: &str) -> OcrConfig {

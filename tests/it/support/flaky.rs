@@ -7,8 +7,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use docmill::fault::{Error, Result};
 use docmill::ledger::{
-    Claim, ClaimTerms, GiveBack, Held, Ledger, Pause, Quarantined, ReadBack, Record, Registration,
-    Spending, SpentToday, TranscriptionSaved, Vitals,
+    AttemptLedger, Claim, ClaimTerms, GiveBack, Held, Ledger, Pause, Quarantined, ReadBack, Record,
+    Registration, Spending, SpentToday, TranscriptionSaved, Vitals,
 };
 use docmill::llm::{Llm, Prompt, Reply};
 use docmill::model::{ArtefactRef, ClaimToken, DocumentId, IngestionId, Stage};
@@ -50,6 +50,53 @@ impl FlakyLedger {
 }
 
 #[async_trait]
+impl AttemptLedger for FlakyLedger {
+    async fn save_transcription(
+        &self,
+        id: IngestionId,
+        token: ClaimToken,
+        saved: &TranscriptionSaved,
+    ) -> Result<Held> {
+        self.inner.save_transcription(id, token, saved).await
+    }
+
+    async fn save_extraction(
+        &self,
+        id: IngestionId,
+        token: ClaimToken,
+        artefact: &ArtefactRef,
+    ) -> Result<Held> {
+        self.inner.save_extraction(id, token, artefact).await
+    }
+
+    async fn find_duplicate(
+        &self,
+        document: DocumentId,
+        tenant: Option<&str>,
+        supplier: &str,
+        number: &str,
+    ) -> Result<Option<IngestionId>> {
+        self.inner.find_duplicate(document, tenant, supplier, number).await
+    }
+
+    async fn is_blocked(&self, sha256: &str) -> Result<bool> {
+        self.inner.is_blocked(sha256).await
+    }
+
+    async fn spend(&self, id: IngestionId, claims: i64, spent: &Spending) -> Result<()> {
+        self.inner.spend(id, claims, spent).await
+    }
+
+    async fn spent_today(&self) -> Result<SpentToday> {
+        self.inner.spent_today().await
+    }
+
+    async fn now(&self) -> Result<OffsetDateTime> {
+        self.inner.now().await
+    }
+}
+
+#[async_trait]
 impl Ledger for FlakyLedger {
     async fn record(&self, id: IngestionId, token: ClaimToken, end: &Record) -> Result<Held> {
         self.alive().await;
@@ -87,40 +134,8 @@ impl Ledger for FlakyLedger {
         self.inner.save_stage(id, token, stage).await
     }
 
-    async fn save_transcription(
-        &self,
-        id: IngestionId,
-        token: ClaimToken,
-        saved: &TranscriptionSaved,
-    ) -> Result<Held> {
-        self.inner.save_transcription(id, token, saved).await
-    }
-
-    async fn save_extraction(
-        &self,
-        id: IngestionId,
-        token: ClaimToken,
-        artefact: &ArtefactRef,
-    ) -> Result<Held> {
-        self.inner.save_extraction(id, token, artefact).await
-    }
-
     async fn read_back(&self, id: IngestionId, token: ClaimToken) -> Result<ReadBack> {
         self.inner.read_back(id, token).await
-    }
-
-    async fn find_duplicate(
-        &self,
-        document: DocumentId,
-        tenant: Option<&str>,
-        supplier: &str,
-        number: &str,
-    ) -> Result<Option<IngestionId>> {
-        self.inner.find_duplicate(document, tenant, supplier, number).await
-    }
-
-    async fn is_blocked(&self, sha256: &str) -> Result<bool> {
-        self.inner.is_blocked(sha256).await
     }
 
     async fn register(&self, objects: &[Registration]) -> Result<Vec<IngestionId>> {
@@ -137,18 +152,6 @@ impl Ledger for FlakyLedger {
 
     async fn worker_alive(&self, worker: &str, vitals: &Vitals) -> Result<()> {
         self.inner.worker_alive(worker, vitals).await
-    }
-
-    async fn spend(&self, id: IngestionId, claims: i64, spent: &Spending) -> Result<()> {
-        self.inner.spend(id, claims, spent).await
-    }
-
-    async fn spent_today(&self) -> Result<SpentToday> {
-        self.inner.spent_today().await
-    }
-
-    async fn now(&self) -> Result<OffsetDateTime> {
-        self.inner.now().await
     }
 }
 

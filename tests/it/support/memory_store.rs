@@ -1,4 +1,5 @@
-//! A store in memory for tests: counts its listings, and can ignore conditions as some services do.
+//! The store in memory as tests need it: counts its listings, lets other tasks in between, makes
+//! objects older, and can ignore conditions or fall silent as some services do.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::collections::BTreeMap;
@@ -9,25 +10,21 @@ use std::time::{Duration, SystemTime};
 use async_trait::async_trait;
 use bytes::Bytes;
 use docmill::fault::Result;
-use docmill::store::{Entry, Etag, Fetch, Get, Meta, Object, Put, Store};
+use docmill::store::{Entry, Etag, Fetch, Get, Meta, Put, Store, memory};
+use futures::FutureExt as _;
 
-struct Kept {
-    bytes: Bytes,
-    etag: Etag,
-    modified: SystemTime,
-    metadata: BTreeMap<String, String>,
-}
+type Labels = BTreeMap<String, String>;
 
 /// Objects in memory.
 #[derive(Default)]
 pub(crate) struct MemoryStore {
-    objects: Mutex<BTreeMap<String, Kept>>,
-    versions: AtomicU64,
+    inner: memory::MemoryStore,
     /// Listing requests so far.
     pub(crate) lists: AtomicU64,
     /// Conditions are accepted and ignored.
     pub(crate) lenient: AtomicBool,
-    clock: Mutex<Option<tokio::time::Instant>>,
+    /// How much older than they are objects are said to be.
+    aged: Mutex<BTreeMap<String, Duration>>,
     /// An object, and another that is there as soon as it is written.
     follows: Mutex<Option<(String, String)>>,
     /// Writes that still arrive; `None`: all.
@@ -37,25 +34,26 @@ pub(crate) struct MemoryStore {
 /// When simulated time began.
 const BEGINNING: SystemTime = SystemTime::UNIX_EPOCH;
 
-/// A machine's clock that goes with tokio's, which may be paused; it is not the store's.
-pub(crate) fn simulated_clock() -> SystemTime {
+/// Tokio's time, which may be paused, since it was first asked for.
+fn simulated_time() -> Duration {
     static START: OnceLock<tokio::time::Instant> = OnceLock::new();
-    let start = START.get_or_init(tokio::time::Instant::now);
-    BEGINNING + Duration::from_secs(5_000_000) + start.elapsed()
+    START.get_or_init(tokio::time::Instant::now).elapsed()
+}
+
+/// A machine's clock that goes with tokio's; it is not the store's.
+pub(crate) fn simulated_clock() -> SystemTime {
+    BEGINNING + Duration::from_secs(5_000_000) + simulated_time()
+}
+
+fn simulated_store_clock() -> SystemTime {
+    BEGINNING + Duration::from_secs(1_000_000) + simulated_time()
 }
 
 impl MemoryStore {
     /// Its clock goes with tokio's, which may be paused.
     pub(crate) fn simulated() -> Self {
-        let clock = Mutex::new(Some(tokio::time::Instant::now()));
-        Self { clock, ..Self::default() }
-    }
-
-    fn now(&self) -> SystemTime {
-        match *self.clock.lock().unwrap() {
-            Some(start) => BEGINNING + Duration::from_secs(1_000_000) + start.elapsed(),
-            None => SystemTime::now(),
-        }
+        let inner = memory::MemoryStore::with_clock(simulated_store_clock);
+        Self { inner, ..Self::default() }
     }
 
     /// Lets so many more writes through; every later one is never answered, as if whoever makes it
@@ -87,128 +85,113 @@ impl MemoryStore {
 
     /// Makes an object older.
     pub(crate) fn age(&self, key: &str, by: Duration) {
-        self.objects.lock().unwrap().get_mut(key).unwrap().modified -= by;
+        assert!(self.keys(key).iter().any(|found| found == key), "no {key}");
+        *self.aged.lock().unwrap().entry(key.to_owned()).or_default() += by;
     }
 
     pub(crate) fn keys(&self, prefix: &str) -> Vec<String> {
-        let objects = self.objects.lock().unwrap();
-        objects.keys().filter(|key| key.starts_with(prefix)).cloned().collect()
+        let listed = self.inner.list(prefix, None, usize::MAX).now_or_never().unwrap();
+        listed.unwrap().into_iter().map(|entry| entry.key).collect()
     }
 
     pub(crate) fn json(&self, key: &str) -> serde_json::Value {
-        let objects = self.objects.lock().unwrap();
-        serde_json::from_slice(&objects.get(key).unwrap_or_else(|| panic!("no {key}")).bytes)
-            .unwrap()
-    }
-
-    /// Writes if the object is the version that `only` names (`None` in it: if there is none).
-    fn write(&self, key: &str, new: (Bytes, Labels), only: Option<Option<&Etag>>) -> Option<Etag> {
-        let mut objects = self.objects.lock().unwrap();
-        if !self.holds(&objects, key, only) {
-            return None;
+        let what = Get { at_most: u64::MAX, if_match: None };
+        match self.inner.get(key, what).now_or_never().unwrap().unwrap() {
+            Fetch::Found(object) => serde_json::from_slice(&object.bytes).unwrap(),
+            _ => panic!("no {key}"),
         }
-        let etag = Etag(format!("v{}", self.versions.fetch_add(1, Ordering::SeqCst)));
-        let (modified, kept) = (self.now(), etag.clone());
-        let (bytes, metadata) = new;
-        if let Some((_, next)) = self.follows.lock().unwrap().take_if(|pair| pair.0 == key) {
-            let (bytes, etag, metadata) = (Bytes::new(), Etag("theirs".to_owned()), Labels::new());
-            objects.insert(next, Kept { bytes, etag, modified, metadata });
+    }
+
+    fn is_lenient(&self) -> bool {
+        self.lenient.load(Ordering::SeqCst)
+    }
+
+    /// What follows a write that took effect.
+    async fn written(&self, key: &str) {
+        self.aged.lock().unwrap().remove(key);
+        let follows = self.follows.lock().unwrap().take_if(|pair| pair.0 == key);
+        if let Some((_, next)) = follows {
+            self.inner.put(&next, Bytes::new(), &Labels::new()).await.unwrap();
         }
-        objects.insert(key.to_owned(), Kept { bytes, etag, modified, metadata });
-        Some(kept)
     }
 
-    fn holds(
-        &self,
-        objects: &BTreeMap<String, Kept>,
-        key: &str,
-        only: Option<Option<&Etag>>,
-    ) -> bool {
-        let found = objects.get(key).map(|object| &object.etag);
-        self.lenient.load(Ordering::SeqCst) || only.is_none_or(|only| only == found)
+    fn modified(&self, key: &str, modified: SystemTime) -> SystemTime {
+        modified - self.aged.lock().unwrap().get(key).copied().unwrap_or_default()
     }
-}
-
-type Labels = BTreeMap<String, String>;
-
-fn put(written: Option<Etag>) -> Put {
-    written.map_or(Put::Refused, Put::Written)
 }
 
 #[async_trait]
 impl Store for MemoryStore {
     fn describe(&self) -> String {
-        "memory".to_owned()
+        self.inner.describe()
     }
 
     async fn head(&self, key: &str) -> Result<Option<Meta>> {
         tokio::task::yield_now().await;
-        let objects = self.objects.lock().unwrap();
-        Ok(objects.get(key).map(|object| Meta {
-            size: object.bytes.len() as u64,
-            etag: object.etag.clone(),
-            modified: object.modified,
-            metadata: object.metadata.clone(),
-        }))
+        let meta = self.inner.head(key).await?;
+        Ok(meta.map(|meta| Meta { modified: self.modified(key, meta.modified), ..meta }))
     }
 
     async fn get(&self, key: &str, what: Get) -> Result<Fetch> {
         tokio::task::yield_now().await;
-        let objects = self.objects.lock().unwrap();
-        let Some(object) = objects.get(key) else { return Ok(Fetch::Missing) };
-        if what.if_match.is_some_and(|etag| etag != object.etag) {
-            return Ok(Fetch::Changed);
-        }
-        let size = object.bytes.len() as u64;
-        if size > what.at_most {
-            return Ok(Fetch::TooLarge { size });
-        }
-        let (bytes, etag) = (object.bytes.clone(), object.etag.clone());
-        Ok(Fetch::Found(Object { bytes, etag }))
+        self.inner.get(key, what).await
     }
 
     async fn put(&self, key: &str, bytes: Bytes, metadata: &Labels) -> Result<Etag> {
         self.arrive().await;
-        Ok(self.write(key, (bytes, metadata.clone()), None).unwrap())
+        let etag = self.inner.put(key, bytes, metadata).await?;
+        self.written(key).await;
+        Ok(etag)
     }
 
     async fn put_if_absent(&self, key: &str, bytes: Bytes) -> Result<Put> {
+        if self.is_lenient() {
+            return self.put(key, bytes, &Labels::new()).await.map(Put::Written);
+        }
         self.arrive().await;
-        Ok(put(self.write(key, (bytes, Labels::new()), Some(None))))
+        let put = self.inner.put_if_absent(key, bytes).await?;
+        if put != Put::Refused {
+            self.written(key).await;
+        }
+        Ok(put)
     }
 
     async fn put_if_match(&self, key: &str, etag: &Etag, bytes: Bytes) -> Result<Put> {
+        if self.is_lenient() {
+            return self.put(key, bytes, &Labels::new()).await.map(Put::Written);
+        }
         self.arrive().await;
-        Ok(put(self.write(key, (bytes, Labels::new()), Some(Some(etag)))))
+        let put = self.inner.put_if_match(key, etag, bytes).await?;
+        if put != Put::Refused {
+            self.written(key).await;
+        }
+        Ok(put)
     }
 
     async fn delete(&self, key: &str) -> Result<()> {
         self.arrive().await;
-        self.objects.lock().unwrap().remove(key);
-        Ok(())
+        self.aged.lock().unwrap().remove(key);
+        self.inner.delete(key).await
     }
 
     async fn delete_if_match(&self, key: &str, etag: &Etag) -> Result<bool> {
         self.arrive().await;
-        let mut objects = self.objects.lock().unwrap();
-        let may = self.holds(&objects, key, Some(Some(etag)));
-        Ok(may && objects.remove(key).is_some())
+        let is_there = self.inner.head(key).await?.is_some();
+        let removed = match self.is_lenient() {
+            true => self.inner.delete(key).await.map(|()| is_there)?,
+            false => self.inner.delete_if_match(key, etag).await?,
+        };
+        if removed {
+            self.aged.lock().unwrap().remove(key);
+        }
+        Ok(removed)
     }
 
     async fn list(&self, prefix: &str, after: Option<&str>, max: usize) -> Result<Vec<Entry>> {
         self.lists.fetch_add(1, Ordering::SeqCst);
-        let objects = self.objects.lock().unwrap();
-        let from = after.filter(|after| *after > prefix).unwrap_or(prefix);
-        let found = objects
-            .range(from.to_owned()..)
-            .take_while(|(key, _)| key.starts_with(prefix))
-            .filter(|(key, _)| after.is_none_or(|after| key.as_str() > after))
-            .take(max)
-            .map(|(key, object)| Entry {
-                key: key.clone(),
-                size: object.bytes.len() as u64,
-                modified: object.modified,
-            });
-        Ok(found.collect())
+        let listed = self.inner.list(prefix, after, max).await?;
+        let entry =
+            |entry: Entry| Entry { modified: self.modified(&entry.key, entry.modified), ..entry };
+        Ok(listed.into_iter().map(entry).collect())
     }
 }

@@ -14,8 +14,7 @@ use docmill::ledger::Ledger;
 use docmill::llm::Llm;
 use docmill::llm::chain::Chain;
 use docmill::model::{DocumentId, IngestionId};
-use docmill::pipeline::offline::Offline;
-use docmill::pipeline::{DocumentBudget, Ports, Reader};
+use docmill::pipeline::{PipelineContext, PipelineServices, Reader};
 use docmill::queue::sqs::SqsQueue;
 use docmill::queue::{Outgoing, Queue};
 use docmill::shutdown::Stop;
@@ -155,37 +154,35 @@ impl World {
     ) -> Running {
         let mut config = self.config.clone();
         config.llm.provider = LlmProvider::None;
-        let offline = Box::pin(App::new(config.clone()).offline()).await.unwrap();
-        let reader = Arc::clone(&offline.reader);
-        self.worker_of(config, offline, (ledger, reader, llm)).await
+        let services = Box::pin(App::new(config.clone()).services()).await.unwrap();
+        let models = llm.map(|llm| Chain::of(llm, 8_192)).unwrap_or_default();
+        self.worker_of(config, PipelineServices { models, ..services }, ledger).await
     }
 
     /// Starts a worker that reads with this reader, and has no model.
     pub(crate) async fn worker_reading(&self, reader: Arc<Reader>) -> Running {
         let mut config = self.config.clone();
         config.llm.provider = LlmProvider::None;
-        let offline = Box::pin(App::new(config.clone()).offline()).await.unwrap();
-        self.worker_of(config, offline, (self.ledger().await, reader, None)).await
+        let services = Box::pin(App::new(config.clone()).services()).await.unwrap();
+        let services = PipelineServices { reader, ..services };
+        self.worker_of(config, services, self.ledger().await).await
     }
 
     async fn worker_of(
         &self,
         config: Config,
-        offline: Offline,
-        (ledger, reader, llm): (Arc<dyn Ledger>, Arc<Reader>, MaybeLlm),
+        services: PipelineServices,
+        ledger: Arc<dyn Ledger>,
     ) -> Running {
-        let ports = Ports {
-            store: Arc::clone(&self.store),
-            ledger,
-            reader,
-            pool: offline.pool,
-            models: llm.map(|llm| Chain::of(llm, 8_192)).unwrap_or_default(),
-            kinds: offline.kinds,
-            budget: DocumentBudget::new(config.limits.documents_in_memory),
-            config: offline.config,
+        let pipeline = PipelineContext {
+            documents: Arc::clone(&self.store),
+            artefacts: Arc::clone(&self.store),
+            ledger: Arc::clone(&ledger) as _,
+            services: Arc::new(services),
         };
         let settings = Settings::new(&config, "test".to_owned());
-        Running::start(Worker::new(ports, Arc::clone(&self.queue), settings).await.unwrap())
+        let queue = Arc::clone(&self.queue);
+        Running::start(Worker::new(pipeline, ledger, queue, settings).await.unwrap())
     }
 
     /// The configured model.
@@ -367,8 +364,6 @@ pub(crate) async fn sqs_queue(config: &Config) -> SqsQueue {
     let client = super::sqs::client(&config.queue.endpoint);
     SqsQueue::with_client(client, &config.queue).await.unwrap()
 }
-
-type MaybeLlm = Option<Arc<dyn Llm>>;
 
 /// Waits for a condition.
 pub(crate) async fn until<F: Future<Output = bool>>(

@@ -19,6 +19,21 @@ pub struct Recipe {
     pub threshold: f32,
 }
 
+impl Recipe {
+    /// What of it is part of a stored transcript's identity. The names and the order are those that
+    /// transcripts were stored under so far, and have to stay whatever the fields are called here:
+    /// another spelling makes every stored transcript one of another recipe, which is read again.
+    pub fn identity(&self) -> String {
+        let Self { dpi, languages, repairs, threshold } = self;
+        let repairs = repairs.identity();
+        // A float with its fraction and quoted texts, as they always were.
+        format!(
+            "Recipe {{ dpi: {dpi}, languages: {languages:?}, repairs: {repairs}, \
+             threshold: {threshold:?} }}"
+        )
+    }
+}
+
 /// Which repairs of page images are allowed (`[ocr.repair]`). Each happens only to a page that has
 /// the defect it is for; a page without defects is never touched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,6 +78,26 @@ impl Repairs {
             deskew: on,
             upscale: on,
         }
+    }
+
+    /// See [`Recipe::identity`].
+    fn identity(&self) -> String {
+        let Self {
+            enabled,
+            orientation,
+            perspective,
+            illumination,
+            contrast,
+            noise,
+            sharpen,
+            deskew,
+            upscale,
+        } = self;
+        format!(
+            "Repairs {{ enabled: {enabled}, orientation: {orientation}, \
+             perspective: {perspective}, illumination: {illumination}, contrast: {contrast}, \
+             noise: {noise}, sharpen: {sharpen}, deskew: {deskew}, upscale: {upscale} }}"
+        )
     }
 }
 
@@ -235,6 +270,47 @@ impl Encoding {
         match self {
             Self::Png => "png",
             Self::Jpeg => "jpg",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_recipe_is_named_in_stored_transcripts_as_it_was_by_every_build_before() {
+        let languages = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+        let recipe = |dpi, names, repairs, threshold| Recipe {
+            dpi,
+            languages: languages(names),
+            repairs,
+            threshold,
+        };
+        let only_deskew = Repairs { enabled: true, deskew: true, ..Repairs::NONE };
+        let table = [
+            (
+                recipe(300, &[], Repairs::ALL, 0.5),
+                "Recipe { dpi: 300, languages: [], repairs: Repairs { enabled: true, \
+                 orientation: true, perspective: true, illumination: true, contrast: true, \
+                 noise: true, sharpen: true, deskew: true, upscale: true }, threshold: 0.5 }",
+            ),
+            (
+                recipe(150, &["deu", "chi_sim"], Repairs::NONE, 1.0),
+                "Recipe { dpi: 150, languages: [\"deu\", \"chi_sim\"], repairs: Repairs { \
+                 enabled: false, orientation: false, perspective: false, illumination: false, \
+                 contrast: false, noise: false, sharpen: false, deskew: false, upscale: false }, \
+                 threshold: 1.0 }",
+            ),
+            (
+                recipe(72, &["eng"], only_deskew, 0.65),
+                "Recipe { dpi: 72, languages: [\"eng\"], repairs: Repairs { enabled: true, \
+                 orientation: false, perspective: false, illumination: false, contrast: false, \
+                 noise: false, sharpen: false, deskew: true, upscale: false }, threshold: 0.65 }",
+            ),
+        ];
+        for (recipe, expected) in table {
+            assert_eq!(recipe.identity(), expected);
         }
     }
 }

@@ -32,8 +32,8 @@ use end::End;
 use crate::db::{Db, int};
 use crate::fault::Result;
 use crate::ledger::{
-    Claim, ClaimTerms, GiveBack, Held, Ledger, Pause, Quarantined, ReadBack, Record, Registration,
-    Spending, SpentToday, TranscriptionSaved, Vitals,
+    AttemptLedger, Claim, ClaimTerms, GiveBack, Held, Ledger, Pause, Quarantined, ReadBack, Record,
+    Registration, Spending, SpentToday, TranscriptionSaved, Vitals,
 };
 use crate::model::{ArtefactRef, ClaimToken, DocumentId, IngestionId, Stage};
 
@@ -48,6 +48,53 @@ impl PostgresLedger {
     /// The ledger in this database; its schema must be current.
     pub fn new(db: Db) -> Self {
         Self { ends: Coalesce::new(db.clone()), db }
+    }
+}
+
+#[async_trait]
+impl AttemptLedger for PostgresLedger {
+    async fn save_transcription(
+        &self,
+        id: IngestionId,
+        token: ClaimToken,
+        saved: &TranscriptionSaved,
+    ) -> Result<Held> {
+        hold::save_transcription(&self.db, id, token, saved).await
+    }
+
+    async fn save_extraction(
+        &self,
+        id: IngestionId,
+        token: ClaimToken,
+        artefact: &ArtefactRef,
+    ) -> Result<Held> {
+        hold::save_extraction(&self.db, id, token, artefact).await
+    }
+
+    async fn find_duplicate(
+        &self,
+        document: DocumentId,
+        tenant: Option<&str>,
+        supplier: &str,
+        number: &str,
+    ) -> Result<Option<IngestionId>> {
+        intake::find_duplicate(&self.db, (document, tenant), supplier, number).await
+    }
+
+    async fn spend(&self, id: IngestionId, claims: i64, spent: &Spending) -> Result<()> {
+        spending::spend(&self.db, id, claims, spent).await
+    }
+
+    async fn spent_today(&self) -> Result<SpentToday> {
+        spending::spent_today(&self.db).await
+    }
+
+    async fn is_blocked(&self, sha256: &str) -> Result<bool> {
+        intake::is_blocked(&self.db, sha256).await
+    }
+
+    async fn now(&self) -> Result<OffsetDateTime> {
+        intake::now(&self.db).await
     }
 }
 
@@ -73,52 +120,12 @@ impl Ledger for PostgresLedger {
         hold::save_stage(&self.db, id, token, stage).await
     }
 
-    async fn save_transcription(
-        &self,
-        id: IngestionId,
-        token: ClaimToken,
-        saved: &TranscriptionSaved,
-    ) -> Result<Held> {
-        hold::save_transcription(&self.db, id, token, saved).await
-    }
-
-    async fn save_extraction(
-        &self,
-        id: IngestionId,
-        token: ClaimToken,
-        artefact: &ArtefactRef,
-    ) -> Result<Held> {
-        hold::save_extraction(&self.db, id, token, artefact).await
-    }
-
     async fn record(&self, id: IngestionId, token: ClaimToken, end: &Record) -> Result<Held> {
         self.ends.record(End::new(id, token, end)).await
     }
 
     async fn read_back(&self, id: IngestionId, token: ClaimToken) -> Result<ReadBack> {
         end::read_back(&self.db, id, token).await
-    }
-
-    async fn find_duplicate(
-        &self,
-        document: DocumentId,
-        tenant: Option<&str>,
-        supplier: &str,
-        number: &str,
-    ) -> Result<Option<IngestionId>> {
-        intake::find_duplicate(&self.db, (document, tenant), supplier, number).await
-    }
-
-    async fn spend(&self, id: IngestionId, claims: i64, spent: &Spending) -> Result<()> {
-        spending::spend(&self.db, id, claims, spent).await
-    }
-
-    async fn spent_today(&self) -> Result<SpentToday> {
-        spending::spent_today(&self.db).await
-    }
-
-    async fn is_blocked(&self, sha256: &str) -> Result<bool> {
-        intake::is_blocked(&self.db, sha256).await
     }
 
     async fn register(&self, objects: &[Registration]) -> Result<Vec<IngestionId>> {
@@ -136,10 +143,6 @@ impl Ledger for PostgresLedger {
 
     async fn worker_alive(&self, worker: &str, vitals: &Vitals) -> Result<()> {
         intake::worker_alive(&self.db, worker, vitals).await
-    }
-
-    async fn now(&self) -> Result<OffsetDateTime> {
-        intake::now(&self.db).await
     }
 }
 

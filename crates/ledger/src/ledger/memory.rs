@@ -1,4 +1,4 @@
-//! The ledger in memory, for tests and simulations: the pure [`decide`] under a lock, a clock that
+//! The ledger in memory, for documents without a database, tests and simulations: the pure [`decide`] under a lock, a clock that
 //! is set by hand.
 //!
 //! Not promised: the document's data (the trigger is Postgres' own), durability, speed with many
@@ -17,8 +17,8 @@ use time::OffsetDateTime;
 use crate::fault::Result;
 use crate::ledger::decide::{Decision, Sequencer, decide, duplicate_key, key_of, used_attempts};
 use crate::ledger::{
-    Claim, ClaimTerms, GiveBack, Held, Ledger, Pause, Quarantined, ReadBack, Record, Registration,
-    Spending, SpentToday, TranscriptionSaved, Vitals, stored,
+    AttemptLedger, Claim, ClaimTerms, GiveBack, Held, Ledger, Pause, Quarantined, ReadBack, Record,
+    Registration, Spending, SpentToday, TranscriptionSaved, Vitals, stored,
 };
 use crate::model::{
     ArtefactRef, AttemptOutcome, ClaimToken, Claimed, DocumentId, DocumentRef, IngestionId, Reason,
@@ -251,36 +251,7 @@ fn claimed(
 }
 
 #[async_trait]
-impl Ledger for MemoryLedger {
-    async fn claim(&self, ids: &[IngestionId], terms: &ClaimTerms) -> Result<Vec<Claim>> {
-        let begun = Instant::now();
-        let mut state = self.state();
-        Ok(ids.iter().map(|id| state.claim(*id, terms, begun)).collect())
-    }
-
-    async fn renew(
-        &self,
-        claims: &[(IngestionId, ClaimToken)],
-        lease: Duration,
-    ) -> Result<Vec<Held>> {
-        let renew = |row: &mut Row, now| {
-            row.lease_expires_at = Some(row::after(now, lease));
-            None
-        };
-        Ok(claims.iter().map(|(id, token)| self.while_held(*id, *token, renew)).collect())
-    }
-
-    async fn give_back(&self, id: IngestionId, token: ClaimToken, how: &GiveBack) -> Result<Held> {
-        Ok(self.while_held(id, token, |row, now| row.give_back(how, now)))
-    }
-
-    async fn save_stage(&self, id: IngestionId, token: ClaimToken, stage: Stage) -> Result<Held> {
-        Ok(self.while_held(id, token, |row, _| {
-            row.stage = Some(stage);
-            None
-        }))
-    }
-
+impl AttemptLedger for MemoryLedger {
     async fn save_transcription(
         &self,
         id: IngestionId,
@@ -303,20 +274,6 @@ impl Ledger for MemoryLedger {
             row.extraction = Some(artefact.clone());
             None
         }))
-    }
-
-    async fn record(&self, id: IngestionId, token: ClaimToken, end: &Record) -> Result<Held> {
-        Ok(self.while_held(id, token, |row, now| row.record(end, key_of(end), now)))
-    }
-
-    async fn read_back(&self, id: IngestionId, token: ClaimToken) -> Result<ReadBack> {
-        let state = self.state();
-        let attempts = state.attempts.get(&id);
-        if attempts.is_some_and(|all| all.iter().any(|a| a.token == token && a.is_final)) {
-            return Ok(ReadBack::Recorded);
-        }
-        let held = state.rows.get(&id).is_some_and(|row| row.is_held_by(token));
-        Ok(if held { ReadBack::StillHeld } else { ReadBack::Lost })
     }
 
     async fn find_duplicate(
@@ -360,6 +317,56 @@ impl Ledger for MemoryLedger {
         Ok(self.state().blocked.contains(sha256))
     }
 
+    async fn now(&self) -> Result<OffsetDateTime> {
+        Ok(self.state().now)
+    }
+}
+
+#[async_trait]
+impl Ledger for MemoryLedger {
+    async fn claim(&self, ids: &[IngestionId], terms: &ClaimTerms) -> Result<Vec<Claim>> {
+        let begun = Instant::now();
+        let mut state = self.state();
+        Ok(ids.iter().map(|id| state.claim(*id, terms, begun)).collect())
+    }
+
+    async fn renew(
+        &self,
+        claims: &[(IngestionId, ClaimToken)],
+        lease: Duration,
+    ) -> Result<Vec<Held>> {
+        let renew = |row: &mut Row, now| {
+            row.lease_expires_at = Some(row::after(now, lease));
+            None
+        };
+        Ok(claims.iter().map(|(id, token)| self.while_held(*id, *token, renew)).collect())
+    }
+
+    async fn give_back(&self, id: IngestionId, token: ClaimToken, how: &GiveBack) -> Result<Held> {
+        Ok(self.while_held(id, token, |row, now| row.give_back(how, now)))
+    }
+
+    async fn save_stage(&self, id: IngestionId, token: ClaimToken, stage: Stage) -> Result<Held> {
+        Ok(self.while_held(id, token, |row, _| {
+            row.stage = Some(stage);
+            None
+        }))
+    }
+
+    async fn record(&self, id: IngestionId, token: ClaimToken, end: &Record) -> Result<Held> {
+        Ok(self.while_held(id, token, |row, now| row.record(end, key_of(end), now)))
+    }
+
+    async fn read_back(&self, id: IngestionId, token: ClaimToken) -> Result<ReadBack> {
+        let state = self.state();
+        let attempts = state.attempts.get(&id);
+        if attempts.is_some_and(|all| all.iter().any(|a| a.token == token && a.is_final)) {
+            return Ok(ReadBack::Recorded);
+        }
+        let held = state.rows.get(&id).is_some_and(|row| row.is_held_by(token));
+        Ok(if held { ReadBack::StillHeld } else { ReadBack::Lost })
+    }
+
     async fn register(&self, objects: &[Registration]) -> Result<Vec<IngestionId>> {
         let mut state = self.state();
         let known = state.rows.keys().copied().collect();
@@ -383,9 +390,5 @@ impl Ledger for MemoryLedger {
     async fn worker_alive(&self, worker: &str, vitals: &Vitals) -> Result<()> {
         self.state().workers.insert(worker.to_owned(), *vitals);
         Ok(())
-    }
-
-    async fn now(&self) -> Result<OffsetDateTime> {
-        Ok(self.state().now)
     }
 }

@@ -31,6 +31,30 @@ pub fn of_ingestion(id: IngestionId) -> String {
     format!("ingestions/{id}/")
 }
 
+/// All that is made of ingestions lies below.
+pub const INGESTIONS: &str = "ingestions/";
+
+/// What is known of the attempts at a document where there is no database.
+pub fn attempt_record(id: IngestionId) -> String {
+    format!("ingestions/{id}/attempt.json")
+}
+
+/// Every artefact that an ingestion may have, finished pages aside.
+pub fn artefacts(id: IngestionId) -> [String; 6] {
+    let [pdf, png, jpg] = ["pdf", "png", "jpg"].map(|extension| preprocessed(id, extension));
+    [transcription(id), extraction(id), kind_choice(id), pdf, png, jpg]
+}
+
+/// Where there is no database, what was spent on a day (UTC) lies below.
+pub fn spending_on(day: time::Date) -> String {
+    format!("spending/{day}/")
+}
+
+/// What one process has spent on a day.
+pub fn spending_of(day: time::Date, writer: &str) -> String {
+    format!("{}{writer}.json", spending_on(day))
+}
+
 /// The transcript of an ingestion.
 pub fn transcription(id: IngestionId) -> String {
     format!("ingestions/{id}/transcription-output.json")
@@ -67,8 +91,10 @@ pub fn page_part(id: IngestionId, claims: i64, part: u32) -> String {
 /// or every transcript would become a document of its own. `documents/` is not among them: that
 /// is where producers upload.
 pub fn is_own_artefact(key: &str) -> bool {
-    const OWN: [&str; 6] = [
+    const OWN: [&str; 8] = [
         "ingestions/",
+        "docmill/ingestions/",
+        "docmill/spending/",
         "queue/todo/",
         "queue/processing/",
         "queue/failed/",

@@ -6,12 +6,13 @@ use tokio::time::Instant;
 
 use super::Shared;
 use crate::fault::{Error, Fault, Result};
-use crate::model::digest;
+use crate::model::{ClaimToken, IngestionId, digest};
 use crate::ops::bucket::claim::{Claim, Kept};
 use crate::ops::bucket::convert::{Converted, Original, Output};
 use crate::ops::bucket::end::Ended;
 use crate::ops::bucket::output::{Maker, pack};
 use crate::ops::bucket::{Bucket, stamp};
+use crate::pipeline::{ClaimRenewer, claim_handle};
 use crate::queue::objects::blobforge::raw_key;
 use crate::store::{Fetch, Get};
 
@@ -62,26 +63,28 @@ pub(super) async fn run(shared: &Shared, mut claim: Claim) -> Option<Ended> {
 async fn attempt(shared: &Shared, claim: &mut Claim) -> Came {
     let timeout = shared.settings.borrow().timeout();
     let (hash, extension) = (claim.hash.clone(), claim.extension.clone());
+    let until = std::time::Instant::now() + shared.settings.borrow().stale();
+    let (handle, renewer) = claim_handle::pair(IngestionId::random(), ClaimToken::random(), until);
     let work = async {
         let original = match fetch(&shared.bucket, &hash, &extension, shared.largest).await? {
             Ok(original) => original,
             Err((code, detail)) => return Ok(Came::Refused { code, detail }),
         };
-        Ok::<_, Error>(match shared.convert.convert(&original).await? {
+        Ok::<_, Error>(match shared.convert.convert(&original, &handle).await? {
             Converted::Whole(output) => Came::Whole(Box::new((original, output))),
             Converted::Refused { code, detail } => Came::Refused { code, detail },
         })
     };
     tokio::select! {
         came = work => came.unwrap_or_else(Came::Failed),
-        came = keep(shared, claim) => came,
+        came = keep(shared, claim, &renewer) => came,
         () = tokio::time::sleep(timeout) => Came::TimedOut,
         () = shared.stop.until_asked() => Came::Interrupted,
     }
 }
 
 /// Renews the lock until it is lost, or until nobody can tell any more whether it still is ours.
-async fn keep(shared: &Shared, claim: &mut Claim) -> Came {
+async fn keep(shared: &Shared, claim: &mut Claim, renewer: &ClaimRenewer) -> Came {
     let mut sure_since = Instant::now();
     loop {
         let (beat, stale) = {
@@ -89,11 +92,17 @@ async fn keep(shared: &Shared, claim: &mut Claim) -> Came {
             (settings.heartbeat(), settings.stale())
         };
         tokio::time::sleep(beat).await;
-        let asked = Instant::now();
+        let (asked, until) = (Instant::now(), std::time::Instant::now() + stale);
         match claim.beat(&shared.bucket, "converting").await {
-            Ok(Kept::Ours) => sure_since = asked,
+            Ok(Kept::Ours) => {
+                sure_since = asked;
+                renewer.renewed(until);
+            }
             Ok(Kept::Cancelled) => return Came::Cancelled,
-            Ok(Kept::Lost) => return Came::Lost,
+            Ok(Kept::Lost) => {
+                renewer.lost();
+                return Came::Lost;
+            }
             Err(error) => {
                 tracing::warn!(error = %error, "cannot renew a lock: {error}");
                 if sure_since.elapsed() + beat >= stale {
@@ -150,6 +159,7 @@ async fn end(shared: &Shared, claim: &mut Claim, came: &Came) -> Result<Ended> {
             claim.publish(bucket, pack(original, output, maker)?).await
         }
         Came::Refused { code, detail } => claim.refuse(bucket, code, detail).await,
+        Came::Failed(error) if error.fault == Fault::ClaimLost => Ok(Ended::Lost),
         Came::Failed(error) if is_nobodys(error.fault) => {
             shared.pause();
             claim.give_back(bucket, error.fault.code()).await
@@ -175,6 +185,8 @@ fn is_nobodys(fault: Fault) -> bool {
         | Fault::Throttled(_)
         | Fault::OverBudget(_)
         | Fault::Interrupted => true,
+        // Whoever has it by now says what becomes of it.
+        Fault::ClaimLost => false,
         Fault::Transient | Fault::Missing | Fault::Rejected | Fault::Internal => false,
     }
 }

@@ -54,6 +54,11 @@ impl Engine {
         self.store.as_ref()
     }
 
+    /// The same, for whoever shares it.
+    pub fn shared_store(&self) -> Arc<dyn Store> {
+        Arc::clone(&self.store)
+    }
+
     /// Milliseconds since 1970 by the store's clock.
     ///
     /// # Errors

@@ -1,0 +1,178 @@
+//! Objects in memory, for documents that are worked on without any store.
+//!
+//! Keeps every promise of the port, conditions included, and passes its suite. Not promised:
+//! anything beyond the life of the value, and a bound on what it holds: whoever puts objects in has
+//! to bound them.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+
+use super::{Entry, Etag, Fetch, Get, Meta, Object, Put, Store};
+use crate::fault::Result;
+
+/// Objects in memory.
+#[derive(Debug)]
+pub struct MemoryStore {
+    state: Mutex<StoreState>,
+    clock: fn() -> SystemTime,
+}
+
+#[derive(Debug, Default)]
+struct StoreState {
+    objects: BTreeMap<String, StoredObject>,
+    /// Writes so far: the version of the newest.
+    writes: u64,
+}
+
+#[derive(Debug, Clone)]
+struct StoredObject {
+    bytes: Bytes,
+    etag: Etag,
+    modified: SystemTime,
+    metadata: BTreeMap<String, String>,
+}
+
+/// Under which condition an object is written.
+#[derive(Clone, Copy)]
+enum Condition<'a> {
+    Always,
+    Absent,
+    Is(&'a Etag),
+}
+
+impl Default for MemoryStore {
+    fn default() -> Self {
+        Self::with_clock(SystemTime::now)
+    }
+}
+
+impl MemoryStore {
+    /// An empty store by this clock.
+    pub fn with_clock(clock: fn() -> SystemTime) -> Self {
+        Self { state: Mutex::default(), clock }
+    }
+
+    fn state(&self) -> MutexGuard<'_, StoreState> {
+        // Sound if a holder panicked: every change is one call on the map.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(
+        &self,
+        key: &str,
+        bytes: Bytes,
+        metadata: BTreeMap<String, String>,
+        condition: Condition<'_>,
+    ) -> Put {
+        let mut state = self.state();
+        let found = state.objects.get(key).map(|object| &object.etag);
+        let holds = match condition {
+            Condition::Always => true,
+            Condition::Absent => found.is_none(),
+            Condition::Is(etag) => found == Some(etag),
+        };
+        if !holds {
+            return Put::Refused;
+        }
+        state.writes += 1;
+        let etag = Etag(format!("\"{}\"", state.writes));
+        let modified = (self.clock)();
+        let object = StoredObject { bytes, etag: etag.clone(), modified, metadata };
+        state.objects.insert(key.to_owned(), object);
+        Put::Written(etag)
+    }
+}
+
+impl StoredObject {
+    fn size(&self) -> u64 {
+        u64::try_from(self.bytes.len()).unwrap_or(u64::MAX)
+    }
+}
+
+#[async_trait]
+impl Store for MemoryStore {
+    fn describe(&self) -> String {
+        "memory".to_owned()
+    }
+
+    async fn head(&self, key: &str) -> Result<Option<Meta>> {
+        let object = self.state().objects.get(key).cloned();
+        Ok(object.map(|object| Meta {
+            size: object.size(),
+            etag: object.etag,
+            modified: object.modified,
+            metadata: object.metadata,
+        }))
+    }
+
+    async fn get(&self, key: &str, what: Get) -> Result<Fetch> {
+        let Some(object) = self.state().objects.get(key).cloned() else {
+            return Ok(Fetch::Missing);
+        };
+        if what.if_match.is_some_and(|etag| etag != object.etag) {
+            return Ok(Fetch::Changed);
+        }
+        let size = object.size();
+        if size > what.at_most {
+            return Ok(Fetch::TooLarge { size });
+        }
+        Ok(Fetch::Found(Object { bytes: object.bytes, etag: object.etag }))
+    }
+
+    async fn put(
+        &self,
+        key: &str,
+        bytes: Bytes,
+        metadata: &BTreeMap<String, String>,
+    ) -> Result<Etag> {
+        match self.write(key, bytes, metadata.clone(), Condition::Always) {
+            Put::Written(etag) => Ok(etag),
+            Put::Refused => {
+                Err(crate::fault::Error::internal("a write without condition was refused"))
+            }
+        }
+    }
+
+    async fn put_if_absent(&self, key: &str, bytes: Bytes) -> Result<Put> {
+        Ok(self.write(key, bytes, BTreeMap::new(), Condition::Absent))
+    }
+
+    async fn put_if_match(&self, key: &str, etag: &Etag, bytes: Bytes) -> Result<Put> {
+        Ok(self.write(key, bytes, BTreeMap::new(), Condition::Is(etag)))
+    }
+
+    async fn delete(&self, key: &str) -> Result<()> {
+        self.state().objects.remove(key);
+        Ok(())
+    }
+
+    async fn delete_if_match(&self, key: &str, etag: &Etag) -> Result<bool> {
+        let mut state = self.state();
+        let is_it = state.objects.get(key).is_some_and(|object| object.etag == *etag);
+        if is_it {
+            state.objects.remove(key);
+        }
+        Ok(is_it)
+    }
+
+    async fn list(&self, prefix: &str, after: Option<&str>, max: usize) -> Result<Vec<Entry>> {
+        let from = match after {
+            Some(after) if after >= prefix => Bound::Excluded(after),
+            _ => Bound::Included(prefix),
+        };
+        let state = self.state();
+        let found = state.objects.range::<str, _>((from, Bound::Unbounded));
+        let below = found.take_while(|(key, _)| key.starts_with(prefix)).take(max);
+        let entry = |(key, object): (&String, &StoredObject)| Entry {
+            key: key.clone(),
+            size: object.size(),
+            modified: object.modified,
+        };
+        Ok(below.map(entry).collect())
+    }
+}

@@ -1,0 +1,439 @@
+//! What attempts write down where an object store is all there is: a BlobForge bucket, an olmOCR
+//! workspace.
+//!
+//! Everything lies below [`OWN_FOLDER`], which the other users of such a store do not look at. Each
+//! document has a record with the number of its newest attempt and the references that a row would
+//! hold. The record is written on condition only: an attempt that begins replaces the token in it,
+//! and from then on every write of an earlier attempt is refused. Who may begin one is not decided
+//! here but by the lock of the document, which the caller holds.
+//!
+//! What a process has spent in a day is one object, so that no two processes write to one; the
+//! day's sum is read from all of them. Not promised: duplicates by supplier and number, a block
+//! list, and that a worker learns of what others have spent sooner than after 15 s. Days are UTC
+//! by the worker's own clock.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+use async_trait::async_trait;
+use futures::{StreamExt as _, TryStreamExt as _};
+use serde::{Deserialize, Serialize};
+use time::{Date, OffsetDateTime};
+
+use crate::fault::{Error, Result};
+use crate::ledger::{AttemptLedger, Held, Spending, SpentToday, TranscriptionSaved};
+use crate::model::{ArtefactRef, ClaimToken, Claimed, DocumentId, DocumentRef, IngestionId, Usage};
+use crate::store::prefixed::Prefixed;
+use crate::store::{Etag, Fetch, Get, Put, Store, keys};
+
+/// Where what is ours lies in a store whose layout is another's.
+pub const OWN_FOLDER: &str = "docmill/";
+/// Artefacts that nobody has touched for so long are removed.
+pub const KEPT_FOR: Duration = Duration::from_secs(30 * 86_400);
+
+/// How old what is known of the spending of others may be.
+const OTHERS_FRESH: Duration = Duration::from_secs(15);
+/// Larger objects are no records of ours.
+const LARGEST: u64 = 1 << 20;
+/// How often the beginning of an attempt is tried against others.
+const TRIES: u32 = 5;
+/// Requests at the same time.
+const AT_ONCE: usize = 8;
+/// Entries of one listing request.
+const PAGE: usize = 1000;
+
+/// Records of attempts and of spending in an object store.
+pub struct ObjectLedger {
+    store: Arc<dyn Store>,
+    /// Names the objects of this process's spending.
+    writer: String,
+    spending: tokio::sync::Mutex<Option<DayBook>>,
+}
+
+/// One attempt at one document.
+pub struct ObjectAttempt {
+    ledger: Arc<ObjectLedger>,
+    id: IngestionId,
+    token: ClaimToken,
+    written: Mutex<(AttemptRecord, Etag)>,
+}
+
+/// What is stored of a document's attempts.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+struct AttemptRecord {
+    /// The number of the newest attempt.
+    claims: i64,
+    /// Its token.
+    token: Option<ClaimToken>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    transcription: Option<ArtefactRef>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    extraction: Option<ArtefactRef>,
+}
+
+/// What is known of a day.
+struct DayBook {
+    day: Date,
+    own: DailySpending,
+    /// The sum of all others, and when it was read.
+    others: Option<(u64, Instant)>,
+}
+
+/// What one process has spent in a day, as it is stored.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+struct DailySpending {
+    /// Billionths of the currency.
+    cost_nanos: u64,
+    /// Calls, or readings of pages, for which there is no price.
+    unpriced_calls: u64,
+    rows: Vec<SpendingRow>,
+}
+
+/// What was paid for one model of one provider.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct SpendingRow {
+    provider: String,
+    model: String,
+    calls: u64,
+    pages: u64,
+    #[serde(flatten)]
+    usage: Usage,
+    cost_nanos: u64,
+}
+
+impl ObjectLedger {
+    /// Over a store whose keys begin where the bucket or workspace begins.
+    pub fn new(store: Arc<dyn Store>) -> Arc<Self> {
+        Arc::new(Self {
+            store: Arc::new(Prefixed::new(store, OWN_FOLDER)),
+            writer: uuid::Uuid::new_v4().simple().to_string(),
+            spending: tokio::sync::Mutex::default(),
+        })
+    }
+
+    /// Where artefacts are kept.
+    pub fn artefacts(&self) -> Arc<dyn Store> {
+        Arc::clone(&self.store)
+    }
+
+    /// Begins an attempt at a document whose lock the caller holds; earlier ones write no more.
+    ///
+    /// # Errors
+    /// The store's; transient if others begin attempts at it again and again.
+    pub async fn begin_attempt(
+        self: &Arc<Self>,
+        id: IngestionId,
+        document: DocumentRef,
+    ) -> Result<(Claimed, ObjectAttempt)> {
+        let (key, token) = (keys::attempt_record(id), ClaimToken::random());
+        for _ in 0..TRIES {
+            let found = read::<AttemptRecord>(self.store.as_ref(), &key).await?;
+            let (earlier, etag) =
+                found.map_or((None, None), |(record, etag)| (Some(record), Some(etag)));
+            let earlier = earlier.unwrap_or_default();
+            let claims = earlier.claims.saturating_add(1);
+            let record = AttemptRecord { claims, token: Some(token), ..earlier };
+            let Some(etag) = write(self.store.as_ref(), &key, etag.as_ref(), &record).await? else {
+                continue;
+            };
+            let claimed = claimed(id, token, document, &record);
+            let written = Mutex::new((record, etag));
+            return Ok((claimed, ObjectAttempt { ledger: Arc::clone(self), id, token, written }));
+        }
+        Err(Error::transient("attempts at a document are begun by many at once"))
+    }
+
+    /// Removes what is kept of documents that nobody has worked on for [`KEPT_FOR`]; returns how
+    /// many those were.
+    ///
+    /// # Errors
+    /// The store's; some may be gone and others still there.
+    pub async fn remove_abandoned(&self) -> Result<usize> {
+        let mut newest: BTreeMap<String, (SystemTime, Vec<String>)> = BTreeMap::new();
+        let mut after: Option<String> = None;
+        loop {
+            let page = self.store.list(keys::INGESTIONS, after.as_deref(), PAGE).await?;
+            after = page.last().map(|entry| entry.key.clone());
+            let full = page.len() == PAGE;
+            for entry in page {
+                let rest = entry.key.strip_prefix(keys::INGESTIONS).unwrap_or_default();
+                let id = rest.split('/').next().unwrap_or_default().to_owned();
+                let known = newest.entry(id).or_insert((entry.modified, Vec::new()));
+                known.0 = known.0.max(entry.modified);
+                known.1.push(entry.key);
+            }
+            if !full {
+                break;
+            }
+        }
+        let now = SystemTime::now();
+        let is_old =
+            |touched: SystemTime| now.duration_since(touched).is_ok_and(|age| age > KEPT_FOR);
+        newest.retain(|_, (touched, _)| is_old(*touched));
+        let documents = newest.len();
+        let keys: Vec<String> = newest.into_values().flat_map(|(_, keys)| keys).collect();
+        delete_all(self.store.as_ref(), &keys).await?;
+        Ok(documents)
+    }
+
+    /// Adds to what this process has spent today, and writes that down.
+    async fn add_spending(&self, spent: &Spending) -> Result<()> {
+        let mut book = self.spending.lock().await;
+        let book = today(&mut book);
+        book.own.add(spent);
+        let key = keys::spending_of(book.day, &self.writer);
+        // Nobody else writes there, and this process one after the other.
+        self.store.put(&key, encode(&book.own)?, &BTreeMap::new()).await.map(drop)
+    }
+
+    async fn sum_today(&self) -> Result<SpentToday> {
+        let mut book = self.spending.lock().await;
+        let book = today(&mut book);
+        let others = match book.others {
+            Some((nanos, read)) if read.elapsed() < OTHERS_FRESH => nanos,
+            _ => {
+                let nanos = self.sum_of_others(book.day).await?;
+                book.others = Some((nanos, Instant::now()));
+                nanos
+            }
+        };
+        let now = OffsetDateTime::now_utc();
+        let next = book.day.next_day().map(|day| day.midnight().assume_utc());
+        let until = next.map_or(time::Duration::ZERO, |next| next - now);
+        let cost_nanos = book.own.cost_nanos.saturating_add(others);
+        Ok(SpentToday { cost_nanos, until_next_day: until.try_into().unwrap_or_default() })
+    }
+
+    async fn sum_of_others(&self, day: Date) -> Result<u64> {
+        let own = keys::spending_of(day, &self.writer);
+        let (mut others, mut after): (Vec<String>, Option<String>) = (Vec::new(), None);
+        loop {
+            let page = self.store.list(&keys::spending_on(day), after.as_deref(), PAGE).await?;
+            after = page.last().map(|entry| entry.key.clone());
+            let full = page.len() == PAGE;
+            others.extend(page.into_iter().map(|entry| entry.key).filter(|key| *key != own));
+            if !full {
+                break;
+            }
+        }
+        let store = self.store.as_ref();
+        let reads = others.into_iter().map(|key| async move {
+            let spending = read::<DailySpending>(store, &key).await?;
+            Ok::<u64, Error>(spending.map_or(0, |(spending, _)| spending.cost_nanos))
+        });
+        let mut reads = futures::stream::iter(reads).buffer_unordered(AT_ONCE);
+        let mut sum: u64 = 0;
+        while let Some(nanos) = reads.try_next().await? {
+            sum = sum.saturating_add(nanos);
+        }
+        Ok(sum)
+    }
+}
+
+impl DailySpending {
+    fn add(&mut self, spent: &Spending) {
+        let (calls, pages) = (u64::from(spent.calls), u64::from(spent.pages));
+        let nanos = spent.cost_nanos.unwrap_or(0);
+        self.cost_nanos = self.cost_nanos.saturating_add(nanos);
+        if spent.cost_nanos.is_none() {
+            self.unpriced_calls += calls.max(u64::from(pages > 0));
+        }
+        let is_it =
+            |row: &&mut SpendingRow| row.provider == spent.provider && row.model == spent.model;
+        if let Some(row) = self.rows.iter_mut().find(is_it) {
+            row.calls += calls;
+            row.pages += pages;
+            row.usage += spent.usage;
+            row.cost_nanos = row.cost_nanos.saturating_add(nanos);
+            return;
+        }
+        let (provider, model) = (spent.provider.clone(), spent.model.clone());
+        let (usage, cost_nanos) = (spent.usage, nanos);
+        self.rows.push(SpendingRow { provider, model, calls, pages, usage, cost_nanos });
+    }
+}
+
+/// The book of the day that it is now.
+fn today(book: &mut Option<DayBook>) -> &mut DayBook {
+    let day = OffsetDateTime::now_utc().date();
+    if book.as_ref().is_some_and(|book| book.day != day) {
+        *book = None;
+    }
+    book.get_or_insert_with(|| DayBook { day, own: DailySpending::default(), others: None })
+}
+
+fn claimed(
+    id: IngestionId,
+    token: ClaimToken,
+    document: DocumentRef,
+    record: &AttemptRecord,
+) -> Claimed {
+    Claimed {
+        id,
+        token,
+        claims: record.claims,
+        attempt: u32::try_from(record.claims).unwrap_or(u32::MAX),
+        suspect: false,
+        deferred_for: None,
+        kind: None,
+        tenant: None,
+        document,
+        transcription: record.transcription.clone(),
+        extraction: record.extraction.clone(),
+        lease_until: Instant::now(),
+    }
+}
+
+impl ObjectAttempt {
+    /// Writes the record as `change` makes it, if the attempt still is the newest.
+    async fn save(
+        &self,
+        id: IngestionId,
+        token: ClaimToken,
+        change: impl FnOnce(&mut AttemptRecord) + Send,
+    ) -> Result<Held> {
+        if (id, token) != (self.id, self.token) {
+            return Ok(Held::Lost);
+        }
+        let (mut record, etag) =
+            self.written.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        change(&mut record);
+        let (store, key) = (self.ledger.store.as_ref(), keys::attempt_record(id));
+        let Some(etag) = write(store, &key, Some(&etag), &record).await? else {
+            return Ok(Held::Lost);
+        };
+        *self.written.lock().unwrap_or_else(PoisonError::into_inner) = (record, etag);
+        Ok(Held::Yes)
+    }
+}
+
+#[async_trait]
+impl AttemptLedger for ObjectAttempt {
+    async fn save_transcription(
+        &self,
+        id: IngestionId,
+        token: ClaimToken,
+        saved: &TranscriptionSaved,
+    ) -> Result<Held> {
+        self.save(id, token, |record| record.transcription = Some(saved.artefact.clone())).await
+    }
+
+    async fn save_extraction(
+        &self,
+        id: IngestionId,
+        token: ClaimToken,
+        artefact: &ArtefactRef,
+    ) -> Result<Held> {
+        self.save(id, token, |record| record.extraction = Some(artefact.clone())).await
+    }
+
+    async fn find_duplicate(
+        &self,
+        _document: DocumentId,
+        _tenant: Option<&str>,
+        _supplier: &str,
+        _number: &str,
+    ) -> Result<Option<IngestionId>> {
+        Ok(None)
+    }
+
+    async fn spend(&self, _id: IngestionId, _claims: i64, spent: &Spending) -> Result<()> {
+        self.ledger.add_spending(spent).await
+    }
+
+    async fn spent_today(&self) -> Result<SpentToday> {
+        self.ledger.sum_today().await
+    }
+
+    async fn is_blocked(&self, _sha256: &str) -> Result<bool> {
+        Ok(false)
+    }
+
+    async fn now(&self) -> Result<OffsetDateTime> {
+        Ok(OffsetDateTime::now_utc())
+    }
+}
+
+/// Removes what was kept of a document whose result stands by now. `store` is the whole bucket or
+/// workspace. Parts of a document that a killed attempt left half read may stay for [`KEPT_FOR`].
+///
+/// # Errors
+/// The store's; some may be gone and others still there.
+pub async fn remove_artefacts(store: &dyn Store, id: IngestionId) -> Result<()> {
+    let record = format!("{OWN_FOLDER}{}", keys::attempt_record(id));
+    if store.head(&record).await?.is_none() {
+        return Ok(());
+    }
+    let artefacts = keys::artefacts(id).map(|key| format!("{OWN_FOLDER}{key}"));
+    delete_all(store, &artefacts).await?;
+    // Last, because it says that there may be others.
+    store.delete(&record).await
+}
+
+/// Removes everything there is of a document, finished pages included. `store` as above.
+///
+/// # Errors
+/// As [`remove_artefacts`].
+pub async fn erase_artefacts(store: &dyn Store, id: IngestionId) -> Result<()> {
+    let below = format!("{OWN_FOLDER}{}", keys::of_ingestion(id));
+    loop {
+        let found = store.list(&below, None, PAGE).await?;
+        if found.is_empty() {
+            return Ok(());
+        }
+        let keys: Vec<String> = found.into_iter().map(|entry| entry.key).collect();
+        delete_all(store, &keys).await?;
+    }
+}
+
+async fn delete_all(store: &dyn Store, keys: &[String]) -> Result<()> {
+    let deletions: Vec<_> = keys.iter().map(|key| store.delete(key)).collect();
+    futures::stream::iter(deletions).buffer_unordered(AT_ONCE).try_collect().await
+}
+
+/// A record; what is no JSON of ours counts as empty, and is replaced.
+async fn read<T>(store: &dyn Store, key: &str) -> Result<Option<(T, Etag)>>
+where
+    T: serde::de::DeserializeOwned + Default,
+{
+    match store.get(key, Get { at_most: LARGEST, if_match: None }).await? {
+        Fetch::Found(object) => {
+            let value = serde_json::from_slice(&object.bytes).unwrap_or_default();
+            Ok(Some((value, object.etag)))
+        }
+        Fetch::Missing | Fetch::Changed => Ok(None),
+        Fetch::TooLarge { .. } => Err(Error::internal("a record of an attempt is too large")),
+    }
+}
+
+/// Writes a record over exactly the version that was found; `None` if that is not there any more.
+async fn write(
+    store: &dyn Store,
+    key: &str,
+    found: Option<&Etag>,
+    record: &AttemptRecord,
+) -> Result<Option<Etag>> {
+    let bytes = encode(record)?;
+    let put = match found {
+        None => store.put_if_absent(key, bytes).await?,
+        Some(etag) => store.put_if_match(key, etag, bytes).await?,
+    };
+    if let Put::Written(etag) = put {
+        return Ok(Some(etag));
+    }
+    // Ours if the reply was lost and the client tried again: tokens are random.
+    let now = read::<AttemptRecord>(store, key).await?;
+    Ok(now.filter(|(now, _)| now == record).map(|(_, etag)| etag))
+}
+
+fn encode<T: Serialize>(record: &T) -> Result<bytes::Bytes> {
+    let text = serde_json::to_vec(record)
+        .map_err(|error| Error::internal("a record of an attempt has no JSON").because(error))?;
+    Ok(text.into())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,269 @@
+//! Documents one by one, without database, queue and store: `docmill process`, `transcribe`, `eval`.
+//!
+//! The same pipeline as in a worker, over a ledger and a store in memory that live as long as the
+//! document is worked on. So nothing is kept, each run asks anew, and nothing is known of what was
+//! spent elsewhere: the day's budget does not hold here.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use rust_decimal::Decimal;
+use serde::Serialize;
+use serde_json::{Map, Value};
+use time::OffsetDateTime;
+
+use crate::config::CostConfig;
+use crate::fault::{self, Error};
+use crate::gate;
+use crate::ledger::memory::MemoryLedger;
+use crate::ledger::{Claim, ClaimTerms, Ledger, Record};
+use crate::model::{
+    Claimed, Defect, DocumentId, IngestionId, PageText, Reason, Source, Stage, Status, Transcript,
+    digest,
+};
+use crate::pages;
+use crate::pipeline::{
+    self, ClaimHandle, Costs, Failed, PipelineContext, PipelineOutput, PipelineServices,
+    StageTimings, StepError, verdict,
+};
+use crate::store::Store as _;
+use crate::store::memory::MemoryStore;
+
+/// Where a document lies in the store that is made for it.
+const KEY: &str = "document";
+
+/// The pipeline on this machine alone.
+pub struct LocalPipeline {
+    services: Arc<PipelineServices>,
+}
+
+/// The answer of `docmill process FILE --json`; the shape is the design's.
+#[derive(Debug, Clone, Serialize)]
+pub struct Processed {
+    /// The path as it was given.
+    pub file: String,
+    /// SHA-256 of the bytes, in hex.
+    pub sha256: String,
+    /// What the bytes are, e.g. `pdf`; null if none of ours.
+    pub format: Option<String>,
+    /// `completed` or `failed`.
+    pub status: Status,
+    /// Why not completed.
+    pub reason: Option<Reason>,
+    /// For people: counts and limits.
+    pub detail: String,
+    /// Kind of document.
+    pub kind: Option<String>,
+    /// Which reader produced the data.
+    pub reader: Option<String>,
+    /// The kind's fields.
+    pub data: Option<Map<String, Value>>,
+    /// Why a person should look.
+    pub review_reasons: Vec<String>,
+    /// 0..1: how likely the data is right, as the gate sees it; null without a verdict.
+    pub score: Option<f32>,
+    /// Where on the pages the data's values were found.
+    pub grounded: Vec<gate::Grounded>,
+    /// What was read.
+    pub transcription: Option<TranscriptionView>,
+    /// Milliseconds per step.
+    pub timings_ms: TimingsView,
+    /// The transcript itself, for callers in this process.
+    #[serde(skip)]
+    pub transcript: Option<Arc<Transcript>>,
+}
+
+/// The transcript as `docmill process` prints it.
+#[derive(Debug, Clone, Serialize)]
+pub struct TranscriptionView {
+    /// 0..1.
+    pub quality: f32,
+    /// The pages.
+    pub pages: Vec<PageView>,
+}
+
+/// One page as `docmill process` prints it.
+#[derive(Debug, Clone, Serialize)]
+pub struct PageView {
+    number: u32,
+    source: Source,
+    quality: f32,
+    defects: Vec<Defect>,
+    repaired: bool,
+    text: String,
+}
+
+/// Milliseconds per step; zero for a step that was not reached.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub struct TimingsView {
+    /// Bytes to transcript.
+    pub transcribe: u64,
+    /// Transcript to data.
+    pub extract: u64,
+    /// The verdict.
+    pub gate: u64,
+}
+
+impl LocalPipeline {
+    /// Over these services, their daily budget left aside.
+    pub fn new(mut services: PipelineServices) -> Self {
+        let cost = services.config.cost.clone();
+        let unbounded = CostConfig { daily_budget: Decimal::ZERO, ..cost };
+        services.costs = Arc::new(Costs::new(unbounded));
+        Self { services: Arc::new(services) }
+    }
+
+    /// What it works with.
+    pub fn services(&self) -> &PipelineServices {
+        &self.services
+    }
+
+    /// Takes one document through every step. `file` is what the answer calls it.
+    ///
+    /// # Errors
+    /// A fault of OCR or model: the document itself is not to blame. A rejected document is no
+    /// error but a failed [`Processed`].
+    pub async fn process(&self, file: &Path, bytes: Bytes) -> fault::Result<Processed> {
+        let alone = Alone::begin(&self.services, &bytes).await?;
+        let Alone { context, claimed, claim } = &alone;
+        process(context, claimed, claim, file, &bytes).await
+    }
+
+    /// Stops after reading, and looks at no XML that the document carries.
+    ///
+    /// # Errors
+    /// Rejected with the reader's reasons; faults of OCR.
+    pub async fn transcribe(&self, bytes: Bytes) -> Result<Arc<Transcript>, StepError> {
+        let alone = Alone::begin(&self.services, &bytes).await?;
+        let Alone { context, claimed, claim } = &alone;
+        let read = Box::pin(pipeline::transcribe(context, claimed, claim)).await;
+        read.map_err(|failed| failed.error)
+    }
+}
+
+/// A document that nobody else can work on, and the backends that hold it alone.
+struct Alone {
+    context: PipelineContext,
+    claimed: Claimed,
+    claim: ClaimHandle,
+}
+
+impl Alone {
+    async fn begin(services: &Arc<PipelineServices>, bytes: &Bytes) -> fault::Result<Self> {
+        let store = Arc::new(MemoryStore::default());
+        store.put(KEY, bytes.clone(), &BTreeMap::new()).await?;
+        let ledger = Arc::new(MemoryLedger::new(OffsetDateTime::now_utc()));
+        let id = IngestionId::random();
+        ledger.insert(id, DocumentId::random(), KEY);
+        let terms = ClaimTerms {
+            worker: "local".to_owned(),
+            lease: Duration::from_secs(86_400),
+            crash_limit: 1,
+        };
+        let claimed = match ledger.claim(&[id], &terms).await?.pop() {
+            Some(Claim::Claimed(claimed)) => *claimed,
+            _ => return Err(Error::internal("a fresh document could not be claimed")),
+        };
+        let claim = ClaimHandle::unlimited(claimed.id, claimed.token);
+        let context = PipelineContext {
+            documents: Arc::clone(&store) as _,
+            artefacts: store,
+            ledger,
+            services: Arc::clone(services),
+        };
+        Ok(Self { context, claimed, claim })
+    }
+}
+
+/// Takes a claimed document, whose bytes are given besides, through every step, and says what it
+/// came to as `docmill process` does.
+///
+/// # Errors
+/// A fault of a port, a lost claim: the document itself is not to blame. A rejected document is no
+/// error but a failed [`Processed`].
+pub async fn process(
+    context: &PipelineContext,
+    claimed: &Claimed,
+    claim: &ClaimHandle,
+    file: &Path,
+    bytes: &Bytes,
+) -> fault::Result<Processed> {
+    let mut processed = Processed::begun(file, bytes);
+    match Box::pin(pipeline::run(context, claimed, claim)).await {
+        Ok(PipelineOutput { record, transcript, timings }) => {
+            processed.timings_ms = timings.into();
+            processed.transcription = Some(view(&transcript));
+            processed.transcript = Some(transcript);
+            processed.end(record);
+        }
+        Err(Failed { error: StepError::Rejected { reason, detail }, .. }) => {
+            processed.end(verdict::ended(reason, Stage::Record, detail));
+        }
+        Err(Failed { error: StepError::Fault(fault), .. }) => return Err(fault),
+    }
+    Ok(processed)
+}
+
+impl Processed {
+    fn begun(file: &Path, bytes: &Bytes) -> Self {
+        Self {
+            file: file.display().to_string(),
+            sha256: digest::sha256(bytes),
+            format: pages::Format::sniff(bytes).map(|format| format.code().to_owned()),
+            status: Status::Failed,
+            reason: None,
+            detail: String::new(),
+            kind: None,
+            reader: None,
+            data: None,
+            review_reasons: Vec::new(),
+            score: None,
+            grounded: Vec::new(),
+            transcription: None,
+            timings_ms: TimingsView::default(),
+            transcript: None,
+        }
+    }
+
+    fn end(&mut self, record: Record) {
+        self.status = record.reason.map_or(Status::Completed, Reason::status);
+        self.reason = record.reason;
+        self.detail = record.detail;
+        self.kind = record.kind;
+        self.reader = record.reader;
+        self.data = record.structured_data;
+        self.review_reasons = record.review_reasons;
+        if let Some(judged) = record.judged {
+            (self.score, self.grounded) = (Some(judged.score), judged.grounded);
+        }
+    }
+}
+
+impl From<StageTimings> for TimingsView {
+    fn from(timings: StageTimings) -> Self {
+        let milliseconds = |stage| u64::try_from(timings.of(stage).as_millis()).unwrap_or(u64::MAX);
+        Self {
+            transcribe: milliseconds(Stage::Transcribe),
+            extract: milliseconds(Stage::Extract),
+            gate: milliseconds(Stage::Gate),
+        }
+    }
+}
+
+fn view(transcript: &Transcript) -> TranscriptionView {
+    let page = |page: &PageText| PageView {
+        number: page.number,
+        source: page.source,
+        quality: page.quality,
+        defects: page.defects.clone(),
+        repaired: page.repaired,
+        text: page.text(),
+    };
+    TranscriptionView {
+        quality: transcript.quality,
+        pages: transcript.pages.iter().map(page).collect(),
+    }
+}

@@ -1,0 +1,209 @@
+//! What a running attempt knows of its own claim.
+//!
+//! The heartbeat moves the local deadline and reports a loss; the attempt asks before everything
+//! that costs money or writes (invariant 2). A renewal that merely failed is not a loss: past the
+//! deadline [`ClaimHandle::ensure_live`] waits until a renewal succeeds. Knows nothing of where a
+//! claim is kept: a row, an object or, for a document that nobody else can have, nowhere.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Instant;
+
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use crate::fault;
+use crate::model::{ClaimToken, IngestionId, Stage};
+
+/// A claim as the attempt under it sees it.
+#[derive(Debug, Clone)]
+pub struct ClaimHandle {
+    /// The ingestion.
+    pub id: IngestionId,
+    /// Demanded by every write.
+    pub token: ClaimToken,
+    lost: CancellationToken,
+    lease: LocalLease,
+    /// Index into [`Stage::ALL`].
+    stage: Arc<AtomicU8>,
+}
+
+/// How long the claim lasts without a renewal, by this machine's monotonic clock.
+#[derive(Debug, Clone)]
+enum LocalLease {
+    /// Nobody else can claim it.
+    Unlimited,
+    /// Up to the newest value.
+    Until(watch::Receiver<Instant>),
+}
+
+/// The heartbeat's side of a [`ClaimHandle`].
+#[derive(Debug)]
+pub struct ClaimRenewer {
+    lost: CancellationToken,
+    lease_until: watch::Sender<Instant>,
+    stage: Arc<AtomicU8>,
+}
+
+/// Both sides of a fresh claim.
+pub fn pair(
+    id: IngestionId,
+    token: ClaimToken,
+    lease_until: Instant,
+) -> (ClaimHandle, ClaimRenewer) {
+    let lost = CancellationToken::new();
+    let (sender, receiver) = watch::channel(lease_until);
+    let stage = Arc::new(AtomicU8::new(0));
+    let renewer =
+        ClaimRenewer { lost: lost.clone(), lease_until: sender, stage: Arc::clone(&stage) };
+    let lease = LocalLease::Until(receiver);
+    (ClaimHandle { id, token, lost, lease, stage }, renewer)
+}
+
+impl ClaimHandle {
+    /// A claim that needs no renewal and cannot be lost: of a document that nobody else works on.
+    pub fn unlimited(id: IngestionId, token: ClaimToken) -> Self {
+        let (lost, lease) = (CancellationToken::new(), LocalLease::Unlimited);
+        Self { id, token, lost, lease, stage: Arc::default() }
+    }
+
+    /// The same claim as the right to one of the ingestions that it covers: renewed and lost
+    /// together with it.
+    #[must_use]
+    pub fn for_ingestion(&self, id: IngestionId, token: ClaimToken) -> Self {
+        Self { id, token, ..self.clone() }
+    }
+
+    /// Returns once the claim is known to be ours right now.
+    ///
+    /// # Errors
+    /// [`fault::Fault::ClaimLost`].
+    pub async fn ensure_live(&self) -> fault::Result<()> {
+        let mut lease_until = match &self.lease {
+            LocalLease::Unlimited if self.is_lost() => return Err(fault::Error::claim_lost()),
+            LocalLease::Unlimited => return Ok(()),
+            LocalLease::Until(lease_until) => lease_until.clone(),
+        };
+        loop {
+            if self.is_lost() {
+                return Err(fault::Error::claim_lost());
+            }
+            if *lease_until.borrow_and_update() > Instant::now() {
+                return Ok(());
+            }
+            tokio::select! {
+                () = self.lost.cancelled() => return Err(fault::Error::claim_lost()),
+                changed = lease_until.changed() => {
+                    // The heartbeat is gone without a word: the job is being torn down.
+                    changed.map_err(|_| fault::Error::claim_lost())?;
+                }
+            }
+        }
+    }
+
+    /// Resolves when the claim is lost; pending otherwise.
+    pub async fn until_lost(&self) {
+        self.lost.cancelled().await;
+    }
+
+    /// Whether the loss is known.
+    pub fn is_lost(&self) -> bool {
+        self.lost.is_cancelled()
+    }
+
+    /// The job is in this stage now. Written to the row by the next heartbeat, not by a statement
+    /// of its own: most jobs are over before anybody could read it.
+    pub fn enter(&self, stage: Stage) {
+        let index = Stage::ALL.iter().position(|other| *other == stage).unwrap_or_default();
+        self.stage.store(u8::try_from(index).unwrap_or_default(), Ordering::Relaxed);
+    }
+
+    /// The stage the job is in.
+    pub fn stage(&self) -> Stage {
+        stage_at(&self.stage)
+    }
+}
+
+impl ClaimRenewer {
+    /// A renewal succeeded: the claim is ours until then.
+    pub fn renewed(&self, until: Instant) {
+        self.lease_until.send_replace(until);
+    }
+
+    /// The stage the job is in.
+    pub fn stage(&self) -> Stage {
+        stage_at(&self.stage)
+    }
+
+    /// A renewal answered that the claim is somebody else's.
+    pub fn lost(&self) {
+        self.lost.cancel();
+    }
+}
+
+fn stage_at(index: &AtomicU8) -> Stage {
+    let index = usize::from(index.load(Ordering::Relaxed));
+    Stage::ALL.get(index).copied().unwrap_or(Stage::Claimed)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::fault::Fault;
+
+    fn fresh(until: Instant) -> (ClaimHandle, ClaimRenewer) {
+        pair(IngestionId::random(), ClaimToken::random(), until)
+    }
+
+    #[tokio::test]
+    async fn past_its_deadline_a_job_waits_for_a_renewal_instead_of_going_on() {
+        let (claim, renewer) = fresh(Instant::now());
+        let mut waiting = tokio_test_poll(claim.ensure_live());
+        assert!(waiting.pending().await, "the deadline has passed");
+        renewer.renewed(Instant::now() + Duration::from_secs(60));
+        assert!(waiting.finish().await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_lost_claim_is_lost_at_once_even_while_its_deadline_is_ahead() {
+        let (claim, renewer) = fresh(Instant::now() + Duration::from_secs(60));
+        assert!(claim.ensure_live().await.is_ok());
+        renewer.lost();
+        let refused = claim.ensure_live().await.unwrap_err();
+        assert_eq!(refused.fault, Fault::ClaimLost);
+    }
+
+    #[tokio::test]
+    async fn one_claim_on_several_ingestions_is_lost_for_all_of_them() {
+        let (claim, renewer) = fresh(Instant::now() + Duration::from_secs(60));
+        let other = claim.for_ingestion(IngestionId::random(), ClaimToken::random());
+        assert!(other.ensure_live().await.is_ok() && other.id != claim.id);
+        renewer.lost();
+        assert_eq!(other.ensure_live().await.unwrap_err().fault, Fault::ClaimLost);
+    }
+
+    #[tokio::test]
+    async fn a_claim_that_nobody_can_take_lasts_without_a_renewal() {
+        let claim = ClaimHandle::unlimited(IngestionId::random(), ClaimToken::random());
+        assert!(claim.ensure_live().await.is_ok());
+    }
+
+    /// A future that can be asked whether it is still pending.
+    struct Polled<F>(std::pin::Pin<Box<F>>);
+
+    fn tokio_test_poll<F: Future>(future: F) -> Polled<F> {
+        Polled(Box::pin(future))
+    }
+
+    impl<F: Future> Polled<F> {
+        async fn pending(&mut self) -> bool {
+            futures::poll!(self.0.as_mut()).is_pending()
+        }
+
+        async fn finish(self) -> F::Output {
+            self.0.await
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! Why a step could not hand its document on, and which one it was.
+
+use crate::fault::{self, Fault};
+use crate::model::{Reason, Stage};
+
+/// Why a step could not hand its document on.
+#[derive(Debug, thiserror::Error)]
+pub enum StepError {
+    /// The input ends here, for this reason. The text is for operators: never document content.
+    #[error("{}: {detail}", reason.code())]
+    Rejected {
+        /// The code that goes into the row.
+        reason: Reason,
+        /// Counts and limits, e.g. `812 pages, limits.pages is 500`.
+        detail: String,
+    },
+    /// The outside failed, or the claim is lost; the fault says how to react.
+    #[error(transparent)]
+    Fault(#[from] fault::Error),
+}
+
+impl StepError {
+    /// The word of the log and the metric.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Rejected { reason, .. } => reason.code(),
+            Self::Fault(error) => error.fault.code(),
+        }
+    }
+
+    /// The input ends here.
+    pub fn rejected(reason: Reason, detail: impl Into<String>) -> Self {
+        Self::Rejected { reason, detail: detail.into() }
+    }
+
+    /// The claim is no longer ours: nothing more is written or started.
+    pub fn claim_lost() -> Self {
+        Self::Fault(fault::Error::claim_lost())
+    }
+
+    /// Whether the claim is no longer ours.
+    pub fn is_claim_lost(&self) -> bool {
+        matches!(self, Self::Fault(error) if error.fault == Fault::ClaimLost)
+    }
+}
+
+/// A step that failed, and which one.
+#[derive(Debug)]
+pub struct Failed {
+    /// Where.
+    pub stage: Stage,
+    /// Why.
+    pub error: StepError,
+}

@@ -1,0 +1,78 @@
+//! How long a run spends in each stage, for its caller and for the metrics.
+
+use std::time::{Duration, Instant};
+
+use crate::metrics;
+use crate::model::Stage;
+
+/// The time a run has spent in each stage so far; a stage that is entered twice counts both times.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct StageTimings([Duration; Stage::ALL.len()]);
+
+impl StageTimings {
+    /// The time spent in this stage; zero if it was not reached.
+    pub fn of(&self, stage: Stage) -> Duration {
+        let timings = Stage::ALL.iter().zip(&self.0);
+        timings.filter(|(other, _)| **other == stage).map(|(_, time)| *time).sum()
+    }
+
+    fn add(&mut self, stage: Stage, time: Duration) {
+        let timings = Stage::ALL.iter().zip(&mut self.0);
+        timings.filter(|(other, _)| **other == stage).for_each(|(_, sum)| *sum += time);
+    }
+}
+
+/// Measures the stages of one run.
+pub(super) struct StageClock {
+    stage: Stage,
+    since: Instant,
+    timings: StageTimings,
+}
+
+impl StageClock {
+    /// In the first stage from now on.
+    pub(super) fn start() -> Self {
+        Self { stage: Stage::Claimed, since: Instant::now(), timings: StageTimings::default() }
+    }
+
+    /// The stage it is in.
+    pub(super) fn stage(&self) -> Stage {
+        self.stage
+    }
+
+    /// The time spent so far, that in the current stage included.
+    pub(super) fn timings(&self) -> StageTimings {
+        let mut timings = self.timings;
+        timings.add(self.stage, self.since.elapsed());
+        timings
+    }
+
+    /// Goes on to the next stage.
+    pub(super) fn enter(&mut self, stage: Stage) {
+        self.stop();
+        (self.stage, self.since) = (stage, Instant::now());
+    }
+
+    /// The current stage is over.
+    pub(super) fn stop(&mut self) {
+        let time = self.since.elapsed();
+        metrics::stage(self.stage.code(), time);
+        self.timings.add(self.stage, time);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stage_that_is_entered_twice_counts_both_times_and_one_that_is_not_reached_none() {
+        let mut timings = StageTimings::default();
+        for (stage, seconds) in [(Stage::Extract, 2), (Stage::Gate, 1), (Stage::Extract, 3)] {
+            timings.add(stage, Duration::from_secs(seconds));
+        }
+        assert_eq!(timings.of(Stage::Extract), Duration::from_secs(5));
+        assert_eq!(timings.of(Stage::Gate), Duration::from_secs(1));
+        assert_eq!(timings.of(Stage::Transcribe), Duration::ZERO);
+    }
+}
