@@ -33,13 +33,14 @@ use crate::queue::Queue;
 use crate::queue::objects::ObjectQueue;
 use crate::queue::redis::RedisQueue;
 use crate::queue::sqs::SqsQueue;
+use crate::runner::Monitor;
 use crate::shutdown::Stop;
 use crate::store::Store;
 use crate::store::folder::FolderStore;
 use crate::store::s3::S3Store;
-use crate::web::{self, Health};
+use crate::web::{self, Health, ServiceDependencies};
+use crate::worker::Worker;
 use crate::worker::protection::{self, Agent, Pace};
-use crate::worker::{Monitor, Settings, Worker};
 
 pub use page_process::page_process;
 pub use workspace::WorkspaceParts;
@@ -60,6 +61,14 @@ pub struct Parts {
     pub queue: Arc<dyn Queue>,
     /// Documents and artefacts.
     pub store: Arc<dyn Store>,
+}
+
+impl Parts {
+    /// What the health pages ask.
+    pub fn dependencies(&self) -> Arc<ServiceDependencies> {
+        let (ledger, queue) = (Arc::clone(&self.ledger), Arc::clone(&self.queue));
+        Arc::new(ServiceDependencies { ledger, queue })
+    }
 }
 
 impl App {
@@ -194,8 +203,8 @@ impl App {
             budget: DocumentBudget::new(self.config.limits.documents_in_memory),
             config: offline.config,
         };
-        let settings = Settings::new(&self.config, name.clone());
-        let worker = Worker::new(ports, Arc::clone(&parts.queue), settings).await?;
+        let config = Arc::new(self.config.clone());
+        let worker = Worker::new(ports, Arc::clone(&parts.queue), config, name.clone()).await?;
         let maintenance = Maintenance {
             db: parts.db.clone(),
             queue: Arc::clone(&parts.queue),
@@ -226,8 +235,7 @@ impl App {
         );
         let health = Health {
             monitor: worker.monitor(),
-            ledger: Arc::clone(&parts.ledger),
-            queue: Arc::clone(&parts.queue),
+            dependencies: parts.dependencies(),
             metrics,
         };
         let pages = tokio::spawn(web::serve(listener, health));

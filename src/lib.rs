@@ -32,6 +32,8 @@ pub mod gate;
 
 pub mod pipeline;
 
+pub mod runner;
+
 pub mod eval;
 pub mod ops;
 pub mod worker;

@@ -1,13 +1,14 @@
 //! Health, readiness and metrics over HTTP. Read-only by construction.
 //!
 //! `/livez` answers 503 when the intake loop has not turned for too long: the platform restarts
-//! the process. `/readyz` answers 503 while Postgres or the queue do not answer, and from the
-//! moment the worker drains. `/metrics` is Prometheus text.
+//! the process. `/readyz` answers 503 while something the worker needs (Postgres and the queue,
+//! or the store of a bucket) does not answer, and from the moment the worker drains. `/metrics` is Prometheus text.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::get;
@@ -19,24 +20,73 @@ use tokio::net::TcpListener;
 use crate::ledger::Ledger;
 use crate::metrics;
 use crate::queue::Queue;
-use crate::worker::Monitor;
+use crate::runner::Monitor;
+use crate::store::Store;
 
 /// The intake loop turns every second; this long without a turn means that it hangs.
 const STUCK: Duration = Duration::from_secs(60);
 /// A dependency must answer within this to count as there.
 const PATIENCE: Duration = Duration::from_secs(3);
 
+/// What a worker cannot do without, as the pages ask it. A trait, because workers of different
+/// backlogs need different things.
+#[async_trait]
+pub trait Dependencies: Send + Sync {
+    /// The name of each, and whether it answers.
+    async fn look(&self) -> Vec<(&'static str, bool)>;
+
+    /// Brings gauges up to date that only somebody who asks can know.
+    async fn refresh_gauges(&self) {}
+}
+
 /// What the pages look at.
 #[derive(Clone)]
 pub struct Health {
     /// The worker.
     pub monitor: Monitor,
+    /// What it needs.
+    pub dependencies: Arc<dyn Dependencies>,
+    /// The metrics of this process.
+    pub metrics: PrometheusHandle,
+}
+
+/// Postgres and a queue.
+pub struct ServiceDependencies {
     /// Postgres.
     pub ledger: Arc<dyn Ledger>,
     /// The queue.
     pub queue: Arc<dyn Queue>,
-    /// The metrics of this process.
-    pub metrics: PrometheusHandle,
+}
+
+#[async_trait]
+impl Dependencies for ServiceDependencies {
+    async fn look(&self) -> Vec<(&'static str, bool)> {
+        let (database, queue) = tokio::join!(
+            async { matches!(tokio::time::timeout(PATIENCE, self.ledger.now()).await, Ok(Ok(_))) },
+            depth(self.queue.as_ref()),
+        );
+        vec![("database", database), ("queue", queue)]
+    }
+
+    async fn refresh_gauges(&self) {
+        depth(self.queue.as_ref()).await;
+    }
+}
+
+/// The store that a bucket or a workspace lies in.
+pub struct StoreDependency {
+    /// The store.
+    pub store: Arc<dyn Store>,
+    /// A key that the worker may look at.
+    pub key: &'static str,
+}
+
+#[async_trait]
+impl Dependencies for StoreDependency {
+    async fn look(&self) -> Vec<(&'static str, bool)> {
+        let answer = tokio::time::timeout(PATIENCE, self.store.head(self.key)).await;
+        vec![("store", matches!(answer, Ok(Ok(_))))]
+    }
 }
 
 /// Opens the port.
@@ -76,23 +126,18 @@ async fn livez(State(health): State<Health>) -> (StatusCode, Json<Value>) {
 
 async fn readyz(State(health): State<Health>) -> (StatusCode, Json<Value>) {
     let draining = health.monitor.is_draining();
-    let (database, queue) = tokio::join!(
-        async { matches!(tokio::time::timeout(PATIENCE, health.ledger.now()).await, Ok(Ok(_))) },
-        async { depth(&health).await },
-    );
-    let ready = database && queue && !draining;
-    let body = json!({
-        "ready": ready,
-        "database": database,
-        "queue": queue,
-        "draining": draining,
-    });
+    let answers = health.dependencies.look().await;
+    let ready = !draining && answers.iter().all(|(_, is_there)| *is_there);
+    let mut body = json!({ "ready": ready, "draining": draining });
+    for (name, is_there) in answers {
+        body[name] = is_there.into();
+    }
     (status(ready), Json(body))
 }
 
 /// Whether the queue answers; its depth goes to the gauges on the way.
-async fn depth(health: &Health) -> bool {
-    let Ok(Ok(depth)) = tokio::time::timeout(PATIENCE, health.queue.depth()).await else {
+async fn depth(queue: &dyn Queue) -> bool {
+    let Ok(Ok(depth)) = tokio::time::timeout(PATIENCE, queue.depth()).await else {
         return false;
     };
     metrics::depth("ready", depth.ready);
@@ -105,7 +150,7 @@ async fn depth(health: &Health) -> bool {
 }
 
 async fn render_metrics(State(health): State<Health>) -> String {
-    depth(&health).await;
+    health.dependencies.refresh_gauges().await;
     health.metrics.render()
 }
 

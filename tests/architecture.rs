@@ -16,6 +16,7 @@ const LAYERS: &[&[&str]] = &[
     &["ledger", "llm", "ocr", "queue"],
     &["extract", "gate"],
     &["pipeline"],
+    &["runner"],
     &["eval", "ops", "worker"],
     &["web"],
     &["app"],

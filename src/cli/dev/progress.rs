@@ -11,8 +11,8 @@ use crate::db::Db;
 use crate::db::reports;
 use crate::model::IngestionId;
 use crate::ops::submit::Submission;
+use crate::runner::Monitor;
 use crate::shutdown::Stop;
-use crate::worker::Monitor;
 
 /// How often it is looked.
 const EVERY: Duration = Duration::from_millis(250);

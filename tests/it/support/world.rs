@@ -21,7 +21,8 @@ use docmill::queue::{Outgoing, Queue};
 use docmill::shutdown::Stop;
 use docmill::store::Store;
 use docmill::store::folder::FolderStore;
-use docmill::worker::{Monitor, Settings, Worker};
+use docmill::runner::{Monitor, WorkerStats};
+use docmill::worker::Worker;
 use docmill_testkit::{openai, sqs};
 use sqlx::{PgPool, Row};
 use tempfile::TempDir;
@@ -52,7 +53,7 @@ pub(crate) struct World {
 /// A worker of this process.
 pub(crate) struct Running {
     stop: Stop,
-    task: JoinHandle<()>,
+    task: JoinHandle<WorkerStats>,
     pub(crate) monitor: Monitor,
 }
 
@@ -184,8 +185,8 @@ impl World {
             budget: DocumentBudget::new(config.limits.documents_in_memory),
             config: offline.config,
         };
-        let settings = Settings::new(&config, "test".to_owned());
-        Running::start(Worker::new(ports, Arc::clone(&self.queue), settings).await.unwrap())
+        let (queue, config) = (Arc::clone(&self.queue), Arc::new(config));
+        Running::start(Worker::new(ports, queue, config, "test".to_owned()).await.unwrap())
     }
 
     /// The configured model.
