@@ -268,6 +268,8 @@ async fn work(context: &Context, app: &App, arguments: Arguments) -> anyhow::Res
             retry_pause: RETRY_PAUSE,
             look_again: LOOK_AGAIN,
             leave_locked: arguments.leave_locked,
+            document_time: app.config().worker.job_timeout,
+            drain: Duration::ZERO,
         },
     };
     let tally = Box::pin(work.run(stop)).await?;

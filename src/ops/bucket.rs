@@ -38,7 +38,6 @@ use time::format_description::well_known::Rfc3339;
 pub use change::{Change, Changed, cancel, remove, reprioritize, retry};
 pub use claim::{Candidate, Claim, Claimed, Kept, claim};
 pub use convert::{Convert, Converted, Documents, Original, Output};
-pub use end::Ended;
 pub use ingest::{Fate, Handed, Ingest, Place, Report, ingest};
 pub use janitor::{Act, Pass, Swept, pass};
 pub use look::Look;
@@ -49,7 +48,7 @@ pub use report::{
 };
 pub use settings::Settings;
 pub use who::Who;
-pub use work::{Tally, Terms, Work};
+pub use work::{BucketWorker, Terms, Work};
 
 use crate::fault::Result;
 use crate::queue::objects::blobforge::records::Marker;

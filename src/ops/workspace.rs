@@ -34,7 +34,7 @@ pub use read::{Documents, Read, Reading, Text};
 pub use reopen::reopen;
 pub use source::{Fetched, Sources};
 pub use stats::{Stats, Unread, stats};
-pub use work::{Tally, Terms, Work};
+pub use work::{Tally, Terms, Work, WorkspaceWorker};
 
 use crate::fault::{Error, Result};
 use crate::queue::objects::engine::{Clock, Engine};

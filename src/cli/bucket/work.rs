@@ -124,7 +124,7 @@ pub(super) async fn work(context: &Context, app: &App, arguments: Work) -> anyho
     stop.on_signals()?;
     let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
     let jobs = arguments.jobs.map_or(cores + 1, usize::from);
-    let work = Box::pin(app.bucket_work(jobs, arguments.once)).await?;
+    let work = Box::pin(app.bucket_work(jobs, arguments.once, std::time::Duration::ZERO)).await?;
     let tally = Box::pin(work.run(stop)).await?;
     context.out().show(&tally, || {
         format!(

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::fault::{Error, Result};
 use crate::model::Transcript;
+use crate::pipeline::Hold;
 use crate::pipeline::offline::{Offline, Processed};
 
 /// A document as it lies in the bucket.
@@ -53,11 +54,11 @@ pub struct Output {
 /// that fail, hang or count.
 #[async_trait]
 pub trait Convert: Send + Sync {
-    /// Converts one document.
+    /// Converts one document; `claim` tells whether it still is ours.
     ///
     /// # Errors
     /// Something else than the document is at fault.
-    async fn convert(&self, original: &Original) -> Result<Converted>;
+    async fn convert(&self, original: &Original, claim: &Hold) -> Result<Converted>;
 }
 
 /// The steps of [`Offline`].
@@ -68,7 +69,7 @@ pub struct Documents {
 
 #[async_trait]
 impl Convert for Documents {
-    async fn convert(&self, original: &Original) -> Result<Converted> {
+    async fn convert(&self, original: &Original, _claim: &Hold) -> Result<Converted> {
         // The path is only shown in reports; the hash says less about a person than a file name.
         let path = Path::new(&original.hash);
         let processed = Box::pin(self.offline.process(path, original.bytes.clone())).await?;

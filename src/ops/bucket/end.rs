@@ -9,33 +9,17 @@ use crate::queue::objects::blobforge::records::{
     CANCELLED, Dead, EXCEEDED, Failed, Failure, Marker, remember,
 };
 use crate::queue::objects::blobforge::{Priority, dead_key, failed_key, out_key, todo_key};
+use crate::runner::JobEnd;
 use crate::store::Put;
-
-/// How a run ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
-    /// The result is there.
-    Done,
-    /// It is to be tried again.
-    Failed,
-    /// It was given up.
-    Dead,
-    /// An operator withdrew it.
-    Cancelled,
-    /// Given back, the run not counted.
-    GivenBack,
-    /// The lock was somebody else's by then; nothing was changed.
-    Lost,
-}
 
 impl Claim {
     /// Publishes the result, unless there is one already.
     ///
     /// # Errors
     /// The store's; the end may be tried again.
-    pub async fn publish(&mut self, bucket: &Bucket, archive: bytes::Bytes) -> Result<Ended> {
+    pub async fn publish(&mut self, bucket: &Bucket, archive: bytes::Bytes) -> Result<JobEnd> {
         if self.beat(bucket, "publishing").await? == Kept::Lost {
-            return Ok(Ended::Lost);
+            return Ok(JobEnd::Lost);
         }
         let put = bucket.engine.store().put_if_absent(&out_key(&self.hash), archive).await?;
         if put == Put::Refused {
@@ -44,23 +28,23 @@ impl Claim {
         bucket.clear_markers(&self.hash).await?;
         bucket.engine.delete(&failed_key(&self.hash)).await?;
         bucket.engine.release(&mut self.held).await?;
-        Ok(Ended::Done)
+        Ok(JobEnd::Done)
     }
 
     /// Notes a failure: tried again later, or given up after the last run.
     ///
     /// # Errors
     /// As [`Claim::publish`].
-    pub async fn fail(&mut self, bucket: &Bucket, error: &str, max: u32) -> Result<Ended> {
+    pub async fn fail(&mut self, bucket: &Bucket, error: &str, max: u32) -> Result<JobEnd> {
         if self.beat(bucket, "failing").await? == Kept::Lost {
-            return Ok(Ended::Lost);
+            return Ok(JobEnd::Lost);
         }
         let now = bucket.engine.now().await?;
         let marker = self.with_failure(now, error);
         if self.run >= max {
             bucket.bury(&self.hash, self.priority, marker, (EXCEEDED, error)).await?;
             bucket.engine.release(&mut self.held).await?;
-            return Ok(Ended::Dead);
+            return Ok(JobEnd::Dead);
         }
         // An operator may have moved the marker meanwhile.
         let markers = bucket.markers(&self.hash).await?;
@@ -78,35 +62,35 @@ impl Claim {
         bucket.engine.write(&failed_key(&self.hash), &failed).await?;
         bucket.clear_markers(&self.hash).await?;
         bucket.engine.release(&mut self.held).await?;
-        Ok(Ended::Failed)
+        Ok(JobEnd::Failed)
     }
 
     /// Gives the document up: it is itself at fault, and another run would end the same way.
     ///
     /// # Errors
     /// As [`Claim::publish`].
-    pub async fn refuse(&mut self, bucket: &Bucket, code: &str, detail: &str) -> Result<Ended> {
+    pub async fn refuse(&mut self, bucket: &Bucket, code: &str, detail: &str) -> Result<JobEnd> {
         self.give_up(bucket, code, detail)
             .await
-            .map(|ours| if ours { Ended::Dead } else { Ended::Lost })
+            .map(|ours| if ours { JobEnd::Dead } else { JobEnd::Lost })
     }
 
     /// Gives the document up because an operator asked for it.
     ///
     /// # Errors
     /// As [`Claim::publish`].
-    pub async fn withdraw(&mut self, bucket: &Bucket) -> Result<Ended> {
+    pub async fn withdraw(&mut self, bucket: &Bucket) -> Result<JobEnd> {
         let ours = self.give_up(bucket, CANCELLED, "withdrawn by an operator").await?;
-        Ok(if ours { Ended::Cancelled } else { Ended::Lost })
+        Ok(if ours { JobEnd::Cancelled } else { JobEnd::Lost })
     }
 
     /// Puts the document back as if it had not been begun.
     ///
     /// # Errors
     /// As [`Claim::publish`].
-    pub async fn give_back(&mut self, bucket: &Bucket, why: &str) -> Result<Ended> {
+    pub async fn give_back(&mut self, bucket: &Bucket, why: &str) -> Result<JobEnd> {
         if self.beat(bucket, "giving back").await? == Kept::Lost {
-            return Ok(Ended::Lost);
+            return Ok(JobEnd::Lost);
         }
         let before = self.run.saturating_sub(1);
         for (priority, _) in bucket.markers(&self.hash).await? {
@@ -119,7 +103,7 @@ impl Claim {
             bucket.engine.change(&todo_key(priority, &self.hash), uncounted).await?;
         }
         bucket.engine.release(&mut self.held).await?;
-        Ok(Ended::GivenBack)
+        Ok(JobEnd::GivenBack)
     }
 
     async fn give_up(&mut self, bucket: &Bucket, reason: &str, detail: &str) -> Result<bool> {

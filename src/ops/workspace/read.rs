@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::fault::{Error, Fault, Result};
 use crate::model::{PageText, Reason, Source, Transcript};
-use crate::pipeline::StepError;
+use crate::pipeline::{Hold, StepError};
 use crate::pipeline::offline::{Offline, Processed};
 
 /// What was read of a document.
@@ -47,11 +47,11 @@ pub trait Read: Send + Sync {
     /// Something else than the document is at fault.
     async fn pages(&self, bytes: Bytes) -> Result<Option<u32>>;
 
-    /// Reads one document.
+    /// Reads one document; `claim` tells whether its group still is ours.
     ///
     /// # Errors
     /// Something else than the document is at fault.
-    async fn read(&self, path: &str, bytes: Bytes) -> Result<Reading>;
+    async fn read(&self, path: &str, bytes: Bytes, claim: &Hold) -> Result<Reading>;
 }
 
 /// The steps of [`Offline`].
@@ -73,7 +73,7 @@ impl Read for Documents {
         }
     }
 
-    async fn read(&self, path: &str, bytes: Bytes) -> Result<Reading> {
+    async fn read(&self, path: &str, bytes: Bytes, _claim: &Hold) -> Result<Reading> {
         let mut retries = 0;
         loop {
             // The path is only shown in reports; a file's name may say who a document is about.
