@@ -5,6 +5,7 @@
 
 mod bucket;
 mod doctor;
+mod health;
 mod models;
 mod page_process;
 mod providers;
@@ -38,10 +39,11 @@ use crate::shutdown::Stop;
 use crate::store::Store;
 use crate::store::folder::FolderStore;
 use crate::store::s3::S3Store;
-use crate::web::{self, Health, ServiceDependencies};
+use crate::web::ServiceDependencies;
 use crate::worker::Worker;
 use crate::worker::protection::{self, Agent, Pace};
 
+pub use health::HealthPages;
 pub use page_process::page_process;
 pub use workspace::WorkspaceParts;
 
@@ -222,23 +224,17 @@ impl App {
     /// # Errors
     /// Something it needs cannot be reached at the start.
     pub async fn serve(&self, stop: Stop) -> anyhow::Result<()> {
-        let listener = web::bind(self.config.worker.address).await.map_err(anyhow::Error::msg)?;
-        let address = listener.local_addr().context("reading the address of the health pages")?;
-        let metrics = crate::metrics::install().context("installing the metrics recorder")?;
+        let pages = self.health_pages().await?;
         let parts = Box::pin(self.parts()).await?;
         let (worker, maintenance) = self.worker(&parts).await?;
         tracing::info!(
             database = parts.db.describe(),
             queue = parts.queue.describe(),
             store = parts.store.describe(),
-            "worker ready, health pages on http://{address}"
+            "worker ready, {}",
+            pages.describe()
         );
-        let health = Health {
-            monitor: worker.monitor(),
-            dependencies: parts.dependencies(),
-            metrics,
-        };
-        let pages = tokio::spawn(web::serve(listener, health));
+        let pages = pages.serve(worker.monitor(), parts.dependencies());
         let tending = tokio::spawn(maintenance.run(stop.clone()));
         let (ended, protecting) = self.protect(worker.monitor())?;
         worker.run(stop).await;

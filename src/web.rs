@@ -4,6 +4,7 @@
 //! the process. `/readyz` answers 503 while something the worker needs (Postgres and the queue,
 //! or the store of a bucket) does not answer, and from the moment the worker drains. `/metrics` is Prometheus text.
 
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,11 +18,13 @@ use metrics_exporter_prometheus::PrometheusHandle;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
+use crate::fault;
 use crate::ledger::Ledger;
 use crate::metrics;
+use crate::ops::bucket::Bucket;
+use crate::ops::workspace::Workspace;
 use crate::queue::Queue;
 use crate::runner::Monitor;
-use crate::store::Store;
 
 /// The intake loop turns every second; this long without a turn means that it hangs.
 const STUCK: Duration = Duration::from_secs(60);
@@ -61,10 +64,8 @@ pub struct ServiceDependencies {
 #[async_trait]
 impl Dependencies for ServiceDependencies {
     async fn look(&self) -> Vec<(&'static str, bool)> {
-        let (database, queue) = tokio::join!(
-            async { matches!(tokio::time::timeout(PATIENCE, self.ledger.now()).await, Ok(Ok(_))) },
-            depth(self.queue.as_ref()),
-        );
+        let (database, queue) =
+            tokio::join!(answers(self.ledger.now()), depth(self.queue.as_ref()),);
         vec![("database", database), ("queue", queue)]
     }
 
@@ -73,20 +74,22 @@ impl Dependencies for ServiceDependencies {
     }
 }
 
-/// The store that a bucket or a workspace lies in.
-pub struct StoreDependency {
-    /// The store.
-    pub store: Arc<dyn Store>,
-    /// A key that the worker may look at.
-    pub key: &'static str,
+#[async_trait]
+impl Dependencies for Bucket {
+    async fn look(&self) -> Vec<(&'static str, bool)> {
+        vec![("store", answers(self.probe()).await)]
+    }
 }
 
 #[async_trait]
-impl Dependencies for StoreDependency {
+impl Dependencies for Workspace {
     async fn look(&self) -> Vec<(&'static str, bool)> {
-        let answer = tokio::time::timeout(PATIENCE, self.store.head(self.key)).await;
-        vec![("store", matches!(answer, Ok(Ok(_))))]
+        vec![("store", answers(self.probe()).await)]
     }
+}
+
+async fn answers<T>(question: impl Future<Output = fault::Result<T>>) -> bool {
+    matches!(tokio::time::timeout(PATIENCE, question).await, Ok(Ok(_)))
 }
 
 /// Opens the port.
@@ -94,9 +97,23 @@ impl Dependencies for StoreDependency {
 /// # Errors
 /// The address is taken or not ours; the text names the key to change.
 pub async fn bind(address: SocketAddr) -> Result<TcpListener, String> {
-    TcpListener::bind(address).await.map_err(|error| {
-        format!("cannot listen on {address}: {error}; change worker.address (port 0: any free one)")
-    })
+    TcpListener::bind(address).await.map_err(|error| cannot_listen(address, &error))
+}
+
+/// Opens the port; `None` if another process has it.
+///
+/// # Errors
+/// The address is not ours; the text names the key to change.
+pub async fn bind_if_free(address: SocketAddr) -> Result<Option<TcpListener>, String> {
+    match TcpListener::bind(address).await {
+        Ok(listener) => Ok(Some(listener)),
+        Err(error) if error.kind() == ErrorKind::AddrInUse => Ok(None),
+        Err(error) => Err(cannot_listen(address, &error)),
+    }
+}
+
+fn cannot_listen(address: SocketAddr, error: &std::io::Error) -> String {
+    format!("cannot listen on {address}: {error}; change worker.address (port 0: any free one)")
 }
 
 /// Serves the pages until the process ends.

@@ -122,7 +122,8 @@ impl QueueBacklog {
                 return self.acknowledge(ticket).await;
             }
         }
-        self.dispose_receipts(ticket, Disposition::Hide(after.min(self.queue.longest_hide()))).await;
+        self.dispose_receipts(ticket, Disposition::Hide(after.min(self.queue.longest_hide())))
+            .await;
     }
 
     /// The message was deleted before the work: a fresh one takes its place. If that fails, the

@@ -20,7 +20,6 @@ use crate::model::IngestionId;
 use crate::ops::submit::{self, Desk, Fate, Found, Submission, Terms};
 use crate::runner::Monitor;
 use crate::shutdown::Stop;
-use crate::web::{self, Health};
 use ends::End;
 use place::Place;
 
@@ -146,14 +145,9 @@ async fn pages(
     parts: &Parts,
     monitor: &Monitor,
 ) -> anyhow::Result<tokio::task::JoinHandle<std::io::Result<()>>> {
-    let listener = web::bind(app.config().worker.address).await.map_err(anyhow::Error::msg)?;
-    print::note(&format!("health pages on http://{}", listener.local_addr()?));
-    let health = Health {
-        monitor: monitor.clone(),
-        dependencies: parts.dependencies(),
-        metrics: crate::metrics::install()?,
-    };
-    Ok(tokio::spawn(web::serve(listener, health)))
+    let pages = app.health_pages().await?;
+    print::note(&pages.describe());
+    Ok(pages.serve(monitor.clone(), parts.dependencies()))
 }
 
 /// The ingestions of submissions, none twice.

@@ -53,7 +53,7 @@ pub use work::{BucketWorker, Terms, Work};
 use crate::fault::Result;
 use crate::queue::objects::blobforge::records::Marker;
 use crate::queue::objects::blobforge::{
-    Priority, dead_key, failed_key, lock_key, out_key, todo_key,
+    Priority, SETTINGS, dead_key, failed_key, lock_key, out_key, todo_key,
 };
 use crate::queue::objects::engine::{Clock, Engine, Seen, time_of};
 use crate::store::Store;
@@ -104,6 +104,14 @@ impl Bucket {
     /// A few words for people: which bucket, without credentials.
     pub fn describe(&self) -> String {
         self.engine.store().describe()
+    }
+
+    /// Asks whether the store answers.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn probe(&self) -> Result<()> {
+        self.engine.exists(SETTINGS).await.map(drop)
     }
 
     /// Where the document stands; `None` if nobody knows it.

@@ -72,6 +72,14 @@ impl Workspace {
         self.engine.store().describe()
     }
 
+    /// Asks whether the store answers.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn probe(&self) -> Result<()> {
+        self.engine.exists(INDEX).await.map(drop)
+    }
+
     /// The index and its version; an empty one if there is none.
     ///
     /// # Errors

@@ -202,9 +202,7 @@ fn conclude<T>(
             let detail = "the attempt took longer than worker.job_timeout".to_owned();
             Conclusion::Ended { reason: Reason::Timeout, stage, detail }
         }
-        Ending::Interrupted => {
-            after_fault(Fault::Interrupted, "the worker was stopped".to_owned())
-        }
+        Ending::Interrupted => after_fault(Fault::Interrupted, "the worker was stopped".to_owned()),
         Ending::HeldBack => after_fault(Fault::Denied, "paused by an operator".to_owned()),
     }
 }

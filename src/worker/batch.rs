@@ -245,7 +245,8 @@ async fn claim(
                     continue;
                 };
                 let Wanted { delivery, ticket, .. } = wanted;
-                let taken = Taken { claimed: *claimed, delivery, ticket, claiming: claiming.clone() };
+                let taken =
+                    Taken { claimed: *claimed, delivery, ticket, claiming: claiming.clone() };
                 ours.push(start(backlog, runner, taken, slot));
             }
             answer => others.push(answer_without_work(backlog, wanted, answer)),

@@ -70,11 +70,7 @@ pub async fn run(backlog: Arc<QueueBacklog>, runner: RunnerHandle<QueueBacklog>)
     while batches.join_next().await.is_some() {}
 }
 
-async fn poll(
-    backlog: Arc<QueueBacklog>,
-    request: Request,
-    mut slots: Vec<SlotPermit>,
-) -> Polled {
+async fn poll(backlog: Arc<QueueBacklog>, request: Request, mut slots: Vec<SlotPermit>) -> Polled {
     // More may have been gathered than this tier asks for.
     slots.truncate(request.most);
     let wait = backlog.config.queue.wait.min(request.longest_wait);

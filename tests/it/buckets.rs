@@ -9,6 +9,7 @@ mod listing;
 mod on_s3;
 mod operators;
 mod program;
+mod running;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,11 +20,13 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use docmill::fault::{Error, Fault, Result};
 use docmill::ops::bucket::{
-    Bucket, Candidate, Claim, Claimed, Convert, Converted, Original, Output, Settings, Tally,
-    Terms, Who, Work, claim,
+    Bucket, Candidate, Claim, Claimed, Convert, Converted, Original, Output, Settings, Terms, Who,
+    Work, claim,
 };
+use docmill::pipeline::Hold;
 use docmill::queue::objects::blobforge::{Priority, raw_key, todo_key};
 use docmill::queue::objects::engine::Clock;
+use docmill::runner::WorkerStats;
 use docmill::shutdown::Stop;
 use docmill::store::Store;
 use sha2::{Digest, Sha256};
@@ -87,7 +90,7 @@ impl Place {
         Work { bucket: self.bucket.clone(), convert, terms: terms(once) }
     }
 
-    async fn work_once(&self, convert: &Arc<Fake>) -> Tally {
+    async fn work_once(&self, convert: &Arc<Fake>) -> WorkerStats {
         self.work(convert.clone(), true).run(Stop::default()).await.unwrap()
     }
 
@@ -105,6 +108,7 @@ fn terms(once: bool) -> Terms {
         longest_pause: Duration::from_millis(50),
         largest: 1 << 20,
         name: None,
+        drain: Duration::ZERO,
     }
 }
 
@@ -147,7 +151,7 @@ impl Fake {
 
 #[async_trait]
 impl Convert for Fake {
-    async fn convert(&self, original: &Original) -> Result<Converted> {
+    async fn convert(&self, original: &Original, _claim: &Hold) -> Result<Converted> {
         *self.calls.lock().unwrap().entry(original.hash.clone()).or_default() += 1;
         self.count.fetch_add(1, Ordering::SeqCst);
         let manner = *self.manner.lock().unwrap();

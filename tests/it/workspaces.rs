@@ -5,6 +5,7 @@
 mod documents;
 mod places;
 mod program;
+mod running;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -17,6 +18,7 @@ use docmill::fault::{Error, Fault, Result};
 use docmill::ops::workspace::{
     Claim, Claimed, Read, Reading, Sources, Tally, Terms, Text, Work, Workspace, populate, stats,
 };
+use docmill::pipeline::Hold;
 use docmill::queue::objects::engine::Clock;
 use docmill::queue::objects::olmocr::index::{Group, Index};
 use docmill::queue::objects::olmocr::{Format, INDEX, flag, group_hash, locks, result};
@@ -98,6 +100,8 @@ fn terms() -> Terms {
         retry_pause: Duration::from_millis(10),
         look_again: Duration::from_millis(20),
         leave_locked: false,
+        document_time: Duration::from_secs(60),
+        drain: Duration::ZERO,
     }
 }
 
@@ -116,7 +120,10 @@ enum Manner {
     Refuses,
     Empty,
     LosesPages(usize),
+    Panics,
     Hangs,
+    /// Takes so long.
+    Takes(Duration),
 }
 
 /// A reader that counts, and treats each document as it is told.
@@ -150,7 +157,7 @@ impl Read for Fake {
         Ok((!bytes.is_empty()).then_some(4))
     }
 
-    async fn read(&self, path: &str, bytes: Bytes) -> Result<Reading> {
+    async fn read(&self, path: &str, bytes: Bytes, _claim: &Hold) -> Result<Reading> {
         *self.calls.lock().unwrap().entry(path.to_owned()).or_default() += 1;
         let manner = self.manners.lock().unwrap().get(path).copied().unwrap_or(Manner::Well);
         let mut text = Text {
@@ -166,7 +173,9 @@ impl Read for Fake {
             }
             Manner::Empty => return Ok(Reading::Empty),
             Manner::LosesPages(lost) => text.lost = lost,
+            Manner::Panics => panic!("told to panic"),
             Manner::Hangs => std::future::pending().await,
+            Manner::Takes(time) => tokio::time::sleep(time).await,
         }
         Ok(Reading::Whole(Box::new(text)))
     }

@@ -233,7 +233,11 @@ impl Backlog for BucketBacklog {
         }
     }
 
-    async fn work(&self, job: &BucketJob, claim: &Hold) -> std::result::Result<Conversion, StepError> {
+    async fn work(
+        &self,
+        job: &BucketJob,
+        claim: &Hold,
+    ) -> std::result::Result<Conversion, StepError> {
         Ok(job.convert(&self.bucket, self.convert.as_ref(), claim, self.terms.largest).await?)
     }
 

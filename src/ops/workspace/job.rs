@@ -264,7 +264,8 @@ impl DocumentRead {
 }
 
 async fn read(backlog: &WorkspaceBacklog, path: &str, claim: &Hold) -> Result<DocumentRead> {
-    let refused = |code: &str, detail: String| Ok(DocumentRead::Refused { code: code.to_owned(), detail });
+    let refused =
+        |code: &str, detail: String| Ok(DocumentRead::Refused { code: code.to_owned(), detail });
     let bytes = match backlog.sources.fetch(path).await? {
         Fetched::Bytes(bytes) => bytes,
         Fetched::TooLarge => {

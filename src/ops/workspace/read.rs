@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use crate::fault::{Error, Fault, Result};
 use crate::model::{PageText, Reason, Source, Transcript};
-use crate::pipeline::{Hold, StepError};
 use crate::pipeline::offline::{Offline, Processed};
+use crate::pipeline::{Hold, StepError};
 
 /// What was read of a document.
 #[derive(Debug, Clone, Default, PartialEq)]

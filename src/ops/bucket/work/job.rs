@@ -81,7 +81,8 @@ impl BucketJob {
     ) -> Result<std::result::Result<Original, Refusal>> {
         let key = raw_key(&self.hash, &self.extension);
         let missing = || Error::new(Fault::Missing, "its original is not in the bucket");
-        let refused = |code: &str, detail: String| Ok(Err(Refusal { code: code.to_owned(), detail }));
+        let refused =
+            |code: &str, detail: String| Ok(Err(Refusal { code: code.to_owned(), detail }));
         let too_large = |size| {
             let detail = format!("{size} bytes, limits.document_bytes is {largest}");
             refused("too_large", detail)
