@@ -145,11 +145,10 @@ async fn readyz(State(health): State<Health>) -> (StatusCode, Json<Value>) {
     let draining = health.monitor.is_draining();
     let answers = health.dependencies.look().await;
     let ready = !draining && answers.iter().all(|(_, is_there)| *is_there);
-    let mut body = json!({ "ready": ready, "draining": draining });
-    for (name, is_there) in answers {
-        body[name] = is_there.into();
-    }
-    (status(ready), Json(body))
+    let own = [("ready", ready), ("draining", draining)];
+    let all = own.into_iter().chain(answers);
+    let body = all.map(|(name, is)| (name.to_owned(), Value::Bool(is))).collect();
+    (status(ready), Json(Value::Object(body)))
 }
 
 /// Whether the queue answers; its depth goes to the gauges on the way.

@@ -71,7 +71,8 @@ async fn a_stop_lets_a_document_end_within_the_drain_and_puts_it_back_after_it()
         let convert = Fake::new(Manner::Takes(Duration::from_millis(1500)));
         let stop = Stop::default();
         let mut work = place.work(convert.clone(), false);
-        work.terms.drain = drain;
+        // One at a time, so that the second can only begin after the stop.
+        (work.terms.jobs, work.terms.drain) = (1, drain);
         let working = tokio::spawn(work.run(stop.clone()));
         until("it was begun", || convert.count() == 1).await;
         place.add("late", Priority::Normal).await;

@@ -1,12 +1,15 @@
 //! What the runner gives a workspace's worker: panics and time end one document, a stop drains.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use docmill::fault::Fault;
-use docmill::ops::workspace::stats;
-use docmill::queue::objects::olmocr::result;
+use docmill::ops::workspace::{Workspace, stats};
+use docmill::queue::objects::engine::Clock;
+use docmill::queue::objects::olmocr::{Format, locks, result};
 use docmill::shutdown::Stop;
+use docmill::store::Store;
 
 use super::{Desk, Fake, Manner, terms};
 
@@ -83,4 +86,39 @@ async fn what_is_no_documents_fault_gives_the_group_back_with_no_try_counted() {
     assert_eq!(reader.calls(&group.paths[0]), 1);
     assert!(desk.text(&result(&group.hash)).await.is_some());
     assert!(store.keys("worker_locks/").is_empty());
+}
+
+#[tokio::test]
+async fn the_locks_of_a_group_in_work_are_renewed_and_their_loss_ends_the_work() {
+    let (mut desk, store) = Desk::in_memory().await;
+    let shared: Arc<dyn Store> = store.clone();
+    let timeout = Duration::from_secs(3);
+    let workspace = Workspace::open(shared, Clock::default(), Format::Both, timeout).await;
+    desk.workspace = Arc::new(workspace.unwrap());
+    let group = desk.populate(1, 1).await.remove(0);
+    let reader = Fake::new();
+    reader.does(&group.paths[0], Manner::Hangs);
+    let mut terms = terms();
+    terms.look_again = Duration::from_secs(60);
+    let worker = desk.worker(&reader, terms).open().await.unwrap();
+    let (monitor, stop) = (worker.monitor(), Stop::default());
+    let working = tokio::spawn(worker.run(stop.clone()));
+    while reader.count() == 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let [first, _] = locks(&group.hash);
+    let etag = desk.store.head(&first).await.unwrap().unwrap().etag;
+    tokio::time::sleep(timeout + Duration::from_secs(1)).await;
+    assert_eq!(monitor.working().len(), 1, "longer than a lock lasts");
+    assert_ne!(desk.store.head(&first).await.unwrap().unwrap().etag, etag, "it was renewed");
+    // As olmOCR takes a lock.
+    desk.put(&first).await;
+    while !monitor.working().is_empty() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    stop.ask();
+    let tally = working.await.unwrap();
+    assert_eq!((tally.lost, tally.groups, reader.count()), (1, 0, 1));
+    assert!(desk.text(&first).await.is_some(), "theirs is left alone");
+    assert!(desk.text(&result(&group.hash)).await.is_none());
 }
