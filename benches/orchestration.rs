@@ -36,7 +36,7 @@ use docmill::pipeline::{PipelineContext, PipelineServices};
 use docmill::queue::Outgoing;
 use docmill::shutdown::Stop;
 use docmill::store::folder::FolderStore;
-use docmill::worker::{Settings, Worker};
+use docmill::worker::Worker;
 use docmill_testkit::sqs::Counts;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, Command};
@@ -259,8 +259,7 @@ async fn worker(arguments: Vec<String>) {
         services: Arc::new(PipelineServices { models, ..services }),
     };
     let queue = Arc::new(sqs_queue(&config).await);
-    let worker =
-        Worker::new(pipeline, ledger, queue, Settings::new(&config, "bench".to_owned())).await;
+    let worker = Worker::new(pipeline, ledger, queue, Arc::new(config), "bench".to_owned()).await;
 
     let mut lines = standard_input();
     println!("ready");

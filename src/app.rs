@@ -5,6 +5,7 @@
 
 mod bucket;
 mod doctor;
+mod health;
 mod models;
 mod page_process;
 mod providers;
@@ -33,14 +34,16 @@ use crate::queue::Queue;
 use crate::queue::objects::ObjectQueue;
 use crate::queue::redis::RedisQueue;
 use crate::queue::sqs::SqsQueue;
+use crate::runner::Monitor;
 use crate::shutdown::Stop;
 use crate::store::Store;
 use crate::store::folder::FolderStore;
 use crate::store::s3::S3Store;
-use crate::web::{self, Health};
+use crate::web::ServiceDependencies;
+use crate::worker::Worker;
 use crate::worker::protection::{self, Agent, Pace};
-use crate::worker::{Monitor, Settings, Worker};
 
+pub use health::HealthPages;
 pub use page_process::page_process;
 pub use workspace::WorkspaceParts;
 
@@ -71,6 +74,12 @@ impl Parts {
             ledger: Arc::clone(&self.ledger) as _,
             services: Arc::new(services),
         }
+    }
+
+    /// What the health pages ask.
+    pub fn dependencies(&self) -> Arc<ServiceDependencies> {
+        let (ledger, queue) = (Arc::clone(&self.ledger), Arc::clone(&self.queue));
+        Arc::new(ServiceDependencies { ledger, queue })
     }
 }
 
@@ -208,9 +217,9 @@ impl App {
             }
         });
         let pipeline = parts.pipeline(services);
-        let settings = Settings::new(&self.config, name.clone());
         let (ledger, queue) = (Arc::clone(&parts.ledger), Arc::clone(&parts.queue));
-        let worker = Worker::new(pipeline, ledger, queue, settings).await?;
+        let config = Arc::new(self.config.clone());
+        let worker = Worker::new(pipeline, ledger, queue, config, name.clone()).await?;
         let maintenance = Maintenance {
             db: parts.db.clone(),
             queue: Arc::clone(&parts.queue),
@@ -228,24 +237,17 @@ impl App {
     /// # Errors
     /// Something it needs cannot be reached at the start.
     pub async fn serve(&self, stop: Stop) -> anyhow::Result<()> {
-        let listener = web::bind(self.config.worker.address).await.map_err(anyhow::Error::msg)?;
-        let address = listener.local_addr().context("reading the address of the health pages")?;
-        let metrics = crate::metrics::install().context("installing the metrics recorder")?;
+        let pages = self.health_pages().await?;
         let parts = Box::pin(self.parts()).await?;
         let (worker, maintenance) = self.worker(&parts).await?;
         tracing::info!(
             database = parts.db.describe(),
             queue = parts.queue.describe(),
             store = parts.store.describe(),
-            "worker ready, health pages on http://{address}"
+            "worker ready, {}",
+            pages.describe()
         );
-        let health = Health {
-            monitor: worker.monitor(),
-            ledger: Arc::clone(&parts.ledger),
-            queue: Arc::clone(&parts.queue),
-            metrics,
-        };
-        let pages = tokio::spawn(web::serve(listener, health));
+        let pages = pages.serve(worker.monitor(), parts.dependencies());
         let tending = tokio::spawn(maintenance.run(stop.clone()));
         let (ended, protecting) = self.protect(worker.monitor())?;
         worker.run(stop).await;

@@ -21,6 +21,8 @@ pub mod shutdown;
 
 pub mod pipeline;
 
+pub mod runner;
+
 pub mod ops;
 pub mod worker;
 

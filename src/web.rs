@@ -1,13 +1,15 @@
 //! Health, readiness and metrics over HTTP. Read-only by construction.
 //!
 //! `/livez` answers 503 when the intake loop has not turned for too long: the platform restarts
-//! the process. `/readyz` answers 503 while Postgres or the queue do not answer, and from the
-//! moment the worker drains. `/metrics` is Prometheus text.
+//! the process. `/readyz` answers 503 while something the worker needs (Postgres and the queue,
+//! or the store of a bucket) does not answer, and from the moment the worker drains. `/metrics` is Prometheus text.
 
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::get;
@@ -16,27 +18,78 @@ use metrics_exporter_prometheus::PrometheusHandle;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
+use crate::fault;
 use crate::ledger::Ledger;
 use crate::metrics;
+use crate::ops::bucket::Bucket;
+use crate::ops::workspace::Workspace;
 use crate::queue::Queue;
-use crate::worker::Monitor;
+use crate::runner::Monitor;
 
 /// The intake loop turns every second; this long without a turn means that it hangs.
 const STUCK: Duration = Duration::from_secs(60);
 /// A dependency must answer within this to count as there.
 const PATIENCE: Duration = Duration::from_secs(3);
 
+/// What a worker cannot do without, as the pages ask it. A trait, because workers of different
+/// backlogs need different things.
+#[async_trait]
+pub trait Dependencies: Send + Sync {
+    /// The name of each, and whether it answers.
+    async fn look(&self) -> Vec<(&'static str, bool)>;
+
+    /// Brings gauges up to date that only somebody who asks can know.
+    async fn refresh_gauges(&self) {}
+}
+
 /// What the pages look at.
 #[derive(Clone)]
 pub struct Health {
     /// The worker.
     pub monitor: Monitor,
+    /// What it needs.
+    pub dependencies: Arc<dyn Dependencies>,
+    /// The metrics of this process.
+    pub metrics: PrometheusHandle,
+}
+
+/// Postgres and a queue.
+pub struct ServiceDependencies {
     /// Postgres.
     pub ledger: Arc<dyn Ledger>,
     /// The queue.
     pub queue: Arc<dyn Queue>,
-    /// The metrics of this process.
-    pub metrics: PrometheusHandle,
+}
+
+#[async_trait]
+impl Dependencies for ServiceDependencies {
+    async fn look(&self) -> Vec<(&'static str, bool)> {
+        let (database, queue) =
+            tokio::join!(answers(self.ledger.now()), depth(self.queue.as_ref()),);
+        vec![("database", database), ("queue", queue)]
+    }
+
+    async fn refresh_gauges(&self) {
+        depth(self.queue.as_ref()).await;
+    }
+}
+
+#[async_trait]
+impl Dependencies for Bucket {
+    async fn look(&self) -> Vec<(&'static str, bool)> {
+        vec![("store", answers(self.probe()).await)]
+    }
+}
+
+#[async_trait]
+impl Dependencies for Workspace {
+    async fn look(&self) -> Vec<(&'static str, bool)> {
+        vec![("store", answers(self.probe()).await)]
+    }
+}
+
+async fn answers<T>(question: impl Future<Output = fault::Result<T>>) -> bool {
+    matches!(tokio::time::timeout(PATIENCE, question).await, Ok(Ok(_)))
 }
 
 /// Opens the port.
@@ -44,9 +97,23 @@ pub struct Health {
 /// # Errors
 /// The address is taken or not ours; the text names the key to change.
 pub async fn bind(address: SocketAddr) -> Result<TcpListener, String> {
-    TcpListener::bind(address).await.map_err(|error| {
-        format!("cannot listen on {address}: {error}; change worker.address (port 0: any free one)")
-    })
+    TcpListener::bind(address).await.map_err(|error| cannot_listen(address, &error))
+}
+
+/// Opens the port; `None` if another process has it.
+///
+/// # Errors
+/// The address is not ours; the text names the key to change.
+pub async fn bind_if_free(address: SocketAddr) -> Result<Option<TcpListener>, String> {
+    match TcpListener::bind(address).await {
+        Ok(listener) => Ok(Some(listener)),
+        Err(error) if error.kind() == ErrorKind::AddrInUse => Ok(None),
+        Err(error) => Err(cannot_listen(address, &error)),
+    }
+}
+
+fn cannot_listen(address: SocketAddr, error: &std::io::Error) -> String {
+    format!("cannot listen on {address}: {error}; change worker.address (port 0: any free one)")
 }
 
 /// Serves the pages until the process ends.
@@ -76,23 +143,17 @@ async fn livez(State(health): State<Health>) -> (StatusCode, Json<Value>) {
 
 async fn readyz(State(health): State<Health>) -> (StatusCode, Json<Value>) {
     let draining = health.monitor.is_draining();
-    let (database, queue) = tokio::join!(
-        async { matches!(tokio::time::timeout(PATIENCE, health.ledger.now()).await, Ok(Ok(_))) },
-        async { depth(&health).await },
-    );
-    let ready = database && queue && !draining;
-    let body = json!({
-        "ready": ready,
-        "database": database,
-        "queue": queue,
-        "draining": draining,
-    });
-    (status(ready), Json(body))
+    let answers = health.dependencies.look().await;
+    let ready = !draining && answers.iter().all(|(_, is_there)| *is_there);
+    let own = [("ready", ready), ("draining", draining)];
+    let all = own.into_iter().chain(answers);
+    let body = all.map(|(name, is)| (name.to_owned(), Value::Bool(is))).collect();
+    (status(ready), Json(Value::Object(body)))
 }
 
 /// Whether the queue answers; its depth goes to the gauges on the way.
-async fn depth(health: &Health) -> bool {
-    let Ok(Ok(depth)) = tokio::time::timeout(PATIENCE, health.queue.depth()).await else {
+async fn depth(queue: &dyn Queue) -> bool {
+    let Ok(Ok(depth)) = tokio::time::timeout(PATIENCE, queue.depth()).await else {
         return false;
     };
     metrics::depth("ready", depth.ready);
@@ -105,7 +166,7 @@ async fn depth(health: &Health) -> bool {
 }
 
 async fn render_metrics(State(health): State<Health>) -> String {
-    depth(&health).await;
+    health.dependencies.refresh_gauges().await;
     health.metrics.render()
 }
 

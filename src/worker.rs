@@ -1,15 +1,26 @@
-//! Runs jobs until told to stop.
+//! The worker of the service: ingestions claimed in Postgres, named by the messages of a queue.
 //!
-//! Five parts: [`intake`] receives, [`batch`] answers every delivery, [`job`] runs one ingestion,
-//! [`heartbeat`] renews, [`vitals`] obeys pauses. [`Worker::run`] starts them and stops them in
-//! the order of the design: intake first, then jobs, then acknowledgements, the heartbeat last.
-//! The worker knows nothing of documents; `pipeline` does.
+//! It is a [`Backlog`] of the one runner (`crate::runner`), which has the slots, panics, time, the
+//! failure table and the drain; here is what only messages and rows need. The life of a job:
+//!
+//! 1. [`intake`] polls the queue, for no more messages than there are free slots; [`lanes`] chooses
+//!    the tier and the size of each poll.
+//! 2. [`batch`] holds every received message ([`registry`]: from now on [`heartbeat`] keeps it
+//!    hidden), reads the bodies, and claims all ingestions of the batch by one statement.
+//! 3. Each claimed ingestion becomes a [`QueuedJob`] with a slot; every other message is answered
+//!    at once: acknowledged, hidden, fanned out, or put into quarantine.
+//! 4. The runner does the work, `pipeline::run`, and renews the claims, all in one statement.
+//! 5. [`settle`] writes the outcome into the ledger, exactly once whatever gets lost (invariant 7);
+//!    the slot is free again.
+//! 6. [`dispose`] acknowledges, hides or replaces the message, many in one request.
+//!
+//! [`vitals`] obeys operators' pauses meanwhile and says that the worker lives. Nothing here knows
+//! documents; `pipeline` does.
 
 pub mod batch;
 pub mod dispose;
 pub mod heartbeat;
 pub mod intake;
-pub mod job;
 pub mod lanes;
 pub mod pauses;
 pub mod protection;
@@ -17,24 +28,29 @@ pub mod registry;
 pub mod settle;
 pub mod vitals;
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
-use tokio::sync::Semaphore;
+use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
+use tracing::Instrument as _;
 
 use crate::config::{Acknowledge, AllowedPrefix, Config, Destination, RetryConfig};
 use crate::fault;
-use crate::ledger::{ClaimTerms, Ledger, Vitals};
+use crate::ledger::{ClaimTerms, Ledger, Record, Vitals};
 use crate::metrics;
-use crate::model::IngestionId;
-use crate::pipeline::PipelineContext;
+use crate::model::{Claimed, IngestionId};
+use crate::pipeline::failure::Attempt;
+use crate::pipeline::{self, ClaimHandle, PipelineContext, StepError};
 use crate::queue::{Delivery, Outgoing, Queue};
+use crate::runner::{
+    Backlog, Conclusion, Door, Doors, DueRenewal, LeaseTerms, Monitor, Renewal, Runner,
+    RunnerHandle, RunnerOptions, Settlement, WorkerStats,
+};
 use crate::shutdown::Stop;
+use crate::telemetry::spans;
 use dispose::{Disposer, Disposition};
-use heartbeat::Beat;
 use pauses::Pauses;
 use registry::{Registry, Ticket};
 
@@ -42,96 +58,54 @@ use registry::{Registry, Ticket};
 const SETTLE: Duration = Duration::from_secs(8);
 /// A message with a delay waits at most so long before it is visible (SQS).
 const LONGEST_DELAY: Duration = Duration::from_secs(15 * 60);
+/// Postgres does not answer.
+const DATABASE: Door = Door::named("database");
+/// The queue does not answer.
+const QUEUE: Door = Door::named("queue");
+/// Intake waits so long after a first failure, and at most so long after many in a row.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-/// What the worker needs of the configuration.
-#[derive(Debug, Clone)]
-pub struct Settings {
-    /// Jobs at the same time.
-    pub slots: usize,
-    /// How long one poll waits.
-    pub wait: Duration,
-    /// How long jobs may go on after the stop.
-    pub drain: Duration,
-    /// The longest one attempt may take.
-    pub job_timeout: Duration,
-    /// Renewals.
-    pub beat: Beat,
-    /// Terms of our claims.
-    pub terms: ClaimTerms,
-    /// What follows a failed attempt.
-    pub retry: RetryConfig,
-    /// See `queue.unknown_receives`.
-    pub unknown_receives: u32,
-    /// See `queue.unknown_age`.
-    pub unknown_age: Duration,
-    /// Whether messages are deleted before the work (`queue.acknowledge`).
-    pub early: bool,
-    /// Places whose events are taken.
-    pub allowed: Vec<AllowedPrefix>,
-    /// The queue as traces name it.
-    pub destination: Destination,
+/// An ingestion that is claimed, and the message that named it.
+#[derive(Debug)]
+pub struct QueuedJob {
+    claimed: Claimed,
+    ticket: Ticket,
 }
 
-impl Settings {
-    /// From the configuration; `worker` names this process.
-    pub fn new(config: &Config, worker: String) -> Self {
-        Self {
-            slots: usize::try_from(config.worker.slots).unwrap_or(usize::MAX),
-            wait: config.queue.wait,
-            drain: config.worker.drain,
-            job_timeout: config.worker.job_timeout,
-            beat: Beat {
-                every: config.heartbeat(),
-                lease: config.claim.lease,
-                visibility: config.queue.visibility,
-            },
-            terms: ClaimTerms {
-                worker,
-                lease: config.claim.lease,
-                crash_limit: config.retry_terms().crash_attempts,
-            },
-            retry: config.retry_terms(),
-            unknown_receives: config.queue.unknown_receives,
-            unknown_age: config.queue.unknown_age,
-            early: config.queue.acknowledge == Acknowledge::Early,
-            allowed: config.store.allowed(),
-            destination: config.destination(),
-        }
-    }
-}
-
-/// What the parts of one worker share.
-pub struct Context {
-    ports: PipelineContext,
+/// Ingestions in Postgres that messages of a queue name.
+pub struct QueueBacklog {
+    pipeline: PipelineContext,
     ledger: Arc<dyn Ledger>,
     queue: Arc<dyn Queue>,
-    settings: Settings,
+    config: Arc<Config>,
+    /// What follows a failed attempt.
+    retry: RetryConfig,
+    terms: ClaimTerms,
+    /// Places whose events are taken.
+    allowed: Vec<AllowedPrefix>,
+    /// The queue as traces name it.
+    destination: Destination,
     registry: Arc<Registry>,
     disposer: Disposer,
+    doors: Arc<Doors>,
     pauses: Pauses,
-    slots: Arc<Semaphore>,
-    jobs: TaskTracker,
-    stop_intake: CancellationToken,
-    cancel_jobs: CancellationToken,
     /// Names that an operator may pause.
     providers: Vec<String>,
     /// A message received this often is replaced instead of hidden.
     replace_at: Option<u32>,
-    started: Instant,
-    /// Milliseconds after `started` of the last turn of the intake loop.
-    pulse_ms: AtomicU64,
     /// When the newest message that we were first to receive was sent.
     position: Mutex<Option<SystemTime>>,
 }
 
-impl Context {
-    fn pulse(&self) {
-        let elapsed = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.pulse_ms.store(elapsed, Ordering::Relaxed);
+impl QueueBacklog {
+    /// Whether messages are deleted before the work (`queue.acknowledge`).
+    fn is_early(&self) -> bool {
+        self.config.queue.acknowledge == Acknowledge::Early
     }
 
     async fn acknowledge(&self, ticket: &Ticket) {
-        self.dispose(ticket, Disposition::Acknowledge).await;
+        self.dispose_receipts(ticket, Disposition::Acknowledge).await;
     }
 
     async fn release(&self, ticket: &Ticket) {
@@ -151,7 +125,8 @@ impl Context {
                 return self.acknowledge(ticket).await;
             }
         }
-        self.dispose(ticket, Disposition::Hide(after.min(self.queue.longest_hide()))).await;
+        self.dispose_receipts(ticket, Disposition::Hide(after.min(self.queue.longest_hide())))
+            .await;
     }
 
     /// The message was deleted before the work: a fresh one takes its place. If that fails, the
@@ -176,7 +151,7 @@ impl Context {
     }
 
     /// Until nothing is left: a delivery that is adopted meanwhile shares the fate.
-    async fn dispose(&self, ticket: &Ticket, what: Disposition) {
+    async fn dispose_receipts(&self, ticket: &Ticket, what: Disposition) {
         loop {
             let receipts = ticket.take_receipts();
             if receipts.is_empty() {
@@ -196,147 +171,176 @@ impl Context {
         *position = (*position).max(delivery.sent_at);
     }
 
-    fn vitals(&self) -> Vitals {
+    fn vitals(&self, runner: &RunnerHandle<Self>) -> Vitals {
         let position = self.position.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let used = self.settings.slots.saturating_sub(self.slots.available_permits());
+        let (slots, used) = runner.slot_counts();
         Vitals {
-            slots: u32::try_from(self.settings.slots).unwrap_or(u32::MAX),
+            slots: u32::try_from(slots).unwrap_or(u32::MAX),
             slots_used: u32::try_from(used).unwrap_or(u32::MAX),
             queue_position: position.map(Into::into),
         }
     }
 }
 
-/// One worker.
-pub struct Worker {
-    context: Arc<Context>,
+#[async_trait]
+impl Backlog for QueueBacklog {
+    type Job = QueuedJob;
+    type Output = Box<Record>;
+    /// `None`: the claim is lost, the message is somebody else's business.
+    type Rest = Option<Disposition>;
+
+    async fn supply(self: Arc<Self>, runner: RunnerHandle<Self>) {
+        intake::run(self, runner).await;
+    }
+
+    async fn work(&self, job: &QueuedJob, claim: &ClaimHandle) -> Result<Box<Record>, StepError> {
+        let output = pipeline::run(&self.pipeline, &job.claimed, claim).await;
+        output.map(|output| Box::new(output.record)).map_err(|failed| failed.error)
+    }
+
+    fn lease(&self) -> LeaseTerms {
+        LeaseTerms {
+            every: self.config.heartbeat(),
+            lease: self.config.claim.lease,
+            // The row decides; a job past its local deadline waits for the answer.
+            lost_unrenewed: false,
+            side: "row",
+        }
+    }
+
+    async fn renew(&self, due: &[DueRenewal<QueuedJob>]) -> Vec<Renewal> {
+        heartbeat::renew_rows(self.ledger.as_ref(), due, self.lease()).await
+    }
+
+    async fn beat(&self) {
+        let visibility = self.config.queue.visibility;
+        let every = self.config.heartbeat();
+        heartbeat::extend_messages(&self.registry, self.queue.as_ref(), every, visibility).await;
+    }
+
+    async fn settle(
+        &self,
+        _job: &QueuedJob,
+        claim: &ClaimHandle,
+        conclusion: Conclusion<Box<Record>>,
+    ) -> Settlement<Option<Disposition>> {
+        settle::settle(self.ledger.as_ref(), claim, conclusion).await
+    }
+
+    async fn dispose(&self, job: &QueuedJob, disposition: Option<Disposition>) {
+        let (ticket, id, queue) = (&job.ticket, job.claimed.id, &self.destination);
+        match disposition {
+            Some(Disposition::Hide(after)) if self.is_early() => {
+                let sending = self.send_anew(ticket, id, after);
+                sending.instrument(spans::settle(queue, "replace")).await;
+            }
+            Some(Disposition::Hide(after)) => {
+                let hiding = self.hide(ticket, Some(id), after);
+                hiding.instrument(spans::settle(queue, "hide")).await;
+            }
+            Some(Disposition::Acknowledge) => {
+                self.acknowledge(ticket).instrument(spans::settle(queue, "acknowledge")).await;
+            }
+            None => metrics::disposition("leave"),
+        }
+        // Now, not when the last who knows the job has let it go: the message may be on its way to
+        // us again.
+        ticket.forget();
+    }
+
+    fn attempt(&self, job: &QueuedJob) -> Attempt {
+        let Claimed { attempt, deferred_for, .. } = job.claimed;
+        Attempt { number: attempt, deferred_for, jitter: fastrand::f64() }
+    }
+
+    fn retry(&self) -> Cow<'_, RetryConfig> {
+        Cow::Borrowed(&self.retry)
+    }
+
+    fn job_timeout(&self, _job: &QueuedJob) -> Duration {
+        self.config.worker.job_timeout
+    }
+
+    fn describe(&self, job: &QueuedJob) -> String {
+        format!("ingestion {}", job.claimed.id)
+    }
+
+    fn is_holding(&self) -> bool {
+        !self.registry.is_empty()
+    }
+
+    fn holds_back(&self, job: &QueuedJob) -> bool {
+        let default_kind = &self.config.kinds.default;
+        self.pauses.holds_back(&job.claimed, default_kind, &self.providers)
+    }
+
+    async fn tend(self: Arc<Self>, runner: RunnerHandle<Self>, stop: CancellationToken) {
+        vitals::run(&self, &runner, stop).await;
+    }
 }
 
-/// What a worker shows to the health pages and the embedded mode.
-#[derive(Clone)]
-pub struct Monitor(Arc<Context>);
-
-impl Monitor {
-    /// How long ago the intake loop last turned.
-    pub fn intake_age(&self) -> Duration {
-        let pulse = Duration::from_millis(self.0.pulse_ms.load(Ordering::Relaxed));
-        self.0.started.elapsed().saturating_sub(pulse)
-    }
-
-    /// Whether it was told to stop.
-    pub fn is_draining(&self) -> bool {
-        self.0.stop_intake.is_cancelled()
-    }
-
-    /// Whether it holds a message.
-    pub fn is_busy(&self) -> bool {
-        !self.0.registry.is_empty()
-    }
-
-    /// The ingestions that are worked on, and their stages.
-    pub fn working(&self) -> Vec<(IngestionId, crate::model::Stage)> {
-        self.0.registry.working()
-    }
+/// The worker of the service.
+pub struct Worker {
+    runner: Runner<QueueBacklog>,
 }
 
 impl Worker {
-    /// Puts a worker together; nothing is received yet.
+    /// Puts a worker together; nothing is received yet. `name` is this process.
     ///
     /// # Errors
     /// The queue does not say after how many receives it gives a message up.
     pub async fn new(
-        ports: PipelineContext,
+        pipeline: PipelineContext,
         ledger: Arc<dyn Ledger>,
         queue: Arc<dyn Queue>,
-        settings: Settings,
+        config: Arc<Config>,
+        name: String,
     ) -> fault::Result<Self> {
         let replace_at = queue.receives_before_dead().await?.map(|most| (most / 2).max(2));
         let disposer = Disposer::start(Arc::clone(&queue));
-        let mut providers = vec![ports.services.reader.asked_first()];
-        providers.extend(ports.services.models.providers());
-        let context = Context {
-            slots: Arc::new(Semaphore::new(settings.slots)),
-            ports,
+        let mut providers = vec![pipeline.services.reader.asked_first()];
+        providers.extend(pipeline.services.models.providers());
+        let terms = ClaimTerms {
+            worker: name,
+            lease: config.claim.lease,
+            crash_limit: config.retry_terms().crash_attempts,
+        };
+        let options = RunnerOptions {
+            slots: usize::try_from(config.worker.slots).unwrap_or(usize::MAX),
+            drain: config.worker.drain,
+            // A poll that is still out may take its whole wait; its messages are then released too.
+            settling: config.queue.wait + Duration::from_secs(5) + SETTLE,
+        };
+        // Until Postgres has answered once: what operators have paused is not known before, and a
+        // job taken until then would not obey it.
+        let doors = Arc::new(Doors::new(FIRST_PAUSE, LONGEST_PAUSE).with_closed(DATABASE));
+        let backlog = QueueBacklog {
+            pipeline,
             ledger,
             queue,
-            settings,
+            retry: config.retry_terms(),
+            terms,
+            allowed: config.store.allowed(),
+            destination: config.destination(),
+            config,
             registry: Arc::new(Registry::default()),
             disposer,
-            pauses: Pauses::at_start(),
-            jobs: TaskTracker::new(),
-            stop_intake: CancellationToken::new(),
-            cancel_jobs: CancellationToken::new(),
+            doors: Arc::clone(&doors),
+            pauses: Pauses::default(),
             providers,
             replace_at,
-            started: Instant::now(),
-            pulse_ms: AtomicU64::new(0),
             position: Mutex::new(None),
         };
-        Ok(Self { context: Arc::new(context) })
+        Ok(Self { runner: Runner::new(Arc::new(backlog), options, doors) })
     }
 
     /// For the health pages.
     pub fn monitor(&self) -> Monitor {
-        Monitor(Arc::clone(&self.context))
+        self.runner.monitor()
     }
 
-    /// Works until told to stop, then drains.
-    ///
-    /// Every job that is still running at the drain deadline is cancelled, its attempt given back
-    /// and its message made visible. Returns when nothing is held any more.
-    pub async fn run(self, stop: Stop) {
-        let context = self.context;
-        let last = CancellationToken::new();
-        let beats = tokio::spawn(heartbeat::run(
-            Arc::clone(&context.registry),
-            Arc::clone(&context.ledger),
-            Arc::clone(&context.queue),
-            context.settings.beat,
-            last.clone(),
-        ));
-        let vitals = tokio::spawn(vitals::run(Arc::clone(&context), last.clone()));
-        let intake = tokio::spawn(intake::run(Arc::clone(&context)));
-
-        stop.until_asked().await;
-        let started = Instant::now();
-        context.stop_intake.cancel();
-        let drained = async {
-            let ended = intake.await;
-            if let Err(error) = ended {
-                tracing::error!(error = %error, "the intake loop died");
-            }
-            context.jobs.close();
-            context.jobs.wait().await;
-        };
-        drain(&context, drained, &stop).await;
-
-        // Every job has waited for its own disposition: now nothing is held and nothing to beat
-        // for.
-        last.cancel();
-        for (task, name) in [(beats, "heartbeat"), (vitals, "vitals")] {
-            if let Err(error) = task.await {
-                tracing::error!(error = %error, "the {name} died");
-            }
-        }
-        let elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        tracing::info!(elapsed_ms, "drained in {elapsed_ms} ms");
-    }
-}
-
-/// Lets jobs end until the deadline, then cancels them and waits until that is written down.
-async fn drain(context: &Context, drained: impl Future<Output = ()>, stop: &Stop) {
-    tokio::pin!(drained);
-    tokio::select! {
-        () = &mut drained => return,
-        () = stop.until_deadline(context.settings.drain) => {}
-    }
-    let held = context.registry.len();
-    tracing::warn!(messages = held, "drain deadline: giving {held} jobs back");
-    context.cancel_jobs.cancel();
-    // A poll that is still out may take its whole wait; its messages are then released too.
-    let longest = context.settings.wait + Duration::from_secs(5) + SETTLE;
-    if tokio::time::timeout(longest, drained).await.is_err() {
-        let left = context.registry.len();
-        tracing::error!(messages = left, "{left} messages could not be given back");
+    /// Works until told to stop, then drains; see [`Runner::run`].
+    pub async fn run(self, stop: Stop) -> WorkerStats {
+        self.runner.run(stop).await
     }
 }

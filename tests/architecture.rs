@@ -19,6 +19,7 @@ const LAYERS: &[&[&str]] = &[
     &["llm", "ocr", "queue"],
     &["extract", "gate", "scheduler"],
     &["pipeline"],
+    &["runner"],
     &["eval", "ops", "worker"],
     &["web"],
     &["app"],
@@ -52,7 +53,8 @@ fn drawn() -> BTreeMap<String, (BTreeSet<String>, BTreeSet<String>)> {
     let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
     rows.map(|row| {
         let cells: Vec<&str> = row.split('|').map(str::trim).collect();
-        (cells[1].trim_matches('`').to_owned(), (words(cells[2]), words(cells[3])))
+        let [_, name, uses, modules, ..] = *cells else { panic!("no row of the table: {row}") };
+        (name.trim_matches('`').to_owned(), (words(uses), words(modules)))
     })
     .collect()
 }

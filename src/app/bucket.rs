@@ -52,12 +52,17 @@ impl App {
         Ok(Bucket::new(Arc::new(store), Clock::default()))
     }
 
-    /// A worker of the bucket with `jobs` documents at once; with `once` it ends when nothing
-    /// waits any more.
+    /// A worker of the bucket with `jobs` documents at once, which may go on for `drain` after a
+    /// stop; with `once` it ends when nothing waits any more.
     ///
     /// # Errors
     /// As [`App::bucket`] and [`App::services`].
-    pub async fn bucket_work(&self, jobs: usize, once: bool) -> anyhow::Result<Work> {
+    pub async fn bucket_work(
+        &self,
+        jobs: usize,
+        once: bool,
+        drain: Duration,
+    ) -> anyhow::Result<Work> {
         let config = &self.config.bucket;
         let bucket = Arc::new(self.bucket().await?);
         let pipeline = ObjectPipeline::new(Box::pin(self.services()).await?, bucket.store());
@@ -74,6 +79,7 @@ impl App {
             longest_pause: config.longest_pause,
             largest: self.config.limits.document_bytes.0,
             name: Some(config.worker_id.clone()).filter(|id| !id.is_empty()),
+            drain,
         };
         Ok(Work { bucket, convert, terms })
     }

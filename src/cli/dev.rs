@@ -11,7 +11,6 @@ mod place;
 mod progress;
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use super::submit as submitted;
 use super::{Context, Exit, NOTHING, WrongUse, print};
@@ -19,9 +18,8 @@ use crate::app::{App, Parts};
 use crate::config::Config;
 use crate::model::IngestionId;
 use crate::ops::submit::{self, Desk, Fate, Found, Submission, Terms};
+use crate::runner::Monitor;
 use crate::shutdown::Stop;
-use crate::web::{self, Health};
-use crate::worker::Monitor;
 use ends::End;
 use place::Place;
 
@@ -147,15 +145,9 @@ async fn pages(
     parts: &Parts,
     monitor: &Monitor,
 ) -> anyhow::Result<tokio::task::JoinHandle<std::io::Result<()>>> {
-    let listener = web::bind(app.config().worker.address).await.map_err(anyhow::Error::msg)?;
-    print::note(&format!("health pages on http://{}", listener.local_addr()?));
-    let health = Health {
-        monitor: monitor.clone(),
-        ledger: Arc::clone(&parts.ledger),
-        queue: Arc::clone(&parts.queue),
-        metrics: crate::metrics::install()?,
-    };
-    Ok(tokio::spawn(web::serve(listener, health)))
+    let pages = app.health_pages().await?;
+    print::note(&pages.describe());
+    Ok(pages.serve(monitor.clone(), parts.dependencies()))
 }
 
 /// The ingestions of submissions, none twice.

@@ -2,6 +2,7 @@
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Subcommand, ValueEnum};
@@ -11,7 +12,7 @@ use super::{Context, Exit, NOTHING, print};
 use crate::app::{App, WorkspaceParts};
 use crate::config::LogFormat;
 use crate::ops::submit::{Search, Source, Step};
-use crate::ops::workspace::{self, Populated, Refused, Stats, Terms, Work};
+use crate::ops::workspace::{self, Populated, Refused, Stats, Tally, Terms, Work};
 use crate::queue::objects::olmocr::Format;
 use crate::shutdown::Stop;
 use crate::telemetry;
@@ -110,6 +111,9 @@ pub(super) struct Arguments {
     /// End once only groups are left that other nodes have
     #[arg(long)]
     leave_locked: bool,
+    /// How long groups in work may go on after a signal; then they are given back
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = humantime::parse_duration)]
+    drain: Duration,
 }
 
 fn timeout(text: &str) -> Result<Duration, String> {
@@ -250,28 +254,15 @@ async fn work(context: &Context, app: &App, arguments: Arguments) -> anyhow::Res
     let format =
         if std::io::stderr().is_terminal() { LogFormat::Text } else { app.config().worker.log };
     let level = if context.global.verbose { "debug" } else { "info" };
-    telemetry::init_at(format, &format!("warn,docmill={level},lopdf=off"))?;
+    let level = format!("warn,docmill={level},lopdf=off");
+    let traces = telemetry::init_with(format, &level, &app.config().telemetry)?;
     let stop = Stop::default();
     stop.on_signals()?;
-    let parts = open(app, &arguments.place).await?;
-    let (index, _) = parts.workspace.index().await?;
-    let s3 = index.groups.iter().flat_map(|group| &group.paths).any(|path| is_s3(path));
-    let sources = app.workspace_sources(&parts, s3).await;
-    let reader = app.workspace_reader(&parts.workspace, arguments.max_page_retries).await?;
-    let work = Work {
-        workspace: parts.workspace,
-        reader,
-        sources: std::sync::Arc::new(sources),
-        terms: Terms {
-            jobs: usize::from(arguments.workers),
-            tries: arguments.tries,
-            page_error_rate: arguments.max_page_error_rate,
-            retry_pause: RETRY_PAUSE,
-            look_again: LOOK_AGAIN,
-            leave_locked: arguments.leave_locked,
-        },
-    };
-    let tally = Box::pin(work.run(stop)).await?;
+    let ended = Box::pin(read_groups(app, arguments, stop)).await;
+    if let Some(traces) = traces {
+        traces.end().await;
+    }
+    let tally = ended?;
     context.out().show(&tally, || {
         format!(
             "{} groups done: {} documents read, {} empty, {} not read; {} runs left something \
@@ -280,6 +271,37 @@ async fn work(context: &Context, app: &App, arguments: Arguments) -> anyhow::Res
         )
     })?;
     Ok(Exit::Done)
+}
+
+/// Works, with health pages, until stopped or everything is done.
+async fn read_groups(app: &App, arguments: Arguments, stop: Stop) -> anyhow::Result<Tally> {
+    let pages = app.health_pages_if_free().await?;
+    let parts = open(app, &arguments.place).await?;
+    let (index, _) = parts.workspace.index().await?;
+    let s3 = index.groups.iter().flat_map(|group| &group.paths).any(|path| is_s3(path));
+    let sources = app.workspace_sources(&parts, s3).await;
+    let workspace = Arc::clone(&parts.workspace);
+    let work = Work {
+        workspace: parts.workspace,
+        reader: app.workspace_reader(&workspace, arguments.max_page_retries).await?,
+        sources: Arc::new(sources),
+        terms: Terms {
+            jobs: usize::from(arguments.workers),
+            tries: arguments.tries,
+            document_time: app.config().worker.job_timeout,
+            page_error_rate: arguments.max_page_error_rate,
+            retry_pause: RETRY_PAUSE,
+            look_again: LOOK_AGAIN,
+            leave_locked: arguments.leave_locked,
+            drain: arguments.drain,
+        },
+    };
+    let worker = work.open().await?;
+    tracing::info!("worker ready, {}", pages.describe());
+    let pages = pages.serve(worker.monitor(), workspace);
+    let tally = worker.run(stop).await;
+    pages.abort();
+    Ok(tally)
 }
 
 async fn stats(context: &Context, app: &App, place: &Place) -> anyhow::Result<Exit> {

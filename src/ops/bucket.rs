@@ -36,7 +36,6 @@ use serde::Serialize;
 pub use change::{Change, Changed, cancel, remove, reprioritize, retry};
 pub use claim::{Candidate, Claim, Claimed, Kept, claim};
 pub use convert::{Convert, Converted, Documents, Original, Output};
-pub use end::Ended;
 pub use ingest::{Fate, Handed, Ingest, Place, Report, ingest};
 pub use janitor::{Act, Pass, Swept, pass};
 pub use look::Look;
@@ -47,14 +46,14 @@ pub use report::{
 };
 pub use settings::Settings;
 pub use who::Who;
-pub use work::{Tally, Terms, Work};
+pub use work::{BucketWorker, Terms, Work};
 
 use self::end::GivenUp;
 use crate::fault::Result;
 use crate::model::Priority;
 use crate::ops::object_ledger::remove_artefacts;
 use crate::queue::objects::blobforge::records::{Dead, Marker};
-use crate::queue::objects::blobforge::{dead_key, failed_key, lock_key, out_key};
+use crate::queue::objects::blobforge::{SETTINGS, dead_key, failed_key, lock_key, out_key};
 use crate::queue::objects::engine::{Clock, Engine, Seen, stamp};
 use crate::queue::objects::marker_queue::MarkerQueue;
 use crate::store::Store;
@@ -112,6 +111,14 @@ impl Bucket {
     /// What the bucket lies in.
     pub fn store(&self) -> Arc<dyn Store> {
         self.engine.shared_store()
+    }
+
+    /// Asks whether the store answers.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn probe(&self) -> Result<()> {
+        self.engine.exists(SETTINGS).await.map(drop)
     }
 
     /// Where the document stands; `None` if nobody knows it.

@@ -13,8 +13,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::fault::Result;
-use crate::ops::object_ledger::{KEPT_FOR, ObjectLedger};
 use crate::model::{DocumentId, DocumentRef, IngestionId};
+use crate::ops::object_ledger::{KEPT_FOR, ObjectLedger};
 use crate::ops::process::{Processed, process};
 use crate::pipeline::{ClaimHandle, PipelineContext, PipelineServices};
 use crate::store::Store;

@@ -34,7 +34,7 @@ pub use read::{Documents, Read, Reading, Text};
 pub use reopen::reopen;
 pub use source::{Fetched, Sources};
 pub use stats::{Stats, Unread, stats};
-pub use work::{Tally, Terms, Work};
+pub use work::{Tally, Terms, Work, WorkspaceWorker};
 
 use crate::fault::{Error, Result};
 use crate::queue::objects::engine::{Clock, Engine};
@@ -75,6 +75,14 @@ impl Workspace {
     /// What the workspace lies in.
     pub fn store(&self) -> Arc<dyn Store> {
         self.engine.shared_store()
+    }
+
+    /// Asks whether the store answers.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn probe(&self) -> Result<()> {
+        self.engine.exists(INDEX).await.map(drop)
     }
 
     /// The index and its version; an empty one if there is none.

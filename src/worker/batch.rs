@@ -5,23 +5,24 @@
 //! of its batch: each runs on its own and the batch is forgotten.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use tokio::sync::OwnedSemaphorePermit;
+use tracing::Span;
 
 use crate::fault;
-use crate::ledger::{Claim, Quarantined, Registration};
+use crate::ledger::{Claim, GiveBack, Quarantined, Registration};
 use crate::metrics;
 use crate::model::message::{Body, ObjectCreated};
-use crate::model::{DocumentId, IngestionId};
-use crate::pipeline::claim_handle;
+use crate::model::{Claimed, DocumentId, IngestionId};
+use crate::pipeline::{ClaimHandle, claim_handle};
 use crate::queue::{Delivery, Outgoing};
+use crate::runner::{ClaimedJob, RunnerHandle, SlotPermit};
 use crate::store::keys;
 use crate::telemetry::spans;
-use crate::worker::pauses::Door;
 use crate::worker::registry::Ticket;
-use crate::worker::{Context, job};
+use crate::worker::{DATABASE, QueueBacklog, QueuedJob, settle};
 
 /// How long a message is hidden when something it needs did not answer.
 const TROUBLE: Duration = Duration::from_secs(10);
@@ -37,64 +38,65 @@ struct Wanted {
     ticket: Ticket,
 }
 
-/// Answers every delivery; starts a job, with one of the slots, for each claimed ingestion.
+/// Answers every delivery; starts a job, on one of the slots, for each claimed ingestion.
 pub async fn take(
-    context: Arc<Context>,
+    backlog: Arc<QueueBacklog>,
+    runner: RunnerHandle<QueueBacklog>,
     deliveries: Vec<Delivery>,
-    slots: Vec<OwnedSemaphorePermit>,
+    slots: Vec<SlotPermit>,
 ) {
     // Held first, all of them: the heartbeat counts from the receipt.
     let held: Vec<(Delivery, Ticket)> = deliveries
         .into_iter()
         .map(|delivery| {
-            let ticket = context.registry.hold(&delivery);
+            let ticket = backlog.registry.hold(&delivery);
             (delivery, ticket)
         })
         .collect();
-    if context.stop_intake.is_cancelled() {
-        let releases = held.iter().map(|(_, ticket)| context.release(ticket));
+    if runner.is_stopping() {
+        let releases = held.iter().map(|(_, ticket)| backlog.release(ticket));
         futures::future::join_all(releases).await;
         return;
     }
-    let answers = held.into_iter().map(|(delivery, ticket)| wanted(&context, delivery, ticket));
+    let answers = held.into_iter().map(|(delivery, ticket)| wanted(&backlog, delivery, ticket));
     let wanted: Vec<Wanted> =
         futures::future::join_all(answers).await.into_iter().flatten().collect();
     if !wanted.is_empty() {
-        claim(&context, wanted, slots.into()).await;
+        claim(&backlog, &runner, wanted, slots.into()).await;
     }
 }
 
 /// Reads the body; everything but a single ingestion that nobody here has is answered at once.
-async fn wanted(context: &Context, delivery: Delivery, ticket: Ticket) -> Option<Wanted> {
+async fn wanted(backlog: &QueueBacklog, delivery: Delivery, ticket: Ticket) -> Option<Wanted> {
     let id = match Body::parse(&delivery.body) {
         Body::Ingestion(id) => id,
         Body::Group(ids) => {
-            fan_out(context, &ticket, ids).await;
+            fan_out(backlog, &ticket, ids).await;
             return None;
         }
-        Body::Objects(objects) => match register(context, objects).await {
+        Body::Objects(objects) => match register(backlog, objects).await {
             Ok(ids) => match ids.as_slice() {
                 [] => {
-                    no_work(context, &ticket, "not_allowed").await;
+                    no_work(backlog, &ticket, "not_allowed").await;
                     return None;
                 }
                 [id] => *id,
                 _ => {
-                    fan_out(context, &ticket, ids).await;
+                    fan_out(backlog, &ticket, ids).await;
                     return None;
                 }
             },
             Err(error) => {
-                trouble(context, &ticket, &error).await;
+                trouble(backlog, &ticket, &error).await;
                 return None;
             }
         },
         Body::NoWork(what) => {
-            no_work(context, &ticket, what).await;
+            no_work(backlog, &ticket, what).await;
             return None;
         }
         Body::Malformed(why) => {
-            quarantine(context, &delivery, &ticket, ("malformed", why)).await;
+            quarantine(backlog, &delivery, &ticket, ("malformed", why)).await;
             return None;
         }
     };
@@ -108,23 +110,23 @@ async fn wanted(context: &Context, delivery: Delivery, ticket: Ticket) -> Option
 
 /// Registers the objects that may be ours; the others need no work.
 async fn register(
-    context: &Context,
+    backlog: &QueueBacklog,
     objects: Vec<ObjectCreated>,
 ) -> fault::Result<Vec<IngestionId>> {
     let ours: Vec<Registration> = objects
         .into_iter()
-        .filter(|object| is_allowed(context, object))
+        .filter(|object| is_allowed(backlog, object))
         .map(registration)
         .collect();
     if ours.is_empty() {
         return Ok(Vec::new());
     }
-    context.ledger.register(&ours).await
+    backlog.ledger.register(&ours).await
 }
 
-fn is_allowed(context: &Context, object: &ObjectCreated) -> bool {
+fn is_allowed(backlog: &QueueBacklog, object: &ObjectCreated) -> bool {
     !keys::is_own_artefact(&object.key)
-        && context.settings.allowed.iter().any(|allowed| {
+        && backlog.allowed.iter().any(|allowed| {
             allowed.bucket == object.bucket && object.key.starts_with(&allowed.prefix)
         })
 }
@@ -155,26 +157,26 @@ fn registration(object: ObjectCreated) -> Registration {
 
 /// Sends one message each and then acknowledges: a crash in between sends some of them twice,
 /// which is harmless, and never none.
-async fn fan_out(context: &Context, ticket: &Ticket, ids: Vec<IngestionId>) {
+async fn fan_out(backlog: &QueueBacklog, ticket: &Ticket, ids: Vec<IngestionId>) {
     let messages: Vec<Outgoing> = ids.iter().map(|id| ticket.successor(id.to_string())).collect();
-    let answers = context.queue.send(&messages).await;
+    let answers = backlog.queue.send(&messages).await;
     if let Some(error) = answers.into_iter().find_map(Result::err) {
-        trouble(context, ticket, &error).await;
+        trouble(backlog, ticket, &error).await;
         return;
     }
     metrics::delivery("fanned_out");
-    context.acknowledge(ticket).await;
+    backlog.acknowledge(ticket).await;
 }
 
-async fn no_work(context: &Context, ticket: &Ticket, what: &'static str) {
+async fn no_work(backlog: &QueueBacklog, ticket: &Ticket, what: &'static str) {
     metrics::delivery("no_work");
     tracing::debug!(what, "a message that asks for nothing: {what}");
-    context.acknowledge(ticket).await;
+    backlog.acknowledge(ticket).await;
 }
 
 /// Keeps a copy, then deletes; without the copy the message stays.
 async fn quarantine(
-    context: &Context,
+    backlog: &QueueBacklog,
     delivery: &Delivery,
     ticket: &Ticket,
     (reason, why): (&'static str, &'static str),
@@ -191,48 +193,49 @@ async fn quarantine(
         reason: reason.to_owned(),
         receive_count: delivery.receive_count,
     };
-    if let Err(error) = context.ledger.quarantine(&message).await {
-        trouble(context, ticket, &error).await;
+    if let Err(error) = backlog.ledger.quarantine(&message).await {
+        trouble(backlog, ticket, &error).await;
         return;
     }
     metrics::delivery(reason);
     metrics::quarantined(reason);
     let id = &delivery.message_id;
     tracing::warn!(message.id = %id, reason, why, "message {id} put into quarantine: {why}");
-    context.acknowledge(ticket).await;
+    backlog.acknowledge(ticket).await;
 }
 
 /// Something the message needs did not answer: it comes back in a while.
-async fn trouble(context: &Context, ticket: &Ticket, error: &fault::Error) {
+async fn trouble(backlog: &QueueBacklog, ticket: &Ticket, error: &fault::Error) {
     metrics::delivery("trouble");
     tracing::warn!(error = %error, "a message could not be looked at: {error}");
-    if context.ledger.now().await.is_err() {
-        context.pauses.close(Door::Database);
+    if backlog.ledger.now().await.is_err() {
+        backlog.doors.close(DATABASE);
     }
-    context.hide(ticket, None, jittered(TROUBLE)).await;
+    backlog.hide(ticket, None, jittered(TROUBLE)).await;
 }
 
 async fn claim(
-    context: &Arc<Context>,
+    backlog: &QueueBacklog,
+    runner: &RunnerHandle<QueueBacklog>,
     wanted: Vec<Wanted>,
-    mut slots: VecDeque<OwnedSemaphorePermit>,
+    mut slots: VecDeque<SlotPermit>,
 ) {
     let ids: Vec<IngestionId> = wanted.iter().map(|wanted| wanted.id).collect();
     let asked_at = Instant::now();
-    let asked = context.ledger.claim(&ids, &context.settings.terms);
+    let asked = backlog.ledger.claim(&ids, &backlog.terms);
     let answers = match tokio::time::timeout(CLAIM_TIMEOUT, asked).await {
         Ok(Ok(answers)) => answers,
-        Ok(Err(error)) => return put_back(context, wanted, &error).await,
+        Ok(Err(error)) => return put_back(backlog, wanted, &error).await,
         Err(_) => {
             let error = fault::Error::transient("claiming took too long");
-            return put_back(context, wanted, &error).await;
+            return put_back(backlog, wanted, &error).await;
         }
     };
-    let claiming = (asked_at, Instant::now());
+    let claiming = asked_at..Instant::now();
     let unknown = answers.iter().filter(|answer| matches!(answer, Claim::Unknown)).count();
     let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-    context.pauses.count_unknown(count(answers.len()), count(unknown));
-    let mut others = Vec::new();
+    backlog.pauses.count_unknown(count(answers.len()), count(unknown), &backlog.doors);
+    let (mut ours, mut others) = (Vec::new(), Vec::new());
     for (wanted, answer) in wanted.into_iter().zip(answers) {
         match answer {
             Claim::Claimed(claimed) => {
@@ -241,106 +244,160 @@ async fn claim(
                     tracing::error!(ingestion.id = %wanted.id, "{} has no slot", wanted.id);
                     continue;
                 };
-                start(context, wanted, (*claimed, slot), claiming);
+                let Wanted { delivery, ticket, .. } = wanted;
+                let taken =
+                    Taken { claimed: *claimed, delivery, ticket, claiming: claiming.clone() };
+                ours.push(start(backlog, runner, taken, slot));
             }
-            answer => others.push(answer_without_work(context, wanted, answer)),
+            answer => others.push(answer_without_work(backlog, wanted, answer)),
         }
     }
     drop(slots);
-    futures::future::join_all(others).await;
+    tokio::join!(futures::future::join_all(ours), futures::future::join_all(others));
 }
 
-fn start(
-    context: &Arc<Context>,
-    wanted: Wanted,
-    (claimed, slot): (crate::model::Claimed, OwnedSemaphorePermit),
-    claiming: (Instant, Instant),
+/// An ingestion that is ours, and the message that named it.
+struct Taken {
+    claimed: Claimed,
+    delivery: Delivery,
+    ticket: Ticket,
+    /// When the claim was asked for, and when it was answered.
+    claiming: Range<Instant>,
+}
+
+/// Starts the job; with `queue.acknowledge = "early"` the message goes first, and only who deleted
+/// it works.
+async fn start(
+    backlog: &QueueBacklog,
+    runner: &RunnerHandle<QueueBacklog>,
+    taken: Taken,
+    slot: SlotPermit,
 ) {
-    metrics::delivery("claimed");
-    if let Some(waited) =
-        wanted.delivery.sent_at.and_then(|sent| SystemTime::now().duration_since(sent).ok())
-    {
+    let sent_at = taken.delivery.sent_at;
+    if let Some(waited) = sent_at.and_then(|sent| SystemTime::now().duration_since(sent).ok()) {
         metrics::queue_wait(waited);
     }
-    context.note_receipt(&wanted.delivery);
-    let (hold, keeper) = claim_handle::pair(claimed.id, claimed.token, claimed.lease_until);
-    wanted.ticket.claimed(claimed.token, keeper);
-    let trace = trace(context, &wanted.delivery, &claimed, claiming);
-    let message = (wanted.ticket, trace);
-    context.jobs.spawn(job::run(Arc::clone(context), claimed, hold, message, slot));
+    backlog.note_receipt(&taken.delivery);
+    let Claimed { id, token, lease_until, .. } = taken.claimed;
+    let (claim, renewer) = claim_handle::pair(id, token, lease_until);
+    if backlog.is_early() && !won(backlog, &taken.ticket).await {
+        return give_up(backlog, &claim).await;
+    }
+    let trace = trace(backlog, &taken);
+    let Taken { claimed, ticket, claiming, .. } = taken;
+    let log = tracing::info_span!(
+        "job",
+        ingestion.id = %claimed.id,
+        document.id = %claimed.document.id,
+        ingestion.attempt = claimed.attempt,
+    );
+    let since = claiming.start.into();
+    let job = QueuedJob { claimed, ticket };
+    runner.start(ClaimedJob { job, claim, renewer, since, trace, log }, slot);
+}
+
+/// Whether the message is deleted, and was so by us.
+async fn won(backlog: &QueueBacklog, ticket: &Ticket) -> bool {
+    let receipts = ticket.take_receipts();
+    let answers = backlog.queue.win(&receipts).await;
+    let won = !answers.is_empty() && answers.iter().all(|answer| matches!(answer, Ok(true)));
+    if won {
+        metrics::disposition("acknowledge");
+    }
+    won
+}
+
+/// The message is another's, or still there: the claim is given back without a trace of work.
+async fn give_up(backlog: &QueueBacklog, claim: &ClaimHandle) {
+    let how = GiveBack {
+        fault: fault::Fault::Interrupted,
+        counted: false,
+        after: Duration::ZERO,
+        stage: claim.stage(),
+        detail: "the worker was stopped".to_owned(),
+    };
+    settle::give_back(backlog.ledger.as_ref(), claim, &how).await;
+    metrics::delivery("claimed");
+    metrics::disposition("leave");
+    let id = claim.id;
+    tracing::warn!(
+        ingestion.id = %id,
+        "the message of {id} could not be deleted before the work, which is left alone"
+    );
 }
 
 /// The span of the job, with what was done for its whole batch.
-fn trace(
-    context: &Context,
-    delivery: &Delivery,
-    claimed: &crate::model::Claimed,
-    (asked, answered): (Instant, Instant),
-) -> tracing::Span {
+fn trace(backlog: &QueueBacklog, taken: &Taken) -> Span {
+    let Taken { claimed, delivery, claiming, .. } = taken;
     let message = spans::Message {
-        from: &context.settings.destination,
+        from: &backlog.destination,
         id: &delivery.message_id,
         receive_count: delivery.receive_count,
         traceparent: delivery.traceparent.as_deref(),
     };
-    let span = spans::process(message, claimed);
-    spans::past(&span, "receive", (delivery.received, asked));
-    spans::past(&span, "claim", (asked, answered));
+    let work = spans::TracedAttempt {
+        ingestion: claimed.id,
+        document: &claimed.document.id,
+        attempt: claimed.attempt,
+    };
+    let span = spans::process(message, work);
+    spans::past(&span, "receive", (delivery.received, claiming.start));
+    spans::past(&span, "claim", (claiming.start, claiming.end));
     span
 }
 
-async fn put_back(context: &Context, wanted: Vec<Wanted>, error: &fault::Error) {
+async fn put_back(backlog: &QueueBacklog, wanted: Vec<Wanted>, error: &fault::Error) {
     let count = wanted.len();
     tracing::warn!(error = %error, messages = count, "claiming {count} ingestions failed");
-    context.pauses.close(Door::Database);
+    backlog.doors.close(DATABASE);
     let hidden = wanted.iter().map(|wanted| {
         metrics::delivery("trouble");
-        context.hide(&wanted.ticket, Some(wanted.id), jittered(TROUBLE))
+        backlog.hide(&wanted.ticket, Some(wanted.id), jittered(TROUBLE))
     });
     futures::future::join_all(hidden).await;
 }
 
-async fn answer_without_work(context: &Context, wanted: Wanted, answer: Claim) {
+async fn answer_without_work(backlog: &QueueBacklog, wanted: Wanted, answer: Claim) {
     let Wanted { id, delivery, ticket } = wanted;
     match answer {
         Claim::Busy(remaining) => {
             metrics::delivery("busy");
-            context.hide(&ticket, Some(id), jittered(remaining)).await;
+            backlog.hide(&ticket, Some(id), jittered(remaining)).await;
         }
         Claim::NotDue(wait) => {
             metrics::delivery("not_due");
-            context.hide(&ticket, Some(id), wait).await;
+            backlog.hide(&ticket, Some(id), wait).await;
         }
         Claim::Exhausted => {
             metrics::delivery("exhausted");
             tracing::error!(ingestion.id = %id, "ingestion {id} given up: crashed");
-            context.acknowledge(&ticket).await;
+            backlog.acknowledge(&ticket).await;
         }
         Claim::Terminal(status) => {
             metrics::delivery("terminal");
             tracing::debug!(ingestion.id = %id, status = status.code(), "{id} is done already");
-            context.acknowledge(&ticket).await;
+            backlog.acknowledge(&ticket).await;
         }
-        Claim::Unknown => unknown(context, id, &delivery, &ticket).await,
+        Claim::Unknown => unknown(backlog, id, &delivery, &ticket).await,
         Claim::Claimed(_) => {}
     }
 }
 
 /// The row may still be on its way (a producer that sends before it commits), or never come.
-async fn unknown(context: &Context, id: IngestionId, delivery: &Delivery, ticket: &Ticket) {
-    let settings = &context.settings;
+async fn unknown(backlog: &QueueBacklog, id: IngestionId, delivery: &Delivery, ticket: &Ticket) {
+    let settings = &backlog.config.queue;
     let age = delivery.sent_at.and_then(|sent| SystemTime::now().duration_since(sent).ok());
     let is_old = age.is_some_and(|age| age >= settings.unknown_age);
     if is_old && delivery.receive_count >= settings.unknown_receives {
         let why = "no such ingestion after many receives";
-        return quarantine(context, delivery, ticket, ("unknown_ingestion", why)).await;
+        return quarantine(backlog, delivery, ticket, ("unknown_ingestion", why)).await;
     }
     metrics::delivery("unknown");
     let growing = Duration::from_secs(5) * (1 << delivery.receive_count.saturating_sub(1).min(7));
     let delay = growing.min(Duration::from_secs(600));
     tracing::info!(ingestion.id = %id, "ingestion {id} is not in the database yet");
     // Never replaced by a fresh message: its age is what ends the waiting.
-    context.hide(ticket, None, jittered(delay)).await;
+    backlog.hide(ticket, None, jittered(delay)).await;
 }
 
 fn jittered(delay: Duration) -> Duration {

@@ -1,104 +1,69 @@
-//! Renews both leases, the row's and the queue's, for everything held, from the moment of receipt.
+//! Both leases of what is held: the row's, of every job that runs, and the queue's, of every
+//! message from the moment of its receipt.
 //!
-//! The row decides: a renewal that answers "no such claim" cancels the job; one that merely failed
-//! is tried again at the next beat, and meanwhile the job's local deadline keeps it from starting
-//! anything that costs money. A receipt that is no longer good changes nothing.
+//! The row decides: only its answer "no such claim" is a loss. A receipt that is no longer good
+//! changes nothing. The runner says when.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-use tokio_util::sync::CancellationToken;
 
 use crate::fault::{self, Fault};
 use crate::ledger::{Held, Ledger};
 use crate::metrics;
 use crate::queue::{Queue, Receipt};
-use crate::worker::registry::{Due, Registry};
+use crate::runner::{DueRenewal, LeaseTerms, Renewal};
+use crate::worker::registry::Registry;
 
-/// How often and for how long.
-#[derive(Debug, Clone, Copy)]
-pub struct Beat {
-    /// A third of the shorter of the two.
-    pub every: Duration,
-    /// Of the row.
-    pub lease: Duration,
-    /// Of the queue.
-    pub visibility: Duration,
-}
-
-/// Beats until told to stop; the caller stops it last of all.
-pub async fn run(
-    registry: Arc<Registry>,
-    ledger: Arc<dyn Ledger>,
-    queue: Arc<dyn Queue>,
-    beat: Beat,
-    stop: CancellationToken,
-) {
-    // Twice as often as needed, renewing what is older than half a beat: nothing is ever older
-    // than one beat, and what was just received costs nothing.
-    let mut ticks = tokio::time::interval(beat.every / 2);
-    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    loop {
-        tokio::select! {
-            () = stop.cancelled() => return,
-            planned = ticks.tick() => metrics::heartbeat_lag(planned.elapsed()),
-        }
-        let Some(before) = Instant::now().checked_sub(beat.every / 2) else { continue };
-        let due = registry.due(before);
-        if due.receipts.is_empty() && due.claims.is_empty() {
-            continue;
-        }
-        tokio::join!(
-            renew_rows(&registry, ledger.as_ref(), &due, beat),
-            extend_messages(&registry, queue.as_ref(), &due, beat),
-        );
-    }
-}
-
-async fn renew_rows(registry: &Registry, ledger: &dyn Ledger, due: &Due, beat: Beat) {
-    let claims: Vec<_> = due.claims.iter().map(|(_, id, token)| (*id, *token)).collect();
-    if claims.is_empty() {
-        return;
-    }
-    let started = Instant::now();
-    match within(beat.every, ledger.renew(&claims, beat.lease)).await {
-        Ok(answers) => {
-            for ((key, id, _), answer) in due.claims.iter().zip(answers) {
-                if answer == Held::Yes {
-                    registry.renewed(*key, started + beat.lease);
-                } else {
-                    metrics::lease_lost();
-                    tracing::warn!(ingestion.id = %id, "claim on {id} is lost");
-                    registry.lost(*key);
-                }
-            }
-        }
+/// Renews claims, all in one statement.
+pub async fn renew_rows<J>(
+    ledger: &dyn Ledger,
+    due: &[DueRenewal<J>],
+    terms: LeaseTerms,
+) -> Vec<Renewal> {
+    let claims: Vec<_> = due.iter().map(|due| (due.claim.id, due.claim.token)).collect();
+    let renewals = match within(terms.every, ledger.renew(&claims, terms.lease)).await {
+        Ok(answers) => answers
+            .into_iter()
+            .map(|held| if held == Held::Yes { Renewal::Kept } else { Renewal::Lost })
+            .collect(),
         Err(error) => {
-            metrics::heartbeat_failure("row");
             let count = claims.len();
             tracing::warn!(error = %error, claims = count, "renewing {count} claims failed");
+            vec![Renewal::Failed; count]
         }
-    }
-    for (id, token, stage) in &due.stages {
+    };
+    for DueRenewal { claim, new_stage, .. } in due {
+        let Some(stage) = *new_stage else { continue };
         // Informational: a failure is seen by the next renewal anyway.
-        if let Err(error) = within(beat.every, ledger.save_stage(*id, *token, *stage)).await {
+        if let Err(error) =
+            within(terms.every, ledger.save_stage(claim.id, claim.token, stage)).await
+        {
+            let id = claim.id;
             tracing::debug!(ingestion.id = %id, error = %error, "stage of {id} not written");
-            return;
+            break;
         }
     }
+    renewals
 }
 
-async fn extend_messages(registry: &Registry, queue: &dyn Queue, due: &Due, beat: Beat) {
+/// Hides messages again that were last hidden more than half a beat ago.
+pub async fn extend_messages(
+    registry: &Registry,
+    queue: &dyn Queue,
+    every: Duration,
+    visibility: Duration,
+) {
+    let started = Instant::now();
+    let Some(before) = started.checked_sub(every / 2) else { return };
+    let due = registry.due(before);
     if due.receipts.is_empty() {
         return;
     }
     let receipts: Vec<Receipt> = due.receipts.iter().map(|(_, r)| r.clone()).collect();
-    let started = Instant::now();
     if let Some(oldest) = due.oldest {
         let hidden_for = started.saturating_duration_since(oldest);
-        metrics::visibility_remaining(beat.visibility.saturating_sub(hidden_for));
+        metrics::visibility_remaining(visibility.saturating_sub(hidden_for));
     }
-    let answers = queue.extend(&receipts, beat.visibility).await;
+    let answers = queue.extend(&receipts, visibility).await;
     let mut failed = 0_usize;
     for ((key, _), answer) in due.receipts.iter().zip(answers) {
         match answer {

@@ -1,4 +1,4 @@
-//! One loop that owns the slots and the long polls.
+//! One loop that owns the long polls.
 //!
 //! Slots are taken before a poll is sent, so that no more is received than can start, over all
 //! tiers together (invariant 6). A poll that was sent is never dropped: the queue would hand the
@@ -9,18 +9,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::{BoxFuture, FutureExt as _, OptionFuture};
-use tokio::sync::{OwnedSemaphorePermit, TryAcquireError};
 use tokio::task::JoinSet;
 
 use crate::fault;
 use crate::metrics;
 use crate::queue::Delivery;
+use crate::runner::{PULSE, RunnerHandle, SlotPermit};
 use crate::worker::lanes::{Lanes, Request};
-use crate::worker::pauses::Door;
-use crate::worker::{Context, batch};
+use crate::worker::{QUEUE, QueueBacklog, batch};
 
-/// The loop shows that it lives at least this often.
-const PULSE: Duration = Duration::from_secs(1);
 /// How long the first free slot waits for company while others are taken: a poll for one costs as
 /// much as a poll for ten. The slot stands idle for it, so no longer than a receive takes.
 const LINGER: Duration = Duration::from_millis(2);
@@ -29,36 +26,36 @@ const LINGER: Duration = Duration::from_millis(2);
 struct Polled {
     request: Request,
     received: fault::Result<Vec<Delivery>>,
-    slots: Vec<OwnedSemaphorePermit>,
+    slots: Vec<SlotPermit>,
 }
 
 /// Receives until told to stop; returns when the last poll has come back and every batch of it is
 /// answered. Jobs go on.
-pub async fn run(context: Arc<Context>) {
+pub async fn run(backlog: Arc<QueueBacklog>, runner: RunnerHandle<QueueBacklog>) {
     let mut polls: JoinSet<Polled> = JoinSet::new();
     let mut batches: JoinSet<()> = JoinSet::new();
-    let mut lanes = Lanes::new(&context.queue.tiers(), context.settings.slots);
+    let mut lanes = Lanes::new(&backlog.queue.tiers(), runner.slot_counts().0);
     // Kept from turn to turn: what it has waited for already counts.
-    let mut gathering: Option<BoxFuture<'_, Vec<OwnedSemaphorePermit>>> = None;
-    while !context.stop_intake.is_cancelled() {
-        context.pulse();
+    let mut gathering: Option<BoxFuture<'_, Vec<SlotPermit>>> = None;
+    while !runner.is_stopping() {
+        runner.pulse();
         metrics::polls(polls.len());
         if gathering.is_none()
             && let Some(most) = lanes.next_size()
         {
-            gathering = Some(next_slots(&context, most).boxed());
+            gathering = Some(runner.slots(most, LINGER).boxed());
         }
         tokio::select! {
-            () = context.stop_intake.cancelled() => {}
+            () = runner.until_stopping() => {}
             Some(slots) = OptionFuture::from(gathering.as_mut()) => {
                 gathering = None;
                 if let Some(request) = lanes.request(slots.len()) {
-                    polls.spawn(poll(Arc::clone(&context), request, slots));
+                    polls.spawn(poll(Arc::clone(&backlog), request, slots));
                 }
             }
             Some(polled) = polls.join_next(), if !polls.is_empty() => {
                 note(&mut lanes, &polled);
-                hand_on(&context, polled, &mut batches);
+                hand_on(&backlog, &runner, polled, &mut batches);
             }
             Some(_) = batches.join_next(), if !batches.is_empty() => {}
             () = tokio::time::sleep(PULSE) => {}
@@ -66,49 +63,18 @@ pub async fn run(context: Arc<Context>) {
     }
     drop(gathering);
     while let Some(polled) = polls.join_next().await {
-        context.pulse();
-        hand_on(&context, polled, &mut batches);
+        runner.pulse();
+        hand_on(&backlog, &runner, polled, &mut batches);
     }
     metrics::polls(0);
     while batches.join_next().await.is_some() {}
 }
 
-/// Waits for an open door and at least one slot; takes up to `most`. While jobs hold some of the
-/// others, it waits a moment for them.
-async fn next_slots(context: &Context, most: usize) -> Vec<OwnedSemaphorePermit> {
-    context.pauses.until_open().await;
-    let mut slots = Vec::new();
-    match Arc::clone(&context.slots).acquire_owned().await {
-        Ok(first) => slots.push(first),
-        // Closed only when the process ends.
-        Err(_) => std::future::pending::<()>().await,
-    }
-    let until = tokio::time::Instant::now() + LINGER;
-    while slots.len() < most {
-        match Arc::clone(&context.slots).try_acquire_owned() {
-            Ok(slot) => slots.push(slot),
-            Err(TryAcquireError::NoPermits) if !context.registry.is_empty() => {
-                let next = Arc::clone(&context.slots).acquire_owned();
-                match tokio::time::timeout_at(until, next).await {
-                    Ok(Ok(slot)) => slots.push(slot),
-                    Ok(Err(_)) | Err(_) => break,
-                }
-            }
-            Err(TryAcquireError::NoPermits | TryAcquireError::Closed) => break,
-        }
-    }
-    slots
-}
-
-async fn poll(
-    context: Arc<Context>,
-    request: Request,
-    mut slots: Vec<OwnedSemaphorePermit>,
-) -> Polled {
+async fn poll(backlog: Arc<QueueBacklog>, request: Request, mut slots: Vec<SlotPermit>) -> Polled {
     // More may have been gathered than this tier asks for.
     slots.truncate(request.most);
-    let wait = context.settings.wait.min(request.longest_wait);
-    let received = context.queue.receive_from(request.tier, slots.len(), wait).await;
+    let wait = backlog.config.queue.wait.min(request.longest_wait);
+    let received = backlog.queue.receive_from(request.tier, slots.len(), wait).await;
     Polled { request, received, slots }
 }
 
@@ -123,24 +89,25 @@ fn note(lanes: &mut Lanes, polled: &Result<Polled, tokio::task::JoinError>) {
 }
 
 fn hand_on(
-    context: &Arc<Context>,
+    backlog: &Arc<QueueBacklog>,
+    runner: &RunnerHandle<QueueBacklog>,
     polled: Result<Polled, tokio::task::JoinError>,
     batches: &mut JoinSet<()>,
 ) {
     match polled {
         Ok(Polled { received: Ok(deliveries), slots, .. }) => {
-            context.pauses.open(Door::Queue);
+            backlog.doors.open(QUEUE);
             if !deliveries.is_empty() {
-                batches.spawn(batch::take(Arc::clone(context), deliveries, slots));
+                batches.spawn(batch::take(Arc::clone(backlog), runner.clone(), deliveries, slots));
             }
         }
         Ok(Polled { received: Err(error), .. }) => {
             tracing::warn!(error = %error, "receiving failed: {error}");
-            context.pauses.close_for_a_while(Door::Queue);
+            backlog.doors.close_for_a_while(QUEUE);
         }
         Err(error) => {
             tracing::error!(error = %error, "a poll died");
-            context.pauses.close_for_a_while(Door::Queue);
+            backlog.doors.close_for_a_while(QUEUE);
         }
     }
 }

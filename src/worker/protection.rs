@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use crate::fault::{Error, Result};
 use crate::http;
 use crate::metrics;
-use crate::worker::Monitor;
+use crate::runner::Monitor;
 
 /// The agent is on this machine.
 const PATIENCE: Duration = Duration::from_secs(5);

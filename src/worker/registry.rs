@@ -1,7 +1,6 @@
-//! What this process holds: every received message until its disposition is done.
+//! The messages that this process holds, from their receipt until their disposition is done.
 //!
-//! The heartbeat reads it, second deliveries are recognised by it, the dashboard of the embedded
-//! mode shows it. A [`Ticket`] is one held message; dropping it forgets the message, whatever
+//! The heartbeat reads it, and second deliveries are recognised by it. A [`Ticket`] is one held message; dropping it forgets the message, whatever
 //! happened to the job.
 
 use std::collections::HashMap;
@@ -9,8 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use crate::model::{ClaimToken, IngestionId, Stage};
-use crate::pipeline::ClaimRenewer;
+use crate::model::IngestionId;
 use crate::queue::{Delivery, Outgoing, Receipt};
 
 /// Every held message.
@@ -32,7 +30,6 @@ struct Message {
     receipts: Vec<(String, Receipt)>,
     receive_count: u32,
     id: Option<IngestionId>,
-    claim: Option<(ClaimToken, ClaimRenewer, Stage)>,
     renewed: Instant,
     /// Tier, tenant and trace of a message that takes this one's place.
     successor: Outgoing,
@@ -50,10 +47,6 @@ pub struct Ticket {
 pub struct Due {
     /// Messages, with the key to report back by.
     pub receipts: Vec<(u64, Receipt)>,
-    /// Claims, with the same key.
-    pub claims: Vec<(u64, IngestionId, ClaimToken)>,
-    /// Claims whose stage changed since it was last written.
-    pub stages: Vec<(IngestionId, ClaimToken, Stage)>,
     /// When the message was last renewed that has waited longest for it.
     pub oldest: Option<Instant>,
 }
@@ -71,7 +64,6 @@ impl Registry {
             receipts: vec![(delivery.message_id.clone(), delivery.receipt.clone())],
             receive_count: delivery.receive_count,
             id: None,
-            claim: None,
             renewed: delivery.received,
             successor: delivery.successor(String::new()),
         };
@@ -89,30 +81,10 @@ impl Registry {
         self.len() == 0
     }
 
-    /// The ingestions that are worked on, and their stages.
-    pub fn working(&self) -> Vec<(IngestionId, Stage)> {
-        let held = self.held();
-        let working = |message: &Message| {
-            let (_, keeper, _) = message.claim.as_ref()?;
-            Some((message.id?, keeper.stage()))
-        };
-        held.messages.values().filter_map(working).collect()
-    }
-
     /// Everything that was last renewed before `before`.
     pub fn due(&self, before: Instant) -> Due {
         let mut due = Due::default();
-        for (key, message) in &mut self.held().messages {
-            if let (Some(id), Some((token, keeper, written))) = (message.id, &mut message.claim) {
-                let stage = keeper.stage();
-                if message.renewed < before {
-                    due.claims.push((*key, id, *token));
-                    if stage != *written {
-                        *written = stage;
-                        due.stages.push((id, *token, stage));
-                    }
-                }
-            }
+        for (key, message) in &self.held().messages {
             if message.renewed < before {
                 due.receipts.extend(message.receipts.iter().map(|(_, r)| (*key, r.clone())));
                 let oldest = due.oldest.map_or(message.renewed, |old| old.min(message.renewed));
@@ -127,35 +99,6 @@ impl Registry {
         if let Some(message) = self.held().messages.get_mut(&key) {
             message.renewed = since;
         }
-    }
-
-    /// The claim is ours until then.
-    pub fn renewed(&self, key: u64, until: Instant) {
-        let mut held = self.held();
-        let Some(message) = held.messages.get_mut(&key) else { return };
-        if message.receipts.is_empty() {
-            // Nothing of it is in the queue any more that would tell the time of its renewal.
-            message.renewed = Instant::now();
-        }
-        if let Some((_, keeper, _)) = &mut message.claim {
-            keeper.renewed(until);
-        }
-    }
-
-    /// The claim is somebody else's.
-    pub fn lost(&self, key: u64) {
-        if let Some((_, keeper, _)) = self.claim_of(&mut self.held(), key) {
-            keeper.lost();
-        }
-    }
-
-    #[expect(clippy::unused_self, reason = "reads as a question to the registry")]
-    fn claim_of<'a>(
-        &self,
-        held: &'a mut Held,
-        key: u64,
-    ) -> Option<&'a mut (ClaimToken, ClaimRenewer, Stage)> {
-        held.messages.get_mut(&key)?.claim.as_mut()
     }
 }
 
@@ -182,20 +125,6 @@ impl Ticket {
         true
     }
 
-    /// The reserved ingestion is claimed.
-    pub fn claimed(&self, token: ClaimToken, keeper: ClaimRenewer) {
-        if let Some(message) = self.registry.held().messages.get_mut(&self.key) {
-            message.claim = Some((token, keeper, Stage::Claimed));
-        }
-    }
-
-    /// The claim is over, written down or lost: only the message is left to be disposed of.
-    pub fn settled(&self) {
-        if let Some(message) = self.registry.held().messages.get_mut(&self.key) {
-            message.claim = None;
-        }
-    }
-
     /// Takes the receipts to be disposed of; what is adopted meanwhile is there the next time.
     pub fn take_receipts(&self) -> Vec<Receipt> {
         let mut held = self.registry.held();
@@ -211,6 +140,17 @@ impl Ticket {
         Outgoing { body, ..carried.unwrap_or_default() }
     }
 
+    /// Ends the heartbeat of the message, and frees its ingestion for another.
+    pub fn forget(&self) {
+        let mut held = self.registry.held();
+        let removed = held.messages.remove(&self.key);
+        if let Some(id) = removed.and_then(|message| message.id)
+            && held.by_id.get(&id) == Some(&self.key)
+        {
+            held.by_id.remove(&id);
+        }
+    }
+
     /// How often the message was received.
     pub fn receive_count(&self) -> u32 {
         self.registry.held().messages.get(&self.key).map_or(1, |message| message.receive_count)
@@ -219,13 +159,7 @@ impl Ticket {
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        let mut held = self.registry.held();
-        let removed = held.messages.remove(&self.key);
-        if let Some(id) = removed.and_then(|message| message.id)
-            && held.by_id.get(&id) == Some(&self.key)
-        {
-            held.by_id.remove(&id);
-        }
+        self.forget();
     }
 }
 

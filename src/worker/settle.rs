@@ -5,13 +5,12 @@
 
 use std::time::Duration;
 
-use crate::config::RetryConfig;
-use crate::fault::{self, Fault};
+use crate::fault;
 use crate::ledger::{GiveBack, Held, Ledger, ReadBack, Record};
 use crate::metrics;
-use crate::model::{AttemptOutcome, Claimed, Reason, Stage};
-use crate::pipeline::failure::{self, Attempt, Next};
-use crate::pipeline::{ClaimHandle, Failed, StepError, verdict};
+use crate::model::{AttemptOutcome, Reason};
+use crate::pipeline::{ClaimHandle, verdict};
+use crate::runner::{Conclusion, JobEnd, Settlement};
 use crate::worker::dispose::Disposition;
 
 /// One write may take so long.
@@ -20,113 +19,60 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(20);
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// How the work on a claimed ingestion ended.
-#[derive(Debug)]
-pub enum Ending {
-    /// Every step is done.
-    Done(Box<Record>),
-    /// A step failed.
-    Failed(Failed),
-    /// A step panicked.
-    Panicked,
-    /// It took longer than `worker.job_timeout`.
-    TookTooLong,
-    /// The drain deadline, or an operator.
-    Interrupted,
-    /// Something this job needs is paused by an operator.
-    HeldBack,
-}
-
-/// What was written, and so what happens to the message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Settled {
-    /// `None`: the claim is lost, the message is somebody else's business.
-    pub disposition: Option<Disposition>,
-    /// The word for the metric and the log.
-    pub outcome: &'static str,
-}
-
-/// What is to be written.
-#[derive(Debug)]
-enum Write {
-    Record(Box<Record>),
-    GiveBack(GiveBack),
-    Nothing,
-}
-
-/// Writes what follows from `ending`, and says what happens to the message.
+/// Writes what follows from how the work ended, and says what happens to the message; `None`: it is
+/// somebody else's business.
 pub async fn settle(
     ledger: &dyn Ledger,
-    claimed: &Claimed,
-    hold: &ClaimHandle,
-    ending: Ending,
-    retry: &RetryConfig,
-) -> Settled {
-    let jitter = fastrand::f64();
-    let decided = decide(claimed, hold.stage(), ending, (retry, jitter));
-    match decided {
-        Write::Record(record) => {
-            let outcome = record.reason.map_or("completed", Reason::code);
-            let held = persist(hold, || ledger.record(hold.id, hold.token, &record), ledger).await;
-            settled(held, Disposition::Acknowledge, outcome)
+    claim: &ClaimHandle,
+    conclusion: Conclusion<Box<Record>>,
+) -> Settlement<Option<Disposition>> {
+    match conclusion {
+        Conclusion::Completed(written) => record(ledger, claim, &written).await,
+        Conclusion::Ended { reason, stage, detail } => {
+            record(ledger, claim, &verdict::ended(reason, stage, detail)).await
         }
-        Write::GiveBack(how) => {
-            let outcome = AttemptOutcome::Fault(how.fault).code();
-            let disposition = Disposition::Hide(how.after);
-            let held = persist(hold, || ledger.give_back(hold.id, hold.token, &how), ledger).await;
-            settled(held, disposition, outcome)
+        Conclusion::Again { fault, counted, after, stage, detail } => {
+            give_back(ledger, claim, &GiveBack { fault, counted, after, stage, detail }).await
         }
-        Write::Nothing => Settled { disposition: None, outcome: "claim_lost" },
+        // Of an ingestion an operator's end is a write that fences the claim.
+        Conclusion::ClaimLost | Conclusion::Withdrawn => lost(),
     }
 }
 
-fn settled(held: Held, disposition: Disposition, outcome: &'static str) -> Settled {
-    match held {
-        Held::Yes => Settled { disposition: Some(disposition), outcome },
-        Held::Lost => {
-            metrics::fenced_write(outcome);
-            Settled { disposition: None, outcome: "claim_lost" }
-        }
+async fn record(
+    ledger: &dyn Ledger,
+    claim: &ClaimHandle,
+    record: &Record,
+) -> Settlement<Option<Disposition>> {
+    let outcome = record.reason.map_or("completed", Reason::code);
+    let end = if record.reason.is_none() { JobEnd::Done } else { JobEnd::Dead };
+    match persist(claim, || ledger.record(claim.id, claim.token, record), ledger).await {
+        Held::Yes => Settlement { end, outcome, rest: Some(Disposition::Acknowledge) },
+        Held::Lost => fenced(outcome),
     }
 }
 
-fn decide(
-    claimed: &Claimed,
-    stage: Stage,
-    ending: Ending,
-    (retry, jitter): (&RetryConfig, f64),
-) -> Write {
-    let after_fault = |fault: Fault, stage: Stage, detail: String| {
-        let attempt =
-            Attempt { number: claimed.attempt, deferred_for: claimed.deferred_for, jitter };
-        match failure::next(fault, attempt, retry) {
-            Next::End(reason) => Write::Record(Box::new(verdict::ended(reason, stage, detail))),
-            Next::Again { counted, after } => {
-                Write::GiveBack(GiveBack { fault, counted, after, stage, detail })
-            }
-            Next::LeaveToOwner => Write::Nothing,
-        }
-    };
-    match ending {
-        Ending::Done(record) => Write::Record(record),
-        Ending::Failed(Failed { stage, error }) => match error {
-            StepError::Rejected { reason, detail } => {
-                Write::Record(Box::new(verdict::ended(reason, stage, detail)))
-            }
-            StepError::Fault(error) => after_fault(error.fault, stage, error.to_string()),
-        },
-        Ending::Panicked => {
-            after_fault(Fault::Internal, stage, "a panic, see the log of that time".to_owned())
-        }
-        Ending::TookTooLong => {
-            let detail = "the attempt took longer than worker.job_timeout".to_owned();
-            Write::Record(Box::new(verdict::ended(Reason::Timeout, stage, detail)))
-        }
-        Ending::Interrupted => {
-            after_fault(Fault::Interrupted, stage, "the worker was stopped".to_owned())
-        }
-        Ending::HeldBack => after_fault(Fault::Paused, stage, "paused by an operator".to_owned()),
+/// Gives the attempt back; the message comes again after the pause.
+pub async fn give_back(
+    ledger: &dyn Ledger,
+    claim: &ClaimHandle,
+    how: &GiveBack,
+) -> Settlement<Option<Disposition>> {
+    let outcome = AttemptOutcome::Fault(how.fault).code();
+    let end = if how.counted { JobEnd::Failed } else { JobEnd::GivenBack };
+    match persist(claim, || ledger.give_back(claim.id, claim.token, how), ledger).await {
+        Held::Yes => Settlement { end, outcome, rest: Some(Disposition::Hide(how.after)) },
+        Held::Lost => fenced(outcome),
     }
+}
+
+fn fenced(write: &'static str) -> Settlement<Option<Disposition>> {
+    metrics::fenced_write(write);
+    lost()
+}
+
+fn lost() -> Settlement<Option<Disposition>> {
+    Settlement { end: JobEnd::Lost, outcome: "claim_lost", rest: None }
 }
 
 /// Tries one write until the ledger has answered whether it took effect.

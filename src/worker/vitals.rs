@@ -1,14 +1,12 @@
-//! The worker's pulse: obeys operators' pauses, notices when Postgres is back, says that it lives.
+//! Obeys operators' pauses, notices when Postgres is back, says that the worker lives.
 
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
 use crate::fault;
-use crate::metrics;
-use crate::worker::Context;
-use crate::worker::pauses::Door;
+use crate::runner::RunnerHandle;
+use crate::worker::{DATABASE, QueueBacklog};
 
 /// Pauses are obeyed within this.
 const EVERY: Duration = Duration::from_secs(2);
@@ -18,38 +16,41 @@ const ALIVE_ROUNDS: u32 = 5;
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Looks after the worker until told to stop.
-pub async fn run(context: Arc<Context>, stop: CancellationToken) {
+pub async fn run(
+    backlog: &QueueBacklog,
+    runner: &RunnerHandle<QueueBacklog>,
+    stop: CancellationToken,
+) {
     let mut rounds = tokio::time::interval(EVERY);
     rounds.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut round = 0_u32;
-    let mut drain_began = None;
     loop {
         tokio::select! {
             () = stop.cancelled() => return,
             _ = rounds.tick() => {}
         }
-        let used = context.settings.slots.saturating_sub(context.slots.available_permits());
-        metrics::slots(context.settings.slots, used);
-        let draining = context.stop_intake.is_cancelled();
-        let since = draining.then(|| *drain_began.get_or_insert_with(Instant::now));
-        metrics::draining(since.map(|since| since.elapsed()).unwrap_or_default());
-        match look(&context, round.is_multiple_of(ALIVE_ROUNDS)).await {
-            Ok(()) => context.pauses.open(Door::Database),
+        match look(backlog, runner, round.is_multiple_of(ALIVE_ROUNDS)).await {
+            Ok(()) => backlog.doors.open(DATABASE),
             Err(error) => {
                 tracing::warn!(error = %error, "the ledger does not answer: {error}");
-                context.pauses.close(Door::Database);
+                backlog.doors.close(DATABASE);
             }
         }
         round = round.wrapping_add(1);
     }
 }
 
-async fn look(context: &Context, write_alive: bool) -> fault::Result<()> {
-    let ledger = &context.ledger;
+async fn look(
+    backlog: &QueueBacklog,
+    runner: &RunnerHandle<QueueBacklog>,
+    write_alive: bool,
+) -> fault::Result<()> {
+    let ledger = &backlog.ledger;
     let pauses = bounded(ledger.pauses()).await?;
-    context.pauses.operators(pauses);
+    backlog.pauses.operators(pauses, &backlog.doors);
     if write_alive {
-        bounded(ledger.worker_alive(&context.settings.terms.worker, &context.vitals())).await?;
+        let vitals = backlog.vitals(runner);
+        bounded(ledger.worker_alive(&backlog.terms.worker, &vitals)).await?;
     }
     Ok(())
 }

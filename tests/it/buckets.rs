@@ -9,6 +9,7 @@ mod listing;
 mod on_s3;
 mod operators;
 mod program;
+mod running;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,12 +21,13 @@ use bytes::Bytes;
 use docmill::fault::{Error, Fault, Result};
 use docmill::model::Priority;
 use docmill::ops::bucket::{
-    Bucket, Candidate, Claim, Claimed, Convert, Converted, Original, Output, Settings, Tally,
-    Terms, Who, Work, claim,
+    Bucket, Candidate, Claim, Claimed, Convert, Converted, Original, Output, Settings, Terms, Who,
+    Work, claim,
 };
 use docmill::pipeline::ClaimHandle;
 use docmill::queue::objects::blobforge::{raw_key, todo_key};
 use docmill::queue::objects::engine::Clock;
+use docmill::runner::WorkerStats;
 use docmill::shutdown::Stop;
 use docmill::store::Store;
 use sha2::{Digest, Sha256};
@@ -89,7 +91,7 @@ impl Place {
         Work { bucket: self.bucket.clone(), convert, terms: terms(once) }
     }
 
-    async fn work_once(&self, convert: &Arc<Fake>) -> Tally {
+    async fn work_once(&self, convert: &Arc<Fake>) -> WorkerStats {
         self.work(convert.clone(), true).run(Stop::default()).await.unwrap()
     }
 
@@ -107,6 +109,7 @@ fn terms(once: bool) -> Terms {
         longest_pause: Duration::from_millis(50),
         largest: 1 << 20,
         name: None,
+        drain: Duration::ZERO,
     }
 }
 

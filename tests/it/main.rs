@@ -42,6 +42,7 @@ mod providers;
 mod queue_suite;
 mod reading;
 mod recovery;
+mod runner;
 mod samples;
 mod schema;
 mod silence;

@@ -91,6 +91,7 @@ impl Desk {
             longest_pause: Duration::from_millis(50),
             largest: 1 << 20,
             name: Some("w".to_owned()),
+            drain: Duration::ZERO,
         };
         bucket::Work { bucket: Arc::new(bucket), convert, terms }
     }
@@ -109,6 +110,8 @@ impl Desk {
             retry_pause: Duration::from_millis(10),
             look_again: Duration::from_millis(20),
             leave_locked: false,
+            document_time: Duration::from_secs(60),
+            drain: Duration::ZERO,
         };
         workspace::Work {
             workspace: self.workspace().await,

@@ -7,14 +7,11 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use docmill::fault::Fault;
-use docmill::ledger::{Claim, ClaimTerms, Ledger};
+use docmill::ledger::{ClaimTerms, Ledger};
 use docmill::model::{ClaimToken, IngestionId};
-use docmill::pipeline::claim_handle;
 use docmill::queue::{Delivery, Queue, Receipt};
-use docmill::worker::heartbeat::{self, Beat};
 use docmill::worker::registry::Registry;
 use docmill_testkit::openai::{Answer, Script};
-use tokio_util::sync::CancellationToken;
 
 use crate::support::documents;
 use crate::support::flaky::{FlakyLedger, Recording};
@@ -223,41 +220,6 @@ fn invariant_3_the_time_to_renew_is_counted_from_before_the_receive() {
     assert!(registry.due(sent).receipts.is_empty());
     let due = registry.due(sent + Duration::from_secs(1));
     assert_eq!(due.receipts.len(), 1, "a long poll has used up some of its time already");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn invariant_13_a_renewal_that_is_answered_late_counts_from_when_it_was_asked_for() {
-    let world = World::new().await;
-    let id = world.insert("a.pdf", documents::invoice("O-7")).await;
-    let ledger = world.ledger().await;
-    let Claim::Claimed(claimed) = ledger.claim(&[id], &others()).await.unwrap().remove(0) else {
-        panic!("not claimed")
-    };
-    let (hold, keeper) = claim_handle::pair(id, claimed.token, Instant::now());
-    let registry = Arc::new(Registry::default());
-    let ticket = registry.hold(&received_ago(Duration::from_secs(60)));
-    assert!(ticket.reserve(id));
-    ticket.claimed(claimed.token, keeper);
-    let mut row = world.pool.begin().await.unwrap();
-    let lock = "SELECT id FROM docmill.ingestion FOR UPDATE";
-    sqlx::query(lock).execute(&mut *row).await.unwrap();
-    let lease = Duration::from_secs(1);
-    // One beat at once, the next one 20 s later.
-    let beat = Beat { every: Duration::from_secs(40), lease, visibility: lease };
-    let queue: Arc<dyn Queue> = Arc::new(MemoryQueue::new(lease, None));
-    let stop = CancellationToken::new();
-    let beats = tokio::spawn(heartbeat::run(registry, ledger, queue, beat, stop.clone()));
-    let waiting = "SELECT count(*)::text FROM pg_stat_activity
-        WHERE datname = current_database() AND wait_event_type = 'Lock'";
-    until(SOON, || async { world.scalar(waiting).await == "1" }).await;
-    tokio::time::sleep(lease + Duration::from_millis(50)).await;
-    row.rollback().await.unwrap();
-    let renewed = "SELECT (lease_expires_at < now() + interval '5 s')::text FROM docmill.ingestion";
-    until(SOON, || async { world.scalar(renewed).await == "true" }).await;
-    let live = tokio::time::timeout(Duration::from_millis(500), hold.ensure_live()).await;
-    assert!(live.is_err(), "the second that the ledger granted was over before its answer came");
-    stop.cancel();
-    beats.await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

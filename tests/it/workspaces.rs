@@ -5,6 +5,7 @@
 mod documents;
 mod places;
 mod program;
+mod running;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -99,6 +100,8 @@ fn terms() -> Terms {
         retry_pause: Duration::from_millis(10),
         look_again: Duration::from_millis(20),
         leave_locked: false,
+        document_time: Duration::from_secs(60),
+        drain: Duration::ZERO,
     }
 }
 
@@ -117,7 +120,10 @@ enum Manner {
     Refuses,
     Empty,
     LosesPages(usize),
+    Panics,
     Hangs,
+    /// Takes so long.
+    Takes(Duration),
 }
 
 /// A reader that counts, and treats each document as it is told.
@@ -167,7 +173,9 @@ impl Read for Fake {
             }
             Manner::Empty => return Ok(Reading::Empty),
             Manner::LosesPages(lost) => text.lost = lost,
+            Manner::Panics => panic!("told to panic"),
             Manner::Hangs => std::future::pending().await,
+            Manner::Takes(time) => tokio::time::sleep(time).await,
         }
         Ok(Reading::Whole(Box::new(text)))
     }

@@ -184,16 +184,9 @@ impl Config {
     /// What follows a failed attempt, as `queue.acknowledge` leaves it: a message that is gone
     /// before the work began allows one attempt that counts.
     pub fn retry_terms(&self) -> RetryConfig {
-        let once = match self.queue.acknowledge {
-            Acknowledge::After => return self.retry.clone(),
-            Acknowledge::Early => 1,
-        };
-        RetryConfig {
-            transient_attempts: once,
-            internal_attempts: once,
-            missing_attempts: once,
-            crash_attempts: once,
-            ..self.retry.clone()
+        match self.queue.acknowledge {
+            Acknowledge::After => self.retry.clone(),
+            Acknowledge::Early => self.retry.clone().with_attempts(1),
         }
     }
 

@@ -91,7 +91,7 @@ fn describe() {
     describe_gauge!(SLOTS_USED, "Jobs that run");
     describe_gauge!(PAUSED, "1 while no messages are received, by reason");
     describe_counter!(LEASES_LOST, "Claims that were lost to another worker or an operator");
-    describe_counter!(HEARTBEAT_FAILURES, "Failed renewals by side (row, queue)");
+    describe_counter!(HEARTBEAT_FAILURES, "Failed renewals by side (row, queue, lock)");
     describe_counter!(QUARANTINED, "Messages put aside by reason");
     describe_counter!(PAGES, "Pages read by source");
     describe_counter!(PAID_PAGES, "Pages that a provider was paid for, by provider");
@@ -187,7 +187,7 @@ pub fn lease_lost() {
     counter!(LEASES_LOST).increment(1);
 }
 
-/// A renewal failed on one side, `row` or `queue`.
+/// A renewal failed on one side: `row`, `queue` or `lock`.
 pub fn heartbeat_failure(side: &'static str) {
     counter!(HEARTBEAT_FAILURES, "side" => side).increment(1);
 }

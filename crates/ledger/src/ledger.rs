@@ -6,8 +6,8 @@
 //! clock in memory), never the worker's.
 //!
 //! Two traits: [`AttemptLedger`] is what a running attempt needs, [`Ledger`] adds how claims begin
-//! and end. [`objects`] has the first alone, for buckets and workspaces whose locks say who owns
-//! what. Two implementations of both: [`postgres`] is the real one; [`memory`] runs the same pure
+//! and end. The service has the first alone for buckets and workspaces, whose locks say who owns
+//! what. Two implementations of both: `db::claims` is the real one; [`memory`] runs the same pure
 //! [`decide`] and serves documents that are worked on without a database, tests and simulations. A
 //! differential test holds them together on random histories.
 //! Not promised: order between different ingestions.

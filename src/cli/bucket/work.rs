@@ -2,12 +2,15 @@
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
 
 use crate::app::App;
 use crate::cli::{Context, Exit, print, standard_input};
 use crate::config::LogFormat;
 use crate::model::Priority;
 use crate::ops::bucket::{self, Bucket, Fate, Handed, Place};
+use crate::runner::WorkerStats;
 use crate::shutdown::Stop;
 use crate::telemetry;
 
@@ -47,6 +50,9 @@ pub(in crate::cli) struct Work {
     /// End once nothing waits any more
     #[arg(long)]
     once: bool,
+    /// How long documents in work may go on after a signal; then they are put back
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = humantime::parse_duration)]
+    drain: Duration,
 }
 
 pub(super) async fn ingest(
@@ -119,18 +125,34 @@ pub(super) async fn work(context: &Context, app: &App, arguments: Work) -> anyho
     let level = super::log_level(app, context.global.verbose);
     let format =
         if std::io::stderr().is_terminal() { LogFormat::Text } else { app.config().worker.log };
-    telemetry::init_at(format, &level)?;
+    let traces = telemetry::init_with(format, &level, &app.config().telemetry)?;
     let stop = Stop::default();
     stop.on_signals()?;
-    let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
-    let jobs = arguments.jobs.map_or(cores + 1, usize::from);
-    let work = Box::pin(app.bucket_work(jobs, arguments.once)).await?;
-    let tally = Box::pin(work.run(stop)).await?;
-    context.out().show(&tally, || {
+    let ended = Box::pin(convert(app, arguments, stop)).await;
+    if let Some(traces) = traces {
+        traces.end().await;
+    }
+    let stats = ended?;
+    context.out().show(&stats, || {
         format!(
             "{} converted, {} failed, {} given up, {} put back, {} withdrawn, {} lost",
-            tally.done, tally.failed, tally.dead, tally.given_back, tally.cancelled, tally.lost
+            stats.done, stats.failed, stats.dead, stats.given_back, stats.cancelled, stats.lost
         )
     })?;
     Ok(Exit::Done)
+}
+
+/// Works, with health pages, until stopped or nothing waits.
+async fn convert(app: &App, arguments: Work, stop: Stop) -> anyhow::Result<WorkerStats> {
+    let pages = app.health_pages_if_free().await?;
+    let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
+    let jobs = arguments.jobs.map_or(cores + 1, usize::from);
+    let work = Box::pin(app.bucket_work(jobs, arguments.once, arguments.drain)).await?;
+    let bucket = Arc::clone(&work.bucket);
+    let worker = work.open().await?;
+    tracing::info!("worker ready, {}", pages.describe());
+    let pages = pages.serve(worker.monitor(), bucket);
+    let stats = worker.run(stop).await;
+    pages.abort();
+    Ok(stats)
 }

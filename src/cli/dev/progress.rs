@@ -11,8 +11,8 @@ use crate::model::IngestionId;
 use crate::ops::Db;
 use crate::ops::inspect;
 use crate::ops::submit::Submission;
+use crate::runner::Monitor;
 use crate::shutdown::Stop;
-use crate::worker::Monitor;
 
 /// How often it is looked.
 const EVERY: Duration = Duration::from_millis(250);

@@ -5,7 +5,7 @@
 //! then writes what is new before it removes what is old: a crash in between leaves a document
 //! that the next look ends the same way.
 
-use super::end::{Ended, GivenUp};
+use super::end::GivenUp;
 use super::who::Who;
 use super::{Bucket, Settings, stamp};
 use crate::fault::Result;
@@ -15,6 +15,7 @@ use crate::queue::objects::blobforge::records::{
 };
 use crate::queue::objects::blobforge::{dead_key, failed_key, out_key, todo_key};
 use crate::queue::objects::engine::Held;
+use crate::runner::JobEnd;
 use crate::store::Put;
 
 /// A marker of a listing.
@@ -171,9 +172,9 @@ impl Claim {
     ///
     /// # Errors
     /// The store's; the end may be tried again.
-    pub async fn publish(&mut self, bucket: &Bucket, archive: bytes::Bytes) -> Result<Ended> {
+    pub async fn publish(&mut self, bucket: &Bucket, archive: bytes::Bytes) -> Result<JobEnd> {
         if self.beat(bucket, "publishing").await? == Kept::Lost {
-            return Ok(Ended::Lost);
+            return Ok(JobEnd::Lost);
         }
         let put = bucket.engine.store().put_if_absent(&out_key(&self.hash), archive).await?;
         if put == Put::Refused {
@@ -183,23 +184,23 @@ impl Claim {
         bucket.engine.delete(&failed_key(&self.hash)).await?;
         bucket.forget_artefacts(&self.hash).await;
         bucket.engine.release(&mut self.held).await?;
-        Ok(Ended::Done)
+        Ok(JobEnd::Done)
     }
 
     /// Notes a failure: tried again later, or given up after the last run.
     ///
     /// # Errors
     /// As [`Claim::publish`].
-    pub async fn fail(&mut self, bucket: &Bucket, error: &str, max: u32) -> Result<Ended> {
+    pub async fn fail(&mut self, bucket: &Bucket, error: &str, max: u32) -> Result<JobEnd> {
         if self.beat(bucket, "failing").await? == Kept::Lost {
-            return Ok(Ended::Lost);
+            return Ok(JobEnd::Lost);
         }
         let now = bucket.engine.now().await?;
         let marker = self.with_failure(now, error);
         if self.run >= max {
             bucket.bury(&self.hash, self.priority, marker, GivenUp::new(EXCEEDED, error)).await?;
             bucket.engine.release(&mut self.held).await?;
-            return Ok(Ended::Dead);
+            return Ok(JobEnd::Dead);
         }
         // An operator may have moved the marker meanwhile.
         let markers = bucket.markers(&self.hash).await?;
@@ -217,35 +218,35 @@ impl Claim {
         bucket.engine.write(&failed_key(&self.hash), &failed).await?;
         bucket.clear_markers(&self.hash).await?;
         bucket.engine.release(&mut self.held).await?;
-        Ok(Ended::Failed)
+        Ok(JobEnd::Failed)
     }
 
     /// Gives the document up: it is itself at fault, and another run would end the same way.
     ///
     /// # Errors
     /// As [`Claim::publish`].
-    pub async fn refuse(&mut self, bucket: &Bucket, code: &str, detail: &str) -> Result<Ended> {
+    pub async fn refuse(&mut self, bucket: &Bucket, code: &str, detail: &str) -> Result<JobEnd> {
         self.give_up(bucket, code, detail)
             .await
-            .map(|ours| if ours { Ended::Dead } else { Ended::Lost })
+            .map(|ours| if ours { JobEnd::Dead } else { JobEnd::Lost })
     }
 
     /// Gives the document up because an operator asked for it.
     ///
     /// # Errors
     /// As [`Claim::publish`].
-    pub async fn withdraw(&mut self, bucket: &Bucket) -> Result<Ended> {
+    pub async fn withdraw(&mut self, bucket: &Bucket) -> Result<JobEnd> {
         let ours = self.give_up(bucket, CANCELLED, "withdrawn by an operator").await?;
-        Ok(if ours { Ended::Cancelled } else { Ended::Lost })
+        Ok(if ours { JobEnd::Cancelled } else { JobEnd::Lost })
     }
 
     /// Puts the document back as if it had not been begun.
     ///
     /// # Errors
     /// As [`Claim::publish`].
-    pub async fn give_back(&mut self, bucket: &Bucket, why: &str) -> Result<Ended> {
+    pub async fn give_back(&mut self, bucket: &Bucket, why: &str) -> Result<JobEnd> {
         if self.beat(bucket, "giving back").await? == Kept::Lost {
-            return Ok(Ended::Lost);
+            return Ok(JobEnd::Lost);
         }
         let before = self.run.saturating_sub(1);
         for (priority, _) in bucket.markers(&self.hash).await? {
@@ -258,7 +259,7 @@ impl Claim {
             bucket.engine.change(&todo_key(priority, &self.hash), uncounted).await?;
         }
         bucket.engine.release(&mut self.held).await?;
-        Ok(Ended::GivenBack)
+        Ok(JobEnd::GivenBack)
     }
 
     async fn give_up(&mut self, bucket: &Bucket, reason: &str, detail: &str) -> Result<bool> {

@@ -1,21 +1,4 @@
-//! The words for how a run ends, and for why a document is given up.
-
-/// How a run ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
-    /// The result is there.
-    Done,
-    /// It is to be tried again.
-    Failed,
-    /// It was given up.
-    Dead,
-    /// An operator withdrew it.
-    Cancelled,
-    /// Given back, the run not counted.
-    GivenBack,
-    /// The lock was somebody else's by then; nothing was changed.
-    Lost,
-}
+//! The words for why a document is given up.
 
 /// Why a document was given up.
 #[derive(Debug, Clone, Copy)]

@@ -11,10 +11,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::who::{Process, Who, fingerprint};
-use super::{Bucket, Settings, Tally, stamp};
+use super::{Bucket, Settings, stamp};
 use crate::fault::{Error, Fault, Result};
 use crate::queue::objects::blobforge::{WORKERS, worker_key};
 use crate::queue::objects::engine::{Held, Lease, Lock};
+use crate::runner::WorkerStats;
 
 /// Most workers on one machine.
 const SEATS: u32 = 256;
@@ -91,25 +92,25 @@ impl Seat {
         &mut self,
         bucket: &Bucket,
         job: Option<String>,
-        tally: &Tally,
+        stats: &WorkerStats,
     ) -> Result<bool> {
         let status = if job.is_some() { "processing" } else { "idle" };
-        self.write(bucket, status, (job, tally)).await
+        self.write(bucket, status, (job, stats)).await
     }
 
     /// Gives the seat up.
     ///
     /// # Errors
     /// The store's.
-    pub async fn leave(&mut self, bucket: &Bucket, tally: &Tally) -> Result<()> {
-        self.write(bucket, STOPPED, (None, tally)).await.map(drop)
+    pub async fn leave(&mut self, bucket: &Bucket, stats: &WorkerStats) -> Result<()> {
+        self.write(bucket, STOPPED, (None, stats)).await.map(drop)
     }
 
     async fn write(
         &mut self,
         bucket: &Bucket,
         status: &str,
-        (job, tally): (Option<String>, &Tally),
+        (job, stats): (Option<String>, &WorkerStats),
     ) -> Result<bool> {
         let at = stamp(bucket.engine.now().await?);
         bucket
@@ -118,7 +119,7 @@ impl Seat {
                 status.clone_into(&mut worker.status);
                 worker.current_job.clone_from(&job);
                 worker.last_heartbeat.clone_from(&at);
-                worker.metrics = tally.counts();
+                worker.metrics = stats.by_code();
             })
             .await
     }

@@ -1,26 +1,44 @@
 //! A worker of a workspace: goes through the groups in an order of its own, several at a time, until
 //! all are done or it is stopped.
 //!
-//! A group that somebody else has is put back and looked at again; groups that are added meanwhile
-//! are seen once the others are done. At a signal the groups in work are given back at once, what
-//! was read of them kept, and the document in work not counted.
+//! It is a [`Backlog`] of the one runner (`crate::runner`): one group is one job, which loops over
+//! its documents. A group that somebody else has is put back and looked at again; groups that are
+//! added meanwhile are seen once the others are done. At a signal the groups in work may go on for
+//! as long as the drain lasts, none by default; then they are given back, what was read of them
+//! kept, and the document in work not counted.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use serde::Serialize;
-use tokio::task::{Id, JoinSet};
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::Workspace;
-use super::job::{self, Outcome, Shared};
-use super::ledger::{Entry, Standing};
+use super::claim::Claimed;
+use super::job::{self, GroupJob, GroupRun};
+use super::ledger::{Entry, Known, Standing};
 use super::read::Read;
 use super::source::Sources;
-use crate::fault::Result;
+use crate::config::{Destination, RetryConfig};
+use crate::fault::{Error, Result};
+use crate::metrics;
+use crate::model::{ClaimToken, IngestionId};
+use crate::pipeline::failure::Attempt;
+use crate::pipeline::{ClaimHandle, StepError, claim_handle};
 use crate::queue::objects::olmocr::index::Group;
+use crate::runner::{
+    Backlog, ClaimedJob, Conclusion, Door, Doors, DueRenewal, JobEnd, LeaseTerms, Monitor, Renewal,
+    Runner, RunnerHandle, RunnerOptions, Settlement, SlotPermit, WorkerStats,
+};
 use crate::shutdown::Stop;
+use crate::telemetry::spans;
+
+/// How long it may take at a stop until everything is given back.
+const GIVING_BACK: Duration = Duration::from_secs(60);
 
 /// How a worker works.
 #[derive(Debug, Clone)]
@@ -29,6 +47,8 @@ pub struct Terms {
     pub jobs: usize,
     /// A document is begun so often at most.
     pub tries: u32,
+    /// The longest that reading one document may take.
+    pub document_time: Duration,
     /// Lost pages per page, above which a document is left out; 0 to 1.
     pub page_error_rate: f64,
     /// Pause before a group is tried again, and after something that is no document's fault.
@@ -37,9 +57,11 @@ pub struct Terms {
     pub look_again: Duration,
     /// End once only such groups are left.
     pub leave_locked: bool,
+    /// How long groups in work may go on after a stop.
+    pub drain: Duration,
 }
 
-/// A worker, ready to run.
+/// A worker, ready to look at its workspace.
 pub struct Work {
     /// Where.
     pub workspace: Arc<Workspace>,
@@ -68,27 +90,41 @@ pub struct Tally {
     pub lost: u64,
 }
 
-/// A tally that is being made.
-#[derive(Debug, Default)]
-pub(super) struct Counts(Mutex<Tally>);
-
-impl Counts {
-    fn change(&self, change: impl FnOnce(&mut Tally)) {
-        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
-    }
-
-    pub(super) fn documents(&self, entries: impl Iterator<Item = Entry>) {
-        self.change(|tally| {
-            tally.groups += 1;
-            for entry in entries {
-                match entry.standing {
-                    Standing::Read => tally.documents += 1,
-                    Standing::Empty => tally.empty += 1,
-                    _ => tally.unread += 1,
-                }
+impl Tally {
+    /// A group whose result is written, and its documents.
+    pub(super) fn add_group<'a>(&mut self, entries: impl Iterator<Item = &'a Entry>) {
+        self.groups += 1;
+        for entry in entries {
+            match entry.standing {
+                Standing::Read => self.documents += 1,
+                Standing::Empty => self.empty += 1,
+                _ => self.unread += 1,
             }
-        });
+        }
     }
+}
+
+/// A worker that has looked at its workspace.
+pub struct WorkspaceWorker {
+    backlog: Arc<WorkspaceBacklog>,
+    runner: Runner<WorkspaceBacklog>,
+}
+
+/// The groups of a workspace that are not done.
+pub(super) struct WorkspaceBacklog {
+    pub(super) workspace: Arc<Workspace>,
+    pub(super) reader: Arc<dyn Read>,
+    pub(super) sources: Arc<Sources>,
+    pub(super) terms: Terms,
+    /// Limits of one document.
+    pub(super) retry: RetryConfig,
+    worker: String,
+    /// The workspace as traces name it.
+    destination: Destination,
+    doors: Arc<Doors>,
+    /// Neither done nor in work.
+    waiting: Mutex<VecDeque<Waiting>>,
+    tally: Mutex<Tally>,
 }
 
 /// A group that waits for its turn.
@@ -99,155 +135,286 @@ struct Waiting {
     locked: bool,
 }
 
-/// The groups that are neither done nor in work, and when the worker may go on.
-struct Turns {
-    waiting: VecDeque<Waiting>,
-    paused_until: Instant,
-}
-
-type Jobs = JoinSet<(Group, Result<Outcome>)>;
-
 impl Work {
-    /// Works until everything is done or it is stopped.
+    /// Looks at the index.
     ///
     /// # Errors
-    /// The store does not answer at the start, or the index is of no use. Later failures are waited
-    /// out.
-    pub async fn run(self, stop: Stop) -> Result<Tally> {
+    /// The store does not answer, or the index is of no use.
+    pub async fn open(self) -> Result<WorkspaceWorker> {
         let Self { workspace, reader, sources, terms } = self;
-        let shared = Arc::new(Shared {
+        let doors = Arc::new(Doors::new(terms.retry_pause, terms.retry_pause));
+        let options =
+            RunnerOptions { slots: terms.jobs, drain: terms.drain, settling: GIVING_BACK };
+        let place = workspace.describe();
+        let backlog = WorkspaceBacklog {
             workspace,
             reader,
             sources,
+            retry: RetryConfig::default().with_attempts(terms.tries),
             terms,
             worker: format!("docmill-{}", uuid::Uuid::new_v4()),
-            counts: Counts::default(),
-            stop,
-        });
-        let mut turns = Turns { waiting: open(&shared).await?, paused_until: Instant::now() };
-        tracing::info!(groups = turns.waiting.len(), "working on {}", shared.workspace.describe());
-        let mut jobs = Jobs::new();
-        loop {
-            turns.begin(&shared, &mut jobs);
-            if jobs.is_empty() && turns.is_over(&shared).await {
-                break;
-            }
-            turns.wait(&shared, &mut jobs).await;
-            if shared.stop.is_asked() {
-                break;
-            }
-        }
-        while let Some(ended) = jobs.join_next_with_id().await {
-            turns.ended(&shared, ended);
-        }
-        let tally = *shared.counts.0.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(tally)
+            destination: Destination { system: "olmocr".to_owned(), name: place.clone() },
+            doors: Arc::clone(&doors),
+            waiting: Mutex::default(),
+            tally: Mutex::default(),
+        };
+        backlog.look().await?;
+        tracing::info!(groups = backlog.waiting().len(), "working on {place}");
+        let backlog = Arc::new(backlog);
+        let runner = Runner::new(Arc::clone(&backlog), options, doors);
+        Ok(WorkspaceWorker { backlog, runner })
+    }
+
+    /// Works until everything is done or it is stopped.
+    ///
+    /// # Errors
+    /// As [`Work::open`]. Later failures are waited out.
+    pub async fn run(self, stop: Stop) -> Result<Tally> {
+        Ok(self.open().await?.run(stop).await)
     }
 }
 
-/// The groups that are not done, in an order of our own, so that workers seldom meet.
-async fn open(shared: &Shared) -> Result<VecDeque<Waiting>> {
-    let (index, finished) =
-        tokio::try_join!(shared.workspace.index(), shared.workspace.finished())?;
-    let mut groups = index.0.groups;
-    groups.retain(|group| !finished.contains(&group.hash));
-    fastrand::shuffle(&mut groups);
-    let now = Instant::now();
-    let waiting = |group| Waiting { group, not_before: now, locked: false };
-    Ok(groups.into_iter().map(waiting).collect())
+impl WorkspaceWorker {
+    /// For the health pages.
+    pub fn monitor(&self) -> Monitor {
+        self.runner.monitor()
+    }
+
+    /// Works until everything is done or it is stopped.
+    pub async fn run(self, stop: Stop) -> Tally {
+        let Self { backlog, runner } = self;
+        let WorkerStats { failed, lost, .. } = runner.run(stop).await;
+        Tally { partial: failed, lost, ..*backlog.tally() }
+    }
 }
 
-impl Turns {
-    /// Starts jobs until there is no room or nothing due.
-    fn begin(&mut self, shared: &Arc<Shared>, jobs: &mut Jobs) {
-        let now = Instant::now();
-        while jobs.len() < shared.terms.jobs && self.paused_until <= now {
-            let due = self.waiting.iter().position(|waiting| waiting.not_before <= now);
-            let Some(Waiting { group, .. }) = due.and_then(|at| self.waiting.remove(at)) else {
-                return;
-            };
-            let shared = Arc::clone(shared);
-            jobs.spawn(async move {
-                let outcome = Box::pin(job::run(&shared, &group)).await;
-                (group, outcome)
-            });
-        }
+impl WorkspaceBacklog {
+    fn waiting(&self) -> MutexGuard<'_, VecDeque<Waiting>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn tally(&self) -> MutexGuard<'_, Tally> {
+        self.tally.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The groups that are not done, in an order of our own, so that workers seldom meet.
+    async fn look(&self) -> Result<()> {
+        let (index, finished) =
+            tokio::try_join!(self.workspace.index(), self.workspace.finished())?;
+        let mut groups = index.0.groups;
+        groups.retain(|group| !finished.contains(&group.hash));
+        fastrand::shuffle(&mut groups);
+        let not_before = Instant::now();
+        let waiting = |group| Waiting { group, not_before, locked: false };
+        *self.waiting() = groups.into_iter().map(waiting).collect();
+        Ok(())
+    }
+
+    /// The next group whose turn it is.
+    fn next_due(&self) -> Option<Group> {
+        let (now, mut waiting) = (Instant::now(), self.waiting());
+        let due = waiting.iter().position(|waiting| waiting.not_before <= now)?;
+        waiting.remove(due).map(|waiting| waiting.group)
+    }
+
+    /// When the next group has its turn; `None` if none waits.
+    fn next_turn(&self) -> Option<Instant> {
+        self.waiting().iter().map(|waiting| waiting.not_before).min()
+    }
+
+    fn put_back(&self, group: Group, pause: Duration, locked: bool) {
+        let not_before = Instant::now() + pause;
+        self.waiting().push_back(Waiting { group, not_before, locked });
     }
 
     /// Whether nothing is left to do, once nothing is in work.
-    async fn is_over(&mut self, shared: &Shared) -> bool {
-        if !self.waiting.is_empty() {
-            return shared.terms.leave_locked && self.waiting.iter().all(|one| one.locked);
-        }
-        match open(shared).await {
-            Ok(waiting) => {
-                self.waiting = waiting;
-                self.waiting.is_empty()
+    async fn is_over(&self) -> bool {
+        {
+            let waiting = self.waiting();
+            if !waiting.is_empty() {
+                return self.terms.leave_locked && waiting.iter().all(|one| one.locked);
             }
+        }
+        match self.look().await {
+            Ok(()) => self.waiting().is_empty(),
             Err(error) => {
-                job::told(&error);
-                self.pause(shared);
+                self.trouble(&error);
                 false
             }
         }
     }
 
-    /// Waits for the end of a job, a group's turn, or a stop.
-    async fn wait(&mut self, shared: &Shared, jobs: &mut Jobs) {
-        let next = self.waiting.iter().map(|waiting| waiting.not_before).min();
-        // With nothing waiting and nothing in work the index is looked at again after a pause.
-        let next = next.unwrap_or_else(Instant::now).max(self.paused_until);
-        let sleeps =
-            jobs.is_empty() || (jobs.len() < shared.terms.jobs && !self.waiting.is_empty());
-        tokio::select! {
-            Some(ended) = jobs.join_next_with_id() => self.ended(shared, ended),
-            () = tokio::time::sleep_until(next), if sleeps => {}
-            () = shared.stop.until_asked() => {}
+    /// The store does not answer: every group would fare the same.
+    fn trouble(&self, error: &Error) {
+        tracing::warn!(error = %error, "cannot work on a group: {error}");
+        self.pause();
+    }
+
+    /// Takes nothing for a while.
+    pub(super) fn pause(&self) {
+        self.doors.close_for_a_while(Door::SOURCE);
+    }
+
+    /// Takes a group and starts its job, or puts it back.
+    async fn take(&self, runner: &RunnerHandle<Self>, group: Group, slot: SlotPermit) {
+        let since = Instant::now();
+        match self.claim(&group).await {
+            Ok(Taken::Ours(job)) => runner.start(self.claimed(*job, since), slot),
+            Ok(Taken::Busy(left)) => {
+                metrics::delivery("busy");
+                self.put_back(group, left.min(self.terms.look_again), true);
+            }
+            Ok(Taken::Done) => metrics::delivery("terminal"),
+            Err(error) => {
+                metrics::delivery("trouble");
+                self.trouble(&error);
+                self.put_back(group, self.terms.retry_pause, false);
+            }
         }
     }
 
-    fn pause(&mut self, shared: &Shared) {
-        self.paused_until = Instant::now() + shared.terms.retry_pause;
+    async fn claim(&self, group: &Group) -> Result<Taken> {
+        let mut claim = match self.workspace.claim(&self.worker, group).await? {
+            Claimed::Ours(claim) => claim,
+            Claimed::Busy(left) => return Ok(Taken::Busy(left)),
+            Claimed::Done => return Ok(Taken::Done),
+        };
+        match Known::load(&self.workspace, &group.hash).await {
+            Ok(known) => Ok(Taken::Ours(Box::new(GroupJob::new(group.clone(), claim, known)))),
+            Err(error) => {
+                self.workspace.give_up(&mut claim).await;
+                Err(error)
+            }
+        }
     }
 
-    fn ended(
-        &mut self,
-        shared: &Shared,
-        ended: std::result::Result<(Id, (Group, Result<Outcome>)), tokio::task::JoinError>,
-    ) {
-        let (group, outcome) = match ended {
-            Ok((_, ended)) => ended,
-            // Its locks stay until they are abandoned; the group is found again in the index.
-            Err(died) => return tracing::error!(error = %died, "a job died"),
+    fn claimed(&self, job: GroupJob, since: Instant) -> ClaimedJob<GroupJob> {
+        let hash = job.group.hash.clone();
+        let ingestion = IngestionId::of_object(&self.destination.name, &hash, "", "");
+        let until = (since + self.workspace.timeout()).into_std();
+        let (claim, renewer) = claim_handle::pair(ingestion, ClaimToken::random(), until);
+        let message = spans::Message {
+            from: &self.destination,
+            id: &hash,
+            receive_count: 1,
+            traceparent: None,
         };
-        let terms = &shared.terms;
-        let (pause, locked) = match outcome {
-            Ok(Outcome::Done) => {
-                tracing::info!(group = group.hash, "group done");
-                return;
+        let traced = spans::TracedAttempt { ingestion, document: &hash, attempt: 1 };
+        let trace = spans::process(message, traced);
+        let log = tracing::info_span!("job", group = hash);
+        ClaimedJob { job, claim, renewer, since, trace, log }
+    }
+}
+
+/// How an attempt to take a group ended.
+enum Taken {
+    Ours(Box<GroupJob>),
+    Busy(Duration),
+    Done,
+}
+
+#[async_trait]
+impl Backlog for WorkspaceBacklog {
+    type Job = GroupJob;
+    type Output = GroupRun;
+    type Rest = ();
+
+    async fn supply(self: Arc<Self>, runner: RunnerHandle<Self>) {
+        let mut taking = JoinSet::new();
+        while let Some(slot) = runner.slot().await {
+            while taking.try_join_next().is_some() {}
+            if let Some(group) = self.next_due() {
+                let (backlog, runner) = (Arc::clone(&self), runner.clone());
+                taking.spawn(async move {
+                    backlog.take(&runner, group, slot).await;
+                    runner.wake();
+                });
+                continue;
             }
-            Ok(Outcome::Settled) => return,
-            Ok(Outcome::Busy(left)) => (left.min(terms.look_again), true),
-            Ok(Outcome::Partial) => {
-                shared.counts.change(|tally| tally.partial += 1);
-                (terms.retry_pause, false)
+            drop(slot);
+            // In this order: what ends meanwhile is then seen to be waiting.
+            let is_idle = taking.is_empty() && runner.is_idle();
+            if is_idle && self.is_over().await {
+                break;
             }
-            Ok(Outcome::Lost) => {
-                tracing::warn!(group = group.hash, "a group was taken over by somebody else");
-                shared.counts.change(|tally| tally.lost += 1);
-                (terms.look_again, false)
+            let next = match (self.next_turn(), is_idle) {
+                (Some(turn), _) => turn,
+                // Nothing waits and nothing is in work: the index is looked at again, once the doors are open.
+                (None, true) => Instant::now(),
+                (None, false) => Instant::now() + self.terms.look_again,
+            };
+            runner.rest_until(next).await;
+        }
+        while taking.join_next().await.is_some() {}
+    }
+
+    async fn work(
+        &self,
+        job: &GroupJob,
+        claim: &ClaimHandle,
+    ) -> std::result::Result<GroupRun, StepError> {
+        job.read_documents(self, claim).await
+    }
+
+    fn lease(&self) -> LeaseTerms {
+        let (every, lease) = (self.workspace.beat(), self.workspace.timeout());
+        LeaseTerms { every, lease, lost_unrenewed: true, side: "lock" }
+    }
+
+    async fn renew(&self, due: &[DueRenewal<GroupJob>]) -> Vec<Renewal> {
+        let renew = |due: &DueRenewal<GroupJob>| {
+            let job = Arc::clone(&due.job);
+            async move { job.renew(&self.workspace).await }
+        };
+        futures::future::join_all(due.iter().map(renew)).await
+    }
+
+    async fn settle(
+        &self,
+        job: &GroupJob,
+        _claim: &ClaimHandle,
+        conclusion: Conclusion<GroupRun>,
+    ) -> Settlement<()> {
+        let (pause, look_again) = (self.terms.retry_pause, self.terms.look_again);
+        let settled = job.settle(self, &conclusion).await;
+        let (end, outcome, again) = match settled {
+            Ok(JobEnd::Done) => (JobEnd::Done, "completed", None),
+            Ok(JobEnd::Lost) => (JobEnd::Lost, "claim_lost", Some(look_again)),
+            Ok(JobEnd::GivenBack) => {
+                (JobEnd::GivenBack, job::outcome(&conclusion), Some(Duration::ZERO))
             }
-            Ok(Outcome::Interrupted | Outcome::Held) => {
-                self.pause(shared);
-                (Duration::ZERO, false)
-            }
+            Ok(end) => (end, job::outcome(&conclusion), Some(pause)),
             Err(error) => {
-                job::told(&error);
-                self.pause(shared);
-                (terms.retry_pause, false)
+                self.trouble(&error);
+                (JobEnd::Failed, error.fault.code(), Some(pause))
             }
         };
-        let not_before = Instant::now() + pause;
-        self.waiting.push_back(Waiting { group, not_before, locked });
+        if let Some(pause) = again {
+            self.put_back(job.group.clone(), pause, false);
+        }
+        Settlement { end, outcome, rest: () }
+    }
+
+    /// A group may be run as often as it takes: it is its documents that are given up.
+    fn attempt(&self, _job: &GroupJob) -> Attempt {
+        Attempt { number: 1, deferred_for: None, jitter: fastrand::f64() }
+    }
+
+    fn retry(&self) -> Cow<'_, RetryConfig> {
+        Cow::Owned(RetryConfig::default().with_attempts(u32::MAX))
+    }
+
+    /// Each of its documents has a time of its own.
+    fn job_timeout(&self, _job: &GroupJob) -> Duration {
+        Duration::MAX
+    }
+
+    fn describe(&self, job: &GroupJob) -> String {
+        format!("group {}", job.group.hash)
+    }
+
+    /// A group that is given back is there for everybody at once.
+    fn puts_off(&self) -> bool {
+        false
     }
 }

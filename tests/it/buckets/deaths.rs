@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use docmill::fault::Fault;
 use docmill::model::Priority;
-use docmill::ops::bucket::{Ended, Work};
+use docmill::ops::bucket::Work;
 use docmill::queue::objects::blobforge::{dead_key, out_key};
+use docmill::runner::JobEnd;
 use docmill::shutdown::Stop;
 use docmill::store::{Fetch, Get, Store};
 
@@ -62,7 +63,7 @@ async fn of_two_results_the_first_is_kept() {
     let mut claim = place.claim("second", &hash).await;
     // Of a worker that stood still so long that this one began as well.
     place.store.put(&out_key(&hash), "first".into(), &Default::default()).await.unwrap();
-    assert_eq!(claim.publish(&place.bucket, "second".into()).await.unwrap(), Ended::Done);
+    assert_eq!(claim.publish(&place.bucket, "second".into()).await.unwrap(), JobEnd::Done);
     let kept =
         place.store.get(&out_key(&hash), Get { at_most: 100, if_match: None }).await.unwrap();
     assert!(matches!(kept, Fetch::Found(object) if &object.bytes[..] == b"first"));

@@ -7,11 +7,12 @@ use std::time::{Duration, SystemTime};
 
 use docmill::fault::Fault;
 use docmill::model::Priority;
-use docmill::ops::bucket::{Bucket, Claimed, Ended, Kept, Pass, Seat, Settings, pass};
+use docmill::ops::bucket::{Bucket, Claimed, Kept, Pass, Seat, Settings, pass};
 use docmill::queue::objects::ObjectQueue;
 use docmill::queue::objects::blobforge::{dead_key, failed_key, lock_key, out_key, todo_key};
 use docmill::queue::objects::engine::{Clock, Engine};
 use docmill::queue::{Outgoing, Queue};
+use docmill::runner::JobEnd;
 use docmill::shutdown::Stop;
 use docmill::store::Store;
 use serde_json::json;
@@ -109,16 +110,16 @@ async fn ending_a_document_after_a_takeover_changes_nothing() {
     let (before, everything) = (place.store.json(&lock_key(&hash)), place.store.keys(""));
     for zombie in &mut zombies {
         let bucket = &place.bucket;
-        assert_eq!(zombie.publish(bucket, "zip".into()).await.unwrap(), Ended::Lost);
-        assert_eq!(zombie.fail(bucket, "error", 3).await.unwrap(), Ended::Lost);
-        assert_eq!(zombie.fail(bucket, "error", 1).await.unwrap(), Ended::Lost);
-        assert_eq!(zombie.refuse(bucket, "corrupt", "").await.unwrap(), Ended::Lost);
-        assert_eq!(zombie.give_back(bucket, "signal").await.unwrap(), Ended::Lost);
-        assert_eq!(zombie.withdraw(bucket).await.unwrap(), Ended::Lost);
+        assert_eq!(zombie.publish(bucket, "zip".into()).await.unwrap(), JobEnd::Lost);
+        assert_eq!(zombie.fail(bucket, "error", 3).await.unwrap(), JobEnd::Lost);
+        assert_eq!(zombie.fail(bucket, "error", 1).await.unwrap(), JobEnd::Lost);
+        assert_eq!(zombie.refuse(bucket, "corrupt", "").await.unwrap(), JobEnd::Lost);
+        assert_eq!(zombie.give_back(bucket, "signal").await.unwrap(), JobEnd::Lost);
+        assert_eq!(zombie.withdraw(bucket).await.unwrap(), JobEnd::Lost);
     }
     assert_eq!(place.store.keys(""), everything);
     assert_eq!(place.store.json(&lock_key(&hash)), before);
-    assert_eq!(heir.publish(&place.bucket, "zip".into()).await.unwrap(), Ended::Done);
+    assert_eq!(heir.publish(&place.bucket, "zip".into()).await.unwrap(), JobEnd::Done);
     assert!(place.marks().is_empty());
 }
 

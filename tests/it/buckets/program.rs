@@ -8,6 +8,8 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::support::documents::{invoice, pdf};
+use crate::support::process::Process;
+use crate::support::world::{SOON, until};
 
 struct Desk {
     dir: TempDir,
@@ -141,4 +143,52 @@ fn what_is_missing_or_contradicts_itself_is_wrong_use_and_names_the_keys() {
     let unknown = desk.run(&["lookup", "--path", "nowhere.pdf"]);
     assert_eq!(unknown.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&unknown.stderr).contains("docmill bucket search"));
+}
+
+/// What a page of the worker says, and its status.
+async fn page(worker: &Process, path: &str) -> (u16, String) {
+    let answer = reqwest::get(format!("http://{}{path}", worker.pages())).await.unwrap();
+    (answer.status().as_u16(), answer.text().await.unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_pages_of_a_worker_show_that_it_lives_and_what_became_of_its_documents() {
+    let desk = Desk::new();
+    let papers = desk.dir.path().join("papers");
+    std::fs::write(papers.join("good.pdf"), invoice("4712")).unwrap();
+    std::fs::write(papers.join("broken.pdf"), "%PDF-1.7 and nothing else").unwrap();
+    desk.json(&["ingest", &papers.display().to_string()]);
+    let mut command = desk.command(&["work", "--jobs", "2"]);
+    command.env("DOCMILL__WORKER__ADDRESS", "127.0.0.1:0");
+    let mut worker = Process::spawn(command, "warn,docmill=info", desk.dir.path());
+    until(SOON, || async { worker.log().contains("health pages on ") }).await;
+    let counts = |text: &str, outcome: &str| {
+        text.contains(&format!("docmill_attempts_total{{outcome=\"{outcome}\"}} 1"))
+    };
+    until(SOON, || async {
+        let (_, text) = page(&worker, "/metrics").await;
+        counts(&text, "completed") && counts(&text, "corrupt")
+    })
+    .await;
+    // Gauges are written every other second.
+    until(SOON, || async {
+        let (_, text) = page(&worker, "/metrics").await;
+        text.contains("docmill_slots 2") && text.contains("docmill_slots_used 0")
+    })
+    .await;
+    let (status, alive) = page(&worker, "/livez").await;
+    assert_eq!((status, alive.contains("\"alive\":true")), (200, true), "{alive}");
+    let (status, ready) = page(&worker, "/readyz").await;
+    assert_eq!((status, ready.contains("\"store\":true")), (200, true), "{ready}");
+
+    // A second worker on the machine works without pages.
+    let address = worker.pages();
+    let mut second = desk.command(&["work", "--once"]);
+    let second = second.env("DOCMILL__WORKER__ADDRESS", address).output().unwrap();
+    assert!(second.status.success());
+    assert!(String::from_utf8_lossy(&second.stderr).contains("no health pages"));
+
+    worker.terminate();
+    assert!(worker.ended(SOON).await.success());
+    assert_eq!(desk.json(&["workers"])[0][0]["status"], "stopped");
 }

@@ -1,4 +1,4 @@
-//! Ports that misbehave at one place and are real everywhere else.
+//! PipelineContext that misbehave at one place and are real everywhere else.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};

@@ -98,6 +98,14 @@ impl Process {
         std::fs::read_to_string(&self.1).unwrap()
     }
 
+    /// Where its health pages are, once it has said so.
+    pub(crate) fn pages(&self) -> String {
+        let log = self.log();
+        let (_, address) = log.split_once("health pages on http://").unwrap();
+        let end = address.find(|c: char| !c.is_ascii_digit() && !":.".contains(c));
+        address.get(..end.unwrap_or(address.len())).unwrap().to_owned()
+    }
+
     /// `kill -9`.
     pub(crate) fn kill(&mut self) {
         self.0.kill().unwrap();

@@ -17,10 +17,11 @@ use docmill::model::{DocumentId, IngestionId};
 use docmill::pipeline::{PipelineContext, PipelineServices, Reader};
 use docmill::queue::sqs::SqsQueue;
 use docmill::queue::{Outgoing, Queue};
+use docmill::runner::{Monitor, WorkerStats};
 use docmill::shutdown::Stop;
 use docmill::store::Store;
 use docmill::store::folder::FolderStore;
-use docmill::worker::{Monitor, Settings, Worker};
+use docmill::worker::Worker;
 use docmill_testkit::{openai, sqs};
 use sqlx::{PgPool, Row};
 use tempfile::TempDir;
@@ -51,7 +52,7 @@ pub(crate) struct World {
 /// A worker of this process.
 pub(crate) struct Running {
     stop: Stop,
-    task: JoinHandle<()>,
+    task: JoinHandle<WorkerStats>,
     pub(crate) monitor: Monitor,
 }
 
@@ -180,9 +181,9 @@ impl World {
             ledger: Arc::clone(&ledger) as _,
             services: Arc::new(services),
         };
-        let settings = Settings::new(&config, "test".to_owned());
-        let queue = Arc::clone(&self.queue);
-        Running::start(Worker::new(pipeline, ledger, queue, settings).await.unwrap())
+        let (queue, config) = (Arc::clone(&self.queue), Arc::new(config));
+        let worker = Worker::new(pipeline, ledger, queue, config, "test".to_owned()).await;
+        Running::start(worker.unwrap())
     }
 
     /// The configured model.

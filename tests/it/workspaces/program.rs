@@ -3,18 +3,26 @@
 
 use std::process::{Command, Output, Stdio};
 
+use docmill::queue::objects::olmocr::{group_hash, locks};
 use serde_json::Value;
 
 use crate::support::documents::{invoice, pdf};
+use crate::support::process::Process;
+use crate::support::world::{SOON, until};
 
 fn run(arguments: &[&str]) -> Output {
+    command(arguments).output().unwrap()
+}
+
+fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_docmill"));
     for (name, _) in std::env::vars() {
         if name.starts_with("DOCMILL") {
             command.env_remove(name);
         }
     }
-    command.arg("workspace").args(arguments).stdin(Stdio::null()).output().unwrap()
+    command.arg("workspace").args(arguments).stdin(Stdio::null());
+    command
 }
 
 fn json(arguments: &[&str]) -> Value {
@@ -78,4 +86,36 @@ fn arguments_that_make_no_sense_are_wrong_use() {
     ] {
         assert_eq!(run(&wrong).status.code(), Some(2), "{wrong:?}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_pages_of_a_worker_show_its_groups_while_it_waits_for_one_of_anothers() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name).display().to_string();
+    std::fs::create_dir(at("papers")).unwrap();
+    std::fs::write(at("papers/ours.pdf"), invoice("4713")).unwrap();
+    std::fs::write(at("papers/theirs.pdf"), invoice("4714")).unwrap();
+    let place = at("ws");
+    json(&["populate", &place, &at("papers"), "--items-per-group", "1"]);
+    let lock = locks(&group_hash(&[at("papers/theirs.pdf")]))[0].clone();
+    std::fs::create_dir_all(std::path::Path::new(&at("ws")).join(&lock).parent().unwrap()).unwrap();
+    std::fs::write(dir.path().join("ws").join(lock), "").unwrap();
+    let mut command = command(&["work", &place]);
+    command.env("DOCMILL__WORKER__ADDRESS", "127.0.0.1:0");
+    let mut worker = Process::spawn(command, "warn,docmill=info", dir.path());
+    until(SOON, || async { worker.log().contains("health pages on ") }).await;
+    let page = |path: &'static str| {
+        let address = format!("http://{}{path}", worker.pages());
+        async move { reqwest::get(address).await.unwrap().text().await.unwrap() }
+    };
+    until(SOON, || async {
+        let text = page("/metrics").await;
+        text.contains("docmill_attempts_total{outcome=\"completed\"} 1")
+            && text.contains("docmill_deliveries_total{answer=\"busy\"} 1")
+    })
+    .await;
+    assert!(page("/livez").await.contains("\"alive\":true"));
+    assert!(page("/readyz").await.contains("\"store\":true"));
+    worker.terminate();
+    assert!(worker.ended(SOON).await.success());
 }

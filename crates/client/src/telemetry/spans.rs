@@ -17,7 +17,7 @@ use tracing_opentelemetry::OpenTelemetrySpanExt;
 
 use super::traces::SCOPE;
 use crate::config::Destination;
-use crate::model::{Claimed, Stage};
+use crate::model::{IngestionId, Stage};
 
 /// Tells our spans from those of libraries, and from the ones that log lines belong to.
 pub const TARGET: &str = "trace";
@@ -37,6 +37,17 @@ pub struct Message<'a> {
     pub traceparent: Option<&'a str>,
 }
 
+/// An attempt as its span shows it.
+#[derive(Clone, Copy)]
+pub struct TracedAttempt<'a> {
+    /// What is worked on.
+    pub ingestion: IngestionId,
+    /// The document, or group of documents.
+    pub document: &'a dyn std::fmt::Display,
+    /// Which attempt it is, from 1.
+    pub attempt: u32,
+}
+
 /// Sending a message.
 pub fn send(to: &Destination) -> Span {
     info_span!(
@@ -53,7 +64,7 @@ pub fn send(to: &Destination) -> Span {
 
 /// One attempt at one document, from its claim to the disposition of its message. It goes on with
 /// the trace that the message names.
-pub fn process(message: Message<'_>, claimed: &Claimed) -> Span {
+pub fn process(message: Message<'_>, work: TracedAttempt<'_>) -> Span {
     let span = info_span!(
         target: TARGET,
         "process",
@@ -66,9 +77,9 @@ pub fn process(message: Message<'_>, claimed: &Claimed) -> Span {
         messaging.destination.name = message.from.name,
         messaging.message.id = message.id,
         docmill.receive_count = i64::from(message.receive_count),
-        docmill.ingestion.id = %claimed.id,
-        docmill.document.id = %claimed.document.id,
-        docmill.attempt = i64::from(claimed.attempt),
+        docmill.ingestion.id = %work.ingestion,
+        docmill.document.id = %work.document,
+        docmill.attempt = i64::from(work.attempt),
         docmill.outcome = field::Empty,
         error.type = field::Empty,
     );

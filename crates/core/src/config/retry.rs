@@ -54,6 +54,18 @@ impl Default for RetryConfig {
 }
 
 impl RetryConfig {
+    /// The same, with so many attempts that count, whatever goes wrong.
+    #[must_use]
+    pub fn with_attempts(self, attempts: u32) -> Self {
+        Self {
+            transient_attempts: attempts,
+            internal_attempts: attempts,
+            missing_attempts: attempts,
+            crash_attempts: attempts,
+            ..self
+        }
+    }
+
     pub(super) fn check(&self, problems: &mut Vec<String>) {
         for (key, value) in [
             ("transient_attempts", self.transient_attempts),

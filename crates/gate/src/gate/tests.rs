@@ -2,12 +2,17 @@
 
 mod amounts;
 
+use std::sync::LazyLock;
+
 use serde_json::{Value, json};
 
 use super::*;
 use crate::config::KindsConfig;
 use crate::kinds::Kinds;
 use crate::model::{BoundingBox, Confidence, Line, PageText, Reader, Source, Usage, Word};
+
+/// Read once for all cases of a table: that takes longer than to judge.
+static KINDS: LazyLock<Kinds> = LazyLock::new(|| Kinds::load(&KindsConfig::default()).unwrap());
 
 const PAGE: &str = "Lieferant GmbH VAT DE123456789\nInvoice RE-17 of 05.03.2018 due 04.04.2018\n\
                     Paper 20 9,90 198,00\nYoghurt 50 5,50 275,00\nNet 473,00 VAT 56,87 Total 529,87 EUR";
@@ -80,8 +85,7 @@ fn lookups() -> Lookups {
 }
 
 fn judged(extraction: &Extraction, transcript: &Transcript, lookups: &Lookups) -> Verdict {
-    let kinds = Kinds::load(&KindsConfig::default()).unwrap();
-    judge(extraction, transcript, kinds.get("invoice").unwrap(), lookups)
+    judge(extraction, transcript, KINDS.get("invoice").unwrap(), lookups)
 }
 
 #[test]

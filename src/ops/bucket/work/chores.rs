@@ -1,19 +1,18 @@
 //! What a worker does beside its documents: says that it lives, reads the bucket's settings again,
 //! and takes its turn as janitor.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use tokio::sync::watch;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
-use super::Shared;
+use super::BucketBacklog;
 use crate::fault::Result;
 use crate::ops::bucket::janitor::{self, Pass};
-use crate::ops::bucket::registry::Seat;
 use crate::ops::bucket::{Settings, stamp};
 use crate::queue::objects::engine::Lease;
+use crate::runner::RunnerHandle;
 
 /// How long settings are good.
 const HOUR: Duration = Duration::from_secs(3600);
@@ -37,57 +36,63 @@ impl Lease for Turn {
     }
 }
 
-/// Runs until the worker stops, then gives its seat up.
-pub(super) async fn run(shared: Arc<Shared>, mut seat: Seat, sender: watch::Sender<Settings>) {
+/// Runs until no document is in work any more, then gives the worker's seat up.
+pub(super) async fn run(
+    backlog: &BucketBacklog,
+    runner: &RunnerHandle<BucketBacklog>,
+    stop: CancellationToken,
+) {
+    let mut seat = backlog.seat.lock().await;
     let mut read = Instant::now();
     loop {
-        let beat = shared.settings.borrow().heartbeat();
+        let beat = backlog.settings.borrow().heartbeat();
         tokio::select! {
             () = tokio::time::sleep(beat) => {}
-            () = shared.stop.until_asked() => break,
+            () = stop.cancelled() => break,
         }
         if read.elapsed() >= HOUR {
             read = Instant::now();
-            match Settings::load(&shared.bucket).await {
-                Ok(settings) => drop(sender.send_replace(settings)),
+            match Settings::load(&backlog.bucket).await {
+                Ok(settings) => drop(backlog.settings.send_replace(settings)),
                 Err(error) => tracing::warn!(error = %error, "keeps the old settings: {error}"),
             }
         }
-        match seat.beat(&shared.bucket, shared.a_job(), &shared.tally.now()).await {
+        let job = runner.any_job().map(|job| job.hash.clone());
+        match seat.beat(&backlog.bucket, job, &runner.stats()).await {
             Ok(true) => {}
             Ok(false) => {
                 tracing::error!("another process has this worker's seat: stopping");
-                shared.stop.ask();
+                runner.stop();
                 return;
             }
             Err(error) => tracing::warn!(error = %error, "cannot say that it lives: {error}"),
         }
-        if let Err(error) = mend(&shared).await {
+        if let Err(error) = mend(backlog).await {
             tracing::warn!(error = %error, "cannot mend: {error}");
         }
     }
-    if let Err(error) = seat.leave(&shared.bucket, &shared.tally.now()).await {
+    if let Err(error) = seat.leave(&backlog.bucket, &runner.stats()).await {
         tracing::warn!(error = %error, "cannot give its seat up: {error}");
     }
 }
 
 /// One pass of the janitor, if the last one of any worker is long enough ago.
-async fn mend(shared: &Shared) -> Result<()> {
-    let settings = shared.settings.borrow().clone();
-    if !is_my_turn(shared, &settings).await? {
+async fn mend(backlog: &BucketBacklog) -> Result<()> {
+    let settings = backlog.settings.borrow().clone();
+    if !is_my_turn(backlog, &settings).await? {
         return Ok(());
     }
-    let swept = janitor::pass(&shared.bucket, &settings, Pass::default()).await?;
+    let swept = janitor::pass(&backlog.bucket, &settings, Pass::default()).await?;
     if !swept.acts.is_empty() {
         tracing::info!(documents = swept.acts.len(), "mended");
     }
     Ok(())
 }
 
-async fn is_my_turn(shared: &Shared, settings: &Settings) -> Result<bool> {
-    let engine = &shared.bucket.engine;
+async fn is_my_turn(backlog: &BucketBacklog, settings: &Settings) -> Result<bool> {
+    let engine = &backlog.bucket.engine;
     let turn = Turn {
-        worker: shared.who.id.clone(),
+        worker: backlog.who.id.clone(),
         nonce: uuid::Uuid::new_v4().simple().to_string(),
         at: stamp(engine.now().await?),
     };
@@ -95,7 +100,7 @@ async fn is_my_turn(shared: &Shared, settings: &Settings) -> Result<bool> {
         return Ok(engine.take(TURN, turn).await?.is_some());
     };
     let every = (settings.stale() / 3).min(LONGEST);
-    if shared.bucket.age(last.modified).await? < every {
+    if backlog.bucket.age(last.modified).await? < every {
         return Ok(false);
     }
     Ok(engine.take_over(TURN, &last.etag, turn).await?.is_some())

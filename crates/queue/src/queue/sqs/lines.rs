@@ -1,4 +1,4 @@
-//! The queues that make up one [`SqsQueue`]: a single one, or one per tier.
+//! The queues that make up one [`super::SqsQueue`]: a single one, or one per tier.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 

@@ -1,0 +1,75 @@
+//! The health pages of a worker: their port and the recorder of metrics are there before the first
+//! job, so that nothing goes uncounted.
+
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use metrics_exporter_prometheus::PrometheusHandle;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+use super::App;
+use crate::runner::Monitor;
+use crate::web::{self, Dependencies, Health};
+
+/// Health pages that nobody serves yet.
+pub struct HealthPages {
+    listener: Option<TcpListener>,
+    metrics: PrometheusHandle,
+}
+
+impl App {
+    /// Opens the port of the health pages (`worker.address`).
+    ///
+    /// # Errors
+    /// The address is taken or not ours; this process records metrics already.
+    pub async fn health_pages(&self) -> anyhow::Result<HealthPages> {
+        let listener = web::bind(self.config.worker.address).await.map_err(anyhow::Error::msg)?;
+        HealthPages::over(Some(listener))
+    }
+
+    /// The same for workers of which several share a machine: without pages, and with a warning, if
+    /// another process has the address.
+    ///
+    /// # Errors
+    /// The address is not ours; this process records metrics already.
+    pub async fn health_pages_if_free(&self) -> anyhow::Result<HealthPages> {
+        let address = self.config.worker.address;
+        let listener = web::bind_if_free(address).await.map_err(anyhow::Error::msg)?;
+        if listener.is_none() {
+            tracing::warn!(
+                "another process has {address}: no health pages; set worker.address (port 0: any \
+                 free one)"
+            );
+        }
+        HealthPages::over(listener)
+    }
+}
+
+impl HealthPages {
+    fn over(listener: Option<TcpListener>) -> anyhow::Result<Self> {
+        let metrics = crate::metrics::install().context("installing the metrics recorder")?;
+        Ok(Self { listener, metrics })
+    }
+
+    /// Where they will be, for people.
+    pub fn describe(&self) -> String {
+        match self.listener.as_ref().map(TcpListener::local_addr) {
+            Some(Ok(address)) => format!("health pages on http://{address}"),
+            Some(Err(_)) | None => "no health pages".to_owned(),
+        }
+    }
+
+    /// Serves the pages of a worker until the task that comes back is aborted.
+    pub fn serve(
+        self,
+        monitor: Monitor,
+        dependencies: Arc<dyn Dependencies>,
+    ) -> JoinHandle<std::io::Result<()>> {
+        let Self { listener, metrics } = self;
+        tokio::spawn(async move {
+            let Some(listener) = listener else { return Ok(()) };
+            web::serve(listener, Health { monitor, dependencies, metrics }).await
+        })
+    }
+}

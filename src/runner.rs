@@ -1,0 +1,394 @@
+//! Runs jobs until told to stop: one runner for every place that work comes from.
+//!
+//! A [`Backlog`] knows where work is found, how a claim on it is kept and what is written when it
+//! ends; the runner knows everything else: slots, the list of what runs, panics, time, heartbeats,
+//! the failure table, pauses after outages, metrics, traces, the drain. The life of a job:
+//!
+//! 1. [`Backlog::supply`] waits for a slot ([`RunnerHandle::slot`]: only while every [`Door`] is open),
+//!    finds work, claims it, and hands it over with the slot ([`RunnerHandle::start`]).
+//! 2. The job enters the list of what runs; from now on [`Backlog::renew`] is asked, for all jobs
+//!    that are due together, to keep their claims. A loss is told to the job by its claim handle.
+//! 3. [`Backlog::work`] does the work. A panic, a job that takes too long, a lost claim, a stop:
+//!    each ends this job and no other.
+//! 4. What follows is one table (`pipeline::failure`): done, ended, tried again, given back.
+//! 5. [`Backlog::settle`] writes that down. The slot is free again, the claim is renewed no more.
+//! 6. [`Backlog::dispose`] does what no slot has to wait for, as deleting a message.
+//!
+//! Intake pushes instead of being pulled (`next(free)`): the three backlogs find work in ways of
+//! their own (long polls of several tiers, listings with a price, an index in a random order), and
+//! one that has polls out for minutes must hold slots for what they may bring. What they share is
+//! the slot, the doors and the stop, so that is what they are given.
+//!
+//! Nothing here knows queues, Postgres or buckets. Not promised: that a job is not begun twice. A
+//! claim that is lost is noticed at the next renewal or write, and until then both may work.
+
+pub mod doors;
+pub mod guard;
+mod handle;
+mod heartbeat;
+mod job;
+mod monitor;
+mod stats;
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::sync::{Notify, Semaphore};
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing::Span;
+
+use crate::config::RetryConfig;
+use crate::fault::Fault;
+use crate::model::{Reason, Stage};
+use crate::pipeline::failure::Attempt;
+use crate::pipeline::{ClaimHandle, ClaimRenewer, StepError};
+use crate::shutdown::Stop;
+pub use doors::{Door, Doors};
+pub use handle::{PULSE, RunnerHandle, SlotPermit};
+pub use monitor::Monitor;
+pub use stats::{JobEnd, WorkerStats};
+
+/// Where work comes from, how a claim on it is kept, and how it ends.
+#[async_trait]
+pub trait Backlog: Send + Sync + Sized + 'static {
+    /// A claimed piece of work. Shared by the job and the heartbeat, and dropped after both.
+    type Job: Send + Sync + 'static;
+    /// What work that came to its end hands to [`Backlog::settle`].
+    type Output: Send + 'static;
+    /// What is left to do once the outcome is written.
+    type Rest: Send + 'static;
+
+    /// Finds work, claims it and starts it, until the runner stops or, if this backlog can end,
+    /// until nothing is left. Trouble is waited out.
+    async fn supply(self: Arc<Self>, runner: RunnerHandle<Self>);
+
+    /// Does the work. Dropped at any await when the job must not go on.
+    ///
+    /// # Errors
+    /// Why the work could not be done.
+    async fn work(&self, job: &Self::Job, claim: &ClaimHandle) -> Result<Self::Output, StepError>;
+
+    /// How claims are kept, now.
+    fn lease(&self) -> LeaseTerms;
+
+    /// Keeps these claims for another lease; one answer for each, in their order. Failures are
+    /// logged here.
+    async fn renew(&self, due: &[DueRenewal<Self::Job>]) -> Vec<Renewal>;
+
+    /// Writes down how the job ended, trying again as long as that makes sense.
+    async fn settle(
+        &self,
+        job: &Self::Job,
+        claim: &ClaimHandle,
+        conclusion: Conclusion<Self::Output>,
+    ) -> Settlement<Self::Rest>;
+
+    /// Which attempt at its work this job is; asked when it failed.
+    fn attempt(&self, job: &Self::Job) -> Attempt;
+
+    /// Limits and delays of the failure table.
+    fn retry(&self) -> Cow<'_, RetryConfig>;
+
+    /// The longest the job may take.
+    fn job_timeout(&self, job: &Self::Job) -> Duration;
+
+    /// The job in log lines: what it is and its name, e.g. `document 4f1b…`.
+    fn describe(&self, job: &Self::Job) -> String;
+
+    /// Does what no slot has to wait for.
+    async fn dispose(&self, _job: &Self::Job, _rest: Self::Rest) {}
+
+    /// Keeps what is held beside the claims of jobs; called at every heartbeat.
+    async fn beat(&self) {}
+
+    /// Whether something is held beside jobs.
+    fn is_holding(&self) -> bool {
+        false
+    }
+
+    /// Whether an operator has paused what this job needs: then it is given back unbegun.
+    fn holds_back(&self, _job: &Self::Job) -> bool {
+        false
+    }
+
+    /// Whether work that is given back for a while stays away for that long. Where it does not,
+    /// intake as a whole waits.
+    fn puts_off(&self) -> bool {
+        true
+    }
+
+    /// What is done beside the jobs, until `stop`; that comes once no job is left.
+    async fn tend(self: Arc<Self>, _runner: RunnerHandle<Self>, stop: CancellationToken) {
+        stop.cancelled().await;
+    }
+}
+
+/// How claims are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LeaseTerms {
+    /// A claim is never older than this when its renewal is asked for.
+    pub every: Duration,
+    /// A claim that is not renewed for so long is anybody's.
+    pub lease: Duration,
+    /// Whether a claim counts as lost when it could not be renewed in time. If not, only an answer
+    /// that says so is a loss, and the job waits for one before everything that counts.
+    pub lost_unrenewed: bool,
+    /// What is renewed, for the metric of failures: `row` or `lock`.
+    pub side: &'static str,
+}
+
+/// A claim that is to be renewed.
+#[derive(Debug)]
+pub struct DueRenewal<J> {
+    /// The job.
+    pub job: Arc<J>,
+    /// Its claim.
+    pub claim: ClaimHandle,
+    /// The stage, if it changed since the last renewal.
+    pub new_stage: Option<Stage>,
+}
+
+/// What a renewal came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Renewal {
+    /// Ours for another lease, from when it was asked for.
+    Kept,
+    /// Somebody else's.
+    Lost,
+    /// Still ours, but an operator wants the work to stop.
+    Withdrawn,
+    /// No answer: tried again at the next beat.
+    Failed,
+}
+
+/// What follows from how a job ended.
+#[derive(Debug)]
+pub enum Conclusion<T> {
+    /// The work came to its end.
+    Completed(T),
+    /// It ends for good without.
+    Ended {
+        /// The code for it.
+        reason: Reason,
+        /// Where.
+        stage: Stage,
+        /// Counts and limits, never content.
+        detail: String,
+    },
+    /// Another attempt.
+    Again {
+        /// What came in between.
+        fault: Fault,
+        /// Whether this attempt counts.
+        counted: bool,
+        /// After this time; zero: at once.
+        after: Duration,
+        /// Where.
+        stage: Stage,
+        /// What was being done, never content.
+        detail: String,
+    },
+    /// An operator has asked for the end of it.
+    Withdrawn,
+    /// Nothing is to be written: it is somebody else's.
+    ClaimLost,
+}
+
+/// What was written.
+#[derive(Debug)]
+pub struct Settlement<R> {
+    /// How the job counts.
+    pub end: JobEnd,
+    /// The word for it in metrics, traces and logs.
+    pub outcome: &'static str,
+    /// What is left to do.
+    pub rest: R,
+}
+
+/// A job to be started.
+pub struct ClaimedJob<J> {
+    /// What is to be done.
+    pub job: J,
+    /// Its claim, as the job sees it.
+    pub claim: ClaimHandle,
+    /// Its claim, as the heartbeat sees it.
+    pub renewer: ClaimRenewer,
+    /// When the claim was asked for: its lease is counted from then.
+    pub since: Instant,
+    /// The span of the whole job in traces.
+    pub trace: Span,
+    /// The span that its log lines belong to.
+    pub log: Span,
+}
+
+/// How a runner works.
+#[derive(Debug, Clone, Copy)]
+pub struct RunnerOptions {
+    /// Jobs at the same time.
+    pub slots: usize,
+    /// How long jobs may go on after the stop.
+    pub drain: Duration,
+    /// How long it may take, after that, until everything is given back.
+    pub settling: Duration,
+}
+
+/// What the parts of a runner share.
+struct Shared<B: Backlog> {
+    backlog: Arc<B>,
+    options: RunnerOptions,
+    doors: Arc<Doors>,
+    slots: Arc<Semaphore>,
+    tasks: TaskTracker,
+    running: Mutex<HashMap<u64, Running<B::Job>>>,
+    next_key: AtomicU64,
+    /// A job ended, or something else that intake may wait for.
+    changed: Notify,
+    stop_intake: CancellationToken,
+    cancel_jobs: CancellationToken,
+    /// Asked for from inside.
+    quit: CancellationToken,
+    /// Ends every task at once: the runner is no more.
+    dropped: CancellationToken,
+    stats: stats::Counts,
+    started: Instant,
+    /// Milliseconds after `started` of the last turn of the intake loop.
+    pulse_ms: AtomicU64,
+}
+
+/// A job that runs.
+struct Running<J> {
+    job: Arc<J>,
+    claim: ClaimHandle,
+    renewer: ClaimRenewer,
+    withdrawn: CancellationToken,
+    renewed: Instant,
+    told_stage: Stage,
+}
+
+impl<B: Backlog> Shared<B> {
+    fn running(&self) -> MutexGuard<'_, HashMap<u64, Running<B::Job>>> {
+        // The map stays sound if a holder panicked: every change is one call on it.
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn used_slots(&self) -> usize {
+        self.options.slots.saturating_sub(self.slots.available_permits())
+    }
+
+    fn is_busy(&self) -> bool {
+        !self.running().is_empty() || self.backlog.is_holding()
+    }
+
+    fn spawn<F>(&self, task: F) -> JoinHandle<Option<F::Output>>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send,
+    {
+        tokio::spawn(self.dropped.clone().run_until_cancelled_owned(task))
+    }
+}
+
+/// Takes work from one backlog.
+pub struct Runner<B: Backlog> {
+    shared: Arc<Shared<B>>,
+}
+
+impl<B: Backlog> Runner<B> {
+    /// Puts a runner together; nothing is taken yet.
+    pub fn new(backlog: Arc<B>, options: RunnerOptions, doors: Arc<Doors>) -> Self {
+        let shared = Shared {
+            backlog,
+            options,
+            doors,
+            slots: Arc::new(Semaphore::new(options.slots)),
+            tasks: TaskTracker::new(),
+            running: Mutex::default(),
+            next_key: AtomicU64::new(0),
+            changed: Notify::new(),
+            stop_intake: CancellationToken::new(),
+            cancel_jobs: CancellationToken::new(),
+            quit: CancellationToken::new(),
+            dropped: CancellationToken::new(),
+            stats: stats::Counts::default(),
+            started: Instant::now(),
+            pulse_ms: AtomicU64::new(0),
+        };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// For the health pages.
+    pub fn monitor(&self) -> Monitor {
+        Monitor::of(Arc::clone(&self.shared))
+    }
+
+    /// Works until told to stop or nothing is left, then drains.
+    ///
+    /// Every job that is still running at the drain deadline is cancelled and given back. Returns
+    /// when nothing is held any more. If this future is dropped, everything stops where it is.
+    pub async fn run(self, stop: Stop) -> WorkerStats {
+        let Self { shared } = self;
+        let _alive = shared.dropped.clone().drop_guard();
+        let last = CancellationToken::new();
+        let beats = shared.spawn(heartbeat::run(Arc::clone(&shared), last.clone()));
+        let gauges = shared.spawn(monitor::gauges(Arc::clone(&shared), last.clone()));
+        let handle = RunnerHandle::of(&shared);
+        let tend = Arc::clone(&shared.backlog).tend(handle.clone(), last.clone());
+        let tend = shared.spawn(tend);
+        let mut supply = shared.spawn(Arc::clone(&shared.backlog).supply(handle));
+
+        let supplied = tokio::select! {
+            () = stop.until_asked() => None,
+            () = shared.quit.cancelled() => None,
+            ended = &mut supply => Some(ended),
+        };
+        let started = Instant::now();
+        shared.stop_intake.cancel();
+        let drained = async {
+            let ended = match supplied {
+                Some(ended) => ended,
+                None => supply.await,
+            };
+            if let Err(error) = ended {
+                tracing::error!(error = %error, "the intake loop died");
+            }
+            shared.tasks.close();
+            shared.tasks.wait().await;
+        };
+        drain(&shared, drained, &stop).await;
+
+        // Every job has written its end: now nothing is held and nothing to beat for.
+        last.cancel();
+        for (task, name) in [(beats, "heartbeat"), (gauges, "gauges"), (tend, "upkeep")] {
+            if let Err(error) = task.await {
+                tracing::error!(error = %error, "the {name} died");
+            }
+        }
+        let elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        tracing::info!(elapsed_ms, "drained in {elapsed_ms} ms");
+        shared.stats.now()
+    }
+}
+
+/// Lets jobs end until the deadline, then cancels them and waits until that is written down.
+async fn drain<B: Backlog>(shared: &Shared<B>, drained: impl Future<Output = ()>, stop: &Stop) {
+    tokio::pin!(drained);
+    tokio::select! {
+        biased;
+        () = &mut drained => return,
+        () = stop.until_deadline(shared.options.drain) => {}
+    }
+    let held = shared.running().len();
+    tracing::warn!(jobs = held, "drain deadline: giving {held} jobs back");
+    shared.cancel_jobs.cancel();
+    if tokio::time::timeout(shared.options.settling, drained).await.is_err() {
+        let left = shared.running().len();
+        tracing::error!(jobs = left, "{left} jobs could not be given back");
+    }
+}

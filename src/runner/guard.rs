@@ -1,0 +1,44 @@
+//! Work that may panic or take too long, and must not take others with it.
+
+use std::panic::AssertUnwindSafe;
+use std::time::Duration;
+
+use futures::FutureExt as _;
+
+/// How guarded work came back.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Guarded<T> {
+    /// By itself.
+    Ended(T),
+    /// It panicked; the panic hook has logged where.
+    Panicked,
+    /// It was stopped at its limit.
+    TookTooLong,
+}
+
+/// Runs work for at most `limit`, and catches its panic.
+///
+/// What it shares with others must stay sound if it stops anywhere: so must everything that is
+/// dropped at an await.
+pub async fn guard<T>(limit: Duration, work: impl Future<Output = T>) -> Guarded<T> {
+    match tokio::time::timeout(limit, AssertUnwindSafe(work).catch_unwind()).await {
+        Ok(Ok(ended)) => Guarded::Ended(ended),
+        Ok(Err(_panic)) => Guarded::Panicked,
+        Err(_elapsed) => Guarded::TookTooLong,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn work_ends_by_itself_by_its_panic_or_at_its_limit() {
+        let limit = Duration::from_secs(1);
+        assert_eq!(guard(limit, async { 7 }).await, Guarded::Ended(7));
+        assert_eq!(guard(limit, async { panic!("told to") }).await, Guarded::<()>::Panicked);
+        let endless = std::future::pending::<()>();
+        assert_eq!(guard(limit, endless).await, Guarded::TookTooLong);
+        assert_eq!(guard(Duration::MAX, async { 8 }).await, Guarded::Ended(8));
+    }
+}

@@ -1,0 +1,186 @@
+//! What a backlog is given of its runner: slots to start jobs on, and when to wait or stop.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tokio::sync::{OwnedSemaphorePermit, TryAcquireError};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::{Backlog, ClaimedJob, Doors, Running, Shared, WorkerStats, job};
+use crate::metrics;
+use crate::model::Stage;
+
+/// The loop that supplies jobs shows that it lives at least this often.
+pub const PULSE: Duration = Duration::from_secs(1);
+
+/// The right to run one job, taken before work is looked for.
+#[derive(Debug)]
+pub struct SlotPermit {
+    _permit: OwnedSemaphorePermit,
+}
+
+/// A backlog's side of its runner. Cloned freely.
+pub struct RunnerHandle<B: Backlog>(Arc<Shared<B>>);
+
+impl<B: Backlog> Clone for RunnerHandle<B> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<B: Backlog> RunnerHandle<B> {
+    pub(super) fn of(shared: &Arc<Shared<B>>) -> Self {
+        Self(Arc::clone(shared))
+    }
+
+    /// Waits until every door is open and a slot is free; `None` once the runner stops. The loop
+    /// that waits here counts as alive.
+    pub async fn slot(&self) -> Option<SlotPermit> {
+        let one = self.slots(1, Duration::ZERO);
+        tokio::pin!(one);
+        loop {
+            self.pulse();
+            tokio::select! {
+                biased;
+                () = self.0.stop_intake.cancelled() => return None,
+                mut slots = &mut one => return slots.pop(),
+                () = tokio::time::sleep(PULSE) => {}
+            }
+        }
+    }
+
+    /// Waits until every door is open and a slot is free, and takes up to `most`. While others are
+    /// in use, it waits up to `linger` for their company. Does not return once the process ends.
+    pub async fn slots(&self, most: usize, linger: Duration) -> Vec<SlotPermit> {
+        let shared = &self.0;
+        let mut slots = vec![self.first_slot().await];
+        let until = Instant::now() + linger;
+        while slots.len() < most {
+            match Arc::clone(&shared.slots).try_acquire_owned() {
+                Ok(slot) => slots.push(SlotPermit { _permit: slot }),
+                Err(TryAcquireError::NoPermits) if shared.is_busy() => {
+                    let next = Arc::clone(&shared.slots).acquire_owned();
+                    match tokio::time::timeout_at(until, next).await {
+                        Ok(Ok(slot)) => slots.push(SlotPermit { _permit: slot }),
+                        Ok(Err(_)) | Err(_) => break,
+                    }
+                }
+                Err(TryAcquireError::NoPermits | TryAcquireError::Closed) => break,
+            }
+        }
+        slots
+    }
+
+    async fn first_slot(&self) -> SlotPermit {
+        let shared = &self.0;
+        loop {
+            shared.doors.until_open().await;
+            match Arc::clone(&shared.slots).acquire_owned().await {
+                // The job that gave it up may have closed a door.
+                Ok(_) if shared.doors.is_paused() => {}
+                Ok(slot) => return SlotPermit { _permit: slot },
+                // Closed only when the process ends.
+                Err(_) => std::future::pending::<()>().await,
+            }
+        }
+    }
+
+    /// Starts a claimed job; its slot is free again once its end is written.
+    pub fn start(&self, claimed: ClaimedJob<B::Job>, slot: SlotPermit) {
+        let ClaimedJob { job, claim, renewer, since, trace, log } = claimed;
+        metrics::delivery("claimed");
+        let (shared, job) = (Arc::clone(&self.0), Arc::new(job));
+        let withdrawn = CancellationToken::new();
+        let running = Running {
+            job: Arc::clone(&job),
+            claim: claim.clone(),
+            renewer,
+            withdrawn: withdrawn.clone(),
+            renewed: since,
+            told_stage: Stage::Claimed,
+        };
+        let key = shared.next_key.fetch_add(1, Ordering::Relaxed);
+        shared.running().insert(key, running);
+        let entry = job::Entry::new(Arc::clone(&shared), key, slot);
+        let dropped = shared.dropped.clone();
+        let run = job::Run { job, claim, withdrawn, trace, log };
+        let run = dropped.run_until_cancelled_owned(job::run(Arc::clone(&shared), run, entry));
+        shared.tasks.spawn(run);
+    }
+
+    /// Why intake may have to wait.
+    pub fn doors(&self) -> &Doors {
+        &self.0.doors
+    }
+
+    /// The loop that supplies jobs lives.
+    pub fn pulse(&self) {
+        let elapsed = u64::try_from(self.0.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.0.pulse_ms.store(elapsed, Ordering::Relaxed);
+    }
+
+    /// Waits until then, a job's end, [`RunnerHandle::wake`] or the stop, whatever comes first. The
+    /// loop that waits here counts as alive.
+    pub async fn rest_until(&self, then: Instant) {
+        loop {
+            self.pulse();
+            let next = then.min(Instant::now() + PULSE);
+            tokio::select! {
+                biased;
+                () = self.0.stop_intake.cancelled() => return,
+                () = self.0.changed.notified() => return,
+                () = tokio::time::sleep_until(next) => {}
+            }
+            if Instant::now() >= then {
+                return;
+            }
+        }
+    }
+
+    /// Ends the waiting of [`RunnerHandle::rest_until`], now or the next.
+    pub fn wake(&self) {
+        self.0.changed.notify_one();
+    }
+
+    /// Whether no more jobs are to be started.
+    pub fn is_stopping(&self) -> bool {
+        self.0.stop_intake.is_cancelled()
+    }
+
+    /// Resolves when no more jobs are to be started.
+    pub async fn until_stopping(&self) {
+        self.0.stop_intake.cancelled().await;
+    }
+
+    /// Stops the runner as a signal would.
+    pub fn stop(&self) {
+        self.0.quit.cancel();
+    }
+
+    /// Whether no job runs.
+    pub fn is_idle(&self) -> bool {
+        self.0.running().is_empty()
+    }
+
+    /// Whether such a job runs.
+    pub fn runs(&self, is_meant: impl Fn(&B::Job) -> bool) -> bool {
+        self.0.running().values().any(|running| is_meant(&running.job))
+    }
+
+    /// One of the jobs that run.
+    pub fn any_job(&self) -> Option<Arc<B::Job>> {
+        self.0.running().values().next().map(|running| Arc::clone(&running.job))
+    }
+
+    /// Slots there are, and slots in use.
+    pub fn slot_counts(&self) -> (usize, usize) {
+        (self.0.options.slots, self.0.used_slots())
+    }
+
+    /// How jobs ended so far.
+    pub fn stats(&self) -> WorkerStats {
+        self.0.stats.now()
+    }
+}

@@ -1,0 +1,100 @@
+//! Renews the claims of everything that runs, in batches.
+//!
+//! A renewal that answers "not yours" ends the job. One that merely failed is tried again at the
+//! next beat; meanwhile the claim handle's local deadline keeps the job from starting anything that
+//! counts, or the claim is given up for lost where nobody would tell (`lost_unrenewed`).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::{Instant, Interval, MissedTickBehavior};
+use tokio_util::sync::CancellationToken;
+
+use super::{Backlog, DueRenewal, LeaseTerms, Renewal, Shared};
+use crate::metrics;
+
+/// Beats until told to stop; the caller stops it last of all.
+pub(super) async fn run<B: Backlog>(shared: Arc<Shared<B>>, stop: CancellationToken) {
+    let mut terms = shared.backlog.lease();
+    let mut ticks = ticks(terms.every);
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            planned = ticks.tick() => metrics::heartbeat_lag(planned.elapsed()),
+        }
+        tokio::join!(renew(&shared, terms), shared.backlog.beat());
+        let now = shared.backlog.lease();
+        if now.every != terms.every {
+            ticks = self::ticks(now.every);
+        }
+        terms = now;
+    }
+}
+
+/// Twice as often as needed, for what is older than half a beat: nothing is ever older than one
+/// beat, and what was just claimed costs nothing.
+fn ticks(every: Duration) -> Interval {
+    let mut ticks = tokio::time::interval(every / 2);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ticks
+}
+
+async fn renew<B: Backlog>(shared: &Shared<B>, terms: LeaseTerms) {
+    let asked = Instant::now();
+    let Some(before) = asked.checked_sub(terms.every / 2) else { return };
+    let (keys, due) = due(shared, before);
+    if due.is_empty() {
+        return;
+    }
+    let answers = shared.backlog.renew(&due).await;
+    if answers.contains(&Renewal::Failed) {
+        metrics::heartbeat_failure(terms.side);
+    }
+    for (key, answer) in keys.into_iter().zip(answers) {
+        note(shared, key, answer, asked, terms);
+    }
+}
+
+/// What was last renewed before `before`, by the keys to report back by.
+fn due<B: Backlog>(shared: &Shared<B>, before: Instant) -> (Vec<u64>, Vec<DueRenewal<B::Job>>) {
+    let mut running = shared.running();
+    let old = running.iter_mut().filter(|(_, running)| running.renewed < before);
+    let due = old.map(|(key, running)| {
+        let stage = running.renewer.stage();
+        let new_stage = (stage != running.told_stage).then_some(stage);
+        running.told_stage = stage;
+        let (job, claim) = (Arc::clone(&running.job), running.claim.clone());
+        (*key, DueRenewal { job, claim, new_stage })
+    });
+    due.unzip()
+}
+
+/// Tells the job's claim handle. The lease counts from when it was asked for: the answer may have
+/// been long on its way.
+fn note<B: Backlog>(
+    shared: &Shared<B>,
+    key: u64,
+    answer: Renewal,
+    asked: Instant,
+    terms: LeaseTerms,
+) {
+    let mut running = shared.running();
+    let Some(running) = running.get_mut(&key) else { return };
+    let is_over = running.renewed.elapsed() + terms.every >= terms.lease;
+    match answer {
+        Renewal::Kept | Renewal::Withdrawn => {
+            running.renewed = asked;
+            running.renewer.renewed((asked + terms.lease).into_std());
+            if answer == Renewal::Withdrawn {
+                running.withdrawn.cancel();
+            }
+        }
+        Renewal::Failed if !(terms.lost_unrenewed && is_over) => {}
+        Renewal::Lost | Renewal::Failed => {
+            metrics::lease_lost();
+            let name = shared.backlog.describe(&running.job);
+            tracing::warn!(ingestion.id = %running.claim.id, "claim on {name} is lost");
+            running.renewer.lost();
+        }
+    }
+}

@@ -1,0 +1,400 @@
+//! The runner over a backlog that does as it is told: what every backlog may count on.
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use std::borrow::Cow;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use docmill::config::RetryConfig;
+use docmill::fault::{Error, Fault};
+use docmill::model::{ClaimToken, IngestionId, Reason};
+use docmill::pipeline::failure::Attempt;
+use docmill::pipeline::{ClaimHandle, StepError, claim_handle};
+use docmill::runner::{
+    Backlog, ClaimedJob, Conclusion, Doors, DueRenewal, JobEnd, LeaseTerms, Renewal, Runner,
+    RunnerHandle, RunnerOptions, Settlement, WorkerStats,
+};
+use docmill::shutdown::Stop;
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+
+const S: fn(u64) -> Duration = Duration::from_secs;
+
+/// What the work on a job does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Does {
+    Well,
+    Fails(Fault),
+    IsRefused,
+    Panics,
+    Hangs,
+    /// Takes so long.
+    Takes(Duration),
+}
+
+/// A backlog in memory.
+struct Script {
+    jobs: Mutex<VecDeque<Does>>,
+    lease: LeaseTerms,
+    timeout: Duration,
+    /// Whether supplying goes on when nothing is left.
+    endless: bool,
+    /// What renewals answer, and how long they take.
+    renewal: Mutex<(Renewal, Duration)>,
+    holds_back: AtomicBool,
+    puts_off: bool,
+    /// Lets disposals pass.
+    disposal: Semaphore,
+    /// When each renewal was asked for, and for how many claims.
+    renewals: Mutex<Vec<(Instant, usize)>>,
+    working: AtomicUsize,
+    most_working: AtomicUsize,
+    ended: Mutex<Vec<(Does, String)>>,
+    claims: Mutex<Vec<ClaimHandle>>,
+}
+
+impl Script {
+    fn of(jobs: impl IntoIterator<Item = Does>) -> Self {
+        Self {
+            jobs: Mutex::new(jobs.into_iter().collect()),
+            lease: LeaseTerms { every: S(20), lease: S(60), lost_unrenewed: false, side: "row" },
+            timeout: S(3600),
+            endless: false,
+            renewal: Mutex::new((Renewal::Kept, Duration::ZERO)),
+            holds_back: AtomicBool::new(false),
+            puts_off: true,
+            disposal: Semaphore::new(1000),
+            renewals: Mutex::default(),
+            working: AtomicUsize::new(0),
+            most_working: AtomicUsize::new(0),
+            ended: Mutex::default(),
+            claims: Mutex::default(),
+        }
+    }
+
+    fn ended(&self) -> Vec<(Does, String)> {
+        self.ended.lock().unwrap().clone()
+    }
+
+    /// Runs it until nothing is left.
+    async fn run(self) -> (Arc<Self>, WorkerStats) {
+        let script = Arc::new(self);
+        let runner = runner(&script, S(60));
+        let stats = runner.run(Stop::default()).await;
+        (script, stats)
+    }
+}
+
+fn runner(script: &Arc<Script>, drain: Duration) -> Runner<Script> {
+    let options = RunnerOptions { slots: 3, drain, settling: S(5) };
+    Runner::new(Arc::clone(script), options, Arc::new(Doors::new(S(1), S(60))))
+}
+
+/// What tells one conclusion from another.
+fn word(conclusion: &Conclusion<()>) -> (JobEnd, String) {
+    match conclusion {
+        Conclusion::Completed(()) => (JobEnd::Done, "completed".to_owned()),
+        Conclusion::Ended { reason, .. } => (JobEnd::Dead, format!("ended {}", reason.code())),
+        Conclusion::Again { fault, counted, .. } => {
+            let end = if *counted { JobEnd::Failed } else { JobEnd::GivenBack };
+            (end, format!("again {} {counted}", fault.code()))
+        }
+        Conclusion::Withdrawn => (JobEnd::Cancelled, "withdrawn".to_owned()),
+        Conclusion::ClaimLost => (JobEnd::Lost, "lost".to_owned()),
+    }
+}
+
+#[async_trait]
+impl Backlog for Script {
+    type Job = Does;
+    type Output = ();
+    type Rest = ();
+
+    async fn supply(self: Arc<Self>, runner: RunnerHandle<Self>) {
+        while let Some(slot) = runner.slot().await {
+            let next = self.jobs.lock().unwrap().pop_front();
+            let Some(job) = next else {
+                drop(slot);
+                if !self.endless && runner.is_idle() {
+                    return;
+                }
+                runner.rest_until(Instant::now() + S(1)).await;
+                continue;
+            };
+            let since = Instant::now();
+            let until = (since + self.lease.lease).into_std();
+            let (claim, renewer) =
+                claim_handle::pair(IngestionId::random(), ClaimToken::random(), until);
+            self.claims.lock().unwrap().push(claim.clone());
+            let (trace, log) = (tracing::Span::none(), tracing::Span::none());
+            runner.start(ClaimedJob { job, claim, renewer, since, trace, log }, slot);
+        }
+    }
+
+    async fn work(&self, job: &Does, _claim: &ClaimHandle) -> Result<(), StepError> {
+        let working = self.working.fetch_add(1, Ordering::SeqCst) + 1;
+        self.most_working.fetch_max(working, Ordering::SeqCst);
+        let _left = Left(&self.working);
+        match *job {
+            Does::Well => {}
+            Does::Fails(fault) => return Err(Error::new(fault, "told to fail").into()),
+            Does::IsRefused => return Err(StepError::rejected(Reason::Encrypted, "told to")),
+            Does::Panics => panic!("told to panic"),
+            Does::Hangs => std::future::pending().await,
+            Does::Takes(time) => tokio::time::sleep(time).await,
+        }
+        Ok(())
+    }
+
+    fn lease(&self) -> LeaseTerms {
+        self.lease
+    }
+
+    async fn renew(&self, due: &[DueRenewal<Does>]) -> Vec<Renewal> {
+        self.renewals.lock().unwrap().push((Instant::now(), due.len()));
+        let (answer, takes) = *self.renewal.lock().unwrap();
+        tokio::time::sleep(takes).await;
+        vec![answer; due.len()]
+    }
+
+    async fn settle(
+        &self,
+        job: &Does,
+        _: &ClaimHandle,
+        conclusion: Conclusion<()>,
+    ) -> Settlement<()> {
+        let (end, outcome) = word(&conclusion);
+        self.ended.lock().unwrap().push((*job, outcome));
+        Settlement { end, outcome: "scripted", rest: () }
+    }
+
+    async fn dispose(&self, _job: &Does, _rest: ()) {
+        self.disposal.acquire().await.unwrap().forget();
+    }
+
+    fn attempt(&self, _job: &Does) -> Attempt {
+        Attempt { number: 1, deferred_for: None, jitter: 0.5 }
+    }
+
+    fn retry(&self) -> Cow<'_, RetryConfig> {
+        Cow::Owned(RetryConfig::default())
+    }
+
+    fn job_timeout(&self, _job: &Does) -> Duration {
+        self.timeout
+    }
+
+    fn describe(&self, _job: &Does) -> String {
+        "job".to_owned()
+    }
+
+    fn holds_back(&self, _job: &Does) -> bool {
+        self.holds_back.load(Ordering::SeqCst)
+    }
+
+    fn puts_off(&self) -> bool {
+        self.puts_off
+    }
+}
+
+struct Left<'a>(&'a AtomicUsize);
+
+impl Drop for Left<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// Lets simulated time pass until it holds.
+async fn until(holds: impl Fn() -> bool) {
+    let deadline = Instant::now() + S(7200);
+    while !holds() {
+        assert!(Instant::now() < deadline, "it did not happen within two hours");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_job_ends_by_the_failure_table_and_takes_no_other_with_it() {
+    let table = [
+        (Does::Well, "completed"),
+        (Does::Panics, "again internal true"),
+        (Does::Hangs, "ended timeout"),
+        (Does::IsRefused, "ended encrypted"),
+        (Does::Fails(Fault::Transient), "again transient true"),
+        (Does::Fails(Fault::Rejected), "ended corrupt"),
+        (Does::Fails(Fault::Throttled(None)), "again throttled false"),
+        (Does::Fails(Fault::OverBudget(S(9))), "again over_budget false"),
+        (Does::Fails(Fault::Denied), "again unavailable false"),
+        (Does::Takes(S(30)), "completed"),
+    ];
+    let (script, stats) = Script::of(table.map(|(does, _)| does)).run().await;
+    let mut ended = script.ended();
+    assert_eq!(ended.len(), table.len());
+    for (does, expected) in table {
+        let at = ended.iter().position(|(done, _)| *done == does).unwrap();
+        assert_eq!(ended.remove(at).1, expected, "{does:?}");
+    }
+    let expected = WorkerStats { done: 2, failed: 2, dead: 3, given_back: 3, ..Default::default() };
+    assert_eq!(stats, expected);
+    assert_eq!(script.working.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_more_jobs_run_than_there_are_slots_and_a_disposal_holds_none() {
+    let script = Script { disposal: Semaphore::new(0), ..Script::of([Does::Takes(S(5)); 12]) };
+    let script = Arc::new(script);
+    let running = tokio::spawn(runner(&script, S(60)).run(Stop::default()));
+    until(|| script.ended().len() == 12).await;
+    assert_eq!(script.most_working.load(Ordering::SeqCst), 3);
+    assert!(!running.is_finished(), "it ends when everything is disposed of");
+    script.disposal.add_permits(12);
+    assert_eq!(running.await.unwrap().done, 12);
+}
+
+#[tokio::test(start_paused = true)]
+async fn claims_are_renewed_together_and_never_later_than_one_beat_after_the_last() {
+    let mut last = Instant::now();
+    let (script, _) = Script::of([Does::Takes(S(100)); 3]).run().await;
+    let renewals = script.renewals.lock().unwrap().clone();
+    assert!((4..=9).contains(&renewals.len()), "every 10 to 20 s: {renewals:?}");
+    for (asked, claims) in renewals {
+        assert_eq!(claims, 3);
+        assert!(asked - last <= S(20), "{:?}", asked - last);
+        last = asked;
+    }
+    assert!(last.elapsed() <= S(20));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_that_a_renewal_finds_lost_or_withdrawn_ends_its_job() {
+    for (answer, expected) in [(Renewal::Lost, "lost"), (Renewal::Withdrawn, "withdrawn")] {
+        let script = Script::of([Does::Hangs]);
+        script.renewal.lock().unwrap().0 = answer;
+        let (script, _) = script.run().await;
+        assert_eq!(script.ended(), [(Does::Hangs, expected.to_owned())]);
+        assert_eq!(script.claims.lock().unwrap()[0].is_lost(), answer == Renewal::Lost);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_that_cannot_be_renewed_is_given_up_in_time_where_nobody_would_tell() {
+    let began = Instant::now();
+    let script = Script {
+        lease: LeaseTerms { every: S(20), lease: S(60), lost_unrenewed: true, side: "lock" },
+        ..Script::of([Does::Hangs])
+    };
+    script.renewal.lock().unwrap().0 = Renewal::Failed;
+    let (script, stats) = script.run().await;
+    assert_eq!((stats.lost, script.ended().len()), (1, 1));
+    assert!(began.elapsed() < S(60), "before somebody else may take it");
+    assert!(began.elapsed() >= S(30), "and not at the first failure");
+
+    let script = Script { timeout: S(300), ..Script::of([Does::Hangs]) };
+    script.renewal.lock().unwrap().0 = Renewal::Failed;
+    let (script, _) = script.run().await;
+    let expected = [(Does::Hangs, "ended timeout".to_owned())];
+    assert_eq!(script.ended(), expected, "a failed renewal is no loss where an answer will come");
+}
+
+#[tokio::test]
+async fn invariant_13_a_renewal_that_is_answered_late_counts_from_when_it_was_asked_for() {
+    let (every, lease) = (Duration::from_millis(100), Duration::from_millis(400));
+    let script = Script {
+        lease: LeaseTerms { every, lease, lost_unrenewed: false, side: "row" },
+        ..Script::of([Does::Hangs])
+    };
+    // The answer takes longer than what it grants.
+    *script.renewal.lock().unwrap() = (Renewal::Kept, lease * 2);
+    let script = Arc::new(script);
+    let stop = Stop::default();
+    let running = tokio::spawn(runner(&script, Duration::ZERO).run(stop.clone()));
+    while script.renewals.lock().unwrap().len() < 2 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let claim = script.claims.lock().unwrap()[0].clone();
+    let live = tokio::time::timeout(lease / 4, claim.ensure_live()).await;
+    assert!(live.is_err(), "what was granted was over before the answer came");
+    stop.ask();
+    running.await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_drain_lets_jobs_end_and_gives_back_what_is_left_at_its_deadline() {
+    let jobs = [Does::Takes(S(20)), Does::Hangs, Does::Takes(S(50)), Does::Well];
+    let script = Arc::new(Script { endless: true, ..Script::of(jobs) });
+    let (stop, runner) = (Stop::default(), runner(&script, S(30)));
+    let monitor = runner.monitor();
+    let running = tokio::spawn(runner.run(stop.clone()));
+    until(|| monitor.working().len() == 3).await;
+    let began = Instant::now();
+    stop.ask();
+    until(|| monitor.is_draining()).await;
+    let stats = running.await.unwrap();
+    assert_eq!((stats.done, stats.given_back), (1, 2), "the fourth was not begun");
+    assert!(began.elapsed() < S(32), "{:?}", began.elapsed());
+    let given_back = script.ended().into_iter().filter(|(_, how)| how == "again interrupted false");
+    assert_eq!(given_back.count(), 2);
+    assert!(!monitor.is_busy());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_second_signal_does_not_wait_for_the_deadline() {
+    let script = Arc::new(Script { endless: true, ..Script::of([Does::Hangs]) });
+    let (stop, runner) = (Stop::default(), runner(&script, S(3600)));
+    let running = tokio::spawn(runner.run(stop.clone()));
+    until(|| script.working.load(Ordering::SeqCst) == 1).await;
+    let began = Instant::now();
+    stop.ask();
+    tokio::time::sleep(S(1)).await;
+    stop.hurry();
+    assert_eq!(running.await.unwrap().given_back, 1);
+    assert!(began.elapsed() < S(3));
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_an_outage_intake_waits_longer_each_time_until_a_job_is_done() {
+    let outage = Does::Fails(Fault::Unavailable);
+    let began = Instant::now();
+    let (_, stats) = Script::of([outage; 12]).run().await;
+    // Three slots at a time may be taken before the first of them has failed.
+    assert_eq!(stats.given_back, 12);
+    let waited = began.elapsed();
+    assert!((S(7)..S(300)).contains(&waited), "{waited:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_spent_budget_stops_intake_where_what_is_given_back_is_there_again_at_once() {
+    for (puts_off, expected) in [(true, 0..10), (false, 3600..3700)] {
+        let spent = Does::Fails(Fault::OverBudget(S(3600)));
+        let jobs = [spent, spent, spent, Does::Well, Does::Well, Does::Well];
+        let began = Instant::now();
+        let (_, stats) = Script { puts_off, ..Script::of(jobs) }.run().await;
+        assert_eq!((stats.given_back, stats.done), (3, 3));
+        let waited = began.elapsed().as_secs();
+        assert!(expected.contains(&waited), "{waited} s, {puts_off}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_an_operator_has_paused_is_given_back_unbegun() {
+    let script = Script::of([Does::Well]);
+    script.holds_back.store(true, Ordering::SeqCst);
+    let (script, _) = script.run().await;
+    assert_eq!(script.ended(), [(Does::Well, "again unavailable false".to_owned())]);
+    assert_eq!(script.most_working.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_runner_that_is_dropped_stops_where_it_is() {
+    let script = Arc::new(Script { endless: true, ..Script::of([Does::Hangs]) });
+    let running = tokio::spawn(runner(&script, S(60)).run(Stop::default()));
+    until(|| script.working.load(Ordering::SeqCst) == 1).await;
+    running.abort();
+    assert!(running.await.unwrap_err().is_cancelled());
+    until(|| script.working.load(Ordering::SeqCst) == 0).await;
+    assert_eq!(script.ended(), [], "nothing is written any more");
+}

@@ -1,0 +1,124 @@
+//! What the runner gives a workspace's worker: panics and time end one document, a stop drains.
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use docmill::fault::Fault;
+use docmill::ops::workspace::{Workspace, stats};
+use docmill::queue::objects::engine::Clock;
+use docmill::queue::objects::olmocr::{Format, locks, result};
+use docmill::shutdown::Stop;
+use docmill::store::Store;
+
+use super::{Desk, Fake, Manner, terms};
+
+#[tokio::test]
+async fn a_reader_that_panics_over_one_document_ends_that_document_and_no_other() {
+    let (desk, _) = Desk::in_memory().await;
+    let groups = desk.populate(6, 3).await;
+    let bad = &groups[0].paths[0];
+    let reader = Fake::new();
+    reader.does(bad, Manner::Panics);
+    let tally = desk.work(&reader).await;
+    assert_eq!((tally.groups, tally.documents, tally.unread), (2, 5, 1));
+    assert_eq!((tally.partial, tally.lost), (2, 0), "two runs left it for another");
+    assert_eq!((reader.calls(bad), reader.count()), (3, 8), "those beside it were read once");
+    let unread = stats(&desk.workspace).await.unwrap().unread;
+    assert_eq!((unread[0].path.as_str(), unread[0].reason.as_str()), (bad.as_str(), "internal"));
+}
+
+#[tokio::test]
+async fn a_document_that_takes_too_long_is_left_out_as_timeout_and_its_group_goes_on() {
+    let (desk, _) = Desk::in_memory().await;
+    let group = desk.populate(3, 3).await.remove(0);
+    let reader = Fake::new();
+    reader.does(&group.paths[0], Manner::Hangs);
+    let mut terms = terms();
+    terms.document_time = Duration::from_millis(50);
+    let tally = desk.worker(&reader, terms).run(Stop::default()).await.unwrap();
+    assert_eq!((tally.groups, tally.documents, tally.unread), (1, 2, 1));
+    assert_eq!(reader.calls(&group.paths[0]), 1, "another reading would take as long");
+    assert_eq!(stats(&desk.workspace).await.unwrap().unread[0].reason, "timeout");
+}
+
+#[tokio::test]
+async fn a_stop_lets_a_group_end_within_the_drain() {
+    let (desk, store) = Desk::in_memory().await;
+    let groups = desk.populate(2, 1).await;
+    let reader = Fake::new();
+    for group in &groups {
+        reader.does(&group.paths[0], Manner::Takes(Duration::from_millis(300)));
+    }
+    let mut terms = terms();
+    (terms.jobs, terms.drain) = (1, Duration::from_secs(60));
+    let stop = Stop::default();
+    let ask = async {
+        while reader.count() == 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        stop.ask();
+    };
+    let (tally, ()) = tokio::join!(desk.worker(&reader, terms).run(stop.clone()), ask);
+    assert_eq!(tally.unwrap().documents, 1, "the one in work ends, the other is not begun");
+    assert_eq!(reader.count(), 1);
+    assert!(store.keys("worker_locks/").is_empty());
+}
+
+#[tokio::test]
+async fn what_is_no_documents_fault_gives_the_group_back_with_no_try_counted() {
+    let (desk, store) = Desk::in_memory().await;
+    let group = desk.populate(2, 2).await.remove(0);
+    let reader = Fake::new();
+    reader.does(&group.paths[1], Manner::Fails(Fault::Unavailable));
+    let worker = desk.worker(&reader, terms()).run(Stop::default());
+    let path = group.paths[1].clone();
+    let mend = async {
+        // More often than a document may be begun.
+        while reader.calls(&path) < 6 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        reader.does(&path, Manner::Well);
+    };
+    let (tally, ()) = tokio::join!(worker, mend);
+    let tally = tally.unwrap();
+    assert_eq!((tally.documents, tally.unread, tally.partial), (2, 0, 0));
+    assert_eq!(reader.calls(&group.paths[0]), 1);
+    assert!(desk.text(&result(&group.hash)).await.is_some());
+    assert!(store.keys("worker_locks/").is_empty());
+}
+
+#[tokio::test]
+async fn the_locks_of_a_group_in_work_are_renewed_and_their_loss_ends_the_work() {
+    let (mut desk, store) = Desk::in_memory().await;
+    let shared: Arc<dyn Store> = store.clone();
+    let timeout = Duration::from_secs(3);
+    let workspace = Workspace::open(shared, Clock::default(), Format::Both, timeout).await;
+    desk.workspace = Arc::new(workspace.unwrap());
+    let group = desk.populate(1, 1).await.remove(0);
+    let reader = Fake::new();
+    reader.does(&group.paths[0], Manner::Hangs);
+    let mut terms = terms();
+    terms.look_again = Duration::from_secs(60);
+    let worker = desk.worker(&reader, terms).open().await.unwrap();
+    let (monitor, stop) = (worker.monitor(), Stop::default());
+    let working = tokio::spawn(worker.run(stop.clone()));
+    while reader.count() == 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let [first, _] = locks(&group.hash);
+    let etag = desk.store.head(&first).await.unwrap().unwrap().etag;
+    tokio::time::sleep(timeout + Duration::from_secs(1)).await;
+    assert_eq!(monitor.working().len(), 1, "longer than a lock lasts");
+    assert_ne!(desk.store.head(&first).await.unwrap().unwrap().etag, etag, "it was renewed");
+    // As olmOCR takes a lock.
+    desk.put(&first).await;
+    while !monitor.working().is_empty() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    stop.ask();
+    let tally = working.await.unwrap();
+    assert_eq!((tally.lost, tally.groups, reader.count()), (1, 0, 1));
+    assert!(desk.text(&first).await.is_some(), "theirs is left alone");
+    assert!(desk.text(&result(&group.hash)).await.is_none());
+}
