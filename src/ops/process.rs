@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use rust_decimal::Decimal;
@@ -192,6 +192,7 @@ pub async fn process(
     bytes: &Bytes,
 ) -> fault::Result<Processed> {
     let mut processed = Processed::begun(file, bytes);
+    let started = Instant::now();
     match Box::pin(pipeline::run(context, claimed, claim)).await {
         Ok(PipelineOutput { record, transcript, timings }) => {
             processed.timings_ms = timings.into();
@@ -199,7 +200,10 @@ pub async fn process(
             processed.transcript = Some(transcript);
             processed.end(record);
         }
-        Err(Failed { error: StepError::Rejected { reason, detail }, .. }) => {
+        Err(Failed { stage, error: StepError::Rejected { reason, detail } }) => {
+            if stage == Stage::Transcribe {
+                processed.timings_ms.transcribe = milliseconds(started.elapsed());
+            }
             processed.end(verdict::ended(reason, Stage::Record, detail));
         }
         Err(Failed { error: StepError::Fault(fault), .. }) => return Err(fault),
@@ -244,13 +248,16 @@ impl Processed {
 
 impl From<StageTimings> for TimingsView {
     fn from(timings: StageTimings) -> Self {
-        let milliseconds = |stage| u64::try_from(timings.of(stage).as_millis()).unwrap_or(u64::MAX);
         Self {
-            transcribe: milliseconds(Stage::Transcribe),
-            extract: milliseconds(Stage::Extract),
-            gate: milliseconds(Stage::Gate),
+            transcribe: milliseconds(timings.of(Stage::Transcribe)),
+            extract: milliseconds(timings.of(Stage::Extract)),
+            gate: milliseconds(timings.of(Stage::Gate)),
         }
     }
+}
+
+fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn view(transcript: &Transcript) -> TranscriptionView {

@@ -20,7 +20,7 @@ use crate::ledger::{AttemptLedger, Spending};
 use crate::llm::Llm;
 use crate::metrics;
 use crate::model::{Claimed, IngestionId, PageText, PageUsage, RepairedPage, Usage};
-use crate::pipeline::reading::PageSink;
+use crate::pipeline::page_sink::PageSink;
 use crate::pipeline::step_error::StepError;
 
 /// How old what is known of the day's spending may be.

@@ -25,7 +25,8 @@ use crate::cpu::OpenDocument;
 use crate::fault;
 use crate::model::{PageText, Source};
 use crate::ocr::Provider;
-use crate::pipeline::reading::{PageSink, Reader};
+use crate::pipeline::page_sink::PageSink;
+use crate::pipeline::reading::Reader;
 use crate::pipeline::step_error::StepError;
 
 pub use original::Original;

@@ -26,7 +26,7 @@ use crate::metrics;
 use crate::model::{IngestionId, PageText, PageUsage, RepairedPage, Source};
 use crate::pipeline::claim_handle::ClaimHandle;
 use crate::pipeline::fetch::DocumentBudget;
-use crate::pipeline::reading::PageSink;
+use crate::pipeline::page_sink::PageSink;
 use crate::pipeline::step_error::StepError;
 use crate::store::{Fetch, Get, Put, Store, keys};
 use part::Part;

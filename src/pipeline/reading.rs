@@ -7,17 +7,15 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt};
 
 use crate::cpu::{Cells, OpenDocument, WorkError};
-use crate::model::{
-    EinvoiceLook, PageRead, PageText, PageUsage, Reason, Recipe, RepairedPage, Source, Transcript,
-};
+use crate::model::{EinvoiceLook, PageRead, PageText, Reason, Recipe, Source, Transcript};
 use crate::ocr::Ocr;
 use crate::pages;
 use crate::pipeline::elsewhere::{self, Elsewhere, Pages, Wishes};
+use crate::pipeline::page_sink::PageSink;
 use crate::pipeline::step_error::StepError;
 
 /// Reads documents.
@@ -42,27 +40,6 @@ pub struct Reading {
     pub finished: Vec<PageText>,
     /// What it asks besides.
     pub wishes: Wishes,
-}
-
-/// Takes pages as they are finished.
-#[async_trait]
-pub trait PageSink: Send {
-    /// Keeps a page, and the image its text was read from if that is not what the file shows.
-    /// An error ends the reading.
-    async fn keep(
-        &mut self,
-        page: &PageText,
-        repaired: Option<RepairedPage>,
-    ) -> Result<(), StepError>;
-
-    /// A call that costs money is about to be made. An error forbids it, and ends the reading.
-    async fn before_call(&mut self) -> Result<(), StepError> {
-        Ok(())
-    }
-
-    /// A call was made, and its pages were handed over: makes them safe, so that it never has to be
-    /// made again. `is_whole`: the document is, so that its transcript follows at once.
-    async fn after_call(&mut self, usage: &PageUsage, is_whole: bool) -> Result<(), StepError>;
 }
 
 impl Reader {

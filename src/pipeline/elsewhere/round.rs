@@ -16,7 +16,8 @@ use crate::model::{
 };
 use crate::ocr::{FileReader, PictureSizes, Provider};
 use crate::pages;
-use crate::pipeline::reading::{PageSink, Reader, step_error};
+use crate::pipeline::page_sink::PageSink;
+use crate::pipeline::reading::{Reader, step_error};
 use crate::pipeline::step_error::StepError;
 
 /// Calls about one document at the same time.

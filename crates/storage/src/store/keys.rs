@@ -115,6 +115,7 @@ fn extension(name: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Encoding;
 
     #[test]
     fn only_a_plain_short_extension_gets_into_a_key() {
@@ -151,6 +152,19 @@ mod tests {
     }
 
     #[test]
+    fn every_artefact_of_an_ingestion_is_among_those_that_are_removed_with_its_record() {
+        let id = IngestionId::random();
+        let removed = artefacts(id);
+        for key in [transcription(id), extraction(id), kind_choice(id)] {
+            assert!(removed.contains(&key), "{key}");
+        }
+        for encoding in [Encoding::Png, Encoding::Jpeg] {
+            assert!(removed.contains(&preprocessed(id, encoding.extension())), "{encoding:?}");
+        }
+        assert!(removed.contains(&preprocessed(id, "pdf")));
+    }
+
+    #[test]
     fn what_we_write_while_working_is_ours_and_what_producers_upload_is_not() {
         let id = IngestionId::random();
         let written = [
@@ -159,6 +173,8 @@ mod tests {
             kind_choice(id),
             preprocessed(id, "pdf"),
             page_part(id, 1, 1),
+            format!("docmill/{}", transcription(id)),
+            format!("docmill/{}", spending_of(time::macros::date!(2026 - 01 - 31), "w")),
             "queue/todo/3_normal/ab".to_owned(),
         ];
         for key in written {
