@@ -32,6 +32,7 @@ use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Executor};
 
 use crate::config::DatabaseConfig;
 use crate::fault::{Error, Fault, Result};
+use crate::model::digest::encode_hex;
 
 use login::Login;
 
@@ -111,7 +112,7 @@ impl Db {
     pub fn schema_fingerprint() -> String {
         let mut digest = Sha256::new();
         MIGRATIONS.iter().for_each(|migration| digest.update(&migration.checksum));
-        digest.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+        encode_hex(digest.finalize()).chars().take(16).collect()
     }
 
     /// Host, port, database and schema, without credentials.
