@@ -5,6 +5,7 @@
 pub mod fault;
 
 pub mod model;
+pub mod retry;
 
 pub mod config;
 pub mod metrics;

@@ -7,7 +7,7 @@ use std::path::Path;
 /// Lowest first. Modules that share a line do not know each other.
 const LAYERS: &[&[&str]] = &[
     &["fault"],
-    &["model"],
+    &["model", "retry"],
     &["config", "metrics", "notation"],
     &["aws", "cluster", "cpu", "http", "kinds", "shutdown"],
     &["telemetry"],

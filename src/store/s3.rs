@@ -26,11 +26,16 @@ pub use self::inspect::QueueRule;
 use self::place::{Place, decode, encode};
 use super::{Entry, Etag, Fetch, Get, Meta, Object, Put, S3Address, Store};
 use crate::fault::{Error, Result};
+use crate::retry::{Backoff, Jitter, with_deadline};
 
 /// The longest wait for the next piece of a body.
 const PIECE: Duration = Duration::from_secs(30);
 /// How often a conditional request is repeated that met another one in flight (409).
 const CONFLICTS: u32 = 8;
+/// The waits in between.
+const CONFLICT_WAITS: Backoff = Backoff::doubling(Duration::from_millis(25))
+    .up_to(Duration::from_millis(1600))
+    .with_jitter(Jitter::Full);
 /// Names the write in the object's metadata; see [`S3Store::is_ours`].
 const WRITE_ID: &str = "docmill-write";
 /// What one listing request returns at most.
@@ -82,7 +87,7 @@ impl S3Store {
             match failure {
                 Failure::Precondition => return self.is_ours(&place, &id).await,
                 Failure::NoSuchKey => return Ok(Put::Refused),
-                Failure::Conflict => back_off(conflict).await,
+                Failure::Conflict => CONFLICT_WAITS.sleep(conflict).await,
                 Failure::Other(error) => return Err(error),
             }
         }
@@ -113,12 +118,6 @@ impl S3Store {
     }
 }
 
-/// Waits a little longer each time, never in step with others.
-async fn back_off(turn: u32) {
-    let longest = 25_u64 << turn.min(6);
-    tokio::time::sleep(Duration::from_millis(fastrand::u64(5..=longest))).await;
-}
-
 fn written(etag: Option<&str>) -> Result<Etag> {
     let etag = etag.ok_or_else(|| Error::internal("the object store returned no ETag"))?;
     Ok(Etag(etag.to_owned()))
@@ -139,13 +138,14 @@ async fn read_capped(
 ) -> Result<std::result::Result<Bytes, u64>> {
     let mut bytes = BytesMut::new();
     loop {
-        let piece = match tokio::time::timeout(PIECE, body.next()).await {
-            Err(_) => return Err(Error::transient("the object store stopped sending a body")),
-            Ok(None) => return Ok(Ok(bytes.freeze())),
-            Ok(Some(Err(error))) => {
-                return Err(Error::transient("the body of an object broke off").because(error));
-            }
-            Ok(Some(Ok(piece))) => piece,
+        let next = async {
+            let piece = body.next().await.transpose();
+            piece
+                .map_err(|error| Error::transient("the body of an object broke off").because(error))
+        };
+        let silent = || Error::transient("the object store stopped sending a body");
+        let Some(piece) = with_deadline(PIECE, next, silent).await? else {
+            return Ok(Ok(bytes.freeze()));
         };
         bytes.extend_from_slice(&piece);
         let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
@@ -272,7 +272,7 @@ impl Store for S3Store {
             };
             match failure {
                 Failure::Precondition | Failure::NoSuchKey => return Ok(false),
-                Failure::Conflict => back_off(conflict).await,
+                Failure::Conflict => CONFLICT_WAITS.sleep(conflict).await,
                 Failure::Other(error) => return Err(error),
             }
         }

@@ -14,12 +14,13 @@ use super::faults::failure_of;
 use super::place::Place;
 use crate::config::{Secret, StoreConfig};
 use crate::fault::{Error, Fault, Result};
+use crate::retry::{Backoff, retry, with_deadline};
 use crate::store::conditions;
 
 /// How long the check at start may take altogether.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Pause between two tries of the check.
-const PAUSE: Duration = Duration::from_secs(1);
+/// Between two tries of the check.
+const WAITS: Backoff = Backoff::constant(Duration::from_secs(1));
 /// One request without its body; a 64 MiB upload at 1 MiB/s still fits.
 const ATTEMPT: Duration = Duration::from_secs(90);
 
@@ -53,14 +54,11 @@ impl S3Store {
             endpoint => endpoint.to_owned(),
         };
         let store = Self { client, bucket: config.bucket.clone(), address };
-        match tokio::time::timeout(PATIENCE, store.check(access.place)).await {
-            Ok(done) => done.map_err(|error| store.unreachable(error))?,
-            Err(_) => {
-                let error = Error::new(Fault::Unavailable, "no answer in time");
-                return Err(store.unreachable(error));
-            }
+        let late = || Error::new(Fault::Unavailable, "no answer in time");
+        match with_deadline(PATIENCE, store.check(access.place), late).await {
+            Ok(()) => Ok(store),
+            Err(error) => Err(store.unreachable(error)),
         }
-        Ok(store)
     }
 
     /// The same, nothing checked: for documents of other buckets, in which nothing is written.
@@ -71,12 +69,9 @@ impl S3Store {
 
     /// Tries until the bucket answers; gives up at once where trying again cannot help.
     async fn check(&self, probe: &str) -> Result<()> {
-        loop {
-            match self.check_once(probe).await {
-                Err(error) if may_pass(error.fault) => tokio::time::sleep(PAUSE).await,
-                other => return other,
-            }
-        }
+        let passes =
+            |error: &Error, failed| WAITS.next_wait(failed).filter(|_| may_pass(error.fault));
+        retry(|_| self.check_once(probe), passes).await
     }
 
     async fn check_once(&self, probe: &str) -> Result<()> {
