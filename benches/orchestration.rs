@@ -32,7 +32,7 @@ use docmill::config::{Config, LlmProvider, QueueBackend, StoreBackend};
 use docmill::db::Db;
 use docmill::ledger::postgres::PostgresLedger;
 use docmill::llm::chain::Chain;
-use docmill::pipeline::{DocumentBudget, Ports};
+use docmill::pipeline::{ByteBudget, Ports};
 use docmill::queue::Outgoing;
 use docmill::shutdown::Stop;
 use docmill::store::folder::FolderStore;
@@ -256,7 +256,7 @@ async fn worker(arguments: Vec<String>) {
         pool: offline.pool,
         models: Chain::of(Arc::new(Answering::new(|_| Duration::ZERO)), 8_192),
         kinds: offline.kinds,
-        budget: DocumentBudget::new(config.limits.documents_in_memory),
+        budget: ByteBudget::new(config.limits.documents_in_memory),
         config: offline.config,
     };
     let queue = Arc::new(sqs_queue(&config).await);

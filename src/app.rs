@@ -28,7 +28,7 @@ use crate::model::{Recipe, Repairs};
 use crate::ocr::tesseract::Tesseract;
 use crate::ops::janitor::Maintenance;
 use crate::pipeline::offline::Offline;
-use crate::pipeline::{Costs, DocumentBudget, Ports, Reader, StepsConfig};
+use crate::pipeline::{ByteBudget, Costs, Ports, Reader, StepsConfig};
 use crate::queue::Queue;
 use crate::queue::objects::ObjectQueue;
 use crate::queue::redis::RedisQueue;
@@ -191,7 +191,7 @@ impl App {
             pool: offline.pool,
             models: offline.models,
             kinds: offline.kinds,
-            budget: DocumentBudget::new(self.config.limits.documents_in_memory),
+            budget: ByteBudget::new(self.config.limits.documents_in_memory),
             config: offline.config,
         };
         let settings = Settings::new(&self.config, name.clone());

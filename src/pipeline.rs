@@ -6,6 +6,7 @@
 //! message follows from what [`run`] returns.
 
 pub mod artefact;
+mod byte_budget;
 mod choice;
 pub mod cost;
 mod einvoice;
@@ -41,11 +42,11 @@ use crate::metrics;
 use crate::model::{Claimed, Extraction, Reason, Stage, Transcript, Usage};
 use crate::store::Store;
 use crate::telemetry::spans;
+pub use byte_budget::ByteBudget;
 pub use cost::Costs;
 pub use elsewhere::{Elsewhere, Wishes};
 use escalate::{Climbed, Climber};
 use extract::{Extracted, Readings};
-pub use fetch::DocumentBudget;
 pub use hold::{Hold, Keeper};
 pub use reading::{PageSink, Reader, Reading};
 
@@ -64,7 +65,7 @@ pub struct Ports {
     /// Kinds of documents.
     pub kinds: Arc<Kinds>,
     /// Bytes of documents in memory.
-    pub budget: DocumentBudget,
+    pub budget: ByteBudget,
     /// Settings of the steps.
     pub config: StepsConfig,
 }

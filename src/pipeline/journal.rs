@@ -19,12 +19,11 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt};
-use tokio::sync::OwnedSemaphorePermit;
 
 use crate::fault;
 use crate::metrics;
 use crate::model::{IngestionId, PageText, PageUsage, RepairedPage, Source};
-use crate::pipeline::fetch::DocumentBudget;
+use crate::pipeline::byte_budget::{ByteBudget, TakenBytes};
 use crate::pipeline::reading::PageSink;
 use crate::pipeline::{Hold, StepError};
 use crate::store::{Fetch, Get, Put, Store, keys};
@@ -46,7 +45,7 @@ const REMOVALS: usize = 8;
 /// The finished pages of a document that is being read.
 pub(super) struct PageJournal<'a> {
     pub(super) store: &'a dyn Store,
-    pub(super) budget: &'a DocumentBudget,
+    pub(super) budget: &'a ByteBudget,
     pub(super) hold: &'a Hold,
     identity: String,
     /// Number of this claim.
@@ -60,7 +59,7 @@ pub(super) struct PageJournal<'a> {
     /// When the oldest page of the open part was finished.
     open_since: Option<Instant>,
     /// Room for the open part's images.
-    room: Vec<OwnedSemaphorePermit>,
+    room: Vec<TakenBytes>,
 }
 
 struct StoredPart {
@@ -75,7 +74,7 @@ impl<'a> PageJournal<'a> {
     /// # Errors
     /// What the store says.
     pub(super) async fn open(
-        (store, budget): (&'a dyn Store, &'a DocumentBudget),
+        (store, budget): (&'a dyn Store, &'a ByteBudget),
         (hold, claims): (&'a Hold, i64),
         identity: String,
     ) -> fault::Result<(Self, Vec<PageText>)> {
@@ -228,7 +227,7 @@ impl PageSink for PageJournal<'_> {
         }
         let crowded = match &repaired {
             None => false,
-            Some(image) => match self.budget.try_take(image.bytes.len()) {
+            Some(image) => match self.budget.try_take(image.bytes.len() as u64) {
                 Some(permit) => {
                     self.room.push(permit);
                     false

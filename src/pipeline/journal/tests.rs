@@ -10,7 +10,7 @@ use crate::store::folder::FolderStore;
 
 struct Place {
     store: FolderStore,
-    budget: DocumentBudget,
+    budget: ByteBudget,
     hold: Hold,
     keeper: Keeper,
     _folder: tempfile::TempDir,
@@ -22,7 +22,7 @@ impl Place {
         let store = FolderStore::open(folder.path()).await.unwrap();
         let until = Instant::now() + Duration::from_secs(600);
         let (hold, keeper) = pair(IngestionId::random(), ClaimToken::random(), until);
-        let budget = DocumentBudget::new(ByteSize::mib(64));
+        let budget = ByteBudget::new(ByteSize::mib(64));
         Self { store, budget, hold, keeper, _folder: folder }
     }
 
@@ -151,7 +151,7 @@ async fn invariant_8_a_zombie_writes_no_page_and_cannot_replace_one() {
 #[tokio::test]
 async fn images_wait_in_the_budget_and_without_room_are_written_at_once() {
     let mut place = Place::new().await;
-    place.budget = DocumentBudget::new(ByteSize(40 << 10));
+    place.budget = ByteBudget::new(ByteSize(40 << 10));
     let (mut journal, _) = place.claim(1, "a").await;
     let small = image(100);
     assert!((5_000..15_000).contains(&small.bytes.len()), "{}", small.bytes.len());

@@ -15,7 +15,7 @@ use docmill::llm::Llm;
 use docmill::llm::chain::Chain;
 use docmill::model::{DocumentId, IngestionId};
 use docmill::pipeline::offline::Offline;
-use docmill::pipeline::{DocumentBudget, Ports, Reader};
+use docmill::pipeline::{ByteBudget, Ports, Reader};
 use docmill::queue::sqs::SqsQueue;
 use docmill::queue::{Outgoing, Queue};
 use docmill::shutdown::Stop;
@@ -181,7 +181,7 @@ impl World {
             pool: offline.pool,
             models: llm.map(|llm| Chain::of(llm, 8_192)).unwrap_or_default(),
             kinds: offline.kinds,
-            budget: DocumentBudget::new(config.limits.documents_in_memory),
+            budget: ByteBudget::new(config.limits.documents_in_memory),
             config: offline.config,
         };
         let settings = Settings::new(&config, "test".to_owned());
