@@ -19,7 +19,7 @@ use crate::fault::{Error, Fault, Result};
 use crate::ledger::{Ledger, Spending};
 use crate::llm::Llm;
 use crate::metrics;
-use crate::model::{Claimed, IngestionId, PageText, PageUsage, RepairedPage, Usage};
+use crate::model::{Claimed, EncodedImage, IngestionId, PageText, PageUsage, Usage};
 use crate::pipeline::{PageSink, StepError};
 
 /// How old what is known of the day's spending may be.
@@ -190,7 +190,7 @@ impl PageSink for PaidPages<'_> {
     async fn keep(
         &mut self,
         page: &PageText,
-        repaired: Option<RepairedPage>,
+        repaired: Option<EncodedImage>,
     ) -> std::result::Result<(), StepError> {
         self.inner.keep(page, repaired).await
     }

@@ -22,7 +22,7 @@ use futures::{StreamExt, TryStreamExt};
 
 use crate::fault;
 use crate::metrics;
-use crate::model::{IngestionId, PageText, PageUsage, RepairedPage, Source};
+use crate::model::{EncodedImage, IngestionId, PageText, PageUsage, Source};
 use crate::pipeline::byte_budget::{ByteBudget, TakenBytes};
 use crate::pipeline::reading::PageSink;
 use crate::pipeline::{Hold, StepError};
@@ -165,7 +165,7 @@ impl<'a> PageJournal<'a> {
     pub(super) async fn images(
         &self,
         mut wanted: BTreeSet<u32>,
-        mut take: impl FnMut(u32, RepairedPage) -> fault::Result<()>,
+        mut take: impl FnMut(u32, EncodedImage) -> fault::Result<()>,
     ) -> fault::Result<()> {
         for (number, image) in &self.open.images {
             if wanted.remove(number) {
@@ -220,7 +220,7 @@ impl PageSink for PageJournal<'_> {
     async fn keep(
         &mut self,
         page: &PageText,
-        repaired: Option<RepairedPage>,
+        repaired: Option<EncodedImage>,
     ) -> Result<(), StepError> {
         if page.source == Source::Native && page.provider.is_none() {
             return Ok(());

@@ -15,7 +15,7 @@ use super::StepError;
 use super::elsewhere::{self, Elsewhere, Pages, Wishes};
 use crate::cpu::{Cells, OpenDocument, WorkError};
 use crate::model::{
-    EinvoiceLook, PageRead, PageText, PageUsage, Reason, Recipe, RepairedPage, Source, Transcript,
+    EinvoiceLook, EncodedImage, PageRead, PageText, PageUsage, Reason, Recipe, Source, Transcript,
 };
 use crate::ocr::Ocr;
 use crate::pages;
@@ -52,7 +52,7 @@ pub trait PageSink: Send {
     async fn keep(
         &mut self,
         page: &PageText,
-        repaired: Option<RepairedPage>,
+        repaired: Option<EncodedImage>,
     ) -> Result<(), StepError>;
 
     /// A call that costs money is about to be made. An error forbids it, and ends the reading.
@@ -70,7 +70,7 @@ struct Unkept;
 
 #[async_trait]
 impl PageSink for Unkept {
-    async fn keep(&mut self, _: &PageText, _: Option<RepairedPage>) -> Result<(), StepError> {
+    async fn keep(&mut self, _: &PageText, _: Option<EncodedImage>) -> Result<(), StepError> {
         Ok(())
     }
 

@@ -151,7 +151,7 @@ impl Filling {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Encoding, PictureFacts, RepairedPage, TextMap};
+    use crate::model::{EncodedImage, Encoding, ImageHeader, PictureFacts, TextMap};
 
     fn shown(number: u32, bytes: usize) -> PageShown {
         let facts = PictureFacts {
@@ -164,7 +164,8 @@ mod tests {
             cut: false,
         };
         let (encoding, bytes) = (Encoding::Png, vec![0; bytes]);
-        let image = RepairedPage { width: 1, height: 1, dpi: 100, encoding, bytes };
+        let image =
+            EncodedImage { header: ImageHeader { width: 1, height: 1, dpi: 100, encoding }, bytes };
         PageShown::Picture(Box::new(PagePicture { facts, image }))
     }
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::config::ByteSize;
-use crate::model::{ClaimToken, Encoding};
+use crate::model::{ClaimToken, Encoding, ImageHeader};
 use crate::pages::{Format, open};
 use crate::pipeline::hold::{Keeper, pair};
 use crate::pipeline::preprocessed;
@@ -57,7 +57,7 @@ fn page(number: u32, source: Source) -> PageText {
 }
 
 /// A grey image of this size.
-fn image(side: u32) -> RepairedPage {
+fn image(side: u32) -> EncodedImage {
     // Different everywhere, so that the size of the file follows the size of the image.
     let noise = image::GrayImage::from_fn(side, side, |x, y| {
         image::Luma([u8::try_from((x * 31 + y * 17 + x * y) % 251).unwrap()])
@@ -65,7 +65,10 @@ fn image(side: u32) -> RepairedPage {
     let mut bytes = std::io::Cursor::new(Vec::new());
     noise.write_to(&mut bytes, image::ImageFormat::Png).unwrap();
     let encoding = Encoding::Png;
-    RepairedPage { width: side, height: side, dpi: 100, encoding, bytes: bytes.into_inner() }
+    EncodedImage {
+        header: ImageHeader { width: side, height: side, dpi: 100, encoding },
+        bytes: bytes.into_inner(),
+    }
 }
 
 async fn keep(journal: &mut PageJournal<'_>, numbers: std::ops::RangeInclusive<u32>) {
