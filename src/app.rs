@@ -29,7 +29,7 @@ use crate::model::{Recipe, Repairs};
 use crate::ocr::tesseract::Tesseract;
 use crate::ops::janitor::Maintenance;
 use crate::ops::process::LocalPipeline;
-use crate::pipeline::{Costs, DocumentBudget, PipelineContext, PipelineServices, Reader};
+use crate::pipeline::{ByteBudget, Costs, PipelineContext, PipelineServices, Reader};
 use crate::queue::Queue;
 use crate::queue::objects::ObjectQueue;
 use crate::queue::redis::RedisQueue;
@@ -188,7 +188,7 @@ impl App {
             pool,
             models: Box::pin(self.models()).await?,
             kinds,
-            budget: DocumentBudget::new(self.config.limits.documents_in_memory),
+            budget: ByteBudget::new(self.config.limits.documents_in_memory),
             costs: Arc::new(Costs::new(self.config.cost.clone())),
             config: Arc::new(self.config.clone()),
             ignore_xml: false,

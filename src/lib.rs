@@ -4,7 +4,7 @@
 //! `tests/architecture.rs`.
 
 pub use docmill_client::{aws, http, telemetry, throttle};
-pub use docmill_core::{config, fault, metrics, model};
+pub use docmill_core::{config, fault, metrics, model, retry};
 pub use docmill_documents::{cpu, ocr, pages};
 pub use docmill_eval::eval;
 pub use docmill_extract::extract;

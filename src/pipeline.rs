@@ -22,6 +22,7 @@
 //! from what [`run`] returns.
 
 pub mod artefact;
+mod byte_budget;
 mod choice;
 pub mod claim_handle;
 mod context;
@@ -54,6 +55,7 @@ use crate::ledger::Record;
 use crate::llm::chain::Rung;
 use crate::model::{Claimed, Extraction, Stage, Transcript, Usage};
 use crate::telemetry::spans;
+pub use byte_budget::ByteBudget;
 pub use claim_handle::{ClaimHandle, ClaimRenewer};
 use context::AttemptContext;
 pub use context::{PipelineContext, PipelineServices};
@@ -62,7 +64,6 @@ use einvoice::{EinvoiceScan, ParsedEinvoice};
 pub use elsewhere::{Elsewhere, Wishes};
 use escalate::{EscalationOutcome, EscalationStep};
 use extract::{Extracted, ModelReadings};
-pub use fetch::DocumentBudget;
 use fetch::Fetched;
 pub use page_sink::PageSink;
 pub use reading::{Reader, Reading};

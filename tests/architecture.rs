@@ -10,7 +10,7 @@ use std::path::Path;
 /// Lowest first. Modules that share a line do not know each other.
 const LAYERS: &[&[&str]] = &[
     &["fault"],
-    &["model"],
+    &["model", "retry"],
     &["config", "metrics", "notation", "xml"],
     &["aws", "cluster", "cpu", "http", "kinds", "shutdown"],
     &["ledger", "telemetry"],
@@ -26,7 +26,7 @@ const LAYERS: &[&[&str]] = &[
     &["cli"],
 ];
 /// What the table tests of formats and gate do not wait for.
-const HEAVY: &[&str] = &["aws-", "hyper", "opencv", "reqwest", "sqlx", "tesseract", "tokio"];
+const HEAVY: &[&str] = &["aws-", "hyper", "opencv", "reqwest", "sqlx", "tesseract"];
 
 /// The libraries' folders, by name.
 fn libraries() -> BTreeSet<String> {

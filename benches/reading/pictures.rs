@@ -2,7 +2,7 @@
 
 use std::io::Cursor;
 
-use docmill::model::{Encoding, RepairedPage};
+use docmill::model::{EncodedImage, Encoding, ImageHeader};
 use docmill::pages::ImagePdf;
 
 use super::support::documents;
@@ -21,11 +21,14 @@ pub(crate) fn dense(number: &str) -> Vec<u8> {
 }
 
 /// The same as an encoded picture.
-pub(crate) fn picture(pdf: Vec<u8>, dpi: u16) -> RepairedPage {
+pub(crate) fn picture(pdf: Vec<u8>, dpi: u16) -> EncodedImage {
     let bytes = documents::scan(pdf, f32::from(dpi));
     let reader = image::ImageReader::with_format(Cursor::new(&bytes), image::ImageFormat::Png);
     let (width, height) = reader.into_dimensions().unwrap();
-    RepairedPage { width, height, dpi: dpi.into(), encoding: Encoding::Png, bytes }
+    EncodedImage {
+        header: ImageHeader { width, height, dpi: dpi.into(), encoding: Encoding::Png },
+        bytes,
+    }
 }
 
 /// The same as a JPEG.

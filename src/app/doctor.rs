@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use super::{App, providers};
 use crate::config::{QueueBackend, StoreBackend};
-use crate::fault::{Fault, Result};
+use crate::fault::{Error, Fault, Result};
 use crate::llm::Llm;
 use crate::ops::doctor::process::{self, Surroundings};
 use crate::ops::doctor::store::Notification;
 use crate::ops::doctor::{Finding, Report, clock, database, queue, store};
 use crate::queue::sqs::SqsQueue;
+use crate::retry::with_deadline;
 use crate::store::folder::FolderStore;
 use crate::store::s3::S3Store;
 
@@ -178,12 +179,10 @@ impl App {
             Err(error) => return vec![Finding::unusable(CHECK, &error)],
         };
         let asked = named.values().map(async |provider| {
-            match tokio::time::timeout(PATIENCE, provider.ping()).await {
-                Ok(Ok(())) => {
-                    Finding::ok(CHECK, format!("{} takes our credentials", provider.name()))
-                }
-                Ok(Err(error)) => Finding::unusable(CHECK, &error),
-                Err(_) => Finding::unusable(CHECK, &format!("{}: silent", provider.name())),
+            let silent = || Error::transient(format!("{}: silent", provider.name()));
+            match with_deadline(PATIENCE, provider.ping(), silent).await {
+                Ok(()) => Finding::ok(CHECK, format!("{} takes our credentials", provider.name())),
+                Err(error) => Finding::unusable(CHECK, &error),
             }
         });
         futures::future::join_all(asked).await

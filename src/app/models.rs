@@ -13,11 +13,12 @@ use crate::llm::governed::Governed;
 use crate::llm::openai::OpenAi;
 use crate::llm::traced::Traced;
 use crate::model::digest;
+use crate::retry::{Backoff, retry};
 use crate::scheduler::Scheduler;
 use crate::throttle::Governor;
 
-/// How often a model server is asked at start, a second longer apart each time.
-const TRIES: u64 = 4;
+/// How often a model server is asked again at start, a second longer apart each time.
+const STARTING: Backoff = Backoff::linear(Duration::from_secs(1)).with_retries(3);
 
 /// The first model and the stronger ones; empty if none is configured.
 ///
@@ -85,15 +86,10 @@ fn account(config: &LlmConfig) -> String {
 /// Asks a model server whether it is there, a few times: it may be starting beside us. What only a
 /// person can mend (a wrong key) is not asked twice.
 async fn until_it_answers(ping: impl AsyncFn() -> fault::Result<()>) -> fault::Result<()> {
-    let mut tries = 1;
-    loop {
-        match ping().await {
-            Err(error) if !error.fault.needs_person() && tries < TRIES => {
-                tracing::warn!(error = %error, tries, "{error}, trying again");
-                tokio::time::sleep(Duration::from_secs(tries)).await;
-                tries += 1;
-            }
-            answer => return answer,
-        }
-    }
+    let wait_after = |error: &fault::Error, failed| {
+        let wait = STARTING.next_wait(failed).filter(|_| !error.fault.needs_person())?;
+        tracing::warn!(error = %error, tries = failed + 1, "{error}, trying again");
+        Some(wait)
+    };
+    retry(|_| ping(), wait_after).await
 }

@@ -7,10 +7,9 @@
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 use crate::fault;
-use crate::model::digest;
+use crate::model::digest::{LengthOrder, sha256_of_parts};
 use crate::pipeline::claim_handle::ClaimHandle;
 use crate::store::{Etag, Fetch, Get, Put, Store};
 
@@ -35,14 +34,9 @@ pub struct Slot<T> {
     pub content: Option<T>,
 }
 
-/// SHA-256, in hex, over parts that are separated unmistakably.
+/// The identity of an artefact that is made from these parts: SHA-256, in hex.
 pub fn identity_of(parts: &[&str]) -> String {
-    let mut hash = Sha256::new();
-    for part in parts {
-        hash.update(part.len().to_le_bytes());
-        hash.update(part.as_bytes());
-    }
-    digest::hex(&hash.finalize())
+    sha256_of_parts(LengthOrder::LittleEndian, parts)
 }
 
 impl<T: Serialize + DeserializeOwned> Slot<T> {
@@ -124,17 +118,5 @@ async fn after_refusal(store: &dyn Store, key: &str, bytes: &Bytes) -> fault::Re
             Err(fault::Error::transient(context))
         }
         _ => Err(fault::Error::transient("an artefact vanished while it was written")),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn parts_of_an_identity_cannot_run_into_each_other() {
-        assert_ne!(identity_of(&["ab", "c"]), identity_of(&["a", "bc"]));
-        assert_ne!(identity_of(&["a"]), identity_of(&["a", ""]));
-        assert_eq!(identity_of(&["a", "b"]), identity_of(&["a", "b"]));
     }
 }

@@ -11,9 +11,9 @@ use crate::kinds::Kinds;
 use crate::ledger::{AttemptLedger, Held, TranscriptionSaved};
 use crate::llm::chain::Chain;
 use crate::model::{ArtefactRef, Claimed};
+use crate::pipeline::byte_budget::ByteBudget;
 use crate::pipeline::claim_handle::ClaimHandle;
 use crate::pipeline::cost::Costs;
-use crate::pipeline::fetch::DocumentBudget;
 use crate::pipeline::reading::Reader;
 use crate::store::Store;
 
@@ -28,7 +28,7 @@ pub struct PipelineServices {
     /// Kinds of documents.
     pub kinds: Arc<Kinds>,
     /// Bytes of documents in memory.
-    pub budget: DocumentBudget,
+    pub budget: ByteBudget,
     /// Prices and the day's budget.
     pub costs: Arc<Costs>,
     /// The settings.

@@ -19,7 +19,7 @@ use crate::fault::{Error, Fault, Result};
 use crate::ledger::{AttemptLedger, Spending};
 use crate::llm::Llm;
 use crate::metrics;
-use crate::model::{Claimed, IngestionId, PageText, PageUsage, RepairedPage, Usage};
+use crate::model::{Claimed, EncodedImage, IngestionId, PageText, PageUsage, Usage};
 use crate::pipeline::page_sink::PageSink;
 use crate::pipeline::step_error::StepError;
 
@@ -191,7 +191,7 @@ impl PageSink for PaidPages<'_> {
     async fn keep(
         &mut self,
         page: &PageText,
-        repaired: Option<RepairedPage>,
+        repaired: Option<EncodedImage>,
     ) -> std::result::Result<(), StepError> {
         self.inner.keep(page, repaired).await
     }

@@ -3,20 +3,15 @@
 //! The size is asked for before the body, so that an oversized upload costs one request and no
 //! memory. The bytes count against one budget for the whole process until they are dropped.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::config::{ByteSize, LimitsConfig};
+use crate::config::LimitsConfig;
 use crate::fault::{self, Fault};
 use crate::ledger::AttemptLedger;
 use crate::model::{DocumentRef, Reason, digest};
+use crate::pipeline::byte_budget::{ByteBudget, TakenBytes};
 use crate::pipeline::step_error::StepError;
 use crate::store::{Etag, Fetch, Get, Store};
-
-/// Bytes per permit of the budget: permits are 32-bit numbers, documents may be large.
-const PERMIT_BYTES: u64 = 4096;
 
 /// The original document.
 #[derive(Debug)]
@@ -28,35 +23,7 @@ pub struct Fetched {
     /// The version of the object that they are.
     pub etag: Etag,
     /// Part of the budget, given back on drop.
-    _budget: OwnedSemaphorePermit,
-}
-
-/// Bytes of documents that may be in memory at the same time.
-#[derive(Debug, Clone)]
-pub struct DocumentBudget(Arc<Semaphore>);
-
-impl DocumentBudget {
-    /// A budget of so many bytes, rounded down to 4 KiB.
-    pub fn new(bytes: ByteSize) -> Self {
-        let permits = usize::try_from(bytes.0 / PERMIT_BYTES).unwrap_or(usize::MAX);
-        Self(Arc::new(Semaphore::new(permits.clamp(1, Semaphore::MAX_PERMITS))))
-    }
-
-    /// Takes so many bytes if they are free now.
-    pub(super) fn try_take(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
-        let permits = permits(u64::try_from(bytes).unwrap_or(u64::MAX));
-        Arc::clone(&self.0).try_acquire_many_owned(permits).ok()
-    }
-
-    /// Waits until so many bytes are free. Whoever waits here must hold none of them.
-    pub(super) async fn take(&self, bytes: u64) -> Result<OwnedSemaphorePermit, StepError> {
-        let taken = Arc::clone(&self.0).acquire_many_owned(permits(bytes)).await;
-        taken.map_err(|_| fault::Error::internal("the document budget is closed").into())
-    }
-}
-
-fn permits(bytes: u64) -> u32 {
-    u32::try_from(bytes.div_ceil(PERMIT_BYTES).max(1)).unwrap_or(u32::MAX)
+    _budget: TakenBytes,
 }
 
 /// Reads the original of `document`.
@@ -69,7 +36,7 @@ pub async fn fetch(
     ledger: &dyn AttemptLedger,
     document: &DocumentRef,
     limits: &LimitsConfig,
-    budget: &DocumentBudget,
+    budget: &ByteBudget,
 ) -> Result<Fetched, StepError> {
     let missing = || fault::Error::new(Fault::Missing, "the document is not in the store");
     let meta = store.head(&document.file_path).await?.ok_or_else(missing)?;

@@ -19,13 +19,12 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt};
-use tokio::sync::OwnedSemaphorePermit;
 
 use crate::fault::{self, Fault};
 use crate::metrics;
-use crate::model::{IngestionId, PageText, PageUsage, RepairedPage, Source};
+use crate::model::{EncodedImage, IngestionId, PageText, PageUsage, Source};
+use crate::pipeline::byte_budget::{ByteBudget, TakenBytes};
 use crate::pipeline::claim_handle::ClaimHandle;
-use crate::pipeline::fetch::DocumentBudget;
 use crate::pipeline::page_sink::PageSink;
 use crate::pipeline::step_error::StepError;
 use crate::store::{Fetch, Get, Put, Store, keys};
@@ -47,7 +46,7 @@ const REMOVALS: usize = 8;
 /// The finished pages of a document that is being read.
 pub(super) struct PageJournal<'a> {
     pub(super) store: &'a dyn Store,
-    pub(super) budget: &'a DocumentBudget,
+    pub(super) budget: &'a ByteBudget,
     pub(super) hold: &'a ClaimHandle,
     identity: String,
     /// Number of this claim.
@@ -61,7 +60,7 @@ pub(super) struct PageJournal<'a> {
     /// When the oldest page of the open part was finished.
     open_since: Option<Instant>,
     /// Room for the open part's images.
-    room: Vec<OwnedSemaphorePermit>,
+    room: Vec<TakenBytes>,
 }
 
 struct StoredPart {
@@ -76,7 +75,7 @@ impl<'a> PageJournal<'a> {
     /// # Errors
     /// What the store says.
     pub(super) async fn open(
-        (store, budget): (&'a dyn Store, &'a DocumentBudget),
+        (store, budget): (&'a dyn Store, &'a ByteBudget),
         (hold, claims): (&'a ClaimHandle, i64),
         identity: String,
     ) -> fault::Result<(Self, Vec<PageText>)> {
@@ -167,7 +166,7 @@ impl<'a> PageJournal<'a> {
     pub(super) async fn images(
         &self,
         mut wanted: BTreeSet<u32>,
-        mut take: impl FnMut(u32, RepairedPage) -> fault::Result<()>,
+        mut take: impl FnMut(u32, EncodedImage) -> fault::Result<()>,
     ) -> fault::Result<()> {
         for (number, image) in &self.open.images {
             if wanted.remove(number) {
@@ -222,14 +221,14 @@ impl PageSink for PageJournal<'_> {
     async fn keep(
         &mut self,
         page: &PageText,
-        repaired: Option<RepairedPage>,
+        repaired: Option<EncodedImage>,
     ) -> Result<(), StepError> {
         if page.source == Source::Native && page.provider.is_none() {
             return Ok(());
         }
         let crowded = match &repaired {
             None => false,
-            Some(image) => match self.budget.try_take(image.bytes.len()) {
+            Some(image) => match self.budget.try_take(image.bytes.len() as u64) {
                 Some(permit) => {
                     self.room.push(permit);
                     false

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use crate::model::{PageText, PageUsage, RepairedPage};
+use crate::model::{EncodedImage, PageText, PageUsage};
 use crate::pipeline::step_error::StepError;
 
 /// Takes pages as they are finished.
@@ -13,7 +13,7 @@ pub trait PageSink: Send {
     async fn keep(
         &mut self,
         page: &PageText,
-        repaired: Option<RepairedPage>,
+        repaired: Option<EncodedImage>,
     ) -> Result<(), StepError>;
 
     /// A call that costs money is about to be made. An error forbids it, and ends the reading.

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::fault;
-use crate::model::{FileRef, IngestionId, RepairedPage, digest};
+use crate::model::{EncodedImage, FileRef, IngestionId, digest};
 use crate::pages::{Format, ImagePdf};
 use crate::pipeline::artefact::put_over;
 use crate::pipeline::journal::PageJournal;
@@ -91,8 +91,8 @@ async fn assemble(
             };
             journal.images(chosen, keep).await?;
             let lost = || fault::Error::internal("the repaired page is gone");
-            let RepairedPage { encoding, bytes, .. } = only.ok_or_else(lost)?;
-            let key = keys::preprocessed(id, encoding.extension());
+            let EncodedImage { header, bytes } = only.ok_or_else(lost)?;
+            let key = keys::preprocessed(id, header.encoding.extension());
             Ok(Made { key, bytes: bytes.into(), pages })
         }
         Form::Pdf => {

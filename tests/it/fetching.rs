@@ -16,7 +16,7 @@ use docmill::model::{ClaimToken, DocumentId, DocumentRef, IngestionId, Reason};
 use docmill::pipeline::artefact::Slot;
 use docmill::pipeline::claim_handle::{self, ClaimHandle, ClaimRenewer};
 use docmill::pipeline::fetch::{Fetched, fetch};
-use docmill::pipeline::{DocumentBudget, StepError};
+use docmill::pipeline::{ByteBudget, StepError};
 use docmill::store::folder::FolderStore;
 use docmill::store::{Entry, Etag, Fetch, Get, Meta, Object, Put, Store};
 
@@ -85,7 +85,7 @@ impl Store for OneObject {
 
 async fn fetched(
     store: &OneObject,
-    budget: &DocumentBudget,
+    budget: &ByteBudget,
 ) -> std::result::Result<Fetched, StepError> {
     let ledger = MemoryLedger::new(time::OffsetDateTime::UNIX_EPOCH);
     let document = DocumentRef {
@@ -105,7 +105,7 @@ fn is_too_large(answer: std::result::Result<Fetched, StepError>) -> bool {
 #[tokio::test]
 async fn invariant_9_documents_in_memory_share_one_budget_and_the_next_waits_for_its_part() {
     let store = OneObject::new(60 << 10, 60 << 10);
-    let budget = DocumentBudget::new(ByteSize(100 << 10));
+    let budget = ByteBudget::new(ByteSize(100 << 10));
     let first = fetched(&store, &budget).await.unwrap();
     let mut second = Box::pin(fetched(&store, &budget));
     assert!(futures::poll!(second.as_mut()).is_pending(), "two of them are more than the budget");
@@ -116,7 +116,7 @@ async fn invariant_9_documents_in_memory_share_one_budget_and_the_next_waits_for
 
 #[tokio::test]
 async fn invariant_9_a_document_over_the_limit_costs_no_memory_whatever_the_store_says_of_it() {
-    let budget = DocumentBudget::new(ByteSize(1 << 20));
+    let budget = ByteBudget::new(ByteSize(1 << 20));
     let honest = OneObject::new(101 << 10, 50 << 10);
     assert!(is_too_large(fetched(&honest, &budget).await));
     assert_eq!(honest.bodies.load(Ordering::SeqCst), 0, "refused by its size alone");

@@ -15,8 +15,8 @@ use docmill::cpu::confine::Confinement;
 use docmill::cpu::{Cells, Program};
 use docmill::db::operators::{self, By};
 use docmill::model::{
-    BoundingBox, Encoding, IngestionId, Line, PageRead, PageText, PageUsage, Recipe, RepairedPage,
-    Source, Word,
+    BoundingBox, EncodedImage, Encoding, ImageHeader, IngestionId, Line, PageRead, PageText,
+    PageUsage, Recipe, Source, Word,
 };
 use docmill::pages::serve::{self, MakeReader, PageReader, Trouble};
 use docmill::pages::{Document, ImagePdf};
@@ -30,12 +30,12 @@ use crate::support::process::Process;
 use crate::support::world::{SOON, World, until};
 
 /// The picture of a page with some words on it.
-fn picture(text: &str) -> RepairedPage {
+fn picture(text: &str) -> EncodedImage {
     let bytes = documents::scan(documents::pdf(&[(60.0, 60.0, text)]), 100.0);
     let format = image::ImageFormat::Png;
     let reader = image::ImageReader::with_format(Cursor::new(&bytes), format);
     let (width, height) = reader.into_dimensions().unwrap();
-    RepairedPage { width, height, dpi: 100, encoding: Encoding::Png, bytes }
+    EncodedImage { header: ImageHeader { width, height, dpi: 100, encoding: Encoding::Png }, bytes }
 }
 
 /// A PDF of so many scans, each with its own number on it.
@@ -118,7 +118,7 @@ struct Noting {
 
 #[async_trait]
 impl PageSink for Noting {
-    async fn keep(&mut self, _: &PageText, _: Option<RepairedPage>) -> Result<(), StepError> {
+    async fn keep(&mut self, _: &PageText, _: Option<EncodedImage>) -> Result<(), StepError> {
         self.begun.push(self.pages.load(Ordering::SeqCst));
         Ok(())
     }

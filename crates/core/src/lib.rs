@@ -5,3 +5,4 @@ pub mod config;
 pub mod fault;
 pub mod metrics;
 pub mod model;
+pub mod retry;

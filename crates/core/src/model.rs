@@ -19,8 +19,8 @@ pub use ids::{ClaimToken, DocumentId, IngestionId};
 pub use ingestion::{Claimed, DocumentRef, Stage, Status};
 pub use outcome::{AttemptOutcome, Reason};
 pub use page_work::{
-    Attachment, DoubtfulLayer, EinvoiceLook, Encoding, PagePicture, PageRead, PageReading,
-    PageShown, PageUsage, PictureFacts, Recipe, RepairedPage, Repairs, TextMap, View,
+    Attachment, EinvoiceLook, EncodedImage, Encoding, ImageHeader, PagePicture, PageRead,
+    PageReading, PageShown, PageUsage, PictureFacts, Recipe, Repairs, TextLayer, TextMap, View,
 };
 pub use priority::Priority;
 pub use transcript::{

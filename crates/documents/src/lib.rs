@@ -6,4 +6,4 @@ pub mod ocr;
 pub mod pages;
 
 use docmill_client::{aws, http, telemetry, throttle};
-use docmill_core::{config, fault, metrics, model};
+use docmill_core::{config, fault, metrics, model, retry};

@@ -48,7 +48,7 @@ use docmill_formats::xml::{self, XmlError};
 
 use crate::config::LimitsConfig;
 use crate::cpu::wire::EINVOICES;
-use crate::model::{EinvoiceLook, Line, PageText, Reason};
+use crate::model::{EinvoiceLook, Line, PageText, Reason, TextLayer};
 
 pub use format::Format;
 pub use image_pdf::{BadImage, ImagePdf};
@@ -127,10 +127,8 @@ pub enum Page {
     Cut(Raster),
     /// A text layer that cannot be all there is, or that cannot be right, and the page's picture.
     Doubtful {
-        /// What the layer says; as for a sound one.
-        layer: Layer,
-        /// Whether its words are none.
-        garbled: bool,
+        /// What the layer says.
+        layer: TextLayer,
         /// The rendered page, upright.
         picture: Raster,
     },
@@ -141,17 +139,6 @@ pub enum Page {
         /// Height after rotation, in points.
         height: f32,
     },
-}
-
-/// A text layer.
-#[derive(Debug, Clone)]
-pub struct Layer {
-    /// Width of the page after rotation, in points.
-    pub width: f32,
-    /// Its height.
-    pub height: f32,
-    /// Lines in reading order, boxes in points.
-    pub lines: Vec<Line>,
 }
 
 /// A document whose format and number of pages are known and within the limits.

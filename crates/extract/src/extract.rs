@@ -19,8 +19,6 @@ pub mod reply;
 pub mod rules;
 pub mod schema;
 
-use sha2::{Digest, Sha256};
-
 pub use ask::{Ending, ExtractError, Terms, ask};
 pub use choose::{Choice, choice_identity, choose};
 pub use combine::combined;
@@ -28,6 +26,7 @@ pub use journal::{Journal, Replies, StoredCall};
 
 use crate::kinds::Kind;
 use crate::llm::Llm;
+use crate::model::digest::{LengthOrder, sha256_of_parts};
 
 /// The identity of what a model makes of a transcript, SHA-256 in hex: over the transcript's
 /// identity, provider, model, kind with its version, and the version of our own prompt text.
@@ -35,7 +34,7 @@ use crate::llm::Llm;
 /// Limits are left out on purpose: stored calls are matched by their whole prompt, so a changed
 /// limit asks again only what it changes.
 pub fn identity(transcript_identity: &str, llm: &dyn Llm, kind: &Kind) -> String {
-    hash(&[
+    hash_parts(&[
         "docmill extraction",
         &prompt::VERSION.to_string(),
         transcript_identity,
@@ -46,23 +45,7 @@ pub fn identity(transcript_identity: &str, llm: &dyn Llm, kind: &Kind) -> String
     ])
 }
 
-/// SHA-256 in hex over parts that cannot run into each other.
-fn hash(parts: &[&str]) -> String {
-    let mut hasher = Sha256::new();
-    for part in parts {
-        hasher.update((part.len() as u64).to_be_bytes());
-        hasher.update(part.as_bytes());
-    }
-    hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn parts_of_a_hash_do_not_run_into_each_other() {
-        assert_ne!(hash(&["ab", "c"]), hash(&["a", "bc"]));
-        assert_eq!(hash(&[]).len(), 64);
-    }
+/// SHA-256 in hex over the parts of what is stored under this room's identities.
+fn hash_parts(parts: &[&str]) -> String {
+    sha256_of_parts(LengthOrder::BigEndian, parts)
 }

@@ -33,6 +33,8 @@ use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Executor};
 
 use crate::config::DatabaseConfig;
 use crate::fault::{Error, Fault, Result};
+use crate::model::digest::encode_hex;
+use crate::retry::{retry, with_deadline};
 
 use login::Login;
 
@@ -112,7 +114,7 @@ impl Db {
     pub fn schema_fingerprint() -> String {
         let mut digest = Sha256::new();
         MIGRATIONS.iter().for_each(|migration| digest.update(&migration.checksum));
-        digest.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+        encode_hex(digest.finalize()).chars().take(16).collect()
     }
 
     /// Host, port, database and schema, without credentials.
@@ -208,14 +210,15 @@ impl Db {
     /// # Errors
     /// `Unavailable` if it does not.
     pub async fn ping(&self, patience: Duration) -> Result<()> {
-        let asked = sqlx::query("SELECT 1").execute(&self.pool);
-        match tokio::time::timeout(patience, asked).await {
-            Ok(answer) => answer.map(drop).context("asking Postgres for a sign of life"),
-            Err(_) => Err(Error::new(
-                Fault::Unavailable,
-                format!("{} gave no answer within {patience:?}", self.place),
-            )),
-        }
+        let asked = async {
+            let answer = sqlx::query("SELECT 1").execute(&self.pool).await;
+            answer.map(drop).context("asking Postgres for a sign of life")
+        };
+        with_deadline(patience, asked, || {
+            let context = format!("{} gave no answer within {patience:?}", self.place);
+            Error::new(Fault::Unavailable, context)
+        })
+        .await
     }
 
     /// Closes the pool; statements that run are waited for.
@@ -240,6 +243,9 @@ fn session(config: &DatabaseConfig) -> String {
     )
 }
 
+/// Between two tries to connect at start.
+const CONNECT_PAUSE: Duration = Duration::from_millis(250);
+
 /// Tries to connect until it works, the time is up, or waiting cannot help.
 async fn wait_for_answer(
     options: &PgConnectOptions,
@@ -247,27 +253,24 @@ async fn wait_for_answer(
     patience: Duration,
 ) -> Result<PgConnection> {
     let begun = Instant::now();
-    loop {
-        let left = patience.saturating_sub(begun.elapsed());
-        let attempt = tokio::time::timeout(left.max(Duration::from_secs(1)), options.connect());
-        let said = match attempt.await {
-            Ok(Ok(connection)) => return Ok(connection),
-            Ok(Err(error)) => error,
-            Err(_) => sqlx::Error::PoolTimedOut,
+    let connect = |_| {
+        let left = patience.saturating_sub(begun.elapsed()).max(Duration::from_secs(1));
+        with_deadline(left, options.connect(), || sqlx::Error::PoolTimedOut)
+    };
+    let connected = retry(connect, |said, _| {
+        let in_time = begun.elapsed() + CONNECT_PAUSE < patience;
+        (in_time && !faults::is_hopeless(said)).then_some(CONNECT_PAUSE)
+    });
+    connected.await.map_err(|said| {
+        let waited = begun.elapsed().as_secs();
+        let advice = if faults::is_hopeless(&said) {
+            "check user, password and database in database.url"
+        } else {
+            "check that it runs and that database.url names the right host and port"
         };
-        let hopeless = faults::is_hopeless(&said);
-        if hopeless || begun.elapsed() + Duration::from_millis(250) >= patience {
-            let waited = begun.elapsed().as_secs();
-            let advice = if hopeless {
-                "check user, password and database in database.url"
-            } else {
-                "check that it runs and that database.url names the right host and port"
-            };
-            return Err(Error::new(
-                Fault::Unavailable,
-                format!("{place} cannot be used (tried for {waited} s): {said}; {advice}"),
-            ));
-        }
-        tokio::time::sleep(Duration::from_millis(250)).await;
-    }
+        Error::new(
+            Fault::Unavailable,
+            format!("{place} cannot be used (tried for {waited} s): {said}; {advice}"),
+        )
+    })
 }

@@ -4,4 +4,4 @@
 pub mod db;
 pub mod ledger;
 
-use docmill_core::{config, fault, model};
+use docmill_core::{config, fault, model, retry};

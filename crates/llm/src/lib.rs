@@ -4,4 +4,4 @@
 pub mod llm;
 
 use docmill_client::{aws, http, telemetry, throttle};
-use docmill_core::{config, fault, model};
+use docmill_core::{config, fault, model, retry};

@@ -4,5 +4,5 @@
 pub mod queue;
 
 use docmill_client::aws;
-use docmill_core::{config, fault, metrics, model};
+use docmill_core::{config, fault, metrics, model, retry};
 use docmill_storage::store;

@@ -4,4 +4,4 @@
 pub mod store;
 
 use docmill_client::aws;
-use docmill_core::{config, fault, model};
+use docmill_core::{config, fault, model, retry};

@@ -46,7 +46,8 @@ pub(super) async fn of(path: &Path, largest: u64) -> Result<Content, String> {
             // What came in one piece still lies in it.
             let in_one = u64::try_from(last).is_ok_and(|last| last == seen);
             piece.truncate(last);
-            let (sha256, whole) = (digest::hex(&hash.finalize()), in_one.then(|| piece.into()));
+            let (sha256, whole) =
+                (digest::encode_hex(hash.finalize()), in_one.then(|| piece.into()));
             return Ok(Content { sha256, size: seen, whole });
         }
         last = read;

@@ -12,7 +12,7 @@ use super::{Left, Pages, settle};
 use crate::cpu::OpenDocument;
 use crate::fault::{self, Fault};
 use crate::model::{
-    PagePicture, PageReading, PageShown, PageText, PageUsage, Reason, RepairedPage, View,
+    EncodedImage, PagePicture, PageReading, PageShown, PageText, PageUsage, Reason, View,
 };
 use crate::ocr::{FileReader, PictureSizes, Provider};
 use crate::pages;
@@ -174,7 +174,7 @@ impl<'a> Round<'a> {
     /// Makes a page of what was read, and keeps it if it is better than what there is.
     async fn take(&mut self, picture: PagePicture, reading: PageReading) -> Result<(), StepError> {
         let PagePicture { facts, image } = picture;
-        let size = (image.width, image.height, image.dpi);
+        let size = (image.header.width, image.header.height, image.header.dpi);
         let mut page = pages::page_of(self.provider.name(), &facts, size, reading);
         if !facts.repaired {
             let recipe = &self.reader.recipe;
@@ -201,7 +201,7 @@ impl<'a> Round<'a> {
         self.sink.after_call(usage, is_whole).await
     }
 
-    async fn keep(&mut self, page: PageText, image: Option<RepairedPage>) -> Result<(), StepError> {
+    async fn keep(&mut self, page: PageText, image: Option<EncodedImage>) -> Result<(), StepError> {
         self.sink.keep(&page, image).await?;
         self.pages.insert(page.number, page);
         Ok(())
@@ -228,7 +228,7 @@ impl<'a> Round<'a> {
         }
         let Some(file) = original.file().await? else { return Ok(numbers) };
         let size = |picture: &PagePicture| {
-            (picture.facts.number, (picture.image.width, picture.image.height))
+            (picture.facts.number, (picture.image.header.width, picture.image.header.height))
         };
         let sizes: PictureSizes = pictures.iter().map(size).collect();
         self.sink.before_call().await?;

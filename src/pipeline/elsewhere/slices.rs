@@ -4,21 +4,17 @@
 //! given back when the slice has been read.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 use futures::stream::{self, Stream, StreamExt, TryStreamExt};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::config::ByteSize;
 use crate::cpu::OpenDocument;
-use crate::fault;
 use crate::model::{PagePicture, PageShown, PageText, View};
 use crate::ocr::Reach;
+use crate::pipeline::byte_budget::{ByteBudget, TakenBytes};
 use crate::pipeline::reading::step_error;
 use crate::pipeline::step_error::StepError;
 
-/// Bytes per permit: permits are 32-bit numbers.
-const PERMIT_BYTES: u64 = 4096;
 /// A picture is there up to three times while it is sent: by itself, in the PDF, and as base64.
 const COPIES: u64 = 3;
 /// Bytes that the picture of a page is expected to have: an A4 page at 300 dpi has less.
@@ -26,28 +22,20 @@ const USUAL_PICTURE: u64 = 1 << 20;
 
 /// Bytes of pictures that may be on their way to providers at the same time.
 #[derive(Debug, Clone)]
-pub struct PictureRoom {
-    free: Arc<Semaphore>,
-    total: u64,
-}
+pub struct PictureRoom(ByteBudget);
 
 impl PictureRoom {
     /// So many bytes, rounded down to 4 KiB.
     pub fn new(bytes: ByteSize) -> Self {
-        let permits = usize::try_from(bytes.0 / PERMIT_BYTES).unwrap_or(usize::MAX);
-        let permits = permits.clamp(1, Semaphore::MAX_PERMITS);
-        let total = u64::try_from(permits).unwrap_or(u64::MAX).saturating_mul(PERMIT_BYTES);
-        Self { free: Arc::new(Semaphore::new(permits)), total }
+        Self(ByteBudget::new(bytes))
     }
 
     /// Waits for the room that so many usual pictures take, and says how many bytes of pictures may
     /// be put there. Whoever waits here must hold none.
-    async fn take(&self, pages: usize) -> Result<(OwnedSemaphorePermit, usize), StepError> {
+    async fn take(&self, pages: usize) -> Result<(TakenBytes, usize), StepError> {
         let pages = u64::try_from(pages).unwrap_or(u64::MAX);
-        let wanted = pages.saturating_mul(USUAL_PICTURE * COPIES).min(self.total);
-        let permits = u32::try_from(wanted / PERMIT_BYTES).unwrap_or(u32::MAX).max(1);
-        let taken = Arc::clone(&self.free).acquire_many_owned(permits).await;
-        let taken = taken.map_err(|_| fault::Error::internal("the room for pictures is closed"))?;
+        let wanted = pages.saturating_mul(USUAL_PICTURE * COPIES).min(self.0.total());
+        let taken = self.0.take(wanted).await?;
         Ok((taken, usize::try_from(wanted / COPIES).unwrap_or(usize::MAX)))
     }
 }
@@ -55,7 +43,7 @@ impl PictureRoom {
 /// Pictures for one call, and the room that they take.
 pub(super) struct Slice {
     pub(super) pictures: Vec<PagePicture>,
-    _room: OwnedSemaphorePermit,
+    _room: TakenBytes,
 }
 
 /// What the next pages of a document came to.
@@ -163,7 +151,7 @@ impl Filling {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Encoding, PictureFacts, RepairedPage, TextMap};
+    use crate::model::{EncodedImage, Encoding, ImageHeader, PictureFacts, TextMap};
 
     fn shown(number: u32, bytes: usize) -> PageShown {
         let facts = PictureFacts {
@@ -176,7 +164,8 @@ mod tests {
             cut: false,
         };
         let (encoding, bytes) = (Encoding::Png, vec![0; bytes]);
-        let image = RepairedPage { width: 1, height: 1, dpi: 100, encoding, bytes };
+        let image =
+            EncodedImage { header: ImageHeader { width: 1, height: 1, dpi: 100, encoding }, bytes };
         PageShown::Picture(Box::new(PagePicture { facts, image }))
     }
 

@@ -6,7 +6,7 @@
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Encoding, PageText, RepairedPage};
+use crate::model::{EncodedImage, ImageHeader, PageText};
 
 /// Finished pages that are in memory only.
 #[derive(Debug, Default)]
@@ -14,24 +14,22 @@ pub(super) struct Part {
     /// Their texts.
     pub pages: Vec<PageText>,
     /// Images that texts were read from, by page number.
-    pub images: Vec<(u32, RepairedPage)>,
+    pub images: Vec<(u32, EncodedImage)>,
 }
 
 #[derive(Serialize, Deserialize)]
 struct Head {
     made_from: String,
     pages: Vec<PageText>,
-    images: Vec<ImageHead>,
+    images: Vec<StoredImage>,
 }
 
 /// An image without its bytes, which are the next `length` of those after the head.
 #[derive(Serialize, Deserialize)]
-struct ImageHead {
+struct StoredImage {
     page: u32,
-    width: u32,
-    height: u32,
-    dpi: u32,
-    encoding: Encoding,
+    #[serde(flatten)]
+    header: ImageHeader,
     length: usize,
 }
 
@@ -48,12 +46,9 @@ impl Part {
 
     /// The stored form.
     pub(super) fn encode(&self, identity: &str) -> serde_json::Result<Bytes> {
-        let images = self.images.iter().map(|(page, image)| ImageHead {
+        let images = self.images.iter().map(|(page, image)| StoredImage {
             page: *page,
-            width: image.width,
-            height: image.height,
-            dpi: image.dpi,
-            encoding: image.encoding,
+            header: image.header,
             length: image.bytes.len(),
         });
         let head = Head {
@@ -80,10 +75,10 @@ impl Part {
         }
         let (_line_feed, mut rest) = rest.split_first()?;
         let mut images = Vec::with_capacity(head.images.len());
-        for ImageHead { page, width, height, dpi, encoding, length } in head.images {
+        for StoredImage { page, header, length } in head.images {
             let (bytes, after) = rest.split_at_checked(length)?;
             let bytes = bytes.to_vec();
-            images.push((page, RepairedPage { width, height, dpi, encoding, bytes }));
+            images.push((page, EncodedImage { header, bytes }));
             rest = after;
         }
         rest.is_empty().then_some(Self { pages: head.pages, images })
@@ -93,7 +88,7 @@ impl Part {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Source;
+    use crate::model::{Encoding, Source};
 
     fn part() -> Part {
         let page = |number| PageText {
@@ -108,13 +103,8 @@ mod tests {
             provider: None,
             lines: Vec::new(),
         };
-        let image = |bytes: &[u8]| RepairedPage {
-            width: 1,
-            height: 2,
-            dpi: 300,
-            encoding: Encoding::Png,
-            bytes: bytes.to_vec(),
-        };
+        let header = ImageHeader { width: 1, height: 2, dpi: 300, encoding: Encoding::Png };
+        let image = |bytes: &[u8]| EncodedImage { header, bytes: bytes.to_vec() };
         // Image bytes may hold anything, line feeds too.
         let images = vec![(2, image(b"\n{}\n")), (3, image(b"")), (5, image(b"\0\xff"))];
         Part { pages: vec![page(2), page(1)], images }
@@ -128,6 +118,19 @@ mod tests {
         assert_eq!((&read.pages, &read.images), (&written.pages, &written.images));
         assert_eq!(read.image_bytes(), 6);
         assert!(Part::decode(&bytes, "made otherwise").is_none());
+    }
+
+    #[test]
+    fn images_are_described_in_the_words_of_the_parts_that_are_stored_already() {
+        let bytes = Part { pages: Vec::new(), images: part().images }.encode("id").unwrap();
+        let head = bytes.split(|byte| *byte == b'\n').next().unwrap();
+        let stored = concat!(
+            r#"{"made_from":"id","pages":[],"images":["#,
+            r#"{"page":2,"width":1,"height":2,"dpi":300,"encoding":"png","length":4},"#,
+            r#"{"page":3,"width":1,"height":2,"dpi":300,"encoding":"png","length":0},"#,
+            r#"{"page":5,"width":1,"height":2,"dpi":300,"encoding":"png","length":2}]}"#,
+        );
+        assert_eq!(String::from_utf8_lossy(head), stored);
     }
 
     #[test]

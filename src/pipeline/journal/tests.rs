@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::config::ByteSize;
-use crate::model::{ClaimToken, Encoding};
+use crate::model::{ClaimToken, Encoding, ImageHeader};
 use crate::pages::{Format, open};
 use crate::pipeline::claim_handle::{ClaimRenewer, pair};
 use crate::pipeline::preprocessed;
@@ -10,7 +10,7 @@ use crate::store::folder::FolderStore;
 
 struct Place {
     store: FolderStore,
-    budget: DocumentBudget,
+    budget: ByteBudget,
     hold: ClaimHandle,
     keeper: ClaimRenewer,
     _folder: tempfile::TempDir,
@@ -22,7 +22,7 @@ impl Place {
         let store = FolderStore::open(folder.path()).await.unwrap();
         let until = Instant::now() + Duration::from_secs(600);
         let (hold, keeper) = pair(IngestionId::random(), ClaimToken::random(), until);
-        let budget = DocumentBudget::new(ByteSize::mib(64));
+        let budget = ByteBudget::new(ByteSize::mib(64));
         Self { store, budget, hold, keeper, _folder: folder }
     }
 
@@ -57,7 +57,7 @@ fn page(number: u32, source: Source) -> PageText {
 }
 
 /// A grey image of this size.
-fn image(side: u32) -> RepairedPage {
+fn image(side: u32) -> EncodedImage {
     // Different everywhere, so that the size of the file follows the size of the image.
     let noise = image::GrayImage::from_fn(side, side, |x, y| {
         image::Luma([u8::try_from((x * 31 + y * 17 + x * y) % 251).unwrap()])
@@ -65,7 +65,10 @@ fn image(side: u32) -> RepairedPage {
     let mut bytes = std::io::Cursor::new(Vec::new());
     noise.write_to(&mut bytes, image::ImageFormat::Png).unwrap();
     let encoding = Encoding::Png;
-    RepairedPage { width: side, height: side, dpi: 100, encoding, bytes: bytes.into_inner() }
+    EncodedImage {
+        header: ImageHeader { width: side, height: side, dpi: 100, encoding },
+        bytes: bytes.into_inner(),
+    }
 }
 
 async fn keep(journal: &mut PageJournal<'_>, numbers: std::ops::RangeInclusive<u32>) {
@@ -154,7 +157,7 @@ async fn invariant_8_a_zombie_writes_no_page_and_cannot_replace_one() {
 #[tokio::test]
 async fn images_wait_in_the_budget_and_without_room_are_written_at_once() {
     let mut place = Place::new().await;
-    place.budget = DocumentBudget::new(ByteSize(40 << 10));
+    place.budget = ByteBudget::new(ByteSize(40 << 10));
     let (mut journal, _) = place.claim(1, "a").await;
     let small = image(100);
     assert!((5_000..15_000).contains(&small.bytes.len()), "{}", small.bytes.len());

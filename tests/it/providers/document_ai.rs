@@ -84,7 +84,7 @@ async fn what_was_read_from_a_turned_page_stands_where_it_stands_on_ours() {
         let (readings, usage) = provider.read(&pages).await.unwrap();
         assert_eq!(usage.pages, u32::try_from(pages.len()).unwrap());
         for (page, reading) in pages.iter().zip(readings) {
-            let (width, height) = (page.image.width, page.image.height);
+            let (width, height) = (page.image.header.width, page.image.header.height);
             assert!(reading.transform.is_some());
             let found = reading.lines[0].words[0].bounding_box;
             let real = |pixels: u32| f32::from(u16::try_from(pixels).unwrap());

@@ -2,7 +2,7 @@
 
 use std::io::Cursor;
 
-use docmill::model::{Encoding, RepairedPage};
+use docmill::model::{EncodedImage, Encoding, ImageHeader};
 use docmill::pages::ImagePdf;
 use image::{GrayImage, ImageFormat, Luma};
 
@@ -19,7 +19,7 @@ pub(super) fn width(page: u32) -> u32 {
 }
 
 /// Rows of marks like letters, on paper of this shade of grey.
-pub(super) fn picture(page: u32, paper: u8) -> RepairedPage {
+pub(super) fn picture(page: u32, paper: u8) -> EncodedImage {
     let (width, height) = (width(page), HEIGHT);
     let image = GrayImage::from_fn(width, height, |x, y| {
         let is_letter = y % 40 < 14 && x % 18 < 12 && (x % 18 % 6 < 2 || y % 40 % 6 < 2);
@@ -29,7 +29,10 @@ pub(super) fn picture(page: u32, paper: u8) -> RepairedPage {
     let mut bytes = Cursor::new(Vec::new());
     image.write_to(&mut bytes, ImageFormat::Png).unwrap();
     let encoding = Encoding::Png;
-    RepairedPage { width, height, dpi: DPI, encoding, bytes: bytes.into_inner() }
+    EncodedImage {
+        header: ImageHeader { width, height, dpi: DPI, encoding },
+        bytes: bytes.into_inner(),
+    }
 }
 
 /// A PDF of so many scans on good paper.

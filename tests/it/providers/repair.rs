@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use docmill::config::OcrProvider::DocumentAi as Google;
-use docmill::model::{PageText, PageUsage, RepairedPage};
+use docmill::model::{EncodedImage, PageText, PageUsage};
 use docmill::pipeline::{PageSink, Reading, StepError, Wishes};
 use docmill_testkit::document_ai::{Said, Script, Server, Trouble};
 
@@ -23,7 +23,7 @@ impl PageSink for Kept {
     async fn keep(
         &mut self,
         page: &PageText,
-        repaired: Option<RepairedPage>,
+        repaired: Option<EncodedImage>,
     ) -> Result<(), StepError> {
         self.pages.push(page.clone());
         self.images.extend(repaired.map(|_| page.number));

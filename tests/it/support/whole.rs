@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use docmill::model::{PageText, PageUsage, RepairedPage, Transcript};
+use docmill::model::{EncodedImage, PageText, PageUsage, Transcript};
 use docmill::pipeline::{PageSink, Reader, Reading, StepError, Wishes};
 
 /// Keeps nothing: the transcript is all that is wanted.
@@ -10,7 +10,7 @@ struct Unkept;
 
 #[async_trait]
 impl PageSink for Unkept {
-    async fn keep(&mut self, _: &PageText, _: Option<RepairedPage>) -> Result<(), StepError> {
+    async fn keep(&mut self, _: &PageText, _: Option<EncodedImage>) -> Result<(), StepError> {
         Ok(())
     }
 

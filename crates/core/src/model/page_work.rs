@@ -108,12 +108,12 @@ impl Default for Repairs {
 }
 
 /// A page that was read.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct PageRead {
     /// Its text.
     pub page: PageText,
     /// The image that the text was read from, if that is not what the file shows.
-    pub repaired: Option<RepairedPage>,
+    pub repaired: Option<EncodedImage>,
 }
 
 /// How a page is to be shown to a reader elsewhere.
@@ -145,7 +145,7 @@ pub struct PagePicture {
     /// What is known of it.
     pub facts: PictureFacts,
     /// The picture; without bytes if only the facts were asked for.
-    pub image: RepairedPage,
+    pub image: EncodedImage,
 }
 
 /// What is known of a page's picture before anybody has read it.
@@ -162,21 +162,21 @@ pub struct PictureFacts {
     /// Where there seems to be text.
     pub text: TextMap,
     /// A text layer that is not all there is, in points; what is read completes it.
-    pub layer: Option<DoubtfulLayer>,
+    pub layer: Option<TextLayer>,
     /// A part of the page or of its document is missing.
     pub cut: bool,
 }
 
-/// A text layer that cannot be all there is, or that cannot be right.
+/// The text that a page of a file brings with it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct DoubtfulLayer {
-    /// Width of the page in points.
+pub struct TextLayer {
+    /// Width of the page after rotation, in points.
     pub width: f32,
     /// Its height.
     pub height: f32,
-    /// Its lines, boxes in points.
+    /// Its lines in reading order, boxes in points.
     pub lines: Vec<Line>,
-    /// Its words are none.
+    /// Its words are none: the layer cannot be right.
     pub garbled: bool,
 }
 
@@ -239,9 +239,10 @@ pub struct EinvoiceLook {
     pub printed: Vec<PageText>,
 }
 
-/// A repaired page as an encoded grey image.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RepairedPage {
+/// What is known of an encoded image without its bytes. Stored in the finished pages of a document
+/// under these names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ImageHeader {
     /// Pixels per row.
     pub width: u32,
     /// Rows.
@@ -250,6 +251,13 @@ pub struct RepairedPage {
     pub dpi: u32,
     /// What the bytes are.
     pub encoding: Encoding,
+}
+
+/// The picture of a page, repaired or as the file has it, as an encoded grey image.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EncodedImage {
+    /// Its size and encoding.
+    pub header: ImageHeader,
     /// The encoded image.
     pub bytes: Vec<u8>,
 }

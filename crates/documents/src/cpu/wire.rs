@@ -9,10 +9,9 @@ pub use frame::{read, write};
 pub(super) use frame::{receive, send};
 
 use super::confine::Confinement;
-use crate::model::page_work::Encoding;
 use crate::model::{
-    Attachment, EinvoiceLook, PagePicture, PageRead, PageShown, PageText, PictureFacts, Reason,
-    RepairedPage, View,
+    Attachment, EinvoiceLook, EncodedImage, ImageHeader, PagePicture, PageRead, PageShown,
+    PageText, PictureFacts, Reason, View,
 };
 
 /// Most bytes of a document's e-invoices together.
@@ -92,7 +91,7 @@ pub enum Answer {
         /// What was read.
         page: Box<PageText>,
         /// The image it was read from, if that is not what the file shows.
-        image: Option<Image>,
+        image: Option<ImageHeader>,
     },
     /// A page whose text is known without reading its picture.
     Known {
@@ -104,7 +103,7 @@ pub enum Answer {
         /// What is known of it.
         facts: Box<PictureFacts>,
         /// Its picture.
-        image: Image,
+        image: ImageHeader,
     },
     /// A page on which there is nothing to repair.
     Unaltered,
@@ -132,23 +131,16 @@ pub enum Answer {
     },
 }
 
-/// A [`RepairedPage`] without its bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Image {
-    width: u32,
-    height: u32,
-    dpi: u32,
-    encoding: Encoding,
-}
-
 impl Answer {
     /// A page as an answer and the body of its frame.
     pub fn of_page(read: PageRead) -> (Self, Vec<u8>) {
         let page = Box::new(read.page);
-        let Some(RepairedPage { width, height, dpi, encoding, bytes }) = read.repaired else {
-            return (Self::Read { page, image: None }, Vec::new());
-        };
-        (Self::Read { page, image: Some(Image { width, height, dpi, encoding }) }, bytes)
+        match read.repaired {
+            None => (Self::Read { page, image: None }, Vec::new()),
+            Some(EncodedImage { header, bytes }) => {
+                (Self::Read { page, image: Some(header) }, bytes)
+            }
+        }
     }
 
     /// A page that is shown as an answer and the body of its frame.
@@ -157,10 +149,8 @@ impl Answer {
             PageShown::Text(page) => (Self::Known { page }, Vec::new()),
             PageShown::Unaltered => (Self::Unaltered, Vec::new()),
             PageShown::Picture(picture) => {
-                let PagePicture { facts, image } = *picture;
-                let RepairedPage { width, height, dpi, encoding, bytes } = image;
-                let image = Image { width, height, dpi, encoding };
-                (Self::Shown { facts: Box::new(facts), image }, bytes)
+                let PagePicture { facts, image: EncodedImage { header, bytes } } = *picture;
+                (Self::Shown { facts: Box::new(facts), image: header }, bytes)
             }
         }
     }
@@ -171,8 +161,7 @@ impl Answer {
             Self::Known { page } => Some(PageShown::Text(page)),
             Self::Unaltered => Some(PageShown::Unaltered),
             Self::Shown { facts, image } => {
-                let Image { width, height, dpi, encoding } = image;
-                let image = RepairedPage { width, height, dpi, encoding, bytes: body };
+                let image = EncodedImage { header: image, bytes: body };
                 Some(PageShown::Picture(Box::new(PagePicture { facts: *facts, image })))
             }
             _ => None,
@@ -212,10 +201,7 @@ impl Answer {
     /// The inverse of [`Answer::of_page`]; `None` if it is no page.
     pub fn into_page(self, body: Vec<u8>) -> Option<PageRead> {
         let Self::Read { page, image } = self else { return None };
-        let repaired = image.map(|image| {
-            let Image { width, height, dpi, encoding } = image;
-            RepairedPage { width, height, dpi, encoding, bytes: body }
-        });
+        let repaired = image.map(|header| EncodedImage { header, bytes: body });
         Some(PageRead { page: *page, repaired })
     }
 }

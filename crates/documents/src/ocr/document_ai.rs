@@ -126,7 +126,7 @@ fn address(config: &DocumentAiConfig) -> Result<Url> {
 /// The bytes of a call and what they are: one picture as it is, several as a PDF.
 fn content(pictures: &[PagePicture]) -> Result<(Vec<u8>, &'static str)> {
     if let [picture] = pictures {
-        let kind = match picture.image.encoding {
+        let kind = match picture.image.header.encoding {
             Encoding::Png => "image/png",
             Encoding::Jpeg => "image/jpeg",
         };

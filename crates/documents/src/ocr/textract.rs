@@ -241,7 +241,8 @@ impl Provider for Textract {
             .await?;
         let version = answer.detect_document_text_model_version().map(str::to_owned);
         let mut blocks = Blocks::of(answer.blocks.unwrap_or_default());
-        let reading = blocks.reading(1, (image.width, image.height), version.as_deref());
+        let reading =
+            blocks.reading(1, (image.header.width, image.header.height), version.as_deref());
         let usage = PageUsage { provider: Self::NAME, model: Self::DETECT.to_owned(), pages: 1 };
         Ok((vec![reading], usage))
     }

@@ -6,7 +6,7 @@ use hayro::hayro_interpret::hayro_syntax::page::Page as PdfPage;
 use super::language::Evidence;
 use super::pdf::Bounds;
 use super::text_cells::TextCells;
-use super::{Layer, Refusal, render};
+use super::{Refusal, render};
 use crate::model::{BoundingBox, Line, Word};
 
 /// Dots per inch that are enough to see where text is.
@@ -26,11 +26,11 @@ const WITHOUT_VOWELS: usize = 4;
 /// As for rendering.
 pub(super) fn leaves_text_out(
     page: &PdfPage<'_>,
-    layer: &Layer,
+    layer: &[Line],
     bounds: &Bounds<'_>,
 ) -> Result<bool, Refusal> {
     let glance = render::page(page, &Bounds { dpi: GLANCE_DPI, ..*bounds })?;
-    let lines = in_pixels(&layer.lines, glance.dpi);
+    let lines = in_pixels(layer, glance.dpi);
     Ok(TextCells::of(&glance).coverage(&lines) < COVERED)
 }
 

@@ -8,7 +8,7 @@ use image::{ExtendedColorType, ImageEncoder, ImageError};
 
 use super::{Raster, Trouble};
 use crate::fault::Error;
-use crate::model::page_work::{Encoding, RepairedPage};
+use crate::model::page_work::{EncodedImage, Encoding, ImageHeader};
 
 /// Pages with no more shades than this are drawings in black and white: PNG is exact and smaller.
 const FEW_SHADES: usize = 16;
@@ -22,14 +22,14 @@ const LONGEST_JPEG: u32 = 65_535;
 ///
 /// # Errors
 /// The encoder fails, which it should not.
-pub(super) fn encoded(page: &Raster) -> Result<RepairedPage, Trouble> {
+pub(super) fn encoded(page: &Raster) -> Result<EncodedImage, Trouble> {
     let Raster { width, height, dpi, .. } = *page;
     let is_long = width.max(height) > LONGEST_JPEG;
     let few = shades(page) <= FEW_SHADES || is_long;
     let encoding = if few { Encoding::Png } else { Encoding::Jpeg };
     let bytes = encode(page, encoding);
     let bytes = bytes.map_err(|_image| Error::internal("a page image cannot be encoded"))?;
-    Ok(RepairedPage { width, height, dpi, encoding, bytes })
+    Ok(EncodedImage { header: ImageHeader { width, height, dpi, encoding }, bytes })
 }
 
 fn encode(page: &Raster, encoding: Encoding) -> Result<Vec<u8>, ImageError> {
@@ -71,7 +71,7 @@ mod tests {
         {
             let page = Raster { width: 100, height: 100, dpi: 300, pixels };
             let stored = encoded(&page).unwrap();
-            assert_eq!((stored.encoding, stored.dpi), (encoding, 300));
+            assert_eq!((stored.header.encoding, stored.header.dpi), (encoding, 300));
             let again = image::load_from_memory(&stored.bytes).unwrap().into_luma8();
             let off = again
                 .into_raw()

@@ -6,7 +6,7 @@
 //! their labels are the numbers that they have in the original. Not promised: that an image that
 //! lies about its size is shown as it should.
 
-use crate::model::{Encoding, RepairedPage};
+use crate::model::{EncodedImage, Encoding, ImageHeader};
 
 /// Every image's page, content and image object: three objects after the two of the frame.
 const FIRST_OBJECT: usize = 3;
@@ -43,19 +43,20 @@ impl ImagePdf {
     ///
     /// # Errors
     /// [`BadImage`] for a PNG that is not 8 bits of grey without interlacing; nothing is added.
-    pub fn add(&mut self, number: u32, page: &RepairedPage) -> Result<(), BadImage> {
-        let (filter, data) = match page.encoding {
+    pub fn add(&mut self, number: u32, page: &EncodedImage) -> Result<(), BadImage> {
+        let ImageHeader { width: across, height: down, dpi, encoding } = page.header;
+        let (filter, data) = match encoding {
             Encoding::Jpeg => ("/Filter/DCTDecode".to_owned(), vec![page.bytes.as_slice()]),
             Encoding::Png => {
                 let predictor = format!(
                     "/Filter/FlateDecode/DecodeParms<</Predictor 15/Colors 1\
                      /BitsPerComponent 8/Columns {}>>",
-                    page.width
+                    across
                 );
                 (predictor, png_data(page).ok_or(BadImage)?)
             }
         };
-        let (width, height) = (points(page.width, page.dpi), points(page.height, page.dpi));
+        let (width, height) = (points(across, dpi), points(down, dpi));
         let first = FIRST_OBJECT + self.offsets.len();
         let (contents, image) = (first + 1, first + 2);
         self.pages.push((number, first));
@@ -66,9 +67,8 @@ impl ImagePdf {
         let content = format!("q {width:.2} 0 0 {height:.2} 0 0 cm /Im Do Q");
         self.stream("", &[content.as_bytes()]);
         let dictionary = format!(
-            "/Type/XObject/Subtype/Image/Width {}/Height {}/ColorSpace/DeviceGray\
-             /BitsPerComponent 8{filter}",
-            page.width, page.height
+            "/Type/XObject/Subtype/Image/Width {across}/Height {down}/ColorSpace/DeviceGray\
+             /BitsPerComponent 8{filter}"
         );
         self.stream(&dictionary, &data);
         Ok(())
@@ -138,7 +138,7 @@ fn points(pixels: u32, dpi: u32) -> f64 {
 /// The data of a PNG's `IDAT` chunks, which together are one zlib stream (PNG, 10.2), if it is of
 /// the one form that a PDF takes as it is: 8 bits of grey, not interlaced, of the size it is said
 /// to have.
-fn png_data(page: &RepairedPage) -> Option<Vec<&[u8]>> {
+fn png_data(page: &EncodedImage) -> Option<Vec<&[u8]>> {
     let mut rest = page.bytes.strip_prefix(PNG_SIGNATURE)?;
     let mut data = Vec::new();
     let mut header = None;
@@ -155,7 +155,7 @@ fn png_data(page: &RepairedPage) -> Option<Vec<&[u8]>> {
         }
         rest = after;
     }
-    let mut expected = [page.width.to_be_bytes(), page.height.to_be_bytes()].concat();
+    let mut expected = [page.header.width.to_be_bytes(), page.header.height.to_be_bytes()].concat();
     // Bit depth 8, colour type 0, compression and filter method 0, no interlacing.
     expected.extend([8, 0, 0, 0, 0]);
     (header == Some(expected.as_slice()) && !data.is_empty()).then_some(data)
@@ -172,7 +172,7 @@ mod tests {
     use crate::pages::{Page, open};
 
     /// A white page with a dark bar whose left edge is at `x`.
-    fn image(encoding: Encoding, x: u32) -> RepairedPage {
+    fn image(encoding: Encoding, x: u32) -> EncodedImage {
         let picture = GrayImage::from_fn(310, 440, |at, row| {
             Luma([if (x..x + 40).contains(&at) && (20..400).contains(&row) { 10 } else { 250 }])
         });
@@ -182,7 +182,8 @@ mod tests {
         };
         let mut bytes = Cursor::new(Vec::new());
         picture.write_to(&mut bytes, format).unwrap();
-        RepairedPage { width: 310, height: 440, dpi: 100, encoding, bytes: bytes.into_inner() }
+        let header = ImageHeader { width: 310, height: 440, dpi: 100, encoding };
+        EncodedImage { header, bytes: bytes.into_inner() }
     }
 
     #[test]
@@ -213,9 +214,9 @@ mod tests {
         let mut cut = good.clone();
         cut.bytes.truncate(100);
         let table = [
-            RepairedPage { bytes: colour.into_inner(), ..good.clone() },
-            RepairedPage { width: 311, ..good.clone() },
-            RepairedPage { bytes: b"GIF89a".to_vec(), ..good },
+            EncodedImage { bytes: colour.into_inner(), ..good.clone() },
+            EncodedImage { header: ImageHeader { width: 311, ..good.header }, ..good.clone() },
+            EncodedImage { bytes: b"GIF89a".to_vec(), ..good },
             cut,
         ];
         for bad in table {

@@ -17,9 +17,9 @@ use hayro::hayro_interpret::{
 use hayro::kurbo::Rect;
 
 use super::surface::{Glyph, Surface};
-use super::{Layer, Page, Refusal, doubt, expansion, lines, render, salvage, words};
+use super::{Page, Refusal, doubt, expansion, lines, render, salvage, words};
 use crate::config::LimitsConfig;
-use crate::model::Reason;
+use crate::model::{Reason, TextLayer};
 
 /// What a page may cost and how it is rendered.
 pub(super) struct Bounds<'a> {
@@ -165,14 +165,13 @@ fn text_or_doubt(
 ) -> Result<Page, Refusal> {
     let (width, height) = page.render_dimensions();
     let lines = lines::lines(words::words(&surface.glyphs));
-    let layer = Layer { width, height, lines };
     let may_show_more = !surface.images.is_empty() || surface.curves > OUTLINED_CURVES;
-    let garbled = doubt::is_garbled(&layer.lines);
-    if garbled || may_show_more && doubt::leaves_text_out(page, &layer, bounds)? {
+    let garbled = doubt::is_garbled(&lines);
+    if garbled || may_show_more && doubt::leaves_text_out(page, &lines, bounds)? {
         let picture = render::page(page, bounds)?;
-        return Ok(Page::Doubtful { layer, garbled, picture });
+        let layer = TextLayer { width, height, lines, garbled };
+        return Ok(Page::Doubtful { layer, picture });
     }
-    let Layer { width, height, lines } = layer;
     Ok(Page::Text { width, height, lines })
 }
 
@@ -249,7 +248,7 @@ const STAMP_GLYPHS: usize = 150;
 const OUTLINED_CURVES: usize = 100;
 
 fn reading(surface: &Surface, page_area: f64) -> Reading {
-    let text = TextLayer::of(&surface.glyphs);
+    let text = VisibleGlyphs::of(&surface.glyphs);
     let covered: f64 =
         surface.images.iter().map(|image| image.area.area()).sum::<f64>() / page_area;
     let nothing_but_text = surface.images.is_empty() && surface.curves <= OUTLINED_CURVES;
@@ -273,13 +272,13 @@ fn reading(surface: &Surface, page_area: f64) -> Reading {
 
 /// What the visible glyphs of a page amount to; white space does not count.
 #[derive(Debug, Default)]
-struct TextLayer {
+struct VisibleGlyphs {
     visible: usize,
     letters: usize,
     unreadable: usize,
 }
 
-impl TextLayer {
+impl VisibleGlyphs {
     fn of(glyphs: &[Glyph]) -> Self {
         let mut counts = Self::default();
         for glyph in glyphs.iter().filter(|glyph| glyph.visible) {

@@ -5,9 +5,11 @@ use std::time::Instant;
 
 use super::language::Evidence;
 use super::read_picture::{PictureRead, PictureReader};
-use super::{Document, Layer, OpenCvError, Page, Recogniser, Refusal, doubt, rows};
+use super::{Document, OpenCvError, Page, Recogniser, Refusal, doubt, rows};
 use crate::fault::{self, Fault};
-use crate::model::{Defect, DefectKind, Line, PageRead, PageText, Reason, Recipe, Repairs, Source};
+use crate::model::{
+    Defect, DefectKind, Line, PageRead, PageText, Reason, Recipe, Repairs, Source, TextLayer,
+};
 
 /// A picture of at least this quality was read well enough to replace a garbled text layer.
 const READABLE: f32 = 0.5;
@@ -70,7 +72,7 @@ pub fn read_page(
 /// blank.
 pub(super) fn incomplete(mut page: PageText) -> PageText {
     if page.lines.is_empty() {
-        return native(page.number, page.width, page.height, 0.0);
+        return PageText::native(page.number, (page.width, page.height), 0.0, Vec::new());
     }
     page.quality = page.quality.min(CUT_QUALITY);
     if page.defects.iter().all(|defect| defect.kind != DefectKind::DocumentCutoff) {
@@ -90,20 +92,22 @@ fn read_content(
     let page = match page {
         Page::Text { width, height, lines } => {
             document.hear(Evidence::of(&lines).language(recogniser.languages()));
-            PageText { lines, ..native(number, width, height, 1.0) }
+            PageText::native(number, (width, height), 1.0, lines)
         }
-        Page::Doubtful { layer, garbled, picture } => {
+        Page::Doubtful { layer, picture } => {
             let page_time = document.limits.page_time;
             let hint = Evidence::of(&layer.lines).language(recogniser.languages());
-            let hint = hint.filter(|_| !garbled).map(str::to_owned);
+            let hint = hint.filter(|_| !layer.garbled).map(str::to_owned);
             // The picture is drawn, not scanned: there is nothing to repair.
             let recipe = &Recipe { repairs: Repairs::NONE, ..recipe.clone() };
             let mut reader = PictureReader { recogniser, recipe, hint, started, page_time };
             let read = reader.read(&picture)?;
-            doubtful(number, (layer, garbled), picture.dpi, read)
+            doubtful(number, layer, picture.dpi, read)
         }
         // Quality 0 lets the gate see that the document is not complete.
-        Page::Damaged { width, height } => native(number, width, height, 0.0),
+        Page::Damaged { width, height } => {
+            PageText::native(number, (width, height), 0.0, Vec::new())
+        }
         Page::Image(raster) | Page::Cut(raster) => {
             let page_time = document.limits.page_time;
             let hint = document.heard.get().cloned();
@@ -118,23 +122,19 @@ fn read_content(
 
 /// Both readings of a page in one: the layer, and the words of the picture that it leaves out. A
 /// garbled layer counts for nothing beside a picture that was read.
-pub(super) fn doubtful(
-    number: u32,
-    (layer, garbled): (Layer, bool),
-    dpi: u32,
-    read: PictureRead,
-) -> PageText {
-    let Layer { width, height, lines } = layer;
+pub(super) fn doubtful(number: u32, layer: TextLayer, dpi: u32, read: PictureRead) -> PageText {
+    let TextLayer { width, height, lines, garbled } = layer;
+    let native = |quality, lines| PageText::native(number, (width, height), quality, lines);
     if garbled {
         return match read.quality >= READABLE {
             true => read_from(number, read),
-            false => PageText { lines, ..native(number, width, height, 0.0) },
+            false => native(0.0, lines),
         };
     }
     let in_pixels = doubt::in_pixels(&lines, dpi);
     let missing = doubt::missing(&in_pixels, &read.lines);
     if missing.is_empty() {
-        return PageText { lines, ..native(number, width, height, 1.0) };
+        return native(1.0, lines);
     }
     let words = |lines: &[Line]| lines.iter().map(|line| count(line.words.len())).sum::<f32>();
     let (sure, added) = (words(&in_pixels), words(&missing));
@@ -165,23 +165,7 @@ pub(super) fn read_from(number: u32, read: PictureRead) -> PageText {
         source: Source::Ocr,
         defects: read.defects,
         languages: read.languages,
-        lines: read.lines,
-        ..native(number, width, height, read.quality)
-    }
-}
-
-pub(super) fn native(number: u32, width: f32, height: f32, quality: f32) -> PageText {
-    PageText {
-        number,
-        source: Source::Native,
-        width,
-        height,
-        quality,
-        defects: Vec::new(),
-        languages: Vec::new(),
-        repaired: false,
-        provider: None,
-        lines: Vec::new(),
+        ..PageText::native(number, (width, height), read.quality, read.lines)
     }
 }
 
@@ -201,12 +185,15 @@ mod tests {
     #[test]
     fn a_page_of_a_cut_document_never_passes_for_a_whole_one() {
         let lines = vec![Line { words: Vec::new() }];
-        let read = incomplete(PageText { lines, ..native(2, 10.0, 20.0, 1.0) });
+        let read = incomplete(PageText::native(2, (10.0, 20.0), 1.0, lines));
         assert_eq!((read.number, read.quality), (2, CUT_QUALITY));
         assert_eq!(read.defects.first().map(|it| it.kind), Some(DefectKind::DocumentCutoff));
         let poor = incomplete(PageText { quality: 0.1, ..read });
         assert_eq!((poor.quality, poor.defects.len()), (0.1, 1), "worse stays worse, said once");
-        let blank = incomplete(PageText { source: Source::Ocr, ..native(1, 10.0, 20.0, 0.9) });
+        let blank = incomplete(PageText {
+            source: Source::Ocr,
+            ..PageText::native(1, (10.0, 20.0), 0.9, Vec::new())
+        });
         assert_eq!((blank.quality, blank.source), (0.0, Source::Native), "lost, not blank");
     }
 }

@@ -16,7 +16,7 @@ use super::score::{Legibility, legibility};
 use super::text_cells::TextCells;
 use super::two_readings::merged;
 use super::{Raster, Recogniser, Trouble, rows};
-use crate::model::{Defect, DefectKind, Line, Recipe, RepairedPage};
+use crate::model::{Defect, DefectKind, EncodedImage, Line, Recipe};
 
 /// What is read first where nothing is known, if it is installed.
 const USUAL_LANGUAGE: &str = "eng";
@@ -49,7 +49,7 @@ pub(super) struct PictureRead {
     /// The language that its words are surely of.
     pub heard: Option<String>,
     /// The picture that was read, if it is not the one of the file.
-    pub repaired: Option<RepairedPage>,
+    pub repaired: Option<EncodedImage>,
 }
 
 /// Reads pictures of one document's pages.

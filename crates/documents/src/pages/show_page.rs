@@ -8,15 +8,15 @@
 
 use super::encode::encoded;
 use super::quality::{self, Assessment};
-use super::read_page::{doubtful, incomplete, native, read_from};
+use super::read_page::{doubtful, incomplete, read_from};
 use super::read_picture::PictureRead;
 use super::repair::repair;
 use super::score::legibility;
 use super::text_cells::TextCells;
-use super::{Document, Layer, Page, Raster, Trouble, rows};
+use super::{Document, Page, Raster, Trouble, rows};
 use crate::model::{
-    DoubtfulLayer, PagePicture, PageReading, PageShown, PageText, PictureFacts, ProviderNotes,
-    Recipe, RepairedPage, TextMap, View,
+    EncodedImage, Encoding, ImageHeader, PagePicture, PageReading, PageShown, PageText,
+    PictureFacts, ProviderNotes, Recipe, TextMap, View,
 };
 
 /// Shows page `index` of `document`, which starts at 0.
@@ -35,13 +35,13 @@ pub fn show_page(
     let known = |page| Ok(PageShown::Text(Box::new(if cut { incomplete(page) } else { page })));
     let (raster, layer) = match page {
         Page::Text { width, height, lines } => {
-            return known(PageText { lines, ..native(number, width, height, 1.0) });
+            return known(PageText::native(number, (width, height), 1.0, lines));
         }
-        Page::Damaged { width, height } => return known(native(number, width, height, 0.0)),
+        Page::Damaged { width, height } => {
+            return known(PageText::native(number, (width, height), 0.0, Vec::new()));
+        }
         Page::Image(raster) | Page::Cut(raster) => (raster, None),
-        Page::Doubtful { layer: Layer { width, height, lines }, garbled, picture } => {
-            (picture, Some(DoubtfulLayer { width, height, lines, garbled }))
-        }
+        Page::Doubtful { layer, picture } => (picture, Some(layer)),
     };
     let found = quality::assess(&raster)?;
     let shown = match view {
@@ -76,10 +76,10 @@ fn repaired(page: &Raster, found: &Assessment, recipe: &Recipe) -> Result<Option
     Ok(done.map(|done| done.raster))
 }
 
-fn without_bytes(page: &Raster) -> RepairedPage {
+fn without_bytes(page: &Raster) -> EncodedImage {
     let Raster { width, height, dpi, .. } = *page;
-    let encoding = crate::model::Encoding::Png;
-    RepairedPage { width, height, dpi, encoding, bytes: Vec::new() }
+    let encoding = Encoding::Png;
+    EncodedImage { header: ImageHeader { width, height, dpi, encoding }, bytes: Vec::new() }
 }
 
 /// Whether anything on the picture looks like text.
@@ -114,9 +114,7 @@ pub fn page_of(
     };
     let page = match facts.layer.clone() {
         None => PageText { repaired: facts.repaired, ..read_from(facts.number, read) },
-        Some(DoubtfulLayer { width, height, lines, garbled }) => {
-            doubtful(facts.number, (Layer { width, height, lines }, garbled), dpi, read)
-        }
+        Some(layer) => doubtful(facts.number, layer, dpi, read),
     };
     let notes =
         ProviderNotes { name: provider.to_owned(), version, score, transform, provisional: false };

@@ -5,7 +5,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::hash;
+use super::hash_parts;
 use super::journal::{Journal, Replies, StoredCall};
 use crate::fault;
 use crate::llm::{Llm, Prompt};
@@ -150,7 +150,7 @@ impl<'a> Calls<'a> {
 
 /// What makes two calls the same.
 fn key(prompt: &Prompt) -> String {
-    hash(&[
+    hash_parts(&[
         &prompt.system,
         &prompt.user,
         &prompt.schema_name,

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::calls::Calls;
-use super::hash;
+use super::hash_parts;
 use super::journal::Journal;
 use super::parts::Part;
 use super::prompt::Shown;
@@ -50,7 +50,7 @@ pub fn choice_identity(transcript_identity: &str, llm: &dyn Llm, kinds: &[Arc<Ki
     let version = VERSION.to_string();
     let head = ["docmill kind", version.as_str(), transcript_identity, llm.provider(), llm.model()];
     let own = kinds.iter().flat_map(|kind| [kind.name.as_str(), kind.version.as_str()]);
-    hash(&head.into_iter().chain(own).collect::<Vec<_>>())
+    hash_parts(&head.into_iter().chain(own).collect::<Vec<_>>())
 }
 
 /// Has a model choose among `kinds`. Returns its choice and the tokens that went into it.

@@ -7,7 +7,7 @@
 
 use std::fmt::Write as _;
 
-use super::hash;
+use super::hash_parts;
 use super::parts::Part;
 use super::schema::Form;
 use crate::kinds::Kind;
@@ -86,7 +86,7 @@ impl Shown {
             }
         }
         let texts: Vec<&str> = rows.iter().map(|row| row.text.as_str()).collect();
-        let hash: String = hash(&texts).chars().take(24).collect();
+        let hash: String = hash_parts(&texts).chars().take(24).collect();
         let fence = format!("document-{hash}");
         for row in &mut rows {
             // Out of reach for an honest document and for a hostile one; free to make sure.

@@ -14,6 +14,7 @@ use super::rule::{self, Rules};
 use super::signals::Description;
 use super::source::{self, Source};
 use super::{Check, Kind, Labels, Rule, schema};
+use crate::model::digest::encode_hex;
 
 /// Every kind: the built-in ones and those in `folder`, if one is given. Of one name, the one in
 /// the folder holds.
@@ -68,7 +69,7 @@ fn build(source: &Source, all: &[Source], problems: &mut Vec<Problem>) -> Option
         name: source.name.clone(),
         title: description.title,
         built_in: source.built_in,
-        version: hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect(),
+        version: encode_hex(hash.finalize()),
         schema,
         prompt,
         rules,

@@ -25,6 +25,7 @@ use super::{Prompt, Reply, Stop};
 use crate::config::{LlmConfig, SecretSource};
 use crate::fault::{Error, Fault, Result};
 use crate::http;
+use crate::retry::{Backoff, Jitter, retry, with_deadline};
 use crate::throttle::Limits;
 
 /// Most bytes of a reply's body; a longer one is not read and counts as cut.
@@ -33,9 +34,11 @@ pub(super) const REPLY_CAP: usize = 10 << 20;
 const SMALL_CAP: usize = 4 << 20;
 /// Repetitions after the first try.
 const RETRIES: u32 = 2;
-const FIRST_WAIT: Duration = Duration::from_millis(500);
 /// The longest wait between two tries; a server that asks for more is obeyed by the caller.
 const LONGEST_WAIT: Duration = Duration::from_secs(8);
+/// The waits where the server does not ask for one.
+const WAITS: Backoff =
+    Backoff::doubling(Duration::from_millis(500)).up_to(LONGEST_WAIT).with_jitter(Jitter::Quarter);
 /// Longest a streamed reply may take; the job's own limit is shorter.
 const LONGEST_STREAM: Duration = Duration::from_secs(12 * 3600);
 
@@ -66,39 +69,28 @@ pub(super) trait Tries: Sync {
 
 /// Tries as often as a vendor's own SDK would.
 pub(super) async fn repeated(what: &impl Tries, prompt: &Prompt) -> Result<Reply> {
-    let mut tries = 0;
-    loop {
-        let failed = match what.try_once(prompt, tries).await {
-            Ok(reply) => return Ok(reply),
-            Err(failed) => failed,
-        };
+    let wait_after = |failed: &Failed, tries| {
         let throttled = matches!(failed.error.fault, Fault::Throttled(_));
-        match failed.again {
-            Some(wait) if tries < RETRIES && wait <= LONGEST_WAIT && !throttled => {
-                tracing::debug!(
-                    llm.model = what.model(),
-                    fault = failed.error.fault.code(),
-                    wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
-                    "model call failed and is repeated: {}",
-                    failed.error
-                );
-                tokio::time::sleep(wait).await;
-                tries += 1;
-            }
-            _ => return Err(failed.error),
+        let wait = failed.again.filter(|wait| *wait <= LONGEST_WAIT)?;
+        if tries >= RETRIES || throttled {
+            return None;
         }
-    }
+        tracing::debug!(
+            llm.model = what.model(),
+            fault = failed.error.fault.code(),
+            wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
+            "model call failed and is repeated: {}",
+            failed.error
+        );
+        Some(wait)
+    };
+    let reply = retry(|tries| what.try_once(prompt, tries), wait_after).await;
+    reply.map_err(|failed| failed.error)
 }
 
 /// The wait before the next try after `tries`, as the vendors' SDKs choose it.
 pub(super) fn backoff(tries: u32) -> Duration {
-    shortened(tries, fastrand::f64())
-}
-
-/// `random` is in 0..1.
-fn shortened(tries: u32, random: f64) -> Duration {
-    let full = FIRST_WAIT.saturating_mul(1 << tries.min(10)).min(LONGEST_WAIT);
-    full.mul_f64(1.0 - 0.25 * random)
+    WAITS.wait(tries)
 }
 
 /// What came back to a request.
@@ -188,10 +180,10 @@ impl Exchange {
             request = request.timeout(LONGEST_STREAM);
         }
         // Of a stream only the head is waited for here.
-        let response = tokio::time::timeout(self.timeout, request.send()).await.map_err(|_| {
-            Failed::finally(Error::transient(format!("{}: no answer in time", self.what())))
-        })?;
-        let response = response.map_err(|error| self.broke(error, tries))?;
+        let sent = async { request.send().await.map_err(|error| self.broke(error, tries)) };
+        let late =
+            || Failed::finally(Error::transient(format!("{}: no answer in time", self.what())));
+        let response = with_deadline(self.timeout, sent, late).await?;
         let status = response.status();
         if status.is_success() {
             return Ok(Answered::Yes(response));
@@ -298,13 +290,6 @@ fn shown(url: &Url) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn waits_double_up_to_the_cap_and_are_only_ever_shortened() {
-        let ms = |tries, random| shortened(tries, random).as_millis();
-        assert_eq!([ms(0, 0.0), ms(1, 0.0), ms(2, 0.0), ms(9, 0.0)], [500, 1000, 2000, 8000]);
-        assert_eq!(ms(0, 1.0), 375);
-    }
 
     #[test]
     fn a_path_goes_between_the_base_and_its_query_and_a_password_is_not_shown() {

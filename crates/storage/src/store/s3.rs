@@ -30,15 +30,20 @@ use self::place::{Place, decode, encode};
 use super::{Entry, Etag, Fetch, Get, Meta, Object, Put, S3Address, Store, conditions};
 use crate::config::StoreConfig;
 use crate::fault::{Error, Fault, Result};
+use crate::retry::{Backoff, Jitter, retry, with_deadline};
 
 /// How long the check at start may take altogether.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Pause between two tries of the check.
-const PAUSE: Duration = Duration::from_secs(1);
+/// Between two tries of the check.
+const WAITS: Backoff = Backoff::constant(Duration::from_secs(1));
 /// The longest wait for the next piece of a body.
 const PIECE: Duration = Duration::from_secs(30);
 /// How often a conditional request is repeated that met another one in flight (409).
 const CONFLICTS: u32 = 8;
+/// The waits in between.
+const CONFLICT_WAITS: Backoff = Backoff::doubling(Duration::from_millis(25))
+    .up_to(Duration::from_millis(1600))
+    .with_jitter(Jitter::Full);
 /// Names the write in the object's metadata; see [`S3Store::is_ours`].
 const WRITE_ID: &str = "docmill-write";
 /// What one listing request returns at most.
@@ -80,14 +85,11 @@ impl S3Store {
             endpoint => endpoint.to_owned(),
         };
         let store = Self { client, bucket: config.bucket.clone(), address };
-        match tokio::time::timeout(PATIENCE, store.check(access.place)).await {
-            Ok(done) => done.map_err(|error| store.unreachable(error))?,
-            Err(_) => {
-                let error = Error::new(Fault::Unavailable, "no answer in time");
-                return Err(store.unreachable(error));
-            }
+        let late = || Error::new(Fault::Unavailable, "no answer in time");
+        match with_deadline(PATIENCE, store.check(access.place), late).await {
+            Ok(()) => Ok(store),
+            Err(error) => Err(store.unreachable(error)),
         }
-        Ok(store)
     }
 
     /// The same, nothing checked: for documents of other buckets, in which nothing is written.
@@ -98,12 +100,9 @@ impl S3Store {
 
     /// Tries until the bucket answers; gives up at once where trying again cannot help.
     async fn check(&self, probe: &str) -> Result<()> {
-        loop {
-            match self.check_once(probe).await {
-                Err(error) if may_pass(error.fault) => tokio::time::sleep(PAUSE).await,
-                other => return other,
-            }
-        }
+        let passes =
+            |error: &Error, failed| WAITS.next_wait(failed).filter(|_| may_pass(error.fault));
+        retry(|_| self.check_once(probe), passes).await
     }
 
     async fn check_once(&self, probe: &str) -> Result<()> {
@@ -151,7 +150,7 @@ impl S3Store {
             match failure {
                 Failure::Precondition => return self.is_ours(&place, &id).await,
                 Failure::NoSuchKey => return Ok(Put::Refused),
-                Failure::Conflict => back_off(conflict).await,
+                Failure::Conflict => CONFLICT_WAITS.sleep(conflict).await,
                 Failure::Other(error) => return Err(error),
             }
         }
@@ -210,12 +209,6 @@ impl S3Store {
     }
 }
 
-/// Waits a little longer each time, never in step with others.
-async fn back_off(turn: u32) {
-    let longest = 25_u64 << turn.min(6);
-    tokio::time::sleep(Duration::from_millis(fastrand::u64(5..=longest))).await;
-}
-
 fn written(etag: Option<&str>) -> Result<Etag> {
     let etag = etag.ok_or_else(|| Error::internal("the object store returned no ETag"))?;
     Ok(Etag(etag.to_owned()))
@@ -236,13 +229,14 @@ async fn read_capped(
 ) -> Result<std::result::Result<Bytes, u64>> {
     let mut bytes = BytesMut::new();
     loop {
-        let piece = match tokio::time::timeout(PIECE, body.next()).await {
-            Err(_) => return Err(Error::transient("the object store stopped sending a body")),
-            Ok(None) => return Ok(Ok(bytes.freeze())),
-            Ok(Some(Err(error))) => {
-                return Err(Error::transient("the body of an object broke off").because(error));
-            }
-            Ok(Some(Ok(piece))) => piece,
+        let next = async {
+            let piece = body.next().await.transpose();
+            piece
+                .map_err(|error| Error::transient("the body of an object broke off").because(error))
+        };
+        let silent = || Error::transient("the object store stopped sending a body");
+        let Some(piece) = with_deadline(PIECE, next, silent).await? else {
+            return Ok(Ok(bytes.freeze()));
         };
         bytes.extend_from_slice(&piece);
         let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
@@ -369,7 +363,7 @@ impl Store for S3Store {
             };
             match failure {
                 Failure::Precondition | Failure::NoSuchKey => return Ok(false),
-                Failure::Conflict => back_off(conflict).await,
+                Failure::Conflict => CONFLICT_WAITS.sleep(conflict).await,
                 Failure::Other(error) => return Err(error),
             }
         }

@@ -11,6 +11,7 @@ use gcp_auth::{CustomServiceAccount, MetadataServiceAccount, TokenProvider};
 use tokio::sync::OnceCell;
 
 use crate::fault::{Error, Fault, Result};
+use crate::retry::with_deadline;
 
 const SCOPES: [&str; 1] = ["https://www.googleapis.com/auth/cloud-platform"];
 /// Longest a token may take, the library's own repetitions included.
@@ -54,31 +55,35 @@ impl Credentials {
     /// # Errors
     /// [`Fault::Denied`]: nobody gives us one; what to check.
     pub(super) async fn token(&self) -> Result<String> {
-        let (fetched, advice) = match &self.source {
-            Source::Account(account) => {
-                let fetched = tokio::time::timeout(PATIENCE, account.token(&SCOPES)).await;
-                (fetched, "check the key file of the service account and the network")
-            }
-            Source::Metadata(cell) => {
-                let fetched = tokio::time::timeout(PATIENCE, async {
-                    cell.get_or_try_init(MetadataServiceAccount::new).await?.token(&SCOPES).await
-                });
-                let advice = "there is no metadata server that gives one; set \
-                              ocr.document_ai.credentials to the key file of a service account";
-                (fetched.await, advice)
+        let advice = match &self.source {
+            Source::Account(_) => "check the key file of the service account and the network",
+            Source::Metadata(_) => {
+                "there is no metadata server that gives one; set ocr.document_ai.credentials to the \
+                 key file of a service account"
             }
         };
-        match fetched {
-            Ok(Ok(token)) => Ok(token.as_str().to_owned()),
-            // Its text may quote what the token server said of our credentials.
-            Ok(Err(_quotes)) => {
-                Err(Error::new(Fault::Denied, format!("no token for Document AI: {advice}")))
-            }
-            Err(_elapsed) => Err(Error::new(
-                Fault::Unavailable,
-                format!("no token for Document AI in {} s: {advice}", PATIENCE.as_secs()),
-            )),
-        }
+        let fetched = async {
+            let token = match &self.source {
+                Source::Account(account) => account.token(&SCOPES).await,
+                Source::Metadata(cell) => {
+                    let account = cell.get_or_try_init(MetadataServiceAccount::new);
+                    match account.await {
+                        Ok(account) => account.token(&SCOPES).await,
+                        Err(error) => Err(error),
+                    }
+                }
+            };
+            // An error's text may quote what the token server said of our credentials.
+            let denied =
+                |_quotes| Error::new(Fault::Denied, format!("no token for Document AI: {advice}"));
+            token.map(|token| token.as_str().to_owned()).map_err(denied)
+        };
+        with_deadline(PATIENCE, fetched, || {
+            let seconds = PATIENCE.as_secs();
+            let context = format!("no token for Document AI in {seconds} s: {advice}");
+            Error::new(Fault::Unavailable, context)
+        })
+        .await
     }
 }
 

@@ -28,7 +28,7 @@ pub(super) fn readings(
         .zip(pictures)
         .map(|(number, picture)| {
             let page = document.pages.iter().find(|page| page.page_number == number)?;
-            let size = (real(picture.image.width), real(picture.image.height));
+            let size = (real(picture.image.header.width), real(picture.image.header.height));
             let frame = Frame::new(&page.dimension, &page.transforms, size, alone);
             Some(PageReading {
                 lines: lines(&text, page, &frame),

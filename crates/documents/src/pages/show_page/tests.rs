@@ -4,7 +4,7 @@ use image::{GrayImage, ImageFormat, Luma};
 
 use super::*;
 use crate::config::LimitsConfig;
-use crate::model::{BoundingBox, Line, Repairs, Source, Word};
+use crate::model::{BoundingBox, Line, Repairs, Source, TextLayer, Word};
 use crate::pages::open;
 
 fn recipe(repairs: Repairs) -> Recipe {
@@ -55,7 +55,7 @@ fn a_picture_is_shown_as_it_is_repaired_where_it_needs_it_and_without_bytes_on_r
 #[test]
 fn a_providers_own_score_decides_and_where_it_has_none_ours_does() {
     let shown = picture(&document(230), View::AsItIs);
-    let size = (shown.image.width, shown.image.height, shown.image.dpi);
+    let size = (shown.image.header.width, shown.image.header.height, shown.image.header.dpi);
     let scored = page_of("document_ai", &shown.facts, size, reading(Some(0.42)));
     assert_eq!((scored.quality, scored.source, scored.number), (0.42, Source::Ocr, 1));
     let notes = scored.provider.unwrap();
@@ -73,12 +73,12 @@ fn what_a_doubtful_layer_leaves_out_is_added_and_the_call_is_not_forgotten() {
     let bounding_box = BoundingBox { x: 43.2, y: 43.2, w: 345.6, h: 10.1 };
     let word = Word { text: "Total".to_owned(), bounding_box, confidence: 1.0 };
     let lines = vec![Line { words: vec![word] }];
-    let layer = DoubtfulLayer { width: 432.0, height: 576.0, lines, garbled: false };
+    let layer = TextLayer { width: 432.0, height: 576.0, lines, garbled: false };
     let facts = PictureFacts { layer: Some(layer.clone()), ..shown.facts };
     let all_there = page_of("textract", &facts, (600, 800, 100), reading(None));
     assert_eq!((all_there.source, all_there.text().as_str()), (Source::Native, "Total"));
     assert!(all_there.provider.is_some(), "a page that was paid for is kept");
-    let garbled = DoubtfulLayer { garbled: true, ..layer };
+    let garbled = TextLayer { garbled: true, ..layer };
     let facts = PictureFacts { layer: Some(garbled), ..facts };
     let replaced = page_of("textract", &facts, (600, 800, 100), reading(Some(0.9)));
     assert_eq!(replaced.source, Source::Ocr);

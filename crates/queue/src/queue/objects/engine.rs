@@ -19,6 +19,7 @@ pub use clock::{Clock, millis, stamp, time_of};
 pub use lock::{Held, Lease, Lock};
 
 use crate::fault::{Error, Result};
+use crate::retry::{Backoff, Jitter};
 use crate::store::{Entry, Etag, Fetch, Get, Put, Store};
 
 /// How often a change is tried against others before it is given up for now.
@@ -163,10 +164,14 @@ pub(super) fn json<T: Serialize>(value: &T) -> Result<Bytes> {
     Ok(text.into())
 }
 
+/// The waits of those who want to change one object, never in step with others.
+const CONTENDED_WAITS: Backoff = Backoff::doubling(Duration::from_millis(25))
+    .up_to(Duration::from_millis(3200))
+    .with_jitter(Jitter::Full);
+
 /// Waits before the next try, longer each time and never in step with others.
 pub async fn back_off(turn: u32) {
-    let longest = 25_u64 << turn.min(7);
-    tokio::time::sleep(Duration::from_millis(fastrand::u64(1..=longest))).await;
+    CONTENDED_WAITS.sleep(turn).await;
 }
 
 /// Too many change one object at once.

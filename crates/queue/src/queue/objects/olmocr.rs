@@ -128,12 +128,12 @@ pub fn group_hash(paths: &[String]) -> String {
     for path in sorted {
         hasher.update(path.as_bytes());
     }
-    digest::hex(&hasher.finalize())
+    digest::encode_hex(hasher.finalize())
 }
 
 /// SHA-1 in lower-case hex.
 pub fn sha1(bytes: &[u8]) -> String {
-    digest::hex(&Sha1::digest(bytes))
+    digest::encode_hex(Sha1::digest(bytes))
 }
 
 #[cfg(test)]

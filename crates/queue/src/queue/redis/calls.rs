@@ -13,9 +13,10 @@ use super::scripts::AT_A_TIME;
 use crate::fault::{Error, Fault, Result};
 use crate::model::Priority;
 use crate::queue::Receipt;
+use crate::retry::{Backoff, retry};
 
-/// How often a transition is tried that may be repeated without harm.
-const TRIES: u32 = 3;
+/// How a transition is repeated that may be without harm.
+const WAITS: Backoff = Backoff::linear(Duration::from_millis(100)).with_retries(2);
 
 /// The connection, and the keys of every tier.
 pub(super) struct RedisCalls {
@@ -65,16 +66,10 @@ impl RedisCalls {
         doing: &str,
         call: &ScriptInvocation<'_>,
     ) -> Result<T> {
-        let mut tries = 1;
-        loop {
-            match self.once(doing, call).await {
-                Err(error) if error.fault == Fault::Transient && tries < TRIES => {
-                    tokio::time::sleep(Duration::from_millis(100) * tries).await;
-                    tries += 1;
-                }
-                answer => return answer,
-            }
-        }
+        let passes = |error: &Error, failed| {
+            WAITS.next_wait(failed).filter(|_| error.fault == Fault::Transient)
+        };
+        retry(|_| self.once(doing, call), passes).await
     }
 
     /// Runs a script over receipts, tier by tier, and puts its answers back into their order. A

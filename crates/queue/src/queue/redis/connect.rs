@@ -8,13 +8,14 @@ use ::redis::{AsyncConnectionConfig, Client, ConnectionAddr, TlsCertificates};
 use super::errors::{from_redis, is_tls};
 use crate::config::QueueConfig;
 use crate::fault::{Error, Fault, Result};
+use crate::retry::{Backoff, retry};
 
 /// One command or script, there and back.
 const ANSWER: Duration = Duration::from_secs(5);
 /// One attempt to connect.
 const CONNECT: Duration = Duration::from_secs(3);
-/// Attempts to connect at start, a second apart: the server may be starting beside us.
-const TRIES: u32 = 10;
+/// Attempts to connect at start, ten altogether: the server may be starting beside us.
+const STARTING: Backoff = Backoff::constant(Duration::from_secs(1)).with_retries(9);
 /// The oldest server that has `BLMOVE`.
 const OLDEST: (u32, u32) = (6, 2);
 
@@ -58,26 +59,20 @@ pub(super) async fn connect(client: &Client) -> Result<ConnectionManager> {
         .set_connection_timeout(Some(CONNECT))
         .set_number_of_retries(2)
         .set_max_delay(Duration::from_secs(1));
-    let mut tries = 1;
-    loop {
-        let connected = ConnectionManager::new_with_config(client.clone(), config.clone()).await;
-        let error = match connected {
-            Ok(mut connection) => {
-                check(&mut connection).await.map_err(|error| explain(error, client))?;
-                return Ok(connection);
-            }
-            Err(error) if is_tls(&error) => {
-                return Err(told(from_redis("connecting", error), client, TLS_ADVICE));
-            }
-            Err(error) => from_redis("connecting", error),
-        };
-        if error.fault != Fault::Transient || tries >= TRIES {
-            return Err(explain(error, client));
-        }
+    let open = |_| ConnectionManager::new_with_config(client.clone(), config.clone());
+    let opened = retry(open, |error, failed| {
+        let error = from_redis("connecting", error.clone());
+        let passes = error.fault == Fault::Transient;
+        let wait = STARTING.next_wait(failed).filter(|_| passes)?;
         tracing::info!("waiting for Redis at {}: {error}", address(client));
-        tokio::time::sleep(Duration::from_secs(1)).await;
-        tries += 1;
-    }
+        Some(wait)
+    });
+    let mut connection = opened.await.map_err(|error| match is_tls(&error) {
+        true => told(from_redis("connecting", error), client, TLS_ADVICE),
+        false => explain(from_redis("connecting", error), client),
+    })?;
+    check(&mut connection).await.map_err(|error| explain(error, client))?;
+    Ok(connection)
 }
 
 /// A connection of its own, for a command that blocks up to `wait`.

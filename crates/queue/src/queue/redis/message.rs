@@ -11,7 +11,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use crate::model::Priority;
-use crate::model::digest::hex;
+use crate::model::digest::{decode_hex, encode_hex};
 use crate::queue::{Delivery, Receipt};
 
 /// Which item, from which tier, leased under which token.
@@ -27,7 +27,7 @@ impl Ticket {
     pub(super) fn receipt(&self) -> Receipt {
         let (how, id) = match std::str::from_utf8(&self.id) {
             Ok(text) => ('t', text.to_owned()),
-            Err(_) => ('x', hex(&self.id)),
+            Err(_) => ('x', encode_hex(&self.id)),
         };
         Receipt(format!("{}:{}:{how}:{id}", self.tier, self.token))
     }
@@ -38,21 +38,11 @@ impl Ticket {
         let token = parts.next()?.to_owned();
         let id = match (parts.next()?, parts.next()?) {
             ("t", text) => text.as_bytes().to_vec(),
-            ("x", digits) => bytes(digits)?,
+            ("x", digits) => decode_hex(digits)?,
             _ => return None,
         };
         Some(Self { tier, token, id })
     }
-}
-
-/// The bytes that [`hex`] wrote.
-fn bytes(digits: &str) -> Option<Vec<u8>> {
-    let digit = |digit: &u8| char::from(*digit).to_digit(16).and_then(|n| u8::try_from(n).ok());
-    let pair = |pair: &[u8]| match pair {
-        [high, low] => Some(digit(high)? * 16 + digit(low)?),
-        _ => None,
-    };
-    digits.as_bytes().chunks(2).map(pair).collect()
 }
 
 /// An item's data as a body.
@@ -104,7 +94,7 @@ impl Leased {
             let (id, data, receive_count, sent, first, tenant, traceparent) = row;
             let message_id = match std::str::from_utf8(&id) {
                 Ok(text) => text.to_owned(),
-                Err(_) => hex(&id),
+                Err(_) => encode_hex(&id),
             };
             Delivery {
                 message_id,

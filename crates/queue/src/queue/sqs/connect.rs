@@ -14,9 +14,13 @@ use super::errors::from_sdk;
 use super::requests::Requests;
 use crate::config::{QueueConfig, TierConfig};
 use crate::fault::{Error, Fault, Result};
+use crate::retry::retry;
 
 /// How long a start waits for a queue that does not answer.
 pub(super) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Between two tries of a start.
+const PAUSE: Duration = Duration::from_millis(500);
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
@@ -148,18 +152,15 @@ where
     F: Future<Output = Result<T>>,
 {
     let give_up = Instant::now() + patience;
-    loop {
-        let error = match attempt().await {
-            Ok(found) => return Ok(found),
-            Err(error) => error,
-        };
+    let wait_after = |error: &Error, _| {
         let passes = matches!(error.fault, Fault::Transient | Fault::Throttled(_));
         if !passes || Instant::now() >= give_up {
-            return Err(error);
+            return None;
         }
         tracing::info!(fault = error.fault.code(), "waiting for the queue: {error}");
-        tokio::time::sleep(Duration::from_millis(500)).await;
-    }
+        Some(PAUSE)
+    };
+    retry(|_| attempt(), wait_after).await
 }
 
 async fn redrive(client: &Client, url: &str) -> Result<Option<Redrive>> {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::model::{Encoding, PictureFacts, RepairedPage, TextMap};
+use crate::model::{EncodedImage, Encoding, ImageHeader, PictureFacts, TextMap};
 use serde_json::{Value, json};
 
 fn picture(number: u32) -> PagePicture {
@@ -12,11 +12,8 @@ fn picture(number: u32) -> PagePicture {
         layer: None,
         cut: false,
     };
-    let image = RepairedPage {
-        width: 1000,
-        height: 2000,
-        dpi: 100,
-        encoding: Encoding::Png,
+    let image = EncodedImage {
+        header: ImageHeader { width: 1000, height: 2000, dpi: 100, encoding: Encoding::Png },
         bytes: vec![],
     };
     PagePicture { facts, image }

@@ -1,0 +1,92 @@
+//! Bytes that may be in memory at the same time, as a budget that is waited for.
+//!
+//! Counted in pieces of 4 KiB, because permits are 32-bit numbers and documents may be large. Who
+//! waits here must hold nothing of the same budget.
+
+use std::sync::Arc;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::config::ByteSize;
+use crate::fault;
+
+/// Bytes per permit of the semaphore.
+const PERMIT_BYTES: u64 = 4096;
+
+/// A number of bytes that all holders share. Cloned freely; all clones are one.
+#[derive(Debug, Clone)]
+pub struct ByteBudget {
+    free: Arc<Semaphore>,
+    total: u64,
+}
+
+/// Bytes taken from a [`ByteBudget`], given back on drop.
+#[derive(Debug)]
+#[must_use = "what is dropped at once is given back at once"]
+pub struct TakenBytes {
+    _permit: OwnedSemaphorePermit,
+}
+
+impl ByteBudget {
+    /// So many bytes, rounded down to 4 KiB but never to nothing.
+    pub fn new(bytes: ByteSize) -> Self {
+        let permits = usize::try_from(bytes.0 / PERMIT_BYTES).unwrap_or(usize::MAX);
+        let permits = permits.clamp(1, Semaphore::MAX_PERMITS);
+        let total = u64::try_from(permits).unwrap_or(u64::MAX).saturating_mul(PERMIT_BYTES);
+        Self { free: Arc::new(Semaphore::new(permits)), total }
+    }
+
+    /// All of it, in bytes: nobody can take more.
+    pub fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// Takes so many bytes if they are free now.
+    pub fn try_take(&self, bytes: u64) -> Option<TakenBytes> {
+        let permit = Arc::clone(&self.free).try_acquire_many_owned(permits(bytes)).ok()?;
+        Some(TakenBytes { _permit: permit })
+    }
+
+    /// Waits until so many bytes are free, which are at most [`ByteBudget::total`]. Whoever waits
+    /// here must hold none of them.
+    ///
+    /// # Errors
+    /// `Internal`: the budget is closed, which nobody does.
+    pub async fn take(&self, bytes: u64) -> fault::Result<TakenBytes> {
+        let taken = Arc::clone(&self.free).acquire_many_owned(permits(bytes)).await;
+        let closed = |_| fault::Error::internal("a budget of bytes is closed");
+        Ok(TakenBytes { _permit: taken.map_err(closed)? })
+    }
+}
+
+fn permits(bytes: u64) -> u32 {
+    u32::try_from(bytes.div_ceil(PERMIT_BYTES).max(1)).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn bytes_are_waited_for_and_come_back_when_dropped() {
+        let budget = ByteBudget::new(ByteSize(3 * PERMIT_BYTES + 1));
+        assert_eq!(budget.total(), 3 * PERMIT_BYTES, "rounded down");
+        let one = budget.take(1).await.unwrap();
+        assert!(budget.try_take(2 * PERMIT_BYTES + 1).is_none(), "a piece is taken whole");
+        let others = budget.try_take(2 * PERMIT_BYTES).unwrap();
+        let mut waiting = Box::pin(budget.take(PERMIT_BYTES));
+        assert!(futures::poll!(waiting.as_mut()).is_pending());
+        drop(one);
+        drop(waiting.await.unwrap());
+        drop(others);
+        drop(budget.try_take(budget.total()).unwrap());
+    }
+
+    #[test]
+    fn the_smallest_budget_lets_one_piece_through() {
+        let budget = ByteBudget::new(ByteSize(0));
+        let only = budget.try_take(0).unwrap();
+        assert!(budget.try_take(1).is_none());
+        drop(only);
+    }
+}
