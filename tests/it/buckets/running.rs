@@ -1,5 +1,4 @@
 //! What the runner gives a bucket's worker: panics and time end one document, a stop drains.
-#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::sync::Arc;
 use std::time::Duration;
