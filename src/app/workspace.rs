@@ -77,7 +77,6 @@ impl App {
         page_retries: u32,
     ) -> anyhow::Result<Arc<Documents>> {
         let pipeline = ObjectPipeline::new(Box::pin(self.services()).await?, workspace.store());
-        pipeline.start_removal();
         Ok(Arc::new(Documents { pipeline, page_retries }))
     }
 

@@ -281,9 +281,11 @@ async fn read_groups(app: &App, arguments: Arguments, stop: Stop) -> anyhow::Res
     let s3 = index.groups.iter().flat_map(|group| &group.paths).any(|path| is_s3(path));
     let sources = app.workspace_sources(&parts, s3).await;
     let workspace = Arc::clone(&parts.workspace);
+    let reader = app.workspace_reader(&workspace, arguments.max_page_retries).await?;
+    reader.pipeline.start_removal();
     let work = Work {
         workspace: parts.workspace,
-        reader: app.workspace_reader(&workspace, arguments.max_page_retries).await?,
+        reader,
         sources: Arc::new(sources),
         terms: Terms {
             jobs: usize::from(arguments.workers),

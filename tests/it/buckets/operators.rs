@@ -1,10 +1,14 @@
 //! What operators change.
 
 use docmill::fault::Fault;
-use docmill::model::Priority;
-use docmill::ops::bucket::{self as bucket, Change, Manifest, Pass, Settings, State, pass};
-use docmill::queue::objects::blobforge::{dead_key, lock_key, todo_key};
+use docmill::model::{DocumentId, IngestionId, Priority};
+use docmill::ops::bucket::{
+    self as bucket, Change, Claimed, Manifest, Pass, Settings, State, pass,
+};
+use docmill::ops::object_ledger::OWN_FOLDER;
+use docmill::queue::objects::blobforge::{dead_key, lock_key, out_key, todo_key};
 use docmill::shutdown::Stop;
+use docmill::store::{Store as _, keys};
 
 use super::{ABANDONED, Fake, Manner, Place, until};
 
@@ -167,4 +171,64 @@ async fn settings_of_others_survive_and_bad_ones_are_refused() {
         Settings::set(&place.bucket, name, value).await.unwrap_err();
     }
     assert_eq!(place.store.json(key), stored);
+}
+
+/// Leaves what an earlier run has kept of a document: its record, a finished page, a transcript.
+async fn keep_artefacts(place: &Place, hash: &str) -> Vec<String> {
+    let id = IngestionId::first_of(DocumentId::of_content(hash, ""));
+    let kept = [keys::attempt_record(id), keys::page_part(id, 1, 1), keys::transcription(id)];
+    let kept = kept.map(|key| format!("{OWN_FOLDER}{key}"));
+    for key in &kept {
+        place.store.put(key, "{}".into(), &Default::default()).await.unwrap();
+    }
+    kept.into()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_kept_of_a_document_goes_with_its_result_and_with_the_document_and_stays_else() {
+    let place = Place::new();
+    for (priority, how) in ["published", "found done", "mended", "removed", "refused"]
+        .into_iter()
+        .enumerate()
+        .map(|(at, how)| (Priority::ALL[at], how))
+    {
+        let hash = place.add(how, priority).await;
+        let kept = keep_artefacts(&place, &hash).await;
+        match how {
+            "published" => {
+                place.work_once(&Fake::new(Manner::Well)).await;
+            }
+            // A worker died after it had published and before it had cleared up.
+            "found done" => {
+                place.store.put(&out_key(&hash), "zip".into(), &Default::default()).await.unwrap();
+                let again = place.try_claim("w", &hash, priority).await;
+                assert!(matches!(again, Claimed::Settled), "{again:?}");
+            }
+            "mended" => {
+                let claimed = place.try_claim("w", &hash, priority).await;
+                assert!(matches!(claimed, Claimed::Ours(_)), "{claimed:?}");
+                place.store.put(&out_key(&hash), "zip".into(), &Default::default()).await.unwrap();
+                place.store.age(&lock_key(&hash), ABANDONED);
+                let swept = pass(&place.bucket, &Settings::default(), Pass::default()).await;
+                assert_eq!(swept.unwrap().acts[0].act, "finished");
+            }
+            "removed" => {
+                bucket::remove(&place.bucket, &hash, false).await.unwrap();
+            }
+            _ => {
+                place.work_once(&Fake::new(Manner::Refuses)).await;
+            }
+        }
+        let left = place.store.keys(OWN_FOLDER);
+        let expected = match how {
+            "refused" => kept,
+            "removed" => Vec::new(),
+            // A finished page of a run that was killed is not looked for: it goes when it is old.
+            _ => kept.get(1).cloned().into_iter().collect(),
+        };
+        assert_eq!(left, expected, "{how}");
+        for key in left {
+            place.store.delete(&key).await.unwrap();
+        }
+    }
 }
