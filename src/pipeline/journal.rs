@@ -76,8 +76,10 @@ impl<'a> PageJournal<'a> {
     /// # Errors
     /// What the store says.
     pub(super) async fn open(
-        (store, budget): (&'a dyn Store, &'a DocumentBudget),
-        (hold, claims): (&'a ClaimHandle, i64),
+        store: &'a dyn Store,
+        budget: &'a DocumentBudget,
+        hold: &'a ClaimHandle,
+        claims: i64,
         identity: String,
     ) -> fault::Result<(Self, Vec<PageText>)> {
         let mut journal = Self {

@@ -59,7 +59,7 @@ pub fn read_page(
 ) -> Result<PageRead, Trouble> {
     let page = document.page(index)?;
     let is_cut = document.is_cut() || matches!(page, Page::Cut(_));
-    let mut read = read_content(document, (index, page), recipe, recogniser)?;
+    let mut read = read_content(document, index, page, recipe, recogniser)?;
     if is_cut {
         read.page = incomplete(read.page);
     }
@@ -81,7 +81,8 @@ pub(super) fn incomplete(mut page: PageText) -> PageText {
 
 fn read_content(
     document: &Document,
-    (index, page): (u32, Page),
+    index: u32,
+    page: Page,
     recipe: &Recipe,
     recogniser: &mut dyn Recogniser,
 ) -> Result<PageRead, Trouble> {
@@ -100,7 +101,7 @@ fn read_content(
             let recipe = &Recipe { repairs: Repairs::NONE, ..recipe.clone() };
             let mut reader = PictureReader { recogniser, recipe, hint, started, page_time };
             let read = reader.read(&picture)?;
-            doubtful(number, (layer, garbled), picture.dpi, read)
+            doubtful(number, layer, garbled, picture.dpi, read)
         }
         // Quality 0 lets the gate see that the document is not complete.
         Page::Damaged { width, height } => native(number, width, height, 0.0),
@@ -120,7 +121,8 @@ fn read_content(
 /// garbled layer counts for nothing beside a picture that was read.
 pub(super) fn doubtful(
     number: u32,
-    (layer, garbled): (Layer, bool),
+    layer: Layer,
+    garbled: bool,
     dpi: u32,
     read: PictureRead,
 ) -> PageText {
