@@ -283,8 +283,8 @@ impl App {
         let Config { cpu, limits, ocr, .. } = &self.config;
         let tesseract = Tesseract::start(ocr, limits.page_time)?;
         let recipe = self.recipe();
-        let permissions = tesseract.permissions();
-        let setup = Setup::new((cpu, limits, ocr), recipe.clone(), threads, permissions);
+        let setup = Setup::new(cpu, limits, ocr, recipe.clone(), threads);
+        let setup = setup.permitting(tesseract.permissions());
         let program = match cpu.program.as_os_str().is_empty() {
             true => Program::this()?,
             false => Program::Binary(cpu.program.clone()),

@@ -131,7 +131,7 @@ impl App {
                 };
                 let rules: Vec<Notification> = rules.into_iter().map(rule).collect();
                 let allowed = config.allowed();
-                store::check(&rules, &self.queue_urls(), (&config.bucket, &allowed))
+                store::check(&rules, &self.queue_urls(), &config.bucket, &allowed)
             }
             Err(error) => {
                 let advice = match error.fault {

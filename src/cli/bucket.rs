@@ -87,9 +87,7 @@ pub(super) async fn run(context: &Context, what: What) -> anyhow::Result<Exit> {
     context.quiet_logs()?;
     let bucket = app.bucket().await?;
     match what {
-        What::Ingest(arguments) => {
-            Box::pin(work::ingest(context, (&app, &bucket), arguments)).await
-        }
+        What::Ingest(arguments) => Box::pin(work::ingest(context, &app, &bucket, arguments)).await,
         // Answered above.
         What::Work(_) => Ok(Exit::Failed),
         What::Status => show::status(context, &bucket).await,

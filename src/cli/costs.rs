@@ -59,7 +59,7 @@ pub(super) async fn run(context: &Context, arguments: Costs) -> anyhow::Result<E
         .into_iter()
         .map(|sum| Line { cost: amount(sum.cost_nanos), currency: currency.clone(), sum })
         .collect();
-    context.out().show(&lines, || describe(&lines, (by, currency)))?;
+    context.out().show(&lines, || describe(&lines, by, currency))?;
     db.close().await;
     Ok(Exit::Done)
 }
@@ -70,7 +70,7 @@ fn amount(nanos: i64) -> String {
     if exact.scale() < 2 { format!("{exact:.2}") } else { exact.to_string() }
 }
 
-fn describe(lines: &[Line], (by, currency): (CostGrouping, &str)) -> String {
+fn describe(lines: &[Line], by: CostGrouping, currency: &str) -> String {
     if lines.is_empty() {
         return "nothing was spent in that time".to_owned();
     }

@@ -57,7 +57,7 @@ pub(super) async fn run(context: &Context, dev: Dev) -> anyhow::Result<Exit> {
     let stop = Stop::default();
     stop.on_signals()?;
     let place = Place::open(&dev.data, dev.fresh).await?;
-    let ended = Box::pin(serve(context, &dev, &found, (place.config(config), stop))).await;
+    let ended = Box::pin(serve(context, &dev, &found, place.config(config), stop)).await;
     let closed = place.close().await;
     let exit = ended?;
     closed?;
@@ -68,7 +68,8 @@ async fn serve(
     context: &Context,
     dev: &Dev,
     found: &Found,
-    (config, stop): (Config, Stop),
+    config: Config,
+    stop: Stop,
 ) -> anyhow::Result<Exit> {
     let app = App::new(config);
     let db = app.database().await?;
@@ -82,7 +83,15 @@ async fn serve(
     let working = tokio::spawn(worker.run(stop.clone()));
     let tending = tokio::spawn(maintenance.run(stop.clone()));
 
-    let watched = watch(&app, &parts, (dev, found), (&monitor, &stop)).await;
+    let destination = app.config().destination();
+    let desk = Desk {
+        db: &parts.db,
+        store: parts.store.as_ref(),
+        queue: parts.queue.as_ref(),
+        largest: app.config().limits.document_bytes.0,
+        destination: &destination,
+    };
+    let watched = watch(desk, dev, found, &monitor, &stop).await;
     if dev.keep && watched.is_ok() {
         stop.until_asked().await;
     }
@@ -105,19 +114,12 @@ async fn serve(
 
 /// Hands the documents in and waits until all have ended, or until stopped.
 async fn watch(
-    app: &App,
-    parts: &Parts,
-    (dev, found): (&Dev, &Found),
-    (monitor, stop): (&Monitor, &Stop),
+    desk: Desk<'_>,
+    dev: &Dev,
+    found: &Found,
+    monitor: &Monitor,
+    stop: &Stop,
 ) -> anyhow::Result<(Vec<Submission>, Option<Vec<End>>)> {
-    let destination = app.config().destination();
-    let desk = Desk {
-        db: &parts.db,
-        store: parts.store.as_ref(),
-        queue: parts.queue.as_ref(),
-        largest: app.config().limits.document_bytes.0,
-        destination: &destination,
-    };
     let terms = Terms { again: dev.again, ..Terms::default() };
     let mut submissions = Vec::new();
     for file in &found.files {
@@ -131,9 +133,9 @@ async fn watch(
             break;
         }
     }
-    progress::until_ended(&parts.db, monitor, &submissions, stop).await?;
+    progress::until_ended(desk.db, monitor, &submissions, stop).await?;
     if dev.keep && !stop.is_asked() {
-        let ends = ends::of(&parts.db, &submissions).await?;
+        let ends = ends::of(desk.db, &submissions).await?;
         return Ok((submissions, Some(ends)));
     }
     Ok((submissions, None))

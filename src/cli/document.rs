@@ -54,7 +54,7 @@ pub(super) struct Eval {
     /// Score what is read from the pages alone, without XML that a document may carry
     #[arg(long)]
     ignore_xml: bool,
-    /// ClaimHandle the run against an earlier one: what --json printed then
+    /// Hold the run against an earlier one: what --json printed then
     #[arg(long, value_name = "FILE")]
     baseline: Option<PathBuf>,
     /// Fail if a figure is below: a field's F1 (total=0.95, inv:total=0.95) or another of the

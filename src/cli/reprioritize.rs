@@ -30,6 +30,6 @@ pub(super) async fn run(context: &Context, wish: Reprioritize) -> anyhow::Result
     }
     let queue = app.queue().await?;
     let by = by(wish.why);
-    let done = retry::reprioritize(&db, queue.as_ref(), (&ids, wish.priority), &by).await?;
+    let done = retry::reprioritize(&db, queue.as_ref(), &ids, wish.priority, &by).await?;
     changes(context, &done)
 }

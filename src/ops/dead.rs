@@ -151,7 +151,8 @@ async fn states(db: &Db, ids: Vec<IngestionId>) -> fault::Result<HashMap<Ingesti
 pub async fn reconcile(
     db: &Db,
     queue: &dyn Queue,
-    (max, crash_limit): (usize, u32),
+    max: usize,
+    crash_limit: u32,
     dry_run: bool,
 ) -> fault::Result<Reconciled> {
     let mut done = Reconciled::default();

@@ -24,8 +24,8 @@ use crate::store::{Store, keys};
 
 /// Documents at a time: short transactions.
 const BATCH: u32 = 200;
-/// From the beginning, a batch.
-const FIRST: (DocumentId, u32) = (DocumentId(Uuid::nil()), BATCH);
+/// Before every document.
+const FIRST: DocumentId = DocumentId(Uuid::nil());
 /// Objects listed at a time.
 const LISTED: usize = 1000;
 /// Dead letters that are looked at stay hidden from other readers for so long.
@@ -71,7 +71,7 @@ pub async fn preview(places: Places<'_>, tenant: &str) -> Result<Erased> {
     let mut found = Erased { tenant: tenant.to_owned(), dry_run: true, ..Erased::default() };
     let mut after = DocumentId(Uuid::nil());
     loop {
-        let batch = erasure::documents(places.db, tenant, None, (after, BATCH)).await?;
+        let batch = erasure::documents(places.db, tenant, None, after, BATCH).await?;
         let Some(last) = batch.last() else { return Ok(found) };
         after = last.id;
         let ids: Vec<_> = batch.iter().map(|document| document.id).collect();
@@ -105,8 +105,8 @@ pub async fn erase(places: Places<'_>, tenant: &str, notice: Duration, by: &By) 
     }
     done.dead_letters = bury(places).await?;
     let count = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
-    let counts = (count(done.documents), count(done.ingestions));
-    erasure::close(places.db, tenant, counts, by).await?;
+    let (documents, ingestions) = (count(done.documents), count(done.ingestions));
+    erasure::close(places.db, tenant, documents, ingestions, by).await?;
     Ok(done)
 }
 
@@ -119,7 +119,7 @@ pub async fn expire(places: Places<'_>) -> Result<usize> {
     for kept in retentions(places.db).await? {
         let days = u64::from(kept.days.unsigned_abs());
         let age = Some(Duration::from_secs(days * 24 * 3600));
-        let batch = erasure::documents(places.db, &kept.tenant, age, FIRST).await?;
+        let batch = erasure::documents(places.db, &kept.tenant, age, FIRST, BATCH).await?;
         let ids: Vec<_> = batch.iter().map(|document| document.id).collect();
         let trails = erasure::trails(places.db, &ids).await?;
         delete_objects(places.store, &batch, &trails).await?;
@@ -133,7 +133,7 @@ async fn withdraw(db: &Db, tenant: &str, notice: Duration, by: &By) -> Result<us
     let (mut cancelled, mut held) = (0, 0);
     let mut after = DocumentId(Uuid::nil());
     loop {
-        let batch = erasure::documents(db, tenant, None, (after, BATCH)).await?;
+        let batch = erasure::documents(db, tenant, None, after, BATCH).await?;
         let Some(last) = batch.last() else { break };
         after = last.id;
         let ids: Vec<_> = batch.iter().map(|document| document.id).collect();
@@ -154,7 +154,7 @@ async fn one_batch(
     tenant: &str,
     done: &mut Erased,
 ) -> Result<Option<Vec<IngestionId>>> {
-    let batch = erasure::documents(places.db, tenant, None, FIRST).await?;
+    let batch = erasure::documents(places.db, tenant, None, FIRST, BATCH).await?;
     let ids: Vec<_> = batch.iter().map(|document| document.id).collect();
     if ids.is_empty() {
         return Ok(None);

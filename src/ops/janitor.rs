@@ -127,8 +127,8 @@ impl Maintenance {
     pub async fn pass(&self, dry_run: bool) -> fault::Result<Pass> {
         let mut pass = Pass { dry_run, ..Pass::default() };
         self.resend(&mut pass).await?;
-        let terms = (DEAD_PER_PASS, self.crash_limit);
-        let letters = dead::reconcile(&self.db, self.queue.as_ref(), terms, dry_run).await?;
+        let (queue, crash_limit) = (self.queue.as_ref(), self.crash_limit);
+        let letters = dead::reconcile(&self.db, queue, DEAD_PER_PASS, crash_limit, dry_run).await?;
         (pass.revived, pass.cleared) = (letters.revived, letters.cleared);
         pass.given_up = letters.given_up;
         if !dry_run {

@@ -92,7 +92,8 @@ pub async fn cancel(db: &Db, ids: &[IngestionId], by: &By) -> Result<Vec<Changed
 pub async fn reprioritize(
     db: &Db,
     queue: &dyn Queue,
-    (ids, priority): (&[IngestionId], Priority),
+    ids: &[IngestionId],
+    priority: Priority,
     by: &By,
 ) -> Result<Vec<Changed>> {
     let open: Vec<_> = routes::open(db, ids).await?;

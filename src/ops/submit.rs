@@ -115,7 +115,9 @@ impl Submission {
     fn of(
         file: &Path,
         fate: Fate,
-        (document, ingestion, status): (DocumentId, IngestionId, Status),
+        document: DocumentId,
+        ingestion: IngestionId,
+        status: Status,
     ) -> Self {
         Self {
             file: file.to_owned(),

@@ -32,7 +32,7 @@ fn open(models: &Chain, told: &Classified) -> Option<(Vec<Arc<Kind>>, Rung)> {
 }
 
 /// What the kind is after a model has spoken.
-fn settled(all: &Kinds, told: Classified, (kinds, choice): (&[Arc<Kind>], &Choice)) -> Classified {
+fn settled(all: &Kinds, told: Classified, kinds: &[Arc<Kind>], choice: &Choice) -> Classified {
     let now = match choice {
         Choice::Kind(at) => kinds.get(*at).cloned().map(Classified::certain),
         Choice::Neither => all.unknown(),
@@ -58,11 +58,11 @@ pub(super) async fn settle(
     let identity = extract::choice_identity(&transcribed.identity, llm, &kinds);
     let key = keys::kind_choice(attempt.claim.id);
     let slot = Slot::open(attempt.artefacts(), key, identity.clone()).await?;
-    let book = CallsBook::new(attempt.costs(), attempt.claimed, llm);
+    let book = CallsBook::new(attempt.spending_book(), llm);
     let mut journal = StoredChoice { attempt, slot, book };
     let transcript = &transcribed.transcript;
     let (choice, usage) = extract::choose(llm, &kinds, transcript, &identity, &mut journal).await?;
-    Ok((settled(&services.kinds, told, (&kinds, &choice)), usage))
+    Ok((settled(&services.kinds, told, &kinds, &choice), usage))
 }
 
 /// The journal of the one call.
@@ -115,7 +115,7 @@ mod tests {
             (Choice::Neither, "generic", Some(Doubt::Unknown)),
             (Choice::Nothing, "receipt", Some(Doubt::Tie)),
         ] {
-            let now = settled(&all, told.clone(), (&kinds, &choice));
+            let now = settled(&all, told.clone(), &kinds, &choice);
             assert_eq!((now.kind.name.as_str(), now.doubt), (kind, doubt), "{choice:?}");
         }
         assert!(open(&Chain::default(), &told).is_none(), "no model, nobody to ask");

@@ -13,7 +13,7 @@ use crate::llm::chain::Chain;
 use crate::model::{ArtefactRef, Claimed};
 use crate::pipeline::byte_budget::ByteBudget;
 use crate::pipeline::claim_handle::ClaimHandle;
-use crate::pipeline::cost::Costs;
+use crate::pipeline::cost::{Costs, SpendingBook};
 use crate::pipeline::reading::Reader;
 use crate::store::Store;
 
@@ -83,9 +83,10 @@ impl<'a> AttemptContext<'a> {
         self.context.artefacts.as_ref()
     }
 
-    /// Prices and budget, and where they are written down.
-    pub(super) fn costs(&self) -> (&'a Costs, &'a dyn AttemptLedger) {
-        (self.context.services.costs.as_ref(), self.context.ledger.as_ref())
+    /// Where what this attempt spends is written down.
+    pub(super) fn spending_book(&self) -> SpendingBook<'a> {
+        let (costs, ledger) = (&self.context.services.costs, &self.context.ledger);
+        SpendingBook { costs, ledger: ledger.as_ref(), claimed: self.claimed }
     }
 
     /// References a stored transcript.

@@ -19,7 +19,7 @@ use crate::fault::{Error, Fault, Result};
 use crate::ledger::{AttemptLedger, Spending};
 use crate::llm::Llm;
 use crate::metrics;
-use crate::model::{Claimed, EncodedImage, IngestionId, PageText, PageUsage, Usage};
+use crate::model::{Claimed, EncodedImage, PageText, PageUsage, Usage};
 use crate::pipeline::page_sink::PageSink;
 use crate::pipeline::step_error::StepError;
 
@@ -92,33 +92,6 @@ impl Costs {
         ))
     }
 
-    /// Writes down what was spent.
-    ///
-    /// # Errors
-    /// What the ledger says.
-    async fn book(
-        &self,
-        ledger: &dyn AttemptLedger,
-        (id, claims): (IngestionId, i64),
-        spent: Spent<'_>,
-    ) -> Result<()> {
-        let today = OffsetDateTime::now_utc().date();
-        let price = self.price(&spent, today);
-        let spending = Spending {
-            provider: spent.provider.to_owned(),
-            model: spent.model.to_owned(),
-            calls: spent.calls,
-            pages: spent.pages,
-            usage: spent.usage,
-            cost_nanos: price,
-        };
-        metrics::spent(spent.provider, spent.model, price.unwrap_or(0));
-        if let Some(known) = &mut *self.known() {
-            known.nanos = known.nanos.saturating_add(price.unwrap_or(0));
-        }
-        ledger.spend(id, claims, &spending).await
-    }
-
     /// `None`: there is no price.
     fn price(&self, spent: &Spent<'_>, day: Date) -> Option<u64> {
         let named = self.config.price_on(spent.provider, spent.model, day);
@@ -160,29 +133,63 @@ fn units(nanos: u64) -> f64 {
     nanos as f64 / NANOS as f64
 }
 
+/// Where what one claim spends is priced and written down.
+#[derive(Clone, Copy)]
+pub(super) struct SpendingBook<'a> {
+    /// Prices, and what is known of the day.
+    pub(super) costs: &'a Costs,
+    /// Where it is written down.
+    pub(super) ledger: &'a dyn AttemptLedger,
+    /// The ingestion and the claim that spends.
+    pub(super) claimed: &'a Claimed,
+}
+
+impl SpendingBook<'_> {
+    /// See [`Costs::allow`].
+    async fn allow(&self) -> Result<()> {
+        self.costs.allow(self.ledger).await
+    }
+
+    /// Writes down what was spent.
+    ///
+    /// # Errors
+    /// What the ledger says.
+    async fn book(&self, spent: Spent<'_>) -> Result<()> {
+        let today = OffsetDateTime::now_utc().date();
+        let price = self.costs.price(&spent, today);
+        let spending = Spending {
+            provider: spent.provider.to_owned(),
+            model: spent.model.to_owned(),
+            calls: spent.calls,
+            pages: spent.pages,
+            usage: spent.usage,
+            cost_nanos: price,
+        };
+        metrics::spent(spent.provider, spent.model, price.unwrap_or(0));
+        if let Some(known) = &mut *self.costs.known() {
+            known.nanos = known.nanos.saturating_add(price.unwrap_or(0));
+        }
+        self.ledger.spend(self.claimed.id, self.claimed.claims, &spending).await
+    }
+}
+
 /// Keeps pages as another sink does, lets no call to a provider begin once the budget is spent, and
 /// writes down what each has read.
 pub(super) struct PaidPages<'a> {
-    costs: &'a Costs,
-    ledger: &'a dyn AttemptLedger,
-    claim: (IngestionId, i64),
+    spending: SpendingBook<'a>,
     inner: &'a mut dyn PageSink,
 }
 
 impl<'a> PaidPages<'a> {
-    pub(super) fn new(
-        (costs, ledger): (&'a Costs, &'a dyn AttemptLedger),
-        claimed: &Claimed,
-        inner: &'a mut dyn PageSink,
-    ) -> Self {
-        Self { costs, ledger, claim: (claimed.id, claimed.claims), inner }
+    pub(super) fn new(spending: SpendingBook<'a>, inner: &'a mut dyn PageSink) -> Self {
+        Self { spending, inner }
     }
 
     async fn book(&mut self, read: &PageUsage) -> Result<()> {
         let (provider, model) = (read.provider, read.model.as_str());
         let usage = Usage::default();
         let spent = Spent { provider, model, calls: 1, pages: read.pages, usage };
-        self.costs.book(self.ledger, self.claim, spent).await
+        self.spending.book(spent).await
     }
 }
 
@@ -197,7 +204,7 @@ impl PageSink for PaidPages<'_> {
     }
 
     async fn before_call(&mut self) -> std::result::Result<(), StepError> {
-        self.costs.allow(self.ledger).await?;
+        self.spending.allow().await?;
         self.inner.before_call().await
     }
 
@@ -215,20 +222,14 @@ impl PageSink for PaidPages<'_> {
 
 /// The calls of one extraction: each is written down once, whether or not its reply can be kept.
 pub(super) struct CallsBook<'a> {
-    costs: &'a Costs,
-    ledger: &'a dyn AttemptLedger,
-    claim: (IngestionId, i64),
+    spending: SpendingBook<'a>,
     llm: &'a dyn Llm,
     booked: usize,
 }
 
 impl<'a> CallsBook<'a> {
-    pub(super) fn new(
-        (costs, ledger): (&'a Costs, &'a dyn AttemptLedger),
-        claimed: &Claimed,
-        llm: &'a dyn Llm,
-    ) -> Self {
-        Self { costs, ledger, claim: (claimed.id, claimed.claims), llm, booked: 0 }
+    pub(super) fn new(spending: SpendingBook<'a>, llm: &'a dyn Llm) -> Self {
+        Self { spending, llm, booked: 0 }
     }
 
     /// These were paid for by an earlier attempt.
@@ -238,7 +239,7 @@ impl<'a> CallsBook<'a> {
 
     /// Returns if a call may be paid for.
     pub(super) async fn allow(&self) -> Result<()> {
-        self.costs.allow(self.ledger).await
+        self.spending.allow().await
     }
 
     /// Writes down what is new among these.
@@ -255,7 +256,7 @@ impl<'a> CallsBook<'a> {
         let (provider, model) = (self.llm.provider(), self.llm.model());
         self.booked = replies.calls.len();
         let spent = Spent { provider, model, calls, pages: 0, usage };
-        self.costs.book(self.ledger, self.claim, spent).await
+        self.spending.book(spent).await
     }
 }
 

@@ -139,7 +139,7 @@ pub(super) async fn read(
         }
         left = match elsewhere.way(*name)? {
             Some(provider) => {
-                let mut round = Round::new((reader, document, provider), pages, sink);
+                let mut round = Round::new(reader, document, provider.as_ref(), pages, sink);
                 round.first(left.numbers, wishes.original.as_ref()).await?
             }
             None => {
@@ -153,7 +153,8 @@ pub(super) async fn read(
     }
     for name in order {
         if let Some(provider) = elsewhere.way(*name)? {
-            Round::new((reader, document, provider), pages, sink).second().await?;
+            let mut round = Round::new(reader, document, provider.as_ref(), pages, sink);
+            round.second().await?;
         }
     }
     // What could not be read a second time stays as it was read first.

@@ -111,7 +111,7 @@ impl<'a> ModelReadings<'a> {
         let identity = extract::identity(identity, llm, &kind);
         let services = self.attempt.services();
         let terms = services.terms(identity.clone(), rung.max_output_tokens);
-        let book = CallsBook::new(self.attempt.costs(), self.attempt.claimed, llm);
+        let book = CallsBook::new(self.attempt.spending_book(), llm);
         let mut journal = StoredReplies { readings: self, at, identity, book };
         extracted(extract::ask(llm, &kind, transcript, &terms, &mut journal).await)
     }

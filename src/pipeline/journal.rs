@@ -75,8 +75,10 @@ impl<'a> PageJournal<'a> {
     /// # Errors
     /// What the store says.
     pub(super) async fn open(
-        (store, budget): (&'a dyn Store, &'a ByteBudget),
-        (hold, claims): (&'a ClaimHandle, i64),
+        store: &'a dyn Store,
+        budget: &'a ByteBudget,
+        hold: &'a ClaimHandle,
+        claims: i64,
         identity: String,
     ) -> fault::Result<(Self, Vec<PageText>)> {
         let mut journal = Self {

@@ -37,7 +37,8 @@ pub(super) struct Preprocessed {
 /// [`fault::Fault::ClaimLost`]; what the store says.
 pub(super) async fn store(
     journal: &PageJournal<'_>,
-    (format, pages): (Option<Format>, usize),
+    format: Option<Format>,
+    pages: usize,
     most: u64,
 ) -> Result<Option<Preprocessed>, StepError> {
     let mut chosen = BTreeSet::new();

@@ -66,9 +66,9 @@ pub(super) async fn transcribe(
         metrics::reused("transcript");
     } else {
         claim.ensure_live().await?;
-        let place = (store, &services.budget);
+        let (budget, claims) = (&services.budget, claimed.claims);
         let (kept, finished) =
-            PageJournal::open(place, (claim, claimed.claims), identity.clone()).await?;
+            PageJournal::open(store, budget, claim, claims, identity.clone()).await?;
         let kept = journal.insert(kept);
         let reading = Reading { document, sha256: sha256.clone(), finished, wishes };
         let stored = read(attempt, kept, fetched, reading).await?;
@@ -106,7 +106,7 @@ async fn read(
     reading: Reading,
 ) -> Result<Stored, StepError> {
     let format = Format::sniff(&fetched.bytes);
-    let mut paid = PaidPages::new(attempt.costs(), attempt.claimed, journal);
+    let mut paid = PaidPages::new(attempt.spending_book(), journal);
     let read = attempt.services().reader.read_on(reading, &mut paid).await;
     // Gives its part of the budget back: what follows may have to wait for some.
     drop(fetched);
@@ -118,9 +118,9 @@ async fn read(
         }
     };
     count(&transcript);
-    let original = (format, transcript.pages.len());
+    let pages = transcript.pages.len();
     let most = attempt.config().limits.document_bytes.0;
-    let preprocessed = preprocessed::store(journal, original, most).await?;
+    let preprocessed = preprocessed::store(journal, format, pages, most).await?;
     Ok(Stored { transcript, preprocessed })
 }
 

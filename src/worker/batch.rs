@@ -96,7 +96,7 @@ async fn wanted(backlog: &QueueBacklog, delivery: Delivery, ticket: Ticket) -> O
             return None;
         }
         Body::Malformed(why) => {
-            quarantine(backlog, &delivery, &ticket, ("malformed", why)).await;
+            quarantine(backlog, &delivery, &ticket, "malformed", why).await;
             return None;
         }
     };
@@ -179,7 +179,8 @@ async fn quarantine(
     backlog: &QueueBacklog,
     delivery: &Delivery,
     ticket: &Ticket,
-    (reason, why): (&'static str, &'static str),
+    reason: &'static str,
+    why: &'static str,
 ) {
     let mut body = delivery.body.clone();
     let mut end = body.len().min(QUARANTINED_BYTES);
@@ -341,8 +342,8 @@ fn trace(backlog: &QueueBacklog, taken: &Taken) -> Span {
         attempt: claimed.attempt,
     };
     let span = spans::process(message, work);
-    spans::past(&span, "receive", (delivery.received, claiming.start));
-    spans::past(&span, "claim", (claiming.start, claiming.end));
+    spans::past(&span, "receive", delivery.received, claiming.start);
+    spans::past(&span, "claim", claiming.start, claiming.end);
     span
 }
 
@@ -390,7 +391,7 @@ async fn unknown(backlog: &QueueBacklog, id: IngestionId, delivery: &Delivery, t
     let is_old = age.is_some_and(|age| age >= settings.unknown_age);
     if is_old && delivery.receive_count >= settings.unknown_receives {
         let why = "no such ingestion after many receives";
-        return quarantine(backlog, delivery, ticket, ("unknown_ingestion", why)).await;
+        return quarantine(backlog, delivery, ticket, "unknown_ingestion", why).await;
     }
     metrics::delivery("unknown");
     let growing = Duration::from_secs(5) * (1 << delivery.receive_count.saturating_sub(1).min(7));

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use docmill::config::{ByteSize, CpuConfig, LimitsConfig, OcrConfig};
-use docmill::cpu::confine::Permissions;
 use docmill::cpu::{Cells, OpenDocument, Program, Setup, WorkError};
 use docmill::fault::Fault;
 use docmill::model::{PageRead, Reason};
@@ -218,8 +217,7 @@ async fn memory_ends_where_the_smallest_configuration_says() {
     assert_eq!(told(read(&cells, "eat", false).await), Err(Ok(Reason::TooLarge)));
 
     // And the real program reads the largest allowed page with that.
-    let setup =
-        Setup::new((&cpu, &limits, &OcrConfig::default()), recipe(), 1, Permissions::default());
+    let setup = Setup::new(&cpu, &limits, &OcrConfig::default(), recipe(), 1);
     let cells = Cells::new(Program::Binary(docmill()), setup, 1000);
     let page = crate::reading::papers::picture(pdf(&[&content(&["Invoice number 4711"])], ""));
     assert!(page.width() * page.height() < 1_000_000 || page.width() > 1000);
@@ -232,10 +230,11 @@ async fn memory_ends_where_the_smallest_configuration_says() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_program_that_is_no_page_process_is_our_fault_and_not_the_documents() {
     let setup = Setup::new(
-        (&CpuConfig::default(), &LimitsConfig::default(), &OcrConfig::default()),
+        &CpuConfig::default(),
+        &LimitsConfig::default(),
+        &OcrConfig::default(),
         recipe(),
         1,
-        Permissions::default(),
     );
     for alone in [false, true] {
         let cells = Cells::new(Program::Binary("/bin/false".into()), setup.clone(), 1000);

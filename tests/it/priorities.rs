@@ -84,8 +84,7 @@ async fn what_is_made_urgent_goes_to_its_tier_and_ends_once() {
     let world = tiered(World::new().await).await;
     let id = submit(&world, Priority::Low, "R-1").await;
     let db = world.database.db();
-    let moved =
-        retry::reprioritize(&db, world.queue.as_ref(), (&[id], Priority::High), &by()).await;
+    let moved = retry::reprioritize(&db, world.queue.as_ref(), &[id], Priority::High, &by()).await;
     assert_eq!(moved.unwrap()[0].change, Change::Moved);
     assert_eq!(world.column(id, "priority").await.unwrap(), "high");
     assert_eq!((world.sqs.depth("high").ready, world.sqs.depth("low").ready), (1, 1));
@@ -98,7 +97,7 @@ async fn what_is_made_urgent_goes_to_its_tier_and_ends_once() {
     world.until_empty().await;
     worker.stop().await;
     assert_eq!(world.attempts(id).await, ["completed"], "the old message found it ended");
-    let again = retry::reprioritize(&db, world.queue.as_ref(), (&[id], Priority::Low), &by()).await;
+    let again = retry::reprioritize(&db, world.queue.as_ref(), &[id], Priority::Low, &by()).await;
     assert_eq!(again.unwrap()[0].change, Change::AlreadyEnded);
 }
 

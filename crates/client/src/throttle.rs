@@ -201,7 +201,7 @@ impl Lane {
         };
         let shown = self.state().shown();
         let lane = metrics::Lane { provider: &self.key.provider, model: &self.key.model };
-        metrics::throttle(lane, (shown.in_flight, waiting), shown.rate);
+        metrics::throttle(lane, shown.in_flight, waiting, shown.rate);
         metrics::breaker(lane, shown.breaker, shown.denied);
     }
 

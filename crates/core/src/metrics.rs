@@ -323,7 +323,7 @@ impl Lane<'_> {
 }
 
 /// How a provider is being called: calls in flight and waiting, and its believed limit.
-pub fn throttle(lane: Lane<'_>, (in_flight, waiting): (u32, usize), per_second: Option<f64>) {
+pub fn throttle(lane: Lane<'_>, in_flight: u32, waiting: usize, per_second: Option<f64>) {
     let waiting = f64::from(u32::try_from(waiting).unwrap_or(u32::MAX));
     for (state, count) in [("in_flight", f64::from(in_flight)), ("waiting", waiting)] {
         let [provider, model] = lane.labels();

@@ -95,7 +95,7 @@ pub(super) async fn reprioritize(
     arguments: Reprioritize,
 ) -> anyhow::Result<Exit> {
     let move_it = async |hash: &str| bucket::reprioritize(bucket, hash, arguments.to).await;
-    to_each(context, bucket, (&arguments.documents, false), move_it).await
+    to_each(context, bucket, &arguments.documents, false, move_it).await
 }
 
 pub(super) async fn retry(
@@ -116,8 +116,8 @@ pub(super) async fn retry(
     }
     let mut done = Vec::new();
     for hash in hashes {
-        let again = (arguments.priority, arguments.reset_retries);
-        done.push(bucket::retry(bucket, &settings, &hash, again).await?);
+        let (priority, reset) = (arguments.priority, arguments.reset_retries);
+        done.push(bucket::retry(bucket, &settings, &hash, priority, reset).await?);
     }
     shown(context, &done)
 }
@@ -128,7 +128,7 @@ pub(super) async fn cancel(
     arguments: Cancel,
 ) -> anyhow::Result<Exit> {
     let cancel = async |hash: &str| bucket::cancel(bucket, hash).await;
-    to_each(context, bucket, (&arguments.documents, arguments.dry_run), cancel).await
+    to_each(context, bucket, &arguments.documents, arguments.dry_run, cancel).await
 }
 
 pub(super) async fn remove(
@@ -137,14 +137,15 @@ pub(super) async fn remove(
     arguments: Remove,
 ) -> anyhow::Result<Exit> {
     let remove = async |hash: &str| bucket::remove(bucket, hash, arguments.force).await;
-    to_each(context, bucket, (&arguments.documents, arguments.dry_run), remove).await
+    to_each(context, bucket, &arguments.documents, arguments.dry_run, remove).await
 }
 
 /// Does it to every document that is meant, or only names them.
 async fn to_each(
     context: &Context,
     bucket: &Bucket,
-    (documents, dry_run): (&[String], bool),
+    documents: &[String],
+    dry_run: bool,
     change: impl AsyncFn(&str) -> crate::fault::Result<Changed>,
 ) -> anyhow::Result<Exit> {
     let hashes = super::meant(bucket, documents).await?;

@@ -57,7 +57,8 @@ pub(in crate::cli) struct Work {
 
 pub(super) async fn ingest(
     context: &Context,
-    (app, bucket): (&App, &Bucket),
+    app: &App,
+    bucket: &Bucket,
     arguments: Ingest,
 ) -> anyhow::Result<Exit> {
     standard_input::check(arguments.null, &arguments.places)?;

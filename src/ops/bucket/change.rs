@@ -77,7 +77,8 @@ pub async fn retry(
     bucket: &Bucket,
     settings: &Settings,
     hash: &str,
-    (priority, reset): (Option<Priority>, bool),
+    priority: Option<Priority>,
+    reset: bool,
 ) -> Result<Changed> {
     under_lock(bucket, hash, async || {
         let (failed, dead) = (failed_key(hash), dead_key(hash));

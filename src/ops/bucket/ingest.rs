@@ -169,7 +169,7 @@ async fn hand_in(
         line.fate = if line.state.is_some() { Fate::Known } else { Fate::Queued };
         return Ok((line, Some(entry)));
     }
-    let extension = match store(bucket, file, (content, &tags), how).await? {
+    let extension = match store(bucket, file, content, &tags, how).await? {
         Ok((extension, fetched)) => {
             line.fetched = fetched;
             extension
@@ -191,7 +191,8 @@ async fn hand_in(
 async fn store(
     bucket: &Bucket,
     file: &File,
-    (content, tags): (Content, &[String]),
+    content: Content,
+    tags: &[String],
     how: &Ingest,
 ) -> Result<std::result::Result<(String, bool), String>> {
     let (hash, extension) = match &content {

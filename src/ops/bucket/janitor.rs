@@ -131,7 +131,7 @@ async fn abandoned(
     let Some(held) = bucket.queue.take_over(hash, &seen.etag, ours).await? else {
         return Ok(None);
     };
-    settle(bucket, settings, hash, (held, Some(&seen.lease))).await.map(Some)
+    settle(bucket, settings, hash, held, Some(&seen.lease)).await.map(Some)
 }
 
 /// Looks at one failed document; if its pause is over and nobody has it, settles it.
@@ -151,7 +151,7 @@ async fn failed(
     }
     let lock = Lock::new(JANITOR, "", bucket.engine.now().await?);
     let Some(held) = bucket.queue.try_lock(hash, lock).await? else { return Ok(None) };
-    settle(bucket, settings, hash, (held, None)).await.map(Some)
+    settle(bucket, settings, hash, held, None).await.map(Some)
 }
 
 async fn is_due(
@@ -168,7 +168,8 @@ async fn settle(
     bucket: &Bucket,
     settings: &Settings,
     hash: &str,
-    (mut held, of): (Held<Lock>, Option<&Lock>),
+    mut held: Held<Lock>,
+    of: Option<&Lock>,
 ) -> Result<Act> {
     let facts = facts(bucket, settings, hash, of).await?;
     let verdict = decide(&facts);

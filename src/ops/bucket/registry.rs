@@ -95,7 +95,7 @@ impl Seat {
         stats: &WorkerStats,
     ) -> Result<bool> {
         let status = if job.is_some() { "processing" } else { "idle" };
-        self.write(bucket, status, (job, stats)).await
+        self.write(bucket, status, job, stats).await
     }
 
     /// Gives the seat up.
@@ -103,14 +103,15 @@ impl Seat {
     /// # Errors
     /// The store's.
     pub async fn leave(&mut self, bucket: &Bucket, stats: &WorkerStats) -> Result<()> {
-        self.write(bucket, STOPPED, (None, stats)).await.map(drop)
+        self.write(bucket, STOPPED, None, stats).await.map(drop)
     }
 
     async fn write(
         &mut self,
         bucket: &Bucket,
         status: &str,
-        (job, stats): (Option<String>, &WorkerStats),
+        job: Option<String>,
+        stats: &WorkerStats,
     ) -> Result<bool> {
         let at = stamp(bucket.engine.now().await?);
         bucket

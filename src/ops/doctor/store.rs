@@ -20,7 +20,8 @@ const OWN: [&str; 2] = ["ingestions/", "queue/todo/"];
 pub fn check(
     rules: &[Notification],
     queues: &[String],
-    (bucket, allowed): (&str, &[AllowedPrefix]),
+    bucket: &str,
+    allowed: &[AllowedPrefix],
 ) -> Finding {
     const CHECK: &str = "store.notification";
     let names: Vec<_> = queues.iter().map(|queue| queue.rsplit(['/', ':']).next()).collect();
@@ -76,7 +77,7 @@ mod tests {
         ] {
             let rule = Notification { queue: queue.to_owned(), prefix: prefix.to_owned() };
             let tiers = ["urgent", "q"].map(|name| format!("https://sqs.r.amazonaws.com/1/{name}"));
-            let found = check(&[rule], &tiers, ("b", &allowed));
+            let found = check(&[rule], &tiers, "b", &allowed);
             assert_eq!(found.verdict, verdict, "{queue} {prefix}");
         }
     }

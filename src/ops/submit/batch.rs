@@ -79,16 +79,16 @@ pub(super) async fn hand_in(
         match plan {
             Plan::Refused(problem) => Submission::refused(&file, problem),
             Plan::Same(document, ingestion) => {
-                Submission::of(&file, Fate::Known, (document, ingestion, Status::InProgress))
+                Submission::of(&file, Fate::Known, document, ingestion, Status::InProgress)
             }
             Plan::Known(document, ingestion, status) => {
-                Submission::of(&file, Fate::Known, (document, ingestion, status))
+                Submission::of(&file, Fate::Known, document, ingestion, status)
                     .sent(answers.remove(&ingestion))
             }
             Plan::New(new) => {
                 let id = new.ingestion.id;
                 let fate = if fresh.contains(&id) { Fate::Submitted } else { Fate::Known };
-                Submission::of(&file, fate, (new.document.id, id, Status::InProgress))
+                Submission::of(&file, fate, new.document.id, id, Status::InProgress)
                     .sent(answers.remove(&id))
             }
         }

@@ -2,8 +2,6 @@
 //!
 //! Calls that are under way are waited for even if one of them has failed: they are paid for.
 
-use std::sync::Arc;
-
 use futures::stream::{self, FuturesUnordered, StreamExt, TryStreamExt};
 
 use super::original::Original;
@@ -44,11 +42,12 @@ pub(super) struct Round<'a> {
 
 impl<'a> Round<'a> {
     pub(super) fn new(
-        (reader, document, provider): (&'a Reader, &'a OpenDocument, &'a Arc<dyn Provider>),
+        reader: &'a Reader,
+        document: &'a OpenDocument,
+        provider: &'a dyn Provider,
         pages: &'a mut Pages,
         sink: &'a mut dyn PageSink,
     ) -> Self {
-        let provider = provider.as_ref();
         Self { reader, document, provider, pages, sink, stop: None, refused: None }
     }
 
@@ -174,8 +173,7 @@ impl<'a> Round<'a> {
     /// Makes a page of what was read, and keeps it if it is better than what there is.
     async fn take(&mut self, picture: PagePicture, reading: PageReading) -> Result<(), StepError> {
         let PagePicture { facts, image } = picture;
-        let size = (image.header.width, image.header.height, image.header.dpi);
-        let mut page = pages::page_of(self.provider.name(), &facts, size, reading);
+        let mut page = pages::page_of(self.provider.name(), &facts, &image.header, reading);
         if !facts.repaired {
             let recipe = &self.reader.recipe;
             let falls_short = page.quality < recipe.threshold && recipe.repairs.enabled;

@@ -27,8 +27,8 @@ impl Place {
     }
 
     async fn claim(&self, claims: i64, identity: &str) -> (PageJournal<'_>, Vec<u32>) {
-        let ports = (&self.store as &dyn Store, &self.budget);
-        let opened = PageJournal::open(ports, (&self.hold, claims), identity.to_owned()).await;
+        let (budget, identity) = (&self.budget, identity.to_owned());
+        let opened = PageJournal::open(&self.store, budget, &self.hold, claims, identity).await;
         let (journal, finished) = opened.unwrap();
         let mut numbers: Vec<u32> = finished.iter().map(|page| page.number).collect();
         numbers.sort_unstable();
@@ -127,8 +127,9 @@ async fn invariant_8_pages_that_were_paid_for_are_written_before_the_next_call()
     journal.after_call(&usage, true).await.unwrap();
     assert_eq!(place.parts().await, 1, "the transcript is written next");
     journal.flush().await.unwrap();
-    let ports = (&place.store as &dyn Store, &place.budget);
-    let (_, found) = PageJournal::open(ports, (&place.hold, 2), "a".to_owned()).await.unwrap();
+    let (budget, hold) = (&place.budget, &place.hold);
+    let opened = PageJournal::open(&place.store, budget, hold, 2, "a".to_owned()).await;
+    let (_, found) = opened.unwrap();
     let qualities: Vec<f32> = found.iter().map(|page| page.quality).collect();
     assert_eq!(qualities, [0.9], "the later reading holds");
     place.keeper.lost();
@@ -180,8 +181,8 @@ async fn repaired_pages_of_all_claims_are_put_together_by_number_up_to_a_limit()
     for (number, side) in [(2, 40), (1, 50)] {
         second.keep(&page(number, Source::Ocr), Some(image(side))).await.unwrap();
     }
-    let original = (Some(Format::Pdf), 12);
-    let made = preprocessed::store(&second, original, 1 << 20).await.unwrap().unwrap();
+    let pdf = Some(Format::Pdf);
+    let made = preprocessed::store(&second, pdf, 12, 1 << 20).await.unwrap().unwrap();
     assert_eq!(made.pages, [1, 2, 12]);
     assert_eq!(made.file.path, keys::preprocessed(place.hold.id, "pdf"));
     let what = Get { at_most: 1 << 20, if_match: None };
@@ -195,7 +196,7 @@ async fn repaired_pages_of_all_claims_are_put_together_by_number_up_to_a_limit()
     });
     assert_eq!(sides, [50, 40, 60]);
     let enough_for_two = u64::try_from(image(50).bytes.len() + image(40).bytes.len()).unwrap();
-    let made = preprocessed::store(&second, original, enough_for_two).await.unwrap().unwrap();
+    let made = preprocessed::store(&second, pdf, 12, enough_for_two).await.unwrap().unwrap();
     assert_eq!(made.pages, [1, 2], "the others are left out and not named");
 }
 
@@ -204,15 +205,15 @@ async fn a_single_repaired_picture_stays_a_picture_and_no_repair_leaves_no_file(
     let place = Place::new().await;
     let (mut journal, _) = place.claim(1, "a").await;
     journal.keep(&page(1, Source::Ocr), None).await.unwrap();
-    let original = (Some(Format::Png), 1);
-    assert!(preprocessed::store(&journal, original, 1 << 20).await.unwrap().is_none());
+    let png = Some(Format::Png);
+    assert!(preprocessed::store(&journal, png, 1, 1 << 20).await.unwrap().is_none());
     let (mut journal, _) = place.claim(1, "a").await;
     let repaired = image(30);
     journal.keep(&page(1, Source::Ocr), Some(repaired.clone())).await.unwrap();
-    let made = preprocessed::store(&journal, original, 1 << 20).await.unwrap().unwrap();
+    let made = preprocessed::store(&journal, png, 1, 1 << 20).await.unwrap().unwrap();
     assert_eq!(made.file.path, keys::preprocessed(place.hold.id, "png"));
     assert!(is_there(&place.store, &made.file.path, &repaired.bytes.into()).await.unwrap());
     place.keeper.lost();
-    let late = preprocessed::store(&journal, original, 1 << 20).await;
+    let late = preprocessed::store(&journal, png, 1, 1 << 20).await;
     assert!(late.is_err_and(|error| error.is_claim_lost()));
 }

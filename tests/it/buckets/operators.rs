@@ -26,7 +26,7 @@ async fn a_retry_gives_a_dead_document_one_more_run_or_with_reset_all_of_them() 
         let place = Place::new();
         let hash = dead(&place).await;
         let to = reset.then_some(Priority::Critical);
-        let done = bucket::retry(&place.bucket, &settings, &hash, (to, reset)).await.unwrap();
+        let done = bucket::retry(&place.bucket, &settings, &hash, to, reset).await.unwrap();
         assert_eq!(done.change, Change::Queued);
         let priority = if reset { Priority::Critical } else { Priority::High };
         assert_eq!(place.marks(), [todo_key(priority, &hash)]);
@@ -49,7 +49,7 @@ async fn a_document_without_failure_is_not_retried_and_one_in_work_is_left_alone
     let place = Place::new();
     let hash = place.add("fine", Priority::Normal).await;
     let settings = Settings::default();
-    let retry = || bucket::retry(&place.bucket, &settings, &hash, (None, true));
+    let retry = || bucket::retry(&place.bucket, &settings, &hash, None, true);
     assert_eq!(retry().await.unwrap().change, Change::Nothing);
     place.claim("w", &hash).await;
     let before = place.store.json(&lock_key(&hash));

@@ -57,7 +57,7 @@ async fn dropping_the_future_stops_the_child() {
     let tesseract = Tesseract::start(&config, limits.page_time).unwrap();
     // The program is a script, which a confined process could not run.
     let cpu = CpuConfig { confine: false, ..CpuConfig::default() };
-    let setup = Setup::new((&cpu, &limits, &config), recipe(), 2, tesseract.permissions());
+    let setup = Setup::new(&cpu, &limits, &config, recipe(), 2).permitting(tesseract.permissions());
     let cells = Cells::new(Program::Binary(docmill()), setup, 1000);
     let reader = Reader {
         cells,

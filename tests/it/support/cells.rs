@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use docmill::config::{CpuConfig, LimitsConfig, OcrConfig};
-use docmill::cpu::confine::{Confinement, Permissions};
+use docmill::cpu::confine::Confinement;
 use docmill::cpu::{Cells, Program, Served, Setup};
 use docmill::model::{Recipe, Repairs};
 use docmill::ocr::Ocr;
@@ -27,7 +27,7 @@ pub(crate) fn recipe() -> Recipe {
 /// A reader whose documents are read by a thread of this process.
 pub(crate) fn reader_here(ocr: Arc<dyn Ocr>, limits: LimitsConfig) -> Reader {
     let (cpu, config) = (CpuConfig { confine: false, ..Default::default() }, OcrConfig::default());
-    let setup = Setup::new((&cpu, &limits, &config), recipe(), 2, Permissions::default());
+    let setup = Setup::new(&cpu, &limits, &config, recipe(), 2);
     let shared = Arc::clone(&ocr);
     let serve: Arc<Served> = Arc::new(move |input, output| {
         let ocr = Arc::clone(&shared);
@@ -73,12 +73,7 @@ impl Driven {
         std::fs::write(&script, text).unwrap();
         std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
         let Self { limits, cpu, threads } = self;
-        let setup = Setup::new(
-            (&cpu, &limits, &OcrConfig::default()),
-            recipe(),
-            threads,
-            Permissions::default(),
-        );
+        let setup = Setup::new(&cpu, &limits, &OcrConfig::default(), recipe(), threads);
         let cells = Cells::new(Program::Binary(script), setup, cpu.documents_per_process);
         (cells, folder)
     }

@@ -158,7 +158,7 @@ pub fn page_call(provider: &str, operation: &str) -> Span {
 }
 
 /// What a model's reply adds to its call; tokens are counts, `stop` a word of ours.
-pub fn replied(span: &Span, model: &str, stop: &'static str, (input, output): (u64, u64)) {
+pub fn replied(span: &Span, model: &str, stop: &'static str, input: u64, output: u64) {
     let count = |tokens: u64| i64::try_from(tokens).unwrap_or(i64::MAX);
     span.record("gen_ai.response.model", model);
     span.record("gen_ai.response.finish_reasons", stop);
@@ -179,7 +179,7 @@ pub fn ended(span: &Span, outcome: &'static str) {
 
 /// Adds something that is over already to the trace that `span` belongs to: receiving and claiming
 /// are done for whole batches, before it is known which documents they bring.
-pub fn past(span: &Span, name: &'static str, (from, until): (Instant, Instant)) {
+pub fn past(span: &Span, name: &'static str, from: Instant, until: Instant) {
     if span.is_disabled() {
         return;
     }

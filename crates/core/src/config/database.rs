@@ -52,8 +52,8 @@ impl Default for DatabaseConfig {
 
 impl DatabaseConfig {
     pub(super) fn check(&self, needed: bool, problems: &mut Vec<String>) {
-        secret::check((&self.url, &self.url_file), "database.url", problems);
-        secret::check((&Secret::default(), &self.password_file), "database.password", problems);
+        secret::check(&self.url, &self.url_file, "database.url", problems);
+        secret::check(&Secret::default(), &self.password_file, "database.password", problems);
         if self.iam && !self.password_file.as_os_str().is_empty() {
             problems.push(
                 "database.iam and database.password_file are both set: leave one of them out"

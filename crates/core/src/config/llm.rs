@@ -125,7 +125,7 @@ impl LlmConfig {
                  or /messages"
             ));
         }
-        secret::check((&self.api_key, &self.api_key_file), &format!("{at}.api_key"), problems);
+        secret::check(&self.api_key, &self.api_key_file, &format!("{at}.api_key"), problems);
         if self.model.is_empty() {
             problems.push(format!("{at}.model is missing"));
         }

@@ -76,7 +76,7 @@ impl fmt::Debug for SecretSource {
 }
 
 /// Says what is wrong with a secret that can be set in two ways.
-pub(super) fn check((value, file): (&Secret, &Path), key: &str, problems: &mut Vec<String>) {
+pub(super) fn check(value: &Secret, file: &Path, key: &str, problems: &mut Vec<String>) {
     if file.as_os_str().is_empty() {
         return;
     }

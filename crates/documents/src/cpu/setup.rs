@@ -28,13 +28,14 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// From the configuration. `threads` is the number of cores to use, `permissions` what the
-    /// reader of page images needs.
+    /// From the configuration; `threads` is the number of cores to use. Where cells are confined,
+    /// nothing is permitted yet.
     pub fn new(
-        (cpu, limits, ocr): (&CpuConfig, &LimitsConfig, &OcrConfig),
+        cpu: &CpuConfig,
+        limits: &LimitsConfig,
+        ocr: &OcrConfig,
         recipe: Recipe,
         threads: usize,
-        permissions: Permissions,
     ) -> Self {
         Self {
             threads: threads.max(1),
@@ -42,8 +43,15 @@ impl Setup {
             recipe,
             ocr: ocr.clone(),
             page_memory: cpu.page_memory,
-            permissions: cpu.confine.then_some(permissions),
+            permissions: cpu.confine.then(Permissions::default),
         }
+    }
+
+    /// With what the reader of page images needs. Cells that are not confined may do it anyway.
+    #[must_use]
+    pub fn permitting(mut self, permissions: Permissions) -> Self {
+        self.permissions = self.permissions.map(|_| permissions);
+        self
     }
 
     /// Bytes of address space: what every thread may take for its page, the documents that can be

@@ -80,13 +80,14 @@ pub(super) struct Order<'a> {
     pub unless_sure: u8,
 }
 
-/// Reads a few lines of `page`, first as it lies, then, if that fails, turned. `None`: there is no
+/// Reads a few lines of `page`, whose text is where `text` says, first as it lies, then, if that fails, turned. `None`: there is no
 /// text to look at.
 ///
 /// # Errors
 /// Those of the recogniser.
 pub(super) fn look(
-    (page, text): (&Raster, &TextCells),
+    page: &Raster,
+    text: &TextCells,
     order: &Order<'_>,
     languages: &[String],
     recogniser: &mut dyn Recogniser,

@@ -61,7 +61,7 @@ pub fn read_page(
 ) -> Result<PageRead, Trouble> {
     let page = document.page(index)?;
     let is_cut = document.is_cut() || matches!(page, Page::Cut(_));
-    let mut read = read_content(document, (index, page), recipe, recogniser)?;
+    let mut read = read_content(document, index, page, recipe, recogniser)?;
     if is_cut {
         read.page = incomplete(read.page);
     }
@@ -83,7 +83,8 @@ pub(super) fn incomplete(mut page: PageText) -> PageText {
 
 fn read_content(
     document: &Document,
-    (index, page): (u32, Page),
+    index: u32,
+    page: Page,
     recipe: &Recipe,
     recogniser: &mut dyn Recogniser,
 ) -> Result<PageRead, Trouble> {

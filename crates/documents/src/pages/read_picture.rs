@@ -233,7 +233,7 @@ impl PictureReader<'_> {
         let is_upright = !found.has(DefectKind::Rotated) && found.direction.feet >= UPRIGHT;
         let is_unheard = self.recipe.languages.is_empty() && language.is_none();
         if (turned != 0 || !is_upright || is_unheard)
-            && let Some(look) = self.look((&picture, &text), turned)?
+            && let Some(look) = self.look(&picture, &text, turned)?
         {
             language = language.or(look.language);
             if look.quarter_turns != 0 {
@@ -260,14 +260,15 @@ impl PictureReader<'_> {
 
     fn look(
         &mut self,
-        page: (&Raster, &TextCells),
+        picture: &Raster,
+        text: &TextCells,
         turned: u8,
     ) -> Result<Option<probe::Look>, Trouble> {
         let back = (4 - turned % 4) % 4;
         let turns: &[u8] = if self.may_turn() { &[2, 1, 3] } else { &[] };
         let first = self.languages(self.hint.clone());
         let order = probe::Order { turns, unless_sure: back };
-        Ok(probe::look(page, &order, &first, self.recogniser)?)
+        Ok(probe::look(picture, text, &order, &first, self.recogniser)?)
     }
 
     /// Reads it again if its words are of another language than it was read with.

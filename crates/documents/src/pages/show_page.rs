@@ -87,7 +87,8 @@ pub fn has_text(map: &TextMap) -> bool {
     TextCells::of_map(map).coverage(&[]) < 1.0
 }
 
-/// The page that comes of what `provider` read from a picture of this size and resolution.
+/// The page that comes of what `provider` read from a picture, of which only size and resolution
+/// matter.
 ///
 /// Its quality is the provider's own score of the picture if it gives one; otherwise it is what a
 /// page read here would have: the words' confidence, the share of text that was found, and how good
@@ -95,7 +96,7 @@ pub fn has_text(map: &TextMap) -> bool {
 pub fn page_of(
     provider: &str,
     facts: &PictureFacts,
-    (width, height, dpi): (u32, u32, u32),
+    image: &ImageHeader,
     reading: PageReading,
 ) -> PageText {
     let PageReading { lines, score, defects, languages, transform, version } = reading;
@@ -104,8 +105,8 @@ pub fn page_of(
     let defects = if score.is_some() { defects } else { facts.defects.clone() };
     let read = PictureRead {
         lines: rows(lines),
-        width,
-        height,
+        width: image.width,
+        height: image.height,
         quality,
         defects,
         languages,
@@ -114,7 +115,7 @@ pub fn page_of(
     };
     let page = match facts.layer.clone() {
         None => PageText { repaired: facts.repaired, ..read_from(facts.number, read) },
-        Some(layer) => doubtful(facts.number, layer, dpi, read),
+        Some(layer) => doubtful(facts.number, layer, image.dpi, read),
     };
     let notes =
         ProviderNotes { name: provider.to_owned(), version, score, transform, provisional: false };

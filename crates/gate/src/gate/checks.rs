@@ -71,7 +71,7 @@ impl Subject<'_> {
             }
             Check::NoGap { terms, total, tolerance } => self.gap(terms, total, *tolerance),
             Check::TaxRate { net, tax, most, tolerance } => {
-                one(!self.tax_rate_holds((net, tax), *most, *tolerance), tax)
+                one(!self.tax_rate_holds(net, tax, *most, *tolerance), tax)
             }
             Check::TaxByRate { net, tax, words, most, tolerance, list, per_item } => {
                 let (most, tolerance, per_item) = (*most, *tolerance, *per_item);
@@ -94,7 +94,7 @@ impl Subject<'_> {
             Check::Confirmed { terms, total, list, item, tolerance } => {
                 let confirmed = self.number(total).is_none()
                     || self.sum_holds(&Sum::plain(terms, total, *tolerance)) == Some(true)
-                    || self.list_confirms((list, item), total, terms, *tolerance)
+                    || self.list_confirms(&self.item_numbers(list, item), total, terms, *tolerance)
                     || self.page_confirms(total, *tolerance);
                 one(!confirmed, total)
             }

@@ -175,17 +175,16 @@ impl Subject<'_> {
         }
     }
 
-    /// Lines that add up to the total, or with the tax to the total. A single line that repeats
+    /// Whether lines of these amounts add up to the total, or with the tax to the total. A single line that repeats
     /// the total says nothing new, but is printed twice: that is a confirmation too.
     pub(super) fn list_confirms(
         &self,
-        (list, item): (&str, &str),
+        amounts: &[Decimal],
         total: &str,
         terms: &[String],
         tolerance: Decimal,
     ) -> bool {
-        let amounts = self.item_numbers(list, item);
-        let (Some(total), Some(lines)) = (self.number(total), sum(&amounts)) else { return false };
+        let (Some(total), Some(lines)) = (self.number(total), sum(amounts)) else { return false };
         let with_tax = terms.iter().filter_map(|field| self.number(field));
         let mut sums = with_tax.filter_map(|term| lines.checked_add(term)).chain([lines]);
         !amounts.is_empty() && sums.any(|sum| close(sum, total, tolerance))

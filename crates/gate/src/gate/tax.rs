@@ -34,7 +34,8 @@ impl Subject<'_> {
     /// the net amount.
     pub(super) fn tax_rate_holds(
         &self,
-        (net, tax): (&str, &str),
+        net: &str,
+        tax: &str,
         most: Decimal,
         tolerance: Decimal,
     ) -> bool {
@@ -62,12 +63,12 @@ impl Subject<'_> {
         // Several rates: any share of the amount may be under any of them. One: all of it.
         let least = if rates.len() > 1 { least } else { most };
         let within = least - slack <= tax && tax <= most + slack;
-        tax.is_zero() || within || self.is_part_taxed((net, tax), slack)
+        tax.is_zero() || within || self.is_part_taxed(net, tax, slack)
     }
 
     /// Whether only a part of the amount is taxed, and the page prints that part and its tax: the
     /// rest is exempt.
-    fn is_part_taxed(&self, (net, tax): (Decimal, Decimal), slack: Decimal) -> bool {
+    fn is_part_taxed(&self, net: Decimal, tax: Decimal, slack: Decimal) -> bool {
         let pairs: Vec<(Decimal, Decimal)> = self
             .rows()
             .taxed(super::sums::HIGHEST_RATE)

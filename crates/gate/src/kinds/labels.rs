@@ -84,7 +84,8 @@ impl Labels {
     /// says which sections there may be.
     pub(super) fn add_file(
         &mut self,
-        (file, text): (&Path, &str),
+        file: &Path,
+        text: &str,
         knows: impl Fn(&str) -> bool,
     ) -> Result<(), Vec<Problem>> {
         self.files += 1;
@@ -125,8 +126,8 @@ impl Labels {
         for (key, value) in table {
             match key.get_ref().as_ref() {
                 "value" => self.set_value(field, value, report),
-                "strong" => self.add_labels((field, true), value, report),
-                "weak" => self.add_labels((field, false), value, report),
+                "strong" => self.add_labels(field, true, value, report),
+                "weak" => self.add_labels(field, false, value, report),
                 other => {
                     let problem = format!("`{other}` is none of value, strong and weak");
                     report.at(key.span().start, problem);
@@ -150,7 +151,8 @@ impl Labels {
 
     fn add_labels(
         &mut self,
-        (field, strong): (&str, bool),
+        field: &str,
+        strong: bool,
         value: &Spanned<DeValue<'_>>,
         report: &mut Report<'_>,
     ) {
@@ -295,7 +297,7 @@ pub(super) mod tests {
 
     fn parse(text: &str) -> Result<Labels, String> {
         let mut labels = Labels::default();
-        let added = labels.add_file((Path::new("labels.toml"), text), |name| name != "nonsense");
+        let added = labels.add_file(Path::new("labels.toml"), text, |name| name != "nonsense");
         added.map(|()| labels).map_err(|problems| {
             problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
         })
@@ -327,7 +329,7 @@ pub(super) mod tests {
     fn a_later_file_says_how_much_a_label_is_worth() {
         let mut labels = Labels::default();
         for text in ["[number]\nstrong.en=['invoice']", "[number]\nweak.en=['invoice']"] {
-            labels.add_file((Path::new("labels.toml"), text), |_| true).unwrap();
+            labels.add_file(Path::new("labels.toml"), text, |_| true).unwrap();
         }
         assert!(matches!(labels.at(&["invoice"]).as_slice(), [only] if !only.strong));
     }

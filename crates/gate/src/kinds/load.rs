@@ -197,11 +197,11 @@ impl<'a> Making<'a> {
             if let Some(other) = self.included(name, &mut report) {
                 let file = other.folder.join("labels.toml");
                 // What is wrong with the other kind is said there; its own fields are no problem.
-                labels.add_file((&file, other.text("labels.toml")), |_| true).ok();
+                labels.add_file(&file, other.text("labels.toml"), |_| true).ok();
             }
         }
         self.problems.append(&mut report.problems);
-        let added = labels.add_file((&path, text), knows);
+        let added = labels.add_file(&path, text, knows);
         self.keep(added);
         labels
     }

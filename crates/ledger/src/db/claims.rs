@@ -78,7 +78,7 @@ impl AttemptLedger for PostgresLedger {
         supplier: &str,
         number: &str,
     ) -> Result<Option<IngestionId>> {
-        intake::find_duplicate(&self.db, (document, tenant), supplier, number).await
+        intake::find_duplicate(&self.db, document, tenant, supplier, number).await
     }
 
     async fn spend(&self, id: IngestionId, claims: i64, spent: &Spending) -> Result<()> {

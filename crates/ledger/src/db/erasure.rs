@@ -59,7 +59,8 @@ pub async fn documents(
     db: &Db,
     tenant: &str,
     age: Option<Duration>,
-    (after, limit): (DocumentId, u32),
+    after: DocumentId,
+    limit: u32,
 ) -> Result<Vec<Doomed>> {
     let rows = sqlx::query!(
         r#"SELECT d.id, d.file_path, EXISTS (
@@ -190,12 +191,7 @@ pub async fn delete_expired(db: &Db, documents: &[DocumentId]) -> Result<usize> 
 ///
 /// # Errors
 /// No answer from Postgres.
-pub async fn close(
-    db: &Db,
-    tenant: &str,
-    (documents, ingestions): (i64, i64),
-    by: &By,
-) -> Result<()> {
+pub async fn close(db: &Db, tenant: &str, documents: i64, ingestions: i64, by: &By) -> Result<()> {
     sqlx::query!(
         "WITH unpaused AS (DELETE FROM pause WHERE scope = 'tenant' AND name = $1),
          unkept AS (DELETE FROM tenant_retention WHERE tenant = $1)

@@ -21,6 +21,15 @@ const VALID: Duration = Duration::from_secs(900);
 /// What a query need not escape (RFC 3986, unreserved).
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
+/// The user of a server that a password is for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct DatabaseUser<'a> {
+    /// The server's name, as the certificate has it.
+    pub(super) host: &'a str,
+    pub(super) port: u16,
+    pub(super) name: &'a str,
+}
+
 /// Signs passwords with credentials of AWS's usual chain.
 #[derive(Debug)]
 pub(super) struct Signer {
@@ -44,20 +53,21 @@ impl Signer {
         Ok(Self { credentials, region })
     }
 
-    /// A password for this user at this server.
-    pub(super) async fn token(&self, host: &str, port: u16, user: &str) -> Result<String> {
+    /// A password for this user.
+    pub(super) async fn token(&self, user: DatabaseUser<'_>) -> Result<String> {
         let credentials = self.credentials.provide_credentials().await.map_err(|error| {
             let text = "database.iam: AWS gives no credentials; check the role or environment";
             Error::new(Fault::Denied, text).because(error)
         })?;
-        signed(credentials, (&self.region, SystemTime::now()), (host, port, user))
+        signed(credentials, &self.region, SystemTime::now(), user)
     }
 }
 
 fn signed(
     credentials: Credentials,
-    (region, now): (&str, SystemTime),
-    (host, port, user): (&str, u16, &str),
+    region: &str,
+    now: SystemTime,
+    user: DatabaseUser<'_>,
 ) -> Result<String> {
     let failed = |error: String| Error::internal(format!("signing a password: {error}"));
     let mut settings = SigningSettings::default();
@@ -73,8 +83,9 @@ fn signed(
         .build()
         .map_err(|error| failed(error.to_string()))?
         .into();
-    let user = utf8_percent_encode(user, ESCAPED);
-    let place = format!("{host}:{port}/?Action=connect&DBUser={user}");
+    let DatabaseUser { host, port, name } = user;
+    let name = utf8_percent_encode(name, ESCAPED);
+    let place = format!("{host}:{port}/?Action=connect&DBUser={name}");
     let url = format!("https://{place}");
     let headers = std::iter::empty();
     let request = SignableRequest::new("GET", &url, headers, SignableBody::Bytes(&[]))
@@ -114,8 +125,8 @@ mod tests {
                 None,
                 "test",
             );
-            let to = (host, 5432, "docmill_worker");
-            let token = signed(credentials, ("eu-central-1", now), to).unwrap();
+            let user = DatabaseUser { host, port: 5432, name: "docmill_worker" };
+            let token = signed(credentials, "eu-central-1", now, user).unwrap();
             let (place, query) = token.split_once("/?").unwrap();
             assert_eq!(place, format!("{host}:5432"));
             let parts: BTreeSet<&str> = query.split('&').collect();

@@ -10,7 +10,7 @@ use std::time::Duration;
 use sqlx::ConnectOptions;
 use sqlx::postgres::{PgConnectOptions, PgPool};
 
-use super::iam::Signer;
+use super::iam::{DatabaseUser, Signer};
 use crate::config::{DatabaseConfig, SecretSource};
 use crate::fault::{Error, Fault, Result};
 
@@ -75,8 +75,9 @@ impl Login {
             options = options.password(password);
         }
         if let Some(signer) = &self.signer {
-            let (host, port) = (options.get_host().to_owned(), options.get_port());
-            let token = signer.token(&host, port, options.get_username()).await?;
+            let (host, port) = (options.get_host(), options.get_port());
+            let user = DatabaseUser { host, port, name: options.get_username() };
+            let token = signer.token(user).await?;
             options = options.password(&token);
         }
         Ok(options)

@@ -38,7 +38,7 @@ impl Anthropic {
         headers.insert("anthropic-version", HeaderValue::from_static(VERSION));
         let key: Authorised = Box::new(|key| secret("x-api-key", key).map(Some));
         Ok(Self {
-            exchange: Exchange::new(config, "/messages", (headers, key))?,
+            exchange: Exchange::new(config, "/messages", headers, key)?,
             model: config.model.clone(),
             form: wire::Form {
                 structured: config.structured,
@@ -68,16 +68,14 @@ impl Tries for Anthropic {
         let stream = prompt.max_output_tokens > self.stream_above;
         let form = wire::Form { stream, ..self.form };
         let body = wire::request(&self.model, prompt, form);
-        match self.exchange.post(&body, (stream, tries)).await? {
-            Answered::No(status, _, refusal) if refusal.prompt_is_too_long(status) => {
+        match self.exchange.post(&body, stream, tries).await? {
+            Answered::No(call) if call.refusal.prompt_is_too_long(call.status) => {
                 Ok(Reply::nothing(Stop::TooLong, &self.model))
             }
-            Answered::No(status, headers, refusal) => {
-                Err(self.exchange.refused((status, &headers, refusal), tries))
-            }
+            Answered::No(call) => Err(self.exchange.refused(call, tries)),
             Answered::Yes(response) if stream => stream::read(&self.exchange, response).await,
             Answered::Yes(response) => {
-                self.exchange.whole(response, (wire::reply, "message"), tries).await
+                self.exchange.whole(response, wire::reply, "message", tries).await
             }
         }
     }

@@ -13,14 +13,12 @@ mod errors;
 mod stream;
 mod wire;
 
-use std::time::Duration;
-
 use async_trait::async_trait;
 use aws_sdk_bedrockruntime::Client;
 use aws_sdk_bedrockruntime::config::http::HttpResponse;
 use aws_sdk_bedrockruntime::error::{ProvideErrorMetadata, SdkError};
 
-use super::exchange::{Failed, Tries, backoff, repeated};
+use super::exchange::{Failed, SilenceLimits, Tries, backoff, repeated};
 use super::{Llm, Prompt, Reply, Stop};
 use crate::config::{LlmConfig, PromptCache, StructuredOutput};
 use crate::fault::Result;
@@ -34,8 +32,8 @@ pub struct Bedrock {
     structured: StructuredOutput,
     cache: PromptCache,
     stream_above: u32,
-    /// Longest silence before the first and between later pieces of a stream.
-    patience: (Duration, Duration),
+    /// Longest silence within a stream.
+    silence: SilenceLimits,
 }
 
 impl Bedrock {
@@ -57,7 +55,7 @@ impl Bedrock {
             structured: config.structured,
             cache: config.prompt_cache,
             stream_above: config.stream_above,
-            patience: (config.timeout, config.idle_timeout),
+            silence: SilenceLimits { first: config.timeout, later: config.idle_timeout },
         }
     }
 
@@ -84,11 +82,11 @@ impl Tries for Bedrock {
 
     async fn try_once(&self, prompt: &Prompt, tries: u32) -> std::result::Result<Reply, Failed> {
         let what = format!("model call to {}", self.address);
-        let request = wire::Request::new(prompt, (self.structured, self.cache));
+        let request = wire::Request::new(prompt, self.structured, self.cache);
         let request = request.map_err(Failed::finally)?;
         if prompt.max_output_tokens > self.stream_above {
             return match request.streamed(&self.client, &self.model).send().await {
-                Ok(answer) => stream::read(answer, (&what, &self.model), self.patience).await,
+                Ok(answer) => stream::read(answer, &what, &self.model, self.silence).await,
                 Err(error) => self.failed(&what, &error, tries),
             };
         }

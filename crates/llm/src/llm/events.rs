@@ -3,11 +3,9 @@
 //!
 //! Not there: `id`, `retry` and reconnecting. A stream that broke cannot be taken up again.
 
-use std::time::Duration;
-
 use reqwest::Response;
 
-use super::exchange::REPLY_CAP;
+use super::exchange::{REPLY_CAP, SilenceLimits};
 
 /// One event.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,14 +31,13 @@ pub(super) enum Broken {
 pub(super) struct Events {
     response: Response,
     lines: Lines,
-    /// Longest silence before the first byte and after it.
-    patience: (Duration, Duration),
+    silence: SilenceLimits,
     bytes: usize,
 }
 
 impl Events {
-    pub(super) fn of(response: Response, patience: (Duration, Duration)) -> Self {
-        Self { response, lines: Lines::default(), patience, bytes: 0 }
+    pub(super) fn of(response: Response, silence: SilenceLimits) -> Self {
+        Self { response, lines: Lines::default(), silence, bytes: 0 }
     }
 
     /// The next event; `None`: the server has closed its side.
@@ -49,8 +46,8 @@ impl Events {
             if let Some(event) = self.lines.event() {
                 return Ok(Some(event));
             }
-            let patience = if self.bytes == 0 { self.patience.0 } else { self.patience.1 };
-            let chunk = tokio::time::timeout(patience, self.response.chunk());
+            let longest = if self.bytes == 0 { self.silence.first } else { self.silence.later };
+            let chunk = tokio::time::timeout(longest, self.response.chunk());
             let chunk = chunk.await.map_err(|_| Broken::Silent)?.map_err(Broken::Connection)?;
             let Some(chunk) = chunk else { return Ok(None) };
             self.bytes += chunk.len();

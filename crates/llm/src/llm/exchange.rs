@@ -97,8 +97,25 @@ pub(super) fn backoff(tries: u32) -> Duration {
 pub(super) enum Answered {
     /// A status of success; the body is unread.
     Yes(Response),
-    /// Any other, with what its body says.
-    No(StatusCode, HeaderMap, Refusal),
+    /// Any other.
+    No(RefusedCall),
+}
+
+/// An answer without a status of success.
+pub(super) struct RefusedCall {
+    pub(super) status: StatusCode,
+    pub(super) headers: HeaderMap,
+    /// What the body says.
+    pub(super) refusal: Refusal,
+}
+
+/// How long a stream may say nothing.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SilenceLimits {
+    /// Longest silence before the first piece.
+    pub(super) first: Duration,
+    /// Longest silence between later pieces.
+    pub(super) later: Duration,
 }
 
 /// The header in which a vendor wants the key; none for an empty key.
@@ -127,7 +144,8 @@ impl Exchange {
     pub(super) fn new(
         config: &LlmConfig,
         path: &str,
-        (headers, authorised): (HeaderMap, Authorised),
+        headers: HeaderMap,
+        authorised: Authorised,
     ) -> Result<Self> {
         let url = joined(&config.base_url, path)?;
         let exchange = Self {
@@ -163,16 +181,17 @@ impl Exchange {
         format!("model call to {}", shown(&self.url))
     }
 
-    /// Longest silence before the first and between later pieces of a stream.
-    pub(super) fn patience(&self) -> (Duration, Duration) {
-        (self.timeout, self.idle)
+    /// Longest silence within a stream.
+    pub(super) fn silence_limits(&self) -> SilenceLimits {
+        SilenceLimits { first: self.timeout, later: self.idle }
     }
 
-    /// Sends a request.
+    /// Sends a request, after `tries` that failed; `stream`: its answer comes in pieces.
     pub(super) async fn post(
         &self,
         body: &impl Serialize,
-        (stream, tries): (bool, u32),
+        stream: bool,
+        tries: u32,
     ) -> std::result::Result<Answered, Failed> {
         let headers = self.headers().map_err(Failed::finally)?;
         let mut request = self.client.post(self.url.clone()).headers(headers).json(body);
@@ -191,7 +210,8 @@ impl Exchange {
         let headers = response.headers().clone();
         let body =
             http::read_capped(response, SMALL_CAP).await.map_err(|e| self.broke(e, tries))?;
-        Ok(Answered::No(status, headers, Refusal::read(&body.unwrap_or_default())))
+        let refusal = Refusal::read(&body.unwrap_or_default());
+        Ok(Answered::No(RefusedCall { status, headers, refusal }))
     }
 
     /// A connection that failed: tried again unless our own time ran out on an open one.
@@ -205,7 +225,8 @@ impl Exchange {
     pub(super) async fn whole<E>(
         &self,
         response: Response,
-        (read, form): (impl Fn(&[u8], &str) -> std::result::Result<Reply, E>, &str),
+        read: impl Fn(&[u8], &str) -> std::result::Result<Reply, E>,
+        form: &str,
         tries: u32,
     ) -> std::result::Result<Reply, Failed>
     where
@@ -224,19 +245,17 @@ impl Exchange {
     }
 
     /// A refused call as a failed try.
-    pub(super) fn refused(
-        &self,
-        (status, headers, refusal): (StatusCode, &HeaderMap, Refusal),
-        tries: u32,
-    ) -> Failed {
-        let again = refusal.try_again_after(status, headers, backoff(tries));
-        Failed { error: refusal.into_error(&self.what(), status, headers, &self.model), again }
+    pub(super) fn refused(&self, call: RefusedCall, tries: u32) -> Failed {
+        let RefusedCall { status, headers, refusal } = call;
+        let again = refusal.try_again_after(status, &headers, backoff(tries));
+        Failed { error: refusal.into_error(&self.what(), status, &headers, &self.model), again }
     }
 
     /// An error that came within a stream. What was generated until then is billed and lost.
     pub(super) fn refused_in_stream(&self, refusal: Refusal) -> Failed {
         let status = refusal.status_in_stream();
-        Failed { again: None, ..self.refused((status, &HeaderMap::new(), refusal), 0) }
+        let call = RefusedCall { status, headers: HeaderMap::new(), refusal };
+        Failed { again: None, ..self.refused(call, 0) }
     }
 
     /// A stream that ended without its last event.

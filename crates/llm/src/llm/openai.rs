@@ -13,11 +13,9 @@ mod wire;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
-use reqwest::StatusCode;
 use reqwest::header::HeaderMap;
 
-use super::exchange::{Answered, Authorised, Exchange, Failed, Tries, repeated};
-use super::refusal::Refusal;
+use super::exchange::{Answered, Authorised, Exchange, Failed, RefusedCall, Tries, repeated};
 use super::{Llm, Prompt, Reply, Stop};
 use crate::config::{LlmConfig, StructuredOutput};
 use crate::fault::Result;
@@ -45,7 +43,7 @@ impl OpenAi {
         let server = Server::of(config.server);
         let key: Authorised = Box::new(|key| server.authorised(key));
         Ok(Self {
-            exchange: Exchange::new(config, "/chat/completions", (HeaderMap::new(), key))?,
+            exchange: Exchange::new(config, "/chat/completions", HeaderMap::new(), key)?,
             server,
             model: config.model.clone(),
             structured: config.structured,
@@ -63,12 +61,16 @@ impl OpenAi {
         self.exchange.ping().await
     }
 
-    /// Sorts a refusal into those that are answers and those that are failures.
+    /// Sorts a refusal into those that are answers and those that are failures; `limit` is the
+    /// name that the call gave to its limit of tokens.
     fn refused(
         &self,
-        (status, headers, refusal): (StatusCode, &HeaderMap, Refusal),
-        (limit, tries): (Limit, u32),
+        call: RefusedCall,
+        limit: Limit,
+        tries: u32,
     ) -> std::result::Result<Reply, Failed> {
+        let RefusedCall { status, refusal, .. } = &call;
+        let status = *status;
         if refusal.prompt_is_too_long(status) {
             return Ok(Reply::nothing(Stop::TooLong, &self.model));
         }
@@ -76,7 +78,7 @@ impl OpenAi {
             return Ok(Reply::nothing(Stop::Refused, &self.model));
         }
         let newer = limit == Limit::Older && refusal.wants_newer_limit(status);
-        let mut failed = self.exchange.refused((status, headers, refusal), tries);
+        let mut failed = self.exchange.refused(call, tries);
         if newer {
             self.newer_limit.store(true, Ordering::Relaxed);
             failed.again = Some(std::time::Duration::ZERO);
@@ -102,13 +104,11 @@ impl Tries for OpenAi {
             cache_key: self.server.cache_key,
         };
         let body = wire::request(&self.model, prompt, form);
-        match self.exchange.post(&body, (stream, tries)).await? {
-            Answered::No(status, headers, refusal) => {
-                self.refused((status, &headers, refusal), (limit, tries))
-            }
+        match self.exchange.post(&body, stream, tries).await? {
+            Answered::No(call) => self.refused(call, limit, tries),
             Answered::Yes(response) if stream => stream::read(&self.exchange, response).await,
             Answered::Yes(response) => {
-                self.exchange.whole(response, (wire::reply, "chat completion"), tries).await
+                self.exchange.whole(response, wire::reply, "chat completion", tries).await
             }
         }
     }

@@ -27,8 +27,8 @@ impl<L: Llm> Llm for Traced<L> {
         let answer = self.0.ask(prompt).instrument(span.clone()).await;
         match &answer {
             Ok(reply) => {
-                let tokens = (reply.usage.input, reply.usage.output);
-                spans::replied(&span, &reply.model, finish_reason(reply.stop), tokens);
+                let (reason, usage) = (finish_reason(reply.stop), reply.usage);
+                spans::replied(&span, &reply.model, reason, usage.input, usage.output);
             }
             Err(error) => spans::failed(&span, error.fault.code()),
         }

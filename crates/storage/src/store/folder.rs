@@ -47,9 +47,14 @@ impl FolderStore {
         Ok(Self { disk, canonical })
     }
 
-    async fn write(&self, key: &str, bytes: Bytes, how: (Metadata, Condition)) -> Result<Put> {
+    async fn write(
+        &self,
+        key: &str,
+        bytes: Bytes,
+        metadata: Metadata,
+        condition: Condition,
+    ) -> Result<Put> {
         let path = paths::path_of(&self.disk.root, key)?;
-        let (metadata, condition) = how;
         let draft = Draft { path, bytes, metadata, condition };
         let disk = self.disk.clone();
         run(move || disk.write(&draft)).await
@@ -123,18 +128,18 @@ impl Store for FolderStore {
     }
 
     async fn put(&self, key: &str, bytes: Bytes, metadata: &Metadata) -> Result<Etag> {
-        match self.write(key, bytes, (lower_case(metadata), Condition::Always)).await? {
+        match self.write(key, bytes, lower_case(metadata), Condition::Always).await? {
             Put::Written(etag) => Ok(etag),
             Put::Refused => Err(Error::internal("a write without condition was refused")),
         }
     }
 
     async fn put_if_absent(&self, key: &str, bytes: Bytes) -> Result<Put> {
-        self.write(key, bytes, (Metadata::new(), Condition::Absent)).await
+        self.write(key, bytes, Metadata::new(), Condition::Absent).await
     }
 
     async fn put_if_match(&self, key: &str, etag: &Etag, bytes: Bytes) -> Result<Put> {
-        self.write(key, bytes, (Metadata::new(), Condition::Is(etag.clone()))).await
+        self.write(key, bytes, Metadata::new(), Condition::Is(etag.clone())).await
     }
 
     async fn delete(&self, key: &str) -> Result<()> {

@@ -60,49 +60,54 @@ pub(super) async fn find(roots: &[PathBuf], any_format: bool) -> Found {
 }
 
 async fn below(root: &Path, any_format: bool) -> Found {
-    let mut found = Found::default();
+    let mut walk = FolderWalk { root, any_format, found: Found::default(), waiting: Vec::new() };
     if tokio::fs::metadata(root).await.is_ok_and(|meta| meta.is_file()) {
         let name = root.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        found.files.push(File { path: root.to_owned(), name });
-        return found;
+        walk.found.files.push(File { path: root.to_owned(), name });
+        return walk.found;
     }
-    let mut waiting = vec![(root.to_owned(), 0)];
-    while let Some((folder, depth)) = waiting.pop() {
-        if let Err(error) =
-            look_into(&folder, root, any_format, (&mut found, &mut waiting, depth)).await
-        {
+    walk.waiting.push((root.to_owned(), 0));
+    while let Some((folder, depth)) = walk.waiting.pop() {
+        if let Err(error) = walk.look_into(&folder, depth).await {
             let name =
                 if folder == root { root.display().to_string() } else { name_of(&folder, root) };
-            found.refused.push((name, error.to_string()));
+            walk.found.refused.push((name, error.to_string()));
         }
     }
+    let mut found = walk.found;
     found.files.sort_by(|a, b| a.name.cmp(&b.name));
     found
 }
 
-async fn look_into(
-    folder: &Path,
-    root: &Path,
+/// The walk through one folder and those below it.
+struct FolderWalk<'a> {
+    root: &'a Path,
     any_format: bool,
-    (found, waiting, depth): (&mut Found, &mut Vec<(PathBuf, usize)>, usize),
-) -> std::io::Result<()> {
-    let mut entries = tokio::fs::read_dir(folder).await?;
-    while let Some(entry) = entries.next_entry().await? {
-        let (path, kind) = (entry.path(), entry.file_type().await?);
-        if entry.file_name().as_encoded_bytes().starts_with(b".") {
-            continue;
-        }
-        if kind.is_dir() && depth < DEEPEST {
-            waiting.push((path, depth + 1));
-        } else if kind.is_file() {
-            let file = File { name: name_of(&path, root), path };
-            let extension = file.extension();
-            if extension == "pdf" || (any_format && NAMED.contains(&extension.as_str())) {
-                found.files.push(file);
+    found: Found,
+    /// Folders still to be looked into, and how deep below the root they lie.
+    waiting: Vec<(PathBuf, usize)>,
+}
+
+impl FolderWalk<'_> {
+    async fn look_into(&mut self, folder: &Path, depth: usize) -> std::io::Result<()> {
+        let mut entries = tokio::fs::read_dir(folder).await?;
+        while let Some(entry) = entries.next_entry().await? {
+            let (path, kind) = (entry.path(), entry.file_type().await?);
+            if entry.file_name().as_encoded_bytes().starts_with(b".") {
+                continue;
+            }
+            if kind.is_dir() && depth < DEEPEST {
+                self.waiting.push((path, depth + 1));
+            } else if kind.is_file() {
+                let file = File { name: name_of(&path, self.root), path };
+                let extension = file.extension();
+                if extension == "pdf" || (self.any_format && NAMED.contains(&extension.as_str())) {
+                    self.found.files.push(file);
+                }
             }
         }
+        Ok(())
     }
-    Ok(())
 }
 
 fn name_of(path: &Path, root: &Path) -> String {

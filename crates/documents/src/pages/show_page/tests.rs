@@ -55,15 +55,14 @@ fn a_picture_is_shown_as_it_is_repaired_where_it_needs_it_and_without_bytes_on_r
 #[test]
 fn a_providers_own_score_decides_and_where_it_has_none_ours_does() {
     let shown = picture(&document(230), View::AsItIs);
-    let size = (shown.image.header.width, shown.image.header.height, shown.image.header.dpi);
-    let scored = page_of("document_ai", &shown.facts, size, reading(Some(0.42)));
+    let scored = page_of("document_ai", &shown.facts, &shown.image.header, reading(Some(0.42)));
     assert_eq!((scored.quality, scored.source, scored.number), (0.42, Source::Ocr, 1));
     let notes = scored.provider.unwrap();
     assert_eq!((notes.name.as_str(), notes.score), ("document_ai", Some(0.42)));
-    let unscored = page_of("textract", &shown.facts, size, reading(None));
+    let unscored = page_of("textract", &shown.facts, &shown.image.header, reading(None));
     assert!(unscored.quality < 0.3, "one line of many was found: {}", unscored.quality);
     let blank = PictureFacts { text: TextMap::default(), ..shown.facts };
-    let empty = page_of("textract", &blank, size, PageReading::default());
+    let empty = page_of("textract", &blank, &shown.image.header, PageReading::default());
     assert!(empty.quality >= 0.9 && !has_text(&blank.text), "{}", empty.quality);
 }
 
@@ -75,14 +74,15 @@ fn what_a_doubtful_layer_leaves_out_is_added_and_the_call_is_not_forgotten() {
     let lines = vec![Line { words: vec![word] }];
     let layer = TextLayer { width: 432.0, height: 576.0, lines, garbled: false };
     let facts = PictureFacts { layer: Some(layer.clone()), ..shown.facts };
-    let all_there = page_of("textract", &facts, (600, 800, 100), reading(None));
+    let image = ImageHeader { width: 600, height: 800, dpi: 100, ..shown.image.header };
+    let all_there = page_of("textract", &facts, &image, reading(None));
     assert_eq!((all_there.source, all_there.text().as_str()), (Source::Native, "Total"));
     assert!(all_there.provider.is_some(), "a page that was paid for is kept");
     let garbled = TextLayer { garbled: true, ..layer };
     let facts = PictureFacts { layer: Some(garbled), ..facts };
-    let replaced = page_of("textract", &facts, (600, 800, 100), reading(Some(0.9)));
+    let replaced = page_of("textract", &facts, &image, reading(Some(0.9)));
     assert_eq!(replaced.source, Source::Ocr);
     let cut = PictureFacts { cut: true, ..facts };
-    let page = page_of("textract", &cut, (600, 800, 100), reading(Some(0.9)));
+    let page = page_of("textract", &cut, &image, reading(Some(0.9)));
     assert!(page.quality <= 0.3, "a cut page never passes for a whole one");
 }

@@ -35,7 +35,7 @@ const LONGEST_DESCRIPTION: usize = 400;
 pub(super) fn find(spots: &Spots<'_>, mark: Option<Mark>, key: Column) -> Vec<Item> {
     let headers = headers(spots, key);
     let Some(most) = headers.iter().map(Header::worth).max() else { return Vec::new() };
-    let mut items = Vec::new();
+    let mut tables = ItemTables { spots, mark, key, items: Vec::new() };
     let mut done = 0;
     for (at, header) in headers.iter().enumerate() {
         // The same table goes on under a repeated header; a table of taxes has fewer columns.
@@ -43,51 +43,60 @@ pub(super) fn find(spots: &Spots<'_>, mark: Option<Mark>, key: Column) -> Vec<It
             continue;
         }
         let end = headers.get(at + 1).map_or(spots.layout.rows.len(), |next| next.rows.start);
-        done = read_table(spots, header, end, (mark, key), &mut items);
+        done = tables.read_table(header, end);
     }
+    let mut items = tables.items;
     // A page number under the column of amounts is no amount where the others are money.
     let money = items.iter().any(|item| item.money) && key == Column::Amount;
     items.retain(|item| item.keyed && (item.money || !money));
     items
 }
 
-/// Reads rows up to the totals; says where it stopped.
-fn read_table(
-    spots: &Spots<'_>,
-    header: &Header,
-    end: usize,
-    (mark, key): (Option<Mark>, Column),
-    items: &mut Vec<Item>,
-) -> usize {
-    let layout = spots.layout;
-    let page = layout.row(header.rows.start).first().map_or(0, |cell| cell.page);
-    let before = items.len();
-    for row in header.rows.end..end {
-        let cells = layout.row(row);
-        let on_page = cells.first().is_some_and(|cell| cell.page == page);
-        if !on_page || (ends_table(spots, row) && (items.len() > before || is_totals(spots, row))) {
-            return row;
+/// The tables of items of a document, as they are read one after the other.
+struct ItemTables<'a> {
+    spots: &'a Spots<'a>,
+    /// The document's decimal mark, where it is known.
+    mark: Option<Mark>,
+    /// The column that every row has.
+    key: Column,
+    /// The rows so far.
+    items: Vec<Item>,
+}
+
+impl ItemTables<'_> {
+    /// Reads rows up to the totals, or to row `end`; says where it stopped.
+    fn read_table(&mut self, header: &Header, end: usize) -> usize {
+        let Self { spots, mark, key, ref mut items } = *self;
+        let layout = spots.layout;
+        let page = layout.row(header.rows.start).first().map_or(0, |cell| cell.page);
+        let before = items.len();
+        for row in header.rows.end..end {
+            let cells = layout.row(row);
+            let on_page = cells.first().is_some_and(|cell| cell.page == page);
+            let is_begun = items.len() > before;
+            if !on_page || (ends_table(spots, row) && (is_begun || is_totals(spots, row))) {
+                return row;
+            }
+            let mut read = read_row(cells, header, mark);
+            let keyed = if key == Column::Amount { read.amount } else { read.quantity };
+            read.keyed = keyed.is_some();
+            if read.keyed {
+                items.push(read);
+                continue;
+            }
+            let previous = row.checked_sub(1).map(|above| layout.row(above)).unwrap_or_default();
+            let near = cells.first().zip(previous.first()).is_some_and(|(below, above)| {
+                below.area.y - above.area.bottom() < 1.2 * above.area.h
+            });
+            let Some(item) = items.get_mut(before..).and_then(<[Item]>::last_mut) else { continue };
+            let fits = item.description.len() + read.description.len() < LONGEST_DESCRIPTION;
+            if near && fits && !read.description.is_empty() {
+                item.description =
+                    format!("{} {}", item.description, read.description).trim().to_owned();
+            }
         }
-        let mut read = read_row(cells, header, mark);
-        let keyed = if key == Column::Amount { read.amount } else { read.quantity };
-        read.keyed = keyed.is_some();
-        if read.keyed {
-            items.push(read);
-            continue;
-        }
-        let previous = row.checked_sub(1).map(|above| layout.row(above)).unwrap_or_default();
-        let near = cells
-            .first()
-            .zip(previous.first())
-            .is_some_and(|(below, above)| below.area.y - above.area.bottom() < 1.2 * above.area.h);
-        let Some(item) = items.get_mut(before..).and_then(<[Item]>::last_mut) else { continue };
-        let fits = item.description.len() + read.description.len() < LONGEST_DESCRIPTION;
-        if near && fits && !read.description.is_empty() {
-            item.description =
-                format!("{} {}", item.description, read.description).trim().to_owned();
-        }
+        end
     }
-    end
 }
 
 /// Whether a row belongs to what follows a table.

@@ -76,7 +76,8 @@ pub(super) async fn quarantine(db: &Db, message: &Quarantined) -> Result<()> {
 /// See [`crate::ledger::Ledger::find_duplicate`].
 pub(super) async fn find_duplicate(
     db: &Db,
-    (document, tenant): (DocumentId, Option<&str>),
+    document: DocumentId,
+    tenant: Option<&str>,
     supplier: &str,
     number: &str,
 ) -> Result<Option<IngestionId>> {

@@ -54,7 +54,7 @@ struct Sofar {
 /// Reads a stream to its end.
 pub(super) async fn read(exchange: &Exchange, response: Response) -> Result<Reply, Failed> {
     let limits = Limits::read(response.headers(), OffsetDateTime::now_utc());
-    let mut events = Events::of(response, exchange.patience());
+    let mut events = Events::of(response, exchange.silence_limits());
     let mut sofar = Sofar {
         text: String::new(),
         model: exchange.model().to_owned(),

@@ -1,15 +1,13 @@
 //! A streamed reply of `ConverseStream`: content blocks in pieces, `messageStop` with the reason to
 //! stop, `metadata` with the tokens, which comes last.
 
-use std::time::Duration;
-
 use aws_sdk_bedrockruntime::operation::converse_stream::ConverseStreamOutput as Answer;
 use aws_sdk_bedrockruntime::types::{ContentBlockDelta, ConverseStreamOutput as Event, StopReason};
 
 use super::errors;
 use super::wire::{stop_of, usage};
 use crate::fault::Error;
-use crate::llm::exchange::{Failed, REPLY_CAP};
+use crate::llm::exchange::{Failed, REPLY_CAP, SilenceLimits};
 use crate::llm::spaces::Watch;
 use crate::llm::{Reply, Stop, estimated_tokens};
 
@@ -21,12 +19,13 @@ struct Sofar {
     watch: Watch,
 }
 
-/// Reads a stream to its end. `patience`: longest silence before the first piece and after it. What
-/// breaks off is not tried again here: its beginning is billed already.
+/// Reads a stream to its end; `what` is being done, for errors. What breaks off is not tried again
+/// here: its beginning is billed already.
 pub(super) async fn read(
     mut answer: Answer,
-    (what, model): (&str, &str),
-    patience: (Duration, Duration),
+    what: &str,
+    model: &str,
+    silence: SilenceLimits,
 ) -> Result<Reply, Failed> {
     let mut sofar = Sofar {
         reply: Reply::nothing(Stop::Cut, model),
@@ -34,10 +33,10 @@ pub(super) async fn read(
         counted: false,
         watch: Watch::default(),
     };
-    let mut wait = patience.0;
+    let mut wait = silence.first;
     loop {
         let next = tokio::time::timeout(wait, answer.stream.recv()).await;
-        wait = patience.1;
+        wait = silence.later;
         match next {
             Ok(Ok(Some(event))) => {
                 if let Some(stop) = sofar.takes(event) {

@@ -34,16 +34,18 @@ impl Request {
     /// A part of it lacks what the API requires: our bug.
     pub(super) fn new(
         prompt: &Prompt,
-        (structured, cache): (StructuredOutput, PromptCache),
+        structured: StructuredOutput,
+        cache: PromptCache,
     ) -> Result<Self> {
-        Self::build(prompt, (structured, cache)).map_err(|error: BuildError| {
+        Self::build(prompt, structured, cache).map_err(|error: BuildError| {
             Error::internal("a request to Bedrock could not be built").because(error)
         })
     }
 
     fn build(
         prompt: &Prompt,
-        (structured, cache): (StructuredOutput, PromptCache),
+        structured: StructuredOutput,
+        cache: PromptCache,
     ) -> std::result::Result<Self, BuildError> {
         let most = i32::try_from(prompt.max_output_tokens).unwrap_or(i32::MAX);
         let text = ContentBlock::Text(prompt.user.clone());

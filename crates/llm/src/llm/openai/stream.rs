@@ -52,7 +52,7 @@ struct Sofar {
 pub(super) async fn read(exchange: &Exchange, response: Response) -> Result<Reply, Failed> {
     let limits = Limits::read(response.headers(), OffsetDateTime::now_utc());
     let mut reply = Reply { limits, ..Reply::nothing(Stop::Complete, exchange.model()) };
-    let mut events = Events::of(response, exchange.patience());
+    let mut events = Events::of(response, exchange.silence_limits());
     let mut sofar = Sofar::default();
     loop {
         let event = match events.next().await {
