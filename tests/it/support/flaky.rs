@@ -1,4 +1,4 @@
-//! PipelineContext that misbehave at one place and are real everywhere else.
+//! Ports that misbehave at one place and are real everywhere else.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
