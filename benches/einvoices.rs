@@ -31,13 +31,13 @@ async fn main() -> ExitCode {
     let mut costs = Vec::new();
     for path in files(Path::new(&folder)) {
         let bytes = bytes::Bytes::from(fs::read(&path).unwrap());
-        let first = pipeline.process(&path, bytes.clone()).await.unwrap();
+        let first = pipeline.process_file(&path, bytes.clone()).await.unwrap();
         if first.reader.as_deref() != Some("einvoice") {
             continue;
         }
         let before = cpu_time();
         for _ in 0..RUNS {
-            pipeline.process(&path, bytes.clone()).await.unwrap();
+            pipeline.process_file(&path, bytes.clone()).await.unwrap();
         }
         let cost = cpu_time().saturating_sub(before) / RUNS;
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();

@@ -31,12 +31,12 @@ use docmill::app::App;
 use docmill::config::{Config, LlmProvider, QueueBackend, StoreBackend};
 use docmill::db::Db;
 use docmill::db::claims::PostgresLedger;
-use docmill::llm::chain::Chain;
+use docmill::llm::chain::ModelChain;
 use docmill::pipeline::{PipelineContext, PipelineServices};
-use docmill::queue::Outgoing;
-use docmill::shutdown::Stop;
+use docmill::queue::OutgoingMessage;
+use docmill::shutdown::Shutdown;
 use docmill::store::folder::FolderStore;
-use docmill::worker::Worker;
+use docmill::worker::QueueWorker;
 use docmill_testkit::sqs::Counts;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, Command};
@@ -155,7 +155,7 @@ async fn submit(world: &World, variant: Variant, jobs: usize, delay: Duration) {
             Variant::Smallest => b"neither PDF nor picture".to_vec(),
         };
         let id = world.insert("document", bytes).await;
-        messages.push(Outgoing { delay, ..Outgoing::now(id.to_string()) });
+        messages.push(OutgoingMessage { delay, ..OutgoingMessage::from_body(id.to_string()) });
     }
     for answer in world.queue.send(&messages).await {
         answer.unwrap();
@@ -248,8 +248,8 @@ async fn worker(arguments: Vec<String>) {
     // This very program would be started again as a page process, and it knows no such part.
     config.cpu.program = support::cells::docmill();
 
-    let services = App::new(config.clone()).services().await.unwrap();
-    let models = Chain::of(Arc::new(Answering::new(|_| Duration::ZERO)), 8_192);
+    let services = App::new(config.clone()).pipeline_services().await.unwrap();
+    let models = ModelChain::from_single(Arc::new(Answering::new(|_| Duration::ZERO)), 8_192);
     let store = Arc::new(FolderStore::open(&config.store.path).await.unwrap());
     let ledger = Arc::new(PostgresLedger::new(Db::connect(&config.database).await.unwrap()));
     let pipeline = PipelineContext {
@@ -259,16 +259,17 @@ async fn worker(arguments: Vec<String>) {
         services: Arc::new(PipelineServices { models, ..services }),
     };
     let queue = Arc::new(sqs_queue(&config).await);
-    let worker = Worker::new(pipeline, ledger, queue, Arc::new(config), "bench".to_owned()).await;
+    let worker =
+        QueueWorker::new(pipeline, ledger, queue, Arc::new(config), "bench".to_owned()).await;
 
     let mut lines = standard_input();
     println!("ready");
     std::io::stdout().flush().unwrap();
     lines.recv().await;
-    let stop = Stop::default();
+    let stop = Shutdown::default();
     let work = tokio::spawn(worker.unwrap().run(stop.clone()));
     while lines.recv().await.is_some() {}
-    stop.ask();
+    stop.request();
     work.await.unwrap();
 }
 

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use docmill::config::LimitsConfig;
-use docmill::model::Repairs;
-use docmill::pages::quality::{Assessment, assess};
-use docmill::pages::repair::{Repaired, repair};
-use docmill::pages::{Page, Raster, open};
+use docmill::model::RepairSwitches;
+use docmill::pages::quality::{PageAssessment, assess_page};
+use docmill::pages::repair::{RepairedRaster, repair_page};
+use docmill::pages::{PageContent, PageRaster, open_document};
 
 fn main() -> anyhow::Result<()> {
     let mut write: Option<PathBuf> = None;
@@ -30,13 +30,15 @@ fn main() -> anyhow::Result<()> {
 }
 
 fn run(file: &Path, write: Option<&Path>) -> anyhow::Result<()> {
-    let document = open(std::fs::read(file)?.into(), &LimitsConfig::default(), 300)?;
-    let Page::Image(page) = document.page(0)? else { anyhow::bail!("has a text layer") };
+    let document = open_document(std::fs::read(file)?.into(), &LimitsConfig::default(), 300)?;
+    let PageContent::Image(page) = document.page_content(0)? else {
+        anyhow::bail!("has a text layer")
+    };
     let start = Instant::now();
-    let found = assess(&page)?;
+    let found = assess_page(&page)?;
     let judged = start.elapsed();
     let start = Instant::now();
-    let repaired = repair(&page, &found, Repairs::ALL)?;
+    let repaired = repair_page(&page, &found, RepairSwitches::ALL)?;
     let repairing = start.elapsed();
     println!(
         "{}\t{}x{}\t{:.0}+{:.0} ms\t{:.3}\t{}\t{}",
@@ -59,7 +61,7 @@ fn name_of(file: &Path) -> String {
     file.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned())
 }
 
-fn told(found: &Assessment) -> String {
+fn told(found: &PageAssessment) -> String {
     let defects: Vec<String> = found
         .defects
         .iter()
@@ -77,7 +79,7 @@ fn told(found: &Assessment) -> String {
     )
 }
 
-fn steps(repaired: &Repaired) -> String {
+fn steps(repaired: &RepairedRaster) -> String {
     let names: Vec<&str> = repaired.steps.iter().map(|step| step.name()).collect();
     format!(
         "{} -> {}x{} at {}",
@@ -88,7 +90,7 @@ fn steps(repaired: &Repaired) -> String {
     )
 }
 
-fn write_pgm(file: &Path, page: &Raster) -> anyhow::Result<()> {
+fn write_pgm(file: &Path, page: &PageRaster) -> anyhow::Result<()> {
     let mut bytes = format!("P5\n{} {}\n255\n", page.width, page.height).into_bytes();
     bytes.extend_from_slice(&page.pixels);
     Ok(std::fs::write(file, bytes)?)

@@ -19,32 +19,32 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::{Config, QueueBackend, StoreBackend};
-use crate::cpu::{Cells, Pool, Program, Setup};
+use crate::cpu::{CpuPool, ProcessPool, ProcessProgram, ProcessSetup};
 use crate::db::Db;
 use crate::db::claims::PostgresLedger;
-use crate::kinds::Kinds;
+use crate::kinds::KindSet;
 use crate::ledger::Ledger;
-use crate::llm::chain::Chain;
-use crate::model::{Recipe, Repairs};
-use crate::ocr::tesseract::Tesseract;
+use crate::llm::chain::ModelChain;
+use crate::model::{ReadRecipe, RepairSwitches};
+use crate::ocr::tesseract::TesseractEngine;
 use crate::ops::janitor::Maintenance;
 use crate::ops::process::LocalPipeline;
-use crate::pipeline::{ByteBudget, Costs, PipelineContext, PipelineServices, Reader};
-use crate::queue::Queue;
+use crate::pipeline::{ByteBudget, CostTracker, DocumentReader, PipelineContext, PipelineServices};
+use crate::queue::MessageQueue;
 use crate::queue::objects::ObjectQueue;
 use crate::queue::redis::RedisQueue;
 use crate::queue::sqs::SqsQueue;
-use crate::runner::Monitor;
-use crate::shutdown::Stop;
-use crate::store::Store;
+use crate::runner::RunnerMonitor;
+use crate::shutdown::Shutdown;
+use crate::store::ObjectStore;
 use crate::store::folder::FolderStore;
 use crate::store::s3::S3Store;
 use crate::web::ServiceDependencies;
-use crate::worker::Worker;
-use crate::worker::protection::{self, Agent, Pace};
+use crate::worker::QueueWorker;
+use crate::worker::protection::{self, ContainerAgent, ProtectionTiming};
 
 pub use health::HealthPages;
-pub use page_process::page_process;
+pub use page_process::serve_page_process;
 pub use workspace::WorkspaceParts;
 
 /// Builds what a command needs.
@@ -54,18 +54,18 @@ pub struct App {
 }
 
 /// The parts that a worker and its maintenance share.
-pub struct Parts {
+pub struct ServiceBackends {
     /// Postgres.
     pub db: Db,
     /// Claims and their ends.
     pub ledger: Arc<dyn Ledger>,
     /// Messages.
-    pub queue: Arc<dyn Queue>,
+    pub queue: Arc<dyn MessageQueue>,
     /// Documents and artefacts.
-    pub store: Arc<dyn Store>,
+    pub store: Arc<dyn ObjectStore>,
 }
 
-impl Parts {
+impl ServiceBackends {
     /// The pipeline over these parts: originals and artefacts lie in one store.
     pub fn pipeline(&self, services: PipelineServices) -> PipelineContext {
         PipelineContext {
@@ -93,7 +93,7 @@ impl App {
     #[must_use]
     pub fn without_repair(&self) -> Self {
         let mut config = self.config.clone();
-        config.ocr.repair = Repairs::NONE;
+        config.ocr.repair = RepairSwitches::NONE;
         Self { config }
     }
 
@@ -106,7 +106,7 @@ impl App {
     ///
     /// # Errors
     /// It cannot be reached: which one, and what to check.
-    pub async fn database(&self) -> anyhow::Result<Db> {
+    pub async fn connect_database(&self) -> anyhow::Result<Db> {
         Ok(Db::connect(&self.config.database).await?)
     }
 
@@ -114,7 +114,7 @@ impl App {
     ///
     /// # Errors
     /// It cannot be reached, or is of a sort we do not work with.
-    pub async fn queue(&self) -> anyhow::Result<Arc<dyn Queue>> {
+    pub async fn open_queue(&self) -> anyhow::Result<Arc<dyn MessageQueue>> {
         let config = &self.config.queue;
         Ok(match config.backend {
             QueueBackend::Sqs => Arc::new(SqsQueue::connect(config).await?),
@@ -124,10 +124,10 @@ impl App {
                 Arc::new(ObjectQueue::new(store, config.visibility, config.dead_after()))
             }
             QueueBackend::Objects => {
-                let store = self.store().await?;
+                let store = self.open_store().await?;
                 let queue = ObjectQueue::new(store, config.visibility, config.dead_after());
                 Arc::new(match self.config.store.backend {
-                    StoreBackend::S3 => queue.paced(self.config.bucket.list_every),
+                    StoreBackend::S3 => queue.with_list_pace(self.config.bucket.list_every),
                     StoreBackend::Folder => queue,
                 })
             }
@@ -137,7 +137,7 @@ impl App {
     /// The Redis queue of this prefix.
     ///
     /// # Errors
-    /// As [`App::queue`].
+    /// As [`App::open_queue`].
     pub async fn redis_queue(&self, prefix: &str) -> anyhow::Result<RedisQueue> {
         let mut config = self.config.queue.clone();
         prefix.clone_into(&mut config.redis_prefix);
@@ -148,7 +148,7 @@ impl App {
     ///
     /// # Errors
     /// It cannot be reached: which one, and what to check.
-    pub async fn store(&self) -> anyhow::Result<Arc<dyn Store>> {
+    pub async fn open_store(&self) -> anyhow::Result<Arc<dyn ObjectStore>> {
         let config = &self.config.store;
         Ok(match config.backend {
             StoreBackend::S3 => Arc::new(S3Store::connect(config).await?),
@@ -160,36 +160,36 @@ impl App {
     ///
     /// # Errors
     /// The first that cannot be reached.
-    pub async fn parts(&self) -> anyhow::Result<Parts> {
-        let db = self.database().await?;
+    pub async fn open_backends(&self) -> anyhow::Result<ServiceBackends> {
+        let db = self.connect_database().await?;
         db.require_schema().await?;
-        let (queue, store) = tokio::try_join!(self.queue(), self.store())?;
+        let (queue, store) = tokio::try_join!(self.open_queue(), self.open_store())?;
         let ledger = Arc::new(PostgresLedger::new(db.clone()));
-        Ok(Parts { db, ledger, queue, store })
+        Ok(ServiceBackends { db, ledger, queue, store })
     }
 
     /// The models, each server asked whether it is there.
     ///
     /// # Errors
     /// One does not answer, or does not take our key.
-    pub async fn models(&self) -> anyhow::Result<Chain> {
-        Ok(models::chain(&self.config.llm, &self.config.throttle).await?)
+    pub async fn connect_models(&self) -> anyhow::Result<ModelChain> {
+        Ok(models::build_chain(&self.config.llm, &self.config.throttle).await?)
     }
 
     /// What the pipeline needs beside its backends.
     ///
     /// # Errors
     /// Tesseract is not installed, a kind cannot be read, the model does not answer.
-    pub async fn services(&self) -> anyhow::Result<PipelineServices> {
-        let pool = Arc::new(Pool::new(self.config.worker.cpu_threads)?);
-        let kinds = Arc::new(self.kinds()?);
+    pub async fn pipeline_services(&self) -> anyhow::Result<PipelineServices> {
+        let pool = Arc::new(CpuPool::new(self.config.worker.cpu_threads)?);
+        let kinds = Arc::new(self.load_kinds()?);
         Ok(PipelineServices {
-            reader: Box::pin(self.reader(pool.threads(), &kinds)).await?,
+            reader: Box::pin(self.build_reader(pool.thread_count(), &kinds)).await?,
             pool,
-            models: Box::pin(self.models()).await?,
+            models: Box::pin(self.connect_models()).await?,
             kinds,
             budget: ByteBudget::new(self.config.limits.documents_in_memory),
-            costs: Arc::new(Costs::new(self.config.cost.clone())),
+            costs: Arc::new(CostTracker::new(self.config.cost.clone())),
             config: Arc::new(self.config.clone()),
             ignore_xml: false,
         })
@@ -198,28 +198,31 @@ impl App {
     /// The pipeline for documents without database, queue and store.
     ///
     /// # Errors
-    /// As [`App::services`].
+    /// As [`App::pipeline_services`].
     pub async fn local_pipeline(&self) -> anyhow::Result<LocalPipeline> {
-        Ok(LocalPipeline::new(Box::pin(self.services()).await?))
+        Ok(LocalPipeline::new(Box::pin(self.pipeline_services()).await?))
     }
 
     /// The worker and its maintenance, ready to run.
     ///
     /// # Errors
     /// Whatever it needs and cannot reach.
-    pub async fn worker(&self, parts: &Parts) -> anyhow::Result<(Worker, Maintenance)> {
+    pub async fn build_worker(
+        &self,
+        parts: &ServiceBackends,
+    ) -> anyhow::Result<(QueueWorker, Maintenance)> {
         let name = worker_name();
-        let services = Box::pin(self.services()).await?;
+        let services = Box::pin(self.pipeline_services()).await?;
         let reader = Arc::clone(&services.reader);
         tokio::spawn(async move {
-            if let Err(error) = reader.cells.warm().await {
+            if let Err(error) = reader.cells.start_shared().await {
                 tracing::warn!(error = %error, "{error}: documents will wait for another");
             }
         });
         let pipeline = parts.pipeline(services);
         let (ledger, queue) = (Arc::clone(&parts.ledger), Arc::clone(&parts.queue));
         let config = Arc::new(self.config.clone());
-        let worker = Worker::new(pipeline, ledger, queue, config, name.clone()).await?;
+        let worker = QueueWorker::new(pipeline, ledger, queue, config, name.clone()).await?;
         let maintenance = Maintenance {
             db: parts.db.clone(),
             queue: Arc::clone(&parts.queue),
@@ -236,12 +239,12 @@ impl App {
     ///
     /// # Errors
     /// Something it needs cannot be reached at the start.
-    pub async fn serve(&self, stop: Stop) -> anyhow::Result<()> {
+    pub async fn serve(&self, stop: Shutdown) -> anyhow::Result<()> {
         let pages = self.health_pages().await?;
-        let parts = Box::pin(self.parts()).await?;
-        let (worker, maintenance) = self.worker(&parts).await?;
+        let parts = Box::pin(self.open_backends()).await?;
+        let (worker, maintenance) = self.build_worker(&parts).await?;
         tracing::info!(
-            database = parts.db.describe(),
+            database = parts.db.description(),
             queue = parts.queue.describe(),
             store = parts.store.describe(),
             "worker ready, {}",
@@ -249,7 +252,7 @@ impl App {
         );
         let pages = pages.serve(worker.monitor(), parts.dependencies());
         let tending = tokio::spawn(maintenance.run(stop.clone()));
-        let (ended, protecting) = self.protect(worker.monitor())?;
+        let (ended, protecting) = self.start_protection(worker.monitor())?;
         worker.run(stop).await;
         ended.cancel();
         if let Some(protecting) = protecting {
@@ -262,41 +265,46 @@ impl App {
     }
 
     /// On ECS: keeps the task from being scaled in while the worker is busy.
-    fn protect(
+    fn start_protection(
         &self,
-        monitor: Monitor,
+        monitor: RunnerMonitor,
     ) -> anyhow::Result<(CancellationToken, Option<JoinHandle<()>>)> {
         let ended = CancellationToken::new();
         let agent = match std::env::var("ECS_AGENT_URI") {
-            Ok(uri) if self.config.worker.scale_in_protection => Agent::at(&uri)?,
+            Ok(uri) if self.config.worker.scale_in_protection => ContainerAgent::from_uri(&uri)?,
             _ => return Ok((ended, None)),
         };
-        let run = protection::run(agent, monitor, Pace::default(), ended.clone());
+        let run =
+            protection::run_protection(agent, monitor, ProtectionTiming::default(), ended.clone());
         Ok((ended, Some(tokio::spawn(run))))
     }
 
-    fn kinds(&self) -> anyhow::Result<Kinds> {
-        Ok(Kinds::load(&self.config.kinds)?)
+    fn load_kinds(&self) -> anyhow::Result<KindSet> {
+        Ok(KindSet::load(&self.config.kinds)?)
     }
 
-    async fn reader(&self, threads: usize, kinds: &Kinds) -> anyhow::Result<Arc<Reader>> {
+    async fn build_reader(
+        &self,
+        threads: usize,
+        kinds: &KindSet,
+    ) -> anyhow::Result<Arc<DocumentReader>> {
         let Config { cpu, limits, ocr, .. } = &self.config;
-        let tesseract = Tesseract::start(ocr, limits.page_time)?;
-        let recipe = self.recipe();
-        let setup = Setup::new(cpu, limits, ocr, recipe.clone(), threads);
-        let setup = setup.permitting(tesseract.permissions());
+        let tesseract = TesseractEngine::find_installed(ocr, limits.page_time)?;
+        let recipe = self.page_recipe();
+        let setup = ProcessSetup::new(cpu, limits, ocr, recipe.clone(), threads);
+        let setup = setup.permitting(tesseract.process_permissions());
         let program = match cpu.program.as_os_str().is_empty() {
-            true => Program::this()?,
-            false => Program::Binary(cpu.program.clone()),
+            true => ProcessProgram::current_binary()?,
+            false => ProcessProgram::Binary(cpu.program.clone()),
         };
-        let cells = Cells::new(program, setup, cpu.documents_per_process);
-        let elsewhere = providers::elsewhere(&self.config, kinds).await?;
-        Ok(Arc::new(Reader { cells, ocr: Arc::new(tesseract), recipe, elsewhere }))
+        let cells = ProcessPool::new(program, setup, cpu.documents_per_process);
+        let elsewhere = providers::build_remote_ocr(&self.config, kinds).await?;
+        Ok(Arc::new(DocumentReader { cells, ocr: Arc::new(tesseract), recipe, elsewhere }))
     }
 
-    fn recipe(&self) -> Recipe {
+    fn page_recipe(&self) -> ReadRecipe {
         let ocr = &self.config.ocr;
-        Recipe {
+        ReadRecipe {
             dpi: ocr.dpi,
             languages: ocr.languages.clone(),
             repairs: ocr.repair,
@@ -309,13 +317,13 @@ impl App {
 ///
 /// # Errors
 /// It does not answer within 5 s, or says that it is not well.
-pub async fn healthcheck(config: &Config) -> anyhow::Result<()> {
+pub async fn check_health(config: &Config) -> anyhow::Result<()> {
     let mut address = config.worker.address;
     if address.ip().is_unspecified() {
         address.set_ip(std::net::Ipv4Addr::LOCALHOST.into());
     }
     let url = format!("http://{address}/livez").parse()?;
-    let client = crate::http::client(&url, Duration::from_secs(5))?;
+    let client = crate::http::build_client(&url, Duration::from_secs(5))?;
     let answer = client.get(url.clone()).send().await;
     let status = answer.with_context(|| format!("no answer from {url}"))?.status();
     anyhow::ensure!(status.is_success(), "{url} answered {status}");

@@ -33,22 +33,22 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::app::App;
-use crate::config::{Config, Invalid, LogFormat, Needs};
-use crate::telemetry::{self, Traces};
+use crate::config::{Config, ConfigNeeds, InvalidConfig, LogFormat};
+use crate::telemetry::{self, TraceExporter};
 
 /// Reads documents named by queue messages and records structured data in Postgres, exactly once.
 #[derive(Debug, Parser)]
 #[command(name = "docmill", version, max_term_width = 100)]
 pub struct Cli {
     #[command(flatten)]
-    global: Global,
+    global: GlobalArgs,
     #[command(subcommand)]
     command: Command,
 }
 
 /// What every command takes.
 #[derive(Debug, Clone, clap::Args)]
-struct Global {
+struct GlobalArgs {
     /// The configuration file (TOML); settings from `DOCMILL__SECTION__KEY` win over it
     #[arg(long, global = true, env = "DOCMILL_CONFIG", value_name = "FILE")]
     config: Option<PathBuf>,
@@ -67,78 +67,78 @@ enum Command {
     /// Bring the database's schema up to date
     Migrate,
     /// Run everything on this machine: private Postgres, folders as store and queue, one worker
-    Dev(dev::Dev),
+    Dev(dev::DevArgs),
     /// Hand in documents: files, folders, patterns, prefixes of buckets, lists of such
-    Submit(submit::Submit),
+    Submit(submit::SubmitArgs),
     /// Show how an ingestion stands, and its attempts
-    Status(jobs::Which),
+    Status(jobs::StatusArgs),
     /// List ingestions, newest first
-    List(jobs::List),
+    List(jobs::ListArgs),
     /// Find documents by parts of names, labels, hashes, suppliers, numbers
-    Search(search::Search),
+    Search(search::SearchArgs),
     /// Find the documents with one content or path
-    Lookup(search::Lookup),
+    Lookup(search::LookupArgs),
     /// Write every document as a line of JSON
-    Manifest(search::Manifest),
+    Manifest(search::ManifestArgs),
     /// Work on ingestions once more
-    Retry(jobs::Change),
+    Retry(jobs::ChangeArgs),
     /// Make ingestions that have not ended more or less urgent
-    Reprioritize(reprioritize::Reprioritize),
+    Reprioritize(reprioritize::ReprioritizeArgs),
     /// Withdraw ingestions that have not ended
-    Cancel(jobs::Change),
+    Cancel(jobs::ChangeArgs),
     /// Keep workers from taking up some or all work
-    Pause(jobs::Pausing),
+    Pause(jobs::PauseArgs),
     /// End a pause
-    Resume(jobs::Pausing),
+    Resume(jobs::PauseArgs),
     /// Cancel documents with this content unread from now on
-    Block(block::Blocking),
+    Block(block::BlockArgs),
     /// End a block
-    Unblock(block::Blocking),
+    Unblock(block::BlockArgs),
     /// Delete everything of one tenant for good: rows, objects, messages
-    Erase(erase::Erase),
+    Erase(erase::EraseArgs),
     /// For how long tenants' documents are kept
     #[command(subcommand)]
-    Retention(erase::Retention),
+    Retention(erase::RetentionCommand),
     /// Look at messages that were given up, and bring them back
     #[command(subcommand)]
-    Dead(dead::Dead),
+    Dead(dead::DeadCommand),
     /// Look after a queue in Redis
     #[command(subcommand)]
-    Redis(redis::Redis),
+    Redis(redis::RedisCommand),
     /// Do one pass of maintenance: lost messages, dead letters, old rows
-    Janitor(run::Janitor),
+    Janitor(run::JanitorArgs),
     /// Take one document through every step, without database and queue
-    Process(document::Process),
+    Process(document::ProcessArgs),
     /// Read one document and stop there
-    Transcribe(document::Transcribe),
+    Transcribe(document::TranscribeArgs),
     /// Read a folder of documents and score the results against truth/NAME.json and NAME.txt
-    Eval(document::Eval),
+    Eval(document::EvalArgs),
     /// Look at the kinds of documents
     #[command(subcommand)]
-    Kinds(kinds::What),
+    Kinds(kinds::KindsCommand),
     /// Show what was spent, by day, tenant, model or document
-    Costs(costs::Costs),
+    Costs(costs::CostsArgs),
     /// Show which local models have this machine's memory, and which wait for it
     Scheduler,
     /// Work on a BlobForge bucket (or a folder laid out as one) without a database
     #[command(subcommand)]
-    Bucket(bucket::What),
+    Bucket(bucket::BucketCommand),
     /// Work on an olmOCR workspace (a folder, or below an s3:// prefix) without a database
     #[command(subcommand)]
-    Workspace(workspace::What),
+    Workspace(workspace::WorkspaceCommand),
     /// Look at the configuration
     #[command(subcommand)]
-    Config(settings::Settings),
+    Config(settings::ConfigCommand),
     /// Show the service at one glance: messages, jobs, throughput, failures
-    Dashboard(dashboard::Dashboard),
+    Dashboard(dashboard::DashboardArgs),
     /// Look at everything a worker needs, and say what must be changed; changes nothing
     Doctor,
     /// Ask the worker on this machine whether it is well
     Healthcheck,
     /// Print a completion script for a shell
-    Completions(shell::Completions),
+    Completions(shell::CompletionsArgs),
     /// Write man pages, one per command
-    Man(shell::Man),
+    Man(shell::ManArgs),
     /// Read documents for a worker, over standard input and output; docmill starts it by itself
     #[command(name = crate::cpu::COMMAND, hide = true)]
     PageProcess,
@@ -146,45 +146,45 @@ enum Command {
 
 /// How a command ended that could do what it was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Exit {
+enum CommandExit {
     /// 0: all is well.
     Done,
     /// 1: it ran, and what it found is not well.
     Failed,
 }
 
-impl Exit {
-    fn of(well: bool) -> Self {
+impl CommandExit {
+    fn from_success(well: bool) -> Self {
         if well { Self::Done } else { Self::Failed }
     }
 }
 
 /// What the commands are given.
-struct Context {
-    global: Global,
+struct CommandContext {
+    global: GlobalArgs,
 }
 
-impl Context {
+impl CommandContext {
     /// The checked configuration, as far as the command needs it.
-    fn config(&self, needs: Needs) -> Result<Config, Invalid> {
+    fn load_config(&self, needs: ConfigNeeds) -> Result<Config, InvalidConfig> {
         Config::load_for(self.global.config.as_deref(), needs)
     }
 
-    fn app(&self, needs: Needs) -> Result<App, Invalid> {
-        Ok(App::new(self.config(needs)?))
+    fn build_app(&self, needs: ConfigNeeds) -> Result<App, InvalidConfig> {
+        Ok(App::new(self.load_config(needs)?))
     }
 
     /// Log lines for commands that are not services: warnings only, unless more is asked for.
     fn quiet_logs(&self) -> anyhow::Result<()> {
-        Ok(telemetry::init_at(LogFormat::Text, self.level())?)
+        Ok(telemetry::init_at(LogFormat::Text, self.log_level())?)
     }
 
     /// The same for a command that begins traces; they are to be ended with it.
-    fn quiet_logs_and_traces(&self, config: &Config) -> anyhow::Result<Option<Traces>> {
-        Ok(telemetry::init_with(LogFormat::Text, self.level(), &config.telemetry)?)
+    fn quiet_logs_and_traces(&self, config: &Config) -> anyhow::Result<Option<TraceExporter>> {
+        Ok(telemetry::init_with(LogFormat::Text, self.log_level(), &config.telemetry)?)
     }
 
-    fn level(&self) -> &'static str {
+    fn log_level(&self) -> &'static str {
         if self.global.verbose {
             "warn,docmill=debug,lopdf=off"
         } else {
@@ -192,22 +192,22 @@ impl Context {
         }
     }
 
-    fn out(&self) -> print::Out {
-        print::Out { json: self.global.json }
+    fn result_output(&self) -> print::ResultOutput {
+        print::ResultOutput { json: self.global.json }
     }
 }
 
-const DATABASE: Needs = Needs { database: true, queue: false, store: false };
-const DATABASE_AND_QUEUE: Needs = Needs { database: true, queue: true, store: false };
-const QUEUE: Needs = Needs { database: false, queue: true, store: false };
-const NOTHING: Needs = Needs { database: false, queue: false, store: false };
+const DATABASE: ConfigNeeds = ConfigNeeds { database: true, queue: false, store: false };
+const DATABASE_AND_QUEUE: ConfigNeeds = ConfigNeeds { database: true, queue: true, store: false };
+const QUEUE: ConfigNeeds = ConfigNeeds { database: false, queue: true, store: false };
+const NOTHING: ConfigNeeds = ConfigNeeds { database: false, queue: false, store: false };
 
 /// Runs the program.
 pub fn main() -> ExitCode {
     let Cli { global, command } = Cli::parse();
     if matches!(command, Command::PageProcess) {
         // Before any thread is started, so that it can give up what it does not need.
-        return run::page_process();
+        return run::run_page_process();
     }
     let verbose = global.verbose;
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
@@ -217,18 +217,18 @@ pub fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let ended = runtime.block_on(Box::pin(dispatch(Context { global }, command)));
+    let ended = runtime.block_on(Box::pin(dispatch(CommandContext { global }, command)));
     // What still runs in the background holds nothing that must be kept.
     runtime.shutdown_background();
     match ended {
-        Ok(Exit::Done) => ExitCode::SUCCESS,
-        Ok(Exit::Failed) => ExitCode::FAILURE,
-        Err(error) => report(&error, verbose),
+        Ok(CommandExit::Done) => ExitCode::SUCCESS,
+        Ok(CommandExit::Failed) => ExitCode::FAILURE,
+        Err(error) => report_error(&error, verbose),
     }
 }
 
 /// Says what went wrong, with the cause if it is not in the text already.
-fn report(error: &anyhow::Error, verbose: bool) -> ExitCode {
+fn report_error(error: &anyhow::Error, verbose: bool) -> ExitCode {
     if print::is_closed(error) {
         return ExitCode::SUCCESS;
     }
@@ -240,26 +240,26 @@ fn report(error: &anyhow::Error, verbose: bool) -> ExitCode {
         }
     }
     print::error(&text);
-    ExitCode::from(if error.is::<Invalid>() || error.is::<WrongUse>() { 2 } else { 1 })
+    ExitCode::from(if error.is::<InvalidConfig>() || error.is::<UsageError>() { 2 } else { 1 })
 }
 
 /// Arguments that make no sense together; exit code 2.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-struct WrongUse(String);
+struct UsageError(String);
 
-async fn dispatch(context: Context, command: Command) -> anyhow::Result<Exit> {
+async fn dispatch(context: CommandContext, command: Command) -> anyhow::Result<CommandExit> {
     let context = &context;
     match command {
-        Command::Worker => Box::pin(run::worker(context)).await,
+        Command::Worker => Box::pin(run::run_worker(context)).await,
         Command::Migrate => run::migrate(context).await,
         Command::Dev(dev) => Box::pin(dev::run(context, dev)).await,
         Command::Submit(submit) => Box::pin(submit::run(context, submit)).await,
-        Command::Status(which) => jobs::status(context, &which).await,
+        Command::Status(which) => jobs::show_status(context, &which).await,
         Command::List(list) => jobs::list(context, list).await,
         Command::Search(asked) => search::search(context, asked).await,
         Command::Lookup(asked) => search::lookup(context, asked).await,
-        Command::Manifest(asked) => search::manifest(context, asked).await,
+        Command::Manifest(asked) => search::print_manifest(context, asked).await,
         Command::Retry(change) => Box::pin(jobs::retry(context, change)).await,
         Command::Reprioritize(wish) => Box::pin(reprioritize::run(context, wish)).await,
         Command::Redis(what) => Box::pin(redis::run(context, what)).await,
@@ -269,9 +269,9 @@ async fn dispatch(context: Context, command: Command) -> anyhow::Result<Exit> {
         Command::Block(what) => block::run(context, what, true).await,
         Command::Unblock(what) => block::run(context, what, false).await,
         Command::Erase(what) => Box::pin(erase::erase(context, what)).await,
-        Command::Retention(what) => erase::retention(context, what).await,
+        Command::Retention(what) => erase::run_retention(context, what).await,
         Command::Dead(what) => dead::run(context, what).await,
-        Command::Janitor(janitor) => Box::pin(run::janitor(context, janitor)).await,
+        Command::Janitor(janitor) => Box::pin(run::run_janitor(context, janitor)).await,
         Command::Process(process) => Box::pin(document::process(context, process)).await,
         Command::Transcribe(file) => Box::pin(document::transcribe(context, file)).await,
         Command::Eval(eval) => Box::pin(document::eval(context, eval)).await,
@@ -281,13 +281,13 @@ async fn dispatch(context: Context, command: Command) -> anyhow::Result<Exit> {
         Command::Config(what) => settings::run(context, what),
         Command::Costs(what) => costs::run(context, what).await,
         Command::Dashboard(what) => Box::pin(dashboard::run(context, what)).await,
-        Command::Completions(what) => shell::completions(&what),
-        Command::Man(what) => shell::man(context, &what),
+        Command::Completions(what) => shell::print_completions(&what),
+        Command::Man(what) => shell::write_man_pages(context, &what),
         Command::Doctor => Box::pin(doctor::run(context)).await,
         Command::Scheduler => scheduler::run(context),
-        Command::Healthcheck => run::healthcheck(context).await,
+        Command::Healthcheck => run::check_health(context).await,
         // Answered before the runtime was started.
-        Command::PageProcess => Ok(Exit::Failed),
+        Command::PageProcess => Ok(CommandExit::Failed),
     }
 }
 

@@ -14,11 +14,11 @@ use std::path::{Path, PathBuf};
 use std::process::Output;
 use std::time::Duration;
 
-use programs::Programs;
+use programs::PostgresPrograms;
 
 /// What a crash of the machine may cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Durability {
+pub enum CrashDurability {
     /// Nothing that was committed.
     Durable,
     /// The whole cluster; for tests.
@@ -64,8 +64,8 @@ pub enum ClusterError {
 
 /// A running private Postgres; stopped when dropped.
 #[derive(Debug)]
-pub struct Cluster {
-    programs: Programs,
+pub struct PrivatePostgres {
+    programs: PostgresPrograms,
     dir: PathBuf,
     port: u16,
     password: String,
@@ -77,22 +77,22 @@ pub struct Cluster {
 /// `initdb` takes seconds on a busy machine; recovery after a crash can take longer.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-impl Cluster {
+impl PrivatePostgres {
     /// Makes the cluster in `dir` if it is not there, starts it, and waits until it answers.
     ///
     /// # Errors
     /// Postgres not installed, no user to run it as, a folder in use or unusable, or a program
     /// that failed, with the end of its output.
-    pub async fn start(dir: &Path, durability: Durability) -> Result<Self, ClusterError> {
-        let programs = Programs::find()?;
+    pub async fn start(dir: &Path, durability: CrashDurability) -> Result<Self, ClusterError> {
+        let programs = PostgresPrograms::find()?;
         let failed = |source| ClusterError::Folder { path: dir.to_owned(), source };
         fs::create_dir_all(dir).map_err(failed)?;
         let dir = dir.canonicalize().map_err(failed)?;
-        let lock = lock(&dir)?;
-        programs.give(&dir)?;
-        let password = password(&dir, &programs)?;
+        let lock = lock_folder(&dir)?;
+        programs.change_owner(&dir)?;
+        let password = load_password(&dir, &programs)?;
         let mut cluster = Self { programs, dir, port: 0, password, running: false, _lock: lock };
-        cluster.make().await?;
+        cluster.init_cluster().await?;
         cluster.port = match cluster.port_of_running().await {
             Some(port) => port,
             None => cluster.launch(durability).await?,
@@ -127,13 +127,13 @@ impl Cluster {
         if output.status.success() { Ok(()) } else { Err(self.failure("pg_ctl", &output)) }
     }
 
-    fn data(&self) -> PathBuf {
+    fn data_folder(&self) -> PathBuf {
         self.dir.join("data")
     }
 
     async fn run(&self, program: &'static str, arguments: &[&str]) -> Result<Output, ClusterError> {
         let mut command = tokio::process::Command::from(self.programs.command(program));
-        command.arg("-D").arg(self.data()).args(arguments).current_dir(&self.dir);
+        command.arg("-D").arg(self.data_folder()).args(arguments).current_dir(&self.dir);
         let said = match tokio::time::timeout(PATIENCE, command.kill_on_drop(true).output()).await {
             Ok(Ok(output)) => return Ok(output),
             Ok(Err(error)) => error.to_string(),
@@ -143,13 +143,13 @@ impl Cluster {
     }
 
     /// `initdb`, unless it was done. A folder that a killed `initdb` left half made is made anew.
-    async fn make(&self) -> Result<(), ClusterError> {
+    async fn init_cluster(&self) -> Result<(), ClusterError> {
         if self.dir.join("made").exists() {
             return Ok(());
         }
-        let failed = |source| ClusterError::Folder { path: self.data(), source };
-        if self.data().exists() {
-            fs::remove_dir_all(self.data()).map_err(failed)?;
+        let failed = |source| ClusterError::Folder { path: self.data_folder(), source };
+        if self.data_folder().exists() {
+            fs::remove_dir_all(self.data_folder()).map_err(failed)?;
         }
         let secret = format!("--pwfile={}", self.dir.join("password").display());
         let arguments =
@@ -167,19 +167,19 @@ impl Cluster {
         if !status.status.success() {
             return None;
         }
-        let lines = fs::read_to_string(self.data().join("postmaster.pid")).ok()?;
+        let lines = fs::read_to_string(self.data_folder().join("postmaster.pid")).ok()?;
         lines.lines().nth(3)?.trim().parse().ok()
     }
 
     /// Starts the server on a free port; another port if somebody was faster.
-    async fn launch(&self, durability: Durability) -> Result<u16, ClusterError> {
+    async fn launch(&self, durability: CrashDurability) -> Result<u16, ClusterError> {
         let log = self.dir.join("log");
         let log = log.to_string_lossy();
         let mut tries = 0;
         loop {
             let port = free_port()
                 .map_err(|source| ClusterError::Folder { path: self.dir.clone(), source })?;
-            let options = self.options(port, durability);
+            let options = self.server_options(port, durability);
             let arguments = ["-l", &log, "-w", "-t", "90", "-o", &options, "start"];
             let output = self.run("pg_ctl", &arguments).await?;
             if output.status.success() {
@@ -192,14 +192,16 @@ impl Cluster {
         }
     }
 
-    fn options(&self, port: u16, durability: Durability) -> String {
+    fn server_options(&self, port: u16, durability: CrashDurability) -> String {
         // A socket's path must fit into 107 bytes; nobody needs it but psql, so go without.
         let socket = self.dir.to_string_lossy();
         let usable = socket.len() < 80 && !socket.contains([' ', '\'', '"', ',', '@']);
         let socket = if usable { socket.as_ref() } else { "''" };
         let fast = match durability {
-            Durability::Durable => "",
-            Durability::Fast => " -c fsync=off -c full_page_writes=off -c synchronous_commit=off",
+            CrashDurability::Durable => "",
+            CrashDurability::Fast => {
+                " -c fsync=off -c full_page_writes=off -c synchronous_commit=off"
+            }
         };
         format!(
             "-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={socket} \
@@ -222,11 +224,11 @@ impl Cluster {
 /// `fast` ends connections instead of waiting for them.
 const STOP: [&str; 5] = ["-m", "fast", "-w", "-s", "stop"];
 
-impl Drop for Cluster {
+impl Drop for PrivatePostgres {
     fn drop(&mut self) {
         if self.running {
             let mut command = self.programs.command("pg_ctl");
-            command.arg("-D").arg(self.data()).args(STOP).current_dir(&self.dir);
+            command.arg("-D").arg(self.data_folder()).args(STOP).current_dir(&self.dir);
             if let Err(error) = command.output() {
                 tracing::warn!(%error, "the private Postgres was not stopped");
             }
@@ -234,7 +236,7 @@ impl Drop for Cluster {
     }
 }
 
-fn lock(dir: &Path) -> Result<File, ClusterError> {
+fn lock_folder(dir: &Path) -> Result<File, ClusterError> {
     let path = dir.join("lock");
     let failed = |source| ClusterError::Folder { path: path.clone(), source };
     let file = File::create(&path).map_err(failed)?;
@@ -246,7 +248,7 @@ fn lock(dir: &Path) -> Result<File, ClusterError> {
 }
 
 /// The password of this folder, made once.
-fn password(dir: &Path, programs: &Programs) -> Result<String, ClusterError> {
+fn load_password(dir: &Path, programs: &PostgresPrograms) -> Result<String, ClusterError> {
     let path = dir.join("password");
     let failed = |source| ClusterError::Folder { path: path.clone(), source };
     if let Ok(password) = fs::read_to_string(&path)
@@ -256,7 +258,7 @@ fn password(dir: &Path, programs: &Programs) -> Result<String, ClusterError> {
     }
     let password = uuid::Uuid::new_v4().simple().to_string();
     programs::write_private(&path, &password).map_err(failed)?;
-    programs.give(&path)?;
+    programs.change_owner(&path)?;
     Ok(password)
 }
 

@@ -1,6 +1,6 @@
 //! The way of a document: the one place where the order of the steps is written.
 //!
-//! [`run`] takes a claimed document through them. Each is a plain function that takes what the one
+//! [`run_pipeline`] takes a claimed document through them. Each is a plain function that takes what the one
 //! before handed over:
 //!
 //! 1. **Fetch** ([`fetch`]): the original's bytes, within the limits and not on the block list.
@@ -19,7 +19,7 @@
 //! Where a document comes from, where its artefacts go and who notes what it has cost are the three
 //! backends of [`PipelineContext`]: a database's worker, a bucket's, a workspace's and `docmill
 //! process` differ in nothing else. Nothing here touches a queue; what happens to a message follows
-//! from what [`run`] returns.
+//! from what [`run_pipeline`] returns.
 
 pub mod artefact;
 mod byte_budget;
@@ -50,24 +50,24 @@ use tracing::{Instrument as _, Span};
 
 use crate::cpu::OpenDocument;
 use crate::gate::Verdict;
-use crate::kinds::{Classified, Kind};
-use crate::ledger::Record;
-use crate::llm::chain::Rung;
-use crate::model::{Claimed, Extraction, Stage, Transcript, Usage};
+use crate::kinds::{ClassifiedKind, Kind};
+use crate::ledger::IngestionResult;
+use crate::llm::chain::ChainModel;
+use crate::model::{ClaimedIngestion, Extraction, IngestionStage, ModelUsage, Transcript};
 use crate::telemetry::spans;
 pub use byte_budget::ByteBudget;
 pub use claim_handle::{ClaimHandle, ClaimRenewer};
 use context::AttemptContext;
 pub use context::{PipelineContext, PipelineServices};
-pub use cost::Costs;
+pub use cost::CostTracker;
 use einvoice::{EinvoiceScan, ParsedEinvoice};
-pub use elsewhere::{Elsewhere, Wishes};
+pub use elsewhere::{ReadOptions, RemoteOcr};
 use escalate::{EscalationOutcome, EscalationStep};
-use extract::{Extracted, ModelReadings};
-use fetch::Fetched;
+use extract::{ExtractionOutcome, ModelReadings};
+use fetch::FetchedDocument;
 pub use page_sink::PageSink;
-pub use reading::{Reader, Reading};
-pub use step_error::{Failed, StepError};
+pub use reading::{DocumentReader, ReadRequest};
+pub use step_error::{StageFailure, StepError};
 use timings::StageClock;
 pub use timings::StageTimings;
 use verdict::GateInput;
@@ -76,7 +76,7 @@ use verdict::GateInput;
 #[derive(Debug)]
 pub struct PipelineOutput {
     /// What is to be written down of it.
-    pub record: Record,
+    pub record: IngestionResult,
     /// What was read of it.
     pub transcript: Arc<Transcript>,
     /// How long each step took.
@@ -87,12 +87,12 @@ pub struct PipelineOutput {
 ///
 /// # Errors
 /// The step that failed and why. Dropping the future stops the work at its next await.
-pub async fn run(
+pub async fn run_pipeline(
     context: &PipelineContext,
-    claimed: &Claimed,
+    claimed: &ClaimedIngestion,
     claim: &ClaimHandle,
-) -> Result<PipelineOutput, Failed> {
-    let mut steps = Steps::new(AttemptContext { context, claimed, claim });
+) -> Result<PipelineOutput, StageFailure> {
+    let mut steps = PipelineRun::new(AttemptContext { context, claimed, claim });
     let outcome = steps.run().await;
     steps.finish(outcome)
 }
@@ -101,41 +101,46 @@ pub async fn run(
 /// its pages.
 ///
 /// # Errors
-/// As [`run`].
-pub async fn transcribe(
+/// As [`run_pipeline`].
+pub async fn transcribe_document(
     context: &PipelineContext,
-    claimed: &Claimed,
+    claimed: &ClaimedIngestion,
     claim: &ClaimHandle,
-) -> Result<Arc<Transcript>, Failed> {
-    let mut steps = Steps::new(AttemptContext { context, claimed, claim });
+) -> Result<Arc<Transcript>, StageFailure> {
+    let mut steps = PipelineRun::new(AttemptContext { context, claimed, claim });
     let outcome = steps.transcribe().await;
     steps.finish(outcome)
 }
 
 /// A run: which step it is at, for the row, the metrics and the failure.
-struct Steps<'a> {
+struct PipelineRun<'a> {
     attempt: AttemptContext<'a>,
     clock: StageClock,
     /// Of the stage. Entered only around what makes spans of its own.
     span: Span,
     /// Tokens of calls that belong to no reading.
-    spent: Usage,
+    spent: ModelUsage,
 }
 
-impl<'a> Steps<'a> {
+impl<'a> PipelineRun<'a> {
     fn new(attempt: AttemptContext<'a>) -> Self {
-        Self { attempt, clock: StageClock::start(), span: Span::none(), spent: Usage::default() }
+        Self {
+            attempt,
+            clock: StageClock::start(),
+            span: Span::none(),
+            spent: ModelUsage::default(),
+        }
     }
 
     /// Every step in its order.
     async fn run(&mut self) -> Result<PipelineOutput, StepError> {
-        let named = kind::named(self.attempt)?;
-        let (fetched, document) = self.open().await?;
+        let named = kind::named_kind(self.attempt)?;
+        let (fetched, document) = self.open_original().await?;
         let sha256 = fetched.sha256.clone();
         let EinvoiceScan { parsed, note } = if self.attempt.services().ignore_xml {
             EinvoiceScan::NONE
         } else {
-            einvoice::scan(self.attempt.services(), &document, &sha256, &named).await?
+            einvoice::scan_einvoice(self.attempt.services(), &document, &sha256, &named).await?
         };
         let (transcript, outcome) = match parsed {
             Some(parsed) => {
@@ -147,8 +152,8 @@ impl<'a> Steps<'a> {
             }
             None => {
                 let transcribed = self.read_pages(&named, fetched, document).await?;
-                self.enter(Stage::Extract)?;
-                let told = self.tell_kind(&named, &transcribed).await?;
+                self.enter(IngestionStage::Extract)?;
+                let told = self.classify_kind(&named, &transcribed).await?;
                 let transcript = Arc::clone(&transcribed.transcript);
                 let input = GateInput { told: &told, note, transcript: &transcript };
                 let outcome = self.extract(input, &transcribed).await?;
@@ -157,11 +162,11 @@ impl<'a> Steps<'a> {
         };
         let mut record = match outcome {
             EscalationOutcome::Judged(extraction, verdict) => {
-                self.enter(Stage::Record)?;
-                verdict::record(extraction, &verdict, Some(sha256))
+                self.enter(IngestionStage::Record)?;
+                verdict::judged_result(extraction, &verdict, Some(sha256))
             }
             EscalationOutcome::Unfinished(unfinished) => {
-                Record { sha256: Some(sha256), ..verdict::unfinished(unfinished) }
+                IngestionResult { sha256: Some(sha256), ..verdict::unfinished_result(unfinished) }
             }
         };
         record.usage += self.spent;
@@ -170,22 +175,24 @@ impl<'a> Steps<'a> {
 
     /// The first two steps.
     async fn transcribe(&mut self) -> Result<Arc<Transcript>, StepError> {
-        let named = kind::named(self.attempt)?;
-        let (fetched, document) = self.open().await?;
+        let named = kind::named_kind(self.attempt)?;
+        let (fetched, document) = self.open_original().await?;
         Ok(self.read_pages(&named, fetched, document).await?.transcript)
     }
 
     /// Fetches the original and opens it.
-    async fn open(&mut self) -> Result<(Fetched, OpenDocument), StepError> {
+    async fn open_original(&mut self) -> Result<(FetchedDocument, OpenDocument), StepError> {
         let AttemptContext { context, claimed, .. } = self.attempt;
         let services = self.attempt.services();
-        self.enter(Stage::Fetch)?;
+        self.enter(IngestionStage::Fetch)?;
         let (documents, ledger) = (context.documents.as_ref(), context.ledger.as_ref());
         let (limits, budget) = (&services.config.limits, &services.budget);
-        let fetched = fetch::fetch(documents, ledger, &claimed.document, limits, budget).await?;
+        let fetched =
+            fetch::fetch_document(documents, ledger, &claimed.document, limits, budget).await?;
 
-        self.enter(Stage::Transcribe)?;
-        let document = services.reader.open(fetched.bytes.clone(), claimed.suspect).await?;
+        self.enter(IngestionStage::Transcribe)?;
+        let document =
+            services.reader.open_document(fetched.bytes.clone(), claimed.suspect).await?;
         Ok((fetched, document))
     }
 
@@ -194,41 +201,43 @@ impl<'a> Steps<'a> {
         &mut self,
         parsed: ParsedEinvoice,
         named: &Arc<Kind>,
-        fetched: &Fetched,
-    ) -> Result<(Arc<Transcript>, Classified, Extraction), StepError> {
+        fetched: &FetchedDocument,
+    ) -> Result<(Arc<Transcript>, ClassifiedKind, Extraction), StepError> {
         let is_named = self.attempt.claimed.kind.is_some();
         let kinds = &self.attempt.services().kinds;
-        let (kind, extraction) = parsed.extraction(kinds, named, is_named);
-        let transcript = einvoice::store(self.attempt, fetched, parsed.transcript).await?;
-        self.enter(Stage::Extract)?;
-        Ok((transcript, Classified::certain(kind), extraction))
+        let (kind, extraction) = parsed.to_extraction(kinds, named, is_named);
+        let transcript =
+            einvoice::store_transcript(self.attempt, fetched, parsed.transcript).await?;
+        self.enter(IngestionStage::Extract)?;
+        Ok((transcript, ClassifiedKind::certain(kind), extraction))
     }
 
     /// Reads the pages, or takes what an earlier attempt has read.
     async fn read_pages(
         &mut self,
         named: &Arc<Kind>,
-        fetched: Fetched,
+        fetched: FetchedDocument,
         document: OpenDocument,
-    ) -> Result<transcribe::Transcribed, StepError> {
+    ) -> Result<transcribe::TranscribedDocument, StepError> {
         let attempt = self.attempt;
         // Before the document is read only its producer can say what it is.
         let is_named = attempt.claimed.kind.is_some() || !attempt.config().kinds.classify;
         let order = named.read_by.clone().filter(|_| is_named);
-        transcribe::transcribe(attempt, order, fetched, document)
+        transcribe::load_or_transcribe(attempt, order, fetched, document)
             .instrument(self.span.clone())
             .await
     }
 
     /// Which kind the document is of, asked of a model where several tie.
-    async fn tell_kind(
+    async fn classify_kind(
         &mut self,
         named: &Arc<Kind>,
-        transcribed: &transcribe::Transcribed,
-    ) -> Result<Classified, StepError> {
-        let told = kind::told(self.attempt, named, &transcribed.transcript);
-        let (told, spent) =
-            choice::settle(self.attempt, transcribed, told).instrument(self.span.clone()).await?;
+        transcribed: &transcribe::TranscribedDocument,
+    ) -> Result<ClassifiedKind, StepError> {
+        let told = kind::resolve_kind(self.attempt, named, &transcribed.transcript);
+        let (told, spent) = choice::resolve_tie(self.attempt, transcribed, told)
+            .instrument(self.span.clone())
+            .await?;
         self.spent += spent;
         Ok(told)
     }
@@ -237,19 +246,20 @@ impl<'a> Steps<'a> {
     async fn extract(
         &mut self,
         input: GateInput<'_>,
-        transcribed: &transcribe::Transcribed,
+        transcribed: &transcribe::TranscribedDocument,
     ) -> Result<EscalationOutcome, StepError> {
         let services = self.attempt.services();
         let kind = &input.told.kind;
         let rungs = services.models.for_kind(&kind.name);
         let Some(first) = rungs.first() else {
-            let extraction = extract::by_rules(&services.pool, kind, input.transcript).await?;
+            let extraction =
+                extract::extract_by_rules(&services.pool, kind, input.transcript).await?;
             let verdict = self.judge(input, &extraction).await?;
             return Ok(EscalationOutcome::Judged(extraction, verdict));
         };
         let readings =
             ModelReadings::open(self.attempt, Arc::clone(kind), transcribed, first).await?;
-        escalate::escalate(&rungs, &mut ModelStep { steps: self, readings, input }).await
+        escalate::escalate(&rungs, &mut GatedModelStep { steps: self, readings, input }).await
     }
 
     /// Asks the gate.
@@ -258,44 +268,45 @@ impl<'a> Steps<'a> {
         input: GateInput<'_>,
         extraction: &Extraction,
     ) -> Result<Verdict, StepError> {
-        self.enter(Stage::Gate)?;
-        Ok(verdict::judge(self.attempt, input, extraction).await?)
+        self.enter(IngestionStage::Gate)?;
+        Ok(verdict::judge_extraction(self.attempt, input, extraction).await?)
     }
 
     /// Goes on to the next stage, if the claim is still ours.
-    fn enter(&mut self, stage: Stage) -> Result<(), StepError> {
+    fn enter(&mut self, stage: IngestionStage) -> Result<(), StepError> {
         self.clock.enter(stage);
         // The outcome is written by the worker, which has a span for it.
-        self.span = if stage == Stage::Record { Span::none() } else { spans::step(stage) };
+        self.span =
+            if stage == IngestionStage::Record { Span::none() } else { spans::step_span(stage) };
         self.attempt.claim.enter(stage);
         if self.attempt.claim.is_lost() { Err(StepError::claim_lost()) } else { Ok(()) }
     }
 
     /// Ends the stage it is in, and says which that was if the run failed there.
-    fn finish<T>(mut self, outcome: Result<T, StepError>) -> Result<T, Failed> {
+    fn finish<T>(mut self, outcome: Result<T, StepError>) -> Result<T, StageFailure> {
         if let Err(error) = &outcome {
-            spans::failed(&self.span, error.code());
+            spans::record_failure(&self.span, error.code());
         }
         self.clock.stop();
-        outcome.map_err(|error| Failed { stage: self.clock.stage(), error })
+        outcome.map_err(|error| StageFailure { stage: self.clock.stage(), error })
     }
 }
 
 /// One model's reading and the gate's word on it.
-struct ModelStep<'c, 'a> {
-    steps: &'c mut Steps<'a>,
+struct GatedModelStep<'c, 'a> {
+    steps: &'c mut PipelineRun<'a>,
     readings: ModelReadings<'c>,
     input: GateInput<'c>,
 }
 
 #[async_trait]
-impl EscalationStep for ModelStep<'_, '_> {
-    async fn read(&mut self, at: usize, rung: &Rung) -> Result<Extracted, StepError> {
-        if self.steps.clock.stage() != Stage::Extract {
-            self.steps.enter(Stage::Extract)?;
+impl EscalationStep for GatedModelStep<'_, '_> {
+    async fn read(&mut self, at: usize, rung: &ChainModel) -> Result<ExtractionOutcome, StepError> {
+        if self.steps.clock.stage() != IngestionStage::Extract {
+            self.steps.enter(IngestionStage::Extract)?;
         }
         let span = self.steps.span.clone();
-        self.readings.by(at, rung).instrument(span).await
+        self.readings.read_with_model(at, rung).instrument(span).await
     }
 
     async fn judge(&mut self, extraction: &Extraction) -> Result<Verdict, StepError> {

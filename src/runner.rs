@@ -4,15 +4,15 @@
 //! ends; the runner knows everything else: slots, the list of what runs, panics, time, heartbeats,
 //! the failure table, pauses after outages, metrics, traces, the drain. The life of a job:
 //!
-//! 1. [`Backlog::supply`] waits for a slot ([`RunnerHandle::slot`]: only while every [`Door`] is open),
-//!    finds work, claims it, and hands it over with the slot ([`RunnerHandle::start`]).
+//! 1. [`Backlog::supply_jobs`] waits for a slot ([`RunnerHandle::acquire_slot`]: only while every [`PauseReason`] is open),
+//!    finds work, claims it, and hands it over with the slot ([`RunnerHandle::start_job`]).
 //! 2. The job enters the list of what runs; from now on [`Backlog::renew`] is asked, for all jobs
 //!    that are due together, to keep their claims. A loss is told to the job by its claim handle.
-//! 3. [`Backlog::work`] does the work. A panic, a job that takes too long, a lost claim, a stop:
+//! 3. [`Backlog::run_job`] does the work. A panic, a job that takes too long, a lost claim, a stop:
 //!    each ends this job and no other.
 //! 4. What follows is one table (`pipeline::failure`): done, ended, tried again, given back.
-//! 5. [`Backlog::settle`] writes that down. The slot is free again, the claim is renewed no more.
-//! 6. [`Backlog::dispose`] does what no slot has to wait for, as deleting a message.
+//! 5. [`Backlog::finish_job`] writes that down. The slot is free again, the claim is renewed no more.
+//! 6. [`Backlog::run_deferred`] does what no slot has to wait for, as deleting a message.
 //!
 //! Intake pushes instead of being pulled (`next(free)`): the three backlogs find work in ways of
 //! their own (long polls of several tiers, listings with a price, an index in a random order), and
@@ -46,13 +46,13 @@ use tracing::Span;
 
 use crate::config::RetryConfig;
 use crate::fault::Fault;
-use crate::model::{Reason, Stage};
-use crate::pipeline::failure::Attempt;
+use crate::model::{IngestionStage, OutcomeReason};
+use crate::pipeline::failure::RetryAttempt;
 use crate::pipeline::{ClaimHandle, ClaimRenewer, StepError};
-use crate::shutdown::Stop;
-pub use doors::{Door, Doors};
+use crate::shutdown::Shutdown;
+pub use doors::{IntakeGate, PauseReason};
 pub use handle::{PULSE, RunnerHandle, SlotPermit};
-pub use monitor::Monitor;
+pub use monitor::RunnerMonitor;
 pub use stats::{JobEnd, WorkerStats};
 
 /// Where work comes from, how a claim on it is kept, and how it ends.
@@ -60,41 +60,45 @@ pub use stats::{JobEnd, WorkerStats};
 pub trait Backlog: Send + Sync + Sized + 'static {
     /// A claimed piece of work. Shared by the job and the heartbeat, and dropped after both.
     type Job: Send + Sync + 'static;
-    /// What work that came to its end hands to [`Backlog::settle`].
+    /// What work that came to its end hands to [`Backlog::finish_job`].
     type Output: Send + 'static;
     /// What is left to do once the outcome is written.
     type Rest: Send + 'static;
 
     /// Finds work, claims it and starts it, until the runner stops or, if this backlog can end,
     /// until nothing is left. Trouble is waited out.
-    async fn supply(self: Arc<Self>, runner: RunnerHandle<Self>);
+    async fn supply_jobs(self: Arc<Self>, runner: RunnerHandle<Self>);
 
     /// Does the work. Dropped at any await when the job must not go on.
     ///
     /// # Errors
     /// Why the work could not be done.
-    async fn work(&self, job: &Self::Job, claim: &ClaimHandle) -> Result<Self::Output, StepError>;
-
-    /// How claims are kept, now.
-    fn lease(&self) -> LeaseTerms;
-
-    /// Keeps these claims for another lease; one answer for each, in their order. Failures are
-    /// logged here.
-    async fn renew(&self, due: &[DueRenewal<Self::Job>]) -> Vec<Renewal>;
-
-    /// Writes down how the job ended, trying again as long as that makes sense.
-    async fn settle(
+    async fn run_job(
         &self,
         job: &Self::Job,
         claim: &ClaimHandle,
-        conclusion: Conclusion<Self::Output>,
-    ) -> Settlement<Self::Rest>;
+    ) -> Result<Self::Output, StepError>;
+
+    /// How claims are kept, now.
+    fn lease_terms(&self) -> LeaseTerms;
+
+    /// Keeps these claims for another lease; one answer for each, in their order. Failures are
+    /// logged here.
+    async fn renew(&self, due: &[DueRenewal<Self::Job>]) -> Vec<RenewalResult>;
+
+    /// Writes down how the job ended, trying again as long as that makes sense.
+    async fn finish_job(
+        &self,
+        job: &Self::Job,
+        claim: &ClaimHandle,
+        conclusion: JobConclusion<Self::Output>,
+    ) -> FinishedJob<Self::Rest>;
 
     /// Which attempt at its work this job is; asked when it failed.
-    fn attempt(&self, job: &Self::Job) -> Attempt;
+    fn retry_attempt(&self, job: &Self::Job) -> RetryAttempt;
 
     /// Limits and delays of the failure table.
-    fn retry(&self) -> Cow<'_, RetryConfig>;
+    fn retry_config(&self) -> Cow<'_, RetryConfig>;
 
     /// The longest the job may take.
     fn job_timeout(&self, job: &Self::Job) -> Duration;
@@ -103,29 +107,29 @@ pub trait Backlog: Send + Sync + Sized + 'static {
     fn describe(&self, job: &Self::Job) -> String;
 
     /// Does what no slot has to wait for.
-    async fn dispose(&self, _job: &Self::Job, _rest: Self::Rest) {}
+    async fn run_deferred(&self, _job: &Self::Job, _rest: Self::Rest) {}
 
     /// Keeps what is held beside the claims of jobs; called at every heartbeat.
-    async fn beat(&self) {}
+    async fn renew_side_leases(&self) {}
 
     /// Whether something is held beside jobs.
-    fn is_holding(&self) -> bool {
+    fn has_side_leases(&self) -> bool {
         false
     }
 
     /// Whether an operator has paused what this job needs: then it is given back unbegun.
-    fn holds_back(&self, _job: &Self::Job) -> bool {
+    fn is_job_paused(&self, _job: &Self::Job) -> bool {
         false
     }
 
     /// Whether work that is given back for a while stays away for that long. Where it does not,
     /// intake as a whole waits.
-    fn puts_off(&self) -> bool {
+    fn supports_delay(&self) -> bool {
         true
     }
 
     /// What is done beside the jobs, until `stop`; that comes once no job is left.
-    async fn tend(self: Arc<Self>, _runner: RunnerHandle<Self>, stop: CancellationToken) {
+    async fn run_background(self: Arc<Self>, _runner: RunnerHandle<Self>, stop: CancellationToken) {
         stop.cancelled().await;
     }
 }
@@ -152,12 +156,12 @@ pub struct DueRenewal<J> {
     /// Its claim.
     pub claim: ClaimHandle,
     /// The stage, if it changed since the last renewal.
-    pub new_stage: Option<Stage>,
+    pub new_stage: Option<IngestionStage>,
 }
 
 /// What a renewal came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Renewal {
+pub enum RenewalResult {
     /// Ours for another lease, from when it was asked for.
     Kept,
     /// Somebody else's.
@@ -170,15 +174,15 @@ pub enum Renewal {
 
 /// What follows from how a job ended.
 #[derive(Debug)]
-pub enum Conclusion<T> {
+pub enum JobConclusion<T> {
     /// The work came to its end.
     Completed(T),
     /// It ends for good without.
     Ended {
         /// The code for it.
-        reason: Reason,
+        reason: OutcomeReason,
         /// Where.
-        stage: Stage,
+        stage: IngestionStage,
         /// Counts and limits, never content.
         detail: String,
     },
@@ -191,7 +195,7 @@ pub enum Conclusion<T> {
         /// After this time; zero: at once.
         after: Duration,
         /// Where.
-        stage: Stage,
+        stage: IngestionStage,
         /// What was being done, never content.
         detail: String,
     },
@@ -203,7 +207,7 @@ pub enum Conclusion<T> {
 
 /// What was written.
 #[derive(Debug)]
-pub struct Settlement<R> {
+pub struct FinishedJob<R> {
     /// How the job counts.
     pub end: JobEnd,
     /// The word for it in metrics, traces and logs.
@@ -240,13 +244,13 @@ pub struct RunnerOptions {
 }
 
 /// What the parts of a runner share.
-struct Shared<B: Backlog> {
+struct RunnerState<B: Backlog> {
     backlog: Arc<B>,
     options: RunnerOptions,
-    doors: Arc<Doors>,
+    doors: Arc<IntakeGate>,
     slots: Arc<Semaphore>,
     tasks: TaskTracker,
-    running: Mutex<HashMap<u64, Running<B::Job>>>,
+    running: Mutex<HashMap<u64, RunningJob<B::Job>>>,
     next_key: AtomicU64,
     /// A job ended, or something else that intake may wait for.
     changed: Notify,
@@ -256,24 +260,24 @@ struct Shared<B: Backlog> {
     quit: CancellationToken,
     /// Ends every task at once: the runner is no more.
     dropped: CancellationToken,
-    stats: stats::Counts,
+    stats: stats::StatsCounter,
     started: Instant,
     /// Milliseconds after `started` of the last turn of the intake loop.
     pulse_ms: AtomicU64,
 }
 
 /// A job that runs.
-struct Running<J> {
+struct RunningJob<J> {
     job: Arc<J>,
     claim: ClaimHandle,
     renewer: ClaimRenewer,
     withdrawn: CancellationToken,
     renewed: Instant,
-    told_stage: Stage,
+    told_stage: IngestionStage,
 }
 
-impl<B: Backlog> Shared<B> {
-    fn running(&self) -> MutexGuard<'_, HashMap<u64, Running<B::Job>>> {
+impl<B: Backlog> RunnerState<B> {
+    fn lock_running(&self) -> MutexGuard<'_, HashMap<u64, RunningJob<B::Job>>> {
         // The map stays sound if a holder panicked: every change is one call on it.
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -283,7 +287,7 @@ impl<B: Backlog> Shared<B> {
     }
 
     fn is_busy(&self) -> bool {
-        !self.running().is_empty() || self.backlog.is_holding()
+        !self.lock_running().is_empty() || self.backlog.has_side_leases()
     }
 
     fn spawn<F>(&self, task: F) -> JoinHandle<Option<F::Output>>
@@ -297,13 +301,13 @@ impl<B: Backlog> Shared<B> {
 
 /// Takes work from one backlog.
 pub struct Runner<B: Backlog> {
-    shared: Arc<Shared<B>>,
+    shared: Arc<RunnerState<B>>,
 }
 
 impl<B: Backlog> Runner<B> {
     /// Puts a runner together; nothing is taken yet.
-    pub fn new(backlog: Arc<B>, options: RunnerOptions, doors: Arc<Doors>) -> Self {
-        let shared = Shared {
+    pub fn new(backlog: Arc<B>, options: RunnerOptions, doors: Arc<IntakeGate>) -> Self {
+        let shared = RunnerState {
             backlog,
             options,
             doors,
@@ -316,7 +320,7 @@ impl<B: Backlog> Runner<B> {
             cancel_jobs: CancellationToken::new(),
             quit: CancellationToken::new(),
             dropped: CancellationToken::new(),
-            stats: stats::Counts::default(),
+            stats: stats::StatsCounter::default(),
             started: Instant::now(),
             pulse_ms: AtomicU64::new(0),
         };
@@ -324,27 +328,27 @@ impl<B: Backlog> Runner<B> {
     }
 
     /// For the health pages.
-    pub fn monitor(&self) -> Monitor {
-        Monitor::of(Arc::clone(&self.shared))
+    pub fn monitor(&self) -> RunnerMonitor {
+        RunnerMonitor::from_shared(Arc::clone(&self.shared))
     }
 
     /// Works until told to stop or nothing is left, then drains.
     ///
     /// Every job that is still running at the drain deadline is cancelled and given back. Returns
     /// when nothing is held any more. If this future is dropped, everything stops where it is.
-    pub async fn run(self, stop: Stop) -> WorkerStats {
+    pub async fn run(self, stop: Shutdown) -> WorkerStats {
         let Self { shared } = self;
         let _alive = shared.dropped.clone().drop_guard();
         let last = CancellationToken::new();
         let beats = shared.spawn(heartbeat::run(Arc::clone(&shared), last.clone()));
-        let gauges = shared.spawn(monitor::gauges(Arc::clone(&shared), last.clone()));
-        let handle = RunnerHandle::of(&shared);
-        let tend = Arc::clone(&shared.backlog).tend(handle.clone(), last.clone());
+        let gauges = shared.spawn(monitor::update_gauges(Arc::clone(&shared), last.clone()));
+        let handle = RunnerHandle::from_shared(&shared);
+        let tend = Arc::clone(&shared.backlog).run_background(handle.clone(), last.clone());
         let tend = shared.spawn(tend);
-        let mut supply = shared.spawn(Arc::clone(&shared.backlog).supply(handle));
+        let mut supply = shared.spawn(Arc::clone(&shared.backlog).supply_jobs(handle));
 
         let supplied = tokio::select! {
-            () = stop.until_asked() => None,
+            () = stop.wait_until_requested() => None,
             () = shared.quit.cancelled() => None,
             ended = &mut supply => Some(ended),
         };
@@ -361,7 +365,7 @@ impl<B: Backlog> Runner<B> {
             shared.tasks.close();
             shared.tasks.wait().await;
         };
-        drain(&shared, drained, &stop).await;
+        drain_jobs(&shared, drained, &stop).await;
 
         // Every job has written its end: now nothing is held and nothing to beat for.
         last.cancel();
@@ -372,23 +376,27 @@ impl<B: Backlog> Runner<B> {
         }
         let elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         tracing::info!(elapsed_ms, "drained in {elapsed_ms} ms");
-        shared.stats.now()
+        shared.stats.snapshot()
     }
 }
 
 /// Lets jobs end until the deadline, then cancels them and waits until that is written down.
-async fn drain<B: Backlog>(shared: &Shared<B>, drained: impl Future<Output = ()>, stop: &Stop) {
+async fn drain_jobs<B: Backlog>(
+    shared: &RunnerState<B>,
+    drained: impl Future<Output = ()>,
+    stop: &Shutdown,
+) {
     tokio::pin!(drained);
     tokio::select! {
         biased;
         () = &mut drained => return,
-        () = stop.until_deadline(shared.options.drain) => {}
+        () = stop.wait_until_deadline(shared.options.drain) => {}
     }
-    let held = shared.running().len();
+    let held = shared.lock_running().len();
     tracing::warn!(jobs = held, "drain deadline: giving {held} jobs back");
     shared.cancel_jobs.cancel();
     if tokio::time::timeout(shared.options.settling, drained).await.is_err() {
-        let left = shared.running().len();
+        let left = shared.lock_running().len();
         tracing::error!(jobs = left, "{left} jobs could not be given back");
     }
 }

@@ -7,37 +7,37 @@ use tokio_util::sync::CancellationToken;
 
 /// How a worker is told to stop. Cloned freely; all clones are one.
 #[derive(Debug, Clone, Default)]
-pub struct Stop {
+pub struct Shutdown {
     /// Stop receiving, let jobs end until the drain deadline.
     asked: CancellationToken,
     /// Do not wait for the deadline.
     hurried: CancellationToken,
 }
 
-impl Stop {
+impl Shutdown {
     /// Asks the worker to drain.
-    pub fn ask(&self) {
+    pub fn request(&self) {
         self.asked.cancel();
     }
 
     /// Asks it to give its jobs back at once.
-    pub fn hurry(&self) {
+    pub fn abort_drain(&self) {
         self.asked.cancel();
         self.hurried.cancel();
     }
 
     /// Whether it was asked.
-    pub fn is_asked(&self) -> bool {
+    pub fn is_requested(&self) -> bool {
         self.asked.is_cancelled()
     }
 
     /// Resolves when asked.
-    pub async fn until_asked(&self) {
+    pub async fn wait_until_requested(&self) {
         self.asked.cancelled().await;
     }
 
     /// Resolves at the deadline, counted from now, or when hurried.
-    pub async fn until_deadline(&self, drain: Duration) {
+    pub async fn wait_until_deadline(&self, drain: Duration) {
         tokio::select! {
             () = self.hurried.cancelled() => {}
             () = tokio::time::sleep(drain) => {}
@@ -59,13 +59,13 @@ impl Stop {
                     Some(()) = interrupt.recv() => {}
                     else => return,
                 }
-                if stop.is_asked() {
+                if stop.is_requested() {
                     tracing::warn!("second signal: giving jobs back at once");
-                    stop.hurry();
+                    stop.abort_drain();
                     return;
                 }
                 tracing::info!("asked to stop: draining");
-                stop.ask();
+                stop.request();
             }
         });
         Ok(())

@@ -21,10 +21,10 @@ use tokio::net::TcpListener;
 use crate::fault;
 use crate::ledger::Ledger;
 use crate::metrics;
-use crate::ops::bucket::Bucket;
+use crate::ops::bucket::BlobForgeBucket;
 use crate::ops::workspace::Workspace;
-use crate::queue::Queue;
-use crate::runner::Monitor;
+use crate::queue::MessageQueue;
+use crate::runner::RunnerMonitor;
 
 /// The intake loop turns every second; this long without a turn means that it hangs.
 const STUCK: Duration = Duration::from_secs(60);
@@ -34,9 +34,9 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// What a worker cannot do without, as the pages ask it. A trait, because workers of different
 /// backlogs need different things.
 #[async_trait]
-pub trait Dependencies: Send + Sync {
+pub trait HealthDependencies: Send + Sync {
     /// The name of each, and whether it answers.
-    async fn look(&self) -> Vec<(&'static str, bool)>;
+    async fn check_all(&self) -> Vec<(&'static str, bool)>;
 
     /// Brings gauges up to date that only somebody who asks can know.
     async fn refresh_gauges(&self) {}
@@ -44,11 +44,11 @@ pub trait Dependencies: Send + Sync {
 
 /// What the pages look at.
 #[derive(Clone)]
-pub struct Health {
+pub struct HealthState {
     /// The worker.
-    pub monitor: Monitor,
+    pub monitor: RunnerMonitor,
     /// What it needs.
-    pub dependencies: Arc<dyn Dependencies>,
+    pub dependencies: Arc<dyn HealthDependencies>,
     /// The metrics of this process.
     pub metrics: PrometheusHandle,
 }
@@ -58,37 +58,39 @@ pub struct ServiceDependencies {
     /// Postgres.
     pub ledger: Arc<dyn Ledger>,
     /// The queue.
-    pub queue: Arc<dyn Queue>,
+    pub queue: Arc<dyn MessageQueue>,
 }
 
 #[async_trait]
-impl Dependencies for ServiceDependencies {
-    async fn look(&self) -> Vec<(&'static str, bool)> {
-        let (database, queue) =
-            tokio::join!(answers(self.ledger.now()), depth(self.queue.as_ref()),);
+impl HealthDependencies for ServiceDependencies {
+    async fn check_all(&self) -> Vec<(&'static str, bool)> {
+        let (database, queue) = tokio::join!(
+            is_answering(self.ledger.current_time()),
+            check_queue_depth(self.queue.as_ref()),
+        );
         vec![("database", database), ("queue", queue)]
     }
 
     async fn refresh_gauges(&self) {
-        depth(self.queue.as_ref()).await;
+        check_queue_depth(self.queue.as_ref()).await;
     }
 }
 
 #[async_trait]
-impl Dependencies for Bucket {
-    async fn look(&self) -> Vec<(&'static str, bool)> {
-        vec![("store", answers(self.probe()).await)]
+impl HealthDependencies for BlobForgeBucket {
+    async fn check_all(&self) -> Vec<(&'static str, bool)> {
+        vec![("store", is_answering(self.probe()).await)]
     }
 }
 
 #[async_trait]
-impl Dependencies for Workspace {
-    async fn look(&self) -> Vec<(&'static str, bool)> {
-        vec![("store", answers(self.probe()).await)]
+impl HealthDependencies for Workspace {
+    async fn check_all(&self) -> Vec<(&'static str, bool)> {
+        vec![("store", is_answering(self.probe()).await)]
     }
 }
 
-async fn answers<T>(question: impl Future<Output = fault::Result<T>>) -> bool {
+async fn is_answering<T>(question: impl Future<Output = fault::Result<T>>) -> bool {
     matches!(tokio::time::timeout(PATIENCE, question).await, Ok(Ok(_)))
 }
 
@@ -120,7 +122,7 @@ fn cannot_listen(address: SocketAddr, error: &std::io::Error) -> String {
 ///
 /// # Errors
 /// The listener failed for good.
-pub async fn serve(listener: TcpListener, health: Health) -> std::io::Result<()> {
+pub async fn serve(listener: TcpListener, health: HealthState) -> std::io::Result<()> {
     let router = Router::new()
         .route("/livez", get(livez))
         .route("/readyz", get(readyz))
@@ -129,7 +131,7 @@ pub async fn serve(listener: TcpListener, health: Health) -> std::io::Result<()>
     axum::serve(listener, router).await
 }
 
-async fn livez(State(health): State<Health>) -> (StatusCode, Json<Value>) {
+async fn livez(State(health): State<HealthState>) -> (StatusCode, Json<Value>) {
     let age = health.monitor.intake_age();
     let draining = health.monitor.is_draining();
     let alive = draining || age < STUCK;
@@ -138,38 +140,38 @@ async fn livez(State(health): State<Health>) -> (StatusCode, Json<Value>) {
         "draining": draining,
         "intake_age_s": (age.as_secs_f64() * 1000.0).round() / 1000.0,
     });
-    (status(alive), Json(body))
+    (status_code(alive), Json(body))
 }
 
-async fn readyz(State(health): State<Health>) -> (StatusCode, Json<Value>) {
+async fn readyz(State(health): State<HealthState>) -> (StatusCode, Json<Value>) {
     let draining = health.monitor.is_draining();
-    let answers = health.dependencies.look().await;
+    let answers = health.dependencies.check_all().await;
     let ready = !draining && answers.iter().all(|(_, is_there)| *is_there);
     let own = [("ready", ready), ("draining", draining)];
     let all = own.into_iter().chain(answers);
     let body = all.map(|(name, is)| (name.to_owned(), Value::Bool(is))).collect();
-    (status(ready), Json(Value::Object(body)))
+    (status_code(ready), Json(Value::Object(body)))
 }
 
 /// Whether the queue answers; its depth goes to the gauges on the way.
-async fn depth(queue: &dyn Queue) -> bool {
+async fn check_queue_depth(queue: &dyn MessageQueue) -> bool {
     let Ok(Ok(depth)) = tokio::time::timeout(PATIENCE, queue.depth()).await else {
         return false;
     };
-    metrics::depth("ready", depth.ready);
-    metrics::depth("in_flight", depth.in_flight);
-    metrics::depth("delayed", depth.delayed);
+    metrics::set_depth("ready", depth.ready);
+    metrics::set_depth("in_flight", depth.in_flight);
+    metrics::set_depth("delayed", depth.delayed);
     if let Some(dead) = depth.dead {
-        metrics::depth("dead", dead);
+        metrics::set_depth("dead", dead);
     }
     true
 }
 
-async fn render_metrics(State(health): State<Health>) -> String {
+async fn render_metrics(State(health): State<HealthState>) -> String {
     health.dependencies.refresh_gauges().await;
     health.metrics.render()
 }
 
-fn status(good: bool) -> StatusCode {
+fn status_code(good: bool) -> StatusCode {
     if good { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE }
 }

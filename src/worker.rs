@@ -9,7 +9,7 @@
 //!    hidden), reads the bodies, and claims all ingestions of the batch by one statement.
 //! 3. Each claimed ingestion becomes a [`QueuedJob`] with a slot; every other message is answered
 //!    at once: acknowledged, hidden, fanned out, or put into quarantine.
-//! 4. The runner does the work, `pipeline::run`, and renews the claims, all in one statement.
+//! 4. The runner does the work, `pipeline::run_pipeline`, and renews the claims, all in one statement.
 //! 5. [`settle`] writes the outcome into the ledger, exactly once whatever gets lost (invariant 7);
 //!    the slot is free again.
 //! 6. [`dispose`] acknowledges, hides or replaces the message, many in one request.
@@ -36,32 +36,32 @@ use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
-use crate::config::{Acknowledge, AllowedPrefix, Config, Destination, RetryConfig};
+use crate::config::{AcknowledgeMode, AllowedPrefix, Config, QueueDestination, RetryConfig};
 use crate::fault;
-use crate::ledger::{ClaimTerms, Ledger, Record, Vitals};
+use crate::ledger::{ClaimTerms, IngestionResult, Ledger, WorkerStatus};
 use crate::metrics;
-use crate::model::{Claimed, IngestionId};
-use crate::pipeline::failure::Attempt;
+use crate::model::{ClaimedIngestion, IngestionId};
+use crate::pipeline::failure::RetryAttempt;
 use crate::pipeline::{self, ClaimHandle, PipelineContext, StepError};
-use crate::queue::{Delivery, Outgoing, Queue};
+use crate::queue::{Delivery, MessageQueue, OutgoingMessage};
 use crate::runner::{
-    Backlog, Conclusion, Door, Doors, DueRenewal, LeaseTerms, Monitor, Renewal, Runner,
-    RunnerHandle, RunnerOptions, Settlement, WorkerStats,
+    Backlog, DueRenewal, FinishedJob, IntakeGate, JobConclusion, LeaseTerms, PauseReason,
+    RenewalResult, Runner, RunnerHandle, RunnerMonitor, RunnerOptions, WorkerStats,
 };
-use crate::shutdown::Stop;
+use crate::shutdown::Shutdown;
 use crate::telemetry::spans;
-use dispose::{Disposer, Disposition};
-use pauses::Pauses;
-use registry::{Registry, Ticket};
+use dispose::{AckBatcher, MessageDisposition};
+use pauses::PauseTracker;
+use registry::{InFlightMessage, MessageRegistry};
 
 /// Jobs that were cancelled may take so long to write that down.
 const SETTLE: Duration = Duration::from_secs(8);
 /// A message with a delay waits at most so long before it is visible (SQS).
 const LONGEST_DELAY: Duration = Duration::from_secs(15 * 60);
 /// Postgres does not answer.
-const DATABASE: Door = Door::named("database");
+const DATABASE: PauseReason = PauseReason::from_label("database");
 /// The queue does not answer.
-const QUEUE: Door = Door::named("queue");
+const QUEUE: PauseReason = PauseReason::from_label("queue");
 /// Intake waits so long after a first failure, and at most so long after many in a row.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
@@ -69,15 +69,15 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// An ingestion that is claimed, and the message that named it.
 #[derive(Debug)]
 pub struct QueuedJob {
-    claimed: Claimed,
-    ticket: Ticket,
+    claimed: ClaimedIngestion,
+    ticket: InFlightMessage,
 }
 
 /// Ingestions in Postgres that messages of a queue name.
 pub struct QueueBacklog {
     pipeline: PipelineContext,
     ledger: Arc<dyn Ledger>,
-    queue: Arc<dyn Queue>,
+    queue: Arc<dyn MessageQueue>,
     config: Arc<Config>,
     /// What follows a failed attempt.
     retry: RetryConfig,
@@ -85,11 +85,11 @@ pub struct QueueBacklog {
     /// Places whose events are taken.
     allowed: Vec<AllowedPrefix>,
     /// The queue as traces name it.
-    destination: Destination,
-    registry: Arc<Registry>,
-    disposer: Disposer,
-    doors: Arc<Doors>,
-    pauses: Pauses,
+    destination: QueueDestination,
+    registry: Arc<MessageRegistry>,
+    disposer: AckBatcher,
+    doors: Arc<IntakeGate>,
+    pauses: PauseTracker,
     /// Names that an operator may pause.
     providers: Vec<String>,
     /// A message received this often is replaced instead of hidden.
@@ -100,45 +100,48 @@ pub struct QueueBacklog {
 
 impl QueueBacklog {
     /// Whether messages are deleted before the work (`queue.acknowledge`).
-    fn is_early(&self) -> bool {
-        self.config.queue.acknowledge == Acknowledge::Early
+    fn acknowledges_early(&self) -> bool {
+        self.config.queue.acknowledge == AcknowledgeMode::Early
     }
 
-    async fn acknowledge(&self, ticket: &Ticket) {
-        self.dispose_receipts(ticket, Disposition::Acknowledge).await;
+    async fn acknowledge(&self, ticket: &InFlightMessage) {
+        self.dispose_receipts(ticket, MessageDisposition::Acknowledge).await;
     }
 
-    async fn release(&self, ticket: &Ticket) {
+    async fn release(&self, ticket: &InFlightMessage) {
         self.hide(ticket, None, Duration::ZERO).await;
     }
 
     /// Hides the message; replaces it by a fresh one when it was received so often that the
     /// redrive policy would soon take it (only where the ingestion it stands for is known).
-    async fn hide(&self, ticket: &Ticket, id: Option<IngestionId>, after: Duration) {
+    async fn hide(&self, ticket: &InFlightMessage, id: Option<IngestionId>, after: Duration) {
         let worn = self.replace_at.is_some_and(|limit| ticket.receive_count() >= limit);
         if let (true, Some(id)) = (worn, id) {
             let delay = after.min(LONGEST_DELAY);
-            let fresh = Outgoing { delay, ..ticket.successor(id.to_string()) };
+            let fresh = OutgoingMessage { delay, ..ticket.replacement_message(id.to_string()) };
             let sent = self.queue.send(std::slice::from_ref(&fresh)).await;
             if sent.into_iter().all(|answer| answer.is_ok()) {
-                metrics::disposition("replace");
+                metrics::count_disposition("replace");
                 return self.acknowledge(ticket).await;
             }
         }
-        self.dispose_receipts(ticket, Disposition::Hide(after.min(self.queue.longest_hide())))
-            .await;
+        self.dispose_receipts(
+            ticket,
+            MessageDisposition::Hide(after.min(self.queue.longest_hide())),
+        )
+        .await;
     }
 
     /// The message was deleted before the work: a fresh one takes its place. If that fails, the
     /// janitor finds the row without a message.
-    async fn send_anew(&self, ticket: &Ticket, id: IngestionId, after: Duration) {
+    async fn send_replacement(&self, ticket: &InFlightMessage, id: IngestionId, after: Duration) {
         let delay = after.min(LONGEST_DELAY);
-        let fresh = Outgoing { delay, ..ticket.successor(id.to_string()) };
+        let fresh = OutgoingMessage { delay, ..ticket.replacement_message(id.to_string()) };
         match self.queue.send(std::slice::from_ref(&fresh)).await.into_iter().find_map(Result::err)
         {
-            None => metrics::disposition("replace"),
+            None => metrics::count_disposition("replace"),
             Some(error) => {
-                metrics::disposition("failed");
+                metrics::count_disposition("failed");
                 tracing::warn!(
                     ingestion.id = %id,
                     error = %error,
@@ -151,7 +154,7 @@ impl QueueBacklog {
     }
 
     /// Until nothing is left: a delivery that is adopted meanwhile shares the fate.
-    async fn dispose_receipts(&self, ticket: &Ticket, what: Disposition) {
+    async fn dispose_receipts(&self, ticket: &InFlightMessage, what: MessageDisposition) {
         loop {
             let receipts = ticket.take_receipts();
             if receipts.is_empty() {
@@ -171,10 +174,10 @@ impl QueueBacklog {
         *position = (*position).max(delivery.sent_at);
     }
 
-    fn vitals(&self, runner: &RunnerHandle<Self>) -> Vitals {
+    fn worker_status(&self, runner: &RunnerHandle<Self>) -> WorkerStatus {
         let position = self.position.lock().unwrap_or_else(PoisonError::into_inner).take();
         let (slots, used) = runner.slot_counts();
-        Vitals {
+        WorkerStatus {
             slots: u32::try_from(slots).unwrap_or(u32::MAX),
             slots_used: u32::try_from(used).unwrap_or(u32::MAX),
             queue_position: position.map(Into::into),
@@ -185,22 +188,26 @@ impl QueueBacklog {
 #[async_trait]
 impl Backlog for QueueBacklog {
     type Job = QueuedJob;
-    type Output = Box<Record>;
+    type Output = Box<IngestionResult>;
     /// `None`: the claim is lost, the message is somebody else's business.
-    type Rest = Option<Disposition>;
+    type Rest = Option<MessageDisposition>;
 
-    async fn supply(self: Arc<Self>, runner: RunnerHandle<Self>) {
-        intake::run(self, runner).await;
+    async fn supply_jobs(self: Arc<Self>, runner: RunnerHandle<Self>) {
+        intake::run_intake(self, runner).await;
     }
 
-    async fn work(&self, job: &QueuedJob, claim: &ClaimHandle) -> Result<Box<Record>, StepError> {
-        let output = pipeline::run(&self.pipeline, &job.claimed, claim).await;
+    async fn run_job(
+        &self,
+        job: &QueuedJob,
+        claim: &ClaimHandle,
+    ) -> Result<Box<IngestionResult>, StepError> {
+        let output = pipeline::run_pipeline(&self.pipeline, &job.claimed, claim).await;
         output.map(|output| Box::new(output.record)).map_err(|failed| failed.error)
     }
 
-    fn lease(&self) -> LeaseTerms {
+    fn lease_terms(&self) -> LeaseTerms {
         LeaseTerms {
-            every: self.config.heartbeat(),
+            every: self.config.heartbeat_interval(),
             lease: self.config.claim.lease,
             // The row decides; a job past its local deadline waits for the answer.
             lost_unrenewed: false,
@@ -208,52 +215,52 @@ impl Backlog for QueueBacklog {
         }
     }
 
-    async fn renew(&self, due: &[DueRenewal<QueuedJob>]) -> Vec<Renewal> {
-        heartbeat::renew_rows(self.ledger.as_ref(), due, self.lease()).await
+    async fn renew(&self, due: &[DueRenewal<QueuedJob>]) -> Vec<RenewalResult> {
+        heartbeat::renew_rows(self.ledger.as_ref(), due, self.lease_terms()).await
     }
 
-    async fn beat(&self) {
+    async fn renew_side_leases(&self) {
         let visibility = self.config.queue.visibility;
-        let every = self.config.heartbeat();
+        let every = self.config.heartbeat_interval();
         heartbeat::extend_messages(&self.registry, self.queue.as_ref(), every, visibility).await;
     }
 
-    async fn settle(
+    async fn finish_job(
         &self,
         _job: &QueuedJob,
         claim: &ClaimHandle,
-        conclusion: Conclusion<Box<Record>>,
-    ) -> Settlement<Option<Disposition>> {
-        settle::settle(self.ledger.as_ref(), claim, conclusion).await
+        conclusion: JobConclusion<Box<IngestionResult>>,
+    ) -> FinishedJob<Option<MessageDisposition>> {
+        settle::finalize_attempt(self.ledger.as_ref(), claim, conclusion).await
     }
 
-    async fn dispose(&self, job: &QueuedJob, disposition: Option<Disposition>) {
+    async fn run_deferred(&self, job: &QueuedJob, disposition: Option<MessageDisposition>) {
         let (ticket, id, queue) = (&job.ticket, job.claimed.id, &self.destination);
         match disposition {
-            Some(Disposition::Hide(after)) if self.is_early() => {
-                let sending = self.send_anew(ticket, id, after);
-                sending.instrument(spans::settle(queue, "replace")).await;
+            Some(MessageDisposition::Hide(after)) if self.acknowledges_early() => {
+                let sending = self.send_replacement(ticket, id, after);
+                sending.instrument(spans::settle_span(queue, "replace")).await;
             }
-            Some(Disposition::Hide(after)) => {
+            Some(MessageDisposition::Hide(after)) => {
                 let hiding = self.hide(ticket, Some(id), after);
-                hiding.instrument(spans::settle(queue, "hide")).await;
+                hiding.instrument(spans::settle_span(queue, "hide")).await;
             }
-            Some(Disposition::Acknowledge) => {
-                self.acknowledge(ticket).instrument(spans::settle(queue, "acknowledge")).await;
+            Some(MessageDisposition::Acknowledge) => {
+                self.acknowledge(ticket).instrument(spans::settle_span(queue, "acknowledge")).await;
             }
-            None => metrics::disposition("leave"),
+            None => metrics::count_disposition("leave"),
         }
         // Now, not when the last who knows the job has let it go: the message may be on its way to
         // us again.
-        ticket.forget();
+        ticket.stop_heartbeat();
     }
 
-    fn attempt(&self, job: &QueuedJob) -> Attempt {
-        let Claimed { attempt, deferred_for, .. } = job.claimed;
-        Attempt { number: attempt, deferred_for, jitter: fastrand::f64() }
+    fn retry_attempt(&self, job: &QueuedJob) -> RetryAttempt {
+        let ClaimedIngestion { attempt, deferred_for, .. } = job.claimed;
+        RetryAttempt { number: attempt, deferred_for, jitter: fastrand::f64() }
     }
 
-    fn retry(&self) -> Cow<'_, RetryConfig> {
+    fn retry_config(&self) -> Cow<'_, RetryConfig> {
         Cow::Borrowed(&self.retry)
     }
 
@@ -265,26 +272,26 @@ impl Backlog for QueueBacklog {
         format!("ingestion {}", job.claimed.id)
     }
 
-    fn is_holding(&self) -> bool {
+    fn has_side_leases(&self) -> bool {
         !self.registry.is_empty()
     }
 
-    fn holds_back(&self, job: &QueuedJob) -> bool {
+    fn is_job_paused(&self, job: &QueuedJob) -> bool {
         let default_kind = &self.config.kinds.default;
-        self.pauses.holds_back(&job.claimed, default_kind, &self.providers)
+        self.pauses.is_paused(&job.claimed, default_kind, &self.providers)
     }
 
-    async fn tend(self: Arc<Self>, runner: RunnerHandle<Self>, stop: CancellationToken) {
-        vitals::run(&self, &runner, stop).await;
+    async fn run_background(self: Arc<Self>, runner: RunnerHandle<Self>, stop: CancellationToken) {
+        vitals::run_liveness(&self, &runner, stop).await;
     }
 }
 
 /// The worker of the service.
-pub struct Worker {
+pub struct QueueWorker {
     runner: Runner<QueueBacklog>,
 }
 
-impl Worker {
+impl QueueWorker {
     /// Puts a worker together; nothing is received yet. `name` is this process.
     ///
     /// # Errors
@@ -292,13 +299,13 @@ impl Worker {
     pub async fn new(
         pipeline: PipelineContext,
         ledger: Arc<dyn Ledger>,
-        queue: Arc<dyn Queue>,
+        queue: Arc<dyn MessageQueue>,
         config: Arc<Config>,
         name: String,
     ) -> fault::Result<Self> {
         let replace_at = queue.receives_before_dead().await?.map(|most| (most / 2).max(2));
-        let disposer = Disposer::start(Arc::clone(&queue));
-        let mut providers = vec![pipeline.services.reader.asked_first()];
+        let disposer = AckBatcher::spawn(Arc::clone(&queue));
+        let mut providers = vec![pipeline.services.reader.primary_provider()];
         providers.extend(pipeline.services.models.providers());
         let terms = ClaimTerms {
             worker: name,
@@ -313,20 +320,20 @@ impl Worker {
         };
         // Until Postgres has answered once: what operators have paused is not known before, and a
         // job taken until then would not obey it.
-        let doors = Arc::new(Doors::new(FIRST_PAUSE, LONGEST_PAUSE).with_closed(DATABASE));
+        let doors = Arc::new(IntakeGate::new(FIRST_PAUSE, LONGEST_PAUSE).starting_closed(DATABASE));
         let backlog = QueueBacklog {
             pipeline,
             ledger,
             queue,
             retry: config.retry_terms(),
             terms,
-            allowed: config.store.allowed(),
-            destination: config.destination(),
+            allowed: config.store.allowed_prefixes(),
+            destination: config.queue_destination(),
             config,
-            registry: Arc::new(Registry::default()),
+            registry: Arc::new(MessageRegistry::default()),
             disposer,
             doors: Arc::clone(&doors),
-            pauses: Pauses::default(),
+            pauses: PauseTracker::default(),
             providers,
             replace_at,
             position: Mutex::new(None),
@@ -335,12 +342,12 @@ impl Worker {
     }
 
     /// For the health pages.
-    pub fn monitor(&self) -> Monitor {
+    pub fn monitor(&self) -> RunnerMonitor {
         self.runner.monitor()
     }
 
     /// Works until told to stop, then drains; see [`Runner::run`].
-    pub async fn run(self, stop: Stop) -> WorkerStats {
+    pub async fn run(self, stop: Shutdown) -> WorkerStats {
         self.runner.run(stop).await
     }
 }

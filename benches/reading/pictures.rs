@@ -2,7 +2,7 @@
 
 use std::io::Cursor;
 
-use docmill::model::{EncodedImage, Encoding, ImageHeader};
+use docmill::model::{EncodedImage, ImageEncoding, ImageHeader};
 use docmill::pages::ImagePdf;
 
 use super::support::documents;
@@ -26,7 +26,7 @@ pub(crate) fn picture(pdf: Vec<u8>, dpi: u16) -> EncodedImage {
     let reader = image::ImageReader::with_format(Cursor::new(&bytes), image::ImageFormat::Png);
     let (width, height) = reader.into_dimensions().unwrap();
     EncodedImage {
-        header: ImageHeader { width, height, dpi: dpi.into(), encoding: Encoding::Png },
+        header: ImageHeader { width, height, dpi: dpi.into(), encoding: ImageEncoding::Png },
         bytes,
     }
 }
@@ -44,7 +44,7 @@ pub(crate) fn jpeg(pdf: Vec<u8>, dpi: u16) -> Vec<u8> {
 pub(crate) fn scans(pages: u32, dpi: u16) -> Vec<u8> {
     let mut file = ImagePdf::default();
     for number in 1..=pages {
-        file.add(number, &picture(documents::invoice(&format!("L-{number}")), dpi)).unwrap();
+        file.add_page(number, &picture(documents::invoice(&format!("L-{number}")), dpi)).unwrap();
     }
     file.finish()
 }

@@ -9,8 +9,8 @@ use std::time::Instant;
 use docmill::app::App;
 use docmill::config::Config;
 use docmill::fault::Result;
-use docmill::model::Line;
-use docmill::pages::{Raster, Recogniser, open, read_page};
+use docmill::model::TextLine;
+use docmill::pages::{PageRaster, PageRecogniser, open_document, read_page};
 use futures::StreamExt;
 
 use crate::support::whole::ReadWhole as _;
@@ -28,15 +28,15 @@ pub(crate) async fn run(folder: &Path, out: &Path, languages: &[&str]) {
     files.sort();
     std::fs::create_dir_all(out).unwrap();
 
-    let services = App::new(config.clone()).services().await.unwrap();
+    let services = App::new(config.clone()).pipeline_services().await.unwrap();
     let reader = &services.reader;
-    reader.cells.warm().await.unwrap();
-    let at_once = reader.at_once();
+    reader.cells.start_shared().await.unwrap();
+    let at_once = reader.max_parallel_pages();
     let (before, started) = (children_cpu(), Instant::now());
     let jobs = files.iter().map(|path| async move {
         let bytes = std::fs::read(path).unwrap();
         let read = reader.read(bytes.into(), "", false).await;
-        let (pages, text) = read.map_or((1, String::new()), |t| (t.pages.len(), t.text()));
+        let (pages, text) = read.map_or((1, String::new()), |t| (t.pages.len(), t.full_text()));
         let name = path.file_stem().unwrap().to_str().unwrap();
         std::fs::write(out.join(format!("{name}.txt")), text).unwrap();
         pages
@@ -76,12 +76,14 @@ fn outside(
     config: &Config,
 ) -> f64 {
     let spent = Arc::new(AtomicU64::new(0));
-    let inner = services.reader.ocr.recogniser().unwrap();
+    let inner = services.reader.ocr.make_recogniser().unwrap();
     let mut timed = Timed { inner, spent: Arc::clone(&spent) };
     let started = thread_cpu();
     for path in files {
         let bytes = std::fs::read(path).unwrap();
-        let Ok(document) = open(bytes.into(), &config.limits, config.ocr.dpi) else { continue };
+        let Ok(document) = open_document(bytes.into(), &config.limits, config.ocr.dpi) else {
+            continue;
+        };
         for index in 0..document.page_count() {
             // What cannot be read was counted as read nothing above.
             drop(read_page(&document, index, &services.reader.recipe, &mut timed));
@@ -99,16 +101,16 @@ fn thread_cpu() -> u64 {
 }
 
 struct Timed {
-    inner: Box<dyn Recogniser>,
+    inner: Box<dyn PageRecogniser>,
     spent: Arc<AtomicU64>,
 }
 
-impl Recogniser for Timed {
+impl PageRecogniser for Timed {
     fn languages(&self) -> &[String] {
         self.inner.languages()
     }
 
-    fn recognise(&mut self, page: &Raster, languages: &[String]) -> Result<Vec<Line>> {
+    fn recognise(&mut self, page: &PageRaster, languages: &[String]) -> Result<Vec<TextLine>> {
         let started = thread_cpu();
         let read = self.inner.recognise(page, languages);
         self.spent.fetch_add(thread_cpu() - started, Ordering::Relaxed);

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use docmill::app::App;
 use docmill::config::{Config, LimitsConfig, OcrConfig};
-use docmill::pages::{Page, Raster, open};
+use docmill::pages::{PageContent, PageRaster, open_document};
 
 use super::{pictures, support::documents};
 
@@ -27,7 +27,7 @@ pub(crate) async fn run() {
     step("take a scan out of a PDF", || page(&scan));
     step("text layer of a PDF", || page(&text));
     step("render a PDF", || page(&drawn));
-    let Page::Image(clean) = page(&png) else { panic!("a picture is not a picture") };
+    let PageContent::Image(clean) = page(&png) else { panic!("a picture is not a picture") };
     let bad = degraded(&clean);
     assess_and_repair(&clean, &bad);
     recognise(&clean).await;
@@ -45,9 +45,9 @@ fn step<T>(name: &str, mut work: impl FnMut() -> T) {
     println!("{name:<28}{each:>9.1}");
 }
 
-fn page(bytes: &Bytes) -> Page {
-    let document = open(bytes.clone(), &LimitsConfig::default(), DPI.into()).unwrap();
-    document.page(0).unwrap()
+fn page(bytes: &Bytes) -> PageContent {
+    let document = open_document(bytes.clone(), &LimitsConfig::default(), DPI.into()).unwrap();
+    document.page_content(0).unwrap()
 }
 
 /// A page whose text cannot be trusted, so that it has to be drawn: shapes over a picture-like
@@ -69,7 +69,7 @@ fn drawn() -> Vec<u8> {
 }
 
 /// Uneven light, grain, and lines that climb: everything that repair has to do at once.
-fn degraded(page: &Raster) -> Raster {
+fn degraded(page: &PageRaster) -> PageRaster {
     let (width, height) =
         (usize::try_from(page.width).unwrap(), usize::try_from(page.height).unwrap());
     let mut grain = fastrand::Rng::with_seed(7);
@@ -86,26 +86,26 @@ fn degraded(page: &Raster) -> Raster {
             pixels.push((ink * light + noise).clamp(0.0, 255.0) as u8);
         }
     }
-    Raster { width: page.width, height: page.height, dpi: page.dpi, pixels }
+    PageRaster { width: page.width, height: page.height, dpi: page.dpi, pixels }
 }
 
-fn assess_and_repair(clean: &Raster, bad: &Raster) {
-    use docmill::model::Repairs;
-    use docmill::pages::{quality::assess, repair::repair};
-    step("assess a clean page", || assess(clean).unwrap());
-    step("assess a bad page", || assess(bad).unwrap());
-    let found = assess(bad).unwrap();
-    let repaired = repair(bad, &found, Repairs::ALL).unwrap();
+fn assess_and_repair(clean: &PageRaster, bad: &PageRaster) {
+    use docmill::model::RepairSwitches;
+    use docmill::pages::{quality::assess_page, repair::repair_page};
+    step("assess a clean page", || assess_page(clean).unwrap());
+    step("assess a bad page", || assess_page(bad).unwrap());
+    let found = assess_page(bad).unwrap();
+    let repaired = repair_page(bad, &found, RepairSwitches::ALL).unwrap();
     let steps: Vec<&str> = repaired.iter().flat_map(|r| &r.steps).map(|step| step.name()).collect();
     println!("{:<28}{}", "  its repair", steps.join(", "));
-    step("repair a bad page", || repair(bad, &found, Repairs::ALL).unwrap());
+    step("repair a bad page", || repair_page(bad, &found, RepairSwitches::ALL).unwrap());
 }
 
-async fn recognise(clean: &Raster) {
+async fn recognise(clean: &PageRaster) {
     let ocr = OcrConfig { languages: vec!["eng".to_owned()], ..OcrConfig::default() };
     let config = Config { ocr, ..Config::default() };
-    let ocr = App::new(config).services().await.unwrap();
-    let mut recogniser = ocr.reader.ocr.recogniser().unwrap();
+    let ocr = App::new(config).pipeline_services().await.unwrap();
+    let mut recogniser = ocr.reader.ocr.make_recogniser().unwrap();
     let languages = ["eng".to_owned()];
     step("recognise a dense page", || recogniser.recognise(clean, &languages).unwrap());
 }

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use docmill::fault::{Error, Result};
-use docmill::llm::{Llm, Prompt, Reply, Stop};
-use docmill::model::Usage;
+use docmill::llm::{FinishReason, Llm, ModelReply, Prompt};
+use docmill::model::ModelUsage;
 use docmill_testkit::openai::read_document;
 use serde_json::json;
 
@@ -40,7 +40,7 @@ impl Llm for Answering {
         "line-by-line"
     }
 
-    async fn ask(&self, prompt: &Prompt) -> Result<Reply> {
+    async fn complete(&self, prompt: &Prompt) -> Result<ModelReply> {
         let number = number_in(&prompt.user)
             .ok_or_else(|| Error::internal("the prompt shows no invoice number"))?;
         let length = (self.length)(number);
@@ -49,13 +49,13 @@ impl Llm for Answering {
         }
         let (first, reply) = self.first.get_or_init(|| (number.to_owned(), read(prompt)));
         let text = reply.replace(first, number);
-        let usage = Usage { input: 1000, output: 300, ..Usage::default() };
-        Ok(Reply {
+        let usage = ModelUsage { input: 1000, output: 300, ..ModelUsage::default() };
+        Ok(ModelReply {
             text,
-            stop: Stop::Complete,
+            stop: FinishReason::Complete,
             usage,
             model: self.model().to_owned(),
-            limits: docmill::throttle::Limits::default(),
+            limits: docmill::throttle::RateLimitHeaders::default(),
         })
     }
 }

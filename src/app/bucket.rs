@@ -7,13 +7,15 @@ use anyhow::Context as _;
 
 use super::App;
 use crate::config::StoreConfig;
-use crate::ops::bucket::{Bucket, Documents, Terms, Work};
+use crate::ops::bucket::{
+    BlobForgeBucket, BucketWorkerOptions, BucketWorkerSetup, PipelineConverter,
+};
 use crate::ops::object_pipeline::ObjectPipeline;
-use crate::queue::objects::engine::Clock;
+use crate::queue::objects::engine::StoreClock;
 use crate::store::folder::FolderStore;
-use crate::store::prefixed::Prefixed;
-use crate::store::s3::{Access, S3Store};
-use crate::store::{Store, conditions};
+use crate::store::prefixed::PrefixedStore;
+use crate::store::s3::{BucketAccess, S3Store};
+use crate::store::{ObjectStore, conditions};
 
 /// Listing a folder costs nothing: how often it is looked into.
 const FOLDER_EVERY: Duration = Duration::from_millis(500);
@@ -23,14 +25,16 @@ impl App {
     ///
     /// # Errors
     /// Nothing or two things are configured; it cannot be reached; it ignores conditions.
-    pub async fn bucket(&self) -> anyhow::Result<Bucket> {
+    pub async fn open_bucket(&self) -> anyhow::Result<BlobForgeBucket> {
         let config = &self.config.bucket;
         config.check_place()?;
-        let start = Prefixed::start(&config.prefix);
-        let store: Arc<dyn Store> = match config.name.as_str() {
+        let start = PrefixedStore::normalize_prefix(&config.prefix);
+        let store: Arc<dyn ObjectStore> = match config.name.as_str() {
             "" => {
                 let folder = FolderStore::open(&config.path).await?;
-                conditions::check(&folder, &start).await.context("the folder cannot hold locks")?;
+                conditions::check_conditional_writes(&folder, &start)
+                    .await
+                    .context("the folder cannot hold locks")?;
                 Arc::new(folder)
             }
             name => {
@@ -44,35 +48,36 @@ impl App {
                 };
                 let id = config.access_key_id.as_str();
                 let keys = (!id.is_empty()).then_some((id, &config.secret_access_key));
-                let access = Access { keys, place: &start };
+                let access = BucketAccess { keys, place: &start };
                 Arc::new(S3Store::connect_as(&place, &access).await?)
             }
         };
-        let store = Prefixed::new(store, &config.prefix);
-        Ok(Bucket::new(Arc::new(store), Clock::default()))
+        let store = PrefixedStore::new(store, &config.prefix);
+        Ok(BlobForgeBucket::new(Arc::new(store), StoreClock::default()))
     }
 
     /// A worker of the bucket with `jobs` documents at once, which may go on for `drain` after a
     /// stop; with `once` it ends when nothing waits any more.
     ///
     /// # Errors
-    /// As [`App::bucket`] and [`App::services`].
-    pub async fn bucket_work(
+    /// As [`App::open_bucket`] and [`App::pipeline_services`].
+    pub async fn bucket_worker_setup(
         &self,
         jobs: usize,
         once: bool,
         drain: Duration,
-    ) -> anyhow::Result<Work> {
+    ) -> anyhow::Result<BucketWorkerSetup> {
         let config = &self.config.bucket;
-        let bucket = Arc::new(self.bucket().await?);
-        let pipeline = ObjectPipeline::new(Box::pin(self.services()).await?, bucket.store());
+        let bucket = Arc::new(self.open_bucket().await?);
+        let pipeline =
+            ObjectPipeline::new(Box::pin(self.pipeline_services()).await?, bucket.store());
         pipeline.start_removal();
-        let convert = Arc::new(Documents { pipeline });
+        let convert = Arc::new(PipelineConverter { pipeline });
         let each_list = match config.name.is_empty() {
             true => FOLDER_EVERY.min(config.list_every),
             false => config.list_every,
         };
-        let terms = Terms {
+        let terms = BucketWorkerOptions {
             jobs,
             once,
             each_list,
@@ -81,6 +86,6 @@ impl App {
             name: Some(config.worker_id.clone()).filter(|id| !id.is_empty()),
             drain,
         };
-        Ok(Work { bucket, convert, terms })
+        Ok(BucketWorkerSetup { bucket, convert, terms })
     }
 }

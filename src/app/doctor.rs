@@ -6,9 +6,9 @@ use super::{App, providers};
 use crate::config::{QueueBackend, StoreBackend};
 use crate::fault::{Error, Fault, Result};
 use crate::llm::Llm;
-use crate::ops::doctor::process::{self, Surroundings};
-use crate::ops::doctor::store::Notification;
-use crate::ops::doctor::{Finding, Report, clock, database, queue, store};
+use crate::ops::doctor::process::{self, PlatformLimits};
+use crate::ops::doctor::store::BucketNotification;
+use crate::ops::doctor::{DoctorFinding, DoctorReport, clock, database, queue, store};
 use crate::queue::sqs::SqsQueue;
 use crate::retry::with_deadline;
 use crate::store::folder::FolderStore;
@@ -19,47 +19,47 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 impl App {
     /// Looks at everything a worker needs, each as far as it answers.
-    pub async fn doctor(&self, around: &Surroundings) -> Report {
+    pub async fn run_doctor(&self, around: &PlatformLimits) -> DoctorReport {
         let (database, queue, store, model, readers) = tokio::join!(
-            self.look_at_database(),
-            self.look_at_queue(),
-            self.look_at_store(),
-            self.look_at_provider(),
-            self.look_at_page_readers()
+            self.check_database(),
+            self.check_queue(),
+            self.check_store(),
+            self.check_provider(),
+            self.check_page_readers()
         );
         let mut findings = process::check(&self.config, around);
         findings.extend([database, queue, store, model, readers].into_iter().flatten());
-        Report::of(findings)
+        DoctorReport::from_findings(findings)
     }
 
-    async fn look_at_database(&self) -> Vec<Finding> {
+    async fn check_database(&self) -> Vec<DoctorFinding> {
         let mut config = self.config.database.clone();
         config.connect_timeout = config.connect_timeout.min(PATIENCE);
         match crate::db::Db::connect(&config).await {
             Ok(db) => {
-                let findings = database::check(&db, db.leaves_machine()).await;
+                let findings = database::check(&db, db.is_remote()).await;
                 db.close().await;
                 findings
             }
-            Err(error) => vec![Finding::unusable("database", &error)],
+            Err(error) => vec![DoctorFinding::unusable("database", &error)],
         }
     }
 
-    async fn look_at_queue(&self) -> Vec<Finding> {
+    async fn check_queue(&self) -> Vec<DoctorFinding> {
         let config = &self.config.queue;
         if config.backend != QueueBackend::Sqs {
-            return match self.queue().await {
-                Ok(queue) => vec![Finding::ok("queue", queue.describe())],
-                Err(error) => vec![Finding::unusable("queue", &error)],
+            return match self.open_queue().await {
+                Ok(queue) => vec![DoctorFinding::ok("queue", queue.describe())],
+                Err(error) => vec![DoctorFinding::unusable("queue", &error)],
             };
         }
-        let address = self.address_of_queue();
-        let (facts, time) = tokio::join!(self.sqs_facts(), clock::of_server(&address));
+        let address = self.queue_address();
+        let (facts, time) = tokio::join!(self.sqs_facts(), clock::sample_server(&address));
         let mut findings = match facts {
             Ok(facts) => queue::check(&facts),
-            Err(error) => return vec![Finding::unusable("queue", &error)],
+            Err(error) => return vec![DoctorFinding::unusable("queue", &error)],
         };
-        findings.push(told("clock.queue", "the queue", time));
+        findings.push(clock_finding("clock.queue", "the queue", time));
         findings
     }
 
@@ -68,7 +68,7 @@ impl App {
     }
 
     /// Where the service is asked, which need not be where its URLs point.
-    fn address_of_queue(&self) -> String {
+    fn queue_address(&self) -> String {
         let endpoint = &self.config.queue.endpoint;
         if endpoint.is_empty() {
             return self.queue_urls().into_iter().next().unwrap_or_default();
@@ -76,10 +76,10 @@ impl App {
         endpoint.clone()
     }
 
-    async fn sqs_facts(&self) -> Result<queue::Facts> {
+    async fn sqs_facts(&self) -> Result<queue::QueueFacts> {
         let queue = SqsQueue::connect(&self.config.queue).await?;
         let found = Box::pin(queue.inspect()).await?;
-        Ok(queue::Facts {
+        Ok(queue::QueueFacts {
             receives: found.receives,
             retention: found.retention,
             dead_retention: found.dead_retention,
@@ -87,37 +87,38 @@ impl App {
         })
     }
 
-    async fn look_at_store(&self) -> Vec<Finding> {
+    async fn check_store(&self) -> Vec<DoctorFinding> {
         let config = &self.config.store;
         match config.backend {
             StoreBackend::Folder => match FolderStore::open(&config.path).await {
-                Ok(_) => vec![Finding::ok("store", "the folder takes conditional writes")],
-                Err(error) => vec![Finding::unusable("store", &error)],
+                Ok(_) => vec![DoctorFinding::ok("store", "the folder takes conditional writes")],
+                Err(error) => vec![DoctorFinding::unusable("store", &error)],
             },
             StoreBackend::S3 => match S3Store::connect(config).await {
-                Ok(store) => self.look_at_bucket(&store).await,
-                Err(error) => vec![Finding::unusable("store", &error)],
+                Ok(store) => self.check_bucket(&store).await,
+                Err(error) => vec![DoctorFinding::unusable("store", &error)],
             },
         }
     }
 
-    async fn look_at_bucket(&self, bucket: &S3Store) -> Vec<Finding> {
+    async fn check_bucket(&self, bucket: &S3Store) -> Vec<DoctorFinding> {
         let config = &self.config.store;
-        let address = self.address_of_store();
+        let address = self.store_address();
         let (missing, rules, time) = tokio::join!(
-            bucket.tells_what_is_missing(),
+            bucket.distinguishes_missing(),
             bucket.queue_rules(),
-            clock::of_server(&address),
+            clock::sample_server(&address),
         );
-        let mut findings = vec![Finding::ok(
+        let mut findings = vec![DoctorFinding::ok(
             "store",
             "the bucket can be read and written, conditional writes are obeyed",
         )];
         findings.push(match missing {
-            Ok(_) => {
-                Finding::ok("store.permissions", "what is missing is told from what is denied")
-            }
-            Err(error) => Finding::wrong(
+            Ok(_) => DoctorFinding::ok(
+                "store.permissions",
+                "what is missing is told from what is denied",
+            ),
+            Err(error) => DoctorFinding::wrong(
                 "store.permissions",
                 error.to_string(),
                 "allow s3:ListBucket on the bucket: else a missing document looks like a refusal",
@@ -125,12 +126,12 @@ impl App {
         });
         findings.push(match rules {
             Ok(rules) => {
-                let rule = |rule: crate::store::s3::QueueRule| Notification {
+                let rule = |rule: crate::store::s3::BucketQueueRule| BucketNotification {
                     queue: rule.queue,
                     prefix: rule.prefix,
                 };
-                let rules: Vec<Notification> = rules.into_iter().map(rule).collect();
-                let allowed = config.allowed();
+                let rules: Vec<BucketNotification> = rules.into_iter().map(rule).collect();
+                let allowed = config.allowed_prefixes();
                 store::check(&rules, &self.queue_urls(), &config.bucket, &allowed)
             }
             Err(error) => {
@@ -138,14 +139,14 @@ impl App {
                     Fault::Denied => "run the doctor with s3:GetBucketNotification",
                     _ => "look yourself: no event of ingestions/ may reach the queue",
                 };
-                Finding::warn("store.notification", error.to_string(), advice)
+                DoctorFinding::warn("store.notification", error.to_string(), advice)
             }
         });
-        findings.push(told("clock.store", "the object store", time));
+        findings.push(clock_finding("clock.store", "the object store", time));
         findings
     }
 
-    fn address_of_store(&self) -> String {
+    fn store_address(&self) -> String {
         let config = &self.config.store;
         if config.endpoint.is_empty() {
             return format!("https://{}.s3.amazonaws.com/", config.bucket);
@@ -153,36 +154,45 @@ impl App {
         config.endpoint.clone()
     }
 
-    async fn look_at_provider(&self) -> Vec<Finding> {
+    async fn check_provider(&self) -> Vec<DoctorFinding> {
         const CHECK: &str = "provider.llm";
-        match self.models().await {
-            Ok(models) if models.is_empty() => vec![Finding::ok(CHECK, "no model is configured")],
+        match self.connect_models().await {
+            Ok(models) if models.is_empty() => {
+                vec![DoctorFinding::ok(CHECK, "no model is configured")]
+            }
             Ok(models) => {
                 let answers =
                     |llm: &dyn Llm| format!("{} answers for {}", llm.provider(), llm.model());
-                models.iter().map(|rung| Finding::ok(CHECK, answers(rung.llm.as_ref()))).collect()
+                models
+                    .iter()
+                    .map(|rung| DoctorFinding::ok(CHECK, answers(rung.llm.as_ref())))
+                    .collect()
             }
-            Err(error) => vec![Finding::unusable(CHECK, &error)],
+            Err(error) => vec![DoctorFinding::unusable(CHECK, &error)],
         }
     }
 
     /// Those that read page images elsewhere, each asked for what it cannot do.
-    async fn look_at_page_readers(&self) -> Vec<Finding> {
+    async fn check_page_readers(&self) -> Vec<DoctorFinding> {
         const CHECK: &str = "provider.ocr";
-        let named = match self.kinds() {
-            Ok(kinds) => providers::named(&self.config, &kinds).await,
+        let named = match self.load_kinds() {
+            Ok(kinds) => providers::named_providers(&self.config, &kinds).await,
             Err(error) => Err(error),
         };
         let named = match named {
-            Ok(named) if named.is_empty() => return vec![Finding::ok(CHECK, "pages stay here")],
+            Ok(named) if named.is_empty() => {
+                return vec![DoctorFinding::ok(CHECK, "pages stay here")];
+            }
             Ok(named) => named,
-            Err(error) => return vec![Finding::unusable(CHECK, &error)],
+            Err(error) => return vec![DoctorFinding::unusable(CHECK, &error)],
         };
         let asked = named.values().map(async |provider| {
             let silent = || Error::transient(format!("{}: silent", provider.name()));
             match with_deadline(PATIENCE, provider.ping(), silent).await {
-                Ok(()) => Finding::ok(CHECK, format!("{} takes our credentials", provider.name())),
-                Err(error) => Finding::unusable(CHECK, &error),
+                Ok(()) => {
+                    DoctorFinding::ok(CHECK, format!("{} takes our credentials", provider.name()))
+                }
+                Err(error) => DoctorFinding::unusable(CHECK, &error),
             }
         });
         futures::future::join_all(asked).await
@@ -190,9 +200,13 @@ impl App {
 }
 
 /// A server that does not tell its time is not wrong for that.
-fn told(check: &'static str, whose: &str, reading: Result<clock::Reading>) -> Finding {
+fn clock_finding(
+    check: &'static str,
+    whose: &str,
+    reading: Result<clock::ClockSample>,
+) -> DoctorFinding {
     match reading {
         Ok(reading) => clock::check(check, whose, reading),
-        Err(error) => Finding::ok(check, format!("{whose} does not tell its time: {error}")),
+        Err(error) => DoctorFinding::ok(check, format!("{whose} does not tell its time: {error}")),
     }
 }

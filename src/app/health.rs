@@ -9,8 +9,8 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 use super::App;
-use crate::runner::Monitor;
-use crate::web::{self, Dependencies, Health};
+use crate::runner::RunnerMonitor;
+use crate::web::{self, HealthDependencies, HealthState};
 
 /// Health pages that nobody serves yet.
 pub struct HealthPages {
@@ -25,7 +25,7 @@ impl App {
     /// The address is taken or not ours; this process records metrics already.
     pub async fn health_pages(&self) -> anyhow::Result<HealthPages> {
         let listener = web::bind(self.config.worker.address).await.map_err(anyhow::Error::msg)?;
-        HealthPages::over(Some(listener))
+        HealthPages::with_listener(Some(listener))
     }
 
     /// The same for workers of which several share a machine: without pages, and with a warning, if
@@ -42,13 +42,14 @@ impl App {
                  free one)"
             );
         }
-        HealthPages::over(listener)
+        HealthPages::with_listener(listener)
     }
 }
 
 impl HealthPages {
-    fn over(listener: Option<TcpListener>) -> anyhow::Result<Self> {
-        let metrics = crate::metrics::install().context("installing the metrics recorder")?;
+    fn with_listener(listener: Option<TcpListener>) -> anyhow::Result<Self> {
+        let metrics =
+            crate::metrics::install_metrics().context("installing the metrics recorder")?;
         Ok(Self { listener, metrics })
     }
 
@@ -63,13 +64,13 @@ impl HealthPages {
     /// Serves the pages of a worker until the task that comes back is aborted.
     pub fn serve(
         self,
-        monitor: Monitor,
-        dependencies: Arc<dyn Dependencies>,
+        monitor: RunnerMonitor,
+        dependencies: Arc<dyn HealthDependencies>,
     ) -> JoinHandle<std::io::Result<()>> {
         let Self { listener, metrics } = self;
         tokio::spawn(async move {
             let Some(listener) = listener else { return Ok(()) };
-            web::serve(listener, Health { monitor, dependencies, metrics }).await
+            web::serve(listener, HealthState { monitor, dependencies, metrics }).await
         })
     }
 }

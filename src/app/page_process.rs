@@ -8,21 +8,21 @@ use std::io;
 
 use rustix::process::{Signal, getpgrp, getpid, kill_current_process_group};
 
-use crate::cpu::Setup;
-use crate::cpu::confine::{self, Confinement};
-use crate::ocr::Ocr;
-use crate::ocr::tesseract::Tesseract;
-use crate::pages::serve::{self, MakeReader};
+use crate::cpu::ProcessSetup;
+use crate::cpu::confine::{self, ConfinementStatus};
+use crate::ocr::OcrEngine;
+use crate::ocr::tesseract::TesseractEngine;
+use crate::pages::serve::{self, PageReaderFactory};
 
 /// Serves until standard input ends.
 ///
 /// # Errors
 /// The limits cannot be set, what reads page images is not there, or the other side breaks the
 /// rules of the wire.
-pub fn page_process() -> io::Result<()> {
+pub fn serve_page_process() -> io::Result<()> {
     // A panic's words may quote the document, and standard error is read by nobody.
     std::panic::set_hook(Box::new(|_quotes| ()));
-    let served = serve::serve(io::stdin().lock(), io::stdout(), prepare);
+    let served = serve::serve_pages(io::stdin().lock(), io::stdout(), prepare_process);
     if getpgrp() == getpid() {
         // A page may still be under way, and a program with it: neither is waited for.
         kill_current_process_group(Signal::KILL)?;
@@ -30,11 +30,11 @@ pub fn page_process() -> io::Result<()> {
     served
 }
 
-fn prepare(setup: &Setup) -> io::Result<(Confinement, MakeReader)> {
-    confine::limit(setup.address_space())?;
+fn prepare_process(setup: &ProcessSetup) -> io::Result<(ConfinementStatus, PageReaderFactory)> {
+    confine::limit_resources(setup.address_space())?;
     let permissions = setup.permissions.as_ref();
-    let confinement = permissions.map(confine::restrict).transpose()?.unwrap_or_default();
-    let tesseract = Tesseract::start(&setup.ocr, setup.limits.page_time);
+    let confinement = permissions.map(confine::restrict_process).transpose()?.unwrap_or_default();
+    let tesseract = TesseractEngine::find_installed(&setup.ocr, setup.limits.page_time);
     let tesseract = tesseract.map_err(io::Error::other)?;
-    Ok((confinement, Box::new(move || Ok(Box::new(tesseract.recogniser()?)))))
+    Ok((confinement, Box::new(move || Ok(Box::new(tesseract.make_recogniser()?)))))
 }

@@ -4,87 +4,94 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::config::{Config, OcrProvider, StoreBackend};
-use crate::kinds::Kinds;
-use crate::ocr::Provider;
-use crate::ocr::document_ai::{Credentials, DocumentAi};
-use crate::ocr::lane::Lane;
-use crate::ocr::textract::{Lanes, Textract};
-use crate::pipeline::Elsewhere;
-use crate::throttle::{Governor, Key};
+use crate::kinds::KindSet;
+use crate::ocr::RemoteOcrProvider;
+use crate::ocr::document_ai::{DocumentAi, GoogleCredentials};
+use crate::ocr::lane::GovernedClient;
+use crate::ocr::textract::{OperationClients, TextractOcr};
+use crate::pipeline::RemoteOcr;
+use crate::throttle::{Governor, LimiterKey};
 
 /// Sets them up; nothing is sent.
 ///
 /// # Errors
 /// One is named whose settings are missing or wrong: which, and by whom.
-pub(super) async fn elsewhere(config: &Config, kinds: &Kinds) -> anyhow::Result<Elsewhere> {
+pub(super) async fn build_remote_ocr(
+    config: &Config,
+    kinds: &KindSet,
+) -> anyhow::Result<RemoteOcr> {
     let ocr = &config.ocr;
-    let providers = named(config, kinds).await?;
-    Ok(Elsewhere::new(ocr.providers.clone(), providers, ocr.pictures_in_memory))
+    let providers = named_providers(config, kinds).await?;
+    Ok(RemoteOcr::new(ocr.providers.clone(), providers, ocr.pictures_in_memory))
 }
 
 /// All that are named, by whomever.
 ///
 /// # Errors
-/// As [`elsewhere`].
-pub(super) async fn named(
+/// As [`build_remote_ocr`].
+pub(super) async fn named_providers(
     config: &Config,
-    kinds: &Kinds,
-) -> anyhow::Result<BTreeMap<OcrProvider, Arc<dyn Provider>>> {
+    kinds: &KindSet,
+) -> anyhow::Result<BTreeMap<OcrProvider, Arc<dyn RemoteOcrProvider>>> {
     let ocr = &config.ocr;
     let mut named: BTreeSet<OcrProvider> = ocr.providers.iter().copied().collect();
     for kind in kinds.iter() {
         named.extend(kind.read_by.iter().flatten());
     }
     let governor = Arc::new(Governor::new(config.throttle.clone()));
-    let mut providers: BTreeMap<OcrProvider, Arc<dyn Provider>> = BTreeMap::new();
+    let mut providers: BTreeMap<OcrProvider, Arc<dyn RemoteOcrProvider>> = BTreeMap::new();
     for name in named {
-        let provider: Arc<dyn Provider> = match name {
+        let provider: Arc<dyn RemoteOcrProvider> = match name {
             OcrProvider::Tesseract => continue,
             OcrProvider::DocumentAi => {
                 // A kind may name it where `ocr.providers` does not, which is what is checked.
-                let problems = ocr.document_ai.problems();
+                let problems = ocr.document_ai.list_problems();
                 anyhow::ensure!(
                     problems.is_empty(),
                     "a kind is read by document_ai: {}",
                     problems.join(", ")
                 );
-                Arc::new(document_ai(config, governor.clone())?)
+                Arc::new(build_document_ai(config, governor.clone())?)
             }
-            OcrProvider::Textract => Arc::new(textract(config, &governor).await),
+            OcrProvider::Textract => Arc::new(build_textract(config, &governor).await),
         };
         providers.insert(name, provider);
     }
     Ok(providers)
 }
 
-fn document_ai(config: &Config, governor: Arc<Governor>) -> anyhow::Result<DocumentAi> {
+fn build_document_ai(config: &Config, governor: Arc<Governor>) -> anyhow::Result<DocumentAi> {
     let config = &config.ocr.document_ai;
-    let key = Key {
+    let key = LimiterKey {
         provider: DocumentAi::NAME.to_owned(),
         account: format!("{} {}", config.project, config.location),
         model: config.processor.clone(),
     };
-    let credentials = Credentials::find(&config.credentials)?;
-    Ok(DocumentAi::new(config, credentials, Lane::new(governor, key, DocumentAi::PROCESS))?)
+    let credentials = GoogleCredentials::find(&config.credentials)?;
+    Ok(DocumentAi::new(
+        config,
+        credentials,
+        GovernedClient::new(governor, key, DocumentAi::PROCESS),
+    )?)
 }
 
-async fn textract(config: &Config, governor: &Arc<Governor>) -> Textract {
+async fn build_textract(config: &Config, governor: &Arc<Governor>) -> TextractOcr {
     let (store, config) = (&config.store, &config.ocr.textract);
     // Textract fetches from S3 itself; another service's buckets are nothing to it.
     let is_aws = store.endpoint.is_empty() || !config.endpoint.is_empty();
     let files = store.backend == StoreBackend::S3 && is_aws;
     let lane = |operation: &'static str| {
-        let key = Key {
-            provider: Textract::NAME.to_owned(),
+        let key = LimiterKey {
+            provider: TextractOcr::NAME.to_owned(),
             account: format!("aws {}", config.region),
             model: operation.to_owned(),
         };
-        Lane::new(Arc::clone(governor), key, operation)
+        GovernedClient::new(Arc::clone(governor), key, operation)
     };
-    let lanes = Lanes {
-        detect: lane(Textract::DETECT),
-        start: lane(Textract::START),
-        get: lane(Textract::GET),
+    let lanes = OperationClients {
+        detect: lane(TextractOcr::DETECT),
+        start: lane(TextractOcr::START),
+        get: lane(TextractOcr::GET),
     };
-    Textract::connect(config, files, lanes).await
+    TextractOcr::connect(config, files, lanes).await
 }

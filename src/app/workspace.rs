@@ -9,13 +9,13 @@ use anyhow::Context as _;
 use super::App;
 use crate::config::StoreConfig;
 use crate::ops::object_pipeline::ObjectPipeline;
-use crate::ops::workspace::{Documents, Sources, Workspace};
-use crate::queue::objects::engine::Clock;
-use crate::queue::objects::olmocr::{Format, LEDGER};
-use crate::store::Store;
+use crate::ops::workspace::{DocumentSources, PipelineReader, Workspace};
+use crate::queue::objects::engine::StoreClock;
+use crate::queue::objects::olmocr::{LEDGER, WorkspaceFormat};
+use crate::store::ObjectStore;
 use crate::store::folder::FolderStore;
-use crate::store::prefixed::Prefixed;
-use crate::store::s3::{Access, S3Store};
+use crate::store::prefixed::PrefixedStore;
+use crate::store::s3::{BucketAccess, S3Store};
 
 /// What a command on a workspace needs.
 pub struct WorkspaceParts {
@@ -23,7 +23,7 @@ pub struct WorkspaceParts {
     pub workspace: Arc<Workspace>,
     /// For documents and prefixes of `s3://`; a workspace in a folder has one only where it was
     /// asked for.
-    pub s3: Option<Arc<dyn Store>>,
+    pub s3: Option<Arc<dyn ObjectStore>>,
 }
 
 impl App {
@@ -31,56 +31,58 @@ impl App {
     ///
     /// # Errors
     /// It cannot be reached; it ignores the conditions that locks stand on.
-    pub async fn workspace(
+    pub async fn open_workspace(
         &self,
         address: &str,
-        format: Format,
+        format: WorkspaceFormat,
         timeout: Duration,
     ) -> anyhow::Result<WorkspaceParts> {
-        let (store, s3): (Arc<dyn Store>, _) = match address.strip_prefix("s3://") {
+        let (store, s3): (Arc<dyn ObjectStore>, _) = match address.strip_prefix("s3://") {
             None => (Arc::new(FolderStore::open(Path::new(address)).await?), None),
             Some(rest) => {
                 let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
-                let place = format!("{}{LEDGER}", Prefixed::start(prefix));
-                let access = Access { keys: None, place: &place };
-                let whole = S3Store::connect_as(&self.s3_place(bucket), &access).await?;
-                let whole: Arc<dyn Store> = Arc::new(whole);
-                (Arc::new(Prefixed::new(Arc::clone(&whole), prefix)), Some(whole))
+                let place = format!("{}{LEDGER}", PrefixedStore::normalize_prefix(prefix));
+                let access = BucketAccess { keys: None, place: &place };
+                let whole = S3Store::connect_as(&self.s3_store_config(bucket), &access).await?;
+                let whole: Arc<dyn ObjectStore> = Arc::new(whole);
+                (Arc::new(PrefixedStore::new(Arc::clone(&whole), prefix)), Some(whole))
             }
         };
-        let workspace = Workspace::open(store, Clock::default(), format, timeout)
+        let workspace = Workspace::open(store, StoreClock::default(), format, timeout)
             .await
             .with_context(|| format!("{address} cannot be a workspace"))?;
         Ok(WorkspaceParts { workspace: Arc::new(workspace), s3 })
     }
 
     /// Where documents are fetched from; `s3` says whether any lie there.
-    pub async fn workspace_sources(&self, parts: &WorkspaceParts, s3: bool) -> Sources {
+    pub async fn workspace_sources(&self, parts: &WorkspaceParts, s3: bool) -> DocumentSources {
         let store = match (&parts.s3, s3) {
             (Some(store), _) => Some(Arc::clone(store)),
             (None, false) => None,
             (None, true) => {
-                let store: Arc<dyn Store> = Arc::new(S3Store::unchecked(&self.s3_place("")).await);
+                let store: Arc<dyn ObjectStore> =
+                    Arc::new(S3Store::connect_unchecked(&self.s3_store_config("")).await);
                 Some(store)
             }
         };
-        Sources { s3: store, largest: self.config.limits.document_bytes.0 }
+        DocumentSources { s3: store, largest: self.config.limits.document_bytes.0 }
     }
 
     /// What reads documents.
     ///
     /// # Errors
-    /// As [`App::services`].
+    /// As [`App::pipeline_services`].
     pub async fn workspace_reader(
         &self,
         workspace: &Workspace,
         page_retries: u32,
-    ) -> anyhow::Result<Arc<Documents>> {
-        let pipeline = ObjectPipeline::new(Box::pin(self.services()).await?, workspace.store());
-        Ok(Arc::new(Documents { pipeline, page_retries }))
+    ) -> anyhow::Result<Arc<PipelineReader>> {
+        let pipeline =
+            ObjectPipeline::new(Box::pin(self.pipeline_services()).await?, workspace.store());
+        Ok(Arc::new(PipelineReader { pipeline, page_retries }))
     }
 
-    fn s3_place(&self, bucket: &str) -> StoreConfig {
+    fn s3_store_config(&self, bucket: &str) -> StoreConfig {
         let config = &self.config.store;
         StoreConfig {
             bucket: bucket.to_owned(),

@@ -6,48 +6,48 @@ mod work;
 
 use clap::{Subcommand, ValueEnum};
 
-use super::{Context, Exit, NOTHING};
+use super::{CommandContext, CommandExit, NOTHING};
 use crate::app::App;
 use crate::model::Priority;
-use crate::ops::bucket::{Bucket, Settings, State};
+use crate::ops::bucket::{BlobForgeBucket, BucketSettings, BucketState};
 
 /// What to do.
 #[derive(Debug, Subcommand)]
-pub(super) enum What {
+pub(super) enum BucketCommand {
     /// Hand in files, folders and Git repositories (Git LFS: only what the bucket lacks is fetched)
-    Ingest(work::Ingest),
+    Ingest(work::BucketIngestArgs),
     /// Convert what waits until stopped; what is in work is put back at a signal
-    Work(work::Work),
+    Work(work::BucketWorkArgs),
     /// Count documents by where they stand
     Status,
     /// List documents
-    List(show::List),
+    List(show::BucketListArgs),
     /// Change the priority of documents that wait
-    Reprioritize(change::Reprioritize),
+    Reprioritize(change::BucketReprioritizeArgs),
     /// Try failed and given-up documents again
-    Retry(change::Retry),
+    Retry(change::BucketRetryArgs),
     /// Take up what dead workers left, queue failed documents again
-    Janitor(change::Janitor),
+    Janitor(change::BucketJanitorArgs),
     /// Show counts, workers and what they do
-    Dashboard(show::Dashboard),
+    Dashboard(show::BucketDashboardArgs),
     /// Look for documents by words of their paths and tags
-    Search(show::Search),
+    Search(show::BucketSearchArgs),
     /// Show all that is known of one document
-    Lookup(show::Lookup),
+    Lookup(show::BucketLookupArgs),
     /// Show the manifest, or make it anew
-    Manifest(show::Manifest),
+    Manifest(show::BucketManifestArgs),
     /// List workers
-    Workers(show::Workers),
+    Workers(show::BucketWorkersArgs),
     /// Show or change the settings that all workers of the bucket share
-    Config(change::Shared),
+    Config(change::BucketConfigArgs),
     /// Give documents up; a worker that has one stops at its next heartbeat
-    Cancel(change::Cancel),
+    Cancel(change::BucketCancelArgs),
     /// Remove everything there is of documents
-    Remove(change::Remove),
+    Remove(change::BucketRemoveArgs),
 }
 
 /// A priority as an argument.
-fn priority(text: &str) -> Result<Priority, String> {
+fn parse_priority(text: &str) -> Result<Priority, String> {
     Priority::from_blobforge_key(text).ok_or_else(|| {
         format!(
             "one of {}, with or without its number",
@@ -58,7 +58,7 @@ fn priority(text: &str) -> Result<Priority, String> {
 
 /// A state as an argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum StateName {
+enum BucketStateArg {
     Todo,
     Processing,
     Failed,
@@ -66,43 +66,54 @@ enum StateName {
     Done,
 }
 
-impl From<StateName> for State {
-    fn from(name: StateName) -> Self {
+impl From<BucketStateArg> for BucketState {
+    fn from(name: BucketStateArg) -> Self {
         match name {
-            StateName::Todo => Self::Todo,
-            StateName::Processing => Self::Processing,
-            StateName::Failed => Self::Failed,
-            StateName::Dead => Self::Dead,
-            StateName::Done => Self::Done,
+            BucketStateArg::Todo => Self::Todo,
+            BucketStateArg::Processing => Self::Processing,
+            BucketStateArg::Failed => Self::Failed,
+            BucketStateArg::Dead => Self::Dead,
+            BucketStateArg::Done => Self::Done,
         }
     }
 }
 
-pub(super) async fn run(context: &Context, what: What) -> anyhow::Result<Exit> {
-    let app = context.app(NOTHING)?;
+pub(super) async fn run(
+    context: &CommandContext,
+    what: BucketCommand,
+) -> anyhow::Result<CommandExit> {
+    let app = context.build_app(NOTHING)?;
     app.config().bucket.check_place()?;
-    if let What::Work(arguments) = what {
-        return Box::pin(work::work(context, &app, arguments)).await;
+    if let BucketCommand::Work(arguments) = what {
+        return Box::pin(work::run_worker(context, &app, arguments)).await;
     }
     context.quiet_logs()?;
-    let bucket = app.bucket().await?;
+    let bucket = app.open_bucket().await?;
     match what {
-        What::Ingest(arguments) => Box::pin(work::ingest(context, &app, &bucket, arguments)).await,
+        BucketCommand::Ingest(arguments) => {
+            Box::pin(work::ingest(context, &app, &bucket, arguments)).await
+        }
         // Answered above.
-        What::Work(_) => Ok(Exit::Failed),
-        What::Status => show::status(context, &bucket).await,
-        What::List(arguments) => show::list(context, &bucket, arguments).await,
-        What::Reprioritize(arguments) => change::reprioritize(context, &bucket, arguments).await,
-        What::Retry(arguments) => change::retry(context, &bucket, arguments).await,
-        What::Janitor(arguments) => change::janitor(context, &bucket, arguments).await,
-        What::Dashboard(arguments) => show::dashboard(context, &bucket, arguments).await,
-        What::Search(arguments) => show::search(context, &bucket, arguments).await,
-        What::Lookup(arguments) => show::lookup(context, &bucket, arguments).await,
-        What::Manifest(arguments) => show::manifest(context, &bucket, arguments).await,
-        What::Workers(arguments) => show::workers(context, &bucket, arguments).await,
-        What::Config(arguments) => change::shared(context, &bucket, arguments).await,
-        What::Cancel(arguments) => change::cancel(context, &bucket, arguments).await,
-        What::Remove(arguments) => change::remove(context, &bucket, arguments).await,
+        BucketCommand::Work(_) => Ok(CommandExit::Failed),
+        BucketCommand::Status => show::show_status(context, &bucket).await,
+        BucketCommand::List(arguments) => show::list(context, &bucket, arguments).await,
+        BucketCommand::Reprioritize(arguments) => {
+            change::reprioritize(context, &bucket, arguments).await
+        }
+        BucketCommand::Retry(arguments) => change::retry(context, &bucket, arguments).await,
+        BucketCommand::Janitor(arguments) => change::run_janitor(context, &bucket, arguments).await,
+        BucketCommand::Dashboard(arguments) => {
+            show::show_dashboard(context, &bucket, arguments).await
+        }
+        BucketCommand::Search(arguments) => show::search(context, &bucket, arguments).await,
+        BucketCommand::Lookup(arguments) => show::lookup(context, &bucket, arguments).await,
+        BucketCommand::Manifest(arguments) => {
+            show::show_manifest(context, &bucket, arguments).await
+        }
+        BucketCommand::Workers(arguments) => show::show_workers(context, &bucket, arguments).await,
+        BucketCommand::Config(arguments) => change::run_config(context, &bucket, arguments).await,
+        BucketCommand::Cancel(arguments) => change::cancel(context, &bucket, arguments).await,
+        BucketCommand::Remove(arguments) => change::remove(context, &bucket, arguments).await,
     }
 }
 
@@ -117,10 +128,10 @@ fn log_level(app: &App, verbose: bool) -> String {
 }
 
 /// The hash that is meant: whole, or the only one that begins so.
-async fn meant(bucket: &Bucket, names: &[String]) -> anyhow::Result<Vec<String>> {
+async fn resolve_hashes(bucket: &BlobForgeBucket, names: &[String]) -> anyhow::Result<Vec<String>> {
     let mut meant = Vec::new();
     for name in names {
-        let found = crate::ops::bucket::find(bucket, name, false).await?;
+        let found = crate::ops::bucket::find_document(bucket, name, false).await?;
         if !meant.contains(&found.hash) {
             meant.push(found.hash);
         }
@@ -129,6 +140,6 @@ async fn meant(bucket: &Bucket, names: &[String]) -> anyhow::Result<Vec<String>>
 }
 
 /// The settings of the bucket's workers.
-async fn settings(bucket: &Bucket) -> anyhow::Result<Settings> {
-    Ok(Settings::load(bucket).await?)
+async fn load_settings(bucket: &BlobForgeBucket) -> anyhow::Result<BucketSettings> {
+    Ok(BucketSettings::load(bucket).await?)
 }

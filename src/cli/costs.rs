@@ -7,15 +7,15 @@ use rust_decimal::Decimal;
 use serde::Serialize;
 use time::OffsetDateTime;
 
-use super::{Context, DATABASE, Exit, print};
+use super::{CommandContext, CommandExit, DATABASE, print};
 use crate::ops::inspect::{self, CostGrouping, CostSum};
 
 /// Arguments of `costs`.
 #[derive(Debug, clap::Args)]
-pub(super) struct Costs {
+pub(super) struct CostsArgs {
     /// What the sums are by
-    #[arg(long, value_enum, default_value_t = Grouping::Day)]
-    by: Grouping,
+    #[arg(long, value_enum, default_value_t = CostGroupingArg::Day)]
+    by: CostGroupingArg,
     /// Only what was spent within this time, whole days of UTC
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration, default_value = "30days")]
     since: Duration,
@@ -25,7 +25,7 @@ pub(super) struct Costs {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Grouping {
+enum CostGroupingArg {
     Day,
     Tenant,
     Model,
@@ -34,43 +34,50 @@ enum Grouping {
 
 /// For programs: the amount beside its exact count.
 #[derive(Debug, Serialize)]
-struct Line {
+struct CostLine {
     #[serde(flatten)]
     sum: CostSum,
     cost: String,
     currency: String,
 }
 
-pub(super) async fn run(context: &Context, arguments: Costs) -> anyhow::Result<Exit> {
-    let app = context.app(DATABASE)?;
+pub(super) async fn run(
+    context: &CommandContext,
+    arguments: CostsArgs,
+) -> anyhow::Result<CommandExit> {
+    let app = context.build_app(DATABASE)?;
     context.quiet_logs()?;
-    let db = app.database().await?;
+    let db = app.connect_database().await?;
     db.require_schema().await?;
     let by = match arguments.by {
-        Grouping::Day => CostGrouping::Day,
-        Grouping::Tenant => CostGrouping::Tenant,
-        Grouping::Model => CostGrouping::Model,
-        Grouping::Document => CostGrouping::Document,
+        CostGroupingArg::Day => CostGrouping::Day,
+        CostGroupingArg::Tenant => CostGrouping::Tenant,
+        CostGroupingArg::Model => CostGrouping::Model,
+        CostGroupingArg::Document => CostGrouping::Document,
     };
     let since = OffsetDateTime::now_utc() - arguments.since;
     let sums = inspect::sum_costs(&db, by, since, arguments.limit).await?;
     let currency = &app.config().cost.currency;
-    let lines: Vec<Line> = sums
+    let lines: Vec<CostLine> = sums
         .into_iter()
-        .map(|sum| Line { cost: amount(sum.cost_nanos), currency: currency.clone(), sum })
+        .map(|sum| CostLine {
+            cost: format_amount(sum.cost_nanos),
+            currency: currency.clone(),
+            sum,
+        })
         .collect();
-    context.out().show(&lines, || describe(&lines, by, currency))?;
+    context.result_output().show(&lines, || format_costs(&lines, by, currency))?;
     db.close().await;
-    Ok(Exit::Done)
+    Ok(CommandExit::Done)
 }
 
 /// Billionths as an amount of at least two places.
-fn amount(nanos: i64) -> String {
+fn format_amount(nanos: i64) -> String {
     let exact = Decimal::new(nanos, 9).normalize();
     if exact.scale() < 2 { format!("{exact:.2}") } else { exact.to_string() }
 }
 
-fn describe(lines: &[Line], by: CostGrouping, currency: &str) -> String {
+fn format_costs(lines: &[CostLine], by: CostGrouping, currency: &str) -> String {
     if lines.is_empty() {
         return "nothing was spent in that time".to_owned();
     }
@@ -80,7 +87,7 @@ fn describe(lines: &[Line], by: CostGrouping, currency: &str) -> String {
         CostGrouping::Model => "model",
         CostGrouping::Document => "document",
     };
-    let row = |Line { sum, cost, .. }: &Line| {
+    let row = |CostLine { sum, cost, .. }: &CostLine| {
         [
             print::or_dash(Some(&sum.name)),
             cost.clone(),
@@ -111,7 +118,7 @@ mod tests {
     #[test]
     fn amounts_are_exact_and_have_two_places_at_least() {
         for (nanos, shown) in [(0, "0.00"), (1, "0.000000001"), (12_500_000_000, "12.50")] {
-            assert_eq!(amount(nanos), shown);
+            assert_eq!(format_amount(nanos), shown);
         }
     }
 }

@@ -5,16 +5,16 @@ use std::time::Duration;
 
 use humantime::format_duration;
 
-use super::{Context, DATABASE_AND_QUEUE, Exit, print};
-use crate::ops::dashboard::{self, Overview};
-use crate::shutdown::Stop;
+use super::{CommandContext, CommandExit, DATABASE_AND_QUEUE, print};
+use crate::ops::dashboard::{self, ServiceOverview};
+use crate::shutdown::Shutdown;
 
 /// Clears the screen and goes to its first line (ECMA-48).
 const CLEAR: &str = "\u{1b}[2J\u{1b}[H";
 
 /// Arguments of `dashboard`.
 #[derive(Debug, clap::Args)]
-pub(super) struct Dashboard {
+pub(super) struct DashboardArgs {
     /// Print once and end, on a terminal too
     #[arg(long)]
     once: bool,
@@ -23,33 +23,36 @@ pub(super) struct Dashboard {
     every: Duration,
 }
 
-pub(super) async fn run(context: &Context, arguments: Dashboard) -> anyhow::Result<Exit> {
-    let app = context.app(DATABASE_AND_QUEUE)?;
+pub(super) async fn run(
+    context: &CommandContext,
+    arguments: DashboardArgs,
+) -> anyhow::Result<CommandExit> {
+    let app = context.build_app(DATABASE_AND_QUEUE)?;
     context.quiet_logs()?;
-    let db = app.database().await?;
+    let db = app.connect_database().await?;
     db.require_schema().await?;
-    let queue = app.queue().await?;
+    let queue = app.open_queue().await?;
     let redraws = !arguments.once && !context.global.json && std::io::stdout().is_terminal();
-    let stop = Stop::default();
+    let stop = Shutdown::default();
     if redraws {
         stop.on_signals()?;
     }
     loop {
-        let overview = dashboard::overview(&db, queue.as_ref()).await?;
+        let overview = dashboard::load_overview(&db, queue.as_ref()).await?;
         if !redraws {
-            context.out().show(&overview, || describe(&overview))?;
-            return Ok(Exit::Done);
+            context.result_output().show(&overview, || format_overview(&overview))?;
+            return Ok(CommandExit::Done);
         }
-        print::print(&format!("{CLEAR}{}", describe(&overview)))?;
+        print::print(&format!("{CLEAR}{}", format_overview(&overview)))?;
         tokio::select! {
             () = tokio::time::sleep(arguments.every.max(Duration::from_millis(200))) => {}
-            () = stop.until_asked() => return Ok(Exit::Done),
+            () = stop.wait_until_requested() => return Ok(CommandExit::Done),
         }
     }
 }
 
-fn describe(overview: &Overview) -> String {
-    let mut lines = vec![messages(overview)];
+fn format_overview(overview: &ServiceOverview) -> String {
+    let mut lines = vec![format_messages(overview)];
     lines.extend(overview.tiers.iter().map(|tier| {
         let (ready, hidden, delayed) = (tier.ready, tier.in_flight, tier.delayed);
         format!("  {:<10} {ready} ready, {hidden} hidden, {delayed} delayed", tier.priority.code())
@@ -65,7 +68,9 @@ fn describe(overview: &Overview) -> String {
     let states: Vec<_> = overview
         .in_flight
         .iter()
-        .map(|state| format!("{} {} (oldest {})", state.count, state.state, age(state.oldest_s)))
+        .map(|state| {
+            format!("{} {} (oldest {})", state.count, state.state, format_age(state.oldest_s))
+        })
         .collect();
     lines.push(match states.is_empty() {
         true => "in flight nothing".to_owned(),
@@ -82,12 +87,12 @@ fn describe(overview: &Overview) -> String {
         ));
     }
     lines.push(String::new());
-    lines.extend(jobs(overview));
-    lines.extend(failures(overview));
+    lines.extend(format_jobs(overview));
+    lines.extend(format_failures(overview));
     lines.join("\n")
 }
 
-fn messages(overview: &Overview) -> String {
+fn format_messages(overview: &ServiceOverview) -> String {
     match (&overview.queue, &overview.queue_problem) {
         (Some(depth), _) => {
             let dead =
@@ -101,7 +106,7 @@ fn messages(overview: &Overview) -> String {
     }
 }
 
-fn jobs(overview: &Overview) -> Vec<String> {
+fn format_jobs(overview: &ServiceOverview) -> Vec<String> {
     if overview.working.is_empty() {
         return Vec::new();
     }
@@ -112,7 +117,7 @@ fn jobs(overview: &Overview) -> Vec<String> {
             [
                 job.ingestion_id.to_string(),
                 print::or_dash(job.stage.as_deref()),
-                age(job.age_s),
+                format_age(job.age_s),
                 job.attempt_count.to_string(),
                 print::or_dash(job.kind.as_deref()),
                 print::or_dash(job.worker.as_deref()),
@@ -122,7 +127,7 @@ fn jobs(overview: &Overview) -> Vec<String> {
     vec![print::table(["working on", "stage", "for", "attempt", "kind", "worker"], &rows)]
 }
 
-fn failures(overview: &Overview) -> Vec<String> {
+fn format_failures(overview: &ServiceOverview) -> Vec<String> {
     if overview.failures.is_empty() {
         return vec!["no failure within a day".to_owned()];
     }
@@ -134,7 +139,7 @@ fn failures(overview: &Overview) -> Vec<String> {
     vec![print::table(["failed within a day", "count", "latest"], &rows)]
 }
 
-fn age(seconds: f64) -> String {
+fn format_age(seconds: f64) -> String {
     let whole = Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or_default().as_secs();
     format_duration(Duration::from_secs(whole)).to_string()
 }

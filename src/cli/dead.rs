@@ -2,13 +2,13 @@
 
 use clap::Subcommand;
 
-use super::{Context, DATABASE_AND_QUEUE, Exit, jobs, print};
-use crate::ops::dead::{self, Letter};
+use super::{CommandContext, CommandExit, DATABASE_AND_QUEUE, jobs, print};
+use crate::ops::dead::{self, DeadLetterView};
 use crate::ops::inspect;
 
 /// What to do.
 #[derive(Debug, Subcommand)]
-pub(super) enum Dead {
+pub(super) enum DeadCommand {
     /// List the messages in the dead-letter queue, and how their ingestions stand
     List {
         /// At most so many
@@ -23,7 +23,7 @@ pub(super) enum Dead {
     /// Reopen the ingestions of dead messages and send them again
     Redrive {
         /// Only those whose ingestion failed for this reason
-        #[arg(long, value_name = "CODE", value_parser = jobs::reason)]
+        #[arg(long, value_name = "CODE", value_parser = jobs::parse_reason)]
         reason: Option<String>,
         /// Only say which
         #[arg(long)]
@@ -34,19 +34,22 @@ pub(super) enum Dead {
     },
 }
 
-pub(super) async fn run(context: &Context, what: Dead) -> anyhow::Result<Exit> {
-    let app = context.app(DATABASE_AND_QUEUE)?;
+pub(super) async fn run(
+    context: &CommandContext,
+    what: DeadCommand,
+) -> anyhow::Result<CommandExit> {
+    let app = context.build_app(DATABASE_AND_QUEUE)?;
     context.quiet_logs()?;
-    let db = app.database().await?;
+    let db = app.connect_database().await?;
     db.require_schema().await?;
-    let queue = app.queue().await?;
+    let queue = app.open_queue().await?;
     match what {
-        Dead::List { limit } => {
-            let letters = dead::list(&db, queue.as_ref(), limit).await?;
-            context.out().show(&letters, || listing(&letters))?;
+        DeadCommand::List { limit } => {
+            let letters = dead::list_letters(&db, queue.as_ref(), limit).await?;
+            context.result_output().show(&letters, || format_letters(&letters))?;
         }
-        Dead::Show { id } => {
-            let letters = dead::list(&db, queue.as_ref(), usize::MAX).await?;
+        DeadCommand::Show { id } => {
+            let letters = dead::list_letters(&db, queue.as_ref(), usize::MAX).await?;
             let found = letters.iter().find(|letter| {
                 letter.message_id == id || letter.ingestion.is_some_and(|of| of.to_string() == id)
             });
@@ -57,26 +60,26 @@ pub(super) async fn run(context: &Context, what: Dead) -> anyhow::Result<Exit> {
                 );
             };
             let story = match letter.ingestion {
-                Some(of) => inspect::status(&db, &of.to_string()).await.unwrap_or_default(),
+                Some(of) => inspect::load_histories(&db, &of.to_string()).await.unwrap_or_default(),
                 None => Vec::new(),
             };
             let both = serde_json::json!({ "letter": letter, "ingestion": story.first() });
-            context.out().show(&both, || {
-                let stories: Vec<_> = story.iter().map(jobs::story).collect();
-                format!("{}\n{}", listing(std::slice::from_ref(letter)), stories.join("\n"))
+            context.result_output().show(&both, || {
+                let stories: Vec<_> = story.iter().map(jobs::format_history).collect();
+                format!("{}\n{}", format_letters(std::slice::from_ref(letter)), stories.join("\n"))
             })?;
         }
-        Dead::Redrive { reason, dry_run: true, .. } => {
-            let mut letters = dead::list(&db, queue.as_ref(), usize::MAX).await?;
+        DeadCommand::Redrive { reason, dry_run: true, .. } => {
+            let mut letters = dead::list_letters(&db, queue.as_ref(), usize::MAX).await?;
             letters.retain(|letter| reason.is_none() || letter.reason == reason);
-            context.out().show(&letters, || {
-                format!("{}{} would be sent again", listing(&letters), letters.len())
+            context.result_output().show(&letters, || {
+                format!("{}{} would be sent again", format_letters(&letters), letters.len())
             })?;
         }
-        Dead::Redrive { reason, dry_run: false, why } => {
-            let by = jobs::by(why);
-            let done = dead::redrive(&db, queue.as_ref(), reason.as_deref(), &by).await?;
-            context.out().show(&done, || {
+        DeadCommand::Redrive { reason, dry_run: false, why } => {
+            let by = jobs::audit_note(why);
+            let done = dead::redrive_letters(&db, queue.as_ref(), reason.as_deref(), &by).await?;
+            context.result_output().show(&done, || {
                 format!(
                     "sent again: {}\nsent again as they were: {}\nleft: {}",
                     done.sent.len(),
@@ -86,10 +89,10 @@ pub(super) async fn run(context: &Context, what: Dead) -> anyhow::Result<Exit> {
             })?;
         }
     }
-    Ok(Exit::Done)
+    Ok(CommandExit::Done)
 }
 
-fn listing(letters: &[Letter]) -> String {
+fn format_letters(letters: &[DeadLetterView]) -> String {
     let rows: Vec<_> = letters
         .iter()
         .map(|letter| {

@@ -13,19 +13,21 @@ mod progress;
 use std::path::PathBuf;
 
 use super::submit as submitted;
-use super::{Context, Exit, NOTHING, WrongUse, print};
-use crate::app::{App, Parts};
+use super::{CommandContext, CommandExit, NOTHING, UsageError, print};
+use crate::app::{App, ServiceBackends};
 use crate::config::Config;
 use crate::model::IngestionId;
-use crate::ops::submit::{self, Desk, Fate, Found, Submission, Terms};
-use crate::runner::Monitor;
-use crate::shutdown::Stop;
-use ends::End;
-use place::Place;
+use crate::ops::submit::{
+    self, SearchResult, Submission, SubmitContext, SubmitOptions, SubmitStatus,
+};
+use crate::runner::RunnerMonitor;
+use crate::shutdown::Shutdown;
+use ends::DocumentSummary;
+use place::DataFolder;
 
 /// Arguments of `dev`.
 #[derive(Debug, clap::Args)]
-pub(super) struct Dev {
+pub(super) struct DevArgs {
     /// Files, and folders whose documents are read
     paths: Vec<PathBuf>,
     /// Go on serving after the given documents have ended, until a signal comes
@@ -42,60 +44,60 @@ pub(super) struct Dev {
     again: bool,
 }
 
-pub(super) async fn run(context: &Context, dev: Dev) -> anyhow::Result<Exit> {
-    let config = context.config(NOTHING)?;
+pub(super) async fn run(context: &CommandContext, dev: DevArgs) -> anyhow::Result<CommandExit> {
+    let config = context.load_config(NOTHING)?;
     if dev.paths.is_empty() && !dev.keep {
         let text = "give files or folders to read, or --keep to wait for more by `docmill submit`";
-        return Err(WrongUse(text.to_owned()).into());
+        return Err(UsageError(text.to_owned()).into());
     }
     context.quiet_logs()?;
-    let found = submit::find(&dev.paths).await;
-    submitted::skipped(&found.skipped);
+    let found = submit::find_paths(&dev.paths).await;
+    submitted::print_skipped(&found.skipped);
     if found.files.is_empty() && !dev.keep {
         anyhow::bail!("there is no document to read");
     }
-    let stop = Stop::default();
+    let stop = Shutdown::default();
     stop.on_signals()?;
-    let place = Place::open(&dev.data, dev.fresh).await?;
-    let ended = Box::pin(serve(context, &dev, &found, place.config(config), stop)).await;
+    let place = DataFolder::open(&dev.data, dev.fresh).await?;
+    let ended = Box::pin(serve_dev(context, &dev, &found, place.apply_to(config), stop)).await;
     let closed = place.close().await;
     let exit = ended?;
     closed?;
     Ok(exit)
 }
 
-async fn serve(
-    context: &Context,
-    dev: &Dev,
-    found: &Found,
+async fn serve_dev(
+    context: &CommandContext,
+    dev: &DevArgs,
+    found: &SearchResult,
     config: Config,
-    stop: Stop,
-) -> anyhow::Result<Exit> {
+    stop: Shutdown,
+) -> anyhow::Result<CommandExit> {
     let app = App::new(config);
-    let db = app.database().await?;
+    let db = app.connect_database().await?;
     db.migrate().await?;
     db.close().await;
-    let parts = Box::pin(app.parts()).await?;
+    let parts = Box::pin(app.open_backends()).await?;
     // Before the first document is handed in: what is missing is said without leaving rows.
-    let (worker, maintenance) = app.worker(&parts).await?;
+    let (worker, maintenance) = app.build_worker(&parts).await?;
     let monitor = worker.monitor();
-    let pages = if dev.keep { Some(pages(&app, &parts, &monitor).await?) } else { None };
+    let pages = if dev.keep { Some(serve_health(&app, &parts, &monitor).await?) } else { None };
     let working = tokio::spawn(worker.run(stop.clone()));
     let tending = tokio::spawn(maintenance.run(stop.clone()));
 
-    let destination = app.config().destination();
-    let desk = Desk {
+    let destination = app.config().queue_destination();
+    let desk = SubmitContext {
         db: &parts.db,
         store: parts.store.as_ref(),
         queue: parts.queue.as_ref(),
         largest: app.config().limits.document_bytes.0,
         destination: &destination,
     };
-    let watched = watch(desk, dev, found, &monitor, &stop).await;
+    let watched = submit_and_watch(desk, dev, found, &monitor, &stop).await;
     if dev.keep && watched.is_ok() {
-        stop.until_asked().await;
+        stop.wait_until_requested().await;
     }
-    stop.ask();
+    stop.request();
     working.await?;
     tending.await?;
     if let Some(pages) = pages {
@@ -104,48 +106,48 @@ async fn serve(
     let (submissions, ends) = watched?;
     let ends = match ends {
         Some(ends) => ends,
-        None => ends::of(&parts.db, &submissions).await?,
+        None => ends::load_summaries(&parts.db, &submissions).await?,
     };
     parts.db.close().await;
-    context.out().show(&ends, || ends::table(&ends))?;
-    let well = ends.iter().all(End::is_well);
-    Ok(Exit::of(well && !found.skipped.iter().any(|skip| skip.named)))
+    context.result_output().show(&ends, || ends::format_summaries(&ends))?;
+    let well = ends.iter().all(DocumentSummary::is_success);
+    Ok(CommandExit::from_success(well && !found.skipped.iter().any(|skip| skip.named)))
 }
 
 /// Hands the documents in and waits until all have ended, or until stopped.
-async fn watch(
-    desk: Desk<'_>,
-    dev: &Dev,
-    found: &Found,
-    monitor: &Monitor,
-    stop: &Stop,
-) -> anyhow::Result<(Vec<Submission>, Option<Vec<End>>)> {
-    let terms = Terms { again: dev.again, ..Terms::default() };
+async fn submit_and_watch(
+    desk: SubmitContext<'_>,
+    dev: &DevArgs,
+    found: &SearchResult,
+    monitor: &RunnerMonitor,
+    stop: &Shutdown,
+) -> anyhow::Result<(Vec<Submission>, Option<Vec<DocumentSummary>>)> {
+    let terms = SubmitOptions { again: dev.again, ..SubmitOptions::default() };
     let mut submissions = Vec::new();
     for file in &found.files {
-        let done = submit::submit(desk, file, &terms).await?;
-        if done.fate == Fate::Refused {
+        let done = submit::submit_file(desk, file, &terms).await?;
+        if done.fate == SubmitStatus::Refused {
             let problem = done.problem.as_deref().unwrap_or_default();
             print::note(&format!("skipped {}: {problem}", file.display()));
         }
         submissions.push(done);
-        if stop.is_asked() {
+        if stop.is_requested() {
             break;
         }
     }
-    progress::until_ended(desk.db, monitor, &submissions, stop).await?;
-    if dev.keep && !stop.is_asked() {
-        let ends = ends::of(desk.db, &submissions).await?;
+    progress::wait_until_ended(desk.db, monitor, &submissions, stop).await?;
+    if dev.keep && !stop.is_requested() {
+        let ends = ends::load_summaries(desk.db, &submissions).await?;
         return Ok((submissions, Some(ends)));
     }
     Ok((submissions, None))
 }
 
 /// Serves the health pages, as a worker does.
-async fn pages(
+async fn serve_health(
     app: &App,
-    parts: &Parts,
-    monitor: &Monitor,
+    parts: &ServiceBackends,
+    monitor: &RunnerMonitor,
 ) -> anyhow::Result<tokio::task::JoinHandle<std::io::Result<()>>> {
     let pages = app.health_pages().await?;
     print::note(&pages.describe());
@@ -153,7 +155,7 @@ async fn pages(
 }
 
 /// The ingestions of submissions, none twice.
-fn ingestions(submissions: &[Submission]) -> Vec<IngestionId> {
+fn submitted_ingestions(submissions: &[Submission]) -> Vec<IngestionId> {
     let mut ids: Vec<_> = submissions.iter().filter_map(|done| done.ingestion_id).collect();
     ids.sort_unstable();
     ids.dedup();

@@ -1,30 +1,30 @@
 //! `docmill doctor`: what is wrong with the set-up, and what to change.
 
-use super::{Context, Exit};
-use crate::config::Needs;
-use crate::ops::doctor::process::Surroundings;
-use crate::ops::doctor::{Report, Verdict};
+use super::{CommandContext, CommandExit};
+use crate::config::ConfigNeeds;
+use crate::ops::doctor::process::PlatformLimits;
+use crate::ops::doctor::{DoctorReport, Severity};
 
-pub(super) async fn run(context: &Context) -> anyhow::Result<Exit> {
-    let app = context.app(Needs::WORKER)?;
+pub(super) async fn run(context: &CommandContext) -> anyhow::Result<CommandExit> {
+    let app = context.build_app(ConfigNeeds::WORKER)?;
     context.quiet_logs()?;
-    let report = Box::pin(app.doctor(&Surroundings::here(app.config()))).await;
-    context.out().show(&report, || describe(&report))?;
-    Ok(Exit::of(report.well))
+    let report = Box::pin(app.run_doctor(&PlatformLimits::detect(app.config()))).await;
+    context.result_output().show(&report, || format_report(&report))?;
+    Ok(CommandExit::from_success(report.well))
 }
 
-fn describe(report: &Report) -> String {
+fn format_report(report: &DoctorReport) -> String {
     let mut lines = Vec::new();
     for finding in &report.findings {
         let word = match finding.verdict {
-            Verdict::Ok => "ok   ",
-            Verdict::Warn => "warn ",
-            Verdict::Wrong => "WRONG",
+            Severity::Ok => "ok   ",
+            Severity::Warn => "warn ",
+            Severity::Wrong => "WRONG",
         };
         lines.push(format!("{word} {}: {}", finding.check, finding.found));
         lines.extend(finding.advice.as_ref().map(|advice| format!("      -> {advice}")));
     }
-    let wrong = report.findings.iter().filter(|one| one.verdict == Verdict::Wrong).count();
+    let wrong = report.findings.iter().filter(|one| one.verdict == Severity::Wrong).count();
     lines.push(match wrong {
         0 => "nothing must be changed".to_owned(),
         1 => "1 thing must be changed".to_owned(),

@@ -7,37 +7,37 @@ use bytes::Bytes;
 use clap::ValueEnum;
 use serde_json::json;
 
-use super::{Context, Exit, NOTHING, print};
+use super::{CommandContext, CommandExit, NOTHING, print};
 use crate::app::App;
 use crate::config::LlmProvider;
-use crate::eval::baseline::{Comparison, Earlier};
-use crate::eval::inject::{InjectReport, Injector};
-use crate::eval::limits::{self, Limit};
-use crate::eval::{self, Report, Sample};
-use crate::gate::{Einvoice, Lookups};
-use crate::model::{Status, Transcript};
-use crate::ops::process::{LocalPipeline, Processed};
+use crate::eval::baseline::{EarlierReport, RunComparison};
+use crate::eval::inject::{ErrorInjector, InjectReport};
+use crate::eval::limits::{self, MeasureLimit};
+use crate::eval::{self, EvalReport, EvalSample};
+use crate::gate::{EinvoiceState, GateLookups};
+use crate::model::{IngestionStatus, Transcript};
+use crate::ops::process::{LocalPipeline, ProcessReport};
 use crate::pipeline::StepError;
 
 /// Arguments of `process`.
 #[derive(Debug, clap::Args)]
-pub(super) struct Process {
+pub(super) struct ProcessArgs {
     /// The document
     file: PathBuf,
 }
 
 /// Arguments of `transcribe`.
 #[derive(Debug, clap::Args)]
-pub(super) struct Transcribe {
+pub(super) struct TranscribeArgs {
     /// The document
     file: PathBuf,
     /// How to print what was read
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = TranscriptFormat::Text)]
+    format: TranscriptFormat,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
+enum TranscriptFormat {
     /// The lines, pages divided by form feeds
     Text,
     /// A heading for every page
@@ -48,7 +48,7 @@ enum Format {
 
 /// Arguments of `eval`.
 #[derive(Debug, clap::Args)]
-pub(super) struct Eval {
+pub(super) struct EvalArgs {
     /// Documents, with truth/NAME.json or truth/NAME.txt below
     dir: PathBuf,
     /// Score what is read from the pages alone, without XML that a document may carry
@@ -60,10 +60,10 @@ pub(super) struct Eval {
     /// Fail if a figure is below: a field's F1 (total=0.95, inv:total=0.95) or another of the
     /// names in the JSON's `measures`
     #[arg(long, value_name = "NAME=VALUE")]
-    fail_under: Vec<Limit>,
+    fail_under: Vec<MeasureLimit>,
     /// Fail if a figure is above, e.g. `silent_errors=0`
     #[arg(long, value_name = "NAME=VALUE")]
-    fail_over: Vec<Limit>,
+    fail_over: Vec<MeasureLimit>,
     /// Write a report with plots and the values that differ: it holds document content
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
@@ -78,18 +78,21 @@ pub(super) struct Eval {
     no_repair: bool,
 }
 
-pub(super) async fn process(context: &Context, arguments: Process) -> anyhow::Result<Exit> {
-    let app = context.app(NOTHING)?;
+pub(super) async fn process(
+    context: &CommandContext,
+    arguments: ProcessArgs,
+) -> anyhow::Result<CommandExit> {
+    let app = context.build_app(NOTHING)?;
     context.quiet_logs()?;
-    let bytes = read(&arguments.file, &app).await?;
+    let bytes = read_input(&arguments.file, &app).await?;
     let pipeline = app.local_pipeline().await?;
-    let processed = pipeline.process(&arguments.file, bytes).await?;
-    context.out().show(&processed, || describe(&processed))?;
-    Ok(Exit::of(processed.status == Status::Completed))
+    let processed = pipeline.process_file(&arguments.file, bytes).await?;
+    context.result_output().show(&processed, || format_processed(&processed))?;
+    Ok(CommandExit::from_success(processed.status == IngestionStatus::Completed))
 }
 
 /// One byte more than allowed is enough to be refused for it.
-async fn read(path: &Path, app: &App) -> anyhow::Result<Bytes> {
+async fn read_input(path: &Path, app: &App) -> anyhow::Result<Bytes> {
     use tokio::io::AsyncReadExt;
     let limit = app.config().limits.document_bytes.0;
     let file = tokio::fs::File::open(path).await;
@@ -100,7 +103,7 @@ async fn read(path: &Path, app: &App) -> anyhow::Result<Bytes> {
     Ok(bytes.into())
 }
 
-fn describe(processed: &Processed) -> String {
+fn format_processed(processed: &ProcessReport) -> String {
     let mut lines = vec![match processed.reason {
         Some(reason) => format!("{}: {} ({})", processed.file, reason.code(), processed.detail),
         None => {
@@ -130,19 +133,22 @@ fn describe(processed: &Processed) -> String {
     lines.join("\n")
 }
 
-pub(super) async fn transcribe(context: &Context, arguments: Transcribe) -> anyhow::Result<Exit> {
-    let mut config = context.config(NOTHING)?;
+pub(super) async fn transcribe(
+    context: &CommandContext,
+    arguments: TranscribeArgs,
+) -> anyhow::Result<CommandExit> {
+    let mut config = context.load_config(NOTHING)?;
     // Reading needs no model: one that does not answer must not stand in the way.
     config.llm.provider = LlmProvider::None;
     let app = App::new(config);
     context.quiet_logs()?;
-    let bytes = read(&arguments.file, &app).await?;
-    let as_json = context.global.json || arguments.format == Format::Json;
-    let out = print::Out { json: as_json };
-    match app.local_pipeline().await?.transcribe(bytes).await {
+    let bytes = read_input(&arguments.file, &app).await?;
+    let as_json = context.global.json || arguments.format == TranscriptFormat::Json;
+    let out = print::ResultOutput { json: as_json };
+    match app.local_pipeline().await?.transcribe_file(bytes).await {
         Ok(read) => {
-            out.show(&read, || text_of(&read, arguments.format))?;
-            Ok(Exit::Done)
+            out.show(&read, || render_transcript(&read, arguments.format))?;
+            Ok(CommandExit::Done)
         }
         Err(StepError::Rejected { reason, detail }) => {
             if as_json {
@@ -151,121 +157,127 @@ pub(super) async fn transcribe(context: &Context, arguments: Transcribe) -> anyh
             } else {
                 print::error(&format!("{}: {detail}", reason.code()));
             }
-            Ok(Exit::Failed)
+            Ok(CommandExit::Failed)
         }
         Err(error) => Err(error.into()),
     }
 }
 
-fn text_of(read: &Transcript, format: Format) -> String {
+fn render_transcript(read: &Transcript, format: TranscriptFormat) -> String {
     let page = |page: &crate::model::PageText| match format {
-        Format::Markdown => format!("## Page {}\n\n{}\n", page.number, page.text().trim_end()),
-        Format::Text | Format::Json => page.text(),
+        TranscriptFormat::Markdown => {
+            format!("## Page {}\n\n{}\n", page.number, page.text().trim_end())
+        }
+        TranscriptFormat::Text | TranscriptFormat::Json => page.text(),
     };
     let pages: Vec<_> = read.pages.iter().map(page).collect();
-    pages.join(if format == Format::Markdown { "\n" } else { "\u{c}\n" })
+    pages.join(if format == TranscriptFormat::Markdown { "\n" } else { "\u{c}\n" })
 }
 
-pub(super) async fn eval(context: &Context, arguments: Eval) -> anyhow::Result<Exit> {
-    let app = context.app(NOTHING)?;
+pub(super) async fn eval(
+    context: &CommandContext,
+    arguments: EvalArgs,
+) -> anyhow::Result<CommandExit> {
+    let app = context.build_app(NOTHING)?;
     context.quiet_logs()?;
     // Before an hour's work, not after it.
-    let earlier = arguments.baseline.as_deref().map(earlier).transpose()?;
+    let earlier = arguments.baseline.as_deref().map(load_earlier).transpose()?;
     if arguments.inject {
         let pipeline = app.local_pipeline().await?;
-        let report = inject(&app, &pipeline, &arguments).await?;
-        context.out().show(&report, || report.to_string())?;
-        return Ok(Exit::Done);
+        let report = inject_errors(&app, &pipeline, &arguments).await?;
+        context.result_output().show(&report, || report.to_string())?;
+        return Ok(CommandExit::Done);
     }
-    let mut report = score(&app, &arguments).await?;
+    let mut report = score_documents(&app, &arguments).await?;
     if arguments.no_repair {
-        report.beside(&score(&app.without_repair(), &arguments).await?);
+        report.add_unrepaired(&score_documents(&app.without_repair(), &arguments).await?);
     }
-    let comparison = earlier.map(|earlier| Comparison::of(&earlier, &report));
+    let comparison = earlier.map(|earlier| RunComparison::from_reports(&earlier, &report));
     if let Some(path) = &arguments.html {
-        let page = eval::page(&report, comparison.as_ref());
+        let page = eval::html_page(&report, comparison.as_ref());
         std::fs::write(path, page)
             .with_context(|| format!("cannot write the report to {}", path.display()))?;
     }
-    let broken = limits::broken(&report.measures, &arguments.fail_under, &arguments.fail_over);
-    let run = Run { report, comparison };
-    context.out().show(&run, || {
+    let broken =
+        limits::broken_limits(&report.measures, &arguments.fail_under, &arguments.fail_over);
+    let run = EvalRun { report, comparison };
+    context.result_output().show(&run, || {
         let comparison = run.comparison.as_ref().map(ToString::to_string).unwrap_or_default();
         format!("{}{comparison}", run.report)
     })?;
     broken.iter().for_each(|problem| print::error(problem));
-    Ok(Exit::of(broken.is_empty()))
+    Ok(CommandExit::from_success(broken.is_empty()))
 }
 
 /// The report and, where one was asked for, how it differs from an earlier one.
 #[derive(serde::Serialize)]
-struct Run {
+struct EvalRun {
     #[serde(flatten)]
-    report: Report,
+    report: EvalReport,
     #[serde(skip_serializing_if = "Option::is_none")]
-    comparison: Option<Comparison>,
+    comparison: Option<RunComparison>,
 }
 
 /// What `eval --json` printed earlier.
-fn earlier(path: &Path) -> anyhow::Result<Earlier> {
+fn load_earlier(path: &Path) -> anyhow::Result<EarlierReport> {
     let text = std::fs::read_to_string(path);
     let text = text.with_context(|| format!("cannot read the earlier run {}", path.display()))?;
     serde_json::from_str(&text)
         .with_context(|| format!("{} is not what `docmill eval --json` prints", path.display()))
 }
 
-async fn score(app: &App, arguments: &Eval) -> anyhow::Result<Report> {
-    let mut services = app.services().await?;
+async fn score_documents(app: &App, arguments: &EvalArgs) -> anyhow::Result<EvalReport> {
+    let mut services = app.pipeline_services().await?;
     services.ignore_xml = arguments.ignore_xml;
     let pipeline = &LocalPipeline::new(services);
     let at_once = std::thread::available_parallelism().map_or(2, std::num::NonZero::get) + 1;
-    let sample = |path, bytes| Box::pin(sample(pipeline, path, bytes));
+    let sample = |path, bytes| Box::pin(score_sample(pipeline, path, bytes));
     Ok(eval::run(&arguments.dir, at_once, sample).await?)
 }
 
 /// Judges the known truth of every document, with and without errors in it.
-async fn inject(
+async fn inject_errors(
     app: &App,
     pipeline: &LocalPipeline,
-    arguments: &Eval,
+    arguments: &EvalArgs,
 ) -> anyhow::Result<InjectReport> {
-    let (labelled, _) = eval::find(&arguments.dir)?;
+    let (labelled, _) = eval::find_labelled(&arguments.dir)?;
     let kind = pipeline.services().kinds.for_name(None).context("kinds.default names no kind")?;
-    let lookups = Lookups {
+    let lookups = GateLookups {
         duplicate_of: None,
         today: time::OffsetDateTime::now_utc().date(),
         quality_threshold: app.config().ocr.quality_threshold,
-        einvoice: Einvoice::Absent,
+        einvoice: EinvoiceState::Absent,
     };
-    let mut injector = Injector::new(kind, lookups, arguments.seed);
+    let mut injector = ErrorInjector::new(kind, lookups, arguments.seed);
     for document in &labelled {
         let Some(truth) = &document.data else { continue };
-        match pipeline.transcribe(read(&document.path, app).await?).await {
-            Ok(transcript) => injector.add(&document.name, truth, &transcript),
+        match pipeline.transcribe_file(read_input(&document.path, app).await?).await {
+            Ok(transcript) => injector.add_document(&document.name, truth, &transcript),
             Err(StepError::Fault(fault)) => return Err(fault.into()),
-            Err(_) => injector.leave_out(),
+            Err(_) => injector.count_left_out(),
         }
     }
     Ok(injector.finish())
 }
 
 /// What OCR or model could not do counts as a failure of its own name; the rest goes on.
-async fn sample(pipeline: &LocalPipeline, path: PathBuf, bytes: Bytes) -> Sample {
-    match pipeline.process(&path, bytes).await {
-        Ok(done) => Sample {
+async fn score_sample(pipeline: &LocalPipeline, path: PathBuf, bytes: Bytes) -> EvalSample {
+    match pipeline.process_file(&path, bytes).await {
+        Ok(done) => EvalSample {
             status: done.status.code().to_owned(),
             reason: done.reason.map(|reason| reason.code().to_owned()),
             data: done.data,
-            text: done.transcript.map(|read| read.text()),
+            text: done.transcript.map(|read| read.full_text()),
             needs_review: !done.review_reasons.is_empty(),
             score: done.score,
         },
         Err(error) => {
             print::error(&format!("{}: {error}", path.display()));
-            Sample {
-                status: Status::Failed.code().to_owned(),
+            EvalSample {
+                status: IngestionStatus::Failed.code().to_owned(),
                 reason: Some(error.fault.code().to_owned()),
-                ..Sample::default()
+                ..EvalSample::default()
             }
         }
     }

@@ -4,16 +4,16 @@ use std::time::Duration;
 
 use clap::Subcommand;
 
-use super::{Context, DATABASE, Exit, jobs, print};
-use crate::config::Needs;
-use crate::ops::erase::{self, Erased, Places};
+use super::{CommandContext, CommandExit, DATABASE, jobs, print};
+use crate::config::ConfigNeeds;
+use crate::ops::erase::{self, ErasureBackends, ErasureReport};
 
 /// A write that is under way when a claim is lost may take so long.
 const LAST_WRITE: Duration = Duration::from_secs(5);
 
 /// Arguments of `erase`.
 #[derive(Debug, clap::Args)]
-pub(super) struct Erase {
+pub(super) struct EraseArgs {
     /// Whose documents
     #[arg(long)]
     tenant: String,
@@ -27,7 +27,7 @@ pub(super) struct Erase {
 
 /// What to do about retention.
 #[derive(Debug, Subcommand)]
-pub(super) enum Retention {
+pub(super) enum RetentionCommand {
     /// Show whose documents are kept for how long
     List,
     /// Keep a tenant's documents for so many days after they ended
@@ -53,22 +53,27 @@ pub(super) enum Retention {
     },
 }
 
-pub(super) async fn erase(context: &Context, arguments: Erase) -> anyhow::Result<Exit> {
-    let app = context.app(Needs::WORKER)?;
+pub(super) async fn erase(
+    context: &CommandContext,
+    arguments: EraseArgs,
+) -> anyhow::Result<CommandExit> {
+    let app = context.build_app(ConfigNeeds::WORKER)?;
     context.quiet_logs()?;
-    let parts = Box::pin(app.parts()).await?;
-    let places = Places { db: &parts.db, store: parts.store.as_ref(), queue: parts.queue.as_ref() };
+    let parts = Box::pin(app.open_backends()).await?;
+    let places =
+        ErasureBackends { db: &parts.db, store: parts.store.as_ref(), queue: parts.queue.as_ref() };
     let done = if arguments.dry_run {
-        erase::preview(places, &arguments.tenant).await?
+        erase::preview_erasure(places, &arguments.tenant).await?
     } else {
-        let notice = app.config().heartbeat() + LAST_WRITE;
-        erase::erase(places, &arguments.tenant, notice, &jobs::by(arguments.why)).await?
+        let notice = app.config().heartbeat_interval() + LAST_WRITE;
+        erase::erase_tenant(places, &arguments.tenant, notice, &jobs::audit_note(arguments.why))
+            .await?
     };
-    context.out().show(&done, || describe(&done))?;
-    Ok(Exit::Done)
+    context.result_output().show(&done, || format_erased(&done))?;
+    Ok(CommandExit::Done)
 }
 
-fn describe(done: &Erased) -> String {
+fn format_erased(done: &ErasureReport) -> String {
     let would = if done.dry_run { "would be " } else { "" };
     let mut lines = vec![
         format!("documents {would}erased: {}", done.documents),
@@ -86,22 +91,25 @@ fn describe(done: &Erased) -> String {
     lines.join("\n")
 }
 
-pub(super) async fn retention(context: &Context, what: Retention) -> anyhow::Result<Exit> {
-    let app = context.app(DATABASE)?;
+pub(super) async fn run_retention(
+    context: &CommandContext,
+    what: RetentionCommand,
+) -> anyhow::Result<CommandExit> {
+    let app = context.build_app(DATABASE)?;
     context.quiet_logs()?;
-    let db = app.database().await?;
+    let db = app.connect_database().await?;
     db.require_schema().await?;
     match what {
-        Retention::List => {}
-        Retention::Set { tenant, days, why } => {
-            erase::retain(&db, &tenant, Some(days), &jobs::by(why)).await?;
+        RetentionCommand::List => {}
+        RetentionCommand::Set { tenant, days, why } => {
+            erase::set_retention(&db, &tenant, Some(days), &jobs::audit_note(why)).await?;
         }
-        Retention::Clear { tenant, why } => {
-            erase::retain(&db, &tenant, None, &jobs::by(why)).await?;
+        RetentionCommand::Clear { tenant, why } => {
+            erase::set_retention(&db, &tenant, None, &jobs::audit_note(why)).await?;
         }
     }
-    let kept = erase::retentions(&db).await?;
-    context.out().show(&kept, || {
+    let kept = erase::list_retentions(&db).await?;
+    context.result_output().show(&kept, || {
         let rows: Vec<_> = kept
             .iter()
             .map(|row| [row.tenant.clone(), row.days.to_string(), row.set_by.clone()])
@@ -111,5 +119,5 @@ pub(super) async fn retention(context: &Context, what: Retention) -> anyhow::Res
             false => print::table(["tenant", "days", "set by"], &rows),
         }
     })?;
-    Ok(Exit::Done)
+    Ok(CommandExit::Done)
 }

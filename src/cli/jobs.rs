@@ -3,23 +3,23 @@
 use clap::builder::PossibleValuesParser;
 use time::OffsetDateTime;
 
-use super::{Context, DATABASE, DATABASE_AND_QUEUE, Exit, print};
-use crate::config::Needs;
-use crate::model::{IngestionId, Reason, Status};
+use super::{CommandContext, CommandExit, DATABASE, DATABASE_AND_QUEUE, print};
+use crate::config::ConfigNeeds;
+use crate::model::{IngestionId, IngestionStatus, OutcomeReason};
 use crate::ops::Db;
-use crate::ops::inspect::{self, Filter, IngestionRow, Story};
-use crate::ops::retry::{self, By, Changed, Paused, Scope};
+use crate::ops::inspect::{self, IngestionFilter, IngestionHistory, IngestionRow};
+use crate::ops::retry::{self, AuditNote, IngestionChange, PauseScope, PauseTarget};
 
 /// Arguments of `status`.
 #[derive(Debug, clap::Args)]
-pub(super) struct Which {
+pub(super) struct StatusArgs {
     /// Ingestion id, document id, or the beginning of a document's SHA-256
     id: String,
 }
 
 /// Arguments of `retry` and `cancel`.
 #[derive(Debug, clap::Args)]
-pub(super) struct Change {
+pub(super) struct ChangeArgs {
     /// Ingestion ids, document ids (the newest ingestion), or beginnings of SHA-256
     #[arg(required = true)]
     ids: Vec<String>,
@@ -33,12 +33,12 @@ pub(super) struct Change {
 
 /// Arguments of `list`.
 #[derive(Debug, clap::Args)]
-pub(super) struct List {
+pub(super) struct ListArgs {
     /// Only those of this status
     #[arg(long, value_parser = PossibleValuesParser::new(["in-progress", "completed", "failed", "cancelled"]))]
     status: Option<String>,
     /// Only those that ended for this reason
-    #[arg(long, value_name = "CODE", value_parser = reason)]
+    #[arg(long, value_name = "CODE", value_parser = parse_reason)]
     reason: Option<String>,
     /// Only those of this kind
     #[arg(long)]
@@ -62,9 +62,9 @@ pub(super) struct List {
 
 /// Arguments of `pause` and `resume`.
 #[derive(Debug, clap::Args)]
-pub(super) struct Pausing {
+pub(super) struct PauseArgs {
     #[command(flatten)]
-    what: What,
+    what: PauseTargetArgs,
     /// For those who read it later
     #[arg(long, default_value = "")]
     why: String,
@@ -73,7 +73,7 @@ pub(super) struct Pausing {
 /// What is paused or resumed.
 #[derive(Debug, clap::Args)]
 #[group(required = true, multiple = false)]
-struct What {
+struct PauseTargetArgs {
     /// Everything
     #[arg(value_name = "all", value_parser = ["all"])]
     everything: Option<String>,
@@ -88,53 +88,58 @@ struct What {
     provider: Option<String>,
 }
 
-impl What {
-    fn paused(self) -> Paused {
+impl PauseTargetArgs {
+    fn to_target(self) -> PauseTarget {
         let (scope, name) = match (self.kind, self.tenant, self.provider) {
-            (Some(name), ..) => (Scope::Kind, name),
-            (_, Some(name), _) => (Scope::Tenant, name),
-            (.., Some(name)) => (Scope::Provider, name),
-            _ => (Scope::All, String::new()),
+            (Some(name), ..) => (PauseScope::Kind, name),
+            (_, Some(name), _) => (PauseScope::Tenant, name),
+            (.., Some(name)) => (PauseScope::Provider, name),
+            _ => (PauseScope::All, String::new()),
         };
-        Paused { scope, name }
+        PauseTarget { scope, name }
     }
 }
 
 /// A reason code as an argument.
-pub(super) fn reason(text: &str) -> Result<String, String> {
-    match Reason::from_code(text) {
+pub(super) fn parse_reason(text: &str) -> Result<String, String> {
+    match OutcomeReason::from_code(text) {
         Some(_) => Ok(text.to_owned()),
-        None => Err(format!("one of {}", Reason::ALL.map(Reason::code).join(", "))),
+        None => Err(format!("one of {}", OutcomeReason::ALL.map(OutcomeReason::code).join(", "))),
     }
 }
 
 /// Who runs this command.
-pub(super) fn by(why: String) -> By {
+pub(super) fn audit_note(why: String) -> AuditNote {
     let named =
         ["DOCMILL_OPERATOR", "USER", "LOGNAME"].iter().find_map(|name| std::env::var(name).ok());
-    By { operator: named.unwrap_or_else(|| "unknown".to_owned()), why }
+    AuditNote { operator: named.unwrap_or_else(|| "unknown".to_owned()), why }
 }
 
-pub(super) async fn database(
-    context: &Context,
-    needs: Needs,
+pub(super) async fn open_database(
+    context: &CommandContext,
+    needs: ConfigNeeds,
 ) -> anyhow::Result<(crate::app::App, Db)> {
-    let app = context.app(needs)?;
+    let app = context.build_app(needs)?;
     context.quiet_logs()?;
-    let db = app.database().await?;
+    let db = app.connect_database().await?;
     db.require_schema().await?;
     Ok((app, db))
 }
 
-pub(super) async fn status(context: &Context, which: &Which) -> anyhow::Result<Exit> {
-    let (_, db) = database(context, DATABASE).await?;
-    let stories = inspect::status(&db, &which.id).await?;
-    context.out().show(&stories, || stories.iter().map(story).collect::<Vec<_>>().join("\n"))?;
-    Ok(Exit::Done)
+pub(super) async fn show_status(
+    context: &CommandContext,
+    which: &StatusArgs,
+) -> anyhow::Result<CommandExit> {
+    let (_, db) = open_database(context, DATABASE).await?;
+    let stories = inspect::load_histories(&db, &which.id).await?;
+    context
+        .result_output()
+        .show(&stories, || stories.iter().map(format_history).collect::<Vec<_>>().join("\n"))?;
+    Ok(CommandExit::Done)
 }
 
 /// One ingestion in words.
-pub(super) fn story(story: &Story) -> String {
+pub(super) fn format_history(story: &IngestionHistory) -> String {
     let row = &story.ingestion;
     let mut lines = vec![format!("ingestion {}: {}", row.id, row.status)];
     let mut say = |name: &str, value: Option<String>| {
@@ -174,19 +179,19 @@ pub(super) fn story(story: &Story) -> String {
     lines.join("\n")
 }
 
-pub(super) async fn list(context: &Context, list: List) -> anyhow::Result<Exit> {
-    let (_, db) = database(context, DATABASE).await?;
-    let filter = Filter {
-        status: list.status.as_deref().and_then(Status::from_code),
+pub(super) async fn list(context: &CommandContext, list: ListArgs) -> anyhow::Result<CommandExit> {
+    let (_, db) = open_database(context, DATABASE).await?;
+    let filter = IngestionFilter {
+        status: list.status.as_deref().and_then(IngestionStatus::from_code),
         reason: list.reason,
         kind: list.kind,
         tenant: list.tenant,
         needs_review: list.review.then_some(true),
         since: list.since.map(|since| OffsetDateTime::now_utc() - since),
     };
-    let rows = inspect::list(&db, &filter, list.limit, list.after).await?;
-    context.out().show(&rows, || {
-        let table = listing(&rows);
+    let rows = inspect::list_ingestions(&db, &filter, list.limit, list.after).await?;
+    context.result_output().show(&rows, || {
+        let table = format_ingestions(&rows);
         match rows.last() {
             Some(last) if rows.len() == usize::try_from(list.limit).unwrap_or(usize::MAX) => {
                 format!("{table}more with --after {}\n", last.id)
@@ -194,10 +199,10 @@ pub(super) async fn list(context: &Context, list: List) -> anyhow::Result<Exit> 
             _ => table,
         }
     })?;
-    Ok(Exit::Done)
+    Ok(CommandExit::Done)
 }
 
-fn listing(rows: &[IngestionRow]) -> String {
+fn format_ingestions(rows: &[IngestionRow]) -> String {
     let now = OffsetDateTime::now_utc();
     let rows: Vec<_> = rows
         .iter()
@@ -221,7 +226,7 @@ fn listing(rows: &[IngestionRow]) -> String {
     print::table(header, &rows)
 }
 
-pub(super) async fn meant(db: &Db, ids: &[String]) -> anyhow::Result<Vec<IngestionId>> {
+pub(super) async fn resolve_ids(db: &Db, ids: &[String]) -> anyhow::Result<Vec<IngestionId>> {
     let mut meant = Vec::new();
     for id in ids {
         let found = inspect::find_one(db, id).await?;
@@ -232,38 +237,47 @@ pub(super) async fn meant(db: &Db, ids: &[String]) -> anyhow::Result<Vec<Ingesti
     Ok(meant)
 }
 
-pub(super) async fn retry(context: &Context, change: Change) -> anyhow::Result<Exit> {
-    let (app, db) = database(context, DATABASE_AND_QUEUE).await?;
-    let ids = meant(&db, &change.ids).await?;
+pub(super) async fn retry(
+    context: &CommandContext,
+    change: ChangeArgs,
+) -> anyhow::Result<CommandExit> {
+    let (app, db) = open_database(context, DATABASE_AND_QUEUE).await?;
+    let ids = resolve_ids(&db, &change.ids).await?;
     if change.dry_run {
-        return preview(context, &db, &ids).await;
+        return preview_change(context, &db, &ids).await;
     }
-    let queue = app.queue().await?;
-    let done = retry::retry(&db, queue.as_ref(), &ids, &by(change.why)).await?;
-    changes(context, &done)
+    let queue = app.open_queue().await?;
+    let done = retry::retry_ingestions(&db, queue.as_ref(), &ids, &audit_note(change.why)).await?;
+    show_changes(context, &done)
 }
 
-pub(super) async fn cancel(context: &Context, change: Change) -> anyhow::Result<Exit> {
-    let (_, db) = database(context, DATABASE).await?;
-    let ids = meant(&db, &change.ids).await?;
+pub(super) async fn cancel(
+    context: &CommandContext,
+    change: ChangeArgs,
+) -> anyhow::Result<CommandExit> {
+    let (_, db) = open_database(context, DATABASE).await?;
+    let ids = resolve_ids(&db, &change.ids).await?;
     if change.dry_run {
-        return preview(context, &db, &ids).await;
+        return preview_change(context, &db, &ids).await;
     }
-    changes(context, &retry::cancel(&db, &ids, &by(change.why)).await?)
+    show_changes(context, &retry::cancel_ingestions(&db, &ids, &audit_note(change.why)).await?)
 }
 
-pub(super) async fn preview(
-    context: &Context,
+pub(super) async fn preview_change(
+    context: &CommandContext,
     db: &Db,
     ids: &[IngestionId],
-) -> anyhow::Result<Exit> {
-    let rows = inspect::by_ids(db, ids).await?;
-    context.out().show(&rows, || listing(&rows))?;
-    Ok(Exit::Done)
+) -> anyhow::Result<CommandExit> {
+    let rows = inspect::ingestions_by_id(db, ids).await?;
+    context.result_output().show(&rows, || format_ingestions(&rows))?;
+    Ok(CommandExit::Done)
 }
 
-pub(super) fn changes(context: &Context, done: &[Changed]) -> anyhow::Result<Exit> {
-    context.out().show(&done, || {
+pub(super) fn show_changes(
+    context: &CommandContext,
+    done: &[IngestionChange],
+) -> anyhow::Result<CommandExit> {
+    context.result_output().show(&done, || {
         let rows: Vec<_> = done
             .iter()
             .map(|line| {
@@ -274,25 +288,32 @@ pub(super) fn changes(context: &Context, done: &[Changed]) -> anyhow::Result<Exi
             .collect();
         print::table(["ingestion", "result", "problem"], &rows)
     })?;
-    Ok(Exit::of(done.iter().all(|line| line.problem.is_none())))
+    Ok(CommandExit::from_success(done.iter().all(|line| line.problem.is_none())))
 }
 
-pub(super) async fn pause(context: &Context, pausing: Pausing) -> anyhow::Result<Exit> {
-    let (_, db) = database(context, DATABASE).await?;
-    retry::pause(&db, &pausing.what.paused(), &by(pausing.why)).await?;
-    paused(context, &db, "").await
+pub(super) async fn pause(
+    context: &CommandContext,
+    pausing: PauseArgs,
+) -> anyhow::Result<CommandExit> {
+    let (_, db) = open_database(context, DATABASE).await?;
+    retry::pause_target(&db, &pausing.what.to_target(), &audit_note(pausing.why)).await?;
+    show_pauses(context, &db, "").await
 }
 
-pub(super) async fn resume(context: &Context, pausing: Pausing) -> anyhow::Result<Exit> {
-    let (_, db) = database(context, DATABASE).await?;
-    let lifted = retry::resume(&db, &pausing.what.paused(), &by(pausing.why)).await?;
-    paused(context, &db, if lifted { "" } else { "it was not paused; " }).await
+pub(super) async fn resume(
+    context: &CommandContext,
+    pausing: PauseArgs,
+) -> anyhow::Result<CommandExit> {
+    let (_, db) = open_database(context, DATABASE).await?;
+    let lifted =
+        retry::resume_target(&db, &pausing.what.to_target(), &audit_note(pausing.why)).await?;
+    show_pauses(context, &db, if lifted { "" } else { "it was not paused; " }).await
 }
 
 /// Says what is paused now.
-async fn paused(context: &Context, db: &Db, note: &str) -> anyhow::Result<Exit> {
-    let pauses = retry::pauses(db).await?;
-    context.out().show(&pauses, || {
+async fn show_pauses(context: &CommandContext, db: &Db, note: &str) -> anyhow::Result<CommandExit> {
+    let pauses = retry::list_pauses(db).await?;
+    context.result_output().show(&pauses, || {
         if pauses.is_empty() {
             return format!("{note}nothing is paused");
         }
@@ -302,5 +323,5 @@ async fn paused(context: &Context, db: &Db, note: &str) -> anyhow::Result<Exit> 
         });
         format!("{note}\n{}", lines.collect::<Vec<_>>().join("\n")).trim_start().to_owned()
     })?;
-    Ok(Exit::Done)
+    Ok(CommandExit::Done)
 }

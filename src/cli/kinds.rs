@@ -5,15 +5,15 @@ use std::path::PathBuf;
 use clap::Subcommand;
 use serde_json::json;
 
-use super::{Context, Exit, NOTHING, print};
-use crate::kinds::{Kind, Kinds, KindsError, Problem};
+use super::{CommandContext, CommandExit, NOTHING, print};
+use crate::kinds::{Kind, KindProblem, KindSet, KindsError};
 
 /// Characters of a version that tell one from another.
 const SHORT: usize = 12;
 
 /// What to do.
 #[derive(Debug, Clone, Subcommand)]
-pub(super) enum What {
+pub(super) enum KindsCommand {
     /// List the kinds in force: the built-in ones and those of `kinds.path`
     List,
     /// Say what is wrong with kinds, by file and line; without a folder, with those in force
@@ -23,22 +23,24 @@ pub(super) enum What {
     },
 }
 
-pub(super) fn run(context: &Context, what: What) -> anyhow::Result<Exit> {
+pub(super) fn run(context: &CommandContext, what: KindsCommand) -> anyhow::Result<CommandExit> {
     match what {
-        What::List => list(context),
-        What::Check { dir: Some(dir) } => {
-            let (count, problems) = Kinds::check(&dir);
-            report(context, count, &problems)
+        KindsCommand::List => list_kinds(context),
+        KindsCommand::Check { dir: Some(dir) } => {
+            let (count, problems) = KindSet::check_folder(&dir);
+            report_problems(context, count, &problems)
         }
-        What::Check { dir: None } => match Kinds::load(&context.config(NOTHING)?.kinds) {
-            Ok(kinds) => report(context, kinds.iter().count(), &[]),
-            Err(KindsError(problems)) => report(context, 0, &problems),
-        },
+        KindsCommand::Check { dir: None } => {
+            match KindSet::load(&context.load_config(NOTHING)?.kinds) {
+                Ok(kinds) => report_problems(context, kinds.iter().count(), &[]),
+                Err(KindsError(problems)) => report_problems(context, 0, &problems),
+            }
+        }
     }
 }
 
-fn list(context: &Context) -> anyhow::Result<Exit> {
-    let kinds = Kinds::load(&context.config(NOTHING)?.kinds)?;
+fn list_kinds(context: &CommandContext) -> anyhow::Result<CommandExit> {
+    let kinds = KindSet::load(&context.load_config(NOTHING)?.kinds)?;
     let languages = |kind: &Kind| kind.labels.languages().collect::<Vec<_>>().join(" ");
     let origin = |kind: &Kind| if kind.built_in { "built in" } else { "folder" };
     let view = |kind: &Kind| {
@@ -66,17 +68,21 @@ fn list(context: &Context) -> anyhow::Result<Exit> {
     let header = ["kind", "title", "from", "version", "fields", "rules", "labels in"];
     let views: Vec<_> = kinds.iter().map(view).collect();
     context
-        .out()
+        .result_output()
         .show(&views, || print::table(header, &kinds.iter().map(row).collect::<Vec<_>>()))?;
-    Ok(Exit::Done)
+    Ok(CommandExit::Done)
 }
 
-fn report(context: &Context, count: usize, problems: &[Problem]) -> anyhow::Result<Exit> {
+fn report_problems(
+    context: &CommandContext,
+    count: usize,
+    problems: &[KindProblem],
+) -> anyhow::Result<CommandExit> {
     let view = json!({ "valid": problems.is_empty(), "kinds": count, "problems": problems });
     let text = || match problems {
         [] => format!("{count} kinds, nothing wrong"),
         some => some.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"),
     };
-    context.out().show(&view, text)?;
-    Ok(Exit::of(problems.is_empty()))
+    context.result_output().show(&view, text)?;
+    Ok(CommandExit::from_success(problems.is_empty()))
 }

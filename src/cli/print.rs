@@ -11,11 +11,11 @@ const WIDEST: usize = 60;
 
 /// Where results go, and in which form.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Out {
+pub(super) struct ResultOutput {
     pub(super) json: bool,
 }
 
-impl Out {
+impl ResultOutput {
     /// The value for programs, or the text for people.
     pub(super) fn show<T: Serialize>(
         self,
@@ -61,21 +61,21 @@ pub(super) fn is_closed(error: &anyhow::Error) -> bool {
 /// Columns under their names; each as wide as its widest cell.
 pub(super) fn table<const N: usize>(header: [&str; N], rows: &[[String; N]]) -> String {
     let cut: Vec<[String; N]> =
-        rows.iter().map(|row| row.clone().map(|cell| shown(&cell))).collect();
+        rows.iter().map(|row| row.clone().map(|cell| sanitize_cell(&cell))).collect();
     let mut widths = header.map(|name| name.chars().count());
     for row in &cut {
         for (width, cell) in widths.iter_mut().zip(row) {
             *width = (*width).max(cell.chars().count());
         }
     }
-    let mut text = line(&header.map(ToOwned::to_owned), &widths);
+    let mut text = format_line(&header.map(ToOwned::to_owned), &widths);
     for row in &cut {
-        text.push_str(&line(row, &widths));
+        text.push_str(&format_line(row, &widths));
     }
     text
 }
 
-fn line(cells: &[String], widths: &[usize]) -> String {
+fn format_line(cells: &[String], widths: &[usize]) -> String {
     let mut line = String::new();
     for (cell, width) in cells.iter().zip(widths) {
         line.push_str(cell);
@@ -87,7 +87,7 @@ fn line(cells: &[String], widths: &[usize]) -> String {
 
 /// A cell fit for one line: no control characters (a file name could move the cursor), not too
 /// long.
-fn shown(cell: &str) -> String {
+fn sanitize_cell(cell: &str) -> String {
     let plain: String = cell.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
     if plain.chars().count() <= WIDEST {
         return plain;

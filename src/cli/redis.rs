@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use clap::Subcommand;
 
-use super::{Context, Exit, QUEUE, WrongUse};
+use super::{CommandContext, CommandExit, QUEUE, UsageError};
 use crate::config::QueueBackend;
 use crate::queue::redis::{Cleaning, RedisQueue};
-use crate::shutdown::Stop;
+use crate::shutdown::Shutdown;
 
 /// What to do.
 #[derive(Debug, Subcommand)]
-pub(super) enum Redis {
+pub(super) enum RedisCommand {
     /// Put back what nobody holds any more, whoever held it
     Clean {
         /// Look at what is being processed (the default)
@@ -31,34 +31,41 @@ pub(super) enum Redis {
     Cleaner,
 }
 
-pub(super) async fn run(context: &Context, what: Redis) -> anyhow::Result<Exit> {
-    let app = context.app(QUEUE)?;
+pub(super) async fn run(
+    context: &CommandContext,
+    what: RedisCommand,
+) -> anyhow::Result<CommandExit> {
+    let app = context.build_app(QUEUE)?;
     context.quiet_logs()?;
     if app.config().queue.backend != QueueBackend::Redis {
         let text = "queue.backend is not `redis`: there is nothing to look after";
-        return Err(WrongUse(text.to_owned()).into());
+        return Err(UsageError(text.to_owned()).into());
     }
     match what {
-        Redis::Clean { deep, watch, .. } => {
+        RedisCommand::Clean { deep, watch, .. } => {
             let depth = if deep { Cleaning::Deep } else { Cleaning::Light };
             let queue = app.redis_queue(&app.config().queue.redis_prefix).await?;
             match watch {
                 None => {
                     let cleaned = queue.clean(depth).await?;
                     let shown = serde_json::json!({ "put_back": cleaned });
-                    context.out().show(&shown, || format!("put back: {cleaned}"))?;
+                    context.result_output().show(&shown, || format!("put back: {cleaned}"))?;
                 }
-                Some(every) => watching(&queue, depth, every).await?,
+                Some(every) => clean_repeatedly(&queue, depth, every).await?,
             }
         }
-        Redis::Cleaner => serve(&app).await?,
+        RedisCommand::Cleaner => serve_metrics(&app).await?,
     }
-    Ok(Exit::Done)
+    Ok(CommandExit::Done)
 }
 
 /// Cleans until stopped. A failed pass is said and the next one tried.
-async fn watching(queue: &RedisQueue, depth: Cleaning, every: Duration) -> anyhow::Result<()> {
-    let stop = Stop::default();
+async fn clean_repeatedly(
+    queue: &RedisQueue,
+    depth: Cleaning,
+    every: Duration,
+) -> anyhow::Result<()> {
+    let stop = Shutdown::default();
     stop.on_signals()?;
     loop {
         match queue.clean(depth).await {
@@ -67,13 +74,13 @@ async fn watching(queue: &RedisQueue, depth: Cleaning, every: Duration) -> anyho
             Err(error) => tracing::warn!(error = %error, "not cleaned: {error}"),
         }
         tokio::select! {
-            () = stop.until_asked() => return Ok(()),
+            () = stop.wait_until_requested() => return Ok(()),
             () = tokio::time::sleep(every) => {}
         }
     }
 }
 
-async fn serve(app: &crate::app::App) -> anyhow::Result<()> {
+async fn serve_metrics(app: &crate::app::App) -> anyhow::Result<()> {
     let mut lines = std::io::stdin().lines();
     let mut known = std::collections::BTreeMap::new();
     while let Some(line) = tokio::task::block_in_place(|| lines.next()).transpose()? {
@@ -83,7 +90,7 @@ async fn serve(app: &crate::app::App) -> anyhow::Result<()> {
             "deep" => Cleaning::Deep,
             _ => {
                 let text = format!("`{line}` is neither `light:QUEUE` nor `deep:QUEUE`");
-                return Err(WrongUse(text).into());
+                return Err(UsageError(text).into());
             }
         };
         if !known.contains_key(name) {

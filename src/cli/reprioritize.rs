@@ -1,13 +1,13 @@
 //! `docmill reprioritize`: what has not ended becomes more or less urgent.
 
-use super::jobs::{by, changes, database, meant, preview};
-use super::{Context, DATABASE_AND_QUEUE, Exit};
+use super::jobs::{audit_note, open_database, preview_change, resolve_ids, show_changes};
+use super::{CommandContext, CommandExit, DATABASE_AND_QUEUE};
 use crate::model::Priority;
 use crate::ops::retry;
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
-pub(super) struct Reprioritize {
+pub(super) struct ReprioritizeArgs {
     /// critical, high, normal, low or background
     #[arg(long = "to", value_name = "PRIORITY")]
     priority: Priority,
@@ -22,14 +22,18 @@ pub(super) struct Reprioritize {
     dry_run: bool,
 }
 
-pub(super) async fn run(context: &Context, wish: Reprioritize) -> anyhow::Result<Exit> {
-    let (app, db) = database(context, DATABASE_AND_QUEUE).await?;
-    let ids = meant(&db, &wish.ids).await?;
+pub(super) async fn run(
+    context: &CommandContext,
+    wish: ReprioritizeArgs,
+) -> anyhow::Result<CommandExit> {
+    let (app, db) = open_database(context, DATABASE_AND_QUEUE).await?;
+    let ids = resolve_ids(&db, &wish.ids).await?;
     if wish.dry_run {
-        return preview(context, &db, &ids).await;
+        return preview_change(context, &db, &ids).await;
     }
-    let queue = app.queue().await?;
-    let by = by(wish.why);
-    let done = retry::reprioritize(&db, queue.as_ref(), &ids, wish.priority, &by).await?;
-    changes(context, &done)
+    let queue = app.open_queue().await?;
+    let by = audit_note(wish.why);
+    let done =
+        retry::reprioritize_ingestions(&db, queue.as_ref(), &ids, wish.priority, &by).await?;
+    show_changes(context, &done)
 }

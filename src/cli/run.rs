@@ -2,64 +2,67 @@
 
 use std::process::ExitCode;
 
-use super::{Context, DATABASE, Exit, NOTHING, print};
+use super::{CommandContext, CommandExit, DATABASE, NOTHING, print};
 use crate::app;
-use crate::config::Needs;
-use crate::ops::janitor::{Maintenance, Pass};
-use crate::shutdown::Stop;
+use crate::config::ConfigNeeds;
+use crate::ops::janitor::{JanitorReport, Maintenance};
+use crate::shutdown::Shutdown;
 use crate::telemetry;
 
 /// Arguments of `janitor`.
 #[derive(Debug, clap::Args)]
-pub(super) struct Janitor {
+pub(super) struct JanitorArgs {
     /// Only say what would be done
     #[arg(long)]
     dry_run: bool,
 }
 
-pub(super) async fn worker(context: &Context) -> anyhow::Result<Exit> {
-    let app = context.app(Needs::WORKER)?;
+pub(super) async fn run_worker(context: &CommandContext) -> anyhow::Result<CommandExit> {
+    let app = context.build_app(ConfigNeeds::WORKER)?;
     let traces = telemetry::init_service(app.config().worker.log, &app.config().telemetry)?;
-    let stop = Stop::default();
+    let stop = Shutdown::default();
     stop.on_signals()?;
     let ended = Box::pin(app.serve(stop)).await;
     if let Some(traces) = traces {
-        traces.end().await;
+        traces.shutdown().await;
     }
-    ended.map(|()| Exit::Done)
+    ended.map(|()| CommandExit::Done)
 }
 
-pub(super) async fn migrate(context: &Context) -> anyhow::Result<Exit> {
-    let app = context.app(DATABASE)?;
+pub(super) async fn migrate(context: &CommandContext) -> anyhow::Result<CommandExit> {
+    let app = context.build_app(DATABASE)?;
     context.quiet_logs()?;
-    let db = app.database().await?;
+    let db = app.connect_database().await?;
     db.migrate().await?;
-    let place = db.describe();
+    let place = db.description();
     let done = serde_json::json!({ "migrated": true, "database": place });
-    context.out().show(&done, || format!("{place} is up to date"))?;
+    context.result_output().show(&done, || format!("{place} is up to date"))?;
     db.close().await;
-    Ok(Exit::Done)
+    Ok(CommandExit::Done)
 }
 
-pub(super) async fn janitor(context: &Context, arguments: Janitor) -> anyhow::Result<Exit> {
-    let app = context.app(Needs::WORKER)?;
+pub(super) async fn run_janitor(
+    context: &CommandContext,
+    arguments: JanitorArgs,
+) -> anyhow::Result<CommandExit> {
+    let app = context.build_app(ConfigNeeds::WORKER)?;
     context.quiet_logs()?;
-    let db = app.database().await?;
+    let db = app.connect_database().await?;
     db.require_schema().await?;
     let maintenance = Maintenance {
         db,
-        queue: app.queue().await?,
-        store: app.store().await?,
+        queue: app.open_queue().await?,
+        store: app.open_store().await?,
         config: app.config().janitor.clone(),
         crash_limit: app.config().retry.crash_attempts,
         holder: format!("command-line-{}", std::process::id()),
     };
-    let pass = maintenance.pass(arguments.dry_run).await?;
-    context.out().show(&pass, || describe(&pass))?;
-    Ok(Exit::Done)
+    let pass = maintenance.run_pass(arguments.dry_run).await?;
+    context.result_output().show(&pass, || format_pass(&pass))?;
+    Ok(CommandExit::Done)
 }
 
-fn describe(pass: &Pass) -> String {
+fn format_pass(pass: &JanitorReport) -> String {
     let would = if pass.dry_run { "would be " } else { "" };
     let mut lines = vec![
         format!("waiting for long without a message: {}", pass.candidates),
@@ -78,18 +81,18 @@ fn describe(pass: &Pass) -> String {
     lines.join("\n")
 }
 
-pub(super) async fn healthcheck(context: &Context) -> anyhow::Result<Exit> {
-    let config = context.config(NOTHING)?;
-    app::healthcheck(&config).await?;
+pub(super) async fn check_health(context: &CommandContext) -> anyhow::Result<CommandExit> {
+    let config = context.load_config(NOTHING)?;
+    app::check_health(&config).await?;
     if context.global.verbose {
         print::note("well");
     }
-    Ok(Exit::Done)
+    Ok(CommandExit::Done)
 }
 
 /// The process of a cell; without a runtime, and without words that nobody would read.
-pub(super) fn page_process() -> ExitCode {
-    match app::page_process() {
+pub(super) fn run_page_process() -> ExitCode {
+    match app::serve_page_process() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             print::error(&error.to_string());

@@ -4,40 +4,40 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::Serialize;
 
-use super::{Context, Exit, NOTHING, print};
-use crate::scheduler::{self, Device, Need, Post, Sheet};
+use super::{CommandContext, CommandExit, NOTHING, print};
+use crate::scheduler::{self, MemoryDevice, MemoryNeed, ModelDemand, ProcessState};
 
 /// Everything that is known, for programs.
 #[derive(Debug, Serialize)]
-struct Shown {
+struct SchedulerView {
     devices: Vec<DeviceView>,
-    processes: Vec<Sheet>,
+    processes: Vec<ProcessState>,
 }
 
 #[derive(Debug, Serialize)]
 struct DeviceView {
     #[serde(flatten)]
-    device: Device,
+    device: MemoryDevice,
     held_mib: u64,
 }
 
-pub(super) fn run(context: &Context) -> anyhow::Result<Exit> {
-    let config = context.config(NOTHING)?.llm.scheduler;
-    let processes = scheduler::look(&config.folder())?;
-    let posts: Vec<Post> = processes.iter().flat_map(|sheet| sheet.posts.clone()).collect();
+pub(super) fn run(context: &CommandContext) -> anyhow::Result<CommandExit> {
+    let config = context.load_config(NOTHING)?.llm.scheduler;
+    let processes = scheduler::read_states(&config.shared_folder())?;
+    let posts: Vec<ModelDemand> = processes.iter().flat_map(|sheet| sheet.posts.clone()).collect();
     // The processes share the devices: the newest reading is everybody's.
     let newest = processes.iter().max_by_key(|sheet| sheet.reading.at_ms);
-    let view = |device: &Device| DeviceView {
+    let view = |device: &MemoryDevice| DeviceView {
         held_mib: scheduler::held_mib(&device.name, &posts),
         device: device.clone(),
     };
     let devices = newest.map(|sheet| sheet.reading.devices.iter().map(view).collect());
-    let shown = Shown { devices: devices.unwrap_or_default(), processes };
-    context.out().show(&shown, || describe(&shown))?;
-    Ok(Exit::Done)
+    let shown = SchedulerView { devices: devices.unwrap_or_default(), processes };
+    context.result_output().show(&shown, || format_scheduler(&shown))?;
+    Ok(CommandExit::Done)
 }
 
-fn describe(shown: &Shown) -> String {
+fn format_scheduler(shown: &SchedulerView) -> String {
     if shown.processes.is_empty() {
         return "no worker of this machine schedules local models (llm.scheduler)".to_owned();
     }
@@ -53,7 +53,7 @@ fn describe(shown: &Shown) -> String {
     let now_ms = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);
     let mut models = Vec::new();
     for sheet in &shown.processes {
-        let rows = sheet.posts.iter().map(|post| row(sheet.process, post, now_ms));
+        let rows = sheet.posts.iter().map(|post| demand_row(sheet.process, post, now_ms));
         models.extend(rows);
     }
     let devices = print::table(["device", "total MiB", "free MiB", "held MiB"], &devices);
@@ -61,10 +61,10 @@ fn describe(shown: &Shown) -> String {
     format!("{devices}\n{}", print::table(header, &models))
 }
 
-fn row(process: u32, post: &Post, now_ms: u64) -> [String; 7] {
+fn demand_row(process: u32, post: &ModelDemand, now_ms: u64) -> [String; 7] {
     let needs = match post.need {
-        Need::Mib(mib) => mib.to_string(),
-        Need::Alone => "alone".to_owned(),
+        MemoryNeed::Mib(mib) => mib.to_string(),
+        MemoryNeed::Alone => "alone".to_owned(),
     };
     let state = match (&post.turn, &post.idle) {
         (Some(turn), _) if turn.loaded_ms.is_some() => format!("has {}", turn.device),

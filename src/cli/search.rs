@@ -2,17 +2,17 @@
 
 use uuid::Uuid;
 
-use super::submit::label;
-use super::{Context, DATABASE, Exit, jobs, print};
+use super::submit::parse_label;
+use super::{CommandContext, CommandExit, DATABASE, jobs, print};
 use crate::ops::Db;
-use crate::ops::inspect::{self, DocumentRow, Wanted};
+use crate::ops::inspect::{self, DocumentQuery, DocumentRow};
 
 /// Documents of one question, where all are wanted.
 const PAGE: u32 = 1000;
 
 /// Arguments of `search`.
 #[derive(Debug, clap::Args)]
-pub(super) struct Search {
+pub(super) struct SearchArgs {
     /// Parts of names, paths, labels, hashes, suppliers, numbers; all have to be there
     #[arg(required_unless_present_any = ["tags", "supplier", "number"])]
     words: Vec<String>,
@@ -36,7 +36,7 @@ pub(super) struct Search {
 /// Arguments of `lookup`.
 #[derive(Debug, clap::Args)]
 #[group(required = true, multiple = false)]
-pub(super) struct Lookup {
+pub(super) struct LookupArgs {
     /// SHA-256 of the original in hex, or its beginning
     #[arg(long)]
     hash: Option<String>,
@@ -47,7 +47,7 @@ pub(super) struct Lookup {
 
 /// Arguments of `manifest`.
 #[derive(Debug, clap::Args)]
-pub(super) struct Manifest {
+pub(super) struct ManifestArgs {
     /// Only those of this tenant
     #[arg(long)]
     tenant: Option<String>,
@@ -56,44 +56,65 @@ pub(super) struct Manifest {
     tags: Vec<String>,
 }
 
-pub(super) async fn search(context: &Context, asked: Search) -> anyhow::Result<Exit> {
-    let wanted = Wanted {
+pub(super) async fn search(
+    context: &CommandContext,
+    asked: SearchArgs,
+) -> anyhow::Result<CommandExit> {
+    let wanted = DocumentQuery {
         words: asked.words,
-        tags: asked.tags.iter().map(|tag| label(tag)).collect(),
+        tags: asked.tags.iter().map(|tag| parse_label(tag)).collect(),
         supplier: asked.supplier,
         number: asked.number,
         tenant: asked.tenant,
-        ..Wanted::default()
+        ..DocumentQuery::default()
     };
-    found(context, &wanted, asked.limit).await
+    show_found(context, &wanted, asked.limit).await
 }
 
-pub(super) async fn lookup(context: &Context, asked: Lookup) -> anyhow::Result<Exit> {
-    found(context, &Wanted { sha256: asked.hash, path: asked.path, ..Wanted::default() }, PAGE)
-        .await
+pub(super) async fn lookup(
+    context: &CommandContext,
+    asked: LookupArgs,
+) -> anyhow::Result<CommandExit> {
+    show_found(
+        context,
+        &DocumentQuery { sha256: asked.hash, path: asked.path, ..DocumentQuery::default() },
+        PAGE,
+    )
+    .await
 }
 
 /// Shows what was found; nothing found is exit code 1, as with `grep`.
-async fn found(context: &Context, wanted: &Wanted, limit: u32) -> anyhow::Result<Exit> {
-    let (_, db) = jobs::database(context, DATABASE).await?;
+async fn show_found(
+    context: &CommandContext,
+    wanted: &DocumentQuery,
+    limit: u32,
+) -> anyhow::Result<CommandExit> {
+    let (_, db) = jobs::open_database(context, DATABASE).await?;
     let rows = inspect::find_documents(&db, wanted, limit, None).await?;
-    context.out().show(&rows, || listing(&rows))?;
-    Ok(Exit::of(!rows.is_empty()))
+    context.result_output().show(&rows, || format_documents(&rows))?;
+    Ok(CommandExit::from_success(!rows.is_empty()))
 }
 
 /// Every document, one JSON object a line, whatever the form asked for: a manifest is for programs.
-pub(super) async fn manifest(context: &Context, asked: Manifest) -> anyhow::Result<Exit> {
-    let (_, db) = jobs::database(context, DATABASE).await?;
-    let tags = asked.tags.iter().map(|tag| label(tag)).collect();
-    let wanted = Wanted { tags, tenant: asked.tenant, ..Wanted::default() };
+pub(super) async fn print_manifest(
+    context: &CommandContext,
+    asked: ManifestArgs,
+) -> anyhow::Result<CommandExit> {
+    let (_, db) = jobs::open_database(context, DATABASE).await?;
+    let tags = asked.tags.iter().map(|tag| parse_label(tag)).collect();
+    let wanted = DocumentQuery { tags, tenant: asked.tenant, ..DocumentQuery::default() };
     let mut after = None;
-    while let Some(last) = page(&db, &wanted, after).await? {
+    while let Some(last) = print_page(&db, &wanted, after).await? {
         after = Some(last);
     }
-    Ok(Exit::Done)
+    Ok(CommandExit::Done)
 }
 
-async fn page(db: &Db, wanted: &Wanted, after: Option<Uuid>) -> anyhow::Result<Option<Uuid>> {
+async fn print_page(
+    db: &Db,
+    wanted: &DocumentQuery,
+    after: Option<Uuid>,
+) -> anyhow::Result<Option<Uuid>> {
     let rows = inspect::find_documents(db, wanted, PAGE, after).await?;
     let lines = rows.iter().map(serde_json::to_string).collect::<Result<Vec<_>, _>>()?;
     if !lines.is_empty() {
@@ -102,7 +123,7 @@ async fn page(db: &Db, wanted: &Wanted, after: Option<Uuid>) -> anyhow::Result<O
     Ok(rows.last().map(|row| row.id))
 }
 
-fn listing(rows: &[DocumentRow]) -> String {
+fn format_documents(rows: &[DocumentRow]) -> String {
     let rows: Vec<_> = rows
         .iter()
         .map(|row| {

@@ -2,30 +2,32 @@
 
 use clap::Subcommand;
 
-use super::{Context, Exit, NOTHING};
-use crate::config::Needs;
+use super::{CommandContext, CommandExit, NOTHING};
+use crate::config::ConfigNeeds;
 
 /// What to do.
 #[derive(Debug, Clone, Copy, Subcommand)]
-pub(super) enum Settings {
+pub(super) enum ConfigCommand {
     /// List everything that would keep a worker from starting; nothing connects
     Check,
     /// Print the settings in force, secrets masked
     Show,
 }
 
-pub(super) fn run(context: &Context, what: Settings) -> anyhow::Result<Exit> {
+pub(super) fn run(context: &CommandContext, what: ConfigCommand) -> anyhow::Result<CommandExit> {
     match what {
-        Settings::Check => {
-            context.config(Needs::WORKER)?;
+        ConfigCommand::Check => {
+            context.load_config(ConfigNeeds::WORKER)?;
             let fine = serde_json::json!({ "valid": true });
-            context.out().show(&fine, || "the configuration is complete and valid".to_owned())?;
+            context
+                .result_output()
+                .show(&fine, || "the configuration is complete and valid".to_owned())?;
         }
-        Settings::Show => {
-            let config = context.config(NOTHING)?;
+        ConfigCommand::Show => {
+            let config = context.load_config(NOTHING)?;
             let text = toml::to_string_pretty(&config)?;
-            context.out().show(&config, || text)?;
+            context.result_output().show(&config, || text)?;
         }
     }
-    Ok(Exit::Done)
+    Ok(CommandExit::Done)
 }

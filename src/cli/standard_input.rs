@@ -6,28 +6,28 @@ use std::path::{Path, PathBuf};
 
 use tokio::sync::mpsc;
 
-use super::WrongUse;
+use super::UsageError;
 
 /// Read and not yet looked at.
 const AHEAD: usize = 1024;
 
 /// Whether standard input is meant.
-pub(super) fn is_meant(path: impl AsRef<Path>) -> bool {
+pub(super) fn is_dash(path: impl AsRef<Path>) -> bool {
     path.as_ref().as_os_str() == "-"
 }
 
 /// Refuses `--null` where no list is read.
-pub(super) fn check<P: AsRef<Path>>(null: bool, paths: &[P]) -> Result<(), WrongUse> {
-    if null && !paths.iter().any(is_meant) {
+pub(super) fn check_null<P: AsRef<Path>>(null: bool, paths: &[P]) -> Result<(), UsageError> {
+    if null && !paths.iter().any(is_dash) {
         let text = "--null is about paths on standard input: give `-` as a path";
-        return Err(WrongUse(text.to_owned()));
+        return Err(UsageError(text.to_owned()));
     }
     Ok(())
 }
 
 /// The paths as they come in, one a line or, with `null`, each ended by a NUL byte. Empty ones are
 /// left out.
-pub(super) fn paths(null: bool) -> mpsc::Receiver<PathBuf> {
+pub(super) fn read_paths(null: bool) -> mpsc::Receiver<PathBuf> {
     let (paths, inbox) = mpsc::channel(AHEAD);
     // A thread of its own: nothing else can wait for standard input without holding up the end.
     std::thread::spawn(move || {

@@ -7,10 +7,13 @@ use std::path::PathBuf;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tokio::sync::mpsc;
 
-use super::{Context, Exit, print, standard_input};
-use crate::config::Needs;
-use crate::model::{Priority, Status};
-use crate::ops::submit::{self, Desk, Fate, Line, Search, Skipped, Submission, Terms};
+use super::{CommandContext, CommandExit, print, standard_input};
+use crate::config::ConfigNeeds;
+use crate::model::{IngestionStatus, Priority};
+use crate::ops::submit::{
+    self, SkippedPath, Submission, SubmitContext, SubmitLine, SubmitOptions, SubmitSearch,
+    SubmitStatus,
+};
 
 /// So many lines are shown as a table; of more, only what needs a person, and counts.
 const SHOWN: usize = 200;
@@ -19,7 +22,7 @@ const AHEAD: usize = 1024;
 
 /// Arguments of `submit`.
 #[derive(Debug, clap::Args)]
-pub(super) struct Submit {
+pub(super) struct SubmitArgs {
     /// Files, folders, quoted patterns (`'in/*.pdf'`), `s3://bucket/prefix`; `-` reads such paths
     /// from standard input, one a line
     #[arg(required = true)]
@@ -44,72 +47,75 @@ pub(super) struct Submit {
     tags: Vec<String>,
 }
 
-pub(super) async fn run(context: &Context, arguments: Submit) -> anyhow::Result<Exit> {
-    standard_input::check(arguments.null, &arguments.paths)?;
-    let app = context.app(Needs::WORKER)?;
+pub(super) async fn run(
+    context: &CommandContext,
+    arguments: SubmitArgs,
+) -> anyhow::Result<CommandExit> {
+    standard_input::check_null(arguments.null, &arguments.paths)?;
+    let app = context.build_app(ConfigNeeds::WORKER)?;
     let traces = context.quiet_logs_and_traces(app.config())?;
-    let destination = app.config().destination();
-    let parts = Box::pin(app.parts()).await?;
-    let desk = Desk {
+    let destination = app.config().queue_destination();
+    let parts = Box::pin(app.open_backends()).await?;
+    let desk = SubmitContext {
         db: &parts.db,
         store: parts.store.as_ref(),
         queue: parts.queue.as_ref(),
         largest: app.config().limits.document_bytes.0,
         destination: &destination,
     };
-    let terms = Terms {
+    let terms = SubmitOptions {
         again: arguments.force,
         kind: arguments.kind,
         tenant: arguments.tenant,
         priority: arguments.priority,
-        tags: arguments.tags.iter().map(|tag| label(tag)).collect::<BTreeMap<_, _>>(),
+        tags: arguments.tags.iter().map(|tag| parse_label(tag)).collect::<BTreeMap<_, _>>(),
     };
     let (steps, found) = mpsc::channel(AHEAD);
     let search = async {
-        let mut search = Search::new(steps, Some(desk.store));
+        let mut search = SubmitSearch::new(steps, Some(desk.store));
         for path in &arguments.paths {
-            match standard_input::is_meant(path) {
-                true => listed(&mut search, arguments.null).await,
-                false => search.path(path).await,
+            match standard_input::is_dash(path) {
+                true => search_listed(&mut search, arguments.null).await,
+                false => search.search_path(path).await,
             }
         }
     };
-    let mut report = Report::new(context.out())?;
+    let mut report = SubmitReporter::new(context.result_output())?;
     let (handed_in, ()) =
-        tokio::join!(submit::submit_all(desk, found, &terms, |line| report.add(line)), search);
+        tokio::join!(submit::submit_all(desk, found, &terms, |line| report.add_line(line)), search);
     if let Some(traces) = traces {
-        traces.end().await;
+        traces.shutdown().await;
     }
     // What was done is said, also if the rest could not be.
-    let ended = report.end();
+    let ended = report.finish();
     handed_in?;
     ended
 }
 
 /// A label and its value.
-pub(super) fn label(tag: &str) -> (String, String) {
+pub(super) fn parse_label(tag: &str) -> (String, String) {
     let (name, value) = tag.split_once('=').unwrap_or((tag, ""));
     (name.to_owned(), value.to_owned())
 }
 
 /// Looks through the paths on standard input while they come in.
-async fn listed(search: &mut Search<'_>, null: bool) {
-    let mut inbox = standard_input::paths(null);
+async fn search_listed(search: &mut SubmitSearch<'_>, null: bool) {
+    let mut inbox = standard_input::read_paths(null);
     while let Some(path) = inbox.recv().await {
-        search.path(&path).await;
+        search.search_path(&path).await;
     }
 }
 
 /// Says which paths were not handed in.
-pub(super) fn skipped(skipped: &[Skipped]) {
+pub(super) fn print_skipped(skipped: &[SkippedPath]) {
     for skip in skipped {
         print::note(&format!("skipped {}: {}", skip.file.display(), skip.problem));
     }
 }
 
 /// What is said while documents are handed in, and at the end.
-struct Report {
-    out: print::Out,
+struct SubmitReporter {
+    out: print::ResultOutput,
     bar: ProgressBar,
     /// Lines for the table; beyond `SHOWN` only those that need a person.
     lines: Vec<Submission>,
@@ -120,15 +126,15 @@ struct Report {
     failed: Option<std::io::Error>,
 }
 
-const FATES: [(Fate, &str); 4] = [
-    (Fate::Submitted, "submitted"),
-    (Fate::Known, "known already"),
-    (Fate::NotSent, "stored, not sent"),
-    (Fate::Refused, "refused"),
+const FATES: [(SubmitStatus, &str); 4] = [
+    (SubmitStatus::Submitted, "submitted"),
+    (SubmitStatus::Known, "known already"),
+    (SubmitStatus::NotSent, "stored, not sent"),
+    (SubmitStatus::Refused, "refused"),
 ];
 
-impl Report {
-    fn new(out: print::Out) -> anyhow::Result<Self> {
+impl SubmitReporter {
+    fn new(out: print::ResultOutput) -> anyhow::Result<Self> {
         let bar = ProgressBar::new_spinner().with_style(ProgressStyle::with_template(
             "{spinner} {pos} documents, {per_sec}, {elapsed}",
         )?);
@@ -142,20 +148,20 @@ impl Report {
         Ok(Self { out, bar, lines, counts, skipped_by_name: false, failed: None })
     }
 
-    fn add(&mut self, line: Line) {
+    fn add_line(&mut self, line: SubmitLine) {
         match line {
-            Line::Skipped(skip) => {
+            SubmitLine::Skipped(skip) => {
                 self.skipped_by_name |= skip.named;
-                self.bar.suspend(|| skipped(&[skip]));
+                self.bar.suspend(|| print_skipped(&[skip]));
             }
-            Line::Done(done) => {
+            SubmitLine::Done(done) => {
                 self.bar.inc(1);
                 let first = self.total() == 0;
                 for ((fate, _), count) in FATES.iter().zip(&mut self.counts) {
                     *count += u64::from(*fate == done.fate);
                 }
                 if self.out.json {
-                    self.stream(&done, first);
+                    self.stream_json(&done, first);
                 } else if self.lines.len() < SHOWN || done.problem.is_some() {
                     self.lines.push(done);
                 }
@@ -164,7 +170,7 @@ impl Report {
     }
 
     /// One element of the JSON array, as it comes.
-    fn stream(&mut self, done: &Submission, first: bool) {
+    fn stream_json(&mut self, done: &Submission, first: bool) {
         let text = match serde_json::to_string(done) {
             Ok(text) => text,
             Err(error) => format!("{{\"problem\":\"{error}\"}}"),
@@ -179,7 +185,7 @@ impl Report {
         self.counts.iter().sum()
     }
 
-    fn end(self) -> anyhow::Result<Exit> {
+    fn finish(self) -> anyhow::Result<CommandExit> {
         self.bar.finish_and_clear();
         if let Some(error) = self.failed {
             return Err(error.into());
@@ -188,21 +194,21 @@ impl Report {
         if self.out.json {
             print::print("\n]")?;
         } else if total > 0 {
-            print::print(&self.text(total))?;
+            print::print(&self.summary_text(total))?;
         }
         anyhow::ensure!(total > 0, "there is nothing to hand in");
         let [.., refused] = self.counts;
-        Ok(Exit::of(refused == 0 && !self.skipped_by_name))
+        Ok(CommandExit::from_success(refused == 0 && !self.skipped_by_name))
     }
 
-    fn text(&self, total: u64) -> String {
+    fn summary_text(&self, total: u64) -> String {
         let all = u64::try_from(self.lines.len()).is_ok_and(|shown| shown == total);
         if all {
-            return table(self.lines.iter());
+            return format_submissions(self.lines.iter());
         }
         let mut text = String::new();
         if self.lines.iter().any(|line| line.problem.is_some()) {
-            text = table(self.lines.iter().filter(|line| line.problem.is_some()));
+            text = format_submissions(self.lines.iter().filter(|line| line.problem.is_some()));
         }
         let counts = FATES.iter().zip(self.counts).filter(|(_, count)| *count > 0);
         let counts: Vec<_> = counts.map(|((_, name), count)| format!("{count} {name}")).collect();
@@ -210,7 +216,7 @@ impl Report {
     }
 }
 
-fn table<'a>(lines: impl Iterator<Item = &'a Submission>) -> String {
+fn format_submissions<'a>(lines: impl Iterator<Item = &'a Submission>) -> String {
     let rows: Vec<_> = lines
         .map(|line| {
             let fate = FATES.iter().find(|(fate, _)| *fate == line.fate).map(|(_, name)| *name);
@@ -218,7 +224,7 @@ fn table<'a>(lines: impl Iterator<Item = &'a Submission>) -> String {
                 line.file.display().to_string(),
                 print::or_dash(fate),
                 line.ingestion_id.map_or("-".to_owned(), |id| id.to_string()),
-                print::or_dash(line.status.map(Status::code)),
+                print::or_dash(line.status.map(IngestionStatus::code)),
                 print::or_dash(line.problem.as_deref()),
             ]
         })

@@ -8,13 +8,16 @@ use std::time::Duration;
 use clap::{Subcommand, ValueEnum};
 use tokio::sync::mpsc;
 
-use super::{Context, Exit, NOTHING, print};
+use super::{CommandContext, CommandExit, NOTHING, print};
 use crate::app::{App, WorkspaceParts};
 use crate::config::LogFormat;
-use crate::ops::submit::{Search, Source, Step};
-use crate::ops::workspace::{self, Populated, Refused, Stats, Tally, Terms, Work};
-use crate::queue::objects::olmocr::Format;
-use crate::shutdown::Stop;
+use crate::ops::submit::{SearchStep, SubmitSearch, SubmitSource};
+use crate::ops::workspace::{
+    self, PopulateReport, RefusedPath, WorkspaceOptions, WorkspaceStats, WorkspaceTally,
+    WorkspaceWorkerSetup,
+};
+use crate::queue::objects::olmocr::WorkspaceFormat;
+use crate::shutdown::Shutdown;
 use crate::telemetry;
 
 /// Pause before a group is tried again.
@@ -24,31 +27,31 @@ const LOOK_AGAIN: Duration = Duration::from_secs(10);
 
 /// What to do.
 #[derive(Debug, Subcommand)]
-pub(super) enum What {
+pub(super) enum WorkspaceCommand {
     /// Add documents to the index; those in it already stay where they are
-    Populate(Populate),
+    Populate(PopulateArgs),
     /// Read documents until every group is done; what is in work is given back at a signal
-    Work(Arguments),
+    Work(WorkspaceWorkArgs),
     /// Count groups, documents and pages, and name the documents that could not be read
-    Stats(Place),
+    Stats(WorkspaceArgs),
 }
 
 /// Which workspace, and how its nodes agree.
 #[derive(Debug, clap::Args)]
-pub(super) struct Place {
+pub(super) struct WorkspaceArgs {
     /// A folder, or the s3:// address of a bucket and prefix (endpoint and region as in `store.*`)
     workspace: String,
     /// Whose locks and marks are written; both are always looked at
-    #[arg(long, value_enum, default_value_t = Family::Both)]
-    format: Family,
+    #[arg(long, value_enum, default_value_t = WorkspaceFormatArg::Both)]
+    format: WorkspaceFormatArg,
     /// How long a lock lasts without renewal; the same on every node
-    #[arg(long, value_name = "TIME", default_value = "30m", value_parser = timeout)]
+    #[arg(long, value_name = "TIME", default_value = "30m", value_parser = parse_timeout)]
     timeout: Duration,
 }
 
 /// Layouts by the version of olmOCR that began with them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Family {
+enum WorkspaceFormatArg {
     #[value(name = "olmocr-0.3")]
     Newer,
     #[value(name = "olmocr-0.1")]
@@ -56,21 +59,21 @@ enum Family {
     Both,
 }
 
-impl From<Family> for Format {
-    fn from(family: Family) -> Self {
+impl From<WorkspaceFormatArg> for WorkspaceFormat {
+    fn from(family: WorkspaceFormatArg) -> Self {
         match family {
-            Family::Newer => Self::Newer,
-            Family::Older => Self::Older,
-            Family::Both => Self::Both,
+            WorkspaceFormatArg::Newer => Self::Newer,
+            WorkspaceFormatArg::Older => Self::Older,
+            WorkspaceFormatArg::Both => Self::Both,
         }
     }
 }
 
 /// Arguments of `populate`.
 #[derive(Debug, clap::Args)]
-pub(super) struct Populate {
+pub(super) struct PopulateArgs {
     #[command(flatten)]
-    place: Place,
+    place: WorkspaceArgs,
     /// Files, folders, quoted patterns, s3:// prefixes
     #[arg(required_unless_present_any = ["list", "failed"])]
     documents: Vec<PathBuf>,
@@ -93,9 +96,9 @@ pub(super) struct Populate {
 
 /// Arguments of `work`.
 #[derive(Debug, clap::Args)]
-pub(super) struct Arguments {
+pub(super) struct WorkspaceWorkArgs {
     #[command(flatten)]
-    place: Place,
+    place: WorkspaceArgs,
     /// Groups at the same time
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=1000))]
     workers: u16,
@@ -103,7 +106,7 @@ pub(super) struct Arguments {
     #[arg(long, default_value_t = 8)]
     max_page_retries: u32,
     /// Lost pages per page, above which a document is left out
-    #[arg(long, value_name = "RATE", default_value_t = 0.004, value_parser = rate)]
+    #[arg(long, value_name = "RATE", default_value_t = 0.004, value_parser = parse_rate)]
     max_page_error_rate: f64,
     /// How often a document is begun, in all runs of its group
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
@@ -116,48 +119,55 @@ pub(super) struct Arguments {
     drain: Duration,
 }
 
-fn timeout(text: &str) -> Result<Duration, String> {
+fn parse_timeout(text: &str) -> Result<Duration, String> {
     let time = humantime::parse_duration(text).map_err(|error| error.to_string())?;
     // A lock is renewed every third of it, and S3 tells whole seconds.
     if time < Duration::from_secs(6) { Err("at least 6s".to_owned()) } else { Ok(time) }
 }
 
-fn rate(text: &str) -> Result<f64, String> {
+fn parse_rate(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(rate) if (0.0..=1.0).contains(&rate) => Ok(rate),
         _ => Err("a number from 0 to 1".to_owned()),
     }
 }
 
-pub(super) async fn run(context: &Context, what: What) -> anyhow::Result<Exit> {
-    let app = context.app(NOTHING)?;
+pub(super) async fn run(
+    context: &CommandContext,
+    what: WorkspaceCommand,
+) -> anyhow::Result<CommandExit> {
+    let app = context.build_app(NOTHING)?;
     match what {
-        What::Populate(arguments) => Box::pin(populate(context, &app, arguments)).await,
-        What::Work(arguments) => Box::pin(work(context, &app, arguments)).await,
-        What::Stats(place) => Box::pin(stats(context, &app, &place)).await,
+        WorkspaceCommand::Populate(arguments) => Box::pin(populate(context, &app, arguments)).await,
+        WorkspaceCommand::Work(arguments) => Box::pin(run_worker(context, &app, arguments)).await,
+        WorkspaceCommand::Stats(place) => Box::pin(show_stats(context, &app, &place)).await,
     }
 }
 
-async fn open(app: &App, place: &Place) -> anyhow::Result<WorkspaceParts> {
-    app.workspace(&place.workspace, place.format.into(), place.timeout).await
+async fn open_workspace(app: &App, place: &WorkspaceArgs) -> anyhow::Result<WorkspaceParts> {
+    app.open_workspace(&place.workspace, place.format.into(), place.timeout).await
 }
 
 fn is_s3(path: &str) -> bool {
     path.starts_with("s3://")
 }
 
-async fn populate(context: &Context, app: &App, arguments: Populate) -> anyhow::Result<Exit> {
+async fn populate(
+    context: &CommandContext,
+    app: &App,
+    arguments: PopulateArgs,
+) -> anyhow::Result<CommandExit> {
     context.quiet_logs()?;
-    let parts = open(app, &arguments.place).await?;
+    let parts = open_workspace(app, &arguments.place).await?;
     let mut reopened = Vec::new();
     if arguments.failed {
-        reopened = workspace::reopen(&parts.workspace, arguments.dry_run).await?;
+        reopened = workspace::reopen_groups(&parts.workspace, arguments.dry_run).await?;
     }
-    let lists = listed(&arguments.list).await?;
+    let lists = read_lists(&arguments.list).await?;
     let named = arguments.documents.iter().filter_map(|path| path.to_str());
     let s3 = named.chain(lists.iter().map(String::as_str)).any(is_s3);
     let sources = app.workspace_sources(&parts, s3).await;
-    let (mut paths, skipped) = found(&arguments.documents, sources.s3.as_deref()).await;
+    let (mut paths, skipped) = resolve_documents(&arguments.documents, sources.s3.as_deref()).await;
     paths.extend(lists);
     let at_once = match arguments.items_per_group {
         Some(items) => usize::try_from(items.get())?,
@@ -165,11 +175,11 @@ async fn populate(context: &Context, app: &App, arguments: Populate) -> anyhow::
         None => {
             let reader = app.workspace_reader(&parts.workspace, 0).await?;
             let pages = arguments.pages_per_group;
-            workspace::share_of(pages, &paths, &sources, reader.as_ref()).await?
+            workspace::sample_group_size(pages, &paths, &sources, reader.as_ref()).await?
         }
     };
     let mut populated =
-        workspace::populate(&parts.workspace, &paths, at_once, arguments.dry_run).await?;
+        workspace::populate_workspace(&parts.workspace, &paths, at_once, arguments.dry_run).await?;
     populated.refused.extend(skipped);
     let shown = serde_json::json!({
         "added": populated.added,
@@ -180,11 +190,11 @@ async fn populate(context: &Context, app: &App, arguments: Populate) -> anyhow::
         "items_per_group": at_once,
         "dry_run": arguments.dry_run,
     });
-    context.out().show(&shown, || added(&populated, reopened.len()))?;
-    Ok(Exit::of(populated.refused.is_empty()))
+    context.result_output().show(&shown, || format_populated(&populated, reopened.len()))?;
+    Ok(CommandExit::from_success(populated.refused.is_empty()))
 }
 
-fn added(populated: &Populated, reopened: usize) -> String {
+fn format_populated(populated: &PopulateReport, reopened: usize) -> String {
     let rows: Vec<_> =
         populated.refused.iter().map(|one| [one.path.clone(), one.problem.clone()]).collect();
     let table = match rows.is_empty() {
@@ -198,7 +208,7 @@ fn added(populated: &Populated, reopened: usize) -> String {
 }
 
 /// The lines of files; an empty line is nothing.
-async fn listed(files: &[PathBuf]) -> anyhow::Result<Vec<String>> {
+async fn read_lists(files: &[PathBuf]) -> anyhow::Result<Vec<String>> {
     let mut lines = Vec::new();
     for file in files {
         let text = tokio::fs::read_to_string(file)
@@ -210,27 +220,27 @@ async fn listed(files: &[PathBuf]) -> anyhow::Result<Vec<String>> {
 }
 
 /// The documents that paths mean, local ones absolute; and what is left out.
-async fn found(
+async fn resolve_documents(
     documents: &[PathBuf],
-    s3: Option<&dyn crate::store::Store>,
-) -> (Vec<String>, Vec<Refused>) {
+    s3: Option<&dyn crate::store::ObjectStore>,
+) -> (Vec<String>, Vec<RefusedPath>) {
     let (steps, mut inbox) = mpsc::channel(64);
     let search = async {
-        let mut search = Search::new(steps, s3);
+        let mut search = SubmitSearch::new(steps, s3);
         for path in documents {
-            search.path(path).await;
+            search.search_path(path).await;
         }
     };
     let collect = async {
         let (mut found, mut refused) = (Vec::new(), Vec::new());
         while let Some(step) = inbox.recv().await {
             match step {
-                Step::Found(Source::Object(address)) => found.push(address),
-                Step::Found(Source::File(file)) => match name_of(&file) {
+                SearchStep::Found(SubmitSource::Object(address)) => found.push(address),
+                SearchStep::Found(SubmitSource::File(file)) => match name_of(&file) {
                     Ok(name) => found.push(name),
                     Err(left_out) => refused.push(left_out),
                 },
-                Step::Skipped(skipped) => refused.push(Refused {
+                SearchStep::Skipped(skipped) => refused.push(RefusedPath {
                     path: skipped.file.display().to_string(),
                     problem: skipped.problem,
                 }),
@@ -241,8 +251,8 @@ async fn found(
     tokio::join!(search, collect).1
 }
 
-fn name_of(file: &std::path::Path) -> Result<String, Refused> {
-    let refused = |problem: String| Refused { path: file.display().to_string(), problem };
+fn name_of(file: &std::path::Path) -> Result<String, RefusedPath> {
+    let refused = |problem: String| RefusedPath { path: file.display().to_string(), problem };
     let whole = std::path::absolute(file).map_err(|error| refused(error.to_string()))?;
     match whole.to_str() {
         Some(name) => Ok(name.to_owned()),
@@ -250,44 +260,52 @@ fn name_of(file: &std::path::Path) -> Result<String, Refused> {
     }
 }
 
-async fn work(context: &Context, app: &App, arguments: Arguments) -> anyhow::Result<Exit> {
+async fn run_worker(
+    context: &CommandContext,
+    app: &App,
+    arguments: WorkspaceWorkArgs,
+) -> anyhow::Result<CommandExit> {
     let format =
         if std::io::stderr().is_terminal() { LogFormat::Text } else { app.config().worker.log };
     let level = if context.global.verbose { "debug" } else { "info" };
     let level = format!("warn,docmill={level},lopdf=off");
     let traces = telemetry::init_with(format, &level, &app.config().telemetry)?;
-    let stop = Stop::default();
+    let stop = Shutdown::default();
     stop.on_signals()?;
     let ended = Box::pin(read_groups(app, arguments, stop)).await;
     if let Some(traces) = traces {
-        traces.end().await;
+        traces.shutdown().await;
     }
     let tally = ended?;
-    context.out().show(&tally, || {
+    context.result_output().show(&tally, || {
         format!(
             "{} groups done: {} documents read, {} empty, {} not read; {} runs left something \
              for another, {} groups lost to other nodes",
             tally.groups, tally.documents, tally.empty, tally.unread, tally.partial, tally.lost
         )
     })?;
-    Ok(Exit::Done)
+    Ok(CommandExit::Done)
 }
 
 /// Works, with health pages, until stopped or everything is done.
-async fn read_groups(app: &App, arguments: Arguments, stop: Stop) -> anyhow::Result<Tally> {
+async fn read_groups(
+    app: &App,
+    arguments: WorkspaceWorkArgs,
+    stop: Shutdown,
+) -> anyhow::Result<WorkspaceTally> {
     let pages = app.health_pages_if_free().await?;
-    let parts = open(app, &arguments.place).await?;
-    let (index, _) = parts.workspace.index().await?;
+    let parts = open_workspace(app, &arguments.place).await?;
+    let (index, _) = parts.workspace.load_index().await?;
     let s3 = index.groups.iter().flat_map(|group| &group.paths).any(|path| is_s3(path));
     let sources = app.workspace_sources(&parts, s3).await;
     let workspace = Arc::clone(&parts.workspace);
     let reader = app.workspace_reader(&workspace, arguments.max_page_retries).await?;
     reader.pipeline.start_removal();
-    let work = Work {
+    let work = WorkspaceWorkerSetup {
         workspace: parts.workspace,
         reader,
         sources: Arc::new(sources),
-        terms: Terms {
+        terms: WorkspaceOptions {
             jobs: usize::from(arguments.workers),
             tries: arguments.tries,
             document_time: app.config().worker.job_timeout,
@@ -306,15 +324,19 @@ async fn read_groups(app: &App, arguments: Arguments, stop: Stop) -> anyhow::Res
     Ok(tally)
 }
 
-async fn stats(context: &Context, app: &App, place: &Place) -> anyhow::Result<Exit> {
+async fn show_stats(
+    context: &CommandContext,
+    app: &App,
+    place: &WorkspaceArgs,
+) -> anyhow::Result<CommandExit> {
     context.quiet_logs()?;
-    let parts = open(app, place).await?;
-    let stats = workspace::stats(&parts.workspace).await?;
-    context.out().show(&stats, || counts(&stats))?;
-    Ok(Exit::Done)
+    let parts = open_workspace(app, place).await?;
+    let stats = workspace::load_stats(&parts.workspace).await?;
+    context.result_output().show(&stats, || format_stats(&stats))?;
+    Ok(CommandExit::Done)
 }
 
-fn counts(stats: &Stats) -> String {
+fn format_stats(stats: &WorkspaceStats) -> String {
     let rows: Vec<[String; 2]> = [
         ("groups", stats.groups.to_string()),
         ("groups done", stats.groups_done.to_string()),

@@ -15,7 +15,7 @@ use super::ClusterError;
 
 /// The programs and their user.
 #[derive(Debug)]
-pub(super) struct Programs {
+pub(super) struct PostgresPrograms {
     bin: PathBuf,
     /// User and group id of `postgres` if we are root; `None`: as ourselves.
     user: Option<(u32, u32)>,
@@ -23,13 +23,13 @@ pub(super) struct Programs {
 
 const NEEDED: [&str; 3] = ["initdb", "pg_ctl", "postgres"];
 
-impl Programs {
+impl PostgresPrograms {
     pub(super) fn find() -> Result<Self, ClusterError> {
         let bin = bin_folders()
             .into_iter()
             .find(|dir| NEEDED.iter().all(|program| dir.join(program).is_file()))
             .ok_or(ClusterError::NotInstalled("initdb"))?;
-        let user = if am_root() { Some(postgres_user()?) } else { None };
+        let user = if is_root() { Some(postgres_user()?) } else { None };
         Ok(Self { bin, user })
     }
 
@@ -55,7 +55,7 @@ impl Programs {
     }
 
     /// Makes the file or folder belong to the server's user.
-    pub(super) fn give(&self, path: &Path) -> Result<(), ClusterError> {
+    pub(super) fn change_owner(&self, path: &Path) -> Result<(), ClusterError> {
         let Some((user, group)) = self.user else { return Ok(()) };
         chown(path, Some(user), Some(group))
             .map_err(|source| ClusterError::Folder { path: path.to_owned(), source })
@@ -101,7 +101,7 @@ fn newest_first(parent: &str, prefix: &str) -> Vec<PathBuf> {
 
 /// Whether files we make belong to user 0. There is no safe call for it in the standard library,
 /// and `/proc` is not everywhere.
-fn am_root() -> bool {
+fn is_root() -> bool {
     let user = Command::new("id").arg("-u").output();
     user.is_ok_and(|output| output.stdout.trim_ascii() == b"0")
 }

@@ -33,41 +33,49 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-pub use change::{Change, Changed, cancel, remove, reprioritize, retry};
-pub use claim::{Candidate, Claim, Claimed, Kept, claim};
-pub use convert::{Convert, Converted, Documents, Original, Output};
-pub use ingest::{Fate, Handed, Ingest, Place, Report, ingest};
-pub use janitor::{Act, Pass, Swept, pass};
-pub use look::Look;
-pub use manifest::{Entry as ManifestEntry, Manifest, Rebuilding, Rebuilt};
-pub use registry::{Seat, Worker, workers};
-pub use report::{
-    Dashboard, Document, Found, Running, Standing, dashboard, find, list, search, status,
+pub use change::{
+    BucketAction, BucketChange, cancel_document, remove_document, reprioritize_document,
+    retry_document,
 };
-pub use settings::Settings;
-pub use who::Who;
-pub use work::{BucketWorker, Terms, Work};
+pub use claim::{BucketClaim, BucketClaimResult, LockRenewal, MarkerCandidate, claim_document};
+pub use convert::{
+    ConversionOutput, ConversionResult, DocumentConverter, OriginalDocument, PipelineConverter,
+};
+pub use ingest::{
+    IngestOptions, IngestReport, IngestSource, IngestStatus, IngestedFile, ingest_all,
+};
+pub use janitor::{JanitorAction, SweepOptions, SweepReport, sweep_bucket};
+pub use look::TodoScanner;
+pub use manifest::{BucketManifest, ManifestEntry, RebuildOptions, RebuildReport};
+pub use registry::{RegisteredWorker, WorkerRegistration, list_workers};
+pub use report::{
+    BucketCounts, BucketDashboard, DocumentDetails, ListedDocument, RunningDocument, count_states,
+    find_document, list_documents, load_dashboard, search_manifest,
+};
+pub use settings::BucketSettings;
+pub use who::WorkerIdentity;
+pub use work::{BucketWorker, BucketWorkerOptions, BucketWorkerSetup};
 
-use self::end::GivenUp;
+use self::end::DeadLetterReason;
 use crate::fault::Result;
 use crate::model::Priority;
 use crate::ops::object_ledger::remove_artefacts;
-use crate::queue::objects::blobforge::records::{Dead, Marker};
+use crate::queue::objects::blobforge::records::{DeadMarker, QueueMarker};
 use crate::queue::objects::blobforge::{SETTINGS, dead_key, failed_key, lock_key, out_key};
-use crate::queue::objects::engine::{Clock, Engine, Seen, stamp};
+use crate::queue::objects::engine::{RecordStore, StoreClock, VersionedRecord, format_rfc3339};
 use crate::queue::objects::marker_queue::MarkerQueue;
-use crate::store::Store;
+use crate::store::ObjectStore;
 
 /// A bucket of that layout.
-pub struct Bucket {
-    engine: Arc<Engine>,
+pub struct BlobForgeBucket {
+    engine: Arc<RecordStore>,
     queue: MarkerQueue,
 }
 
 /// Where a document stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum State {
+pub enum BucketState {
     /// It waits.
     Todo,
     /// Somebody works on it.
@@ -80,7 +88,7 @@ pub enum State {
     Done,
 }
 
-impl State {
+impl BucketState {
     /// Every state, in the order of a document's way.
     pub const ALL: [Self; 5] = [Self::Todo, Self::Processing, Self::Failed, Self::Dead, Self::Done];
 
@@ -96,10 +104,10 @@ impl State {
     }
 }
 
-impl Bucket {
+impl BlobForgeBucket {
     /// Over a store whose keys begin where the bucket's layout begins.
-    pub fn new(store: Arc<dyn Store>, clock: Clock) -> Self {
-        let engine = Arc::new(Engine::new(store, clock));
+    pub fn new(store: Arc<dyn ObjectStore>, clock: StoreClock) -> Self {
+        let engine = Arc::new(RecordStore::new(store, clock));
         Self { queue: MarkerQueue::new(Arc::clone(&engine)), engine }
     }
 
@@ -109,7 +117,7 @@ impl Bucket {
     }
 
     /// What the bucket lies in.
-    pub fn store(&self) -> Arc<dyn Store> {
+    pub fn store(&self) -> Arc<dyn ObjectStore> {
         self.engine.shared_store()
     }
 
@@ -125,7 +133,7 @@ impl Bucket {
     ///
     /// # Errors
     /// The store's: a question that was not answered is no "no".
-    pub async fn state(&self, hash: &str) -> Result<Option<State>> {
+    pub async fn state(&self, hash: &str) -> Result<Option<BucketState>> {
         let (lock, out) = (lock_key(hash), out_key(hash));
         let (dead, failed) = (dead_key(hash), failed_key(hash));
         let (processing, done, dead, failed, markers) = tokio::try_join!(
@@ -133,21 +141,24 @@ impl Bucket {
             self.engine.exists(&out),
             self.engine.exists(&dead),
             self.engine.exists(&failed),
-            self.markers(hash),
+            self.find_markers(hash),
         )?;
         Ok(match (processing, done, dead, markers.is_empty(), failed) {
-            (true, ..) => Some(State::Processing),
-            (_, true, ..) => Some(State::Done),
-            (_, _, true, ..) => Some(State::Dead),
-            (_, _, _, false, _) => Some(State::Todo),
-            (.., true) => Some(State::Failed),
+            (true, ..) => Some(BucketState::Processing),
+            (_, true, ..) => Some(BucketState::Done),
+            (_, _, true, ..) => Some(BucketState::Dead),
+            (_, _, _, false, _) => Some(BucketState::Todo),
+            (.., true) => Some(BucketState::Failed),
             _ => None,
         })
     }
 
     /// The document's markers, most urgent first; more than one is possible (somebody changed its
     /// priority, or BlobForge's janitor added one).
-    async fn markers(&self, hash: &str) -> Result<Vec<(Priority, Seen<Marker>)>> {
+    async fn find_markers(
+        &self,
+        hash: &str,
+    ) -> Result<Vec<(Priority, VersionedRecord<QueueMarker>)>> {
         self.queue.read_markers(hash).await
     }
 
@@ -158,14 +169,14 @@ impl Bucket {
 
     /// Writes the mark of what is given up, then removes what else there is of it; for the holder
     /// of the lock only.
-    async fn bury(
+    async fn dead_letter(
         &self,
         hash: &str,
         priority: Priority,
-        marker: Marker,
-        why: GivenUp<'_>,
+        marker: QueueMarker,
+        why: DeadLetterReason<'_>,
     ) -> Result<()> {
-        let mark = |moved_to_dead_at| Dead {
+        let mark = |moved_to_dead_at| DeadMarker {
             error: why.detail.to_owned(),
             moved_to_dead_at,
             total_retries: marker.retries,
@@ -174,25 +185,25 @@ impl Bucket {
             past: marker.past,
             rest: serde_json::Map::new(),
         };
-        self.queue.bury(hash, &Priority::ALL, mark).await?;
+        self.queue.dead_letter(hash, &Priority::ALL, mark).await?;
         self.engine.delete(&failed_key(hash)).await
     }
 
     /// Removes what was kept of a document while it was worked on, once its result stands; for the
     /// holder of its lock only. What cannot be removed now goes when it is old.
     async fn forget_artefacts(&self, hash: &str) {
-        let removed = remove_artefacts(self.engine.store(), convert::kept_as(hash)).await;
+        let removed = remove_artefacts(self.engine.store(), convert::artefact_id(hash)).await;
         if let Err(error) = removed {
             tracing::warn!(document = hash, error = %error, "artefacts stay for now: {error}");
         }
     }
 
     /// How long ago something was written, by the store's clock.
-    async fn age(&self, modified: std::time::SystemTime) -> Result<Duration> {
-        let written = crate::queue::objects::engine::millis(modified);
+    async fn age_by_store(&self, modified: std::time::SystemTime) -> Result<Duration> {
+        let written = crate::queue::objects::engine::to_millis(modified);
         Ok(Duration::from_millis(self.engine.now().await?.saturating_sub(written)))
     }
 }
 
 /// User metadata of an original as it is stored: names of fields and their values.
-type Labels = BTreeMap<String, String>;
+type ObjectLabels = BTreeMap<String, String>;

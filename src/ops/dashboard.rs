@@ -4,10 +4,12 @@ use serde::Serialize;
 
 use crate::db::Db;
 use crate::db::operators::{self, PauseRow};
-use crate::db::overview::{self, Failures, State, Throughput, Workers, Working};
+use crate::db::overview::{
+    self, ActiveIngestion, FailureCount, StateCount, Throughput, WorkerTotals,
+};
 use crate::fault::Result;
 use crate::model::Priority;
-use crate::queue::{Depth, Queue};
+use crate::queue::{MessageQueue, QueueDepth};
 
 /// Jobs that are listed one by one.
 const JOBS: u32 = 15;
@@ -27,27 +29,27 @@ pub struct TierDepth {
 
 /// The service as it stands.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Overview {
+pub struct ServiceOverview {
     /// Messages that wait; `None` if the queue does not answer.
-    pub queue: Option<Depth>,
+    pub queue: Option<QueueDepth>,
     /// The same of each tier, most urgent first; empty without tiers.
     pub tiers: Vec<TierDepth>,
     /// Why the queue does not answer.
     pub queue_problem: Option<String>,
     /// Workers that live.
-    pub workers: Workers,
+    pub workers: WorkerTotals,
     /// What operators have paused.
     pub pauses: Vec<PauseRow>,
     /// Ingestions that have not ended, by state, with the age of the oldest.
-    pub in_flight: Vec<State>,
+    pub in_flight: Vec<StateCount>,
     /// Seconds since the oldest open ingestion was registered.
     pub oldest_s: Option<f64>,
     /// Jobs that run, longest first, some of them.
-    pub working: Vec<Working>,
+    pub working: Vec<ActiveIngestion>,
     /// What ended within 1, 10 and 60 minutes.
     pub throughput: Vec<Throughput>,
     /// What failed within a day.
-    pub failures: Vec<Failures>,
+    pub failures: Vec<FailureCount>,
 }
 
 /// Looks at everything once. A queue that does not answer is told, not an error: the database is
@@ -55,26 +57,26 @@ pub struct Overview {
 ///
 /// # Errors
 /// No answer from Postgres.
-pub async fn overview(db: &Db, queue: &dyn Queue) -> Result<Overview> {
-    let (depth, tiers, queue_problem) = match depths(queue).await {
+pub async fn load_overview(db: &Db, queue: &dyn MessageQueue) -> Result<ServiceOverview> {
+    let (depth, tiers, queue_problem) = match load_depths(queue).await {
         Ok((depth, tiers)) => (Some(depth), tiers, None),
         Err(error) => (None, Vec::new(), Some(error.to_string())),
     };
-    Ok(Overview {
+    Ok(ServiceOverview {
         queue: depth,
         tiers,
         queue_problem,
-        workers: overview::workers(db).await?,
-        pauses: operators::pauses(db).await?,
-        in_flight: overview::states(db).await?,
-        oldest_s: overview::oldest_open(db).await?,
-        working: overview::working(db, JOBS).await?,
-        throughput: overview::throughput(db).await?,
-        failures: overview::failures(db).await?,
+        workers: overview::count_workers(db).await?,
+        pauses: operators::list_pauses(db).await?,
+        in_flight: overview::count_states(db).await?,
+        oldest_s: overview::oldest_open_age(db).await?,
+        working: overview::list_active(db, JOBS).await?,
+        throughput: overview::load_throughput(db).await?,
+        failures: overview::count_failures(db).await?,
     })
 }
 
-async fn depths(queue: &dyn Queue) -> Result<(Depth, Vec<TierDepth>)> {
+async fn load_depths(queue: &dyn MessageQueue) -> Result<(QueueDepth, Vec<TierDepth>)> {
     let depth = queue.depth().await?;
     let of_tiers = queue.tier_depths().await?;
     let tiers = queue.tiers().into_iter().zip(of_tiers).map(|(tier, depth)| TierDepth {

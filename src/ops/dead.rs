@@ -10,13 +10,13 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::db::Db;
-use crate::db::janitor::{self as rows, RowState};
-use crate::db::operators::{self, By};
+use crate::db::janitor::{self as rows, DeadLetterRow};
+use crate::db::operators::{self, AuditNote};
 use crate::fault;
 use crate::metrics;
-use crate::model::message::Body;
-use crate::model::{IngestionId, Reason, Status};
-use crate::queue::{DeadLetter, Outgoing, Queue, Receipt};
+use crate::model::message::MessageBody;
+use crate::model::{IngestionId, IngestionStatus, OutcomeReason};
+use crate::queue::{DeadLetter, MessageQueue, OutgoingMessage, ReceiptHandle};
 
 /// Letters that are read stay hidden from other readers for so long.
 const HIDDEN: Duration = Duration::from_secs(30);
@@ -27,7 +27,7 @@ const AT_ONCE: usize = 100;
 
 /// A dead letter and what is known about it.
 #[derive(Debug, Clone, Serialize)]
-pub struct Letter {
+pub struct DeadLetterView {
     /// The service's id of the message.
     pub message_id: String,
     /// The ingestion it stands for; `None`: it stands for none or for several.
@@ -41,15 +41,15 @@ pub struct Letter {
     /// When it was sent, RFC 3339.
     pub sent_at: Option<String>,
     #[serde(skip)]
-    receipt: Option<Receipt>,
+    receipt: Option<ReceiptHandle>,
     /// What is sent in its place: same tier, tenant and trace.
     #[serde(skip)]
-    successor: Outgoing,
+    successor: OutgoingMessage,
 }
 
 /// What a reconciliation did, or would do.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Reconciled {
+pub struct ReconcileReport {
     /// Live rows whose message was sent again.
     pub revived: usize,
     /// Letters that stand for nothing any more.
@@ -60,7 +60,7 @@ pub struct Reconciled {
 
 /// What a redrive did.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Redriven {
+pub struct RedriveReport {
     /// Ingestions reopened (or still open) and sent again.
     pub sent: Vec<IngestionId>,
     /// Letters sent again as they were: they stand for several ingestions.
@@ -73,47 +73,55 @@ pub struct Redriven {
 ///
 /// # Errors
 /// Postgres or the queue does not answer; the queue has no dead-letter queue.
-pub async fn list(db: &Db, queue: &dyn Queue, max: usize) -> fault::Result<Vec<Letter>> {
-    let letters = take(db, queue, max).await?;
-    release(queue, &letters.iter().collect::<Vec<_>>()).await;
+pub async fn list_letters(
+    db: &Db,
+    queue: &dyn MessageQueue,
+    max: usize,
+) -> fault::Result<Vec<DeadLetterView>> {
+    let letters = receive_letters(db, queue, max).await?;
+    release_letters(queue, &letters.iter().collect::<Vec<_>>()).await;
     Ok(letters)
 }
 
 /// Lets other readers see letters again. One that cannot be released shows again by itself.
-async fn release(queue: &dyn Queue, letters: &[&Letter]) {
-    let receipts: Vec<Receipt> =
+async fn release_letters(queue: &dyn MessageQueue, letters: &[&DeadLetterView]) {
+    let receipts: Vec<ReceiptHandle> =
         letters.iter().filter_map(|letter| letter.receipt.clone()).collect();
     if receipts.is_empty() {
         return;
     }
-    let answers = queue.dead_release(&receipts).await;
+    let answers = queue.release_dead(&receipts).await;
     if let Some(error) = answers.into_iter().find_map(Result::err) {
         tracing::debug!(error = %error, "dead letters stay hidden for a while: {error}");
     }
 }
 
 /// Up to `max` dead letters, hidden from other readers for half a minute.
-async fn take(db: &Db, queue: &dyn Queue, max: usize) -> fault::Result<Vec<Letter>> {
+async fn receive_letters(
+    db: &Db,
+    queue: &dyn MessageQueue,
+    max: usize,
+) -> fault::Result<Vec<DeadLetterView>> {
     let mut letters = Vec::new();
     while letters.len() < max {
-        let batch = queue.dead_receive((max - letters.len()).min(AT_A_TIME), HIDDEN).await?;
+        let batch = queue.receive_dead((max - letters.len()).min(AT_A_TIME), HIDDEN).await?;
         if batch.is_empty() {
             break;
         }
         letters.extend(batch);
     }
-    describe(db, letters).await
+    describe_letters(db, letters).await
 }
 
-async fn describe(db: &Db, letters: Vec<DeadLetter>) -> fault::Result<Vec<Letter>> {
+async fn describe_letters(db: &Db, letters: Vec<DeadLetter>) -> fault::Result<Vec<DeadLetterView>> {
     let ids: Vec<Option<IngestionId>> =
         letters.iter().map(|letter| ingestion_of(&letter.delivery.body)).collect();
-    let states = states(db, ids.iter().flatten().copied().collect()).await?;
+    let states = load_rows(db, ids.iter().flatten().copied().collect()).await?;
     let letter = |(letter, id): (DeadLetter, Option<IngestionId>)| {
         let row = id.and_then(|id| states.get(&id));
         let DeadLetter { delivery } = letter;
-        let successor = delivery.successor(delivery.body.clone());
-        Letter {
+        let successor = delivery.to_successor(delivery.body.clone());
+        DeadLetterView {
             message_id: delivery.message_id,
             ingestion: id,
             state: match (id, row) {
@@ -135,11 +143,14 @@ async fn describe(db: &Db, letters: Vec<DeadLetter>) -> fault::Result<Vec<Letter
 }
 
 fn ingestion_of(body: &str) -> Option<IngestionId> {
-    if let Body::Ingestion(id) = Body::parse(body) { Some(id) } else { None }
+    if let MessageBody::Ingestion(id) = MessageBody::parse(body) { Some(id) } else { None }
 }
 
-async fn states(db: &Db, ids: Vec<IngestionId>) -> fault::Result<HashMap<IngestionId, RowState>> {
-    let states = rows::row_states(db, &ids).await?;
+async fn load_rows(
+    db: &Db,
+    ids: Vec<IngestionId>,
+) -> fault::Result<HashMap<IngestionId, DeadLetterRow>> {
+    let states = rows::find_dead_letter_rows(db, &ids).await?;
     Ok(states.into_iter().map(|state| (state.id, state)).collect())
 }
 
@@ -147,54 +158,54 @@ async fn states(db: &Db, ids: Vec<IngestionId>) -> fault::Result<HashMap<Ingesti
 /// nothing.
 ///
 /// # Errors
-/// As [`list`]; without a dead-letter queue there is nothing to do.
-pub async fn reconcile(
+/// As [`list_letters`]; without a dead-letter queue there is nothing to do.
+pub async fn reconcile_letters(
     db: &Db,
-    queue: &dyn Queue,
+    queue: &dyn MessageQueue,
     max: usize,
     crash_limit: u32,
     dry_run: bool,
-) -> fault::Result<Reconciled> {
-    let mut done = Reconciled::default();
+) -> fault::Result<ReconcileReport> {
+    let mut done = ReconcileReport::default();
     if queue.depth().await?.dead.unwrap_or_default() == 0 {
         return Ok(done);
     }
-    let letters = take(db, queue, max).await?;
+    let letters = receive_letters(db, queue, max).await?;
     let mut left = Vec::new();
-    let states = states(db, letters.iter().filter_map(|l| l.ingestion).collect()).await?;
+    let states = load_rows(db, letters.iter().filter_map(|l| l.ingestion).collect()).await?;
     for letter in &letters {
         let Some(row) = letter.ingestion.and_then(|id| states.get(&id)) else {
             left.push(letter);
             continue;
         };
         match (row.status, row.leased) {
-            (Status::InProgress, false) if row.crashes >= crash_limit => {
+            (IngestionStatus::InProgress, false) if row.crashes >= crash_limit => {
                 done.given_up += 1;
                 left.push(letter);
                 if !dry_run {
                     let detail = format!("dead-lettered after {} deaths", row.crashes);
-                    rows::give_up(db, row.id, Reason::Crashed, &detail).await?;
+                    rows::fail_unclaimed(db, row.id, OutcomeReason::Crashed, &detail).await?;
                 }
             }
-            (Status::InProgress, false) => {
+            (IngestionStatus::InProgress, false) => {
                 done.revived += 1;
                 if !dry_run {
-                    send(db, queue, letter, row.id).await?;
+                    send_anew(db, queue, letter, row.id).await?;
                 }
             }
-            (Status::Completed | Status::Cancelled, _) => {
+            (IngestionStatus::Completed | IngestionStatus::Cancelled, _) => {
                 done.cleared += 1;
                 if !dry_run {
-                    forget(queue, letter).await?;
+                    delete_letter(queue, letter).await?;
                 }
             }
-            (Status::InProgress, true) | (Status::Failed, _) => left.push(letter),
+            (IngestionStatus::InProgress, true) | (IngestionStatus::Failed, _) => left.push(letter),
         }
         if dry_run {
             left.push(letter);
         }
     }
-    release(queue, &left).await;
+    release_letters(queue, &left).await;
     Ok(done)
 }
 
@@ -202,15 +213,15 @@ pub async fn reconcile(
 /// code. Reopened first: a message that came back before its row was open would find it terminal.
 ///
 /// # Errors
-/// As [`list`].
-pub async fn redrive(
+/// As [`list_letters`].
+pub async fn redrive_letters(
     db: &Db,
-    queue: &dyn Queue,
+    queue: &dyn MessageQueue,
     reason: Option<&str>,
-    by: &By,
-) -> fault::Result<Redriven> {
-    let mut done = Redriven::default();
-    let letters = take(db, queue, usize::MAX).await?;
+    by: &AuditNote,
+) -> fault::Result<RedriveReport> {
+    let mut done = RedriveReport::default();
+    let letters = receive_letters(db, queue, usize::MAX).await?;
     let (mut known, mut several, mut left) = (Vec::new(), Vec::new(), Vec::new());
     for letter in &letters {
         let is_wanted = reason.is_none() || letter.reason.as_deref() == reason;
@@ -218,8 +229,8 @@ pub async fn redrive(
             _ if !is_wanted => left.push(letter),
             Some(id) if letter.state != "no row" => known.push((id, letter)),
             _ if matches!(
-                Body::parse(&letter.successor.body),
-                Body::Group(_) | Body::Objects(_)
+                MessageBody::parse(&letter.successor.body),
+                MessageBody::Group(_) | MessageBody::Objects(_)
             ) =>
             {
                 several.push(letter);
@@ -227,34 +238,43 @@ pub async fn redrive(
             _ => left.push(letter),
         }
     }
-    release(queue, &left).await;
+    release_letters(queue, &left).await;
     done.left = left.len();
     for part in known.chunks(AT_ONCE) {
         let ids: Vec<IngestionId> = part.iter().map(|(id, _)| *id).collect();
-        operators::reopen(db, &ids, by).await?;
+        operators::reopen_ingestions(db, &ids, by).await?;
         rows::mark_enqueued(db, &ids).await?;
-        let letters: Vec<&Letter> = part.iter().map(|(_, letter)| *letter).collect();
-        resend(queue, &letters).await?;
-        metrics::resent(u64::try_from(ids.len()).unwrap_or(u64::MAX));
+        let letters: Vec<&DeadLetterView> = part.iter().map(|(_, letter)| *letter).collect();
+        resend_letters(queue, &letters).await?;
+        metrics::count_resent(u64::try_from(ids.len()).unwrap_or(u64::MAX));
         done.sent.extend(ids);
     }
     for part in several.chunks(AT_ONCE) {
-        resend(queue, part).await?;
+        resend_letters(queue, part).await?;
         done.as_they_were += part.len();
     }
     Ok(done)
 }
 
-async fn send(db: &Db, queue: &dyn Queue, letter: &Letter, id: IngestionId) -> fault::Result<()> {
+async fn send_anew(
+    db: &Db,
+    queue: &dyn MessageQueue,
+    letter: &DeadLetterView,
+    id: IngestionId,
+) -> fault::Result<()> {
     rows::mark_enqueued(db, &[id]).await?;
-    metrics::resent(1);
-    resend(queue, &[letter]).await
+    metrics::count_resent(1);
+    resend_letters(queue, &[letter]).await
 }
 
 /// Sent before they are deleted: a crash in between leaves messages too many, never one too few.
 /// One that was not sent keeps its letter.
-async fn resend(queue: &dyn Queue, letters: &[&Letter]) -> fault::Result<()> {
-    let messages: Vec<Outgoing> = letters.iter().map(|letter| letter.successor.clone()).collect();
+async fn resend_letters(
+    queue: &dyn MessageQueue,
+    letters: &[&DeadLetterView],
+) -> fault::Result<()> {
+    let messages: Vec<OutgoingMessage> =
+        letters.iter().map(|letter| letter.successor.clone()).collect();
     let sent = queue.send(&messages).await;
     let mut failed = None;
     let mut gone = Vec::new();
@@ -264,15 +284,15 @@ async fn resend(queue: &dyn Queue, letters: &[&Letter]) -> fault::Result<()> {
             Err(error) => failed = Some(error),
         }
     }
-    for answer in queue.dead_acknowledge(&gone).await {
+    for answer in queue.acknowledge_dead(&gone).await {
         answer?;
     }
     failed.map_or(Ok(()), Err)
 }
 
-async fn forget(queue: &dyn Queue, letter: &Letter) -> fault::Result<()> {
+async fn delete_letter(queue: &dyn MessageQueue, letter: &DeadLetterView) -> fault::Result<()> {
     let Some(receipt) = &letter.receipt else { return Ok(()) };
-    for answer in queue.dead_acknowledge(std::slice::from_ref(receipt)).await {
+    for answer in queue.acknowledge_dead(std::slice::from_ref(receipt)).await {
         answer?;
     }
     Ok(())

@@ -1,6 +1,6 @@
 //! What is wrong with a set-up, and what to change: the findings of `docmill doctor`.
 //!
-//! Every check is a small function from facts to a [`Finding`]; gathering the facts is `app`'s,
+//! Every check is a small function from facts to a [`DoctorFinding`]; gathering the facts is `app`'s,
 //! which knows the implementations. Nothing here changes anything: permissions are found out by
 //! requests that cannot succeed. Not promised: that a set-up without a finding works for ever.
 
@@ -17,7 +17,7 @@ use crate::fault;
 /// How serious a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Verdict {
+pub enum Severity {
     /// As it should be.
     Ok,
     /// Works, but will hurt one day.
@@ -28,59 +28,62 @@ pub enum Verdict {
 
 /// What one check found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Finding {
+pub struct DoctorFinding {
     /// Name of the check, e.g. `queue.redrive`.
     pub check: &'static str,
     /// How serious it is.
-    pub verdict: Verdict,
+    pub verdict: Severity,
     /// What was found, in words.
     pub found: String,
     /// What to change; `None` if nothing.
     pub advice: Option<String>,
 }
 
-impl Finding {
+impl DoctorFinding {
     /// As it should be.
     pub fn ok(check: &'static str, found: impl Into<String>) -> Self {
-        Self { check, verdict: Verdict::Ok, found: found.into(), advice: None }
+        Self { check, verdict: Severity::Ok, found: found.into(), advice: None }
     }
 
     /// Works, but.
     pub fn warn(check: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Self {
         let advice = Some(advice.into());
-        Self { check, verdict: Verdict::Warn, found: found.into(), advice }
+        Self { check, verdict: Severity::Warn, found: found.into(), advice }
     }
 
     /// Must be changed.
     pub fn wrong(check: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Self {
-        Self { verdict: Verdict::Wrong, ..Self::warn(check, found, advice) }
+        Self { verdict: Severity::Wrong, ..Self::warn(check, found, advice) }
     }
 
     /// What is needed does not answer or refuses us; such errors say themselves what to check.
     pub fn unusable(check: &'static str, error: &impl std::fmt::Display) -> Self {
-        let (verdict, found) = (Verdict::Wrong, error.to_string());
+        let (verdict, found) = (Severity::Wrong, error.to_string());
         Self { check, verdict, found, advice: None }
     }
 }
 
 /// Everything that was found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Report {
+pub struct DoctorReport {
     /// Whether nothing must be changed.
     pub well: bool,
     /// In the order of the checks.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<DoctorFinding>,
 }
 
-impl Report {
+impl DoctorReport {
     /// Sums findings up.
-    pub fn of(findings: Vec<Finding>) -> Self {
-        let well = findings.iter().all(|finding| finding.verdict != Verdict::Wrong);
+    pub fn from_findings(findings: Vec<DoctorFinding>) -> Self {
+        let well = findings.iter().all(|finding| finding.verdict != Severity::Wrong);
         Self { well, findings }
     }
 }
 
 /// The finding of a check that had to ask somebody; a question without an answer is `unusable`.
-pub fn answered(check: &'static str, answer: fault::Result<Vec<Finding>>) -> Vec<Finding> {
-    answer.unwrap_or_else(|error| vec![Finding::unusable(check, &error)])
+pub fn findings_or_unusable(
+    check: &'static str,
+    answer: fault::Result<Vec<DoctorFinding>>,
+) -> Vec<DoctorFinding> {
+    answer.unwrap_or_else(|error| vec![DoctorFinding::unusable(check, &error)])
 }

@@ -11,16 +11,16 @@ use std::time::Duration;
 use serde::Serialize;
 use uuid::Uuid;
 
-pub use crate::db::erasure::{Retention, retain, retentions};
+pub use crate::db::erasure::{TenantRetention, list_retentions, set_retention};
 
 use crate::db::Db;
-use crate::db::erasure::{self, Doomed, Trail};
-use crate::db::operators::{self, By};
+use crate::db::erasure::{self, ErasableDocument, IngestionArtefacts};
+use crate::db::operators::{self, AuditNote};
 use crate::fault::Result;
-use crate::model::message::Body;
+use crate::model::message::MessageBody;
 use crate::model::{DocumentId, IngestionId};
-use crate::queue::{DeadLetter, Queue};
-use crate::store::{Store, keys};
+use crate::queue::{DeadLetter, MessageQueue};
+use crate::store::{ObjectStore, keys};
 
 /// Documents at a time: short transactions.
 const BATCH: u32 = 200;
@@ -33,18 +33,18 @@ const HIDDEN: Duration = Duration::from_secs(30);
 
 /// Where a tenant's things are.
 #[derive(Clone, Copy)]
-pub struct Places<'a> {
+pub struct ErasureBackends<'a> {
     /// Rows.
     pub db: &'a Db,
     /// Objects.
-    pub store: &'a dyn Store,
+    pub store: &'a dyn ObjectStore,
     /// Messages.
-    pub queue: &'a dyn Queue,
+    pub queue: &'a dyn MessageQueue,
 }
 
 /// What was erased, or would be.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Erased {
+pub struct ErasureReport {
     /// Whose.
     pub tenant: String,
     /// Whether nothing was changed.
@@ -63,20 +63,21 @@ pub struct Erased {
     pub dead_letters: usize,
 }
 
-/// Counts what [`erase`] would delete.
+/// Counts what [`erase_tenant`] would delete.
 ///
 /// # Errors
 /// Postgres or the store does not answer.
-pub async fn preview(places: Places<'_>, tenant: &str) -> Result<Erased> {
-    let mut found = Erased { tenant: tenant.to_owned(), dry_run: true, ..Erased::default() };
+pub async fn preview_erasure(places: ErasureBackends<'_>, tenant: &str) -> Result<ErasureReport> {
+    let mut found =
+        ErasureReport { tenant: tenant.to_owned(), dry_run: true, ..ErasureReport::default() };
     let mut after = DocumentId(Uuid::nil());
     loop {
-        let batch = erasure::documents(places.db, tenant, None, after, BATCH).await?;
+        let batch = erasure::find_erasable(places.db, tenant, None, after, BATCH).await?;
         let Some(last) = batch.last() else { return Ok(found) };
         after = last.id;
         let ids: Vec<_> = batch.iter().map(|document| document.id).collect();
-        let trails = erasure::trails(places.db, &ids).await?;
-        found.cancelled += erasure::open(places.db, &ids).await?.0.len();
+        let trails = erasure::find_artefacts(places.db, &ids).await?;
+        found.cancelled += erasure::find_open(places.db, &ids).await?.0.len();
         found.documents += batch.len();
         found.ingestions += trails.len();
         found.shared += batch.iter().filter(|document| document.shared).count();
@@ -92,36 +93,41 @@ pub async fn preview(places: Places<'_>, tenant: &str) -> Result<Erased> {
 /// # Errors
 /// Postgres, the store or the queue does not answer; what was erased until then stays erased, and
 /// the next run goes on.
-pub async fn erase(places: Places<'_>, tenant: &str, notice: Duration, by: &By) -> Result<Erased> {
-    let mut done = Erased { tenant: tenant.to_owned(), ..Erased::default() };
+pub async fn erase_tenant(
+    places: ErasureBackends<'_>,
+    tenant: &str,
+    notice: Duration,
+    by: &AuditNote,
+) -> Result<ErasureReport> {
+    let mut done = ErasureReport { tenant: tenant.to_owned(), ..ErasureReport::default() };
     let mut gone: Vec<IngestionId> = Vec::new();
-    done.cancelled = withdraw(places.db, tenant, notice, by).await?;
-    while let Some(batch) = one_batch(places, tenant, &mut done).await? {
+    done.cancelled = cancel_open(places.db, tenant, notice, by).await?;
+    while let Some(batch) = erase_batch(places, tenant, &mut done).await? {
         gone.extend(batch);
     }
     // A worker that was frozen all the while may have written after we looked.
     for id in &gone {
         done.objects += delete_below(places.store, *id).await?;
     }
-    done.dead_letters = bury(places).await?;
+    done.dead_letters = delete_dead_letters(places).await?;
     let count = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
     let (documents, ingestions) = (count(done.documents), count(done.ingestions));
-    erasure::close(places.db, tenant, documents, ingestions, by).await?;
+    erasure::close_tenant(places.db, tenant, documents, ingestions, by).await?;
     Ok(done)
 }
 
 /// Erases what is older than its tenant's retention, up to a batch for each tenant.
 ///
 /// # Errors
-/// As [`erase`].
-pub async fn expire(places: Places<'_>) -> Result<usize> {
+/// As [`erase_tenant`].
+pub async fn erase_expired(places: ErasureBackends<'_>) -> Result<usize> {
     let mut expired = 0;
-    for kept in retentions(places.db).await? {
+    for kept in list_retentions(places.db).await? {
         let days = u64::from(kept.days.unsigned_abs());
         let age = Some(Duration::from_secs(days * 24 * 3600));
-        let batch = erasure::documents(places.db, &kept.tenant, age, FIRST, BATCH).await?;
+        let batch = erasure::find_erasable(places.db, &kept.tenant, age, FIRST, BATCH).await?;
         let ids: Vec<_> = batch.iter().map(|document| document.id).collect();
-        let trails = erasure::trails(places.db, &ids).await?;
+        let trails = erasure::find_artefacts(places.db, &ids).await?;
         delete_objects(places.store, &batch, &trails).await?;
         expired += erasure::delete_expired(places.db, &ids).await?;
     }
@@ -129,16 +135,16 @@ pub async fn expire(places: Places<'_>) -> Result<usize> {
 }
 
 /// Cancels what has not ended, and waits until workers must have noticed if one had any of it.
-async fn withdraw(db: &Db, tenant: &str, notice: Duration, by: &By) -> Result<usize> {
+async fn cancel_open(db: &Db, tenant: &str, notice: Duration, by: &AuditNote) -> Result<usize> {
     let (mut cancelled, mut held) = (0, 0);
     let mut after = DocumentId(Uuid::nil());
     loop {
-        let batch = erasure::documents(db, tenant, None, after, BATCH).await?;
+        let batch = erasure::find_erasable(db, tenant, None, after, BATCH).await?;
         let Some(last) = batch.last() else { break };
         after = last.id;
         let ids: Vec<_> = batch.iter().map(|document| document.id).collect();
-        let (open, of_workers) = erasure::open(db, &ids).await?;
-        cancelled += operators::cancel(db, &open, by).await?.len();
+        let (open, of_workers) = erasure::find_open(db, &ids).await?;
+        cancelled += operators::cancel_ingestions(db, &open, by).await?.len();
         held += of_workers;
     }
     if held > 0 {
@@ -149,26 +155,30 @@ async fn withdraw(db: &Db, tenant: &str, notice: Duration, by: &By) -> Result<us
 
 /// Objects first: the rows lead to them. Returns the ingestions that are gone; `None`: nothing was
 /// left.
-async fn one_batch(
-    places: Places<'_>,
+async fn erase_batch(
+    places: ErasureBackends<'_>,
     tenant: &str,
-    done: &mut Erased,
+    done: &mut ErasureReport,
 ) -> Result<Option<Vec<IngestionId>>> {
-    let batch = erasure::documents(places.db, tenant, None, FIRST, BATCH).await?;
+    let batch = erasure::find_erasable(places.db, tenant, None, FIRST, BATCH).await?;
     let ids: Vec<_> = batch.iter().map(|document| document.id).collect();
     if ids.is_empty() {
         return Ok(None);
     }
-    let trails = erasure::trails(places.db, &ids).await?;
+    let trails = erasure::find_artefacts(places.db, &ids).await?;
     done.objects += delete_objects(places.store, &batch, &trails).await?;
-    erasure::delete(places.db, &ids, &trails).await?;
+    erasure::delete_documents(places.db, &ids, &trails).await?;
     done.documents += batch.len();
     done.ingestions += trails.len();
     done.shared += batch.iter().filter(|document| document.shared).count();
     Ok(Some(trails.into_iter().map(|trail| trail.id).collect()))
 }
 
-async fn delete_objects(store: &dyn Store, batch: &[Doomed], trails: &[Trail]) -> Result<usize> {
+async fn delete_objects(
+    store: &dyn ObjectStore,
+    batch: &[ErasableDocument],
+    trails: &[IngestionArtefacts],
+) -> Result<usize> {
     let mut deleted = 0;
     for key in keys_of(store, batch, trails).await? {
         if store.head(&key).await?.is_some() {
@@ -180,12 +190,16 @@ async fn delete_objects(store: &dyn Store, batch: &[Doomed], trails: &[Trail]) -
 }
 
 /// Everything that was stored for these documents, each key once.
-async fn keys_of(store: &dyn Store, batch: &[Doomed], trails: &[Trail]) -> Result<Vec<String>> {
+async fn keys_of(
+    store: &dyn ObjectStore,
+    batch: &[ErasableDocument],
+    trails: &[IngestionArtefacts],
+) -> Result<Vec<String>> {
     let originals = batch.iter().filter(|document| !document.shared);
     let mut keys: Vec<String> = originals.map(|document| document.file_path.clone()).collect();
     for trail in trails {
         keys.extend(trail.paths.iter().cloned());
-        let below = keys::of_ingestion(trail.id);
+        let below = keys::ingestion_prefix(trail.id);
         let mut after: Option<String> = None;
         loop {
             let page = store.list(&below, after.as_deref(), LISTED).await?;
@@ -202,8 +216,8 @@ async fn keys_of(store: &dyn Store, batch: &[Doomed], trails: &[Trail]) -> Resul
     Ok(keys)
 }
 
-async fn delete_below(store: &dyn Store, id: IngestionId) -> Result<usize> {
-    let left = store.list(&keys::of_ingestion(id), None, LISTED).await?;
+async fn delete_below(store: &dyn ObjectStore, id: IngestionId) -> Result<usize> {
+    let left = store.list(&keys::ingestion_prefix(id), None, LISTED).await?;
     for entry in &left {
         store.delete(&entry.key).await?;
     }
@@ -211,28 +225,28 @@ async fn delete_below(store: &dyn Store, id: IngestionId) -> Result<usize> {
 }
 
 /// Deletes the dead letters of erased ingestions.
-async fn bury(places: Places<'_>) -> Result<usize> {
+async fn delete_dead_letters(places: ErasureBackends<'_>) -> Result<usize> {
     let (mut buried, mut others) = (0, Vec::new());
     loop {
-        let letters = places.queue.dead_receive(10, HIDDEN).await?;
+        let letters = places.queue.receive_dead(10, HIDDEN).await?;
         if letters.is_empty() {
             // Whoever looks next sees the others at once, or, if that fails, when the time is over.
-            places.queue.dead_release(&others).await;
+            places.queue.release_dead(&others).await;
             return Ok(buried);
         }
-        let id_of = |body: &str| match Body::parse(body) {
-            Body::Ingestion(id) => Some(id),
+        let id_of = |body: &str| match MessageBody::parse(body) {
+            MessageBody::Ingestion(id) => Some(id),
             _ => None,
         };
         let ids: Vec<_> = letters.iter().filter_map(|l| id_of(&l.delivery.body)).collect();
-        let erased = erasure::erased(places.db, &ids).await?;
+        let erased = erasure::find_erased(places.db, &ids).await?;
         let is_ours = |letter: &DeadLetter| {
             id_of(&letter.delivery.body).is_some_and(|id| erased.contains(&id))
         };
         let (ours, left): (Vec<_>, Vec<_>) = letters.into_iter().partition(is_ours);
         others.extend(left.into_iter().map(|letter| letter.delivery.receipt));
         let receipts: Vec<_> = ours.into_iter().map(|letter| letter.delivery.receipt).collect();
-        for answer in places.queue.dead_acknowledge(&receipts).await {
+        for answer in places.queue.acknowledge_dead(&receipts).await {
             answer?;
             buried += 1;
         }

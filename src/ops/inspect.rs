@@ -3,9 +3,12 @@
 use serde::Serialize;
 use serde_json::Value;
 
-pub use crate::db::costs::{By as CostGrouping, Sum as CostSum, sums as sum_costs};
-pub use crate::db::reports::{Filter, InFlight, IngestionRow, by_ids, list, waiting};
-pub use crate::db::search::{DocumentRow, Wanted, find as find_documents};
+pub use crate::db::costs::{CostGrouping, CostSum, sum_costs};
+pub use crate::db::reports::{
+    InFlightIngestion, IngestionFilter, IngestionRow, find_waiting, ingestions_by_id,
+    list_ingestions,
+};
+pub use crate::db::search::{DocumentQuery, DocumentRow, find_documents};
 
 use crate::db::Db;
 use crate::db::reports::{self, AttemptRow};
@@ -17,7 +20,7 @@ const MOST: u32 = 100;
 
 /// One ingestion with its history.
 #[derive(Debug, Clone, Serialize)]
-pub struct Story {
+pub struct IngestionHistory {
     /// How it stands.
     #[serde(flatten)]
     pub ingestion: IngestionRow,
@@ -36,8 +39,8 @@ pub struct Story {
 ///
 /// # Errors
 /// `Missing` if nothing has it; no answer from Postgres.
-pub async fn find(db: &Db, id: &str) -> Result<Vec<IngestionRow>> {
-    let found = reports::find(db, id, MOST).await?;
+pub async fn find_ingestions(db: &Db, id: &str) -> Result<Vec<IngestionRow>> {
+    let found = reports::find_ingestions(db, id, MOST).await?;
     if found.is_empty() {
         let text = format!(
             "nothing has the id `{id}`: write the UUID of an ingestion or document, or at least \
@@ -51,9 +54,9 @@ pub async fn find(db: &Db, id: &str) -> Result<Vec<IngestionRow>> {
 /// The one ingestion that an operator wants to change: of a document the newest.
 ///
 /// # Errors
-/// As [`find`]; `Rejected` if a SHA-256 prefix means several documents.
+/// As [`find_ingestions`]; `Rejected` if a SHA-256 prefix means several documents.
 pub async fn find_one(db: &Db, id: &str) -> Result<IngestionId> {
-    let found = find(db, id).await?;
+    let found = find_ingestions(db, id).await?;
     let documents: std::collections::BTreeSet<_> =
         found.iter().map(|row| row.document_id).collect();
     match found.first() {
@@ -68,19 +71,19 @@ pub async fn find_one(db: &Db, id: &str) -> Result<IngestionId> {
 /// How the ingestions stand that `id` means, newest first, with their attempts.
 ///
 /// # Errors
-/// As [`find`].
-pub async fn status(db: &Db, id: &str) -> Result<Vec<Story>> {
-    let found = find(db, id).await?;
+/// As [`find_ingestions`].
+pub async fn load_histories(db: &Db, id: &str) -> Result<Vec<IngestionHistory>> {
+    let found = find_ingestions(db, id).await?;
     let ids: Vec<_> = found.iter().map(|row| IngestionId(row.id)).collect();
-    let waiting = waiting(db, &ids).await?;
+    let waiting = find_waiting(db, &ids).await?;
     let mut stories = Vec::new();
     for ingestion in found {
         let waits = waiting.iter().find(|row| row.ingestion_id == ingestion.id);
-        stories.push(Story {
+        stories.push(IngestionHistory {
             state: waits.map(|row| row.state.clone()),
             explanation: waits.map(|row| row.explanation.clone()),
-            attempts: reports::attempts(db, IngestionId(ingestion.id)).await?,
-            grounded: reports::grounded(db, IngestionId(ingestion.id)).await?,
+            attempts: reports::list_attempts(db, IngestionId(ingestion.id)).await?,
+            grounded: reports::load_grounding(db, IngestionId(ingestion.id)).await?,
             ingestion,
         });
     }

@@ -18,12 +18,12 @@ use crate::db::{erasure, janitor as rows, overview, retention};
 use crate::fault;
 use crate::metrics;
 use crate::model::IngestionId;
-use crate::ops::erase::{self, Places};
+use crate::ops::erase::{self, ErasureBackends};
 use crate::ops::{dead, sending};
 use crate::pipeline::journal;
-use crate::queue::Queue;
-use crate::shutdown::Stop;
-use crate::store::Store;
+use crate::queue::MessageQueue;
+use crate::shutdown::Shutdown;
+use crate::store::ObjectStore;
 
 /// The lease of the leader.
 const LEASE: &str = "janitor";
@@ -46,9 +46,9 @@ pub struct Maintenance {
     /// Postgres.
     pub db: Db,
     /// Messages.
-    pub queue: Arc<dyn Queue>,
+    pub queue: Arc<dyn MessageQueue>,
     /// Documents and artefacts.
-    pub store: Arc<dyn Store>,
+    pub store: Arc<dyn ObjectStore>,
     /// How often, and how much.
     pub config: JanitorConfig,
     /// See `retry.crash_attempts`.
@@ -59,7 +59,7 @@ pub struct Maintenance {
 
 /// What one pass did, or would do.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
-pub struct Pass {
+pub struct JanitorReport {
     /// Whether nothing was changed.
     pub dry_run: bool,
     /// Rows that waited long enough to be looked at.
@@ -84,7 +84,7 @@ pub struct Pass {
 
 impl Maintenance {
     /// Passes at the configured interval, whenever this worker leads, until told to stop.
-    pub async fn run(self, stop: Stop) {
+    pub async fn run(self, stop: Shutdown) {
         if !self.config.enabled {
             return;
         }
@@ -92,11 +92,11 @@ impl Maintenance {
             // A random part, so that workers started together do not ask together.
             let pause = self.config.interval.mul_f64(0.75 + fastrand::f64() / 2.0);
             tokio::select! {
-                () = stop.until_asked() => return self.resign().await,
+                () = stop.wait_until_requested() => return self.release_lead().await,
                 () = tokio::time::sleep(pause) => {}
             }
-            match self.lead().await {
-                Ok(Some(pass)) => report(&pass),
+            match self.run_if_leader().await {
+                Ok(Some(pass)) => log_report(&pass),
                 Ok(None) => {}
                 Err(error) => tracing::warn!(error = %error, "maintenance failed: {error}"),
             }
@@ -104,50 +104,52 @@ impl Maintenance {
     }
 
     /// The next leader need not wait for the lease to run out.
-    async fn resign(&self) {
-        if let Err(error) = rows::resign(&self.db, LEASE, &self.holder).await {
+    async fn release_lead(&self) {
+        if let Err(error) = rows::release_lead(&self.db, LEASE, &self.holder).await {
             tracing::debug!(error = %error, "the lead was not given up: {error}");
         }
     }
 
-    async fn lead(&self) -> fault::Result<Option<Pass>> {
-        if !rows::try_lead(&self.db, LEASE, &self.holder, LEADS).await? {
+    async fn run_if_leader(&self) -> fault::Result<Option<JanitorReport>> {
+        if !rows::try_acquire_lead(&self.db, LEASE, &self.holder, LEADS).await? {
             metrics::oldest_in_progress(Duration::ZERO);
             return Ok(None);
         }
-        let oldest = overview::oldest_open(&self.db).await?.unwrap_or_default();
+        let oldest = overview::oldest_open_age(&self.db).await?.unwrap_or_default();
         metrics::oldest_in_progress(Duration::try_from_secs_f64(oldest).unwrap_or_default());
-        self.pass(false).await.map(Some)
+        self.run_pass(false).await.map(Some)
     }
 
     /// One pass over everything.
     ///
     /// # Errors
     /// Postgres or the queue does not answer; what was done until then stays done.
-    pub async fn pass(&self, dry_run: bool) -> fault::Result<Pass> {
-        let mut pass = Pass { dry_run, ..Pass::default() };
+    pub async fn run_pass(&self, dry_run: bool) -> fault::Result<JanitorReport> {
+        let mut pass = JanitorReport { dry_run, ..JanitorReport::default() };
         self.resend(&mut pass).await?;
         let (queue, crash_limit) = (self.queue.as_ref(), self.crash_limit);
-        let letters = dead::reconcile(&self.db, queue, DEAD_PER_PASS, crash_limit, dry_run).await?;
+        let letters =
+            dead::reconcile_letters(&self.db, queue, DEAD_PER_PASS, crash_limit, dry_run).await?;
         (pass.revived, pass.cleared) = (letters.revived, letters.cleared);
         pass.given_up = letters.given_up;
         if !dry_run {
             pass.deleted_rows = self.delete_old_rows().await?;
-            pass.queue_repairs = self.queue.maintain().await?;
+            pass.queue_repairs = self.queue.run_maintenance().await?;
             let (store, queue) = (self.store.as_ref(), self.queue.as_ref());
-            pass.expired = erase::expire(Places { db: &self.db, store, queue }).await?;
+            pass.expired =
+                erase::erase_expired(ErasureBackends { db: &self.db, store, queue }).await?;
         }
         Ok(pass)
     }
 
-    async fn resend(&self, pass: &mut Pass) -> fault::Result<()> {
+    async fn resend(&self, pass: &mut JanitorReport) -> fault::Result<()> {
         let limit = self.config.resends_per_pass;
-        let waiting = rows::candidates(&self.db, self.config.quiet, limit).await?;
+        let waiting = rows::find_resend_candidates(&self.db, self.config.quiet, limit).await?;
         pass.candidates = waiting.len();
         if waiting.is_empty() {
             return Ok(());
         }
-        let line = self.line().await?;
+        let line = self.queue_progress().await?;
         pass.resent =
             waiting.iter().filter(|row| line.has_lost(row.enqueued_at)).map(|row| row.id).collect();
         pass.queue_is_behind = pass.resent.len() < waiting.len();
@@ -160,9 +162,9 @@ impl Maintenance {
     /// Marked first, then sent: a crash in between costs one longer quiet, never a flood.
     async fn send_again(&self, ids: &[IngestionId]) -> fault::Result<()> {
         rows::mark_enqueued(&self.db, ids).await?;
-        let answers = sending::send(&self.db, self.queue.as_ref(), ids).await?;
+        let answers = sending::send_messages(&self.db, self.queue.as_ref(), ids).await?;
         let sent = answers.iter().filter(|answer| answer.is_ok()).count();
-        metrics::resent(u64::try_from(sent).unwrap_or(u64::MAX));
+        metrics::count_resent(u64::try_from(sent).unwrap_or(u64::MAX));
         match answers.into_iter().find_map(Result::err) {
             Some(error) => Err(error),
             None => Ok(()),
@@ -174,29 +176,29 @@ impl Maintenance {
         let attempts = self.delete_old_attempts(age).await?;
         let messages = retention::delete_quarantined(&self.db, age, ROWS_PER_PASS).await?;
         let workers = retention::delete_workers(&self.db, WORKER_SILENCE).await?;
-        let erased = erasure::forget(&self.db, age.max(MESSAGES_LIVE)).await?;
+        let erased = erasure::forget_erased(&self.db, age.max(MESSAGES_LIVE)).await?;
         Ok(attempts + messages + workers + erased)
     }
 
     /// Finished pages that were left in the store go before the attempts, which are what leads to
     /// them.
     async fn delete_old_attempts(&self, age: Duration) -> fault::Result<u64> {
-        let old = retention::old_attempts(&self.db, age, ROWS_PER_PASS).await?;
+        let old = retention::find_expired_attempts(&self.db, age, ROWS_PER_PASS).await?;
         let left_over: BTreeSet<IngestionId> =
             old.iter().filter(|attempt| attempt.left_pages).map(|old| old.ingestion).collect();
         for id in left_over {
-            journal::clear(self.store.as_ref(), id).await?;
+            journal::clear_journal(self.store.as_ref(), id).await?;
         }
         retention::delete_attempts(&self.db, &old).await
     }
 
     /// What is known about the line of messages.
-    async fn line(&self) -> fault::Result<Line> {
+    async fn queue_progress(&self) -> fault::Result<QueueProgress> {
         let depth = self.queue.depth().await?;
         let position = rows::queue_position(&self.db, self.config.quiet).await?;
-        Ok(Line {
+        Ok(QueueProgress {
             messages: depth.ready + depth.delayed,
-            explained: rows::waiting_since(&self.db, self.config.quiet).await?,
+            explained: rows::count_recently_sent(&self.db, self.config.quiet).await?,
             position: position.map(|position| position.newest),
         })
     }
@@ -204,7 +206,7 @@ impl Maintenance {
 
 /// The line of messages, as far as it can be known.
 #[derive(Debug, Clone, Copy)]
-struct Line {
+struct QueueProgress {
     /// Messages that wait in it.
     messages: u64,
     /// Rows that were sent within the quiet time and may have such a message.
@@ -213,7 +215,7 @@ struct Line {
     position: Option<OffsetDateTime>,
 }
 
-impl Line {
+impl QueueProgress {
     /// Whether the message of a row sent at this time cannot be in the line any more: either later
     /// ones have been received, or no message is left that could be it.
     fn has_lost(&self, enqueued_at: OffsetDateTime) -> bool {
@@ -222,8 +224,8 @@ impl Line {
     }
 }
 
-fn report(pass: &Pass) {
-    let Pass { resent, revived, cleared, deleted_rows, queue_repairs, .. } = pass;
+fn log_report(pass: &JanitorReport) {
+    let JanitorReport { resent, revived, cleared, deleted_rows, queue_repairs, .. } = pass;
     let resent = resent.len();
     if resent + revived + cleared > 0 || *deleted_rows + *queue_repairs > 0 {
         tracing::info!(
@@ -245,7 +247,7 @@ mod tests {
     fn a_row_is_lost_only_if_the_line_has_passed_it_or_holds_no_message_that_could_be_its() {
         let now = OffsetDateTime::UNIX_EPOCH + Duration::from_secs(1_000_000);
         let sent = now - Duration::from_secs(3600);
-        let line = |messages, explained, position| Line { messages, explained, position };
+        let line = |messages, explained, position| QueueProgress { messages, explained, position };
         #[rustfmt::skip]
         let table = [
             ("a full line nobody has looked at: behind",  line(5000, 0, None),                             false),

@@ -22,10 +22,12 @@ use serde::{Deserialize, Serialize};
 use time::{Date, OffsetDateTime};
 
 use crate::fault::{Error, Result};
-use crate::ledger::{AttemptLedger, Held, Spending, SpentToday, TranscriptionSaved};
-use crate::model::{ArtefactRef, ClaimToken, Claimed, DocumentId, DocumentRef, IngestionId, Usage};
-use crate::store::prefixed::Prefixed;
-use crate::store::{Etag, Fetch, Get, Put, Store, keys};
+use crate::ledger::{AttemptLedger, ProviderSpending, SpentToday, StoredTranscript, WriteResult};
+use crate::model::{
+    ArtefactRef, ClaimToken, ClaimedIngestion, DocumentId, DocumentRef, IngestionId, ModelUsage,
+};
+use crate::store::prefixed::PrefixedStore;
+use crate::store::{Etag, GetOptions, GetResult, ObjectStore, PutResult, keys};
 
 /// Where what is ours lies in a store whose layout is another's.
 pub const OWN_FOLDER: &str = "docmill/";
@@ -45,7 +47,7 @@ const PAGE: usize = 1000;
 
 /// Records of attempts and of spending in an object store.
 pub struct ObjectLedger {
-    store: Arc<dyn Store>,
+    store: Arc<dyn ObjectStore>,
     /// Names the objects of this process's spending.
     writer: String,
     spending: tokio::sync::Mutex<Option<DayBook>>,
@@ -100,22 +102,22 @@ struct SpendingRow {
     calls: u64,
     pages: u64,
     #[serde(flatten)]
-    usage: Usage,
+    usage: ModelUsage,
     cost_nanos: u64,
 }
 
 impl ObjectLedger {
     /// Over a store whose keys begin where the bucket or workspace begins.
-    pub fn new(store: Arc<dyn Store>) -> Arc<Self> {
+    pub fn new(store: Arc<dyn ObjectStore>) -> Arc<Self> {
         Arc::new(Self {
-            store: Arc::new(Prefixed::new(store, OWN_FOLDER)),
+            store: Arc::new(PrefixedStore::new(store, OWN_FOLDER)),
             writer: uuid::Uuid::new_v4().simple().to_string(),
             spending: tokio::sync::Mutex::default(),
         })
     }
 
     /// Where artefacts are kept.
-    pub fn artefacts(&self) -> Arc<dyn Store> {
+    pub fn artefacts(&self) -> Arc<dyn ObjectStore> {
         Arc::clone(&self.store)
     }
 
@@ -127,19 +129,21 @@ impl ObjectLedger {
         self: &Arc<Self>,
         id: IngestionId,
         document: DocumentRef,
-    ) -> Result<(Claimed, ObjectAttempt)> {
-        let (key, token) = (keys::attempt_record(id), ClaimToken::random());
+    ) -> Result<(ClaimedIngestion, ObjectAttempt)> {
+        let (key, token) = (keys::attempt_record_key(id), ClaimToken::random());
         for _ in 0..TRIES {
-            let found = read::<AttemptRecord>(self.store.as_ref(), &key).await?;
+            let found = read_record::<AttemptRecord>(self.store.as_ref(), &key).await?;
             let (earlier, etag) =
                 found.map_or((None, None), |(record, etag)| (Some(record), Some(etag)));
             let earlier = earlier.unwrap_or_default();
             let claims = earlier.claims.saturating_add(1);
             let record = AttemptRecord { claims, token: Some(token), ..earlier };
-            let Some(etag) = write(self.store.as_ref(), &key, etag.as_ref(), &record).await? else {
+            let Some(etag) =
+                write_record(self.store.as_ref(), &key, etag.as_ref(), &record).await?
+            else {
                 continue;
             };
-            let claimed = claimed(id, token, document, &record);
+            let claimed = build_claimed(id, token, document, &record);
             let written = Mutex::new((record, etag));
             return Ok((claimed, ObjectAttempt { ledger: Arc::clone(self), id, token, written }));
         }
@@ -180,18 +184,18 @@ impl ObjectLedger {
     }
 
     /// Adds to what this process has spent today, and writes that down.
-    async fn add_spending(&self, spent: &Spending) -> Result<()> {
+    async fn add_spending(&self, spent: &ProviderSpending) -> Result<()> {
         let mut book = self.spending.lock().await;
-        let book = today(&mut book);
+        let book = current_day(&mut book);
         book.own.add(spent);
-        let key = keys::spending_of(book.day, &self.writer);
+        let key = keys::spending_key(book.day, &self.writer);
         // Nobody else writes there, and this process one after the other.
-        self.store.put(&key, encode(&book.own)?, &BTreeMap::new()).await.map(drop)
+        self.store.put(&key, encode_record(&book.own)?, &BTreeMap::new()).await.map(drop)
     }
 
     async fn sum_today(&self) -> Result<SpentToday> {
         let mut book = self.spending.lock().await;
-        let book = today(&mut book);
+        let book = current_day(&mut book);
         let others = match book.others {
             Some((nanos, read)) if read.elapsed() < OTHERS_FRESH => nanos,
             _ => {
@@ -208,10 +212,10 @@ impl ObjectLedger {
     }
 
     async fn sum_of_others(&self, day: Date) -> Result<u64> {
-        let own = keys::spending_of(day, &self.writer);
+        let own = keys::spending_key(day, &self.writer);
         let (mut others, mut after): (Vec<String>, Option<String>) = (Vec::new(), None);
         loop {
-            let page = self.store.list(&keys::spending_on(day), after.as_deref(), PAGE).await?;
+            let page = self.store.list(&keys::spending_prefix(day), after.as_deref(), PAGE).await?;
             after = page.last().map(|entry| entry.key.clone());
             let full = page.len() == PAGE;
             others.extend(page.into_iter().map(|entry| entry.key).filter(|key| *key != own));
@@ -221,7 +225,7 @@ impl ObjectLedger {
         }
         let store = self.store.as_ref();
         let reads = others.into_iter().map(|key| async move {
-            let spending = read::<DailySpending>(store, &key).await?;
+            let spending = read_record::<DailySpending>(store, &key).await?;
             Ok::<u64, Error>(spending.map_or(0, |(spending, _)| spending.cost_nanos))
         });
         let mut reads = futures::stream::iter(reads).buffer_unordered(AT_ONCE);
@@ -234,7 +238,7 @@ impl ObjectLedger {
 }
 
 impl DailySpending {
-    fn add(&mut self, spent: &Spending) {
+    fn add(&mut self, spent: &ProviderSpending) {
         let (calls, pages) = (u64::from(spent.calls), u64::from(spent.pages));
         let nanos = spent.cost_nanos.unwrap_or(0);
         self.cost_nanos = self.cost_nanos.saturating_add(nanos);
@@ -257,7 +261,7 @@ impl DailySpending {
 }
 
 /// The book of the day that it is now.
-fn today(book: &mut Option<DayBook>) -> &mut DayBook {
+fn current_day(book: &mut Option<DayBook>) -> &mut DayBook {
     let day = OffsetDateTime::now_utc().date();
     if book.as_ref().is_some_and(|book| book.day != day) {
         *book = None;
@@ -265,13 +269,13 @@ fn today(book: &mut Option<DayBook>) -> &mut DayBook {
     book.get_or_insert_with(|| DayBook { day, own: DailySpending::default(), others: None })
 }
 
-fn claimed(
+fn build_claimed(
     id: IngestionId,
     token: ClaimToken,
     document: DocumentRef,
     record: &AttemptRecord,
-) -> Claimed {
-    Claimed {
+) -> ClaimedIngestion {
+    ClaimedIngestion {
         id,
         token,
         claims: record.claims,
@@ -289,24 +293,24 @@ fn claimed(
 
 impl ObjectAttempt {
     /// Writes the record as `change` makes it, if the attempt still is the newest.
-    async fn save(
+    async fn save_record(
         &self,
         id: IngestionId,
         token: ClaimToken,
         change: impl FnOnce(&mut AttemptRecord) + Send,
-    ) -> Result<Held> {
+    ) -> Result<WriteResult> {
         if (id, token) != (self.id, self.token) {
-            return Ok(Held::Lost);
+            return Ok(WriteResult::Lost);
         }
         let (mut record, etag) =
             self.written.lock().unwrap_or_else(PoisonError::into_inner).clone();
         change(&mut record);
-        let (store, key) = (self.ledger.store.as_ref(), keys::attempt_record(id));
-        let Some(etag) = write(store, &key, Some(&etag), &record).await? else {
-            return Ok(Held::Lost);
+        let (store, key) = (self.ledger.store.as_ref(), keys::attempt_record_key(id));
+        let Some(etag) = write_record(store, &key, Some(&etag), &record).await? else {
+            return Ok(WriteResult::Lost);
         };
         *self.written.lock().unwrap_or_else(PoisonError::into_inner) = (record, etag);
-        Ok(Held::Yes)
+        Ok(WriteResult::Yes)
     }
 }
 
@@ -316,9 +320,10 @@ impl AttemptLedger for ObjectAttempt {
         &self,
         id: IngestionId,
         token: ClaimToken,
-        saved: &TranscriptionSaved,
-    ) -> Result<Held> {
-        self.save(id, token, |record| record.transcription = Some(saved.artefact.clone())).await
+        saved: &StoredTranscript,
+    ) -> Result<WriteResult> {
+        self.save_record(id, token, |record| record.transcription = Some(saved.artefact.clone()))
+            .await
     }
 
     async fn save_extraction(
@@ -326,8 +331,8 @@ impl AttemptLedger for ObjectAttempt {
         id: IngestionId,
         token: ClaimToken,
         artefact: &ArtefactRef,
-    ) -> Result<Held> {
-        self.save(id, token, |record| record.extraction = Some(artefact.clone())).await
+    ) -> Result<WriteResult> {
+        self.save_record(id, token, |record| record.extraction = Some(artefact.clone())).await
     }
 
     async fn find_duplicate(
@@ -340,7 +345,12 @@ impl AttemptLedger for ObjectAttempt {
         Ok(None)
     }
 
-    async fn spend(&self, _id: IngestionId, _claims: i64, spent: &Spending) -> Result<()> {
+    async fn add_spending(
+        &self,
+        _id: IngestionId,
+        _claims: i64,
+        spent: &ProviderSpending,
+    ) -> Result<()> {
         self.ledger.add_spending(spent).await
     }
 
@@ -352,7 +362,7 @@ impl AttemptLedger for ObjectAttempt {
         Ok(false)
     }
 
-    async fn now(&self) -> Result<OffsetDateTime> {
+    async fn current_time(&self) -> Result<OffsetDateTime> {
         Ok(OffsetDateTime::now_utc())
     }
 }
@@ -362,12 +372,12 @@ impl AttemptLedger for ObjectAttempt {
 ///
 /// # Errors
 /// The store's; some may be gone and others still there.
-pub async fn remove_artefacts(store: &dyn Store, id: IngestionId) -> Result<()> {
-    let record = format!("{OWN_FOLDER}{}", keys::attempt_record(id));
+pub async fn remove_artefacts(store: &dyn ObjectStore, id: IngestionId) -> Result<()> {
+    let record = format!("{OWN_FOLDER}{}", keys::attempt_record_key(id));
     if store.head(&record).await?.is_none() {
         return Ok(());
     }
-    let artefacts = keys::artefacts(id).map(|key| format!("{OWN_FOLDER}{key}"));
+    let artefacts = keys::artefact_keys(id).map(|key| format!("{OWN_FOLDER}{key}"));
     delete_all(store, &artefacts).await?;
     // Last, because it says that there may be others.
     store.delete(&record).await
@@ -377,8 +387,8 @@ pub async fn remove_artefacts(store: &dyn Store, id: IngestionId) -> Result<()> 
 ///
 /// # Errors
 /// As [`remove_artefacts`].
-pub async fn erase_artefacts(store: &dyn Store, id: IngestionId) -> Result<()> {
-    let below = format!("{OWN_FOLDER}{}", keys::of_ingestion(id));
+pub async fn erase_artefacts(store: &dyn ObjectStore, id: IngestionId) -> Result<()> {
+    let below = format!("{OWN_FOLDER}{}", keys::ingestion_prefix(id));
     loop {
         let found = store.list(&below, None, PAGE).await?;
         if found.is_empty() {
@@ -389,49 +399,50 @@ pub async fn erase_artefacts(store: &dyn Store, id: IngestionId) -> Result<()> {
     }
 }
 
-async fn delete_all(store: &dyn Store, keys: &[String]) -> Result<()> {
+async fn delete_all(store: &dyn ObjectStore, keys: &[String]) -> Result<()> {
     let deletions: Vec<_> = keys.iter().map(|key| store.delete(key)).collect();
     futures::stream::iter(deletions).buffer_unordered(AT_ONCE).try_collect().await
 }
 
 /// A record; what is no JSON of ours counts as empty, and is replaced.
-async fn read<T>(store: &dyn Store, key: &str) -> Result<Option<(T, Etag)>>
+async fn read_record<T>(store: &dyn ObjectStore, key: &str) -> Result<Option<(T, Etag)>>
 where
     T: serde::de::DeserializeOwned + Default,
 {
-    match store.get(key, Get { at_most: LARGEST, if_match: None }).await? {
-        Fetch::Found(object) => {
+    match store.get(key, GetOptions { at_most: LARGEST, if_match: None }).await? {
+        GetResult::Found(object) => {
             let value = serde_json::from_slice(&object.bytes).unwrap_or_default();
             Ok(Some((value, object.etag)))
         }
-        Fetch::Missing | Fetch::Changed => Ok(None),
-        Fetch::TooLarge { .. } => Err(Error::internal("a record of an attempt is too large")),
+        GetResult::Missing | GetResult::Changed => Ok(None),
+        GetResult::TooLarge { .. } => Err(Error::internal("a record of an attempt is too large")),
     }
 }
 
 /// Writes a record over exactly the version that was found; `None` if that is not there any more.
-async fn write(
-    store: &dyn Store,
+async fn write_record(
+    store: &dyn ObjectStore,
     key: &str,
     found: Option<&Etag>,
     record: &AttemptRecord,
 ) -> Result<Option<Etag>> {
-    let bytes = encode(record)?;
+    let bytes = encode_record(record)?;
     let put = match found {
         None => store.put_if_absent(key, bytes).await?,
         Some(etag) => store.put_if_match(key, etag, bytes).await?,
     };
-    if let Put::Written(etag) = put {
+    if let PutResult::Written(etag) = put {
         return Ok(Some(etag));
     }
     // Ours if the reply was lost and the client tried again: tokens are random.
-    let now = read::<AttemptRecord>(store, key).await?;
+    let now = read_record::<AttemptRecord>(store, key).await?;
     Ok(now.filter(|(now, _)| now == record).map(|(_, etag)| etag))
 }
 
-fn encode<T: Serialize>(record: &T) -> Result<bytes::Bytes> {
-    let text = serde_json::to_vec(record)
-        .map_err(|error| Error::internal("a record of an attempt has no JSON").because(error))?;
+fn encode_record<T: Serialize>(record: &T) -> Result<bytes::Bytes> {
+    let text = serde_json::to_vec(record).map_err(|error| {
+        Error::internal("a record of an attempt has no JSON").with_source(error)
+    })?;
     Ok(text.into())
 }
 

@@ -15,9 +15,9 @@ use bytes::Bytes;
 use crate::fault::Result;
 use crate::model::{DocumentId, DocumentRef, IngestionId};
 use crate::ops::object_ledger::{KEPT_FOR, ObjectLedger};
-use crate::ops::process::{Processed, process};
+use crate::ops::process::{ProcessReport, process_claimed};
 use crate::pipeline::{ClaimHandle, PipelineContext, PipelineServices};
-use crate::store::Store;
+use crate::store::ObjectStore;
 use crate::store::memory::MemoryStore;
 
 /// Where an original lies in the store that is made for it.
@@ -31,7 +31,7 @@ pub struct ObjectPipeline {
 
 impl ObjectPipeline {
     /// Over the store of a bucket or workspace, whose keys begin where that begins.
-    pub fn new(services: PipelineServices, store: Arc<dyn Store>) -> Self {
+    pub fn new(services: PipelineServices, store: Arc<dyn ObjectStore>) -> Self {
         Self { services: Arc::new(services), ledger: ObjectLedger::new(store) }
     }
 
@@ -46,13 +46,13 @@ impl ObjectPipeline {
     /// # Errors
     /// Something else than the document is at fault, or the claim is lost: then nothing more was
     /// written.
-    pub async fn process(
+    pub async fn process_document(
         &self,
         document: DocumentId,
         name: &Path,
         bytes: &Bytes,
         claim: &ClaimHandle,
-    ) -> Result<Processed> {
+    ) -> Result<ProcessReport> {
         let documents = Arc::new(MemoryStore::default());
         documents.put(KEY, bytes.clone(), &BTreeMap::new()).await?;
         let id = ingestion_of(document);
@@ -72,7 +72,7 @@ impl ObjectPipeline {
             ledger: Arc::new(attempt),
             services: Arc::clone(&self.services),
         };
-        process(&context, &claimed, &claim, name, bytes).await
+        process_claimed(&context, &claimed, &claim, name, bytes).await
     }
 
     /// Removes, in the background, what is kept of documents that nobody has come back for.
@@ -95,5 +95,5 @@ impl ObjectPipeline {
 
 /// The one ingestion of a document of a bucket or workspace: what is kept of it is found by it.
 pub fn ingestion_of(document: DocumentId) -> IngestionId {
-    IngestionId::first_of(document)
+    IngestionId::first_for_document(document)
 }

@@ -19,17 +19,17 @@ use crate::config::CostConfig;
 use crate::fault::{self, Error};
 use crate::gate;
 use crate::ledger::memory::MemoryLedger;
-use crate::ledger::{Claim, ClaimTerms, Ledger, Record};
+use crate::ledger::{ClaimOutcome, ClaimTerms, IngestionResult, Ledger};
 use crate::model::{
-    Claimed, Defect, DocumentId, IngestionId, PageText, Reason, Source, Stage, Status, Transcript,
-    digest,
+    ClaimedIngestion, DocumentId, IngestionId, IngestionStage, IngestionStatus, OutcomeReason,
+    PageDefect, PageSource, PageText, Transcript, digest,
 };
 use crate::pages;
 use crate::pipeline::{
-    self, ClaimHandle, Costs, Failed, PipelineContext, PipelineOutput, PipelineServices,
-    StageTimings, StepError, verdict,
+    self, ClaimHandle, CostTracker, PipelineContext, PipelineOutput, PipelineServices,
+    StageFailure, StageTimings, StepError, verdict,
 };
-use crate::store::Store as _;
+use crate::store::ObjectStore as _;
 use crate::store::memory::MemoryStore;
 
 /// Where a document lies in the store that is made for it.
@@ -42,7 +42,7 @@ pub struct LocalPipeline {
 
 /// The answer of `docmill process FILE --json`; the shape is the design's.
 #[derive(Debug, Clone, Serialize)]
-pub struct Processed {
+pub struct ProcessReport {
     /// The path as it was given.
     pub file: String,
     /// SHA-256 of the bytes, in hex.
@@ -50,9 +50,9 @@ pub struct Processed {
     /// What the bytes are, e.g. `pdf`; null if none of ours.
     pub format: Option<String>,
     /// `completed` or `failed`.
-    pub status: Status,
+    pub status: IngestionStatus,
     /// Why not completed.
-    pub reason: Option<Reason>,
+    pub reason: Option<OutcomeReason>,
     /// For people: counts and limits.
     pub detail: String,
     /// Kind of document.
@@ -66,7 +66,7 @@ pub struct Processed {
     /// 0..1: how likely the data is right, as the gate sees it; null without a verdict.
     pub score: Option<f32>,
     /// Where on the pages the data's values were found.
-    pub grounded: Vec<gate::Grounded>,
+    pub grounded: Vec<gate::GroundedField>,
     /// What was read.
     pub transcription: Option<TranscriptionView>,
     /// Milliseconds per step.
@@ -89,9 +89,9 @@ pub struct TranscriptionView {
 #[derive(Debug, Clone, Serialize)]
 pub struct PageView {
     number: u32,
-    source: Source,
+    source: PageSource,
     quality: f32,
-    defects: Vec<Defect>,
+    defects: Vec<PageDefect>,
     repaired: bool,
     text: String,
 }
@@ -112,7 +112,7 @@ impl LocalPipeline {
     pub fn new(mut services: PipelineServices) -> Self {
         let cost = services.config.cost.clone();
         let unbounded = CostConfig { daily_budget: Decimal::ZERO, ..cost };
-        services.costs = Arc::new(Costs::new(unbounded));
+        services.costs = Arc::new(CostTracker::new(unbounded));
         Self { services: Arc::new(services) }
     }
 
@@ -125,46 +125,46 @@ impl LocalPipeline {
     ///
     /// # Errors
     /// A fault of OCR or model: the document itself is not to blame. A rejected document is no
-    /// error but a failed [`Processed`].
-    pub async fn process(&self, file: &Path, bytes: Bytes) -> fault::Result<Processed> {
-        let alone = Alone::begin(&self.services, &bytes).await?;
-        let Alone { context, claimed, claim } = &alone;
-        process(context, claimed, claim, file, &bytes).await
+    /// error but a failed [`ProcessReport`].
+    pub async fn process_file(&self, file: &Path, bytes: Bytes) -> fault::Result<ProcessReport> {
+        let alone = LocalAttempt::begin(&self.services, &bytes).await?;
+        let LocalAttempt { context, claimed, claim } = &alone;
+        process_claimed(context, claimed, claim, file, &bytes).await
     }
 
     /// Stops after reading, and looks at no XML that the document carries.
     ///
     /// # Errors
     /// Rejected with the reader's reasons; faults of OCR.
-    pub async fn transcribe(&self, bytes: Bytes) -> Result<Arc<Transcript>, StepError> {
-        let alone = Alone::begin(&self.services, &bytes).await?;
-        let Alone { context, claimed, claim } = &alone;
-        let read = Box::pin(pipeline::transcribe(context, claimed, claim)).await;
+    pub async fn transcribe_file(&self, bytes: Bytes) -> Result<Arc<Transcript>, StepError> {
+        let alone = LocalAttempt::begin(&self.services, &bytes).await?;
+        let LocalAttempt { context, claimed, claim } = &alone;
+        let read = Box::pin(pipeline::transcribe_document(context, claimed, claim)).await;
         read.map_err(|failed| failed.error)
     }
 }
 
 /// A document that nobody else can work on, and the backends that hold it alone.
-struct Alone {
+struct LocalAttempt {
     context: PipelineContext,
-    claimed: Claimed,
+    claimed: ClaimedIngestion,
     claim: ClaimHandle,
 }
 
-impl Alone {
+impl LocalAttempt {
     async fn begin(services: &Arc<PipelineServices>, bytes: &Bytes) -> fault::Result<Self> {
         let store = Arc::new(MemoryStore::default());
         store.put(KEY, bytes.clone(), &BTreeMap::new()).await?;
         let ledger = Arc::new(MemoryLedger::new(OffsetDateTime::now_utc()));
         let id = IngestionId::random();
-        ledger.insert(id, DocumentId::random(), KEY);
+        ledger.insert_ingestion(id, DocumentId::random(), KEY);
         let terms = ClaimTerms {
             worker: "local".to_owned(),
             lease: Duration::from_secs(86_400),
             crash_limit: 1,
         };
         let claimed = match ledger.claim(&[id], &terms).await?.pop() {
-            Some(Claim::Claimed(claimed)) => *claimed,
+            Some(ClaimOutcome::Claimed(claimed)) => *claimed,
             _ => return Err(Error::internal("a fresh document could not be claimed")),
         };
         let claim = ClaimHandle::unlimited(claimed.id, claimed.token);
@@ -183,41 +183,41 @@ impl Alone {
 ///
 /// # Errors
 /// A fault of a port, a lost claim: the document itself is not to blame. A rejected document is no
-/// error but a failed [`Processed`].
-pub async fn process(
+/// error but a failed [`ProcessReport`].
+pub async fn process_claimed(
     context: &PipelineContext,
-    claimed: &Claimed,
+    claimed: &ClaimedIngestion,
     claim: &ClaimHandle,
     file: &Path,
     bytes: &Bytes,
-) -> fault::Result<Processed> {
-    let mut processed = Processed::begun(file, bytes);
+) -> fault::Result<ProcessReport> {
+    let mut processed = ProcessReport::started(file, bytes);
     let started = Instant::now();
-    match Box::pin(pipeline::run(context, claimed, claim)).await {
+    match Box::pin(pipeline::run_pipeline(context, claimed, claim)).await {
         Ok(PipelineOutput { record, transcript, timings }) => {
             processed.timings_ms = timings.into();
-            processed.transcription = Some(view(&transcript));
+            processed.transcription = Some(transcription_view(&transcript));
             processed.transcript = Some(transcript);
-            processed.end(record);
+            processed.finish(record);
         }
-        Err(Failed { stage, error: StepError::Rejected { reason, detail } }) => {
-            if stage == Stage::Transcribe {
-                processed.timings_ms.transcribe = milliseconds(started.elapsed());
+        Err(StageFailure { stage, error: StepError::Rejected { reason, detail } }) => {
+            if stage == IngestionStage::Transcribe {
+                processed.timings_ms.transcribe = whole_milliseconds(started.elapsed());
             }
-            processed.end(verdict::ended(reason, Stage::Record, detail));
+            processed.finish(verdict::early_result(reason, IngestionStage::Record, detail));
         }
-        Err(Failed { error: StepError::Fault(fault), .. }) => return Err(fault),
+        Err(StageFailure { error: StepError::Fault(fault), .. }) => return Err(fault),
     }
     Ok(processed)
 }
 
-impl Processed {
-    fn begun(file: &Path, bytes: &Bytes) -> Self {
+impl ProcessReport {
+    fn started(file: &Path, bytes: &Bytes) -> Self {
         Self {
             file: file.display().to_string(),
-            sha256: digest::sha256(bytes),
-            format: pages::Format::sniff(bytes).map(|format| format.code().to_owned()),
-            status: Status::Failed,
+            sha256: digest::sha256_hex(bytes),
+            format: pages::DocumentFormat::sniff(bytes).map(|format| format.code().to_owned()),
+            status: IngestionStatus::Failed,
             reason: None,
             detail: String::new(),
             kind: None,
@@ -232,8 +232,8 @@ impl Processed {
         }
     }
 
-    fn end(&mut self, record: Record) {
-        self.status = record.reason.map_or(Status::Completed, Reason::status);
+    fn finish(&mut self, record: IngestionResult) {
+        self.status = record.reason.map_or(IngestionStatus::Completed, OutcomeReason::status);
         self.reason = record.reason;
         self.detail = record.detail;
         self.kind = record.kind;
@@ -249,18 +249,18 @@ impl Processed {
 impl From<StageTimings> for TimingsView {
     fn from(timings: StageTimings) -> Self {
         Self {
-            transcribe: milliseconds(timings.of(Stage::Transcribe)),
-            extract: milliseconds(timings.of(Stage::Extract)),
-            gate: milliseconds(timings.of(Stage::Gate)),
+            transcribe: whole_milliseconds(timings.of(IngestionStage::Transcribe)),
+            extract: whole_milliseconds(timings.of(IngestionStage::Extract)),
+            gate: whole_milliseconds(timings.of(IngestionStage::Gate)),
         }
     }
 }
 
-fn milliseconds(time: Duration) -> u64 {
+fn whole_milliseconds(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-fn view(transcript: &Transcript) -> TranscriptionView {
+fn transcription_view(transcript: &Transcript) -> TranscriptionView {
     let page = |page: &PageText| PageView {
         number: page.number,
         source: page.source,

@@ -2,18 +2,20 @@
 
 use serde::Serialize;
 
-pub use crate::db::operators::{By, PauseRow, Scope, block, pauses, unblock};
+pub use crate::db::operators::{
+    AuditNote, PauseRow, PauseScope, block_content, list_pauses, unblock_content,
+};
 
 use crate::db::{Db, operators, routes};
 use crate::fault::{Error, Fault, Result};
 use crate::model::{IngestionId, Priority};
 use crate::ops::sending;
-use crate::queue::Queue;
+use crate::queue::MessageQueue;
 
 /// What became of one ingestion that was to be retried or cancelled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Change {
+pub enum IngestionAction {
     /// It had ended; it is open again and its message is sent.
     Reopened,
     /// It was waiting; it is due now and its message is sent again.
@@ -32,11 +34,11 @@ pub enum Change {
 
 /// One line of the report.
 #[derive(Debug, Clone, Serialize)]
-pub struct Changed {
+pub struct IngestionChange {
     /// Which.
     pub ingestion_id: IngestionId,
     /// What happened.
-    pub change: Change,
+    pub change: IngestionAction,
     /// Why not, in words.
     pub problem: Option<String>,
 }
@@ -46,26 +48,26 @@ pub struct Changed {
 ///
 /// # Errors
 /// No answer from Postgres. What the queue refuses is said per ingestion.
-pub async fn retry(
+pub async fn retry_ingestions(
     db: &Db,
-    queue: &dyn Queue,
+    queue: &dyn MessageQueue,
     ids: &[IngestionId],
-    by: &By,
-) -> Result<Vec<Changed>> {
-    let reopened = operators::reopen(db, ids, by).await?;
+    by: &AuditNote,
+) -> Result<Vec<IngestionChange>> {
+    let reopened = operators::reopen_ingestions(db, ids, by).await?;
     let open: Vec<_> = ids.iter().copied().filter(|id| !reopened.contains(id)).collect();
-    let hurried = operators::hurry(db, &open).await?;
+    let hurried = operators::make_due_now(db, &open).await?;
     let due: Vec<_> = reopened.iter().chain(&hurried).copied().collect();
-    let sent = sending::send(db, queue, &due).await?;
+    let sent = sending::send_messages(db, queue, &due).await?;
     let line = |id: &IngestionId| {
         let failed = due.iter().zip(&sent).find(|(due, _)| *due == id).map(|(_, sent)| sent);
         let (change, problem) = match failed {
-            None => (Change::BeingWorkedOn, None),
-            Some(Err(error)) => (Change::NotSent, Some(error.to_string())),
-            Some(Ok(())) if reopened.contains(id) => (Change::Reopened, None),
-            Some(Ok(())) => (Change::SentAgain, None),
+            None => (IngestionAction::BeingWorkedOn, None),
+            Some(Err(error)) => (IngestionAction::NotSent, Some(error.to_string())),
+            Some(Ok(())) if reopened.contains(id) => (IngestionAction::Reopened, None),
+            Some(Ok(())) => (IngestionAction::SentAgain, None),
         };
-        Changed { ingestion_id: *id, change, problem }
+        IngestionChange { ingestion_id: *id, change, problem }
     };
     Ok(ids.iter().map(line).collect())
 }
@@ -74,12 +76,16 @@ pub async fn retry(
 ///
 /// # Errors
 /// No answer from Postgres.
-pub async fn cancel(db: &Db, ids: &[IngestionId], by: &By) -> Result<Vec<Changed>> {
-    let cancelled = operators::cancel(db, ids, by).await?;
+pub async fn cancel_ingestions(
+    db: &Db,
+    ids: &[IngestionId],
+    by: &AuditNote,
+) -> Result<Vec<IngestionChange>> {
+    let cancelled = operators::cancel_ingestions(db, ids, by).await?;
     let line = |id: &IngestionId| {
         let done = cancelled.contains(id);
-        let change = if done { Change::Cancelled } else { Change::AlreadyEnded };
-        Changed { ingestion_id: *id, change, problem: None }
+        let change = if done { IngestionAction::Cancelled } else { IngestionAction::AlreadyEnded };
+        IngestionChange { ingestion_id: *id, change, problem: None }
     };
     Ok(ids.iter().map(line).collect())
 }
@@ -89,25 +95,25 @@ pub async fn cancel(db: &Db, ids: &[IngestionId], by: &By) -> Result<Vec<Changed
 ///
 /// # Errors
 /// No answer from Postgres. What the queue refuses is said per ingestion.
-pub async fn reprioritize(
+pub async fn reprioritize_ingestions(
     db: &Db,
-    queue: &dyn Queue,
+    queue: &dyn MessageQueue,
     ids: &[IngestionId],
     priority: Priority,
-    by: &By,
-) -> Result<Vec<Changed>> {
-    let open: Vec<_> = routes::open(db, ids).await?;
+    by: &AuditNote,
+) -> Result<Vec<IngestionChange>> {
+    let open: Vec<_> = routes::filter_open(db, ids).await?;
     let waiting = routes::reprioritize(db, &open, priority, by).await?;
-    let sent = sending::send(db, queue, &waiting).await?;
+    let sent = sending::send_messages(db, queue, &waiting).await?;
     let line = |id: &IngestionId| {
         let answer = waiting.iter().zip(&sent).find(|(of, _)| *of == id).map(|(_, sent)| sent);
         let (change, problem) = match answer {
-            Some(Ok(())) => (Change::Moved, None),
-            Some(Err(error)) => (Change::NotSent, Some(error.to_string())),
-            None if open.contains(id) => (Change::BeingWorkedOn, None),
-            None => (Change::AlreadyEnded, None),
+            Some(Ok(())) => (IngestionAction::Moved, None),
+            Some(Err(error)) => (IngestionAction::NotSent, Some(error.to_string())),
+            None if open.contains(id) => (IngestionAction::BeingWorkedOn, None),
+            None => (IngestionAction::AlreadyEnded, None),
         };
-        Changed { ingestion_id: *id, change, problem }
+        IngestionChange { ingestion_id: *id, change, problem }
     };
     Ok(ids.iter().map(line).collect())
 }
@@ -116,30 +122,30 @@ pub async fn reprioritize(
 ///
 /// # Errors
 /// No answer from Postgres; a name that is missing, or one where none belongs.
-pub async fn pause(db: &Db, what: &Paused, by: &By) -> Result<()> {
-    operators::pause(db, what.scope, what.checked()?, by).await
+pub async fn pause_target(db: &Db, what: &PauseTarget, by: &AuditNote) -> Result<()> {
+    operators::add_pause(db, what.scope, what.checked_name()?, by).await
 }
 
-/// The contrary of [`pause`]; `false` if it was not paused.
+/// The contrary of [`pause_target`]; `false` if it was not paused.
 ///
 /// # Errors
-/// As [`pause`].
-pub async fn resume(db: &Db, what: &Paused, by: &By) -> Result<bool> {
-    operators::resume(db, what.scope, what.checked()?, by).await
+/// As [`pause_target`].
+pub async fn resume_target(db: &Db, what: &PauseTarget, by: &AuditNote) -> Result<bool> {
+    operators::remove_pause(db, what.scope, what.checked_name()?, by).await
 }
 
 /// What is paused or resumed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Paused {
+pub struct PauseTarget {
     /// Which sort of thing.
-    pub scope: Scope,
+    pub scope: PauseScope,
     /// Which one; empty for everything.
     pub name: String,
 }
 
-impl Paused {
-    fn checked(&self) -> Result<&str> {
-        if (self.scope == Scope::All) == self.name.is_empty() {
+impl PauseTarget {
+    fn checked_name(&self) -> Result<&str> {
+        if (self.scope == PauseScope::All) == self.name.is_empty() {
             return Ok(&self.name);
         }
         let text = format!("`{}` takes a name exactly if it is not everything", self.scope.code());

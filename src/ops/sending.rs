@@ -2,36 +2,40 @@
 //! of their tenant.
 
 use crate::db::Db;
-use crate::db::routes::{self, Route};
+use crate::db::routes::{self, MessageRoute};
 use crate::fault::{Error, Fault, Result};
 use crate::model::IngestionId;
-use crate::queue::{Outgoing, Queue};
+use crate::queue::{MessageQueue, OutgoingMessage};
 
 /// Sends one message for each ingestion. One result per id, in order; `Missing` for an id without
 /// a row.
 ///
 /// # Errors
 /// No answer from Postgres; nothing was sent then.
-pub async fn send(db: &Db, queue: &dyn Queue, ids: &[IngestionId]) -> Result<Vec<Result<()>>> {
+pub async fn send_messages(
+    db: &Db,
+    queue: &dyn MessageQueue,
+    ids: &[IngestionId],
+) -> Result<Vec<Result<()>>> {
     send_traced(db, queue, ids, |_| None).await
 }
 
 /// The same; `trace` says which trace (W3C `traceparent`) the work on an ingestion goes on with.
 ///
 /// # Errors
-/// As [`send`].
+/// As [`send_messages`].
 pub async fn send_traced(
     db: &Db,
-    queue: &dyn Queue,
+    queue: &dyn MessageQueue,
     ids: &[IngestionId],
     trace: impl Fn(IngestionId) -> Option<String>,
 ) -> Result<Vec<Result<()>>> {
     if ids.is_empty() {
         return Ok(Vec::new());
     }
-    let routes = routes::routes(db, ids).await?;
-    let messages: Vec<Outgoing> =
-        routes.iter().map(|route| message(route, trace(route.id))).collect();
+    let routes = routes::find_routes(db, ids).await?;
+    let messages: Vec<OutgoingMessage> =
+        routes.iter().map(|route| build_message(route, trace(route.id))).collect();
     let mut sent = routes.iter().map(|route| route.id).zip(queue.send(&messages).await).peekable();
     let missing = || Err(Error::new(Fault::Missing, "no such ingestion"));
     // The routes are in the order of the ids, with gaps.
@@ -42,11 +46,11 @@ pub async fn send_traced(
     Ok(ids.iter().map(answer).collect())
 }
 
-fn message(route: &Route, traceparent: Option<String>) -> Outgoing {
-    Outgoing {
+fn build_message(route: &MessageRoute, traceparent: Option<String>) -> OutgoingMessage {
+    OutgoingMessage {
         priority: route.priority,
         tenant: route.tenant.clone(),
         traceparent,
-        ..Outgoing::now(route.id.to_string())
+        ..OutgoingMessage::from_body(route.id.to_string())
     }
 }

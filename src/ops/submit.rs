@@ -22,15 +22,15 @@ use futures::{Stream, StreamExt as _};
 use serde::Serialize;
 use tokio::sync::mpsc;
 
-use crate::config::Destination;
+use crate::config::QueueDestination;
 use crate::db::Db;
 use crate::fault::Result;
-use crate::model::{DocumentId, IngestionId, Priority, Status};
-use crate::queue::Queue;
-use crate::store::{Store, keys};
-use batch::{Candidate, What};
+use crate::model::{DocumentId, IngestionId, IngestionStatus, Priority};
+use crate::queue::MessageQueue;
+use crate::store::{ObjectStore, keys};
+use batch::{CandidateContent, SubmitCandidate};
 
-pub use files::{Found, Search, Skipped, Source, Step, find};
+pub use files::{SearchResult, SearchStep, SkippedPath, SubmitSearch, SubmitSource, find_paths};
 
 /// Rows of one transaction and messages of one call.
 const TOGETHER: usize = 200;
@@ -41,22 +41,22 @@ const AT_ONCE: usize = 8;
 
 /// Where documents are handed in.
 #[derive(Clone, Copy)]
-pub struct Desk<'a> {
+pub struct SubmitContext<'a> {
     /// For the rows.
     pub db: &'a Db,
     /// For the bytes.
-    pub store: &'a dyn Store,
+    pub store: &'a dyn ObjectStore,
     /// For the messages.
-    pub queue: &'a dyn Queue,
+    pub queue: &'a dyn MessageQueue,
     /// Larger files are refused.
     pub largest: u64,
     /// The queue as traces name it.
-    pub destination: &'a Destination,
+    pub destination: &'a QueueDestination,
 }
 
 /// What is to be known about the documents.
 #[derive(Debug, Clone, Default)]
-pub struct Terms {
+pub struct SubmitOptions {
     /// Make a new ingestion even if the content was handed in before.
     pub again: bool,
     /// Kind of document.
@@ -72,7 +72,7 @@ pub struct Terms {
 /// What became of one file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Fate {
+pub enum SubmitStatus {
     /// Handed in.
     Submitted,
     /// The same content was handed in before.
@@ -89,13 +89,13 @@ pub struct Submission {
     /// The path as it was found.
     pub file: PathBuf,
     /// What became of it.
-    pub fate: Fate,
+    pub fate: SubmitStatus,
     /// Its document.
     pub document_id: Option<DocumentId>,
     /// Its ingestion.
     pub ingestion_id: Option<IngestionId>,
     /// Where the ingestion stands.
-    pub status: Option<Status>,
+    pub status: Option<IngestionStatus>,
     /// Why not, in words.
     pub problem: Option<String>,
 }
@@ -104,7 +104,7 @@ impl Submission {
     fn refused(file: &Path, problem: impl Into<String>) -> Self {
         Self {
             file: file.to_owned(),
-            fate: Fate::Refused,
+            fate: SubmitStatus::Refused,
             document_id: None,
             ingestion_id: None,
             status: None,
@@ -112,12 +112,12 @@ impl Submission {
         }
     }
 
-    fn of(
+    fn from_rows(
         file: &Path,
-        fate: Fate,
+        fate: SubmitStatus,
         document: DocumentId,
         ingestion: IngestionId,
-        status: Status,
+        status: IngestionStatus,
     ) -> Self {
         Self {
             file: file.to_owned(),
@@ -130,9 +130,9 @@ impl Submission {
     }
 
     /// The same, its message sent or not; without an answer none was due.
-    fn sent(mut self, answer: Option<Result<()>>) -> Self {
+    fn with_send_result(mut self, answer: Option<Result<()>>) -> Self {
         if let Some(Err(error)) = answer {
-            self.fate = Fate::NotSent;
+            self.fate = SubmitStatus::NotSent;
             self.problem = Some(error.to_string());
         }
         self
@@ -144,10 +144,14 @@ impl Submission {
 /// # Errors
 /// Store or database do not answer: the next file would fare no better. What is wrong with the
 /// file itself is in the report.
-pub async fn submit(desk: Desk<'_>, file: &Path, terms: &Terms) -> Result<Submission> {
-    match look_at(desk, Source::File(file.to_owned())).await? {
+pub async fn submit_file(
+    desk: SubmitContext<'_>,
+    file: &Path,
+    terms: &SubmitOptions,
+) -> Result<Submission> {
+    match inspect_source(desk, SubmitSource::File(file.to_owned())).await? {
         Ok(candidate) => {
-            let mut done = batch::hand_in(desk, vec![candidate], terms).await?;
+            let mut done = batch::submit_batch(desk, vec![candidate], terms).await?;
             let nothing = || Submission::refused(file, "nothing was done");
             Ok(done.pop().unwrap_or_else(nothing))
         }
@@ -162,26 +166,26 @@ pub async fn submit(desk: Desk<'_>, file: &Path, terms: &Terms) -> Result<Submis
 /// # Errors
 /// Store or database do not answer; what was reported before is done.
 pub async fn submit_all(
-    desk: Desk<'_>,
-    found: mpsc::Receiver<Step>,
-    terms: &Terms,
-    mut report: impl FnMut(Line),
+    desk: SubmitContext<'_>,
+    found: mpsc::Receiver<SearchStep>,
+    terms: &SubmitOptions,
+    mut report: impl FnMut(SubmitLine),
 ) -> Result<()> {
     let steps = futures::stream::unfold(found, |mut found| async {
         found.recv().await.map(|step| (step, found))
     });
-    let looked_at = steps.map(|step| look_into(desk, step)).buffered(AT_ONCE);
+    let looked_at = steps.map(|step| inspect_step(desk, step)).buffered(AT_ONCE);
     tokio::pin!(looked_at);
     while let Some(batch) = next_batch(looked_at.as_mut()).await {
         let mut candidates = Vec::new();
         for looked in batch {
             match looked? {
-                Looked::At(candidate) => candidates.push(candidate),
-                Looked::Ended(line) => report(line),
+                InspectedStep::At(candidate) => candidates.push(candidate),
+                InspectedStep::Ended(line) => report(line),
             }
         }
-        let done = batch::hand_in(desk, candidates, terms).await?;
-        done.into_iter().map(Line::Done).for_each(&mut report);
+        let done = batch::submit_batch(desk, candidates, terms).await?;
+        done.into_iter().map(SubmitLine::Done).for_each(&mut report);
     }
     Ok(())
 }
@@ -189,24 +193,24 @@ pub async fn submit_all(
 /// One line about what was found.
 #[derive(Debug, Clone, Serialize)]
 #[serde(untagged)]
-pub enum Line {
+pub enum SubmitLine {
     /// What became of a document.
     Done(Submission),
     /// What was no document.
-    Skipped(Skipped),
+    Skipped(SkippedPath),
 }
 
-enum Looked {
-    At(Candidate),
-    Ended(Line),
+enum InspectedStep {
+    At(SubmitCandidate),
+    Ended(SubmitLine),
 }
 
-async fn look_into(desk: Desk<'_>, step: Step) -> Result<Looked> {
+async fn inspect_step(desk: SubmitContext<'_>, step: SearchStep) -> Result<InspectedStep> {
     Ok(match step {
-        Step::Skipped(skipped) => Looked::Ended(Line::Skipped(skipped)),
-        Step::Found(source) => match look_at(desk, source).await? {
-            Ok(candidate) => Looked::At(candidate),
-            Err(refused) => Looked::Ended(Line::Done(refused)),
+        SearchStep::Skipped(skipped) => InspectedStep::Ended(SubmitLine::Skipped(skipped)),
+        SearchStep::Found(source) => match inspect_source(desk, source).await? {
+            Ok(candidate) => InspectedStep::At(candidate),
+            Err(refused) => InspectedStep::Ended(SubmitLine::Done(refused)),
         },
     })
 }
@@ -224,14 +228,14 @@ async fn next_batch<T>(mut items: Pin<&mut impl Stream<Item = T>>) -> Option<Vec
 }
 
 /// Learns what a batch needs to know; the inner error is a line of the report.
-async fn look_at(
-    desk: Desk<'_>,
-    source: Source,
-) -> Result<std::result::Result<Candidate, Submission>> {
+async fn inspect_source(
+    desk: SubmitContext<'_>,
+    source: SubmitSource,
+) -> Result<std::result::Result<SubmitCandidate, Submission>> {
     let what = match &source {
-        Source::File(path) => match content::of(path, desk.largest).await {
+        SubmitSource::File(path) => match content::inspect_file(path, desk.largest).await {
             Ok(mut content) => {
-                let lies_at = lies_at(desk, path).await;
+                let lies_at = stored_key(desk, path).await;
                 if lies_at.is_some() {
                     // Nothing will be uploaded.
                     content.whole = None;
@@ -240,24 +244,24 @@ async fn look_at(
                     let problem = "lies among what docmill itself writes into the store";
                     return Ok(Err(Submission::refused(path, problem)));
                 }
-                What::Content { content, lies_at }
+                CandidateContent::Content { content, lies_at }
             }
             Err(problem) => return Ok(Err(Submission::refused(path, problem))),
         },
-        Source::Object(name) => match desk.store.head(name).await? {
+        SubmitSource::Object(name) => match desk.store.head(name).await? {
             Some(meta) if meta.size > desk.largest => {
                 let problem =
                     format!("{} bytes, limits.document_bytes is {}", meta.size, desk.largest);
                 return Ok(Err(Submission::refused(Path::new(name), problem)));
             }
-            Some(meta) => What::Object(meta),
+            Some(meta) => CandidateContent::Object(meta),
             None => return Ok(Err(Submission::refused(Path::new(name), "no such object"))),
         },
     };
-    Ok(Ok(Candidate { source, what }))
+    Ok(Ok(SubmitCandidate { source, what }))
 }
 
 /// The key of a file that lies in the store already.
-async fn lies_at(desk: Desk<'_>, path: &Path) -> Option<String> {
-    desk.store.key_of(&tokio::fs::canonicalize(path).await.ok()?)
+async fn stored_key(desk: SubmitContext<'_>, path: &Path) -> Option<String> {
+    desk.store.key_of_file(&tokio::fs::canonicalize(path).await.ok()?)
 }

@@ -26,28 +26,28 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-pub use claim::{Claim, Claimed};
-pub use dolma::line;
-pub use ledger::{Entry, Standing};
-pub use populate::{Populated, Refused, populate, share_of};
-pub use read::{Documents, Read, Reading, Text};
-pub use reopen::reopen;
-pub use source::{Fetched, Sources};
-pub use stats::{Stats, Unread, stats};
-pub use work::{Tally, Terms, Work, WorkspaceWorker};
+pub use claim::{GroupClaim, GroupClaimResult};
+pub use dolma::dolma_line;
+pub use ledger::{DocumentStatus, GroupEntry};
+pub use populate::{PopulateReport, RefusedPath, populate_workspace, sample_group_size};
+pub use read::{DocumentText, PipelineReader, ReadOutcome, WorkspaceReader};
+pub use reopen::reopen_groups;
+pub use source::{DocumentSources, SourceContent};
+pub use stats::{UnreadDocument, WorkspaceStats, load_stats};
+pub use work::{WorkspaceOptions, WorkspaceTally, WorkspaceWorker, WorkspaceWorkerSetup};
 
 use crate::fault::{Error, Result};
-use crate::queue::objects::engine::{Clock, Engine};
-use crate::queue::objects::olmocr::index::{Index, LARGEST};
+use crate::queue::objects::engine::{RecordStore, StoreClock};
+use crate::queue::objects::olmocr::index::{LARGEST, WorkIndex};
 use crate::queue::objects::olmocr::{
-    FLAGS, Format, INDEX, LEDGER, RESULTS, finished_by, flag, result,
+    FLAGS, INDEX, LEDGER, RESULTS, WorkspaceFormat, finished_group, flag_key, result_key,
 };
-use crate::store::{Etag, Fetch, Get, Store, conditions};
+use crate::store::{Etag, GetOptions, GetResult, ObjectStore, conditions};
 
 /// A workspace.
 pub struct Workspace {
-    engine: Engine,
-    format: Format,
+    engine: RecordStore,
+    format: WorkspaceFormat,
     timeout: Duration,
 }
 
@@ -58,13 +58,13 @@ impl Workspace {
     /// # Errors
     /// The store does not answer, or ignores the conditions that locks stand on.
     pub async fn open(
-        store: Arc<dyn Store>,
-        clock: Clock,
-        format: Format,
+        store: Arc<dyn ObjectStore>,
+        clock: StoreClock,
+        format: WorkspaceFormat,
         timeout: Duration,
     ) -> Result<Self> {
-        conditions::check(store.as_ref(), LEDGER).await?;
-        Ok(Self { engine: Engine::new(store, clock), format, timeout })
+        conditions::check_conditional_writes(store.as_ref(), LEDGER).await?;
+        Ok(Self { engine: RecordStore::new(store, clock), format, timeout })
     }
 
     /// A few words for people: which workspace, without credentials.
@@ -73,7 +73,7 @@ impl Workspace {
     }
 
     /// What the workspace lies in.
-    pub fn store(&self) -> Arc<dyn Store> {
+    pub fn store(&self) -> Arc<dyn ObjectStore> {
         self.engine.shared_store()
     }
 
@@ -89,28 +89,33 @@ impl Workspace {
     ///
     /// # Errors
     /// The store's; rejected if it is torn or of a form that olmOCR cannot read.
-    pub async fn index(&self) -> Result<(Index, Option<Etag>)> {
-        match self.engine.store().get(INDEX, Get { at_most: LARGEST, if_match: None }).await? {
-            Fetch::Found(object) => Ok((Index::decode(&object.bytes)?, Some(object.etag))),
-            Fetch::Missing | Fetch::Changed => Ok((Index::default(), None)),
-            Fetch::TooLarge { size } => {
+    pub async fn load_index(&self) -> Result<(WorkIndex, Option<Etag>)> {
+        match self
+            .engine
+            .store()
+            .get(INDEX, GetOptions { at_most: LARGEST, if_match: None })
+            .await?
+        {
+            GetResult::Found(object) => Ok((WorkIndex::decode(&object.bytes)?, Some(object.etag))),
+            GetResult::Missing | GetResult::Changed => Ok((WorkIndex::default(), None)),
+            GetResult::TooLarge { size } => {
                 Err(Error::internal(format!("{INDEX} has {size} bytes, more than any index")))
             }
         }
     }
 
     /// The groups that have a flag or a result, in either layout.
-    async fn finished(&self) -> Result<BTreeSet<String>> {
+    async fn finished_groups(&self) -> Result<BTreeSet<String>> {
         let (flags, results) =
             tokio::try_join!(self.engine.list_all(FLAGS), self.engine.list_all(RESULTS))?;
         let keys = flags.iter().chain(&results);
-        Ok(keys.filter_map(|entry| finished_by(&entry.key).map(str::to_owned)).collect())
+        Ok(keys.filter_map(|entry| finished_group(&entry.key).map(str::to_owned)).collect())
     }
 
     /// Whether the group has a flag or a result. A result without a flag, as older nodes leave it,
     /// gets one, so that newer nodes see it too.
     async fn is_done(&self, hash: &str) -> Result<bool> {
-        let (flag, result) = (flag(hash), result(hash));
+        let (flag, result) = (flag_key(hash), result_key(hash));
         let (flagged, there) =
             tokio::try_join!(self.engine.exists(&flag), self.engine.exists(&result))?;
         if there && !flagged && self.format.has_flags() {

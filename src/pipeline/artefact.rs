@@ -11,13 +11,13 @@ use serde::{Deserialize, Serialize};
 use crate::fault;
 use crate::model::digest::{LengthOrder, sha256_of_parts};
 use crate::pipeline::claim_handle::ClaimHandle;
-use crate::store::{Etag, Fetch, Get, Put, Store};
+use crate::store::{Etag, GetOptions, GetResult, ObjectStore, PutResult};
 
 /// Larger artefacts are not ours.
 const LARGEST: u64 = 256 << 20;
 
 #[derive(Serialize, Deserialize)]
-struct Envelope<T> {
+struct ArtefactEnvelope<T> {
     made_from: String,
     #[serde(flatten)]
     content: T,
@@ -25,7 +25,7 @@ struct Envelope<T> {
 
 /// An artefact's place, and what lies there now.
 #[derive(Debug)]
-pub struct Slot<T> {
+pub struct ArtefactSlot<T> {
     key: String,
     identity: String,
     /// Version that lies there, whatever it holds.
@@ -39,24 +39,28 @@ pub fn identity_of(parts: &[&str]) -> String {
     sha256_of_parts(LengthOrder::LittleEndian, parts)
 }
 
-impl<T: Serialize + DeserializeOwned> Slot<T> {
+impl<T: Serialize + DeserializeOwned> ArtefactSlot<T> {
     /// Looks at what lies at `key`.
     ///
     /// # Errors
     /// What the store says. Unreadable content is not an error.
-    pub async fn open(store: &dyn Store, key: String, identity: String) -> fault::Result<Self> {
-        let what = Get { at_most: LARGEST, if_match: None };
+    pub async fn load(
+        store: &dyn ObjectStore,
+        key: String,
+        identity: String,
+    ) -> fault::Result<Self> {
+        let what = GetOptions { at_most: LARGEST, if_match: None };
         let (found, content) = match store.get(&key, what).await? {
-            Fetch::Found(object) => {
-                let envelope = serde_json::from_slice::<Envelope<T>>(&object.bytes).ok();
+            GetResult::Found(object) => {
+                let envelope = serde_json::from_slice::<ArtefactEnvelope<T>>(&object.bytes).ok();
                 let ours = envelope.filter(|envelope| envelope.made_from == identity);
                 (Some(object.etag), ours.map(|envelope| envelope.content))
             }
-            Fetch::TooLarge { size } => {
+            GetResult::TooLarge { size } => {
                 let context = format!("artefact {key} has {size} bytes: not one of ours");
                 return Err(fault::Error::internal(context));
             }
-            Fetch::Missing | Fetch::Changed => (None, None),
+            GetResult::Missing | GetResult::Changed => (None, None),
         };
         Ok(Self { key, identity, found, content })
     }
@@ -67,21 +71,22 @@ impl<T: Serialize + DeserializeOwned> Slot<T> {
     /// [`fault::Fault::ClaimLost`] also when somebody else wrote in between: only another claim does.
     pub async fn write(
         &mut self,
-        store: &dyn Store,
+        store: &dyn ObjectStore,
         hold: &ClaimHandle,
         content: T,
     ) -> fault::Result<()> {
-        let envelope = Envelope { made_from: self.identity.clone(), content };
+        let envelope = ArtefactEnvelope { made_from: self.identity.clone(), content };
         let bytes = serde_json::to_vec(&envelope).map(Bytes::from).map_err(|error| {
-            fault::Error::internal("an artefact could not be serialised").because(error)
+            fault::Error::internal("an artefact could not be serialised").with_source(error)
         })?;
-        self.found = Some(put_over(store, hold, &self.key, self.found.as_ref(), bytes).await?);
+        self.found =
+            Some(replace_version(store, hold, &self.key, self.found.as_ref(), bytes).await?);
         self.content = Some(envelope.content);
         Ok(())
     }
 
     /// What a row keeps of it.
-    pub fn reference(&self) -> crate::model::ArtefactRef {
+    pub fn to_ref(&self) -> crate::model::ArtefactRef {
         crate::model::ArtefactRef { path: self.key.clone(), identity: self.identity.clone() }
     }
 }
@@ -91,8 +96,8 @@ impl<T: Serialize + DeserializeOwned> Slot<T> {
 /// # Errors
 /// [`fault::Fault::ClaimLost`]; a transient fault if somebody else wrote in between, which only
 /// another claim does; what the store says.
-pub(super) async fn put_over(
-    store: &dyn Store,
+pub(super) async fn replace_version(
+    store: &dyn ObjectStore,
     hold: &ClaimHandle,
     key: &str,
     found: Option<&Etag>,
@@ -104,16 +109,20 @@ pub(super) async fn put_over(
         Some(etag) => store.put_if_match(key, etag, bytes.clone()).await?,
     };
     match put {
-        Put::Written(etag) => Ok(etag),
-        Put::Refused => after_refusal(store, key, &bytes).await,
+        PutResult::Written(etag) => Ok(etag),
+        PutResult::Refused => confirm_refused_write(store, key, &bytes).await,
     }
 }
 
 /// A refused write is ours all the same if its reply was lost and the client tried again.
-async fn after_refusal(store: &dyn Store, key: &str, bytes: &Bytes) -> fault::Result<Etag> {
-    match store.get(key, Get { at_most: LARGEST, if_match: None }).await? {
-        Fetch::Found(object) if object.bytes == *bytes => Ok(object.etag),
-        Fetch::Found(_) => {
+async fn confirm_refused_write(
+    store: &dyn ObjectStore,
+    key: &str,
+    bytes: &Bytes,
+) -> fault::Result<Etag> {
+    match store.get(key, GetOptions { at_most: LARGEST, if_match: None }).await? {
+        GetResult::Found(object) if object.bytes == *bytes => Ok(object.etag),
+        GetResult::Found(_) => {
             let context = "another claim wrote this artefact in the meantime";
             Err(fault::Error::transient(context))
         }

@@ -23,7 +23,7 @@ pub struct ByteBudget {
 /// Bytes taken from a [`ByteBudget`], given back on drop.
 #[derive(Debug)]
 #[must_use = "what is dropped at once is given back at once"]
-pub struct TakenBytes {
+pub struct ReservedBytes {
     _permit: OwnedSemaphorePermit,
 }
 
@@ -42,9 +42,9 @@ impl ByteBudget {
     }
 
     /// Takes so many bytes if they are free now.
-    pub fn try_take(&self, bytes: u64) -> Option<TakenBytes> {
+    pub fn try_reserve(&self, bytes: u64) -> Option<ReservedBytes> {
         let permit = Arc::clone(&self.free).try_acquire_many_owned(permits(bytes)).ok()?;
-        Some(TakenBytes { _permit: permit })
+        Some(ReservedBytes { _permit: permit })
     }
 
     /// Waits until so many bytes are free, which are at most [`ByteBudget::total`]. Whoever waits
@@ -52,10 +52,10 @@ impl ByteBudget {
     ///
     /// # Errors
     /// `Internal`: the budget is closed, which nobody does.
-    pub async fn take(&self, bytes: u64) -> fault::Result<TakenBytes> {
+    pub async fn take(&self, bytes: u64) -> fault::Result<ReservedBytes> {
         let taken = Arc::clone(&self.free).acquire_many_owned(permits(bytes)).await;
         let closed = |_| fault::Error::internal("a budget of bytes is closed");
-        Ok(TakenBytes { _permit: taken.map_err(closed)? })
+        Ok(ReservedBytes { _permit: taken.map_err(closed)? })
     }
 }
 
@@ -72,21 +72,21 @@ mod tests {
         let budget = ByteBudget::new(ByteSize(3 * PERMIT_BYTES + 1));
         assert_eq!(budget.total(), 3 * PERMIT_BYTES, "rounded down");
         let one = budget.take(1).await.unwrap();
-        assert!(budget.try_take(2 * PERMIT_BYTES + 1).is_none(), "a piece is taken whole");
-        let others = budget.try_take(2 * PERMIT_BYTES).unwrap();
+        assert!(budget.try_reserve(2 * PERMIT_BYTES + 1).is_none(), "a piece is taken whole");
+        let others = budget.try_reserve(2 * PERMIT_BYTES).unwrap();
         let mut waiting = Box::pin(budget.take(PERMIT_BYTES));
         assert!(futures::poll!(waiting.as_mut()).is_pending());
         drop(one);
         drop(waiting.await.unwrap());
         drop(others);
-        drop(budget.try_take(budget.total()).unwrap());
+        drop(budget.try_reserve(budget.total()).unwrap());
     }
 
     #[test]
     fn the_smallest_budget_lets_one_piece_through() {
         let budget = ByteBudget::new(ByteSize(0));
-        let only = budget.try_take(0).unwrap();
-        assert!(budget.try_take(1).is_none());
+        let only = budget.try_reserve(0).unwrap();
+        assert!(budget.try_reserve(1).is_none());
         drop(only);
     }
 }

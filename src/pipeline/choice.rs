@@ -8,22 +8,22 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use crate::extract::{self, Choice, Journal, Replies};
+use crate::extract::{self, KindChoice, RecordedReplies, ReplyJournal};
 use crate::fault;
-use crate::kinds::{Classified, Doubt, Kind, Kinds};
-use crate::llm::chain::{Chain, Rung};
+use crate::kinds::{ClassifiedKind, Kind, KindAmbiguity, KindSet};
+use crate::llm::chain::{ChainModel, ModelChain};
 use crate::metrics;
-use crate::model::Usage;
-use crate::pipeline::artefact::Slot;
+use crate::model::ModelUsage;
+use crate::pipeline::artefact::ArtefactSlot;
 use crate::pipeline::context::AttemptContext;
-use crate::pipeline::cost::CallsBook;
+use crate::pipeline::cost::LlmCallBilling;
 use crate::pipeline::step_error::StepError;
-use crate::pipeline::transcribe::Transcribed;
+use crate::pipeline::transcribe::TranscribedDocument;
 use crate::store::keys;
 
 /// The kinds that tie and the model that is asked; none where there is no tie or no model for them.
-fn open(models: &Chain, told: &Classified) -> Option<(Vec<Arc<Kind>>, Rung)> {
-    if told.doubt != Some(Doubt::Tie) {
+fn find_tie(models: &ModelChain, told: &ClassifiedKind) -> Option<(Vec<Arc<Kind>>, ChainModel)> {
+    if told.doubt != Some(KindAmbiguity::Tie) {
         return None;
     }
     let rung = models.for_kind(&told.kind.name).into_iter().next()?;
@@ -32,11 +32,16 @@ fn open(models: &Chain, told: &Classified) -> Option<(Vec<Arc<Kind>>, Rung)> {
 }
 
 /// What the kind is after a model has spoken.
-fn settled(all: &Kinds, told: Classified, kinds: &[Arc<Kind>], choice: &Choice) -> Classified {
+fn apply_choice(
+    all: &KindSet,
+    told: ClassifiedKind,
+    kinds: &[Arc<Kind>],
+    choice: &KindChoice,
+) -> ClassifiedKind {
     let now = match choice {
-        Choice::Kind(at) => kinds.get(*at).cloned().map(Classified::certain),
-        Choice::Neither => all.unknown(),
-        Choice::Nothing => None,
+        KindChoice::Kind(at) => kinds.get(*at).cloned().map(ClassifiedKind::certain),
+        KindChoice::Neither => all.generic_kind(),
+        KindChoice::Nothing => None,
     };
     metrics::kind_asked(if now.is_some() { "settled" } else { "open" });
     now.unwrap_or(told)
@@ -46,46 +51,47 @@ fn settled(all: &Kinds, told: Classified, kinds: &[Arc<Kind>], choice: &Choice) 
 ///
 /// # Errors
 /// Faults of store, ledger and model; a lost claim.
-pub(super) async fn settle(
+pub(super) async fn resolve_tie(
     attempt: AttemptContext<'_>,
-    transcribed: &Transcribed,
-    told: Classified,
-) -> Result<(Classified, Usage), StepError> {
+    transcribed: &TranscribedDocument,
+    told: ClassifiedKind,
+) -> Result<(ClassifiedKind, ModelUsage), StepError> {
     let services = attempt.services();
-    let asked = open(&services.models, &told).filter(|_| services.config.kinds.ask_on_ties);
-    let Some((kinds, rung)) = asked else { return Ok((told, Usage::default())) };
+    let asked = find_tie(&services.models, &told).filter(|_| services.config.kinds.ask_on_ties);
+    let Some((kinds, rung)) = asked else { return Ok((told, ModelUsage::default())) };
     let llm = rung.llm.as_ref();
     let identity = extract::choice_identity(&transcribed.identity, llm, &kinds);
-    let key = keys::kind_choice(attempt.claim.id);
-    let slot = Slot::open(attempt.artefacts(), key, identity.clone()).await?;
-    let book = CallsBook::new(attempt.spending_book(), llm);
-    let mut journal = StoredChoice { attempt, slot, book };
+    let key = keys::kind_choice_key(attempt.claim.id);
+    let slot = ArtefactSlot::load(attempt.artefacts(), key, identity.clone()).await?;
+    let book = LlmCallBilling::new(attempt.spending_book(), llm);
+    let mut journal = KindChoiceStore { attempt, slot, book };
     let transcript = &transcribed.transcript;
-    let (choice, usage) = extract::choose(llm, &kinds, transcript, &identity, &mut journal).await?;
-    Ok((settled(&services.kinds, told, &kinds, &choice), usage))
+    let (choice, usage) =
+        extract::choose_kind(llm, &kinds, transcript, &identity, &mut journal).await?;
+    Ok((apply_choice(&services.kinds, told, &kinds, &choice), usage))
 }
 
 /// The journal of the one call.
-struct StoredChoice<'a> {
+struct KindChoiceStore<'a> {
     attempt: AttemptContext<'a>,
-    slot: Slot<Replies>,
-    book: CallsBook<'a>,
+    slot: ArtefactSlot<RecordedReplies>,
+    book: LlmCallBilling<'a>,
 }
 
 #[async_trait]
-impl Journal for StoredChoice<'_> {
-    async fn load(&mut self) -> fault::Result<Option<Replies>> {
+impl ReplyJournal for KindChoiceStore<'_> {
+    async fn load_replies(&mut self) -> fault::Result<Option<RecordedReplies>> {
         let kept = self.slot.content.clone();
-        self.book.begin(kept.as_ref());
+        self.book.skip_paid(kept.as_ref());
         Ok(kept)
     }
 
-    async fn ready(&mut self) -> fault::Result<()> {
-        self.book.allow().await?;
+    async fn check_claim(&mut self) -> fault::Result<()> {
+        self.book.ensure_budget().await?;
         self.attempt.claim.ensure_live().await
     }
 
-    async fn save(&mut self, replies: &Replies) -> fault::Result<()> {
+    async fn save_replies(&mut self, replies: &RecordedReplies) -> fault::Result<()> {
         // Paid for, whether or not it can be kept; kept, whether or not that can be written down.
         let booked = self.book.book(replies).await;
         let AttemptContext { claim, .. } = self.attempt;
@@ -101,23 +107,23 @@ mod tests {
 
     #[test]
     fn a_model_settles_a_tie_or_leaves_it_to_a_person() {
-        let all = Kinds::load(&KindsConfig::default()).unwrap();
+        let all = KindSet::load(&KindsConfig::default()).unwrap();
         let kinds: Vec<Arc<Kind>> =
             ["receipt", "invoice"].map(|name| Arc::clone(all.get(name).unwrap())).into();
-        let told = Classified {
+        let told = ClassifiedKind {
             kind: Arc::clone(&kinds[0]),
-            doubt: Some(Doubt::Tie),
+            doubt: Some(KindAmbiguity::Tie),
             rivals: vec![Arc::clone(&kinds[1])],
         };
         for (choice, kind, doubt) in [
-            (Choice::Kind(0), "receipt", None),
-            (Choice::Kind(1), "invoice", None),
-            (Choice::Neither, "generic", Some(Doubt::Unknown)),
-            (Choice::Nothing, "receipt", Some(Doubt::Tie)),
+            (KindChoice::Kind(0), "receipt", None),
+            (KindChoice::Kind(1), "invoice", None),
+            (KindChoice::Neither, "generic", Some(KindAmbiguity::Unknown)),
+            (KindChoice::Nothing, "receipt", Some(KindAmbiguity::Tie)),
         ] {
-            let now = settled(&all, told.clone(), &kinds, &choice);
+            let now = apply_choice(&all, told.clone(), &kinds, &choice);
             assert_eq!((now.kind.name.as_str(), now.doubt), (kind, doubt), "{choice:?}");
         }
-        assert!(open(&Chain::default(), &told).is_none(), "no model, nobody to ask");
+        assert!(find_tie(&ModelChain::default(), &told).is_none(), "no model, nobody to ask");
     }
 }

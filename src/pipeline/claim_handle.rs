@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::fault;
-use crate::model::{ClaimToken, IngestionId, Stage};
+use crate::model::{ClaimToken, IngestionId, IngestionStage};
 
 /// A claim as the attempt under it sees it.
 #[derive(Debug, Clone)]
@@ -24,7 +24,7 @@ pub struct ClaimHandle {
     pub token: ClaimToken,
     lost: CancellationToken,
     lease: LocalLease,
-    /// Index into [`Stage::ALL`].
+    /// Index into [`IngestionStage::ALL`].
     stage: Arc<AtomicU8>,
 }
 
@@ -46,7 +46,7 @@ pub struct ClaimRenewer {
 }
 
 /// Both sides of a fresh claim.
-pub fn pair(
+pub fn claim_pair(
     id: IngestionId,
     token: ClaimToken,
     lease_until: Instant,
@@ -102,7 +102,7 @@ impl ClaimHandle {
     }
 
     /// Resolves when the claim is lost; pending otherwise.
-    pub async fn until_lost(&self) {
+    pub async fn wait_until_lost(&self) {
         self.lost.cancelled().await;
     }
 
@@ -113,37 +113,38 @@ impl ClaimHandle {
 
     /// The job is in this stage now. Written to the row by the next heartbeat, not by a statement
     /// of its own: most jobs are over before anybody could read it.
-    pub fn enter(&self, stage: Stage) {
-        let index = Stage::ALL.iter().position(|other| *other == stage).unwrap_or_default();
+    pub fn enter(&self, stage: IngestionStage) {
+        let index =
+            IngestionStage::ALL.iter().position(|other| *other == stage).unwrap_or_default();
         self.stage.store(u8::try_from(index).unwrap_or_default(), Ordering::Relaxed);
     }
 
     /// The stage the job is in.
-    pub fn stage(&self) -> Stage {
+    pub fn stage(&self) -> IngestionStage {
         stage_at(&self.stage)
     }
 }
 
 impl ClaimRenewer {
     /// A renewal succeeded: the claim is ours until then.
-    pub fn renewed(&self, until: Instant) {
+    pub fn note_renewed(&self, until: Instant) {
         self.lease_until.send_replace(until);
     }
 
     /// The stage the job is in.
-    pub fn stage(&self) -> Stage {
+    pub fn stage(&self) -> IngestionStage {
         stage_at(&self.stage)
     }
 
     /// A renewal answered that the claim is somebody else's.
-    pub fn lost(&self) {
+    pub fn note_lost(&self) {
         self.lost.cancel();
     }
 }
 
-fn stage_at(index: &AtomicU8) -> Stage {
+fn stage_at(index: &AtomicU8) -> IngestionStage {
     let index = usize::from(index.load(Ordering::Relaxed));
-    Stage::ALL.get(index).copied().unwrap_or(Stage::Claimed)
+    IngestionStage::ALL.get(index).copied().unwrap_or(IngestionStage::Claimed)
 }
 
 #[cfg(test)]
@@ -154,7 +155,7 @@ mod tests {
     use crate::fault::Fault;
 
     fn fresh(until: Instant) -> (ClaimHandle, ClaimRenewer) {
-        pair(IngestionId::random(), ClaimToken::random(), until)
+        claim_pair(IngestionId::random(), ClaimToken::random(), until)
     }
 
     #[tokio::test]
@@ -162,7 +163,7 @@ mod tests {
         let (claim, renewer) = fresh(Instant::now());
         let mut waiting = tokio_test_poll(claim.ensure_live());
         assert!(waiting.pending().await, "the deadline has passed");
-        renewer.renewed(Instant::now() + Duration::from_secs(60));
+        renewer.note_renewed(Instant::now() + Duration::from_secs(60));
         assert!(waiting.finish().await.is_ok());
     }
 
@@ -170,7 +171,7 @@ mod tests {
     async fn a_lost_claim_is_lost_at_once_even_while_its_deadline_is_ahead() {
         let (claim, renewer) = fresh(Instant::now() + Duration::from_secs(60));
         assert!(claim.ensure_live().await.is_ok());
-        renewer.lost();
+        renewer.note_lost();
         let refused = claim.ensure_live().await.unwrap_err();
         assert_eq!(refused.fault, Fault::ClaimLost);
     }
@@ -180,7 +181,7 @@ mod tests {
         let (claim, renewer) = fresh(Instant::now() + Duration::from_secs(60));
         let other = claim.for_ingestion(IngestionId::random(), ClaimToken::random());
         assert!(other.ensure_live().await.is_ok() && other.id != claim.id);
-        renewer.lost();
+        renewer.note_lost();
         assert_eq!(other.ensure_live().await.unwrap_err().fault, Fault::ClaimLost);
     }
 

@@ -4,33 +4,33 @@
 use std::sync::Arc;
 
 use crate::config::Config;
-use crate::cpu::Pool;
-use crate::extract::Terms;
+use crate::cpu::CpuPool;
+use crate::extract::CallLimits;
 use crate::fault;
-use crate::kinds::Kinds;
-use crate::ledger::{AttemptLedger, Held, TranscriptionSaved};
-use crate::llm::chain::Chain;
-use crate::model::{ArtefactRef, Claimed};
+use crate::kinds::KindSet;
+use crate::ledger::{AttemptLedger, StoredTranscript, WriteResult};
+use crate::llm::chain::ModelChain;
+use crate::model::{ArtefactRef, ClaimedIngestion};
 use crate::pipeline::byte_budget::ByteBudget;
 use crate::pipeline::claim_handle::ClaimHandle;
-use crate::pipeline::cost::{Costs, SpendingBook};
-use crate::pipeline::reading::Reader;
-use crate::store::Store;
+use crate::pipeline::cost::{CostTracker, SpendingBook};
+use crate::pipeline::reading::DocumentReader;
+use crate::store::ObjectStore;
 
 /// What a process has once for all its documents.
 pub struct PipelineServices {
     /// Bytes to transcript.
-    pub reader: Arc<Reader>,
+    pub reader: Arc<DocumentReader>,
     /// CPU work.
-    pub pool: Arc<Pool>,
+    pub pool: Arc<CpuPool>,
     /// The models; none: the rules reader.
-    pub models: Chain,
+    pub models: ModelChain,
     /// Kinds of documents.
-    pub kinds: Arc<Kinds>,
+    pub kinds: Arc<KindSet>,
     /// Bytes of documents in memory.
     pub budget: ByteBudget,
     /// Prices and the day's budget.
-    pub costs: Arc<Costs>,
+    pub costs: Arc<CostTracker>,
     /// The settings.
     pub config: Arc<Config>,
     /// Read the pages alone, whatever XML the document carries.
@@ -39,10 +39,10 @@ pub struct PipelineServices {
 
 impl PipelineServices {
     /// What bounds the calls about one transcript.
-    pub(super) fn terms(&self, identity: String, max_output_tokens: u32) -> Terms {
+    pub(super) fn call_terms(&self, identity: String, max_output_tokens: u32) -> CallLimits {
         let (limits, llm) = (&self.config.limits, &self.config.llm);
         let (prompt_tokens, parts_at_once) = (limits.prompt_tokens, llm.parts_at_once);
-        Terms { identity, prompt_tokens, max_output_tokens, parts_at_once }
+        CallLimits { identity, prompt_tokens, max_output_tokens, parts_at_once }
     }
 }
 
@@ -50,9 +50,9 @@ impl PipelineServices {
 #[derive(Clone)]
 pub struct PipelineContext {
     /// Where originals are fetched.
-    pub documents: Arc<dyn Store>,
+    pub documents: Arc<dyn ObjectStore>,
     /// Where transcripts, replies and finished pages are kept, and found again by a later attempt.
-    pub artefacts: Arc<dyn Store>,
+    pub artefacts: Arc<dyn ObjectStore>,
     /// What the attempt asks, and writes down of itself.
     pub ledger: Arc<dyn AttemptLedger>,
     /// The rest.
@@ -65,7 +65,7 @@ pub(super) struct AttemptContext<'a> {
     /// What it works with.
     pub(super) context: &'a PipelineContext,
     /// The document, and what earlier attempts have left of it.
-    pub(super) claimed: &'a Claimed,
+    pub(super) claimed: &'a ClaimedIngestion,
     /// The right to it.
     pub(super) claim: &'a ClaimHandle,
 }
@@ -79,7 +79,7 @@ impl<'a> AttemptContext<'a> {
         &self.context.services.config
     }
 
-    pub(super) fn artefacts(&self) -> &'a dyn Store {
+    pub(super) fn artefacts(&self) -> &'a dyn ObjectStore {
         self.context.artefacts.as_ref()
     }
 
@@ -93,9 +93,9 @@ impl<'a> AttemptContext<'a> {
     ///
     /// # Errors
     /// What the ledger says; a lost claim.
-    pub(super) async fn save_transcription(&self, saved: &TranscriptionSaved) -> fault::Result<()> {
+    pub(super) async fn save_transcription(&self, saved: &StoredTranscript) -> fault::Result<()> {
         let ledger = &self.context.ledger;
-        held(ledger.save_transcription(self.claim.id, self.claim.token, saved).await?)
+        ensure_applied(ledger.save_transcription(self.claim.id, self.claim.token, saved).await?)
     }
 
     /// References stored replies of models.
@@ -104,13 +104,13 @@ impl<'a> AttemptContext<'a> {
     /// What the ledger says; a lost claim.
     pub(super) async fn save_extraction(&self, artefact: &ArtefactRef) -> fault::Result<()> {
         let ledger = &self.context.ledger;
-        held(ledger.save_extraction(self.claim.id, self.claim.token, artefact).await?)
+        ensure_applied(ledger.save_extraction(self.claim.id, self.claim.token, artefact).await?)
     }
 }
 
-fn held(held: Held) -> fault::Result<()> {
+fn ensure_applied(held: WriteResult) -> fault::Result<()> {
     match held {
-        Held::Yes => Ok(()),
-        Held::Lost => Err(fault::Error::claim_lost()),
+        WriteResult::Yes => Ok(()),
+        WriteResult::Lost => Err(fault::Error::claim_lost()),
     }
 }

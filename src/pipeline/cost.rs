@@ -14,12 +14,12 @@ use rust_decimal::{Decimal, RoundingStrategy};
 use time::{Date, OffsetDateTime};
 
 use crate::config::CostConfig;
-use crate::extract::Replies;
+use crate::extract::RecordedReplies;
 use crate::fault::{Error, Fault, Result};
-use crate::ledger::{AttemptLedger, Spending};
+use crate::ledger::{AttemptLedger, ProviderSpending};
 use crate::llm::Llm;
 use crate::metrics;
-use crate::model::{Claimed, EncodedImage, PageText, PageUsage, Usage};
+use crate::model::{ClaimedIngestion, EncodedImage, ModelUsage, PageText, PageUsage};
 use crate::pipeline::page_sink::PageSink;
 use crate::pipeline::step_error::StepError;
 
@@ -32,26 +32,26 @@ const NANOS: u64 = 1_000_000_000;
 
 /// Prices, and what is known of the day.
 #[derive(Debug)]
-pub struct Costs {
+pub struct CostTracker {
     config: CostConfig,
-    known: Mutex<Option<Known>>,
+    known: Mutex<Option<KnownSpending>>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Known {
+struct KnownSpending {
     nanos: u64,
     until_next_day: Duration,
     at: Instant,
 }
 
-impl Costs {
+impl CostTracker {
     /// Nothing is known yet.
     pub fn new(config: CostConfig) -> Self {
-        metrics::daily_budget(units(nanos(config.daily_budget)));
+        metrics::daily_budget(nanos_to_units(decimal_to_nanos(config.daily_budget)));
         Self { config, known: Mutex::new(None) }
     }
 
-    fn known(&self) -> MutexGuard<'_, Option<Known>> {
+    fn lock_known(&self) -> MutexGuard<'_, Option<KnownSpending>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -59,24 +59,24 @@ impl Costs {
     ///
     /// # Errors
     /// [`Fault::OverBudget`] with the time until the next day's budget; what the ledger says.
-    pub async fn allow(&self, ledger: &dyn AttemptLedger) -> Result<()> {
-        let budget = nanos(self.config.daily_budget);
+    pub async fn ensure_budget(&self, ledger: &dyn AttemptLedger) -> Result<()> {
+        let budget = decimal_to_nanos(self.config.daily_budget);
         if budget == 0 {
             return Ok(());
         }
-        let fresh = self.known().filter(|known| known.at.elapsed() < FRESH);
+        let fresh = self.lock_known().filter(|known| known.at.elapsed() < FRESH);
         let known = match fresh {
             Some(known) => known,
             None => {
                 let today = ledger.spent_today().await?;
                 let (nanos, until_next_day) = (today.cost_nanos, today.until_next_day);
-                let known = Known { nanos, until_next_day, at: Instant::now() };
-                *self.known() = Some(known);
+                let known = KnownSpending { nanos, until_next_day, at: Instant::now() };
+                *self.lock_known() = Some(known);
                 known
             }
         };
         let is_spent = known.nanos >= budget;
-        metrics::spent_today(units(known.nanos), is_spent);
+        metrics::spent_today(nanos_to_units(known.nanos), is_spent);
         if !is_spent {
             return Ok(());
         }
@@ -93,7 +93,7 @@ impl Costs {
     }
 
     /// `None`: there is no price.
-    fn price(&self, spent: &Spent<'_>, day: Date) -> Option<u64> {
+    fn price(&self, spent: &SpendingEntry<'_>, day: Date) -> Option<u64> {
         let named = self.config.price_on(spent.provider, spent.model, day);
         // Pages cost the same with every processor of a provider, unless one is named.
         let any = || self.config.price_on(spent.provider, "", day).filter(|_| spent.pages > 0);
@@ -107,21 +107,23 @@ impl Costs {
         let million = Decimal::from(1_000_000);
         let sum: Decimal =
             tokens.iter().map(|(count, price)| Decimal::from(*count) * price / million).sum();
-        Some(nanos(sum + Decimal::from(spent.pages) * price.pages / Decimal::from(1_000)))
+        Some(decimal_to_nanos(
+            sum + Decimal::from(spent.pages) * price.pages / Decimal::from(1_000),
+        ))
     }
 }
 
 /// What one write is about.
 #[derive(Debug, Clone, Copy)]
-struct Spent<'a> {
+struct SpendingEntry<'a> {
     provider: &'a str,
     model: &'a str,
     calls: u32,
     pages: u32,
-    usage: Usage,
+    usage: ModelUsage,
 }
 
-fn nanos(amount: Decimal) -> u64 {
+fn decimal_to_nanos(amount: Decimal) -> u64 {
     // Halves go up, as bills have it.
     let rounded = (amount * Decimal::from(NANOS))
         .round_dp_with_strategy(0, RoundingStrategy::MidpointAwayFromZero);
@@ -129,7 +131,7 @@ fn nanos(amount: Decimal) -> u64 {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "for gauges; what is stored is exact")]
-fn units(nanos: u64) -> f64 {
+fn nanos_to_units(nanos: u64) -> f64 {
     nanos as f64 / NANOS as f64
 }
 
@@ -137,27 +139,27 @@ fn units(nanos: u64) -> f64 {
 #[derive(Clone, Copy)]
 pub(super) struct SpendingBook<'a> {
     /// Prices, and what is known of the day.
-    pub(super) costs: &'a Costs,
+    pub(super) costs: &'a CostTracker,
     /// Where it is written down.
     pub(super) ledger: &'a dyn AttemptLedger,
     /// The ingestion and the claim that spends.
-    pub(super) claimed: &'a Claimed,
+    pub(super) claimed: &'a ClaimedIngestion,
 }
 
 impl SpendingBook<'_> {
-    /// See [`Costs::allow`].
+    /// See [`CostTracker::ensure_budget`].
     async fn allow(&self) -> Result<()> {
-        self.costs.allow(self.ledger).await
+        self.costs.ensure_budget(self.ledger).await
     }
 
     /// Writes down what was spent.
     ///
     /// # Errors
     /// What the ledger says.
-    async fn book(&self, spent: Spent<'_>) -> Result<()> {
+    async fn book(&self, spent: SpendingEntry<'_>) -> Result<()> {
         let today = OffsetDateTime::now_utc().date();
         let price = self.costs.price(&spent, today);
-        let spending = Spending {
+        let spending = ProviderSpending {
             provider: spent.provider.to_owned(),
             model: spent.model.to_owned(),
             calls: spent.calls,
@@ -165,42 +167,42 @@ impl SpendingBook<'_> {
             usage: spent.usage,
             cost_nanos: price,
         };
-        metrics::spent(spent.provider, spent.model, price.unwrap_or(0));
-        if let Some(known) = &mut *self.costs.known() {
+        metrics::count_spending(spent.provider, spent.model, price.unwrap_or(0));
+        if let Some(known) = &mut *self.costs.lock_known() {
             known.nanos = known.nanos.saturating_add(price.unwrap_or(0));
         }
-        self.ledger.spend(self.claimed.id, self.claimed.claims, &spending).await
+        self.ledger.add_spending(self.claimed.id, self.claimed.claims, &spending).await
     }
 }
 
 /// Keeps pages as another sink does, lets no call to a provider begin once the budget is spent, and
 /// writes down what each has read.
-pub(super) struct PaidPages<'a> {
+pub(super) struct BilledPageSink<'a> {
     spending: SpendingBook<'a>,
     inner: &'a mut dyn PageSink,
 }
 
-impl<'a> PaidPages<'a> {
+impl<'a> BilledPageSink<'a> {
     pub(super) fn new(spending: SpendingBook<'a>, inner: &'a mut dyn PageSink) -> Self {
         Self { spending, inner }
     }
 
     async fn book(&mut self, read: &PageUsage) -> Result<()> {
         let (provider, model) = (read.provider, read.model.as_str());
-        let usage = Usage::default();
-        let spent = Spent { provider, model, calls: 1, pages: read.pages, usage };
+        let usage = ModelUsage::default();
+        let spent = SpendingEntry { provider, model, calls: 1, pages: read.pages, usage };
         self.spending.book(spent).await
     }
 }
 
 #[async_trait]
-impl PageSink for PaidPages<'_> {
-    async fn keep(
+impl PageSink for BilledPageSink<'_> {
+    async fn store_page(
         &mut self,
         page: &PageText,
         repaired: Option<EncodedImage>,
     ) -> std::result::Result<(), StepError> {
-        self.inner.keep(page, repaired).await
+        self.inner.store_page(page, repaired).await
     }
 
     async fn before_call(&mut self) -> std::result::Result<(), StepError> {
@@ -221,41 +223,41 @@ impl PageSink for PaidPages<'_> {
 }
 
 /// The calls of one extraction: each is written down once, whether or not its reply can be kept.
-pub(super) struct CallsBook<'a> {
+pub(super) struct LlmCallBilling<'a> {
     spending: SpendingBook<'a>,
     llm: &'a dyn Llm,
     booked: usize,
 }
 
-impl<'a> CallsBook<'a> {
+impl<'a> LlmCallBilling<'a> {
     pub(super) fn new(spending: SpendingBook<'a>, llm: &'a dyn Llm) -> Self {
         Self { spending, llm, booked: 0 }
     }
 
     /// These were paid for by an earlier attempt.
-    pub(super) fn begin(&mut self, kept: Option<&Replies>) {
+    pub(super) fn skip_paid(&mut self, kept: Option<&RecordedReplies>) {
         self.booked = kept.map_or(0, |kept| kept.calls.len());
     }
 
     /// Returns if a call may be paid for.
-    pub(super) async fn allow(&self) -> Result<()> {
+    pub(super) async fn ensure_budget(&self) -> Result<()> {
         self.spending.allow().await
     }
 
     /// Writes down what is new among these.
-    pub(super) async fn book(&mut self, replies: &Replies) -> Result<()> {
+    pub(super) async fn book(&mut self, replies: &RecordedReplies) -> Result<()> {
         // What was kept in another form was not taken over: everything is new.
         let begin = if replies.calls.len() < self.booked { 0 } else { self.booked };
         let new = replies.calls.get(begin..).unwrap_or_default();
         if new.is_empty() {
             return Ok(());
         }
-        let mut usage = Usage::default();
+        let mut usage = ModelUsage::default();
         new.iter().for_each(|call| usage += call.usage);
         let calls = u32::try_from(new.len()).unwrap_or(u32::MAX);
         let (provider, model) = (self.llm.provider(), self.llm.model());
         self.booked = replies.calls.len();
-        let spent = Spent { provider, model, calls, pages: 0, usage };
+        let spent = SpendingEntry { provider, model, calls, pages: 0, usage };
         self.spending.book(spent).await
     }
 }
@@ -273,12 +275,12 @@ mod tests {
              cache_read = 0.015\ncache_write = 0.1875\noutput = 0.6\npages = 1.5\n",
         )
         .unwrap();
-        let costs = Costs::new(config);
-        let usage = Usage { input: 1, cache_read: 2, cache_write: 3, output: 4 };
-        let spent = Spent { provider: "p", model: "m", calls: 1, pages: 5, usage };
+        let costs = CostTracker::new(config);
+        let usage = ModelUsage { input: 1, cache_read: 2, cache_write: 3, output: 4 };
+        let spent = SpendingEntry { provider: "p", model: "m", calls: 1, pages: 5, usage };
         let day = date!(2026 - 02 - 01);
         // 150 + 2 · 15 + 3 · 187.5 + 4 · 600 billionths, and five pages of 0.0015.
         assert_eq!(costs.price(&spent, day), Some(3_143 + 7_500_000));
-        assert_eq!(costs.price(&Spent { model: "other", ..spent }, day), None);
+        assert_eq!(costs.price(&SpendingEntry { model: "other", ..spent }, day), None);
     }
 }

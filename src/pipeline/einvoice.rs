@@ -8,16 +8,16 @@
 use std::sync::Arc;
 
 use crate::cpu::OpenDocument;
-use crate::extract::einvoice::{self, Einvoice, Flaw};
+use crate::extract::einvoice::{self, EinvoiceDefect, ParsedInvoiceXml};
 use crate::gate;
-use crate::kinds::{Kind, Kinds};
-use crate::ledger::TranscriptionSaved;
+use crate::kinds::{Kind, KindSet};
+use crate::ledger::StoredTranscript;
 use crate::metrics;
-use crate::model::{Attachment, EinvoiceLook, Extraction, Transcript};
+use crate::model::{EinvoiceAttachment, EinvoiceFindings, Extraction, Transcript};
 use crate::pages;
-use crate::pipeline::artefact::{Slot, identity_of};
+use crate::pipeline::artefact::{ArtefactSlot, identity_of};
 use crate::pipeline::context::{AttemptContext, PipelineServices};
-use crate::pipeline::fetch::Fetched;
+use crate::pipeline::fetch::FetchedDocument;
 use crate::pipeline::reading::mean_quality;
 use crate::pipeline::step_error::StepError;
 use crate::store::keys;
@@ -27,17 +27,17 @@ pub(super) struct EinvoiceScan {
     /// What the XML says; none: other readers have to be asked.
     pub parsed: Option<ParsedEinvoice>,
     /// What the gate is to know of it.
-    pub note: gate::Einvoice,
+    pub note: gate::EinvoiceState,
 }
 
 impl EinvoiceScan {
     /// Nobody looked.
-    pub(super) const NONE: Self = Self { parsed: None, note: gate::Einvoice::Absent };
+    pub(super) const NONE: Self = Self { parsed: None, note: gate::EinvoiceState::Absent };
 }
 
 /// An e-invoice and the text of the pages it came with.
 pub(super) struct ParsedEinvoice {
-    invoice: Einvoice,
+    invoice: ParsedInvoiceXml,
     /// Text layers alone; a page that is a picture has no lines.
     pub transcript: Transcript,
 }
@@ -45,16 +45,16 @@ pub(super) struct ParsedEinvoice {
 impl ParsedEinvoice {
     /// The data under the kind that the producer named; without one a credit note is one, if there
     /// is such a kind.
-    pub(super) fn extraction(
+    pub(super) fn to_extraction(
         &self,
-        kinds: &Kinds,
+        kinds: &KindSet,
         kind: &Arc<Kind>,
         is_named: bool,
     ) -> (Arc<Kind>, Extraction) {
         let own = kinds.get("credit_note").filter(|_| self.invoice.is_credit_note);
-        let own = own.filter(|own| !is_named && einvoice::tells(own));
+        let own = own.filter(|own| !is_named && einvoice::kind_uses_einvoice(own));
         let kind = own.unwrap_or(kind);
-        (Arc::clone(kind), self.invoice.extraction(kind))
+        (Arc::clone(kind), self.invoice.to_extraction(kind))
     }
 }
 
@@ -63,17 +63,17 @@ impl ParsedEinvoice {
 /// # Errors
 /// Rejected: a document that is XML and no e-invoice that can be read; one that carries an
 /// e-invoice and whose pages cannot be read. Faults of the CPU work.
-pub(super) async fn scan(
+pub(super) async fn scan_einvoice(
     services: &PipelineServices,
     document: &OpenDocument,
     sha256: &str,
     kind: &Kind,
 ) -> Result<EinvoiceScan, StepError> {
-    let EinvoiceLook { einvoices, printed } = services.reader.einvoices(document).await?;
+    let EinvoiceFindings { einvoices, printed } = services.reader.find_einvoices(document).await?;
     let is_document = einvoices.as_ref().is_some_and(|all| all.iter().any(|one| one.is_document));
-    let note = match services.pool.run(move || read(einvoices)).await? {
+    let note = match services.pool.run(move || parse_attachments(einvoices)).await? {
         Ok(None) => return Ok(EinvoiceScan::NONE),
-        Ok(Some(invoice)) if einvoice::tells(kind) => {
+        Ok(Some(invoice)) if einvoice::kind_uses_einvoice(kind) => {
             let transcript = Transcript {
                 format: Transcript::FORMAT,
                 sha256: sha256.to_owned(),
@@ -81,36 +81,41 @@ pub(super) async fn scan(
                 quality: mean_quality(&printed),
                 pages: printed,
             };
-            let note =
-                if is_document { gate::Einvoice::Document } else { gate::Einvoice::Attached };
+            let note = if is_document {
+                gate::EinvoiceState::Document
+            } else {
+                gate::EinvoiceState::Attached
+            };
             return Ok(EinvoiceScan { parsed: Some(ParsedEinvoice { invoice, transcript }), note });
         }
         // The producer wants something else of this document.
-        Ok(Some(_)) => gate::Einvoice::Absent,
+        Ok(Some(_)) => gate::EinvoiceState::Absent,
         Err(flaw) if is_document => {
-            return Err(StepError::rejected(flaw.reason(), flaw.to_string()));
+            return Err(StepError::rejected(flaw.outcome_reason(), flaw.to_string()));
         }
-        Err(flaw) => gate::Einvoice::Unusable(flaw.code()),
+        Err(flaw) => gate::EinvoiceState::Unusable(flaw.code()),
     };
     Ok(EinvoiceScan { parsed: None, note })
 }
 
 /// The one thing that all e-invoices say which can be read. A document that is XML is read even if
 /// it is incomplete: nothing else could be asked.
-fn read(found: Option<Vec<Attachment>>) -> Result<Option<Einvoice>, Flaw> {
-    let found = found.ok_or(Flaw::Attachment)?;
+fn parse_attachments(
+    found: Option<Vec<EinvoiceAttachment>>,
+) -> Result<Option<ParsedInvoiceXml>, EinvoiceDefect> {
+    let found = found.ok_or(EinvoiceDefect::Attachment)?;
     let (mut usable, mut flaw) = (Vec::new(), None);
     for attachment in found {
-        match einvoice::read(&attachment.bytes) {
+        match einvoice::parse_einvoice(&attachment.bytes) {
             Ok(invoice) if invoice.is_complete() || attachment.is_document => usable.push(invoice),
-            Ok(_) => flaw = flaw.or(Some(Flaw::Incomplete)),
+            Ok(_) => flaw = flaw.or(Some(EinvoiceDefect::Incomplete)),
             Err(other) => flaw = flaw.or(Some(other)),
         }
     }
     let mut usable = usable.into_iter();
     match (usable.next(), flaw) {
         (Some(first), _) if usable.all(|other| other.agrees_with(&first)) => Ok(Some(first)),
-        (Some(_), _) => Err(Flaw::Several),
+        (Some(_), _) => Err(EinvoiceDefect::Several),
         (None, Some(flaw)) => Err(flaw),
         (None, None) => Ok(None),
     }
@@ -120,22 +125,22 @@ fn read(found: Option<Vec<Attachment>>) -> Result<Option<Einvoice>, Flaw> {
 ///
 /// # Errors
 /// Faults of store and ledger; a lost claim.
-pub(super) async fn store(
+pub(super) async fn store_transcript(
     attempt: AttemptContext<'_>,
-    fetched: &Fetched,
+    fetched: &FetchedDocument,
     transcript: Transcript,
 ) -> Result<Arc<Transcript>, StepError> {
-    let (format, version) = (Transcript::FORMAT.to_string(), pages::version());
+    let (format, version) = (Transcript::FORMAT.to_string(), pages::reader_version());
     let identity = identity_of(&["text layers", &format, &version, &fetched.sha256]);
     let (store, claim) = (attempt.artefacts(), attempt.claim);
-    let mut slot = Slot::open(store, keys::transcription(claim.id), identity).await?;
+    let mut slot = ArtefactSlot::load(store, keys::transcription_key(claim.id), identity).await?;
     if slot.content.as_ref() != Some(&transcript) {
         slot.write(store, claim, transcript.clone()).await?;
     }
     let pages = u32::try_from(transcript.pages.len()).unwrap_or(u32::MAX);
-    metrics::pages("native", u64::from(pages));
-    let saved = TranscriptionSaved {
-        artefact: slot.reference(),
+    metrics::count_pages("native", u64::from(pages));
+    let saved = StoredTranscript {
+        artefact: slot.to_ref(),
         quality: transcript.quality,
         sha256: fetched.sha256.clone(),
         pages,

@@ -23,78 +23,81 @@ use std::sync::Arc;
 use crate::config::{ByteSize, OcrProvider};
 use crate::cpu::OpenDocument;
 use crate::fault;
-use crate::model::{PageText, Source};
-use crate::ocr::Provider;
+use crate::model::{PageSource, PageText};
+use crate::ocr::RemoteOcrProvider;
 use crate::pipeline::page_sink::PageSink;
-use crate::pipeline::reading::Reader;
+use crate::pipeline::reading::DocumentReader;
 use crate::pipeline::step_error::StepError;
 
-pub use original::Original;
-use round::Round;
-pub use slices::PictureRoom;
+pub use original::StoredOriginal;
+use round::ProviderPass;
+pub use slices::ImageByteBudget;
 
 /// The pages of a document that are read, by number.
-pub(super) type Pages = BTreeMap<u32, PageText>;
+pub(super) type PagesByNumber = BTreeMap<u32, PageText>;
 
 /// Who reads page images, and in which order they are asked.
-pub struct Elsewhere {
+pub struct RemoteOcr {
     order: Vec<OcrProvider>,
-    providers: BTreeMap<OcrProvider, Arc<dyn Provider>>,
-    room: PictureRoom,
+    providers: BTreeMap<OcrProvider, Arc<dyn RemoteOcrProvider>>,
+    room: ImageByteBudget,
 }
 
-impl Default for Elsewhere {
+impl Default for RemoteOcr {
     /// Nobody elsewhere: every page is read here.
     fn default() -> Self {
-        Self::new(vec![OcrProvider::Tesseract], BTreeMap::new(), ByteSize::mib(64))
+        Self::new(vec![OcrProvider::Tesseract], BTreeMap::new(), ByteSize::from_mib(64))
     }
 }
 
 /// What a document asks of its reading, besides what is configured for all.
 #[derive(Clone, Default)]
-pub struct Wishes {
+pub struct ReadOptions {
     /// Who is asked, in this order; none: as configured.
     pub order: Option<Vec<OcrProvider>>,
     /// Where the document lies, if it is a PDF that a provider may fetch there by itself.
-    pub original: Option<Original>,
+    pub original: Option<StoredOriginal>,
 }
 
-impl Elsewhere {
+impl RemoteOcr {
     /// `order` is the configured one; `providers` has everybody whom it, or a kind, names, but
     /// Tesseract; their pictures take at most `memory` bytes together.
     pub fn new(
         order: Vec<OcrProvider>,
-        providers: BTreeMap<OcrProvider, Arc<dyn Provider>>,
+        providers: BTreeMap<OcrProvider, Arc<dyn RemoteOcrProvider>>,
         memory: ByteSize,
     ) -> Self {
-        Self { order, providers, room: PictureRoom::new(memory) }
+        Self { order, providers, room: ImageByteBudget::new(memory) }
     }
 
-    fn order<'a>(&'a self, wishes: &'a Wishes) -> &'a [OcrProvider] {
+    fn provider_order<'a>(&'a self, wishes: &'a ReadOptions) -> &'a [OcrProvider] {
         wishes.order.as_deref().unwrap_or(&self.order)
     }
 
     /// Everything about the providers that changes what is read; nothing if all is read here.
-    pub(super) fn identity(&self, wishes: &Wishes) -> String {
-        let asked = self.order(wishes).iter().map(|name| match self.providers.get(name) {
+    pub(super) fn identity(&self, wishes: &ReadOptions) -> String {
+        let asked = self.provider_order(wishes).iter().map(|name| match self.providers.get(name) {
             Some(provider) => format!("; {}", provider.identity()),
             None => format!("; {}", name.name()),
         });
-        if self.is_here(wishes) { String::new() } else { asked.collect() }
+        if self.is_local_first(wishes) { String::new() } else { asked.collect() }
     }
 
     /// Whether nobody elsewhere is asked first.
-    pub(super) fn is_here(&self, wishes: &Wishes) -> bool {
-        self.order(wishes).first() == Some(&OcrProvider::Tesseract)
+    pub(super) fn is_local_first(&self, wishes: &ReadOptions) -> bool {
+        self.provider_order(wishes).first() == Some(&OcrProvider::Tesseract)
     }
 
     /// Who is asked first, if that is somebody elsewhere.
-    pub(super) fn first(&self) -> Option<&'static str> {
+    pub(super) fn first_remote(&self) -> Option<&'static str> {
         let first = self.order.first().and_then(|name| self.providers.get(name));
         first.map(|provider| provider.name())
     }
 
-    fn way(&self, name: OcrProvider) -> fault::Result<Option<&Arc<dyn Provider>>> {
+    fn find_provider(
+        &self,
+        name: OcrProvider,
+    ) -> fault::Result<Option<&Arc<dyn RemoteOcrProvider>>> {
         match self.providers.get(&name) {
             Some(provider) => Ok(Some(provider)),
             None if name == OcrProvider::Tesseract => Ok(None),
@@ -108,7 +111,7 @@ impl Elsewhere {
 
 /// What a provider left unread, and why.
 #[derive(Debug, Default)]
-struct Left {
+struct UnreadPages {
     numbers: Vec<u32>,
     why: Option<StepError>,
 }
@@ -116,19 +119,19 @@ struct Left {
 /// Reads the pages of `document` that are not in `pages` yet.
 ///
 /// # Errors
-/// As [`Reader::read_on`].
-pub(super) async fn read(
-    reader: &Reader,
+/// As [`DocumentReader::read_remaining`].
+pub(super) async fn read_pages(
+    reader: &DocumentReader,
     document: &OpenDocument,
-    wishes: &Wishes,
-    pages: &mut Pages,
+    wishes: &ReadOptions,
+    pages: &mut PagesByNumber,
     sink: &mut dyn PageSink,
 ) -> Result<(), StepError> {
     let elsewhere = &reader.elsewhere;
-    let order = elsewhere.order(wishes);
+    let order = elsewhere.provider_order(wishes);
     let unread = |number: &u32| !pages.contains_key(number);
     let mut left =
-        Left { numbers: (1..=document.page_count()).filter(unread).collect(), why: None };
+        UnreadPages { numbers: (1..=document.page_count()).filter(unread).collect(), why: None };
     for name in order {
         if left.numbers.is_empty() {
             break;
@@ -137,14 +140,14 @@ pub(super) async fn read(
             let (count, provider) = (left.numbers.len(), name.name());
             tracing::warn!(ocr.provider = provider, "{why}: {count} pages go to {provider}");
         }
-        left = match elsewhere.way(*name)? {
+        left = match elsewhere.find_provider(*name)? {
             Some(provider) => {
-                let mut round = Round::new(reader, document, provider.as_ref(), pages, sink);
-                round.first(left.numbers, wishes.original.as_ref()).await?
+                let mut round = ProviderPass::new(reader, document, provider.as_ref(), pages, sink);
+                round.read_first(left.numbers, wishes.original.as_ref()).await?
             }
             None => {
-                reader.read_here(document, &left.numbers, pages, sink).await?;
-                Left::default()
+                reader.read_locally(document, &left.numbers, pages, sink).await?;
+                UnreadPages::default()
             }
         };
     }
@@ -152,20 +155,20 @@ pub(super) async fn read(
         return Err(why);
     }
     for name in order {
-        if let Some(provider) = elsewhere.way(*name)? {
-            let mut round = Round::new(reader, document, provider.as_ref(), pages, sink);
-            round.second().await?;
+        if let Some(provider) = elsewhere.find_provider(*name)? {
+            let mut round = ProviderPass::new(reader, document, provider.as_ref(), pages, sink);
+            round.read_repaired().await?;
         }
     }
     // What could not be read a second time stays as it was read first.
     for page in pages.values_mut() {
-        settle(page);
+        finalize_page(page);
     }
     Ok(())
 }
 
 /// Nothing more is to come for the page.
-fn settle(page: &mut PageText) {
+fn finalize_page(page: &mut PageText) {
     if let Some(notes) = &mut page.provider {
         notes.provisional = false;
     }
@@ -173,9 +176,9 @@ fn settle(page: &mut PageText) {
 
 /// What read the pages, for the transcript: every provider in the order of the pages, and `here`
 /// where none did.
-pub(super) fn names(pages: &[PageText], here: &str) -> String {
+pub(super) fn provider_names(pages: &[PageText], here: &str) -> String {
     let mut names: Vec<&str> = Vec::new();
-    let read = pages.iter().filter(|page| page.source == Source::Ocr);
+    let read = pages.iter().filter(|page| page.source == PageSource::Ocr);
     for page in read {
         let name = page.provider.as_ref().map_or(here, |notes| notes.name.as_str());
         if !names.contains(&name) {

@@ -9,20 +9,20 @@
 
 use async_trait::async_trait;
 
-use super::extract::{Extracted, Unfinished};
-use crate::extract::combined;
+use super::extract::{ExtractionOutcome, UnfinishedExtraction};
+use crate::extract::combine_extractions;
 use crate::gate::Verdict;
-use crate::kinds::Consequence;
-use crate::llm::chain::Rung;
+use crate::kinds::RuleConsequence;
+use crate::llm::chain::ChainModel;
 use crate::metrics;
-use crate::model::{Extraction, Reason};
+use crate::model::{Extraction, OutcomeReason};
 use crate::pipeline::step_error::StepError;
 
 /// What one rung does. A trait so that the order of the rungs is tested over scripted readings.
 #[async_trait]
 pub(super) trait EscalationStep: Send {
     /// Has the pages read by the model of this rung.
-    async fn read(&mut self, at: usize, rung: &Rung) -> Result<Extracted, StepError>;
+    async fn read(&mut self, at: usize, rung: &ChainModel) -> Result<ExtractionOutcome, StepError>;
 
     /// Asks the gate.
     async fn judge(&mut self, extraction: &Extraction) -> Result<Verdict, StepError>;
@@ -34,7 +34,7 @@ pub(super) enum EscalationOutcome {
     /// With data and the verdict on it.
     Judged(Extraction, Verdict),
     /// No model gave an acceptable reply.
-    Unfinished(Unfinished),
+    Unfinished(UnfinishedExtraction),
 }
 
 /// Goes on to stronger models until the gate is content or no further one may help.
@@ -42,7 +42,7 @@ pub(super) enum EscalationOutcome {
 /// # Errors
 /// What a reading or a judgement ended in.
 pub(super) async fn escalate(
-    rungs: &[Rung],
+    rungs: &[ChainModel],
     step: &mut dyn EscalationStep,
 ) -> Result<EscalationOutcome, StepError> {
     let mut so_far: Option<EscalationOutcome> = None;
@@ -52,7 +52,7 @@ pub(super) async fn escalate(
         if !may_help(&now, rungs.get(at + 1), rung) {
             return Ok(now);
         }
-        metrics::escalated(rung.llm.provider());
+        metrics::count_escalation(rung.llm.provider());
         tracing::debug!(llm.model = rung.llm.model(), "the next model of the chain is asked");
         so_far = Some(now);
     }
@@ -60,12 +60,12 @@ pub(super) async fn escalate(
 }
 
 /// Whether the next rung may bring what this one did not.
-fn may_help(now: &EscalationOutcome, next: Option<&Rung>, this: &Rung) -> bool {
+fn may_help(now: &EscalationOutcome, next: Option<&ChainModel>, this: &ChainModel) -> bool {
     let Some(next) = next else { return false };
     match now {
-        EscalationOutcome::Judged(_, verdict) => verdict.again(),
+        EscalationOutcome::Judged(_, verdict) => verdict.needs_escalation(),
         // Longer replies may hold what was cut; as many pages as before are cut as before.
-        EscalationOutcome::Unfinished(unfinished) if unfinished.reason == Reason::Cut => {
+        EscalationOutcome::Unfinished(unfinished) if unfinished.reason == OutcomeReason::Cut => {
             next.max_output_tokens > this.max_output_tokens
         }
         EscalationOutcome::Unfinished(_) => true,
@@ -75,32 +75,37 @@ fn may_help(now: &EscalationOutcome, next: Option<&Rung>, this: &Rung) -> bool {
 /// What the rungs so far and a new reading make together.
 async fn merge_attempt(
     before: Option<EscalationOutcome>,
-    read: Extracted,
+    read: ExtractionOutcome,
     step: &mut dyn EscalationStep,
 ) -> Result<EscalationOutcome, StepError> {
     Ok(match (before, read) {
-        (None, Extracted::Whole(reading)) => {
+        (None, ExtractionOutcome::Whole(reading)) => {
             let verdict = step.judge(&reading).await?;
             EscalationOutcome::Judged(reading, verdict)
         }
-        (None, Extracted::Unfinished(unfinished)) => EscalationOutcome::Unfinished(unfinished),
-        (Some(EscalationOutcome::Judged(before, _)), Extracted::Whole(new)) => {
-            better(&new, &before, step).await?
+        (None, ExtractionOutcome::Unfinished(unfinished)) => {
+            EscalationOutcome::Unfinished(unfinished)
+        }
+        (Some(EscalationOutcome::Judged(before, _)), ExtractionOutcome::Whole(new)) => {
+            choose_better(&new, &before, step).await?
         }
         // The new reading is whole; what the earlier one had may fill it.
-        (Some(EscalationOutcome::Unfinished(before)), Extracted::Whole(mut new)) => {
+        (Some(EscalationOutcome::Unfinished(before)), ExtractionOutcome::Whole(mut new)) => {
             match before.partial.as_deref() {
-                Some(partial) => new = combined(&new, partial),
+                Some(partial) => new = combine_extractions(&new, partial),
                 None => new.usage += before.usage,
             }
             let verdict = step.judge(&new).await?;
             EscalationOutcome::Judged(new, verdict)
         }
-        (Some(EscalationOutcome::Judged(mut before, verdict)), Extracted::Unfinished(new)) => {
+        (
+            Some(EscalationOutcome::Judged(mut before, verdict)),
+            ExtractionOutcome::Unfinished(new),
+        ) => {
             before.usage += new.usage;
             EscalationOutcome::Judged(before, verdict)
         }
-        (Some(EscalationOutcome::Unfinished(before)), Extracted::Unfinished(new)) => {
+        (Some(EscalationOutcome::Unfinished(before)), ExtractionOutcome::Unfinished(new)) => {
             EscalationOutcome::Unfinished(merge_unfinished(before, new))
         }
     })
@@ -108,14 +113,14 @@ async fn merge_attempt(
 
 /// Both ways of joining two readings hold every value; the gate has the say, and the newer leads
 /// where it has none.
-async fn better(
+async fn choose_better(
     new: &Extraction,
     before: &Extraction,
     step: &mut dyn EscalationStep,
 ) -> Result<EscalationOutcome, StepError> {
-    let (newer, older) = (combined(new, before), combined(before, new));
+    let (newer, older) = (combine_extractions(new, before), combine_extractions(before, new));
     let verdict = step.judge(&newer).await?;
-    if !verdict.refused() {
+    if !verdict.is_refused() {
         return Ok(EscalationOutcome::Judged(newer, verdict));
     }
     let other = step.judge(&older).await?;
@@ -128,19 +133,22 @@ async fn better(
 
 /// How many rules refuse, then how many object at all.
 fn severity(verdict: &Verdict) -> (usize, usize) {
-    let refusing = |it: &&crate::gate::Finding| it.consequence >= Consequence::Review;
+    let refusing = |it: &&crate::gate::GateFinding| it.consequence >= RuleConsequence::Review;
     (verdict.findings.iter().filter(refusing).count(), verdict.findings.len())
 }
 
 /// Two readings of which neither was whole: the later one's reason, the data of both.
-fn merge_unfinished(before: Unfinished, new: Unfinished) -> Unfinished {
+fn merge_unfinished(
+    before: UnfinishedExtraction,
+    new: UnfinishedExtraction,
+) -> UnfinishedExtraction {
     let mut usage = before.usage;
     usage += new.usage;
     let partial = match (new.partial, before.partial) {
-        (Some(new), Some(before)) => Some(Box::new(combined(&new, &before))),
+        (Some(new), Some(before)) => Some(Box::new(combine_extractions(&new, &before))),
         (new, before) => new.or(before),
     };
-    Unfinished { partial, usage, model: new.model.or(before.model), ..new }
+    UnfinishedExtraction { partial, usage, model: new.model.or(before.model), ..new }
 }
 
 #[cfg(test)]

@@ -10,39 +10,39 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use crate::cpu::Pool;
-use crate::extract::{self, ExtractError, Journal, Replies};
+use crate::cpu::CpuPool;
+use crate::extract::{self, ExtractError, RecordedReplies, ReplyJournal};
 use crate::fault;
 use crate::kinds::Kind;
-use crate::llm::chain::Rung;
-use crate::model::{Extraction, Reason, Transcript, Usage};
-use crate::pipeline::artefact::Slot;
+use crate::llm::chain::ChainModel;
+use crate::model::{Extraction, ModelUsage, OutcomeReason, Transcript};
+use crate::pipeline::artefact::ArtefactSlot;
 use crate::pipeline::context::AttemptContext;
-use crate::pipeline::cost::CallsBook;
+use crate::pipeline::cost::LlmCallBilling;
 use crate::pipeline::step_error::StepError;
-use crate::pipeline::transcribe::Transcribed;
+use crate::pipeline::transcribe::TranscribedDocument;
 use crate::store::keys;
 
 /// What a reader made of the transcript.
 #[derive(Debug)]
-pub(super) enum Extracted {
+pub(super) enum ExtractionOutcome {
     /// Everything it was asked for; the gate says whether that is acceptable.
     Whole(Extraction),
     /// The model answered, but not acceptably, and would again.
-    Unfinished(Unfinished),
+    Unfinished(UnfinishedExtraction),
 }
 
 /// A reading that was not acceptable.
 #[derive(Debug)]
-pub(super) struct Unfinished {
+pub(super) struct UnfinishedExtraction {
     /// The code that goes into the row.
-    pub(super) reason: Reason,
+    pub(super) reason: OutcomeReason,
     /// For operators.
     pub(super) detail: String,
     /// What there is of it, for the reviewer.
     pub(super) partial: Option<Box<Extraction>>,
     /// Tokens spent.
-    pub(super) usage: Usage,
+    pub(super) usage: ModelUsage,
     /// The model that answered.
     pub(super) model: Option<String>,
 }
@@ -51,31 +51,31 @@ pub(super) struct Unfinished {
 ///
 /// # Errors
 /// The CPU pool is gone.
-pub(super) async fn by_rules(
-    pool: &Pool,
+pub(super) async fn extract_by_rules(
+    pool: &CpuPool,
     kind: &Arc<Kind>,
     transcript: &Arc<Transcript>,
 ) -> Result<Extraction, StepError> {
     let (kind, transcript) = (Arc::clone(kind), Arc::clone(transcript));
-    Ok(pool.run(move || extract::rules::extract(&transcript, &kind)).await?)
+    Ok(pool.run(move || extract::rules::extract_by_rules(&transcript, &kind)).await?)
 }
 
 /// The readings of a document by the models of a chain.
 pub(super) struct ModelReadings<'a> {
     attempt: AttemptContext<'a>,
     kind: Arc<Kind>,
-    transcribed: &'a Transcribed,
-    slot: Slot<Stored>,
-    stored: Stored,
+    transcribed: &'a TranscribedDocument,
+    slot: ArtefactSlot<StoredModelReplies>,
+    stored: StoredModelReplies,
 }
 
 /// The stored form: the first model's replies, and beside them those of the stronger ones.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-struct Stored {
+struct StoredModelReplies {
     #[serde(flatten)]
-    first: Option<Replies>,
+    first: Option<RecordedReplies>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    stronger: Vec<Replies>,
+    stronger: Vec<RecordedReplies>,
 }
 
 impl<'a> ModelReadings<'a> {
@@ -86,12 +86,13 @@ impl<'a> ModelReadings<'a> {
     pub(super) async fn open(
         attempt: AttemptContext<'a>,
         kind: Arc<Kind>,
-        transcribed: &'a Transcribed,
-        first: &Rung,
+        transcribed: &'a TranscribedDocument,
+        first: &ChainModel,
     ) -> Result<Self, StepError> {
-        let identity = extract::identity(&transcribed.identity, first.llm.as_ref(), &kind);
-        let key = keys::extraction(attempt.claim.id);
-        let mut slot = Slot::open(attempt.artefacts(), key, identity.clone()).await?;
+        let identity =
+            extract::extraction_identity(&transcribed.identity, first.llm.as_ref(), &kind);
+        let key = keys::extraction_key(attempt.claim.id);
+        let mut slot = ArtefactSlot::load(attempt.artefacts(), key, identity.clone()).await?;
         if attempt.claimed.extraction.as_ref().is_none_or(|stored| stored.identity != identity) {
             // Not referenced by the row: an operator reopened it and wants the model asked again.
             slot.content = None;
@@ -104,74 +105,87 @@ impl<'a> ModelReadings<'a> {
     ///
     /// # Errors
     /// Faults of store, ledger and model; a lost claim.
-    pub(super) async fn by(&mut self, at: usize, rung: &Rung) -> Result<Extracted, StepError> {
+    pub(super) async fn read_with_model(
+        &mut self,
+        at: usize,
+        rung: &ChainModel,
+    ) -> Result<ExtractionOutcome, StepError> {
         let llm = rung.llm.as_ref();
         let kind = Arc::clone(&self.kind);
         let (identity, transcript) = (&self.transcribed.identity, &self.transcribed.transcript);
-        let identity = extract::identity(identity, llm, &kind);
+        let identity = extract::extraction_identity(identity, llm, &kind);
         let services = self.attempt.services();
-        let terms = services.terms(identity.clone(), rung.max_output_tokens);
-        let book = CallsBook::new(self.attempt.spending_book(), llm);
-        let mut journal = StoredReplies { readings: self, at, identity, book };
-        extracted(extract::ask(llm, &kind, transcript, &terms, &mut journal).await)
+        let terms = services.call_terms(identity.clone(), rung.max_output_tokens);
+        let book = LlmCallBilling::new(self.attempt.spending_book(), llm);
+        let mut journal = ModelReplyStore { readings: self, at, identity, book };
+        sort_outcome(extract::extract_by_model(llm, &kind, transcript, &terms, &mut journal).await)
     }
 
     /// Writes the replies of all models, and refers to them.
-    async fn store(&mut self) -> fault::Result<()> {
+    async fn store_replies(&mut self) -> fault::Result<()> {
         let Self { attempt, slot, stored, .. } = self;
         slot.write(attempt.artefacts(), attempt.claim, stored.clone()).await?;
-        attempt.save_extraction(&slot.reference()).await
+        attempt.save_extraction(&slot.to_ref()).await
     }
 }
 
 /// Sorts the endings of an extraction into those of a step.
-pub(super) fn extracted(asked: Result<Extraction, ExtractError>) -> Result<Extracted, StepError> {
+pub(super) fn sort_outcome(
+    asked: Result<Extraction, ExtractError>,
+) -> Result<ExtractionOutcome, StepError> {
     match asked {
-        Ok(extraction) => Ok(Extracted::Whole(extraction)),
+        Ok(extraction) => Ok(ExtractionOutcome::Whole(extraction)),
         Err(ExtractError::Fault(fault)) => Err(fault.into()),
         Err(ExtractError::Ended { ending, partial, usage, model }) => {
-            let (reason, detail) = (ending.reason(), ending.to_string());
-            Ok(Extracted::Unfinished(Unfinished { reason, detail, partial, usage, model }))
+            let (reason, detail) = (ending.outcome_reason(), ending.to_string());
+            Ok(ExtractionOutcome::Unfinished(UnfinishedExtraction {
+                reason,
+                detail,
+                partial,
+                usage,
+                model,
+            }))
         }
     }
 }
 
 /// The journal of one model: its part of the artefact that the row refers to.
-struct StoredReplies<'r, 'a> {
+struct ModelReplyStore<'r, 'a> {
     readings: &'r mut ModelReadings<'a>,
     at: usize,
     identity: String,
-    book: CallsBook<'r>,
+    book: LlmCallBilling<'r>,
 }
 
 #[async_trait]
-impl Journal for StoredReplies<'_, '_> {
-    async fn load(&mut self) -> fault::Result<Option<Replies>> {
-        let Stored { first, stronger } = &self.readings.stored;
+impl ReplyJournal for ModelReplyStore<'_, '_> {
+    async fn load_replies(&mut self) -> fault::Result<Option<RecordedReplies>> {
+        let StoredModelReplies { first, stronger } = &self.readings.stored;
         let mut all = first.iter().chain(stronger);
         let kept = all.find(|replies| replies.identity == self.identity).cloned();
-        self.book.begin(kept.as_ref());
+        self.book.skip_paid(kept.as_ref());
         Ok(kept)
     }
 
-    async fn ready(&mut self) -> fault::Result<()> {
-        self.book.allow().await?;
+    async fn check_claim(&mut self) -> fault::Result<()> {
+        self.book.ensure_budget().await?;
         self.readings.attempt.claim.ensure_live().await
     }
 
-    async fn save(&mut self, replies: &Replies) -> fault::Result<()> {
+    async fn save_replies(&mut self, replies: &RecordedReplies) -> fault::Result<()> {
         // Paid for, whether or not it can be kept; kept, whether or not that can be written down.
         let Self { readings, at, book, .. } = self;
-        readings.stored.put(*at, replies.clone());
-        let (booked, stored) = futures::future::join(book.book(replies), readings.store()).await;
+        readings.stored.put_replies(*at, replies.clone());
+        let (booked, stored) =
+            futures::future::join(book.book(replies), readings.store_replies()).await;
         stored?;
         booked
     }
 }
 
-impl Stored {
+impl StoredModelReplies {
     /// Puts a model's replies in the place of its earlier ones.
-    fn put(&mut self, at: usize, replies: Replies) {
+    fn put_replies(&mut self, at: usize, replies: RecordedReplies) {
         if at == 0 {
             self.first = Some(replies);
             return;
@@ -187,21 +201,21 @@ mod tests {
 
     #[test]
     fn what_a_build_without_a_chain_stored_is_found_again() {
-        let alone = serde_json::to_value(Replies::new("first")).unwrap();
-        let stored: Stored = serde_json::from_value(alone.clone()).unwrap();
+        let alone = serde_json::to_value(RecordedReplies::new("first")).unwrap();
+        let stored: StoredModelReplies = serde_json::from_value(alone.clone()).unwrap();
         assert_eq!(stored.first.as_ref().unwrap().identity, "first");
         assert_eq!(serde_json::to_value(&stored).unwrap(), alone);
     }
 
     #[test]
     fn each_model_has_its_replies_once_and_a_stronger_one_takes_none_of_the_first() {
-        let mut stored = Stored::default();
-        stored.put(0, Replies::new("first"));
+        let mut stored = StoredModelReplies::default();
+        stored.put_replies(0, RecordedReplies::new("first"));
         for identity in ["second", "third", "second"] {
-            stored.put(1, Replies::new(identity));
+            stored.put_replies(1, RecordedReplies::new(identity));
         }
         let text = serde_json::to_string(&stored).unwrap();
-        let back: Stored = serde_json::from_str(&text).unwrap();
+        let back: StoredModelReplies = serde_json::from_str(&text).unwrap();
         let names: Vec<&str> = back.stronger.iter().map(|it| it.identity.as_str()).collect();
         assert_eq!(
             (back.first.unwrap().identity.as_str(), names),

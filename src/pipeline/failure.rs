@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::config::RetryConfig;
 use crate::fault::Fault;
-use crate::model::Reason;
+use crate::model::OutcomeReason;
 
 /// What was put off for long is put off for at least this part of that time again: a limit that
 /// lasts for hours costs a message tens of receives, not thousands, and a queue counts them.
@@ -12,7 +12,7 @@ const STREAK: u32 = 8;
 
 /// What is known about the attempt when the decision is taken.
 #[derive(Debug, Clone, Copy)]
-pub struct Attempt {
+pub struct RetryAttempt {
     /// Attempts that count, this one included, since the last reopening.
     pub number: u32,
     /// How long the current streak of deferrals has lasted.
@@ -23,7 +23,7 @@ pub struct Attempt {
 
 /// What is done with the ingestion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Next {
+pub enum RetryDecision {
     /// Another attempt after this time.
     Again {
         /// Whether this attempt counts.
@@ -32,59 +32,66 @@ pub enum Next {
         after: Duration,
     },
     /// It ends.
-    End(Reason),
+    End(OutcomeReason),
     /// Nothing is written: another claim, or an operator, says what becomes of it.
     LeaveToOwner,
 }
 
 /// Chooses what follows an attempt that ended in `fault`.
-pub fn next(fault: Fault, attempt: Attempt, config: &RetryConfig) -> Next {
-    let counted = |limit: u32, reason: Reason, after: Duration| {
+pub fn decide_retry(fault: Fault, attempt: RetryAttempt, config: &RetryConfig) -> RetryDecision {
+    let counted = |limit: u32, reason: OutcomeReason, after: Duration| {
         if attempt.number >= limit {
-            Next::End(reason)
+            RetryDecision::End(reason)
         } else {
-            Next::Again { counted: true, after }
+            RetryDecision::Again { counted: true, after }
         }
     };
     match fault {
-        Fault::Transient => {
-            counted(config.transient_attempts, Reason::Transient, backoff(attempt, config))
+        Fault::Transient => counted(
+            config.transient_attempts,
+            OutcomeReason::Transient,
+            backoff_delay(attempt, config),
+        ),
+        Fault::Internal => counted(
+            config.internal_attempts,
+            OutcomeReason::Internal,
+            backoff_delay(attempt, config),
+        ),
+        Fault::Missing => {
+            counted(config.missing_attempts, OutcomeReason::Missing, config.missing_delay)
         }
-        Fault::Internal => {
-            counted(config.internal_attempts, Reason::Internal, backoff(attempt, config))
-        }
-        Fault::Missing => counted(config.missing_attempts, Reason::Missing, config.missing_delay),
         // A port that rejects without a code of its own: the bytes cannot be used.
-        Fault::Rejected => Next::End(Reason::Corrupt),
+        Fault::Rejected => RetryDecision::End(OutcomeReason::Corrupt),
         Fault::Throttled(told) => {
-            let after = told.unwrap_or_else(|| spread(config.throttled_delay, attempt.jitter));
+            let after =
+                told.unwrap_or_else(|| spread_delay(config.throttled_delay, attempt.jitter));
             let streak = attempt.deferred_for.unwrap_or_default();
-            put_off(after.max(streak / STREAK), attempt, config)
+            defer_uncounted(after.max(streak / STREAK), attempt, config)
         }
         Fault::Unavailable => {
-            put_off(spread(config.unavailable_delay, attempt.jitter), attempt, config)
+            defer_uncounted(spread_delay(config.unavailable_delay, attempt.jitter), attempt, config)
         }
         Fault::Denied | Fault::Misconfigured | Fault::Paused => {
-            let after = spread(config.unavailable_delay, attempt.jitter);
-            Next::Again { counted: false, after }
+            let after = spread_delay(config.unavailable_delay, attempt.jitter);
+            RetryDecision::Again { counted: false, after }
         }
-        Fault::OverBudget(until) => Next::Again { counted: false, after: until },
-        Fault::Interrupted => Next::Again { counted: false, after: Duration::ZERO },
-        Fault::ClaimLost => Next::LeaveToOwner,
+        Fault::OverBudget(until) => RetryDecision::Again { counted: false, after: until },
+        Fault::Interrupted => RetryDecision::Again { counted: false, after: Duration::ZERO },
+        Fault::ClaimLost => RetryDecision::LeaveToOwner,
     }
 }
 
 /// Put off without counting, unless that has gone on for too long.
-fn put_off(after: Duration, attempt: Attempt, config: &RetryConfig) -> Next {
+fn defer_uncounted(after: Duration, attempt: RetryAttempt, config: &RetryConfig) -> RetryDecision {
     if attempt.deferred_for.is_some_and(|streak| streak > config.max_deferral) {
-        return Next::End(Reason::DeferredTooLong);
+        return RetryDecision::End(OutcomeReason::DeferredTooLong);
     }
-    Next::Again { counted: false, after: after.min(config.max_deferral) }
+    RetryDecision::Again { counted: false, after: after.min(config.max_deferral) }
 }
 
 /// Exponential with full jitter: uniform in 0..base·2^(n-1), capped
 /// (<https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/>).
-fn backoff(attempt: Attempt, config: &RetryConfig) -> Duration {
+fn backoff_delay(attempt: RetryAttempt, config: &RetryConfig) -> Duration {
     let doublings = attempt.number.saturating_sub(1).min(16);
     let ceiling = config.base_delay.saturating_mul(1 << doublings).min(config.longest_delay);
     ceiling.mul_f64(attempt.jitter.clamp(0.0, 1.0))
@@ -92,7 +99,7 @@ fn backoff(attempt: Attempt, config: &RetryConfig) -> Duration {
 
 /// Between the delay and a quarter more, so that what was put off together does not come back
 /// together.
-fn spread(delay: Duration, jitter: f64) -> Duration {
+fn spread_delay(delay: Duration, jitter: f64) -> Duration {
     delay.mul_f64(1.0 + jitter.clamp(0.0, 1.0) / 4.0)
 }
 
@@ -102,8 +109,8 @@ mod tests {
 
     const S: fn(u64) -> Duration = Duration::from_secs;
 
-    fn again(counted: bool, after: u64) -> Next {
-        Next::Again { counted, after: S(after) }
+    fn again(counted: bool, after: u64) -> RetryDecision {
+        RetryDecision::Again { counted, after: S(after) }
     }
 
     #[test]
@@ -115,34 +122,37 @@ mod tests {
             ("a first timeout waits up to 15 s",        Fault::Transient,            1, None,  again(true, 15)),
             ("each further one up to twice as long",    Fault::Transient,            3, None,  again(true, 60)),
             ("never longer than 15 min",                Fault::Transient,            7, None,  again(true, 900)),
-            ("the eighth is the last",                  Fault::Transient,            8, None,  Next::End(Reason::Transient)),
+            ("the eighth is the last",                  Fault::Transient,            8, None,  RetryDecision::End(OutcomeReason::Transient)),
             ("our own bug gets three chances",          Fault::Internal,             2, None,  again(true, 30)),
-            ("and no fourth",                           Fault::Internal,             3, None,  Next::End(Reason::Internal)),
+            ("and no fourth",                           Fault::Internal,             3, None,  RetryDecision::End(OutcomeReason::Internal)),
             ("a missing object may still come",         Fault::Missing,              1, None,  again(true, 900)),
-            ("four times",                              Fault::Missing,              4, None,  Next::End(Reason::Missing)),
-            ("a rejected input ends at once",           Fault::Rejected,             1, None,  Next::End(Reason::Corrupt)),
+            ("four times",                              Fault::Missing,              4, None,  RetryDecision::End(OutcomeReason::Missing)),
+            ("a rejected input ends at once",           Fault::Rejected,             1, None,  RetryDecision::End(OutcomeReason::Corrupt)),
             ("a polite delay is obeyed, uncounted",     Fault::Throttled(Some(S(7))), 7, None, again(false, 7)),
             ("an hour's streak waits the eighth of it", Fault::Throttled(Some(S(7))), 1, Some(S(3600)), again(false, 450)),
             ("a rude one gets ours",                    Fault::Throttled(None),      1, None,  again(false, 75)),
             ("an outage never uses an attempt",         Fault::Unavailable,          99, None, again(false, 75)),
-            ("but not for ever",                        Fault::Unavailable,          1, long,  Next::End(Reason::DeferredTooLong)),
-            ("nor does throttling",                     Fault::Throttled(None),      1, long,  Next::End(Reason::DeferredTooLong)),
+            ("but not for ever",                        Fault::Unavailable,          1, long,  RetryDecision::End(OutcomeReason::DeferredTooLong)),
+            ("nor does throttling",                     Fault::Throttled(None),      1, long,  RetryDecision::End(OutcomeReason::DeferredTooLong)),
             ("what a person must lift never ends it",   Fault::Denied,               1, long,  again(false, 75)),
             ("nor a setting that a person must mend",   Fault::Misconfigured,        1, long,  again(false, 75)),
             ("nor an operator's pause",                 Fault::Paused,               1, long,  again(false, 75)),
             ("a spent budget waits for the next day, however long", Fault::OverBudget(S(40_000)), 9, long, again(false, 40_000)),
             ("a stopped job goes on at once elsewhere", Fault::Interrupted,          99, long, again(false, 0)),
-            ("what is another claim's is left to it",   Fault::ClaimLost,            99, long, Next::LeaveToOwner),
+            ("what is another claim's is left to it",   Fault::ClaimLost,            99, long, RetryDecision::LeaveToOwner),
         ];
         for (name, fault, number, deferred_for, expected) in table {
-            let attempt = Attempt { number, deferred_for, jitter: 1.0 };
-            assert_eq!(next(fault, attempt, &RetryConfig::default()), expected, "{name}");
+            let attempt = RetryAttempt { number, deferred_for, jitter: 1.0 };
+            assert_eq!(decide_retry(fault, attempt, &RetryConfig::default()), expected, "{name}");
         }
     }
 
     #[test]
     fn the_jitter_spreads_a_backoff_down_to_nothing() {
-        let attempt = Attempt { number: 5, deferred_for: None, jitter: 0.0 };
-        assert_eq!(next(Fault::Transient, attempt, &RetryConfig::default()), again(true, 0));
+        let attempt = RetryAttempt { number: 5, deferred_for: None, jitter: 0.0 };
+        assert_eq!(
+            decide_retry(Fault::Transient, attempt, &RetryConfig::default()),
+            again(true, 0)
+        );
     }
 }

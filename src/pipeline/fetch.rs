@@ -8,14 +8,14 @@ use bytes::Bytes;
 use crate::config::LimitsConfig;
 use crate::fault::{self, Fault};
 use crate::ledger::AttemptLedger;
-use crate::model::{DocumentRef, Reason, digest};
-use crate::pipeline::byte_budget::{ByteBudget, TakenBytes};
+use crate::model::{DocumentRef, OutcomeReason, digest};
+use crate::pipeline::byte_budget::{ByteBudget, ReservedBytes};
 use crate::pipeline::step_error::StepError;
-use crate::store::{Etag, Fetch, Get, Store};
+use crate::store::{Etag, GetOptions, GetResult, ObjectStore};
 
 /// The original document.
 #[derive(Debug)]
-pub struct Fetched {
+pub struct FetchedDocument {
     /// The untouched bytes.
     pub bytes: Bytes,
     /// SHA-256 of the bytes, in hex.
@@ -23,7 +23,7 @@ pub struct Fetched {
     /// The version of the object that they are.
     pub etag: Etag,
     /// Part of the budget, given back on drop.
-    _budget: TakenBytes,
+    _budget: ReservedBytes,
 }
 
 /// Reads the original of `document`.
@@ -31,47 +31,51 @@ pub struct Fetched {
 /// # Errors
 /// Rejected: `too_large`, `empty`, `superseded` (the object is another version than registered),
 /// `blocked`. Faults: `missing`, and what the store says.
-pub async fn fetch(
-    store: &dyn Store,
+pub async fn fetch_document(
+    store: &dyn ObjectStore,
     ledger: &dyn AttemptLedger,
     document: &DocumentRef,
     limits: &LimitsConfig,
     budget: &ByteBudget,
-) -> Result<Fetched, StepError> {
+) -> Result<FetchedDocument, StepError> {
     let missing = || fault::Error::new(Fault::Missing, "the document is not in the store");
     let meta = store.head(&document.file_path).await?.ok_or_else(missing)?;
     check_size(meta.size, limits)?;
     let permit = budget.take(meta.size).await?;
-    let what = Get { at_most: limits.document_bytes.0, if_match: document.etag.clone().map(Etag) };
+    let what =
+        GetOptions { at_most: limits.document_bytes.0, if_match: document.etag.clone().map(Etag) };
     let (bytes, etag) = match store.get(&document.file_path, what).await? {
-        Fetch::Found(object) => (object.bytes, object.etag),
-        Fetch::Missing => return Err(missing().into()),
-        Fetch::Changed => {
+        GetResult::Found(object) => (object.bytes, object.etag),
+        GetResult::Missing => return Err(missing().into()),
+        GetResult::Changed => {
             let detail = "the object is another version than the event named";
-            return Err(StepError::rejected(Reason::Superseded, detail));
+            return Err(StepError::rejected(OutcomeReason::Superseded, detail));
         }
-        Fetch::TooLarge { size } => return Err(too_large(size, limits)),
+        GetResult::TooLarge { size } => return Err(too_large_error(size, limits)),
     };
     check_size(u64::try_from(bytes.len()).unwrap_or(u64::MAX), limits)?;
-    let sha256 = digest::sha256(&bytes);
+    let sha256 = digest::sha256_hex(&bytes);
     if ledger.is_blocked(&sha256).await? {
-        return Err(StepError::rejected(Reason::Blocked, "the content is on the block list"));
+        return Err(StepError::rejected(
+            OutcomeReason::Blocked,
+            "the content is on the block list",
+        ));
     }
-    Ok(Fetched { bytes, sha256, etag, _budget: permit })
+    Ok(FetchedDocument { bytes, sha256, etag, _budget: permit })
 }
 
 fn check_size(size: u64, limits: &LimitsConfig) -> Result<(), StepError> {
     if size == 0 {
-        return Err(StepError::rejected(Reason::Empty, "0 bytes"));
+        return Err(StepError::rejected(OutcomeReason::Empty, "0 bytes"));
     }
     if size > limits.document_bytes.0 {
-        return Err(too_large(size, limits));
+        return Err(too_large_error(size, limits));
     }
     Ok(())
 }
 
-fn too_large(size: u64, limits: &LimitsConfig) -> StepError {
+fn too_large_error(size: u64, limits: &LimitsConfig) -> StepError {
     let limit = limits.document_bytes.0;
     let detail = format!("{size} bytes, limits.document_bytes is {limit}");
-    StepError::rejected(Reason::TooLarge, detail)
+    StepError::rejected(OutcomeReason::TooLarge, detail)
 }

@@ -22,13 +22,13 @@ use futures::{StreamExt, TryStreamExt};
 
 use crate::fault::{self, Fault};
 use crate::metrics;
-use crate::model::{EncodedImage, IngestionId, PageText, PageUsage, Source};
-use crate::pipeline::byte_budget::{ByteBudget, TakenBytes};
+use crate::model::{EncodedImage, IngestionId, PageSource, PageText, PageUsage};
+use crate::pipeline::byte_budget::{ByteBudget, ReservedBytes};
 use crate::pipeline::claim_handle::ClaimHandle;
 use crate::pipeline::page_sink::PageSink;
 use crate::pipeline::step_error::StepError;
-use crate::store::{Fetch, Get, Put, Store, keys};
-use part::Part;
+use crate::store::{GetOptions, GetResult, ObjectStore, PutResult, keys};
+use part::JournalPart;
 
 /// Pages in a part. At two to five seconds a page and core, ten are lost work of half a minute.
 const MOST_PAGES: usize = 10;
@@ -45,25 +45,25 @@ const REMOVALS: usize = 8;
 
 /// The finished pages of a document that is being read.
 pub(super) struct PageJournal<'a> {
-    pub(super) store: &'a dyn Store,
+    pub(super) store: &'a dyn ObjectStore,
     pub(super) budget: &'a ByteBudget,
     pub(super) hold: &'a ClaimHandle,
     identity: String,
     /// Number of this claim.
     claims: i64,
     /// Parts of this identity that may be read back.
-    parts: Vec<StoredPart>,
+    parts: Vec<StoredJournalPart>,
     /// Parts of anything else; removed with the others.
     useless: Vec<String>,
     written: u32,
-    open: Part,
+    open: JournalPart,
     /// When the oldest page of the open part was finished.
     open_since: Option<Instant>,
     /// Room for the open part's images.
-    room: Vec<TakenBytes>,
+    room: Vec<ReservedBytes>,
 }
 
-struct StoredPart {
+struct StoredJournalPart {
     key: String,
     /// Page numbers of the images in it, and their bytes.
     images: Vec<(u32, usize)>,
@@ -75,7 +75,7 @@ impl<'a> PageJournal<'a> {
     /// # Errors
     /// What the store says.
     pub(super) async fn open(
-        store: &'a dyn Store,
+        store: &'a dyn ObjectStore,
         budget: &'a ByteBudget,
         hold: &'a ClaimHandle,
         claims: i64,
@@ -90,30 +90,30 @@ impl<'a> PageJournal<'a> {
             parts: Vec::new(),
             useless: Vec::new(),
             written: 0,
-            open: Part::default(),
+            open: JournalPart::default(),
             open_since: None,
             room: Vec::new(),
         };
-        let finished = if claims > 1 { journal.find().await? } else { Vec::new() };
+        let finished = if claims > 1 { journal.load_finished().await? } else { Vec::new() };
         Ok((journal, finished))
     }
 
     /// Looks for what earlier claims have left. Of a page that was read twice the later reading
     /// holds: parts are listed in the order of claims, and within a claim in that of writing.
-    async fn find(&mut self) -> fault::Result<Vec<PageText>> {
+    async fn load_finished(&mut self) -> fault::Result<Vec<PageText>> {
         let mut finished = BTreeMap::new();
-        for key in parts_below(self.store, &keys::page_parts(self.hold.id)).await? {
-            match read(self.store, &key, &self.identity).await? {
+        for key in list_parts(self.store, &keys::page_parts_prefix(self.hold.id)).await? {
+            match read_part(self.store, &key, &self.identity).await? {
                 Some(part) => {
                     let images = part.image_sizes().collect();
                     finished.extend(part.pages.into_iter().map(|page| (page.number, page)));
-                    self.parts.push(StoredPart { key, images });
+                    self.parts.push(StoredJournalPart { key, images });
                 }
                 None => self.useless.push(key),
             }
         }
         if !finished.is_empty() {
-            metrics::reused("pages");
+            metrics::count_reuse("pages");
         }
         Ok(finished.into_values().collect())
     }
@@ -133,22 +133,22 @@ impl<'a> PageJournal<'a> {
             return Ok(());
         }
         let bytes = self.open.encode(&self.identity).map_err(|error| {
-            fault::Error::internal("finished pages could not be serialised").because(error)
+            fault::Error::internal("finished pages could not be serialised").with_source(error)
         })?;
         self.hold.ensure_live().await?;
         self.written += 1;
-        let key = keys::page_part(self.hold.id, self.claims, self.written);
+        let key = keys::page_part_key(self.hold.id, self.claims, self.written);
         match self.store.put_if_absent(&key, bytes.clone()).await? {
-            Put::Written(_) => {}
+            PutResult::Written(_) => {}
             // Ours if the reply was lost and the client tried again. Nobody else writes here.
-            Put::Refused if is_there(self.store, &key, &bytes).await? => {}
-            Put::Refused => {
+            PutResult::Refused if is_stored(self.store, &key, &bytes).await? => {}
+            PutResult::Refused => {
                 let context = "finished pages of this claim were written by somebody else";
                 return Err(fault::Error::internal(context).into());
             }
         }
-        self.parts.push(StoredPart { key, images: self.open.image_sizes().collect() });
-        self.open = Part::default();
+        self.parts.push(StoredJournalPart { key, images: self.open.image_sizes().collect() });
+        self.open = JournalPart::default();
         self.open_since = None;
         self.room.clear();
         Ok(())
@@ -165,7 +165,7 @@ impl<'a> PageJournal<'a> {
     ///
     /// # Errors
     /// What the store says, and what `take` says.
-    pub(super) async fn images(
+    pub(super) async fn visit_images(
         &self,
         mut wanted: BTreeSet<u32>,
         mut take: impl FnMut(u32, EncodedImage) -> fault::Result<()>,
@@ -179,7 +179,7 @@ impl<'a> PageJournal<'a> {
             if !stored.images.iter().any(|(number, _)| wanted.contains(number)) {
                 continue;
             }
-            let part = read(self.store, &stored.key, &self.identity).await?;
+            let part = read_part(self.store, &stored.key, &self.identity).await?;
             let part = part.ok_or_else(|| {
                 fault::Error::transient("finished pages vanished while they were read back")
             })?;
@@ -194,7 +194,7 @@ impl<'a> PageJournal<'a> {
 
     /// The reading ended in an error. If the document will be read again, its finished pages are
     /// kept for that; otherwise they are of no use to anybody.
-    pub(super) async fn after(&mut self, error: &StepError) {
+    pub(super) async fn handle_error(&mut self, error: &StepError) {
         match error {
             StepError::Rejected { .. } => self.remove().await,
             StepError::Fault(error) if error.fault == Fault::ClaimLost => {}
@@ -208,7 +208,7 @@ impl<'a> PageJournal<'a> {
 
     /// Removes every part. What cannot be removed now is left to the janitor.
     pub(super) async fn remove(&mut self) {
-        self.open = Part::default();
+        self.open = JournalPart::default();
         self.room.clear();
         let written = self.parts.drain(..).map(|part| part.key);
         let keys: Vec<String> = self.useless.drain(..).chain(written).collect();
@@ -220,17 +220,17 @@ impl<'a> PageJournal<'a> {
 
 #[async_trait]
 impl PageSink for PageJournal<'_> {
-    async fn keep(
+    async fn store_page(
         &mut self,
         page: &PageText,
         repaired: Option<EncodedImage>,
     ) -> Result<(), StepError> {
-        if page.source == Source::Native && page.provider.is_none() {
+        if page.source == PageSource::Native && page.provider.is_none() {
             return Ok(());
         }
         let crowded = match &repaired {
             None => false,
-            Some(image) => match self.budget.try_take(image.bytes.len() as u64) {
+            Some(image) => match self.budget.try_reserve(image.bytes.len() as u64) {
                 Some(permit) => {
                     self.room.push(permit);
                     false
@@ -249,7 +249,7 @@ impl PageSink for PageJournal<'_> {
     }
 
     async fn after_call(&mut self, usage: &PageUsage, is_whole: bool) -> Result<(), StepError> {
-        metrics::paid_pages(usage.provider, usage.pages);
+        metrics::count_paid_pages(usage.provider, usage.pages);
         // The transcript of a whole document is written next, and is as safe.
         if is_whole { Ok(()) } else { self.flush().await }
     }
@@ -259,29 +259,33 @@ impl PageSink for PageJournal<'_> {
 ///
 /// # Errors
 /// What the store says; some may be gone and others still there.
-pub async fn clear(store: &dyn Store, id: IngestionId) -> fault::Result<()> {
-    let keys = parts_below(store, &keys::page_parts(id)).await?;
+pub async fn clear_journal(store: &dyn ObjectStore, id: IngestionId) -> fault::Result<()> {
+    let keys = list_parts(store, &keys::page_parts_prefix(id)).await?;
     remove_all(store, &keys).await
 }
 
-async fn parts_below(store: &dyn Store, prefix: &str) -> fault::Result<Vec<String>> {
+async fn list_parts(store: &dyn ObjectStore, prefix: &str) -> fault::Result<Vec<String>> {
     let entries = store.list(prefix, None, MOST_PARTS).await?;
     Ok(entries.into_iter().map(|entry| entry.key).collect())
 }
 
-async fn read(store: &dyn Store, key: &str, identity: &str) -> fault::Result<Option<Part>> {
-    match store.get(key, Get { at_most: LARGEST, if_match: None }).await? {
-        Fetch::Found(object) => Ok(Part::decode(&object.bytes, identity)),
-        Fetch::Missing | Fetch::Changed | Fetch::TooLarge { .. } => Ok(None),
+async fn read_part(
+    store: &dyn ObjectStore,
+    key: &str,
+    identity: &str,
+) -> fault::Result<Option<JournalPart>> {
+    match store.get(key, GetOptions { at_most: LARGEST, if_match: None }).await? {
+        GetResult::Found(object) => Ok(JournalPart::decode(&object.bytes, identity)),
+        GetResult::Missing | GetResult::Changed | GetResult::TooLarge { .. } => Ok(None),
     }
 }
 
-async fn is_there(store: &dyn Store, key: &str, bytes: &Bytes) -> fault::Result<bool> {
-    let found = store.get(key, Get { at_most: LARGEST, if_match: None }).await?;
-    Ok(matches!(found, Fetch::Found(object) if object.bytes == *bytes))
+async fn is_stored(store: &dyn ObjectStore, key: &str, bytes: &Bytes) -> fault::Result<bool> {
+    let found = store.get(key, GetOptions { at_most: LARGEST, if_match: None }).await?;
+    Ok(matches!(found, GetResult::Found(object) if object.bytes == *bytes))
 }
 
-async fn remove_all(store: &dyn Store, keys: &[String]) -> fault::Result<()> {
+async fn remove_all(store: &dyn ObjectStore, keys: &[String]) -> fault::Result<()> {
     let removals: Vec<_> = keys.iter().map(|key| store.delete(key)).collect();
     futures::stream::iter(removals).buffer_unordered(REMOVALS).try_collect().await
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::fault;
-use crate::gate::{Finding, Verdict};
-use crate::kinds::{Classified, Consequence, Doubt, Kind};
+use crate::gate::{GateFinding, Verdict};
+use crate::kinds::{ClassifiedKind, Kind, KindAmbiguity, RuleConsequence};
 use crate::model::Transcript;
 use crate::pipeline::context::AttemptContext;
 
@@ -12,7 +12,7 @@ use crate::pipeline::context::AttemptContext;
 ///
 /// # Errors
 /// There is no kind of that name.
-pub(super) fn named(attempt: AttemptContext<'_>) -> fault::Result<Arc<Kind>> {
+pub(super) fn named_kind(attempt: AttemptContext<'_>) -> fault::Result<Arc<Kind>> {
     let name = attempt.claimed.kind.as_deref();
     attempt.services().kinds.for_name(name).cloned().ok_or_else(|| {
         // Fixed by adding the kind, so the document keeps its chances.
@@ -22,25 +22,25 @@ pub(super) fn named(attempt: AttemptContext<'_>) -> fault::Result<Arc<Kind>> {
 }
 
 /// `named`, unless the kind is to be told from the document.
-pub(super) fn told(
+pub(super) fn resolve_kind(
     attempt: AttemptContext<'_>,
     named: &Arc<Kind>,
     transcript: &Transcript,
-) -> Classified {
+) -> ClassifiedKind {
     let classify = attempt.config().kinds.classify && attempt.claimed.kind.is_none();
     let told = if classify { attempt.services().kinds.classify(transcript) } else { None };
-    told.unwrap_or_else(|| Classified::certain(Arc::clone(named)))
+    told.unwrap_or_else(|| ClassifiedKind::certain(Arc::clone(named)))
 }
 
 /// Adds to a verdict what is doubtful about the kind: a document of no known kind is refused, one
 /// that might be of two is flagged.
-pub(super) fn note(doubt: Option<Doubt>, verdict: &mut Verdict) {
-    verdict.findings.extend(doubt.map(|doubt| Finding {
-        rule: doubt.reason().to_owned(),
+pub(super) fn note_ambiguity(doubt: Option<KindAmbiguity>, verdict: &mut Verdict) {
+    verdict.findings.extend(doubt.map(|doubt| GateFinding {
+        rule: doubt.review_reason().to_owned(),
         field: None,
         consequence: match doubt {
-            Doubt::Unknown => Consequence::Review,
-            Doubt::Tie => Consequence::Flag,
+            KindAmbiguity::Unknown => RuleConsequence::Review,
+            KindAmbiguity::Tie => RuleConsequence::Flag,
         },
     }));
 }

@@ -10,7 +10,7 @@ use crate::pipeline::step_error::StepError;
 pub trait PageSink: Send {
     /// Keeps a page, and the image its text was read from if that is not what the file shows.
     /// An error ends the reading.
-    async fn keep(
+    async fn store_page(
         &mut self,
         page: &PageText,
         repaired: Option<EncodedImage>,

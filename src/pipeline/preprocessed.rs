@@ -13,15 +13,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::fault;
 use crate::model::{EncodedImage, FileRef, IngestionId, digest};
-use crate::pages::{Format, ImagePdf};
-use crate::pipeline::artefact::put_over;
+use crate::pages::{DocumentFormat, ImagePdf};
+use crate::pipeline::artefact::replace_version;
 use crate::pipeline::journal::PageJournal;
 use crate::pipeline::step_error::StepError;
 use crate::store::keys;
 
 /// What the transcript says of the stored file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Preprocessed {
+pub(super) struct PreprocessedFile {
     /// Where it lies.
     #[serde(flatten)]
     pub file: FileRef,
@@ -35,12 +35,12 @@ pub(super) struct Preprocessed {
 ///
 /// # Errors
 /// [`fault::Fault::ClaimLost`]; what the store says.
-pub(super) async fn store(
+pub(super) async fn store_preprocessed(
     journal: &PageJournal<'_>,
-    format: Option<Format>,
+    format: Option<DocumentFormat>,
     pages: usize,
     most: u64,
-) -> Result<Option<Preprocessed>, StepError> {
+) -> Result<Option<PreprocessedFile>, StepError> {
     let mut chosen = BTreeSet::new();
     let mut bytes: u64 = 0;
     for (number, size) in journal.image_sizes() {
@@ -56,57 +56,61 @@ pub(super) async fn store(
     }
     let (store, budget, hold) = (journal.store, journal.budget, journal.hold);
     let _room = budget.take(bytes).await?;
-    let form = if pages == 1 && format != Some(Format::Pdf) { Form::Picture } else { Form::Pdf };
-    let made = assemble(form, hold.id, journal, chosen).await?;
-    let sha256 = digest::sha256(&made.bytes);
+    let form = if pages == 1 && format != Some(DocumentFormat::Pdf) {
+        PreprocessedFormat::Picture
+    } else {
+        PreprocessedFormat::Pdf
+    };
+    let made = assemble_file(form, hold.id, journal, chosen).await?;
+    let sha256 = digest::sha256_hex(&made.bytes);
     let found = store.head(&made.key).await?.map(|meta| meta.etag);
-    put_over(store, hold, &made.key, found.as_ref(), made.bytes).await?;
-    Ok(Some(Preprocessed { file: FileRef { path: made.key, sha256 }, pages: made.pages }))
+    replace_version(store, hold, &made.key, found.as_ref(), made.bytes).await?;
+    Ok(Some(PreprocessedFile { file: FileRef { path: made.key, sha256 }, pages: made.pages }))
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Form {
+enum PreprocessedFormat {
     Picture,
     Pdf,
 }
 
-struct Made {
+struct AssembledFile {
     key: String,
     bytes: Bytes,
     pages: Vec<u32>,
 }
 
-async fn assemble(
-    form: Form,
+async fn assemble_file(
+    form: PreprocessedFormat,
     id: IngestionId,
     journal: &PageJournal<'_>,
     chosen: BTreeSet<u32>,
-) -> fault::Result<Made> {
+) -> fault::Result<AssembledFile> {
     let pages: Vec<u32> = chosen.iter().copied().collect();
     match form {
-        Form::Picture => {
+        PreprocessedFormat::Picture => {
             let mut only = None;
             let keep = |_: u32, image| {
                 only = Some(image);
                 Ok(())
             };
-            journal.images(chosen, keep).await?;
+            journal.visit_images(chosen, keep).await?;
             let lost = || fault::Error::internal("the repaired page is gone");
             let EncodedImage { header, bytes } = only.ok_or_else(lost)?;
-            let key = keys::preprocessed(id, header.encoding.extension());
-            Ok(Made { key, bytes: bytes.into(), pages })
+            let key = keys::preprocessed_key(id, header.encoding.extension());
+            Ok(AssembledFile { key, bytes: bytes.into(), pages })
         }
-        Form::Pdf => {
+        PreprocessedFormat::Pdf => {
             let mut pdf = ImagePdf::default();
             journal
-                .images(chosen, |number, image| {
-                    pdf.add(number, &image).map_err(|bad| {
-                        fault::Error::internal("a repaired page cannot be kept").because(bad)
+                .visit_images(chosen, |number, image| {
+                    pdf.add_page(number, &image).map_err(|bad| {
+                        fault::Error::internal("a repaired page cannot be kept").with_source(bad)
                     })
                 })
                 .await?;
-            let key = keys::preprocessed(id, "pdf");
-            Ok(Made { key, bytes: pdf.finish().into(), pages })
+            let key = keys::preprocessed_key(id, "pdf");
+            Ok(AssembledFile { key, bytes: pdf.finish().into(), pages })
         }
     }
 }

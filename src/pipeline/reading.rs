@@ -10,28 +10,30 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt};
 
-use crate::cpu::{Cells, OpenDocument, WorkError};
-use crate::model::{EinvoiceLook, PageRead, PageText, Reason, Recipe, Source, Transcript};
-use crate::ocr::Ocr;
+use crate::cpu::{DocumentReadError, OpenDocument, ProcessPool};
+use crate::model::{
+    EinvoiceFindings, OutcomeReason, PageReadResult, PageSource, PageText, ReadRecipe, Transcript,
+};
+use crate::ocr::OcrEngine;
 use crate::pages;
-use crate::pipeline::elsewhere::{self, Elsewhere, Pages, Wishes};
+use crate::pipeline::elsewhere::{self, PagesByNumber, ReadOptions, RemoteOcr};
 use crate::pipeline::page_sink::PageSink;
 use crate::pipeline::step_error::StepError;
 
 /// Reads documents.
-pub struct Reader {
+pub struct DocumentReader {
     /// Where page work runs.
-    pub cells: Arc<Cells>,
+    pub cells: Arc<ProcessPool>,
     /// What reads pictures there.
-    pub ocr: Arc<dyn Ocr>,
+    pub ocr: Arc<dyn OcrEngine>,
     /// How pages are read there.
-    pub recipe: Recipe,
+    pub recipe: ReadRecipe,
     /// Who reads pictures elsewhere, if anybody does.
-    pub elsewhere: Elsewhere,
+    pub elsewhere: RemoteOcr,
 }
 
 /// A document and how much of it is read already.
-pub struct Reading {
+pub struct ReadRequest {
     /// The document.
     pub document: OpenDocument,
     /// SHA-256 of its bytes, in hex.
@@ -39,23 +41,23 @@ pub struct Reading {
     /// Pages that an earlier reading of the same identity finished; they are not read again.
     pub finished: Vec<PageText>,
     /// What it asks besides.
-    pub wishes: Wishes,
+    pub wishes: ReadOptions,
 }
 
-impl Reader {
+impl DocumentReader {
     /// Everything that changes what is read from the same bytes. Stored with every transcript, so
     /// it is made of texts and numbers alone, never of what things are called in this program.
-    pub fn identity(&self, wishes: &Wishes) -> String {
-        let (format, pages) = (Transcript::FORMAT, pages::version());
+    pub fn reader_identity(&self, wishes: &ReadOptions) -> String {
+        let (format, pages) = (Transcript::FORMAT, pages::reader_version());
         let (recipe, ocr) = (self.recipe.identity(), self.ocr.identity());
         let elsewhere = self.elsewhere.identity(wishes);
         format!("transcript {format}; pages {pages}; {recipe}; {ocr}{elsewhere}")
     }
 
     /// Who is asked first for what a picture says, by the name under which operators pause it.
-    pub fn asked_first(&self) -> String {
+    pub fn primary_provider(&self) -> String {
         let here = || self.ocr.name().split(' ').take(1).collect();
-        self.elsewhere.first().map_or_else(here, str::to_owned)
+        self.elsewhere.first_remote().map_or_else(here, str::to_owned)
     }
 
     /// Opens a document: recognises it, holds it against the limits and counts its pages. `alone`:
@@ -64,20 +66,27 @@ impl Reader {
     /// # Errors
     /// The input's fault (`empty`, `unsupported_type`, `encrypted`, `corrupt`, `too_large`,
     /// `timeout`); page processes that cannot be started.
-    pub async fn open(&self, bytes: Bytes, alone: bool) -> Result<OpenDocument, StepError> {
-        self.cells.open(bytes, alone).await.map_err(step_error)
+    pub async fn open_document(
+        &self,
+        bytes: Bytes,
+        alone: bool,
+    ) -> Result<OpenDocument, StepError> {
+        self.cells.open_document(bytes, alone).await.map_err(step_error)
     }
 
     /// Looks for e-invoices in a document.
     ///
     /// # Errors
-    /// As [`Reader::open`].
-    pub async fn einvoices(&self, document: &OpenDocument) -> Result<EinvoiceLook, StepError> {
-        document.einvoices().await.map_err(step_error)
+    /// As [`DocumentReader::open_document`].
+    pub async fn find_einvoices(
+        &self,
+        document: &OpenDocument,
+    ) -> Result<EinvoiceFindings, StepError> {
+        document.find_einvoices().await.map_err(step_error)
     }
 
     /// Reads the pages that are not finished yet and hands each to `sink` as soon as it is read,
-    /// in any order. Never more than [`Reader::at_once`] pages are between the document and the
+    /// in any order. Never more than [`DocumentReader::max_parallel_pages`] pages are between the document and the
     /// sink, and while the sink is busy no further page is begun: whatever a document's length,
     /// only texts pile up.
     ///
@@ -87,45 +96,46 @@ impl Reader {
     /// # Errors
     /// The input's fault (`empty`, `unsupported_type`, `encrypted`, `corrupt`, `too_large`,
     /// `timeout`, `no_text`), the fault of the OCR, or what the sink says.
-    pub async fn read_on(
+    pub async fn read_remaining(
         &self,
-        reading: Reading,
+        reading: ReadRequest,
         sink: &mut dyn PageSink,
     ) -> Result<Transcript, StepError> {
-        let Reading { document, sha256, finished, wishes } = reading;
-        let mut pages: Pages = finished.into_iter().map(|page| (page.number, page)).collect();
-        if self.elsewhere.is_here(&wishes) {
+        let ReadRequest { document, sha256, finished, wishes } = reading;
+        let mut pages: PagesByNumber =
+            finished.into_iter().map(|page| (page.number, page)).collect();
+        if self.elsewhere.is_local_first(&wishes) {
             let unread = |number: &u32| !pages.contains_key(number);
             let open: Vec<u32> = (1..=document.page_count()).filter(unread).collect();
-            self.read_here(&document, &open, &mut pages, sink).await?;
+            self.read_locally(&document, &open, &mut pages, sink).await?;
         } else {
-            elsewhere::read(self, &document, &wishes, &mut pages, sink).await?;
+            elsewhere::read_pages(self, &document, &wishes, &mut pages, sink).await?;
         }
         let pages: Vec<PageText> = pages.into_values().collect();
         let transcript = Transcript {
             format: Transcript::FORMAT,
             sha256,
-            provider: elsewhere::names(&pages, &self.ocr.name()),
+            provider: elsewhere::provider_names(&pages, &self.ocr.name()),
             quality: mean_quality(&pages),
             pages,
         };
-        if transcript.is_empty() { Err(nothing_read(&transcript)) } else { Ok(transcript) }
+        if transcript.is_empty() { Err(no_text_error(&transcript)) } else { Ok(transcript) }
     }
 
     /// Reads the pages of these numbers in page processes.
-    pub(super) async fn read_here(
+    pub(super) async fn read_locally(
         &self,
         document: &OpenDocument,
         numbers: &[u32],
-        pages: &mut Pages,
+        pages: &mut PagesByNumber,
         sink: &mut dyn PageSink,
     ) -> Result<(), StepError> {
         let mut reads = futures::stream::iter(numbers.to_vec())
-            .map(|number| document.read(number.saturating_sub(1)))
-            .buffer_unordered(self.at_once());
+            .map(|number| document.read_page(number.saturating_sub(1)))
+            .buffer_unordered(self.max_parallel_pages());
         while let Some(read) = reads.try_next().await.map_err(step_error)? {
-            let PageRead { page, repaired } = read;
-            sink.keep(&page, repaired).await?;
+            let PageReadResult { page, repaired } = read;
+            sink.store_page(&page, repaired).await?;
             pages.insert(page.number, page);
         }
         Ok(())
@@ -133,32 +143,32 @@ impl Reader {
 
     /// Most pages of one document that are worked on at the same time: one for every core, and one
     /// that is ready when a core becomes free.
-    pub fn at_once(&self) -> usize {
-        self.cells.threads() + 1
+    pub fn max_parallel_pages(&self) -> usize {
+        self.cells.thread_count() + 1
     }
 }
 
 /// Nothing on the pages, or nothing left of them.
-fn nothing_read(transcript: &Transcript) -> StepError {
+fn no_text_error(transcript: &Transcript) -> StepError {
     let pages = transcript.pages.len();
-    let is_damaged = |page: &&PageText| page.source == Source::Native && page.quality <= 0.0;
+    let is_damaged = |page: &&PageText| page.source == PageSource::Native && page.quality <= 0.0;
     match transcript.pages.iter().filter(is_damaged).count() {
         0 => StepError::rejected(
-            Reason::NoText,
+            OutcomeReason::NoText,
             format!("{pages} pages were read, no text is on them"),
         ),
         damaged => StepError::rejected(
-            Reason::Corrupt,
+            OutcomeReason::Corrupt,
             format!("the content of {damaged} of {pages} pages is lost, no text is on the others"),
         ),
     }
 }
 
 /// What a page process says, as a step says it.
-pub(super) fn step_error(error: WorkError) -> StepError {
+pub(super) fn step_error(error: DocumentReadError) -> StepError {
     match error {
-        WorkError::Refused { reason, detail } => StepError::rejected(reason, detail),
-        WorkError::Fault(error) => StepError::Fault(error),
+        DocumentReadError::Refused { reason, detail } => StepError::rejected(reason, detail),
+        DocumentReadError::Fault(error) => StepError::Fault(error),
     }
 }
 

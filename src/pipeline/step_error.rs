@@ -1,7 +1,7 @@
 //! Why a step could not hand its document on, and which one it was.
 
 use crate::fault::{self, Fault};
-use crate::model::{Reason, Stage};
+use crate::model::{IngestionStage, OutcomeReason};
 
 /// Why a step could not hand its document on.
 #[derive(Debug, thiserror::Error)]
@@ -10,7 +10,7 @@ pub enum StepError {
     #[error("{}: {detail}", reason.code())]
     Rejected {
         /// The code that goes into the row.
-        reason: Reason,
+        reason: OutcomeReason,
         /// Counts and limits, e.g. `812 pages, limits.pages is 500`.
         detail: String,
     },
@@ -29,7 +29,7 @@ impl StepError {
     }
 
     /// The input ends here.
-    pub fn rejected(reason: Reason, detail: impl Into<String>) -> Self {
+    pub fn rejected(reason: OutcomeReason, detail: impl Into<String>) -> Self {
         Self::Rejected { reason, detail: detail.into() }
     }
 
@@ -46,9 +46,9 @@ impl StepError {
 
 /// A step that failed, and which one.
 #[derive(Debug)]
-pub struct Failed {
+pub struct StageFailure {
     /// Where.
-    pub stage: Stage,
+    pub stage: IngestionStage,
     /// Why.
     pub error: StepError,
 }

@@ -3,28 +3,28 @@
 use std::time::{Duration, Instant};
 
 use crate::metrics;
-use crate::model::Stage;
+use crate::model::IngestionStage;
 
 /// The time a run has spent in each stage so far; a stage that is entered twice counts both times.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct StageTimings([Duration; Stage::ALL.len()]);
+pub struct StageTimings([Duration; IngestionStage::ALL.len()]);
 
 impl StageTimings {
     /// The time spent in this stage; zero if it was not reached.
-    pub fn of(&self, stage: Stage) -> Duration {
-        let timings = Stage::ALL.iter().zip(&self.0);
+    pub fn of(&self, stage: IngestionStage) -> Duration {
+        let timings = IngestionStage::ALL.iter().zip(&self.0);
         timings.filter(|(other, _)| **other == stage).map(|(_, time)| *time).sum()
     }
 
-    fn add(&mut self, stage: Stage, time: Duration) {
-        let timings = Stage::ALL.iter().zip(&mut self.0);
+    fn add(&mut self, stage: IngestionStage, time: Duration) {
+        let timings = IngestionStage::ALL.iter().zip(&mut self.0);
         timings.filter(|(other, _)| **other == stage).for_each(|(_, sum)| *sum += time);
     }
 }
 
 /// Measures the stages of one run.
 pub(super) struct StageClock {
-    stage: Stage,
+    stage: IngestionStage,
     since: Instant,
     timings: StageTimings,
 }
@@ -32,11 +32,15 @@ pub(super) struct StageClock {
 impl StageClock {
     /// In the first stage from now on.
     pub(super) fn start() -> Self {
-        Self { stage: Stage::Claimed, since: Instant::now(), timings: StageTimings::default() }
+        Self {
+            stage: IngestionStage::Claimed,
+            since: Instant::now(),
+            timings: StageTimings::default(),
+        }
     }
 
     /// The stage it is in.
-    pub(super) fn stage(&self) -> Stage {
+    pub(super) fn stage(&self) -> IngestionStage {
         self.stage
     }
 
@@ -48,7 +52,7 @@ impl StageClock {
     }
 
     /// Goes on to the next stage.
-    pub(super) fn enter(&mut self, stage: Stage) {
+    pub(super) fn enter(&mut self, stage: IngestionStage) {
         self.stop();
         (self.stage, self.since) = (stage, Instant::now());
     }
@@ -56,7 +60,7 @@ impl StageClock {
     /// The current stage is over.
     pub(super) fn stop(&mut self) {
         let time = self.since.elapsed();
-        metrics::stage(self.stage.code(), time);
+        metrics::record_stage(self.stage.code(), time);
         self.timings.add(self.stage, time);
     }
 }
@@ -68,11 +72,13 @@ mod tests {
     #[test]
     fn a_stage_that_is_entered_twice_counts_both_times_and_one_that_is_not_reached_none() {
         let mut timings = StageTimings::default();
-        for (stage, seconds) in [(Stage::Extract, 2), (Stage::Gate, 1), (Stage::Extract, 3)] {
+        for (stage, seconds) in
+            [(IngestionStage::Extract, 2), (IngestionStage::Gate, 1), (IngestionStage::Extract, 3)]
+        {
             timings.add(stage, Duration::from_secs(seconds));
         }
-        assert_eq!(timings.of(Stage::Extract), Duration::from_secs(5));
-        assert_eq!(timings.of(Stage::Gate), Duration::from_secs(1));
-        assert_eq!(timings.of(Stage::Transcribe), Duration::ZERO);
+        assert_eq!(timings.of(IngestionStage::Extract), Duration::from_secs(5));
+        assert_eq!(timings.of(IngestionStage::Gate), Duration::from_secs(1));
+        assert_eq!(timings.of(IngestionStage::Transcribe), Duration::ZERO);
     }
 }

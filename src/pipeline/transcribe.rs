@@ -9,24 +9,24 @@ use serde::{Deserialize, Serialize};
 use crate::config::OcrProvider;
 use crate::cpu::OpenDocument;
 use crate::fault;
-use crate::ledger::TranscriptionSaved;
+use crate::ledger::StoredTranscript;
 use crate::metrics;
-use crate::model::{Source, Transcript};
-use crate::pages::Format;
-use crate::pipeline::artefact::{Slot, identity_of};
+use crate::model::{PageSource, Transcript};
+use crate::pages::DocumentFormat;
+use crate::pipeline::artefact::{ArtefactSlot, identity_of};
 use crate::pipeline::context::AttemptContext;
-use crate::pipeline::cost::PaidPages;
-use crate::pipeline::elsewhere::{Original, Wishes};
-use crate::pipeline::fetch::Fetched;
+use crate::pipeline::cost::BilledPageSink;
+use crate::pipeline::elsewhere::{ReadOptions, StoredOriginal};
+use crate::pipeline::fetch::FetchedDocument;
 use crate::pipeline::journal::{self, PageJournal};
-use crate::pipeline::preprocessed::{self, Preprocessed};
-use crate::pipeline::reading::Reading;
+use crate::pipeline::preprocessed::{self, PreprocessedFile};
+use crate::pipeline::reading::ReadRequest;
 use crate::pipeline::step_error::StepError;
 use crate::store::keys;
 
 /// A document's text, stored and referenced.
 #[derive(Debug)]
-pub(super) struct Transcribed {
+pub(super) struct TranscribedDocument {
     /// The text.
     pub transcript: Arc<Transcript>,
     /// What it was made from.
@@ -35,11 +35,11 @@ pub(super) struct Transcribed {
 
 /// The stored form: the transcript, and beside it where its repaired pages lie.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Stored {
+struct TranscriptFile {
     #[serde(flatten)]
     transcript: Transcript,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    preprocessed: Option<Preprocessed>,
+    preprocessed: Option<PreprocessedFile>,
 }
 
 /// Reads the document, or what an earlier attempt stored of it. `order` is whom its kind has read
@@ -47,38 +47,38 @@ struct Stored {
 ///
 /// # Errors
 /// Rejected with the reader's reasons; faults of store, ledger and OCR; a lost claim.
-pub(super) async fn transcribe(
+pub(super) async fn load_or_transcribe(
     attempt: AttemptContext<'_>,
     order: Option<Vec<OcrProvider>>,
-    fetched: Fetched,
+    fetched: FetchedDocument,
     document: OpenDocument,
-) -> Result<Transcribed, StepError> {
+) -> Result<TranscribedDocument, StepError> {
     let AttemptContext { claimed, claim, .. } = attempt;
     let (services, store) = (attempt.services(), attempt.artefacts());
     let sha256 = fetched.sha256.clone();
-    let wishes = Wishes { order, original: original(attempt, &fetched) };
-    let reader = services.reader.identity(&wishes);
+    let wishes = ReadOptions { order, original: provider_original(attempt, &fetched) };
+    let reader = services.reader.reader_identity(&wishes);
     let identity = identity_of(&[&Transcript::FORMAT.to_string(), &sha256, &reader]);
-    let key = keys::transcription(claim.id);
-    let mut slot = Slot::<Stored>::open(store, key, identity.clone()).await?;
+    let key = keys::transcription_key(claim.id);
+    let mut slot = ArtefactSlot::<TranscriptFile>::load(store, key, identity.clone()).await?;
     let mut journal = None;
     if slot.content.is_some() {
-        metrics::reused("transcript");
+        metrics::count_reuse("transcript");
     } else {
         claim.ensure_live().await?;
         let (budget, claims) = (&services.budget, claimed.claims);
         let (kept, finished) =
             PageJournal::open(store, budget, claim, claims, identity.clone()).await?;
         let kept = journal.insert(kept);
-        let reading = Reading { document, sha256: sha256.clone(), finished, wishes };
-        let stored = read(attempt, kept, fetched, reading).await?;
+        let reading = ReadRequest { document, sha256: sha256.clone(), finished, wishes };
+        let stored = read_and_store(attempt, kept, fetched, reading).await?;
         slot.write(store, claim, stored).await?;
     }
-    let Some(Stored { transcript, preprocessed }) = slot.content.take() else {
+    let Some(TranscriptFile { transcript, preprocessed }) = slot.content.take() else {
         return Err(fault::Error::internal("a transcript that was written is not there").into());
     };
-    let saved = TranscriptionSaved {
-        artefact: slot.reference(),
+    let saved = StoredTranscript {
+        artefact: slot.to_ref(),
         quality: transcript.quality,
         sha256,
         pages: u32::try_from(transcript.pages.len()).unwrap_or(u32::MAX),
@@ -89,52 +89,55 @@ pub(super) async fn transcribe(
         Some(mut journal) => journal.remove().await,
         // A claim that died between the two lines above left its pages behind.
         None if claimed.claims > 1 => {
-            if let Err(error) = journal::clear(store, claim.id).await {
+            if let Err(error) = journal::clear_journal(store, claim.id).await {
                 tracing::debug!(%error, "finished pages are left to the janitor: {error}");
             }
         }
         None => {}
     }
-    Ok(Transcribed { transcript: Arc::new(transcript), identity })
+    Ok(TranscribedDocument { transcript: Arc::new(transcript), identity })
 }
 
 /// Reads what is not finished yet and stores what was repaired.
-async fn read(
+async fn read_and_store(
     attempt: AttemptContext<'_>,
     journal: &mut PageJournal<'_>,
-    fetched: Fetched,
-    reading: Reading,
-) -> Result<Stored, StepError> {
-    let format = Format::sniff(&fetched.bytes);
-    let mut paid = PaidPages::new(attempt.spending_book(), journal);
-    let read = attempt.services().reader.read_on(reading, &mut paid).await;
+    fetched: FetchedDocument,
+    reading: ReadRequest,
+) -> Result<TranscriptFile, StepError> {
+    let format = DocumentFormat::sniff(&fetched.bytes);
+    let mut paid = BilledPageSink::new(attempt.spending_book(), journal);
+    let read = attempt.services().reader.read_remaining(reading, &mut paid).await;
     // Gives its part of the budget back: what follows may have to wait for some.
     drop(fetched);
     let transcript = match read {
         Ok(transcript) => transcript,
         Err(error) => {
-            journal.after(&error).await;
+            journal.handle_error(&error).await;
             return Err(error);
         }
     };
-    count(&transcript);
+    count_pages(&transcript);
     let pages = transcript.pages.len();
     let most = attempt.config().limits.document_bytes.0;
-    let preprocessed = preprocessed::store(journal, format, pages, most).await?;
-    Ok(Stored { transcript, preprocessed })
+    let preprocessed = preprocessed::store_preprocessed(journal, format, pages, most).await?;
+    Ok(TranscriptFile { transcript, preprocessed })
 }
 
 /// Where the document lies, if a provider may be able to fetch it there: those that do take PDFs.
-fn original(attempt: AttemptContext<'_>, fetched: &Fetched) -> Option<Original> {
-    let is_pdf = Format::sniff(&fetched.bytes) == Some(Format::Pdf);
+fn provider_original(
+    attempt: AttemptContext<'_>,
+    fetched: &FetchedDocument,
+) -> Option<StoredOriginal> {
+    let is_pdf = DocumentFormat::sniff(&fetched.bytes) == Some(DocumentFormat::Pdf);
     let documents = Arc::clone(&attempt.context.documents);
     let name = attempt.claimed.document.file_path.clone();
-    is_pdf.then(|| Original::new(documents, name, fetched.etag.clone(), attempt.claim.id))
+    is_pdf.then(|| StoredOriginal::new(documents, name, fetched.etag.clone(), attempt.claim.id))
 }
 
-fn count(transcript: &Transcript) {
-    for (source, label) in [(Source::Native, "native"), (Source::Ocr, "ocr")] {
+fn count_pages(transcript: &Transcript) {
+    for (source, label) in [(PageSource::Native, "native"), (PageSource::Ocr, "ocr")] {
         let pages = transcript.pages.iter().filter(|page| page.source == source).count();
-        metrics::pages(label, u64::try_from(pages).unwrap_or(u64::MAX));
+        metrics::count_pages(label, u64::try_from(pages).unwrap_or(u64::MAX));
     }
 }

@@ -5,21 +5,24 @@
 use std::sync::Arc;
 
 use crate::fault;
-use crate::gate::{self, Einvoice, Lookups, Verdict};
-use crate::kinds::Classified;
-use crate::ledger::{Judged, Record};
-use crate::model::{Extraction, Reader, Reason, Stage, Status, Transcript, Usage};
+use crate::gate::{self, EinvoiceState, GateLookups, Verdict};
+use crate::kinds::ClassifiedKind;
+use crate::ledger::{IngestionResult, VerdictDetails};
+use crate::model::{
+    Extraction, ExtractionMethod, IngestionStage, IngestionStatus, ModelUsage, OutcomeReason,
+    Transcript,
+};
 use crate::pipeline::context::AttemptContext;
-use crate::pipeline::extract::Unfinished;
+use crate::pipeline::extract::UnfinishedExtraction;
 use crate::pipeline::kind;
 
 /// What the gate has to know of a document beside its data.
 #[derive(Clone, Copy)]
 pub(super) struct GateInput<'a> {
     /// Its kind, and what is doubtful about that.
-    pub(super) told: &'a Classified,
+    pub(super) told: &'a ClassifiedKind,
     /// What is known of an e-invoice it carries.
-    pub(super) note: Einvoice,
+    pub(super) note: EinvoiceState,
     /// What was read.
     pub(super) transcript: &'a Arc<Transcript>,
 }
@@ -28,7 +31,7 @@ pub(super) struct GateInput<'a> {
 ///
 /// # Errors
 /// What the ledger says.
-pub(super) async fn judge(
+pub(super) async fn judge_extraction(
     attempt: AttemptContext<'_>,
     input: GateInput<'_>,
     extraction: &Extraction,
@@ -44,62 +47,71 @@ pub(super) async fn judge(
             _ => Ok(None),
         }
     };
-    let (duplicate_of, now) = futures::future::try_join(duplicate, ledger.now()).await?;
-    let lookups = Lookups {
+    let (duplicate_of, now) = futures::future::try_join(duplicate, ledger.current_time()).await?;
+    let lookups = GateLookups {
         duplicate_of,
         today: now.date(),
         quality_threshold: attempt.config().ocr.quality_threshold,
         einvoice: input.note,
     };
-    let mut verdict = gate::judge(extraction, input.transcript, &input.told.kind, &lookups);
-    kind::note(input.told.doubt, &mut verdict);
+    let mut verdict =
+        gate::judge_extraction(extraction, input.transcript, &input.told.kind, &lookups);
+    kind::note_ambiguity(input.told.doubt, &mut verdict);
     Ok(verdict)
 }
 
 /// What is recorded of an extraction the gate has judged.
-pub fn record(extraction: Extraction, verdict: &Verdict, sha256: Option<String>) -> Record {
-    let refused = verdict.refused();
+pub fn judged_result(
+    extraction: Extraction,
+    verdict: &Verdict,
+    sha256: Option<String>,
+) -> IngestionResult {
+    let refused = verdict.is_refused();
     let review_reasons = verdict.review_reasons();
-    Record {
-        reason: refused.then_some(Reason::GateRefused),
-        stage: Stage::Record,
+    IngestionResult {
+        reason: refused.then_some(OutcomeReason::GateRefused),
+        stage: IngestionStage::Record,
         needs_human_review: refused || !review_reasons.is_empty(),
         detail: if refused { review_reasons.join(", ") } else { String::new() },
         review_reasons,
         structured_data: Some(extraction.data),
         reader: Some(extraction.reader.code().to_owned()),
         kind: Some(extraction.kind),
-        model: extraction.model.filter(|_| extraction.reader == Reader::Llm),
+        model: extraction.model.filter(|_| extraction.reader == ExtractionMethod::Llm),
         usage: extraction.usage,
-        judged: Some(Judged { score: verdict.score, grounded: verdict.grounded.clone() }),
+        judged: Some(VerdictDetails { score: verdict.score, grounded: verdict.grounded.clone() }),
         sha256,
     }
 }
 
 /// What is recorded when the model answered, but not acceptably: the partial data is kept for the
 /// reviewer.
-pub(super) fn unfinished(unfinished: Unfinished) -> Record {
-    let Unfinished { reason, detail, partial, usage, model } = unfinished;
+pub(super) fn unfinished_result(unfinished: UnfinishedExtraction) -> IngestionResult {
+    let UnfinishedExtraction { reason, detail, partial, usage, model } = unfinished;
     let (kind, data) = match partial {
         Some(partial) => (Some(partial.kind), Some(partial.data)),
         None => (None, None),
     };
-    Record {
+    IngestionResult {
         structured_data: data,
-        reader: Some(Reader::Llm.code().to_owned()),
+        reader: Some(ExtractionMethod::Llm.code().to_owned()),
         kind,
         model,
         usage,
-        ..ended(reason, Stage::Extract, detail)
+        ..early_result(reason, IngestionStage::Extract, detail)
     }
 }
 
 /// What is recorded of an ingestion that ended before there was an extraction.
-pub fn ended(reason: Reason, stage: Stage, detail: String) -> Record {
+pub fn early_result(
+    reason: OutcomeReason,
+    stage: IngestionStage,
+    detail: String,
+) -> IngestionResult {
     // A withdrawn ingestion needs nobody's eyes; every failed one does.
-    let needs_human_review = reason.status() == Status::Failed;
+    let needs_human_review = reason.status() == IngestionStatus::Failed;
     let review_reasons = if needs_human_review { vec![reason.code().to_owned()] } else { vec![] };
-    Record {
+    IngestionResult {
         reason: Some(reason),
         stage,
         structured_data: None,
@@ -108,7 +120,7 @@ pub fn ended(reason: Reason, stage: Stage, detail: String) -> Record {
         reader: None,
         kind: None,
         model: None,
-        usage: Usage::default(),
+        usage: ModelUsage::default(),
         judged: None,
         sha256: None,
         detail,

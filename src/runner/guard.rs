@@ -7,7 +7,7 @@ use futures::FutureExt as _;
 
 /// How guarded work came back.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Guarded<T> {
+pub enum GuardedOutcome<T> {
     /// By itself.
     Ended(T),
     /// It panicked; the panic hook has logged where.
@@ -20,11 +20,11 @@ pub enum Guarded<T> {
 ///
 /// What it shares with others must stay sound if it stops anywhere: so must everything that is
 /// dropped at an await.
-pub async fn guard<T>(limit: Duration, work: impl Future<Output = T>) -> Guarded<T> {
+pub async fn run_guarded<T>(limit: Duration, work: impl Future<Output = T>) -> GuardedOutcome<T> {
     match tokio::time::timeout(limit, AssertUnwindSafe(work).catch_unwind()).await {
-        Ok(Ok(ended)) => Guarded::Ended(ended),
-        Ok(Err(_panic)) => Guarded::Panicked,
-        Err(_elapsed) => Guarded::TookTooLong,
+        Ok(Ok(ended)) => GuardedOutcome::Ended(ended),
+        Ok(Err(_panic)) => GuardedOutcome::Panicked,
+        Err(_elapsed) => GuardedOutcome::TookTooLong,
     }
 }
 
@@ -35,10 +35,13 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn work_ends_by_itself_by_its_panic_or_at_its_limit() {
         let limit = Duration::from_secs(1);
-        assert_eq!(guard(limit, async { 7 }).await, Guarded::Ended(7));
-        assert_eq!(guard(limit, async { panic!("told to") }).await, Guarded::<()>::Panicked);
+        assert_eq!(run_guarded(limit, async { 7 }).await, GuardedOutcome::Ended(7));
+        assert_eq!(
+            run_guarded(limit, async { panic!("told to") }).await,
+            GuardedOutcome::<()>::Panicked
+        );
         let endless = std::future::pending::<()>();
-        assert_eq!(guard(limit, endless).await, Guarded::TookTooLong);
-        assert_eq!(guard(Duration::MAX, async { 8 }).await, Guarded::Ended(8));
+        assert_eq!(run_guarded(limit, endless).await, GuardedOutcome::TookTooLong);
+        assert_eq!(run_guarded(Duration::MAX, async { 8 }).await, GuardedOutcome::Ended(8));
     }
 }

@@ -8,9 +8,9 @@ use tokio::sync::{OwnedSemaphorePermit, TryAcquireError};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{Backlog, ClaimedJob, Doors, Running, Shared, WorkerStats, job};
+use super::{Backlog, ClaimedJob, IntakeGate, RunnerState, RunningJob, WorkerStats, job};
 use crate::metrics;
-use crate::model::Stage;
+use crate::model::IngestionStage;
 
 /// The loop that supplies jobs shows that it lives at least this often.
 pub const PULSE: Duration = Duration::from_secs(1);
@@ -22,7 +22,7 @@ pub struct SlotPermit {
 }
 
 /// A backlog's side of its runner. Cloned freely.
-pub struct RunnerHandle<B: Backlog>(Arc<Shared<B>>);
+pub struct RunnerHandle<B: Backlog>(Arc<RunnerState<B>>);
 
 impl<B: Backlog> Clone for RunnerHandle<B> {
     fn clone(&self) -> Self {
@@ -31,17 +31,17 @@ impl<B: Backlog> Clone for RunnerHandle<B> {
 }
 
 impl<B: Backlog> RunnerHandle<B> {
-    pub(super) fn of(shared: &Arc<Shared<B>>) -> Self {
+    pub(super) fn from_shared(shared: &Arc<RunnerState<B>>) -> Self {
         Self(Arc::clone(shared))
     }
 
     /// Waits until every door is open and a slot is free; `None` once the runner stops. The loop
     /// that waits here counts as alive.
-    pub async fn slot(&self) -> Option<SlotPermit> {
-        let one = self.slots(1, Duration::ZERO);
+    pub async fn acquire_slot(&self) -> Option<SlotPermit> {
+        let one = self.acquire_slots(1, Duration::ZERO);
         tokio::pin!(one);
         loop {
-            self.pulse();
+            self.note_alive();
             tokio::select! {
                 biased;
                 () = self.0.stop_intake.cancelled() => return None,
@@ -53,9 +53,9 @@ impl<B: Backlog> RunnerHandle<B> {
 
     /// Waits until every door is open and a slot is free, and takes up to `most`. While others are
     /// in use, it waits up to `linger` for their company. Does not return once the process ends.
-    pub async fn slots(&self, most: usize, linger: Duration) -> Vec<SlotPermit> {
+    pub async fn acquire_slots(&self, most: usize, linger: Duration) -> Vec<SlotPermit> {
         let shared = &self.0;
-        let mut slots = vec![self.first_slot().await];
+        let mut slots = vec![self.acquire_first_slot().await];
         let until = Instant::now() + linger;
         while slots.len() < most {
             match Arc::clone(&shared.slots).try_acquire_owned() {
@@ -73,10 +73,10 @@ impl<B: Backlog> RunnerHandle<B> {
         slots
     }
 
-    async fn first_slot(&self) -> SlotPermit {
+    async fn acquire_first_slot(&self) -> SlotPermit {
         let shared = &self.0;
         loop {
-            shared.doors.until_open().await;
+            shared.doors.wait_until_open().await;
             match Arc::clone(&shared.slots).acquire_owned().await {
                 // The job that gave it up may have closed a door.
                 Ok(_) if shared.doors.is_paused() => {}
@@ -88,44 +88,44 @@ impl<B: Backlog> RunnerHandle<B> {
     }
 
     /// Starts a claimed job; its slot is free again once its end is written.
-    pub fn start(&self, claimed: ClaimedJob<B::Job>, slot: SlotPermit) {
+    pub fn start_job(&self, claimed: ClaimedJob<B::Job>, slot: SlotPermit) {
         let ClaimedJob { job, claim, renewer, since, trace, log } = claimed;
-        metrics::delivery("claimed");
+        metrics::count_delivery("claimed");
         let (shared, job) = (Arc::clone(&self.0), Arc::new(job));
         let withdrawn = CancellationToken::new();
-        let running = Running {
+        let running = RunningJob {
             job: Arc::clone(&job),
             claim: claim.clone(),
             renewer,
             withdrawn: withdrawn.clone(),
             renewed: since,
-            told_stage: Stage::Claimed,
+            told_stage: IngestionStage::Claimed,
         };
         let key = shared.next_key.fetch_add(1, Ordering::Relaxed);
-        shared.running().insert(key, running);
-        let entry = job::Entry::new(Arc::clone(&shared), key, slot);
+        shared.lock_running().insert(key, running);
+        let entry = job::RunningJobGuard::new(Arc::clone(&shared), key, slot);
         let dropped = shared.dropped.clone();
-        let run = job::Run { job, claim, withdrawn, trace, log };
-        let run = dropped.run_until_cancelled_owned(job::run(Arc::clone(&shared), run, entry));
+        let run = job::JobTask { job, claim, withdrawn, trace, log };
+        let run = dropped.run_until_cancelled_owned(job::run_job(Arc::clone(&shared), run, entry));
         shared.tasks.spawn(run);
     }
 
     /// Why intake may have to wait.
-    pub fn doors(&self) -> &Doors {
+    pub fn intake_gate(&self) -> &IntakeGate {
         &self.0.doors
     }
 
     /// The loop that supplies jobs lives.
-    pub fn pulse(&self) {
+    pub fn note_alive(&self) {
         let elapsed = u64::try_from(self.0.started.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.0.pulse_ms.store(elapsed, Ordering::Relaxed);
     }
 
     /// Waits until then, a job's end, [`RunnerHandle::wake`] or the stop, whatever comes first. The
     /// loop that waits here counts as alive.
-    pub async fn rest_until(&self, then: Instant) {
+    pub async fn wait_until(&self, then: Instant) {
         loop {
-            self.pulse();
+            self.note_alive();
             let next = then.min(Instant::now() + PULSE);
             tokio::select! {
                 biased;
@@ -139,7 +139,7 @@ impl<B: Backlog> RunnerHandle<B> {
         }
     }
 
-    /// Ends the waiting of [`RunnerHandle::rest_until`], now or the next.
+    /// Ends the waiting of [`RunnerHandle::wait_until`], now or the next.
     pub fn wake(&self) {
         self.0.changed.notify_one();
     }
@@ -150,7 +150,7 @@ impl<B: Backlog> RunnerHandle<B> {
     }
 
     /// Resolves when no more jobs are to be started.
-    pub async fn until_stopping(&self) {
+    pub async fn wait_until_stopping(&self) {
         self.0.stop_intake.cancelled().await;
     }
 
@@ -161,17 +161,17 @@ impl<B: Backlog> RunnerHandle<B> {
 
     /// Whether no job runs.
     pub fn is_idle(&self) -> bool {
-        self.0.running().is_empty()
+        self.0.lock_running().is_empty()
     }
 
     /// Whether such a job runs.
-    pub fn runs(&self, is_meant: impl Fn(&B::Job) -> bool) -> bool {
-        self.0.running().values().any(|running| is_meant(&running.job))
+    pub fn is_running(&self, is_meant: impl Fn(&B::Job) -> bool) -> bool {
+        self.0.lock_running().values().any(|running| is_meant(&running.job))
     }
 
     /// One of the jobs that run.
     pub fn any_job(&self) -> Option<Arc<B::Job>> {
-        self.0.running().values().next().map(|running| Arc::clone(&running.job))
+        self.0.lock_running().values().next().map(|running| Arc::clone(&running.job))
     }
 
     /// Slots there are, and slots in use.
@@ -181,6 +181,6 @@ impl<B: Backlog> RunnerHandle<B> {
 
     /// How jobs ended so far.
     pub fn stats(&self) -> WorkerStats {
-        self.0.stats.now()
+        self.0.stats.snapshot()
     }
 }

@@ -10,22 +10,22 @@ use std::time::Duration;
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
-use super::{Backlog, DueRenewal, LeaseTerms, Renewal, Shared};
+use super::{Backlog, DueRenewal, LeaseTerms, RenewalResult, RunnerState};
 use crate::metrics;
 
 /// Beats until told to stop; the caller stops it last of all.
-pub(super) async fn run<B: Backlog>(shared: Arc<Shared<B>>, stop: CancellationToken) {
-    let mut terms = shared.backlog.lease();
-    let mut ticks = ticks(terms.every);
+pub(super) async fn run<B: Backlog>(shared: Arc<RunnerState<B>>, stop: CancellationToken) {
+    let mut terms = shared.backlog.lease_terms();
+    let mut ticks = heartbeat_interval(terms.every);
     loop {
         tokio::select! {
             () = stop.cancelled() => return,
             planned = ticks.tick() => metrics::heartbeat_lag(planned.elapsed()),
         }
-        tokio::join!(renew(&shared, terms), shared.backlog.beat());
-        let now = shared.backlog.lease();
+        tokio::join!(renew_due(&shared, terms), shared.backlog.renew_side_leases());
+        let now = shared.backlog.lease_terms();
         if now.every != terms.every {
-            ticks = self::ticks(now.every);
+            ticks = self::heartbeat_interval(now.every);
         }
         terms = now;
     }
@@ -33,31 +33,34 @@ pub(super) async fn run<B: Backlog>(shared: Arc<Shared<B>>, stop: CancellationTo
 
 /// Twice as often as needed, for what is older than half a beat: nothing is ever older than one
 /// beat, and what was just claimed costs nothing.
-fn ticks(every: Duration) -> Interval {
+fn heartbeat_interval(every: Duration) -> Interval {
     let mut ticks = tokio::time::interval(every / 2);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     ticks
 }
 
-async fn renew<B: Backlog>(shared: &Shared<B>, terms: LeaseTerms) {
+async fn renew_due<B: Backlog>(shared: &RunnerState<B>, terms: LeaseTerms) {
     let asked = Instant::now();
     let Some(before) = asked.checked_sub(terms.every / 2) else { return };
-    let (keys, due) = due(shared, before);
+    let (keys, due) = collect_due(shared, before);
     if due.is_empty() {
         return;
     }
     let answers = shared.backlog.renew(&due).await;
-    if answers.contains(&Renewal::Failed) {
+    if answers.contains(&RenewalResult::Failed) {
         metrics::heartbeat_failure(terms.side);
     }
     for (key, answer) in keys.into_iter().zip(answers) {
-        note(shared, key, answer, asked, terms);
+        apply_renewal(shared, key, answer, asked, terms);
     }
 }
 
 /// What was last renewed before `before`, by the keys to report back by.
-fn due<B: Backlog>(shared: &Shared<B>, before: Instant) -> (Vec<u64>, Vec<DueRenewal<B::Job>>) {
-    let mut running = shared.running();
+fn collect_due<B: Backlog>(
+    shared: &RunnerState<B>,
+    before: Instant,
+) -> (Vec<u64>, Vec<DueRenewal<B::Job>>) {
+    let mut running = shared.lock_running();
     let old = running.iter_mut().filter(|(_, running)| running.renewed < before);
     let due = old.map(|(key, running)| {
         let stage = running.renewer.stage();
@@ -71,30 +74,30 @@ fn due<B: Backlog>(shared: &Shared<B>, before: Instant) -> (Vec<u64>, Vec<DueRen
 
 /// Tells the job's claim handle. The lease counts from when it was asked for: the answer may have
 /// been long on its way.
-fn note<B: Backlog>(
-    shared: &Shared<B>,
+fn apply_renewal<B: Backlog>(
+    shared: &RunnerState<B>,
     key: u64,
-    answer: Renewal,
+    answer: RenewalResult,
     asked: Instant,
     terms: LeaseTerms,
 ) {
-    let mut running = shared.running();
+    let mut running = shared.lock_running();
     let Some(running) = running.get_mut(&key) else { return };
     let is_over = running.renewed.elapsed() + terms.every >= terms.lease;
     match answer {
-        Renewal::Kept | Renewal::Withdrawn => {
+        RenewalResult::Kept | RenewalResult::Withdrawn => {
             running.renewed = asked;
-            running.renewer.renewed((asked + terms.lease).into_std());
-            if answer == Renewal::Withdrawn {
+            running.renewer.note_renewed((asked + terms.lease).into_std());
+            if answer == RenewalResult::Withdrawn {
                 running.withdrawn.cancel();
             }
         }
-        Renewal::Failed if !(terms.lost_unrenewed && is_over) => {}
-        Renewal::Lost | Renewal::Failed => {
+        RenewalResult::Failed if !(terms.lost_unrenewed && is_over) => {}
+        RenewalResult::Lost | RenewalResult::Failed => {
             metrics::lease_lost();
             let name = shared.backlog.describe(&running.job);
             tracing::warn!(ingestion.id = %running.claim.id, "claim on {name} is lost");
-            running.renewer.lost();
+            running.renewer.note_lost();
         }
     }
 }

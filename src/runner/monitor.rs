@@ -7,28 +7,28 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{Backlog, Shared, WorkerStats};
+use super::{Backlog, RunnerState, WorkerStats};
 use crate::metrics;
-use crate::model::{IngestionId, Stage};
+use crate::model::{IngestionId, IngestionStage};
 
 /// Gauges are written this often.
 const EVERY: Duration = Duration::from_secs(2);
 
 /// A look at a runner from outside, whatever its backlog. Cloned freely.
 #[derive(Clone)]
-pub struct Monitor(Arc<dyn Observed>);
+pub struct RunnerMonitor(Arc<dyn ObservedRunner>);
 
 /// What is seen of a runner.
-trait Observed: Send + Sync {
+trait ObservedRunner: Send + Sync {
     fn intake_age(&self) -> Duration;
     fn is_draining(&self) -> bool;
     fn is_busy(&self) -> bool;
-    fn working(&self) -> Vec<(IngestionId, Stage)>;
+    fn running_jobs(&self) -> Vec<(IngestionId, IngestionStage)>;
     fn stats(&self) -> WorkerStats;
 }
 
-impl Monitor {
-    pub(super) fn of<B: Backlog>(shared: Arc<Shared<B>>) -> Self {
+impl RunnerMonitor {
+    pub(super) fn from_shared<B: Backlog>(shared: Arc<RunnerState<B>>) -> Self {
         Self(shared)
     }
 
@@ -48,8 +48,8 @@ impl Monitor {
     }
 
     /// What is worked on, and the stages.
-    pub fn working(&self) -> Vec<(IngestionId, Stage)> {
-        self.0.working()
+    pub fn running_jobs(&self) -> Vec<(IngestionId, IngestionStage)> {
+        self.0.running_jobs()
     }
 
     /// How its jobs ended so far.
@@ -58,7 +58,7 @@ impl Monitor {
     }
 }
 
-impl<B: Backlog> Observed for Shared<B> {
+impl<B: Backlog> ObservedRunner for RunnerState<B> {
     fn intake_age(&self) -> Duration {
         let pulse = Duration::from_millis(self.pulse_ms.load(Ordering::Relaxed));
         self.started.elapsed().saturating_sub(pulse)
@@ -72,18 +72,21 @@ impl<B: Backlog> Observed for Shared<B> {
         Self::is_busy(self)
     }
 
-    fn working(&self) -> Vec<(IngestionId, Stage)> {
-        let running = self.running();
+    fn running_jobs(&self) -> Vec<(IngestionId, IngestionStage)> {
+        let running = self.lock_running();
         running.values().map(|running| (running.claim.id, running.renewer.stage())).collect()
     }
 
     fn stats(&self) -> WorkerStats {
-        self.stats.now()
+        self.stats.snapshot()
     }
 }
 
 /// Writes the gauges until told to stop.
-pub(super) async fn gauges<B: Backlog>(shared: Arc<Shared<B>>, stop: CancellationToken) {
+pub(super) async fn update_gauges<B: Backlog>(
+    shared: Arc<RunnerState<B>>,
+    stop: CancellationToken,
+) {
     let mut rounds = tokio::time::interval(EVERY);
     rounds.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut drain_began = None;
@@ -92,9 +95,9 @@ pub(super) async fn gauges<B: Backlog>(shared: Arc<Shared<B>>, stop: Cancellatio
             () = stop.cancelled() => return,
             _ = rounds.tick() => {}
         }
-        metrics::slots(shared.options.slots, shared.used_slots());
+        metrics::set_slots(shared.options.slots, shared.used_slots());
         let draining = shared.stop_intake.is_cancelled();
         let since = draining.then(|| *drain_began.get_or_insert_with(Instant::now));
-        metrics::draining(since.map(|since| since.elapsed()).unwrap_or_default());
+        metrics::set_draining(since.map(|since| since.elapsed()).unwrap_or_default());
     }
 }

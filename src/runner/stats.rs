@@ -83,14 +83,14 @@ impl WorkerStats {
 
 /// Stats that are being made.
 #[derive(Debug, Default)]
-pub(super) struct Counts(Mutex<WorkerStats>);
+pub(super) struct StatsCounter(Mutex<WorkerStats>);
 
-impl Counts {
+impl StatsCounter {
     pub(super) fn add(&self, end: JobEnd) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).add(end);
     }
 
-    pub(super) fn now(&self) -> WorkerStats {
+    pub(super) fn snapshot(&self) -> WorkerStats {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -12,16 +12,16 @@ use std::time::{Duration, Instant, SystemTime};
 use tracing::Span;
 
 use crate::fault;
-use crate::ledger::{Claim, GiveBack, Quarantined, Registration};
+use crate::ledger::{ClaimOutcome, ClaimRelease, ObjectRegistration, QuarantinedMessage};
 use crate::metrics;
-use crate::model::message::{Body, ObjectCreated};
-use crate::model::{Claimed, DocumentId, IngestionId};
+use crate::model::message::{MessageBody, ObjectCreated};
+use crate::model::{ClaimedIngestion, DocumentId, IngestionId};
 use crate::pipeline::{ClaimHandle, claim_handle};
-use crate::queue::{Delivery, Outgoing};
+use crate::queue::{Delivery, OutgoingMessage};
 use crate::runner::{ClaimedJob, RunnerHandle, SlotPermit};
 use crate::store::keys;
 use crate::telemetry::spans;
-use crate::worker::registry::Ticket;
+use crate::worker::registry::InFlightMessage;
 use crate::worker::{DATABASE, QueueBacklog, QueuedJob, settle};
 
 /// How long a message is hidden when something it needs did not answer.
@@ -32,21 +32,21 @@ const CLAIM_TIMEOUT: Duration = Duration::from_secs(20);
 const QUARANTINED_BYTES: usize = 64 << 10;
 
 /// A message that asks for one ingestion.
-struct Wanted {
+struct RequestedIngestion {
     id: IngestionId,
     delivery: Delivery,
-    ticket: Ticket,
+    ticket: InFlightMessage,
 }
 
 /// Answers every delivery; starts a job, on one of the slots, for each claimed ingestion.
-pub async fn take(
+pub async fn handle_batch(
     backlog: Arc<QueueBacklog>,
     runner: RunnerHandle<QueueBacklog>,
     deliveries: Vec<Delivery>,
     slots: Vec<SlotPermit>,
 ) {
     // Held first, all of them: the heartbeat counts from the receipt.
-    let held: Vec<(Delivery, Ticket)> = deliveries
+    let held: Vec<(Delivery, InFlightMessage)> = deliveries
         .into_iter()
         .map(|delivery| {
             let ticket = backlog.registry.hold(&delivery);
@@ -58,26 +58,31 @@ pub async fn take(
         futures::future::join_all(releases).await;
         return;
     }
-    let answers = held.into_iter().map(|(delivery, ticket)| wanted(&backlog, delivery, ticket));
-    let wanted: Vec<Wanted> =
+    let answers =
+        held.into_iter().map(|(delivery, ticket)| parse_request(&backlog, delivery, ticket));
+    let wanted: Vec<RequestedIngestion> =
         futures::future::join_all(answers).await.into_iter().flatten().collect();
     if !wanted.is_empty() {
-        claim(&backlog, &runner, wanted, slots.into()).await;
+        claim_requested(&backlog, &runner, wanted, slots.into()).await;
     }
 }
 
 /// Reads the body; everything but a single ingestion that nobody here has is answered at once.
-async fn wanted(backlog: &QueueBacklog, delivery: Delivery, ticket: Ticket) -> Option<Wanted> {
-    let id = match Body::parse(&delivery.body) {
-        Body::Ingestion(id) => id,
-        Body::Group(ids) => {
+async fn parse_request(
+    backlog: &QueueBacklog,
+    delivery: Delivery,
+    ticket: InFlightMessage,
+) -> Option<RequestedIngestion> {
+    let id = match MessageBody::parse(&delivery.body) {
+        MessageBody::Ingestion(id) => id,
+        MessageBody::Group(ids) => {
             fan_out(backlog, &ticket, ids).await;
             return None;
         }
-        Body::Objects(objects) => match register(backlog, objects).await {
+        MessageBody::Objects(objects) => match register_allowed(backlog, objects).await {
             Ok(ids) => match ids.as_slice() {
                 [] => {
-                    no_work(backlog, &ticket, "not_allowed").await;
+                    acknowledge_without_work(backlog, &ticket, "not_allowed").await;
                     return None;
                 }
                 [id] => *id,
@@ -87,41 +92,41 @@ async fn wanted(backlog: &QueueBacklog, delivery: Delivery, ticket: Ticket) -> O
                 }
             },
             Err(error) => {
-                trouble(backlog, &ticket, &error).await;
+                hide_after_error(backlog, &ticket, &error).await;
                 return None;
             }
         },
-        Body::NoWork(what) => {
-            no_work(backlog, &ticket, what).await;
+        MessageBody::NoWork(what) => {
+            acknowledge_without_work(backlog, &ticket, what).await;
             return None;
         }
-        Body::Malformed(why) => {
-            quarantine(backlog, &delivery, &ticket, "malformed", why).await;
+        MessageBody::Malformed(why) => {
+            quarantine_delivery(backlog, &delivery, &ticket, "malformed", why).await;
             return None;
         }
     };
     if ticket.reserve(id) {
-        return Some(Wanted { id, delivery, ticket });
+        return Some(RequestedIngestion { id, delivery, ticket });
     }
     // This process works on it already; that job has adopted our receipt.
-    metrics::delivery("mine");
+    metrics::count_delivery("mine");
     None
 }
 
 /// Registers the objects that may be ours; the others need no work.
-async fn register(
+async fn register_allowed(
     backlog: &QueueBacklog,
     objects: Vec<ObjectCreated>,
 ) -> fault::Result<Vec<IngestionId>> {
-    let ours: Vec<Registration> = objects
+    let ours: Vec<ObjectRegistration> = objects
         .into_iter()
         .filter(|object| is_allowed(backlog, object))
-        .map(registration)
+        .map(build_registration)
         .collect();
     if ours.is_empty() {
         return Ok(Vec::new());
     }
-    backlog.ledger.register(&ours).await
+    backlog.ledger.register_objects(&ours).await
 }
 
 fn is_allowed(backlog: &QueueBacklog, object: &ObjectCreated) -> bool {
@@ -131,20 +136,20 @@ fn is_allowed(backlog: &QueueBacklog, object: &ObjectCreated) -> bool {
         })
 }
 
-fn registration(object: ObjectCreated) -> Registration {
+fn build_registration(object: ObjectCreated) -> ObjectRegistration {
     let ObjectCreated { bucket, key, version, etag, sequencer, size } = object;
     let revision = version.as_deref().or(etag.as_deref()).unwrap_or_default();
     let order = sequencer.as_deref().unwrap_or_default();
     // A bucket that tells of uploads tells of those of `submit` too: what it registers, or will
     // in a moment, is the same document and the same ingestion.
-    let (document, ingestion) = match keys::submitted(&key) {
-        Some(document) => (document, IngestionId::first_of(document)),
+    let (document, ingestion) = match keys::submitted_document(&key) {
+        Some(document) => (document, IngestionId::first_for_document(document)),
         None => (
-            DocumentId::of_object(&bucket, &key),
-            IngestionId::of_object(&bucket, &key, revision, order),
+            DocumentId::from_object(&bucket, &key),
+            IngestionId::from_object_version(&bucket, &key, revision, order),
         ),
     };
-    Registration {
+    ObjectRegistration {
         document,
         ingestion,
         file_path: format!("s3://{bucket}/{key}"),
@@ -157,28 +162,33 @@ fn registration(object: ObjectCreated) -> Registration {
 
 /// Sends one message each and then acknowledges: a crash in between sends some of them twice,
 /// which is harmless, and never none.
-async fn fan_out(backlog: &QueueBacklog, ticket: &Ticket, ids: Vec<IngestionId>) {
-    let messages: Vec<Outgoing> = ids.iter().map(|id| ticket.successor(id.to_string())).collect();
+async fn fan_out(backlog: &QueueBacklog, ticket: &InFlightMessage, ids: Vec<IngestionId>) {
+    let messages: Vec<OutgoingMessage> =
+        ids.iter().map(|id| ticket.replacement_message(id.to_string())).collect();
     let answers = backlog.queue.send(&messages).await;
     if let Some(error) = answers.into_iter().find_map(Result::err) {
-        trouble(backlog, ticket, &error).await;
+        hide_after_error(backlog, ticket, &error).await;
         return;
     }
-    metrics::delivery("fanned_out");
+    metrics::count_delivery("fanned_out");
     backlog.acknowledge(ticket).await;
 }
 
-async fn no_work(backlog: &QueueBacklog, ticket: &Ticket, what: &'static str) {
-    metrics::delivery("no_work");
+async fn acknowledge_without_work(
+    backlog: &QueueBacklog,
+    ticket: &InFlightMessage,
+    what: &'static str,
+) {
+    metrics::count_delivery("no_work");
     tracing::debug!(what, "a message that asks for nothing: {what}");
     backlog.acknowledge(ticket).await;
 }
 
 /// Keeps a copy, then deletes; without the copy the message stays.
-async fn quarantine(
+async fn quarantine_delivery(
     backlog: &QueueBacklog,
     delivery: &Delivery,
-    ticket: &Ticket,
+    ticket: &InFlightMessage,
     reason: &'static str,
     why: &'static str,
 ) {
@@ -188,37 +198,37 @@ async fn quarantine(
         end -= 1;
     }
     body.truncate(end);
-    let message = Quarantined {
+    let message = QuarantinedMessage {
         message_id: delivery.message_id.clone(),
         body,
         reason: reason.to_owned(),
         receive_count: delivery.receive_count,
     };
-    if let Err(error) = backlog.ledger.quarantine(&message).await {
-        trouble(backlog, ticket, &error).await;
+    if let Err(error) = backlog.ledger.quarantine_message(&message).await {
+        hide_after_error(backlog, ticket, &error).await;
         return;
     }
-    metrics::delivery(reason);
-    metrics::quarantined(reason);
+    metrics::count_delivery(reason);
+    metrics::count_quarantined(reason);
     let id = &delivery.message_id;
     tracing::warn!(message.id = %id, reason, why, "message {id} put into quarantine: {why}");
     backlog.acknowledge(ticket).await;
 }
 
 /// Something the message needs did not answer: it comes back in a while.
-async fn trouble(backlog: &QueueBacklog, ticket: &Ticket, error: &fault::Error) {
-    metrics::delivery("trouble");
+async fn hide_after_error(backlog: &QueueBacklog, ticket: &InFlightMessage, error: &fault::Error) {
+    metrics::count_delivery("trouble");
     tracing::warn!(error = %error, "a message could not be looked at: {error}");
-    if backlog.ledger.now().await.is_err() {
+    if backlog.ledger.current_time().await.is_err() {
         backlog.doors.close(DATABASE);
     }
-    backlog.hide(ticket, None, jittered(TROUBLE)).await;
+    backlog.hide(ticket, None, add_jitter(TROUBLE)).await;
 }
 
-async fn claim(
+async fn claim_requested(
     backlog: &QueueBacklog,
     runner: &RunnerHandle<QueueBacklog>,
-    wanted: Vec<Wanted>,
+    wanted: Vec<RequestedIngestion>,
     mut slots: VecDeque<SlotPermit>,
 ) {
     let ids: Vec<IngestionId> = wanted.iter().map(|wanted| wanted.id).collect();
@@ -226,29 +236,33 @@ async fn claim(
     let asked = backlog.ledger.claim(&ids, &backlog.terms);
     let answers = match tokio::time::timeout(CLAIM_TIMEOUT, asked).await {
         Ok(Ok(answers)) => answers,
-        Ok(Err(error)) => return put_back(backlog, wanted, &error).await,
+        Ok(Err(error)) => return hide_requested(backlog, wanted, &error).await,
         Err(_) => {
             let error = fault::Error::transient("claiming took too long");
-            return put_back(backlog, wanted, &error).await;
+            return hide_requested(backlog, wanted, &error).await;
         }
     };
     let claiming = asked_at..Instant::now();
-    let unknown = answers.iter().filter(|answer| matches!(answer, Claim::Unknown)).count();
+    let unknown = answers.iter().filter(|answer| matches!(answer, ClaimOutcome::Unknown)).count();
     let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
     backlog.pauses.count_unknown(count(answers.len()), count(unknown), &backlog.doors);
     let (mut ours, mut others) = (Vec::new(), Vec::new());
     for (wanted, answer) in wanted.into_iter().zip(answers) {
         match answer {
-            Claim::Claimed(claimed) => {
+            ClaimOutcome::Claimed(claimed) => {
                 let Some(slot) = slots.pop_front() else {
                     // Cannot happen: no more is received than there are slots.
                     tracing::error!(ingestion.id = %wanted.id, "{} has no slot", wanted.id);
                     continue;
                 };
-                let Wanted { delivery, ticket, .. } = wanted;
-                let taken =
-                    Taken { claimed: *claimed, delivery, ticket, claiming: claiming.clone() };
-                ours.push(start(backlog, runner, taken, slot));
+                let RequestedIngestion { delivery, ticket, .. } = wanted;
+                let taken = ClaimedDelivery {
+                    claimed: *claimed,
+                    delivery,
+                    ticket,
+                    claiming: claiming.clone(),
+                };
+                ours.push(start_job(backlog, runner, taken, slot));
             }
             answer => others.push(answer_without_work(backlog, wanted, answer)),
         }
@@ -258,20 +272,20 @@ async fn claim(
 }
 
 /// An ingestion that is ours, and the message that named it.
-struct Taken {
-    claimed: Claimed,
+struct ClaimedDelivery {
+    claimed: ClaimedIngestion,
     delivery: Delivery,
-    ticket: Ticket,
+    ticket: InFlightMessage,
     /// When the claim was asked for, and when it was answered.
     claiming: Range<Instant>,
 }
 
 /// Starts the job; with `queue.acknowledge = "early"` the message goes first, and only who deleted
 /// it works.
-async fn start(
+async fn start_job(
     backlog: &QueueBacklog,
     runner: &RunnerHandle<QueueBacklog>,
-    taken: Taken,
+    taken: ClaimedDelivery,
     slot: SlotPermit,
 ) {
     let sent_at = taken.delivery.sent_at;
@@ -279,13 +293,13 @@ async fn start(
         metrics::queue_wait(waited);
     }
     backlog.note_receipt(&taken.delivery);
-    let Claimed { id, token, lease_until, .. } = taken.claimed;
-    let (claim, renewer) = claim_handle::pair(id, token, lease_until);
-    if backlog.is_early() && !won(backlog, &taken.ticket).await {
-        return give_up(backlog, &claim).await;
+    let ClaimedIngestion { id, token, lease_until, .. } = taken.claimed;
+    let (claim, renewer) = claim_handle::claim_pair(id, token, lease_until);
+    if backlog.acknowledges_early() && !try_delete_early(backlog, &taken.ticket).await {
+        return release_unstarted(backlog, &claim).await;
     }
-    let trace = trace(backlog, &taken);
-    let Taken { claimed, ticket, claiming, .. } = taken;
+    let trace = job_span(backlog, &taken);
+    let ClaimedDelivery { claimed, ticket, claiming, .. } = taken;
     let log = tracing::info_span!(
         "job",
         ingestion.id = %claimed.id,
@@ -294,32 +308,32 @@ async fn start(
     );
     let since = claiming.start.into();
     let job = QueuedJob { claimed, ticket };
-    runner.start(ClaimedJob { job, claim, renewer, since, trace, log }, slot);
+    runner.start_job(ClaimedJob { job, claim, renewer, since, trace, log }, slot);
 }
 
 /// Whether the message is deleted, and was so by us.
-async fn won(backlog: &QueueBacklog, ticket: &Ticket) -> bool {
+async fn try_delete_early(backlog: &QueueBacklog, ticket: &InFlightMessage) -> bool {
     let receipts = ticket.take_receipts();
-    let answers = backlog.queue.win(&receipts).await;
+    let answers = backlog.queue.try_acknowledge(&receipts).await;
     let won = !answers.is_empty() && answers.iter().all(|answer| matches!(answer, Ok(true)));
     if won {
-        metrics::disposition("acknowledge");
+        metrics::count_disposition("acknowledge");
     }
     won
 }
 
 /// The message is another's, or still there: the claim is given back without a trace of work.
-async fn give_up(backlog: &QueueBacklog, claim: &ClaimHandle) {
-    let how = GiveBack {
+async fn release_unstarted(backlog: &QueueBacklog, claim: &ClaimHandle) {
+    let how = ClaimRelease {
         fault: fault::Fault::Interrupted,
         counted: false,
         after: Duration::ZERO,
         stage: claim.stage(),
         detail: "the worker was stopped".to_owned(),
     };
-    settle::give_back(backlog.ledger.as_ref(), claim, &how).await;
-    metrics::delivery("claimed");
-    metrics::disposition("leave");
+    settle::write_release(backlog.ledger.as_ref(), claim, &how).await;
+    metrics::count_delivery("claimed");
+    metrics::count_disposition("leave");
     let id = claim.id;
     tracing::warn!(
         ingestion.id = %id,
@@ -328,9 +342,9 @@ async fn give_up(backlog: &QueueBacklog, claim: &ClaimHandle) {
 }
 
 /// The span of the job, with what was done for its whole batch.
-fn trace(backlog: &QueueBacklog, taken: &Taken) -> Span {
-    let Taken { claimed, delivery, claiming, .. } = taken;
-    let message = spans::Message {
+fn job_span(backlog: &QueueBacklog, taken: &ClaimedDelivery) -> Span {
+    let ClaimedDelivery { claimed, delivery, claiming, .. } = taken;
+    let message = spans::TracedMessage {
         from: &backlog.destination,
         id: &delivery.message_id,
         receive_count: delivery.receive_count,
@@ -341,66 +355,79 @@ fn trace(backlog: &QueueBacklog, taken: &Taken) -> Span {
         document: &claimed.document.id,
         attempt: claimed.attempt,
     };
-    let span = spans::process(message, work);
-    spans::past(&span, "receive", delivery.received, claiming.start);
-    spans::past(&span, "claim", claiming.start, claiming.end);
+    let span = spans::process_span(message, work);
+    spans::add_past_span(&span, "receive", delivery.received, claiming.start);
+    spans::add_past_span(&span, "claim", claiming.start, claiming.end);
     span
 }
 
-async fn put_back(backlog: &QueueBacklog, wanted: Vec<Wanted>, error: &fault::Error) {
+async fn hide_requested(
+    backlog: &QueueBacklog,
+    wanted: Vec<RequestedIngestion>,
+    error: &fault::Error,
+) {
     let count = wanted.len();
     tracing::warn!(error = %error, messages = count, "claiming {count} ingestions failed");
     backlog.doors.close(DATABASE);
     let hidden = wanted.iter().map(|wanted| {
-        metrics::delivery("trouble");
-        backlog.hide(&wanted.ticket, Some(wanted.id), jittered(TROUBLE))
+        metrics::count_delivery("trouble");
+        backlog.hide(&wanted.ticket, Some(wanted.id), add_jitter(TROUBLE))
     });
     futures::future::join_all(hidden).await;
 }
 
-async fn answer_without_work(backlog: &QueueBacklog, wanted: Wanted, answer: Claim) {
-    let Wanted { id, delivery, ticket } = wanted;
+async fn answer_without_work(
+    backlog: &QueueBacklog,
+    wanted: RequestedIngestion,
+    answer: ClaimOutcome,
+) {
+    let RequestedIngestion { id, delivery, ticket } = wanted;
     match answer {
-        Claim::Busy(remaining) => {
-            metrics::delivery("busy");
-            backlog.hide(&ticket, Some(id), jittered(remaining)).await;
+        ClaimOutcome::Busy(remaining) => {
+            metrics::count_delivery("busy");
+            backlog.hide(&ticket, Some(id), add_jitter(remaining)).await;
         }
-        Claim::NotDue(wait) => {
-            metrics::delivery("not_due");
+        ClaimOutcome::NotDue(wait) => {
+            metrics::count_delivery("not_due");
             backlog.hide(&ticket, Some(id), wait).await;
         }
-        Claim::Exhausted => {
-            metrics::delivery("exhausted");
+        ClaimOutcome::Exhausted => {
+            metrics::count_delivery("exhausted");
             tracing::error!(ingestion.id = %id, "ingestion {id} given up: crashed");
             backlog.acknowledge(&ticket).await;
         }
-        Claim::Terminal(status) => {
-            metrics::delivery("terminal");
+        ClaimOutcome::Terminal(status) => {
+            metrics::count_delivery("terminal");
             tracing::debug!(ingestion.id = %id, status = status.code(), "{id} is done already");
             backlog.acknowledge(&ticket).await;
         }
-        Claim::Unknown => unknown(backlog, id, &delivery, &ticket).await,
-        Claim::Claimed(_) => {}
+        ClaimOutcome::Unknown => handle_unknown(backlog, id, &delivery, &ticket).await,
+        ClaimOutcome::Claimed(_) => {}
     }
 }
 
 /// The row may still be on its way (a producer that sends before it commits), or never come.
-async fn unknown(backlog: &QueueBacklog, id: IngestionId, delivery: &Delivery, ticket: &Ticket) {
+async fn handle_unknown(
+    backlog: &QueueBacklog,
+    id: IngestionId,
+    delivery: &Delivery,
+    ticket: &InFlightMessage,
+) {
     let settings = &backlog.config.queue;
     let age = delivery.sent_at.and_then(|sent| SystemTime::now().duration_since(sent).ok());
     let is_old = age.is_some_and(|age| age >= settings.unknown_age);
     if is_old && delivery.receive_count >= settings.unknown_receives {
         let why = "no such ingestion after many receives";
-        return quarantine(backlog, delivery, ticket, "unknown_ingestion", why).await;
+        return quarantine_delivery(backlog, delivery, ticket, "unknown_ingestion", why).await;
     }
-    metrics::delivery("unknown");
+    metrics::count_delivery("unknown");
     let growing = Duration::from_secs(5) * (1 << delivery.receive_count.saturating_sub(1).min(7));
     let delay = growing.min(Duration::from_secs(600));
     tracing::info!(ingestion.id = %id, "ingestion {id} is not in the database yet");
     // Never replaced by a fresh message: its age is what ends the waiting.
-    backlog.hide(ticket, None, jittered(delay)).await;
+    backlog.hide(ticket, None, add_jitter(delay)).await;
 }
 
-fn jittered(delay: Duration) -> Duration {
+fn add_jitter(delay: Duration) -> Duration {
     delay.mul_f64(1.0 + fastrand::f64() / 10.0) + Duration::from_millis(fastrand::u64(0..250))
 }

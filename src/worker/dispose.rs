@@ -11,7 +11,7 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use crate::fault::{self, Fault};
 use crate::metrics;
-use crate::queue::{Queue, Receipt};
+use crate::queue::{MessageQueue, ReceiptHandle};
 
 /// How long the first of a batch waits for company: no slot waits with it, and a request for one
 /// costs as much as a request for ten.
@@ -25,38 +25,38 @@ const TRIES: u32 = 4;
 
 /// What is done with a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Disposition {
+pub enum MessageDisposition {
     /// Deleted for good.
     Acknowledge,
     /// Visible again after this time; zero: at once.
     Hide(Duration),
 }
 
-struct Item {
-    receipt: Receipt,
-    what: Disposition,
+struct PendingDisposition {
+    receipt: ReceiptHandle,
+    what: MessageDisposition,
     done: oneshot::Sender<()>,
 }
 
 /// Takes dispositions and carries them out in batches.
 #[derive(Clone)]
-pub struct Disposer {
-    items: mpsc::Sender<Item>,
+pub struct AckBatcher {
+    items: mpsc::Sender<PendingDisposition>,
 }
 
-impl Disposer {
-    /// Starts the batching task; it ends when the last `Disposer` is dropped and everything
+impl AckBatcher {
+    /// Starts the batching task; it ends when the last `AckBatcher` is dropped and everything
     /// handed over is done.
-    pub fn start(queue: Arc<dyn Queue>) -> Self {
+    pub fn spawn(queue: Arc<dyn MessageQueue>) -> Self {
         let (items, inbox) = mpsc::channel(4 * BATCH);
-        tokio::spawn(run(queue, inbox));
+        tokio::spawn(run_batches(queue, inbox));
         Self { items }
     }
 
     /// Carries out one disposition; returns when it is done, or given up.
-    pub async fn dispose(&self, receipt: Receipt, what: Disposition) {
+    pub async fn dispose(&self, receipt: ReceiptHandle, what: MessageDisposition) {
         let (done, finished) = oneshot::channel();
-        if self.items.send(Item { receipt, what, done }).await.is_err() {
+        if self.items.send(PendingDisposition { receipt, what, done }).await.is_err() {
             tracing::error!("a disposition came after the end of the worker");
             return;
         }
@@ -66,25 +66,28 @@ impl Disposer {
     }
 }
 
-async fn run(queue: Arc<dyn Queue>, mut inbox: mpsc::Receiver<Item>) {
+async fn run_batches(queue: Arc<dyn MessageQueue>, mut inbox: mpsc::Receiver<PendingDisposition>) {
     let requests = Arc::new(Semaphore::new(PARALLEL));
     loop {
         let mut batch = Vec::new();
         if inbox.recv_many(&mut batch, BATCH).await == 0 {
             break;
         }
-        linger(&mut inbox, &mut batch).await;
+        fill_batch(&mut inbox, &mut batch).await;
         let Ok(permit) = Arc::clone(&requests).acquire_owned().await else { break };
         let queue = Arc::clone(&queue);
         tokio::spawn(async move {
-            carry_out(queue.as_ref(), batch).await;
+            apply_dispositions(queue.as_ref(), batch).await;
             drop(permit);
         });
     }
 }
 
 /// Waits a moment for more, unless there is a full request already.
-async fn linger(inbox: &mut mpsc::Receiver<Item>, batch: &mut Vec<Item>) {
+async fn fill_batch(
+    inbox: &mut mpsc::Receiver<PendingDisposition>,
+    batch: &mut Vec<PendingDisposition>,
+) {
     let until = tokio::time::Instant::now() + LINGER;
     while batch.len() < 10 {
         match tokio::time::timeout_at(until, inbox.recv()).await {
@@ -94,44 +97,52 @@ async fn linger(inbox: &mut mpsc::Receiver<Item>, batch: &mut Vec<Item>) {
     }
 }
 
-async fn carry_out(queue: &dyn Queue, mut items: Vec<Item>) {
+async fn apply_dispositions(queue: &dyn MessageQueue, mut items: Vec<PendingDisposition>) {
     for attempt in 0..TRIES {
         if attempt > 0 {
             tokio::time::sleep(Duration::from_millis(100 << attempt)).await;
         }
-        items = once(queue, items).await;
+        items = try_batch(queue, items).await;
         if items.is_empty() {
             return;
         }
     }
     for item in &items {
-        metrics::disposition("failed");
+        metrics::count_disposition("failed");
         tracing::warn!(what = ?item.what, "a message was left as it is: the queue did not answer");
     }
 }
 
 /// One try; returns what failed.
-async fn once(queue: &dyn Queue, items: Vec<Item>) -> Vec<Item> {
-    let is_acknowledge = |item: &Item| item.what == Disposition::Acknowledge;
-    let (deletes, hides): (Vec<Item>, Vec<Item>) = items.into_iter().partition(is_acknowledge);
-    let receipts: Vec<Receipt> = deletes.iter().map(|item| item.receipt.clone()).collect();
-    let delays: Vec<(Receipt, Duration)> = hides
+async fn try_batch(
+    queue: &dyn MessageQueue,
+    items: Vec<PendingDisposition>,
+) -> Vec<PendingDisposition> {
+    let is_acknowledge = |item: &PendingDisposition| item.what == MessageDisposition::Acknowledge;
+    let (deletes, hides): (Vec<PendingDisposition>, Vec<PendingDisposition>) =
+        items.into_iter().partition(is_acknowledge);
+    let receipts: Vec<ReceiptHandle> = deletes.iter().map(|item| item.receipt.clone()).collect();
+    let delays: Vec<(ReceiptHandle, Duration)> = hides
         .iter()
         .map(|item| match item.what {
-            Disposition::Hide(after) => (item.receipt.clone(), after),
-            Disposition::Acknowledge => (item.receipt.clone(), Duration::ZERO),
+            MessageDisposition::Hide(after) => (item.receipt.clone(), after),
+            MessageDisposition::Acknowledge => (item.receipt.clone(), Duration::ZERO),
         })
         .collect();
     let (deleted, hidden) = tokio::join!(
         async { if receipts.is_empty() { vec![] } else { queue.acknowledge(&receipts).await } },
         async { if delays.is_empty() { vec![] } else { queue.hide(&delays).await } },
     );
-    let mut failed = settle(deletes, deleted, "acknowledge");
-    failed.extend(settle(hides, hidden, "hide"));
+    let mut failed = settle_answers(deletes, deleted, "acknowledge");
+    failed.extend(settle_answers(hides, hidden, "hide"));
     failed
 }
 
-fn settle(items: Vec<Item>, answers: Vec<fault::Result<()>>, label: &'static str) -> Vec<Item> {
+fn settle_answers(
+    items: Vec<PendingDisposition>,
+    answers: Vec<fault::Result<()>>,
+    label: &'static str,
+) -> Vec<PendingDisposition> {
     let mut failed = Vec::new();
     for (item, answer) in items.into_iter().zip(answers) {
         // A receipt that a newer one has replaced: whoever got that one disposes of the message.
@@ -141,7 +152,7 @@ fn settle(items: Vec<Item>, answers: Vec<fault::Result<()>>, label: &'static str
         };
         match answer {
             Ok(()) => {
-                metrics::disposition(label);
+                metrics::count_disposition(label);
                 // The job may have been dropped at the end of a drain; then nobody waits.
                 let _gone = item.done.send(());
             }

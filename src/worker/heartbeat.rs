@@ -7,35 +7,38 @@
 use std::time::{Duration, Instant};
 
 use crate::fault::{self, Fault};
-use crate::ledger::{Held, Ledger};
+use crate::ledger::{Ledger, WriteResult};
 use crate::metrics;
-use crate::queue::{Queue, Receipt};
-use crate::runner::{DueRenewal, LeaseTerms, Renewal};
-use crate::worker::registry::Registry;
+use crate::queue::{MessageQueue, ReceiptHandle};
+use crate::runner::{DueRenewal, LeaseTerms, RenewalResult};
+use crate::worker::registry::MessageRegistry;
 
 /// Renews claims, all in one statement.
 pub async fn renew_rows<J>(
     ledger: &dyn Ledger,
     due: &[DueRenewal<J>],
     terms: LeaseTerms,
-) -> Vec<Renewal> {
+) -> Vec<RenewalResult> {
     let claims: Vec<_> = due.iter().map(|due| (due.claim.id, due.claim.token)).collect();
-    let renewals = match within(terms.every, ledger.renew(&claims, terms.lease)).await {
-        Ok(answers) => answers
-            .into_iter()
-            .map(|held| if held == Held::Yes { Renewal::Kept } else { Renewal::Lost })
-            .collect(),
-        Err(error) => {
-            let count = claims.len();
-            tracing::warn!(error = %error, claims = count, "renewing {count} claims failed");
-            vec![Renewal::Failed; count]
-        }
-    };
+    let renewals =
+        match with_timeout(terms.every, ledger.renew_leases(&claims, terms.lease)).await {
+            Ok(answers) => answers
+                .into_iter()
+                .map(|held| {
+                    if held == WriteResult::Yes { RenewalResult::Kept } else { RenewalResult::Lost }
+                })
+                .collect(),
+            Err(error) => {
+                let count = claims.len();
+                tracing::warn!(error = %error, claims = count, "renewing {count} claims failed");
+                vec![RenewalResult::Failed; count]
+            }
+        };
     for DueRenewal { claim, new_stage, .. } in due {
         let Some(stage) = *new_stage else { continue };
         // Informational: a failure is seen by the next renewal anyway.
         if let Err(error) =
-            within(terms.every, ledger.save_stage(claim.id, claim.token, stage)).await
+            with_timeout(terms.every, ledger.save_stage(claim.id, claim.token, stage)).await
         {
             let id = claim.id;
             tracing::debug!(ingestion.id = %id, error = %error, "stage of {id} not written");
@@ -47,29 +50,29 @@ pub async fn renew_rows<J>(
 
 /// Hides messages again that were last hidden more than half a beat ago.
 pub async fn extend_messages(
-    registry: &Registry,
-    queue: &dyn Queue,
+    registry: &MessageRegistry,
+    queue: &dyn MessageQueue,
     every: Duration,
     visibility: Duration,
 ) {
     let started = Instant::now();
     let Some(before) = started.checked_sub(every / 2) else { return };
-    let due = registry.due(before);
+    let due = registry.due_extensions(before);
     if due.receipts.is_empty() {
         return;
     }
-    let receipts: Vec<Receipt> = due.receipts.iter().map(|(_, r)| r.clone()).collect();
+    let receipts: Vec<ReceiptHandle> = due.receipts.iter().map(|(_, r)| r.clone()).collect();
     if let Some(oldest) = due.oldest {
         let hidden_for = started.saturating_duration_since(oldest);
         metrics::visibility_remaining(visibility.saturating_sub(hidden_for));
     }
-    let answers = queue.extend(&receipts, visibility).await;
+    let answers = queue.extend_visibility(&receipts, visibility).await;
     let mut failed = 0_usize;
     for ((key, _), answer) in due.receipts.iter().zip(answers) {
         match answer {
-            Ok(()) => registry.extended(*key, started),
+            Ok(()) => registry.note_extended(*key, started),
             // Received again by somebody, or deleted: the row decides what that means.
-            Err(error) if error.fault == Fault::Missing => registry.extended(*key, started),
+            Err(error) if error.fault == Fault::Missing => registry.note_extended(*key, started),
             Err(_) => failed += 1,
         }
     }
@@ -79,7 +82,7 @@ pub async fn extend_messages(
     }
 }
 
-async fn within<T>(
+async fn with_timeout<T>(
     limit: Duration,
     call: impl Future<Output = fault::Result<T>>,
 ) -> fault::Result<T> {

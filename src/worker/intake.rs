@@ -15,7 +15,7 @@ use crate::fault;
 use crate::metrics;
 use crate::queue::Delivery;
 use crate::runner::{PULSE, RunnerHandle, SlotPermit};
-use crate::worker::lanes::{Lanes, Request};
+use crate::worker::lanes::{PollRequest, TierPoller};
 use crate::worker::{QUEUE, QueueBacklog, batch};
 
 /// How long the first free slot waits for company while others are taken: a poll for one costs as
@@ -23,39 +23,39 @@ use crate::worker::{QUEUE, QueueBacklog, batch};
 const LINGER: Duration = Duration::from_millis(2);
 
 /// What a poll came back with.
-struct Polled {
-    request: Request,
+struct PollResult {
+    request: PollRequest,
     received: fault::Result<Vec<Delivery>>,
     slots: Vec<SlotPermit>,
 }
 
 /// Receives until told to stop; returns when the last poll has come back and every batch of it is
 /// answered. Jobs go on.
-pub async fn run(backlog: Arc<QueueBacklog>, runner: RunnerHandle<QueueBacklog>) {
-    let mut polls: JoinSet<Polled> = JoinSet::new();
+pub async fn run_intake(backlog: Arc<QueueBacklog>, runner: RunnerHandle<QueueBacklog>) {
+    let mut polls: JoinSet<PollResult> = JoinSet::new();
     let mut batches: JoinSet<()> = JoinSet::new();
-    let mut lanes = Lanes::new(&backlog.queue.tiers(), runner.slot_counts().0);
+    let mut lanes = TierPoller::new(&backlog.queue.tiers(), runner.slot_counts().0);
     // Kept from turn to turn: what it has waited for already counts.
     let mut gathering: Option<BoxFuture<'_, Vec<SlotPermit>>> = None;
     while !runner.is_stopping() {
-        runner.pulse();
-        metrics::polls(polls.len());
+        runner.note_alive();
+        metrics::set_polls(polls.len());
         if gathering.is_none()
             && let Some(most) = lanes.next_size()
         {
-            gathering = Some(runner.slots(most, LINGER).boxed());
+            gathering = Some(runner.acquire_slots(most, LINGER).boxed());
         }
         tokio::select! {
-            () = runner.until_stopping() => {}
+            () = runner.wait_until_stopping() => {}
             Some(slots) = OptionFuture::from(gathering.as_mut()) => {
                 gathering = None;
-                if let Some(request) = lanes.request(slots.len()) {
-                    polls.spawn(poll(Arc::clone(&backlog), request, slots));
+                if let Some(request) = lanes.next_request(slots.len()) {
+                    polls.spawn(poll_queue(Arc::clone(&backlog), request, slots));
                 }
             }
             Some(polled) = polls.join_next(), if !polls.is_empty() => {
-                note(&mut lanes, &polled);
-                hand_on(&backlog, &runner, polled, &mut batches);
+                record_poll(&mut lanes, &polled);
+                dispatch_batch(&backlog, &runner, polled, &mut batches);
             }
             Some(_) = batches.join_next(), if !batches.is_empty() => {}
             () = tokio::time::sleep(PULSE) => {}
@@ -63,51 +63,60 @@ pub async fn run(backlog: Arc<QueueBacklog>, runner: RunnerHandle<QueueBacklog>)
     }
     drop(gathering);
     while let Some(polled) = polls.join_next().await {
-        runner.pulse();
-        hand_on(&backlog, &runner, polled, &mut batches);
+        runner.note_alive();
+        dispatch_batch(&backlog, &runner, polled, &mut batches);
     }
-    metrics::polls(0);
+    metrics::set_polls(0);
     while batches.join_next().await.is_some() {}
 }
 
-async fn poll(backlog: Arc<QueueBacklog>, request: Request, mut slots: Vec<SlotPermit>) -> Polled {
+async fn poll_queue(
+    backlog: Arc<QueueBacklog>,
+    request: PollRequest,
+    mut slots: Vec<SlotPermit>,
+) -> PollResult {
     // More may have been gathered than this tier asks for.
     slots.truncate(request.most);
     let wait = backlog.config.queue.wait.min(request.longest_wait);
     let received = backlog.queue.receive_from(request.tier, slots.len(), wait).await;
-    Polled { request, received, slots }
+    PollResult { request, received, slots }
 }
 
-fn note(lanes: &mut Lanes, polled: &Result<Polled, tokio::task::JoinError>) {
+fn record_poll(lanes: &mut TierPoller, polled: &Result<PollResult, tokio::task::JoinError>) {
     match polled {
-        Ok(Polled { request, received: Ok(deliveries), .. }) => {
-            lanes.came_back(request.tier, Some((deliveries.len(), request.most)));
+        Ok(PollResult { request, received: Ok(deliveries), .. }) => {
+            lanes.note_result(request.tier, Some((deliveries.len(), request.most)));
         }
-        Ok(Polled { request, received: Err(_), .. }) => lanes.came_back(request.tier, None),
-        Err(_died) => lanes.forget(),
+        Ok(PollResult { request, received: Err(_), .. }) => lanes.note_result(request.tier, None),
+        Err(_died) => lanes.reset_counts(),
     }
 }
 
-fn hand_on(
+fn dispatch_batch(
     backlog: &Arc<QueueBacklog>,
     runner: &RunnerHandle<QueueBacklog>,
-    polled: Result<Polled, tokio::task::JoinError>,
+    polled: Result<PollResult, tokio::task::JoinError>,
     batches: &mut JoinSet<()>,
 ) {
     match polled {
-        Ok(Polled { received: Ok(deliveries), slots, .. }) => {
+        Ok(PollResult { received: Ok(deliveries), slots, .. }) => {
             backlog.doors.open(QUEUE);
             if !deliveries.is_empty() {
-                batches.spawn(batch::take(Arc::clone(backlog), runner.clone(), deliveries, slots));
+                batches.spawn(batch::handle_batch(
+                    Arc::clone(backlog),
+                    runner.clone(),
+                    deliveries,
+                    slots,
+                ));
             }
         }
-        Ok(Polled { received: Err(error), .. }) => {
+        Ok(PollResult { received: Err(error), .. }) => {
             tracing::warn!(error = %error, "receiving failed: {error}");
-            backlog.doors.close_for_a_while(QUEUE);
+            backlog.doors.close_with_backoff(QUEUE);
         }
         Err(error) => {
             tracing::error!(error = %error, "a poll died");
-            backlog.doors.close_for_a_while(QUEUE);
+            backlog.doors.close_with_backoff(QUEUE);
         }
     }
 }

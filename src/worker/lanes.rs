@@ -7,8 +7,8 @@
 
 use std::time::Duration;
 
-use crate::queue::Tier;
-use crate::queue::turns::Turns;
+use crate::queue::QueueTier;
+use crate::queue::turns::WeightedRoundRobin;
 
 /// Messages per poll; the most SQS hands out.
 const PER_POLL: usize = 10;
@@ -19,7 +19,7 @@ const SHORT_WAIT: Duration = Duration::from_secs(1);
 
 /// One poll.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Request {
+pub struct PollRequest {
     /// Which tier.
     pub tier: usize,
     /// At most so many messages.
@@ -30,7 +30,7 @@ pub struct Request {
 
 /// How one tier fares.
 #[derive(Debug, Clone, Copy)]
-struct Lane {
+struct TierPolls {
     out: usize,
     wanted: usize,
     size: usize,
@@ -38,22 +38,22 @@ struct Lane {
 
 /// All tiers.
 #[derive(Debug)]
-pub struct Lanes {
-    lanes: Vec<Lane>,
-    turns: Turns,
+pub struct TierPoller {
+    lanes: Vec<TierPolls>,
+    turns: WeightedRoundRobin,
     slots: usize,
 }
 
-impl Lanes {
+impl TierPoller {
     /// For a queue with these tiers (none: it is one lane) and a worker with so many slots.
-    pub fn new(tiers: &[Tier], slots: usize) -> Self {
+    pub fn new(tiers: &[QueueTier], slots: usize) -> Self {
         let weights: Vec<u32> = match tiers {
             [] => vec![1],
             tiers => tiers.iter().map(|tier| tier.weight).collect(),
         };
         let size = if weights.len() > 1 { 1 } else { PER_POLL };
-        let lanes = weights.iter().map(|_| Lane { out: 0, wanted: 1, size }).collect();
-        Self { lanes, turns: Turns::new(weights), slots }
+        let lanes = weights.iter().map(|_| TierPolls { out: 0, wanted: 1, size }).collect();
+        Self { lanes, turns: WeightedRoundRobin::new(weights), slots }
     }
 
     /// How many slots the next poll may use; `None` while every lane has the polls it wants.
@@ -63,20 +63,20 @@ impl Lanes {
     }
 
     /// The next poll, now that so many slots are at hand; it is counted as sent.
-    pub fn request(&mut self, slots: usize) -> Option<Request> {
+    pub fn next_request(&mut self, slots: usize) -> Option<PollRequest> {
         let Self { lanes, turns, .. } = self;
         let ready = |at: usize| lanes.get(at).is_some_and(|lane| lane.out < lane.wanted);
-        let tier = turns.next(ready)?;
+        let tier = turns.next_ready(ready)?;
         let crowded = self.lanes.len() > self.slots;
         let lane = self.lanes.get_mut(tier)?;
         lane.out += 1;
         let longest_wait = if crowded { SHORT_WAIT } else { Duration::MAX };
-        Some(Request { tier, most: lane.size.min(slots), longest_wait })
+        Some(PollRequest { tier, most: lane.size.min(slots), longest_wait })
     }
 
     /// A poll came back with so many of so many messages asked for, or failed. One poll more after
     /// a full one, back to one after an empty or failed one.
-    pub fn came_back(&mut self, tier: usize, got: Option<(usize, usize)>) {
+    pub fn note_result(&mut self, tier: usize, got: Option<(usize, usize)>) {
         let several = self.lanes.len() > 1;
         let Some(lane) = self.lanes.get_mut(tier) else { return };
         lane.out = lane.out.saturating_sub(1);
@@ -94,7 +94,7 @@ impl Lanes {
     }
 
     /// A poll ended without saying which: nothing is known to be out any more than must be.
-    pub fn forget(&mut self) {
+    pub fn reset_counts(&mut self) {
         for lane in &mut self.lanes {
             lane.out = lane.out.saturating_sub(1);
             lane.wanted = 1;
@@ -107,49 +107,50 @@ mod tests {
     use super::*;
     use crate::model::Priority;
 
-    fn tiers(weights: &[u32]) -> Vec<Tier> {
-        let tier = |weight: &u32| Tier { priority: Priority::Normal, weight: *weight };
+    fn tiers(weights: &[u32]) -> Vec<QueueTier> {
+        let tier = |weight: &u32| QueueTier { priority: Priority::Normal, weight: *weight };
         weights.iter().map(tier).collect()
     }
 
     #[test]
     fn polls_are_added_while_they_come_back_full_and_dropped_when_one_is_empty() {
-        let mut lanes = Lanes::new(&[], 64);
-        let first = lanes.request(10).unwrap();
+        let mut lanes = TierPoller::new(&[], 64);
+        let first = lanes.next_request(10).unwrap();
         assert_eq!((first.tier, first.most), (0, PER_POLL));
         assert_eq!(lanes.next_size(), None, "one poll while there is little to do");
-        lanes.came_back(0, Some((10, 10)));
+        lanes.note_result(0, Some((10, 10)));
         for _ in 0..2 {
-            assert!(lanes.request(10).is_some());
+            assert!(lanes.next_request(10).is_some());
         }
-        assert!(lanes.request(10).is_none());
-        lanes.came_back(0, Some((4, 10)));
-        assert!(lanes.request(10).is_some(), "as many as before");
-        lanes.came_back(0, None);
+        assert!(lanes.next_request(10).is_none());
+        lanes.note_result(0, Some((4, 10)));
+        assert!(lanes.next_request(10).is_some(), "as many as before");
+        lanes.note_result(0, None);
         assert_eq!(lanes.next_size(), None, "the one that is still out is enough");
         for _ in 0..20 {
-            lanes.came_back(0, Some((10, 10)));
+            lanes.note_result(0, Some((10, 10)));
         }
-        let out = std::iter::from_fn(|| lanes.request(10)).count();
+        let out = std::iter::from_fn(|| lanes.next_request(10)).count();
         assert_eq!(out, MOST_POLLS);
     }
 
     #[test]
     fn an_idle_tier_holds_one_slot_and_a_busy_one_gets_the_others_by_weight() {
-        let mut lanes = Lanes::new(&tiers(&[3, 1]), 64);
+        let mut lanes = TierPoller::new(&tiers(&[3, 1]), 64);
         assert_eq!(lanes.next_size(), Some(1));
-        let idle: Vec<usize> = std::iter::from_fn(|| lanes.request(10)).map(|r| r.most).collect();
+        let idle: Vec<usize> =
+            std::iter::from_fn(|| lanes.next_request(10)).map(|r| r.most).collect();
         assert_eq!(idle, [1, 1], "each tier has a poll out that waits");
         for _ in 0..20 {
-            lanes.came_back(0, Some((10, 10)));
-            lanes.came_back(1, Some((10, 10)));
+            lanes.note_result(0, Some((10, 10)));
+            lanes.note_result(1, Some((10, 10)));
         }
         let order: Vec<usize> =
-            (0..8).filter_map(|_| lanes.request(10)).map(|request| request.tier).collect();
+            (0..8).filter_map(|_| lanes.next_request(10)).map(|request| request.tier).collect();
         assert_eq!(order.iter().filter(|tier| **tier == 0).count(), 6, "{order:?}");
-        let mut few = Lanes::new(&tiers(&[1, 1, 1]), 2);
+        let mut few = TierPoller::new(&tiers(&[1, 1, 1]), 2);
         assert_eq!(
-            few.request(1).unwrap().longest_wait,
+            few.next_request(1).unwrap().longest_wait,
             SHORT_WAIT,
             "the third must have its turn"
         );

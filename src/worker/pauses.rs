@@ -2,55 +2,60 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::ledger::Pause;
-use crate::model::Claimed;
-use crate::runner::{Door, Doors};
+use crate::ledger::OperatorPause;
+use crate::model::ClaimedIngestion;
+use crate::runner::{IntakeGate, PauseReason};
 
 /// Most messages name ingestions that are not in the database.
-const UNKNOWN: Door = Door::named("unknown_ingestions");
+const UNKNOWN: PauseReason = PauseReason::from_label("unknown_ingestions");
 /// An operator paused everything.
-const OPERATOR: Door = Door::named("operator");
+const OPERATOR: PauseReason = PauseReason::from_label("operator");
 
 /// What operators have paused in part, and what claims were answered of late.
 #[derive(Debug, Default)]
-pub struct Pauses {
-    state: Mutex<State>,
+pub struct PauseTracker {
+    state: Mutex<PauseState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    partial: Vec<Pause>,
+struct PauseState {
+    partial: Vec<OperatorPause>,
     /// Claims asked for and not known, of late.
     recent: (u32, u32),
 }
 
-impl Pauses {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl PauseTracker {
+    fn lock_state(&self) -> MutexGuard<'_, PauseState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What operators have paused now.
-    pub fn operators(&self, pauses: Vec<Pause>, doors: &Doors) {
-        let all = pauses.contains(&Pause::All);
-        self.state().partial = pauses;
+    pub fn apply_pauses(&self, pauses: Vec<OperatorPause>, doors: &IntakeGate) {
+        let all = pauses.contains(&OperatorPause::All);
+        self.lock_state().partial = pauses;
         if all { doors.close(OPERATOR) } else { doors.open(OPERATOR) }
     }
 
     /// Whether an operator has paused this job's kind, tenant or provider.
-    pub fn holds_back(&self, claimed: &Claimed, default_kind: &str, providers: &[String]) -> bool {
+    pub fn is_paused(
+        &self,
+        claimed: &ClaimedIngestion,
+        default_kind: &str,
+        providers: &[String],
+    ) -> bool {
         let kind = claimed.kind.as_deref().unwrap_or(default_kind);
-        self.state().partial.iter().any(|pause| match pause {
-            Pause::All => false,
-            Pause::Kind(name) => name == kind,
-            Pause::Tenant(name) => claimed.tenant.as_deref() == Some(name),
-            Pause::Provider(name) => providers.contains(name),
+        self.lock_state().partial.iter().any(|pause| match pause {
+            OperatorPause::All => false,
+            OperatorPause::Kind(name) => name == kind,
+            OperatorPause::Tenant(name) => claimed.tenant.as_deref() == Some(name),
+            OperatorPause::Provider(name) => providers.contains(name),
         })
     }
 
     /// Counts claims; when most of the last twenty or more were unknown, intake waits: the
     /// database is probably the wrong one, or restored from a backup.
-    pub fn count_unknown(&self, asked: u32, unknown: u32, doors: &Doors) {
-        let mut state = self.state();
+    pub fn count_unknown(&self, asked: u32, unknown: u32, doors: &IntakeGate) {
+        let mut state = self.lock_state();
         let (total, missing) = (state.recent.0 + asked, state.recent.1 + unknown);
         if total < 20 {
             state.recent = (total, missing);
@@ -65,7 +70,7 @@ impl Pauses {
                 "{missing} of the last {total} messages name ingestions that are not in the \
                  database: is it the right one?"
             );
-            doors.close_for_a_while(UNKNOWN);
+            doors.close_with_backoff(UNKNOWN);
         } else {
             doors.open(UNKNOWN);
         }
@@ -78,24 +83,24 @@ mod tests {
 
     use super::*;
 
-    fn doors() -> Doors {
-        Doors::new(Duration::from_secs(1), Duration::from_secs(60))
+    fn doors() -> IntakeGate {
+        IntakeGate::new(Duration::from_secs(1), Duration::from_secs(60))
     }
 
     #[test]
     fn a_pause_of_everything_closes_intake_until_it_is_lifted_and_one_of_a_part_does_not() {
-        let (pauses, doors) = (Pauses::default(), doors());
-        pauses.operators(vec![Pause::Kind("invoice".to_owned())], &doors);
+        let (pauses, doors) = (PauseTracker::default(), doors());
+        pauses.apply_pauses(vec![OperatorPause::Kind("invoice".to_owned())], &doors);
         assert!(!doors.is_paused());
-        pauses.operators(vec![Pause::All], &doors);
+        pauses.apply_pauses(vec![OperatorPause::All], &doors);
         assert!(doors.is_paused());
-        pauses.operators(vec![], &doors);
+        pauses.apply_pauses(vec![], &doors);
         assert!(!doors.is_paused());
     }
 
     #[test]
     fn mostly_unknown_messages_pause_intake_and_a_few_do_not() {
-        let (pauses, doors) = (Pauses::default(), doors());
+        let (pauses, doors) = (PauseTracker::default(), doors());
         pauses.count_unknown(30, 10, &doors);
         assert!(!doors.is_paused());
         pauses.count_unknown(10, 10, &doors);

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use crate::fault::{Error, Result};
 use crate::http;
 use crate::metrics;
-use crate::runner::Monitor;
+use crate::runner::RunnerMonitor;
 
 /// The agent is on this machine.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -26,7 +26,7 @@ const REST: Duration = Duration::from_secs(30);
 
 /// How often, and how long.
 #[derive(Debug, Clone, Copy)]
-pub struct Pace {
+pub struct ProtectionTiming {
     /// Time between two looks at the worker.
     pub look: Duration,
     /// A worker that was idle for so long is free to go.
@@ -35,7 +35,7 @@ pub struct Pace {
     pub expires: Duration,
 }
 
-impl Default for Pace {
+impl Default for ProtectionTiming {
     fn default() -> Self {
         Self {
             look: Duration::from_secs(2),
@@ -47,25 +47,25 @@ impl Default for Pace {
 
 /// The container agent.
 #[derive(Debug)]
-pub struct Agent {
+pub struct ContainerAgent {
     client: Client,
     state: Url,
 }
 
-impl Agent {
+impl ContainerAgent {
     /// From the value of `ECS_AGENT_URI`.
     ///
     /// # Errors
     /// It is no address.
-    pub fn at(uri: &str) -> Result<Self> {
+    pub fn from_uri(uri: &str) -> Result<Self> {
         let state = format!("{}/task-protection/v1/state", uri.trim_end_matches('/'));
         let state: Url = state
             .parse()
-            .map_err(|error| Error::internal("ECS_AGENT_URI is no address").because(error))?;
-        Ok(Self { client: http::client(&state, PATIENCE)?, state })
+            .map_err(|error| Error::internal("ECS_AGENT_URI is no address").with_source(error))?;
+        Ok(Self { client: http::build_client(&state, PATIENCE)?, state })
     }
 
-    async fn set(&self, protected: bool, expires: Duration) -> Result<()> {
+    async fn set_protection(&self, protected: bool, expires: Duration) -> Result<()> {
         let what = "asking ECS for task protection";
         let wish = match protected {
             true => json!({
@@ -75,9 +75,9 @@ impl Agent {
             false => json!({ "ProtectionEnabled": false }),
         };
         let answer = self.client.put(self.state.clone()).json(&wish).send().await;
-        let answer = answer.map_err(|error| http::no_answer(error, what))?;
+        let answer = answer.map_err(|error| http::no_answer_error(error, what))?;
         let (status, headers) = (answer.status(), answer.headers().clone());
-        let body = http::read_capped(answer, ANSWER).await.ok().flatten().unwrap_or_default();
+        let body = http::read_capped_body(answer, ANSWER).await.ok().flatten().unwrap_or_default();
         let said: Value = serde_json::from_slice(&body).unwrap_or_default();
         if status.is_success() && said.get("protection").is_some() {
             return Ok(());
@@ -89,20 +89,20 @@ impl Agent {
             "{what}: {status}, {reason}; the task role needs ecs:UpdateTaskProtection, and the \
              task must belong to a service"
         );
-        Err(Error::new(http::fault_of(status, &headers), text))
+        Err(Error::new(http::fault_of_response(status, &headers), text))
     }
 }
 
 /// What is wished for, and since when.
 #[derive(Debug, Default)]
-struct Wish {
+struct ProtectionState {
     protected_at: Option<Instant>,
     idle_since: Option<Instant>,
 }
 
-impl Wish {
+impl ProtectionState {
     /// What the agent has to be told now.
-    fn next(&mut self, busy: bool, now: Instant, pace: Pace) -> Option<bool> {
+    fn next_request(&mut self, busy: bool, now: Instant, pace: ProtectionTiming) -> Option<bool> {
         if busy {
             self.idle_since = None;
             let fresh = self.protected_at.is_some_and(|since| now - since < pace.expires / 2);
@@ -113,23 +113,28 @@ impl Wish {
         (now - idle_since >= pace.linger).then_some(false)
     }
 
-    fn told(&mut self, protected: bool, now: Instant) {
+    fn note_sent(&mut self, protected: bool, now: Instant) {
         self.protected_at = protected.then_some(now);
         metrics::scale_in_protected(protected);
     }
 }
 
 /// Keeps the agent informed until told to stop, then takes the protection back.
-pub async fn run(agent: Agent, monitor: Monitor, pace: Pace, stop: CancellationToken) {
-    let mut wish = Wish::default();
+pub async fn run_protection(
+    agent: ContainerAgent,
+    monitor: RunnerMonitor,
+    pace: ProtectionTiming,
+    stop: CancellationToken,
+) {
+    let mut wish = ProtectionState::default();
     let mut rest_until = Instant::now();
     loop {
         let now = Instant::now();
         if now >= rest_until
-            && let Some(protected) = wish.next(monitor.is_busy(), now, pace)
+            && let Some(protected) = wish.next_request(monitor.is_busy(), now, pace)
         {
-            match agent.set(protected, pace.expires).await {
-                Ok(()) => wish.told(protected, now),
+            match agent.set_protection(protected, pace.expires).await {
+                Ok(()) => wish.note_sent(protected, now),
                 Err(error) => {
                     tracing::warn!(error = %error, "{error}");
                     rest_until = now + REST;
@@ -142,7 +147,7 @@ pub async fn run(agent: Agent, monitor: Monitor, pace: Pace, stop: CancellationT
         }
     }
     if wish.protected_at.is_some()
-        && let Err(error) = agent.set(false, pace.expires).await
+        && let Err(error) = agent.set_protection(false, pace.expires).await
     {
         tracing::warn!(error = %error, "the protection ends by itself: {error}");
     }
@@ -155,9 +160,9 @@ mod tests {
 
     #[test]
     fn protection_is_taken_when_busy_renewed_at_half_time_and_given_back_after_a_while() {
-        let pace = Pace::default();
+        let pace = ProtectionTiming::default();
         let begin = Instant::now();
-        let mut wish = Wish::default();
+        let mut wish = ProtectionState::default();
         let seconds = Duration::from_secs;
         #[rustfmt::skip]
         let table = [
@@ -174,10 +179,10 @@ mod tests {
         ];
         for (at, busy, told, name) in table {
             let now = begin + seconds(at);
-            let next = wish.next(busy, now, pace);
+            let next = wish.next_request(busy, now, pace);
             assert_eq!(next, told, "{name}");
             if let Some(protected) = next {
-                wish.told(protected, now);
+                wish.note_sent(protected, now);
             }
         }
     }

@@ -1,6 +1,6 @@
 //! The messages that this process holds, from their receipt until their disposition is done.
 //!
-//! The heartbeat reads it, and second deliveries are recognised by it. A [`Ticket`] is one held message; dropping it forgets the message, whatever
+//! The heartbeat reads it, and second deliveries are recognised by it. A [`InFlightMessage`] is one held message; dropping it forgets the message, whatever
 //! happened to the job.
 
 use std::collections::HashMap;
@@ -9,71 +9,71 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use crate::model::IngestionId;
-use crate::queue::{Delivery, Outgoing, Receipt};
+use crate::queue::{Delivery, OutgoingMessage, ReceiptHandle};
 
 /// Every held message.
 #[derive(Debug, Default)]
-pub struct Registry {
+pub struct MessageRegistry {
     next: AtomicU64,
-    held: Mutex<Held>,
+    held: Mutex<RegistryState>,
 }
 
 #[derive(Debug, Default)]
-struct Held {
-    messages: HashMap<u64, Message>,
+struct RegistryState {
+    messages: HashMap<u64, HeldMessage>,
     by_id: HashMap<IngestionId, u64>,
 }
 
 #[derive(Debug)]
-struct Message {
+struct HeldMessage {
     /// The newest receipt of each message that asks for the same ingestion, by message id.
-    receipts: Vec<(String, Receipt)>,
+    receipts: Vec<(String, ReceiptHandle)>,
     receive_count: u32,
     id: Option<IngestionId>,
     renewed: Instant,
     /// Tier, tenant and trace of a message that takes this one's place.
-    successor: Outgoing,
+    successor: OutgoingMessage,
 }
 
 /// A held message; dropping it ends its heartbeat.
 #[derive(Debug)]
-pub struct Ticket {
-    registry: Arc<Registry>,
+pub struct InFlightMessage {
+    registry: Arc<MessageRegistry>,
     key: u64,
 }
 
 /// What one heartbeat has to renew.
 #[derive(Debug, Default)]
-pub struct Due {
+pub struct DueExtensions {
     /// Messages, with the key to report back by.
-    pub receipts: Vec<(u64, Receipt)>,
+    pub receipts: Vec<(u64, ReceiptHandle)>,
     /// When the message was last renewed that has waited longest for it.
     pub oldest: Option<Instant>,
 }
 
-impl Registry {
-    fn held(&self) -> MutexGuard<'_, Held> {
+impl MessageRegistry {
+    fn lock_state(&self) -> MutexGuard<'_, RegistryState> {
         // The map stays sound if a holder panicked: every change is one call on it.
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Holds a delivery from now on.
-    pub fn hold(self: &Arc<Self>, delivery: &Delivery) -> Ticket {
+    pub fn hold(self: &Arc<Self>, delivery: &Delivery) -> InFlightMessage {
         let key = self.next.fetch_add(1, Ordering::Relaxed);
-        let message = Message {
+        let message = HeldMessage {
             receipts: vec![(delivery.message_id.clone(), delivery.receipt.clone())],
             receive_count: delivery.receive_count,
             id: None,
             renewed: delivery.received,
-            successor: delivery.successor(String::new()),
+            successor: delivery.to_successor(String::new()),
         };
-        self.held().messages.insert(key, message);
-        Ticket { registry: Arc::clone(self), key }
+        self.lock_state().messages.insert(key, message);
+        InFlightMessage { registry: Arc::clone(self), key }
     }
 
     /// How many messages are held.
     pub fn len(&self) -> usize {
-        self.held().messages.len()
+        self.lock_state().messages.len()
     }
 
     /// Whether nothing is held.
@@ -82,9 +82,9 @@ impl Registry {
     }
 
     /// Everything that was last renewed before `before`.
-    pub fn due(&self, before: Instant) -> Due {
-        let mut due = Due::default();
-        for (key, message) in &self.held().messages {
+    pub fn due_extensions(&self, before: Instant) -> DueExtensions {
+        let mut due = DueExtensions::default();
+        for (key, message) in &self.lock_state().messages {
             if message.renewed < before {
                 due.receipts.extend(message.receipts.iter().map(|(_, r)| (*key, r.clone())));
                 let oldest = due.oldest.map_or(message.renewed, |old| old.min(message.renewed));
@@ -95,20 +95,20 @@ impl Registry {
     }
 
     /// The message is hidden again from `since`.
-    pub fn extended(&self, key: u64, since: Instant) {
-        if let Some(message) = self.held().messages.get_mut(&key) {
+    pub fn note_extended(&self, key: u64, since: Instant) {
+        if let Some(message) = self.lock_state().messages.get_mut(&key) {
             message.renewed = since;
         }
     }
 }
 
-impl Ticket {
+impl InFlightMessage {
     /// Reserves the ingestion for this message. If this process works on it already, that job
     /// adopts our receipt (of one message the newest is the one that is sure to work; another
     /// message for the same ingestion shares its fate) and `false` returns.
     pub fn reserve(&self, id: IngestionId) -> bool {
-        let mut held = self.registry.held();
-        let Held { messages, by_id } = &mut *held;
+        let mut held = self.registry.lock_state();
+        let RegistryState { messages, by_id } = &mut *held;
         let Some(ours) = messages.get(&self.key) else { return false };
         let (receipts, count) = (ours.receipts.clone(), ours.receive_count);
         let other = by_id.get(&id).filter(|other| **other != self.key);
@@ -126,23 +126,23 @@ impl Ticket {
     }
 
     /// Takes the receipts to be disposed of; what is adopted meanwhile is there the next time.
-    pub fn take_receipts(&self) -> Vec<Receipt> {
-        let mut held = self.registry.held();
+    pub fn take_receipts(&self) -> Vec<ReceiptHandle> {
+        let mut held = self.registry.lock_state();
         let message = held.messages.get_mut(&self.key);
         let receipts = message.map(|message| std::mem::take(&mut message.receipts));
         receipts.unwrap_or_default().into_iter().map(|(_, receipt)| receipt).collect()
     }
 
     /// A message that may take this one's place.
-    pub fn successor(&self, body: String) -> Outgoing {
-        let held = self.registry.held();
+    pub fn replacement_message(&self, body: String) -> OutgoingMessage {
+        let held = self.registry.lock_state();
         let carried = held.messages.get(&self.key).map(|message| message.successor.clone());
-        Outgoing { body, ..carried.unwrap_or_default() }
+        OutgoingMessage { body, ..carried.unwrap_or_default() }
     }
 
     /// Ends the heartbeat of the message, and frees its ingestion for another.
-    pub fn forget(&self) {
-        let mut held = self.registry.held();
+    pub fn stop_heartbeat(&self) {
+        let mut held = self.registry.lock_state();
         let removed = held.messages.remove(&self.key);
         if let Some(id) = removed.and_then(|message| message.id)
             && held.by_id.get(&id) == Some(&self.key)
@@ -153,13 +153,17 @@ impl Ticket {
 
     /// How often the message was received.
     pub fn receive_count(&self) -> u32 {
-        self.registry.held().messages.get(&self.key).map_or(1, |message| message.receive_count)
+        self.registry
+            .lock_state()
+            .messages
+            .get(&self.key)
+            .map_or(1, |message| message.receive_count)
     }
 }
 
-impl Drop for Ticket {
+impl Drop for InFlightMessage {
     fn drop(&mut self) {
-        self.forget();
+        self.stop_heartbeat();
     }
 }
 
@@ -171,7 +175,7 @@ mod tests {
         Delivery {
             message_id: message.into(),
             body: String::new(),
-            receipt: Receipt(receipt.into()),
+            receipt: ReceiptHandle(receipt.into()),
             receive_count: 1,
             sent_at: None,
             first_received_at: None,
@@ -184,7 +188,7 @@ mod tests {
 
     #[test]
     fn a_second_delivery_of_a_held_ingestion_hands_over_its_newer_receipt() {
-        let registry = Arc::new(Registry::default());
+        let registry = Arc::new(MessageRegistry::default());
         let id = IngestionId::random();
         let first = registry.hold(&delivery("m", "old"));
         assert!(first.reserve(id));
@@ -194,7 +198,7 @@ mod tests {
         let other = registry.hold(&delivery("n", "another message"));
         assert!(!other.reserve(id));
         drop(other);
-        let both = [Receipt("new".into()), Receipt("another message".into())];
+        let both = [ReceiptHandle("new".into()), ReceiptHandle("another message".into())];
         assert_eq!(first.take_receipts(), both);
         assert_eq!(first.take_receipts(), [], "each is disposed of once");
         assert_eq!(registry.len(), 1);

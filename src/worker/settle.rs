@@ -6,12 +6,12 @@
 use std::time::Duration;
 
 use crate::fault;
-use crate::ledger::{GiveBack, Held, Ledger, ReadBack, Record};
+use crate::ledger::{ClaimRelease, IngestionResult, Ledger, ReadBack, WriteResult};
 use crate::metrics;
-use crate::model::{AttemptOutcome, Reason};
+use crate::model::{AttemptOutcome, OutcomeReason};
 use crate::pipeline::{ClaimHandle, verdict};
-use crate::runner::{Conclusion, JobEnd, Settlement};
-use crate::worker::dispose::Disposition;
+use crate::runner::{FinishedJob, JobConclusion, JobEnd};
+use crate::worker::dispose::MessageDisposition;
 
 /// One write may take so long.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(20);
@@ -21,78 +21,95 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// Writes what follows from how the work ended, and says what happens to the message; `None`: it is
 /// somebody else's business.
-pub async fn settle(
+pub async fn finalize_attempt(
     ledger: &dyn Ledger,
     claim: &ClaimHandle,
-    conclusion: Conclusion<Box<Record>>,
-) -> Settlement<Option<Disposition>> {
+    conclusion: JobConclusion<Box<IngestionResult>>,
+) -> FinishedJob<Option<MessageDisposition>> {
     match conclusion {
-        Conclusion::Completed(written) => record(ledger, claim, &written).await,
-        Conclusion::Ended { reason, stage, detail } => {
-            record(ledger, claim, &verdict::ended(reason, stage, detail)).await
+        JobConclusion::Completed(written) => write_result(ledger, claim, &written).await,
+        JobConclusion::Ended { reason, stage, detail } => {
+            write_result(ledger, claim, &verdict::early_result(reason, stage, detail)).await
         }
-        Conclusion::Again { fault, counted, after, stage, detail } => {
-            give_back(ledger, claim, &GiveBack { fault, counted, after, stage, detail }).await
+        JobConclusion::Again { fault, counted, after, stage, detail } => {
+            write_release(ledger, claim, &ClaimRelease { fault, counted, after, stage, detail })
+                .await
         }
         // Of an ingestion an operator's end is a write that fences the claim.
-        Conclusion::ClaimLost | Conclusion::Withdrawn => lost(),
+        JobConclusion::ClaimLost | JobConclusion::Withdrawn => finish_lost(),
     }
 }
 
-async fn record(
+async fn write_result(
     ledger: &dyn Ledger,
     claim: &ClaimHandle,
-    record: &Record,
-) -> Settlement<Option<Disposition>> {
-    let outcome = record.reason.map_or("completed", Reason::code);
+    record: &IngestionResult,
+) -> FinishedJob<Option<MessageDisposition>> {
+    let outcome = record.reason.map_or("completed", OutcomeReason::code);
     let end = if record.reason.is_none() { JobEnd::Done } else { JobEnd::Dead };
-    match persist(claim, || ledger.record(claim.id, claim.token, record), ledger).await {
-        Held::Yes => Settlement { end, outcome, rest: Some(Disposition::Acknowledge) },
-        Held::Lost => fenced(outcome),
+    match write_until_answered(
+        claim,
+        || ledger.record_result(claim.id, claim.token, record),
+        ledger,
+    )
+    .await
+    {
+        WriteResult::Yes => {
+            FinishedJob { end, outcome, rest: Some(MessageDisposition::Acknowledge) }
+        }
+        WriteResult::Lost => finish_fenced(outcome),
     }
 }
 
 /// Gives the attempt back; the message comes again after the pause.
-pub async fn give_back(
+pub async fn write_release(
     ledger: &dyn Ledger,
     claim: &ClaimHandle,
-    how: &GiveBack,
-) -> Settlement<Option<Disposition>> {
+    how: &ClaimRelease,
+) -> FinishedJob<Option<MessageDisposition>> {
     let outcome = AttemptOutcome::Fault(how.fault).code();
     let end = if how.counted { JobEnd::Failed } else { JobEnd::GivenBack };
-    match persist(claim, || ledger.give_back(claim.id, claim.token, how), ledger).await {
-        Held::Yes => Settlement { end, outcome, rest: Some(Disposition::Hide(how.after)) },
-        Held::Lost => fenced(outcome),
+    match write_until_answered(claim, || ledger.release_claim(claim.id, claim.token, how), ledger)
+        .await
+    {
+        WriteResult::Yes => {
+            FinishedJob { end, outcome, rest: Some(MessageDisposition::Hide(how.after)) }
+        }
+        WriteResult::Lost => finish_fenced(outcome),
     }
 }
 
-fn fenced(write: &'static str) -> Settlement<Option<Disposition>> {
+fn finish_fenced(write: &'static str) -> FinishedJob<Option<MessageDisposition>> {
     metrics::fenced_write(write);
-    lost()
+    finish_lost()
 }
 
-fn lost() -> Settlement<Option<Disposition>> {
-    Settlement { end: JobEnd::Lost, outcome: "claim_lost", rest: None }
+fn finish_lost() -> FinishedJob<Option<MessageDisposition>> {
+    FinishedJob { end: JobEnd::Lost, outcome: "claim_lost", rest: None }
 }
 
 /// Tries one write until the ledger has answered whether it took effect.
-async fn persist<F>(hold: &ClaimHandle, mut write: impl FnMut() -> F, ledger: &dyn Ledger) -> Held
+async fn write_until_answered<F>(
+    hold: &ClaimHandle,
+    mut write: impl FnMut() -> F,
+    ledger: &dyn Ledger,
+) -> WriteResult
 where
-    F: Future<Output = fault::Result<Held>>,
+    F: Future<Output = fault::Result<WriteResult>>,
 {
     let mut pause = FIRST_PAUSE;
     let mut in_doubt = false;
     loop {
         if in_doubt {
-            match bounded(ledger.read_back(hold.id, hold.token)).await {
-                Ok(ReadBack::Recorded) => return Held::Yes,
-                Ok(ReadBack::Lost) => return Held::Lost,
+            match with_timeout(ledger.read_back(hold.id, hold.token)).await {
+                Ok(ReadBack::Recorded) => return WriteResult::Yes,
+                Ok(ReadBack::Lost) => return WriteResult::Lost,
                 Ok(ReadBack::StillHeld) => in_doubt = false,
                 Err(_) => {}
             }
         }
         if !in_doubt {
-            match bounded(write()).await {
+            match with_timeout(write()).await {
                 Ok(held) => return held,
                 Err(error) => {
                     in_doubt = true;
@@ -112,7 +129,7 @@ where
     }
 }
 
-async fn bounded<T>(call: impl Future<Output = fault::Result<T>>) -> fault::Result<T> {
+async fn with_timeout<T>(call: impl Future<Output = fault::Result<T>>) -> fault::Result<T> {
     match tokio::time::timeout(WRITE_TIMEOUT, call).await {
         Ok(answer) => answer,
         Err(_) => Err(fault::Error::transient("the ledger did not answer in time")),

@@ -16,7 +16,7 @@ const ALIVE_ROUNDS: u32 = 5;
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Looks after the worker until told to stop.
-pub async fn run(
+pub async fn run_liveness(
     backlog: &QueueBacklog,
     runner: &RunnerHandle<QueueBacklog>,
     stop: CancellationToken,
@@ -29,7 +29,7 @@ pub async fn run(
             () = stop.cancelled() => return,
             _ = rounds.tick() => {}
         }
-        match look(backlog, runner, round.is_multiple_of(ALIVE_ROUNDS)).await {
+        match check_liveness(backlog, runner, round.is_multiple_of(ALIVE_ROUNDS)).await {
             Ok(()) => backlog.doors.open(DATABASE),
             Err(error) => {
                 tracing::warn!(error = %error, "the ledger does not answer: {error}");
@@ -40,22 +40,22 @@ pub async fn run(
     }
 }
 
-async fn look(
+async fn check_liveness(
     backlog: &QueueBacklog,
     runner: &RunnerHandle<QueueBacklog>,
     write_alive: bool,
 ) -> fault::Result<()> {
     let ledger = &backlog.ledger;
-    let pauses = bounded(ledger.pauses()).await?;
-    backlog.pauses.operators(pauses, &backlog.doors);
+    let pauses = with_timeout(ledger.active_pauses()).await?;
+    backlog.pauses.apply_pauses(pauses, &backlog.doors);
     if write_alive {
-        let vitals = backlog.vitals(runner);
-        bounded(ledger.worker_alive(&backlog.terms.worker, &vitals)).await?;
+        let vitals = backlog.worker_status(runner);
+        with_timeout(ledger.save_worker_status(&backlog.terms.worker, &vitals)).await?;
     }
     Ok(())
 }
 
-async fn bounded<T>(call: impl Future<Output = fault::Result<T>>) -> fault::Result<T> {
+async fn with_timeout<T>(call: impl Future<Output = fault::Result<T>>) -> fault::Result<T> {
     match tokio::time::timeout(TIMEOUT, call).await {
         Ok(answer) => answer,
         Err(_) => Err(fault::Error::transient("no answer in time")),

@@ -21,15 +21,16 @@ use bytes::Bytes;
 use docmill::fault::{Error, Fault, Result};
 use docmill::model::Priority;
 use docmill::ops::bucket::{
-    Bucket, Candidate, Claim, Claimed, Convert, Converted, Original, Output, Settings, Terms, Who,
-    Work, claim,
+    BlobForgeBucket, BucketClaim, BucketClaimResult, BucketSettings, BucketWorkerOptions,
+    BucketWorkerSetup, ConversionOutput, ConversionResult, DocumentConverter, MarkerCandidate,
+    OriginalDocument, WorkerIdentity, claim_document,
 };
 use docmill::pipeline::ClaimHandle;
 use docmill::queue::objects::blobforge::{raw_key, todo_key};
-use docmill::queue::objects::engine::Clock;
+use docmill::queue::objects::engine::StoreClock;
 use docmill::runner::WorkerStats;
-use docmill::shutdown::Stop;
-use docmill::store::Store;
+use docmill::shutdown::Shutdown;
+use docmill::store::ObjectStore;
 use sha2::{Digest, Sha256};
 
 use crate::support::memory_store::{MemoryStore, simulated_clock};
@@ -44,22 +45,22 @@ fn hash_of(bytes: &[u8]) -> String {
 /// A bucket in memory.
 struct Place {
     store: Arc<MemoryStore>,
-    bucket: Arc<Bucket>,
+    bucket: Arc<BlobForgeBucket>,
 }
 
 impl Place {
     fn new() -> Self {
-        Self::over(MemoryStore::default(), Clock::default())
+        Self::over(MemoryStore::default(), StoreClock::default())
     }
 
     /// In tokio's time, which may be paused.
     fn simulated() -> Self {
-        Self::over(MemoryStore::simulated(), Clock::of(simulated_clock))
+        Self::over(MemoryStore::simulated(), StoreClock::with_local(simulated_clock))
     }
 
-    fn over(store: MemoryStore, clock: Clock) -> Self {
+    fn over(store: MemoryStore, clock: StoreClock) -> Self {
         let store = Arc::new(store);
-        let bucket = Arc::new(Bucket::new(store.clone(), clock));
+        let bucket = Arc::new(BlobForgeBucket::new(store.clone(), clock));
         Self { store, bucket }
     }
 
@@ -74,25 +75,25 @@ impl Place {
         hash
     }
 
-    async fn try_claim(&self, worker: &str, hash: &str, priority: Priority) -> Claimed {
-        let (who, settings) = (Who::new(worker), Settings::default());
-        let candidate = Candidate { priority, hash: hash.to_owned() };
-        claim(&self.bucket, &who, &settings, &candidate).await.unwrap()
+    async fn try_claim(&self, worker: &str, hash: &str, priority: Priority) -> BucketClaimResult {
+        let (who, settings) = (WorkerIdentity::new(worker), BucketSettings::default());
+        let candidate = MarkerCandidate { priority, hash: hash.to_owned() };
+        claim_document(&self.bucket, &who, &settings, &candidate).await.unwrap()
     }
 
-    async fn claim(&self, worker: &str, hash: &str) -> Claim {
+    async fn claim(&self, worker: &str, hash: &str) -> BucketClaim {
         match self.try_claim(worker, hash, Priority::Normal).await {
-            Claimed::Ours(claim) => *claim,
+            BucketClaimResult::Ours(claim) => *claim,
             other => panic!("{other:?}"),
         }
     }
 
-    fn work(&self, convert: Arc<dyn Convert>, once: bool) -> Work {
-        Work { bucket: self.bucket.clone(), convert, terms: terms(once) }
+    fn work(&self, convert: Arc<dyn DocumentConverter>, once: bool) -> BucketWorkerSetup {
+        BucketWorkerSetup { bucket: self.bucket.clone(), convert, terms: terms(once) }
     }
 
     async fn work_once(&self, convert: &Arc<Fake>) -> WorkerStats {
-        self.work(convert.clone(), true).run(Stop::default()).await.unwrap()
+        self.work(convert.clone(), true).run(Shutdown::default()).await.unwrap()
     }
 
     /// Every object that tells where a document stands.
@@ -101,8 +102,8 @@ impl Place {
     }
 }
 
-fn terms(once: bool) -> Terms {
-    Terms {
+fn terms(once: bool) -> BucketWorkerOptions {
+    BucketWorkerOptions {
         jobs: 4,
         once,
         each_list: Duration::from_millis(10),
@@ -151,8 +152,12 @@ impl Fake {
 }
 
 #[async_trait]
-impl Convert for Fake {
-    async fn convert(&self, original: &Original, _: &ClaimHandle) -> Result<Converted> {
+impl DocumentConverter for Fake {
+    async fn convert(
+        &self,
+        original: &OriginalDocument,
+        _: &ClaimHandle,
+    ) -> Result<ConversionResult> {
         *self.calls.lock().unwrap().entry(original.hash.clone()).or_default() += 1;
         self.count.fetch_add(1, Ordering::SeqCst);
         let manner = *self.manner.lock().unwrap();
@@ -161,12 +166,15 @@ impl Convert for Fake {
             Manner::Fails(fault) => return Err(Error::new(fault, "told to fail")),
             Manner::Refuses => {
                 let (code, detail) = ("encrypted".to_owned(), "told to refuse".to_owned());
-                return Ok(Converted::Refused { code, detail });
+                return Ok(ConversionResult::Refused { code, detail });
             }
             Manner::Hangs => std::future::pending().await,
             Manner::Takes(time) => tokio::time::sleep(time).await,
         }
-        Ok(Converted::Whole(Output { markdown: original.name.clone(), ..Output::default() }))
+        Ok(ConversionResult::Whole(ConversionOutput {
+            markdown: original.name.clone(),
+            ..ConversionOutput::default()
+        }))
     }
 }
 

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use docmill::config::{ByteSize, CpuConfig, LimitsConfig, OcrConfig};
-use docmill::cpu::{Cells, OpenDocument, Program, Setup, WorkError};
+use docmill::cpu::{DocumentReadError, OpenDocument, ProcessPool, ProcessProgram, ProcessSetup};
 use docmill::fault::Fault;
-use docmill::model::{PageRead, Reason};
+use docmill::model::{OutcomeReason, PageReadResult};
 
 use crate::reading::papers::{content, pdf};
 use crate::support::cells::{Driven, docmill, lives, recipe, signal, until_gone};
@@ -24,20 +24,26 @@ fn of(deeds: &[&str]) -> bytes::Bytes {
 }
 
 /// Opens a document and reads its first page.
-async fn read(cells: &Arc<Cells>, deed: &str, alone: bool) -> Result<PageRead, WorkError> {
-    cells.open(of(&[deed]), alone).await?.read(0).await
+async fn read(
+    cells: &Arc<ProcessPool>,
+    deed: &str,
+    alone: bool,
+) -> Result<PageReadResult, DocumentReadError> {
+    cells.open_document(of(&[deed]), alone).await?.read_page(0).await
 }
 
 /// The process that a document is in.
 async fn pid(document: &OpenDocument) -> String {
-    document.read(0).await.unwrap().page.text()
+    document.read_page(0).await.unwrap().page.text()
 }
 
-fn told(result: Result<PageRead, WorkError>) -> Result<(), Result<Reason, Fault>> {
+fn told(
+    result: Result<PageReadResult, DocumentReadError>,
+) -> Result<(), Result<OutcomeReason, Fault>> {
     match result {
         Ok(_) => Ok(()),
-        Err(WorkError::Refused { reason, .. }) => Err(Ok(reason)),
-        Err(WorkError::Fault(error)) => Err(Err(error.fault)),
+        Err(DocumentReadError::Refused { reason, .. }) => Err(Ok(reason)),
+        Err(DocumentReadError::Fault(error)) => Err(Err(error.fault)),
     }
 }
 
@@ -45,9 +51,9 @@ fn told(result: Result<PageRead, WorkError>) -> Result<(), Result<Reason, Fault>
 async fn a_death_fails_the_guilty_document_and_no_other() {
     #[rustfmt::skip]
     let table = [
-        ("ask for everything", Ok(Reason::TooLarge)),
-        ("recurse",            Ok(Reason::Corrupt)),
-        ("babble",             Ok(Reason::Corrupt)),
+        ("ask for everything", Ok(OutcomeReason::TooLarge)),
+        ("recurse",            Ok(OutcomeReason::Corrupt)),
+        ("babble",             Ok(OutcomeReason::Corrupt)),
         ("leave",              Err(Fault::Internal)),
     ];
     let (cells, _folder) = Driven::default().start();
@@ -69,20 +75,24 @@ async fn a_death_fails_the_guilty_document_and_no_other() {
 async fn a_page_that_hangs_is_killed_at_its_limit_and_is_the_only_one_that_fails() {
     let limits = LimitsConfig { page_time: Duration::from_millis(500), ..Default::default() };
     let (cells, _folder) = Driven { limits, ..Default::default() }.start();
-    let document = cells.open(of(&["pid", "wait", "wait", "wait"]), false).await.unwrap();
+    let document = cells.open_document(of(&["pid", "wait", "wait", "wait"]), false).await.unwrap();
     let before = pid(&document).await;
-    let (hanging, first, second, third) =
-        tokio::join!(read(&cells, "hang", false), document.read(1), document.read(2), async {
+    let (hanging, first, second, third) = tokio::join!(
+        read(&cells, "hang", false),
+        document.read_page(1),
+        document.read_page(2),
+        async {
             // Begun shortly before the hanging one is over its time, and so in the middle then.
             tokio::time::sleep(Duration::from_secs(2)).await;
-            document.read(3).await
-        },);
-    assert_eq!(told(hanging), Err(Ok(Reason::Timeout)));
+            document.read_page(3).await
+        },
+    );
+    assert_eq!(told(hanging), Err(Ok(OutcomeReason::Timeout)));
     for innocent in [first, second, third] {
         assert_eq!(told(innocent), Ok(()));
     }
     assert!(!lives(&before));
-    let other = cells.open(of(&["pid"]), false).await.unwrap();
+    let other = cells.open_document(of(&["pid"]), false).await.unwrap();
     assert_eq!(pid(&document).await, pid(&other).await, "it is not under suspicion");
 }
 
@@ -90,16 +100,16 @@ async fn a_page_that_hangs_is_killed_at_its_limit_and_is_the_only_one_that_fails
 async fn all_pages_together_have_a_limit_too() {
     let limits = LimitsConfig { document_time: Duration::from_millis(1500), ..Default::default() };
     let (cells, _folder) = Driven { limits, ..Default::default() }.start();
-    let document = cells.open(of(&["wait"; 4]), false).await.unwrap();
-    assert_eq!(told(document.read(0).await), Ok(()));
-    assert_eq!(told(document.read(1).await), Ok(()));
-    assert_eq!(told(document.read(2).await), Err(Ok(Reason::Timeout)));
+    let document = cells.open_document(of(&["wait"; 4]), false).await.unwrap();
+    assert_eq!(told(document.read_page(0).await), Ok(()));
+    assert_eq!(told(document.read_page(1).await), Ok(()));
+    assert_eq!(told(document.read_page(2).await), Err(Ok(OutcomeReason::Timeout)));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn documents_share_a_process_and_a_suspect_has_its_own() {
     let (cells, _folder) = Driven::default().start();
-    let open = |alone| cells.open(of(&["pid"]), alone);
+    let open = |alone| cells.open_document(of(&["pid"]), alone);
     let (one, two) = (open(false).await.unwrap(), open(false).await.unwrap());
     let (suspect, other) = (open(true).await.unwrap(), open(true).await.unwrap());
     let shared = pid(&one).await;
@@ -114,32 +124,32 @@ async fn documents_share_a_process_and_a_suspect_has_its_own() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_document_goes_on_elsewhere_after_its_process_was_killed() {
     let (cells, _folder) = Driven::default().start();
-    let document = cells.open(of(&["pid", "pid", "wait"]), false).await.unwrap();
-    let bystander = cells.open(of(&["pid"]), false).await.unwrap();
+    let document = cells.open_document(of(&["pid", "pid", "wait"]), false).await.unwrap();
+    let bystander = cells.open_document(of(&["pid"]), false).await.unwrap();
     let first = pid(&document).await;
-    let (in_the_middle, ()) = tokio::join!(document.read(2), async {
+    let (in_the_middle, ()) = tokio::join!(document.read_page(2), async {
         tokio::time::sleep(Duration::from_millis(300)).await;
         signal("-KILL", &first);
     });
     assert_eq!(told(in_the_middle), Ok(()));
-    let second = document.read(1).await.unwrap().page.text();
+    let second = document.read_page(1).await.unwrap().page.text();
     assert_ne!(first, second);
     assert_ne!(second, pid(&bystander).await, "either may have been what killed it");
     // Killed once more, and alone: nobody's fault but that of whoever did it.
     signal("-KILL", &second);
     until_gone(&second).await;
-    assert_eq!(told(document.read(0).await), Err(Err(Fault::Transient)));
+    assert_eq!(told(document.read_page(0).await), Err(Err(Fault::Transient)));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_nobody_wants_any_more_is_killed() {
     let (cells, _folder) = Driven::default().start();
     for alone in [false, true] {
-        let document = Arc::new(cells.open(of(&["pid", "hang"]), alone).await.unwrap());
+        let document = Arc::new(cells.open_document(of(&["pid", "hang"]), alone).await.unwrap());
         let process = pid(&document).await;
         let reading = tokio::spawn({
             let document = Arc::clone(&document);
-            async move { document.read(1).await.map(|_| ()) }
+            async move { document.read_page(1).await.map(|_| ()) }
         });
         drop(document);
         tokio::time::sleep(Duration::from_millis(200)).await;
@@ -153,7 +163,7 @@ async fn what_nobody_wants_any_more_is_killed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_page_nobody_wants_is_left_alone_while_others_need_its_process() {
     let (cells, _folder) = Driven::default().start();
-    let other = cells.open(of(&["pid", "wait"]), false).await.unwrap();
+    let other = cells.open_document(of(&["pid", "wait"]), false).await.unwrap();
     let process = pid(&other).await;
     let reading = tokio::spawn({
         let cells = Arc::clone(&cells);
@@ -161,8 +171,8 @@ async fn a_page_nobody_wants_is_left_alone_while_others_need_its_process() {
     });
     tokio::time::sleep(Duration::from_millis(200)).await;
     reading.abort();
-    assert_eq!(told(other.read(1).await), Ok(()));
-    assert_eq!(told(other.read(1).await), Ok(()));
+    assert_eq!(told(other.read_page(1).await), Ok(()));
+    assert_eq!(told(other.read_page(1).await), Ok(()));
     assert_eq!(pid(&other).await, process);
     drop(other);
     until_gone(&process).await;
@@ -172,7 +182,7 @@ async fn a_page_nobody_wants_is_left_alone_while_others_need_its_process() {
 async fn a_process_that_has_served_enough_is_replaced_once_it_is_empty() {
     let cpu = CpuConfig { documents_per_process: 2, confine: false, ..Default::default() };
     let (cells, _folder) = Driven { cpu, ..Default::default() }.start();
-    let staying = cells.open(of(&["pid"]), false).await.unwrap();
+    let staying = cells.open_document(of(&["pid"]), false).await.unwrap();
     let first = pid(&staying).await;
     for _ in 0..2 {
         assert_eq!(read(&cells, "pid", false).await.unwrap().page.text(), first);
@@ -201,35 +211,36 @@ async fn files_network_and_programs_are_out_of_reach() {
 async fn memory_ends_where_the_smallest_configuration_says() {
     let limits = LimitsConfig {
         page_pixels: 1_000_000,
-        document_bytes: ByteSize::mib(1),
-        documents_in_memory: ByteSize::mib(1),
+        document_bytes: ByteSize::from_mib(1),
+        documents_in_memory: ByteSize::from_mib(1),
         ..Default::default()
     };
-    let cpu = CpuConfig { page_memory: ByteSize::mib(268), confine: false, ..Default::default() };
+    let cpu =
+        CpuConfig { page_memory: ByteSize::from_mib(268), confine: false, ..Default::default() };
     let config =
         docmill::config::Config { limits: limits.clone(), cpu: cpu.clone(), ..Default::default() };
     config.check(Default::default()).unwrap();
     let mut less = config.clone();
-    less.cpu.page_memory = ByteSize::mib(267);
+    less.cpu.page_memory = ByteSize::from_mib(267);
     assert!(less.check(Default::default()).unwrap_err().to_string().contains("cpu.page_memory"));
 
     let (cells, _folder) = Driven { limits: limits.clone(), cpu: cpu.clone(), threads: 1 }.start();
-    assert_eq!(told(read(&cells, "eat", false).await), Err(Ok(Reason::TooLarge)));
+    assert_eq!(told(read(&cells, "eat", false).await), Err(Ok(OutcomeReason::TooLarge)));
 
     // And the real program reads the largest allowed page with that.
-    let setup = Setup::new(&cpu, &limits, &OcrConfig::default(), recipe(), 1);
-    let cells = Cells::new(Program::Binary(docmill()), setup, 1000);
+    let setup = ProcessSetup::new(&cpu, &limits, &OcrConfig::default(), recipe(), 1);
+    let cells = ProcessPool::new(ProcessProgram::Binary(docmill()), setup, 1000);
     let page = crate::reading::papers::picture(pdf(&[&content(&["Invoice number 4711"])], ""));
     assert!(page.width() * page.height() < 1_000_000 || page.width() > 1000);
     let page = image::imageops::resize(&page, 840, 1190, image::imageops::FilterType::Triangle);
     let file = crate::reading::papers::encoded(&page, image::ImageFormat::Png);
-    let read = cells.open(file.into(), false).await.unwrap().read(0).await.unwrap();
+    let read = cells.open_document(file.into(), false).await.unwrap().read_page(0).await.unwrap();
     assert!(read.page.text().contains("4711"), "{}", read.page.text());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_program_that_is_no_page_process_is_our_fault_and_not_the_documents() {
-    let setup = Setup::new(
+    let setup = ProcessSetup::new(
         &CpuConfig::default(),
         &LimitsConfig::default(),
         &OcrConfig::default(),
@@ -237,7 +248,8 @@ async fn a_program_that_is_no_page_process_is_our_fault_and_not_the_documents() 
         1,
     );
     for alone in [false, true] {
-        let cells = Cells::new(Program::Binary("/bin/false".into()), setup.clone(), 1000);
+        let cells =
+            ProcessPool::new(ProcessProgram::Binary("/bin/false".into()), setup.clone(), 1000);
         assert_eq!(told(read(&cells, "pid", alone).await), Err(Err(Fault::Internal)));
     }
 }

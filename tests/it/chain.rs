@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use docmill::config::{LlmProvider, RungConfig};
+use docmill::config::{EscalationModelConfig, LlmProvider};
 use docmill_testkit::models::{Answer, Request, Script, Server, Vendor};
 
 use crate::llm::vendors::config_of;
@@ -13,14 +13,14 @@ use crate::support::process::Process;
 use crate::support::world::{SOON, World, until};
 
 /// A stronger model on another server.
-fn rung(vendor: Vendor, server: &Server) -> RungConfig {
+fn rung(vendor: Vendor, server: &Server) -> EscalationModelConfig {
     let whole = config_of(vendor, server);
     let text = format!(
         "model = 'stronger'\nbase_url = '{}'\napi_key = 'key'\nregion = 'us-east-1'",
         whole.base_url
     );
-    let rung: RungConfig = toml::from_str(&text).unwrap();
-    RungConfig { provider: Some(whole.provider), ..rung }
+    let rung: EscalationModelConfig = toml::from_str(&text).unwrap();
+    EscalationModelConfig { provider: Some(whole.provider), ..rung }
 }
 
 fn without_supplier(request: &Request) -> Answer {

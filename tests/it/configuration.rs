@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use docmill::config::{Config, Needs};
+use docmill::config::{Config, ConfigNeeds};
 use toml::Value;
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/configuration.md");
@@ -85,5 +85,5 @@ fn the_example_of_the_page_is_a_valid_configuration() {
     let file = tempfile::NamedTempFile::new().unwrap();
     fs::write(file.path(), example).unwrap();
     let config = Config::load(Some(file.path())).unwrap();
-    config.check(Needs::WORKER).unwrap();
+    config.check(ConfigNeeds::WORKER).unwrap();
 }

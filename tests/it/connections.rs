@@ -6,8 +6,8 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use docmill::cluster::{Cluster, Durability};
-use docmill::config::{DatabaseConfig, Secret};
+use docmill::cluster::{CrashDurability, PrivatePostgres};
+use docmill::config::{DatabaseConfig, SecretString};
 use docmill::db::{Db, inspect};
 use sqlx::{Connection, Executor, PgConnection};
 
@@ -54,7 +54,8 @@ async fn count(url: &str, status: &str) -> i64 {
 async fn a_rotated_password_and_a_restarted_server_under_load_fail_no_document() {
     let folder = open_folder();
     let folder = folder.path();
-    let cluster = Cluster::start(&folder.join("postgres"), Durability::Fast).await.unwrap();
+    let cluster =
+        PrivatePostgres::start(&folder.join("postgres"), CrashDurability::Fast).await.unwrap();
     let old = cluster.url("postgres");
     std::fs::write(folder.join("url"), &old).unwrap();
     let inbox = folder.join("inbox");
@@ -116,7 +117,7 @@ fn certify(data: &Path) {
 async fn a_server_that_cannot_prove_its_name_is_refused_under_verify_full() {
     let folder = open_folder();
     let place = folder.path().join("postgres");
-    let cluster = Cluster::start(&place, Durability::Fast).await.unwrap();
+    let cluster = PrivatePostgres::start(&place, CrashDurability::Fast).await.unwrap();
     certify(&place.join("data"));
     let certificate = folder.path().join("root.crt");
     std::fs::copy(place.join("data/server.crt"), &certificate).unwrap();
@@ -133,7 +134,7 @@ async fn a_server_that_cannot_prove_its_name_is_refused_under_verify_full() {
         (format!("{named_otherwise}?{root}"), false),
     ] {
         let config = DatabaseConfig {
-            url: Secret::from(url.clone()),
+            url: SecretString::from(url.clone()),
             // Long enough for a busy machine; what is refused is refused until the time is over.
             connect_timeout: Duration::from_secs(if trusted { 60 } else { 1 }),
             ..DatabaseConfig::default()
@@ -141,7 +142,7 @@ async fn a_server_that_cannot_prove_its_name_is_refused_under_verify_full() {
         match Db::connect(&config).await {
             Ok(db) => {
                 assert!(trusted, "{url} must not be trusted");
-                assert!(inspect::inspect(&db).await.unwrap().encrypted, "{url}");
+                assert!(inspect::inspect_database(&db).await.unwrap().encrypted, "{url}");
                 db.close().await;
             }
             Err(error) => assert!(!trusted, "{url}: {error}"),
@@ -190,7 +191,7 @@ async fn a_pooler_that_lends_sessions_by_transaction_is_refused_with_the_reason(
         }
     });
     let config = DatabaseConfig {
-        url: Secret::from(format!("postgres://u:p@{address}/d?sslmode=disable")),
+        url: SecretString::from(format!("postgres://u:p@{address}/d?sslmode=disable")),
         connect_timeout: Duration::from_secs(5),
         ..DatabaseConfig::default()
     };

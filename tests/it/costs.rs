@@ -4,8 +4,8 @@
 
 use std::time::{Duration, Instant};
 
-use docmill::config::{CostConfig, Price};
-use docmill::db::costs::{self, By};
+use docmill::config::{CostConfig, ModelPrice};
+use docmill::db::costs::{self, CostGrouping};
 use docmill_testkit::models::{Answer, Script};
 use time::OffsetDateTime;
 
@@ -13,7 +13,7 @@ use crate::support::documents;
 use crate::support::world::{SOON, World, until};
 
 pub(crate) fn prices(daily_budget: &str) -> CostConfig {
-    let price = Price {
+    let price = ModelPrice {
         provider: "openai".to_owned(),
         model: "scripted".to_owned(),
         from: "2026-01-01".to_owned(),
@@ -51,8 +51,8 @@ async fn every_call_is_written_down_with_its_price_also_of_an_attempt_that_faile
                   FROM docmill.spending s JOIN docmill.ingestion i ON i.id = s.ingestion_id";
     assert_eq!(world.scalar(of_row).await, "true", "both calls are behind the data");
     let since = OffsetDateTime::now_utc() - Duration::from_secs(86_400);
-    for (by, name) in [(By::Tenant, "acme"), (By::Model, "openai scripted")] {
-        let sums = costs::sums(&world.database.db(), by, since, 10).await.unwrap();
+    for (by, name) in [(CostGrouping::Tenant, "acme"), (CostGrouping::Model, "openai scripted")] {
+        let sums = costs::sum_costs(&world.database.db(), by, since, 10).await.unwrap();
         let [sum] = sums.as_slice() else { panic!("{sums:?}") };
         assert_eq!((sum.name.as_str(), sum.attempts, sum.calls), (name, 2, 2));
     }

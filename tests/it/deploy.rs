@@ -264,7 +264,7 @@ async fn deploy(moto: &Moto, template: &str, stack: &str) -> BTreeMap<String, St
     let call = async |parameters: String| {
         let scope = "test/20261121/us-east-1/cloudformation/aws4_request";
         let url = moto.endpoint().parse().unwrap();
-        let client = docmill::http::client(&url, Duration::from_secs(60)).unwrap();
+        let client = docmill::http::build_client(&url, Duration::from_secs(60)).unwrap();
         let answer = client
             .post(url)
             .header("authorization", format!("AWS4-HMAC-SHA256 Credential={scope}"))

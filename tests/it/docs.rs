@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use docmill::config::Config;
 use docmill::fault::Fault;
-use docmill::model::Reason;
+use docmill::model::OutcomeReason;
 use sqlx::AssertSqlSafe;
 
 use crate::support::postgres::TestDatabase;
@@ -73,7 +73,7 @@ async fn every_query_in_the_docs_runs() {
 #[test]
 fn every_reason_and_every_fault_is_explained_to_the_operator() {
     let page = read("docs/operations.md");
-    for reason in Reason::ALL {
+    for reason in OutcomeReason::ALL {
         let row = format!("\n| `{}` | ", reason.code());
         assert!(page.contains(&row), "docs/operations.md does not explain {}", reason.code());
     }
@@ -162,7 +162,7 @@ fn every_module_is_on_the_map() {
 #[test]
 fn every_rule_and_check_of_the_built_in_kinds_is_explained() {
     let page = read("docs/gate.md");
-    let kinds = docmill::kinds::Kinds::load(&docmill::config::KindsConfig::default()).unwrap();
+    let kinds = docmill::kinds::KindSet::load(&docmill::config::KindsConfig::default()).unwrap();
     let mut rules = 0;
     for rule in kinds.iter().flat_map(|kind| &kind.rules) {
         rules += 1;

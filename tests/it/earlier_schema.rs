@@ -7,8 +7,8 @@ use std::time::Duration;
 use docmill::config::DatabaseConfig;
 use docmill::db::claims::PostgresLedger;
 use docmill::db::{Db, SchemaVersion};
-use docmill::ledger::{Claim, ClaimTerms, Ledger};
-use docmill::model::{IngestionId, Status};
+use docmill::ledger::{ClaimOutcome, ClaimTerms, Ledger};
+use docmill::model::{IngestionId, IngestionStatus};
 use serde_json::{Value, json};
 use sqlx::{AssertSqlSafe, Executor};
 
@@ -96,13 +96,15 @@ async fn rows_of_the_earlier_system_are_taken_over_in_every_status() {
             ClaimTerms { worker: "w".to_owned(), lease: Duration::from_secs(60), crash_limit: 3 };
         let ids = ['a', 'b', 'c', 'd', 'e'].map(id);
         let claims = ledger.claim(&ids, &terms).await.unwrap();
-        let Claim::Claimed(fresh) = &claims[0] else { panic!("{claims:?}") };
+        let ClaimOutcome::Claimed(fresh) = &claims[0] else { panic!("{claims:?}") };
         assert_eq!((fresh.attempt, fresh.suspect), (1, false));
-        let Claim::Claimed(running) = &claims[1] else { panic!("started_at blocks: {claims:?}") };
+        let ClaimOutcome::Claimed(running) = &claims[1] else {
+            panic!("started_at blocks: {claims:?}")
+        };
         assert_eq!((running.attempt, running.suspect), (3, false));
-        assert!(matches!(claims[2], Claim::Terminal(Status::Completed)));
-        assert!(matches!(claims[3], Claim::Terminal(Status::Failed)));
-        assert!(matches!(claims[4], Claim::Terminal(Status::Completed)));
+        assert!(matches!(claims[2], ClaimOutcome::Terminal(IngestionStatus::Completed)));
+        assert!(matches!(claims[3], ClaimOutcome::Terminal(IngestionStatus::Failed)));
+        assert!(matches!(claims[4], ClaimOutcome::Terminal(IngestionStatus::Completed)));
         assert_eq!(document(&database, 'c').await, (Some(json!({"n": 1})), false));
         assert_eq!(document(&database, 'd').await, (None, true), "a failure nobody was shown");
         assert_eq!(document(&database, 'e').await, (Some(json!({"n": 2})), true));
@@ -127,10 +129,10 @@ async fn the_earlier_trigger_no_longer_lets_a_failure_wipe_good_data() {
         .execute(database.pool())
         .await
         .unwrap();
-    let failed = docmill::db::janitor::give_up(
+    let failed = docmill::db::janitor::fail_unclaimed(
         &db,
         IngestionId(newer),
-        docmill::model::Reason::Missing,
+        docmill::model::OutcomeReason::Missing,
         "not there",
     );
     assert!(failed.await.unwrap());

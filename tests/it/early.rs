@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use docmill::config::{Acknowledge, Config};
+use docmill::config::{AcknowledgeMode, Config};
 use docmill_testkit::openai::{Answer, Script};
 use docmill_testkit::sqs::{Action, Failure};
 
@@ -15,7 +15,7 @@ use crate::support::world::{SOON, World, until};
 const EARLY: (&str, &str) = ("QUEUE__ACKNOWLEDGE", "early");
 
 fn early(config: &mut Config) {
-    config.queue.acknowledge = Acknowledge::Early;
+    config.queue.acknowledge = AcknowledgeMode::Early;
 }
 
 async fn messages(world: &World) -> u64 {

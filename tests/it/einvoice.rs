@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use docmill::app::App;
 use docmill::config::Config;
-use docmill::extract::einvoice::Flaw;
-use docmill::ops::process::{LocalPipeline, Processed};
+use docmill::extract::einvoice::EinvoiceDefect;
+use docmill::ops::process::{LocalPipeline, ProcessReport};
 use docmill::xml::XmlError;
 use docmill_testkit::openai::{Answer, Script};
 
@@ -25,12 +25,12 @@ async fn local_pipeline() -> LocalPipeline {
     app().local_pipeline().await.unwrap()
 }
 
-async fn process(pipeline: &LocalPipeline, bytes: Vec<u8>) -> Processed {
-    pipeline.process(Path::new("document"), bytes.into()).await.unwrap()
+async fn process(pipeline: &LocalPipeline, bytes: Vec<u8>) -> ProcessReport {
+    pipeline.process_file(Path::new("document"), bytes.into()).await.unwrap()
 }
 
 /// How a document ended: reader, reason, and why a person should look.
-fn end(processed: &Processed) -> (&str, &str, Vec<&str>) {
+fn end(processed: &ProcessReport) -> (&str, &str, Vec<&str>) {
     let reader = processed.reader.as_deref().unwrap_or("-");
     let reason = processed.reason.map_or("-", |reason| reason.code());
     (reader, reason, processed.review_reasons.iter().map(String::as_str).collect())
@@ -143,16 +143,16 @@ fn every_word_for_an_e_invoice_of_no_use_is_explained_to_the_operator() {
     let page = include_str!("../../docs/operations.md");
     let (_, table) = page.split_once("### Documents with an e-invoice").unwrap();
     for flaw in [
-        Flaw::Attachment,
-        Flaw::Xml(XmlError::Encoding),
-        Flaw::Xml(XmlError::Malformed),
-        Flaw::Xml(XmlError::Entities),
-        Flaw::Xml(XmlError::TooLarge),
-        Flaw::NotAnInvoice,
-        Flaw::Amount,
-        Flaw::Date,
-        Flaw::Incomplete,
-        Flaw::Several,
+        EinvoiceDefect::Attachment,
+        EinvoiceDefect::Xml(XmlError::Encoding),
+        EinvoiceDefect::Xml(XmlError::Malformed),
+        EinvoiceDefect::Xml(XmlError::Entities),
+        EinvoiceDefect::Xml(XmlError::TooLarge),
+        EinvoiceDefect::NotAnInvoice,
+        EinvoiceDefect::Amount,
+        EinvoiceDefect::Date,
+        EinvoiceDefect::Incomplete,
+        EinvoiceDefect::Several,
     ] {
         assert!(table.contains(&format!("`{}`", flaw.code())), "{}", flaw.code());
     }
@@ -160,8 +160,12 @@ fn every_word_for_an_e_invoice_of_no_use_is_explained_to_the_operator() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_person_can_see_what_an_xml_file_says() {
-    let transcript = local_pipeline().await.transcribe(cii("N-1").into()).await.unwrap();
-    assert!(transcript.text().contains("\nGrandTotalAmount 120.00\n"), "{}", transcript.text());
+    let transcript = local_pipeline().await.transcribe_file(cii("N-1").into()).await.unwrap();
+    assert!(
+        transcript.full_text().contains("\nGrandTotalAmount 120.00\n"),
+        "{}",
+        transcript.full_text()
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -175,7 +179,7 @@ async fn pictures_beside_an_e_invoice_are_not_read_and_contradict_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn xml_is_left_alone_on_request() {
-    let mut services = app().services().await.unwrap();
+    let mut services = app().pipeline_services().await.unwrap();
     services.ignore_xml = true;
     let pipeline = LocalPipeline::new(services);
     for xml in [cii("N-1"), "<broken".to_owned()] {

@@ -3,12 +3,12 @@
 
 use std::time::Duration;
 
-use docmill::config::Destination;
+use docmill::config::QueueDestination;
 use docmill::db::erasure;
-use docmill::db::operators::By;
+use docmill::db::operators::AuditNote;
 use docmill::model::IngestionId;
-use docmill::ops::erase::{self, Places};
-use docmill::ops::submit::{self, Desk, Terms};
+use docmill::ops::erase::{self, ErasureBackends};
+use docmill::ops::submit::{self, SubmitContext, SubmitOptions};
 
 use crate::support::documents;
 use crate::support::world::{SOON, World, until};
@@ -16,23 +16,23 @@ use crate::support::world::{SOON, World, until};
 const FORGOTTEN: &str = "tenant-to-forget";
 const KEPT: &str = "tenant-to-keep";
 
-fn by() -> By {
-    By { operator: "ada".to_owned(), why: "asked to".to_owned() }
+fn by() -> AuditNote {
+    AuditNote { operator: "ada".to_owned(), why: "asked to".to_owned() }
 }
 
 async fn hand_in(world: &World, tenant: &str, number: &str) -> IngestionId {
     let parts = world.parts().await;
     let file = world.logs.path().join(format!("{number}.pdf"));
     std::fs::write(&file, documents::invoice(number)).unwrap();
-    let desk = Desk {
+    let desk = SubmitContext {
         db: &parts.db,
         store: parts.store.as_ref(),
         queue: parts.queue.as_ref(),
         largest: 1 << 20,
-        destination: &Destination::default(),
+        destination: &QueueDestination::default(),
     };
-    let terms = Terms { tenant: Some(tenant.to_owned()), ..Terms::default() };
-    submit::submit(desk, &file, &terms).await.unwrap().ingestion_id.unwrap()
+    let terms = SubmitOptions { tenant: Some(tenant.to_owned()), ..SubmitOptions::default() };
+    submit::submit_file(desk, &file, &terms).await.unwrap().ingestion_id.unwrap()
 }
 
 /// Every row that mentions a word, as `table: row`, other than the memory of the erasure itself.
@@ -87,7 +87,7 @@ async fn erasing_a_tenant_leaves_no_row_object_or_message_of_it_and_the_others_a
     let waiting = hand_in(&world, FORGOTTEN, "F-3").await;
     let kept_waiting = hand_in(&world, KEPT, "K-3").await;
     let db = world.database.db();
-    docmill::db::operators::cancel(&db, &[dead], &by()).await.unwrap();
+    docmill::db::operators::cancel_ingestions(&db, &[dead], &by()).await.unwrap();
     let mut all_words = vec![FORGOTTEN.to_owned()];
     for id in [done, dead, waiting] {
         all_words.extend(words(&world, id).await);
@@ -99,13 +99,14 @@ async fn erasing_a_tenant_leaves_no_row_object_or_message_of_it_and_the_others_a
         .cloned()
         .collect();
 
-    let places = Places { db: &db, store: world.store.as_ref(), queue: world.queue.as_ref() };
-    let preview = erase::preview(places, FORGOTTEN).await.unwrap();
+    let places =
+        ErasureBackends { db: &db, store: world.store.as_ref(), queue: world.queue.as_ref() };
+    let preview = erase::preview_erasure(places, FORGOTTEN).await.unwrap();
     assert_eq!((preview.documents, preview.ingestions, preview.cancelled), (3, 3, 1));
     assert_eq!(preview.objects, before.len() - of_kept.len());
     assert_eq!(objects(&world).await, before, "a dry run changes nothing");
 
-    let erased = erase::erase(places, FORGOTTEN, Duration::ZERO, &by()).await.unwrap();
+    let erased = erase::erase_tenant(places, FORGOTTEN, Duration::ZERO, &by()).await.unwrap();
     assert_eq!((erased.documents, erased.cancelled, erased.dead_letters), (3, 1, 1));
     assert_eq!(erased.objects, preview.objects);
     for word in &all_words {
@@ -145,11 +146,12 @@ async fn what_a_worker_has_in_hand_is_taken_from_it_before_it_is_erased() {
     let llm = world.llm.as_ref().unwrap();
     assert!(llm.arrived(1, SOON).await, "the worker is in the middle of it");
     let db = world.database.db();
-    let places = Places { db: &db, store: world.store.as_ref(), queue: world.queue.as_ref() };
+    let places =
+        ErasureBackends { db: &db, store: world.store.as_ref(), queue: world.queue.as_ref() };
     let notice = Duration::from_secs(3);
-    let erased = erase::erase(places, FORGOTTEN, notice, &by()).await.unwrap();
+    let erased = erase::erase_tenant(places, FORGOTTEN, notice, &by()).await.unwrap();
     assert_eq!((erased.documents, erased.cancelled), (1, 1));
-    until(SOON, || async { worker.monitor.working().is_empty() }).await;
+    until(SOON, || async { worker.monitor.running_jobs().is_empty() }).await;
     // The worker left the message alone, as with any claim that is lost: it comes back.
     world
         .pass_until(|| async {
@@ -173,16 +175,17 @@ async fn only_documents_past_their_tenants_retention_expire() {
     }
     worker.stop().await;
     let db = world.database.db();
-    erasure::retain(&db, FORGOTTEN, Some(30), &by()).await.unwrap();
-    let places = Places { db: &db, store: world.store.as_ref(), queue: world.queue.as_ref() };
+    erasure::set_retention(&db, FORGOTTEN, Some(30), &by()).await.unwrap();
+    let places =
+        ErasureBackends { db: &db, store: world.store.as_ref(), queue: world.queue.as_ref() };
     let day = Duration::from_secs(24 * 3600);
     world.database.advance(day * 29).await;
-    assert_eq!(erase::expire(places).await.unwrap(), 0, "not yet");
+    assert_eq!(erase::erase_expired(places).await.unwrap(), 0, "not yet");
     let open = hand_in(&world, FORGOTTEN, "R-3").await;
     world.database.advance(day * 31).await;
-    assert_eq!(erase::expire(places).await.unwrap(), 1);
+    assert_eq!(erase::erase_expired(places).await.unwrap(), 1);
     assert_eq!(world.all_ids().await.len(), 2);
     assert_eq!(world.column(open, "status").await.unwrap(), "in-progress", "not ended: kept");
-    erasure::retain(&db, FORGOTTEN, None, &by()).await.unwrap();
-    assert_eq!(erasure::retentions(&db).await.unwrap(), []);
+    erasure::set_retention(&db, FORGOTTEN, None, &by()).await.unwrap();
+    assert_eq!(erasure::list_retentions(&db).await.unwrap(), []);
 }

@@ -7,45 +7,48 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use docmill::config::{KindsConfig, LimitsConfig};
-use docmill::eval::{self, EvalError, Sample};
-use docmill::kinds::Kinds;
+use docmill::eval::{self, EvalError, EvalSample};
+use docmill::kinds::KindSet;
 use docmill::model::{PageText, Transcript};
 use docmill::{extract, gate, pages};
 use serde_json::json;
 
 /// Reads native text by labels, judges, and reports as the pipeline would.
-fn read(kinds: &Kinds, bytes: Bytes) -> Sample {
+fn read(kinds: &KindSet, bytes: Bytes) -> EvalSample {
     let kind = kinds.for_name(None).unwrap();
-    let document = pages::open(bytes, &LimitsConfig::default(), 150).unwrap();
-    let read = (0..document.page_count()).map(|index| match document.page(index).unwrap() {
-        pages::Page::Text { width, height, lines } => {
-            PageText::native(index + 1, (width, height), 1.0, lines)
-        }
-        pages::Page::Doubtful { layer, .. } => {
-            PageText::native(index + 1, (layer.width, layer.height), 1.0, layer.lines)
-        }
-        pages::Page::Image(_) | pages::Page::Cut(_) | pages::Page::Damaged { .. } => {
-            panic!("page {index} has no text layer")
-        }
-    });
+    let document = pages::open_document(bytes, &LimitsConfig::default(), 150).unwrap();
+    let read =
+        (0..document.page_count()).map(|index| match document.page_content(index).unwrap() {
+            pages::PageContent::Text { width, height, lines } => {
+                PageText::from_native(index + 1, (width, height), 1.0, lines)
+            }
+            pages::PageContent::Doubtful { layer, .. } => {
+                PageText::from_native(index + 1, (layer.width, layer.height), 1.0, layer.lines)
+            }
+            pages::PageContent::Image(_)
+            | pages::PageContent::Cut(_)
+            | pages::PageContent::Damaged { .. } => {
+                panic!("page {index} has no text layer")
+            }
+        });
     let pages: Vec<PageText> = read.collect();
     let format = Transcript::FORMAT;
     let transcript =
         Transcript { format, sha256: String::new(), provider: String::new(), pages, quality: 1.0 };
-    let extraction = extract::rules::extract(&transcript, kind);
+    let extraction = extract::rules::extract_by_rules(&transcript, kind);
     let today = time::OffsetDateTime::now_utc().date();
-    let lookups = gate::Lookups {
+    let lookups = gate::GateLookups {
         duplicate_of: None,
         today,
         quality_threshold: 0.7,
-        einvoice: gate::Einvoice::Absent,
+        einvoice: gate::EinvoiceState::Absent,
     };
-    let verdict = gate::judge(&extraction, &transcript, kind, &lookups);
-    Sample {
-        status: if verdict.refused() { "failed" } else { "completed" }.to_owned(),
-        reason: verdict.refused().then(|| "gate_refused".to_owned()),
+    let verdict = gate::judge_extraction(&extraction, &transcript, kind, &lookups);
+    EvalSample {
+        status: if verdict.is_refused() { "failed" } else { "completed" }.to_owned(),
+        reason: verdict.is_refused().then(|| "gate_refused".to_owned()),
         data: Some(extraction.data),
-        text: Some(transcript.text()),
+        text: Some(transcript.full_text()),
         needs_review: verdict.needs_review(),
         score: Some(verdict.score),
     }
@@ -62,7 +65,7 @@ fn shared_invoices() -> Option<PathBuf> {
 #[tokio::test]
 async fn real_invoices_are_read_by_labels_alone() {
     let Some(folder) = shared_invoices() else { return };
-    let kinds = Kinds::load(&KindsConfig::default()).unwrap();
+    let kinds = KindSet::load(&KindsConfig::default()).unwrap();
     let report = eval::run(&folder, 1, |_, bytes| std::future::ready(read(&kinds, bytes)));
     let report = report.await.unwrap();
     let completed = report.all.completed * 47 / report.all.documents;
@@ -102,7 +105,7 @@ async fn a_folder_is_scored_by_group_and_what_is_unknown_is_not_scored() {
         let total = if name == "a_2.pdf" { 11 } else { 10 };
         let data = json!({"invoice_number": "n-1", "total": total, "due_date": "2024-01-01"});
         let failed = name.ends_with("png");
-        Sample {
+        EvalSample {
             status: if failed { "failed" } else { "completed" }.to_owned(),
             reason: failed.then(|| "no_text".to_owned()),
             data: data.as_object().cloned(),
@@ -134,12 +137,12 @@ async fn scans_are_scored_by_what_is_wrong_with_them_and_without_repair_beside_i
     fs::write(&table, "language\tfile\tkind\nen\ta_1.pdf\tdegraded:skew\nen\tb_1.png\tfax\n")
         .unwrap();
     let process = |text: &'static str| {
-        move |_, _| async move { Sample { text: Some(text.to_owned()), ..Sample::default() } }
+        move |_, _| async move { EvalSample { text: Some(text.to_owned()), ..EvalSample::default() } }
     };
     let mut report = eval::run(folder.path(), 2, process("total due 10")).await.unwrap();
     assert_eq!(report.without_truth, 1, "the table is no document");
     let as_is = eval::run(folder.path(), 2, process("total 10")).await.unwrap();
-    report.beside(&as_is);
+    report.add_unrepaired(&as_is);
     assert_eq!(report.kinds.keys().collect::<Vec<_>>(), ["degraded", "degraded:skew", "fax"]);
     let skew = report.kinds.get("degraded:skew").unwrap();
     assert_eq!((skew.documents, skew.text.word_recall), (1, Some(1.0)));
@@ -155,7 +158,7 @@ async fn scans_are_scored_by_what_is_wrong_with_them_and_without_repair_beside_i
 
 #[tokio::test]
 async fn a_folder_that_cannot_be_scored_is_refused_with_the_reason() {
-    let process = |_, _| async { Sample::default() };
+    let process = |_, _| async { EvalSample::default() };
     let empty = tempfile::tempdir().unwrap();
     let error = eval::run(empty.path(), 1, process).await.unwrap_err();
     assert!(matches!(error, EvalError::Nothing { .. }));

@@ -12,13 +12,15 @@ use bytes::Bytes;
 use docmill::config::{ByteSize, LimitsConfig};
 use docmill::fault::{Fault, Result};
 use docmill::ledger::memory::MemoryLedger;
-use docmill::model::{ClaimToken, DocumentId, DocumentRef, IngestionId, Reason};
-use docmill::pipeline::artefact::Slot;
+use docmill::model::{ClaimToken, DocumentId, DocumentRef, IngestionId, OutcomeReason};
+use docmill::pipeline::artefact::ArtefactSlot;
 use docmill::pipeline::claim_handle::{self, ClaimHandle, ClaimRenewer};
-use docmill::pipeline::fetch::{Fetched, fetch};
+use docmill::pipeline::fetch::{FetchedDocument, fetch_document};
 use docmill::pipeline::{ByteBudget, StepError};
 use docmill::store::folder::FolderStore;
-use docmill::store::{Entry, Etag, Fetch, Get, Meta, Object, Put, Store};
+use docmill::store::{
+    Etag, FetchedObject, GetOptions, GetResult, ObjectEntry, ObjectMeta, ObjectStore, PutResult,
+};
 
 /// One object that answers at once, and may say another size than it has.
 struct OneObject {
@@ -39,34 +41,34 @@ impl OneObject {
 }
 
 #[async_trait]
-impl Store for OneObject {
+impl ObjectStore for OneObject {
     fn describe(&self) -> String {
         "one object".to_owned()
     }
 
-    async fn head(&self, _: &str) -> Result<Option<Meta>> {
+    async fn head(&self, _: &str) -> Result<Option<ObjectMeta>> {
         let (etag, modified) = (Self::etag(), SystemTime::UNIX_EPOCH);
-        Ok(Some(Meta { size: self.says, etag, modified, metadata: BTreeMap::new() }))
+        Ok(Some(ObjectMeta { size: self.says, etag, modified, metadata: BTreeMap::new() }))
     }
 
-    async fn get(&self, _: &str, what: Get) -> Result<Fetch> {
+    async fn get(&self, _: &str, what: GetOptions) -> Result<GetResult> {
         let size = self.bytes.len() as u64;
         if size > what.at_most {
-            return Ok(Fetch::TooLarge { size });
+            return Ok(GetResult::TooLarge { size });
         }
         self.bodies.fetch_add(1, Ordering::SeqCst);
-        Ok(Fetch::Found(Object { bytes: self.bytes.clone(), etag: Self::etag() }))
+        Ok(GetResult::Found(FetchedObject { bytes: self.bytes.clone(), etag: Self::etag() }))
     }
 
     async fn put(&self, _: &str, _: Bytes, _: &BTreeMap<String, String>) -> Result<Etag> {
         unimplemented!("a fetch writes nothing")
     }
 
-    async fn put_if_absent(&self, _: &str, _: Bytes) -> Result<Put> {
+    async fn put_if_absent(&self, _: &str, _: Bytes) -> Result<PutResult> {
         unimplemented!("a fetch writes nothing")
     }
 
-    async fn put_if_match(&self, _: &str, _: &Etag, _: Bytes) -> Result<Put> {
+    async fn put_if_match(&self, _: &str, _: &Etag, _: Bytes) -> Result<PutResult> {
         unimplemented!("a fetch writes nothing")
     }
 
@@ -78,7 +80,7 @@ impl Store for OneObject {
         unimplemented!("a fetch deletes nothing")
     }
 
-    async fn list(&self, _: &str, _: Option<&str>, _: usize) -> Result<Vec<Entry>> {
+    async fn list(&self, _: &str, _: Option<&str>, _: usize) -> Result<Vec<ObjectEntry>> {
         unimplemented!("a fetch lists nothing")
     }
 }
@@ -86,7 +88,7 @@ impl Store for OneObject {
 async fn fetched(
     store: &OneObject,
     budget: &ByteBudget,
-) -> std::result::Result<Fetched, StepError> {
+) -> std::result::Result<FetchedDocument, StepError> {
     let ledger = MemoryLedger::new(time::OffsetDateTime::UNIX_EPOCH);
     let document = DocumentRef {
         id: DocumentId::random(),
@@ -95,11 +97,11 @@ async fn fetched(
         etag: None,
     };
     let limits = LimitsConfig { document_bytes: ByteSize(100 << 10), ..LimitsConfig::default() };
-    fetch(store, &ledger, &document, &limits, budget).await
+    fetch_document(store, &ledger, &document, &limits, budget).await
 }
 
-fn is_too_large(answer: std::result::Result<Fetched, StepError>) -> bool {
-    matches!(answer, Err(StepError::Rejected { reason: Reason::TooLarge, .. }))
+fn is_too_large(answer: std::result::Result<FetchedDocument, StepError>) -> bool {
+    matches!(answer, Err(StepError::Rejected { reason: OutcomeReason::TooLarge, .. }))
 }
 
 #[tokio::test]
@@ -127,12 +129,12 @@ async fn invariant_9_a_document_over_the_limit_costs_no_memory_whatever_the_stor
 
 /// A claim whose local deadline is far ahead, as that of a worker that was asleep.
 fn claim(id: IngestionId) -> (ClaimHandle, ClaimRenewer) {
-    claim_handle::pair(id, ClaimToken::random(), Instant::now() + Duration::from_secs(600))
+    claim_handle::claim_pair(id, ClaimToken::random(), Instant::now() + Duration::from_secs(600))
 }
 
-async fn slot(store: &dyn Store, id: IngestionId) -> Slot<BTreeMap<String, String>> {
-    let key = docmill::store::keys::extraction(id);
-    Slot::open(store, key, "the same".to_owned()).await.unwrap()
+async fn slot(store: &dyn ObjectStore, id: IngestionId) -> ArtefactSlot<BTreeMap<String, String>> {
+    let key = docmill::store::keys::extraction_key(id);
+    ArtefactSlot::load(store, key, "the same".to_owned()).await.unwrap()
 }
 
 fn content(text: &str) -> BTreeMap<String, String> {
@@ -142,7 +144,7 @@ fn content(text: &str) -> BTreeMap<String, String> {
 #[tokio::test]
 async fn invariant_8_a_late_zombie_cannot_replace_what_a_newer_claim_has_written() {
     let folder = tempfile::tempdir().unwrap();
-    let store: Arc<dyn Store> = Arc::new(FolderStore::open(folder.path()).await.unwrap());
+    let store: Arc<dyn ObjectStore> = Arc::new(FolderStore::open(folder.path()).await.unwrap());
     let store = store.as_ref();
     let id = IngestionId::random();
     let ((zombie, _keeper), (owner, _other)) = (claim(id), claim(id));
@@ -175,9 +177,9 @@ async fn invariant_2_no_artefact_is_written_once_the_claim_is_known_to_be_lost()
     let id = IngestionId::random();
     let (hold, keeper) = claim(id);
     let mut slot = slot(&store, id).await;
-    keeper.lost();
+    keeper.note_lost();
     let answer = slot.write(&store, &hold, content("late")).await;
     assert_eq!(answer.unwrap_err().fault, Fault::ClaimLost);
-    let key = docmill::store::keys::extraction(id);
+    let key = docmill::store::keys::extraction_key(id);
     assert!(store.head(&key).await.unwrap().is_none());
 }

@@ -10,10 +10,12 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use docmill::fault::{Fault, Result};
 use docmill::queue::objects::ObjectQueue;
-use docmill::queue::objects::engine::{Clock, Engine};
-use docmill::queue::{Depth, Outgoing, Queue};
+use docmill::queue::objects::engine::{RecordStore, StoreClock};
+use docmill::queue::{MessageQueue, OutgoingMessage, QueueDepth};
 use docmill::store::folder::FolderStore;
-use docmill::store::{Entry, Etag, Fetch, Get, Meta, Put, Store};
+use docmill::store::{
+    Etag, GetOptions, GetResult, ObjectEntry, ObjectMeta, ObjectStore, PutResult,
+};
 
 /// Locks that never end by themselves within a test.
 const LONG: Duration = Duration::from_secs(600);
@@ -42,13 +44,13 @@ impl Place {
     }
 }
 
-async fn send(queue: &dyn Queue, body: &str) {
-    for sent in queue.send(&[Outgoing::now(body)]).await {
+async fn send(queue: &dyn MessageQueue, body: &str) {
+    for sent in queue.send(&[OutgoingMessage::from_body(body)]).await {
         sent.unwrap();
     }
 }
 
-async fn take(queue: &dyn Queue) -> Option<docmill::queue::Delivery> {
+async fn take(queue: &dyn MessageQueue) -> Option<docmill::queue::Delivery> {
     queue.receive(1, Duration::ZERO).await.unwrap().pop()
 }
 
@@ -94,27 +96,27 @@ async fn sixteen_workers_share_forty_messages_without_sharing_one() {
 /// Answers every listing of waiting messages as it was when first asked.
 struct OldListing {
     store: Arc<FolderStore>,
-    first: Mutex<BTreeMap<String, Vec<Entry>>>,
+    first: Mutex<BTreeMap<String, Vec<ObjectEntry>>>,
 }
 
 #[async_trait]
-impl Store for OldListing {
+impl ObjectStore for OldListing {
     fn describe(&self) -> String {
         "an old listing".to_owned()
     }
-    async fn head(&self, key: &str) -> Result<Option<Meta>> {
+    async fn head(&self, key: &str) -> Result<Option<ObjectMeta>> {
         self.store.head(key).await
     }
-    async fn get(&self, key: &str, what: Get) -> Result<Fetch> {
+    async fn get(&self, key: &str, what: GetOptions) -> Result<GetResult> {
         self.store.get(key, what).await
     }
     async fn put(&self, key: &str, bytes: Bytes, meta: &BTreeMap<String, String>) -> Result<Etag> {
         self.store.put(key, bytes, meta).await
     }
-    async fn put_if_absent(&self, key: &str, bytes: Bytes) -> Result<Put> {
+    async fn put_if_absent(&self, key: &str, bytes: Bytes) -> Result<PutResult> {
         self.store.put_if_absent(key, bytes).await
     }
-    async fn put_if_match(&self, key: &str, etag: &Etag, bytes: Bytes) -> Result<Put> {
+    async fn put_if_match(&self, key: &str, etag: &Etag, bytes: Bytes) -> Result<PutResult> {
         self.store.put_if_match(key, etag, bytes).await
     }
     async fn delete(&self, key: &str) -> Result<()> {
@@ -123,7 +125,7 @@ impl Store for OldListing {
     async fn delete_if_match(&self, key: &str, etag: &Etag) -> Result<bool> {
         self.store.delete_if_match(key, etag).await
     }
-    async fn list(&self, prefix: &str, _: Option<&str>, max: usize) -> Result<Vec<Entry>> {
+    async fn list(&self, prefix: &str, _: Option<&str>, max: usize) -> Result<Vec<ObjectEntry>> {
         if let Some(first) = self.first.lock().unwrap().get(prefix) {
             return Ok(first.clone());
         }
@@ -164,8 +166,8 @@ async fn a_message_hidden_after_it_was_listed_stays_hidden() {
     assert_eq!(queue.depth().await.unwrap(), depth(0, 0, 1, 0));
 }
 
-fn depth(ready: u64, in_flight: u64, delayed: u64, dead: u64) -> Depth {
-    Depth { ready, in_flight, delayed, dead: Some(dead) }
+fn depth(ready: u64, in_flight: u64, delayed: u64, dead: u64) -> QueueDepth {
+    QueueDepth { ready, in_flight, delayed, dead: Some(dead) }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -179,12 +181,15 @@ async fn a_worker_that_was_believed_dead_can_neither_keep_nor_finish_nor_return_
     assert_eq!((first.receive_count, second.receive_count), (1, 2));
     let before = place.keys().await;
     let stale = std::slice::from_ref(&first.receipt);
-    assert_eq!(only(zombie.extend(stale, LONG).await).unwrap_err().fault, Fault::Missing);
+    assert_eq!(
+        only(zombie.extend_visibility(stale, LONG).await).unwrap_err().fault,
+        Fault::Missing
+    );
     assert_eq!(only(zombie.acknowledge(stale).await).unwrap_err().fault, Fault::Missing);
     only(zombie.hide(&[(first.receipt.clone(), Duration::ZERO)]).await).unwrap();
     assert_eq!(place.keys().await, before, "lock and marker are the heir's");
     assert!(take(&zombie).await.is_none(), "the heir's lock still holds");
-    only(heir.extend(std::slice::from_ref(&second.receipt), LONG).await).unwrap();
+    only(heir.extend_visibility(std::slice::from_ref(&second.receipt), LONG).await).unwrap();
     only(heir.acknowledge(&[second.receipt]).await).unwrap();
     assert!(place.keys().await.is_empty());
     only(zombie.acknowledge(stale).await).unwrap();
@@ -214,7 +219,7 @@ async fn a_lock_renewed_in_between_is_not_taken_over() {
     let slow = place.worker(DEAD_AT_ONCE);
     send(&slow, "slow").await;
     let delivery = take(&slow).await.unwrap();
-    only(slow.extend(&[delivery.receipt], LONG).await).unwrap();
+    only(slow.extend_visibility(&[delivery.receipt], LONG).await).unwrap();
     assert!(take(&place.worker(LONG)).await.is_none());
 }
 
@@ -228,21 +233,21 @@ async fn a_message_that_kills_its_workers_is_counted_and_given_up() {
     }
     assert!(take(&queue).await.is_none());
     assert_eq!(queue.depth().await.unwrap(), depth(0, 0, 0, 1));
-    let dead = queue.dead_receive(10, LONG).await.unwrap();
+    let dead = queue.receive_dead(10, LONG).await.unwrap();
     assert_eq!(dead.len(), 1);
     assert_eq!(dead[0].delivery.body, "poison");
-    assert!(queue.dead_receive(10, LONG).await.unwrap().is_empty(), "hidden from other readers");
+    assert!(queue.receive_dead(10, LONG).await.unwrap().is_empty(), "hidden from other readers");
     let receipt = dead[0].delivery.receipt.clone();
-    only(queue.dead_acknowledge(&[receipt]).await).unwrap();
+    only(queue.acknowledge_dead(&[receipt]).await).unwrap();
     assert!(place.keys().await.is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn of_many_who_change_one_object_at_once_none_undoes_what_another_did() {
     let place = Place::new().await;
-    let engine = Arc::new(Engine::new(place.store.clone(), Clock::default()));
+    let engine = Arc::new(RecordStore::new(place.store.clone(), StoreClock::default()));
     assert!(engine.create("count", &0_u64).await.unwrap());
-    let one_more = |engine: Arc<Engine>| async move {
+    let one_more = |engine: Arc<RecordStore>| async move {
         // Against too many at once it gives up and says so.
         while engine.change("count", |count: &u64| Some(count + 1)).await.is_err() {}
     };
@@ -264,7 +269,7 @@ async fn a_message_sent_again_while_it_is_worked_on_comes_once_more() {
     only(queue.acknowledge(&[first.receipt]).await).unwrap();
     let second = take(&queue).await.unwrap();
     assert_eq!(second.receive_count, 1, "it counts as a fresh one");
-    let later = Outgoing { delay: LONG, ..Outgoing::now("again") };
+    let later = OutgoingMessage { delay: LONG, ..OutgoingMessage::from_body("again") };
     only(queue.send(&[later]).await).unwrap();
     only(queue.acknowledge(&[second.receipt]).await).unwrap();
     assert!(take(&queue).await.is_none(), "a worker may replace a message by a delayed one");
@@ -303,11 +308,11 @@ async fn a_lock_whose_message_is_gone_is_swept() {
     let dying = place.worker(DEAD_AT_ONCE);
     send(&dying, "orphan").await;
     let orphan = take(&dying).await.unwrap().message_id;
-    assert_eq!(living.maintain().await.unwrap(), 0, "its message still waits");
+    assert_eq!(living.run_maintenance().await.unwrap(), 0, "its message still waits");
     for name in [&alive, &orphan] {
         place.store.delete(&format!("queue/todo/3_normal/{name}")).await.unwrap();
     }
-    assert_eq!(living.maintain().await.unwrap(), 1);
+    assert_eq!(living.run_maintenance().await.unwrap(), 1);
     assert_eq!(place.keys().await, [format!("queue/processing/{alive}")], "a live lock stays");
 }
 

@@ -7,12 +7,16 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use docmill::config::{KindsConfig, LlmConfig, LlmProvider};
-use docmill::extract::reply::Problem;
-use docmill::extract::{self, Ending, ExtractError, Journal, Replies, Terms};
-use docmill::gate::{self, Einvoice, Lookups, Verdict};
-use docmill::kinds::{Kind, Kinds};
-use docmill::llm::openai::OpenAi;
-use docmill::model::{BoundingBox, Extraction, Line, PageText, Reason, Source, Transcript, Word};
+use docmill::extract::reply::ReplyDefect;
+use docmill::extract::{
+    self, CallLimits, ExtractError, IncompleteReason, RecordedReplies, ReplyJournal,
+};
+use docmill::gate::{self, EinvoiceState, GateLookups, Verdict};
+use docmill::kinds::{Kind, KindSet};
+use docmill::llm::openai::OpenAiClient;
+use docmill::model::{
+    BoundingBox, Extraction, OutcomeReason, PageSource, PageText, TextLine, TextWord, Transcript,
+};
 use docmill_testkit::openai::{Answer, Request, Script, Server, read_document};
 use serde_json::{Value, json};
 
@@ -32,18 +36,18 @@ const INVOICE: [&str; 9] = [
 struct Nothing;
 
 #[async_trait]
-impl Journal for Nothing {
-    async fn load(&mut self) -> docmill::fault::Result<Option<Replies>> {
+impl ReplyJournal for Nothing {
+    async fn load_replies(&mut self) -> docmill::fault::Result<Option<RecordedReplies>> {
         Ok(None)
     }
 
-    async fn save(&mut self, _: &Replies) -> docmill::fault::Result<()> {
+    async fn save_replies(&mut self, _: &RecordedReplies) -> docmill::fault::Result<()> {
         Ok(())
     }
 }
 
 fn transcript(injected: &[&str]) -> Transcript {
-    let word = |(text, column): (&str, u8), row: u8| Word {
+    let word = |(text, column): (&str, u8), row: u8| TextWord {
         text: text.to_owned(),
         bounding_box: BoundingBox {
             x: f32::from(column) * 60.0,
@@ -53,12 +57,12 @@ fn transcript(injected: &[&str]) -> Transcript {
         },
         confidence: 1.0,
     };
-    let lines = INVOICE.iter().chain(injected).zip(0_u8..).map(|(text, row)| Line {
+    let lines = INVOICE.iter().chain(injected).zip(0_u8..).map(|(text, row)| TextLine {
         words: text.split(' ').zip(0_u8..).map(|own| word(own, row)).collect(),
     });
     let page = PageText {
         number: 1,
-        source: Source::Native,
+        source: PageSource::Native,
         width: 595.0,
         height: 842.0,
         quality: 1.0,
@@ -78,7 +82,7 @@ fn transcript(injected: &[&str]) -> Transcript {
 }
 
 fn kind() -> Kind {
-    Kind::clone(Kinds::load(&KindsConfig::default()).unwrap().get("invoice").unwrap())
+    Kind::clone(KindSet::load(&KindsConfig::default()).unwrap().get("invoice").unwrap())
 }
 
 type Sent = Arc<Mutex<Vec<Value>>>;
@@ -104,15 +108,15 @@ async fn asked(
         timeout: Duration::from_secs(10),
         ..LlmConfig::default()
     };
-    let terms = Terms {
+    let terms = CallLimits {
         identity: "id".to_owned(),
         prompt_tokens: 100_000,
         max_output_tokens: 8_192,
         parts_at_once: 1,
     };
-    let (client, kind) = (OpenAi::new(&config).unwrap(), kind());
+    let (client, kind) = (OpenAiClient::new(&config).unwrap(), kind());
     let mut journal = Nothing;
-    let run = extract::ask(&client, &kind, transcript, &terms, &mut journal);
+    let run = extract::extract_by_model(&client, &kind, transcript, &terms, &mut journal);
     let result = tokio::time::timeout(Duration::from_secs(20), run).await.unwrap();
     let sent = sent.lock().unwrap().clone();
     (result, sent)
@@ -120,9 +124,13 @@ async fn asked(
 
 fn judged(extraction: &Extraction, transcript: &Transcript) -> Verdict {
     let today = time::macros::date!(2024 - 06 - 01);
-    let lookups =
-        Lookups { duplicate_of: None, today, quality_threshold: 0.7, einvoice: Einvoice::Absent };
-    gate::judge(extraction, transcript, &kind(), &lookups)
+    let lookups = GateLookups {
+        duplicate_of: None,
+        today,
+        quality_threshold: 0.7,
+        einvoice: EinvoiceState::Absent,
+    };
+    gate::judge_extraction(extraction, transcript, &kind(), &lookups)
 }
 
 /// Everything that is sent, without what is between `<document-…>` and `</document-…>` or around
@@ -223,8 +231,11 @@ async fn what_the_schema_does_not_know_never_becomes_data() {
     for obey in table {
         let (result, sent) = asked(&page, obey).await;
         let Err(ExtractError::Ended { ending, partial, .. }) = result else { panic!("{result:?}") };
-        assert!(matches!(ending, Ending::Unreadable(Problem::Schema(_))), "{ending:?}");
-        assert_eq!(ending.reason(), Reason::GateRefused);
+        assert!(
+            matches!(ending, IncompleteReason::Unreadable(ReplyDefect::Schema(_))),
+            "{ending:?}"
+        );
+        assert_eq!(ending.outcome_reason(), OutcomeReason::GateRefused);
         assert!(partial.is_none_or(|it| !it.data.contains_key("bank_account")));
         // The repair was asked for as well, and its prompt keeps the fence too.
         assert_eq!(sent.len(), 2);

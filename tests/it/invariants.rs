@@ -70,12 +70,12 @@ async fn invariant_2_a_worker_whose_claim_was_taken_writes_nothing_more() {
              lease_expires_at = now() + interval '1 hour' WHERE id = '{id}'"
         ))
         .await;
-    until(SOON, || async { worker.monitor.working().is_empty() }).await;
+    until(SOON, || async { worker.monitor.running_jobs().is_empty() }).await;
     worker.stop().await;
     assert_eq!(world.column(id, "claim_token").await.unwrap(), thief.to_string());
     assert_eq!(world.column(id, "status").await.unwrap(), "in-progress");
     assert_eq!(world.column(id, "extraction_output_file_path").await, None);
-    let key = docmill::store::keys::extraction(id);
+    let key = docmill::store::keys::extraction_key(id);
     assert!(world.store.head(&key).await.unwrap().is_none(), "no artefact after the loss");
     assert!(world.attempts(id).await.is_empty());
     let depth = world.queue.depth().await.unwrap();
@@ -159,7 +159,7 @@ async fn invariant_6_no_more_is_received_than_there_are_slots_and_a_slow_job_hol
         while world.column(id, "status").await.as_deref() != Some("completed") {
             let depth = world.queue.depth().await.unwrap();
             assert!(depth.in_flight <= 3 + 3, "slots, and acknowledgements under way");
-            assert!(worker.monitor.working().len() <= 3);
+            assert!(worker.monitor.running_jobs().len() <= 3);
             assert!(Instant::now() < deadline, "{id} is still not completed");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use docmill::app::App;
 use docmill::config::QueueBackend;
 use docmill::queue::objects::ObjectQueue;
-use docmill::store::Store;
+use docmill::store::ObjectStore;
 use docmill::store::s3::S3Store;
 use docmill_testkit::openai::{Answer, Script};
 
@@ -83,7 +83,7 @@ async fn workers_killed_over_redis_end_every_document_once() {
     let mut world = slow_enough_to_be_killed().await;
     world.config.queue.backend = QueueBackend::Redis;
     world.config.queue.redis_url = redis.url().into();
-    world.queue = App::new(world.config.clone()).queue().await.unwrap();
+    world.queue = App::new(world.config.clone()).open_queue().await.unwrap();
     let url = redis.url();
     kill_all_the_time(&world, &[("QUEUE__BACKEND", "redis"), ("QUEUE__REDIS_URL", &url)]).await;
 }
@@ -94,7 +94,7 @@ async fn workers_killed_over_a_folder_end_every_document_once() {
     let mut world = slow_enough_to_be_killed().await;
     world.config.queue.backend = QueueBackend::Folder;
     world.config.queue.path = folder.path().to_owned();
-    world.queue = App::new(world.config.clone()).queue().await.unwrap();
+    world.queue = App::new(world.config.clone()).open_queue().await.unwrap();
     let path = folder.path().to_str().unwrap();
     kill_all_the_time(&world, &[("QUEUE__BACKEND", "folder"), ("QUEUE__PATH", path)]).await;
 }
@@ -104,7 +104,7 @@ async fn workers_killed_over_a_bucket_end_every_document_once() {
     let server = Moto::start().await;
     let client = s3_client(&server.endpoint());
     client.create_bucket().bucket("documents").send().await.unwrap();
-    let store: Arc<dyn Store> = Arc::new(S3Store::with_client(client, "documents"));
+    let store: Arc<dyn ObjectStore> = Arc::new(S3Store::with_client(client, "documents"));
     let mut world = slow_enough_to_be_killed().await;
     let visibility = world.config.queue.visibility;
     world.queue = Arc::new(ObjectQueue::new(Arc::clone(&store), visibility, None));

@@ -9,8 +9,12 @@ mod locks;
 use std::time::Duration;
 
 use docmill::fault::Fault;
-use docmill::ledger::{Claim, Held, Pause, Quarantined, ReadBack, Vitals};
-use docmill::model::{ArtefactRef, ClaimToken, DocumentId, IngestionId, Reason, Status};
+use docmill::ledger::{
+    ClaimOutcome, OperatorPause, QuarantinedMessage, ReadBack, WorkerStatus, WriteResult,
+};
+use docmill::model::{
+    ArtefactRef, ClaimToken, DocumentId, IngestionId, IngestionStatus, OutcomeReason,
+};
 
 use fixture::{Fixture, START, failed, object, record, terms};
 
@@ -25,10 +29,10 @@ async fn a_row_is_claimed_by_one_and_busy_for_the_rest_of_the_lease() {
         assert_eq!((claimed.attempt, claimed.claims, claimed.suspect), (1, 1, false));
         assert_eq!(claimed.document.file_path, "documents/x.pdf");
         at.advance(Duration::from_secs(100)).await;
-        let Claim::Busy(left) = at.claim(id).await else { panic!("not busy") };
+        let ClaimOutcome::Busy(left) = at.claim(id).await else { panic!("not busy") };
         assert_eq!(left, Duration::from_secs(200));
         let unknown = at.claim(IngestionId::random()).await;
-        assert!(matches!(unknown, Claim::Unknown), "{unknown:?}");
+        assert!(matches!(unknown, ClaimOutcome::Unknown), "{unknown:?}");
     }
 }
 
@@ -43,8 +47,8 @@ async fn a_batch_is_answered_in_the_order_it_was_asked() {
         let answers = at.ledger().claim(&ids, &terms()).await.unwrap();
         for (id, answer) in ids.iter().zip(&answers) {
             match answer {
-                Claim::Claimed(claimed) => assert_eq!(claimed.id, *id),
-                Claim::Unknown => assert!(at.row(*id).await.is_none()),
+                ClaimOutcome::Claimed(claimed) => assert_eq!(claimed.id, *id),
+                ClaimOutcome::Unknown => assert!(at.row(*id).await.is_none()),
                 other => panic!("{other:?}"),
             }
         }
@@ -61,10 +65,10 @@ async fn a_renewed_lease_keeps_others_out_and_a_foreign_token_renews_nothing() {
         let token = at.take(id).await.token;
         at.advance(Duration::from_secs(299)).await;
         let asked = [(id, ClaimToken::random()), (id, token), (IngestionId::random(), token)];
-        let renewed = at.ledger().renew(&asked, LEASE).await.unwrap();
-        assert_eq!(renewed, [Held::Lost, Held::Yes, Held::Lost]);
+        let renewed = at.ledger().renew_leases(&asked, LEASE).await.unwrap();
+        assert_eq!(renewed, [WriteResult::Lost, WriteResult::Yes, WriteResult::Lost]);
         at.advance(Duration::from_secs(299)).await;
-        assert!(matches!(at.claim(id).await, Claim::Busy(_)));
+        assert!(matches!(at.claim(id).await, ClaimOutcome::Busy(_)));
     }
 }
 
@@ -94,16 +98,19 @@ async fn the_third_silent_death_ends_a_document_as_crashed() {
             at.advance(LEASE).await;
         }
         let answer = at.claim(id).await;
-        assert!(matches!(answer, Claim::Exhausted), "{answer:?}");
+        assert!(matches!(answer, ClaimOutcome::Exhausted), "{answer:?}");
         let row = at.row(id).await.unwrap();
-        assert_eq!((row.status, row.reason), (Status::Failed, Some(Reason::Crashed)));
+        assert_eq!(
+            (row.status, row.reason),
+            (IngestionStatus::Failed, Some(OutcomeReason::Crashed))
+        );
         assert!(row.needs_human_review);
         assert_eq!(row.valid_structured_data, Some(false));
         let attempts = at.attempts(id).await;
         let finals: Vec<bool> = attempts.iter().map(|attempt| attempt.is_final).collect();
         assert_eq!(finals, [false, false, true]);
         let after = at.claim(id).await;
-        assert!(matches!(after, Claim::Terminal(Status::Failed)), "{after:?}");
+        assert!(matches!(after, ClaimOutcome::Terminal(IngestionStatus::Failed)), "{after:?}");
     }
 }
 
@@ -118,7 +125,7 @@ async fn invariant_2_nothing_is_written_under_a_token_that_is_not_in_the_row() {
         let before = (at.row(id).await, at.attempts(id).await);
         let ledger = at.ledger();
         let artefact = ArtefactRef { path: "p".to_owned(), identity: "i".to_owned() };
-        let saved = docmill::ledger::TranscriptionSaved {
+        let saved = docmill::ledger::StoredTranscript {
             artefact: artefact.clone(),
             quality: 0.5,
             sha256: "f".repeat(64),
@@ -126,24 +133,27 @@ async fn invariant_2_nothing_is_written_under_a_token_that_is_not_in_the_row() {
             preprocessed: None,
         };
         let how = failed(Fault::Transient, true, 15);
-        let stage = docmill::model::Stage::Gate;
+        let stage = docmill::model::IngestionStage::Gate;
         let answers = [
-            ledger.record(id, zombie, &record(None)).await.unwrap(),
-            ledger.give_back(id, zombie, &how).await.unwrap(),
+            ledger.record_result(id, zombie, &record(None)).await.unwrap(),
+            ledger.release_claim(id, zombie, &how).await.unwrap(),
             ledger.save_stage(id, zombie, stage).await.unwrap(),
             ledger.save_transcription(id, zombie, &saved).await.unwrap(),
             ledger.save_extraction(id, zombie, &artefact).await.unwrap(),
-            ledger.renew(&[(id, zombie)], LEASE).await.unwrap()[0],
+            ledger.renew_leases(&[(id, zombie)], LEASE).await.unwrap()[0],
         ];
-        assert_eq!(answers, [Held::Lost; 6]);
+        assert_eq!(answers, [WriteResult::Lost; 6]);
         assert_eq!((at.row(id).await, at.attempts(id).await), before);
         assert_eq!(ledger.read_back(id, zombie).await.unwrap(), ReadBack::Lost);
         assert_eq!(ledger.read_back(id, owner).await.unwrap(), ReadBack::StillHeld);
-        assert_eq!(ledger.save_stage(id, owner, stage).await.unwrap(), Held::Yes);
-        assert_eq!(ledger.save_transcription(id, owner, &saved).await.unwrap(), Held::Yes);
-        assert_eq!(ledger.save_extraction(id, owner, &artefact).await.unwrap(), Held::Yes);
-        assert_eq!(ledger.record(id, owner, &record(None)).await.unwrap(), Held::Yes);
-        assert_eq!(ledger.record(id, owner, &record(None)).await.unwrap(), Held::Lost);
+        assert_eq!(ledger.save_stage(id, owner, stage).await.unwrap(), WriteResult::Yes);
+        assert_eq!(ledger.save_transcription(id, owner, &saved).await.unwrap(), WriteResult::Yes);
+        assert_eq!(ledger.save_extraction(id, owner, &artefact).await.unwrap(), WriteResult::Yes);
+        assert_eq!(ledger.record_result(id, owner, &record(None)).await.unwrap(), WriteResult::Yes);
+        assert_eq!(
+            ledger.record_result(id, owner, &record(None)).await.unwrap(),
+            WriteResult::Lost
+        );
         assert_eq!(ledger.read_back(id, owner).await.unwrap(), ReadBack::Recorded);
     }
 }
@@ -163,14 +173,14 @@ async fn what_was_not_the_documents_fault_is_given_back_and_what_was_is_counted(
             at.insert(id, DocumentId::random()).await;
             let token = at.take(id).await.token;
             let how = failed(fault, counted, 60);
-            assert_eq!(at.ledger().give_back(id, token, &how).await.unwrap(), Held::Yes);
+            assert_eq!(at.ledger().release_claim(id, token, &how).await.unwrap(), WriteResult::Yes);
             let row = at.row(id).await.unwrap();
             assert_eq!(row.attempt_count, attempts, "{fault:?}");
             assert_eq!(row.deferred_since.is_some(), deferred, "{fault:?}");
             assert_eq!((row.claim_token, row.lease_expires_at), (None, None));
             let ended = at.attempts(id).await;
             assert_eq!((ended[0].outcome, ended[0].counted), (fault.code(), counted));
-            let Claim::NotDue(left) = at.claim(id).await else { panic!("due at once") };
+            let ClaimOutcome::NotDue(left) = at.claim(id).await else { panic!("due at once") };
             assert_eq!(left, Duration::from_secs(60));
             at.advance(Duration::from_secs(58)).await;
             let again = at.take(id).await;
@@ -188,18 +198,21 @@ async fn a_streak_of_deferrals_lasts_until_an_attempt_counts() {
         for _ in 0..3 {
             let token = at.take(id).await.token;
             let how = failed(Fault::Unavailable, false, 0);
-            at.ledger().give_back(id, token, &how).await.unwrap();
+            at.ledger().release_claim(id, token, &how).await.unwrap();
             at.advance(Duration::from_secs(3600)).await;
         }
         let third = at.take(id).await;
         assert_eq!(third.deferred_for, Some(Duration::from_secs(3 * 3600)));
         at.ledger()
-            .give_back(id, third.token, &failed(Fault::Interrupted, false, 0))
+            .release_claim(id, third.token, &failed(Fault::Interrupted, false, 0))
             .await
             .unwrap();
         let fourth = at.take(id).await;
         assert_eq!(fourth.deferred_for, Some(Duration::from_secs(3 * 3600)));
-        at.ledger().give_back(id, fourth.token, &failed(Fault::Transient, true, 0)).await.unwrap();
+        at.ledger()
+            .release_claim(id, fourth.token, &failed(Fault::Transient, true, 0))
+            .await
+            .unwrap();
         assert_eq!(at.take(id).await.deferred_for, None);
     }
 }
@@ -213,7 +226,7 @@ async fn a_reopened_document_starts_from_its_first_attempt_and_keeps_its_history
             at.take(id).await;
             at.advance(LEASE).await;
         }
-        assert!(matches!(at.claim(id).await, Claim::Exhausted));
+        assert!(matches!(at.claim(id).await, ClaimOutcome::Exhausted));
         assert!(at.reopen(id).await);
         assert!(!at.reopen(id).await, "only what is terminal is reopened");
         let claimed = at.take(id).await;
@@ -230,11 +243,11 @@ async fn a_cancelled_claim_is_lost_and_its_attempt_is_closed() {
         let token = at.take(id).await.token;
         assert!(at.cancel(id).await);
         assert!(!at.cancel(id).await);
-        let lost = at.ledger().record(id, token, &record(None)).await.unwrap();
-        assert_eq!(lost, Held::Lost);
+        let lost = at.ledger().record_result(id, token, &record(None)).await.unwrap();
+        assert_eq!(lost, WriteResult::Lost);
         let attempts = at.attempts(id).await;
         assert_eq!((attempts[0].outcome, attempts[0].is_final), ("cancelled", true));
-        assert!(matches!(at.claim(id).await, Claim::Terminal(Status::Cancelled)));
+        assert!(matches!(at.claim(id).await, ClaimOutcome::Terminal(IngestionStatus::Cancelled)));
     }
 }
 
@@ -242,15 +255,21 @@ async fn a_cancelled_claim_is_lost_and_its_attempt_is_closed() {
 async fn a_newer_object_supersedes_what_nobody_works_on() {
     for at in Fixture::both().await {
         let (old, new) = (object("k", Some("0F")), object("k", Some("10")));
-        let ids = at.ledger().register(std::slice::from_ref(&old)).await.unwrap();
+        let ids = at.ledger().register_objects(std::slice::from_ref(&old)).await.unwrap();
         at.advance(Duration::from_secs(1)).await;
-        assert_eq!(at.ledger().register(&[new.clone(), new.clone()]).await.unwrap().len(), 2);
+        assert_eq!(
+            at.ledger().register_objects(&[new.clone(), new.clone()]).await.unwrap().len(),
+            2
+        );
         let row = at.row(ids[0]).await.unwrap();
-        assert_eq!((row.status, row.reason), (Status::Cancelled, Some(Reason::Superseded)));
+        assert_eq!(
+            (row.status, row.reason),
+            (IngestionStatus::Cancelled, Some(OutcomeReason::Superseded))
+        );
         let claimed = at.take(new.ingestion).await;
         assert_eq!(claimed.document.etag.as_deref(), Some("e"));
         let before = at.row(new.ingestion).await;
-        at.ledger().register(&[new.clone(), old]).await.unwrap();
+        at.ledger().register_objects(&[new.clone(), old]).await.unwrap();
         assert_eq!(at.row(new.ingestion).await, before, "repeating an event changes nothing");
     }
 }
@@ -259,16 +278,16 @@ async fn a_newer_object_supersedes_what_nobody_works_on() {
 async fn an_event_that_comes_late_is_superseded_at_once() {
     for at in Fixture::both().await {
         let (old, new) = (object("k", Some("9")), object("k", Some("0A")));
-        at.ledger().register(std::slice::from_ref(&new)).await.unwrap();
-        at.ledger().register(std::slice::from_ref(&old)).await.unwrap();
+        at.ledger().register_objects(std::slice::from_ref(&new)).await.unwrap();
+        at.ledger().register_objects(std::slice::from_ref(&old)).await.unwrap();
         let row = at.row(old.ingestion).await.unwrap();
-        assert_eq!(row.reason, Some(Reason::Superseded));
-        assert_eq!(at.row(new.ingestion).await.unwrap().status, Status::InProgress);
+        assert_eq!(row.reason, Some(OutcomeReason::Superseded));
+        assert_eq!(at.row(new.ingestion).await.unwrap().status, IngestionStatus::InProgress);
         // Both in one batch, in the wrong order, of another object.
         let (old, new) = (object("l", Some("9")), object("l", Some("0A")));
-        at.ledger().register(&[new.clone(), old.clone()]).await.unwrap();
-        assert_eq!(at.row(old.ingestion).await.unwrap().reason, Some(Reason::Superseded));
-        assert_eq!(at.row(new.ingestion).await.unwrap().status, Status::InProgress);
+        at.ledger().register_objects(&[new.clone(), old.clone()]).await.unwrap();
+        assert_eq!(at.row(old.ingestion).await.unwrap().reason, Some(OutcomeReason::Superseded));
+        assert_eq!(at.row(new.ingestion).await.unwrap().status, IngestionStatus::InProgress);
     }
 }
 
@@ -276,11 +295,11 @@ async fn an_event_that_comes_late_is_superseded_at_once() {
 async fn a_held_ingestion_is_not_superseded_under_its_worker() {
     for at in Fixture::both().await {
         let (old, new) = (object("k", Some("1")), object("k", Some("2")));
-        at.ledger().register(std::slice::from_ref(&old)).await.unwrap();
+        at.ledger().register_objects(std::slice::from_ref(&old)).await.unwrap();
         let token = at.take(old.ingestion).await.token;
-        at.ledger().register(&[new]).await.unwrap();
-        let held = at.ledger().renew(&[(old.ingestion, token)], LEASE).await.unwrap();
-        assert_eq!(held, [Held::Yes]);
+        at.ledger().register_objects(&[new]).await.unwrap();
+        let held = at.ledger().renew_leases(&[(old.ingestion, token)], LEASE).await.unwrap();
+        assert_eq!(held, [WriteResult::Yes]);
     }
 }
 
@@ -288,11 +307,11 @@ async fn a_held_ingestion_is_not_superseded_under_its_worker() {
 async fn a_duplicate_is_the_newest_completed_one_of_another_document() {
     for at in Fixture::both().await {
         let mut ids = Vec::new();
-        for reason in [None, None, Some(Reason::GateRefused)] {
+        for reason in [None, None, Some(OutcomeReason::GateRefused)] {
             let id = IngestionId::random();
             at.insert(id, DocumentId::random()).await;
             let token = at.take(id).await.token;
-            at.ledger().record(id, token, &record(reason)).await.unwrap();
+            at.ledger().record_result(id, token, &record(reason)).await.unwrap();
             at.advance(Duration::from_secs(1)).await;
             ids.push(id);
         }
@@ -322,28 +341,28 @@ async fn a_hostile_document_cannot_make_its_own_outcome_unrecordable() {
         end.structured_data = data.as_object().cloned();
         end.review_reasons = vec!["a\"\\,{}'\0".to_owned()];
         end.detail = "\0".to_owned();
-        assert_eq!(at.ledger().record(id, token, &end).await.unwrap(), Held::Yes);
+        assert_eq!(at.ledger().record_result(id, token, &end).await.unwrap(), WriteResult::Yes);
         let row = at.row(id).await.unwrap();
         assert_eq!(row.review_reasons, ["a\"\\,{}'\u{fffd}"]);
-        let message = Quarantined {
+        let message = QuarantinedMessage {
             message_id: "m".to_owned(),
             body: "\0\u{7f}".to_owned(),
             reason: "malformed".to_owned(),
             receive_count: u32::MAX,
         };
-        at.ledger().quarantine(&message).await.unwrap();
-        at.ledger().quarantine(&message).await.unwrap();
+        at.ledger().quarantine_message(&message).await.unwrap();
+        at.ledger().quarantine_message(&message).await.unwrap();
     }
 }
 
 #[tokio::test]
 async fn a_fresh_ledger_has_nothing_paused_and_nothing_blocked() {
     for at in Fixture::both().await {
-        assert_eq!(at.ledger().pauses().await.unwrap(), Vec::<Pause>::new());
+        assert_eq!(at.ledger().active_pauses().await.unwrap(), Vec::<OperatorPause>::new());
         assert!(!at.ledger().is_blocked(&"0".repeat(64)).await.unwrap());
-        let vitals = Vitals { slots: 4, slots_used: 1, queue_position: Some(START) };
-        at.ledger().worker_alive("w1", &vitals).await.unwrap();
-        at.ledger().worker_alive("w1", &Vitals::default()).await.unwrap();
-        assert_eq!(at.ledger().now().await.unwrap(), START);
+        let vitals = WorkerStatus { slots: 4, slots_used: 1, queue_position: Some(START) };
+        at.ledger().save_worker_status("w1", &vitals).await.unwrap();
+        at.ledger().save_worker_status("w1", &WorkerStatus::default()).await.unwrap();
+        assert_eq!(at.ledger().current_time().await.unwrap(), START);
     }
 }

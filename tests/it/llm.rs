@@ -9,14 +9,17 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use docmill::config::{KindsConfig, LlmConfig, LlmProvider};
-use docmill::extract::reply::Problem;
-use docmill::extract::{self, Ending, ExtractError, Journal, Replies, Terms};
+use docmill::extract::reply::ReplyDefect;
+use docmill::extract::{
+    self, CallLimits, ExtractError, IncompleteReason, RecordedReplies, ReplyJournal,
+};
 use docmill::fault::{self, Fault};
-use docmill::kinds::{Kind, Kinds};
-use docmill::llm::openai::OpenAi;
-use docmill::llm::{Llm, Prompt, Stop};
+use docmill::kinds::{Kind, KindSet};
+use docmill::llm::openai::OpenAiClient;
+use docmill::llm::{FinishReason, Llm, Prompt};
 use docmill::model::{
-    BoundingBox, Confidence, Extraction, Line, PageText, Reason, Source, Transcript, Word,
+    BoundingBox, Extraction, OutcomeReason, PageSource, PageText, StatedConfidence, TextLine,
+    TextWord, Transcript,
 };
 use docmill_testkit::openai::{Answer, LimitNames, Request, Script, Server};
 use serde_json::{Value, json};
@@ -33,12 +36,12 @@ fn config(server: &Server) -> LlmConfig {
     }
 }
 
-fn client(server: &Server) -> OpenAi {
-    OpenAi::new(&config(server)).unwrap()
+fn client(server: &Server) -> OpenAiClient {
+    OpenAiClient::new(&config(server)).unwrap()
 }
 
 fn kind() -> Kind {
-    Kind::clone(Kinds::load(&KindsConfig::default()).unwrap().for_name(None).unwrap())
+    Kind::clone(KindSet::load(&KindsConfig::default()).unwrap().for_name(None).unwrap())
 }
 
 fn prompt() -> Prompt {
@@ -52,15 +55,15 @@ fn prompt() -> Prompt {
 }
 
 fn transcript(pages: &[&[&str]]) -> Transcript {
-    let word = |text: &str| Word {
+    let word = |text: &str| TextWord {
         text: text.to_owned(),
         bounding_box: BoundingBox::default(),
         confidence: 1.0,
     };
-    let line = |text: &&str| Line { words: text.split(' ').map(word).collect() };
+    let line = |text: &&str| TextLine { words: text.split(' ').map(word).collect() };
     let page = |(index, lines): (usize, &&[&str])| PageText {
         number: u32::try_from(index).unwrap() + 1,
-        source: Source::Native,
+        source: PageSource::Native,
         width: 595.0,
         height: 842.0,
         quality: 1.0,
@@ -94,17 +97,17 @@ fn invoice() -> Transcript {
 /// A journal in memory that several runs share.
 #[derive(Clone, Default)]
 struct Memory {
-    kept: Arc<Mutex<Option<Replies>>>,
+    kept: Arc<Mutex<Option<RecordedReplies>>>,
     broken: bool,
 }
 
 #[async_trait]
-impl Journal for Memory {
-    async fn load(&mut self) -> fault::Result<Option<Replies>> {
+impl ReplyJournal for Memory {
+    async fn load_replies(&mut self) -> fault::Result<Option<RecordedReplies>> {
         Ok(self.kept.lock().unwrap().clone())
     }
 
-    async fn save(&mut self, replies: &Replies) -> fault::Result<()> {
+    async fn save_replies(&mut self, replies: &RecordedReplies) -> fault::Result<()> {
         if self.broken {
             return Err(fault::Error::transient("the store is gone"));
         }
@@ -113,8 +116,8 @@ impl Journal for Memory {
     }
 }
 
-fn terms() -> Terms {
-    Terms {
+fn terms() -> CallLimits {
+    CallLimits {
         identity: "identity".to_owned(),
         prompt_tokens: 100_000,
         max_output_tokens: 8_192,
@@ -128,11 +131,11 @@ async fn extract(
     journal: &mut Memory,
 ) -> Result<Extraction, ExtractError> {
     let (client, kind, terms) = (client(server), kind(), terms());
-    let run = extract::ask(&client, &kind, transcript, &terms, journal);
+    let run = extract::extract_by_model(&client, &kind, transcript, &terms, journal);
     tokio::time::timeout(DEADLINE, run).await.unwrap()
 }
 
-fn ending(result: Result<Extraction, ExtractError>) -> (Ending, Option<Box<Extraction>>) {
+fn ending(result: Result<Extraction, ExtractError>) -> (IncompleteReason, Option<Box<Extraction>>) {
     match result {
         Err(ExtractError::Ended { ending, partial, .. }) => (ending, partial),
         other => panic!("{other:?}"),
@@ -146,7 +149,7 @@ async fn a_plain_invoice_is_read_with_its_evidence() {
     assert_eq!(read.data["invoice_number"], "A-17");
     assert_eq!(read.data["total"], 12.0);
     assert_eq!(read.data["line_items"][0]["amount"], 10.0);
-    assert_eq!((read.successful, read.confidence), (true, Confidence::High));
+    assert_eq!((read.successful, read.confidence), (true, StatedConfidence::High));
     assert_eq!(read.model.as_deref(), Some("model-1"));
     assert!(read.usage.input > 0 && read.usage.output > 0);
     let total = read.evidence.iter().find(|it| it.field == "total").unwrap();
@@ -169,8 +172,8 @@ async fn every_reply_that_is_no_whole_object_is_sent_back_once_and_then_given_up
     for (answer, code) in table {
         let server = Server::start(Script::always(answer)).await.unwrap();
         let (ending, _) = ending(extract(&server, &invoice(), &mut Memory::default()).await);
-        let Ending::Unreadable(problem) = &ending else { panic!("{ending:?}") };
-        assert_eq!((problem.code(), ending.reason()), (code, Reason::GateRefused));
+        let IncompleteReason::Unreadable(problem) = &ending else { panic!("{ending:?}") };
+        assert_eq!((problem.code(), ending.outcome_reason()), (code, OutcomeReason::GateRefused));
         assert_eq!(server.calls().len(), 2, "{code}");
     }
 }
@@ -183,7 +186,7 @@ async fn a_repaired_reply_is_used_and_both_calls_are_counted() {
     let read = extract(&server, &invoice(), &mut journal).await.unwrap();
     assert_eq!(read.data["total"], 12.0);
     let kept = journal.kept.lock().unwrap().clone().unwrap();
-    assert_eq!((kept.calls.len(), kept.usage()), (2, read.usage));
+    assert_eq!((kept.calls.len(), kept.total_usage()), (2, read.usage));
 }
 
 #[tokio::test]
@@ -196,7 +199,7 @@ async fn sound_fields_of_a_reply_that_was_never_whole_are_kept_as_partial_data()
     .await
     .unwrap();
     let (ending, partial) = ending(extract(&server, &invoice(), &mut Memory::default()).await);
-    assert!(matches!(ending, Ending::Unreadable(Problem::Schema(_))), "{ending:?}");
+    assert!(matches!(ending, IncompleteReason::Unreadable(ReplyDefect::Schema(_))), "{ending:?}");
     let partial = partial.unwrap();
     assert_eq!((&partial.data["total"], &partial.data["currency"]), (&json!(12.0), &Value::Null));
     assert!(!partial.successful);
@@ -207,7 +210,10 @@ async fn a_refusal_ends_as_one_and_is_not_argued_with() {
     for answer in [Answer::Refusal, Answer::ContentFilter] {
         let server = Server::start(Script::always(answer)).await.unwrap();
         let (ending, partial) = ending(extract(&server, &invoice(), &mut Memory::default()).await);
-        assert_eq!((ending.reason(), partial.is_none()), (Reason::ModelRefused, true));
+        assert_eq!(
+            (ending.outcome_reason(), partial.is_none()),
+            (OutcomeReason::ModelRefused, true)
+        );
         assert_eq!(server.calls().len(), 1);
     }
 }
@@ -241,7 +247,7 @@ async fn a_cut_reply_is_asked_for_in_parts_that_lose_nothing() {
 async fn a_few_lines_that_are_cut_by_themselves_end_as_cut_with_what_was_read_besides() {
     let server = Server::start(Script::always(Answer::CutAbove { lines: 6 })).await.unwrap();
     let (ending, partial) = ending(extract(&server, &long_invoice(), &mut Memory::default()).await);
-    assert_eq!(ending.reason(), Reason::Cut);
+    assert_eq!(ending.outcome_reason(), OutcomeReason::Cut);
     assert_eq!(partial.unwrap().data["line_items"].as_array().unwrap().len(), 15);
 }
 
@@ -264,7 +270,7 @@ async fn a_prompt_that_does_not_fit_is_split_like_a_cut_reply() {
 async fn an_endless_reply_is_not_read_to_the_end() {
     let server = Server::start(Script::always(Answer::Huge { bytes: 11 << 20 })).await.unwrap();
     let (ending, _) = ending(extract(&server, &invoice(), &mut Memory::default()).await);
-    assert_eq!(ending.reason(), Reason::Cut);
+    assert_eq!(ending.outcome_reason(), OutcomeReason::Cut);
 }
 
 #[tokio::test]
@@ -275,9 +281,11 @@ async fn a_prompt_over_its_limit_is_split_before_anything_is_sent() {
     let pages: Vec<Vec<&str>> =
         pages.iter().map(|page| page.iter().map(String::as_str).collect()).collect();
     let pages: Vec<&[&str]> = pages.iter().map(Vec::as_slice).collect();
-    let terms = Terms { prompt_tokens: 6_000, ..terms() };
+    let terms = CallLimits { prompt_tokens: 6_000, ..terms() };
     let (client, pages) = (client(&server), transcript(&pages));
-    extract::ask(&client, &kind(), &pages, &terms, &mut Memory::default()).await.unwrap();
+    extract::extract_by_model(&client, &kind(), &pages, &terms, &mut Memory::default())
+        .await
+        .unwrap();
     let calls = server.calls().len();
     assert!((2..=6).contains(&calls), "{calls}");
 }
@@ -324,13 +332,13 @@ async fn what_makes_an_extraction_another_changes_its_identity() {
     let server = Server::start(Script::default()).await.unwrap();
     let (one, kind) = (client(&server), kind());
     let other_model = LlmConfig { model: "model-2".to_owned(), ..config(&server) };
-    let other_model = OpenAi::new(&other_model).unwrap();
+    let other_model = OpenAiClient::new(&other_model).unwrap();
     let other_kind = Kind { version: "changed".to_owned(), ..kind.clone() };
-    let base = extract::identity("transcript", &one, &kind);
-    assert_eq!(base, extract::identity("transcript", &client(&server), &kind));
-    assert_ne!(base, extract::identity("other transcript", &one, &kind));
-    assert_ne!(base, extract::identity("transcript", &other_model, &kind));
-    assert_ne!(base, extract::identity("transcript", &one, &other_kind));
+    let base = extract::extraction_identity("transcript", &one, &kind);
+    assert_eq!(base, extract::extraction_identity("transcript", &client(&server), &kind));
+    assert_ne!(base, extract::extraction_identity("other transcript", &one, &kind));
+    assert_ne!(base, extract::extraction_identity("transcript", &other_model, &kind));
+    assert_ne!(base, extract::extraction_identity("transcript", &one, &other_kind));
 }
 
 #[tokio::test]
@@ -338,7 +346,7 @@ async fn dropping_a_call_ends_it_at_the_server_without_completing_it() {
     let late = Answer::Late { millis: 60_000, then: Box::new(Answer::Read) };
     let server = Server::start(Script::always(late)).await.unwrap();
     let client = client(&server);
-    let call = tokio::spawn(async move { client.ask(&prompt()).await });
+    let call = tokio::spawn(async move { client.complete(&prompt()).await });
     assert!(server.arrived(1, DEADLINE).await);
     call.abort();
     assert!(call.await.unwrap_err().is_cancelled());
@@ -353,5 +361,5 @@ async fn invariant_11_a_reply_that_was_cut_is_not_complete_even_if_it_is_valid()
     .await
     .unwrap();
     let (ending, _) = ending(extract(&server, &invoice(), &mut Memory::default()).await);
-    assert_eq!(ending, Ending::Cut);
+    assert_eq!(ending, IncompleteReason::Cut);
 }

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
 
-use docmill::scheduler::{Post, held_mib, look};
+use docmill::scheduler::{ModelDemand, held_mib, read_states};
 use docmill_testkit::models::{Answer, Script};
 
 use crate::support::documents;
@@ -47,8 +47,8 @@ async fn two_workers_on_one_device_are_never_over_it_and_both_finish() {
     let deadline = std::time::Instant::now() + SOON * 3;
     while world.scalar(left).await != "0" {
         assert!(std::time::Instant::now() < deadline, "it did not end");
-        let posts: Vec<Post> =
-            look(&board).unwrap().into_iter().flat_map(|sheet| sheet.posts).collect();
+        let posts: Vec<ModelDemand> =
+            read_states(&board).unwrap().into_iter().flat_map(|sheet| sheet.posts).collect();
         let held = held_mib("gpu0-1234", &posts);
         assert!(held <= 9_488, "{posts:?}");
         looks += 1;

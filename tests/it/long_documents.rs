@@ -11,17 +11,17 @@ use std::time::Duration;
 use async_trait::async_trait;
 use docmill::app::App;
 use docmill::config::Config;
-use docmill::cpu::confine::Confinement;
-use docmill::cpu::{Cells, Program};
-use docmill::db::operators::{self, By};
+use docmill::cpu::confine::ConfinementStatus;
+use docmill::cpu::{ProcessPool, ProcessProgram};
+use docmill::db::operators::{self, AuditNote};
 use docmill::model::{
-    BoundingBox, EncodedImage, Encoding, ImageHeader, IngestionId, Line, PageRead, PageText,
-    PageUsage, Recipe, Source, Word,
+    BoundingBox, EncodedImage, ImageEncoding, ImageHeader, IngestionId, PageReadResult, PageSource,
+    PageText, PageUsage, ReadRecipe, TextLine, TextWord,
 };
-use docmill::pages::serve::{self, MakeReader, PageReader, Trouble};
-use docmill::pages::{Document, ImagePdf};
-use docmill::pipeline::{Elsewhere, PageSink, Reader, Reading, StepError, Wishes};
-use docmill::store::{Etag, Fetch, Get, Store, keys};
+use docmill::pages::serve::{self, PageError, PageReader, PageReaderFactory};
+use docmill::pages::{ImagePdf, ParsedDocument};
+use docmill::pipeline::{DocumentReader, PageSink, ReadOptions, ReadRequest, RemoteOcr, StepError};
+use docmill::store::{Etag, GetOptions, GetResult, ObjectStore, keys};
 use docmill_testkit::sqs::Action;
 use serde_json::Value;
 
@@ -35,14 +35,18 @@ fn picture(text: &str) -> EncodedImage {
     let format = image::ImageFormat::Png;
     let reader = image::ImageReader::with_format(Cursor::new(&bytes), format);
     let (width, height) = reader.into_dimensions().unwrap();
-    EncodedImage { header: ImageHeader { width, height, dpi: 100, encoding: Encoding::Png }, bytes }
+    EncodedImage {
+        header: ImageHeader { width, height, dpi: 100, encoding: ImageEncoding::Png },
+        bytes,
+    }
 }
 
 /// A PDF of so many scans, each with its own number on it.
 fn scans(pages: u32) -> Vec<u8> {
     let mut file = ImagePdf::default();
     for number in 1..=pages {
-        file.add(number, &picture(&format!("Page number {number} of a long document"))).unwrap();
+        file.add_page(number, &picture(&format!("Page number {number} of a long document")))
+            .unwrap();
     }
     file.finish()
 }
@@ -57,15 +61,20 @@ struct Counting {
 }
 
 impl PageReader for Counting {
-    fn read(&mut self, _: &Document, index: u32, _: &Recipe) -> Result<PageRead, Trouble> {
+    fn read_page(
+        &mut self,
+        _: &ParsedDocument,
+        index: u32,
+        _: &ReadRecipe,
+    ) -> Result<PageReadResult, PageError> {
         self.pages.fetch_add(1, Ordering::SeqCst);
         let number = index + 1;
         let bounding_box = BoundingBox { x: 9.0, y: 9.0, w: 90.0, h: 9.0 };
-        let word = Word { text: format!("word-{number}"), bounding_box, confidence: 0.6 };
+        let word = TextWord { text: format!("word-{number}"), bounding_box, confidence: 0.6 };
         let repaired = self.repaired.contains(&number);
         let page = PageText {
             number,
-            source: Source::Ocr,
+            source: PageSource::Ocr,
             width: 827.0,
             height: 1169.0,
             quality: self.quality,
@@ -73,31 +82,31 @@ impl PageReader for Counting {
             languages: Vec::new(),
             repaired,
             provider: None,
-            lines: vec![Line { words: vec![word] }],
+            lines: vec![TextLine { words: vec![word] }],
         };
         let repaired = repaired.then(|| picture(&format!("Repaired page {number}")));
-        Ok(PageRead { page, repaired })
+        Ok(PageReadResult { page, repaired })
     }
 }
 
 /// A reader around it, in a thread of this process.
-async fn reader(counting: &Counting, dpi: u32) -> Arc<Reader> {
+async fn reader(counting: &Counting, dpi: u32) -> Arc<DocumentReader> {
     let mut config = Config::default();
     config.ocr.dpi = dpi;
     config.cpu.program = crate::support::cells::docmill();
-    let usual = App::new(config.clone()).services().await.unwrap().reader;
+    let usual = App::new(config.clone()).pipeline_services().await.unwrap().reader;
     let counting = counting.clone();
     let served = move |input: PipeReader, output: PipeWriter| {
         let counting = counting.clone();
-        let prepare = move |_: &docmill::cpu::Setup| {
-            let make: MakeReader = Box::new(move || Ok(Box::new(counting.clone())));
-            Ok((Confinement::default(), make))
+        let prepare = move |_: &docmill::cpu::ProcessSetup| {
+            let make: PageReaderFactory = Box::new(move || Ok(Box::new(counting.clone())));
+            Ok((ConfinementStatus::default(), make))
         };
-        serve::serve(input, output, prepare).unwrap();
+        serve::serve_pages(input, output, prepare).unwrap();
     };
     let recipe = usual.recipe.clone();
     let (cpu, limits, ocr) = (&config.cpu, &config.limits, &config.ocr);
-    let setup = docmill::cpu::Setup {
+    let setup = docmill::cpu::ProcessSetup {
         threads: 2,
         limits: limits.clone(),
         recipe: recipe.clone(),
@@ -105,9 +114,9 @@ async fn reader(counting: &Counting, dpi: u32) -> Arc<Reader> {
         page_memory: cpu.page_memory,
         permissions: None,
     };
-    let cells = Cells::new(Program::Thread(Arc::new(served)), setup, 1000);
-    let elsewhere = Elsewhere::default();
-    Arc::new(Reader { cells, ocr: Arc::clone(&usual.ocr), recipe, elsewhere })
+    let cells = ProcessPool::new(ProcessProgram::Thread(Arc::new(served)), setup, 1000);
+    let elsewhere = RemoteOcr::default();
+    Arc::new(DocumentReader { cells, ocr: Arc::clone(&usual.ocr), recipe, elsewhere })
 }
 
 /// Notes how many pages were begun when each was kept.
@@ -118,7 +127,7 @@ struct Noting {
 
 #[async_trait]
 impl PageSink for Noting {
-    async fn keep(&mut self, _: &PageText, _: Option<EncodedImage>) -> Result<(), StepError> {
+    async fn store_page(&mut self, _: &PageText, _: Option<EncodedImage>) -> Result<(), StepError> {
         self.begun.push(self.pages.load(Ordering::SeqCst));
         Ok(())
     }
@@ -133,29 +142,29 @@ async fn pages_are_handed_on_while_later_ones_have_not_been_looked_at() {
     let counting = Counting { quality: 0.9, ..Counting::default() };
     let reader = reader(&counting, 100).await;
     let mut sink = Noting { pages: counting.pages, begun: Vec::new() };
-    let document = reader.open(scans(30).into(), false).await.unwrap();
-    let (finished, wishes) = (Vec::new(), Wishes::default());
-    let reading = Reading { document, sha256: "sha".to_owned(), finished, wishes };
-    let transcript = reader.read_on(reading, &mut sink).await.unwrap();
+    let document = reader.open_document(scans(30).into(), false).await.unwrap();
+    let (finished, wishes) = (Vec::new(), ReadOptions::default());
+    let reading = ReadRequest { document, sha256: "sha".to_owned(), finished, wishes };
+    let transcript = reader.read_remaining(reading, &mut sink).await.unwrap();
     let numbers: Vec<u32> = transcript.pages.iter().map(|page| page.number).collect();
     assert_eq!(numbers, (1..=30).collect::<Vec<u32>>());
     assert_eq!(sink.begun.len(), 30);
     for (kept, begun) in sink.begun.iter().enumerate() {
         let between = begun - kept;
-        assert!(between <= reader.at_once(), "{between} pages in between after {kept}");
+        assert!(between <= reader.max_parallel_pages(), "{between} pages in between after {kept}");
     }
 }
 
 /// The object and its version.
-async fn object(store: &dyn Store, key: &str) -> (Vec<u8>, Etag) {
-    match store.get(key, Get { at_most: 1 << 24, if_match: None }).await.unwrap() {
-        Fetch::Found(object) => (object.bytes.to_vec(), object.etag),
+async fn object(store: &dyn ObjectStore, key: &str) -> (Vec<u8>, Etag) {
+    match store.get(key, GetOptions { at_most: 1 << 24, if_match: None }).await.unwrap() {
+        GetResult::Found(object) => (object.bytes.to_vec(), object.etag),
         other => panic!("{key}: {other:?}"),
     }
 }
 
 async fn parts(world: &World, id: IngestionId) -> Vec<String> {
-    let entries = world.store.list(&keys::page_parts(id), None, 100).await.unwrap();
+    let entries = world.store.list(&keys::page_parts_prefix(id), None, 100).await.unwrap();
     entries.into_iter().map(|entry| entry.key).collect()
 }
 
@@ -198,7 +207,7 @@ async fn a_killed_worker_costs_no_page_that_was_kept_and_no_part_outlives_the_tr
     let _second = Process::worker(&world, &settings);
     until(SOON * 2, || async { world.attempts(id).await.len() == 2 }).await;
     assert_eq!(world.attempts(id).await.first().unwrap(), "crashed");
-    let (transcript, _) = object(world.store.as_ref(), &keys::transcription(id)).await;
+    let (transcript, _) = object(world.store.as_ref(), &keys::transcription_key(id)).await;
     let transcript: Value = serde_json::from_slice(&transcript).unwrap();
     let pages = transcript.get("pages").unwrap().as_array().unwrap();
     assert_eq!(pages.len(), 60);
@@ -214,13 +223,13 @@ async fn a_retry_reads_no_page_and_a_changed_option_of_ocr_reads_it_again() {
     let world = World::new().await;
     let counting = Counting { quality: 0.9, ..Counting::default() };
     let id = world.submit("scan.pdf", scans(2)).await;
-    let by = By { operator: "test".to_owned(), why: "a test".to_owned() };
+    let by = AuditNote { operator: "test".to_owned(), why: "a test".to_owned() };
     for (dpi, read) in [(100, 2), (100, 2), (120, 4)] {
         let worker = world.worker_reading(reader(&counting, dpi).await).await;
         until(SOON, || async { world.column(id, "status").await.unwrap() != "in-progress" }).await;
         worker.stop().await;
         assert_eq!(counting.pages.load(Ordering::SeqCst), read, "at {dpi} dpi");
-        operators::reopen(&world.database.db(), &[id], &by).await.unwrap();
+        operators::reopen_ingestions(&world.database.db(), &[id], &by).await.unwrap();
         world.send(id.to_string()).await;
     }
 }
@@ -230,16 +239,16 @@ async fn pages_that_a_dead_claim_left_beside_its_transcript_go_with_the_next_cla
     let world = World::new().await;
     let counting = Counting { quality: 0.9, ..Counting::default() };
     let id = world.submit("scan.pdf", scans(2)).await;
-    let by = By { operator: "test".to_owned(), why: "a test".to_owned() };
+    let by = AuditNote { operator: "test".to_owned(), why: "a test".to_owned() };
     for claim in 1..=2 {
         let worker = world.worker_reading(reader(&counting, 100).await).await;
         until(SOON, || async { world.attempts(id).await.len() == claim }).await;
         worker.stop().await;
         assert_eq!(parts(&world, id).await, Vec::<String>::new(), "claim {claim}");
         // As if this claim had died before it could remove them.
-        let left = keys::page_part(id, 1, 1);
+        let left = keys::page_part_key(id, 1, 1);
         world.store.put_if_absent(&left, "{}\n".into()).await.unwrap();
-        operators::reopen(&world.database.db(), &[id], &by).await.unwrap();
+        operators::reopen_ingestions(&world.database.db(), &[id], &by).await.unwrap();
         world.send(id.to_string()).await;
     }
     assert_eq!(counting.pages.load(Ordering::SeqCst), 2, "the transcript was used");
@@ -260,12 +269,15 @@ async fn a_bad_page_is_kept_as_repaired_with_its_score_and_paths_and_goes_on_to_
         world.column(id, "round(transcription_quality_score::numeric, 2)").await.unwrap(),
         "0.40"
     );
-    assert_eq!(world.column(id, "transcription_file_path").await, Some(keys::transcription(id)));
-    let path = keys::preprocessed(id, "pdf");
+    assert_eq!(
+        world.column(id, "transcription_file_path").await,
+        Some(keys::transcription_key(id))
+    );
+    let path = keys::preprocessed_key(id, "pdf");
     assert_eq!(world.column(id, "preprocessed_file_path").await, Some(path.clone()));
     let (file, _) = object(world.store.as_ref(), &path).await;
     let sha256 = world.column(id, "preprocessed_sha256").await.unwrap();
-    let (transcript, _) = object(world.store.as_ref(), &keys::transcription(id)).await;
+    let (transcript, _) = object(world.store.as_ref(), &keys::transcription_key(id)).await;
     let transcript: Value = serde_json::from_slice(&transcript).unwrap();
     let said = transcript.get("preprocessed").unwrap();
     assert_eq!(*said, serde_json::json!({"path": path, "sha256": sha256, "pages": [2, 12]}));
@@ -277,7 +289,7 @@ async fn a_bad_page_is_kept_as_repaired_with_its_score_and_paths_and_goes_on_to_
 #[tokio::test(flavor = "multi_thread")]
 async fn pages_that_nobody_came_back_for_go_with_the_attempts_and_those_of_live_rows_stay() {
     let world = World::new().await;
-    let by = By { operator: "test".to_owned(), why: "a test".to_owned() };
+    let by = AuditNote { operator: "test".to_owned(), why: "a test".to_owned() };
     let (ledger, db) = (world.ledger().await, world.database.db());
     let terms = docmill::ledger::ClaimTerms {
         worker: "other".to_owned(),
@@ -288,11 +300,11 @@ async fn pages_that_nobody_came_back_for_go_with_the_attempts_and_those_of_live_
     for name in ["cancelled.pdf", "live.pdf"] {
         let id = world.insert(name, documents::invoice(name)).await;
         ledger.claim(&[id], &terms).await.unwrap();
-        let key = keys::page_part(id, 1, 1);
+        let key = keys::page_part_key(id, 1, 1);
         world.store.put_if_absent(&key, "{}\n".into()).await.unwrap();
         ids.push(id);
     }
-    operators::cancel(&db, &ids[..1], &by).await.unwrap();
+    operators::cancel_ingestions(&db, &ids[..1], &by).await.unwrap();
     let maintenance = docmill::ops::janitor::Maintenance {
         db,
         queue: Arc::clone(&world.queue),
@@ -304,13 +316,15 @@ async fn pages_that_nobody_came_back_for_go_with_the_attempts_and_those_of_live_
     let left = || async {
         let mut left = Vec::new();
         for id in &ids {
-            left.push(world.store.list(&keys::page_parts(*id), None, 9).await.unwrap().len());
+            left.push(
+                world.store.list(&keys::page_parts_prefix(*id), None, 9).await.unwrap().len(),
+            );
         }
         left
     };
-    maintenance.pass(false).await.unwrap();
+    maintenance.run_pass(false).await.unwrap();
     assert_eq!(left().await, [1, 1], "an operator may still reopen it");
     world.pass(world.config.janitor.row_retention * 2).await;
-    maintenance.pass(false).await.unwrap();
+    maintenance.run_pass(false).await.unwrap();
     assert_eq!(left().await, [0, 1]);
 }

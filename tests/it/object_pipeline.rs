@@ -8,19 +8,23 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use docmill::app::App;
-use docmill::config::{Config, LlmProvider, RungConfig};
+use docmill::config::{Config, EscalationModelConfig, LlmProvider};
 use docmill::fault::Fault;
 use docmill::model::{ClaimToken, IngestionId, Priority, digest};
-use docmill::ops::bucket::{self, Bucket, Convert, Converted, Original};
+use docmill::ops::bucket::{
+    self, BlobForgeBucket, ConversionResult, DocumentConverter, OriginalDocument,
+};
 use docmill::ops::object_pipeline::ObjectPipeline;
 use docmill::ops::process::LocalPipeline;
-use docmill::ops::workspace::{self, Read, Reading, Sources, Workspace, populate};
+use docmill::ops::workspace::{
+    self, DocumentSources, ReadOutcome, Workspace, WorkspaceReader, populate_workspace,
+};
 use docmill::pipeline::{ClaimHandle, ClaimRenewer, claim_handle};
 use docmill::queue::objects::blobforge::{out_key, raw_key, todo_key};
-use docmill::queue::objects::engine::Clock;
-use docmill::queue::objects::olmocr::{Format, locks, result};
-use docmill::shutdown::Stop;
-use docmill::store::Store;
+use docmill::queue::objects::engine::StoreClock;
+use docmill::queue::objects::olmocr::{WorkspaceFormat, all_lock_keys, result_key};
+use docmill::shutdown::Shutdown;
+use docmill::store::ObjectStore;
 use docmill_testkit::models::{Answer, Request, Script, Server, read_document};
 
 use crate::costs::prices;
@@ -53,7 +57,7 @@ impl Desk {
         let second = Server::start(Script::of([second])).await.unwrap();
         let mut config = Self::with_model(&first);
         let rung = format!("model = 'stronger'\nbase_url = '{}'\n", second.base_url());
-        config.llm.chain = vec![toml::from_str::<RungConfig>(&rung).unwrap()];
+        config.llm.chain = vec![toml::from_str::<EscalationModelConfig>(&rung).unwrap()];
         Self { store: Arc::default(), first, second, config }
     }
 
@@ -68,23 +72,26 @@ impl Desk {
     }
 
     async fn pipeline(&self) -> ObjectPipeline {
-        let services = Box::pin(App::new(self.config.clone()).services()).await.unwrap();
-        ObjectPipeline::new(services, Arc::clone(&self.store) as Arc<dyn Store>)
+        let services = Box::pin(App::new(self.config.clone()).pipeline_services()).await.unwrap();
+        ObjectPipeline::new(services, Arc::clone(&self.store) as Arc<dyn ObjectStore>)
     }
 
-    async fn converter(&self) -> bucket::Documents {
-        bucket::Documents { pipeline: self.pipeline().await }
+    async fn converter(&self) -> bucket::PipelineConverter {
+        bucket::PipelineConverter { pipeline: self.pipeline().await }
     }
 
-    async fn reader(&self) -> workspace::Documents {
-        workspace::Documents { pipeline: self.pipeline().await, page_retries: 0 }
+    async fn reader(&self) -> workspace::PipelineReader {
+        workspace::PipelineReader { pipeline: self.pipeline().await, page_retries: 0 }
     }
 
     /// A bucket's worker, always in the same seat.
-    async fn bucket_work(&self) -> bucket::Work {
-        let bucket = Bucket::new(Arc::clone(&self.store) as Arc<dyn Store>, Clock::default());
+    async fn bucket_work(&self) -> bucket::BucketWorkerSetup {
+        let bucket = BlobForgeBucket::new(
+            Arc::clone(&self.store) as Arc<dyn ObjectStore>,
+            StoreClock::default(),
+        );
         let convert = Arc::new(self.converter().await);
-        let terms = bucket::Terms {
+        let terms = bucket::BucketWorkerOptions {
             jobs: 1,
             once: true,
             each_list: Duration::from_millis(10),
@@ -93,17 +100,21 @@ impl Desk {
             name: Some("w".to_owned()),
             drain: Duration::ZERO,
         };
-        bucket::Work { bucket: Arc::new(bucket), convert, terms }
+        bucket::BucketWorkerSetup { bucket: Arc::new(bucket), convert, terms }
     }
 
     async fn workspace(&self) -> Arc<Workspace> {
-        let store = Arc::clone(&self.store) as Arc<dyn Store>;
+        let store = Arc::clone(&self.store) as Arc<dyn ObjectStore>;
         let timeout = Duration::from_secs(1800);
-        Arc::new(Workspace::open(store, Clock::default(), Format::Both, timeout).await.unwrap())
+        Arc::new(
+            Workspace::open(store, StoreClock::default(), WorkspaceFormat::Both, timeout)
+                .await
+                .unwrap(),
+        )
     }
 
-    async fn workspace_work(&self) -> workspace::Work {
-        let terms = workspace::Terms {
+    async fn workspace_work(&self) -> workspace::WorkspaceWorkerSetup {
+        let terms = workspace::WorkspaceOptions {
             jobs: 1,
             tries: 3,
             page_error_rate: 0.004,
@@ -113,10 +124,10 @@ impl Desk {
             document_time: Duration::from_secs(60),
             drain: Duration::ZERO,
         };
-        workspace::Work {
+        workspace::WorkspaceWorkerSetup {
             workspace: self.workspace().await,
             reader: Arc::new(self.reader().await),
-            sources: Arc::new(Sources { s3: None, largest: 1 << 20 }),
+            sources: Arc::new(DocumentSources { s3: None, largest: 1 << 20 }),
             terms,
         }
     }
@@ -138,30 +149,30 @@ impl Desk {
     }
 }
 
-fn original(number: &str) -> Original {
+fn original(number: &str) -> OriginalDocument {
     let bytes = Bytes::from(documents::invoice(number));
-    let hash = digest::sha256(&bytes);
-    Original { hash, name: format!("{number}.pdf"), tags: Vec::new(), bytes }
+    let hash = digest::sha256_hex(&bytes);
+    OriginalDocument { hash, name: format!("{number}.pdf"), tags: Vec::new(), bytes }
 }
 
 fn claim() -> (ClaimHandle, ClaimRenewer) {
     let until = Instant::now() + Duration::from_secs(600);
-    claim_handle::pair(IngestionId::random(), ClaimToken::random(), until)
+    claim_handle::claim_pair(IngestionId::random(), ClaimToken::random(), until)
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn invariant_8_a_bucket_run_that_is_killed_pays_no_finished_call_twice() {
     let desk = Desk::new(Answer::Hang).await;
-    let Original { hash, bytes, .. } = original("B-1");
+    let OriginalDocument { hash, bytes, .. } = original("B-1");
     desk.store.put(&raw_key(&hash, "pdf"), bytes, &BTreeMap::new()).await.unwrap();
     let marker = todo_key(Priority::Normal, &hash);
     desk.store.put(&marker, Bytes::new(), &BTreeMap::new()).await.unwrap();
-    let work = desk.bucket_work().await.run(Stop::default());
+    let work = desk.bucket_work().await.run(Shutdown::default());
     desk.killed_at_the_second_model(work).await;
     assert!(!desk.store.keys(KEPT).is_empty(), "what was paid for is kept");
     // Its process is no more, so that its seat is free.
     desk.store.delete("registry/workers/w-0.json").await.unwrap();
-    let tally = desk.bucket_work().await.run(Stop::default()).await.unwrap();
+    let tally = desk.bucket_work().await.run(Shutdown::default()).await.unwrap();
     assert_eq!(tally.done, 1);
     assert_eq!(desk.calls(), (1, 2), "one call was interrupted, the other's reply was kept");
     assert!(desk.store.head(&out_key(&hash)).await.unwrap().is_some());
@@ -175,18 +186,18 @@ async fn invariant_8_a_workspace_run_that_is_killed_pays_no_finished_call_twice(
     let path = papers.path().join("in, voice.pdf").display().to_string();
     std::fs::write(&path, documents::invoice("W-1")).unwrap();
     let workspace = desk.workspace().await;
-    populate(&workspace, std::slice::from_ref(&path), 1, false).await.unwrap();
-    let group = workspace.index().await.unwrap().0.groups.remove(0);
-    let work = desk.workspace_work().await.run(Stop::default());
+    populate_workspace(&workspace, std::slice::from_ref(&path), 1, false).await.unwrap();
+    let group = workspace.load_index().await.unwrap().0.groups.remove(0);
+    let work = desk.workspace_work().await.run(Shutdown::default());
     desk.killed_at_the_second_model(work).await;
     assert!(!desk.store.keys(KEPT).is_empty(), "what was paid for is kept");
-    for lock in locks(&group.hash) {
+    for lock in all_lock_keys(&group.hash) {
         desk.store.age(&lock, Duration::from_secs(3600));
     }
-    let tally = desk.workspace_work().await.run(Stop::default()).await.unwrap();
+    let tally = desk.workspace_work().await.run(Shutdown::default()).await.unwrap();
     assert_eq!((tally.documents, tally.groups), (1, 1));
     assert_eq!(desk.calls(), (1, 2), "one call was interrupted, the other's reply was kept");
-    assert!(desk.store.head(&result(&group.hash)).await.unwrap().is_some());
+    assert!(desk.store.head(&result_key(&group.hash)).await.unwrap().is_some());
     assert_eq!(desk.store.keys(KEPT), [""; 0], "it goes once the text is in the ledger");
 }
 
@@ -205,7 +216,7 @@ async fn invariant_2_a_run_that_has_lost_its_document_writes_no_artefact_any_mor
     let mut before = Vec::new();
     let lose = async {
         assert!(desk.second.arrived(1, SOON).await);
-        renewer.lost();
+        renewer.note_lost();
         before = versions().await;
     };
     let (ended, ()) = tokio::join!(converter.convert(&original, &lost), lose);
@@ -213,7 +224,7 @@ async fn invariant_2_a_run_that_has_lost_its_document_writes_no_artefact_any_mor
     assert_eq!(versions().await, before, "something was written after the loss");
     let (next, _renewer) = claim();
     let converted = converter.convert(&original, &next).await.unwrap();
-    assert!(matches!(converted, Converted::Whole(_)));
+    assert!(matches!(converted, ConversionResult::Whole(_)));
     assert_eq!(desk.calls(), (1, 2), "the reply that came too late is asked for again, no other");
 }
 
@@ -228,7 +239,7 @@ async fn an_attempt_that_begins_takes_the_document_from_one_that_was_believed_de
         converter.convert(&original, &owner).await
     };
     let (late, owned) = tokio::join!(converter.convert(&original, &frozen), takes_over);
-    assert!(matches!(owned.unwrap(), Converted::Whole(_)));
+    assert!(matches!(owned.unwrap(), ConversionResult::Whole(_)));
     let fault = late.unwrap_err().fault;
     assert!(matches!(fault, Fault::ClaimLost | Fault::Transient), "{fault:?}");
 }
@@ -246,21 +257,22 @@ async fn a_spent_budget_stops_buckets_and_workspaces_also_in_other_processes() {
         // Of a process of its own each time.
         desk.converter().await.convert(&original(number), &claim).await
     };
-    assert!(matches!(convert("B-4").await.unwrap(), Converted::Whole(_)));
+    assert!(matches!(convert("B-4").await.unwrap(), ConversionResult::Whole(_)));
     let spent = desk.store.keys("docmill/spending/");
     assert_eq!(spent.len(), 1);
     assert!(desk.store.json(&spent[0])["cost_nanos"].as_u64().unwrap() > 1_000);
     let refused = convert("B-5").await.unwrap_err();
     assert!(matches!(refused.fault, Fault::OverBudget(_)), "{refused}");
     let bytes = Bytes::from(documents::invoice("W-2"));
-    let refused = desk.reader().await.read("w.pdf", bytes.clone(), &claim).await.unwrap_err();
+    let refused =
+        desk.reader().await.read_document("w.pdf", bytes.clone(), &claim).await.unwrap_err();
     assert!(matches!(refused.fault, Fault::OverBudget(_)), "{refused}");
     assert_eq!(desk.calls(), (1, 0), "nothing was asked for beyond the budget");
 
     // The next day: what was read is found again, and the call is made.
     desk.store.delete(&spent[0]).await.unwrap();
-    let read = desk.reader().await.read("w.pdf", bytes, &claim).await.unwrap();
-    assert!(matches!(read, Reading::Whole(_)));
+    let read = desk.reader().await.read_document("w.pdf", bytes, &claim).await.unwrap();
+    assert!(matches!(read, ReadOutcome::Whole(_)));
     assert_eq!(desk.calls(), (2, 0));
 }
 
@@ -269,12 +281,12 @@ async fn one_document_by_itself_is_asked_about_anew_each_time_whatever_the_days_
     let model = Server::start(Script::default()).await.unwrap();
     let mut config = Desk::with_model(&model);
     config.cost = prices("0.000001");
-    let services = Box::pin(App::new(config).services()).await.unwrap();
+    let services = Box::pin(App::new(config).pipeline_services()).await.unwrap();
     let pipeline = LocalPipeline::new(services);
     let bytes = Bytes::from(documents::invoice("P-1"));
     for asked in 1..=2 {
         let path = std::path::Path::new("invoice.pdf");
-        let processed = pipeline.process(path, bytes.clone()).await.unwrap();
+        let processed = pipeline.process_file(path, bytes.clone()).await.unwrap();
         assert_eq!(processed.reader.as_deref(), Some("llm"));
         assert_eq!(model.calls().len(), asked);
     }

@@ -5,19 +5,21 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use docmill::db::claims::PostgresLedger;
-use docmill::db::operators::{self, By, Scope};
+use docmill::db::operators::{self, AuditNote, PauseScope};
 use docmill::db::registration::{self, NewDocument, NewIngestion};
-use docmill::db::reports::{self, Filter};
+use docmill::db::reports::{self, IngestionFilter};
 use docmill::db::{janitor, retention};
-use docmill::ledger::{AttemptLedger, Claim, ClaimTerms, Ledger, Pause, Vitals};
-use docmill::model::{DocumentId, IngestionId, Reason, Status};
+use docmill::ledger::{
+    AttemptLedger, ClaimOutcome, ClaimTerms, Ledger, OperatorPause, WorkerStatus,
+};
+use docmill::model::{DocumentId, IngestionId, IngestionStatus, OutcomeReason};
 
 use crate::support::postgres::TestDatabase;
 
 const QUIET: Duration = Duration::from_secs(1800);
 
-fn by() -> By {
-    By { operator: "ann".to_owned(), why: "asked by bob".to_owned() }
+fn by() -> AuditNote {
+    AuditNote { operator: "ann".to_owned(), why: "asked by bob".to_owned() }
 }
 
 fn terms() -> ClaimTerms {
@@ -42,13 +44,13 @@ async fn submit(database: &TestDatabase, sha256: &str, tenant: Option<&str>) -> 
     };
     let row = [(document, ingestion.clone())];
     for fresh in [1, 0] {
-        let new = registration::register(&database.db(), &row).await.unwrap();
+        let new = registration::register_documents(&database.db(), &row).await.unwrap();
         assert_eq!(new.len(), fresh, "the second time changes nothing");
     }
     ingestion.id
 }
 
-async fn claim(database: &TestDatabase, id: IngestionId) -> Claim {
+async fn claim(database: &TestDatabase, id: IngestionId) -> ClaimOutcome {
     PostgresLedger::new(database.db()).claim(&[id], &terms()).await.unwrap().remove(0)
 }
 
@@ -69,7 +71,7 @@ async fn known_content_is_found_for_the_same_tenant_only() {
     let asked = [sha256.clone(), "cd".repeat(32)];
     let known = registration::find_by_sha256(&db, &asked, Some("acme")).await.unwrap();
     let newest = known[&sha256].newest.as_ref().map(|newest| (newest.ingestion, newest.status));
-    assert_eq!((known.len(), newest), (1, Some((id, Status::InProgress))));
+    assert_eq!((known.len(), newest), (1, Some((id, IngestionStatus::InProgress))));
     assert!(registration::find_by_sha256(&db, &asked, None).await.unwrap().is_empty());
 }
 
@@ -79,16 +81,16 @@ async fn an_ingestion_is_found_by_its_id_its_document_and_the_beginning_of_its_c
     let db = database.db();
     let id = submit(&database, &"ab".repeat(32), None).await;
     submit(&database, &"cd".repeat(32), None).await;
-    let row = reports::find(&db, &id.to_string(), 10).await.unwrap().remove(0);
+    let row = reports::find_ingestions(&db, &id.to_string(), 10).await.unwrap().remove(0);
     assert_eq!((row.id, row.kind.as_deref()), (id.0, Some("invoice")));
     let names =
         [row.document_id.to_string(), "ABABAB".to_owned(), "ab".repeat(32), "ab".repeat(16)];
     for name in names {
-        let found = reports::find(&db, &name, 10).await.unwrap();
+        let found = reports::find_ingestions(&db, &name, 10).await.unwrap();
         assert_eq!(found.iter().map(|row| row.id).collect::<Vec<_>>(), [id.0], "{name}");
     }
     for name in ["", "abab", "%", "ab%ab%", "zzzzzz", &uuid::Uuid::new_v4().to_string()] {
-        assert!(reports::find(&db, name, 10).await.unwrap().is_empty(), "{name}");
+        assert!(reports::find_ingestions(&db, name, 10).await.unwrap().is_empty(), "{name}");
     }
 }
 
@@ -101,21 +103,21 @@ async fn lists_are_filtered_and_continue_where_they_ended() {
         let tenant = (number % 2 == 0).then_some("acme");
         ids.push(submit(&database, &format!("{number:064x}"), tenant).await);
     }
-    operators::cancel(&db, &ids[..1], &by()).await.unwrap();
+    operators::cancel_ingestions(&db, &ids[..1], &by()).await.unwrap();
     let seen = |rows: Vec<reports::IngestionRow>| rows.iter().map(|r| r.id).collect::<Vec<_>>();
-    let all = Filter::default();
-    let first = seen(reports::list(&db, &all, 2, None).await.unwrap());
+    let all = IngestionFilter::default();
+    let first = seen(reports::list_ingestions(&db, &all, 2, None).await.unwrap());
     assert_eq!(first, [ids[4].0, ids[3].0]);
-    let second = seen(reports::list(&db, &all, 9, Some(ids[3])).await.unwrap());
+    let second = seen(reports::list_ingestions(&db, &all, 9, Some(ids[3])).await.unwrap());
     assert_eq!(second, [ids[2].0, ids[1].0, ids[0].0]);
-    let acme = Filter { tenant: Some("acme".to_owned()), ..Filter::default() };
-    assert_eq!(seen(reports::list(&db, &acme, 9, None).await.unwrap()).len(), 3);
-    let cancelled = Filter { status: Some(Status::Cancelled), ..acme };
-    assert_eq!(seen(reports::list(&db, &cancelled, 9, None).await.unwrap()), [ids[0].0]);
-    let counts = reports::counts(&db).await.unwrap();
+    let acme = IngestionFilter { tenant: Some("acme".to_owned()), ..IngestionFilter::default() };
+    assert_eq!(seen(reports::list_ingestions(&db, &acme, 9, None).await.unwrap()).len(), 3);
+    let cancelled = IngestionFilter { status: Some(IngestionStatus::Cancelled), ..acme };
+    assert_eq!(seen(reports::list_ingestions(&db, &cancelled, 9, None).await.unwrap()), [ids[0].0]);
+    let counts = reports::count_by_status(&db).await.unwrap();
     let counts: Vec<_> = counts.iter().map(|c| (c.status.as_str(), c.count)).collect();
     assert_eq!(counts, [("cancelled", 1), ("in-progress", 4)]);
-    let in_flight = reports::in_flight(&db, 9).await.unwrap();
+    let in_flight = reports::list_in_flight(&db, 9).await.unwrap();
     assert_eq!(in_flight.len(), 4);
     assert_eq!(in_flight[0].state, "queued");
 }
@@ -126,24 +128,24 @@ async fn every_act_of_an_operator_is_written_down_with_the_state_before() {
     let db = database.db();
     let id = submit(&database, &"ab".repeat(32), None).await;
     claim(&database, id).await;
-    assert_eq!(operators::reopen(&db, &[id], &by()).await.unwrap(), []);
-    assert_eq!(operators::cancel(&db, &[id], &by()).await.unwrap(), [id]);
-    assert_eq!(operators::cancel(&db, &[id], &by()).await.unwrap(), []);
-    assert_eq!(operators::reopen(&db, &[id], &by()).await.unwrap(), [id]);
-    operators::pause(&db, Scope::Kind, "invoice", &by()).await.unwrap();
-    operators::pause(&db, Scope::Kind, "invoice", &by()).await.unwrap();
+    assert_eq!(operators::reopen_ingestions(&db, &[id], &by()).await.unwrap(), []);
+    assert_eq!(operators::cancel_ingestions(&db, &[id], &by()).await.unwrap(), [id]);
+    assert_eq!(operators::cancel_ingestions(&db, &[id], &by()).await.unwrap(), []);
+    assert_eq!(operators::reopen_ingestions(&db, &[id], &by()).await.unwrap(), [id]);
+    operators::add_pause(&db, PauseScope::Kind, "invoice", &by()).await.unwrap();
+    operators::add_pause(&db, PauseScope::Kind, "invoice", &by()).await.unwrap();
     let ledger = PostgresLedger::new(db.clone());
-    assert_eq!(ledger.pauses().await.unwrap(), [Pause::Kind("invoice".to_owned())]);
-    assert_eq!(operators::pauses(&db).await.unwrap()[0].paused_by, "ann");
-    assert!(operators::resume(&db, Scope::Kind, "invoice", &by()).await.unwrap());
-    assert!(!operators::resume(&db, Scope::Kind, "invoice", &by()).await.unwrap());
-    assert!(operators::pause(&db, Scope::All, "x", &by()).await.is_err());
+    assert_eq!(ledger.active_pauses().await.unwrap(), [OperatorPause::Kind("invoice".to_owned())]);
+    assert_eq!(operators::list_pauses(&db).await.unwrap()[0].paused_by, "ann");
+    assert!(operators::remove_pause(&db, PauseScope::Kind, "invoice", &by()).await.unwrap());
+    assert!(!operators::remove_pause(&db, PauseScope::Kind, "invoice", &by()).await.unwrap());
+    assert!(operators::add_pause(&db, PauseScope::All, "x", &by()).await.is_err());
     let sha256 = "ab".repeat(32);
-    assert!(operators::block(&db, &sha256, &by()).await.unwrap());
-    assert!(!operators::block(&db, &sha256, &by()).await.unwrap());
+    assert!(operators::block_content(&db, &sha256, &by()).await.unwrap());
+    assert!(!operators::block_content(&db, &sha256, &by()).await.unwrap());
     assert!(ledger.is_blocked(&sha256).await.unwrap());
-    assert!(operators::unblock(&db, &sha256, &by()).await.unwrap());
-    assert!(operators::block(&db, "no hash", &by()).await.is_err());
+    assert!(operators::unblock_content(&db, &sha256, &by()).await.unwrap());
+    assert!(operators::block_content(&db, "no hash", &by()).await.is_err());
     let acts: Vec<String> = audit(&database).await.into_iter().map(|(_, act, _)| act).collect();
     assert_eq!(acts, ["cancel", "reopen", "pause", "pause", "resume", "block", "unblock"]);
     let before: String = sqlx::query_scalar(
@@ -153,7 +155,7 @@ async fn every_act_of_an_operator_is_written_down_with_the_state_before() {
     .await
     .unwrap();
     assert_eq!(before, "cancelled");
-    let attempts = reports::attempts(&db, id).await.unwrap();
+    let attempts = reports::list_attempts(&db, id).await.unwrap();
     assert_eq!((attempts[0].outcome.as_str(), attempts[0].r#final), ("cancelled", true));
 }
 
@@ -167,26 +169,28 @@ async fn only_a_row_that_was_quiet_for_long_enough_is_sent_again() {
         let tenant = (*name == "paused").then_some("acme");
         ids.push(submit(&database, &format!("{number:064x}"), tenant).await);
     }
-    operators::pause(&db, Scope::Tenant, "acme", &by()).await.unwrap();
+    operators::add_pause(&db, PauseScope::Tenant, "acme", &by()).await.unwrap();
     claim(&database, ids[4]).await;
     let candidates = || async {
-        let found = janitor::candidates(&db, QUIET, 10).await.unwrap();
+        let found = janitor::find_resend_candidates(&db, QUIET, 10).await.unwrap();
         let place = |id| ids.iter().position(|known| *known == id).unwrap();
         found.into_iter().map(|found| names[place(found.id)]).collect::<Vec<_>>()
     };
     assert!(candidates().await.is_empty());
     database.advance(QUIET + Duration::from_secs(1)).await;
     claim(&database, ids[1]).await;
-    let Claim::Claimed(put_off) = claim(&database, ids[2]).await else { panic!("not claimed") };
-    let how = docmill::ledger::GiveBack {
+    let ClaimOutcome::Claimed(put_off) = claim(&database, ids[2]).await else {
+        panic!("not claimed")
+    };
+    let how = docmill::ledger::ClaimRelease {
         fault: docmill::fault::Fault::Unavailable,
         counted: false,
         after: Duration::from_secs(60),
-        stage: docmill::model::Stage::Fetch,
+        stage: docmill::model::IngestionStage::Fetch,
         detail: String::new(),
     };
     let ledger = PostgresLedger::new(db.clone());
-    ledger.give_back(ids[2], put_off.token, &how).await.unwrap();
+    ledger.release_claim(ids[2], put_off.token, &how).await.unwrap();
     // The crashed one's message may still come: its lease ran out only 25 minutes ago.
     assert_eq!(candidates().await, ["waits"]);
     assert_eq!(janitor::mark_enqueued(&db, &ids[..1]).await.unwrap(), 1);
@@ -206,18 +210,19 @@ async fn a_dead_letters_row_is_told_and_given_up_only_if_nobody_holds_it() {
     let id = submit(&database, &"ab".repeat(32), None).await;
     claim(&database, id).await;
     let unknown = IngestionId::random();
-    let states = janitor::row_states(&db, &[id, unknown]).await.unwrap();
+    let states = janitor::find_dead_letter_rows(&db, &[id, unknown]).await.unwrap();
     assert_eq!(states.len(), 1);
     assert_eq!((states[0].leased, states[0].crashes, states[0].attempts), (true, 0, 1));
-    let give_up = || janitor::give_up(&db, id, Reason::DeferredTooLong, "dead letter, too old");
+    let give_up =
+        || janitor::fail_unclaimed(&db, id, OutcomeReason::DeferredTooLong, "dead letter, too old");
     assert!(!give_up().await.unwrap());
     database.advance(Duration::from_secs(301)).await;
-    let states = janitor::row_states(&db, &[id]).await.unwrap();
+    let states = janitor::find_dead_letter_rows(&db, &[id]).await.unwrap();
     assert_eq!((states[0].leased, states[0].crashes), (false, 1));
     assert!(states[0].age >= Duration::from_secs(300));
     assert!(give_up().await.unwrap());
     assert!(!give_up().await.unwrap());
-    let attempts = reports::attempts(&db, id).await.unwrap();
+    let attempts = reports::list_attempts(&db, id).await.unwrap();
     assert_eq!((attempts[0].outcome.as_str(), attempts[0].r#final), ("crashed", true));
 }
 
@@ -225,16 +230,16 @@ async fn a_dead_letters_row_is_told_and_given_up_only_if_nobody_holds_it() {
 async fn maintenance_has_one_leader_until_its_lease_runs_out() {
     let database = TestDatabase::create().await;
     let db = database.db();
-    let lead = |who: &'static str| janitor::try_lead(&db, "janitor", who, QUIET);
+    let lead = |who: &'static str| janitor::try_acquire_lead(&db, "janitor", who, QUIET);
     assert!(lead("a").await.unwrap());
     assert!(lead("a").await.unwrap());
     assert!(!lead("b").await.unwrap());
     database.advance(QUIET + Duration::from_secs(1)).await;
     assert!(lead("b").await.unwrap());
     assert!(!lead("a").await.unwrap());
-    janitor::resign(&db, "janitor", "a").await.unwrap();
+    janitor::release_lead(&db, "janitor", "a").await.unwrap();
     assert!(!lead("a").await.unwrap());
-    janitor::resign(&db, "janitor", "b").await.unwrap();
+    janitor::release_lead(&db, "janitor", "b").await.unwrap();
     assert!(lead("a").await.unwrap());
 }
 
@@ -243,18 +248,18 @@ async fn the_queues_position_is_what_live_workers_lately_received_for_the_first_
     let database = TestDatabase::create().await;
     let db = database.db();
     let ledger = PostgresLedger::new(db.clone());
-    let now = ledger.now().await.unwrap();
+    let now = ledger.current_time().await.unwrap();
     let sent = |minutes| now - time::Duration::minutes(minutes);
     let minute = Duration::from_secs(60);
     assert_eq!(janitor::queue_position(&db, minute).await.unwrap(), None);
     for (worker, minutes) in [("a", 9), ("b", 5)] {
-        let vitals = Vitals { slots: 1, slots_used: 0, queue_position: Some(sent(minutes)) };
-        ledger.worker_alive(worker, &vitals).await.unwrap();
+        let vitals = WorkerStatus { slots: 1, slots_used: 0, queue_position: Some(sent(minutes)) };
+        ledger.save_worker_status(worker, &vitals).await.unwrap();
     }
     let position = janitor::queue_position(&db, minute).await.unwrap().unwrap();
     assert_eq!((position.oldest, position.newest), (sent(9), sent(5)));
     database.advance(minute * 2).await;
-    ledger.worker_alive("b", &Vitals::default()).await.unwrap();
+    ledger.save_worker_status("b", &WorkerStatus::default()).await.unwrap();
     let old = janitor::queue_position(&db, minute).await.unwrap();
     assert_eq!(old, None, "it lives, but has received nothing for the first time lately");
     assert_eq!(retention::delete_workers(&db, minute).await.unwrap(), 1);
@@ -271,13 +276,13 @@ async fn old_rows_are_deleted_in_batches_and_never_those_of_running_ingestions()
     for id in ids {
         for _ in 0..3 {
             claim(&database, id).await;
-            operators::cancel(&db, &[id], &by()).await.unwrap();
-            operators::reopen(&db, &[id], &by()).await.unwrap();
+            operators::cancel_ingestions(&db, &[id], &by()).await.unwrap();
+            operators::reopen_ingestions(&db, &[id], &by()).await.unwrap();
         }
     }
-    operators::cancel(&db, &ids[..1], &by()).await.unwrap();
+    operators::cancel_ingestions(&db, &ids[..1], &by()).await.unwrap();
     let delete = async |age| {
-        let old = retention::old_attempts(&db, age, 2).await?;
+        let old = retention::find_expired_attempts(&db, age, 2).await?;
         retention::delete_attempts(&db, &old).await
     };
     assert_eq!(delete(QUIET).await.unwrap(), 0);
@@ -285,6 +290,6 @@ async fn old_rows_are_deleted_in_batches_and_never_those_of_running_ingestions()
     assert_eq!(delete(QUIET).await.unwrap(), 2);
     assert_eq!(delete(QUIET).await.unwrap(), 1);
     assert_eq!(delete(QUIET).await.unwrap(), 0);
-    assert_eq!(reports::attempts(&db, ids[1]).await.unwrap().len(), 3);
+    assert_eq!(reports::list_attempts(&db, ids[1]).await.unwrap().len(), 3);
     assert_eq!(retention::delete_quarantined(&db, QUIET, 2).await.unwrap(), 0);
 }

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use docmill::fault::Fault;
 use docmill::ledger::{ClaimTerms, Ledger};
 use docmill::model::{ClaimToken, IngestionId};
-use docmill::queue::{Delivery, Queue, Receipt};
-use docmill::worker::registry::Registry;
+use docmill::queue::{Delivery, MessageQueue, ReceiptHandle};
+use docmill::worker::registry::MessageRegistry;
 use docmill_testkit::openai::{Answer, Script};
 
 use crate::support::documents;
@@ -41,7 +41,7 @@ fn received_ago(ago: Duration) -> Delivery {
     Delivery {
         message_id: "m".to_owned(),
         body: String::new(),
-        receipt: Receipt("r".to_owned()),
+        receipt: ReceiptHandle("r".to_owned()),
         receive_count: 1,
         sent_at: None,
         first_received_at: None,
@@ -55,7 +55,7 @@ fn received_ago(ago: Duration) -> Delivery {
 /// A queue that writes everything down, in the place of the world's.
 fn recorded(world: &mut World) -> Arc<RecordingQueue> {
     let queue = Arc::new(RecordingQueue::new(Arc::clone(&world.queue)));
-    world.queue = Arc::clone(&queue) as Arc<dyn Queue>;
+    world.queue = Arc::clone(&queue) as Arc<dyn MessageQueue>;
     queue
 }
 
@@ -63,7 +63,7 @@ fn recorded(world: &mut World) -> Arc<RecordingQueue> {
 async fn invariant_1_a_group_is_deleted_only_after_its_members_were_accepted_by_the_queue() {
     let mut world = World::new().await;
     let queue = Arc::new(MemoryQueue::new(Duration::from_secs(120), None));
-    world.queue = Arc::clone(&queue) as Arc<dyn Queue>;
+    world.queue = Arc::clone(&queue) as Arc<dyn MessageQueue>;
     let mut ids = Vec::new();
     for number in ["G-1", "G-2"] {
         ids.push(world.insert("g.pdf", documents::invoice(number)).await);
@@ -85,7 +85,7 @@ async fn invariant_1_a_group_is_deleted_only_after_its_members_were_accepted_by_
 async fn invariant_1_a_worn_message_is_deleted_only_after_its_successor_was_accepted() {
     let mut world = World::new().await;
     let queue = Arc::new(MemoryQueue::new(Duration::from_secs(120), Some(4)));
-    world.queue = Arc::clone(&queue) as Arc<dyn Queue>;
+    world.queue = Arc::clone(&queue) as Arc<dyn MessageQueue>;
     let id = world.insert("a.pdf", documents::invoice("W-1")).await;
     world.ledger().await.claim(&[id], &others()).await.unwrap();
     world.send(id.to_string()).await;
@@ -111,7 +111,7 @@ async fn invariant_2_a_lost_claim_ends_the_call_that_is_under_way() {
     let worker = world.worker_with(|config| config.claim.lease = Duration::from_secs(3)).await;
     assert!(world.llm.as_ref().unwrap().arrived(1, SOON).await);
     steal(&world, id).await;
-    until(Duration::from_secs(20), || async { worker.monitor.working().is_empty() }).await;
+    until(Duration::from_secs(20), || async { worker.monitor.running_jobs().is_empty() }).await;
     worker.stop().await;
     assert!(world.attempts(id).await.is_empty());
 }
@@ -128,7 +128,7 @@ async fn invariant_2_a_loss_that_a_write_tells_of_is_obeyed_before_any_heartbeat
     assert!(model.arrived(1, SOON).await);
     // The next heartbeat is 40 s away.
     let thief = steal(&world, id).await;
-    until(Duration::from_secs(20), || async { worker.monitor.working().is_empty() }).await;
+    until(Duration::from_secs(20), || async { worker.monitor.running_jobs().is_empty() }).await;
     worker.stop().await;
     assert_eq!(model.calls().len(), 1, "no repair was paid for");
     assert_eq!(world.column(id, "claim_token").await.unwrap(), thief.to_string());
@@ -213,12 +213,12 @@ async fn invariant_7_every_delivery_has_one_disposition_and_every_claim_one_outc
 
 #[test]
 fn invariant_3_the_time_to_renew_is_counted_from_before_the_receive() {
-    let registry = Arc::new(Registry::default());
+    let registry = Arc::new(MessageRegistry::default());
     let delivery = received_ago(Duration::from_secs(20));
     let sent = delivery.received;
     let _ticket = registry.hold(&delivery);
-    assert!(registry.due(sent).receipts.is_empty());
-    let due = registry.due(sent + Duration::from_secs(1));
+    assert!(registry.due_extensions(sent).receipts.is_empty());
+    let due = registry.due_extensions(sent + Duration::from_secs(1));
     assert_eq!(due.receipts.len(), 1, "a long poll has used up some of its time already");
 }
 

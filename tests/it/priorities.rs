@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use docmill::config::TierConfig;
-use docmill::db::operators::By;
+use docmill::db::operators::AuditNote;
 use docmill::fault::Fault;
 use docmill::model::{IngestionId, Priority};
 use docmill::ops::dashboard;
-use docmill::ops::retry::{self, Change};
+use docmill::ops::retry::{self, IngestionAction};
 use docmill::ops::sending;
-use docmill::queue::Outgoing;
+use docmill::queue::OutgoingMessage;
 use docmill_testkit::openai::{Answer, Script};
 
 use crate::support::documents;
@@ -27,13 +27,13 @@ async fn tiered(mut world: World) -> World {
     world
 }
 
-fn by() -> By {
-    By { operator: "ann".to_owned(), why: "a person waits".to_owned() }
+fn by() -> AuditNote {
+    AuditNote { operator: "ann".to_owned(), why: "a person waits".to_owned() }
 }
 
 async fn submit(world: &World, priority: Priority, name: &str) -> IngestionId {
     let id = world.insert("a.pdf", documents::invoice(name)).await;
-    let message = Outgoing { priority, ..Outgoing::now(id.to_string()) };
+    let message = OutgoingMessage { priority, ..OutgoingMessage::from_body(id.to_string()) };
     for answer in world.queue.send(&[message]).await {
         answer.unwrap();
     }
@@ -84,8 +84,10 @@ async fn what_is_made_urgent_goes_to_its_tier_and_ends_once() {
     let world = tiered(World::new().await).await;
     let id = submit(&world, Priority::Low, "R-1").await;
     let db = world.database.db();
-    let moved = retry::reprioritize(&db, world.queue.as_ref(), &[id], Priority::High, &by()).await;
-    assert_eq!(moved.unwrap()[0].change, Change::Moved);
+    let moved =
+        retry::reprioritize_ingestions(&db, world.queue.as_ref(), &[id], Priority::High, &by())
+            .await;
+    assert_eq!(moved.unwrap()[0].change, IngestionAction::Moved);
     assert_eq!(world.column(id, "priority").await.unwrap(), "high");
     assert_eq!((world.sqs.depth("high").ready, world.sqs.depth("low").ready), (1, 1));
     let audit = "SELECT action || ' ' || why || ' ' || (before ->> 'priority')
@@ -97,8 +99,10 @@ async fn what_is_made_urgent_goes_to_its_tier_and_ends_once() {
     world.until_empty().await;
     worker.stop().await;
     assert_eq!(world.attempts(id).await, ["completed"], "the old message found it ended");
-    let again = retry::reprioritize(&db, world.queue.as_ref(), &[id], Priority::Low, &by()).await;
-    assert_eq!(again.unwrap()[0].change, Change::AlreadyEnded);
+    let again =
+        retry::reprioritize_ingestions(&db, world.queue.as_ref(), &[id], Priority::Low, &by())
+            .await;
+    assert_eq!(again.unwrap()[0].change, IngestionAction::AlreadyEnded);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -108,7 +112,7 @@ async fn a_message_sent_again_goes_to_the_tier_and_the_group_of_its_row() {
     world.execute("UPDATE docmill.ingestion SET priority = 'high', tenant = 'acme'").await;
     let unknown = IngestionId::random();
     let db = world.database.db();
-    let sent = sending::send(&db, world.queue.as_ref(), &[unknown, id]).await.unwrap();
+    let sent = sending::send_messages(&db, world.queue.as_ref(), &[unknown, id]).await.unwrap();
     assert_eq!(sent[0].as_ref().unwrap_err().fault, Fault::Missing);
     assert!(sent[1].is_ok());
     until(SOON, || async { world.sqs.depth("high").ready == 1 }).await;
@@ -124,7 +128,7 @@ async fn the_dashboard_tells_the_tiers_apart() {
     submit(&world, Priority::Low, "D-2").await;
     submit(&world, Priority::Low, "D-3").await;
     let db = world.database.db();
-    let seen = dashboard::overview(&db, world.queue.as_ref()).await.unwrap();
+    let seen = dashboard::load_overview(&db, world.queue.as_ref()).await.unwrap();
     let ready: Vec<_> = seen.tiers.iter().map(|tier| (tier.priority, tier.ready)).collect();
     assert_eq!(ready, [(Priority::High, 1), (Priority::Normal, 0), (Priority::Low, 2)]);
     assert_eq!(seen.queue.unwrap().ready, 3, "all tiers together");

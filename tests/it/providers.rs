@@ -20,14 +20,14 @@ use docmill::config::{
     ByteSize, DocumentAiConfig, LimitsConfig, OcrProvider, TextractConfig, ThrottleConfig,
 };
 use docmill::fault;
-use docmill::model::{BoundingBox, Line, Repairs, Transcript, Word};
-use docmill::ocr::document_ai::{Credentials, DocumentAi};
-use docmill::ocr::lane::Lane;
-use docmill::ocr::textract::{Lanes, Textract};
-use docmill::ocr::{Ocr, Provider};
-use docmill::pages::{Raster, Recogniser};
-use docmill::pipeline::{Elsewhere, Reader};
-use docmill::throttle::{Governor, Key};
+use docmill::model::{BoundingBox, RepairSwitches, TextLine, TextWord, Transcript};
+use docmill::ocr::document_ai::{DocumentAi, GoogleCredentials};
+use docmill::ocr::lane::GovernedClient;
+use docmill::ocr::textract::{OperationClients, TextractOcr};
+use docmill::ocr::{OcrEngine, RemoteOcrProvider};
+use docmill::pages::{PageRaster, PageRecogniser};
+use docmill::pipeline::{DocumentReader, RemoteOcr};
+use docmill::throttle::{Governor, LimiterKey};
 use docmill_testkit::{document_ai as google, textract as amazon};
 
 use crate::support::cells::reader_here;
@@ -36,7 +36,7 @@ use crate::support::cells::reader_here;
 #[derive(Clone)]
 struct Here;
 
-impl Ocr for Here {
+impl OcrEngine for Here {
     fn name(&self) -> String {
         "here".to_owned()
     }
@@ -45,22 +45,22 @@ impl Ocr for Here {
         "here".to_owned()
     }
 
-    fn recogniser(&self) -> fault::Result<Box<dyn Recogniser>> {
+    fn make_recogniser(&self) -> fault::Result<Box<dyn PageRecogniser>> {
         Ok(Box::new(Self))
     }
 }
 
-impl Recogniser for Here {
+impl PageRecogniser for Here {
     fn languages(&self) -> &[String] {
         &[]
     }
 
-    fn recognise(&mut self, page: &Raster, _: &[String]) -> fault::Result<Vec<Line>> {
+    fn recognise(&mut self, page: &PageRaster, _: &[String]) -> fault::Result<Vec<TextLine>> {
         // Across the whole page, so that it is the same word however a page was enlarged.
         let (w, h) = (page.width as f32, page.height as f32);
         let bounding_box = BoundingBox { x: 0.0, y: 0.0, w, h };
-        let word = Word { text: "here".to_owned(), bounding_box, confidence: 0.9 };
-        Ok(vec![Line { words: vec![word] }])
+        let word = TextWord { text: "here".to_owned(), bounding_box, confidence: 0.9 };
+        Ok(vec![TextLine { words: vec![word] }])
     }
 }
 
@@ -82,10 +82,10 @@ fn key_file(server: &google::Server, folder: &tempfile::TempDir) -> PathBuf {
     file
 }
 
-fn lane(throttle: &ThrottleConfig, operation: &'static str) -> Lane {
+fn lane(throttle: &ThrottleConfig, operation: &'static str) -> GovernedClient {
     let word = |text: &str| text.to_owned();
-    let key = Key { provider: word("p"), account: word("a"), model: word(operation) };
-    Lane::new(Arc::new(Governor::new(throttle.clone())), key, operation)
+    let key = LimiterKey { provider: word("p"), account: word("a"), model: word(operation) };
+    GovernedClient::new(Arc::new(Governor::new(throttle.clone())), key, operation)
 }
 
 /// No wait is waited here.
@@ -108,12 +108,12 @@ fn document_ai(server: &google::Server, change: impl FnOnce(&mut DocumentAiConfi
     let folder = tempfile::tempdir().unwrap();
     let mut config = document_ai_config(server);
     change(&mut config);
-    let credentials = Credentials::find(&key_file(server, &folder)).unwrap();
+    let credentials = GoogleCredentials::find(&key_file(server, &folder)).unwrap();
     DocumentAi::new(&config, credentials, lane(&impatient(), "process")).unwrap()
 }
 
 /// The real client of a stand-in.
-fn textract(server: &amazon::Server) -> Textract {
+fn textract(server: &amazon::Server) -> TextractOcr {
     use aws_sdk_textract::config::{BehaviorVersion, Builder, Credentials, Region, retry};
     let sdk = Builder::new()
         .behavior_version(BehaviorVersion::latest())
@@ -124,26 +124,31 @@ fn textract(server: &amazon::Server) -> Textract {
         .build();
     let config = TextractConfig { poll: Duration::from_millis(20), ..TextractConfig::default() };
     let throttle = impatient();
-    let lanes = Lanes {
+    let lanes = OperationClients {
         detect: lane(&throttle, "detect"),
         start: lane(&throttle, "start"),
         get: lane(&throttle, "get"),
     };
-    Textract::with_client(aws_sdk_textract::Client::from_conf(sdk), &config, true, lanes)
+    TextractOcr::with_client(aws_sdk_textract::Client::from_conf(sdk), &config, true, lanes)
 }
 
 /// A reader that asks these in this order, and itself wherever Tesseract is named. It repairs
 /// nothing: [`repairing`] does.
-fn reader(order: &[OcrProvider], providers: Vec<(OcrProvider, Arc<dyn Provider>)>) -> Reader {
-    let providers: BTreeMap<OcrProvider, Arc<dyn Provider>> = providers.into_iter().collect();
-    let elsewhere = Elsewhere::new(order.to_vec(), providers, ByteSize::mib(64));
-    let mut reader = Reader { elsewhere, ..reader_here(Arc::new(Here), LimitsConfig::default()) };
-    reader.recipe.repairs = Repairs::NONE;
+fn reader(
+    order: &[OcrProvider],
+    providers: Vec<(OcrProvider, Arc<dyn RemoteOcrProvider>)>,
+) -> DocumentReader {
+    let providers: BTreeMap<OcrProvider, Arc<dyn RemoteOcrProvider>> =
+        providers.into_iter().collect();
+    let elsewhere = RemoteOcr::new(order.to_vec(), providers, ByteSize::from_mib(64));
+    let mut reader =
+        DocumentReader { elsewhere, ..reader_here(Arc::new(Here), LimitsConfig::default()) };
+    reader.recipe.repairs = RepairSwitches::NONE;
     reader
 }
 
-fn repairing(mut reader: Reader) -> Reader {
-    reader.recipe.repairs = Repairs::ALL;
+fn repairing(mut reader: DocumentReader) -> DocumentReader {
+    reader.recipe.repairs = RepairSwitches::ALL;
     reader
 }
 

@@ -24,16 +24,16 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use docmill::fault::{Fault, Result};
-use docmill::queue::{Delivery, Outgoing, Queue, Receipt};
+use docmill::queue::{Delivery, MessageQueue, OutgoingMessage, ReceiptHandle};
 
 /// A kind of queue and the time it lives in.
 #[async_trait]
 pub(crate) trait Harness: Send + Sync {
     /// A fresh, empty queue whose messages are dead after so many receives.
-    async fn queue(&self, dead_after: Option<u32>) -> Arc<dyn Queue>;
+    async fn queue(&self, dead_after: Option<u32>) -> Arc<dyn MessageQueue>;
     /// The same with the tiers `high` and `low` beside the normal one, where those are a matter of
     /// configuration.
-    async fn tiered(&self) -> Arc<dyn Queue> {
+    async fn tiered(&self) -> Arc<dyn MessageQueue> {
         self.queue(None).await
     }
     /// How long its deliveries are hidden; at least 2 s, in whole seconds.
@@ -66,28 +66,28 @@ fn faults(results: &[Result<()>]) -> Vec<Option<Fault>> {
     results.iter().map(|result| result.as_ref().err().map(|error| error.fault)).collect()
 }
 
-async fn send(queue: &dyn Queue, body: &str) {
-    all_done(queue.send(&[Outgoing::now(body)]).await);
+async fn send(queue: &dyn MessageQueue, body: &str) {
+    all_done(queue.send(&[OutgoingMessage::from_body(body)]).await);
 }
 
 /// Receives one message that must be there.
-async fn take(queue: &dyn Queue) -> Delivery {
+async fn take(queue: &dyn MessageQueue) -> Delivery {
     let mut found = queue.receive(1, PATIENT).await.unwrap();
     assert_eq!(found.len(), 1, "a message is there");
     found.remove(0)
 }
 
 /// Receives without waiting.
-async fn look(queue: &dyn Queue) -> Option<Delivery> {
+async fn look(queue: &dyn MessageQueue) -> Option<Delivery> {
     queue.receive(1, Duration::ZERO).await.unwrap().pop()
 }
 
-async fn acknowledge(queue: &dyn Queue, receipt: &Receipt) {
+async fn acknowledge(queue: &dyn MessageQueue, receipt: &ReceiptHandle) {
     all_done(queue.acknowledge(std::slice::from_ref(receipt)).await);
 }
 
 /// Receives until so many messages were found.
-async fn take_all(queue: &dyn Queue, count: usize) -> Vec<Delivery> {
+async fn take_all(queue: &dyn MessageQueue, count: usize) -> Vec<Delivery> {
     let mut all = Vec::new();
     while all.len() < count {
         let found = queue.receive(count - all.len(), PATIENT).await.unwrap();

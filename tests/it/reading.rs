@@ -11,14 +11,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use docmill::config::{ByteSize, CpuConfig, LimitsConfig, OcrConfig};
-use docmill::cpu::{Cells, Program, Setup};
+use docmill::cpu::{ProcessPool, ProcessProgram, ProcessSetup};
 use docmill::fault::{self, Fault};
-use docmill::model::{Line, Reason, Source, Transcript};
-use docmill::ocr::Ocr;
-use docmill::ocr::tesseract::Tesseract;
-use docmill::pages::{Raster, Recogniser};
-use docmill::pipeline::reading::Reader;
-use docmill::pipeline::{Elsewhere, StepError};
+use docmill::model::{OutcomeReason, PageSource, TextLine, Transcript};
+use docmill::ocr::OcrEngine;
+use docmill::ocr::tesseract::TesseractEngine;
+use docmill::pages::{PageRaster, PageRecogniser};
+use docmill::pipeline::reading::DocumentReader;
+use docmill::pipeline::{RemoteOcr, StepError};
 use image::ImageFormat;
 
 use crate::support::cells::{docmill, lives, reader_here as reader, recipe};
@@ -38,7 +38,7 @@ struct Seen {
     sizes: Mutex<Vec<(u32, u32)>>,
 }
 
-impl Ocr for Blind {
+impl OcrEngine for Blind {
     fn name(&self) -> String {
         "blind".to_owned()
     }
@@ -47,17 +47,17 @@ impl Ocr for Blind {
         "blind".to_owned()
     }
 
-    fn recogniser(&self) -> fault::Result<Box<dyn Recogniser>> {
+    fn make_recogniser(&self) -> fault::Result<Box<dyn PageRecogniser>> {
         Ok(Box::new(self.clone()))
     }
 }
 
-impl Recogniser for Blind {
+impl PageRecogniser for Blind {
     fn languages(&self) -> &[String] {
         &[]
     }
 
-    fn recognise(&mut self, page: &Raster, _: &[String]) -> fault::Result<Vec<Line>> {
+    fn recognise(&mut self, page: &PageRaster, _: &[String]) -> fault::Result<Vec<TextLine>> {
         let Seen { now, most, sizes } = &*self.0;
         most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
         sizes.lock().unwrap().push((page.width, page.height));
@@ -74,11 +74,11 @@ async fn read_blind(file: Vec<u8>, limits: LimitsConfig) -> Result<Transcript, S
 async fn read_with_tesseract(file: Vec<u8>) -> Result<Transcript, StepError> {
     let limits = LimitsConfig::default();
     let config = OcrConfig { languages: vec!["eng".to_owned()], ..OcrConfig::default() };
-    let tesseract = Tesseract::start(&config, limits.page_time).unwrap();
+    let tesseract = TesseractEngine::find_installed(&config, limits.page_time).unwrap();
     reader(Arc::new(tesseract), limits).read(file.into(), "sha", false).await
 }
 
-fn reason(result: Result<Transcript, StepError>) -> Option<Reason> {
+fn reason(result: Result<Transcript, StepError>) -> Option<OutcomeReason> {
     match result {
         Ok(_) => None,
         Err(StepError::Rejected { reason, .. }) => Some(reason),
@@ -92,7 +92,7 @@ async fn a_text_layer_is_read_with_positions_and_without_ocr() {
         read_blind(pdf(&[&content(&INVOICE)], ""), LimitsConfig::default()).await.unwrap();
     let page = &transcript.pages[0];
     assert_eq!(page.text(), INVOICE.join("\n"));
-    assert_eq!((page.number, page.source, page.quality), (1, Source::Native, 1.0));
+    assert_eq!((page.number, page.source, page.quality), (1, PageSource::Native, 1.0));
     assert_eq!((page.width, page.height), (595.0, 842.0));
     let first = page.lines[0].words[0].bounding_box;
     // Written from x 60 on a baseline 780 above the page's lower edge, which is 62 below its upper.
@@ -128,11 +128,11 @@ async fn text_that_does_not_show_is_not_read() {
     ];
     for (name, hidden) in table {
         let file = pdf(&[&format!("q {} Q q {hidden} Q", content(&INVOICE))], "");
-        let text = read_blind(file, LimitsConfig::default()).await.unwrap().text();
+        let text = read_blind(file, LimitsConfig::default()).await.unwrap().full_text();
         assert_eq!(text, INVOICE.join("\n"), "{name}");
     }
     let on_dark = "0 g 0 380 400 50 re f 1 g BT /F1 14 Tf 60 400 Td (Total 480) Tj ET";
-    let text = read_blind(pdf(&[on_dark], ""), LimitsConfig::default()).await.unwrap().text();
+    let text = read_blind(pdf(&[on_dark], ""), LimitsConfig::default()).await.unwrap().full_text();
     assert_eq!(text, "Total 480", "white on a dark bar shows");
 }
 
@@ -143,7 +143,7 @@ async fn a_page_image_is_read_by_tesseract_and_judged() {
         let transcript = read_with_tesseract(encoded(&page, format)).await.unwrap();
         let read = &transcript.pages[0];
         assert_eq!(read.text(), INVOICE.join("\n"), "{format:?}");
-        assert_eq!(read.source, Source::Ocr);
+        assert_eq!(read.source, PageSource::Ocr);
         assert_eq!(read.languages, ["eng"]);
         assert!(read.quality > 0.7, "{format:?}: {}", read.quality);
         assert!(transcript.provider.starts_with("tesseract "), "{}", transcript.provider);
@@ -155,8 +155,8 @@ async fn what_a_scan_shows_wins_over_its_hidden_layer() {
     let page = picture(pdf(&[&content(&INVOICE)], ""));
     let file = scan(&page, "Total 9999.00 EUR", "595 0 0 842 0 0");
     let transcript = read_with_tesseract(file).await.unwrap();
-    assert_eq!(transcript.text(), INVOICE.join("\n"));
-    assert_eq!(transcript.pages[0].source, Source::Ocr);
+    assert_eq!(transcript.full_text(), INVOICE.join("\n"));
+    assert_eq!(transcript.pages[0].source, PageSource::Ocr);
 }
 
 #[tokio::test]
@@ -165,12 +165,12 @@ async fn a_scan_is_taken_out_as_it_lies_on_the_page() {
     // Stored upside down and put right by the matrix.
     let stored = image::imageops::rotate180(&upright);
     let file = scan(&stored, "", "-595 0 0 -842 595 842");
-    assert_eq!(read_with_tesseract(file).await.unwrap().text(), INVOICE.join("\n"));
+    assert_eq!(read_with_tesseract(file).await.unwrap().full_text(), INVOICE.join("\n"));
     // At its own resolution, not at that for rendering.
     let blind = Blind::default();
     let reader = reader(Arc::new(blind.clone()), LimitsConfig::default());
     let file = scan(&upright, "", "595 0 0 842 0 0");
-    assert_eq!(reason(reader.read(file.into(), "sha", false).await), Some(Reason::NoText));
+    assert_eq!(reason(reader.read(file.into(), "sha", false).await), Some(OutcomeReason::NoText));
     assert!(blind.0.sizes.lock().unwrap().contains(&upright.dimensions()));
 }
 
@@ -228,23 +228,23 @@ async fn every_boundary_has_its_code() {
         ("a good page",               good.clone(),                      default(), None),
         ("junk before the header",    junk,                              default(), None),
         ("an empty user password",    encrypted(&good, ""),              default(), None),
-        ("no bytes",                  vec![],                            default(), Some(Reason::Empty)),
-        ("no pages",                  kids(""),                          default(), Some(Reason::Empty)),
-        ("pages that lead nowhere",   kids("2 0 R"),                     default(), Some(Reason::Corrupt)),
-        ("a header and no more",      b"%PDF-1.7\n".to_vec(),            default(), Some(Reason::Corrupt)),
-        ("a page whose content is gone", lost(),                           default(), Some(Reason::Corrupt)),
-        ("a picture cut in half",     grey(90, 90)[..60].to_vec(),       default(), Some(Reason::Corrupt)),
-        ("plain text",                b"Invoice 4711".to_vec(),          default(), Some(Reason::UnsupportedType)),
-        ("XML that says nothing",     b"<?xml version='1.0'?><a/>".to_vec(), default(), Some(Reason::NoText)),
-        ("a password",                encrypted(&good, "secret"),        default(), Some(Reason::Encrypted)),
+        ("no bytes",                  vec![],                            default(), Some(OutcomeReason::Empty)),
+        ("no pages",                  kids(""),                          default(), Some(OutcomeReason::Empty)),
+        ("pages that lead nowhere",   kids("2 0 R"),                     default(), Some(OutcomeReason::Corrupt)),
+        ("a header and no more",      b"%PDF-1.7\n".to_vec(),            default(), Some(OutcomeReason::Corrupt)),
+        ("a page whose content is gone", lost(),                           default(), Some(OutcomeReason::Corrupt)),
+        ("a picture cut in half",     grey(90, 90)[..60].to_vec(),       default(), Some(OutcomeReason::Corrupt)),
+        ("plain text",                b"Invoice 4711".to_vec(),          default(), Some(OutcomeReason::UnsupportedType)),
+        ("XML that says nothing",     b"<?xml version='1.0'?><a/>".to_vec(), default(), Some(OutcomeReason::NoText)),
+        ("a password",                encrypted(&good, "secret"),        default(), Some(OutcomeReason::Encrypted)),
         ("as many pages as allowed",  pdf(&[page.as_str(); 3], ""),              with(|l| l.pages = 3), None),
-        ("a page too many",           pdf(&[page.as_str(); 4], ""),              with(|l| l.pages = 3), Some(Reason::TooLarge)),
-        ("as many pixels as allowed", grey(1000, 1000),                  with(|l| l.page_pixels = 1_000_000), Some(Reason::NoText)),
-        ("a pixel too many",          grey(1000, 1001),                  with(|l| l.page_pixels = 1_000_000), Some(Reason::TooLarge)),
-        ("a nested drawing",          forms(2),                          default(), Some(Reason::NoText)),
-        ("a bomb of nested drawings", forms(9),                          default(), Some(Reason::TooLarge)),
-        ("no time at all",            forms(5),                          with(|l| l.page_time = Duration::ZERO), Some(Reason::Timeout)),
-        ("a blank page",              pdf(&[""], ""),                    default(), Some(Reason::NoText)),
+        ("a page too many",           pdf(&[page.as_str(); 4], ""),              with(|l| l.pages = 3), Some(OutcomeReason::TooLarge)),
+        ("as many pixels as allowed", grey(1000, 1000),                  with(|l| l.page_pixels = 1_000_000), Some(OutcomeReason::NoText)),
+        ("a pixel too many",          grey(1000, 1001),                  with(|l| l.page_pixels = 1_000_000), Some(OutcomeReason::TooLarge)),
+        ("a nested drawing",          forms(2),                          default(), Some(OutcomeReason::NoText)),
+        ("a bomb of nested drawings", forms(9),                          default(), Some(OutcomeReason::TooLarge)),
+        ("no time at all",            forms(5),                          with(|l| l.page_time = Duration::ZERO), Some(OutcomeReason::Timeout)),
+        ("a blank page",              pdf(&[""], ""),                    default(), Some(OutcomeReason::NoText)),
     ];
     for (name, file, limits, expected) in table {
         assert_eq!(reason(read_blind(file, limits).await), expected, "{name}");
@@ -256,7 +256,7 @@ async fn what_expands_too_far_is_refused_before_it_is_parsed() {
     let zeros = vec![b' '; 2_000_000];
     let file = picture_stream(&zeros);
     let limits = LimitsConfig { decompressed_bytes: ByteSize(1_000_000), ..Default::default() };
-    assert_eq!(reason(read_blind(file, limits).await), Some(Reason::TooLarge));
+    assert_eq!(reason(read_blind(file, limits).await), Some(OutcomeReason::TooLarge));
 }
 
 /// A PDF whose page content is `data`, compressed.
@@ -290,8 +290,8 @@ async fn page_images_are_never_all_held_at_once() {
     let blind = Blind::default();
     let reader = reader(Arc::new(blind.clone()), LimitsConfig::default());
     let file = pdf(&[drawn; 8], "");
-    assert_eq!(reason(reader.read(file.into(), "sha", false).await), Some(Reason::NoText));
+    assert_eq!(reason(reader.read(file.into(), "sha", false).await), Some(OutcomeReason::NoText));
     assert_eq!(blind.0.sizes.lock().unwrap().len(), 8);
     let most = blind.0.most.load(Ordering::SeqCst);
-    assert!(most <= reader.cells.threads() + 1, "{most} at once");
+    assert!(most <= reader.cells.thread_count() + 1, "{most} at once");
 }

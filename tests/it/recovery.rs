@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use docmill::db::operators::By;
+use docmill::db::operators::AuditNote;
 use docmill::model::IngestionId;
 use docmill::ops::dead;
-use docmill::ops::janitor::{Maintenance, Pass};
+use docmill::ops::janitor::{JanitorReport, Maintenance};
 use docmill_testkit::openai::{Answer, Script};
 
 use crate::support::documents;
@@ -21,12 +21,12 @@ fn maintenance(world: &World) -> Maintenance {
     Maintenance { db, queue, store, config, crash_limit: 3, holder: "test".to_owned() }
 }
 
-fn somebody() -> By {
-    By { operator: "test".to_owned(), why: "a test".to_owned() }
+fn somebody() -> AuditNote {
+    AuditNote { operator: "test".to_owned(), why: "a test".to_owned() }
 }
 
-async fn pass(world: &World) -> Pass {
-    maintenance(world).pass(false).await.unwrap()
+async fn pass(world: &World) -> JanitorReport {
+    maintenance(world).run_pass(false).await.unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -105,7 +105,7 @@ async fn a_dead_letter_of_a_live_row_is_sent_again_and_one_that_died_is_for_a_pe
     let pass = pass(&world).await;
     assert_eq!((pass.revived, pass.cleared), (1, 0));
     world.sqs.advance(Duration::from_secs(60));
-    let letters = dead::list(&world.database.db(), world.queue.as_ref(), 10).await.unwrap();
+    let letters = dead::list_letters(&world.database.db(), world.queue.as_ref(), 10).await.unwrap();
     let [letter] = letters.as_slice() else { panic!("{} letters", letters.len()) };
     assert_eq!(letter.ingestion, Some(died));
     assert_eq!(letter.reason.as_deref(), Some("transient"));
@@ -113,7 +113,7 @@ async fn a_dead_letter_of_a_live_row_is_sent_again_and_one_that_died_is_for_a_pe
     world.until(live, "status", "completed").await;
     world.sqs.advance(Duration::from_secs(60));
     let db = world.database.db();
-    let driven = dead::redrive(&db, world.queue.as_ref(), None, &somebody()).await.unwrap();
+    let driven = dead::redrive_letters(&db, world.queue.as_ref(), None, &somebody()).await.unwrap();
     assert_eq!(driven.sent, [died]);
     world.until(died, "status", "completed").await;
     world.until_empty().await;

@@ -10,14 +10,14 @@ use std::time::Duration;
 use async_trait::async_trait;
 use docmill::config::RetryConfig;
 use docmill::fault::{Error, Fault};
-use docmill::model::{ClaimToken, IngestionId, Reason};
-use docmill::pipeline::failure::Attempt;
+use docmill::model::{ClaimToken, IngestionId, OutcomeReason};
+use docmill::pipeline::failure::RetryAttempt;
 use docmill::pipeline::{ClaimHandle, StepError, claim_handle};
 use docmill::runner::{
-    Backlog, ClaimedJob, Conclusion, Doors, DueRenewal, JobEnd, LeaseTerms, Renewal, Runner,
-    RunnerHandle, RunnerOptions, Settlement, WorkerStats,
+    Backlog, ClaimedJob, DueRenewal, FinishedJob, IntakeGate, JobConclusion, JobEnd, LeaseTerms,
+    RenewalResult, Runner, RunnerHandle, RunnerOptions, WorkerStats,
 };
-use docmill::shutdown::Stop;
+use docmill::shutdown::Shutdown;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
@@ -43,7 +43,7 @@ struct Script {
     /// Whether supplying goes on when nothing is left.
     endless: bool,
     /// What renewals answer, and how long they take.
-    renewal: Mutex<(Renewal, Duration)>,
+    renewal: Mutex<(RenewalResult, Duration)>,
     holds_back: AtomicBool,
     puts_off: bool,
     /// Lets disposals pass.
@@ -63,7 +63,7 @@ impl Script {
             lease: LeaseTerms { every: S(20), lease: S(60), lost_unrenewed: false, side: "row" },
             timeout: S(3600),
             endless: false,
-            renewal: Mutex::new((Renewal::Kept, Duration::ZERO)),
+            renewal: Mutex::new((RenewalResult::Kept, Duration::ZERO)),
             holds_back: AtomicBool::new(false),
             puts_off: true,
             disposal: Semaphore::new(1000),
@@ -83,27 +83,27 @@ impl Script {
     async fn run(self) -> (Arc<Self>, WorkerStats) {
         let script = Arc::new(self);
         let runner = runner(&script, S(60));
-        let stats = runner.run(Stop::default()).await;
+        let stats = runner.run(Shutdown::default()).await;
         (script, stats)
     }
 }
 
 fn runner(script: &Arc<Script>, drain: Duration) -> Runner<Script> {
     let options = RunnerOptions { slots: 3, drain, settling: S(5) };
-    Runner::new(Arc::clone(script), options, Arc::new(Doors::new(S(1), S(60))))
+    Runner::new(Arc::clone(script), options, Arc::new(IntakeGate::new(S(1), S(60))))
 }
 
 /// What tells one conclusion from another.
-fn word(conclusion: &Conclusion<()>) -> (JobEnd, String) {
+fn word(conclusion: &JobConclusion<()>) -> (JobEnd, String) {
     match conclusion {
-        Conclusion::Completed(()) => (JobEnd::Done, "completed".to_owned()),
-        Conclusion::Ended { reason, .. } => (JobEnd::Dead, format!("ended {}", reason.code())),
-        Conclusion::Again { fault, counted, .. } => {
+        JobConclusion::Completed(()) => (JobEnd::Done, "completed".to_owned()),
+        JobConclusion::Ended { reason, .. } => (JobEnd::Dead, format!("ended {}", reason.code())),
+        JobConclusion::Again { fault, counted, .. } => {
             let end = if *counted { JobEnd::Failed } else { JobEnd::GivenBack };
             (end, format!("again {} {counted}", fault.code()))
         }
-        Conclusion::Withdrawn => (JobEnd::Cancelled, "withdrawn".to_owned()),
-        Conclusion::ClaimLost => (JobEnd::Lost, "lost".to_owned()),
+        JobConclusion::Withdrawn => (JobEnd::Cancelled, "withdrawn".to_owned()),
+        JobConclusion::ClaimLost => (JobEnd::Lost, "lost".to_owned()),
     }
 }
 
@@ -113,35 +113,37 @@ impl Backlog for Script {
     type Output = ();
     type Rest = ();
 
-    async fn supply(self: Arc<Self>, runner: RunnerHandle<Self>) {
-        while let Some(slot) = runner.slot().await {
+    async fn supply_jobs(self: Arc<Self>, runner: RunnerHandle<Self>) {
+        while let Some(slot) = runner.acquire_slot().await {
             let next = self.jobs.lock().unwrap().pop_front();
             let Some(job) = next else {
                 drop(slot);
                 if !self.endless && runner.is_idle() {
                     return;
                 }
-                runner.rest_until(Instant::now() + S(1)).await;
+                runner.wait_until(Instant::now() + S(1)).await;
                 continue;
             };
             let since = Instant::now();
             let until = (since + self.lease.lease).into_std();
             let (claim, renewer) =
-                claim_handle::pair(IngestionId::random(), ClaimToken::random(), until);
+                claim_handle::claim_pair(IngestionId::random(), ClaimToken::random(), until);
             self.claims.lock().unwrap().push(claim.clone());
             let (trace, log) = (tracing::Span::none(), tracing::Span::none());
-            runner.start(ClaimedJob { job, claim, renewer, since, trace, log }, slot);
+            runner.start_job(ClaimedJob { job, claim, renewer, since, trace, log }, slot);
         }
     }
 
-    async fn work(&self, job: &Does, _claim: &ClaimHandle) -> Result<(), StepError> {
+    async fn run_job(&self, job: &Does, _claim: &ClaimHandle) -> Result<(), StepError> {
         let working = self.working.fetch_add(1, Ordering::SeqCst) + 1;
         self.most_working.fetch_max(working, Ordering::SeqCst);
         let _left = Left(&self.working);
         match *job {
             Does::Well => {}
             Does::Fails(fault) => return Err(Error::new(fault, "told to fail").into()),
-            Does::IsRefused => return Err(StepError::rejected(Reason::Encrypted, "told to")),
+            Does::IsRefused => {
+                return Err(StepError::rejected(OutcomeReason::Encrypted, "told to"));
+            }
             Does::Panics => panic!("told to panic"),
             Does::Hangs => std::future::pending().await,
             Does::Takes(time) => tokio::time::sleep(time).await,
@@ -149,37 +151,37 @@ impl Backlog for Script {
         Ok(())
     }
 
-    fn lease(&self) -> LeaseTerms {
+    fn lease_terms(&self) -> LeaseTerms {
         self.lease
     }
 
-    async fn renew(&self, due: &[DueRenewal<Does>]) -> Vec<Renewal> {
+    async fn renew(&self, due: &[DueRenewal<Does>]) -> Vec<RenewalResult> {
         self.renewals.lock().unwrap().push((Instant::now(), due.len()));
         let (answer, takes) = *self.renewal.lock().unwrap();
         tokio::time::sleep(takes).await;
         vec![answer; due.len()]
     }
 
-    async fn settle(
+    async fn finish_job(
         &self,
         job: &Does,
         _: &ClaimHandle,
-        conclusion: Conclusion<()>,
-    ) -> Settlement<()> {
+        conclusion: JobConclusion<()>,
+    ) -> FinishedJob<()> {
         let (end, outcome) = word(&conclusion);
         self.ended.lock().unwrap().push((*job, outcome));
-        Settlement { end, outcome: "scripted", rest: () }
+        FinishedJob { end, outcome: "scripted", rest: () }
     }
 
-    async fn dispose(&self, _job: &Does, _rest: ()) {
+    async fn run_deferred(&self, _job: &Does, _rest: ()) {
         self.disposal.acquire().await.unwrap().forget();
     }
 
-    fn attempt(&self, _job: &Does) -> Attempt {
-        Attempt { number: 1, deferred_for: None, jitter: 0.5 }
+    fn retry_attempt(&self, _job: &Does) -> RetryAttempt {
+        RetryAttempt { number: 1, deferred_for: None, jitter: 0.5 }
     }
 
-    fn retry(&self) -> Cow<'_, RetryConfig> {
+    fn retry_config(&self) -> Cow<'_, RetryConfig> {
         Cow::Owned(RetryConfig::default())
     }
 
@@ -191,11 +193,11 @@ impl Backlog for Script {
         "job".to_owned()
     }
 
-    fn holds_back(&self, _job: &Does) -> bool {
+    fn is_job_paused(&self, _job: &Does) -> bool {
         self.holds_back.load(Ordering::SeqCst)
     }
 
-    fn puts_off(&self) -> bool {
+    fn supports_delay(&self) -> bool {
         self.puts_off
     }
 }
@@ -247,7 +249,7 @@ async fn each_job_ends_by_the_failure_table_and_takes_no_other_with_it() {
 async fn no_more_jobs_run_than_there_are_slots_and_a_disposal_holds_none() {
     let script = Script { disposal: Semaphore::new(0), ..Script::of([Does::Takes(S(5)); 12]) };
     let script = Arc::new(script);
-    let running = tokio::spawn(runner(&script, S(60)).run(Stop::default()));
+    let running = tokio::spawn(runner(&script, S(60)).run(Shutdown::default()));
     until(|| script.ended().len() == 12).await;
     assert_eq!(script.most_working.load(Ordering::SeqCst), 3);
     assert!(!running.is_finished(), "it ends when everything is disposed of");
@@ -271,12 +273,14 @@ async fn claims_are_renewed_together_and_never_later_than_one_beat_after_the_las
 
 #[tokio::test(start_paused = true)]
 async fn a_claim_that_a_renewal_finds_lost_or_withdrawn_ends_its_job() {
-    for (answer, expected) in [(Renewal::Lost, "lost"), (Renewal::Withdrawn, "withdrawn")] {
+    for (answer, expected) in
+        [(RenewalResult::Lost, "lost"), (RenewalResult::Withdrawn, "withdrawn")]
+    {
         let script = Script::of([Does::Hangs]);
         script.renewal.lock().unwrap().0 = answer;
         let (script, _) = script.run().await;
         assert_eq!(script.ended(), [(Does::Hangs, expected.to_owned())]);
-        assert_eq!(script.claims.lock().unwrap()[0].is_lost(), answer == Renewal::Lost);
+        assert_eq!(script.claims.lock().unwrap()[0].is_lost(), answer == RenewalResult::Lost);
     }
 }
 
@@ -287,14 +291,14 @@ async fn a_claim_that_cannot_be_renewed_is_given_up_in_time_where_nobody_would_t
         lease: LeaseTerms { every: S(20), lease: S(60), lost_unrenewed: true, side: "lock" },
         ..Script::of([Does::Hangs])
     };
-    script.renewal.lock().unwrap().0 = Renewal::Failed;
+    script.renewal.lock().unwrap().0 = RenewalResult::Failed;
     let (script, stats) = script.run().await;
     assert_eq!((stats.lost, script.ended().len()), (1, 1));
     assert!(began.elapsed() < S(60), "before somebody else may take it");
     assert!(began.elapsed() >= S(30), "and not at the first failure");
 
     let script = Script { timeout: S(300), ..Script::of([Does::Hangs]) };
-    script.renewal.lock().unwrap().0 = Renewal::Failed;
+    script.renewal.lock().unwrap().0 = RenewalResult::Failed;
     let (script, _) = script.run().await;
     let expected = [(Does::Hangs, "ended timeout".to_owned())];
     assert_eq!(script.ended(), expected, "a failed renewal is no loss where an answer will come");
@@ -308,9 +312,9 @@ async fn invariant_13_a_renewal_that_is_answered_late_counts_from_when_it_was_as
         ..Script::of([Does::Hangs])
     };
     // The answer takes longer than what it grants.
-    *script.renewal.lock().unwrap() = (Renewal::Kept, lease * 2);
+    *script.renewal.lock().unwrap() = (RenewalResult::Kept, lease * 2);
     let script = Arc::new(script);
-    let stop = Stop::default();
+    let stop = Shutdown::default();
     let running = tokio::spawn(runner(&script, Duration::ZERO).run(stop.clone()));
     while script.renewals.lock().unwrap().len() < 2 {
         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -318,7 +322,7 @@ async fn invariant_13_a_renewal_that_is_answered_late_counts_from_when_it_was_as
     let claim = script.claims.lock().unwrap()[0].clone();
     let live = tokio::time::timeout(lease / 4, claim.ensure_live()).await;
     assert!(live.is_err(), "what was granted was over before the answer came");
-    stop.ask();
+    stop.request();
     running.await.unwrap();
 }
 
@@ -326,12 +330,12 @@ async fn invariant_13_a_renewal_that_is_answered_late_counts_from_when_it_was_as
 async fn a_drain_lets_jobs_end_and_gives_back_what_is_left_at_its_deadline() {
     let jobs = [Does::Takes(S(20)), Does::Hangs, Does::Takes(S(50)), Does::Well];
     let script = Arc::new(Script { endless: true, ..Script::of(jobs) });
-    let (stop, runner) = (Stop::default(), runner(&script, S(30)));
+    let (stop, runner) = (Shutdown::default(), runner(&script, S(30)));
     let monitor = runner.monitor();
     let running = tokio::spawn(runner.run(stop.clone()));
-    until(|| monitor.working().len() == 3).await;
+    until(|| monitor.running_jobs().len() == 3).await;
     let began = Instant::now();
-    stop.ask();
+    stop.request();
     until(|| monitor.is_draining()).await;
     let stats = running.await.unwrap();
     assert_eq!((stats.done, stats.given_back), (1, 2), "the fourth was not begun");
@@ -344,13 +348,13 @@ async fn a_drain_lets_jobs_end_and_gives_back_what_is_left_at_its_deadline() {
 #[tokio::test(start_paused = true)]
 async fn a_second_signal_does_not_wait_for_the_deadline() {
     let script = Arc::new(Script { endless: true, ..Script::of([Does::Hangs]) });
-    let (stop, runner) = (Stop::default(), runner(&script, S(3600)));
+    let (stop, runner) = (Shutdown::default(), runner(&script, S(3600)));
     let running = tokio::spawn(runner.run(stop.clone()));
     until(|| script.working.load(Ordering::SeqCst) == 1).await;
     let began = Instant::now();
-    stop.ask();
+    stop.request();
     tokio::time::sleep(S(1)).await;
-    stop.hurry();
+    stop.abort_drain();
     assert_eq!(running.await.unwrap().given_back, 1);
     assert!(began.elapsed() < S(3));
 }
@@ -391,7 +395,7 @@ async fn what_an_operator_has_paused_is_given_back_unbegun() {
 #[tokio::test(start_paused = true)]
 async fn a_runner_that_is_dropped_stops_where_it_is() {
     let script = Arc::new(Script { endless: true, ..Script::of([Does::Hangs]) });
-    let running = tokio::spawn(runner(&script, S(60)).run(Stop::default()));
+    let running = tokio::spawn(runner(&script, S(60)).run(Shutdown::default()));
     until(|| script.working.load(Ordering::SeqCst) == 1).await;
     running.abort();
     assert!(running.await.unwrap_err().is_cancelled());

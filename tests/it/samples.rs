@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use docmill::app::App;
 use docmill::config::Config;
-use docmill::ops::process::Processed;
+use docmill::ops::process::ProcessReport;
 use serde_json::Value;
 
 /// The fields of the data that the table's last three columns stand for.
@@ -26,7 +26,7 @@ fn shown(value: Option<&Value>) -> String {
 }
 
 /// A row of the table, as the document really ended.
-fn row(file: &str, processed: &Processed) -> Vec<String> {
+fn row(file: &str, processed: &ProcessReport) -> Vec<String> {
     let reason = processed.reason.map_or("-", |reason| reason.code());
     let mut row = vec![file.to_owned(), processed.status.code().to_owned(), reason.to_owned()];
     let data = processed.data.as_ref();
@@ -45,7 +45,7 @@ async fn every_sample_ends_as_expected() {
         let expected: Vec<&str> = line.split('\t').collect();
         let path = samples().join(expected[0]);
         let bytes = std::fs::read(&path).unwrap().into();
-        let processed = pipeline.process(&path, bytes).await.unwrap();
+        let processed = pipeline.process_file(&path, bytes).await.unwrap();
         let found = row(expected[0], &processed);
         if found != expected {
             wrong.push(format!(

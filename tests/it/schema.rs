@@ -4,13 +4,13 @@
 
 use std::time::Duration;
 
-use docmill::config::{DatabaseConfig, Secret};
+use docmill::config::{DatabaseConfig, SecretString};
 use docmill::db::claims::PostgresLedger;
 use docmill::db::{Db, SchemaVersion};
 use docmill::fault::Fault;
 use docmill::ledger::decide::FRESH_ATTEMPTS;
-use docmill::ledger::{Claim, ClaimTerms, Ledger};
-use docmill::model::{AttemptOutcome, IngestionId, Reason, Stage, Status};
+use docmill::ledger::{ClaimOutcome, ClaimTerms, Ledger};
+use docmill::model::{AttemptOutcome, IngestionId, IngestionStage, IngestionStatus, OutcomeReason};
 use sqlx::{AssertSqlSafe, Executor};
 
 use crate::support::postgres::TestDatabase;
@@ -41,7 +41,7 @@ async fn a_producer_that_knows_only_the_old_columns_goes_on_working() {
     let database = TestDatabase::create().await;
     let id = produce(&database).await;
     let claim = PostgresLedger::new(database.db()).claim(&[id], &terms()).await.unwrap().remove(0);
-    assert!(matches!(claim, Claim::Claimed(_)), "{claim:?}");
+    assert!(matches!(claim, ClaimOutcome::Claimed(_)), "{claim:?}");
 }
 
 #[tokio::test]
@@ -110,7 +110,7 @@ async fn a_fresh_ingestion_has_as_many_attempts_in_the_schema_as_in_the_code() {
 #[tokio::test]
 async fn every_word_of_the_code_is_known_to_the_schema() {
     let database = TestDatabase::create().await;
-    for reason in Reason::ALL {
+    for reason in OutcomeReason::ALL {
         let id = produce(&database).await;
         sqlx::query(
             "UPDATE ingestion SET status = $2, reason = $3, completed_at = now(),
@@ -124,7 +124,7 @@ async fn every_word_of_the_code_is_known_to_the_schema() {
         .unwrap();
     }
     let id = produce(&database).await;
-    for stage in Stage::ALL {
+    for stage in IngestionStage::ALL {
         sqlx::query("UPDATE ingestion SET stage = $2 WHERE id = $1")
             .bind(id.0)
             .bind(stage.code())
@@ -145,7 +145,7 @@ async fn every_word_of_the_code_is_known_to_the_schema() {
         Fault::Interrupted,
         Fault::Internal,
     ];
-    let outcomes = Reason::ALL
+    let outcomes = OutcomeReason::ALL
         .map(AttemptOutcome::Ended)
         .into_iter()
         .chain(faults.map(AttemptOutcome::Fault))
@@ -366,7 +366,7 @@ async fn a_database_that_cannot_be_reached_is_named_without_its_password() {
         (format!("{there}/no_such_database"), "no_such_database".to_owned()),
     ] {
         let config = DatabaseConfig {
-            url: Secret::from(url),
+            url: SecretString::from(url),
             connect_timeout: Duration::from_millis(600),
             ..DatabaseConfig::default()
         };
@@ -376,5 +376,5 @@ async fn a_database_that_cannot_be_reached_is_named_without_its_password() {
         assert!(said.contains(&expected), "{said}");
         assert!(!said.contains("hunter2"), "{said}");
     }
-    assert_eq!(Status::from_code("in-progress"), Some(Status::InProgress));
+    assert_eq!(IngestionStatus::from_code("in-progress"), Some(IngestionStatus::InProgress));
 }

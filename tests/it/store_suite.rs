@@ -9,11 +9,11 @@ use bytes::Bytes;
 use docmill::fault::Fault;
 use docmill::store::folder::FolderStore;
 use docmill::store::memory::MemoryStore;
-use docmill::store::{Etag, Fetch, Get, Put, Store};
+use docmill::store::{Etag, GetOptions, GetResult, ObjectStore, PutResult};
 
 /// One store of each kind, empty, with what keeps it alive.
 struct Subject {
-    store: Arc<dyn Store>,
+    store: Arc<dyn ObjectStore>,
     _kept: Box<dyn std::any::Any + Send>,
 }
 
@@ -61,7 +61,7 @@ suite!(
     the_time_of_a_write_is_now,
 );
 
-const ANY: Get = Get { at_most: 1 << 20, if_match: None };
+const ANY: GetOptions = GetOptions { at_most: 1 << 20, if_match: None };
 
 fn none() -> BTreeMap<String, String> {
     BTreeMap::new()
@@ -71,15 +71,15 @@ fn bytes(text: &str) -> Bytes {
     Bytes::copy_from_slice(text.as_bytes())
 }
 
-async fn read(store: &dyn Store, key: &str) -> Option<String> {
+async fn read(store: &dyn ObjectStore, key: &str) -> Option<String> {
     match store.get(key, ANY).await.unwrap() {
-        Fetch::Found(object) => Some(String::from_utf8(object.bytes.to_vec()).unwrap()),
-        Fetch::Missing => None,
+        GetResult::Found(object) => Some(String::from_utf8(object.bytes.to_vec()).unwrap()),
+        GetResult::Missing => None,
         other => panic!("{other:?}"),
     }
 }
 
-async fn what_was_written_is_read_back_with_its_metadata(store: Arc<dyn Store>) {
+async fn what_was_written_is_read_back_with_its_metadata(store: Arc<dyn ObjectStore>) {
     let metadata = BTreeMap::from([
         ("original-name".to_owned(), "we ird näme $(id);&#.pdf".to_owned()),
         ("tags".to_owned(), "[\"a b\", \"ü\"]".to_owned()),
@@ -94,25 +94,25 @@ async fn what_was_written_is_read_back_with_its_metadata(store: Arc<dyn Store>) 
     assert_eq!((meta.etag, meta.metadata), (etag, none()), "metadata belongs to one version");
 }
 
-async fn an_object_that_is_not_there_is_no_error(store: Arc<dyn Store>) {
+async fn an_object_that_is_not_there_is_no_error(store: Arc<dyn ObjectStore>) {
     store.put("a/b/c", bytes("x"), &none()).await.unwrap();
     for key in ["nothing", "a", "a/b", "a/b/d"] {
         assert!(store.head(key).await.unwrap().is_none(), "{key}");
-        assert!(matches!(store.get(key, ANY).await.unwrap(), Fetch::Missing), "{key}");
+        assert!(matches!(store.get(key, ANY).await.unwrap(), GetResult::Missing), "{key}");
         store.delete(key).await.unwrap();
         let any = Etag("\"0\"".to_owned());
         assert!(!store.delete_if_match(key, &any).await.unwrap(), "{key}");
     }
     let any = Etag("\"0\"".to_owned());
-    assert_eq!(store.put_if_match("nothing", &any, bytes("x")).await.unwrap(), Put::Refused);
+    assert_eq!(store.put_if_match("nothing", &any, bytes("x")).await.unwrap(), PutResult::Refused);
     assert!(store.list("nothing/", None, 10).await.unwrap().is_empty());
     assert!(store.head("a/b/c").await.unwrap().is_some());
 }
 
 /// Runs sixteen writers at once and returns who was told to have written.
-async fn race<F, R>(store: &Arc<dyn Store>, each: F) -> Vec<usize>
+async fn race<F, R>(store: &Arc<dyn ObjectStore>, each: F) -> Vec<usize>
 where
-    F: Fn(Arc<dyn Store>, usize) -> R,
+    F: Fn(Arc<dyn ObjectStore>, usize) -> R,
     R: Future<Output = bool> + Send + 'static,
 {
     let writers: Vec<_> =
@@ -126,11 +126,11 @@ where
     winners
 }
 
-async fn of_sixteen_writers_of_a_new_object_one_wins(store: Arc<dyn Store>) {
+async fn of_sixteen_writers_of_a_new_object_one_wins(store: Arc<dyn ObjectStore>) {
     for round in 0..3 {
         let winners = race(&store, move |store, number| async move {
             let (key, text) = (format!("race/{round}"), bytes(&number.to_string()));
-            matches!(store.put_if_absent(&key, text).await.unwrap(), Put::Written(_))
+            matches!(store.put_if_absent(&key, text).await.unwrap(), PutResult::Written(_))
         })
         .await;
         assert_eq!(winners.len(), 1, "{winners:?}");
@@ -139,13 +139,13 @@ async fn of_sixteen_writers_of_a_new_object_one_wins(store: Arc<dyn Store>) {
     }
 }
 
-async fn of_sixteen_writers_over_one_version_one_wins(store: Arc<dyn Store>) {
+async fn of_sixteen_writers_over_one_version_one_wins(store: Arc<dyn ObjectStore>) {
     let first = store.put("race", bytes("first"), &none()).await.unwrap();
     let winners = race(&store, move |store, number| {
         let first = first.clone();
         async move {
             let put = store.put_if_match("race", &first, bytes(&number.to_string())).await.unwrap();
-            matches!(put, Put::Written(_))
+            matches!(put, PutResult::Written(_))
         }
     })
     .await;
@@ -153,15 +153,16 @@ async fn of_sixteen_writers_over_one_version_one_wins(store: Arc<dyn Store>) {
     assert_eq!(read(&*store, "race").await.unwrap(), winners[0].to_string());
 }
 
-async fn a_stale_version_neither_writes_nor_deletes(store: Arc<dyn Store>) {
-    let Put::Written(first) = store.put_if_absent("k", bytes("1")).await.unwrap() else {
+async fn a_stale_version_neither_writes_nor_deletes(store: Arc<dyn ObjectStore>) {
+    let PutResult::Written(first) = store.put_if_absent("k", bytes("1")).await.unwrap() else {
         panic!("nothing was there");
     };
-    let Put::Written(second) = store.put_if_match("k", &first, bytes("2")).await.unwrap() else {
+    let PutResult::Written(second) = store.put_if_match("k", &first, bytes("2")).await.unwrap()
+    else {
         panic!("the version was right");
     };
-    assert_eq!(store.put_if_match("k", &first, bytes("3")).await.unwrap(), Put::Refused);
-    assert_eq!(store.put_if_absent("k", bytes("4")).await.unwrap(), Put::Refused);
+    assert_eq!(store.put_if_match("k", &first, bytes("3")).await.unwrap(), PutResult::Refused);
+    assert_eq!(store.put_if_absent("k", bytes("4")).await.unwrap(), PutResult::Refused);
     assert!(!store.delete_if_match("k", &first).await.unwrap());
     assert_eq!(read(&*store, "k").await.as_deref(), Some("2"));
     assert!(store.delete_if_match("k", &second).await.unwrap());
@@ -169,7 +170,7 @@ async fn a_stale_version_neither_writes_nor_deletes(store: Arc<dyn Store>) {
     assert!(!store.delete_if_match("k", &second).await.unwrap(), "it is gone");
 }
 
-async fn of_sixteen_conditional_deletes_one_wins(store: Arc<dyn Store>) {
+async fn of_sixteen_conditional_deletes_one_wins(store: Arc<dyn ObjectStore>) {
     let etag = store.put("k", bytes("1"), &none()).await.unwrap();
     let winners = race(&store, move |store, _| {
         let etag = etag.clone();
@@ -181,7 +182,7 @@ async fn of_sixteen_conditional_deletes_one_wins(store: Arc<dyn Store>) {
     assert_eq!(read(&*store, "k").await, None);
 }
 
-async fn every_write_of_other_bytes_is_another_version(store: Arc<dyn Store>) {
+async fn every_write_of_other_bytes_is_another_version(store: Arc<dyn ObjectStore>) {
     let mut seen = BTreeSet::new();
     for number in 0..8 {
         let etag = store.put("k", bytes(&number.to_string()), &none()).await.unwrap();
@@ -190,19 +191,19 @@ async fn every_write_of_other_bytes_is_another_version(store: Arc<dyn Store>) {
     }
 }
 
-async fn too_many_bytes_are_refused_with_their_size(store: Arc<dyn Store>) {
+async fn too_many_bytes_are_refused_with_their_size(store: Arc<dyn ObjectStore>) {
     store.put("k", bytes("12345"), &none()).await.unwrap();
-    let get = |at_most| Get { at_most, if_match: None };
-    assert!(matches!(store.get("k", get(4)).await.unwrap(), Fetch::TooLarge { size: 5 }));
-    assert!(matches!(store.get("k", get(5)).await.unwrap(), Fetch::Found(_)));
+    let get = |at_most| GetOptions { at_most, if_match: None };
+    assert!(matches!(store.get("k", get(4)).await.unwrap(), GetResult::TooLarge { size: 5 }));
+    assert!(matches!(store.get("k", get(5)).await.unwrap(), GetResult::Found(_)));
 }
 
-async fn a_read_of_one_version_never_returns_another(store: Arc<dyn Store>) {
+async fn a_read_of_one_version_never_returns_another(store: Arc<dyn ObjectStore>) {
     let first = store.put("k", bytes("1"), &none()).await.unwrap();
-    let get = Get { at_most: 10, if_match: Some(first) };
-    assert!(matches!(store.get("k", get.clone()).await.unwrap(), Fetch::Found(_)));
+    let get = GetOptions { at_most: 10, if_match: Some(first) };
+    assert!(matches!(store.get("k", get.clone()).await.unwrap(), GetResult::Found(_)));
     store.put("k", bytes("2"), &none()).await.unwrap();
-    assert!(matches!(store.get("k", get).await.unwrap(), Fetch::Changed));
+    assert!(matches!(store.get("k", get).await.unwrap(), GetResult::Changed));
 }
 
 const ODD: [&str; 7] = [
@@ -215,7 +216,7 @@ const ODD: [&str; 7] = [
     "documents/~'\"!*(){}[]<>|`^.pdf",
 ];
 
-async fn odd_keys_are_plain_keys(store: Arc<dyn Store>) {
+async fn odd_keys_are_plain_keys(store: Arc<dyn ObjectStore>) {
     for key in ODD {
         store.put(key, bytes(key), &none()).await.unwrap();
     }
@@ -230,7 +231,7 @@ async fn odd_keys_are_plain_keys(store: Arc<dyn Store>) {
     }
 }
 
-async fn a_listing_is_in_byte_order_and_goes_on_where_it_stopped(store: Arc<dyn Store>) {
+async fn a_listing_is_in_byte_order_and_goes_on_where_it_stopped(store: Arc<dyn ObjectStore>) {
     let keys = ["a-b", "a.b", "a/b", "a/b-c", "a/b.c/d", "a/c", "a0", "b/a", "B/a", "q/1/x"];
     for key in keys {
         store.put(key, bytes(key), &none()).await.unwrap();
@@ -259,23 +260,23 @@ async fn a_listing_is_in_byte_order_and_goes_on_where_it_stopped(store: Arc<dyn 
     assert_eq!(after_a_key_that_is_not_there[0].key, "a/c");
 }
 
-async fn an_empty_object_is_an_object(store: Arc<dyn Store>) {
+async fn an_empty_object_is_an_object(store: Arc<dyn ObjectStore>) {
     store.put("k", Bytes::new(), &none()).await.unwrap();
     assert_eq!(store.head("k").await.unwrap().unwrap().size, 0);
-    let get = Get { at_most: 0, if_match: None };
-    assert!(matches!(store.get("k", get).await.unwrap(), Fetch::Found(_)));
-    assert_eq!(store.put_if_absent("k", bytes("x")).await.unwrap(), Put::Refused);
+    let get = GetOptions { at_most: 0, if_match: None };
+    assert!(matches!(store.get("k", get).await.unwrap(), GetResult::Found(_)));
+    assert_eq!(store.put_if_absent("k", bytes("x")).await.unwrap(), PutResult::Refused);
 }
 
-async fn a_large_object_comes_back_whole(store: Arc<dyn Store>) {
+async fn a_large_object_comes_back_whole(store: Arc<dyn ObjectStore>) {
     let large: Bytes = (0..6_000_000_u32).map(|n| n.to_le_bytes()[0]).collect::<Vec<_>>().into();
     store.put("k", large.clone(), &none()).await.unwrap();
-    let get = Get { at_most: 6_000_000, if_match: None };
-    let Fetch::Found(object) = store.get("k", get).await.unwrap() else { panic!("not found") };
+    let get = GetOptions { at_most: 6_000_000, if_match: None };
+    let GetResult::Found(object) = store.get("k", get).await.unwrap() else { panic!("not found") };
     assert_eq!(object.bytes, large);
 }
 
-async fn the_time_of_a_write_is_now(store: Arc<dyn Store>) {
+async fn the_time_of_a_write_is_now(store: Arc<dyn ObjectStore>) {
     store.put("k", bytes("x"), &none()).await.unwrap();
     let listed = store.list("k", None, 1).await.unwrap();
     for time in [store.head("k").await.unwrap().unwrap().modified, listed[0].modified] {
@@ -325,13 +326,13 @@ async fn two_openings_of_one_folder_exclude_each_other() {
     let add = |store: FolderStore| async move {
         for _ in 0..20 {
             loop {
-                let Fetch::Found(now) = store.get("counter", ANY).await.unwrap() else {
+                let GetResult::Found(now) = store.get("counter", ANY).await.unwrap() else {
                     panic!("the counter is gone");
                 };
                 let count: u32 = String::from_utf8_lossy(&now.bytes).parse().unwrap();
                 let next = bytes(&(count + 1).to_string());
                 let put = store.put_if_match("counter", &now.etag, next).await.unwrap();
-                if matches!(put, Put::Written(_)) {
+                if matches!(put, PutResult::Written(_)) {
                     break;
                 }
             }

@@ -6,9 +6,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use aws_sdk_s3::primitives::ByteStream;
-use docmill::config::Destination;
-use docmill::ops::submit::{self, Desk, Fate, Line, Search, Submission, Terms};
-use docmill::store::Store;
+use docmill::config::QueueDestination;
+use docmill::ops::submit::{
+    self, Submission, SubmitContext, SubmitLine, SubmitOptions, SubmitSearch, SubmitStatus,
+};
+use docmill::store::ObjectStore;
 use docmill::store::s3::S3Store;
 use tokio::sync::mpsc;
 
@@ -20,25 +22,25 @@ const MANY: usize = 5000;
 /// Hands in what these paths mean; ends early after so many lines, as a process that is killed.
 async fn hand_in(
     world: &World,
-    store: &dyn Store,
+    store: &dyn ObjectStore,
     paths: &[&Path],
-    (terms, at_most): (&Terms, usize),
+    (terms, at_most): (&SubmitOptions, usize),
 ) -> Vec<Submission> {
     let db = world.database.db();
-    let desk = Desk {
+    let desk = SubmitContext {
         db: &db,
         store,
         queue: &*world.queue,
         largest: 1000,
-        destination: &Destination::default(),
+        destination: &QueueDestination::default(),
     };
     let (steps, found) = mpsc::channel(16);
     let (lines, mut inbox) = mpsc::unbounded_channel();
     let all = async {
         let search = async {
-            let mut search = Search::new(steps, Some(store));
+            let mut search = SubmitSearch::new(steps, Some(store));
             for path in paths {
-                search.path(path).await;
+                search.search_path(path).await;
             }
         };
         let report = |line| drop(lines.send(line));
@@ -49,8 +51,8 @@ async fn hand_in(
     let collect = async {
         while let Some(line) = inbox.recv().await {
             done.extend(match line {
-                Line::Done(done) => Some(done),
-                Line::Skipped(skipped) => panic!("{skipped:?}"),
+                SubmitLine::Done(done) => Some(done),
+                SubmitLine::Skipped(skipped) => panic!("{skipped:?}"),
             });
             if done.len() >= at_most {
                 return;
@@ -81,12 +83,12 @@ async fn what_was_registered_and_never_sent_is_sent_when_it_is_handed_in_again()
     let world = World::new().await;
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("a.pdf"), "%PDF-a").unwrap();
-    let everything = (&Terms::default(), usize::MAX);
+    let everything = (&SubmitOptions::default(), usize::MAX);
     let first = hand_in(&world, &*world.store, &[folder.path()], everything).await;
     // As if that run had died between its rows and its messages.
     world.purge().await;
     let again = hand_in(&world, &*world.store, &[folder.path()], everything).await;
-    assert_eq!(again[0].fate, Fate::Known);
+    assert_eq!(again[0].fate, SubmitStatus::Known);
     assert_eq!(bodies(&world).await, [first[0].ingestion_id.unwrap().to_string()]);
 }
 
@@ -98,11 +100,11 @@ async fn thousands_of_files_in_the_store_stay_there_and_a_run_that_died_is_simpl
     for number in 0..MANY {
         std::fs::write(inbox.join(format!("{number}.pdf")), format!("%PDF-{number}")).unwrap();
     }
-    let terms = Terms::default();
+    let terms = SubmitOptions::default();
     let first = hand_in(&world, &*world.store, &[&inbox], (&terms, 1500)).await;
-    assert!(first.iter().all(|line| line.fate == Fate::Submitted) && first.len() < MANY);
+    assert!(first.iter().all(|line| line.fate == SubmitStatus::Submitted) && first.len() < MANY);
     let second = hand_in(&world, &*world.store, &[&inbox], (&terms, usize::MAX)).await;
-    let known = second.iter().filter(|line| line.fate == Fate::Known).count();
+    let known = second.iter().filter(|line| line.fate == SubmitStatus::Known).count();
     assert!(second.len() == MANY && known >= first.len(), "{known} of {}", second.len());
 
     let rows = "SELECT count(*) || ' ' || count(DISTINCT document_id) FROM docmill.ingestion";
@@ -122,10 +124,10 @@ async fn the_same_bytes_under_two_names_of_one_batch_are_one_document() {
     for name in ["a.pdf", "b.pdf", "line\nbreak, \"quote\".pdf"] {
         std::fs::write(folder.path().join(name), "%PDF-same").unwrap();
     }
-    let terms = Terms::default();
+    let terms = SubmitOptions::default();
     let done = hand_in(&world, &*world.store, &[folder.path()], (&terms, usize::MAX)).await;
     let fates: Vec<_> = done.iter().map(|line| line.fate).collect();
-    assert_eq!(fates, [Fate::Submitted, Fate::Known, Fate::Known]);
+    assert_eq!(fates, [SubmitStatus::Submitted, SubmitStatus::Known, SubmitStatus::Known]);
     assert_eq!(world.scalar("SELECT count(*)::text FROM docmill.document").await, "1");
     assert_eq!(bodies(&world).await.len(), 1);
 }
@@ -148,18 +150,22 @@ async fn objects_of_a_bucket_are_handed_in_where_they_are_and_once_per_version()
     let store = S3Store::with_client(s3.clone(), "own-bucket");
     let prefix = Path::new("s3://theirs/in/");
     let all = usize::MAX;
-    let terms = Terms::default();
+    let terms = SubmitOptions::default();
     let first = hand_in(&world, &store, &[prefix, prefix], (&terms, all)).await;
     let files: Vec<_> = first.iter().map(|line| line.file.display().to_string()).collect();
     assert_eq!(files, ["s3://theirs/in/a b.pdf", "s3://theirs/in/c+%.pdf"], "each once");
-    assert!(first.iter().all(|line| line.fate == Fate::Submitted));
+    assert!(first.iter().all(|line| line.fate == SubmitStatus::Submitted));
     let again = hand_in(&world, &store, &[prefix], (&terms, all)).await;
-    assert!(again.iter().all(|line| line.fate == Fate::Known));
+    assert!(again.iter().all(|line| line.fate == SubmitStatus::Known));
 
     put("in/a b.pdf", "%PDF-newer").await;
     let newer = hand_in(&world, &store, &[prefix], (&terms, all)).await;
     let fates: Vec<_> = newer.iter().map(|line| line.fate).collect();
-    assert_eq!(fates, [Fate::Submitted, Fate::Known], "another version is another ingestion");
+    assert_eq!(
+        fates,
+        [SubmitStatus::Submitted, SubmitStatus::Known],
+        "another version is another ingestion"
+    );
     assert_eq!(newer[0].document_id, first[0].document_id);
     let rows = "SELECT string_agg(file_path, ' ' ORDER BY file_path) FROM docmill.document";
     assert_eq!(world.scalar(rows).await, "s3://theirs/in/a b.pdf s3://theirs/in/c+%.pdf");
@@ -172,7 +178,7 @@ async fn the_event_about_an_upload_of_submit_makes_no_second_document() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a.pdf");
     std::fs::write(&file, "%PDF-not whole").unwrap();
-    let terms = Terms::default();
+    let terms = SubmitOptions::default();
     let done = hand_in(&world, &*world.store, &[&file], (&terms, usize::MAX)).await;
     let key = format!("documents/{}.pdf", done[0].document_id.unwrap());
     let event = serde_json::json!({"Records": [{

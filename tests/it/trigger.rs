@@ -3,8 +3,8 @@
 #![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use docmill::db::claims::PostgresLedger;
-use docmill::ledger::{Claim, ClaimTerms, Held, Ledger, Record};
-use docmill::model::{DocumentId, IngestionId, Reason, Stage, Usage};
+use docmill::ledger::{ClaimOutcome, ClaimTerms, IngestionResult, Ledger, WriteResult};
+use docmill::model::{DocumentId, IngestionId, IngestionStage, ModelUsage, OutcomeReason};
 use serde_json::{Value, json};
 
 use crate::support::postgres::TestDatabase;
@@ -50,7 +50,7 @@ impl Stage1 {
         let claims = claims
             .into_iter()
             .map(|claim| match claim {
-                Claim::Claimed(claimed) => (claimed.id, claimed.token),
+                ClaimOutcome::Claimed(claimed) => (claimed.id, claimed.token),
                 other => panic!("{other:?}"),
             })
             .collect();
@@ -58,23 +58,29 @@ impl Stage1 {
     }
 
     /// Ends the ingestion of this place (0 is the oldest).
-    async fn end(&self, place: usize, reason: Option<Reason>, data: Option<Value>, why: &[&str]) {
-        let end = Record {
+    async fn end(
+        &self,
+        place: usize,
+        reason: Option<OutcomeReason>,
+        data: Option<Value>,
+        why: &[&str],
+    ) {
+        let end = IngestionResult {
             reason,
-            stage: Stage::Record,
+            stage: IngestionStage::Record,
             structured_data: data.and_then(|data| data.as_object().cloned()),
             needs_human_review: !why.is_empty(),
             review_reasons: why.iter().map(|&why| why.to_owned()).collect(),
             reader: None,
             kind: None,
             model: None,
-            usage: Usage::default(),
+            usage: ModelUsage::default(),
             judged: None,
             sha256: None,
             detail: String::new(),
         };
         let (id, token) = self.claims[place];
-        assert_eq!(self.ledger.record(id, token, &end).await.unwrap(), Held::Yes);
+        assert_eq!(self.ledger.record_result(id, token, &end).await.unwrap(), WriteResult::Yes);
     }
 
     async fn completes(&self, place: usize, number: u32) {
@@ -82,7 +88,7 @@ impl Stage1 {
     }
 
     async fn fails(&self, place: usize) {
-        self.end(place, Some(Reason::Corrupt), None, &[]).await;
+        self.end(place, Some(OutcomeReason::Corrupt), None, &[]).await;
     }
 
     async fn document(&self) -> Document {
@@ -147,7 +153,7 @@ async fn a_flagged_one_puts_its_data_there_and_asks_for_a_person() {
 #[tokio::test]
 async fn a_refused_one_keeps_its_partial_data_to_itself() {
     let at = Stage1::with(1).await;
-    at.end(0, Some(Reason::GateRefused), Some(json!({"n": null})), &["required"]).await;
+    at.end(0, Some(OutcomeReason::GateRefused), Some(json!({"n": null})), &["required"]).await;
     assert_eq!(at.document().await, (None, true, reasons(&["required"])));
     let expected = ("failed".to_owned(), Some(false), Some(json!({"n": null})), true);
     assert_eq!(at.ingestion(0).await, expected);
@@ -220,7 +226,7 @@ async fn a_correction_is_never_overwritten_only_flagged_when_new_data_differ() {
 #[tokio::test]
 async fn a_cancelled_one_changes_nothing_and_hides_no_older_failure() {
     let at = Stage1::with(2).await;
-    at.end(1, Some(Reason::Superseded), None, &[]).await;
+    at.end(1, Some(OutcomeReason::Superseded), None, &[]).await;
     assert_eq!(at.document().await, (None, false, vec![]));
     at.fails(0).await;
     assert_eq!(at.document().await, (None, true, reasons(&["corrupt"])));

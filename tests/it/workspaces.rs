@@ -16,14 +16,18 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use docmill::fault::{Error, Fault, Result};
 use docmill::ops::workspace::{
-    Claim, Claimed, Read, Reading, Sources, Tally, Terms, Text, Work, Workspace, populate, stats,
+    DocumentSources, DocumentText, GroupClaim, GroupClaimResult, ReadOutcome, Workspace,
+    WorkspaceOptions, WorkspaceReader, WorkspaceTally, WorkspaceWorkerSetup, load_stats,
+    populate_workspace,
 };
 use docmill::pipeline::ClaimHandle;
-use docmill::queue::objects::engine::Clock;
-use docmill::queue::objects::olmocr::index::{Group, Index};
-use docmill::queue::objects::olmocr::{Format, INDEX, flag, group_hash, locks, result};
-use docmill::shutdown::Stop;
-use docmill::store::{Fetch, Get, Store};
+use docmill::queue::objects::engine::StoreClock;
+use docmill::queue::objects::olmocr::index::{WorkGroup, WorkIndex};
+use docmill::queue::objects::olmocr::{
+    INDEX, WorkspaceFormat, all_lock_keys, flag_key, group_hash, result_key,
+};
+use docmill::shutdown::Shutdown;
+use docmill::store::{GetOptions, GetResult, ObjectStore};
 use tempfile::TempDir;
 
 use crate::support::memory_store::MemoryStore;
@@ -33,14 +37,14 @@ const TIMEOUT: Duration = Duration::from_secs(1800);
 
 /// A workspace and documents on disk.
 struct Desk {
-    store: Arc<dyn Store>,
+    store: Arc<dyn ObjectStore>,
     workspace: Arc<Workspace>,
     papers: TempDir,
 }
 
 impl Desk {
-    async fn over(store: Arc<dyn Store>) -> Self {
-        let workspace = open(&store, Clock::default(), Format::Both).await;
+    async fn over(store: Arc<dyn ObjectStore>) -> Self {
+        let workspace = open(&store, StoreClock::default(), WorkspaceFormat::Both).await;
         Self { store, workspace, papers: tempfile::tempdir().unwrap() }
     }
 
@@ -50,10 +54,10 @@ impl Desk {
     }
 
     /// So many documents, in groups.
-    async fn populate(&self, documents: usize, at_once: usize) -> Vec<Group> {
+    async fn populate(&self, documents: usize, at_once: usize) -> Vec<WorkGroup> {
         let paths: Vec<String> = (0..documents).map(|number| self.paper(number)).collect();
-        populate(&self.workspace, &paths, at_once, false).await.unwrap();
-        self.workspace.index().await.unwrap().0.groups
+        populate_workspace(&self.workspace, &paths, at_once, false).await.unwrap();
+        self.workspace.load_index().await.unwrap().0.groups
     }
 
     fn paper(&self, number: usize) -> String {
@@ -62,24 +66,29 @@ impl Desk {
         path.to_str().unwrap().to_owned()
     }
 
-    async fn work(&self, reader: &Arc<Fake>) -> Tally {
-        self.worker(reader, terms()).run(Stop::default()).await.unwrap()
+    async fn work(&self, reader: &Arc<Fake>) -> WorkspaceTally {
+        self.worker(reader, terms()).run(Shutdown::default()).await.unwrap()
     }
 
-    fn worker(&self, reader: &Arc<Fake>, terms: Terms) -> Work {
-        let sources = Arc::new(Sources { s3: None, largest: 1 << 20 });
-        Work { workspace: self.workspace.clone(), reader: reader.clone(), sources, terms }
+    fn worker(&self, reader: &Arc<Fake>, terms: WorkspaceOptions) -> WorkspaceWorkerSetup {
+        let sources = Arc::new(DocumentSources { s3: None, largest: 1 << 20 });
+        WorkspaceWorkerSetup {
+            workspace: self.workspace.clone(),
+            reader: reader.clone(),
+            sources,
+            terms,
+        }
     }
 
     async fn text(&self, key: &str) -> Option<String> {
-        match self.store.get(key, Get { at_most: 1 << 24, if_match: None }).await.unwrap() {
-            Fetch::Found(object) => Some(String::from_utf8(object.bytes.to_vec()).unwrap()),
+        match self.store.get(key, GetOptions { at_most: 1 << 24, if_match: None }).await.unwrap() {
+            GetResult::Found(object) => Some(String::from_utf8(object.bytes.to_vec()).unwrap()),
             _ => None,
         }
     }
 
     async fn lines(&self, hash: &str) -> Vec<serde_json::Value> {
-        let text = self.text(&result(hash)).await.unwrap();
+        let text = self.text(&result_key(hash)).await.unwrap();
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
@@ -88,12 +97,16 @@ impl Desk {
     }
 }
 
-async fn open(store: &Arc<dyn Store>, clock: Clock, format: Format) -> Arc<Workspace> {
+async fn open(
+    store: &Arc<dyn ObjectStore>,
+    clock: StoreClock,
+    format: WorkspaceFormat,
+) -> Arc<Workspace> {
     Arc::new(Workspace::open(store.clone(), clock, format, TIMEOUT).await.unwrap())
 }
 
-fn terms() -> Terms {
-    Terms {
+fn terms() -> WorkspaceOptions {
+    WorkspaceOptions {
         jobs: 4,
         tries: 3,
         page_error_rate: 0.004,
@@ -105,9 +118,9 @@ fn terms() -> Terms {
     }
 }
 
-fn ours(claimed: Claimed) -> Claim {
+fn ours(claimed: GroupClaimResult) -> GroupClaim {
     match claimed {
-        Claimed::Ours(claim) => claim,
+        GroupClaimResult::Ours(claim) => claim,
         other => panic!("{other:?}"),
     }
 }
@@ -152,32 +165,37 @@ impl Fake {
 }
 
 #[async_trait]
-impl Read for Fake {
-    async fn pages(&self, bytes: Bytes) -> Result<Option<u32>> {
+impl WorkspaceReader for Fake {
+    async fn count_pages(&self, bytes: Bytes) -> Result<Option<u32>> {
         Ok((!bytes.is_empty()).then_some(4))
     }
 
-    async fn read(&self, path: &str, bytes: Bytes, _: &ClaimHandle) -> Result<Reading> {
+    async fn read_document(
+        &self,
+        path: &str,
+        bytes: Bytes,
+        _: &ClaimHandle,
+    ) -> Result<ReadOutcome> {
         *self.calls.lock().unwrap().entry(path.to_owned()).or_default() += 1;
         let manner = self.manners.lock().unwrap().get(path).copied().unwrap_or(Manner::Well);
-        let mut text = Text {
+        let mut text = DocumentText {
             pages: vec![(1, String::from_utf8(bytes.to_vec()).unwrap())],
-            ..Text::default()
+            ..DocumentText::default()
         };
         match manner {
             Manner::Well => {}
             Manner::Fails(fault) => return Err(Error::new(fault, "told to fail")),
             Manner::Refuses => {
                 let (code, detail) = ("encrypted".to_owned(), "told to refuse".to_owned());
-                return Ok(Reading::Refused { code, detail });
+                return Ok(ReadOutcome::Refused { code, detail });
             }
-            Manner::Empty => return Ok(Reading::Empty),
+            Manner::Empty => return Ok(ReadOutcome::Empty),
             Manner::LosesPages(lost) => text.lost = lost,
             Manner::Panics => panic!("told to panic"),
             Manner::Hangs => std::future::pending().await,
             Manner::Takes(time) => tokio::time::sleep(time).await,
         }
-        Ok(Reading::Whole(Box::new(text)))
+        Ok(ReadOutcome::Whole(Box::new(text)))
     }
 }
 
@@ -190,7 +208,7 @@ async fn every_group_ends_with_a_result_a_flag_and_no_lock() {
     let tally = desk.work(&reader).await;
     assert_eq!((tally.groups, tally.documents, reader.count()), (3, 7, 7));
     for group in &groups {
-        assert_eq!(desk.text(&flag(&group.hash)).await.as_deref(), Some(""));
+        assert_eq!(desk.text(&flag_key(&group.hash)).await.as_deref(), Some(""));
         let lines = desk.lines(&group.hash).await;
         let named: Vec<_> = lines.iter().map(|line| &line["metadata"]["Source-File"]).collect();
         assert_eq!(named, group.paths.iter().collect::<Vec<_>>(), "in the group's order");
@@ -198,9 +216,9 @@ async fn every_group_ends_with_a_result_a_flag_and_no_lock() {
     let left: Vec<_> = store.keys("");
     assert!(left.iter().all(|key| !key.starts_with("worker_locks/")), "{left:?}");
     assert!(left.iter().all(|key| !key.starts_with("document_ledger/")), "{left:?}");
-    let stats = stats(&desk.workspace).await.unwrap();
+    let stats = load_stats(&desk.workspace).await.unwrap();
     assert_eq!((stats.groups_done, stats.documents_read, stats.pages), (3, 7, 7));
-    assert_eq!(desk.work(&reader).await, Tally::default(), "nothing is left");
+    assert_eq!(desk.work(&reader).await, WorkspaceTally::default(), "nothing is left");
 }
 
 #[tokio::test]
@@ -209,18 +227,18 @@ async fn a_second_populate_adds_nothing_and_two_at_once_lose_nothing() {
     let names =
         |from: usize, to: usize| (from..to).map(|n| format!("/p/{n}.pdf")).collect::<Vec<_>>();
     // An index that is there is replaced, none is made.
-    populate(&desk.workspace, &names(0, 1), 7, false).await.unwrap();
+    populate_workspace(&desk.workspace, &names(0, 1), 7, false).await.unwrap();
     let (first, second) = (names(0, 40), names(20, 60));
     let both = tokio::join!(
-        populate(&desk.workspace, &first, 7, false),
-        populate(&desk.workspace, &second, 7, false)
+        populate_workspace(&desk.workspace, &first, 7, false),
+        populate_workspace(&desk.workspace, &second, 7, false)
     );
     assert_eq!(both.0.unwrap().added + both.1.unwrap().added, 59);
     let before = desk.store.head(INDEX).await.unwrap().unwrap().etag;
-    let again = populate(&desk.workspace, &names(0, 60), 3, false).await.unwrap();
+    let again = populate_workspace(&desk.workspace, &names(0, 60), 3, false).await.unwrap();
     assert_eq!((again.added, again.known, again.groups), (0, 60, 0));
     assert_eq!(desk.store.head(INDEX).await.unwrap().unwrap().etag, before, "not even written");
-    let (index, _) = desk.workspace.index().await.unwrap();
+    let (index, _) = desk.workspace.load_index().await.unwrap();
     let mut all: Vec<_> = index.groups.iter().flat_map(|group| group.paths.clone()).collect();
     all.sort();
     let mut expected = names(0, 60);
@@ -233,29 +251,32 @@ async fn a_lock_of_either_layout_keeps_us_away_until_it_is_stale() {
     for which in 0..2 {
         let (desk, store) = Desk::in_memory().await;
         let group = desk.populate(1, 1).await.remove(0);
-        let theirs = locks(&group.hash)[which].clone();
+        let theirs = all_lock_keys(&group.hash)[which].clone();
         desk.put(&theirs).await;
-        let claimed = desk.workspace.claim("w", &group).await.unwrap();
-        assert!(matches!(claimed, Claimed::Busy(left) if left <= TIMEOUT), "{claimed:?}");
+        let claimed = desk.workspace.claim_group("w", &group).await.unwrap();
+        assert!(matches!(claimed, GroupClaimResult::Busy(left) if left <= TIMEOUT), "{claimed:?}");
         store.age(&theirs, TIMEOUT - Duration::from_secs(5));
-        assert!(matches!(desk.workspace.claim("w", &group).await.unwrap(), Claimed::Busy(_)));
+        assert!(matches!(
+            desk.workspace.claim_group("w", &group).await.unwrap(),
+            GroupClaimResult::Busy(_)
+        ));
         store.age(&theirs, Duration::from_secs(10));
-        let mut claim = ours(desk.workspace.claim("w", &group).await.unwrap());
-        assert!(desk.workspace.renew(&mut claim).await.unwrap());
-        desk.workspace.release(&mut claim).await.unwrap();
+        let mut claim = ours(desk.workspace.claim_group("w", &group).await.unwrap());
+        assert!(desk.workspace.renew_locks(&mut claim).await.unwrap());
+        desk.workspace.release_locks(&mut claim).await.unwrap();
         assert!(store.keys("worker_locks/").is_empty());
     }
 }
 
 #[tokio::test]
 async fn a_worker_that_writes_one_layout_minds_the_locks_of_the_other() {
-    for (format, theirs) in [(Format::Newer, 1), (Format::Older, 0)] {
+    for (format, theirs) in [(WorkspaceFormat::Newer, 1), (WorkspaceFormat::Older, 0)] {
         let (desk, store) = Desk::in_memory().await;
         let group = desk.populate(1, 1).await.remove(0);
-        desk.put(&locks(&group.hash)[theirs]).await;
-        let workspace = open(&desk.store, Clock::default(), format).await;
-        let claimed = workspace.claim("w", &group).await.unwrap();
-        assert!(matches!(claimed, Claimed::Busy(_)), "{format:?}: {claimed:?}");
+        desk.put(&all_lock_keys(&group.hash)[theirs]).await;
+        let workspace = open(&desk.store, StoreClock::default(), format).await;
+        let claimed = workspace.claim_group("w", &group).await.unwrap();
+        assert!(matches!(claimed, GroupClaimResult::Busy(_)), "{format:?}: {claimed:?}");
         assert_eq!(store.keys("worker_locks/").len(), 1, "nothing of ours is left");
     }
 }
@@ -264,33 +285,33 @@ async fn a_worker_that_writes_one_layout_minds_the_locks_of_the_other() {
 async fn of_twenty_that_take_one_group_one_has_it() {
     let (desk, _) = Desk::in_memory().await;
     let group = desk.populate(1, 1).await.remove(0);
-    let tries = (0..20).map(|_| desk.workspace.claim("w", &group));
+    let tries = (0..20).map(|_| desk.workspace.claim_group("w", &group));
     let all = futures::future::try_join_all(tries).await.unwrap();
-    assert_eq!(all.iter().filter(|one| matches!(one, Claimed::Ours(_))).count(), 1);
+    assert_eq!(all.iter().filter(|one| matches!(one, GroupClaimResult::Ours(_))).count(), 1);
 }
 
 #[tokio::test]
 async fn a_worker_that_was_believed_dead_neither_keeps_nor_removes_the_new_ones_locks() {
     let (desk, store) = Desk::in_memory().await;
     let group = desk.populate(1, 1).await.remove(0);
-    let mut zombie = ours(desk.workspace.claim("zombie", &group).await.unwrap());
-    for key in locks(&group.hash) {
+    let mut zombie = ours(desk.workspace.claim_group("zombie", &group).await.unwrap());
+    for key in all_lock_keys(&group.hash) {
         store.age(&key, TIMEOUT + Duration::from_secs(1));
     }
-    let mut heir = ours(desk.workspace.claim("heir", &group).await.unwrap());
-    assert!(!desk.workspace.renew(&mut zombie).await.unwrap());
-    desk.workspace.release(&mut zombie).await.unwrap();
+    let mut heir = ours(desk.workspace.claim_group("heir", &group).await.unwrap());
+    assert!(!desk.workspace.renew_locks(&mut zombie).await.unwrap());
+    desk.workspace.release_locks(&mut zombie).await.unwrap();
     assert_eq!(store.keys("worker_locks/").len(), 2, "the heir's");
-    assert!(desk.workspace.renew(&mut heir).await.unwrap());
+    assert!(desk.workspace.renew_locks(&mut heir).await.unwrap());
 }
 
 #[tokio::test]
 async fn a_node_that_overwrites_our_lock_as_olmocr_does_is_noticed() {
     let (desk, _) = Desk::in_memory().await;
     let group = desk.populate(1, 1).await.remove(0);
-    let mut claim = ours(desk.workspace.claim("w", &group).await.unwrap());
-    desk.put(&locks(&group.hash)[0]).await;
-    assert!(!desk.workspace.renew(&mut claim).await.unwrap());
+    let mut claim = ours(desk.workspace.claim_group("w", &group).await.unwrap());
+    desk.put(&all_lock_keys(&group.hash)[0]).await;
+    assert!(!desk.workspace.renew_locks(&mut claim).await.unwrap());
 }
 
 #[tokio::test]
@@ -302,15 +323,18 @@ async fn a_clock_two_hours_off_neither_steals_nor_loses_a_lock() {
     for clock in clocks {
         let (desk, store) = Desk::in_memory().await;
         let group = desk.populate(1, 1).await.remove(0);
-        let shared: Arc<dyn Store> = store.clone();
-        let off = open(&shared, Clock::of(clock), Format::Both).await;
-        let mut claim = ours(desk.workspace.claim("right", &group).await.unwrap());
-        assert!(matches!(off.claim("off", &group).await.unwrap(), Claimed::Busy(_)));
-        desk.workspace.release(&mut claim).await.unwrap();
-        desk.put(&locks(&group.hash)[0]).await;
-        store.age(&locks(&group.hash)[0], TIMEOUT + Duration::from_secs(5));
-        ours(off.claim("off", &group).await.unwrap());
-        assert!(matches!(desk.workspace.claim("right", &group).await.unwrap(), Claimed::Busy(_)));
+        let shared: Arc<dyn ObjectStore> = store.clone();
+        let off = open(&shared, StoreClock::with_local(clock), WorkspaceFormat::Both).await;
+        let mut claim = ours(desk.workspace.claim_group("right", &group).await.unwrap());
+        assert!(matches!(off.claim_group("off", &group).await.unwrap(), GroupClaimResult::Busy(_)));
+        desk.workspace.release_locks(&mut claim).await.unwrap();
+        desk.put(&all_lock_keys(&group.hash)[0]).await;
+        store.age(&all_lock_keys(&group.hash)[0], TIMEOUT + Duration::from_secs(5));
+        ours(off.claim_group("off", &group).await.unwrap());
+        assert!(matches!(
+            desk.workspace.claim_group("right", &group).await.unwrap(),
+            GroupClaimResult::Busy(_)
+        ));
     }
 }
 
@@ -318,41 +342,43 @@ async fn a_clock_two_hours_off_neither_steals_nor_loses_a_lock() {
 async fn what_either_layout_calls_done_is_not_done_again() {
     let (desk, _) = Desk::in_memory().await;
     let groups = desk.populate(3, 1).await;
-    desk.put(&flag(&groups[0].hash)).await;
-    desk.put(&result(&groups[1].hash)).await;
+    desk.put(&flag_key(&groups[0].hash)).await;
+    desk.put(&result_key(&groups[1].hash)).await;
     let reader = Fake::new();
     assert_eq!(desk.work(&reader).await.groups, 1);
     assert_eq!(reader.count(), 1);
-    let claimed = desk.workspace.claim("w", &groups[1]).await.unwrap();
-    assert!(matches!(claimed, Claimed::Done));
-    assert!(desk.text(&flag(&groups[1].hash)).await.is_some(), "newer nodes see it too");
+    let claimed = desk.workspace.claim_group("w", &groups[1]).await.unwrap();
+    assert!(matches!(claimed, GroupClaimResult::Done));
+    assert!(desk.text(&flag_key(&groups[1].hash)).await.is_some(), "newer nodes see it too");
 }
 
 #[tokio::test]
 async fn a_group_that_was_finished_while_its_lock_was_taken_is_not_done_again() {
     let (desk, store) = Desk::in_memory().await;
     let group = desk.populate(1, 1).await.remove(0);
-    let [lock, _] = locks(&group.hash);
-    store.follow(&lock, &flag(&group.hash));
-    let claimed = desk.workspace.claim("late", &group).await.unwrap();
-    assert!(matches!(claimed, Claimed::Done), "{claimed:?}");
+    let [lock, _] = all_lock_keys(&group.hash);
+    store.follow(&lock, &flag_key(&group.hash));
+    let claimed = desk.workspace.claim_group("late", &group).await.unwrap();
+    assert!(matches!(claimed, GroupClaimResult::Done), "{claimed:?}");
     assert_eq!(store.keys("worker_locks/"), [""; 0]);
 }
 
 #[tokio::test]
 async fn each_format_writes_its_own_marks() {
-    for (format, flags) in [(Format::Newer, 1), (Format::Older, 0), (Format::Both, 1)] {
+    for (format, flags) in
+        [(WorkspaceFormat::Newer, 1), (WorkspaceFormat::Older, 0), (WorkspaceFormat::Both, 1)]
+    {
         let (mut desk, store) = Desk::in_memory().await;
-        let shared: Arc<dyn Store> = store.clone();
-        desk.workspace = open(&shared, Clock::default(), format).await;
+        let shared: Arc<dyn ObjectStore> = store.clone();
+        desk.workspace = open(&shared, StoreClock::default(), format).await;
         let group = desk.populate(1, 1).await.remove(0);
-        let mut claim = ours(desk.workspace.claim("w", &group).await.unwrap());
+        let mut claim = ours(desk.workspace.claim_group("w", &group).await.unwrap());
         assert_eq!(store.keys("worker_locks/"), {
-            let mut keys = format.locks(&group.hash);
+            let mut keys = format.lock_keys(&group.hash);
             keys.sort();
             keys
         });
-        desk.workspace.release(&mut claim).await.unwrap();
+        desk.workspace.release_locks(&mut claim).await.unwrap();
         desk.work(&Fake::new()).await;
         assert_eq!(store.keys("done_flags/").len(), flags, "{format:?}");
         assert_eq!(store.keys("results/").len(), 1, "{format:?}");
@@ -363,7 +389,8 @@ async fn each_format_writes_its_own_marks() {
 async fn a_store_without_conditions_is_refused_with_the_reason() {
     let store = Arc::new(MemoryStore::default());
     store.lenient.store(true, std::sync::atomic::Ordering::SeqCst);
-    let opened = Workspace::open(store, Clock::default(), Format::Both, TIMEOUT).await;
+    let opened =
+        Workspace::open(store, StoreClock::default(), WorkspaceFormat::Both, TIMEOUT).await;
     let error = opened.err().expect("refused");
     assert!(error.context.contains("If-None-Match"), "{}", error.context);
 }
@@ -372,13 +399,14 @@ async fn a_store_without_conditions_is_refused_with_the_reason() {
 async fn a_torn_index_stops_the_worker_and_is_not_overwritten() {
     let (desk, _) = Desk::in_memory().await;
     desk.populate(2, 1).await;
-    let good =
-        Index { groups: vec![Group { hash: group_hash(&[]), paths: vec![] }] }.encode().unwrap();
+    let good = WorkIndex { groups: vec![WorkGroup { hash: group_hash(&[]), paths: vec![] }] }
+        .encode()
+        .unwrap();
     let torn = Bytes::from(good[..good.len() - 2].to_vec());
     desk.store.put(INDEX, torn.clone(), &BTreeMap::new()).await.unwrap();
-    let work = desk.worker(&Fake::new(), terms()).run(Stop::default()).await;
+    let work = desk.worker(&Fake::new(), terms()).run(Shutdown::default()).await;
     assert!(work.unwrap_err().context.contains("torn"));
-    let more = populate(&desk.workspace, &["/a.pdf".to_owned()], 1, false).await;
+    let more = populate_workspace(&desk.workspace, &["/a.pdf".to_owned()], 1, false).await;
     assert!(more.unwrap_err().context.contains("torn"));
     let size = desk.store.head(INDEX).await.unwrap().unwrap().size;
     assert_eq!(size, torn.len() as u64, "left as it was");

@@ -13,7 +13,7 @@ use crate::fault::Fault;
 
 /// How a request ended that brought no usable answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Silence {
+pub enum TransportError {
     /// The time for the whole request ran out: it may have been done, and charged.
     Late,
     /// No connection came about in its time.
@@ -30,7 +30,7 @@ pub enum Silence {
     Unbuilt,
 }
 
-impl Silence {
+impl TransportError {
     /// What it asks for, unless the service says otherwise.
     pub fn fault(self) -> Fault {
         match self {
@@ -42,7 +42,7 @@ impl Silence {
     }
 
     /// For the reader of an error.
-    pub fn words(self) -> &'static str {
+    pub fn message(self) -> &'static str {
         match self {
             Self::Late => "no answer in time",
             Self::LateConnection => "no connection in time",
@@ -57,9 +57,9 @@ impl Silence {
 
 /// How a request failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Failure<'a> {
+pub enum SdkFailure<'a> {
     /// Without a usable answer.
-    Silent(Silence),
+    Silent(TransportError),
     /// With an answer that refuses.
     Refused {
         /// The service's word for it; empty if it gave none.
@@ -70,28 +70,34 @@ pub enum Failure<'a> {
 }
 
 /// What became of a request.
-pub fn failure<E: ProvideErrorMetadata>(error: &SdkError<E, HttpResponse>) -> Failure<'_> {
+pub fn classify_failure<E: ProvideErrorMetadata>(
+    error: &SdkError<E, HttpResponse>,
+) -> SdkFailure<'_> {
     match error.raw_response().map(|response| response.status().as_u16()) {
         // An answer of success that cannot be read is no refusal.
-        None | Some(200..=299) => Failure::Silent(silence(error)),
-        Some(status) => Failure::Refused { code: error.code().unwrap_or_default(), status },
+        None | Some(200..=299) => SdkFailure::Silent(classify_transport_error(error)),
+        Some(status) => SdkFailure::Refused { code: error.code().unwrap_or_default(), status },
     }
 }
 
 /// How a request ended that brought no usable answer; `R` is what the answer would have been.
-pub fn silence<E, R>(error: &SdkError<E, R>) -> Silence {
+pub fn classify_transport_error<E, R>(error: &SdkError<E, R>) -> TransportError {
     match error {
-        SdkError::TimeoutError(_) => Silence::Late,
-        SdkError::DispatchFailure(failure) if failure.is_timeout() => Silence::LateConnection,
-        SdkError::DispatchFailure(failure) if failure.is_io() => Silence::NoConnection,
-        SdkError::DispatchFailure(failure) if failure.is_user() => Silence::Unbuilt,
+        SdkError::TimeoutError(_) => TransportError::Late,
+        SdkError::DispatchFailure(failure) if failure.is_timeout() => {
+            TransportError::LateConnection
+        }
+        SdkError::DispatchFailure(failure) if failure.is_io() => TransportError::NoConnection,
+        SdkError::DispatchFailure(failure) if failure.is_user() => TransportError::Unbuilt,
         // A connection that ended within the answer has a kind of retry of its own.
-        SdkError::DispatchFailure(failure) if failure.as_other().is_some() => Silence::Broken,
+        SdkError::DispatchFailure(failure) if failure.as_other().is_some() => {
+            TransportError::Broken
+        }
         // What is left of these went wrong before anything was sent, above all for want of
         // credentials.
-        SdkError::DispatchFailure(_) => Silence::Unsigned,
-        SdkError::ConstructionFailure(_) => Silence::Unbuilt,
-        _ => Silence::Garbled,
+        SdkError::DispatchFailure(_) => TransportError::Unsigned,
+        SdkError::ConstructionFailure(_) => TransportError::Unbuilt,
+        _ => TransportError::Garbled,
     }
 }
 
@@ -156,23 +162,31 @@ mod tests {
         let dispatch = |error| Failed::dispatch_failure(error);
         let kind = aws_smithy_types::retry::ErrorKind::TransientError;
         for (error, expected, fault) in [
-            (Failed::timeout_error("t"), Silence::Late, Fault::Transient),
+            (Failed::timeout_error("t"), TransportError::Late, Fault::Transient),
             (
                 dispatch(ConnectorError::timeout("t".into())),
-                Silence::LateConnection,
+                TransportError::LateConnection,
                 Fault::Unavailable,
             ),
-            (dispatch(ConnectorError::io("i".into())), Silence::NoConnection, Fault::Unavailable),
-            (dispatch(ConnectorError::user("u".into())), Silence::Unbuilt, Fault::Internal),
+            (
+                dispatch(ConnectorError::io("i".into())),
+                TransportError::NoConnection,
+                Fault::Unavailable,
+            ),
+            (dispatch(ConnectorError::user("u".into())), TransportError::Unbuilt, Fault::Internal),
             (
                 dispatch(ConnectorError::other("o".into(), Some(kind))),
-                Silence::Broken,
+                TransportError::Broken,
                 Fault::Transient,
             ),
-            (dispatch(ConnectorError::other("o".into(), None)), Silence::Unsigned, Fault::Denied),
-            (Failed::construction_failure("c"), Silence::Unbuilt, Fault::Internal),
+            (
+                dispatch(ConnectorError::other("o".into(), None)),
+                TransportError::Unsigned,
+                Fault::Denied,
+            ),
+            (Failed::construction_failure("c"), TransportError::Unbuilt, Fault::Internal),
         ] {
-            assert_eq!(failure(&error), Failure::Silent(expected));
+            assert_eq!(classify_failure(&error), SdkFailure::Silent(expected));
             assert_eq!(expected.fault(), fault, "{expected:?}");
         }
     }
@@ -180,12 +194,12 @@ mod tests {
     #[test]
     fn an_answer_of_success_that_cannot_be_read_is_no_refusal() {
         for (status, expected) in [
-            (200, Failure::Silent(Silence::Garbled)),
-            (400, Failure::Refused { code: "", status: 400 }),
+            (200, SdkFailure::Silent(TransportError::Garbled)),
+            (400, SdkFailure::Refused { code: "", status: 400 }),
         ] {
             let answer = HttpResponse::new(status.try_into().unwrap(), "".into());
             let error = Failed::response_error("unreadable", answer);
-            assert_eq!(failure(&error), expected);
+            assert_eq!(classify_failure(&error), expected);
         }
     }
 

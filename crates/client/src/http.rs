@@ -27,30 +27,30 @@ const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(24 * 3600);
 ///
 /// # Errors
 /// No usable TLS set-up on this machine (usually: no root certificates).
-pub fn client(server: &Url, timeout: Duration) -> Result<Client> {
+pub fn build_client(server: &Url, timeout: Duration) -> Result<Client> {
     let mut builder = Client::builder()
         .connect_timeout(CONNECT_TIMEOUT.min(timeout))
         .timeout(timeout)
         .user_agent(concat!("docmill/", env!("CARGO_PKG_VERSION")))
-        .redirect(redirect::Policy::custom(within_one_origin));
-    if is_this_machine(server) {
+        .redirect(redirect::Policy::custom(follow_same_origin));
+    if is_loopback(server) {
         builder = builder.no_proxy();
     }
     builder.build().map_err(|error| {
         Error::internal("the HTTP client cannot be set up; are root certificates installed?")
-            .because(error)
+            .with_source(error)
     })
 }
 
 /// Follows a redirect only to the same scheme, host and port: anything else would hand document
 /// content and credentials to a server that nobody configured.
-fn within_one_origin(attempt: redirect::Attempt<'_>) -> redirect::Action {
+fn follow_same_origin(attempt: redirect::Attempt<'_>) -> redirect::Action {
     let same =
         attempt.previous().first().is_some_and(|first| first.origin() == attempt.url().origin());
     if same && attempt.previous().len() <= REDIRECTS { attempt.follow() } else { attempt.stop() }
 }
 
-fn is_this_machine(server: &Url) -> bool {
+fn is_loopback(server: &Url) -> bool {
     let host = server.host_str().unwrap_or_default();
     let address = host.trim_start_matches('[').trim_end_matches(']');
     host == "localhost"
@@ -61,7 +61,10 @@ fn is_this_machine(server: &Url) -> bool {
 ///
 /// # Errors
 /// The connection broke or the request's time ran out.
-pub async fn read_capped(mut response: Response, cap: usize) -> reqwest::Result<Option<Bytes>> {
+pub async fn read_capped_body(
+    mut response: Response,
+    cap: usize,
+) -> reqwest::Result<Option<Bytes>> {
     if response.content_length().is_some_and(|length| length > cap as u64) {
         return Ok(None);
     }
@@ -79,7 +82,7 @@ pub async fn read_capped(mut response: Response, cap: usize) -> reqwest::Result<
 ///
 /// A server that cannot be connected to fails every job, so it is `Unavailable`; a connection that
 /// broke or was too slow may be this one call's bad luck.
-pub fn no_answer(error: reqwest::Error, what: &str) -> Error {
+pub fn no_answer_error(error: reqwest::Error, what: &str) -> Error {
     let (fault, how) = if error.is_connect() {
         (Fault::Unavailable, "cannot connect")
     } else if error.is_timeout() {
@@ -89,15 +92,15 @@ pub fn no_answer(error: reqwest::Error, what: &str) -> Error {
     } else {
         (Fault::Transient, "the connection broke")
     };
-    Error::new(fault, format!("{what}: {how}")).because(error.without_url())
+    Error::new(fault, format!("{what}: {how}")).with_source(error.without_url())
 }
 
 /// What a status other than success asks for, as far as HTTP itself says.
 ///
 /// 503 without Retry-After, 502 and 504 come from what stands before the server when the server is
 /// gone: they are about every request. A plain 500 may well be about this one.
-pub fn fault_of(status: StatusCode, headers: &HeaderMap) -> Fault {
-    let wait = retry_after(headers, SystemTime::now());
+pub fn fault_of_response(status: StatusCode, headers: &HeaderMap) -> Fault {
+    let wait = parse_retry_after(headers, SystemTime::now());
     match status.as_u16() {
         429 | 529 => Fault::Throttled(wait),
         503 if wait.is_some() => Fault::Throttled(wait),
@@ -112,23 +115,23 @@ pub fn fault_of(status: StatusCode, headers: &HeaderMap) -> Fault {
 /// How long the server asks us to wait: `retry-after-ms` (Azure), then `retry-after` in seconds
 /// (fractions allowed) or as an HTTP date (RFC 9110 §10.2.3). `None` if it does not say or what it
 /// says makes no sense. At most a day.
-pub fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
+pub fn parse_retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
-    if let Some(wait) = text("retry-after-ms").and_then(|ms| seconds(ms, 1_000.0)) {
+    if let Some(wait) = text("retry-after-ms").and_then(|ms| parse_seconds(ms, 1_000.0)) {
         return Some(wait);
     }
     let value = text(RETRY_AFTER.as_str())?;
-    seconds(value, 1.0).or_else(|| until(value, now))
+    parse_seconds(value, 1.0).or_else(|| time_until_date(value, now))
 }
 
-fn seconds(text: &str, per_second: f64) -> Option<Duration> {
+fn parse_seconds(text: &str, per_second: f64) -> Option<Duration> {
     let number: f64 = text.parse().ok().filter(|number: &f64| !number.is_nan())?;
     let wait = Duration::try_from_secs_f64((number / per_second).min(1e9)).ok()?;
     Some(wait.min(LONGEST_RETRY_AFTER))
 }
 
 /// The time until an HTTP date; zero if it has passed.
-fn until(text: &str, now: SystemTime) -> Option<Duration> {
+fn time_until_date(text: &str, now: SystemTime) -> Option<Duration> {
     let form = time::macros::format_description!(
         "[weekday repr:short], [day] [month repr:short] [year] [hour]:[minute]:[second] GMT"
     );
@@ -169,7 +172,7 @@ mod tests {
             ("words",                 &[("retry-after", "soon")],                          None),
         ];
         for (name, pairs, expected) in table {
-            assert_eq!(retry_after(&headers(pairs), now), expected, "{name}");
+            assert_eq!(parse_retry_after(&headers(pairs), now), expected, "{name}");
         }
     }
 
@@ -197,7 +200,7 @@ mod tests {
         for (status, retry, expected) in table {
             let pairs: Vec<_> = retry.map(|value| ("retry-after", value)).into_iter().collect();
             let status = StatusCode::from_u16(status).unwrap();
-            assert_eq!(fault_of(status, &headers(&pairs)), expected, "{status} {retry:?}");
+            assert_eq!(fault_of_response(status, &headers(&pairs)), expected, "{status} {retry:?}");
         }
     }
 
@@ -211,7 +214,7 @@ mod tests {
             ("http://10.0.0.1/", false),
             ("http://localhost.example.com/", false),
         ] {
-            assert_eq!(is_this_machine(&url.parse().unwrap()), expected, "{url}");
+            assert_eq!(is_loopback(&url.parse().unwrap()), expected, "{url}");
         }
     }
 }

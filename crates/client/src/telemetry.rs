@@ -16,7 +16,7 @@ use tracing_subscriber::{EnvFilter, Layer, Registry, fmt};
 
 use crate::config::{LogFormat, TelemetryConfig};
 
-pub use traces::Traces;
+pub use traces::TraceExporter;
 
 /// The variable that sets the level, e.g. `debug` or `info,docmill::worker=debug`.
 pub const LEVEL_VARIABLE: &str = "DOCMILL_LOG";
@@ -54,7 +54,7 @@ pub fn init(format: LogFormat) -> Result<(), TelemetryError> {
 pub fn init_service(
     format: LogFormat,
     traces: &TelemetryConfig,
-) -> Result<Option<Traces>, TelemetryError> {
+) -> Result<Option<TraceExporter>, TelemetryError> {
     init_with(format, DEFAULT_LEVEL, traces)
 }
 
@@ -74,25 +74,27 @@ pub fn init_with(
     format: LogFormat,
     level: &str,
     traces: &TelemetryConfig,
-) -> Result<Option<Traces>, TelemetryError> {
+) -> Result<Option<TraceExporter>, TelemetryError> {
     let variable = std::env::var(LEVEL_VARIABLE).ok().filter(|level| !level.trim().is_empty());
-    let filter = filter(Some(variable.as_deref().unwrap_or(level)))?;
-    let traces = Traces::start(traces)?;
+    let filter = parse_level_filter(Some(variable.as_deref().unwrap_or(level)))?;
+    let traces = TraceExporter::start(traces)?;
     // Each with a filter of its own: the level of the log says nothing about traces.
     let mut layers: Vec<Box<dyn Layer<Registry> + Send + Sync>> =
-        vec![lines(format).with_filter(filter).boxed()];
-    layers.extend(traces.as_ref().map(Traces::layer));
+        vec![log_layer(format).with_filter(filter).boxed()];
+    layers.extend(traces.as_ref().map(TraceExporter::layer));
     Registry::default().with(layers).try_init()?;
     panic::set_hook(Box::new(log_panic));
     Ok(traces)
 }
 
-fn filter(level: Option<&str>) -> Result<EnvFilter, tracing_subscriber::filter::ParseError> {
+fn parse_level_filter(
+    level: Option<&str>,
+) -> Result<EnvFilter, tracing_subscriber::filter::ParseError> {
     let level = level.map(str::trim).filter(|level| !level.is_empty()).unwrap_or(DEFAULT_LEVEL);
     EnvFilter::try_new(level)
 }
 
-fn lines(format: LogFormat) -> Box<dyn Layer<Registry> + Send + Sync> {
+fn log_layer(format: LogFormat) -> Box<dyn Layer<Registry> + Send + Sync> {
     let layer = fmt::layer().with_writer(std::io::stderr);
     match format {
         LogFormat::Json => layer.json().flatten_event(true).with_span_list(false).boxed(),
@@ -118,10 +120,13 @@ mod tests {
 
     #[test]
     fn an_empty_level_is_the_default_and_a_wrong_one_is_refused() {
-        assert_eq!(filter(None).unwrap().to_string(), filter(Some(" ")).unwrap().to_string());
-        assert!(filter(None).unwrap().to_string().contains("docmill=info"));
-        assert_eq!(filter(Some("debug")).unwrap().to_string(), "debug");
-        assert!(filter(Some("docmill=loud")).is_err());
+        assert_eq!(
+            parse_level_filter(None).unwrap().to_string(),
+            parse_level_filter(Some(" ")).unwrap().to_string()
+        );
+        assert!(parse_level_filter(None).unwrap().to_string().contains("docmill=info"));
+        assert_eq!(parse_level_filter(Some("debug")).unwrap().to_string(), "debug");
+        assert!(parse_level_filter(Some("docmill=loud")).is_err());
     }
 
     #[derive(Clone, Default)]

@@ -26,12 +26,12 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-pub use headers::{Limits, Told};
+pub use headers::{LimitWindow, RateLimitHeaders};
 
 use crate::config::ThrottleConfig;
 use crate::fault::{Error, Fault, Result};
 use crate::metrics;
-use lane::{Admit, Sent, State};
+use lane::{Admission, LimiterState, SentCall};
 
 /// Most keys that are remembered; the one unused for longest is forgotten first.
 const MOST_KEYS: usize = 256;
@@ -44,7 +44,7 @@ const HIDE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(
 
 /// Whose limit it is.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Key {
+pub struct LimiterKey {
     /// E.g. `openai`.
     pub provider: String,
     /// Tells accounts and servers apart; never a credential itself.
@@ -55,27 +55,27 @@ pub struct Key {
 
 /// What a call is expected to use.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Estimate {
+pub struct TokenEstimate {
     /// Tokens of the prompt.
     pub input: u64,
     /// Most tokens of the reply: vendors count them before there are any.
     pub output: u64,
 }
 
-impl Estimate {
+impl TokenEstimate {
     #[expect(clippy::cast_precision_loss, reason = "tokens are far below 2^52")]
-    fn tokens(self) -> f64 {
+    fn total_tokens(self) -> f64 {
         self.input.saturating_add(self.output) as f64
     }
 }
 
 /// How a call ended, as far as the governor cares.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Outcome {
+pub enum CallOutcome {
     /// With an answer, be it a refusal of this request.
     Answered {
         /// What its headers said.
-        limits: Limits,
+        limits: RateLimitHeaders,
         /// Tokens used, if known.
         tokens: Option<f64>,
     },
@@ -89,9 +89,9 @@ pub enum Outcome {
     Abandoned,
 }
 
-impl Outcome {
+impl CallOutcome {
     /// What a failed call means.
-    pub fn of(fault: Fault) -> Self {
+    pub fn from_fault(fault: Fault) -> Self {
         match fault {
             Fault::Throttled(told) => Self::Throttled(told),
             Fault::Transient | Fault::Unavailable => Self::Failed,
@@ -102,7 +102,7 @@ impl Outcome {
                 Self::Abandoned
             }
             Fault::Missing | Fault::Rejected | Fault::Internal => {
-                Self::Answered { limits: Limits::default(), tokens: None }
+                Self::Answered { limits: RateLimitHeaders::default(), tokens: None }
             }
         }
     }
@@ -111,18 +111,18 @@ impl Outcome {
 /// All lanes of this process.
 pub struct Governor {
     config: ThrottleConfig,
-    lanes: Mutex<HashMap<Key, Arc<Lane>>>,
+    lanes: Mutex<HashMap<LimiterKey, Arc<RateLimiter>>>,
 }
 
-struct Lane {
-    key: Key,
-    state: Mutex<State>,
-    line: Mutex<Line>,
+struct RateLimiter {
+    key: LimiterKey,
+    state: Mutex<LimiterState>,
+    line: Mutex<WaitingLine>,
 }
 
 /// Who waits, oldest first.
 #[derive(Default)]
-struct Line {
+struct WaitingLine {
     next: u64,
     waiting: BTreeMap<u64, Arc<Notify>>,
 }
@@ -135,26 +135,26 @@ impl Governor {
 
     /// Takes a place in the key's line. The place is kept over refusals: a call that was refused
     /// is the first to be tried again.
-    pub fn call(&self, key: &Key, estimate: Estimate) -> Call {
-        let lane = self.lane(key);
+    pub fn enqueue_call(&self, key: &LimiterKey, estimate: TokenEstimate) -> QueuedCall {
+        let lane = self.limiter(key);
         let number = {
             let mut line = lane.line();
             line.next += 1;
             line.next
         };
         let deadline = Instant::now() + self.config.longest_wait;
-        Call { lane, number, estimate, deadline }
+        QueuedCall { lane, number, estimate, deadline }
     }
 
     /// Waits for one call that is not tried again here.
     ///
     /// # Errors
-    /// See [`Call::admit`].
-    pub async fn admit(&self, key: &Key, estimate: Estimate) -> Result<Permit> {
-        self.call(key, estimate).admit().await
+    /// See [`QueuedCall::admit`].
+    pub async fn admit(&self, key: &LimiterKey, estimate: TokenEstimate) -> Result<LimiterPermit> {
+        self.enqueue_call(key, estimate).admit().await
     }
 
-    fn lane(&self, key: &Key) -> Arc<Lane> {
+    fn limiter(&self, key: &LimiterKey) -> Arc<RateLimiter> {
         let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(lane) = lanes.get(key) {
             return Arc::clone(lane);
@@ -171,9 +171,9 @@ impl Governor {
                 lanes.remove(&key);
             }
         }
-        let lane = Arc::new(Lane {
+        let lane = Arc::new(RateLimiter {
             key: key.clone(),
-            state: Mutex::new(State::new(&self.config, Instant::now())),
+            state: Mutex::new(LimiterState::new(&self.config, Instant::now())),
             line: Mutex::default(),
         });
         lanes.insert(key.clone(), Arc::clone(&lane));
@@ -181,17 +181,17 @@ impl Governor {
     }
 }
 
-impl Lane {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl RateLimiter {
+    fn state(&self) -> MutexGuard<'_, LimiterState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn line(&self) -> MutexGuard<'_, Line> {
+    fn line(&self) -> MutexGuard<'_, WaitingLine> {
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Lets the head of the line look again.
-    fn wake_head(&self) {
+    fn wake_first(&self) {
         let waiting = {
             let line = self.line();
             if let Some(head) = line.waiting.values().next() {
@@ -199,19 +199,19 @@ impl Lane {
             }
             line.waiting.len()
         };
-        let shown = self.state().shown();
-        let lane = metrics::Lane { provider: &self.key.provider, model: &self.key.model };
-        metrics::throttle(lane, shown.in_flight, waiting, shown.rate);
-        metrics::breaker(lane, shown.breaker, shown.denied);
+        let shown = self.state().snapshot();
+        let lane = metrics::LimiterLabels { provider: &self.key.provider, model: &self.key.model };
+        metrics::set_throttle(lane, shown.in_flight, waiting, shown.rate);
+        metrics::set_breaker(lane, shown.breaker, shown.denied);
     }
 
     /// Waiting calls that came before this one.
-    fn ahead_of(&self, number: u64) -> usize {
+    fn calls_ahead_of(&self, number: u64) -> usize {
         self.line().waiting.range(..number).count()
     }
 
-    fn refused(&self, fault: Fault) -> Error {
-        let Key { provider, model, .. } = &self.key;
+    fn refusal_error(&self, fault: Fault) -> Error {
+        let LimiterKey { provider, model, .. } = &self.key;
         let why = if fault == Fault::Denied {
             "it takes no call: check credentials and account"
         } else {
@@ -222,64 +222,64 @@ impl Lane {
 }
 
 /// One call's place in the line, over all its tries.
-pub struct Call {
-    lane: Arc<Lane>,
+pub struct QueuedCall {
+    lane: Arc<RateLimiter>,
     number: u64,
-    estimate: Estimate,
+    estimate: TokenEstimate,
     deadline: Instant,
 }
 
 /// A place that is given up when dropped.
-struct Place<'a> {
-    lane: &'a Lane,
+struct LimiterTicket<'a> {
+    lane: &'a RateLimiter,
     number: u64,
     turn: Arc<Notify>,
 }
 
-impl Drop for Place<'_> {
+impl Drop for LimiterTicket<'_> {
     fn drop(&mut self) {
         self.lane.line().waiting.remove(&self.number);
-        self.lane.wake_head();
+        self.lane.wake_first();
     }
 }
 
-impl Call {
+impl QueuedCall {
     /// Waits for its turn, at most as long as the call may wait altogether. Dropping the future
     /// gives the place up.
     ///
     /// # Errors
     /// [`Fault::Throttled`] with the time to wait if that is too long to wait here;
     /// [`Fault::Unavailable`] or [`Fault::Denied`] while the breaker is open.
-    pub async fn admit(&mut self) -> Result<Permit> {
+    pub async fn admit(&mut self) -> Result<LimiterPermit> {
         let lane = self.lane.as_ref();
         let turn = Arc::new(Notify::new());
         lane.line().waiting.insert(self.number, Arc::clone(&turn));
-        let ahead = lane.ahead_of(self.number);
-        let place = Place { lane, number: self.number, turn };
-        let forecast = lane.state().forecast(Instant::now(), ahead).total();
+        let ahead = lane.calls_ahead_of(self.number);
+        let place = LimiterTicket { lane, number: self.number, turn };
+        let forecast = lane.state().forecast_wait(Instant::now(), ahead).total();
         let mut closed = None;
         if ahead == 0 || Instant::now() + forecast <= self.deadline {
             closed = self.wait_for_turn(&place).await?;
         }
         match closed {
-            Some(sent) => Ok(Permit { lane: Arc::clone(&self.lane), sent: Some(sent) }),
-            None => Err(self.put_off("throttled, its turn is too far off")),
+            Some(sent) => Ok(LimiterPermit { lane: Arc::clone(&self.lane), sent: Some(sent) }),
+            None => Err(self.deferral_error("throttled, its turn is too far off")),
         }
     }
 
     /// What a call comes to that is not waited for any longer; `why` is for the reader.
-    pub fn put_off(&self, why: impl std::fmt::Display) -> Error {
+    pub fn deferral_error(&self, why: impl std::fmt::Display) -> Error {
         let lane = self.lane.as_ref();
-        let forecast = lane.state().forecast(Instant::now(), lane.ahead_of(self.number));
+        let forecast = lane.state().forecast_wait(Instant::now(), lane.calls_ahead_of(self.number));
         let wait = forecast.held + forecast.paced.clamp(HIDE.0, HIDE.1);
         let wait = wait.mul_f64(1.0 + fastrand::f64() / 4.0);
-        let Key { provider, model, .. } = &lane.key;
+        let LimiterKey { provider, model, .. } = &lane.key;
         // Without the time: a long streak of deferrals makes it longer, and the row tells it.
         Error::new(Fault::Throttled(Some(wait)), format!("{provider}, model {model}: {why}"))
     }
 
     /// `None`: it would take too long.
-    async fn wait_for_turn(&self, place: &Place<'_>) -> Result<Option<Sent>> {
+    async fn wait_for_turn(&self, place: &LimiterTicket<'_>) -> Result<Option<SentCall>> {
         let lane = place.lane;
         loop {
             let first = lane.line().waiting.keys().next().copied();
@@ -288,11 +288,11 @@ impl Call {
                 let now = Instant::now();
                 let admit = lane.state().admit(now, self.estimate);
                 match admit {
-                    Admit::Go(sent) => return Ok(Some(sent)),
-                    Admit::Refused(fault) => return Err(lane.refused(fault)),
-                    Admit::Wait(Some(at)) if at > self.deadline => return Ok(None),
-                    Admit::Wait(Some(at)) => until = at,
-                    Admit::Wait(None) => {}
+                    Admission::Go(sent) => return Ok(Some(sent)),
+                    Admission::Refused(fault) => return Err(lane.refusal_error(fault)),
+                    Admission::Wait(Some(at)) if at > self.deadline => return Ok(None),
+                    Admission::Wait(Some(at)) => until = at,
+                    Admission::Wait(None) => {}
                 }
             }
             tokio::select! {
@@ -313,33 +313,33 @@ impl Call {
 }
 
 /// Leave to make one call. Dropping it counts as giving the call up.
-pub struct Permit {
-    lane: Arc<Lane>,
-    sent: Option<Sent>,
+pub struct LimiterPermit {
+    lane: Arc<RateLimiter>,
+    sent: Option<SentCall>,
 }
 
-impl Permit {
+impl LimiterPermit {
     /// Tells how the call ended. Returns whether the provider counts as down now.
     #[must_use = "a provider that is down must not cost an attempt"]
-    pub fn settle(mut self, outcome: &Outcome) -> bool {
-        self.end(outcome)
+    pub fn report_outcome(mut self, outcome: &CallOutcome) -> bool {
+        self.finish_call(outcome)
     }
 
-    fn end(&mut self, outcome: &Outcome) -> bool {
+    fn finish_call(&mut self, outcome: &CallOutcome) -> bool {
         let Some(sent) = self.sent.take() else { return false };
-        if matches!(outcome, Outcome::Throttled(_)) {
-            let Key { provider, model, .. } = &self.lane.key;
-            metrics::refused_calls(metrics::Lane { provider, model });
+        if matches!(outcome, CallOutcome::Throttled(_)) {
+            let LimiterKey { provider, model, .. } = &self.lane.key;
+            metrics::refused_calls(metrics::LimiterLabels { provider, model });
         }
-        let down = self.lane.state().settle(Instant::now(), sent, outcome);
-        self.lane.wake_head();
+        let down = self.lane.state().record_outcome(Instant::now(), sent, outcome);
+        self.lane.wake_first();
         down
     }
 }
 
-impl Drop for Permit {
+impl Drop for LimiterPermit {
     fn drop(&mut self) {
-        self.end(&Outcome::Abandoned);
+        self.finish_call(&CallOutcome::Abandoned);
     }
 }
 

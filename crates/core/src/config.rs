@@ -33,24 +33,26 @@ use serde::{Deserialize, Serialize};
 
 pub use bucket::BucketConfig;
 pub use claim::ClaimConfig;
-pub use cost::{CostConfig, Price};
+pub use cost::{CostConfig, ModelPrice};
 pub use cpu::CpuConfig;
 pub use database::DatabaseConfig;
 pub use janitor::JanitorConfig;
 pub use kinds::KindsConfig;
 pub use limits::LimitsConfig;
-pub use llm::{LlmConfig, LlmProvider, LlmServer, PromptCache, RungConfig, StructuredOutput};
+pub use llm::{
+    EscalationModelConfig, LlmConfig, LlmProvider, LlmServer, PromptCache, StructuredOutput,
+};
 pub use ocr::OcrConfig;
 pub use ocr_providers::{DocumentAiConfig, OcrProvider, TextractConfig};
-pub use queue::{Acknowledge, QueueBackend, QueueConfig};
+pub use queue::{AcknowledgeMode, QueueBackend, QueueConfig};
 pub use retry::RetryConfig;
 pub use scheduler::{DeviceSource, SchedulerConfig};
 pub use secret::SecretSource;
 pub use store::{AllowedPrefix, StoreBackend, StoreConfig};
-pub use telemetry::{Destination, TelemetryConfig};
+pub use telemetry::{QueueDestination, TelemetryConfig};
 pub use throttle::ThrottleConfig;
 pub use tiers::TierConfig;
-pub use units::{ByteSize, Secret};
+pub use units::{ByteSize, SecretString};
 pub use worker::{LogFormat, WorkerConfig};
 
 /// Everything that can be set.
@@ -93,7 +95,7 @@ pub struct Config {
 
 /// What a command needs of the configuration; what it does not need is not checked for presence.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Needs {
+pub struct ConfigNeeds {
     /// `database.url`.
     pub database: bool,
     /// The queue's address.
@@ -102,7 +104,7 @@ pub struct Needs {
     pub store: bool,
 }
 
-impl Needs {
+impl ConfigNeeds {
     /// What `docmill worker` needs.
     pub const WORKER: Self = Self { database: true, queue: true, store: true };
 }
@@ -110,7 +112,7 @@ impl Needs {
 /// Everything that is wrong with the configuration.
 #[derive(Debug, thiserror::Error)]
 #[error("the configuration has {} problem{}:\n{}", .0.len(), if .0.len() == 1 { "" } else { "s" }, .0.iter().map(|p| format!("  {p}")).collect::<Vec<_>>().join("\n"))]
-pub struct Invalid(pub Vec<String>);
+pub struct InvalidConfig(pub Vec<String>);
 
 impl Config {
     /// Loads defaults, the file (if given) and the environment, without checking ranges and
@@ -119,9 +121,14 @@ impl Config {
     /// # Errors
     /// A file that cannot be read or parsed; a key that does not exist, by name; a value of the
     /// wrong type, by key.
-    pub fn load(file: Option<&Path>) -> Result<Self, Invalid> {
-        let units::Loaded { config, problems } = units::load(file, environment());
-        if problems.is_empty() { Ok(config) } else { Err(Invalid(worded(problems))) }
+    pub fn load(file: Option<&Path>) -> Result<Self, InvalidConfig> {
+        let units::LoadedConfig { config, problems } =
+            units::load_layers(file, environment_pairs());
+        if problems.is_empty() {
+            Ok(config)
+        } else {
+            Err(InvalidConfig(problem_messages(problems)))
+        }
     }
 
     /// [`Config::load`] and [`Config::check`] in one: what is misspelt and what is missing or out
@@ -129,43 +136,44 @@ impl Config {
     ///
     /// # Errors
     /// Everything that is wrong.
-    pub fn load_for(file: Option<&Path>, needs: Needs) -> Result<Self, Invalid> {
-        let units::Loaded { config, problems } = units::load(file, environment());
+    pub fn load_for(file: Option<&Path>, needs: ConfigNeeds) -> Result<Self, InvalidConfig> {
+        let units::LoadedConfig { config, problems } =
+            units::load_layers(file, environment_pairs());
         let broken: Vec<String> = problems.iter().map(|(section, _)| section.clone()).collect();
-        let mut all = worded(problems);
-        if let Err(Invalid(more)) = config.check(needs) {
+        let mut all = problem_messages(problems);
+        if let Err(InvalidConfig(more)) = config.check(needs) {
             // A section that could not be read has its defaults: what they lack says nothing.
             let known = |problem: &String| {
                 broken.iter().any(|section| problem.starts_with(&format!("{section}.")))
             };
             all.extend(more.into_iter().filter(|problem| !known(problem)));
         }
-        if all.is_empty() { Ok(config) } else { Err(Invalid(all)) }
+        if all.is_empty() { Ok(config) } else { Err(InvalidConfig(all)) }
     }
 
     /// Lists everything that is wrong, by key.
     ///
     /// # Errors
     /// At least one problem.
-    pub fn check(&self, needs: Needs) -> Result<(), Invalid> {
+    pub fn check(&self, needs: ConfigNeeds) -> Result<(), InvalidConfig> {
         let mut problems = Vec::new();
-        self.database.check(needs.database, &mut problems);
-        self.queue.check(needs.queue, &mut problems);
-        self.store.check(needs.store, &mut problems);
-        self.worker.check(&mut problems);
-        self.claim.check(&mut problems);
-        self.retry.check(&mut problems);
-        self.limits.check(&mut problems);
-        self.cpu.check(&self.limits, &mut problems);
-        self.ocr.check(&mut problems);
-        self.throttle.check(&mut problems);
-        self.llm.check(&mut problems);
-        self.cost.check(&mut problems);
-        self.janitor.check(&mut problems);
-        self.telemetry.check(&mut problems);
-        self.bucket.check(&mut problems);
+        self.database.collect_problems(needs.database, &mut problems);
+        self.queue.collect_problems(needs.queue, &mut problems);
+        self.store.collect_problems(needs.store, &mut problems);
+        self.worker.collect_problems(&mut problems);
+        self.claim.collect_problems(&mut problems);
+        self.retry.collect_problems(&mut problems);
+        self.limits.collect_problems(&mut problems);
+        self.cpu.collect_problems(&self.limits, &mut problems);
+        self.ocr.collect_problems(&mut problems);
+        self.throttle.collect_problems(&mut problems);
+        self.llm.collect_problems(&mut problems);
+        self.cost.collect_problems(&mut problems);
+        self.janitor.collect_problems(&mut problems);
+        self.telemetry.collect_problems(&mut problems);
+        self.bucket.collect_problems(&mut problems);
         self.check_relations(&mut problems);
-        if problems.is_empty() { Ok(()) } else { Err(Invalid(problems)) }
+        if problems.is_empty() { Ok(()) } else { Err(InvalidConfig(problems)) }
     }
 
     /// Settings that depend on each other across sections.
@@ -185,25 +193,25 @@ impl Config {
     /// before the work began allows one attempt that counts.
     pub fn retry_terms(&self) -> RetryConfig {
         match self.queue.acknowledge {
-            Acknowledge::After => self.retry.clone(),
-            Acknowledge::Early => self.retry.clone().with_attempts(1),
+            AcknowledgeMode::After => self.retry.clone(),
+            AcknowledgeMode::Early => self.retry.clone().with_attempts(1),
         }
     }
 
     /// How often leases and visibilities are renewed: a third of the shorter.
-    pub fn heartbeat(&self) -> std::time::Duration {
+    pub fn heartbeat_interval(&self) -> std::time::Duration {
         self.claim.lease.min(self.queue.visibility) / 3
     }
 }
 
-fn environment() -> Vec<(String, String)> {
+fn environment_pairs() -> Vec<(String, String)> {
     // Ours come last and win.
-    let mut all = bucket::aliased(std::env::vars());
+    let mut all = bucket::alias_variables(std::env::vars());
     all.extend(std::env::vars().filter(|(name, _)| name.starts_with("DOCMILL__")));
     all
 }
 
-fn worded(problems: Vec<(String, String)>) -> Vec<String> {
+fn problem_messages(problems: Vec<(String, String)>) -> Vec<String> {
     let word = |(section, problem): (String, String)| {
         if section.is_empty() { problem } else { format!("[{section}] {problem}") }
     };

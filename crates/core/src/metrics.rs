@@ -8,7 +8,7 @@ use std::time::Duration;
 use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
 
-use crate::model::Usage;
+use crate::model::ModelUsage;
 
 const DELIVERIES: &str = "docmill_deliveries_total";
 const DISPOSITIONS: &str = "docmill_dispositions_total";
@@ -70,16 +70,16 @@ const COUNTS: [f64; 7] = [1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 16.0];
 ///
 /// # Errors
 /// A recorder is installed already.
-pub fn install() -> Result<PrometheusHandle, BuildError> {
+pub fn install_metrics() -> Result<PrometheusHandle, BuildError> {
     let handle = PrometheusBuilder::new()
         .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &BUCKETS)?
         .set_buckets_for_metric(Matcher::Full(ATTEMPTS.to_owned()), &COUNTS)?
         .install_recorder()?;
-    describe();
+    describe_metrics();
     Ok(handle)
 }
 
-fn describe() {
+fn describe_metrics() {
     describe_counter!(DELIVERIES, "Received messages by what the claim answered");
     describe_counter!(DISPOSITIONS, "What was done with messages");
     describe_counter!(OUTCOMES, "Attempts by how they ended");
@@ -140,17 +140,17 @@ fn describe() {
 }
 
 /// A message was received; `answer` is the claim's.
-pub fn delivery(answer: &'static str) {
+pub fn count_delivery(answer: &'static str) {
     counter!(DELIVERIES, "answer" => answer).increment(1);
 }
 
 /// Something was done with a message.
-pub fn disposition(what: &'static str) {
+pub fn count_disposition(what: &'static str) {
     counter!(DISPOSITIONS, "disposition" => what).increment(1);
 }
 
 /// An attempt ended.
-pub fn attempt(outcome: &'static str, took: Duration) {
+pub fn record_attempt(outcome: &'static str, took: Duration) {
     counter!(OUTCOMES, "outcome" => outcome).increment(1);
     histogram!(JOB_SECONDS, "outcome" => outcome).record(took);
     if outcome == "internal" {
@@ -159,7 +159,7 @@ pub fn attempt(outcome: &'static str, took: Duration) {
 }
 
 /// A stage of a job is over.
-pub fn stage(stage: &'static str, took: Duration) {
+pub fn record_stage(stage: &'static str, took: Duration) {
     histogram!(STAGE_SECONDS, "stage" => stage).record(took);
 }
 
@@ -169,7 +169,7 @@ pub fn queue_wait(waited: Duration) {
 }
 
 /// How many slots there are and how many are used.
-pub fn slots(total: usize, used: usize) {
+pub fn set_slots(total: usize, used: usize) {
     #[expect(clippy::cast_precision_loss, reason = "slots are at most 20000")]
     {
         gauge!(SLOTS).set(total as f64);
@@ -178,7 +178,7 @@ pub fn slots(total: usize, used: usize) {
 }
 
 /// Whether intake is paused for this reason.
-pub fn paused(reason: &'static str, is: bool) {
+pub fn set_paused(reason: &'static str, is: bool) {
     gauge!(PAUSED, "reason" => reason).set(if is { 1.0 } else { 0.0 });
 }
 
@@ -193,38 +193,38 @@ pub fn heartbeat_failure(side: &'static str) {
 }
 
 /// A message was put aside.
-pub fn quarantined(reason: &'static str) {
+pub fn count_quarantined(reason: &'static str) {
     counter!(QUARANTINED, "reason" => reason).increment(1);
 }
 
 /// Pages were read.
-pub fn pages(source: &'static str, count: u64) {
+pub fn count_pages(source: &'static str, count: u64) {
     counter!(PAGES, "source" => source).increment(count);
 }
 
 /// A provider was paid for pages.
-pub fn paid_pages(provider: &'static str, count: u32) {
+pub fn count_paid_pages(provider: &'static str, count: u32) {
     counter!(PAID_PAGES, "provider" => provider).increment(u64::from(count));
 }
 
 /// A child process was started to read documents.
-pub fn cell_started() {
+pub fn process_started() {
     counter!(CELLS_STARTED).increment(1);
 }
 
 /// A child process that read documents died, or had to be killed.
-pub fn cell_died(reason: &'static str) {
+pub fn process_died(reason: &'static str) {
     counter!(CELLS_DIED, "reason" => reason).increment(1);
 }
 
 /// A child process has done enough and is replaced.
-pub fn cell_replaced() {
+pub fn process_replaced() {
     counter!(CELLS_REPLACED).increment(1);
 }
 
 /// Tokens were spent.
-pub fn tokens(usage: &Usage) {
-    let Usage { input, cache_read, cache_write, output } = *usage;
+pub fn count_tokens(usage: &ModelUsage) {
+    let ModelUsage { input, cache_read, cache_write, output } = *usage;
     for (direction, tokens) in [
         ("input", input),
         ("cache_read", cache_read),
@@ -236,7 +236,7 @@ pub fn tokens(usage: &Usage) {
 }
 
 /// The next model of the chain is asked after one of this vendor.
-pub fn escalated(provider: &str) {
+pub fn count_escalation(provider: &str) {
     counter!(ESCALATED, "provider" => provider.to_owned()).increment(1);
 }
 
@@ -247,17 +247,17 @@ pub fn kind_asked(answer: &'static str) {
 }
 
 /// A stored artefact was used again.
-pub fn reused(artefact: &'static str) {
+pub fn count_reuse(artefact: &'static str) {
     counter!(REUSED, "artefact" => artefact).increment(1);
 }
 
 /// The janitor sent ingestions again.
-pub fn resent(count: u64) {
+pub fn count_resent(count: u64) {
     counter!(RESENT).increment(count);
 }
 
 /// What waits in the queue, by state.
-pub fn depth(state: &'static str, count: u64) {
+pub fn set_depth(state: &'static str, count: u64) {
     #[expect(clippy::cast_precision_loss, reason = "a gauge; exact below 2^52")]
     gauge!(DEPTH, "state" => state).set(count as f64);
 }
@@ -278,7 +278,7 @@ pub fn fenced_write(write: &'static str) {
 }
 
 /// So many receive calls are out.
-pub fn polls(count: usize) {
+pub fn set_polls(count: usize) {
     gauge!(POLLS).set(f64::from(u32::try_from(count).unwrap_or(u32::MAX)));
 }
 
@@ -288,7 +288,7 @@ pub fn queue_request(operation: &'static str) {
 }
 
 /// The worker has been draining for so long; zero: it is not.
-pub fn draining(since: Duration) {
+pub fn set_draining(since: Duration) {
     gauge!(DRAINING).set(since.as_secs_f64());
 }
 
@@ -309,21 +309,26 @@ pub fn scale_in_protected(is: bool) {
 
 /// A provider and model as labels: as many series as are configured.
 #[derive(Debug, Clone, Copy)]
-pub struct Lane<'a> {
+pub struct LimiterLabels<'a> {
     /// E.g. `openai`.
     pub provider: &'a str,
     /// The configured model.
     pub model: &'a str,
 }
 
-impl Lane<'_> {
+impl LimiterLabels<'_> {
     fn labels(self) -> [(&'static str, String); 2] {
         [("provider", self.provider.to_owned()), ("model", self.model.to_owned())]
     }
 }
 
 /// How a provider is being called: calls in flight and waiting, and its believed limit.
-pub fn throttle(lane: Lane<'_>, in_flight: u32, waiting: usize, per_second: Option<f64>) {
+pub fn set_throttle(
+    lane: LimiterLabels<'_>,
+    in_flight: u32,
+    waiting: usize,
+    per_second: Option<f64>,
+) {
     let waiting = f64::from(u32::try_from(waiting).unwrap_or(u32::MAX));
     for (state, count) in [("in_flight", f64::from(in_flight)), ("waiting", waiting)] {
         let [provider, model] = lane.labels();
@@ -362,7 +367,7 @@ pub fn scheduler_put_off(model: &str, reason: &'static str) {
 }
 
 /// Something was paid, in billionths of the currency.
-pub fn spent(provider: &str, model: &str, nanos: u64) {
+pub fn count_spending(provider: &str, model: &str, nanos: u64) {
     let labels = [("provider", provider.to_owned()), ("model", model.to_owned())];
     counter!(SPENT, &labels).increment(nanos);
 }
@@ -379,12 +384,12 @@ pub fn daily_budget(units: f64) {
 }
 
 /// A provider refused a call.
-pub fn refused_calls(lane: Lane<'_>) {
+pub fn refused_calls(lane: LimiterLabels<'_>) {
     counter!(REFUSED_CALLS, &lane.labels()).increment(1);
 }
 
 /// The state of a provider's breaker: 0 closed, 1 half open, 2 open; whether a person has to act.
-pub fn breaker(lane: Lane<'_>, state: u8, denied: bool) {
+pub fn set_breaker(lane: LimiterLabels<'_>, state: u8, denied: bool) {
     gauge!(BREAKER, &lane.labels()).set(f64::from(state));
     gauge!(DENIED, &lane.labels()).set(if denied { 1.0 } else { 0.0 });
 }

@@ -13,16 +13,18 @@ pub mod priority;
 pub mod transcript;
 
 pub use artefact::{ArtefactRef, FileRef};
-pub use extraction::{Confidence, Evidence, Extraction, Reader, Usage};
-pub use grounded::{Grounded, Place};
+pub use extraction::{Extraction, ExtractionMethod, FieldEvidence, ModelUsage, StatedConfidence};
+pub use grounded::{GroundedField, PageRegion};
 pub use ids::{ClaimToken, DocumentId, IngestionId};
-pub use ingestion::{Claimed, DocumentRef, Stage, Status};
-pub use outcome::{AttemptOutcome, Reason};
+pub use ingestion::{ClaimedIngestion, DocumentRef, IngestionStage, IngestionStatus};
+pub use outcome::{AttemptOutcome, OutcomeReason};
 pub use page_work::{
-    Attachment, EinvoiceLook, EncodedImage, Encoding, ImageHeader, PagePicture, PageRead,
-    PageReading, PageShown, PageUsage, PictureFacts, Recipe, Repairs, TextLayer, TextMap, View,
+    EinvoiceAttachment, EinvoiceFindings, EncodedImage, ImageEncoding, ImageHeader, PagePicture,
+    PageReadResult, PageUsage, PageViewMode, PageViewResult, PictureFacts, ProviderReading,
+    ReadRecipe, RepairSwitches, TextLayer, TextMap,
 };
 pub use priority::Priority;
 pub use transcript::{
-    BoundingBox, Defect, DefectKind, Line, PageText, ProviderNotes, Source, Transcript, Word,
+    BoundingBox, PageDefect, PageDefectKind, PageSource, PageText, ProviderNotes, TextLine,
+    TextWord, Transcript,
 };

@@ -6,9 +6,9 @@
 
 use std::time::Duration;
 
-/// How the waits of a [`Backoff`] grow from one failure to the next.
+/// How the waits of a [`RetryBackoff`] grow from one failure to the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Growth {
+enum BackoffGrowth {
     Constant,
     Linear,
     Doubling,
@@ -27,31 +27,31 @@ pub enum Jitter {
 
 /// The waits between the tries of one call.
 #[derive(Debug, Clone, Copy)]
-pub struct Backoff {
+pub struct RetryBackoff {
     first: Duration,
     longest: Duration,
-    growth: Growth,
+    growth: BackoffGrowth,
     jitter: Jitter,
     retries: u32,
 }
 
-impl Backoff {
+impl RetryBackoff {
     /// The same wait each time, without end.
     pub const fn constant(wait: Duration) -> Self {
-        Self::growing(wait, Growth::Constant)
+        Self::with_growth(wait, BackoffGrowth::Constant)
     }
 
     /// One step after the first failure, two after the second and so on.
     pub const fn linear(step: Duration) -> Self {
-        Self::growing(step, Growth::Linear)
+        Self::with_growth(step, BackoffGrowth::Linear)
     }
 
     /// `first` after the first failure, doubled after each further one.
     pub const fn doubling(first: Duration) -> Self {
-        Self::growing(first, Growth::Doubling)
+        Self::with_growth(first, BackoffGrowth::Doubling)
     }
 
-    const fn growing(first: Duration, growth: Growth) -> Self {
+    const fn with_growth(first: Duration, growth: BackoffGrowth) -> Self {
         let (longest, jitter, retries) = (Duration::MAX, Jitter::None, u32::MAX);
         Self { first, longest, growth, jitter, retries }
     }
@@ -77,25 +77,25 @@ impl Backoff {
     /// The wait before the next try, if there is one; `failed` tries went before the one that just
     /// failed.
     pub fn next_wait(self, failed: u32) -> Option<Duration> {
-        (failed < self.retries).then(|| self.wait(failed))
+        (failed < self.retries).then(|| self.wait_after(failed))
     }
 
     /// Waits as before the next try, however many there were.
     pub async fn sleep(self, failed: u32) {
-        tokio::time::sleep(self.wait(failed)).await;
+        tokio::time::sleep(self.wait_after(failed)).await;
     }
 
     /// The wait before the next try, however many there were.
-    pub fn wait(self, failed: u32) -> Duration {
+    pub fn wait_after(self, failed: u32) -> Duration {
         self.jittered_wait(failed, fastrand::f64())
     }
 
     /// `random` is in 0..1.
     fn jittered_wait(self, failed: u32, random: f64) -> Duration {
         let full = match self.growth {
-            Growth::Constant => self.first,
-            Growth::Linear => self.first.saturating_mul(failed.saturating_add(1)),
-            Growth::Doubling => self.first.saturating_mul(1 << failed.min(30)),
+            BackoffGrowth::Constant => self.first,
+            BackoffGrowth::Linear => self.first.saturating_mul(failed.saturating_add(1)),
+            BackoffGrowth::Doubling => self.first.saturating_mul(1 << failed.min(30)),
         };
         let full = full.min(self.longest);
         match self.jitter {
@@ -154,11 +154,11 @@ mod tests {
 
     #[test]
     fn waits_grow_as_they_are_told_up_to_the_cap_and_are_only_ever_shortened() {
-        let doubling = Backoff::doubling(SECOND / 2).up_to(8 * SECOND);
+        let doubling = RetryBackoff::doubling(SECOND / 2).up_to(8 * SECOND);
         #[rustfmt::skip]
         let table = [
-            (Backoff::constant(SECOND),                  0.0, [1000, 1000, 1000, 1000]),
-            (Backoff::linear(SECOND),                    0.0, [1000, 2000, 3000, 10_000]),
+            (RetryBackoff::constant(SECOND),                  0.0, [1000, 1000, 1000, 1000]),
+            (RetryBackoff::linear(SECOND),                    0.0, [1000, 2000, 3000, 10_000]),
             (doubling,                                   0.0, [500, 1000, 2000, 8000]),
             (doubling.with_jitter(Jitter::Quarter),      0.0, [500, 1000, 2000, 8000]),
             (doubling.with_jitter(Jitter::Quarter),      1.0, [375, 750, 1500, 6000]),
@@ -170,12 +170,12 @@ mod tests {
                 [0, 1, 2, 9].map(|failed| backoff.jittered_wait(failed, random).as_millis());
             assert_eq!(waits, expected, "{backoff:?} {random}");
         }
-        assert!(Backoff::doubling(SECOND).wait(u32::MAX) > 1000 * SECOND, "no overflow");
+        assert!(RetryBackoff::doubling(SECOND).wait_after(u32::MAX) > 1000 * SECOND, "no overflow");
     }
 
     #[test]
     fn after_the_last_try_there_is_no_wait() {
-        let backoff = Backoff::constant(SECOND).with_retries(2);
+        let backoff = RetryBackoff::constant(SECOND).with_retries(2);
         assert_eq!(
             [0, 1, 2].map(|failed| backoff.next_wait(failed)),
             [Some(SECOND), Some(SECOND), None]
@@ -184,7 +184,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_call_is_tried_until_it_succeeds_its_failure_is_final_or_the_tries_are_used_up() {
-        let backoff = Backoff::linear(SECOND).with_retries(2);
+        let backoff = RetryBackoff::linear(SECOND).with_retries(2);
         // What each try answers, then how many there are and how long they take.
         let table: [(&[Result<(), bool>], u32, u32); 4] = [
             (&[Ok(())], 1, 0),

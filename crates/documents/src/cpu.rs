@@ -11,7 +11,7 @@
 //! answered before the death are not read again. A document that was under suspicion from the
 //! start never enters the shared cell.
 //!
-//! [`Cells::open`] and [`OpenDocument::read`] wait for a free core first, in the order of asking,
+//! [`ProcessPool::open_document`] and [`OpenDocument::read_page`] wait for a free core first, in the order of asking,
 //! over all cells together, so that no document can fill the cores ahead of others by more than the
 //! few pages its reader asks for at a time. Dropping the last handle of a document ends its own
 //! cell at once; in the shared one its running pages are given a moment, and their answers are
@@ -29,11 +29,11 @@ mod setup;
 mod start;
 pub mod wire;
 
-pub use document::{OpenDocument, WorkError};
-pub use place::Cells;
-pub use pool::Pool;
-pub use setup::Setup;
-pub use start::{COMMAND, Program, Served};
+pub use document::{DocumentReadError, OpenDocument};
+pub use place::ProcessPool;
+pub use pool::CpuPool;
+pub use setup::ProcessSetup;
+pub use start::{COMMAND, ProcessProgram, ServeFunction};
 
 /// Stack of a thread that works on documents. Parsers of nested formats recurse; the memory is
 /// only touched when it is used.

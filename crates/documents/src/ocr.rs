@@ -1,7 +1,7 @@
 //! Text from page images, behind two small traits.
 //!
-//! An [`Ocr`] makes recognisers, which read one page image at a time inside a page process. A
-//! [`Provider`] reads pictures of pages over the network, from the worker itself. Both answer in the
+//! An [`OcrEngine`] makes recognisers, which read one page image at a time inside a page process. A
+//! [`RemoteOcrProvider`] reads pictures of pages over the network, from the worker itself. Both answer in the
 //! provider-neutral form of `model::transcript`. Neither judges a page nor decides what to do about
 //! a bad one, and neither ever sees a document as it came: what they get was drawn from it.
 //!
@@ -20,11 +20,11 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 
 use crate::fault::Result;
-use crate::model::{PagePicture, PageReading, PageUsage};
-use crate::pages::Recogniser;
+use crate::model::{PagePicture, PageUsage, ProviderReading};
+use crate::pages::PageRecogniser;
 
 /// Something that reads page images in this process.
-pub trait Ocr: Send + Sync {
+pub trait OcrEngine: Send + Sync {
     /// Name and version, e.g. `tesseract 5.3.0`; stored in the transcript.
     fn name(&self) -> String;
 
@@ -36,12 +36,12 @@ pub trait Ocr: Send + Sync {
     ///
     /// # Errors
     /// What it needs is not there.
-    fn recogniser(&self) -> Result<Box<dyn Recogniser>>;
+    fn make_recogniser(&self) -> Result<Box<dyn PageRecogniser>>;
 }
 
 /// Most that one call to a provider may carry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Reach {
+pub struct ProviderCallLimits {
     /// Pages.
     pub pages: usize,
     /// Bytes of all their pictures together.
@@ -53,7 +53,7 @@ pub struct Reach {
 /// Calls are paced by the throttle governor inside; a short wait is waited there, a long one comes
 /// back as [`Fault::Throttled`](crate::fault::Fault::Throttled).
 #[async_trait]
-pub trait Provider: Send + Sync {
+pub trait RemoteOcrProvider: Send + Sync {
     /// Its name in the configuration, in pauses and in metric labels, e.g. `document_ai`.
     fn name(&self) -> &'static str;
 
@@ -62,15 +62,18 @@ pub trait Provider: Send + Sync {
     fn identity(&self) -> String;
 
     /// What one call can carry.
-    fn reach(&self) -> Reach;
+    fn call_limits(&self) -> ProviderCallLimits;
 
-    /// Reads the pictures, which are within [`Provider::reach`]; one reading for each, in the same
+    /// Reads the pictures, which are within [`RemoteOcrProvider::call_limits`]; one reading for each, in the same
     /// order, and what the call used. Dropping the future aborts the call.
     ///
     /// # Errors
     /// [`Fault::Rejected`](crate::fault::Fault::Rejected): it does not take these pictures, which
     /// says nothing about others. Anything else is not the pictures' fault.
-    async fn read(&self, pictures: &[PagePicture]) -> Result<(Vec<PageReading>, PageUsage)>;
+    async fn read_pictures(
+        &self,
+        pictures: &[PagePicture],
+    ) -> Result<(Vec<ProviderReading>, PageUsage)>;
 
     /// Asks whether it is there and takes our credentials, by calls that cannot succeed: no page is
     /// read and none is paid for.
@@ -80,7 +83,7 @@ pub trait Provider: Send + Sync {
     async fn ping(&self) -> Result<()>;
 
     /// How it reads whole files, if it does.
-    fn files(&self) -> Option<&dyn FileReader> {
+    fn file_reader(&self) -> Option<&dyn FileReader> {
         None
     }
 }
@@ -116,5 +119,5 @@ pub trait FileReader: Send + Sync {
         &self,
         file: &StoredFile,
         sizes: &PictureSizes,
-    ) -> Result<(BTreeMap<u32, PageReading>, PageUsage)>;
+    ) -> Result<(BTreeMap<u32, ProviderReading>, PageUsage)>;
 }

@@ -48,15 +48,15 @@ use docmill_formats::xml::{self, XmlError};
 
 use crate::config::LimitsConfig;
 use crate::cpu::wire::EINVOICES;
-use crate::model::{EinvoiceLook, Line, PageText, Reason, TextLayer};
+use crate::model::{EinvoiceFindings, OutcomeReason, PageText, TextLayer, TextLine};
 
-pub use format::Format;
-pub use image_pdf::{BadImage, ImagePdf};
-pub use lines::rows;
+pub use format::DocumentFormat;
+pub use image_pdf::{ImagePdf, InvalidImageError};
+pub use lines::join_rows;
 pub use plane::OpenCvError;
-pub use read_page::{Trouble, read_page};
-pub use recognise::Recogniser;
-pub use show_page::{has_text, page_of, show_page};
+pub use read_page::{PageError, read_page};
+pub use recognise::PageRecogniser;
+pub use show_page::{has_text, page_from_reading, show_page};
 
 /// Version of what this module reads from the same bytes. Raise it with every change that can
 /// change a page's text.
@@ -64,31 +64,31 @@ const VERSION: u32 = 4;
 
 /// What this module's part in a transcript depends on besides its recipe; part of the transcript's
 /// identity.
-pub fn version() -> String {
+pub fn reader_version() -> String {
     format!("{VERSION} with OpenCV {}", opencv::core::CV_VERSION)
 }
 
 /// Why a document is not read: it goes no further, and trying again gives the same answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason:?}: {detail}")]
-pub struct Refusal {
+pub struct PageRefusal {
     /// The code for the row.
-    pub reason: Reason,
+    pub reason: OutcomeReason,
     /// Counts, limits and names of formats; never document content.
     pub detail: String,
 }
 
-impl Refusal {
-    pub(crate) fn new(reason: Reason, detail: impl Into<String>) -> Self {
+impl PageRefusal {
+    pub(crate) fn new(reason: OutcomeReason, detail: impl Into<String>) -> Self {
         Self { reason, detail: detail.into() }
     }
 }
 
-impl From<XmlError> for Refusal {
+impl From<XmlError> for PageRefusal {
     fn from(error: XmlError) -> Self {
         let reason = match error {
-            XmlError::TooLarge => Reason::TooLarge,
-            XmlError::Encoding | XmlError::Malformed | XmlError::Entities => Reason::Corrupt,
+            XmlError::TooLarge => OutcomeReason::TooLarge,
+            XmlError::Encoding | XmlError::Malformed | XmlError::Entities => OutcomeReason::Corrupt,
         };
         Self::new(reason, error.to_string())
     }
@@ -98,7 +98,7 @@ const _: () = assert!(xml::MOST_BYTES as u64 <= EINVOICES, "a cell could not han
 
 /// A page as grey pixels.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Raster {
+pub struct PageRaster {
     /// Pixels per row.
     pub width: u32,
     /// Rows.
@@ -111,7 +111,7 @@ pub struct Raster {
 
 /// What a page consists of.
 #[derive(Debug, Clone)]
-pub enum Page {
+pub enum PageContent {
     /// A sound text layer (or a page with nothing on it); sizes and boxes in points of 1/72 inch.
     Text {
         /// Width after rotation.
@@ -119,18 +119,18 @@ pub enum Page {
         /// Height after rotation.
         height: f32,
         /// Lines in reading order.
-        lines: Vec<Line>,
+        lines: Vec<TextLine>,
     },
     /// A picture that has to be read by OCR.
-    Image(Raster),
+    Image(PageRaster),
     /// What could be decoded of a picture that is cut off or damaged; the rest is blank.
-    Cut(Raster),
+    Cut(PageRaster),
     /// A text layer that cannot be all there is, or that cannot be right, and the page's picture.
     Doubtful {
         /// What the layer says.
         layer: TextLayer,
         /// The rendered page, upright.
-        picture: Raster,
+        picture: PageRaster,
     },
     /// A page whose content was lost: the file is damaged there, or draws it by a program.
     Damaged {
@@ -143,22 +143,22 @@ pub enum Page {
 
 /// A document whose format and number of pages are known and within the limits.
 #[derive(Debug)]
-pub struct Document {
-    format: Format,
+pub struct ParsedDocument {
+    format: DocumentFormat,
     bytes: Bytes,
     limits: LimitsConfig,
     dpi: u32,
-    content: Content,
+    content: DocumentContent,
     /// Language of the first page that said it, for the others.
     heard: OnceLock<String>,
 }
 
 #[derive(Debug)]
-enum Content {
-    Pdf(pdf::File),
+enum DocumentContent {
+    Pdf(pdf::PdfFile),
     Picture(Bytes),
-    Tiff(Bytes, Vec<tiff::Directory>),
-    Xml(Vec<Line>),
+    Tiff(Bytes, Vec<tiff::TiffDirectory>),
+    Xml(Vec<TextLine>),
 }
 
 /// Recognises `bytes`, checks the limits that can be checked before decoding, and counts pages.
@@ -166,55 +166,62 @@ enum Content {
 ///
 /// # Errors
 /// `empty`, `unsupported_type`, `encrypted`, `corrupt` or `too_large`.
-pub fn open(bytes: Bytes, limits: &LimitsConfig, dpi: u32) -> Result<Document, Refusal> {
+pub fn open_document(
+    bytes: Bytes,
+    limits: &LimitsConfig,
+    dpi: u32,
+) -> Result<ParsedDocument, PageRefusal> {
     if bytes.is_empty() {
-        return Err(Refusal::new(Reason::Empty, "0 bytes"));
+        return Err(PageRefusal::new(OutcomeReason::Empty, "0 bytes"));
     }
-    let Some(format) = Format::sniff(&bytes) else {
+    let Some(format) = DocumentFormat::sniff(&bytes) else {
         let what = format::describe_unsupported(&bytes);
-        return Err(Refusal::new(Reason::UnsupportedType, what));
+        return Err(PageRefusal::new(OutcomeReason::UnsupportedType, what));
     };
     let all = bytes.clone();
-    let content = guarded(|| match format {
-        Format::Pdf => pdf::File::open(bytes, limits).map(Content::Pdf),
-        Format::Tiff => {
-            let directories = tiff::directories(&bytes, limits.pages)?;
-            Ok(Content::Tiff(bytes, directories))
+    let content = catch_decoder(|| match format {
+        DocumentFormat::Pdf => pdf::PdfFile::open(bytes, limits).map(DocumentContent::Pdf),
+        DocumentFormat::Tiff => {
+            let directories = tiff::list_directories(&bytes, limits.pages)?;
+            Ok(DocumentContent::Tiff(bytes, directories))
         }
-        Format::Xml => {
-            let xml = xml::Xml::decode(&bytes)?;
-            Ok(Content::Xml(xml::lines(&xml.tree()?)))
+        DocumentFormat::Xml => {
+            let xml = xml::XmlText::decode(&bytes)?;
+            Ok(DocumentContent::Xml(xml::tree_lines(&xml.parse_tree()?)))
         }
-        _ => Ok(Content::Picture(bytes)),
+        _ => Ok(DocumentContent::Picture(bytes)),
     })?;
     let heard = OnceLock::new();
-    let document = Document { format, bytes: all, limits: limits.clone(), dpi, content, heard };
+    let document =
+        ParsedDocument { format, bytes: all, limits: limits.clone(), dpi, content, heard };
     let (pages, limit) = (document.page_count(), limits.pages);
     if pages > limit {
         let detail = format!("{pages} pages, the limit is {limit}");
-        return Err(Refusal::new(Reason::TooLarge, detail));
+        return Err(PageRefusal::new(OutcomeReason::TooLarge, detail));
     }
     Ok(document)
 }
 
-impl Document {
+impl ParsedDocument {
     /// What the bytes are.
-    pub fn format(&self) -> Format {
+    pub fn format(&self) -> DocumentFormat {
         self.format
     }
 
     /// Number of pages, at least 1.
     pub fn page_count(&self) -> u32 {
         match &self.content {
-            Content::Pdf(file) => file.page_count(),
-            Content::Picture(_) | Content::Xml(_) => 1,
-            Content::Tiff(_, directories) => u32::try_from(directories.len()).unwrap_or(u32::MAX),
+            DocumentContent::Pdf(file) => file.page_count(),
+            DocumentContent::Picture(_) | DocumentContent::Xml(_) => 1,
+            DocumentContent::Tiff(_, directories) => {
+                u32::try_from(directories.len()).unwrap_or(u32::MAX)
+            }
         }
     }
 
     /// Whether a part of the file is known to be missing, so that no page speaks for the whole.
     fn is_cut(&self) -> bool {
-        matches!(&self.content, Content::Pdf(file) if file.is_cut())
+        matches!(&self.content, DocumentContent::Pdf(file) if file.is_cut())
     }
 
     /// Reads page `index`, which starts at 0.
@@ -222,32 +229,36 @@ impl Document {
     /// # Errors
     /// `too_large`, `corrupt`, `unsupported_type` (a picture in an encoding that is not read), or
     /// `timeout` past `limits.page_time` from now.
-    pub fn page(&self, index: u32) -> Result<Page, Refusal> {
+    pub fn page_content(&self, index: u32) -> Result<PageContent, PageRefusal> {
         let deadline = Instant::now() + self.limits.page_time;
-        guarded(|| match &self.content {
-            Content::Pdf(file) => {
-                file.page(index, &pdf::Bounds { limits: &self.limits, dpi: self.dpi, deadline })
+        catch_decoder(|| match &self.content {
+            DocumentContent::Pdf(file) => file.read_page(
+                index,
+                &pdf::RenderBounds { limits: &self.limits, dpi: self.dpi, deadline },
+            ),
+            DocumentContent::Picture(bytes) => {
+                picture::decode_picture(bytes, self.format, &self.limits)
+                    .map(picture::DecodedPicture::into_page)
             }
-            Content::Picture(bytes) => {
-                picture::decode(bytes, self.format, &self.limits).map(picture::Decoded::page)
-            }
-            Content::Tiff(bytes, directories) => {
+            DocumentContent::Tiff(bytes, directories) => {
                 let at = usize::try_from(index).ok().and_then(|index| directories.get(index));
-                let at = at.ok_or_else(|| Refusal::new(Reason::Corrupt, "no such page"))?;
-                picture::decode_tiff(bytes, at, &self.limits).map(picture::Decoded::page)
+                let at =
+                    at.ok_or_else(|| PageRefusal::new(OutcomeReason::Corrupt, "no such page"))?;
+                picture::decode_tiff(bytes, at, &self.limits)
+                    .map(picture::DecodedPicture::into_page)
             }
-            Content::Xml(lines) => Ok(text_page(lines.clone())),
+            DocumentContent::Xml(lines) => Ok(text_page(lines.clone())),
         })
     }
 }
 
-impl Document {
+impl ParsedDocument {
     /// Looks for e-invoices in it. Reads no picture.
     ///
     /// # Errors
     /// It has an e-invoice, but its pages cannot be read.
-    pub fn einvoices(&self) -> Result<EinvoiceLook, Refusal> {
-        attachments::look(self)
+    pub fn find_einvoices(&self) -> Result<EinvoiceFindings, PageRefusal> {
+        attachments::scan_einvoices(self)
     }
 
     /// What the pages print as text, page by page, without rendering or recognising anything. A
@@ -255,29 +266,32 @@ impl Document {
     /// it. All pages together take at most `limits.page_time`.
     ///
     /// # Errors
-    /// As [`Document::page`].
-    fn printed(&self) -> Result<Vec<PageText>, Refusal> {
+    /// As [`ParsedDocument::page_content`].
+    fn printed_pages(&self) -> Result<Vec<PageText>, PageRefusal> {
         let deadline = Instant::now() + self.limits.page_time;
-        let bounds = pdf::Bounds { limits: &self.limits, dpi: self.dpi, deadline };
+        let bounds = pdf::RenderBounds { limits: &self.limits, dpi: self.dpi, deadline };
         (0..self.page_count())
             .map(|index| {
                 let page = match &self.content {
-                    Content::Pdf(file) => guarded(|| file.text_layer(index, &bounds))?,
-                    Content::Xml(lines) => Some(text_page(lines.clone())),
-                    Content::Picture(_) | Content::Tiff(..) => None,
+                    DocumentContent::Pdf(file) => {
+                        catch_decoder(|| file.text_layer(index, &bounds))?
+                    }
+                    DocumentContent::Xml(lines) => Some(text_page(lines.clone())),
+                    DocumentContent::Picture(_) | DocumentContent::Tiff(..) => None,
                 };
                 Ok(match page {
-                    Some(Page::Text { width, height, lines }) => {
+                    Some(PageContent::Text { width, height, lines }) => {
                         let quality = if self.is_cut() { read_page::CUT_QUALITY } else { 1.0 };
-                        PageText::native(index + 1, (width, height), quality, lines)
+                        PageText::from_native(index + 1, (width, height), quality, lines)
                     }
                     // Quality 0 lets the gate see that the document is not complete.
-                    Some(Page::Damaged { width, height }) => {
-                        PageText::native(index + 1, (width, height), 0.0, Vec::new())
+                    Some(PageContent::Damaged { width, height }) => {
+                        PageText::from_native(index + 1, (width, height), 0.0, Vec::new())
                     }
-                    Some(Page::Image(_) | Page::Cut(_) | Page::Doubtful { .. }) | None => {
-                        PageText::native(index + 1, (0.0, 0.0), 1.0, Vec::new())
-                    }
+                    Some(
+                        PageContent::Image(_) | PageContent::Cut(_) | PageContent::Doubtful { .. },
+                    )
+                    | None => PageText::from_native(index + 1, (0.0, 0.0), 1.0, Vec::new()),
                 })
             })
             .collect()
@@ -285,32 +299,33 @@ impl Document {
 }
 
 /// A page that is as large as its lines.
-fn text_page(lines: Vec<Line>) -> Page {
-    let boxes = lines.iter().map(Line::bounding_box);
+fn text_page(lines: Vec<TextLine>) -> PageContent {
+    let boxes = lines.iter().map(TextLine::bounding_box);
     let (width, height) = boxes.fold((0.0_f32, 0.0_f32), |(width, height), area| {
         (width.max(area.right()), height.max(area.bottom()))
     });
-    Page::Text { width, height, lines }
+    PageContent::Text { width, height, lines }
 }
 
-/// Runs a decoder on hostile bytes. A panic becomes `corrupt`; a [`stop`] becomes its refusal.
-fn guarded<T>(decode: impl FnOnce() -> Result<T, Refusal>) -> Result<T, Refusal> {
-    catch_unwind(AssertUnwindSafe(decode)).unwrap_or_else(|payload| Err(refusal_of(payload)))
+/// Runs a decoder on hostile bytes. A panic becomes `corrupt`; a [`stop_decoder`] becomes its refusal.
+fn catch_decoder<T>(decode: impl FnOnce() -> Result<T, PageRefusal>) -> Result<T, PageRefusal> {
+    catch_unwind(AssertUnwindSafe(decode))
+        .unwrap_or_else(|payload| Err(refusal_from_panic(payload)))
 }
 
-fn refusal_of(payload: Box<dyn Any + Send>) -> Refusal {
-    match payload.downcast::<Refusal>() {
+fn refusal_from_panic(payload: Box<dyn Any + Send>) -> PageRefusal {
+    match payload.downcast::<PageRefusal>() {
         Ok(refusal) => *refusal,
         Err(_panic) => {
             tracing::error!("a decoder panicked; its document is refused as corrupt");
-            Refusal::new(Reason::Corrupt, "a decoder panicked on it")
+            PageRefusal::new(OutcomeReason::Corrupt, "a decoder panicked on it")
         }
     }
 }
 
 /// Leaves a decoder from inside one of its callbacks, which offer no other way out. Unwinds to
-/// [`guarded`] without the panic hook, so nothing is printed.
-fn stop(refusal: Refusal) -> ! {
+/// [`catch_decoder`] without the panic hook, so nothing is printed.
+fn stop_decoder(refusal: PageRefusal) -> ! {
     std::panic::resume_unwind(Box::new(refusal))
 }
 
@@ -320,15 +335,15 @@ mod tests {
 
     #[test]
     fn a_decoder_that_panics_costs_its_document_only() {
-        let refused = guarded::<()>(|| panic!("on purpose")).unwrap_err();
-        assert_eq!(refused.reason, Reason::Corrupt);
+        let refused = catch_decoder::<()>(|| panic!("on purpose")).unwrap_err();
+        assert_eq!(refused.reason, OutcomeReason::Corrupt);
         assert!(!refused.detail.contains("on purpose"), "a panic's text may hold content");
     }
 
     #[test]
     fn a_callback_leaves_its_decoder_with_its_own_reason() {
-        let too_large = Refusal::new(Reason::TooLarge, "2 > 1");
-        let refused = guarded::<()>(|| stop(too_large.clone())).unwrap_err();
+        let too_large = PageRefusal::new(OutcomeReason::TooLarge, "2 > 1");
+        let refused = catch_decoder::<()>(|| stop_decoder(too_large.clone())).unwrap_err();
         assert_eq!(refused, too_large);
     }
 }

@@ -29,14 +29,14 @@ use futures::StreamExt as _;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-pub use html::page;
-pub use report::{Group, Report, report};
-pub use scans::{KindScore, TextMeans};
+pub use html::html_page;
+pub use report::{EvalReport, GroupReport, build_report};
+pub use scans::{ScanKindScore, TextMeans};
 pub use text::TextScore;
 
 /// What was read from one document, as far as it is scored.
 #[derive(Debug, Clone, Default)]
-pub struct Sample {
+pub struct EvalSample {
     /// `completed` or `failed`.
     pub status: String,
     /// Reason code of a failure.
@@ -102,7 +102,7 @@ pub struct FieldScore {
 }
 
 impl FieldScore {
-    fn finish(&mut self) {
+    fn compute_ratios(&mut self) {
         let share = |of: usize| (of > 0).then(|| self.correct as f64 / of as f64);
         self.precision = share(self.correct + self.wrong);
         self.recall = share(self.correct + self.missed);
@@ -140,18 +140,18 @@ pub struct DocumentScore {
     /// The gate's score, if it came to a verdict.
     pub score: Option<f32>,
     /// Known entries of lists, and how many of them are there at all.
-    pub rows: Rows,
+    pub rows: ListCompleteness,
     #[serde(skip)]
     fields: BTreeMap<String, FieldScore>,
     /// What was known and what was given instead. Document content: only for a report that
     /// somebody asked for as a file.
     #[serde(skip)]
-    differences: Vec<Difference>,
+    differences: Vec<FieldDifference>,
 }
 
 /// How complete lists are.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct Rows {
+pub struct ListCompleteness {
     /// Entries that the truth has.
     pub known: usize,
     /// Of those, how many have a partner that is alike.
@@ -160,7 +160,7 @@ pub struct Rows {
 
 /// A value that is not the known one.
 #[derive(Debug, Clone)]
-struct Difference {
+struct FieldDifference {
     field: String,
     known: Value,
     given: Value,
@@ -168,7 +168,7 @@ struct Difference {
 
 /// A document and what is known of it.
 #[derive(Debug, Clone)]
-pub struct Labelled {
+pub struct LabelledDocument {
     /// File name without its ending.
     pub name: String,
     /// The document.
@@ -183,27 +183,27 @@ pub struct Labelled {
 ///
 /// # Errors
 /// A folder or file that cannot be read, a truth that is no JSON object, nothing to score.
-pub async fn run<F, R>(dir: &Path, at_once: usize, process: F) -> Result<Report, EvalError>
+pub async fn run<F, R>(dir: &Path, at_once: usize, process: F) -> Result<EvalReport, EvalError>
 where
     F: Fn(PathBuf, Bytes) -> R,
-    R: Future<Output = Sample>,
+    R: Future<Output = EvalSample>,
 {
-    let (labelled, without_truth) = find(dir)?;
+    let (labelled, without_truth) = find_labelled(dir)?;
     let jobs = labelled.into_iter().map(|document| {
         let process = &process;
         async move {
             let bytes = tokio::fs::read(&document.path).await;
-            let bytes = bytes.map_err(|source| unreadable(&document.path, source))?;
+            let bytes = bytes.map_err(|source| unreadable_error(&document.path, source))?;
             let sample = process(document.path.clone(), bytes.into()).await;
-            Ok(score(&document, &sample))
+            Ok(score_document(&document, &sample))
         }
     });
     let scored = futures::stream::iter(jobs).buffer_unordered(at_once.max(1));
     let scored: Vec<Result<DocumentScore, EvalError>> = scored.collect().await;
-    Ok(report(scored.into_iter().collect::<Result<_, _>>()?, without_truth))
+    Ok(build_report(scored.into_iter().collect::<Result<_, _>>()?, without_truth))
 }
 
-fn unreadable(path: &Path, source: io::Error) -> EvalError {
+fn unreadable_error(path: &Path, source: io::Error) -> EvalError {
     EvalError::Unreadable { path: path.to_owned(), source }
 }
 
@@ -211,12 +211,12 @@ fn unreadable(path: &Path, source: io::Error) -> EvalError {
 ///
 /// # Errors
 /// As [`run`].
-pub fn find(dir: &Path) -> Result<(Vec<Labelled>, usize), EvalError> {
-    let entries = std::fs::read_dir(dir).map_err(|source| unreadable(dir, source))?;
-    let kinds = scans::kinds(dir)?;
+pub fn find_labelled(dir: &Path) -> Result<(Vec<LabelledDocument>, usize), EvalError> {
+    let entries = std::fs::read_dir(dir).map_err(|source| unreadable_error(dir, source))?;
+    let kinds = scans::read_kinds(dir)?;
     let (mut labelled, mut without_truth) = (Vec::new(), 0);
     for entry in entries {
-        let path = entry.map_err(|source| unreadable(dir, source))?.path();
+        let path = entry.map_err(|source| unreadable_error(dir, source))?.path();
         let name = path.file_stem().and_then(|name| name.to_str()).map(str::to_owned);
         let Some(name) = name.filter(|_| path.is_file()) else { continue };
         let file = path.file_name().and_then(|file| file.to_str()).unwrap_or_default();
@@ -224,12 +224,12 @@ pub fn find(dir: &Path) -> Result<(Vec<Labelled>, usize), EvalError> {
             continue;
         }
         let kind = kinds.get(file).cloned();
-        let data = truth(&dir.join("truth").join(format!("{name}.json")))?;
-        let text = optional(&dir.join("truth").join(format!("{name}.txt")))?;
+        let data = read_truth(&dir.join("truth").join(format!("{name}.json")))?;
+        let text = read_optional(&dir.join("truth").join(format!("{name}.txt")))?;
         if data.is_none() && text.is_none() {
             without_truth += 1;
         } else {
-            labelled.push(Labelled { name, path, kind, data, text });
+            labelled.push(LabelledDocument { name, path, kind, data, text });
         }
     }
     if labelled.is_empty() {
@@ -239,45 +239,45 @@ pub fn find(dir: &Path) -> Result<(Vec<Labelled>, usize), EvalError> {
     Ok((labelled, without_truth))
 }
 
-fn optional(path: &Path) -> Result<Option<String>, EvalError> {
+fn read_optional(path: &Path) -> Result<Option<String>, EvalError> {
     match std::fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(unreadable(path, source)),
+        Err(source) => Err(unreadable_error(path, source)),
     }
 }
 
-fn truth(path: &Path) -> Result<Option<Map<String, Value>>, EvalError> {
-    let Some(text) = optional(path)? else { return Ok(None) };
+fn read_truth(path: &Path) -> Result<Option<Map<String, Value>>, EvalError> {
+    let Some(text) = read_optional(path)? else { return Ok(None) };
     serde_json::from_str(&text)
         .map(Some)
         .map_err(|error| EvalError::BadTruth { path: path.to_owned(), detail: error.to_string() })
 }
 
 /// Scores one document.
-pub fn score(document: &Labelled, sample: &Sample) -> DocumentScore {
+pub fn score_document(document: &LabelledDocument, sample: &EvalSample) -> DocumentScore {
     let empty = Map::new();
     let given = sample.data.as_ref().unwrap_or(&empty);
     let mut fields: BTreeMap<String, FieldScore> = BTreeMap::new();
     let mut faults = Vec::new();
     let mut whole = None;
-    let (mut all_rows, mut differences) = (Rows::default(), Vec::new());
+    let (mut all_rows, mut differences) = (ListCompleteness::default(), Vec::new());
     let mut differs = |field: &str, known: &Value, given: &Value| {
         let (known, given) = (known.clone(), given.clone());
-        differences.push(Difference { field: field.to_owned(), known, given });
+        differences.push(FieldDifference { field: field.to_owned(), known, given });
     };
     for (field, known) in document.data.iter().flatten() {
         let value = given.get(field).unwrap_or(&Value::Null);
         match known {
             Value::Null => {}
             Value::Array(rows) => {
-                let own = items::completeness(rows, value);
+                let own = items::list_completeness(rows, value);
                 all_rows.known += own.known;
                 all_rows.found += own.found;
                 if own.found < own.known {
                     differs(field, known, value);
                 }
-                for (item, own) in items::score(field, rows, value) {
+                for (item, own) in items::score_fields(field, rows, value) {
                     if own.wrong + own.missed > 0 {
                         faults.push(item.clone());
                     }
@@ -285,7 +285,7 @@ pub fn score(document: &Labelled, sample: &Sample) -> DocumentScore {
                 }
             }
             known => {
-                let right = compare::same(field, known, value);
+                let right = compare::same_value(field, known, value);
                 let own = fields.entry(field.clone()).or_default();
                 own.correct += usize::from(right);
                 own.missed += usize::from(!right);
@@ -301,7 +301,7 @@ pub fn score(document: &Labelled, sample: &Sample) -> DocumentScore {
     let text = document
         .text
         .as_deref()
-        .map(|known| TextScore::of(known, sample.text.as_deref().unwrap_or_default()));
+        .map(|known| TextScore::compare_texts(known, sample.text.as_deref().unwrap_or_default()));
     DocumentScore {
         name: document.name.clone(),
         kind: document.kind.clone(),

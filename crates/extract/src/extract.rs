@@ -19,10 +19,10 @@ pub mod reply;
 pub mod rules;
 pub mod schema;
 
-pub use ask::{Ending, ExtractError, Terms, ask};
-pub use choose::{Choice, choice_identity, choose};
-pub use combine::combined;
-pub use journal::{Journal, Replies, StoredCall};
+pub use ask::{CallLimits, ExtractError, IncompleteReason, extract_by_model};
+pub use choose::{KindChoice, choice_identity, choose_kind};
+pub use combine::combine_extractions;
+pub use journal::{RecordedReplies, ReplyJournal, StoredCall};
 
 use crate::kinds::Kind;
 use crate::llm::Llm;
@@ -33,7 +33,7 @@ use crate::model::digest::{LengthOrder, sha256_of_parts};
 ///
 /// Limits are left out on purpose: stored calls are matched by their whole prompt, so a changed
 /// limit asks again only what it changes.
-pub fn identity(transcript_identity: &str, llm: &dyn Llm, kind: &Kind) -> String {
+pub fn extraction_identity(transcript_identity: &str, llm: &dyn Llm, kind: &Kind) -> String {
     hash_parts(&[
         "docmill extraction",
         &prompt::VERSION.to_string(),

@@ -16,7 +16,7 @@ use unicode_normalization::char::is_combining_mark;
 /// Lower case, without diacritics, everything but letters and digits as single spaces.
 ///
 /// Compatibility decomposition first, so that ligatures, full-width forms and `nº` fold as well.
-pub fn fold(text: &str) -> String {
+pub fn fold_text(text: &str) -> String {
     let mut folded = String::with_capacity(text.len());
     for c in text.nfkd().filter(|c| !is_combining_mark(*c)).flat_map(char::to_lowercase) {
         match c {
@@ -49,7 +49,7 @@ mod tests {
             ("Beløp", "belop"),
             ("  ", ""),
         ] {
-            assert_eq!(fold(text), folded, "{text}");
+            assert_eq!(fold_text(text), folded, "{text}");
         }
     }
 }

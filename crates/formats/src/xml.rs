@@ -10,7 +10,7 @@
 
 use roxmltree::{Document, ParsingOptions};
 
-use crate::model::{BoundingBox, Line, Word};
+use crate::model::{BoundingBox, TextLine, TextWord};
 
 /// Most bytes of an XML file. Invoices carry other documents inside, as base64 text.
 pub const MOST_BYTES: usize = 32 << 20;
@@ -58,21 +58,21 @@ impl XmlError {
 
 /// The text of an XML file that is safe to parse.
 #[derive(Debug)]
-pub struct Xml {
+pub struct XmlText {
     text: String,
 }
 
-impl Xml {
+impl XmlText {
     /// Decodes `bytes` and looks them over.
     ///
     /// # Errors
-    /// Every [`XmlError`]; damage inside tags is only seen by [`Xml::tree`].
+    /// Every [`XmlError`]; damage inside tags is only seen by [`XmlText::parse_tree`].
     pub fn decode(bytes: &[u8]) -> Result<Self, XmlError> {
         if bytes.len() > MOST_BYTES {
             return Err(XmlError::TooLarge);
         }
-        let text = decoded(bytes)?;
-        look_over(&text)?;
+        let text = decode_bytes(bytes)?;
+        prescan_tags(&text)?;
         Ok(Self { text })
     }
 
@@ -80,7 +80,7 @@ impl Xml {
     ///
     /// # Errors
     /// [`XmlError::Malformed`], and [`XmlError::TooLarge`] for more nodes than are read.
-    pub fn tree(&self) -> Result<Document<'_>, XmlError> {
+    pub fn parse_tree(&self) -> Result<Document<'_>, XmlError> {
         let nodes_limit = u32::try_from(MOST_MARKS).unwrap_or(u32::MAX);
         let options = ParsingOptions { allow_dtd: false, nodes_limit, entity_resolver: None };
         Document::parse_with_options(&self.text, options).map_err(|error| match error {
@@ -95,7 +95,7 @@ impl Xml {
 
 /// The values of a tree as the lines of a page, each behind the local name of its element. Lines
 /// stand one under the other, 12 units apart.
-pub fn lines(tree: &Document<'_>) -> Vec<Line> {
+pub fn tree_lines(tree: &Document<'_>) -> Vec<TextLine> {
     let elements = tree.descendants().filter(|node| node.is_element());
     let valued = elements.filter_map(|node| {
         let value = node.text().map(str::trim)?;
@@ -108,7 +108,7 @@ pub fn lines(tree: &Document<'_>) -> Vec<Line> {
         let mut left = 0.0;
         let words = std::iter::once(name).chain(value.split_whitespace()).map(|text| {
             let width = text.chars().map(|_| 6.0_f32).sum();
-            let word = Word {
+            let word = TextWord {
                 text: text.to_owned(),
                 bounding_box: BoundingBox { x: left, y: top, w: width, h: 10.0 },
                 confidence: 1.0,
@@ -116,14 +116,14 @@ pub fn lines(tree: &Document<'_>) -> Vec<Line> {
             left += width + 6.0;
             word
         });
-        lines.push(Line { words: words.collect() });
+        lines.push(TextLine { words: words.collect() });
         top += 12.0;
     }
     lines
 }
 
 /// The text of `bytes` by their mark or the encoding that the declaration names.
-fn decoded(bytes: &[u8]) -> Result<String, XmlError> {
+fn decode_bytes(bytes: &[u8]) -> Result<String, XmlError> {
     let wide = |rest: &[u8], join: fn([u8; 2]) -> u16| {
         if !rest.len().is_multiple_of(2) {
             return Err(XmlError::Encoding);
@@ -146,9 +146,10 @@ fn decoded(bytes: &[u8]) -> Result<String, XmlError> {
             Some("iso-8859-1" | "latin1") => {
                 Ok(bytes.iter().map(|byte| char::from(*byte)).collect())
             }
-            Some("windows-1252" | "cp1252") => {
-                bytes.iter().map(|byte| western(*byte).ok_or(XmlError::Encoding)).collect()
-            }
+            Some("windows-1252" | "cp1252") => bytes
+                .iter()
+                .map(|byte| decode_windows_1252(*byte).ok_or(XmlError::Encoding))
+                .collect(),
             Some(_) => Err(XmlError::Encoding),
         },
     }
@@ -168,7 +169,7 @@ fn declared_encoding(bytes: &[u8]) -> Option<String> {
 }
 
 /// A character of Windows-1252; five bytes stand for none.
-fn western(byte: u8) -> Option<char> {
+fn decode_windows_1252(byte: u8) -> Option<char> {
     const UPPER: [char; 32] = [
         '€', '\0', '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', '\0', 'Ž', '\0', '\0',
         '‘', '’', '“', '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', '\0', 'ž', 'Ÿ',
@@ -180,7 +181,7 @@ fn western(byte: u8) -> Option<char> {
 }
 
 /// Bounds what the parser's work grows with.
-fn look_over(text: &str) -> Result<(), XmlError> {
+fn prescan_tags(text: &str) -> Result<(), XmlError> {
     let count = |mark: u8| memchr::memchr_iter(mark, text.as_bytes()).count();
     if count(b'<') > MOST_MARKS || count(b'=') > MOST_MARKS {
         return Err(XmlError::TooLarge);
@@ -203,7 +204,7 @@ fn look_over(text: &str) -> Result<(), XmlError> {
         if after.starts_with('!') {
             return Err(XmlError::Entities);
         }
-        let tag = Tag::of(after)?;
+        let tag = XmlTag::from_text(after)?;
         rest = tag.rest;
         if after.starts_with('/') {
             scopes.pop();
@@ -227,16 +228,16 @@ fn look_over(text: &str) -> Result<(), XmlError> {
 }
 
 /// A tag, as far as it has to be known before it is parsed.
-struct Tag<'a> {
+struct XmlTag<'a> {
     attributes: usize,
     namespaces: usize,
     is_empty: bool,
     rest: &'a str,
 }
 
-impl<'a> Tag<'a> {
+impl<'a> XmlTag<'a> {
     /// The tag whose `<` stands before `text`. A `>` within quotes does not end it.
-    fn of(text: &'a str) -> Result<Self, XmlError> {
+    fn from_text(text: &'a str) -> Result<Self, XmlError> {
         let (mut quote, mut attributes) = (None, 0);
         for (at, byte) in text.bytes().enumerate() {
             match (quote, byte) {
@@ -263,8 +264,8 @@ mod tests {
     use super::*;
 
     fn read(text: &[u8]) -> Result<String, XmlError> {
-        let xml = Xml::decode(text)?;
-        let tree = xml.tree()?;
+        let xml = XmlText::decode(text)?;
+        let tree = xml.parse_tree()?;
         Ok(tree.root_element().text().unwrap_or_default().to_owned())
     }
 
@@ -334,10 +335,10 @@ mod tests {
             ("cut in a comment",     "<a><!-- ".into(),                                Some(XmlError::Malformed)),
         ];
         for (name, text, expected) in table {
-            assert_eq!(Xml::decode(text.as_bytes()).err(), expected, "{name}");
+            assert_eq!(XmlText::decode(text.as_bytes()).err(), expected, "{name}");
         }
         let large = vec![b' '; MOST_BYTES + 1];
-        assert_eq!(Xml::decode(&large).err(), Some(XmlError::TooLarge));
+        assert_eq!(XmlText::decode(&large).err(), Some(XmlError::TooLarge));
     }
 
     #[test]
@@ -358,8 +359,9 @@ mod tests {
     fn values_become_lines_behind_the_names_of_their_elements() {
         let long = "x".repeat(LONGEST_VALUE + 1);
         let text = format!("<a xmlns='u'><b>\n 1 2 </b><c><d>3</d></c><e/><f>{long}</f></a>");
-        let xml = Xml::decode(text.as_bytes()).unwrap();
-        let lines: Vec<String> = lines(&xml.tree().unwrap()).iter().map(Line::text).collect();
+        let xml = XmlText::decode(text.as_bytes()).unwrap();
+        let lines: Vec<String> =
+            tree_lines(&xml.parse_tree().unwrap()).iter().map(TextLine::text).collect();
         assert_eq!(lines, ["b 1 2", "d 3"]);
     }
 }

@@ -20,17 +20,17 @@ use std::cell::OnceCell;
 use serde::{Deserialize, Serialize};
 use time::Date;
 
-use crate::kinds::{Check, Consequence, Kind, Rule};
+use crate::kinds::{GateRule, Kind, RuleCheck, RuleConsequence};
 use crate::model::{Extraction, IngestionId, Transcript};
 
-pub use self::einvoice::Einvoice;
-use self::ground::Ground;
-use self::subject::Subject;
-pub use crate::model::{Grounded, Place};
+pub use self::einvoice::EinvoiceState;
+use self::ground::PrintedValues;
+use self::subject::GateSubject;
+pub use crate::model::{GroundedField, PageRegion};
 
 /// What the pipeline looked up for the gate.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Lookups {
+pub struct GateLookups {
     /// An earlier document with the same supplier and number.
     pub duplicate_of: Option<IngestionId>,
     /// The day the verdict is given on.
@@ -38,47 +38,47 @@ pub struct Lookups {
     /// 0..1: a transcript below it is flagged.
     pub quality_threshold: f32,
     /// What became of the XML in the document.
-    pub einvoice: Einvoice,
+    pub einvoice: EinvoiceState,
 }
 
 /// One rule that failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Finding {
+pub struct GateFinding {
     /// Name of the rule.
     pub rule: String,
     /// The field at fault, if it is one.
     pub field: Option<String>,
     /// What follows.
-    pub consequence: Consequence,
+    pub consequence: RuleConsequence,
 }
 
 /// Everything that failed, and how likely the data is right.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
     /// In the order of the kind's rules.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<GateFinding>,
     /// 0..1, see the module `score`. One signal beside the rules.
     pub score: f32,
     /// Where the values were found, in the order of the data.
-    pub grounded: Vec<Grounded>,
+    pub grounded: Vec<GroundedField>,
 }
 
 impl Verdict {
     /// Whether the data is refused, if no further rung is left.
-    pub fn refused(&self) -> bool {
-        self.findings.iter().any(|finding| finding.consequence >= Consequence::Review)
+    pub fn is_refused(&self) -> bool {
+        self.findings.iter().any(|finding| finding.consequence >= RuleConsequence::Review)
     }
 
     /// Whether a further rung (better pages, stronger model) may help. A rule that demands a
     /// person is not helped by one.
-    pub fn again(&self) -> bool {
-        self.findings.iter().any(|finding| finding.consequence == Consequence::Again)
-            && !self.findings.iter().any(|finding| finding.consequence == Consequence::Review)
+    pub fn needs_escalation(&self) -> bool {
+        self.findings.iter().any(|finding| finding.consequence == RuleConsequence::Again)
+            && !self.findings.iter().any(|finding| finding.consequence == RuleConsequence::Review)
     }
 
     /// What a person should look at although the data is complete.
-    pub fn flags(&self) -> impl Iterator<Item = &Finding> {
-        self.findings.iter().filter(|finding| finding.consequence == Consequence::Flag)
+    pub fn flagged_findings(&self) -> impl Iterator<Item = &GateFinding> {
+        self.findings.iter().filter(|finding| finding.consequence == RuleConsequence::Flag)
     }
 
     /// Whether a person has to look.
@@ -88,8 +88,8 @@ impl Verdict {
 
     /// Every finding as `rule` or `rule:field`, the grave ones first, each once.
     pub fn review_reasons(&self) -> Vec<String> {
-        let mut findings: Vec<&Finding> = self.findings.iter().collect();
-        findings.sort_by_key(|finding| finding.consequence == Consequence::Flag);
+        let mut findings: Vec<&GateFinding> = self.findings.iter().collect();
+        findings.sort_by_key(|finding| finding.consequence == RuleConsequence::Flag);
         let mut reasons: Vec<String> = Vec::new();
         for finding in findings {
             let reason = match &finding.field {
@@ -111,48 +111,49 @@ const MOST_FINDINGS: usize = 20;
 const MOST_PLACES: usize = 2_000;
 
 /// Applies the kind's rules.
-pub fn judge(
+pub fn judge_extraction(
     extraction: &Extraction,
     transcript: &Transcript,
     kind: &Kind,
-    lookups: &Lookups,
+    lookups: &GateLookups,
 ) -> Verdict {
-    let instructions = instructions::find(transcript, kind);
-    let ground = Ground::new(transcript, |page, at| !instructions.contains(&(page.number, at)));
+    let instructions = instructions::find_instruction_lines(transcript, kind);
+    let ground =
+        PrintedValues::new(transcript, |page, at| !instructions.contains(&(page.number, at)));
     let instructions = instructions.len();
     let rows = OnceCell::new();
-    let subject = Subject { extraction, transcript, lookups, ground, instructions, rows };
-    let applies = |rule: &&Rule| {
+    let subject = GateSubject { extraction, transcript, lookups, ground, instructions, rows };
+    let applies = |rule: &&GateRule| {
         (rule.readers.is_empty() || rule.readers.contains(&extraction.reader))
-            && (!rule.only_ocr || subject.was_recognised())
+            && (!rule.only_ocr || subject.has_ocr_page())
     };
     let mut findings = Vec::new();
     for rule in kind.rules.iter().filter(applies) {
-        for field in subject.failures(&rule.check).into_iter().take(MOST_FINDINGS) {
-            findings.push(finding(rule, field));
+        for field in subject.failed_fields(&rule.check).into_iter().take(MOST_FINDINGS) {
+            findings.push(finding_of(rule, field));
         }
     }
-    let grounded = places(&subject);
-    let single: Vec<Place> =
+    let grounded = grounded_fields(&subject);
+    let single: Vec<PageRegion> =
         grounded.iter().filter(|it| !it.field.contains('[')).map(|it| it.place).collect();
-    let score = score::score(kind, &findings, &single);
+    let score = score::verdict_score(kind, &findings, &single);
     // Where a rule has spoken already, the score only counts if it leads to something graver.
     let gravest = findings.iter().map(|it| it.consequence).max();
     for rule in kind.rules.iter().filter(applies) {
-        let low = matches!(rule.check, Check::Score { least } if score < least);
+        let low = matches!(rule.check, RuleCheck::Score { least } if score < least);
         if low && gravest.is_none_or(|gravest| rule.consequence > gravest) {
-            findings.push(finding(rule, None));
+            findings.push(finding_of(rule, None));
         }
     }
     Verdict { findings, score, grounded }
 }
 
-fn finding(rule: &Rule, field: Option<String>) -> Finding {
-    Finding { rule: rule.name.clone(), field, consequence: rule.consequence }
+fn finding_of(rule: &GateRule, field: Option<String>) -> GateFinding {
+    GateFinding { rule: rule.name.clone(), field, consequence: rule.consequence }
 }
 
 /// The first place of every value that is printed.
-fn places(subject: &Subject<'_>) -> Vec<Grounded> {
+fn grounded_fields(subject: &GateSubject<'_>) -> Vec<GroundedField> {
     let mut names: Vec<String> = Vec::new();
     for (field, value) in &subject.extraction.data {
         match value.as_array().and_then(|rows| rows.iter().find_map(|row| row.as_object())) {
@@ -160,10 +161,10 @@ fn places(subject: &Subject<'_>) -> Vec<Grounded> {
             None => names.push(field.clone()),
         }
     }
-    let values = names.iter().flat_map(|name| subject.values(name));
+    let values = names.iter().flat_map(|name| subject.named_values(name));
     let found = values.filter_map(|(field, value)| {
-        let place = subject.ground.places(value).first().copied()?;
-        Some(Grounded { field, place })
+        let place = subject.ground.value_places(value).first().copied()?;
+        Some(GroundedField { field, place })
     });
     found.take(MOST_PLACES).collect()
 }

@@ -21,11 +21,11 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-pub use classify::{Classified, Doubt};
-pub use labels::{Labels, Written};
-pub use problem::Problem;
-pub use rule::{Check, Consequence, Form, Rounding, RoundingMode, Rule};
-pub use signals::{Place, Signal};
+pub use classify::{ClassifiedKind, KindAmbiguity};
+pub use labels::{LabelIndex, ValueStyle};
+pub use problem::KindProblem;
+pub use rule::{CashRounding, GateRule, RoundingMode, RuleCheck, RuleConsequence, ValueFormat};
+pub use signals::{KindSignal, SignalArea};
 
 use crate::config::{KindsConfig, OcrProvider};
 
@@ -46,11 +46,11 @@ pub struct Kind {
     /// The model's system prompt, with the examples.
     pub prompt: String,
     /// What the gate checks.
-    pub rules: Vec<Rule>,
+    pub rules: Vec<GateRule>,
     /// What stands beside the values, for the rules reader.
-    pub labels: Labels,
+    pub labels: LabelIndex,
     /// How its documents are told.
-    pub signals: Vec<Signal>,
+    pub signals: Vec<KindSignal>,
     /// Who reads page images of documents whose producer names this kind, in this order; none: as
     /// for all.
     pub read_by: Option<Vec<OcrProvider>>,
@@ -82,10 +82,10 @@ impl Kind {
     }
 
     /// The fields without which nothing was read: what the rules require, unless they only flag it.
-    pub fn required(&self) -> Vec<&str> {
-        let rules = self.rules.iter().filter(|rule| rule.consequence > Consequence::Flag);
+    pub fn required_fields(&self) -> Vec<&str> {
+        let rules = self.rules.iter().filter(|rule| rule.consequence > RuleConsequence::Flag);
         let fields = rules.filter_map(|rule| match &rule.check {
-            Check::Required(fields) => Some(fields),
+            RuleCheck::Required(fields) => Some(fields),
             _ => None,
         });
         fields.flatten().map(String::as_str).collect()
@@ -99,7 +99,7 @@ impl Kind {
     }
 
     /// Whether the kind has this field.
-    pub fn has(&self, field: &str) -> bool {
+    pub fn has_field(&self, field: &str) -> bool {
         self.fields().any(|(name, _)| name == field)
     }
 }
@@ -125,7 +125,7 @@ fn field_type(schema: &Value) -> FieldType {
 
 /// Every kind that is known.
 #[derive(Debug, Clone)]
-pub struct Kinds {
+pub struct KindSet {
     kinds: Vec<Arc<Kind>>,
     default: String,
 }
@@ -133,16 +133,16 @@ pub struct Kinds {
 /// Everything that is wrong with the kinds, by file and line.
 #[derive(Debug, thiserror::Error)]
 #[error("the kinds of documents have problems:\n{}", .0.iter().map(|problem| format!("  {problem}")).collect::<Vec<_>>().join("\n"))]
-pub struct KindsError(pub Vec<Problem>);
+pub struct KindsError(pub Vec<KindProblem>);
 
-impl Kinds {
+impl KindSet {
     /// Loads the built-in kinds, and those in the configured folder.
     ///
     /// # Errors
     /// Every problem of every file at once; a default kind that is not among them.
     pub fn load(config: &KindsConfig) -> Result<Self, KindsError> {
         let kinds: Vec<Arc<Kind>> =
-            load::kinds(&config.path).map_err(KindsError)?.into_iter().map(Arc::new).collect();
+            load::load_kinds(&config.path).map_err(KindsError)?.into_iter().map(Arc::new).collect();
         if !kinds.iter().any(|kind| kind.name == config.default) {
             let names: Vec<&str> = kinds.iter().map(|kind| kind.name.as_str()).collect();
             let text = format!(
@@ -150,15 +150,19 @@ impl Kinds {
                 config.default,
                 names.join(", ")
             );
-            return Err(KindsError(vec![Problem { file: config.path.clone(), line: None, text }]));
+            return Err(KindsError(vec![KindProblem {
+                file: config.path.clone(),
+                line: None,
+                text,
+            }]));
         }
         Ok(Self { kinds, default: config.default.clone() })
     }
 
     /// What is wrong with the kinds in a folder, or with the one kind whose folder it is, and how
     /// many there are. They may include the built-in ones and each other.
-    pub fn check(folder: &Path) -> (usize, Vec<Problem>) {
-        load::check(folder)
+    pub fn check_folder(folder: &Path) -> (usize, Vec<KindProblem>) {
+        load::check_folder(folder)
     }
 
     /// The kind of this name.

@@ -36,9 +36,9 @@ use crate::fault::{Error, Fault, Result};
 use crate::model::digest::encode_hex;
 use crate::retry::{retry, with_deadline};
 
-use login::Login;
+use login::DatabaseLogin;
 
-pub(crate) use faults::{Context, fault_of};
+pub(crate) use faults::{SqlErrorContext, fault_from_sqlx};
 
 static MIGRATIONS: Migrator = sqlx::migrate!("../../migrations");
 
@@ -46,19 +46,19 @@ static MIGRATIONS: Migrator = sqlx::migrate!("../../migrations");
 #[derive(Debug, Clone)]
 pub struct Db {
     pool: PgPool,
-    place: Place,
+    place: DatabaseAddress,
 }
 
 /// Where the database is, for messages: never the password.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Place {
+struct DatabaseAddress {
     host: String,
     port: u16,
     database: String,
     schema: String,
 }
 
-impl std::fmt::Display for Place {
+impl std::fmt::Display for DatabaseAddress {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Postgres at {}:{}, database `{}`", self.host, self.port, self.database)
     }
@@ -82,9 +82,9 @@ impl Db {
     /// `Unavailable` with host, port, database and what to check, after the timeout; at once when
     /// waiting cannot help (wrong password, no such database, an unreadable URL).
     pub async fn connect(config: &DatabaseConfig) -> Result<Self> {
-        let login = Arc::new(Login::new(config).await?);
-        let options = login.options().await?;
-        let place = Place {
+        let login = Arc::new(DatabaseLogin::new(config).await?);
+        let options = login.connect_options().await?;
+        let place = DatabaseAddress {
             host: options.get_host().to_owned(),
             port: options.get_port(),
             database: options.get_database().unwrap_or(options.get_username()).to_owned(),
@@ -92,7 +92,7 @@ impl Db {
         };
         let first = wait_for_answer(&options, &place, config.connect_timeout).await?;
         pooler::refuse_transaction_pooling(first, &options, &place).await?;
-        let settings = session(config);
+        let settings = session_statement(config);
         let pool = PgPoolOptions::new()
             .max_connections(config.max_connections)
             // Longer than this and the statement had better fail and be tried again.
@@ -106,7 +106,7 @@ impl Db {
                 })
             })
             .connect_lazy_with(options);
-        login::keep_current(pool.clone(), login);
+        login::refresh_credentials(pool.clone(), login);
         Ok(Self { pool, place })
     }
 
@@ -118,12 +118,12 @@ impl Db {
     }
 
     /// Host, port, database and schema, without credentials.
-    pub fn describe(&self) -> String {
+    pub fn description(&self) -> String {
         format!("{}, schema `{}`", self.place, self.place.schema)
     }
 
     /// Whether the server may be on another machine.
-    pub fn leaves_machine(&self) -> bool {
+    pub fn is_remote(&self) -> bool {
         let host = self.place.host.as_str();
         let loopback = host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback());
         !(loopback || host == "localhost" || host.starts_with('/') || host.is_empty())
@@ -157,7 +157,7 @@ impl Db {
         let done = migrator.run_direct(None, &mut connection, false).await;
         connection.close().await.context("closing the connection that migrated")?;
         done.map_err(|error| {
-            Error::internal(format!("migrating {}: {error}", self.describe())).because(error)
+            Error::internal(format!("migrating {}: {error}", self.description())).with_source(error)
         })
     }
 
@@ -179,7 +179,7 @@ impl Db {
                 {
                     None
                 }
-                Err(error) => return Err(fault_of(error, "reading the schema's version")),
+                Err(error) => return Err(fault_from_sqlx(error, "reading the schema's version")),
             };
         Ok(match applied.cmp(&newest) {
             std::cmp::Ordering::Less => SchemaVersion::Older(applied),
@@ -199,7 +199,7 @@ impl Db {
                 let has = applied.map_or("none".to_owned(), |version| version.to_string());
                 Err(Error::internal(format!(
                     "{} lacks migrations (newest applied: {has}): run `docmill migrate`",
-                    self.describe()
+                    self.description()
                 )))
             }
         }
@@ -228,13 +228,13 @@ impl Db {
 }
 
 /// A `u32` for a column of type `int`; what does not fit is capped.
-pub(crate) fn int(value: u32) -> i32 {
+pub(crate) fn saturating_int(value: u32) -> i32 {
     i32::try_from(value).unwrap_or(i32::MAX)
 }
 
 /// What every connection is told first. A statement rather than start-up options, because
 /// poolers refuse those. The schema's name was checked by the configuration.
-fn session(config: &DatabaseConfig) -> String {
+fn session_statement(config: &DatabaseConfig) -> String {
     format!(
         "SET search_path = \"{}\"; SET statement_timeout = {}; \
          SET idle_in_transaction_session_timeout = '60s'; SET timezone = 'UTC'",
@@ -249,7 +249,7 @@ const CONNECT_PAUSE: Duration = Duration::from_millis(250);
 /// Tries to connect until it works, the time is up, or waiting cannot help.
 async fn wait_for_answer(
     options: &PgConnectOptions,
-    place: &Place,
+    place: &DatabaseAddress,
     patience: Duration,
 ) -> Result<PgConnection> {
     let begun = Instant::now();
@@ -259,11 +259,11 @@ async fn wait_for_answer(
     };
     let connected = retry(connect, |said, _| {
         let in_time = begun.elapsed() + CONNECT_PAUSE < patience;
-        (in_time && !faults::is_hopeless(said)).then_some(CONNECT_PAUSE)
+        (in_time && !faults::is_permanent(said)).then_some(CONNECT_PAUSE)
     });
     connected.await.map_err(|said| {
         let waited = begun.elapsed().as_secs();
-        let advice = if faults::is_hopeless(&said) {
+        let advice = if faults::is_permanent(&said) {
             "check user, password and database in database.url"
         } else {
             "check that it runs and that database.url names the right host and port"

@@ -24,8 +24,8 @@ use time::OffsetDateTime;
 
 use crate::fault::{Fault, Result};
 use crate::model::{
-    ArtefactRef, ClaimToken, Claimed, DocumentId, FileRef, Grounded, IngestionId, Reason, Stage,
-    Status, Usage,
+    ArtefactRef, ClaimToken, ClaimedIngestion, DocumentId, FileRef, GroundedField, IngestionId,
+    IngestionStage, IngestionStatus, ModelUsage, OutcomeReason,
 };
 
 /// What a claim asks for.
@@ -41,9 +41,9 @@ pub struct ClaimTerms {
 
 /// The ledger's answer for one ingestion.
 #[derive(Debug, Clone)]
-pub enum Claim {
+pub enum ClaimOutcome {
     /// Ours: work on it.
-    Claimed(Box<Claimed>),
+    Claimed(Box<ClaimedIngestion>),
     /// A live lease of another claim; it ends after this time.
     Busy(Duration),
     /// Its next attempt is due after this time (more than 2 s).
@@ -51,14 +51,14 @@ pub enum Claim {
     /// Given up as `crashed` just now: acknowledge.
     Exhausted,
     /// Nothing to do any more: acknowledge.
-    Terminal(Status),
+    Terminal(IngestionStatus),
     /// No such row (yet).
     Unknown,
 }
 
 /// How an attempt that did not end the ingestion is given back.
 #[derive(Debug, Clone)]
-pub struct GiveBack {
+pub struct ClaimRelease {
     /// What happened.
     pub fault: Fault,
     /// Whether the attempt counts (it was the document's or our fault) or is given back.
@@ -66,18 +66,18 @@ pub struct GiveBack {
     /// Not due again before this time has passed; zero: at once.
     pub after: Duration,
     /// Where it happened.
-    pub stage: Stage,
+    pub stage: IngestionStage,
     /// What an operator reads: ids, codes and counts, never document content.
     pub detail: String,
 }
 
 /// The end of an ingestion.
 #[derive(Debug, Clone)]
-pub struct Record {
+pub struct IngestionResult {
     /// `None`: completed. Otherwise why not.
-    pub reason: Option<Reason>,
+    pub reason: Option<OutcomeReason>,
     /// What the attempt got as far as.
-    pub stage: Stage,
+    pub stage: IngestionStage,
     /// The data: whole when completed, partial when the gate refused, else absent.
     pub structured_data: Option<Map<String, Value>>,
     /// Whether a person has to look.
@@ -91,9 +91,9 @@ pub struct Record {
     /// Model, if one was called.
     pub model: Option<String>,
     /// Tokens of this attempt's calls and of the stored reply it used.
-    pub usage: Usage,
+    pub usage: ModelUsage,
     /// What the gate found out, if it came to a verdict.
-    pub judged: Option<Judged>,
+    pub judged: Option<VerdictDetails>,
     /// SHA-256 of the original, in hex, once it was read.
     pub sha256: Option<String>,
     /// What an operator reads; never document content.
@@ -102,16 +102,16 @@ pub struct Record {
 
 /// What a verdict holds beside its reasons.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Judged {
+pub struct VerdictDetails {
     /// 0..1: how likely the data is right.
     pub score: f32,
     /// Where on the pages the data's values stand.
-    pub grounded: Vec<Grounded>,
+    pub grounded: Vec<GroundedField>,
 }
 
 /// Whether a write under a token took effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Held {
+pub enum WriteResult {
     /// Written.
     Yes,
     /// The claim is no longer ours; nothing was written.
@@ -120,7 +120,7 @@ pub enum Held {
 
 /// The transcript of a claimed ingestion, stored and about to be referenced.
 #[derive(Debug, Clone)]
-pub struct TranscriptionSaved {
+pub struct StoredTranscript {
     /// Where it lies.
     pub artefact: ArtefactRef,
     /// The transcript's quality.
@@ -135,10 +135,10 @@ pub struct TranscriptionSaved {
 
 /// A new object in the store that an event named.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Registration {
-    /// Deterministic, see [`DocumentId::of_object`].
+pub struct ObjectRegistration {
+    /// Deterministic, see [`DocumentId::from_object`].
     pub document: DocumentId,
-    /// Deterministic, see [`IngestionId::of_object`].
+    /// Deterministic, see [`IngestionId::from_object_version`].
     pub ingestion: IngestionId,
     /// `s3://bucket/key`.
     pub file_path: String,
@@ -154,7 +154,7 @@ pub struct Registration {
 
 /// A message that is not one of ours, kept for a person (invariant 1).
 #[derive(Debug, Clone)]
-pub struct Quarantined {
+pub struct QuarantinedMessage {
     /// The service's id of the message.
     pub message_id: String,
     /// The body, cut to 64 KiB.
@@ -167,7 +167,7 @@ pub struct Quarantined {
 
 /// What was paid to one provider for one attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Spending {
+pub struct ProviderSpending {
     /// E.g. `openai`.
     pub provider: String,
     /// The configured model; of pages the processor or operation.
@@ -177,7 +177,7 @@ pub struct Spending {
     /// Pages read.
     pub pages: u32,
     /// Tokens.
-    pub usage: Usage,
+    pub usage: ModelUsage,
     /// Billionths of the currency; `None`: there is no price.
     pub cost_nanos: Option<u64>,
 }
@@ -193,7 +193,7 @@ pub struct SpentToday {
 
 /// What an operator has paused. All workers obey within seconds.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Pause {
+pub enum OperatorPause {
     /// Everything.
     All,
     /// One kind of document.
@@ -206,7 +206,7 @@ pub enum Pause {
 
 /// How a worker is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Vitals {
+pub struct WorkerStatus {
     /// Jobs that may run at the same time.
     pub slots: u32,
     /// Jobs that run.
@@ -236,8 +236,8 @@ pub trait AttemptLedger: Send + Sync {
         &self,
         id: IngestionId,
         token: ClaimToken,
-        saved: &TranscriptionSaved,
-    ) -> Result<Held>;
+        saved: &StoredTranscript,
+    ) -> Result<WriteResult>;
 
     /// References a stored model reply.
     async fn save_extraction(
@@ -245,7 +245,7 @@ pub trait AttemptLedger: Send + Sync {
         id: IngestionId,
         token: ClaimToken,
         artefact: &ArtefactRef,
-    ) -> Result<Held>;
+    ) -> Result<WriteResult>;
 
     /// The newest *completed* ingestion of another document with the same supplier and invoice
     /// number (compared case-folded, white space removed) of the same tenant, since one customer's
@@ -260,7 +260,12 @@ pub trait AttemptLedger: Send + Sync {
 
     /// Adds to what was spent in an attempt. Without a token: what is paid is paid, whoever owns the
     /// ingestion now. Not idempotent; after an error it is not known whether it was added.
-    async fn spend(&self, id: IngestionId, claims: i64, spent: &Spending) -> Result<()>;
+    async fn add_spending(
+        &self,
+        id: IngestionId,
+        claims: i64,
+        spent: &ProviderSpending,
+    ) -> Result<()>;
 
     /// What was spent today.
     async fn spent_today(&self) -> Result<SpentToday>;
@@ -269,7 +274,7 @@ pub trait AttemptLedger: Send + Sync {
     async fn is_blocked(&self, sha256: &str) -> Result<bool>;
 
     /// The ledger's time.
-    async fn now(&self) -> Result<OffsetDateTime>;
+    async fn current_time(&self) -> Result<OffsetDateTime>;
 }
 
 /// Claims and their ends.
@@ -278,38 +283,53 @@ pub trait Ledger: AttemptLedger {
     /// Claims a whole received batch at once, rows locked in id order. One answer per id, in the
     /// order of `ids`; `ids` holds no id twice. An expired lease of an earlier claim is closed as
     /// attempt `crashed` on the way.
-    async fn claim(&self, ids: &[IngestionId], terms: &ClaimTerms) -> Result<Vec<Claim>>;
+    async fn claim(&self, ids: &[IngestionId], terms: &ClaimTerms) -> Result<Vec<ClaimOutcome>>;
 
     /// Renews leases to `lease` from now. One answer per claim, in order.
-    async fn renew(
+    async fn renew_leases(
         &self,
         claims: &[(IngestionId, ClaimToken)],
         lease: Duration,
-    ) -> Result<Vec<Held>>;
+    ) -> Result<Vec<WriteResult>>;
 
     /// Ends the attempt without ending the ingestion: writes its `attempt` row, clears the lease.
-    async fn give_back(&self, id: IngestionId, token: ClaimToken, how: &GiveBack) -> Result<Held>;
+    async fn release_claim(
+        &self,
+        id: IngestionId,
+        token: ClaimToken,
+        how: &ClaimRelease,
+    ) -> Result<WriteResult>;
 
     /// Says how far the claim has come (for people who look).
-    async fn save_stage(&self, id: IngestionId, token: ClaimToken, stage: Stage) -> Result<Held>;
+    async fn save_stage(
+        &self,
+        id: IngestionId,
+        token: ClaimToken,
+        stage: IngestionStage,
+    ) -> Result<WriteResult>;
 
     /// Ends the ingestion and its attempt in one transaction.
-    async fn record(&self, id: IngestionId, token: ClaimToken, end: &Record) -> Result<Held>;
+    async fn record_result(
+        &self,
+        id: IngestionId,
+        token: ClaimToken,
+        end: &IngestionResult,
+    ) -> Result<WriteResult>;
 
-    /// What became of a [`Ledger::record`] whose reply was lost.
+    /// What became of a [`Ledger::record_result`] whose reply was lost.
     async fn read_back(&self, id: IngestionId, token: ClaimToken) -> Result<ReadBack>;
 
     /// Registers documents and ingestions that events named; repeating it changes nothing. An
     /// in-progress ingestion of an older version of the same object that no worker holds ends
     /// `superseded`. Returns the ingestions in order.
-    async fn register(&self, objects: &[Registration]) -> Result<Vec<IngestionId>>;
+    async fn register_objects(&self, objects: &[ObjectRegistration]) -> Result<Vec<IngestionId>>;
 
     /// Keeps a copy of a message that is not one of ours. Repeating it changes nothing.
-    async fn quarantine(&self, message: &Quarantined) -> Result<()>;
+    async fn quarantine_message(&self, message: &QuarantinedMessage) -> Result<()>;
 
     /// What is paused now.
-    async fn pauses(&self) -> Result<Vec<Pause>>;
+    async fn active_pauses(&self) -> Result<Vec<OperatorPause>>;
 
     /// Writes the row that says that this worker lives, and how it is.
-    async fn worker_alive(&self, worker: &str, vitals: &Vitals) -> Result<()>;
+    async fn save_worker_status(&self, worker: &str, vitals: &WorkerStatus) -> Result<()>;
 }

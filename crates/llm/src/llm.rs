@@ -21,8 +21,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::fault::Result;
-use crate::model::Usage;
-use crate::throttle::Limits;
+use crate::model::ModelUsage;
+use crate::throttle::RateLimitHeaders;
 
 /// One request.
 #[derive(Debug, Clone)]
@@ -42,7 +42,7 @@ pub struct Prompt {
 /// Why the model stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Stop {
+pub enum FinishReason {
     /// It was done.
     Complete,
     /// It ran into the token limit: the text is cut.
@@ -58,17 +58,17 @@ pub enum Stop {
 
 /// One reply.
 #[derive(Debug, Clone)]
-pub struct Reply {
+pub struct ModelReply {
     /// The text, possibly cut or empty.
     pub text: String,
     /// Why it ended.
-    pub stop: Stop,
+    pub stop: FinishReason,
     /// Tokens spent.
-    pub usage: Usage,
+    pub usage: ModelUsage,
     /// The model that answered, as it names itself.
     pub model: String,
     /// What the response said about limits, for the governor.
-    pub limits: Limits,
+    pub limits: RateLimitHeaders,
 }
 
 /// Bytes of text for one token, as vendors estimate it.
@@ -77,38 +77,38 @@ const BYTES_PER_TOKEN: usize = 4;
 const MOST_BYTES_PER_TOKEN: u64 = 12;
 
 /// Tokens of a text, estimated.
-fn estimated_tokens(text: &str) -> u64 {
+fn estimate_tokens(text: &str) -> u64 {
     u64::try_from(text.len().div_ceil(BYTES_PER_TOKEN)).unwrap_or(u64::MAX)
 }
 
-impl Reply {
+impl ModelReply {
     /// The reply that stands for one without text: the prompt did not fit, or was declined before
     /// it reached the model, or the text was too long to be read.
-    fn nothing(stop: Stop, model: &str) -> Self {
+    fn without_text(stop: FinishReason, model: &str) -> Self {
         Self {
             text: String::new(),
             stop,
-            usage: Usage::default(),
+            usage: ModelUsage::default(),
             model: model.to_owned(),
-            limits: Limits::default(),
+            limits: RateLimitHeaders::default(),
         }
     }
 
     /// A reply that ran into its limit with white space is of no use, and not for its length.
-    fn checked(mut self) -> Self {
-        if self.stop == Stop::Cut && spaces::endless(&self.text) {
-            self.stop = Stop::Garbled;
+    fn check_whitespace(mut self) -> Self {
+        if self.stop == FinishReason::Cut && spaces::has_endless_whitespace(&self.text) {
+            self.stop = FinishReason::Garbled;
         }
         self
     }
 
     /// For servers that shorten a prompt without a word: fewer tokens than the document alone can
     /// have mean that pages are missing from it.
-    fn unless_truncated(mut self, prompt: &Prompt) -> Self {
+    fn check_truncation(mut self, prompt: &Prompt) -> Self {
         let document = u64::try_from(prompt.user.len()).unwrap_or(u64::MAX);
         let least = document / MOST_BYTES_PER_TOKEN;
-        if self.usage.prompt() > 0 && self.usage.prompt() < least {
-            self.stop = Stop::TooLong;
+        if self.usage.prompt_tokens() > 0 && self.usage.prompt_tokens() < least {
+            self.stop = FinishReason::TooLong;
         }
         self
     }
@@ -124,5 +124,5 @@ pub trait Llm: Send + Sync {
     fn model(&self) -> &str;
 
     /// Asks once. Dropping the future aborts the call.
-    async fn ask(&self, prompt: &Prompt) -> Result<Reply>;
+    async fn complete(&self, prompt: &Prompt) -> Result<ModelReply>;
 }

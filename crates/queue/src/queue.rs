@@ -1,12 +1,12 @@
 //! The place work comes from, behind one small trait.
 //!
-//! A [`Queue`] hands out [`Delivery`] values and hides each of them from other workers for a time.
+//! A [`MessageQueue`] hands out [`Delivery`] values and hides each of them from other workers for a time.
 //! That is all the worker relies on. Ordering, exactly-once and exact counts are deliberately not
 //! promised: the claim in the ledger makes a job run once, the queue only says that there may be
 //! work. Every implementation passes the same suite, `tests/it/queue_suite.rs`.
 //!
 //! Who is responsible for what: the caller keeps batches of any size and never asks to hide for
-//! longer than [`Queue::longest_hide`]; the implementation splits batches to what its service
+//! longer than [`MessageQueue::longest_hide`]; the implementation splits batches to what its service
 //! takes, retries failed entries singly, and puts a timeout on every network call. A receive that
 //! was sent is never dropped by the caller (the service hands the messages out all the same).
 
@@ -24,7 +24,7 @@ use crate::model::Priority;
 
 /// The proof of one receive; only the newest of a message is sure to work.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Receipt(pub String);
+pub struct ReceiptHandle(pub String);
 
 /// One received message.
 #[derive(Debug, Clone)]
@@ -34,7 +34,7 @@ pub struct Delivery {
     /// The body, untouched.
     pub body: String,
     /// Needed for everything that follows.
-    pub receipt: Receipt,
+    pub receipt: ReceiptHandle,
     /// How often it was received, this time included. Approximate.
     pub receive_count: u32,
     /// When it was sent, by the service's clock, if it says so.
@@ -53,8 +53,8 @@ pub struct Delivery {
 
 impl Delivery {
     /// A message for the same tier, tenant and trace as this one.
-    pub fn successor(&self, body: String) -> Outgoing {
-        Outgoing {
+    pub fn to_successor(&self, body: String) -> OutgoingMessage {
+        OutgoingMessage {
             body,
             delay: Duration::ZERO,
             priority: self.priority.unwrap_or_default(),
@@ -66,7 +66,7 @@ impl Delivery {
 
 /// A message to be sent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Outgoing {
+pub struct OutgoingMessage {
     /// The body.
     pub body: String,
     /// How long it stays invisible first; at most 15 minutes.
@@ -79,16 +79,16 @@ pub struct Outgoing {
     pub traceparent: Option<String>,
 }
 
-impl Outgoing {
+impl OutgoingMessage {
     /// A message of nobody in particular that is visible at once.
-    pub fn now(body: impl Into<String>) -> Self {
+    pub fn from_body(body: impl Into<String>) -> Self {
         Self { body: body.into(), ..Self::default() }
     }
 }
 
 /// One of the queues that a backend with tiers consists of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Tier {
+pub struct QueueTier {
     /// What is sent there.
     pub priority: Priority,
     /// Its share of the slots against the other tiers' while all have work, at least 1.
@@ -97,7 +97,7 @@ pub struct Tier {
 
 /// How much waits. Approximate.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Depth {
+pub struct QueueDepth {
     /// Visible now.
     pub ready: u64,
     /// Received and hidden.
@@ -117,7 +117,7 @@ pub struct DeadLetter {
 
 /// A source of deliveries.
 #[async_trait]
-pub trait Queue: Send + Sync {
+pub trait MessageQueue: Send + Sync {
     /// A few words for logs: backend and address, without credentials.
     fn describe(&self) -> String;
 
@@ -126,12 +126,12 @@ pub trait Queue: Send + Sync {
     async fn receive(&self, max: usize, wait: Duration) -> Result<Vec<Delivery>>;
 
     /// The queues that can only be received from one by one, most urgent first; empty if one
-    /// [`Queue::receive`] serves everything there is, in the order of its priorities.
-    fn tiers(&self) -> Vec<Tier> {
+    /// [`MessageQueue::receive`] serves everything there is, in the order of its priorities.
+    fn tiers(&self) -> Vec<QueueTier> {
         Vec::new()
     }
 
-    /// [`Queue::receive`] from one of [`Queue::tiers`].
+    /// [`MessageQueue::receive`] from one of [`MessageQueue::tiers`].
     async fn receive_from(&self, tier: usize, max: usize, wait: Duration) -> Result<Vec<Delivery>> {
         let _only = tier;
         self.receive(max, wait).await
@@ -139,15 +139,19 @@ pub trait Queue: Send + Sync {
 
     /// Keeps messages hidden for another `visibility` from now. One result per receipt, in order;
     /// `Missing` means that the receipt is no longer good.
-    async fn extend(&self, receipts: &[Receipt], visibility: Duration) -> Vec<Result<()>>;
+    async fn extend_visibility(
+        &self,
+        receipts: &[ReceiptHandle],
+        visibility: Duration,
+    ) -> Vec<Result<()>>;
 
     /// Deletes messages for good. A message that is gone already is a success.
-    async fn acknowledge(&self, receipts: &[Receipt]) -> Vec<Result<()>>;
+    async fn acknowledge(&self, receipts: &[ReceiptHandle]) -> Vec<Result<()>>;
 
     /// Deletes messages before they are worked on: `true` means that this call did it. Redis tells
     /// two callers apart for certain; others may answer `true` twice, which is why the claim in
     /// the ledger must be the caller's before.
-    async fn win(&self, receipts: &[Receipt]) -> Vec<Result<bool>> {
+    async fn try_acknowledge(&self, receipts: &[ReceiptHandle]) -> Vec<Result<bool>> {
         let answers = self.acknowledge(receipts).await.into_iter();
         answers
             .map(|answer| match answer {
@@ -160,21 +164,21 @@ pub trait Queue: Send + Sync {
 
     /// Gives messages back, visible again after the given time (zero: at once). A receipt that is
     /// no longer good is a success: somebody else has the message.
-    async fn hide(&self, receipts: &[(Receipt, Duration)]) -> Vec<Result<()>>;
+    async fn hide(&self, receipts: &[(ReceiptHandle, Duration)]) -> Vec<Result<()>>;
 
     /// Sends messages. One result per message, in order.
-    async fn send(&self, messages: &[Outgoing]) -> Vec<Result<()>>;
+    async fn send(&self, messages: &[OutgoingMessage]) -> Vec<Result<()>>;
 
     /// How much waits.
-    async fn depth(&self) -> Result<Depth>;
+    async fn depth(&self) -> Result<QueueDepth>;
 
-    /// How much waits in each of [`Queue::tiers`], in their order. Without `dead`: tiers may share
+    /// How much waits in each of [`MessageQueue::tiers`], in their order. Without `dead`: tiers may share
     /// a dead-letter queue.
-    async fn tier_depths(&self) -> Result<Vec<Depth>> {
+    async fn tier_depths(&self) -> Result<Vec<QueueDepth>> {
         Ok(Vec::new())
     }
 
-    /// The longest time [`Queue::hide`] and [`Queue::extend`] may ask for, counted from the
+    /// The longest time [`MessageQueue::hide`] and [`MessageQueue::extend_visibility`] may ask for, counted from the
     /// receive (SQS: 12 h).
     fn longest_hide(&self) -> Duration;
 
@@ -183,18 +187,18 @@ pub trait Queue: Send + Sync {
     async fn receives_before_dead(&self) -> Result<Option<u32>>;
 
     /// Receives up to `max` dead letters, hidden from other readers for `hidden`. Finish with
-    /// [`Queue::dead_acknowledge`] or [`Queue::dead_release`]; those that are neither stay where
+    /// [`MessageQueue::acknowledge_dead`] or [`MessageQueue::release_dead`]; those that are neither stay where
     /// they are and show again when the time is over.
-    async fn dead_receive(&self, max: usize, hidden: Duration) -> Result<Vec<DeadLetter>>;
+    async fn receive_dead(&self, max: usize, hidden: Duration) -> Result<Vec<DeadLetter>>;
 
     /// Deletes dead letters (after their ingestion was sent again or recorded as failed).
-    async fn dead_acknowledge(&self, receipts: &[Receipt]) -> Vec<Result<()>>;
+    async fn acknowledge_dead(&self, receipts: &[ReceiptHandle]) -> Vec<Result<()>>;
 
     /// Lets other readers see dead letters again at once. A receipt that is no longer good is a
     /// success.
-    async fn dead_release(&self, receipts: &[Receipt]) -> Vec<Result<()>>;
+    async fn release_dead(&self, receipts: &[ReceiptHandle]) -> Vec<Result<()>>;
 
     /// Housekeeping that the backend needs from time to time, run by the maintenance leader.
     /// Returns how many things were put right.
-    async fn maintain(&self) -> Result<u64>;
+    async fn run_maintenance(&self) -> Result<u64>;
 }

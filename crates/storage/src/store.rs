@@ -26,7 +26,7 @@ pub struct Etag(pub String);
 
 /// What is known about an object without reading it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Meta {
+pub struct ObjectMeta {
     /// Bytes.
     pub size: u64,
     /// Changes with every write.
@@ -39,7 +39,7 @@ pub struct Meta {
 
 /// An object as it was read.
 #[derive(Debug, Clone)]
-pub struct Object {
+pub struct FetchedObject {
     /// Its bytes.
     pub bytes: Bytes,
     /// The version that was read.
@@ -48,7 +48,7 @@ pub struct Object {
 
 /// How a conditional write ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Put {
+pub enum PutResult {
     /// Written; this is the new version.
     Written(Etag),
     /// The condition did not hold; nothing was written.
@@ -57,7 +57,7 @@ pub enum Put {
 
 /// One entry of a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct ObjectEntry {
     /// The whole key.
     pub key: String,
     /// Bytes.
@@ -68,18 +68,18 @@ pub struct Entry {
 
 /// What to read of an object.
 #[derive(Debug, Clone)]
-pub struct Get {
+pub struct GetOptions {
     /// More bytes than this are an error with `Fault::Rejected`, before they are read.
     pub at_most: u64,
-    /// Read only this version; another one is [`Fetch::Changed`].
+    /// Read only this version; another one is [`GetResult::Changed`].
     pub if_match: Option<Etag>,
 }
 
 /// How a read ended.
 #[derive(Debug, Clone)]
-pub enum Fetch {
+pub enum GetResult {
     /// Here it is.
-    Found(Object),
+    Found(FetchedObject),
     /// No such object.
     Missing,
     /// The object is another version than asked for.
@@ -106,21 +106,21 @@ pub struct S3Address {
 
 /// Objects by key.
 #[async_trait]
-pub trait Store: Send + Sync {
+pub trait ObjectStore: Send + Sync {
     /// A few words for logs: backend and address, without credentials.
     fn describe(&self) -> String;
 
     /// Size, version and metadata; `None` if there is no such object.
-    async fn head(&self, key: &str) -> Result<Option<Meta>>;
+    async fn head(&self, key: &str) -> Result<Option<ObjectMeta>>;
 
     /// Where other services find the object as it is now; `None` if there is no such object, or if
     /// the objects do not lie where any other service could find them.
-    async fn locate(&self, _key: &str) -> Result<Option<S3Address>> {
+    async fn locate_in_s3(&self, _key: &str) -> Result<Option<S3Address>> {
         Ok(None)
     }
 
     /// Reads an object, its size checked before the body.
-    async fn get(&self, key: &str, what: Get) -> Result<Fetch>;
+    async fn get(&self, key: &str, what: GetOptions) -> Result<GetResult>;
 
     /// Writes unconditionally, with user metadata (values of any characters).
     async fn put(
@@ -131,10 +131,10 @@ pub trait Store: Send + Sync {
     ) -> Result<Etag>;
 
     /// Writes only if there is no such object.
-    async fn put_if_absent(&self, key: &str, bytes: Bytes) -> Result<Put>;
+    async fn put_if_absent(&self, key: &str, bytes: Bytes) -> Result<PutResult>;
 
     /// Writes only if the object still is the given version. A missing object is `Refused`.
-    async fn put_if_match(&self, key: &str, etag: &Etag, bytes: Bytes) -> Result<Put>;
+    async fn put_if_match(&self, key: &str, etag: &Etag, bytes: Bytes) -> Result<PutResult>;
 
     /// Deletes; an object that is not there is a success.
     async fn delete(&self, key: &str) -> Result<()>;
@@ -144,12 +144,13 @@ pub trait Store: Send + Sync {
 
     /// The key of a local file (absolute, without links) that lies in this store already; a store
     /// that is no folder has none.
-    fn key_of(&self, file: &std::path::Path) -> Option<String> {
+    fn key_of_file(&self, file: &std::path::Path) -> Option<String> {
         let _ = file;
         None
     }
 
     /// Up to `max` entries whose keys begin with `prefix` and come after `after`, in byte order.
     /// A prefix `s3://bucket/…` lists another bucket, its keys in the same form (`s3` only).
-    async fn list(&self, prefix: &str, after: Option<&str>, max: usize) -> Result<Vec<Entry>>;
+    async fn list(&self, prefix: &str, after: Option<&str>, max: usize)
+    -> Result<Vec<ObjectEntry>>;
 }

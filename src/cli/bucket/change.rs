@@ -1,14 +1,16 @@
 //! What changes documents and settings of a bucket.
 
-use crate::cli::{Context, Exit, print};
+use crate::cli::{CommandContext, CommandExit, print};
 use crate::model::Priority;
-use crate::ops::bucket::{self, Bucket, Change, Changed, Pass, Settings, State};
+use crate::ops::bucket::{
+    self, BlobForgeBucket, BucketAction, BucketChange, BucketSettings, BucketState, SweepOptions,
+};
 
 /// Arguments of `reprioritize`.
 #[derive(Debug, clap::Args)]
-pub(in crate::cli) struct Reprioritize {
+pub(in crate::cli) struct BucketReprioritizeArgs {
     /// The new priority
-    #[arg(long = "to", value_parser = super::priority)]
+    #[arg(long = "to", value_parser = super::parse_priority)]
     to: Priority,
     /// Hashes, or their beginnings
     #[arg(required = true)]
@@ -19,7 +21,7 @@ pub(in crate::cli) struct Reprioritize {
 #[derive(Debug, clap::Args)]
 #[command(group = clap::ArgGroup::new("which").required(true).multiple(true)
     .args(["documents", "failed", "dead"]))]
-pub(in crate::cli) struct Retry {
+pub(in crate::cli) struct BucketRetryArgs {
     /// Hashes, or their beginnings
     documents: Vec<String>,
     /// Every document that failed
@@ -29,7 +31,7 @@ pub(in crate::cli) struct Retry {
     #[arg(long)]
     dead: bool,
     /// Where they are to wait; unset: where they waited
-    #[arg(long, value_parser = super::priority)]
+    #[arg(long, value_parser = super::parse_priority)]
     priority: Option<Priority>,
     /// Forget how often they were begun; otherwise each is begun once more
     #[arg(long)]
@@ -41,7 +43,7 @@ pub(in crate::cli) struct Retry {
 
 /// Arguments of `janitor`.
 #[derive(Debug, clap::Args)]
-pub(in crate::cli) struct Janitor {
+pub(in crate::cli) struct BucketJanitorArgs {
     /// Only say what would be done
     #[arg(long)]
     dry_run: bool,
@@ -52,13 +54,13 @@ pub(in crate::cli) struct Janitor {
 
 /// Arguments of `config`.
 #[derive(Debug, clap::Args)]
-pub(in crate::cli) struct Shared {
+pub(in crate::cli) struct BucketConfigArgs {
     /// Change one
-    #[arg(long, value_name = "NAME=NUMBER", value_parser = assignment)]
+    #[arg(long, value_name = "NAME=NUMBER", value_parser = parse_assignment)]
     set: Option<(String, u64)>,
 }
 
-fn assignment(text: &str) -> Result<(String, u64), String> {
+fn parse_assignment(text: &str) -> Result<(String, u64), String> {
     let (name, value) = text.split_once('=').ok_or("write NAME=NUMBER")?;
     let value = value.parse().map_err(|_| format!("`{value}` is no number"))?;
     Ok((name.to_owned(), value))
@@ -66,7 +68,7 @@ fn assignment(text: &str) -> Result<(String, u64), String> {
 
 /// Arguments of `cancel`.
 #[derive(Debug, clap::Args)]
-pub(in crate::cli) struct Cancel {
+pub(in crate::cli) struct BucketCancelArgs {
     /// Hashes, or their beginnings
     #[arg(required = true)]
     documents: Vec<String>,
@@ -77,7 +79,7 @@ pub(in crate::cli) struct Cancel {
 
 /// Arguments of `remove`.
 #[derive(Debug, clap::Args)]
-pub(in crate::cli) struct Remove {
+pub(in crate::cli) struct BucketRemoveArgs {
     /// Hashes, or their beginnings
     #[arg(required = true)]
     documents: Vec<String>,
@@ -90,110 +92,115 @@ pub(in crate::cli) struct Remove {
 }
 
 pub(super) async fn reprioritize(
-    context: &Context,
-    bucket: &Bucket,
-    arguments: Reprioritize,
-) -> anyhow::Result<Exit> {
-    let move_it = async |hash: &str| bucket::reprioritize(bucket, hash, arguments.to).await;
-    to_each(context, bucket, &arguments.documents, false, move_it).await
+    context: &CommandContext,
+    bucket: &BlobForgeBucket,
+    arguments: BucketReprioritizeArgs,
+) -> anyhow::Result<CommandExit> {
+    let move_it =
+        async |hash: &str| bucket::reprioritize_document(bucket, hash, arguments.to).await;
+    change_each(context, bucket, &arguments.documents, false, move_it).await
 }
 
 pub(super) async fn retry(
-    context: &Context,
-    bucket: &Bucket,
-    arguments: Retry,
-) -> anyhow::Result<Exit> {
-    let settings = super::settings(bucket).await?;
-    let mut hashes = super::meant(bucket, &arguments.documents).await?;
-    for (wanted, state) in [(arguments.failed, State::Failed), (arguments.dead, State::Dead)] {
+    context: &CommandContext,
+    bucket: &BlobForgeBucket,
+    arguments: BucketRetryArgs,
+) -> anyhow::Result<CommandExit> {
+    let settings = super::load_settings(bucket).await?;
+    let mut hashes = super::resolve_hashes(bucket, &arguments.documents).await?;
+    for (wanted, state) in
+        [(arguments.failed, BucketState::Failed), (arguments.dead, BucketState::Dead)]
+    {
         if wanted {
-            let listed = bucket::list(bucket, Some(state), None, usize::MAX).await?;
+            let listed = bucket::list_documents(bucket, Some(state), None, usize::MAX).await?;
             hashes.extend(listed.into_iter().map(|document| document.hash));
         }
     }
     if arguments.dry_run {
-        return only_named(context, &hashes);
+        return show_hashes(context, &hashes);
     }
     let mut done = Vec::new();
     for hash in hashes {
         let (priority, reset) = (arguments.priority, arguments.reset_retries);
-        done.push(bucket::retry(bucket, &settings, &hash, priority, reset).await?);
+        done.push(bucket::retry_document(bucket, &settings, &hash, priority, reset).await?);
     }
-    shown(context, &done)
+    show_changes(context, &done)
 }
 
 pub(super) async fn cancel(
-    context: &Context,
-    bucket: &Bucket,
-    arguments: Cancel,
-) -> anyhow::Result<Exit> {
-    let cancel = async |hash: &str| bucket::cancel(bucket, hash).await;
-    to_each(context, bucket, &arguments.documents, arguments.dry_run, cancel).await
+    context: &CommandContext,
+    bucket: &BlobForgeBucket,
+    arguments: BucketCancelArgs,
+) -> anyhow::Result<CommandExit> {
+    let cancel = async |hash: &str| bucket::cancel_document(bucket, hash).await;
+    change_each(context, bucket, &arguments.documents, arguments.dry_run, cancel).await
 }
 
 pub(super) async fn remove(
-    context: &Context,
-    bucket: &Bucket,
-    arguments: Remove,
-) -> anyhow::Result<Exit> {
-    let remove = async |hash: &str| bucket::remove(bucket, hash, arguments.force).await;
-    to_each(context, bucket, &arguments.documents, arguments.dry_run, remove).await
+    context: &CommandContext,
+    bucket: &BlobForgeBucket,
+    arguments: BucketRemoveArgs,
+) -> anyhow::Result<CommandExit> {
+    let remove = async |hash: &str| bucket::remove_document(bucket, hash, arguments.force).await;
+    change_each(context, bucket, &arguments.documents, arguments.dry_run, remove).await
 }
 
 /// Does it to every document that is meant, or only names them.
-async fn to_each(
-    context: &Context,
-    bucket: &Bucket,
+async fn change_each(
+    context: &CommandContext,
+    bucket: &BlobForgeBucket,
     documents: &[String],
     dry_run: bool,
-    change: impl AsyncFn(&str) -> crate::fault::Result<Changed>,
-) -> anyhow::Result<Exit> {
-    let hashes = super::meant(bucket, documents).await?;
+    change: impl AsyncFn(&str) -> crate::fault::Result<BucketChange>,
+) -> anyhow::Result<CommandExit> {
+    let hashes = super::resolve_hashes(bucket, documents).await?;
     if dry_run {
-        return only_named(context, &hashes);
+        return show_hashes(context, &hashes);
     }
     let mut done = Vec::new();
     for hash in &hashes {
         done.push(change(hash).await?);
     }
-    shown(context, &done)
+    show_changes(context, &done)
 }
 
-fn only_named(context: &Context, hashes: &[String]) -> anyhow::Result<Exit> {
-    context.out().show(&hashes, || hashes.join("\n"))?;
-    Ok(Exit::Done)
+fn show_hashes(context: &CommandContext, hashes: &[String]) -> anyhow::Result<CommandExit> {
+    context.result_output().show(&hashes, || hashes.join("\n"))?;
+    Ok(CommandExit::Done)
 }
 
-fn shown(context: &Context, done: &[Changed]) -> anyhow::Result<Exit> {
-    context.out().show(&done, || {
-        let rows: Vec<_> =
-            done.iter().map(|line| [line.hash.clone(), word(line.change).to_owned()]).collect();
+fn show_changes(context: &CommandContext, done: &[BucketChange]) -> anyhow::Result<CommandExit> {
+    context.result_output().show(&done, || {
+        let rows: Vec<_> = done
+            .iter()
+            .map(|line| [line.hash.clone(), action_label(line.change).to_owned()])
+            .collect();
         print::table(["document", "result"], &rows)
     })?;
-    Ok(Exit::of(done.iter().all(|line| line.change != Change::Busy)))
+    Ok(CommandExit::from_success(done.iter().all(|line| line.change != BucketAction::Busy)))
 }
 
-fn word(change: Change) -> &'static str {
+fn action_label(change: BucketAction) -> &'static str {
     match change {
-        Change::Queued => "waits",
-        Change::Moved => "moved",
-        Change::Cancelled => "given up",
-        Change::Asked => "its worker stops at the next heartbeat",
-        Change::Removed => "removed",
-        Change::Busy => "in work: left alone",
-        Change::Nothing => "nothing to do",
+        BucketAction::Queued => "waits",
+        BucketAction::Moved => "moved",
+        BucketAction::Cancelled => "given up",
+        BucketAction::Asked => "its worker stops at the next heartbeat",
+        BucketAction::Removed => "removed",
+        BucketAction::Busy => "in work: left alone",
+        BucketAction::Nothing => "nothing to do",
     }
 }
 
-pub(super) async fn janitor(
-    context: &Context,
-    bucket: &Bucket,
-    arguments: Janitor,
-) -> anyhow::Result<Exit> {
-    let settings = super::settings(bucket).await?;
-    let how = Pass { dry_run: arguments.dry_run, at_once: arguments.now };
-    let swept = bucket::pass(bucket, &settings, how).await?;
-    context.out().show(&swept, || {
+pub(super) async fn run_janitor(
+    context: &CommandContext,
+    bucket: &BlobForgeBucket,
+    arguments: BucketJanitorArgs,
+) -> anyhow::Result<CommandExit> {
+    let settings = super::load_settings(bucket).await?;
+    let how = SweepOptions { dry_run: arguments.dry_run, at_once: arguments.now };
+    let swept = bucket::sweep_bucket(bucket, &settings, how).await?;
+    context.result_output().show(&swept, || {
         let rows: Vec<_> = swept
             .acts
             .iter()
@@ -205,19 +212,19 @@ pub(super) async fn janitor(
         let would = if swept.dry_run { "nothing was changed\n" } else { "" };
         format!("{}{would}", print::table(["document", "result", "begun", "left by"], &rows))
     })?;
-    Ok(Exit::Done)
+    Ok(CommandExit::Done)
 }
 
-pub(super) async fn shared(
-    context: &Context,
-    bucket: &Bucket,
-    arguments: Shared,
-) -> anyhow::Result<Exit> {
+pub(super) async fn run_config(
+    context: &CommandContext,
+    bucket: &BlobForgeBucket,
+    arguments: BucketConfigArgs,
+) -> anyhow::Result<CommandExit> {
     let settings = match arguments.set {
-        Some((name, value)) => Settings::set(bucket, &name, value).await?,
-        None => super::settings(bucket).await?,
+        Some((name, value)) => BucketSettings::set(bucket, &name, value).await?,
+        None => super::load_settings(bucket).await?,
     };
     let text = serde_json::to_string_pretty(&settings)?;
-    context.out().show(&settings, || text)?;
-    Ok(Exit::Done)
+    context.result_output().show(&settings, || text)?;
+    Ok(CommandExit::Done)
 }

@@ -2,19 +2,22 @@
 
 use std::time::Duration;
 
-use super::StateName;
-use crate::cli::{Context, Exit, print};
+use super::BucketStateArg;
+use crate::cli::{CommandContext, CommandExit, print};
 use crate::model::Priority;
-use crate::ops::bucket::{self, Bucket, ManifestEntry, Rebuilding, Standing, State, Worker};
+use crate::ops::bucket::{
+    self, BlobForgeBucket, BucketCounts, BucketState, ManifestEntry, RebuildOptions,
+    RegisteredWorker,
+};
 
 /// Arguments of `list`.
 #[derive(Debug, clap::Args)]
-pub(in crate::cli) struct List {
+pub(in crate::cli) struct BucketListArgs {
     /// Only those that stand there
     #[arg(long, value_enum)]
-    state: Option<StateName>,
+    state: Option<BucketStateArg>,
     /// Only those that wait with this priority
-    #[arg(long, value_parser = super::priority)]
+    #[arg(long, value_parser = super::parse_priority)]
     priority: Option<Priority>,
     /// At most so many of each state
     #[arg(long, default_value_t = 50)]
@@ -23,7 +26,7 @@ pub(in crate::cli) struct List {
 
 /// Arguments of `dashboard`.
 #[derive(Debug, clap::Args)]
-pub(in crate::cli) struct Dashboard {
+pub(in crate::cli) struct BucketDashboardArgs {
     /// Show it again and again, with so much time between
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     watch: Option<Duration>,
@@ -31,7 +34,7 @@ pub(in crate::cli) struct Dashboard {
 
 /// Arguments of `search`.
 #[derive(Debug, clap::Args)]
-pub(in crate::cli) struct Search {
+pub(in crate::cli) struct BucketSearchArgs {
     /// Words, all of which are in a path or tag
     #[arg(required = true)]
     words: Vec<String>,
@@ -43,7 +46,7 @@ pub(in crate::cli) struct Search {
 /// Arguments of `lookup`.
 #[derive(Debug, clap::Args)]
 #[group(required = true, multiple = false)]
-pub(in crate::cli) struct Lookup {
+pub(in crate::cli) struct BucketLookupArgs {
     /// By SHA-256, or its beginning
     #[arg(long)]
     hash: Option<String>,
@@ -54,7 +57,7 @@ pub(in crate::cli) struct Lookup {
 
 /// Arguments of `manifest`.
 #[derive(Debug, clap::Args)]
-pub(in crate::cli) struct Manifest {
+pub(in crate::cli) struct BucketManifestArgs {
     /// Make it anew from the labels of the originals
     #[arg(long)]
     rebuild: bool,
@@ -65,19 +68,22 @@ pub(in crate::cli) struct Manifest {
 
 /// Arguments of `workers`.
 #[derive(Debug, clap::Args)]
-pub(in crate::cli) struct Workers {
+pub(in crate::cli) struct BucketWorkersArgs {
     /// Only those that work or wait for work
     #[arg(long)]
     active: bool,
 }
 
-pub(super) async fn status(context: &Context, bucket: &Bucket) -> anyhow::Result<Exit> {
-    let standing = bucket::status(bucket).await?;
-    context.out().show(&standing, || counts(&standing))?;
-    Ok(Exit::Done)
+pub(super) async fn show_status(
+    context: &CommandContext,
+    bucket: &BlobForgeBucket,
+) -> anyhow::Result<CommandExit> {
+    let standing = bucket::count_states(bucket).await?;
+    context.result_output().show(&standing, || format_counts(&standing))?;
+    Ok(CommandExit::Done)
 }
 
-fn counts(standing: &Standing) -> String {
+fn format_counts(standing: &BucketCounts) -> String {
     let mut rows: Vec<[String; 2]> = standing
         .todo
         .iter()
@@ -95,13 +101,13 @@ fn counts(standing: &Standing) -> String {
 }
 
 pub(super) async fn list(
-    context: &Context,
-    bucket: &Bucket,
-    arguments: List,
-) -> anyhow::Result<Exit> {
-    let state = arguments.state.map(State::from);
-    let found = bucket::list(bucket, state, arguments.priority, arguments.limit).await?;
-    context.out().show(&found, || {
+    context: &CommandContext,
+    bucket: &BlobForgeBucket,
+    arguments: BucketListArgs,
+) -> anyhow::Result<CommandExit> {
+    let state = arguments.state.map(BucketState::from);
+    let found = bucket::list_documents(bucket, state, arguments.priority, arguments.limit).await?;
+    context.result_output().show(&found, || {
         let rows: Vec<_> = found
             .iter()
             .map(|document| {
@@ -112,17 +118,17 @@ pub(super) async fn list(
             .collect();
         print::table(["document", "state", "priority", "path"], &rows)
     })?;
-    Ok(Exit::Done)
+    Ok(CommandExit::Done)
 }
 
-pub(super) async fn dashboard(
-    context: &Context,
-    bucket: &Bucket,
-    arguments: Dashboard,
-) -> anyhow::Result<Exit> {
+pub(super) async fn show_dashboard(
+    context: &CommandContext,
+    bucket: &BlobForgeBucket,
+    arguments: BucketDashboardArgs,
+) -> anyhow::Result<CommandExit> {
     loop {
-        let board = bucket::dashboard(bucket).await?;
-        context.out().show(&board, || {
+        let board = bucket::load_dashboard(bucket).await?;
+        context.result_output().show(&board, || {
             let running: Vec<_> = board
                 .running
                 .iter()
@@ -133,28 +139,33 @@ pub(super) async fn dashboard(
                 })
                 .collect();
             let header = ["in work", "worker", "stage", "for", "renewed"];
-            let workers = table_of(&board.workers);
-            format!("{}\n{workers}\n{}", counts(&board.standing), print::table(header, &running))
+            let workers = format_workers(&board.workers);
+            format!(
+                "{}\n{workers}\n{}",
+                format_counts(&board.standing),
+                print::table(header, &running)
+            )
         })?;
-        let Some(pause) = arguments.watch else { return Ok(Exit::Done) };
+        let Some(pause) = arguments.watch else { return Ok(CommandExit::Done) };
         tokio::select! {
             () = tokio::time::sleep(pause.max(Duration::from_secs(1))) => {}
-            _ = tokio::signal::ctrl_c() => return Ok(Exit::Done),
+            _ = tokio::signal::ctrl_c() => return Ok(CommandExit::Done),
         }
     }
 }
 
 pub(super) async fn search(
-    context: &Context,
-    bucket: &Bucket,
-    arguments: Search,
-) -> anyhow::Result<Exit> {
-    let found = bucket::search(bucket, &arguments.words.join(" "), arguments.limit).await?;
-    context.out().show(&found, || entries(&found))?;
-    Ok(Exit::of(!found.is_empty()))
+    context: &CommandContext,
+    bucket: &BlobForgeBucket,
+    arguments: BucketSearchArgs,
+) -> anyhow::Result<CommandExit> {
+    let found =
+        bucket::search_manifest(bucket, &arguments.words.join(" "), arguments.limit).await?;
+    context.result_output().show(&found, || format_entries(&found))?;
+    Ok(CommandExit::from_success(!found.is_empty()))
 }
 
-fn entries(found: &[(String, ManifestEntry)]) -> String {
+fn format_entries(found: &[(String, ManifestEntry)]) -> String {
     let rows: Vec<_> = found
         .iter()
         .map(|(hash, entry)| {
@@ -166,16 +177,18 @@ fn entries(found: &[(String, ManifestEntry)]) -> String {
 }
 
 pub(super) async fn lookup(
-    context: &Context,
-    bucket: &Bucket,
-    arguments: Lookup,
-) -> anyhow::Result<Exit> {
+    context: &CommandContext,
+    bucket: &BlobForgeBucket,
+    arguments: BucketLookupArgs,
+) -> anyhow::Result<CommandExit> {
     let found = match (&arguments.hash, &arguments.path) {
-        (_, Some(path)) => bucket::find(bucket, path, true).await?,
-        (hash, None) => bucket::find(bucket, hash.as_deref().unwrap_or_default(), false).await?,
+        (_, Some(path)) => bucket::find_document(bucket, path, true).await?,
+        (hash, None) => {
+            bucket::find_document(bucket, hash.as_deref().unwrap_or_default(), false).await?
+        }
     };
-    context.out().show(&found, || {
-        let state = found.state.map_or("none", State::code);
+    context.result_output().show(&found, || {
+        let state = found.state.map_or("none", BucketState::code);
         let mut lines = vec![format!("document {}: {state}", found.hash)];
         let mut say = |name: &str, value: Option<String>| {
             lines.extend(value.map(|value| format!("  {name}: {}", value.escape_debug())));
@@ -194,18 +207,18 @@ pub(super) async fn lookup(
         }
         lines.join("\n")
     })?;
-    Ok(Exit::Done)
+    Ok(CommandExit::Done)
 }
 
-pub(super) async fn manifest(
-    context: &Context,
-    bucket: &Bucket,
-    arguments: Manifest,
-) -> anyhow::Result<Exit> {
+pub(super) async fn show_manifest(
+    context: &CommandContext,
+    bucket: &BlobForgeBucket,
+    arguments: BucketManifestArgs,
+) -> anyhow::Result<CommandExit> {
     if arguments.rebuild {
-        let how = Rebuilding { dry_run: arguments.dry_run };
-        let rebuilt = bucket::Manifest::rebuild(bucket, how).await?;
-        context.out().show(&rebuilt, || {
+        let how = RebuildOptions { dry_run: arguments.dry_run };
+        let rebuilt = bucket::BucketManifest::rebuild(bucket, how).await?;
+        context.result_output().show(&rebuilt, || {
             let aside = rebuilt.put_aside.as_ref();
             let aside = aside.map(|key| format!("\nwhat lay there is kept as {key}"));
             format!(
@@ -216,34 +229,34 @@ pub(super) async fn manifest(
                 aside.unwrap_or_default()
             )
         })?;
-        return Ok(Exit::Done);
+        return Ok(CommandExit::Done);
     }
-    let manifest = bucket::Manifest::load(bucket).await?;
-    context.out().show(&manifest, || {
+    let manifest = bucket::BucketManifest::load(bucket).await?;
+    context.result_output().show(&manifest, || {
         let all: Vec<_> = manifest.entries.clone().into_iter().collect();
-        entries(&all)
+        format_entries(&all)
     })?;
-    Ok(Exit::Done)
+    Ok(CommandExit::Done)
 }
 
-pub(super) async fn workers(
-    context: &Context,
-    bucket: &Bucket,
-    arguments: Workers,
-) -> anyhow::Result<Exit> {
-    let stale = super::settings(bucket).await?.stale();
-    let mut found: Vec<(Worker, u64)> = Vec::new();
-    for (worker, age) in bucket::workers(bucket).await? {
+pub(super) async fn show_workers(
+    context: &CommandContext,
+    bucket: &BlobForgeBucket,
+    arguments: BucketWorkersArgs,
+) -> anyhow::Result<CommandExit> {
+    let stale = super::load_settings(bucket).await?.stale_after();
+    let mut found: Vec<(RegisteredWorker, u64)> = Vec::new();
+    for (worker, age) in bucket::list_workers(bucket).await? {
         let active = worker.status != "stopped" && age <= stale;
         if active || !arguments.active {
             found.push((worker, age.as_secs()));
         }
     }
-    context.out().show(&found, || table_of(&found))?;
-    Ok(Exit::Done)
+    context.result_output().show(&found, || format_workers(&found))?;
+    Ok(CommandExit::Done)
 }
 
-fn table_of(workers: &[(Worker, u64)]) -> String {
+fn format_workers(workers: &[(RegisteredWorker, u64)]) -> String {
     let rows: Vec<_> = workers
         .iter()
         .map(|(worker, age)| {

@@ -6,17 +6,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::app::App;
-use crate::cli::{Context, Exit, print, standard_input};
+use crate::cli::{CommandContext, CommandExit, print, standard_input};
 use crate::config::LogFormat;
 use crate::model::Priority;
-use crate::ops::bucket::{self, Bucket, Fate, Handed, Place};
+use crate::ops::bucket::{self, BlobForgeBucket, IngestSource, IngestStatus, IngestedFile};
 use crate::runner::WorkerStats;
-use crate::shutdown::Stop;
+use crate::shutdown::Shutdown;
 use crate::telemetry;
 
 /// Arguments of `ingest`.
 #[derive(Debug, clap::Args)]
-pub(in crate::cli) struct Ingest {
+pub(in crate::cli) struct BucketIngestArgs {
     /// Files, folders, and addresses of Git repositories; `-` reads files and folders from standard
     /// input, one a line
     #[arg(required = true)]
@@ -25,7 +25,7 @@ pub(in crate::cli) struct Ingest {
     #[arg(long, short = '0')]
     null: bool,
     /// How urgent they are
-    #[arg(long, default_value = "3_normal", value_parser = super::priority)]
+    #[arg(long, default_value = "3_normal", value_parser = super::parse_priority)]
     priority: Priority,
     /// A label beside those of the path
     #[arg(long = "tag")]
@@ -43,7 +43,7 @@ pub(in crate::cli) struct Ingest {
 
 /// Arguments of `work`.
 #[derive(Debug, clap::Args)]
-pub(in crate::cli) struct Work {
+pub(in crate::cli) struct BucketWorkArgs {
     /// Documents at the same time; unset: one more than cores
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1000))]
     jobs: Option<u16>,
@@ -56,13 +56,13 @@ pub(in crate::cli) struct Work {
 }
 
 pub(super) async fn ingest(
-    context: &Context,
+    context: &CommandContext,
     app: &App,
-    bucket: &Bucket,
-    arguments: Ingest,
-) -> anyhow::Result<Exit> {
-    standard_input::check(arguments.null, &arguments.places)?;
-    let how = bucket::Ingest {
+    bucket: &BlobForgeBucket,
+    arguments: BucketIngestArgs,
+) -> anyhow::Result<CommandExit> {
+    standard_input::check_null(arguments.null, &arguments.places)?;
+    let how = bucket::IngestOptions {
         priority: arguments.priority,
         tags: arguments.tags,
         any_format: arguments.any_format,
@@ -78,34 +78,38 @@ pub(super) async fn ingest(
     };
     let mut files = Vec::new();
     for place in &arguments.places {
-        let place = match standard_input::is_meant(place) {
-            true => listed(arguments.null).await,
-            false => Place::of(place),
+        let place = match standard_input::is_dash(place) {
+            true => listed_source(arguments.null).await,
+            false => IngestSource::parse(place),
         };
-        files.extend(bucket::ingest(bucket, &place, &how, &seen).await?.files);
+        files.extend(bucket::ingest_all(bucket, &place, &how, &seen).await?.files);
     }
-    context.out().show(&files, || handed(&files, how.dry_run))?;
-    Ok(Exit::of(!files.is_empty() && files.iter().all(|file| file.fate != Fate::Refused)))
+    context.result_output().show(&files, || format_ingested(&files, how.dry_run))?;
+    Ok(CommandExit::from_success(
+        !files.is_empty() && files.iter().all(|file| file.fate != IngestStatus::Refused),
+    ))
 }
 
 /// All of them: the manifest is changed for many at a time.
-async fn listed(null: bool) -> Place {
-    let (mut inbox, mut paths) = (standard_input::paths(null), Vec::new());
+async fn listed_source(null: bool) -> IngestSource {
+    let (mut inbox, mut paths) = (standard_input::read_paths(null), Vec::new());
     while let Some(path) = inbox.recv().await {
         paths.push(path);
     }
-    Place::Listed(paths)
+    IngestSource::Listed(paths)
 }
 
-fn handed(files: &[Handed], dry_run: bool) -> String {
+fn format_ingested(files: &[IngestedFile], dry_run: bool) -> String {
     let rows: Vec<_> = files
         .iter()
         .map(|file| {
             let fate = match (file.fate, dry_run) {
-                (Fate::Queued, false) => "queued".to_owned(),
-                (Fate::Queued, true) => "would be queued".to_owned(),
-                (Fate::Known, _) => file.state.map_or("known", |state| state.code()).to_owned(),
-                (Fate::Refused, _) => "refused".to_owned(),
+                (IngestStatus::Queued, false) => "queued".to_owned(),
+                (IngestStatus::Queued, true) => "would be queued".to_owned(),
+                (IngestStatus::Known, _) => {
+                    file.state.map_or("known", |state| state.code()).to_owned()
+                }
+                (IngestStatus::Refused, _) => "refused".to_owned(),
             };
             let hash = file.hash.as_deref().and_then(|hash| hash.get(..12));
             [file.path.clone(), fate, print::or_dash(hash), print::or_dash(file.problem.as_deref())]
@@ -116,39 +120,47 @@ fn handed(files: &[Handed], dry_run: bool) -> String {
     format!(
         "{}{} queued, {} known before, {} refused, {fetched} fetched from Git LFS\n",
         print::table(["file", "result", "hash", "problem"], &rows),
-        count(Fate::Queued),
-        count(Fate::Known),
-        count(Fate::Refused),
+        count(IngestStatus::Queued),
+        count(IngestStatus::Known),
+        count(IngestStatus::Refused),
     )
 }
 
-pub(super) async fn work(context: &Context, app: &App, arguments: Work) -> anyhow::Result<Exit> {
+pub(super) async fn run_worker(
+    context: &CommandContext,
+    app: &App,
+    arguments: BucketWorkArgs,
+) -> anyhow::Result<CommandExit> {
     let level = super::log_level(app, context.global.verbose);
     let format =
         if std::io::stderr().is_terminal() { LogFormat::Text } else { app.config().worker.log };
     let traces = telemetry::init_with(format, &level, &app.config().telemetry)?;
-    let stop = Stop::default();
+    let stop = Shutdown::default();
     stop.on_signals()?;
-    let ended = Box::pin(convert(app, arguments, stop)).await;
+    let ended = Box::pin(work_until_done(app, arguments, stop)).await;
     if let Some(traces) = traces {
-        traces.end().await;
+        traces.shutdown().await;
     }
     let stats = ended?;
-    context.out().show(&stats, || {
+    context.result_output().show(&stats, || {
         format!(
             "{} converted, {} failed, {} given up, {} put back, {} withdrawn, {} lost",
             stats.done, stats.failed, stats.dead, stats.given_back, stats.cancelled, stats.lost
         )
     })?;
-    Ok(Exit::Done)
+    Ok(CommandExit::Done)
 }
 
 /// Works, with health pages, until stopped or nothing waits.
-async fn convert(app: &App, arguments: Work, stop: Stop) -> anyhow::Result<WorkerStats> {
+async fn work_until_done(
+    app: &App,
+    arguments: BucketWorkArgs,
+    stop: Shutdown,
+) -> anyhow::Result<WorkerStats> {
     let pages = app.health_pages_if_free().await?;
     let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
     let jobs = arguments.jobs.map_or(cores + 1, usize::from);
-    let work = Box::pin(app.bucket_work(jobs, arguments.once, arguments.drain)).await?;
+    let work = Box::pin(app.bucket_worker_setup(jobs, arguments.once, arguments.drain)).await?;
     let bucket = Arc::clone(&work.bucket);
     let worker = work.open().await?;
     tracing::info!("worker ready, {}", pages.describe());

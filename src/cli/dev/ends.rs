@@ -3,15 +3,15 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::{ingestions, print};
-use crate::model::{DocumentId, IngestionId, Reason};
+use super::{print, submitted_ingestions};
+use crate::model::{DocumentId, IngestionId, OutcomeReason};
 use crate::ops::Db;
 use crate::ops::inspect::{self, IngestionRow};
-use crate::ops::submit::{Fate, Submission};
+use crate::ops::submit::{Submission, SubmitStatus};
 
 /// One file and how it ended.
 #[derive(Debug, Clone, Serialize)]
-pub(super) struct End {
+pub(super) struct DocumentSummary {
     file: String,
     ingestion_id: Option<IngestionId>,
     document_id: Option<DocumentId>,
@@ -29,16 +29,16 @@ pub(super) struct End {
     review_reasons: Vec<String>,
 }
 
-impl End {
+impl DocumentSummary {
     /// Ended, and not for a technical reason.
-    pub(super) fn is_well(&self) -> bool {
-        let technical = self.reason.as_deref().and_then(Reason::from_code);
+    pub(super) fn is_success(&self) -> bool {
+        let technical = self.reason.as_deref().and_then(OutcomeReason::from_code);
         let ended = matches!(self.status.as_str(), "completed" | "failed" | "cancelled");
-        ended && !technical.is_some_and(Reason::is_technical)
+        ended && !technical.is_some_and(OutcomeReason::is_technical)
     }
 
-    fn refused(submission: &Submission) -> Self {
-        let status = if submission.fate == Fate::Refused { "refused" } else { "unknown" };
+    fn from_refused(submission: &Submission) -> Self {
+        let status = if submission.fate == SubmitStatus::Refused { "refused" } else { "unknown" };
         Self {
             file: submission.file.display().to_string(),
             ingestion_id: None,
@@ -57,7 +57,7 @@ impl End {
         }
     }
 
-    fn of(submission: &Submission, row: &IngestionRow) -> Self {
+    fn from_row(submission: &Submission, row: &IngestionRow) -> Self {
         let data = row.structured_data.as_ref().and_then(Value::as_object);
         Self {
             file: submission.file.display().to_string(),
@@ -68,32 +68,38 @@ impl End {
             detail: row.detail.clone(),
             kind: row.kind.clone(),
             reader: row.reader.clone(),
-            supplier: field(data, "supplier_name"),
-            number: field(data, "invoice_number"),
-            total: field(data, "total"),
-            currency: field(data, "currency"),
+            supplier: field_value(data, "supplier_name"),
+            number: field_value(data, "invoice_number"),
+            total: field_value(data, "total"),
+            currency: field_value(data, "currency"),
             needs_human_review: row.needs_human_review,
             review_reasons: row.review_reasons.clone(),
         }
     }
 }
 
-fn field(data: Option<&Map<String, Value>>, name: &str) -> Value {
+fn field_value(data: Option<&Map<String, Value>>, name: &str) -> Value {
     data.and_then(|data| data.get(name)).cloned().unwrap_or_default()
 }
 
 /// How the submitted files stand now, in their order.
-pub(super) async fn of(db: &Db, submissions: &[Submission]) -> anyhow::Result<Vec<End>> {
-    let rows = inspect::by_ids(db, &ingestions(submissions)).await?;
+pub(super) async fn load_summaries(
+    db: &Db,
+    submissions: &[Submission],
+) -> anyhow::Result<Vec<DocumentSummary>> {
+    let rows = inspect::ingestions_by_id(db, &submitted_ingestions(submissions)).await?;
     let end = |submission: &Submission| {
         let row = rows.iter().find(|row| submission.ingestion_id == Some(IngestionId(row.id)));
-        row.map_or_else(|| End::refused(submission), |row| End::of(submission, row))
+        row.map_or_else(
+            || DocumentSummary::from_refused(submission),
+            |row| DocumentSummary::from_row(submission, row),
+        )
     };
     Ok(submissions.iter().map(end).collect())
 }
 
 /// For people.
-pub(super) fn table(ends: &[End]) -> String {
+pub(super) fn format_summaries(ends: &[DocumentSummary]) -> String {
     let rows: Vec<_> = ends
         .iter()
         .map(|end| {
@@ -112,9 +118,9 @@ pub(super) fn table(ends: &[End]) -> String {
                 name.to_string_lossy().into_owned(),
                 end.status.clone(),
                 print::or_dash(end.reader.as_deref()),
-                cell(&end.supplier),
-                cell(&end.number),
-                cell(&end.total),
+                format_cell(&end.supplier),
+                format_cell(&end.number),
+                format_cell(&end.total),
                 print::or_dash(Some(&reasons.join(", "))),
             ]
         })
@@ -123,7 +129,7 @@ pub(super) fn table(ends: &[End]) -> String {
     print::table(header, &rows)
 }
 
-fn cell(value: &Value) -> String {
+fn format_cell(value: &Value) -> String {
     match value {
         Value::Null => "-".to_owned(),
         Value::String(text) => text.clone(),
@@ -139,7 +145,7 @@ mod tests {
     fn only_a_technical_end_or_none_at_all_is_not_well() {
         let end = |status: &str, reason: Option<&str>| {
             let file = std::path::PathBuf::from("a.pdf");
-            let fate = Fate::Submitted;
+            let fate = SubmitStatus::Submitted;
             let submission = Submission {
                 file,
                 fate,
@@ -149,7 +155,11 @@ mod tests {
                 problem: None,
             };
             let reason = reason.map(ToOwned::to_owned);
-            End { status: status.to_owned(), reason, ..End::refused(&submission) }
+            DocumentSummary {
+                status: status.to_owned(),
+                reason,
+                ..DocumentSummary::from_refused(&submission)
+            }
         };
         for (status, reason, well) in [
             ("completed", None, true),
@@ -161,7 +171,7 @@ mod tests {
             ("in-progress", None, false),
             ("refused", None, false),
         ] {
-            assert_eq!(end(status, reason).is_well(), well, "{status} {reason:?}");
+            assert_eq!(end(status, reason).is_success(), well, "{status} {reason:?}");
         }
     }
 }

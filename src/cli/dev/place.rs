@@ -6,20 +6,20 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 
-use crate::cluster::{Cluster, Durability};
-use crate::config::{Config, QueueBackend, Secret, StoreBackend};
+use crate::cluster::{CrashDurability, PrivatePostgres};
+use crate::config::{Config, QueueBackend, SecretString, StoreBackend};
 
 /// Everything that `--fresh` removes; nothing else in the folder is ours.
 const OURS: [&str; 3] = ["postgres", "store", "queue"];
 
 /// A data folder in use by this process.
-pub(super) struct Place {
+pub(super) struct DataFolder {
     dir: PathBuf,
-    cluster: Cluster,
+    cluster: PrivatePostgres,
     _lock: File,
 }
 
-impl Place {
+impl DataFolder {
     /// Takes the folder, makes what is missing and starts Postgres.
     pub(super) async fn open(dir: &Path, fresh: bool) -> anyhow::Result<Self> {
         let in_vain = || format!("cannot use {} as data folder (--data)", dir.display());
@@ -36,16 +36,17 @@ impl Place {
         }
         if fresh {
             for part in OURS {
-                remove(&dir.join(part)).with_context(in_vain)?;
+                remove_if_there(&dir.join(part)).with_context(in_vain)?;
             }
         }
-        let cluster = Cluster::start(&dir.join("postgres"), Durability::Durable).await?;
+        let cluster =
+            PrivatePostgres::start(&dir.join("postgres"), CrashDurability::Durable).await?;
         Ok(Self { dir, cluster, _lock: lock })
     }
 
     /// The settings in force, but for what this folder decides.
-    pub(super) fn config(&self, mut config: Config) -> Config {
-        config.database.url = Secret::from(self.cluster.url("postgres"));
+    pub(super) fn apply_to(&self, mut config: Config) -> Config {
+        config.database.url = SecretString::from(self.cluster.url("postgres"));
         config.store.backend = StoreBackend::Folder;
         config.store.path = self.dir.join("store");
         config.queue.backend = QueueBackend::Folder;
@@ -62,7 +63,7 @@ impl Place {
     }
 }
 
-fn remove(path: &Path) -> std::io::Result<()> {
+fn remove_if_there(path: &Path) -> std::io::Result<()> {
     match fs::remove_dir_all(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
         other => other,

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::{ingestions, print};
+use super::{print, submitted_ingestions};
 use crate::model::IngestionId;
 use crate::ops::Db;
 use crate::ops::inspect;
 use crate::ops::submit::Submission;
-use crate::runner::Monitor;
-use crate::shutdown::Stop;
+use crate::runner::RunnerMonitor;
+use crate::shutdown::Shutdown;
 
 /// How often it is looked.
 const EVERY: Duration = Duration::from_millis(250);
@@ -20,46 +20,46 @@ const EVERY: Duration = Duration::from_millis(250);
 const REMIND: u32 = 60;
 
 /// Returns when every submitted ingestion has ended, or when stopped.
-pub(super) async fn until_ended(
+pub(super) async fn wait_until_ended(
     db: &Db,
-    monitor: &Monitor,
+    monitor: &RunnerMonitor,
     submissions: &[Submission],
-    stop: &Stop,
+    stop: &Shutdown,
 ) -> anyhow::Result<()> {
-    let all = ingestions(submissions);
-    let display = Display::new(all.len());
+    let all = submitted_ingestions(submissions);
+    let display = ProgressDisplay::new(all.len());
     let mut open: BTreeSet<IngestionId> = all.iter().copied().collect();
     for turn in 0_u32.. {
         let ids: Vec<_> = open.iter().copied().collect();
-        let waiting = inspect::waiting(db, &ids).await?;
+        let waiting = inspect::find_waiting(db, &ids).await?;
         let still: BTreeSet<_> = waiting.iter().map(|row| IngestionId(row.ingestion_id)).collect();
         let ended: Vec<_> = open.difference(&still).copied().collect();
         if !ended.is_empty() {
-            display.ended(&inspect::by_ids(db, &ended).await?);
+            display.show_ended(&inspect::ingestions_by_id(db, &ended).await?);
         }
         open = still;
-        display.stages(monitor, all.len() - open.len());
-        if open.is_empty() || stop.is_asked() {
+        display.show_stages(monitor, all.len() - open.len());
+        if open.is_empty() || stop.is_requested() {
             break;
         }
         if turn % REMIND == REMIND - 1 {
-            display.reasons(&waiting);
+            display.show_reasons(&waiting);
         }
         tokio::select! {
             () = tokio::time::sleep(EVERY) => {}
-            () = stop.until_asked() => {}
+            () = stop.wait_until_requested() => {}
         }
     }
     display.bar.finish_and_clear();
     Ok(())
 }
 
-struct Display {
+struct ProgressDisplay {
     bar: ProgressBar,
     total: usize,
 }
 
-impl Display {
+impl ProgressDisplay {
     fn new(total: usize) -> Self {
         let length = u64::try_from(total).unwrap_or(u64::MAX);
         // Draws nothing where standard error is no terminal.
@@ -70,10 +70,10 @@ impl Display {
     }
 
     /// How many are at which stage.
-    fn stages(&self, monitor: &Monitor, done: usize) {
+    fn show_stages(&self, monitor: &RunnerMonitor, done: usize) {
         let mut stages: BTreeMap<usize, (&str, usize)> = BTreeMap::new();
-        for (_, stage) in monitor.working() {
-            let place = crate::model::Stage::ALL.iter().position(|one| *one == stage);
+        for (_, stage) in monitor.running_jobs() {
+            let place = crate::model::IngestionStage::ALL.iter().position(|one| *one == stage);
             stages.entry(place.unwrap_or_default()).or_insert((stage.code(), 0)).1 += 1;
         }
         let parts: Vec<_> =
@@ -82,26 +82,26 @@ impl Display {
         self.bar.set_position(u64::try_from(done).unwrap_or(u64::MAX));
     }
 
-    fn ended(&self, rows: &[inspect::IngestionRow]) {
+    fn show_ended(&self, rows: &[inspect::IngestionRow]) {
         for row in rows {
             let name = row.original_name.as_deref().unwrap_or(&row.file_path);
             let reason = row.reason.as_deref().map(|why| format!(" ({why})")).unwrap_or_default();
-            self.say(&format!("{name}: {}{reason}", row.status));
+            self.print_line(&format!("{name}: {}{reason}", row.status));
         }
     }
 
     /// What takes long says why.
-    fn reasons(&self, waiting: &[inspect::InFlight]) {
+    fn show_reasons(&self, waiting: &[inspect::InFlightIngestion]) {
         let queued = waiting.iter().filter(|row| row.state == "queued").count();
         for row in waiting.iter().filter(|row| row.state != "queued").take(10) {
-            self.say(&format!("{}: {}", row.ingestion_id, row.explanation));
+            self.print_line(&format!("{}: {}", row.ingestion_id, row.explanation));
         }
         if queued > 0 {
-            self.say(&format!("{queued} of {} are waiting for their turn", self.total));
+            self.print_line(&format!("{queued} of {} are waiting for their turn", self.total));
         }
     }
 
-    fn say(&self, line: &str) {
+    fn print_line(&self, line: &str) {
         if self.bar.is_hidden() {
             print::note(line);
         } else {

@@ -3,30 +3,32 @@
 
 use serde::Serialize;
 
-use super::convert::kept_as;
-use super::end::GivenUp;
-use super::manifest::Manifest;
-use super::{Bucket, Settings};
+use super::convert::artefact_id;
+use super::end::DeadLetterReason;
+use super::manifest::BucketManifest;
+use super::{BlobForgeBucket, BucketSettings};
 use crate::fault::{Fault, Result};
 use crate::model::Priority;
 use crate::ops::object_ledger::erase_artefacts;
-use crate::queue::objects::blobforge::records::{CANCELLED, Dead, Failed, Lock, Marker};
+use crate::queue::objects::blobforge::records::{
+    CANCELLED, DeadMarker, FailedMarker, MarkerLock, QueueMarker,
+};
 use crate::queue::objects::blobforge::{RAW, dead_key, failed_key, lock_key, out_key, todo_key};
-use crate::queue::objects::engine::Held;
+use crate::queue::objects::engine::ObjectLock;
 
 /// What became of one document.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Changed {
+pub struct BucketChange {
     /// Which.
     pub hash: String,
     /// What was done (or would be).
-    pub change: Change,
+    pub change: BucketAction,
 }
 
 /// What was done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Change {
+pub enum BucketAction {
     /// It waits (again).
     Queued,
     /// It waits with another priority.
@@ -46,26 +48,29 @@ pub enum Change {
 /// The operator's name in locks.
 const OPERATOR: &str = "operator";
 
-async fn lock_for_operator(bucket: &Bucket, hash: &str) -> Result<Option<Held<Lock>>> {
-    let lock = Lock::new(OPERATOR, "", bucket.engine.now().await?);
+async fn lock_for_operator(
+    bucket: &BlobForgeBucket,
+    hash: &str,
+) -> Result<Option<ObjectLock<MarkerLock>>> {
+    let lock = MarkerLock::new(OPERATOR, "", bucket.engine.now().await?);
     bucket.queue.try_lock(hash, lock).await
 }
 
 /// Does something under the lock and gives it back, whatever comes of it.
-async fn under_lock<F>(bucket: &Bucket, hash: &str, work: F) -> Result<Changed>
+async fn run_locked<F>(bucket: &BlobForgeBucket, hash: &str, work: F) -> Result<BucketChange>
 where
-    F: AsyncFnOnce() -> Result<Change>,
+    F: AsyncFnOnce() -> Result<BucketAction>,
 {
     let Some(mut held) = lock_for_operator(bucket, hash).await? else {
-        return Ok(changed(hash, Change::Busy));
+        return Ok(change_line(hash, BucketAction::Busy));
     };
     let done = work().await;
-    bucket.engine.release(&mut held).await?;
-    Ok(changed(hash, done?))
+    bucket.engine.release_lock(&mut held).await?;
+    Ok(change_line(hash, done?))
 }
 
-fn changed(hash: &str, change: Change) -> Changed {
-    Changed { hash: hash.to_owned(), change }
+fn change_line(hash: &str, change: BucketAction) -> BucketChange {
+    BucketChange { hash: hash.to_owned(), change }
 }
 
 /// Puts a failed or given-up document back among those that wait: with the priority it had or the
@@ -73,62 +78,68 @@ fn changed(hash: &str, change: Change) -> Changed {
 ///
 /// # Errors
 /// The store's.
-pub async fn retry(
-    bucket: &Bucket,
-    settings: &Settings,
+pub async fn retry_document(
+    bucket: &BlobForgeBucket,
+    settings: &BucketSettings,
     hash: &str,
     priority: Option<Priority>,
     reset: bool,
-) -> Result<Changed> {
-    under_lock(bucket, hash, async || {
+) -> Result<BucketChange> {
+    run_locked(bucket, hash, async || {
         let (failed, dead) = (failed_key(hash), dead_key(hash));
-        let failed = bucket.engine.read::<Failed>(&failed).await?.map(|seen| seen.value);
-        let dead = bucket.engine.read::<Dead>(&dead).await?.map(|seen| seen.value);
+        let failed = bucket.engine.read::<FailedMarker>(&failed).await?.map(|seen| seen.value);
+        let dead = bucket.engine.read::<DeadMarker>(&dead).await?.map(|seen| seen.value);
         let (runs, before, marker) = match (failed, dead) {
-            (_, Some(dead)) => (dead.total_retries, dead.priority.clone(), of_dead(dead)),
-            (Some(failed), None) => (failed.runs(), failed.priority.clone(), of_failed(failed)),
-            (None, None) => return Ok(Change::Nothing),
+            (_, Some(dead)) => (dead.total_retries, dead.priority.clone(), marker_from_dead(dead)),
+            (Some(failed), None) => {
+                (failed.run_count(), failed.priority.clone(), marker_from_failed(failed))
+            }
+            (None, None) => return Ok(BucketAction::Nothing),
         };
         // With nothing reset there is one run left.
         let runs = if reset { 0 } else { runs.min(settings.max_retries.saturating_sub(1)) };
         let before = before.as_deref().and_then(Priority::from_blobforge_key);
         let priority = priority.or(before).unwrap_or(Priority::Normal);
-        let marker = Marker { retries: runs, queued_at: bucket.engine.now().await?, ..marker };
+        let marker = QueueMarker { retries: runs, queued_at: bucket.engine.now().await?, ..marker };
         bucket.clear_markers(hash).await?;
         bucket.engine.write(&todo_key(priority, hash), &marker).await?;
         bucket.engine.delete(&failed_key(hash)).await?;
         bucket.engine.delete(&dead_key(hash)).await?;
-        Ok(Change::Queued)
+        Ok(BucketAction::Queued)
     })
     .await
 }
 
-fn of_dead(dead: Dead) -> Marker {
-    let Dead { error, past, .. } = dead;
-    Marker { last_error: Some(error), past, ..Marker::default() }
+fn marker_from_dead(dead: DeadMarker) -> QueueMarker {
+    let DeadMarker { error, past, .. } = dead;
+    QueueMarker { last_error: Some(error), past, ..QueueMarker::default() }
 }
 
-fn of_failed(failed: Failed) -> Marker {
-    let Failed { error, past, .. } = failed;
-    Marker { last_error: Some(error), past, ..Marker::default() }
+fn marker_from_failed(failed: FailedMarker) -> QueueMarker {
+    let FailedMarker { error, past, .. } = failed;
+    QueueMarker { last_error: Some(error), past, ..QueueMarker::default() }
 }
 
 /// Moves a document that waits.
 ///
 /// # Errors
 /// The store's.
-pub async fn reprioritize(bucket: &Bucket, hash: &str, to: Priority) -> Result<Changed> {
-    under_lock(bucket, hash, async || {
-        let markers = bucket.markers(hash).await?;
-        let Some((from, seen)) = markers.first() else { return Ok(Change::Nothing) };
+pub async fn reprioritize_document(
+    bucket: &BlobForgeBucket,
+    hash: &str,
+    to: Priority,
+) -> Result<BucketChange> {
+    run_locked(bucket, hash, async || {
+        let markers = bucket.find_markers(hash).await?;
+        let Some((from, seen)) = markers.first() else { return Ok(BucketAction::Nothing) };
         if *from == to && markers.len() == 1 {
-            return Ok(Change::Nothing);
+            return Ok(BucketAction::Nothing);
         }
         bucket.engine.write(&todo_key(to, hash), &seen.value).await?;
         for (priority, _) in markers.iter().filter(|(priority, _)| *priority != to) {
             bucket.engine.delete(&todo_key(*priority, hash)).await?;
         }
-        Ok(Change::Moved)
+        Ok(BucketAction::Moved)
     })
     .await
 }
@@ -138,31 +149,34 @@ pub async fn reprioritize(bucket: &Bucket, hash: &str, to: Priority) -> Result<C
 ///
 /// # Errors
 /// The store's.
-pub async fn cancel(bucket: &Bucket, hash: &str) -> Result<Changed> {
-    let done = under_lock(bucket, hash, async || withdraw(bucket, hash).await).await?;
-    if done.change != Change::Busy {
+pub async fn cancel_document(bucket: &BlobForgeBucket, hash: &str) -> Result<BucketChange> {
+    let done = run_locked(bucket, hash, async || withdraw_locked(bucket, hash).await).await?;
+    if done.change != BucketAction::Busy {
         return Ok(done);
     }
-    let note = |lock: &Lock| (!lock.cancel).then(|| Lock { cancel: true, ..lock.clone() });
+    let note =
+        |lock: &MarkerLock| (!lock.cancel).then(|| MarkerLock { cancel: true, ..lock.clone() });
     let noted = bucket.engine.change(&lock_key(hash), note).await?;
-    Ok(changed(hash, if noted.is_some() { Change::Asked } else { Change::Busy }))
+    Ok(change_line(hash, if noted.is_some() { BucketAction::Asked } else { BucketAction::Busy }))
 }
 
 /// Under the operator's own lock.
-async fn withdraw(bucket: &Bucket, hash: &str) -> Result<Change> {
+async fn withdraw_locked(bucket: &BlobForgeBucket, hash: &str) -> Result<BucketAction> {
     let ended = bucket.engine.exists(&out_key(hash)).await?
         || bucket.engine.exists(&dead_key(hash)).await?;
-    let markers = bucket.markers(hash).await?;
-    let failed = bucket.engine.read::<Failed>(&failed_key(hash)).await?;
+    let markers = bucket.find_markers(hash).await?;
+    let failed = bucket.engine.read::<FailedMarker>(&failed_key(hash)).await?;
     let marker = markers.into_iter().next().map(|(priority, seen)| (priority, seen.value));
     let marker = marker.or(failed.map(|failed| {
-        let runs = failed.value.runs();
-        (Priority::Normal, Marker { retries: runs, ..of_failed(failed.value) })
+        let runs = failed.value.run_count();
+        (Priority::Normal, QueueMarker { retries: runs, ..marker_from_failed(failed.value) })
     }));
-    let Some((priority, marker)) = marker.filter(|_| !ended) else { return Ok(Change::Nothing) };
-    let why = GivenUp::new(CANCELLED, "withdrawn by an operator");
-    bucket.bury(hash, priority, marker, why).await?;
-    Ok(Change::Cancelled)
+    let Some((priority, marker)) = marker.filter(|_| !ended) else {
+        return Ok(BucketAction::Nothing);
+    };
+    let why = DeadLetterReason::new(CANCELLED, "withdrawn by an operator");
+    bucket.dead_letter(hash, priority, marker, why).await?;
+    Ok(BucketAction::Cancelled)
 }
 
 /// Removes everything there is of a document: original, result, marks, what was kept of earlier
@@ -171,32 +185,39 @@ async fn withdraw(bucket: &Bucket, hash: &str) -> Result<Change> {
 ///
 /// # Errors
 /// The store's.
-pub async fn remove(bucket: &Bucket, hash: &str, force: bool) -> Result<Changed> {
+pub async fn remove_document(
+    bucket: &BlobForgeBucket,
+    hash: &str,
+    force: bool,
+) -> Result<BucketChange> {
     let held = match lock_for_operator(bucket, hash).await? {
-        None if force => seize(bucket, hash).await?,
+        None if force => seize_lock(bucket, hash).await?,
         held => held,
     };
-    let Some(mut held) = held else { return Ok(changed(hash, Change::Busy)) };
+    let Some(mut held) = held else { return Ok(change_line(hash, BucketAction::Busy)) };
     let done = remove_all(bucket, hash).await;
-    bucket.engine.release(&mut held).await?;
-    done.map(|change| changed(hash, change))
+    bucket.engine.release_lock(&mut held).await?;
+    done.map(|change| change_line(hash, change))
 }
 
-async fn seize(bucket: &Bucket, hash: &str) -> Result<Option<Held<Lock>>> {
+async fn seize_lock(
+    bucket: &BlobForgeBucket,
+    hash: &str,
+) -> Result<Option<ObjectLock<MarkerLock>>> {
     let Some(seen) = bucket.queue.read_lock(hash).await? else {
         return lock_for_operator(bucket, hash).await;
     };
-    let lock = Lock::new(OPERATOR, "", bucket.engine.now().await?);
+    let lock = MarkerLock::new(OPERATOR, "", bucket.engine.now().await?);
     bucket.queue.take_over(hash, &seen.etag, lock).await
 }
 
-async fn remove_all(bucket: &Bucket, hash: &str) -> Result<Change> {
+async fn remove_all(bucket: &BlobForgeBucket, hash: &str) -> Result<BucketAction> {
     let originals = bucket.engine.list_all(&format!("{RAW}{hash}.")).await?;
     let done = bucket.engine.exists(&out_key(hash)).await?;
     let dead = bucket.engine.exists(&dead_key(hash)).await?;
-    let marked =
-        !bucket.markers(hash).await?.is_empty() || bucket.engine.exists(&failed_key(hash)).await?;
-    let known = match Manifest::load(bucket).await {
+    let marked = !bucket.find_markers(hash).await?.is_empty()
+        || bucket.engine.exists(&failed_key(hash)).await?;
+    let known = match BucketManifest::load(bucket).await {
         Ok(manifest) => manifest.entries.contains_key(hash),
         // What is no manifest names nothing; a rebuild will not find the original any more.
         Err(error) if error.fault == Fault::Rejected => false,
@@ -209,10 +230,10 @@ async fn remove_all(bucket: &Bucket, hash: &str) -> Result<Change> {
     for original in &originals {
         bucket.engine.delete(&original.key).await?;
     }
-    erase_artefacts(bucket.engine.store(), kept_as(hash)).await?;
+    erase_artefacts(bucket.engine.store(), artefact_id(hash)).await?;
     if known {
-        Manifest::forget(bucket, hash).await?;
+        BucketManifest::remove_entry(bucket, hash).await?;
     }
     let any = done || dead || marked || known || !originals.is_empty();
-    Ok(if any { Change::Removed } else { Change::Nothing })
+    Ok(if any { BucketAction::Removed } else { BucketAction::Nothing })
 }

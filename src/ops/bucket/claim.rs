@@ -5,22 +5,23 @@
 //! then writes what is new before it removes what is old: a crash in between leaves a document
 //! that the next look ends the same way.
 
-use super::end::GivenUp;
-use super::who::Who;
-use super::{Bucket, Settings, stamp};
+use super::end::DeadLetterReason;
+use super::who::WorkerIdentity;
+use super::{BlobForgeBucket, BucketSettings, format_rfc3339};
 use crate::fault::Result;
 use crate::model::Priority;
 use crate::queue::objects::blobforge::records::{
-    CANCELLED, EXCEEDED, Failed, Failure, Lock, Marker, Progress, remember,
+    CANCELLED, EXCEEDED, FailedMarker, LockProgress, MarkerLock, QueueMarker, RecordedFailure,
+    append_failure,
 };
 use crate::queue::objects::blobforge::{dead_key, failed_key, out_key, todo_key};
-use crate::queue::objects::engine::Held;
+use crate::queue::objects::engine::ObjectLock;
 use crate::runner::JobEnd;
-use crate::store::Put;
+use crate::store::PutResult;
 
 /// A marker of a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Candidate {
+pub struct MarkerCandidate {
     /// Where it waits.
     pub priority: Priority,
     /// Which document.
@@ -29,7 +30,7 @@ pub struct Candidate {
 
 /// A document that is ours to convert.
 #[derive(Debug)]
-pub struct Claim {
+pub struct BucketClaim {
     /// Which.
     pub hash: String,
     /// Where its marker was.
@@ -38,15 +39,15 @@ pub struct Claim {
     pub run: u32,
     /// The extension of its original's key.
     pub extension: String,
-    pub(super) marker: Marker,
-    pub(super) held: Held<Lock>,
+    pub(super) marker: QueueMarker,
+    pub(super) held: ObjectLock<MarkerLock>,
 }
 
 /// How an attempt to take a document ended.
 #[derive(Debug)]
-pub enum Claimed {
+pub enum BucketClaimResult {
     /// It is ours.
-    Ours(Box<Claim>),
+    Ours(Box<BucketClaim>),
     /// Somebody else has its lock.
     Busy,
     /// Nothing is to be done: it is done, given up, or its marker is gone.
@@ -55,7 +56,7 @@ pub enum Claimed {
 
 /// What a renewal found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kept {
+pub enum LockRenewal {
     /// Still ours.
     Ours,
     /// Still ours, but an operator wants the work to stop.
@@ -68,49 +69,56 @@ pub enum Kept {
 ///
 /// # Errors
 /// The store's. A lock that was taken is given back before.
-pub async fn claim(
-    bucket: &Bucket,
-    who: &Who,
-    settings: &Settings,
-    candidate: &Candidate,
-) -> Result<Claimed> {
+pub async fn claim_document(
+    bucket: &BlobForgeBucket,
+    who: &WorkerIdentity,
+    settings: &BucketSettings,
+    candidate: &MarkerCandidate,
+) -> Result<BucketClaimResult> {
     let now = bucket.engine.now().await?;
-    let mut lock = Lock::new(&who.id, candidate.priority.blobforge_key(), now);
+    let mut lock = MarkerLock::new(&who.id, candidate.priority.blobforge_key(), now);
     lock.instance.clone_from(&who.instance);
     // A lock that was abandoned is the janitor's: it is seen in a listing, not by trying.
     let Some(mut held) = bucket.queue.try_lock(&candidate.hash, lock).await? else {
-        return Ok(Claimed::Busy);
+        return Ok(BucketClaimResult::Busy);
     };
-    let begun = begin(bucket, settings, candidate, &mut held).await;
-    let Some((held, Begun { run, marker })) = bucket.queue.keep_or_release(held, begun).await?
+    let begun = begin_run(bucket, settings, candidate, &mut held).await;
+    let Some((held, BegunRun { run, marker })) = bucket.queue.keep_or_release(held, begun).await?
     else {
-        return Ok(Claimed::Settled);
+        return Ok(BucketClaimResult::Settled);
     };
     let extension = marker.past.extension.clone().unwrap_or_else(|| "pdf".to_owned());
     let (hash, priority) = (candidate.hash.clone(), candidate.priority);
-    Ok(Claimed::Ours(Box::new(Claim { hash, priority, run, extension, marker, held })))
+    Ok(BucketClaimResult::Ours(Box::new(BucketClaim {
+        hash,
+        priority,
+        run,
+        extension,
+        marker,
+        held,
+    })))
 }
 
-struct Begun {
+struct BegunRun {
     run: u32,
-    marker: Marker,
+    marker: QueueMarker,
 }
 
 /// Under the lock: is there still something to do? If so, counts the run.
-async fn begin(
-    bucket: &Bucket,
-    settings: &Settings,
-    candidate: &Candidate,
-    held: &mut Held<Lock>,
-) -> Result<Option<Begun>> {
-    let Candidate { priority, hash } = candidate;
+async fn begin_run(
+    bucket: &BlobForgeBucket,
+    settings: &BucketSettings,
+    candidate: &MarkerCandidate,
+    held: &mut ObjectLock<MarkerLock>,
+) -> Result<Option<BegunRun>> {
+    let MarkerCandidate { priority, hash } = candidate;
     let key = todo_key(*priority, hash);
     let (out, dead, failed) = (out_key(hash), dead_key(hash), failed_key(hash));
     let (marker, done, dead, failed) = tokio::try_join!(
-        bucket.engine.read::<Marker>(&key),
+        bucket.engine.read::<QueueMarker>(&key),
         bucket.engine.exists(&out),
         bucket.engine.exists(&dead),
-        bucket.engine.read::<Failed>(&failed),
+        bucket.engine.read::<FailedMarker>(&failed),
     )?;
     let Some(marker) = marker else { return Ok(None) };
     if done || dead {
@@ -124,37 +132,45 @@ async fn begin(
         return Ok(None);
     }
     // BlobForge leaves the marker of a failed document as it was, so its mark may know more.
-    let before = marker.value.retries.max(failed.map_or(0, |failed| failed.value.runs()));
+    let before = marker.value.retries.max(failed.map_or(0, |failed| failed.value.run_count()));
     if before >= settings.max_retries {
         let mut marker = marker.value;
         marker.retries = before;
-        bucket.bury(hash, *priority, marker, GivenUp::new(EXCEEDED, "begun too often")).await?;
+        bucket
+            .dead_letter(
+                hash,
+                *priority,
+                marker,
+                DeadLetterReason::new(EXCEEDED, "begun too often"),
+            )
+            .await?;
         return Ok(None);
     }
-    let count = |old: Marker| Some(Marker { retries: before.saturating_add(1), ..old });
+    let count = |old: QueueMarker| Some(QueueMarker { retries: before.saturating_add(1), ..old });
     let counted = bucket.queue.count_under_lock(hash, *priority, count).await?;
     let Some(marker) = counted else { return Ok(None) };
     let run = marker.retries;
     let ours = bucket
         .engine
-        .renew(held, |lock| {
+        .renew_lock(held, |lock| {
             (lock.retries, lock.run) = (before, Some(run));
-            lock.progress = Some(Progress { stage: "fetching".to_owned(), ..Progress::default() });
+            lock.progress =
+                Some(LockProgress { stage: "fetching".to_owned(), ..LockProgress::default() });
         })
         .await?;
-    Ok(ours.then_some(Begun { run, marker }))
+    Ok(ours.then_some(BegunRun { run, marker }))
 }
 
-impl Claim {
+impl BucketClaim {
     /// Keeps the lock for another while and says how far the work is.
     ///
     /// # Errors
     /// The store's: the lock may still be ours, and is to be renewed soon.
-    pub async fn beat(&mut self, bucket: &Bucket, stage: &str) -> Result<Kept> {
+    pub async fn renew(&mut self, bucket: &BlobForgeBucket, stage: &str) -> Result<LockRenewal> {
         let now = bucket.engine.now().await?;
         let ours = bucket
             .engine
-            .renew(&mut self.held, |lock| {
+            .renew_lock(&mut self.held, |lock| {
                 lock.last_heartbeat = now;
                 let progress = lock.progress.get_or_insert_default();
                 stage.clone_into(&mut progress.stage);
@@ -162,9 +178,9 @@ impl Claim {
             })
             .await?;
         Ok(match ours {
-            true if self.held.lease().cancel => Kept::Cancelled,
-            true => Kept::Ours,
-            false => Kept::Lost,
+            true if self.held.lease().cancel => LockRenewal::Cancelled,
+            true => LockRenewal::Ours,
+            false => LockRenewal::Lost,
         })
     }
 
@@ -172,43 +188,59 @@ impl Claim {
     ///
     /// # Errors
     /// The store's; the end may be tried again.
-    pub async fn publish(&mut self, bucket: &Bucket, archive: bytes::Bytes) -> Result<JobEnd> {
-        if self.beat(bucket, "publishing").await? == Kept::Lost {
+    pub async fn publish(
+        &mut self,
+        bucket: &BlobForgeBucket,
+        archive: bytes::Bytes,
+    ) -> Result<JobEnd> {
+        if self.renew(bucket, "publishing").await? == LockRenewal::Lost {
             return Ok(JobEnd::Lost);
         }
         let put = bucket.engine.store().put_if_absent(&out_key(&self.hash), archive).await?;
-        if put == Put::Refused {
+        if put == PutResult::Refused {
             tracing::info!(document = self.hash, "there was a result already; it stays");
         }
         bucket.clear_markers(&self.hash).await?;
         bucket.engine.delete(&failed_key(&self.hash)).await?;
         bucket.forget_artefacts(&self.hash).await;
-        bucket.engine.release(&mut self.held).await?;
+        bucket.engine.release_lock(&mut self.held).await?;
         Ok(JobEnd::Done)
     }
 
     /// Notes a failure: tried again later, or given up after the last run.
     ///
     /// # Errors
-    /// As [`Claim::publish`].
-    pub async fn fail(&mut self, bucket: &Bucket, error: &str, max: u32) -> Result<JobEnd> {
-        if self.beat(bucket, "failing").await? == Kept::Lost {
+    /// As [`BucketClaim::publish`].
+    pub async fn fail(
+        &mut self,
+        bucket: &BlobForgeBucket,
+        error: &str,
+        max: u32,
+    ) -> Result<JobEnd> {
+        if self.renew(bucket, "failing").await? == LockRenewal::Lost {
             return Ok(JobEnd::Lost);
         }
         let now = bucket.engine.now().await?;
         let marker = self.with_failure(now, error);
         if self.run >= max {
-            bucket.bury(&self.hash, self.priority, marker, GivenUp::new(EXCEEDED, error)).await?;
-            bucket.engine.release(&mut self.held).await?;
+            bucket
+                .dead_letter(
+                    &self.hash,
+                    self.priority,
+                    marker,
+                    DeadLetterReason::new(EXCEEDED, error),
+                )
+                .await?;
+            bucket.engine.release_lock(&mut self.held).await?;
             return Ok(JobEnd::Dead);
         }
         // An operator may have moved the marker meanwhile.
-        let markers = bucket.markers(&self.hash).await?;
+        let markers = bucket.find_markers(&self.hash).await?;
         let priority = markers.first().map_or(self.priority, |(priority, _)| *priority);
-        let failed = Failed {
+        let failed = FailedMarker {
             error: error.to_owned(),
             worker: self.held.lease().worker.clone(),
-            failed_at: stamp(now),
+            failed_at: format_rfc3339(now),
             timestamp: now,
             retries: self.run.saturating_sub(1),
             priority: Some(priority.blobforge_key().to_owned()),
@@ -217,16 +249,21 @@ impl Claim {
         };
         bucket.engine.write(&failed_key(&self.hash), &failed).await?;
         bucket.clear_markers(&self.hash).await?;
-        bucket.engine.release(&mut self.held).await?;
+        bucket.engine.release_lock(&mut self.held).await?;
         Ok(JobEnd::Failed)
     }
 
     /// Gives the document up: it is itself at fault, and another run would end the same way.
     ///
     /// # Errors
-    /// As [`Claim::publish`].
-    pub async fn refuse(&mut self, bucket: &Bucket, code: &str, detail: &str) -> Result<JobEnd> {
-        self.give_up(bucket, code, detail)
+    /// As [`BucketClaim::publish`].
+    pub async fn refuse(
+        &mut self,
+        bucket: &BlobForgeBucket,
+        code: &str,
+        detail: &str,
+    ) -> Result<JobEnd> {
+        self.dead_letter(bucket, code, detail)
             .await
             .map(|ours| if ours { JobEnd::Dead } else { JobEnd::Lost })
     }
@@ -234,23 +271,23 @@ impl Claim {
     /// Gives the document up because an operator asked for it.
     ///
     /// # Errors
-    /// As [`Claim::publish`].
-    pub async fn withdraw(&mut self, bucket: &Bucket) -> Result<JobEnd> {
-        let ours = self.give_up(bucket, CANCELLED, "withdrawn by an operator").await?;
+    /// As [`BucketClaim::publish`].
+    pub async fn withdraw(&mut self, bucket: &BlobForgeBucket) -> Result<JobEnd> {
+        let ours = self.dead_letter(bucket, CANCELLED, "withdrawn by an operator").await?;
         Ok(if ours { JobEnd::Cancelled } else { JobEnd::Lost })
     }
 
     /// Puts the document back as if it had not been begun.
     ///
     /// # Errors
-    /// As [`Claim::publish`].
-    pub async fn give_back(&mut self, bucket: &Bucket, why: &str) -> Result<JobEnd> {
-        if self.beat(bucket, "giving back").await? == Kept::Lost {
+    /// As [`BucketClaim::publish`].
+    pub async fn return_document(&mut self, bucket: &BlobForgeBucket, why: &str) -> Result<JobEnd> {
+        if self.renew(bucket, "giving back").await? == LockRenewal::Lost {
             return Ok(JobEnd::Lost);
         }
         let before = self.run.saturating_sub(1);
-        for (priority, _) in bucket.markers(&self.hash).await? {
-            let uncounted = |marker: &Marker| {
+        for (priority, _) in bucket.find_markers(&self.hash).await? {
+            let uncounted = |marker: &QueueMarker| {
                 let mut marker = marker.clone();
                 marker.retries = marker.retries.min(before);
                 marker.recovered_from = Some(why.to_owned());
@@ -258,27 +295,37 @@ impl Claim {
             };
             bucket.engine.change(&todo_key(priority, &self.hash), uncounted).await?;
         }
-        bucket.engine.release(&mut self.held).await?;
+        bucket.engine.release_lock(&mut self.held).await?;
         Ok(JobEnd::GivenBack)
     }
 
-    async fn give_up(&mut self, bucket: &Bucket, reason: &str, detail: &str) -> Result<bool> {
-        if self.beat(bucket, "giving up").await? == Kept::Lost {
+    async fn dead_letter(
+        &mut self,
+        bucket: &BlobForgeBucket,
+        reason: &str,
+        detail: &str,
+    ) -> Result<bool> {
+        if self.renew(bucket, "giving up").await? == LockRenewal::Lost {
             return Ok(false);
         }
         let now = bucket.engine.now().await?;
         let marker = self.with_failure(now, detail);
-        let why = GivenUp::new(reason, detail);
-        bucket.bury(&self.hash, self.priority, marker, why).await?;
-        bucket.engine.release(&mut self.held).await?;
+        let why = DeadLetterReason::new(reason, detail);
+        bucket.dead_letter(&self.hash, self.priority, marker, why).await?;
+        bucket.engine.release_lock(&mut self.held).await?;
         Ok(true)
     }
 
-    fn with_failure(&self, now: u64, error: &str) -> Marker {
+    fn with_failure(&self, now: u64, error: &str) -> QueueMarker {
         let worker = self.held.lease().worker.clone();
-        let failure = Failure { at: stamp(now), worker, run: self.run, error: error.to_owned() };
+        let failure = RecordedFailure {
+            at: format_rfc3339(now),
+            worker,
+            run: self.run,
+            error: error.to_owned(),
+        };
         let mut marker = self.marker.clone();
-        remember(&mut marker.past.history, failure);
+        append_failure(&mut marker.past.history, failure);
         marker
     }
 }

@@ -12,12 +12,12 @@ use serde_json::{Value, json};
 use crate::fault::{Error, Result};
 use crate::model::{DocumentId, IngestionId, Transcript};
 use crate::ops::object_pipeline::{ObjectPipeline, ingestion_of};
-use crate::ops::process::Processed;
+use crate::ops::process::ProcessReport;
 use crate::pipeline::ClaimHandle;
 
 /// A document as it lies in the bucket.
 #[derive(Debug, Clone)]
-pub struct Original {
+pub struct OriginalDocument {
     /// SHA-256 of the bytes, in hex.
     pub hash: String,
     /// What the file was called.
@@ -30,9 +30,9 @@ pub struct Original {
 
 /// What a document became.
 #[derive(Debug, Clone)]
-pub enum Converted {
+pub enum ConversionResult {
     /// To be published.
-    Whole(Output),
+    Whole(ConversionOutput),
     /// The document itself is at fault: another run would end the same way.
     Refused {
         /// Why, by our table of reasons.
@@ -44,7 +44,7 @@ pub enum Converted {
 
 /// What is published.
 #[derive(Debug, Clone, Default)]
-pub struct Output {
+pub struct ConversionOutput {
     /// The text.
     pub markdown: String,
     /// Names without folders, and bytes.
@@ -56,49 +56,57 @@ pub struct Output {
 /// Turns originals into what is published. A trait, because a worker is tested with converters
 /// that fail, hang or count.
 #[async_trait]
-pub trait Convert: Send + Sync {
+pub trait DocumentConverter: Send + Sync {
     /// Converts one document whose lock `claim` stands for.
     ///
     /// # Errors
     /// Something else than the document is at fault, or the claim is lost.
-    async fn convert(&self, original: &Original, claim: &ClaimHandle) -> Result<Converted>;
+    async fn convert(
+        &self,
+        original: &OriginalDocument,
+        claim: &ClaimHandle,
+    ) -> Result<ConversionResult>;
 }
 
 /// The steps of [`ObjectPipeline`].
-pub struct Documents {
+pub struct PipelineConverter {
     /// Over the bucket's own store.
     pub pipeline: ObjectPipeline,
 }
 
 #[async_trait]
-impl Convert for Documents {
-    async fn convert(&self, original: &Original, claim: &ClaimHandle) -> Result<Converted> {
+impl DocumentConverter for PipelineConverter {
+    async fn convert(
+        &self,
+        original: &OriginalDocument,
+        claim: &ClaimHandle,
+    ) -> Result<ConversionResult> {
         let (document, bytes) = (document_of(&original.hash), &original.bytes);
         // The path is only shown in reports; the hash says less about a person than a file name.
         let path = Path::new(&original.hash);
-        let processed = self.pipeline.process(document, path, bytes, claim).await?;
+        let processed = self.pipeline.process_document(document, path, bytes, claim).await?;
         let Some(transcript) = &processed.transcript else {
             let code = processed.reason.map_or("internal", |reason| reason.code()).to_owned();
-            return Ok(Converted::Refused { code, detail: processed.detail });
+            return Ok(ConversionResult::Refused { code, detail: processed.detail });
         };
-        Ok(Converted::Whole(output(transcript, &processed)?))
+        Ok(ConversionResult::Whole(build_output(transcript, &processed)?))
     }
 }
 
 fn document_of(hash: &str) -> DocumentId {
-    DocumentId::of_content(hash, "")
+    DocumentId::from_content(hash, "")
 }
 
 /// What is kept of the document of this hash while it is worked on is found by this id.
-pub(super) fn kept_as(hash: &str) -> IngestionId {
+pub(super) fn artefact_id(hash: &str) -> IngestionId {
     ingestion_of(document_of(hash))
 }
 
 /// What was read is published also if the gate refused what was extracted from it: the refusal and
 /// the partial data stand beside it.
-fn output(transcript: &Transcript, processed: &Processed) -> Result<Output> {
+fn build_output(transcript: &Transcript, processed: &ProcessReport) -> Result<ConversionOutput> {
     let part = |value: serde_json::Result<Vec<u8>>| {
-        value.map_err(|error| Error::internal("the result has no JSON").because(error))
+        value.map_err(|error| Error::internal("the result has no JSON").with_source(error))
     };
     let extraction = json!({
         "status": processed.status,
@@ -124,11 +132,11 @@ fn output(transcript: &Transcript, processed: &Processed) -> Result<Output> {
         ("transcription.json".to_owned(), part(serde_json::to_vec(transcript))?.into()),
         ("extraction.json".to_owned(), part(serde_json::to_vec_pretty(&extraction))?.into()),
     ];
-    Ok(Output { markdown: markdown(transcript), assets, meta })
+    Ok(ConversionOutput { markdown: render_markdown(transcript), assets, meta })
 }
 
 /// The lines of every page; pages are set apart by rules.
-fn markdown(transcript: &Transcript) -> String {
+fn render_markdown(transcript: &Transcript) -> String {
     let mut text = String::new();
     for page in &transcript.pages {
         if !text.is_empty() {

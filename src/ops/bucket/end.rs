@@ -2,14 +2,14 @@
 
 /// Why a document was given up.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct GivenUp<'a> {
+pub(super) struct DeadLetterReason<'a> {
     /// See [`Dead::reason`](crate::queue::objects::blobforge::records::Dead::reason).
     pub(super) reason: &'a str,
     /// What went wrong: codes and counts, never content.
     pub(super) detail: &'a str,
 }
 
-impl<'a> GivenUp<'a> {
+impl<'a> DeadLetterReason<'a> {
     /// For this reason, by what went wrong.
     pub(super) fn new(reason: &'a str, detail: &'a str) -> Self {
         Self { reason, detail }

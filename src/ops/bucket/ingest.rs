@@ -18,14 +18,14 @@ use futures::FutureExt;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use serde::Serialize;
 
-use self::files::{Content, File, find};
-pub use self::git::Place;
-use super::manifest::{Entry, Manifest};
-use super::{Bucket, State, stamp};
+use self::files::{IngestContent, IngestFile, find_files};
+pub use self::git::IngestSource;
+use super::manifest::{BucketManifest, ManifestEntry};
+use super::{BlobForgeBucket, BucketState, format_rfc3339};
 use crate::fault::Result;
 use crate::model::Priority;
-use crate::pages::Format;
-use crate::queue::objects::blobforge::records::{Marker, Past};
+use crate::pages::DocumentFormat;
+use crate::queue::objects::blobforge::records::{DocumentHistory, QueueMarker};
 use crate::queue::objects::blobforge::{raw_key, todo_key};
 
 /// Documents handed in between two changes of the manifest.
@@ -35,7 +35,7 @@ const AT_ONCE: usize = 8;
 
 /// How documents are handed in.
 #[derive(Debug, Clone)]
-pub struct Ingest {
+pub struct IngestOptions {
     /// How urgent they are.
     pub priority: Priority,
     /// Labels beside those of their paths.
@@ -53,7 +53,7 @@ pub struct Ingest {
 /// What became of one file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Fate {
+pub enum IngestStatus {
     /// It waits now (or would).
     Queued,
     /// It was handed in before.
@@ -64,15 +64,15 @@ pub enum Fate {
 
 /// One line of the report.
 #[derive(Debug, Clone, Serialize)]
-pub struct Handed {
+pub struct IngestedFile {
     /// Relative to what was named.
     pub path: String,
     /// What became of it.
-    pub fate: Fate,
+    pub fate: IngestStatus,
     /// SHA-256 of its bytes, in hex.
     pub hash: Option<String>,
     /// Where it stood before.
-    pub state: Option<State>,
+    pub state: Option<BucketState>,
     /// Its content was fetched from Git LFS.
     pub fetched: bool,
     /// Why nothing was done.
@@ -81,9 +81,9 @@ pub struct Handed {
 
 /// What became of all.
 #[derive(Debug, Clone, Default, Serialize)]
-pub struct Report {
+pub struct IngestReport {
     /// Each file.
-    pub files: Vec<Handed>,
+    pub files: Vec<IngestedFile>,
 }
 
 /// Hands everything in that lies at a place. `seen` is told how many files are through.
@@ -91,24 +91,26 @@ pub struct Report {
 /// # Errors
 /// The bucket does not answer, or the repository cannot be cloned. What is wrong with one file is
 /// in the report.
-pub async fn ingest(
-    bucket: &Bucket,
-    place: &Place,
-    how: &Ingest,
+pub async fn ingest_all(
+    bucket: &BlobForgeBucket,
+    place: &IngestSource,
+    how: &IngestOptions,
     seen: &(dyn Fn(usize, usize) + Sync),
-) -> Result<Report> {
+) -> Result<IngestReport> {
     // The folder of a clone lives as long as this.
-    let checkout = git::open(place, &how.git).await?;
-    let found = find(&checkout.roots, how.any_format).await;
-    let mut report = Report::default();
-    report.files.extend(found.refused.into_iter().map(|(path, problem)| refused(path, problem)));
+    let checkout = git::open_source(place, &how.git).await?;
+    let found = find_files(&checkout.roots, how.any_format).await;
+    let mut report = IngestReport::default();
+    report
+        .files
+        .extend(found.refused.into_iter().map(|(path, problem)| refused_file(path, problem)));
     let count = found.files.len();
     for batch in found.files.chunks(BATCH) {
         let work: Vec<_> =
-            batch.iter().map(|file| hand_in(bucket, file, how, &checkout).boxed()).collect();
-        let handed: Vec<(Handed, Option<Entry>)> =
+            batch.iter().map(|file| ingest_file(bucket, file, how, &checkout).boxed()).collect();
+        let handed: Vec<(IngestedFile, Option<ManifestEntry>)> =
             stream::iter(work).buffered(AT_ONCE).try_collect().await?;
-        let mut entries: BTreeMap<String, Entry> = BTreeMap::new();
+        let mut entries: BTreeMap<String, ManifestEntry> = BTreeMap::new();
         for (line, entry) in handed {
             if let (Some(hash), Some(entry)) = (&line.hash, entry) {
                 let known = entries.entry(hash.clone()).or_insert_with(|| entry.clone());
@@ -119,107 +121,108 @@ pub async fn ingest(
             report.files.push(line);
         }
         if !how.dry_run {
-            Manifest::add(bucket, &entries).await?;
+            BucketManifest::add(bucket, &entries).await?;
         }
         seen(report.files.len(), count);
     }
     Ok(report)
 }
 
-fn refused(path: String, problem: String) -> Handed {
-    let (fate, problem) = (Fate::Refused, Some(problem));
-    Handed { path, fate, hash: None, state: None, fetched: false, problem }
+fn refused_file(path: String, problem: String) -> IngestedFile {
+    let (fate, problem) = (IngestStatus::Refused, Some(problem));
+    IngestedFile { path, fate, hash: None, state: None, fetched: false, problem }
 }
 
 /// Hands one file in, and says what the manifest should know of it.
-async fn hand_in(
-    bucket: &Bucket,
-    file: &File,
-    how: &Ingest,
-    checkout: &git::Checkout,
-) -> Result<(Handed, Option<Entry>)> {
-    let content = match files::open(&file.path, how.largest).await {
+async fn ingest_file(
+    bucket: &BlobForgeBucket,
+    file: &IngestFile,
+    how: &IngestOptions,
+    checkout: &git::SourceCheckout,
+) -> Result<(IngestedFile, Option<ManifestEntry>)> {
+    let content = match files::read_content(&file.path, how.largest).await {
         Ok(content) => content,
-        Err(problem) => return Ok((refused(file.name.clone(), problem), None)),
+        Err(problem) => return Ok((refused_file(file.name.clone(), problem), None)),
     };
     let (hash, size) = match &content {
-        Content::Here { hash, bytes, .. } => {
+        IngestContent::Here { hash, bytes, .. } => {
             (hash.clone(), u64::try_from(bytes.len()).unwrap_or(u64::MAX))
         }
-        Content::Elsewhere(pointer) => (pointer.hash.clone(), pointer.size),
+        IngestContent::Elsewhere(pointer) => (pointer.hash.clone(), pointer.size),
     };
-    let tags = labels::tags(Path::new(&file.name), &how.tags);
-    let entry = Entry {
+    let tags = labels::collect_tags(Path::new(&file.name), &how.tags);
+    let entry = ManifestEntry {
         paths: vec![file.name.clone()],
         size,
         tags: tags.clone(),
-        ingested_at: stamp(bucket.engine.now().await?),
+        ingested_at: format_rfc3339(bucket.engine.now().await?),
         source: checkout.source.clone(),
         rest: serde_json::Map::new(),
     };
-    let mut line = Handed {
+    let mut line = IngestedFile {
         path: file.name.clone(),
-        fate: Fate::Known,
+        fate: IngestStatus::Known,
         hash: Some(hash.clone()),
         state: bucket.state(&hash).await?,
         fetched: false,
         problem: None,
     };
     if line.state.is_some() || how.dry_run {
-        line.fate = if line.state.is_some() { Fate::Known } else { Fate::Queued };
+        line.fate = if line.state.is_some() { IngestStatus::Known } else { IngestStatus::Queued };
         return Ok((line, Some(entry)));
     }
-    let extension = match store(bucket, file, content, &tags, how).await? {
+    let extension = match store_original(bucket, file, content, &tags, how).await? {
         Ok((extension, fetched)) => {
             line.fetched = fetched;
             extension
         }
-        Err(problem) => return Ok((refused(file.name.clone(), problem), None)),
+        Err(problem) => return Ok((refused_file(file.name.clone(), problem), None)),
     };
     let extension = Some(extension).filter(|extension| extension != "pdf");
-    let past = Past { extension, ..Past::default() };
+    let past = DocumentHistory { extension, ..DocumentHistory::default() };
     let queued_at = bucket.engine.now().await?;
-    let marker = Marker { queued_at, past, ..Marker::default() };
+    let marker = QueueMarker { queued_at, past, ..QueueMarker::default() };
     // Somebody may have been faster: then it waits all the same.
     bucket.engine.create(&todo_key(how.priority, &hash), &marker).await?;
-    line.fate = Fate::Queued;
+    line.fate = IngestStatus::Queued;
     Ok((line, Some(entry)))
 }
 
 /// Puts the original into the bucket unless it is there. Returns the extension of its key and
 /// whether the content was fetched; the inner error says what is wrong with the file.
-async fn store(
-    bucket: &Bucket,
-    file: &File,
-    content: Content,
+async fn store_original(
+    bucket: &BlobForgeBucket,
+    file: &IngestFile,
+    content: IngestContent,
     tags: &[String],
-    how: &Ingest,
+    how: &IngestOptions,
 ) -> Result<std::result::Result<(String, bool), String>> {
     let (hash, extension) = match &content {
-        Content::Here { hash, extension, .. } => (hash.clone(), extension.clone()),
-        Content::Elsewhere(pointer) => (pointer.hash.clone(), file.extension()),
+        IngestContent::Here { hash, extension, .. } => (hash.clone(), extension.clone()),
+        IngestContent::Elsewhere(pointer) => (pointer.hash.clone(), file.extension()),
     };
     let key = raw_key(&hash, &extension);
     if bucket.engine.exists(&key).await? {
         return Ok(Ok((extension, false)));
     }
     let (bytes, fetched) = match content {
-        Content::Here { bytes, .. } => (bytes, false),
-        Content::Elsewhere(pointer) => match pointer.fetch(&how.git, &file.path, how.largest).await
-        {
-            Ok(bytes) => (bytes, true),
-            Err(problem) => return Ok(Err(problem)),
-        },
+        IngestContent::Here { bytes, .. } => (bytes, false),
+        IngestContent::Elsewhere(pointer) => {
+            match pointer.fetch(&how.git, &file.path, how.largest).await {
+                Ok(bytes) => (bytes, true),
+                Err(problem) => return Ok(Err(problem)),
+            }
+        }
     };
-    if !is_what_it_says(&bytes, &extension) {
+    if !matches_extension(&bytes, &extension) {
         return Ok(Err(format!("its content is no {extension}")));
     }
-    let labels = labels::of(&file.name, tags, bytes.len());
+    let labels = labels::build_labels(&file.name, tags, bytes.len());
     bucket.engine.store().put(&key, bytes, &labels).await?;
     Ok(Ok((extension, fetched)))
 }
 
-fn is_what_it_says(bytes: &Bytes, extension: &str) -> bool {
-    let found = Format::sniff(bytes).map(Format::code);
+fn matches_extension(bytes: &Bytes, extension: &str) -> bool {
+    let found = DocumentFormat::sniff(bytes).map(DocumentFormat::code);
     extension != "pdf" && found.is_some() || found == Some("pdf")
 }

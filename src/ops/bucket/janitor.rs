@@ -11,36 +11,36 @@ use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
 
-use self::decide::{Facts, Verdict, decide};
-use super::end::GivenUp;
-use super::who::Who;
-use super::{Bucket, Settings, stamp};
+use self::decide::{DocumentFacts, SweepDecision, decide_action};
+use super::end::DeadLetterReason;
+use super::who::WorkerIdentity;
+use super::{BlobForgeBucket, BucketSettings, format_rfc3339};
 use crate::fault::Result;
 use crate::model::Priority;
 use crate::queue::objects::blobforge::records::{
-    EXCEEDED, Failed, Failure, Lock, Marker, remember,
+    EXCEEDED, FailedMarker, MarkerLock, QueueMarker, RecordedFailure, append_failure,
 };
 use crate::queue::objects::blobforge::{
     FAILED, dead_key, failed_key, lock_key, out_key, raw_key, todo_key,
 };
-use crate::queue::objects::engine::Held;
-use crate::store::Entry;
+use crate::queue::objects::engine::ObjectLock;
+use crate::store::ObjectEntry;
 
 /// Who a janitor is in a lock.
 const JANITOR: &str = "janitor";
 
 /// What one pass did, or would do.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Swept {
+pub struct SweepReport {
     /// Nothing was changed.
     pub dry_run: bool,
     /// Each document that was not as it should be.
-    pub acts: Vec<Act>,
+    pub acts: Vec<JanitorAction>,
 }
 
 /// What became of one document.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Act {
+pub struct JanitorAction {
     /// Which document.
     pub hash: String,
     /// Whose lock was abandoned; none: it had failed.
@@ -53,7 +53,7 @@ pub struct Act {
 
 /// How a pass is made.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Pass {
+pub struct SweepOptions {
     /// Only say what would be done.
     pub dry_run: bool,
     /// Do not wait for the pause after a failure.
@@ -64,17 +64,21 @@ pub struct Pass {
 ///
 /// # Errors
 /// The store's; what was done before stays done.
-pub async fn pass(bucket: &Bucket, settings: &Settings, how: Pass) -> Result<Swept> {
-    let mut swept = Swept { dry_run: how.dry_run, acts: Vec::new() };
+pub async fn sweep_bucket(
+    bucket: &BlobForgeBucket,
+    settings: &BucketSettings,
+    how: SweepOptions,
+) -> Result<SweepReport> {
+    let mut swept = SweepReport { dry_run: how.dry_run, acts: Vec::new() };
     for (hash, entry) in bucket.queue.list_locks().await? {
-        if bucket.age(entry.modified).await? > settings.stale() {
-            let stale = |_: &Lock, age| age > settings.stale();
-            let mend = Mend { dry_run: how.dry_run, is_abandoned: &stale, who: None };
-            swept.acts.extend(abandoned(bucket, settings, &hash, mend).await?);
+        if bucket.age_by_store(entry.modified).await? > settings.stale_after() {
+            let stale = |_: &MarkerLock, age| age > settings.stale_after();
+            let mend = LockRepair { dry_run: how.dry_run, is_abandoned: &stale, who: None };
+            swept.acts.extend(repair_abandoned(bucket, settings, &hash, mend).await?);
         }
     }
     for (hash, entry) in bucket.queue.list_named(FAILED).await? {
-        swept.acts.extend(failed(bucket, settings, &hash, how, entry.modified).await?);
+        swept.acts.extend(repair_failed(bucket, settings, &hash, how, entry.modified).await?);
     }
     Ok(swept)
 }
@@ -84,118 +88,125 @@ pub async fn pass(bucket: &Bucket, settings: &Settings, how: Pass) -> Result<Swe
 ///
 /// # Errors
 /// The store's.
-pub(super) async fn own(bucket: &Bucket, settings: &Settings, who: &Who) -> Result<Swept> {
-    let mut swept = Swept::default();
+pub(super) async fn sweep_own_locks(
+    bucket: &BlobForgeBucket,
+    settings: &BucketSettings,
+    who: &WorkerIdentity,
+) -> Result<SweepReport> {
+    let mut swept = SweepReport::default();
     for hash in bucket.queue.list_locks().await?.into_keys() {
-        let mine = |lock: &Lock, _| lock.worker == who.id && lock.instance != who.instance;
+        let mine = |lock: &MarkerLock, _| lock.worker == who.id && lock.instance != who.instance;
         // In its own name: should it die over it, its successor finds the lock as it found this.
-        let mend = Mend { dry_run: false, is_abandoned: &mine, who: Some(who) };
-        swept.acts.extend(abandoned(bucket, settings, &hash, mend).await?);
+        let mend = LockRepair { dry_run: false, is_abandoned: &mine, who: Some(who) };
+        swept.acts.extend(repair_abandoned(bucket, settings, &hash, mend).await?);
     }
     Ok(swept)
 }
 
 /// How locks are mended.
 #[derive(Clone, Copy)]
-struct Mend<'a> {
+struct LockRepair<'a> {
     dry_run: bool,
     /// By what the lock says, and its age.
-    is_abandoned: &'a (dyn Fn(&Lock, Duration) -> bool + Sync),
+    is_abandoned: &'a (dyn Fn(&MarkerLock, Duration) -> bool + Sync),
     /// In whose name; nobody's in particular: [`JANITOR`].
-    who: Option<&'a Who>,
+    who: Option<&'a WorkerIdentity>,
 }
 
 /// Looks at one lock; if it is abandoned, takes it over and settles its document.
-async fn abandoned(
-    bucket: &Bucket,
-    settings: &Settings,
+async fn repair_abandoned(
+    bucket: &BlobForgeBucket,
+    settings: &BucketSettings,
     hash: &str,
-    mend: Mend<'_>,
-) -> Result<Option<Act>> {
+    mend: LockRepair<'_>,
+) -> Result<Option<JanitorAction>> {
     let Some(seen) = bucket.queue.read_lock(hash).await? else { return Ok(None) };
-    if !(mend.is_abandoned)(&seen.lease, bucket.age(seen.modified).await?) {
+    if !(mend.is_abandoned)(&seen.lease, bucket.age_by_store(seen.modified).await?) {
         return Ok(None);
     }
     let worker = Some(seen.lease.worker.clone());
-    let facts = facts(bucket, settings, hash, Some(&seen.lease)).await?;
-    let verdict = decide(&facts);
-    let act = act(hash, worker, verdict);
+    let facts = collect_facts(bucket, settings, hash, Some(&seen.lease)).await?;
+    let verdict = decide_action(&facts);
+    let act = action_line(hash, worker, verdict);
     if mend.dry_run {
         return Ok(Some(act));
     }
     // The run stays in the lock: a janitor that dies here leaves what the next one needs.
     let name = mend.who.map_or(JANITOR, |who| &who.id);
-    let mut ours = Lock::new(name, &seen.lease.priority, bucket.engine.now().await?);
+    let mut ours = MarkerLock::new(name, &seen.lease.priority, bucket.engine.now().await?);
     ours.instance = mend.who.map(|who| who.instance.clone()).unwrap_or_default();
-    (ours.retries, ours.run) = (seen.lease.retries, Some(seen.lease.runs()));
+    (ours.retries, ours.run) = (seen.lease.retries, Some(seen.lease.run_count()));
     let Some(held) = bucket.queue.take_over(hash, &seen.etag, ours).await? else {
         return Ok(None);
     };
-    settle(bucket, settings, hash, held, Some(&seen.lease)).await.map(Some)
+    apply_decision(bucket, settings, hash, held, Some(&seen.lease)).await.map(Some)
 }
 
 /// Looks at one failed document; if its pause is over and nobody has it, settles it.
-async fn failed(
-    bucket: &Bucket,
-    settings: &Settings,
+async fn repair_failed(
+    bucket: &BlobForgeBucket,
+    settings: &BucketSettings,
     hash: &str,
-    how: Pass,
+    how: SweepOptions,
     modified: SystemTime,
-) -> Result<Option<Act>> {
-    let facts = facts(bucket, settings, hash, None).await?;
+) -> Result<Option<JanitorAction>> {
+    let facts = collect_facts(bucket, settings, hash, None).await?;
     if facts.locked || !(how.at_once || is_due(bucket, settings, &facts, modified).await?) {
         return Ok(None);
     }
     if how.dry_run {
-        return Ok(Some(act(hash, None, decide(&facts))));
+        return Ok(Some(action_line(hash, None, decide_action(&facts))));
     }
-    let lock = Lock::new(JANITOR, "", bucket.engine.now().await?);
+    let lock = MarkerLock::new(JANITOR, "", bucket.engine.now().await?);
     let Some(held) = bucket.queue.try_lock(hash, lock).await? else { return Ok(None) };
-    settle(bucket, settings, hash, held, None).await.map(Some)
+    apply_decision(bucket, settings, hash, held, None).await.map(Some)
 }
 
 async fn is_due(
-    bucket: &Bucket,
-    settings: &Settings,
-    facts: &Facts,
+    bucket: &BlobForgeBucket,
+    settings: &BucketSettings,
+    facts: &DocumentFacts,
     modified: SystemTime,
 ) -> Result<bool> {
-    Ok(bucket.age(modified).await? >= settings.pause_after(facts.failed.unwrap_or_default()))
+    Ok(bucket.age_by_store(modified).await?
+        >= settings.retry_pause(facts.failed.unwrap_or_default()))
 }
 
 /// Under the lock: decides anew, since the facts may be others by now, and acts.
-async fn settle(
-    bucket: &Bucket,
-    settings: &Settings,
+async fn apply_decision(
+    bucket: &BlobForgeBucket,
+    settings: &BucketSettings,
     hash: &str,
-    mut held: Held<Lock>,
-    of: Option<&Lock>,
-) -> Result<Act> {
-    let facts = facts(bucket, settings, hash, of).await?;
-    let verdict = decide(&facts);
+    mut held: ObjectLock<MarkerLock>,
+    of: Option<&MarkerLock>,
+) -> Result<JanitorAction> {
+    let facts = collect_facts(bucket, settings, hash, of).await?;
+    let verdict = decide_action(&facts);
     let worker = of.map(|lock| lock.worker.clone());
     match verdict {
-        Verdict::Clear => {
+        SweepDecision::Clear => {
             bucket.clear_markers(hash).await?;
             bucket.engine.delete(&failed_key(hash)).await?;
             if facts.done {
                 bucket.forget_artefacts(hash).await;
             }
         }
-        Verdict::Bury { priority, runs } => {
-            let marker = marker(bucket, hash, worker.as_deref(), runs).await?;
+        SweepDecision::Bury { priority, runs } => {
+            let marker = build_marker(bucket, hash, worker.as_deref(), runs).await?;
             let why = marker.last_error.clone().unwrap_or_else(|| SILENT.to_owned());
-            bucket.bury(hash, priority, marker, GivenUp::new(EXCEEDED, &why)).await?;
+            bucket
+                .dead_letter(hash, priority, marker, DeadLetterReason::new(EXCEEDED, &why))
+                .await?;
         }
-        Verdict::Queue { priority, runs } => {
-            let marker = marker(bucket, hash, worker.as_deref(), runs).await?;
+        SweepDecision::Queue { priority, runs } => {
+            let marker = build_marker(bucket, hash, worker.as_deref(), runs).await?;
             bucket.engine.write(&todo_key(priority, hash), &marker).await?;
             bucket.engine.delete(&failed_key(hash)).await?;
         }
-        Verdict::Forget => {}
+        SweepDecision::Forget => {}
     }
-    bucket.engine.release(&mut held).await?;
-    Ok(act(hash, worker, verdict))
+    bucket.engine.release_lock(&mut held).await?;
+    Ok(action_line(hash, worker, verdict))
 }
 
 /// What went wrong with a run whose worker was heard of no more.
@@ -203,14 +214,20 @@ const SILENT: &str = "its worker fell silent";
 
 /// The marker as it is to be from now on: what the most urgent one and the mark of the failure
 /// say, and what happened now.
-async fn marker(bucket: &Bucket, hash: &str, silent: Option<&str>, runs: u32) -> Result<Marker> {
-    let markers = bucket.markers(hash).await?;
-    let failed = bucket.engine.read::<Failed>(&failed_key(hash)).await?.map(|seen| seen.value);
+async fn build_marker(
+    bucket: &BlobForgeBucket,
+    hash: &str,
+    silent: Option<&str>,
+    runs: u32,
+) -> Result<QueueMarker> {
+    let markers = bucket.find_markers(hash).await?;
+    let failed =
+        bucket.engine.read::<FailedMarker>(&failed_key(hash)).await?.map(|seen| seen.value);
     let unmarked = failed.is_none() && markers.is_empty();
     let mut marker = markers.into_iter().next().map(|(_, seen)| seen.value).unwrap_or_default();
     let now = bucket.engine.now().await?;
     if unmarked {
-        let found = original(bucket, hash).await?;
+        let found = original_extension(bucket, hash).await?;
         marker.past.extension = found.filter(|extension| extension != "pdf");
     }
     if marker.queued_at == 0 {
@@ -226,13 +243,13 @@ async fn marker(bucket: &Bucket, hash: &str, silent: Option<&str>, runs: u32) ->
         marker.recovered_from = Some(failed.worker);
     }
     if let Some(worker) = silent {
-        let failure = Failure {
-            at: stamp(now),
+        let failure = RecordedFailure {
+            at: format_rfc3339(now),
             worker: worker.to_owned(),
             run: runs,
             error: SILENT.to_owned(),
         };
-        remember(&mut marker.past.history, failure);
+        append_failure(&mut marker.past.history, failure);
         marker.last_error = Some(SILENT.to_owned());
         marker.recovered_from = Some(worker.to_owned());
     }
@@ -241,36 +258,36 @@ async fn marker(bucket: &Bucket, hash: &str, silent: Option<&str>, runs: u32) ->
 }
 
 /// The extension of the document's original; `None` if it is not in the bucket.
-async fn original(bucket: &Bucket, hash: &str) -> Result<Option<String>> {
+async fn original_extension(bucket: &BlobForgeBucket, hash: &str) -> Result<Option<String>> {
     let prefix = raw_key(hash, "");
     let found = bucket.engine.store().list(&prefix, None, 1).await?;
-    let extension = |entry: &Entry| entry.key.strip_prefix(&prefix).map(ToOwned::to_owned);
+    let extension = |entry: &ObjectEntry| entry.key.strip_prefix(&prefix).map(ToOwned::to_owned);
     Ok(found.first().and_then(extension))
 }
 
 /// What there is of a document, beside the lock in question.
-async fn facts(
-    bucket: &Bucket,
-    settings: &Settings,
+async fn collect_facts(
+    bucket: &BlobForgeBucket,
+    settings: &BucketSettings,
     hash: &str,
-    abandoned: Option<&Lock>,
-) -> Result<Facts> {
+    abandoned: Option<&MarkerLock>,
+) -> Result<DocumentFacts> {
     let (out, dead, failed) = (out_key(hash), dead_key(hash), failed_key(hash));
     let lock = lock_key(hash);
     let (done, dead, failed, locked, markers) = tokio::try_join!(
         bucket.engine.exists(&out),
         bucket.engine.exists(&dead),
-        bucket.engine.read::<Failed>(&failed),
+        bucket.engine.read::<FailedMarker>(&failed),
         bucket.engine.exists(&lock),
-        bucket.markers(hash),
+        bucket.find_markers(hash),
     )?;
     let failed = failed.map(|seen| seen.value);
     let marked = failed.is_some() || !markers.is_empty();
-    let raw = marked || original(bucket, hash).await?.is_some();
+    let raw = marked || original_extension(bucket, hash).await?.is_some();
     let named = failed.as_ref().and_then(|failed| failed.priority.as_deref());
     let named = named.or(abandoned.map(|lock| lock.priority.as_str()));
     let runs = markers.iter().map(|(_, seen)| seen.value.retries).max();
-    Ok(Facts {
+    Ok(DocumentFacts {
         done,
         dead,
         locked,
@@ -278,18 +295,18 @@ async fn facts(
         marker: markers.first().map(|(priority, _)| *priority),
         named: named.and_then(Priority::from_blobforge_key).unwrap_or(Priority::Normal),
         counted: runs.unwrap_or_default(),
-        failed: failed.map(|failed| failed.runs()),
-        abandoned: abandoned.map(Lock::runs),
+        failed: failed.map(|failed| failed.run_count()),
+        abandoned: abandoned.map(MarkerLock::run_count),
         max: settings.max_retries,
     })
 }
 
-fn act(hash: &str, worker: Option<String>, verdict: Verdict) -> Act {
+fn action_line(hash: &str, worker: Option<String>, verdict: SweepDecision) -> JanitorAction {
     let (act, runs) = match verdict {
-        Verdict::Clear => ("finished", 0),
-        Verdict::Bury { runs, .. } => ("dead", runs),
-        Verdict::Queue { runs, .. } => ("queued", runs),
-        Verdict::Forget => ("forgotten", 0),
+        SweepDecision::Clear => ("finished", 0),
+        SweepDecision::Bury { runs, .. } => ("dead", runs),
+        SweepDecision::Queue { runs, .. } => ("queued", runs),
+        SweepDecision::Forget => ("forgotten", 0),
     };
-    Act { hash: hash.to_owned(), worker, act, runs }
+    JanitorAction { hash: hash.to_owned(), worker, act, runs }
 }

@@ -10,16 +10,16 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::Bucket;
-use super::claim::Candidate;
+use super::BlobForgeBucket;
+use super::claim::MarkerCandidate;
 use crate::fault::Result;
-use crate::queue::objects::blobforge::{marker_in, shard};
-use crate::store::Entry;
+use crate::queue::objects::blobforge::{marker_in, shard_prefix};
+use crate::store::ObjectEntry;
 
 /// Documents that were found waiting, and when to look again.
 #[derive(Debug)]
-pub struct Look {
-    found: VecDeque<Candidate>,
+pub struct TodoScanner {
+    found: VecDeque<MarkerCandidate>,
     each: Duration,
     longest: Duration,
     next: Instant,
@@ -32,7 +32,7 @@ pub struct Look {
     owed: u32,
 }
 
-impl Look {
+impl TodoScanner {
     /// `each` request keeps the next look off for so long; after looks that find nothing it waits
     /// twice as long each time, up to `longest`. The first look pays for the listing that a worker
     /// makes at its start.
@@ -42,7 +42,7 @@ impl Look {
     }
 
     /// When it is time to look again.
-    pub fn next_look(&self) -> Instant {
+    pub fn next_scan(&self) -> Instant {
         self.next
     }
 
@@ -52,7 +52,7 @@ impl Look {
     }
 
     /// Something that was found could be taken: another look is worth it.
-    pub fn bears_fruit(&mut self) {
+    pub fn mark_productive(&mut self) {
         self.fruitful = true;
     }
 
@@ -60,14 +60,17 @@ impl Look {
     ///
     /// # Errors
     /// The store's.
-    pub async fn next(&mut self, bucket: &Bucket) -> Result<Option<Candidate>> {
+    pub async fn next_candidate(
+        &mut self,
+        bucket: &BlobForgeBucket,
+    ) -> Result<Option<MarkerCandidate>> {
         if Instant::now() >= self.next {
-            self.refresh(bucket).await?;
+            self.scan_bucket(bucket).await?;
         }
         Ok(self.found.pop_front())
     }
 
-    async fn refresh(&mut self, bucket: &Bucket) -> Result<()> {
+    async fn scan_bucket(&mut self, bucket: &BlobForgeBucket) -> Result<()> {
         let mut requests = 1 + std::mem::take(&mut self.owed);
         // Should the store fail, the next look comes no sooner.
         self.next = Instant::now() + self.each;
@@ -78,7 +81,7 @@ impl Look {
             && page.last_priority() == Some(only)
         {
             requests += 1;
-            let start = shard(only, fastrand::u8(..));
+            let start = shard_prefix(only, fastrand::u8(..));
             let elsewhere = bucket.queue.list_tier(only, Some(&start)).await?;
             // Near the end of the priority there may be nothing more: then the head has to do.
             if !elsewhere.markers.is_empty() {
@@ -87,15 +90,15 @@ impl Look {
         }
         self.whole = !full;
         self.fruitful = false;
-        self.found = page.into_shuffled().iter().filter_map(candidate_of).collect();
+        self.found = page.into_shuffled().iter().filter_map(parse_candidate).collect();
         self.empty = if self.found.is_empty() { self.empty.saturating_add(1) } else { 0 };
-        self.next = Instant::now() + self.pause(requests);
+        self.next = Instant::now() + self.scan_pause(requests);
         Ok(())
     }
 
     /// What the requests cost, and more while nothing is found; up to a quarter more, so that
     /// workers that began together do not look together.
-    fn pause(&self, requests: u32) -> Duration {
+    fn scan_pause(&self, requests: u32) -> Duration {
         let idle = self.each.saturating_mul(1 << self.empty.saturating_sub(1).min(16));
         let idle = if self.empty > 1 { idle.min(self.longest) } else { Duration::ZERO };
         let base = self.each.saturating_mul(requests).max(idle);
@@ -103,7 +106,7 @@ impl Look {
     }
 }
 
-fn candidate_of(entry: &Entry) -> Option<Candidate> {
+fn parse_candidate(entry: &ObjectEntry) -> Option<MarkerCandidate> {
     let (priority, hash) = marker_in(&entry.key)?;
-    Some(Candidate { priority, hash: hash.to_owned() })
+    Some(MarkerCandidate { priority, hash: hash.to_owned() })
 }

@@ -10,11 +10,11 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Bucket, stamp};
+use super::{BlobForgeBucket, format_rfc3339};
 use crate::fault::{Error, Fault, Result};
 use crate::queue::objects::blobforge::{MANIFEST, RAW, is_hash};
-use crate::queue::objects::engine::{back_off, contended};
-use crate::store::{Etag, Fetch, Get, Put};
+use crate::queue::objects::engine::{back_off, contention_error};
+use crate::store::{Etag, GetOptions, GetResult, PutResult};
 
 /// How often a change is tried; BlobForge tries as often.
 const TRIES: u32 = 10;
@@ -23,20 +23,20 @@ const LARGEST: u64 = 1 << 30;
 
 /// The whole.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Manifest {
+pub struct BucketManifest {
     /// Of the form; 1.
     pub version: u32,
     /// RFC 3339, UTC.
     #[serde(default)]
     pub updated_at: String,
     /// By hash.
-    pub entries: BTreeMap<String, Entry>,
+    pub entries: BTreeMap<String, ManifestEntry>,
     /// Fields of others.
     #[serde(flatten)]
     pub rest: Map<String, Value>,
 }
 
-impl Default for Manifest {
+impl Default for BucketManifest {
     fn default() -> Self {
         let (entries, rest) = (BTreeMap::new(), Map::new());
         Self { version: 1, updated_at: String::new(), entries, rest }
@@ -46,7 +46,7 @@ impl Default for Manifest {
 /// One document.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Entry {
+pub struct ManifestEntry {
     /// Every path it was handed in by.
     pub paths: Vec<String>,
     /// Bytes.
@@ -62,7 +62,7 @@ pub struct Entry {
     pub rest: Map<String, Value>,
 }
 
-impl Entry {
+impl ManifestEntry {
     /// Takes over what another entry of the same document knows besides. Whether that was anything.
     fn merge(&mut self, other: &Self) -> bool {
         let before = self.clone();
@@ -83,9 +83,9 @@ impl Entry {
     }
 }
 
-/// What [`Manifest::rebuild`] did, or would do.
+/// What [`BucketManifest::rebuild`] did, or would do.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Rebuilt {
+pub struct RebuildReport {
     /// Documents with an original.
     pub documents: usize,
     /// Of these, how many the manifest did not know.
@@ -96,30 +96,30 @@ pub struct Rebuilt {
     pub put_aside: Option<String>,
 }
 
-/// How [`Manifest::rebuild`] goes about it.
+/// How [`BucketManifest::rebuild`] goes about it.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Rebuilding {
+pub struct RebuildOptions {
     /// Only say what would change.
     pub dry_run: bool,
 }
 
 /// What lies under the manifest's name.
-enum Read {
+enum ManifestRead {
     Nothing,
-    Whole(Box<Manifest>, Etag),
+    Whole(Box<BucketManifest>, Etag),
     Broken(Bytes, Etag),
 }
 
-impl Manifest {
+impl BucketManifest {
     /// Reads it; an empty one if there is none.
     ///
     /// # Errors
     /// The store's; rejected if what lies there is no manifest: `manifest --rebuild` mends that.
-    pub async fn load(bucket: &Bucket) -> Result<Self> {
-        match read(bucket).await? {
-            Read::Nothing => Ok(Self::default()),
-            Read::Whole(manifest, _) => Ok(*manifest),
-            Read::Broken(..) => {
+    pub async fn load(bucket: &BlobForgeBucket) -> Result<Self> {
+        match read_manifest(bucket).await? {
+            ManifestRead::Nothing => Ok(Self::default()),
+            ManifestRead::Whole(manifest, _) => Ok(*manifest),
+            ManifestRead::Broken(..) => {
                 let text = "registry/manifest.json is no manifest: `docmill bucket manifest \
                             --rebuild` puts it aside and makes a new one";
                 Err(Error::new(Fault::Rejected, text))
@@ -131,8 +131,11 @@ impl Manifest {
     ///
     /// # Errors
     /// The store's; transient if too many change it at once. A second try adds nothing twice.
-    pub(super) async fn add(bucket: &Bucket, new: &BTreeMap<String, Entry>) -> Result<()> {
-        change(bucket, |manifest| {
+    pub(super) async fn add(
+        bucket: &BlobForgeBucket,
+        new: &BTreeMap<String, ManifestEntry>,
+    ) -> Result<()> {
+        update_manifest(bucket, |manifest| {
             let mut changed = false;
             for (hash, entry) in new {
                 changed |= match manifest.entries.get_mut(hash) {
@@ -149,23 +152,23 @@ impl Manifest {
     /// Takes a document out.
     ///
     /// # Errors
-    /// As [`Manifest::add`].
-    pub(super) async fn forget(bucket: &Bucket, hash: &str) -> Result<()> {
-        change(bucket, |manifest| manifest.entries.remove(hash).is_some()).await.map(drop)
+    /// As [`BucketManifest::add`].
+    pub(super) async fn remove_entry(bucket: &BlobForgeBucket, hash: &str) -> Result<()> {
+        update_manifest(bucket, |manifest| manifest.entries.remove(hash).is_some()).await.map(drop)
     }
 
     /// Makes it anew: one entry for every original, what was known of it kept.
     ///
     /// # Errors
     /// The store's.
-    pub async fn rebuild(bucket: &Bucket, how: Rebuilding) -> Result<Rebuilt> {
-        let known = match read(bucket).await? {
-            Read::Whole(manifest, _) => manifest.entries,
-            Read::Nothing | Read::Broken(..) => BTreeMap::new(),
+    pub async fn rebuild(bucket: &BlobForgeBucket, how: RebuildOptions) -> Result<RebuildReport> {
+        let known = match read_manifest(bucket).await? {
+            ManifestRead::Whole(manifest, _) => manifest.entries,
+            ManifestRead::Nothing | ManifestRead::Broken(..) => BTreeMap::new(),
         };
-        let originals = originals(bucket).await?;
+        let originals = list_originals(bucket).await?;
         let lacks = |hash: &&String| !originals.contains_key(*hash);
-        let mut rebuilt = Rebuilt {
+        let mut rebuilt = RebuildReport {
             documents: originals.len(),
             added: originals.keys().filter(|hash| !known.contains_key(*hash)).count(),
             removed: known.keys().filter(lacks).count(),
@@ -176,7 +179,7 @@ impl Manifest {
         }
         // What was handed in while the originals were looked at stays: only what was known before
         // and has no original goes.
-        rebuilt.put_aside = change(bucket, |manifest| {
+        rebuilt.put_aside = update_manifest(bucket, |manifest| {
             let before = manifest.entries.clone();
             manifest
                 .entries
@@ -195,15 +198,15 @@ impl Manifest {
     }
 }
 
-async fn read(bucket: &Bucket) -> Result<Read> {
-    let what = Get { at_most: LARGEST, if_match: None };
+async fn read_manifest(bucket: &BlobForgeBucket) -> Result<ManifestRead> {
+    let what = GetOptions { at_most: LARGEST, if_match: None };
     Ok(match bucket.engine.store().get(MANIFEST, what).await? {
-        Fetch::Missing | Fetch::Changed => Read::Nothing,
-        Fetch::Found(object) => match serde_json::from_slice::<Manifest>(&object.bytes) {
-            Ok(manifest) => Read::Whole(Box::new(manifest), object.etag),
-            Err(_) => Read::Broken(object.bytes, object.etag),
+        GetResult::Missing | GetResult::Changed => ManifestRead::Nothing,
+        GetResult::Found(object) => match serde_json::from_slice::<BucketManifest>(&object.bytes) {
+            Ok(manifest) => ManifestRead::Whole(Box::new(manifest), object.etag),
+            Err(_) => ManifestRead::Broken(object.bytes, object.etag),
         },
-        Fetch::TooLarge { size } => {
+        GetResult::TooLarge { size } => {
             let text = format!("registry/manifest.json has {size} bytes, {LARGEST} are read");
             return Err(Error::new(Fault::Rejected, text));
         }
@@ -212,40 +215,40 @@ async fn read(bucket: &Bucket) -> Result<Read> {
 
 /// Changes the manifest as often as it takes to meet nobody; `false` from `make` leaves it as it
 /// is. Returns where a file that was no manifest was put.
-async fn change<F>(bucket: &Bucket, make: F) -> Result<Option<String>>
+async fn update_manifest<F>(bucket: &BlobForgeBucket, make: F) -> Result<Option<String>>
 where
-    F: Fn(&mut Manifest) -> bool + Send,
+    F: Fn(&mut BucketManifest) -> bool + Send,
 {
     let mut put_aside = None;
     for turn in 0..TRIES {
-        let (mut manifest, etag, broken) = match read(bucket).await? {
-            Read::Nothing => (Manifest::default(), None, false),
-            Read::Whole(manifest, etag) => (*manifest, Some(etag), false),
-            Read::Broken(bytes, etag) => {
-                put_aside = Some(keep_broken(bucket, bytes).await?);
-                (Manifest::default(), Some(etag), true)
+        let (mut manifest, etag, broken) = match read_manifest(bucket).await? {
+            ManifestRead::Nothing => (BucketManifest::default(), None, false),
+            ManifestRead::Whole(manifest, etag) => (*manifest, Some(etag), false),
+            ManifestRead::Broken(bytes, etag) => {
+                put_aside = Some(preserve_broken(bucket, bytes).await?);
+                (BucketManifest::default(), Some(etag), true)
             }
         };
         if !make(&mut manifest) && !broken {
             return Ok(put_aside);
         }
-        manifest.updated_at = stamp(bucket.engine.now().await?);
+        manifest.updated_at = format_rfc3339(bucket.engine.now().await?);
         let bytes = serde_json::to_vec(&manifest)
-            .map_err(|error| Error::internal("the manifest has no JSON").because(error))?;
+            .map_err(|error| Error::internal("the manifest has no JSON").with_source(error))?;
         let store = bucket.engine.store();
         let put = match &etag {
             None => store.put_if_absent(MANIFEST, bytes.into()).await?,
             Some(etag) => store.put_if_match(MANIFEST, etag, bytes.into()).await?,
         };
-        if put != Put::Refused {
+        if put != PutResult::Refused {
             return Ok(put_aside);
         }
         back_off(turn + 2).await;
     }
-    Err(contended())
+    Err(contention_error())
 }
 
-async fn keep_broken(bucket: &Bucket, bytes: Bytes) -> Result<String> {
+async fn preserve_broken(bucket: &BlobForgeBucket, bytes: Bytes) -> Result<String> {
     let at = bucket.engine.now().await?;
     let key = format!("registry/manifest.broken-{at}.json");
     bucket.engine.store().put_if_absent(&key, bytes).await?;
@@ -254,7 +257,7 @@ async fn keep_broken(bucket: &Bucket, bytes: Bytes) -> Result<String> {
 }
 
 /// What the labels of the originals say.
-async fn originals(bucket: &Bucket) -> Result<BTreeMap<String, Entry>> {
+async fn list_originals(bucket: &BlobForgeBucket) -> Result<BTreeMap<String, ManifestEntry>> {
     let mut all = BTreeMap::new();
     for listed in bucket.engine.list_all(RAW).await? {
         let name = listed.key.strip_prefix(RAW).unwrap_or_default();
@@ -264,14 +267,14 @@ async fn originals(bucket: &Bucket) -> Result<BTreeMap<String, Entry>> {
         }
         let Some(meta) = bucket.engine.store().head(&listed.key).await? else { continue };
         let label = |name: &str| meta.metadata.get(name).cloned().unwrap_or_default();
-        let entry = Entry {
+        let entry = ManifestEntry {
             paths: Some(label("original-name"))
                 .filter(|name| !name.is_empty())
                 .into_iter()
                 .collect(),
             size: meta.size,
             tags: serde_json::from_str(&label("tags")).unwrap_or_default(),
-            ingested_at: stamp(crate::queue::objects::engine::millis(meta.modified)),
+            ingested_at: format_rfc3339(crate::queue::objects::engine::to_millis(meta.modified)),
             source: String::new(),
             rest: Map::new(),
         };

@@ -6,12 +6,12 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 use zip::write::SimpleFileOptions;
 
-use super::convert::{Original, Output};
+use super::convert::{ConversionOutput, OriginalDocument};
 use crate::fault::{Error, Result};
 
 /// Who made it, and when.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Maker<'a> {
+pub(super) struct OutputMaker<'a> {
     /// The worker.
     pub(super) worker: &'a str,
     /// RFC 3339, UTC.
@@ -22,15 +22,19 @@ pub(super) struct Maker<'a> {
 ///
 /// # Errors
 /// Internal: a part cannot be packed.
-pub(super) fn pack(original: &Original, output: &Output, maker: Maker<'_>) -> Result<Bytes> {
-    let info = info(original, output, maker);
+pub(super) fn pack_output(
+    original: &OriginalDocument,
+    output: &ConversionOutput,
+    maker: OutputMaker<'_>,
+) -> Result<Bytes> {
+    let info = build_info(original, output, maker);
     let info = serde_json::to_vec_pretty(&info)
-        .map_err(|error| Error::internal("the result has no JSON").because(error))?;
-    archive(output, &info)
-        .map_err(|error| Error::internal("the result cannot be packed").because(error))
+        .map_err(|error| Error::internal("the result has no JSON").with_source(error))?;
+    write_archive(output, &info)
+        .map_err(|error| Error::internal("the result cannot be packed").with_source(error))
 }
 
-fn archive(output: &Output, info: &[u8]) -> zip::result::ZipResult<Bytes> {
+fn write_archive(output: &ConversionOutput, info: &[u8]) -> zip::result::ZipResult<Bytes> {
     let mut zip = zip::ZipWriter::new(Cursor::new(Vec::new()));
     let options = SimpleFileOptions::default()
         .compression_method(zip::CompressionMethod::Deflated)
@@ -49,7 +53,11 @@ fn archive(output: &Output, info: &[u8]) -> zip::result::ZipResult<Bytes> {
 }
 
 /// BlobForge's fields; `marker_meta`, where it has what its converter says, has what ours says.
-fn info(original: &Original, output: &Output, maker: Maker<'_>) -> Value {
+fn build_info(
+    original: &OriginalDocument,
+    output: &ConversionOutput,
+    maker: OutputMaker<'_>,
+) -> Value {
     json!({
         "hash": original.hash,
         "converted_at": maker.at,
@@ -69,20 +77,20 @@ mod tests {
 
     #[test]
     fn a_result_holds_the_text_the_assets_and_who_made_it() {
-        let original = Original {
+        let original = OriginalDocument {
             hash: "ab".repeat(32),
             name: "we \"ird\", näme\n.pdf".to_owned(),
             tags: vec!["a".to_owned()],
             bytes: Bytes::from_static(b"%PDF"),
         };
-        let output = Output {
+        let output = ConversionOutput {
             markdown: "# ä\n".to_owned(),
             assets: vec![("transcription.json".to_owned(), Bytes::from_static(b"{}"))],
             meta: json!({"reader": "rules"}),
         };
-        let maker = Maker { worker: "w-0", at: "2026-01-01T00:00:00Z" };
-        let bytes = pack(&original, &output, maker).unwrap();
-        assert_eq!(bytes, pack(&original, &output, maker).unwrap());
+        let maker = OutputMaker { worker: "w-0", at: "2026-01-01T00:00:00Z" };
+        let bytes = pack_output(&original, &output, maker).unwrap();
+        assert_eq!(bytes, pack_output(&original, &output, maker).unwrap());
         let mut zip = zip::ZipArchive::new(Cursor::new(bytes)).unwrap();
         let mut read = |name: &str| {
             let mut text = String::new();

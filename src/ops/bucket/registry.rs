@@ -10,11 +10,11 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::who::{Process, Who, fingerprint};
-use super::{Bucket, Settings, stamp};
+use super::who::{ProcessIdentity, WorkerIdentity, machine_fingerprint};
+use super::{BlobForgeBucket, BucketSettings, format_rfc3339};
 use crate::fault::{Error, Fault, Result};
 use crate::queue::objects::blobforge::{WORKERS, worker_key};
-use crate::queue::objects::engine::{Held, Lease, Lock};
+use crate::queue::objects::engine::{LockRecord, ObjectLock, ObservedLock};
 use crate::runner::WorkerStats;
 
 /// Most workers on one machine.
@@ -23,7 +23,7 @@ const SEATS: u32 = 256;
 /// A worker as others see it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Worker {
+pub struct RegisteredWorker {
     /// Fingerprint and seat.
     pub worker_id: String,
     /// `idle`, `processing` or `stopped`.
@@ -38,7 +38,7 @@ pub struct Worker {
     /// This start of it.
     pub instance: String,
     /// The process.
-    pub(super) process: Process,
+    pub(super) process: ProcessIdentity,
     /// What became of the documents it took.
     pub metrics: BTreeMap<String, u64>,
     /// Fields of others.
@@ -46,7 +46,7 @@ pub struct Worker {
     pub rest: Map<String, Value>,
 }
 
-impl Lease for Worker {
+impl LockRecord for RegisteredWorker {
     fn nonce(&self) -> &str {
         &self.instance
     }
@@ -56,21 +56,25 @@ impl Lease for Worker {
 const STOPPED: &str = "stopped";
 
 /// A seat that is ours.
-pub struct Seat {
-    who: Who,
-    held: Held<Worker>,
+pub struct WorkerRegistration {
+    who: WorkerIdentity,
+    held: ObjectLock<RegisteredWorker>,
 }
 
-impl Seat {
+impl WorkerRegistration {
     /// Takes a free seat on this machine. `named` replaces the fingerprint.
     ///
     /// # Errors
     /// The store's; unavailable if every seat is taken.
-    pub async fn take(bucket: &Bucket, named: Option<&str>, settings: &Settings) -> Result<Self> {
-        let base = named.map_or_else(fingerprint, ToOwned::to_owned);
+    pub async fn register(
+        bucket: &BlobForgeBucket,
+        named: Option<&str>,
+        settings: &BucketSettings,
+    ) -> Result<Self> {
+        let base = named.map_or_else(machine_fingerprint, ToOwned::to_owned);
         for seat in 0..SEATS {
-            let who = Who::new(format!("{base}-{seat}"));
-            if let Some(held) = sit(bucket, &who, settings.stale()).await? {
+            let who = WorkerIdentity::new(format!("{base}-{seat}"));
+            if let Some(held) = try_register(bucket, &who, settings.stale_after()).await? {
                 return Ok(Self { who, held });
             }
         }
@@ -80,7 +84,7 @@ impl Seat {
     }
 
     /// Who sits here.
-    pub fn who(&self) -> &Who {
+    pub fn identity(&self) -> &WorkerIdentity {
         &self.who
     }
 
@@ -88,9 +92,9 @@ impl Seat {
     ///
     /// # Errors
     /// The store's.
-    pub async fn beat(
+    pub async fn renew(
         &mut self,
-        bucket: &Bucket,
+        bucket: &BlobForgeBucket,
         job: Option<String>,
         stats: &WorkerStats,
     ) -> Result<bool> {
@@ -102,21 +106,25 @@ impl Seat {
     ///
     /// # Errors
     /// The store's.
-    pub async fn leave(&mut self, bucket: &Bucket, stats: &WorkerStats) -> Result<()> {
+    pub async fn unregister(
+        &mut self,
+        bucket: &BlobForgeBucket,
+        stats: &WorkerStats,
+    ) -> Result<()> {
         self.write(bucket, STOPPED, None, stats).await.map(drop)
     }
 
     async fn write(
         &mut self,
-        bucket: &Bucket,
+        bucket: &BlobForgeBucket,
         status: &str,
         job: Option<String>,
         stats: &WorkerStats,
     ) -> Result<bool> {
-        let at = stamp(bucket.engine.now().await?);
+        let at = format_rfc3339(bucket.engine.now().await?);
         bucket
             .engine
-            .renew(&mut self.held, |worker| {
+            .renew_lock(&mut self.held, |worker| {
                 status.clone_into(&mut worker.status);
                 worker.current_job.clone_from(&job);
                 worker.last_heartbeat.clone_from(&at);
@@ -126,38 +134,42 @@ impl Seat {
     }
 }
 
-async fn sit(bucket: &Bucket, who: &Who, stale: Duration) -> Result<Option<Held<Worker>>> {
+async fn try_register(
+    bucket: &BlobForgeBucket,
+    who: &WorkerIdentity,
+    stale: Duration,
+) -> Result<Option<ObjectLock<RegisteredWorker>>> {
     let key = worker_key(&who.id);
-    let at = stamp(bucket.engine.now().await?);
-    let worker = Worker {
+    let at = format_rfc3339(bucket.engine.now().await?);
+    let worker = RegisteredWorker {
         worker_id: who.id.clone(),
         status: "idle".to_owned(),
         last_heartbeat: at.clone(),
         started_at: at,
         instance: who.instance.clone(),
-        process: Process::this(),
-        ..Worker::default()
+        process: ProcessIdentity::current(),
+        ..RegisteredWorker::default()
     };
-    let Some(known) = bucket.engine.lock::<Worker>(&key).await? else {
-        return bucket.engine.take(&key, worker).await;
+    let Some(known) = bucket.engine.read_lock::<RegisteredWorker>(&key).await? else {
+        return bucket.engine.acquire_lock(&key, worker).await;
     };
-    let silent = bucket.age(known.modified).await? > stale;
-    let Lock { lease, etag, .. } = known;
+    let silent = bucket.age_by_store(known.modified).await? > stale;
+    let ObservedLock { lease, etag, .. } = known;
     if !(silent || lease.status == STOPPED || lease.process.has_ended()) {
         return Ok(None);
     }
-    bucket.engine.take_over(&key, &etag, worker).await
+    bucket.engine.take_over_lock(&key, &etag, worker).await
 }
 
 /// Every worker that ever registered, and how long ago it was heard of.
 ///
 /// # Errors
 /// The store's.
-pub async fn workers(bucket: &Bucket) -> Result<Vec<(Worker, Duration)>> {
+pub async fn list_workers(bucket: &BlobForgeBucket) -> Result<Vec<(RegisteredWorker, Duration)>> {
     let mut all = Vec::new();
     for entry in bucket.engine.list_all(WORKERS).await? {
-        if let Some(seen) = bucket.engine.read::<Worker>(&entry.key).await? {
-            all.push((seen.value, bucket.age(entry.modified).await?));
+        if let Some(seen) = bucket.engine.read::<RegisteredWorker>(&entry.key).await? {
+            all.push((seen.value, bucket.age_by_store(entry.modified).await?));
         }
     }
     Ok(all)

@@ -5,12 +5,14 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::manifest::{Entry, Manifest};
-use super::registry::{Worker, workers};
-use super::{Bucket, State};
+use super::manifest::{BucketManifest, ManifestEntry};
+use super::registry::{RegisteredWorker, list_workers};
+use super::{BlobForgeBucket, BucketState};
 use crate::fault::{Error, Fault, Result};
 use crate::model::Priority;
-use crate::queue::objects::blobforge::records::{Dead, Failed, Failure, Lock, Marker};
+use crate::queue::objects::blobforge::records::{
+    DeadMarker, FailedMarker, MarkerLock, QueueMarker, RecordedFailure,
+};
 use crate::queue::objects::blobforge::{
     DEAD, FAILED, LOCKS, OUT, TODO, dead_key, failed_key, hash_in, is_hash, lock_key, marker_in,
     tier_prefix,
@@ -18,7 +20,7 @@ use crate::queue::objects::blobforge::{
 
 /// How many documents stand where.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Standing {
+pub struct BucketCounts {
     /// Waiting, by priority.
     pub todo: BTreeMap<&'static str, u64>,
     /// In work.
@@ -35,7 +37,7 @@ pub struct Standing {
 ///
 /// # Errors
 /// The store's.
-pub async fn status(bucket: &Bucket) -> Result<Standing> {
+pub async fn count_states(bucket: &BlobForgeBucket) -> Result<BucketCounts> {
     let (todo, locks, failed, dead, out) = tokio::try_join!(
         bucket.queue.list_markers(),
         bucket.queue.list_locks(),
@@ -43,7 +45,7 @@ pub async fn status(bucket: &Bucket) -> Result<Standing> {
         bucket.queue.count_dead(),
         bucket.engine.list_all(OUT),
     )?;
-    let mut standing = Standing::default();
+    let mut standing = BucketCounts::default();
     for (priority, hash) in todo.iter().filter_map(|entry| marker_in(&entry.key)) {
         let waits = u64::from(!locks.contains_key(hash));
         *standing.todo.entry(priority.blobforge_key()).or_default() += waits;
@@ -51,18 +53,18 @@ pub async fn status(bucket: &Bucket) -> Result<Standing> {
     let count = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
     (standing.processing, standing.failed) = (count(locks.len()), count(failed.len()));
     standing.dead = dead;
-    standing.done = count(out.iter().filter(|e| result_in(&e.key).is_some()).count());
+    standing.done = count(out.iter().filter(|e| hash_in_result_key(&e.key).is_some()).count());
     Ok(standing)
 }
 
 /// The hash in the key of a result.
-fn result_in(key: &str) -> Option<&str> {
+fn hash_in_result_key(key: &str) -> Option<&str> {
     key.strip_prefix(OUT)?.strip_suffix(".zip").filter(|hash| is_hash(hash))
 }
 
 /// A document that is worked on.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Running {
+pub struct RunningDocument {
     /// Which.
     pub hash: String,
     /// By whom.
@@ -79,46 +81,46 @@ pub struct Running {
 
 /// Counts, workers and what they do.
 #[derive(Debug, Clone, Serialize)]
-pub struct Dashboard {
+pub struct BucketDashboard {
     /// How many documents stand where.
-    pub standing: Standing,
+    pub standing: BucketCounts,
     /// Who is registered, and how many seconds ago each was heard of.
-    pub workers: Vec<(Worker, u64)>,
+    pub workers: Vec<(RegisteredWorker, u64)>,
     /// What is worked on.
-    pub running: Vec<Running>,
+    pub running: Vec<RunningDocument>,
 }
 
 /// Everything that is shown at one look.
 ///
 /// # Errors
 /// The store's.
-pub async fn dashboard(bucket: &Bucket) -> Result<Dashboard> {
-    let (standing, workers) = tokio::try_join!(status(bucket), workers(bucket))?;
+pub async fn load_dashboard(bucket: &BlobForgeBucket) -> Result<BucketDashboard> {
+    let (standing, workers) = tokio::try_join!(count_states(bucket), list_workers(bucket))?;
     let mut running = Vec::new();
     for (hash, entry) in bucket.queue.list_locks().await? {
-        let Some(lock) = bucket.engine.read::<Lock>(&entry.key).await? else { continue };
-        let run = lock.value.runs();
+        let Some(lock) = bucket.engine.read::<MarkerLock>(&entry.key).await? else { continue };
+        let run = lock.value.run_count();
         let progress = lock.value.progress.unwrap_or_default();
-        running.push(Running {
+        running.push(RunningDocument {
             hash,
             worker: lock.value.worker,
             run,
             stage: progress.stage,
             elapsed_seconds: progress.elapsed_seconds,
-            renewed_seconds_ago: bucket.age(entry.modified).await?.as_secs(),
+            renewed_seconds_ago: bucket.age_by_store(entry.modified).await?.as_secs(),
         });
     }
-    let seconds = |(worker, age): (Worker, Duration)| (worker, age.as_secs());
-    Ok(Dashboard { standing, workers: workers.into_iter().map(seconds).collect(), running })
+    let seconds = |(worker, age): (RegisteredWorker, Duration)| (worker, age.as_secs());
+    Ok(BucketDashboard { standing, workers: workers.into_iter().map(seconds).collect(), running })
 }
 
 /// A document of a listing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Document {
+pub struct ListedDocument {
     /// Which.
     pub hash: String,
     /// Where it stands.
-    pub state: State,
+    pub state: BucketState,
     /// Where it waits, if it does.
     pub priority: Option<&'static str>,
     /// What it is called, as far as the manifest knows.
@@ -129,48 +131,49 @@ pub struct Document {
 ///
 /// # Errors
 /// The store's.
-pub async fn list(
-    bucket: &Bucket,
-    state: Option<State>,
+pub async fn list_documents(
+    bucket: &BlobForgeBucket,
+    state: Option<BucketState>,
     priority: Option<Priority>,
     limit: usize,
-) -> Result<Vec<Document>> {
-    let names = names(bucket).await?;
+) -> Result<Vec<ListedDocument>> {
+    let names = load_names(bucket).await?;
     let named =
         |hash: &str| names.entries.get(hash).map(|entry| entry.paths.clone()).unwrap_or_default();
     let mut all = Vec::new();
-    for each in State::ALL.into_iter().filter(|each| state.is_none_or(|state| state == *each)) {
+    for each in BucketState::ALL.into_iter().filter(|each| state.is_none_or(|state| state == *each))
+    {
         let prefix = match (each, priority) {
-            (State::Todo, Some(priority)) => tier_prefix(priority),
-            (State::Todo, None) => TODO.to_owned(),
+            (BucketState::Todo, Some(priority)) => tier_prefix(priority),
+            (BucketState::Todo, None) => TODO.to_owned(),
             (_, Some(_)) => continue,
-            (State::Processing, None) => LOCKS.to_owned(),
-            (State::Failed, None) => FAILED.to_owned(),
-            (State::Dead, None) => DEAD.to_owned(),
-            (State::Done, None) => OUT.to_owned(),
+            (BucketState::Processing, None) => LOCKS.to_owned(),
+            (BucketState::Failed, None) => FAILED.to_owned(),
+            (BucketState::Dead, None) => DEAD.to_owned(),
+            (BucketState::Done, None) => OUT.to_owned(),
         };
         for entry in bucket.engine.store().list(&prefix, None, limit).await? {
             let found = match each {
-                State::Todo => {
+                BucketState::Todo => {
                     marker_in(&entry.key).map(|(p, hash)| (Some(p.blobforge_key()), hash))
                 }
-                State::Done => result_in(&entry.key).map(|hash| (None, hash)),
+                BucketState::Done => hash_in_result_key(&entry.key).map(|hash| (None, hash)),
                 _ => hash_in(&entry.key, &prefix).map(|hash| (None, hash)),
             };
             let Some((priority, hash)) = found else { continue };
             let paths = named(hash);
-            all.push(Document { hash: hash.to_owned(), state: each, priority, paths });
+            all.push(ListedDocument { hash: hash.to_owned(), state: each, priority, paths });
         }
     }
     Ok(all)
 }
 
 /// The manifest for its names; what lies there and is no manifest names nothing.
-async fn names(bucket: &Bucket) -> Result<Manifest> {
-    match Manifest::load(bucket).await {
+async fn load_names(bucket: &BlobForgeBucket) -> Result<BucketManifest> {
+    match BucketManifest::load(bucket).await {
         Err(error) if error.fault == Fault::Rejected => {
             tracing::warn!(error = %error, "documents are shown without names: {error}");
-            Ok(Manifest::default())
+            Ok(BucketManifest::default())
         }
         other => other,
     }
@@ -178,13 +181,13 @@ async fn names(bucket: &Bucket) -> Result<Manifest> {
 
 /// All that is known of a document.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Found {
+pub struct DocumentDetails {
     /// Which.
     pub hash: String,
     /// Where it stands; none: its original may be there, but nothing is to be done with it.
-    pub state: Option<State>,
+    pub state: Option<BucketState>,
     /// Its place in the manifest.
-    pub entry: Option<Entry>,
+    pub entry: Option<ManifestEntry>,
     /// Where it waits.
     pub priority: Option<&'static str>,
     /// How often it was begun.
@@ -194,42 +197,48 @@ pub struct Found {
     /// Why it was given up, or what went wrong last.
     pub reason: Option<String>,
     /// What went wrong, oldest first.
-    pub history: Vec<Failure>,
+    pub history: Vec<RecordedFailure>,
 }
 
 /// Looks a document up by its hash, or the beginning of it, or by a path it was handed in by.
 ///
 /// # Errors
 /// The store's; missing if there is none, rejected if there are several.
-pub async fn find(bucket: &Bucket, name: &str, by_path: bool) -> Result<Found> {
+pub async fn find_document(
+    bucket: &BlobForgeBucket,
+    name: &str,
+    by_path: bool,
+) -> Result<DocumentDetails> {
     let hash = match by_path {
         false if is_hash(name) => name.to_owned(),
-        false => only(&Manifest::load(bucket).await?, name, |hash, _| hash.starts_with(name))?,
-        true => only(&Manifest::load(bucket).await?, name, |_, entry| {
+        false => find_unique(&BucketManifest::load(bucket).await?, name, |hash, _| {
+            hash.starts_with(name)
+        })?,
+        true => find_unique(&BucketManifest::load(bucket).await?, name, |_, entry| {
             entry.paths.iter().any(|path| path == name)
         })?,
     };
-    let entry = names(bucket).await?.entries.remove(&hash);
+    let entry = load_names(bucket).await?.entries.remove(&hash);
     let (lock, failed, dead) = (lock_key(&hash), failed_key(&hash), dead_key(&hash));
     let (state, markers, lock, failed, dead) = tokio::try_join!(
         bucket.state(&hash),
-        bucket.markers(&hash),
-        bucket.engine.read::<Lock>(&lock),
-        bucket.engine.read::<Failed>(&failed),
-        bucket.engine.read::<Dead>(&dead),
+        bucket.find_markers(&hash),
+        bucket.engine.read::<MarkerLock>(&lock),
+        bucket.engine.read::<FailedMarker>(&failed),
+        bucket.engine.read::<DeadMarker>(&dead),
     )?;
     if state.is_none() && entry.is_none() {
         let text = "the bucket does not know this document: name a path by --path, or look for \
                     it with `docmill bucket search`";
         return Err(Error::new(Fault::Missing, text));
     }
-    let marker: Option<(Priority, Marker)> =
+    let marker: Option<(Priority, QueueMarker)> =
         markers.into_iter().next().map(|(priority, seen)| (priority, seen.value));
     let (failed, dead) = (failed.map(|f| f.value), dead.map(|d| d.value));
     let counted = marker.as_ref().map(|(_, marker)| marker.retries);
-    let runs = counted.or(failed.as_ref().map(Failed::runs));
+    let runs = counted.or(failed.as_ref().map(FailedMarker::run_count));
     let marked = marker.as_ref().and_then(|(_, marker)| marker.last_error.clone());
-    Ok(Found {
+    Ok(DocumentDetails {
         state,
         entry,
         priority: marker.as_ref().map(|(priority, _)| priority.blobforge_key()),
@@ -254,10 +263,10 @@ pub async fn find(bucket: &Bucket, name: &str, by_path: bool) -> Result<Found> {
 }
 
 /// The only document of the manifest that is meant.
-fn only(
-    manifest: &Manifest,
+fn find_unique(
+    manifest: &BucketManifest,
     name: &str,
-    is_meant: impl Fn(&str, &Entry) -> bool,
+    is_meant: impl Fn(&str, &ManifestEntry) -> bool,
 ) -> Result<String> {
     let meant = manifest.entries.iter().filter(|(hash, entry)| is_meant(hash, entry));
     let mut meant = meant.map(|(hash, _)| hash.clone());
@@ -282,10 +291,14 @@ fn only(
 ///
 /// # Errors
 /// The store's.
-pub async fn search(bucket: &Bucket, query: &str, limit: usize) -> Result<Vec<(String, Entry)>> {
+pub async fn search_manifest(
+    bucket: &BlobForgeBucket,
+    query: &str,
+    limit: usize,
+) -> Result<Vec<(String, ManifestEntry)>> {
     let words: Vec<String> = query.split_whitespace().map(str::to_lowercase).collect();
-    let manifest = Manifest::load(bucket).await?;
-    let matches = |entry: &Entry| {
+    let manifest = BucketManifest::load(bucket).await?;
+    let matches = |entry: &ManifestEntry| {
         let texts: Vec<String> =
             entry.paths.iter().chain(&entry.tags).map(|text| text.to_lowercase()).collect();
         words.iter().all(|word| texts.iter().any(|text| text.contains(word)))

@@ -8,14 +8,14 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::Bucket;
+use super::BlobForgeBucket;
 use crate::fault::{Error, Fault, Result};
 use crate::queue::objects::blobforge::SETTINGS;
 
 /// What all workers of a bucket go by.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Settings {
+pub struct BucketSettings {
     /// How often a document is begun before it is given up.
     pub max_retries: u32,
     /// Seconds between two renewals of a lock.
@@ -31,7 +31,7 @@ pub struct Settings {
     pub rest: Map<String, Value>,
 }
 
-impl Default for Settings {
+impl Default for BucketSettings {
     fn default() -> Self {
         Self {
             max_retries: 3,
@@ -47,12 +47,12 @@ impl Default for Settings {
 /// The longest pause before a failed document is tried again.
 const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
 
-impl Settings {
+impl BucketSettings {
     /// Reads them; what is not there is BlobForge's default.
     ///
     /// # Errors
     /// The store's; denied if they are out of range.
-    pub async fn load(bucket: &Bucket) -> Result<Self> {
+    pub async fn load(bucket: &BlobForgeBucket) -> Result<Self> {
         let read = bucket.engine.read::<Self>(SETTINGS).await?;
         let settings = read.map(|seen| seen.value).unwrap_or_default();
         settings.check()?;
@@ -63,7 +63,7 @@ impl Settings {
     ///
     /// # Errors
     /// The store's; rejected if there is no such setting or it would be out of range.
-    pub async fn set(bucket: &Bucket, name: &str, value: u64) -> Result<Self> {
+    pub async fn set(bucket: &BlobForgeBucket, name: &str, value: u64) -> Result<Self> {
         bucket.engine.create(SETTINGS, &Self::default()).await?;
         let mut wrong = None;
         let changed = bucket
@@ -100,7 +100,7 @@ impl Settings {
     fn check(&self) -> Result<()> {
         let bad = if self.max_retries == 0 {
             "max_retries must be at least 1"
-        } else if self.heartbeat_interval == 0 || self.heartbeat() * 3 > self.stale() {
+        } else if self.heartbeat_interval == 0 || self.heartbeat() * 3 > self.stale_after() {
             "heartbeat_interval must be at least 1 s and fit into stale_timeout_minutes three times"
         } else if self.conversion_timeout == 0 {
             "conversion_timeout must be at least 1 s"
@@ -116,7 +116,7 @@ impl Settings {
     }
 
     /// After so long without renewal a lock is abandoned.
-    pub fn stale(&self) -> Duration {
+    pub fn stale_after(&self) -> Duration {
         Duration::from_secs(self.stale_timeout_minutes.saturating_mul(60))
     }
 
@@ -126,7 +126,7 @@ impl Settings {
     }
 
     /// How long a document waits that failed after being begun so often.
-    pub fn pause_after(&self, runs: u32) -> Duration {
+    pub fn retry_pause(&self, runs: u32) -> Duration {
         let doubled = 1_u32.checked_shl(runs.saturating_sub(1)).unwrap_or(u32::MAX);
         Duration::from_secs(self.retry_pause_seconds).saturating_mul(doubled).min(LONGEST_PAUSE)
     }
@@ -138,17 +138,17 @@ mod tests {
 
     #[test]
     fn a_failed_document_waits_longer_each_time_up_to_an_hour() {
-        let settings = Settings::default();
+        let settings = BucketSettings::default();
         for (runs, seconds) in [(0, 60), (1, 60), (2, 120), (3, 240), (40, 3600)] {
-            assert_eq!(settings.pause_after(runs).as_secs(), seconds, "{runs}");
+            assert_eq!(settings.retry_pause(runs).as_secs(), seconds, "{runs}");
         }
     }
 
     #[test]
     fn settings_that_would_let_live_locks_be_taken_are_refused() {
-        let settings = Settings { heartbeat_interval: 301, ..Settings::default() };
+        let settings = BucketSettings { heartbeat_interval: 301, ..BucketSettings::default() };
         assert!(settings.check().is_err());
-        assert!(Settings { heartbeat_interval: 300, ..settings }.check().is_ok());
-        assert!(Settings { max_retries: 0, ..Settings::default() }.check().is_err());
+        assert!(BucketSettings { heartbeat_interval: 300, ..settings }.check().is_ok());
+        assert!(BucketSettings { max_retries: 0, ..BucketSettings::default() }.check().is_err());
     }
 }

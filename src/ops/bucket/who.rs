@@ -11,14 +11,14 @@ use crate::model::digest;
 
 /// Who holds locks.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Who {
+pub struct WorkerIdentity {
     /// The machine and the seat on it.
     pub id: String,
     /// This start of the process.
     pub instance: String,
 }
 
-impl Who {
+impl WorkerIdentity {
     /// A worker of this id, started now.
     pub fn new(id: impl Into<String>) -> Self {
         Self { id: id.into(), instance: uuid::Uuid::new_v4().simple().to_string() }
@@ -28,7 +28,7 @@ impl Who {
 /// This process, as others on the same machine can tell whether it still runs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub(super) struct Process {
+pub(super) struct ProcessIdentity {
     /// The machine's name.
     pub(super) hostname: String,
     /// The start of the machine; empty where it cannot be told.
@@ -37,15 +37,15 @@ pub(super) struct Process {
     pub(super) pid: u32,
 }
 
-impl Process {
-    pub(super) fn this() -> Self {
-        let boot = read("/proc/sys/kernel/random/boot_id");
+impl ProcessIdentity {
+    pub(super) fn current() -> Self {
+        let boot = read_trimmed("/proc/sys/kernel/random/boot_id");
         Self { hostname: hostname(), boot, pid: std::process::id() }
     }
 
     /// Whether that process has surely ended: same machine, same start of it, no such process.
     pub(super) fn has_ended(&self) -> bool {
-        let here = Self::this();
+        let here = Self::current();
         let same = !self.boot.is_empty() && self.boot == here.boot;
         let same = same && self.hostname == here.hostname;
         same && self.pid != here.pid && !Path::new(&format!("/proc/{}", self.pid)).exists()
@@ -53,21 +53,22 @@ impl Process {
 }
 
 /// The first half of a worker's name.
-pub(super) fn fingerprint() -> String {
-    let machine = ["/etc/machine-id", "/var/lib/dbus/machine-id"].iter().map(|path| read(path));
+pub(super) fn machine_fingerprint() -> String {
+    let machine =
+        ["/etc/machine-id", "/var/lib/dbus/machine-id"].iter().map(|path| read_trimmed(path));
     let machine = machine.into_iter().find(|id| !id.is_empty()).unwrap_or_default();
-    let mut print = digest::sha256(format!("{}:{machine}", hostname()));
+    let mut print = digest::sha256_hex(format!("{}:{machine}", hostname()));
     print.truncate(12);
     print
 }
 
 fn hostname() -> String {
-    let kernel = read("/proc/sys/kernel/hostname");
+    let kernel = read_trimmed("/proc/sys/kernel/hostname");
     let named = || std::env::var("HOSTNAME").unwrap_or_default();
     if kernel.is_empty() { named() } else { kernel }
 }
 
-fn read(path: &str) -> String {
+fn read_trimmed(path: &str) -> String {
     std::fs::read_to_string(path).map(|text| text.trim().to_owned()).unwrap_or_default()
 }
 
@@ -77,18 +78,18 @@ mod tests {
 
     #[test]
     fn a_process_of_another_machine_or_a_living_one_has_not_surely_ended() {
-        let this = Process::this();
+        let this = ProcessIdentity::current();
         assert!(!this.has_ended());
         // Above what Linux gives out.
-        let gone = Process { pid: u32::MAX, ..this.clone() };
+        let gone = ProcessIdentity { pid: u32::MAX, ..this.clone() };
         assert_eq!(gone.has_ended(), !this.boot.is_empty());
-        assert!(!Process { hostname: "elsewhere".to_owned(), ..gone.clone() }.has_ended());
-        assert!(!Process { boot: "another start".to_owned(), ..gone }.has_ended());
+        assert!(!ProcessIdentity { hostname: "elsewhere".to_owned(), ..gone.clone() }.has_ended());
+        assert!(!ProcessIdentity { boot: "another start".to_owned(), ..gone }.has_ended());
     }
 
     #[test]
     fn the_fingerprint_is_twelve_digits_and_stays() {
-        assert_eq!(fingerprint().len(), 12);
-        assert_eq!(fingerprint(), fingerprint());
+        assert_eq!(machine_fingerprint().len(), 12);
+        assert_eq!(machine_fingerprint(), machine_fingerprint());
     }
 }

@@ -18,24 +18,25 @@ use async_trait::async_trait;
 use tokio::sync::{Mutex, watch};
 use tokio_util::sync::CancellationToken;
 
-use self::job::{BucketJob, Conversion};
-use super::claim::{Candidate, Claim, Claimed, Kept, claim};
-use super::convert::Convert;
-use super::look::Look;
-use super::registry::Seat;
-use super::who::Who;
-use super::{Bucket, Settings, janitor};
-use crate::config::{Destination, RetryConfig};
+use self::job::{BucketJob, JobConversion};
+use super::claim::{BucketClaim, BucketClaimResult, LockRenewal, MarkerCandidate, claim_document};
+use super::convert::DocumentConverter;
+use super::look::TodoScanner;
+use super::registry::WorkerRegistration;
+use super::who::WorkerIdentity;
+use super::{BlobForgeBucket, BucketSettings, janitor};
+use crate::config::{QueueDestination, RetryConfig};
 use crate::fault::Result;
 use crate::metrics;
 use crate::model::{ClaimToken, DocumentId, IngestionId};
-use crate::pipeline::failure::Attempt;
+use crate::pipeline::failure::RetryAttempt;
 use crate::pipeline::{ClaimHandle, StepError, claim_handle};
 use crate::runner::{
-    Backlog, ClaimedJob, Conclusion, Door, Doors, DueRenewal, LeaseTerms, Monitor, Renewal, Runner,
-    RunnerHandle, RunnerOptions, Settlement, SlotPermit, WorkerStats,
+    Backlog, ClaimedJob, DueRenewal, FinishedJob, IntakeGate, JobConclusion, LeaseTerms,
+    PauseReason, RenewalResult, Runner, RunnerHandle, RunnerMonitor, RunnerOptions, SlotPermit,
+    WorkerStats,
 };
-use crate::shutdown::Stop;
+use crate::shutdown::Shutdown;
 use crate::telemetry::spans;
 
 /// How long a worker waits after something that is not a document's fault, and the longest after
@@ -47,7 +48,7 @@ const PUTTING_BACK: Duration = Duration::from_secs(60);
 
 /// How a worker works.
 #[derive(Debug, Clone)]
-pub struct Terms {
+pub struct BucketWorkerOptions {
     /// Documents at the same time.
     pub jobs: usize,
     /// End once nothing waits any more.
@@ -65,13 +66,13 @@ pub struct Terms {
 }
 
 /// A worker, ready to take its seat.
-pub struct Work {
+pub struct BucketWorkerSetup {
     /// Where.
-    pub bucket: Arc<Bucket>,
+    pub bucket: Arc<BlobForgeBucket>,
     /// How documents are converted.
-    pub convert: Arc<dyn Convert>,
+    pub convert: Arc<dyn DocumentConverter>,
     /// How it works.
-    pub terms: Terms,
+    pub terms: BucketWorkerOptions,
 }
 
 /// A worker that has its seat.
@@ -81,31 +82,31 @@ pub struct BucketWorker {
 
 /// What waits in a bucket.
 struct BucketBacklog {
-    bucket: Arc<Bucket>,
-    convert: Arc<dyn Convert>,
-    terms: Terms,
-    who: Who,
-    seat: Mutex<Seat>,
-    settings: watch::Sender<Settings>,
-    doors: Arc<Doors>,
+    bucket: Arc<BlobForgeBucket>,
+    convert: Arc<dyn DocumentConverter>,
+    terms: BucketWorkerOptions,
+    who: WorkerIdentity,
+    seat: Mutex<WorkerRegistration>,
+    settings: watch::Sender<BucketSettings>,
+    doors: Arc<IntakeGate>,
     /// The bucket as traces name it.
-    destination: Destination,
+    destination: QueueDestination,
 }
 
-impl Work {
+impl BucketWorkerSetup {
     /// Takes a seat, and up what an earlier worker in it left.
     ///
     /// # Errors
     /// The store does not answer, or its settings make no sense.
     pub async fn open(self) -> Result<BucketWorker> {
         let Self { bucket, convert, terms } = self;
-        let settings = Settings::load(&bucket).await?;
-        let seat = Seat::take(&bucket, terms.name.as_deref(), &settings).await?;
-        let who = seat.who().clone();
-        let swept = janitor::own(&bucket, &settings, &who).await?;
+        let settings = BucketSettings::load(&bucket).await?;
+        let seat = WorkerRegistration::register(&bucket, terms.name.as_deref(), &settings).await?;
+        let who = seat.identity().clone();
+        let swept = janitor::sweep_own_locks(&bucket, &settings, &who).await?;
         let (place, recovered) = (bucket.describe(), swept.acts.len());
         tracing::info!(worker = who.id, recovered, "working on {place}");
-        let doors = Arc::new(Doors::new(BREATH, LONGEST_BREATH));
+        let doors = Arc::new(IntakeGate::new(BREATH, LONGEST_BREATH));
         let options =
             RunnerOptions { slots: terms.jobs, drain: terms.drain, settling: PUTTING_BACK };
         let backlog = BucketBacklog {
@@ -116,7 +117,7 @@ impl Work {
             seat: Mutex::new(seat),
             settings: watch::Sender::new(settings),
             doors: Arc::clone(&doors),
-            destination: Destination { system: "blobforge".to_owned(), name: place },
+            destination: QueueDestination { system: "blobforge".to_owned(), name: place },
         };
         Ok(BucketWorker { runner: Runner::new(Arc::new(backlog), options, doors) })
     }
@@ -124,76 +125,76 @@ impl Work {
     /// Works until stopped, or with `once` until nothing waits.
     ///
     /// # Errors
-    /// As [`Work::open`]. Later failures are waited out.
-    pub async fn run(self, stop: Stop) -> Result<WorkerStats> {
+    /// As [`BucketWorkerSetup::open`]. Later failures are waited out.
+    pub async fn run(self, stop: Shutdown) -> Result<WorkerStats> {
         Ok(self.open().await?.run(stop).await)
     }
 }
 
 impl BucketWorker {
     /// For the health pages.
-    pub fn monitor(&self) -> Monitor {
+    pub fn monitor(&self) -> RunnerMonitor {
         self.runner.monitor()
     }
 
     /// Works until stopped, or with `once` until nothing waits.
-    pub async fn run(self, stop: Stop) -> WorkerStats {
+    pub async fn run(self, stop: Shutdown) -> WorkerStats {
         self.runner.run(stop).await
     }
 }
 
 impl BucketBacklog {
     /// Whether the document is ours now; then its job runs.
-    async fn begin(
+    async fn begin_job(
         &self,
         runner: &RunnerHandle<Self>,
-        candidate: &Candidate,
+        candidate: &MarkerCandidate,
         slot: SlotPermit,
     ) -> bool {
         let settings = self.settings.borrow().clone();
         let since = tokio::time::Instant::now();
-        match claim(&self.bucket, &self.who, &settings, candidate).await {
-            Ok(Claimed::Ours(claim)) => {
-                runner.start(self.claimed(*claim, since, settings.stale()), slot);
+        match claim_document(&self.bucket, &self.who, &settings, candidate).await {
+            Ok(BucketClaimResult::Ours(claim)) => {
+                runner.start_job(self.claimed_job(*claim, since, settings.stale_after()), slot);
                 true
             }
-            Ok(Claimed::Busy) => {
-                metrics::delivery("busy");
+            Ok(BucketClaimResult::Busy) => {
+                metrics::count_delivery("busy");
                 false
             }
-            Ok(Claimed::Settled) => {
-                metrics::delivery("terminal");
+            Ok(BucketClaimResult::Settled) => {
+                metrics::count_delivery("terminal");
                 false
             }
             Err(error) => {
                 tracing::warn!(error = %error, "cannot take a document: {error}");
-                metrics::delivery("trouble");
-                self.doors.close_for_a_while(Door::SOURCE);
+                metrics::count_delivery("trouble");
+                self.doors.close_with_backoff(PauseReason::SOURCE);
                 // It is not known to be nobody's or somebody else's.
                 true
             }
         }
     }
 
-    fn claimed(
+    fn claimed_job(
         &self,
-        claim: Claim,
+        claim: BucketClaim,
         since: tokio::time::Instant,
         lease: Duration,
     ) -> ClaimedJob<BucketJob> {
         let (hash, run) = (claim.hash.clone(), claim.run);
         // The name a submitted document of these bytes has elsewhere.
-        let ingestion = IngestionId::first_of(DocumentId::of_content(&hash, ""));
+        let ingestion = IngestionId::first_for_document(DocumentId::from_content(&hash, ""));
         let until = (since + lease).into_std();
-        let (handle, renewer) = claim_handle::pair(ingestion, ClaimToken::random(), until);
-        let message = spans::Message {
+        let (handle, renewer) = claim_handle::claim_pair(ingestion, ClaimToken::random(), until);
+        let message = spans::TracedMessage {
             from: &self.destination,
             id: &hash,
             receive_count: run,
             traceparent: None,
         };
         let traced = spans::TracedAttempt { ingestion, document: &hash, attempt: run };
-        let trace = spans::process(message, traced);
+        let trace = spans::process_span(message, traced);
         let log = tracing::info_span!("job", document = hash, run);
         let job = BucketJob::new(claim);
         ClaimedJob { job, claim: handle, renewer, since, trace, log }
@@ -203,19 +204,19 @@ impl BucketBacklog {
 #[async_trait]
 impl Backlog for BucketBacklog {
     type Job = BucketJob;
-    type Output = Conversion;
+    type Output = JobConversion;
     type Rest = ();
 
     /// Takes documents as long as there are.
-    async fn supply(self: Arc<Self>, runner: RunnerHandle<Self>) {
-        let mut look = Look::new(self.terms.each_list, self.terms.longest_pause);
-        while let Some(slot) = runner.slot().await {
-            match look.next(&self.bucket).await {
+    async fn supply_jobs(self: Arc<Self>, runner: RunnerHandle<Self>) {
+        let mut look = TodoScanner::new(self.terms.each_list, self.terms.longest_pause);
+        while let Some(slot) = runner.acquire_slot().await {
+            match look.next_candidate(&self.bucket).await {
                 Ok(Some(candidate)) => {
-                    if !runner.runs(|job| job.hash == candidate.hash)
-                        && self.begin(&runner, &candidate, slot).await
+                    if !runner.is_running(|job| job.hash == candidate.hash)
+                        && self.begin_job(&runner, &candidate, slot).await
                     {
-                        look.bears_fruit();
+                        look.mark_productive();
                     }
                 }
                 Ok(None) => {
@@ -223,41 +224,41 @@ impl Backlog for BucketBacklog {
                     if self.terms.once && look.is_over() && runner.is_idle() {
                         return;
                     }
-                    runner.rest_until(look.next_look()).await;
+                    runner.wait_until(look.next_scan()).await;
                 }
                 Err(error) => {
                     tracing::warn!(error = %error, "cannot look for documents: {error}");
-                    self.doors.close_for_a_while(Door::SOURCE);
+                    self.doors.close_with_backoff(PauseReason::SOURCE);
                 }
             }
         }
     }
 
-    async fn work(
+    async fn run_job(
         &self,
         job: &BucketJob,
         claim: &ClaimHandle,
-    ) -> std::result::Result<Conversion, StepError> {
+    ) -> std::result::Result<JobConversion, StepError> {
         Ok(job.convert(&self.bucket, self.convert.as_ref(), claim, self.terms.largest).await?)
     }
 
-    fn lease(&self) -> LeaseTerms {
+    fn lease_terms(&self) -> LeaseTerms {
         let settings = self.settings.borrow();
-        let (every, lease) = (settings.heartbeat(), settings.stale());
+        let (every, lease) = (settings.heartbeat(), settings.stale_after());
         LeaseTerms { every, lease, lost_unrenewed: true, side: "lock" }
     }
 
-    async fn renew(&self, due: &[DueRenewal<BucketJob>]) -> Vec<Renewal> {
+    async fn renew(&self, due: &[DueRenewal<BucketJob>]) -> Vec<RenewalResult> {
         let renew = |due: &DueRenewal<BucketJob>| {
             let job = Arc::clone(&due.job);
             async move {
                 match job.renew(&self.bucket).await {
-                    Ok(None | Some(Kept::Ours)) => Renewal::Kept,
-                    Ok(Some(Kept::Cancelled)) => Renewal::Withdrawn,
-                    Ok(Some(Kept::Lost)) => Renewal::Lost,
+                    Ok(None | Some(LockRenewal::Ours)) => RenewalResult::Kept,
+                    Ok(Some(LockRenewal::Cancelled)) => RenewalResult::Withdrawn,
+                    Ok(Some(LockRenewal::Lost)) => RenewalResult::Lost,
                     Err(error) => {
                         tracing::warn!(error = %error, "cannot renew a lock: {error}");
-                        Renewal::Failed
+                        RenewalResult::Failed
                     }
                 }
             }
@@ -265,22 +266,22 @@ impl Backlog for BucketBacklog {
         futures::future::join_all(due.iter().map(renew)).await
     }
 
-    async fn settle(
+    async fn finish_job(
         &self,
         job: &BucketJob,
         _claim: &ClaimHandle,
-        conclusion: Conclusion<Conversion>,
-    ) -> Settlement<()> {
+        conclusion: JobConclusion<JobConversion>,
+    ) -> FinishedJob<()> {
         let most = self.settings.borrow().max_retries;
-        job.settle(&self.bucket, &self.who, &conclusion, most).await
+        job.finish_run(&self.bucket, &self.who, &conclusion, most).await
     }
 
-    fn attempt(&self, job: &BucketJob) -> Attempt {
-        Attempt { number: job.run, deferred_for: None, jitter: fastrand::f64() }
+    fn retry_attempt(&self, job: &BucketJob) -> RetryAttempt {
+        RetryAttempt { number: job.run, deferred_for: None, jitter: fastrand::f64() }
     }
 
     /// The bucket says how often a document is begun, whatever went wrong.
-    fn retry(&self) -> Cow<'_, RetryConfig> {
+    fn retry_config(&self) -> Cow<'_, RetryConfig> {
         Cow::Owned(RetryConfig::default().with_attempts(self.settings.borrow().max_retries))
     }
 
@@ -293,11 +294,11 @@ impl Backlog for BucketBacklog {
     }
 
     /// A marker that was put back is there for everybody at once.
-    fn puts_off(&self) -> bool {
+    fn supports_delay(&self) -> bool {
         false
     }
 
-    async fn tend(self: Arc<Self>, runner: RunnerHandle<Self>, stop: CancellationToken) {
-        chores::run(&self, &runner, stop).await;
+    async fn run_background(self: Arc<Self>, runner: RunnerHandle<Self>, stop: CancellationToken) {
+        chores::run_background(&self, &runner, stop).await;
     }
 }

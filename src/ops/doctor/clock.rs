@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use time::OffsetDateTime;
 
-use super::Finding;
+use super::DoctorFinding;
 use crate::fault::{Error, Result};
 use crate::http;
 
@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The time that somebody's clock showed when ours showed `at`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Reading {
+pub struct ClockSample {
     /// Theirs.
     pub theirs: SystemTime,
     /// Ours, in the middle of the question.
@@ -28,7 +28,7 @@ pub struct Reading {
 }
 
 /// Holds a reading against our clock; `whose` completes "the clock of …".
-pub fn check(check: &'static str, whose: &str, reading: Reading) -> Finding {
+pub fn check(check: &'static str, whose: &str, reading: ClockSample) -> DoctorFinding {
     let offset =
         reading.theirs.duration_since(reading.at).unwrap_or_else(|earlier| earlier.duration());
     let seconds = offset.as_secs();
@@ -36,46 +36,46 @@ pub fn check(check: &'static str, whose: &str, reading: Reading) -> Finding {
     let advice = "set the clock of this machine by NTP (chrony, Amazon Time Sync)";
     if offset >= TOO_MUCH {
         let advice = format!("{advice}, or theirs: AWS refuses signatures that are 5 minutes off");
-        return Finding::wrong(check, text, advice);
+        return DoctorFinding::wrong(check, text, advice);
     }
     if offset >= MUCH {
-        return Finding::warn(check, text, advice);
+        return DoctorFinding::warn(check, text, advice);
     }
-    Finding::ok(check, text)
+    DoctorFinding::ok(check, text)
 }
 
 /// What the `Date` header of whatever a server answers says.
 ///
 /// # Errors
 /// No answer, or one without a readable date.
-pub async fn of_server(address: &str) -> Result<Reading> {
+pub async fn sample_server(address: &str) -> Result<ClockSample> {
     let url = address.parse().map_err(|_| Error::internal(format!("{address} is no address")))?;
-    let client = http::client(&url, PATIENCE)?;
+    let client = http::build_client(&url, PATIENCE)?;
     let before = SystemTime::now();
     let answer = client.head(url).send().await;
-    let answer = answer.map_err(|error| http::no_answer(error, "asking for the time"))?;
+    let answer = answer.map_err(|error| http::no_answer_error(error, "asking for the time"))?;
     let at = before + before.elapsed().unwrap_or_default() / 2;
     let date = answer.headers().get(reqwest::header::DATE).and_then(|date| date.to_str().ok());
     let form = &time::format_description::well_known::Rfc2822;
     let theirs = date.and_then(|date| OffsetDateTime::parse(date, form).ok());
     let theirs = theirs.ok_or_else(|| Error::internal("the answer carries no date"))?;
-    Ok(Reading { theirs: theirs.into(), at })
+    Ok(ClockSample { theirs: theirs.into(), at })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ops::doctor::Verdict;
+    use crate::ops::doctor::Severity;
 
     #[test]
     fn minutes_are_wrong_in_either_direction_and_seconds_are_not() {
         let now = SystemTime::now();
         for (seconds, verdict) in
-            [(0, Verdict::Ok), (9, Verdict::Ok), (30, Verdict::Warn), (240, Verdict::Wrong)]
+            [(0, Severity::Ok), (9, Severity::Ok), (30, Severity::Warn), (240, Severity::Wrong)]
         {
             let by = Duration::from_secs(seconds);
             for theirs in [now + by, now - by] {
-                let found = check("clock.queue", "the queue", Reading { theirs, at: now });
+                let found = check("clock.queue", "the queue", ClockSample { theirs, at: now });
                 assert_eq!(found.verdict, verdict, "{seconds}");
             }
         }

@@ -2,9 +2,9 @@
 
 use std::time::SystemTime;
 
-use super::clock::{self, Reading};
-use super::{Finding, Verdict, answered};
-use crate::db::inspect::{self, Inspection};
+use super::clock::{self, ClockSample};
+use super::{DoctorFinding, Severity, findings_or_unusable};
+use crate::db::inspect::{self, DatabaseInspection};
 use crate::db::{Db, SchemaVersion};
 use crate::fault::Result;
 
@@ -13,109 +13,114 @@ const OLDEST: i32 = 13;
 const NEWEST: i32 = 17;
 
 /// Every check of the database; `url` tells whether the way to it leaves this machine.
-pub async fn check(db: &Db, leaves_machine: bool) -> Vec<Finding> {
-    let facts = match inspect::inspect(db).await {
+pub async fn check(db: &Db, leaves_machine: bool) -> Vec<DoctorFinding> {
+    let facts = match inspect::inspect_database(db).await {
         Ok(facts) => facts,
-        Err(error) => return vec![Finding::unusable("database", &error)],
+        Err(error) => return vec![DoctorFinding::unusable("database", &error)],
     };
-    let mut findings =
-        vec![version(facts.version), standby(&facts), encryption(&facts, leaves_machine)];
+    let mut findings = vec![
+        check_version(facts.version),
+        check_standby(&facts),
+        check_encryption(&facts, leaves_machine),
+    ];
     if !facts.may_use {
-        findings.push(no_schema(db, &facts));
+        findings.push(missing_schema(db, &facts));
         return findings;
     }
-    let roles = roles(&facts);
-    if roles.verdict == Verdict::Wrong {
+    let roles = check_roles(&facts);
+    if roles.verdict == Severity::Wrong {
         // What may not be read says nothing about the schema.
         findings.push(roles);
         return findings;
     }
     findings.push(roles);
-    findings.extend(answered("database.schema", schema(db).await));
-    findings.extend(answered("clock.database", time(db).await));
+    findings.extend(findings_or_unusable("database.schema", check_schema(db).await));
+    findings.extend(findings_or_unusable("clock.database", check_time(db).await));
     findings
 }
 
-fn version(number: i32) -> Finding {
+fn check_version(number: i32) -> DoctorFinding {
     const CHECK: &str = "database.version";
     let major = number / 10_000;
     let text = format!("Postgres {major}");
     if major < OLDEST {
         let advice = format!("upgrade the server: docmill needs Postgres {OLDEST} to {NEWEST}");
-        return Finding::wrong(CHECK, text, advice);
+        return DoctorFinding::wrong(CHECK, text, advice);
     }
     if major > NEWEST {
         let advice = format!("docmill is tested with Postgres {OLDEST} to {NEWEST}");
-        return Finding::warn(CHECK, text, advice);
+        return DoctorFinding::warn(CHECK, text, advice);
     }
-    Finding::ok(CHECK, text)
+    DoctorFinding::ok(CHECK, text)
 }
 
-fn standby(facts: &Inspection) -> Finding {
+fn check_standby(facts: &DatabaseInspection) -> DoctorFinding {
     const CHECK: &str = "database.primary";
     if facts.standby {
         let advice = "let database.url name the primary (the writer's endpoint)";
-        return Finding::wrong(CHECK, "this server only follows another", advice);
+        return DoctorFinding::wrong(CHECK, "this server only follows another", advice);
     }
-    Finding::ok(CHECK, "takes writes")
+    DoctorFinding::ok(CHECK, "takes writes")
 }
 
-fn encryption(facts: &Inspection, leaves_machine: bool) -> Finding {
+fn check_encryption(facts: &DatabaseInspection, leaves_machine: bool) -> DoctorFinding {
     const CHECK: &str = "database.encryption";
     if leaves_machine && !facts.encrypted {
         let advice = "add ?sslmode=verify-full&sslrootcert=FILE to database.url";
-        return Finding::warn(CHECK, "the connection is not encrypted", advice);
+        return DoctorFinding::warn(CHECK, "the connection is not encrypted", advice);
     }
-    Finding::ok(CHECK, if facts.encrypted { "TLS" } else { "on this machine" })
+    DoctorFinding::ok(CHECK, if facts.encrypted { "TLS" } else { "on this machine" })
 }
 
-fn no_schema(db: &Db, facts: &Inspection) -> Finding {
-    Finding::wrong(
+fn missing_schema(db: &Db, facts: &DatabaseInspection) -> DoctorFinding {
+    DoctorFinding::wrong(
         "database.schema",
-        format!("{}: the login {} sees no such schema", db.describe(), facts.login),
+        format!("{}: the login {} sees no such schema", db.description(), facts.login),
         "run `docmill migrate` as the owner, then GRANT docmill_worker to this login",
     )
 }
 
-async fn schema(db: &Db) -> Result<Vec<Finding>> {
+async fn check_schema(db: &Db) -> Result<Vec<DoctorFinding>> {
     const CHECK: &str = "database.schema";
     Ok(vec![match db.schema_version().await? {
-        SchemaVersion::Current => Finding::ok(CHECK, "as this program knows it"),
-        SchemaVersion::Newer => Finding::ok(CHECK, "newer than this program, which tolerates it"),
+        SchemaVersion::Current => DoctorFinding::ok(CHECK, "as this program knows it"),
+        SchemaVersion::Newer => {
+            DoctorFinding::ok(CHECK, "newer than this program, which tolerates it")
+        }
         SchemaVersion::Older(applied) => {
             let has = applied.map_or("none".to_owned(), |version| version.to_string());
             let text = format!("migrations are missing, newest applied: {has}");
-            Finding::wrong(CHECK, text, "run `docmill migrate` before the workers start")
+            DoctorFinding::wrong(CHECK, text, "run `docmill migrate` before the workers start")
         }
     }])
 }
 
 /// A worker needs rows, not tables.
-fn roles(facts: &Inspection) -> Finding {
+fn check_roles(facts: &DatabaseInspection) -> DoctorFinding {
     const CHECK: &str = "database.roles";
     let login = &facts.login;
     if !facts.lacking.is_empty() {
-        return Finding::wrong(
+        return DoctorFinding::wrong(
             CHECK,
             format!("the login {login} may not read and write {}", facts.lacking.join(", ")),
             format!("GRANT docmill_worker TO {login}"),
         );
     }
     if facts.may_create {
-        return Finding::warn(
+        return DoctorFinding::warn(
             CHECK,
             format!("the login {login} may change the schema"),
             "give workers a login in docmill_worker, and migrate with one in docmill_migrator",
         );
     }
-    Finding::ok(CHECK, format!("the login {login} may do what a worker does and no more"))
+    DoctorFinding::ok(CHECK, format!("the login {login} may do what a worker does and no more"))
 }
 
-async fn time(db: &Db) -> Result<Vec<Finding>> {
+async fn check_time(db: &Db) -> Result<Vec<DoctorFinding>> {
     let before = SystemTime::now();
-    let theirs = inspect::now(db).await?;
+    let theirs = inspect::database_time(db).await?;
     let at = before + before.elapsed().unwrap_or_default() / 2;
-    let reading = Reading { theirs: theirs.into(), at };
+    let reading = ClockSample { theirs: theirs.into(), at };
     Ok(vec![clock::check("clock.database", "Postgres", reading)])
 }
 
@@ -126,12 +131,12 @@ mod tests {
     #[test]
     fn a_version_that_is_too_old_is_wrong_and_one_nobody_has_tried_is_doubtful() {
         for (number, verdict) in [
-            (120_022, Verdict::Wrong),
-            (130_000, Verdict::Ok),
-            (170_006, Verdict::Ok),
-            (180_000, Verdict::Warn),
+            (120_022, Severity::Wrong),
+            (130_000, Severity::Ok),
+            (170_006, Severity::Ok),
+            (180_000, Severity::Warn),
         ] {
-            assert_eq!(version(number).verdict, verdict, "{number}");
+            assert_eq!(check_version(number).verdict, verdict, "{number}");
         }
     }
 }

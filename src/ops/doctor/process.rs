@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use humantime::format_duration;
 
-use super::Finding;
+use super::DoctorFinding;
 use crate::config::{ByteSize, Config};
 
 /// The variable in which our manifests say how long the platform waits after SIGTERM.
@@ -16,7 +16,7 @@ const BASE: u64 = 256 << 20;
 
 /// What the platform grants, as far as it says so.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Surroundings {
+pub struct PlatformLimits {
     /// The text of [`STOP_TIMEOUT_VARIABLE`].
     pub stop_timeout: Option<String>,
     /// Bytes of memory that the control group may use.
@@ -25,43 +25,43 @@ pub struct Surroundings {
     pub threads: usize,
 }
 
-impl Surroundings {
+impl PlatformLimits {
     /// Of this process: environment, control group (version 2, else 1), cores.
-    pub fn here(config: &Config) -> Self {
+    pub fn detect(config: &Config) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let threads = config.worker.cpu_threads;
         let files = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
         let memory = files.iter().find_map(|file| std::fs::read_to_string(file).ok());
         Self {
             stop_timeout: std::env::var(STOP_TIMEOUT_VARIABLE).ok(),
-            memory: memory.and_then(|text| limit(&text)),
+            memory: memory.and_then(|text| parse_memory_limit(&text)),
             threads: if threads == 0 { cores } else { threads },
         }
     }
 }
 
 /// A limit as control groups write it; version 1 writes an absurd number for none.
-fn limit(text: &str) -> Option<u64> {
+fn parse_memory_limit(text: &str) -> Option<u64> {
     text.trim().parse().ok().filter(|bytes| *bytes < 1 << 50)
 }
 
 /// What the platform grants after SIGTERM, in seconds (`120`) or with a unit (`2m`).
-fn stop_timeout(text: &str) -> Option<Duration> {
+fn parse_stop_timeout(text: &str) -> Option<Duration> {
     let seconds = text.trim().parse().ok().map(Duration::from_secs);
     seconds.or_else(|| humantime::parse_duration(text.trim()).ok())
 }
 
 /// Every check of the process.
-pub fn check(config: &Config, around: &Surroundings) -> Vec<Finding> {
-    vec![stop(config, around), memory(config, around), leases(config)]
+pub fn check(config: &Config, around: &PlatformLimits) -> Vec<DoctorFinding> {
+    vec![check_stop_timeout(config, around), check_memory(config, around), check_leases(config)]
 }
 
-fn stop(config: &Config, around: &Surroundings) -> Finding {
+fn check_stop_timeout(config: &Config, around: &PlatformLimits) -> DoctorFinding {
     const CHECK: &str = "process.stop_timeout";
     let drain = config.worker.drain;
     let wanted = format_duration(drain + SETTLE);
     let Some(text) = &around.stop_timeout else {
-        return Finding::warn(
+        return DoctorFinding::warn(
             CHECK,
             format!("{STOP_TIMEOUT_VARIABLE} is not set: nobody says how long the platform waits"),
             format!(
@@ -70,15 +70,15 @@ fn stop(config: &Config, around: &Surroundings) -> Finding {
             ),
         );
     };
-    let granted = stop_timeout(text);
+    let granted = parse_stop_timeout(text);
     let advice = format!(
         "grant at least {wanted} (stopTimeout, terminationGracePeriodSeconds), or lower \
          worker.drain: a worker that is killed while it drains costs an attempt of every document \
          in hand"
     );
     match granted {
-        None => Finding::wrong(CHECK, format!("{STOP_TIMEOUT_VARIABLE} is no time"), advice),
-        Some(granted) if granted < drain + SETTLE => Finding::wrong(
+        None => DoctorFinding::wrong(CHECK, format!("{STOP_TIMEOUT_VARIABLE} is no time"), advice),
+        Some(granted) if granted < drain + SETTLE => DoctorFinding::wrong(
             CHECK,
             format!(
                 "the platform waits {} after SIGTERM, worker.drain is {}",
@@ -87,14 +87,14 @@ fn stop(config: &Config, around: &Surroundings) -> Finding {
             ),
             advice,
         ),
-        Some(granted) => Finding::ok(CHECK, format!("{} granted", format_duration(granted))),
+        Some(granted) => DoctorFinding::ok(CHECK, format!("{} granted", format_duration(granted))),
     }
 }
 
-fn memory(config: &Config, around: &Surroundings) -> Finding {
+fn check_memory(config: &Config, around: &PlatformLimits) -> DoctorFinding {
     const CHECK: &str = "process.memory";
     let Some(limit) = around.memory else {
-        return Finding::ok(CHECK, "no limit is set for this process");
+        return DoctorFinding::ok(CHECK, "no limit is set for this process");
     };
     let mib = |bytes: u64| bytes.div_ceil(1 << 20);
     let (documents, page) = (config.limits.documents_in_memory, config.cpu.page_memory);
@@ -116,7 +116,7 @@ fn memory(config: &Config, around: &Surroundings) -> Finding {
              limits.page_pixels) and limits.documents_in_memory: the kernel would kill the worker",
             mib(of_pages(threads))
         );
-        return Finding::wrong(CHECK, parts(1), advice);
+        return DoctorFinding::wrong(CHECK, parts(1), advice);
     }
     if of_pages(threads) > limit {
         let advice = format!(
@@ -124,14 +124,17 @@ fn memory(config: &Config, around: &Surroundings) -> Finding {
              worker.cpu_threads",
             mib(of_pages(threads))
         );
-        return Finding::warn(CHECK, parts(threads), advice);
+        return DoctorFinding::warn(CHECK, parts(threads), advice);
     }
-    Finding::ok(CHECK, format!("{} MiB, {} MiB at most in use", mib(limit), mib(of_pages(threads))))
+    DoctorFinding::ok(
+        CHECK,
+        format!("{} MiB, {} MiB at most in use", mib(limit), mib(of_pages(threads))),
+    )
 }
 
 /// A message that stays hidden for longer than the lease delays the takeover of a crashed
 /// worker's documents.
-fn leases(config: &Config) -> Finding {
+fn check_leases(config: &Config) -> DoctorFinding {
     const CHECK: &str = "queue.visibility";
     let (visibility, lease) = (config.queue.visibility, config.claim.lease);
     let text = format!(
@@ -142,30 +145,30 @@ fn leases(config: &Config) -> Finding {
     if visibility > lease {
         let advice = "set queue.visibility below claim.lease: documents of a worker that died \
                       wait for their message although nobody holds them";
-        return Finding::wrong(CHECK, text, advice);
+        return DoctorFinding::wrong(CHECK, text, advice);
     }
-    Finding::ok(CHECK, text)
+    DoctorFinding::ok(CHECK, text)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ops::doctor::Verdict;
+    use crate::ops::doctor::Severity;
 
     #[test]
     fn a_platform_that_kills_while_the_worker_drains_is_named() {
         let config = Config::default();
         for (granted, verdict) in [
-            (None, Verdict::Warn),
-            (Some("120"), Verdict::Ok),
-            (Some("2m"), Verdict::Ok),
-            (Some("110"), Verdict::Wrong),
-            (Some("30"), Verdict::Wrong),
-            (Some("soon"), Verdict::Wrong),
+            (None, Severity::Warn),
+            (Some("120"), Severity::Ok),
+            (Some("2m"), Severity::Ok),
+            (Some("110"), Severity::Wrong),
+            (Some("30"), Severity::Wrong),
+            (Some("soon"), Severity::Wrong),
         ] {
             let stop_timeout = granted.map(str::to_owned);
-            let around = Surroundings { stop_timeout, ..Surroundings::default() };
-            assert_eq!(stop(&config, &around).verdict, verdict, "{granted:?}");
+            let around = PlatformLimits { stop_timeout, ..PlatformLimits::default() };
+            assert_eq!(check_stop_timeout(&config, &around).verdict, verdict, "{granted:?}");
         }
     }
 
@@ -173,14 +176,14 @@ mod tests {
     fn memory_is_held_against_what_the_configuration_may_take() {
         let config = Config::default();
         for (gib, threads, verdict) in [
-            (None, 8, Verdict::Ok),
-            (Some(4), 2, Verdict::Ok),
-            (Some(4), 4, Verdict::Warn),
-            (Some(2), 1, Verdict::Wrong),
+            (None, 8, Severity::Ok),
+            (Some(4), 2, Severity::Ok),
+            (Some(4), 4, Severity::Warn),
+            (Some(2), 1, Severity::Wrong),
         ] {
             let memory = gib.map(|gib: u64| gib << 30);
-            let around = Surroundings { memory, threads, ..Surroundings::default() };
-            assert_eq!(super::memory(&config, &around).verdict, verdict, "{gib:?} {threads}");
+            let around = PlatformLimits { memory, threads, ..PlatformLimits::default() };
+            assert_eq!(super::check_memory(&config, &around).verdict, verdict, "{gib:?} {threads}");
         }
     }
 
@@ -189,7 +192,7 @@ mod tests {
         for (text, expected) in
             [("max\n", None), ("2147483648\n", Some(1 << 31)), ("9223372036854771712\n", None)]
         {
-            assert_eq!(limit(text), expected, "{text}");
+            assert_eq!(parse_memory_limit(text), expected, "{text}");
         }
     }
 }

@@ -1,12 +1,12 @@
 //! The bucket's event notifications: those of our own artefacts must not come back as documents.
 
-use super::Finding;
+use super::DoctorFinding;
 use crate::config::AllowedPrefix;
 use crate::store::keys;
 
 /// A rule by which a bucket tells a queue of new objects.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Notification {
+pub struct BucketNotification {
     /// ARN of the queue.
     pub queue: String,
     /// Keys begin with this; empty: all keys.
@@ -18,29 +18,29 @@ const OWN: [&str; 2] = ["ingestions/", "queue/todo/"];
 
 /// The notifications of `bucket` that lead to one of `queues` (their URLs or ARNs).
 pub fn check(
-    rules: &[Notification],
+    rules: &[BucketNotification],
     queues: &[String],
     bucket: &str,
     allowed: &[AllowedPrefix],
-) -> Finding {
+) -> DoctorFinding {
     const CHECK: &str = "store.notification";
     let names: Vec<_> = queues.iter().map(|queue| queue.rsplit(['/', ':']).next()).collect();
-    let ours: Vec<&Notification> =
+    let ours: Vec<&BucketNotification> =
         rules.iter().filter(|rule| names.contains(&rule.queue.rsplit(':').next())).collect();
     if ours.is_empty() {
-        return Finding::ok(CHECK, "the bucket notifies other queues or none");
+        return DoctorFinding::ok(CHECK, "the bucket notifies other queues or none");
     }
-    let catches_own = |rule: &&Notification| {
+    let catches_own = |rule: &&BucketNotification| {
         keys::is_own_artefact(&rule.prefix) || OWN.iter().any(|own| own.starts_with(&rule.prefix))
     };
     if let Some(rule) = ours.iter().copied().find(catches_own) {
-        return Finding::wrong(
+        return DoctorFinding::wrong(
             CHECK,
             format!("the notification for prefix `{}` fires for our own artefacts", rule.prefix),
             "give it a prefix filter such as documents/: every transcript would send a message",
         );
     }
-    let unheard = |rule: &&Notification| {
+    let unheard = |rule: &&BucketNotification| {
         !allowed.iter().any(|place| {
             place.bucket == bucket
                 && (rule.prefix.starts_with(&place.prefix)
@@ -48,34 +48,34 @@ pub fn check(
         })
     };
     if let Some(rule) = ours.iter().copied().find(unheard) {
-        return Finding::wrong(
+        return DoctorFinding::wrong(
             CHECK,
             format!("the notification for prefix `{}` is outside store.allow", rule.prefix),
             "add the prefix to store.allow: its events are dropped without work",
         );
     }
-    Finding::ok(CHECK, format!("{} notification(s) to our queue, filtered", ours.len()))
+    DoctorFinding::ok(CHECK, format!("{} notification(s) to our queue, filtered", ours.len()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ops::doctor::Verdict;
+    use crate::ops::doctor::Severity;
 
     #[test]
     fn a_notification_must_be_filtered_and_wanted() {
         let allowed = [AllowedPrefix { bucket: "b".to_owned(), prefix: "documents/".to_owned() }];
         for (queue, prefix, verdict) in [
-            ("arn:aws:sqs:r:1:q", "documents/", Verdict::Ok),
-            ("arn:aws:sqs:r:1:urgent", "", Verdict::Wrong),
-            ("arn:aws:sqs:r:1:q", "documents/inbox/", Verdict::Ok),
-            ("arn:aws:sqs:r:1:q", "", Verdict::Wrong),
-            ("arn:aws:sqs:r:1:q", "ing", Verdict::Wrong),
-            ("arn:aws:sqs:r:1:q", "ingestions/", Verdict::Wrong),
-            ("arn:aws:sqs:r:1:q", "inbox/", Verdict::Wrong),
-            ("arn:aws:sqs:r:1:other", "", Verdict::Ok),
+            ("arn:aws:sqs:r:1:q", "documents/", Severity::Ok),
+            ("arn:aws:sqs:r:1:urgent", "", Severity::Wrong),
+            ("arn:aws:sqs:r:1:q", "documents/inbox/", Severity::Ok),
+            ("arn:aws:sqs:r:1:q", "", Severity::Wrong),
+            ("arn:aws:sqs:r:1:q", "ing", Severity::Wrong),
+            ("arn:aws:sqs:r:1:q", "ingestions/", Severity::Wrong),
+            ("arn:aws:sqs:r:1:q", "inbox/", Severity::Wrong),
+            ("arn:aws:sqs:r:1:other", "", Severity::Ok),
         ] {
-            let rule = Notification { queue: queue.to_owned(), prefix: prefix.to_owned() };
+            let rule = BucketNotification { queue: queue.to_owned(), prefix: prefix.to_owned() };
             let tiers = ["urgent", "q"].map(|name| format!("https://sqs.r.amazonaws.com/1/{name}"));
             let found = check(&[rule], &tiers, "b", &allowed);
             assert_eq!(found.verdict, verdict, "{queue} {prefix}");

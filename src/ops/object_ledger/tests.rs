@@ -16,13 +16,13 @@ fn reference(identity: &str) -> ArtefactRef {
     ArtefactRef { path: "somewhere".to_owned(), identity: identity.to_owned() }
 }
 
-fn spent(nanos: u64) -> Spending {
-    Spending {
+fn spent(nanos: u64) -> ProviderSpending {
+    ProviderSpending {
         provider: "p".to_owned(),
         model: "m".to_owned(),
         calls: 1,
         pages: 0,
-        usage: Usage { input: 2, ..Usage::default() },
+        usage: ModelUsage { input: 2, ..ModelUsage::default() },
         cost_nanos: Some(nanos),
     }
 }
@@ -34,13 +34,13 @@ async fn a_later_attempt_finds_what_an_earlier_one_referenced_and_the_earlier_wr
     let (first, early) = ledger.begin_attempt(id, document()).await.unwrap();
     assert_eq!((first.claims, &first.extraction), (1, &None));
     let saved = early.save_extraction(id, first.token, &reference("one")).await.unwrap();
-    assert_eq!(saved, Held::Yes);
+    assert_eq!(saved, WriteResult::Yes);
     let (second, late) = ledger.begin_attempt(id, document()).await.unwrap();
     assert_eq!((second.claims, second.extraction), (2, Some(reference("one"))));
     let refused = early.save_extraction(id, first.token, &reference("zombie")).await.unwrap();
-    assert_eq!(refused, Held::Lost);
+    assert_eq!(refused, WriteResult::Lost);
     let saved = late.save_extraction(id, second.token, &reference("two")).await.unwrap();
-    assert_eq!(saved, Held::Yes);
+    assert_eq!(saved, WriteResult::Yes);
     let (third, _) = ledger.begin_attempt(id, document()).await.unwrap();
     assert_eq!(third.extraction, Some(reference("two")));
 }
@@ -58,18 +58,18 @@ async fn attempts_begun_at_once_have_different_numbers_and_one_of_them_writes() 
         first.save_extraction(id, one.token, &reference).await.unwrap(),
         second.save_extraction(id, two.token, &reference).await.unwrap(),
     ];
-    assert_eq!(saved.iter().filter(|held| **held == Held::Yes).count(), 1, "{saved:?}");
+    assert_eq!(saved.iter().filter(|held| **held == WriteResult::Yes).count(), 1, "{saved:?}");
 }
 
 #[tokio::test]
 async fn a_days_sum_is_that_of_all_processes_and_of_those_before_them() {
-    let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+    let store: Arc<dyn ObjectStore> = Arc::new(MemoryStore::default());
     let ledgers = [ObjectLedger::new(Arc::clone(&store)), ObjectLedger::new(Arc::clone(&store))];
     for (ledger, nanos) in ledgers.iter().zip([5, 7]) {
         let (claimed, attempt) =
             ledger.begin_attempt(IngestionId::random(), document()).await.unwrap();
-        attempt.spend(claimed.id, claimed.claims, &spent(nanos)).await.unwrap();
-        attempt.spend(claimed.id, claimed.claims, &spent(nanos)).await.unwrap();
+        attempt.add_spending(claimed.id, claimed.claims, &spent(nanos)).await.unwrap();
+        attempt.add_spending(claimed.id, claimed.claims, &spent(nanos)).await.unwrap();
     }
     let restarted = ObjectLedger::new(Arc::clone(&store));
     for ledger in ledgers.iter().chain([&restarted]) {
@@ -78,8 +78,8 @@ async fn a_days_sum_is_that_of_all_processes_and_of_those_before_them() {
         assert!(today.until_next_day <= Duration::from_secs(86_400));
     }
     let day = OffsetDateTime::now_utc().date();
-    let key = format!("{OWN_FOLDER}{}", keys::spending_of(day, &ledgers[0].writer));
-    let (stored, _) = read::<DailySpending>(store.as_ref(), &key).await.unwrap().unwrap();
+    let key = format!("{OWN_FOLDER}{}", keys::spending_key(day, &ledgers[0].writer));
+    let (stored, _) = read_record::<DailySpending>(store.as_ref(), &key).await.unwrap().unwrap();
     assert_eq!((stored.cost_nanos, stored.rows[0].calls, stored.rows[0].usage.input), (10, 2, 4));
 }
 
@@ -90,15 +90,15 @@ async fn what_is_kept_goes_with_the_result_and_what_nobody_has_touched_goes_in_t
         Arc::new(MemoryStore::with_clock(|| SystemTime::now() - Duration::from_secs(40 * 86_400)));
     let new = Arc::new(MemoryStore::default());
     for (store, abandoned) in [(old, 1), (new, 0)] {
-        let ledger = ObjectLedger::new(Arc::clone(&store) as Arc<dyn Store>);
+        let ledger = ObjectLedger::new(Arc::clone(&store) as Arc<dyn ObjectStore>);
         let (kept, done) = (IngestionId::random(), IngestionId::random());
         for id in [kept, done] {
             ledger.begin_attempt(id, document()).await.unwrap();
-            let key = keys::transcription(id);
+            let key = keys::transcription_key(id);
             ledger.artefacts().put(&key, "text".into(), &BTreeMap::new()).await.unwrap();
         }
         remove_artefacts(store.as_ref(), done).await.unwrap();
-        let below = |id| format!("{OWN_FOLDER}{}", keys::of_ingestion(id));
+        let below = |id| format!("{OWN_FOLDER}{}", keys::ingestion_prefix(id));
         assert!(store.list(&below(done), None, 9).await.unwrap().is_empty());
         assert_eq!(store.list(&below(kept), None, 9).await.unwrap().len(), 2);
         assert_eq!(ledger.remove_abandoned().await.unwrap(), abandoned);

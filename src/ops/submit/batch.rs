@@ -5,14 +5,14 @@ use std::path::Path;
 
 use futures::{StreamExt as _, TryStreamExt as _};
 
-use super::content::{self, Content};
-use super::files::Source;
-use super::{Desk, Fate, Submission, Terms};
-use crate::db::registration::{self, Known, NewDocument, NewIngestion};
+use super::content::{self, FileContent};
+use super::files::SubmitSource;
+use super::{Submission, SubmitContext, SubmitOptions, SubmitStatus};
+use crate::db::registration::{self, KnownDocument, NewDocument, NewIngestion};
 use crate::fault::{Error, Result};
-use crate::model::{DocumentId, IngestionId, Status};
+use crate::model::{DocumentId, IngestionId, IngestionStatus};
 use crate::ops::sending;
-use crate::store::{Meta, keys};
+use crate::store::{ObjectMeta, keys};
 use crate::telemetry::spans;
 
 /// Files uploaded at the same time; each is in memory as a whole.
@@ -20,26 +20,26 @@ const UPLOADS: usize = 4;
 
 /// Something that was looked at and may be handed in.
 #[derive(Debug, Clone)]
-pub(super) struct Candidate {
-    pub(super) source: Source,
-    pub(super) what: What,
+pub(super) struct SubmitCandidate {
+    pub(super) source: SubmitSource,
+    pub(super) what: CandidateContent,
 }
 
 /// What is known of a candidate.
 #[derive(Debug, Clone)]
-pub(super) enum What {
+pub(super) enum CandidateContent {
     /// A local file; `lies_at` is its key if it lies in the store already.
-    Content { content: Content, lies_at: Option<String> },
+    Content { content: FileContent, lies_at: Option<String> },
     /// An object in a bucket.
-    Object(Meta),
+    Object(ObjectMeta),
 }
 
 /// What is to be done about a candidate.
-enum Plan {
+enum SubmitPlan {
     /// Its content was handed in before.
-    Known(DocumentId, IngestionId, Status),
+    Known(DocumentId, IngestionId, IngestionStatus),
     /// A row, and perhaps bytes.
-    New(Box<Fresh>),
+    New(Box<NewRows>),
     /// The same content as a candidate before it in this batch.
     Same(DocumentId, IngestionId),
     /// Not handed in.
@@ -47,49 +47,54 @@ enum Plan {
 }
 
 /// Rows to be written.
-struct Fresh {
+struct NewRows {
     document: NewDocument,
     ingestion: NewIngestion,
     /// What the file to be uploaded first holds.
-    upload: Option<Content>,
+    upload: Option<FileContent>,
 }
 
 /// Hands a batch in; one answer per candidate, in order.
 ///
 /// # Errors
 /// Store or database do not answer.
-pub(super) async fn hand_in(
-    desk: Desk<'_>,
-    candidates: Vec<Candidate>,
-    terms: &Terms,
+pub(super) async fn submit_batch(
+    desk: SubmitContext<'_>,
+    candidates: Vec<SubmitCandidate>,
+    terms: &SubmitOptions,
 ) -> Result<Vec<Submission>> {
-    let known = Before::of(desk, &candidates, terms).await?;
+    let known = KnownRows::load(desk, &candidates, terms).await?;
     let mut leaders = HashSet::new();
-    let plans: Vec<Plan> =
-        candidates.iter().map(|one| plan(one, &known, terms, &mut leaders)).collect();
-    let plans: Vec<Plan> = futures::stream::iter(candidates.iter().zip(plans))
-        .map(|(candidate, plan)| with_bytes(desk, candidate, plan))
+    let plans: Vec<SubmitPlan> =
+        candidates.iter().map(|one| plan_candidate(one, &known, terms, &mut leaders)).collect();
+    let plans: Vec<SubmitPlan> = futures::stream::iter(candidates.iter().zip(plans))
+        .map(|(candidate, plan)| upload_bytes(desk, candidate, plan))
         .buffered(UPLOADS)
         .try_collect()
         .await?;
-    let fresh = registration::register(desk.db, &rows(&plans)).await?;
-    let mut answers = send(desk, &plans).await;
+    let fresh = registration::register_documents(desk.db, &new_rows(&plans)).await?;
+    let mut answers = send_messages(desk, &plans).await;
     let submissions = candidates.iter().zip(plans).map(|(candidate, plan)| {
         let file = candidate.source.name();
         match plan {
-            Plan::Refused(problem) => Submission::refused(&file, problem),
-            Plan::Same(document, ingestion) => {
-                Submission::of(&file, Fate::Known, document, ingestion, Status::InProgress)
+            SubmitPlan::Refused(problem) => Submission::refused(&file, problem),
+            SubmitPlan::Same(document, ingestion) => Submission::from_rows(
+                &file,
+                SubmitStatus::Known,
+                document,
+                ingestion,
+                IngestionStatus::InProgress,
+            ),
+            SubmitPlan::Known(document, ingestion, status) => {
+                Submission::from_rows(&file, SubmitStatus::Known, document, ingestion, status)
+                    .with_send_result(answers.remove(&ingestion))
             }
-            Plan::Known(document, ingestion, status) => {
-                Submission::of(&file, Fate::Known, document, ingestion, status)
-                    .sent(answers.remove(&ingestion))
-            }
-            Plan::New(new) => {
+            SubmitPlan::New(new) => {
                 let id = new.ingestion.id;
-                let fate = if fresh.contains(&id) { Fate::Submitted } else { Fate::Known };
-                Submission::of(&file, fate, new.document.id, id, Status::InProgress)
-                    .sent(answers.remove(&id))
+                let fate =
+                    if fresh.contains(&id) { SubmitStatus::Submitted } else { SubmitStatus::Known };
+                Submission::from_rows(&file, fate, new.document.id, id, IngestionStatus::InProgress)
+                    .with_send_result(answers.remove(&id))
             }
         }
     });
@@ -98,20 +103,28 @@ pub(super) async fn hand_in(
 
 /// What the database knows of a batch.
 #[derive(Default)]
-struct Before {
-    by_sha256: HashMap<String, Known>,
-    by_document: HashMap<DocumentId, Known>,
+struct KnownRows {
+    by_sha256: HashMap<String, KnownDocument>,
+    by_document: HashMap<DocumentId, KnownDocument>,
 }
 
-impl Before {
-    async fn of(desk: Desk<'_>, candidates: &[Candidate], terms: &Terms) -> Result<Self> {
+impl KnownRows {
+    async fn load(
+        desk: SubmitContext<'_>,
+        candidates: &[SubmitCandidate],
+        terms: &SubmitOptions,
+    ) -> Result<Self> {
         let mut hashes = Vec::new();
         let mut documents = Vec::new();
         for candidate in candidates {
             match (&candidate.what, &candidate.source) {
-                (What::Content { content, .. }, _) => hashes.push(content.sha256.clone()),
-                (What::Object(_), Source::Object(name)) => documents.extend(object_id(name)),
-                (What::Object(_), Source::File(_)) => {}
+                (CandidateContent::Content { content, .. }, _) => {
+                    hashes.push(content.sha256.clone())
+                }
+                (CandidateContent::Object(_), SubmitSource::Object(name)) => {
+                    documents.extend(object_id(name))
+                }
+                (CandidateContent::Object(_), SubmitSource::File(_)) => {}
             }
         }
         let tenant = terms.tenant.as_deref();
@@ -122,43 +135,47 @@ impl Before {
     }
 }
 
-fn plan(
-    candidate: &Candidate,
-    before: &Before,
-    terms: &Terms,
+fn plan_candidate(
+    candidate: &SubmitCandidate,
+    before: &KnownRows,
+    terms: &SubmitOptions,
     leaders: &mut HashSet<DocumentId>,
-) -> Plan {
+) -> SubmitPlan {
     let (document, known, first, upload) = match (&candidate.what, &candidate.source) {
-        (What::Content { content, lies_at }, source) => {
-            let document = of_content(&source.file_name(), content, lies_at.as_deref(), terms);
+        (CandidateContent::Content { content, lies_at }, source) => {
+            let document =
+                document_from_content(&source.file_name(), content, lies_at.as_deref(), terms);
             let known = before.by_sha256.get(&content.sha256);
             let upload = (known.is_none() && lies_at.is_none()).then(|| content.clone());
-            let first = IngestionId::first_of(known.map_or(document.id, |known| known.document));
+            let first =
+                IngestionId::first_for_document(known.map_or(document.id, |known| known.document));
             (document, known, first, upload)
         }
-        (What::Object(meta), Source::Object(name)) => {
+        (CandidateContent::Object(meta), SubmitSource::Object(name)) => {
             let Some((id, first)) = object_id(name).zip(object_ingestion(name, meta)) else {
-                return Plan::Refused("an address is s3://bucket/key".to_owned());
+                return SubmitPlan::Refused("an address is s3://bucket/key".to_owned());
             };
-            (of_object(id, name, meta, terms), before.by_document.get(&id), first, None)
+            (document_from_object(id, name, meta, terms), before.by_document.get(&id), first, None)
         }
-        (What::Object(_), Source::File(_)) => {
-            return Plan::Refused("a file is no object".to_owned());
+        (CandidateContent::Object(_), SubmitSource::File(_)) => {
+            return SubmitPlan::Refused("a file is no object".to_owned());
         }
     };
     let newest = known.and_then(|known| known.newest.as_ref());
     // A newer version of an object is something else than what was read of it before.
     let is_same = newest.is_some_and(|newest| match &candidate.what {
-        What::Content { .. } => true,
-        What::Object(meta) => newest.object_etag.as_deref() == Some(meta.etag.0.as_str()),
+        CandidateContent::Content { .. } => true,
+        CandidateContent::Object(meta) => {
+            newest.object_etag.as_deref() == Some(meta.etag.0.as_str())
+        }
     });
     let id = known.map_or(document.id, |known| known.document);
     if !terms.again {
         if let (true, Some(newest)) = (is_same, newest) {
-            return Plan::Known(id, newest.ingestion, newest.status);
+            return SubmitPlan::Known(id, newest.ingestion, newest.status);
         }
         if !leaders.insert(id) {
-            return Plan::Same(id, first);
+            return SubmitPlan::Same(id, first);
         }
     }
     let again = terms.again && newest.is_some();
@@ -167,65 +184,76 @@ fn plan(
         kind: terms.kind.clone(),
         priority: terms.priority,
         object_etag: match &candidate.what {
-            What::Content { .. } => None,
-            What::Object(meta) => Some(meta.etag.0.clone()),
+            CandidateContent::Content { .. } => None,
+            CandidateContent::Object(meta) => Some(meta.etag.0.clone()),
         },
     };
-    Plan::New(Box::new(Fresh { document: NewDocument { id, ..document }, ingestion, upload }))
+    SubmitPlan::New(Box::new(NewRows {
+        document: NewDocument { id, ..document },
+        ingestion,
+        upload,
+    }))
 }
 
 /// Bytes first: a row never refers to what is not there.
-async fn with_bytes(desk: Desk<'_>, candidate: &Candidate, plan: Plan) -> Result<Plan> {
-    let Plan::New(new) = &plan else { return Ok(plan) };
-    let (Some(content), Source::File(path)) = (&new.upload, &candidate.source) else {
+async fn upload_bytes(
+    desk: SubmitContext<'_>,
+    candidate: &SubmitCandidate,
+    plan: SubmitPlan,
+) -> Result<SubmitPlan> {
+    let SubmitPlan::New(new) = &plan else { return Ok(plan) };
+    let (Some(content), SubmitSource::File(path)) = (&new.upload, &candidate.source) else {
         return Ok(plan);
     };
     let document = &new.document;
-    let bytes = match content::read(path, content).await {
+    let bytes = match content::read_unchanged(path, content).await {
         Ok(bytes) => bytes,
-        Err(problem) => return Ok(Plan::Refused(problem)),
+        Err(problem) => return Ok(SubmitPlan::Refused(problem)),
     };
     let metadata = BTreeMap::from([
         ("original-name".to_owned(), document.original_name.clone().unwrap_or_default()),
-        ("tags".to_owned(), serde_json::to_string(&labels(document)).unwrap_or_default()),
+        ("tags".to_owned(), serde_json::to_string(&document_labels(document)).unwrap_or_default()),
         ("size".to_owned(), bytes.len().to_string()),
     ]);
     desk.store.put(&document.file_path, bytes, &metadata).await?;
     Ok(plan)
 }
 
-fn labels(document: &NewDocument) -> Vec<String> {
+fn document_labels(document: &NewDocument) -> Vec<String> {
     let label = |(name, value): (&String, &String)| {
         if value.is_empty() { name.clone() } else { format!("{name}={value}") }
     };
     document.tags.iter().map(label).collect()
 }
 
-fn rows(plans: &[Plan]) -> Vec<(NewDocument, NewIngestion)> {
-    let row = |plan: &Plan| match plan {
-        Plan::New(new) => Some((new.document.clone(), new.ingestion.clone())),
-        Plan::Known(..) | Plan::Same(..) | Plan::Refused(_) => None,
+fn new_rows(plans: &[SubmitPlan]) -> Vec<(NewDocument, NewIngestion)> {
+    let row = |plan: &SubmitPlan| match plan {
+        SubmitPlan::New(new) => Some((new.document.clone(), new.ingestion.clone())),
+        SubmitPlan::Known(..) | SubmitPlan::Same(..) | SubmitPlan::Refused(_) => None,
     };
     plans.iter().filter_map(row).collect()
 }
 
 /// Messages of what is new, and once more of what was registered and has not ended: the run that
 /// registered it may have died before it sent one.
-async fn send(desk: Desk<'_>, plans: &[Plan]) -> HashMap<IngestionId, Result<()>> {
+async fn send_messages(
+    desk: SubmitContext<'_>,
+    plans: &[SubmitPlan],
+) -> HashMap<IngestionId, Result<()>> {
     let due: Vec<IngestionId> = plans
         .iter()
         .filter_map(|plan| match plan {
-            Plan::New(new) => Some(new.ingestion.id),
-            Plan::Known(_, ingestion, status) if !status.is_terminal() => Some(*ingestion),
-            Plan::Known(..) | Plan::Same(..) | Plan::Refused(_) => None,
+            SubmitPlan::New(new) => Some(new.ingestion.id),
+            SubmitPlan::Known(_, ingestion, status) if !status.is_terminal() => Some(*ingestion),
+            SubmitPlan::Known(..) | SubmitPlan::Same(..) | SubmitPlan::Refused(_) => None,
         })
         .collect::<HashSet<_>>()
         .into_iter()
         .collect();
     // A trace of its own for each: what follows goes on with it, on whatever machine.
     let spans: HashMap<IngestionId, _> =
-        due.iter().map(|id| (*id, spans::send(desk.destination))).collect();
-    let trace = |id| spans.get(&id).and_then(|span| span.in_scope(spans::traceparent));
+        due.iter().map(|id| (*id, spans::send_span(desk.destination))).collect();
+    let trace = |id| spans.get(&id).and_then(|span| span.in_scope(spans::current_traceparent));
     let mut answers = match sending::send_traced(desk.db, desk.queue, &due, trace).await {
         Ok(answers) => answers.into_iter(),
         // The rows are written: the janitor sends what this could not.
@@ -239,11 +267,16 @@ fn not_sent(error: &Error) -> Error {
     Error::new(error.fault, error.context.clone())
 }
 
-fn of_content(name: &str, content: &Content, lies_at: Option<&str>, terms: &Terms) -> NewDocument {
-    let id = DocumentId::of_content(&content.sha256, terms.tenant.as_deref().unwrap_or_default());
+fn document_from_content(
+    name: &str,
+    content: &FileContent,
+    lies_at: Option<&str>,
+    terms: &SubmitOptions,
+) -> NewDocument {
+    let id = DocumentId::from_content(&content.sha256, terms.tenant.as_deref().unwrap_or_default());
     NewDocument {
         id,
-        file_path: lies_at.map_or_else(|| keys::document(id, name), ToOwned::to_owned),
+        file_path: lies_at.map_or_else(|| keys::document_key(id, name), ToOwned::to_owned),
         original_name: Some(name.to_owned()),
         sha256: Some(content.sha256.clone()),
         size: Some(content.size),
@@ -252,7 +285,12 @@ fn of_content(name: &str, content: &Content, lies_at: Option<&str>, terms: &Term
     }
 }
 
-fn of_object(id: DocumentId, name: &str, meta: &Meta, terms: &Terms) -> NewDocument {
+fn document_from_object(
+    id: DocumentId,
+    name: &str,
+    meta: &ObjectMeta,
+    terms: &SubmitOptions,
+) -> NewDocument {
     let named = meta.metadata.get("original-name").cloned();
     NewDocument {
         id,
@@ -267,19 +305,19 @@ fn of_object(id: DocumentId, name: &str, meta: &Meta, terms: &Terms) -> NewDocum
 
 fn object_id(name: &str) -> Option<DocumentId> {
     let (bucket, key) = name.strip_prefix("s3://")?.split_once('/')?;
-    Some(DocumentId::of_object(bucket, key))
+    Some(DocumentId::from_object(bucket, key))
 }
 
-fn object_ingestion(name: &str, meta: &Meta) -> Option<IngestionId> {
+fn object_ingestion(name: &str, meta: &ObjectMeta) -> Option<IngestionId> {
     let (bucket, key) = name.strip_prefix("s3://")?.split_once('/')?;
-    Some(IngestionId::of_object(bucket, key, &meta.etag.0, ""))
+    Some(IngestionId::from_object_version(bucket, key, &meta.etag.0, ""))
 }
 
 fn file_name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-impl Source {
+impl SubmitSource {
     /// As the report names it.
     pub(super) fn name(&self) -> std::path::PathBuf {
         match self {

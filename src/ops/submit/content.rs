@@ -9,14 +9,14 @@ use sha2::{Digest, Sha256};
 use tokio::io::AsyncReadExt as _;
 
 use crate::model::digest;
-use crate::pages::Format;
+use crate::pages::DocumentFormat;
 
 /// Bytes read at a time.
 const PIECE: usize = 128 << 10;
 
 /// What is known of a file's content.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Content {
+pub(super) struct FileContent {
     /// In hex.
     pub(super) sha256: String,
     /// Bytes.
@@ -26,18 +26,18 @@ pub(super) struct Content {
 }
 
 /// Looks at a file; the error is in words for the report.
-pub(super) async fn of(path: &Path, largest: u64) -> Result<Content, String> {
+pub(super) async fn inspect_file(path: &Path, largest: u64) -> Result<FileContent, String> {
     let words = |error: std::io::Error| error.to_string();
     let mut file = tokio::fs::File::open(path).await.map_err(words)?;
     let size = file.metadata().await.map_err(words)?.len();
-    allowed(size, largest)?;
+    check_size(size, largest)?;
     let mut piece = vec![0; PIECE.min(usize::try_from(size).unwrap_or(PIECE))];
     let mut hash = Sha256::new();
     let (mut seen, mut last) = (0_u64, 0);
     loop {
         let read = file.read(&mut piece).await.map_err(words)?;
         let bytes = piece.get(..read).unwrap_or_default();
-        if seen == 0 && Format::sniff(bytes).is_none() {
+        if seen == 0 && DocumentFormat::sniff(bytes).is_none() {
             return Err(
                 "not a document: neither PDF nor PNG, JPEG, TIFF, WebP, GIF, BMP or XML".to_owned()
             );
@@ -48,28 +48,28 @@ pub(super) async fn of(path: &Path, largest: u64) -> Result<Content, String> {
             piece.truncate(last);
             let (sha256, whole) =
                 (digest::encode_hex(hash.finalize()), in_one.then(|| piece.into()));
-            return Ok(Content { sha256, size: seen, whole });
+            return Ok(FileContent { sha256, size: seen, whole });
         }
         last = read;
         seen += u64::try_from(read).unwrap_or(u64::MAX);
-        allowed(seen, largest)?;
+        check_size(seen, largest)?;
         hash.update(bytes);
     }
 }
 
 /// The bytes of a file that was looked at before; if it is read again, it must still be the same.
-pub(super) async fn read(path: &Path, known: &Content) -> Result<Bytes, String> {
+pub(super) async fn read_unchanged(path: &Path, known: &FileContent) -> Result<Bytes, String> {
     if let Some(whole) = &known.whole {
         return Ok(whole.clone());
     }
     let bytes = tokio::fs::read(path).await.map_err(|error| error.to_string())?;
-    if digest::sha256(&bytes) != known.sha256 {
+    if digest::sha256_hex(&bytes) != known.sha256 {
         return Err("changed while it was being handed in".to_owned());
     }
     Ok(bytes.into())
 }
 
-fn allowed(size: u64, largest: u64) -> Result<(), String> {
+fn check_size(size: u64, largest: u64) -> Result<(), String> {
     match size {
         0 => Err("empty".to_owned()),
         size if size > largest => Err(format!("{size} bytes, limits.document_bytes is {largest}")),
@@ -86,8 +86,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("a.pdf");
         std::fs::write(&file, "%PDF-").unwrap();
-        assert!(of(&file, 4).await.unwrap_err().contains("limits.document_bytes is 4"));
-        assert_eq!(of(&file, 5).await.unwrap().size, 5);
+        assert!(inspect_file(&file, 4).await.unwrap_err().contains("limits.document_bytes is 4"));
+        assert_eq!(inspect_file(&file, 5).await.unwrap().size, 5);
     }
 
     #[tokio::test]
@@ -96,11 +96,11 @@ mod tests {
         let file = dir.path().join("a.pdf");
         let long = "%PDF-".to_owned() + &"x".repeat(3 * PIECE);
         std::fs::write(&file, &long).unwrap();
-        let known = of(&file, u64::MAX).await.unwrap();
+        let known = inspect_file(&file, u64::MAX).await.unwrap();
         assert_eq!(known.whole, None, "a large file is not kept");
-        assert_eq!(read(&file, &known).await.unwrap(), long);
+        assert_eq!(read_unchanged(&file, &known).await.unwrap(), long);
         std::fs::write(&file, long.replace('x', "y")).unwrap();
-        assert!(read(&file, &known).await.unwrap_err().contains("changed"));
+        assert!(read_unchanged(&file, &known).await.unwrap_err().contains("changed"));
     }
 
     #[tokio::test]
@@ -110,10 +110,10 @@ mod tests {
         for size in [6, PIECE - 5, PIECE] {
             let text = "%PDF-".to_owned() + &"x".repeat(size - 5);
             std::fs::write(&file, &text).unwrap();
-            let known = of(&file, u64::MAX).await.unwrap();
+            let known = inspect_file(&file, u64::MAX).await.unwrap();
             std::fs::remove_file(&file).unwrap();
-            assert_eq!(read(&file, &known).await.unwrap(), text, "{size}");
-            assert_eq!(known.sha256, digest::sha256(&text));
+            assert_eq!(read_unchanged(&file, &known).await.unwrap(), text, "{size}");
+            assert_eq!(known.sha256, digest::sha256_hex(&text));
         }
     }
 }

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use tokio::sync::mpsc;
 
-use crate::store::{Entry, Store};
+use crate::store::{ObjectEntry, ObjectStore};
 
 /// A folder's folders are followed so deep.
 const DEEPEST: usize = 32;
@@ -23,7 +23,7 @@ const LISTED: usize = 1000;
 
 /// Something to hand in.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Source {
+pub enum SubmitSource {
     /// A local file.
     File(PathBuf),
     /// An object that stays where it is, as `s3://bucket/key`.
@@ -32,25 +32,25 @@ pub enum Source {
 
 /// One step of the search.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Step {
+pub enum SearchStep {
     /// Hand this in.
-    Found(Source),
+    Found(SubmitSource),
     /// This is not handed in.
-    Skipped(Skipped),
+    Skipped(SkippedPath),
 }
 
 /// What is to be handed in, as a whole.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Found {
+pub struct SearchResult {
     /// Files, in the order of the paths, within a folder by name.
     pub files: Vec<PathBuf>,
     /// Paths that lead to nothing, and folders' files that are no documents.
-    pub skipped: Vec<Skipped>,
+    pub skipped: Vec<SkippedPath>,
 }
 
 /// A path that is not handed in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Skipped {
+pub struct SkippedPath {
     /// Which.
     pub file: PathBuf,
     /// Why.
@@ -60,21 +60,21 @@ pub struct Skipped {
 }
 
 /// Looks through local paths and waits for the end.
-pub async fn find(paths: &[PathBuf]) -> Found {
+pub async fn find_paths(paths: &[PathBuf]) -> SearchResult {
     let (steps, mut inbox) = mpsc::channel(64);
     let search = async {
-        let mut search = Search::new(steps, None);
+        let mut search = SubmitSearch::new(steps, None);
         for path in paths {
-            search.path(path).await;
+            search.search_path(path).await;
         }
     };
     let collect = async {
-        let mut found = Found::default();
+        let mut found = SearchResult::default();
         while let Some(step) = inbox.recv().await {
             match step {
-                Step::Found(Source::File(file)) => found.files.push(file),
-                Step::Found(Source::Object(_)) => {}
-                Step::Skipped(skipped) => found.skipped.push(skipped),
+                SearchStep::Found(SubmitSource::File(file)) => found.files.push(file),
+                SearchStep::Found(SubmitSource::Object(_)) => {}
+                SearchStep::Skipped(skipped) => found.skipped.push(skipped),
             }
         }
         found
@@ -83,57 +83,61 @@ pub async fn find(paths: &[PathBuf]) -> Found {
 }
 
 /// A search that hands on what it finds; it ends early when nobody listens any more.
-pub struct Search<'a> {
-    steps: mpsc::Sender<Step>,
+pub struct SubmitSearch<'a> {
+    steps: mpsc::Sender<SearchStep>,
     /// For `s3://` prefixes; none: local files only.
-    store: Option<&'a dyn Store>,
+    store: Option<&'a dyn ObjectStore>,
     /// Fingerprints of what was handed on: 8 bytes each, however long the names.
     seen: HashSet<u64>,
     hasher: RandomState,
 }
 
-impl<'a> Search<'a> {
+impl<'a> SubmitSearch<'a> {
     /// A search that has found nothing yet.
-    pub fn new(steps: mpsc::Sender<Step>, store: Option<&'a dyn Store>) -> Self {
+    pub fn new(steps: mpsc::Sender<SearchStep>, store: Option<&'a dyn ObjectStore>) -> Self {
         Self { steps, store, seen: HashSet::new(), hasher: RandomState::new() }
     }
 
     /// Hands on what one path means: an existing file or folder before all else, then an
     /// `s3://bucket/prefix`, then a pattern of `*`, `?` and `[…]`.
-    pub async fn path(&mut self, path: &Path) {
+    pub async fn search_path(&mut self, path: &Path) {
         match (tokio::fs::metadata(path).await, path.to_str()) {
-            (Ok(meta), _) if meta.is_dir() => self.folder(path).await,
-            (Ok(meta), _) if meta.is_file() => self.found(Source::File(path.to_owned())).await,
+            (Ok(meta), _) if meta.is_dir() => self.search_folder(path).await,
+            (Ok(meta), _) if meta.is_file() => {
+                self.send_found(SubmitSource::File(path.to_owned())).await
+            }
             (Ok(_), _) => self.skip(path, "neither a file nor a folder", true).await,
-            (Err(_), Some(prefix)) if prefix.starts_with("s3://") => self.objects(prefix).await,
+            (Err(_), Some(prefix)) if prefix.starts_with("s3://") => {
+                self.search_objects(prefix).await
+            }
             (Err(error), Some(pattern)) if pattern.contains(['*', '?', '[']) => {
-                self.pattern(path, pattern, &error).await;
+                self.search_pattern(path, pattern, &error).await;
             }
             (Err(error), _) => self.skip(path, error.to_string(), true).await,
         }
     }
 
-    async fn found(&mut self, source: Source) {
+    async fn send_found(&mut self, source: SubmitSource) {
         let fingerprint = match &source {
-            Source::File(file) => self.hasher.hash_one(file),
-            Source::Object(name) => self.hasher.hash_one(name),
+            SubmitSource::File(file) => self.hasher.hash_one(file),
+            SubmitSource::Object(name) => self.hasher.hash_one(name),
         };
         if self.seen.insert(fingerprint) {
-            self.hand_on(Step::Found(source)).await;
+            self.send_step(SearchStep::Found(source)).await;
         }
     }
 
     async fn skip(&self, file: &Path, problem: impl Into<String>, named: bool) {
-        let skipped = Skipped { file: file.to_owned(), problem: problem.into(), named };
-        self.hand_on(Step::Skipped(skipped)).await;
+        let skipped = SkippedPath { file: file.to_owned(), problem: problem.into(), named };
+        self.send_step(SearchStep::Skipped(skipped)).await;
     }
 
-    async fn hand_on(&self, step: Step) {
+    async fn send_step(&self, step: SearchStep) {
         // Nobody listens: what asked for the search has failed and says so itself.
         self.steps.send(step).await.ok();
     }
 
-    async fn pattern(&mut self, path: &Path, pattern: &str, missing: &std::io::Error) {
+    async fn search_pattern(&mut self, path: &Path, pattern: &str, missing: &std::io::Error) {
         let matches = match glob::glob(pattern) {
             Ok(matches) => matches,
             // What looks like a pattern and is none was meant as a name.
@@ -143,8 +147,8 @@ impl<'a> Search<'a> {
         for file in matches {
             any = true;
             match file {
-                Ok(file) if file.is_dir() => Box::pin(self.folder(&file)).await,
-                Ok(file) => self.found(Source::File(file)).await,
+                Ok(file) if file.is_dir() => Box::pin(self.search_folder(&file)).await,
+                Ok(file) => self.send_found(SubmitSource::File(file)).await,
                 Err(error) => {
                     let (file, why) =
                         (error.path().to_owned(), std::io::Error::from(error).to_string());
@@ -157,7 +161,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    async fn objects(&mut self, prefix: &str) {
+    async fn search_objects(&mut self, prefix: &str) {
         let Some(store) = self.store else {
             return self.skip(Path::new(prefix), "there is no bucket here", true).await;
         };
@@ -169,11 +173,11 @@ impl<'a> Search<'a> {
             };
             let Some(last) = page.last() else { break };
             after = Some(last.key.clone());
-            for Entry { key, size, .. } in page {
+            for ObjectEntry { key, size, .. } in page {
                 // "Folders" that consoles make are empty objects.
                 if size > 0 && !key.ends_with('/') {
                     any = true;
-                    self.found(Source::Object(key)).await;
+                    self.send_found(SubmitSource::Object(key)).await;
                 }
             }
         }
@@ -182,12 +186,12 @@ impl<'a> Search<'a> {
         }
     }
 
-    async fn folder(&mut self, root: &Path) {
+    async fn search_folder(&mut self, root: &Path) {
         let mut any = false;
         let mut waiting = vec![(root.to_owned(), 0)];
         while let Some((dir, depth)) = waiting.pop() {
             let mut folders = Vec::new();
-            let names = match names(&dir).await {
+            let names = match list_entries(&dir).await {
                 Ok(names) => names,
                 Err(error) => {
                     self.skip(&dir, error.to_string(), dir == root).await;
@@ -198,7 +202,7 @@ impl<'a> Search<'a> {
                 if kind.is_dir() && depth < DEEPEST {
                     folders.push((path, depth + 1));
                 } else if tokio::fs::metadata(&path).await.is_ok_and(|meta| meta.is_file()) {
-                    any |= self.sort_in(path).await;
+                    any |= self.add_if_document(path).await;
                 }
             }
             waiting.extend(folders.into_iter().rev());
@@ -209,10 +213,10 @@ impl<'a> Search<'a> {
     }
 
     /// A file of a folder is handed in if it looks like a document.
-    async fn sort_in(&mut self, path: PathBuf) -> bool {
-        let why = match beginning(&path).await {
-            Ok(bytes) if crate::pages::Format::sniff(&bytes).is_some() => {
-                self.found(Source::File(path)).await;
+    async fn add_if_document(&mut self, path: PathBuf) -> bool {
+        let why = match read_prefix(&path).await {
+            Ok(bytes) if crate::pages::DocumentFormat::sniff(&bytes).is_some() => {
+                self.send_found(SubmitSource::File(path)).await;
                 return true;
             }
             Ok(bytes) if bytes.is_empty() => "empty".to_owned(),
@@ -224,7 +228,7 @@ impl<'a> Search<'a> {
     }
 }
 
-async fn names(dir: &Path) -> std::io::Result<Vec<(PathBuf, std::fs::FileType)>> {
+async fn list_entries(dir: &Path) -> std::io::Result<Vec<(PathBuf, std::fs::FileType)>> {
     let mut entries = tokio::fs::read_dir(dir).await?;
     let mut names = Vec::new();
     while let Some(entry) = entries.next_entry().await? {
@@ -236,7 +240,7 @@ async fn names(dir: &Path) -> std::io::Result<Vec<(PathBuf, std::fs::FileType)>>
     Ok(names)
 }
 
-async fn beginning(path: &Path) -> std::io::Result<Vec<u8>> {
+async fn read_prefix(path: &Path) -> std::io::Result<Vec<u8>> {
     use tokio::io::AsyncReadExt;
     let mut bytes = Vec::new();
     tokio::fs::File::open(path).await?.take(BEGINNING).read_to_end(&mut bytes).await?;
@@ -264,7 +268,7 @@ mod tests {
         }
         std::os::unix::fs::symlink(dir.path(), at("b/loop")).unwrap();
         let paths = [dir.path().to_owned(), at("z.pdf"), at("empty"), at("gone.pdf")];
-        let found = find(&paths).await;
+        let found = find_paths(&paths).await;
         assert_eq!(found.files, [at("z.pdf"), at("b/c/we ird näme $(id);&#.pdf")]);
         let skipped: Vec<_> =
             found.skipped.iter().map(|skip| (skip.file.clone(), skip.named)).collect();
@@ -284,7 +288,7 @@ mod tests {
         for name in ["a1.pdf", "a2.pdf", "b[1].pdf", "b1.pdf"] {
             std::fs::write(at(name), "%PDF-1.7").unwrap();
         }
-        let found = find(&[at("a?.pdf"), at("b[1].pdf"), at("x*.pdf"), at("[.pdf")]).await;
+        let found = find_paths(&[at("a?.pdf"), at("b[1].pdf"), at("x*.pdf"), at("[.pdf")]).await;
         assert_eq!(found.files, [at("a1.pdf"), at("a2.pdf"), at("b[1].pdf")]);
         let skipped: Vec<_> = found.skipped.iter().map(|skip| skip.problem.as_str()).collect();
         assert_eq!(skipped[0], "no file matches this pattern");

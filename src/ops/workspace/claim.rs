@@ -5,22 +5,22 @@ use std::time::Duration;
 
 use super::Workspace;
 use crate::fault::Result;
-use crate::queue::objects::engine::{Held, millis};
-use crate::queue::objects::olmocr::index::Group;
-use crate::queue::objects::olmocr::{Lock, locks};
+use crate::queue::objects::engine::{ObjectLock, to_millis};
+use crate::queue::objects::olmocr::index::WorkGroup;
+use crate::queue::objects::olmocr::{WorkspaceLock, all_lock_keys};
 use crate::store::Etag;
 
 /// The locks of a group, held by us.
 #[derive(Debug)]
-pub struct Claim {
-    held: Vec<Held<Lock>>,
+pub struct GroupClaim {
+    held: Vec<ObjectLock<WorkspaceLock>>,
 }
 
 /// How an attempt to take a group ended.
 #[derive(Debug)]
-pub enum Claimed {
+pub enum GroupClaimResult {
     /// It is ours.
-    Ours(Claim),
+    Ours(GroupClaim),
     /// Somebody else has it; its lock is abandoned after so long if it is not renewed.
     Busy(Duration),
     /// It is done.
@@ -28,7 +28,7 @@ pub enum Claimed {
 }
 
 /// What a look at a lock found.
-enum Seen {
+enum LockStatus {
     Free,
     Stale(Etag),
     Fresh(Duration),
@@ -39,54 +39,54 @@ impl Workspace {
     ///
     /// # Errors
     /// The store's. Locks that were taken are given back before.
-    pub async fn claim(&self, worker: &str, group: &Group) -> Result<Claimed> {
+    pub async fn claim_group(&self, worker: &str, group: &WorkGroup) -> Result<GroupClaimResult> {
         if self.is_done(&group.hash).await? {
-            return Ok(Claimed::Done);
+            return Ok(GroupClaimResult::Done);
         }
-        let mut claim = match self.lock(worker, &group.hash).await? {
+        let mut claim = match self.lock_group(worker, &group.hash).await? {
             Ok(claim) => claim,
-            Err(left) => return Ok(Claimed::Busy(left)),
+            Err(left) => return Ok(GroupClaimResult::Busy(left)),
         };
         match self.is_done(&group.hash).await {
-            Ok(false) => Ok(Claimed::Ours(claim)),
+            Ok(false) => Ok(GroupClaimResult::Ours(claim)),
             Ok(true) => {
-                self.release(&mut claim).await?;
-                Ok(Claimed::Done)
+                self.release_locks(&mut claim).await?;
+                Ok(GroupClaimResult::Done)
             }
             Err(error) => {
-                self.give_up(&mut claim).await;
+                self.try_release_locks(&mut claim).await;
                 Err(error)
             }
         }
     }
 
     /// Takes the locks, whatever the group's state; else how long somebody else's lock lasts.
-    pub(super) async fn lock(
+    pub(super) async fn lock_group(
         &self,
         worker: &str,
         hash: &str,
-    ) -> Result<std::result::Result<Claim, Duration>> {
+    ) -> Result<std::result::Result<GroupClaim, Duration>> {
         // Those of the layout we do not write count as well.
-        for key in locks(hash) {
-            if let Seen::Fresh(left) = self.look(&key).await? {
+        for key in all_lock_keys(hash) {
+            if let LockStatus::Fresh(left) = self.inspect_lock(&key).await? {
                 return Ok(Err(left));
             }
         }
-        let lock = Lock {
+        let lock = WorkspaceLock {
             worker: worker.to_owned(),
             nonce: uuid::Uuid::new_v4().simple().to_string(),
             renewed: self.engine.now().await?,
         };
-        let mut claim = Claim { held: Vec::new() };
-        for key in self.format.locks(hash) {
+        let mut claim = GroupClaim { held: Vec::new() };
+        for key in self.format.lock_keys(hash) {
             match self.lock_one(&key, &lock).await {
                 Ok(Some(held)) => claim.held.push(held),
                 Ok(None) => {
-                    self.give_up(&mut claim).await;
+                    self.try_release_locks(&mut claim).await;
                     return Ok(Err(self.timeout));
                 }
                 Err(error) => {
-                    self.give_up(&mut claim).await;
+                    self.try_release_locks(&mut claim).await;
                     return Err(error);
                 }
             }
@@ -94,22 +94,26 @@ impl Workspace {
         Ok(Ok(claim))
     }
 
-    async fn lock_one(&self, key: &str, lock: &Lock) -> Result<Option<Held<Lock>>> {
-        match self.look(key).await? {
-            Seen::Free => self.engine.take(key, lock.clone()).await,
-            Seen::Stale(etag) => self.engine.take_over(key, &etag, lock.clone()).await,
-            Seen::Fresh(_) => Ok(None),
+    async fn lock_one(
+        &self,
+        key: &str,
+        lock: &WorkspaceLock,
+    ) -> Result<Option<ObjectLock<WorkspaceLock>>> {
+        match self.inspect_lock(key).await? {
+            LockStatus::Free => self.engine.acquire_lock(key, lock.clone()).await,
+            LockStatus::Stale(etag) => self.engine.take_over_lock(key, &etag, lock.clone()).await,
+            LockStatus::Fresh(_) => Ok(None),
         }
     }
 
-    async fn look(&self, key: &str) -> Result<Seen> {
-        let Some(meta) = self.engine.store().head(key).await? else { return Ok(Seen::Free) };
+    async fn inspect_lock(&self, key: &str) -> Result<LockStatus> {
+        let Some(meta) = self.engine.store().head(key).await? else { return Ok(LockStatus::Free) };
         let now = self.engine.now().await?;
-        let age = Duration::from_millis(now.saturating_sub(millis(meta.modified)));
+        let age = Duration::from_millis(now.saturating_sub(to_millis(meta.modified)));
         // olmOCR counts a lock as taken up to the very timeout.
         Ok(match self.timeout.checked_sub(age) {
-            Some(left) => Seen::Fresh(left),
-            None => Seen::Stale(meta.etag),
+            Some(left) => LockStatus::Fresh(left),
+            None => LockStatus::Stale(meta.etag),
         })
     }
 
@@ -117,10 +121,10 @@ impl Workspace {
     ///
     /// # Errors
     /// The store's: the locks may still be ours, and are to be renewed soon.
-    pub async fn renew(&self, claim: &mut Claim) -> Result<bool> {
+    pub async fn renew_locks(&self, claim: &mut GroupClaim) -> Result<bool> {
         let now = self.engine.now().await?;
         for held in &mut claim.held {
-            if !self.engine.renew(held, |lock| lock.renewed = now).await? {
+            if !self.engine.renew_lock(held, |lock| lock.renewed = now).await? {
                 return Ok(false);
             }
         }
@@ -131,27 +135,27 @@ impl Workspace {
     ///
     /// # Errors
     /// The store's: a lock may stay until it is abandoned.
-    pub async fn release(&self, claim: &mut Claim) -> Result<()> {
+    pub async fn release_locks(&self, claim: &mut GroupClaim) -> Result<()> {
         for held in &mut claim.held {
-            self.engine.release(held).await?;
+            self.engine.release_lock(held).await?;
         }
         Ok(())
     }
 
     /// The same where there is another error to tell.
-    pub(super) async fn give_up(&self, claim: &mut Claim) {
-        if let Err(error) = self.release(claim).await {
+    pub(super) async fn try_release_locks(&self, claim: &mut GroupClaim) {
+        if let Err(error) = self.release_locks(claim).await {
             tracing::warn!(error = %error, "a lock stays until it is abandoned: {error}");
         }
     }
 
     /// How often a lock is renewed.
-    pub(super) fn beat(&self) -> Duration {
+    pub(super) fn renewal_interval(&self) -> Duration {
         self.timeout / 3
     }
 
     /// How long a lock lasts without renewal.
-    pub(super) fn timeout(&self) -> Duration {
+    pub(super) fn lock_timeout(&self) -> Duration {
         self.timeout
     }
 }

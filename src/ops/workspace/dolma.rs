@@ -6,19 +6,19 @@
 
 use serde_json::{Value, json};
 
-use super::read::Text;
-use crate::queue::objects::olmocr::sha1;
+use super::read::DocumentText;
+use crate::queue::objects::olmocr::sha1_hex;
 
 /// The line of a document, without a line break; `None` if there is no text. `today` is a date as
 /// `2026-01-31`.
-pub fn line(path: &str, text: &Text, today: &str) -> Option<String> {
-    let (whole, spans) = joined(&text.pages);
+pub fn dolma_line(path: &str, text: &DocumentText, today: &str) -> Option<String> {
+    let (whole, spans) = join_pages(&text.pages);
     if whole.is_empty() {
         return None;
     }
     let every = |value: Value| vec![value; text.pages.len()];
     let line = json!({
-        "id": sha1(whole.as_bytes()),
+        "id": sha1_hex(whole.as_bytes()),
         "text": whole,
         "source": "docmill",
         "added": today,
@@ -46,7 +46,7 @@ pub fn line(path: &str, text: &Text, today: &str) -> Option<String> {
 
 /// Texts of pages one after the other, a line break after each but the last, and where each stands:
 /// start, end, number. A page without text adds nothing.
-fn joined(pages: &[(u32, String)]) -> (String, Vec<(usize, usize, u32)>) {
+fn join_pages(pages: &[(u32, String)]) -> (String, Vec<(usize, usize, u32)>) {
     let (mut whole, mut spans, mut at) = (String::new(), Vec::new(), 0);
     for (index, (number, text)) in pages.iter().enumerate() {
         let start = at;
@@ -67,19 +67,19 @@ fn joined(pages: &[(u32, String)]) -> (String, Vec<(usize, usize, u32)>) {
 mod tests {
     use super::*;
 
-    fn text(pages: &[&str]) -> Text {
+    fn text(pages: &[&str]) -> DocumentText {
         let numbered = (1..).zip(pages.iter().map(|page| (*page).to_owned()));
-        Text { pages: numbered.collect(), ..Text::default() }
+        DocumentText { pages: numbered.collect(), ..DocumentText::default() }
     }
 
     #[test]
     fn positions_count_code_points_and_empty_pages_add_nothing() {
-        let line = line("a.pdf", &text(&["é😀", "", "z"]), "2026-01-31").unwrap();
+        let line = dolma_line("a.pdf", &text(&["é😀", "", "z"]), "2026-01-31").unwrap();
         let value: Value = serde_json::from_str(&line).unwrap();
         assert_eq!(value["text"], "é😀\nz");
         let spans = &value["attributes"]["pdf_page_numbers"];
         assert_eq!(*spans, json!([[0, 3, 1], [3, 3, 2], [3, 4, 3]]));
-        assert_eq!(value["id"], sha1("é😀\nz".as_bytes()));
+        assert_eq!(value["id"], sha1_hex("é😀\nz".as_bytes()));
         assert_eq!(value["metadata"]["pdf-total-pages"], 3);
         assert_eq!(value["attributes"]["is_table"].as_array().unwrap().len(), 3);
         assert!(!line.contains('\n'), "one line");
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn a_document_without_text_has_no_line() {
-        assert_eq!(line("a.pdf", &text(&["", ""]), "2026-01-31"), None);
-        assert_eq!(line("a.pdf", &text(&[]), "2026-01-31"), None);
+        assert_eq!(dolma_line("a.pdf", &text(&["", ""]), "2026-01-31"), None);
+        assert_eq!(dolma_line("a.pdf", &text(&[]), "2026-01-31"), None);
     }
 }

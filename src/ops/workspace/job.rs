@@ -9,36 +9,36 @@ use std::time::Duration;
 use time::OffsetDateTime;
 use tokio::sync::Mutex;
 
-use super::claim::Claim;
-use super::ledger::{Entry, Known, Standing};
-use super::read::Reading;
-use super::source::Fetched;
+use super::claim::GroupClaim;
+use super::ledger::{DocumentStatus, GroupEntry, GroupLedger};
+use super::read::ReadOutcome;
+use super::source::SourceContent;
 use super::work::WorkspaceBacklog;
 use super::{Workspace, dolma};
 use crate::fault::{Error, Fault, Result};
-use crate::model::Reason;
-use crate::pipeline::failure::{self, Attempt, Next};
+use crate::model::OutcomeReason;
+use crate::pipeline::failure::{self, RetryAttempt, RetryDecision};
 use crate::pipeline::{ClaimHandle, StepError};
-use crate::queue::objects::olmocr::index::Group;
-use crate::queue::objects::olmocr::{flag, result, sha1};
-use crate::runner::guard::{Guarded, guard};
-use crate::runner::{Conclusion, JobEnd, Renewal};
-use crate::store::Put;
+use crate::queue::objects::olmocr::index::WorkGroup;
+use crate::queue::objects::olmocr::{flag_key, result_key, sha1_hex};
+use crate::runner::guard::{GuardedOutcome, run_guarded};
+use crate::runner::{JobConclusion, JobEnd, RenewalResult};
+use crate::store::PutResult;
 
 /// How often the end of a run is tried to be written.
 const TRIES: u32 = 3;
 
 /// A group in work.
 pub(super) struct GroupJob {
-    pub(super) group: Group,
+    pub(super) group: WorkGroup,
     /// Gone once the end of the run is being written.
-    claim: Mutex<Option<Claim>>,
-    known: Mutex<Known>,
+    claim: Mutex<Option<GroupClaim>>,
+    known: Mutex<GroupLedger>,
 }
 
 /// How far a run of a group came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum GroupRun {
+pub(super) enum GroupProgress {
     /// Nothing is left to be read.
     Whole,
     /// Documents of it are to be tried again.
@@ -46,21 +46,21 @@ pub(super) enum GroupRun {
 }
 
 impl GroupJob {
-    pub(super) fn new(group: Group, claim: Claim, known: Known) -> Self {
+    pub(super) fn new(group: WorkGroup, claim: GroupClaim, known: GroupLedger) -> Self {
         Self { group, claim: Mutex::new(Some(claim)), known: Mutex::new(known) }
     }
 
     /// Keeps the locks for another while.
-    pub(super) async fn renew(&self, workspace: &Workspace) -> Renewal {
+    pub(super) async fn renew(&self, workspace: &Workspace) -> RenewalResult {
         // Without a claim the end is being written, which renews the locks itself.
         let mut claim = self.claim.lock().await;
-        let Some(claim) = claim.as_mut() else { return Renewal::Kept };
-        match workspace.renew(claim).await {
-            Ok(true) => Renewal::Kept,
-            Ok(false) => Renewal::Lost,
+        let Some(claim) = claim.as_mut() else { return RenewalResult::Kept };
+        match workspace.renew_locks(claim).await {
+            Ok(true) => RenewalResult::Kept,
+            Ok(false) => RenewalResult::Lost,
             Err(error) => {
                 tracing::warn!(error = %error, "cannot renew a lock: {error}");
-                Renewal::Failed
+                RenewalResult::Failed
             }
         }
     }
@@ -70,37 +70,39 @@ impl GroupJob {
         &self,
         backlog: &WorkspaceBacklog,
         claim: &ClaimHandle,
-    ) -> std::result::Result<GroupRun, StepError> {
+    ) -> std::result::Result<GroupProgress, StepError> {
         let (workspace, most) = (&backlog.workspace, backlog.terms.tries);
         let mut known = self.known.lock().await;
-        let mut run = GroupRun::Whole;
+        let mut run = GroupProgress::Whole;
         for path in &self.group.paths {
-            let mut entry = known.of(path);
+            let mut entry = known.entry_for(path);
             if entry.is_settled(most) {
                 continue;
             }
             // Counted when it begins, so that a document that kills its workers is counted too.
-            (entry.standing, entry.tries) = (Standing::Begun, entry.tries.saturating_add(1));
+            (entry.standing, entry.tries) = (DocumentStatus::Begun, entry.tries.saturating_add(1));
             if !known.save(workspace, entry.clone()).await? {
                 return Err(StepError::claim_lost());
             }
-            let (group, document) = (&self.group.hash, sha1(path.as_bytes()));
+            let (group, document) = (&self.group.hash, sha1_hex(path.as_bytes()));
             tracing::debug!(group, document, run = entry.tries, "document begun");
-            match guard(backlog.terms.document_time, read(backlog, path, claim)).await {
-                Guarded::Ended(Ok(read)) => read.note(&mut entry),
-                Guarded::Ended(Err(error)) => note_failure(backlog, &mut entry, error)?,
-                Guarded::Panicked => {
+            match run_guarded(backlog.terms.document_time, read_document(backlog, path, claim))
+                .await
+            {
+                GuardedOutcome::Ended(Ok(read)) => read.apply_to(&mut entry),
+                GuardedOutcome::Ended(Err(error)) => note_failure(backlog, &mut entry, error)?,
+                GuardedOutcome::Panicked => {
                     let error = Error::internal("a panic, see the log of that time");
                     note_failure(backlog, &mut entry, error)?;
                 }
-                Guarded::TookTooLong => {
+                GuardedOutcome::TookTooLong => {
                     let detail = "reading it took longer than worker.job_timeout".to_owned();
-                    let code = Reason::Timeout.code().to_owned();
-                    DocumentRead::Refused { code, detail }.note(&mut entry);
+                    let code = OutcomeReason::Timeout.code().to_owned();
+                    DocumentRead::Refused { code, detail }.apply_to(&mut entry);
                 }
             }
             if !entry.is_settled(most) {
-                run = GroupRun::Partial;
+                run = GroupProgress::Partial;
             }
             if !known.save(workspace, entry).await? {
                 return Err(StepError::claim_lost());
@@ -110,36 +112,36 @@ impl GroupJob {
     }
 
     /// Writes how the run ended, and gives the locks back.
-    pub(super) async fn settle(
+    pub(super) async fn finish_run(
         &self,
         backlog: &WorkspaceBacklog,
-        conclusion: &Conclusion<GroupRun>,
+        conclusion: &JobConclusion<GroupProgress>,
     ) -> Result<JobEnd> {
         let Some(mut claim) = self.claim.lock().await.take() else { return Ok(JobEnd::Lost) };
         let mut known = self.known.lock().await;
         let end = match conclusion {
-            Conclusion::Completed(GroupRun::Whole) => {
-                self.finish(backlog, &mut claim, &mut known).await
+            JobConclusion::Completed(GroupProgress::Whole) => {
+                self.finish_group(backlog, &mut claim, &mut known).await
             }
-            Conclusion::Completed(GroupRun::Partial) => Ok(JobEnd::Failed),
-            Conclusion::Again { counted: false, .. } | Conclusion::Withdrawn => {
-                give_back(backlog, &mut known).await.map(|()| JobEnd::GivenBack)
+            JobConclusion::Completed(GroupProgress::Partial) => Ok(JobEnd::Failed),
+            JobConclusion::Again { counted: false, .. } | JobConclusion::Withdrawn => {
+                return_documents(backlog, &mut known).await.map(|()| JobEnd::GivenBack)
             }
-            Conclusion::Again { .. } | Conclusion::Ended { .. } => {
-                backlog.pause();
+            JobConclusion::Again { .. } | JobConclusion::Ended { .. } => {
+                backlog.pause_intake();
                 Ok(JobEnd::Failed)
             }
-            Conclusion::ClaimLost => Ok(JobEnd::Lost),
+            JobConclusion::ClaimLost => Ok(JobEnd::Lost),
         };
-        backlog.workspace.give_up(&mut claim).await;
+        backlog.workspace.try_release_locks(&mut claim).await;
         end
     }
 
-    async fn finish(
+    async fn finish_group(
         &self,
         backlog: &WorkspaceBacklog,
-        claim: &mut Claim,
-        known: &mut Known,
+        claim: &mut GroupClaim,
+        known: &mut GroupLedger,
     ) -> Result<JobEnd> {
         for turn in 1..TRIES {
             match self.publish(backlog, claim, known).await {
@@ -157,28 +159,29 @@ impl GroupJob {
     async fn publish(
         &self,
         backlog: &WorkspaceBacklog,
-        claim: &mut Claim,
-        known: &mut Known,
+        claim: &mut GroupClaim,
+        known: &mut GroupLedger,
     ) -> Result<JobEnd> {
         let (workspace, group) = (&backlog.workspace, &self.group);
-        if !bury_crashed(workspace, group, known).await? || !workspace.renew(claim).await? {
+        if !fail_crashed(workspace, group, known).await? || !workspace.renew_locks(claim).await? {
             return Ok(JobEnd::Lost);
         }
         let mut lines = String::new();
         for path in &group.paths {
-            if let Some(line) = known.of(path).line {
+            if let Some(line) = known.entry_for(path).line {
                 lines.push_str(&line);
                 lines.push('\n');
             }
         }
         let store = workspace.engine.store();
-        let written = store.put_if_absent(&result(&group.hash), lines.into()).await?;
+        let written = store.put_if_absent(&result_key(&group.hash), lines.into()).await?;
         if workspace.format.has_flags() {
-            store.put_if_absent(&flag(&group.hash), bytes::Bytes::new()).await?;
+            store.put_if_absent(&flag_key(&group.hash), bytes::Bytes::new()).await?;
         }
-        if written != Put::Refused {
-            let entries: Vec<Entry> = group.paths.iter().map(|path| known.of(path)).collect();
-            backlog.tally().add_group(entries.iter());
+        if written != PutResult::Refused {
+            let entries: Vec<GroupEntry> =
+                group.paths.iter().map(|path| known.entry_for(path)).collect();
+            backlog.lock_tally().add_group(entries.iter());
         }
         known.remove(workspace, |entry| !entry.is_unread()).await?;
         Ok(JobEnd::Done)
@@ -186,14 +189,14 @@ impl GroupJob {
 }
 
 /// The word of metrics and logs for a run that left something.
-pub(super) fn outcome(conclusion: &Conclusion<GroupRun>) -> &'static str {
+pub(super) fn outcome_label(conclusion: &JobConclusion<GroupProgress>) -> &'static str {
     match conclusion {
-        Conclusion::Completed(GroupRun::Whole) => "completed",
-        Conclusion::Completed(GroupRun::Partial) => "partial",
-        Conclusion::Ended { reason, .. } => reason.code(),
-        Conclusion::Again { fault, .. } => fault.code(),
-        Conclusion::Withdrawn => "cancelled",
-        Conclusion::ClaimLost => "claim_lost",
+        JobConclusion::Completed(GroupProgress::Whole) => "completed",
+        JobConclusion::Completed(GroupProgress::Partial) => "partial",
+        JobConclusion::Ended { reason, .. } => reason.code(),
+        JobConclusion::Again { fault, .. } => fault.code(),
+        JobConclusion::Withdrawn => "cancelled",
+        JobConclusion::ClaimLost => "claim_lost",
     }
 }
 
@@ -203,14 +206,16 @@ pub(super) fn outcome(conclusion: &Conclusion<GroupRun>) -> &'static str {
 /// The error itself, if every other document would fare the same: the group is given back.
 fn note_failure(
     backlog: &WorkspaceBacklog,
-    entry: &mut Entry,
+    entry: &mut GroupEntry,
     error: Error,
 ) -> std::result::Result<(), StepError> {
-    let attempt = Attempt { number: entry.tries, deferred_for: None, jitter: fastrand::f64() };
-    entry.standing = match failure::next(error.fault, attempt, &backlog.retry) {
-        Next::Again { counted: false, .. } | Next::LeaveToOwner => return Err(error.into()),
-        Next::End(reason) if !reason.is_technical() => Standing::Refused,
-        Next::Again { .. } | Next::End(_) => Standing::Failed,
+    let attempt = RetryAttempt { number: entry.tries, deferred_for: None, jitter: fastrand::f64() };
+    entry.standing = match failure::decide_retry(error.fault, attempt, &backlog.retry) {
+        RetryDecision::Again { counted: false, .. } | RetryDecision::LeaveToOwner => {
+            return Err(error.into());
+        }
+        RetryDecision::End(reason) if !reason.is_technical() => DocumentStatus::Refused,
+        RetryDecision::Again { .. } | RetryDecision::End(_) => DocumentStatus::Failed,
     };
     error.fault.code().clone_into(&mut entry.reason);
     entry.detail = error.context.into_owned();
@@ -218,22 +223,26 @@ fn note_failure(
 }
 
 /// The documents in work are as if they had not been begun: not their fault.
-async fn give_back(backlog: &WorkspaceBacklog, known: &mut Known) -> Result<()> {
-    let is_begun = |entry: &&Entry| entry.standing == Standing::Begun;
-    let begun: Vec<Entry> = known.entries().filter(is_begun).cloned().collect();
+async fn return_documents(backlog: &WorkspaceBacklog, known: &mut GroupLedger) -> Result<()> {
+    let is_begun = |entry: &&GroupEntry| entry.standing == DocumentStatus::Begun;
+    let begun: Vec<GroupEntry> = known.entries().filter(is_begun).cloned().collect();
     for mut entry in begun {
-        (entry.standing, entry.tries) = (Standing::Waiting, entry.tries.saturating_sub(1));
+        (entry.standing, entry.tries) = (DocumentStatus::Waiting, entry.tries.saturating_sub(1));
         known.save(&backlog.workspace, entry).await?;
     }
     Ok(())
 }
 
 /// Documents whose worker died over them as often as they may be begun.
-async fn bury_crashed(workspace: &Workspace, group: &Group, known: &mut Known) -> Result<bool> {
+async fn fail_crashed(
+    workspace: &Workspace,
+    group: &WorkGroup,
+    known: &mut GroupLedger,
+) -> Result<bool> {
     for path in &group.paths {
-        let mut entry = known.of(path);
-        if entry.standing == Standing::Begun {
-            (entry.standing, entry.reason) = (Standing::Failed, "crashed".to_owned());
+        let mut entry = known.entry_for(path);
+        if entry.standing == DocumentStatus::Begun {
+            (entry.standing, entry.reason) = (DocumentStatus::Failed, "crashed".to_owned());
             if !known.save(workspace, entry).await? {
                 return Ok(false);
             }
@@ -250,44 +259,48 @@ enum DocumentRead {
 }
 
 impl DocumentRead {
-    fn note(self, entry: &mut Entry) {
+    fn apply_to(self, entry: &mut GroupEntry) {
         (entry.reason, entry.detail) = (String::new(), String::new());
         match self {
-            Self::Line(line) => (entry.standing, entry.line) = (Standing::Read, Some(line)),
-            Self::Empty => entry.standing = Standing::Empty,
+            Self::Line(line) => (entry.standing, entry.line) = (DocumentStatus::Read, Some(line)),
+            Self::Empty => entry.standing = DocumentStatus::Empty,
             Self::Refused { code, detail } => {
-                entry.standing = Standing::Refused;
+                entry.standing = DocumentStatus::Refused;
                 (entry.reason, entry.detail) = (code, detail);
             }
         }
     }
 }
 
-async fn read(backlog: &WorkspaceBacklog, path: &str, claim: &ClaimHandle) -> Result<DocumentRead> {
+async fn read_document(
+    backlog: &WorkspaceBacklog,
+    path: &str,
+    claim: &ClaimHandle,
+) -> Result<DocumentRead> {
     let refused =
         |code: &str, detail: String| Ok(DocumentRead::Refused { code: code.to_owned(), detail });
     let bytes = match backlog.sources.fetch(path).await? {
-        Fetched::Bytes(bytes) => bytes,
-        Fetched::TooLarge => {
+        SourceContent::Bytes(bytes) => bytes,
+        SourceContent::TooLarge => {
             let limit = backlog.sources.largest;
             return refused("too_large", format!("limits.document_bytes is {limit}"));
         }
     };
-    let text = match backlog.reader.read(path, bytes, claim).await? {
-        Reading::Whole(text) => text,
-        Reading::Empty => return Ok(DocumentRead::Empty),
-        Reading::Refused { code, detail } => return Ok(DocumentRead::Refused { code, detail }),
+    let text = match backlog.reader.read_document(path, bytes, claim).await? {
+        ReadOutcome::Whole(text) => text,
+        ReadOutcome::Empty => return Ok(DocumentRead::Empty),
+        ReadOutcome::Refused { code, detail } => return Ok(DocumentRead::Refused { code, detail }),
     };
-    if is_beyond(text.lost, text.pages.len(), backlog.terms.page_error_rate) {
+    if exceeds_rate(text.lost, text.pages.len(), backlog.terms.page_error_rate) {
         let detail = format!("{} of {} pages were lost", text.lost, text.pages.len());
         return refused("page_errors", detail);
     }
     let today = OffsetDateTime::now_utc().date().to_string();
-    Ok(dolma::line(path, &text, &today).map_or(DocumentRead::Empty, DocumentRead::Line))
+    Ok(dolma::dolma_line(path, &text, &today).map_or(DocumentRead::Empty, DocumentRead::Line))
 }
 
 /// Whether more pages were lost than a document may lose; the rate is lost pages per page.
-fn is_beyond(lost: usize, pages: usize, rate: f64) -> bool {
+fn exceeds_rate(lost: usize, pages: usize, rate: f64) -> bool {
     let count = |number: usize| f64::from(u32::try_from(number).unwrap_or(u32::MAX));
     count(lost) > rate * count(pages)
 }
@@ -306,7 +319,7 @@ mod tests {
             (1, 10, 0.1, false),
             (10, 10, 1.0, false),
         ] {
-            assert_eq!(is_beyond(lost, pages, rate), expected, "{lost} of {pages} at {rate}");
+            assert_eq!(exceeds_rate(lost, pages, rate), expected, "{lost} of {pages} at {rate}");
         }
     }
 }

@@ -9,11 +9,11 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::Workspace;
-use super::read::kept_as;
+use super::read::artefact_id;
 use crate::fault::{Error, Result};
 use crate::ops::object_ledger::remove_artefacts;
-use crate::queue::objects::olmocr::{ledger, ledger_of, sha1};
-use crate::store::{Etag, Fetch, Get, Put, Store};
+use crate::queue::objects::olmocr::{ledger_key, ledger_prefix, sha1_hex};
+use crate::store::{Etag, GetOptions, GetResult, ObjectStore, PutResult};
 
 /// The largest entry; it holds a document's whole text.
 const LARGEST: u64 = 256 << 20;
@@ -21,7 +21,7 @@ const LARGEST: u64 = 256 << 20;
 /// Where a document stands.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Standing {
+pub enum DocumentStatus {
     /// To be read.
     #[default]
     Waiting,
@@ -40,11 +40,11 @@ pub enum Standing {
 /// One document.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Entry {
+pub struct GroupEntry {
     /// As the index names it.
     pub path: String,
     /// Where it stands.
-    pub standing: Standing,
+    pub standing: DocumentStatus,
     /// How often reading was begun.
     pub tries: u32,
     /// Why it was not read, by our table of reasons or faults.
@@ -56,35 +56,38 @@ pub struct Entry {
     pub line: Option<String>,
 }
 
-impl Entry {
+impl GroupEntry {
     /// Whether nothing more is to be done with it, if a document is begun `most` times.
     pub fn is_settled(&self, most: u32) -> bool {
         match self.standing {
-            Standing::Read | Standing::Empty | Standing::Refused => true,
-            Standing::Begun | Standing::Failed => self.tries >= most,
-            Standing::Waiting => false,
+            DocumentStatus::Read | DocumentStatus::Empty | DocumentStatus::Refused => true,
+            DocumentStatus::Begun | DocumentStatus::Failed => self.tries >= most,
+            DocumentStatus::Waiting => false,
         }
     }
 
     /// Whether its text is missing from the result though there may be some.
     pub fn is_unread(&self) -> bool {
-        matches!(self.standing, Standing::Refused | Standing::Failed | Standing::Begun)
+        matches!(
+            self.standing,
+            DocumentStatus::Refused | DocumentStatus::Failed | DocumentStatus::Begun
+        )
     }
 }
 
 /// The entries of one group, as they were read or written last.
 #[derive(Debug, Default)]
-pub(super) struct Known {
+pub(super) struct GroupLedger {
     hash: String,
-    entries: BTreeMap<String, (Entry, Etag)>,
+    entries: BTreeMap<String, (GroupEntry, Etag)>,
 }
 
-impl Known {
+impl GroupLedger {
     /// Reads what is known of a group.
     pub(super) async fn load(workspace: &Workspace, hash: &str) -> Result<Self> {
         let mut known = Self { hash: hash.to_owned(), entries: BTreeMap::new() };
-        for listed in workspace.engine.list_all(&ledger_of(hash)).await? {
-            if let Some((entry, etag)) = read(workspace, &listed.key).await? {
+        for listed in workspace.engine.list_all(&ledger_prefix(hash)).await? {
+            if let Some((entry, etag)) = read_entry(workspace, &listed.key).await? {
                 known.entries.insert(entry.path.clone(), (entry, etag));
             }
         }
@@ -92,28 +95,28 @@ impl Known {
     }
 
     /// What is known of a document; a waiting one if nothing is.
-    pub(super) fn of(&self, path: &str) -> Entry {
-        let nothing = || Entry { path: path.to_owned(), ..Entry::default() };
+    pub(super) fn entry_for(&self, path: &str) -> GroupEntry {
+        let nothing = || GroupEntry { path: path.to_owned(), ..GroupEntry::default() };
         self.entries.get(path).map_or_else(nothing, |(entry, _)| entry.clone())
     }
 
     /// All of them.
-    pub(super) fn entries(&self) -> impl Iterator<Item = &Entry> {
+    pub(super) fn entries(&self) -> impl Iterator<Item = &GroupEntry> {
         self.entries.values().map(|(entry, _)| entry)
     }
 
     /// Writes an entry; `false` if somebody else has written it meanwhile.
-    pub(super) async fn save(&mut self, workspace: &Workspace, entry: Entry) -> Result<bool> {
-        let key = ledger(&self.hash, &entry.path);
+    pub(super) async fn save(&mut self, workspace: &Workspace, entry: GroupEntry) -> Result<bool> {
+        let key = ledger_key(&self.hash, &entry.path);
         let json = serde_json::to_vec(&entry)
-            .map_err(|error| Error::internal("an entry has no JSON").because(error))?;
+            .map_err(|error| Error::internal("an entry has no JSON").with_source(error))?;
         let store = workspace.engine.store();
         let put = match self.entries.get(&entry.path) {
             Some((_, etag)) => store.put_if_match(&key, etag, json.into()).await?,
             None => store.put_if_absent(&key, json.into()).await?,
         };
-        let Put::Written(etag) = put else { return Ok(false) };
-        if matches!(entry.standing, Standing::Read | Standing::Empty) {
+        let PutResult::Written(etag) = put else { return Ok(false) };
+        if matches!(entry.standing, DocumentStatus::Read | DocumentStatus::Empty) {
             forget_artefacts(store, &entry.path).await;
         }
         self.entries.insert(entry.path.clone(), (entry, etag));
@@ -124,12 +127,12 @@ impl Known {
     pub(super) async fn remove(
         &mut self,
         workspace: &Workspace,
-        which: impl Fn(&Entry) -> bool,
+        which: impl Fn(&GroupEntry) -> bool,
     ) -> Result<()> {
         let paths: Vec<String> =
             self.entries().filter(|entry| which(entry)).map(|entry| entry.path.clone()).collect();
         for path in paths {
-            workspace.engine.delete(&ledger(&self.hash, &path)).await?;
+            workspace.engine.delete(&ledger_key(&self.hash, &path)).await?;
             self.entries.remove(&path);
         }
         Ok(())
@@ -138,22 +141,25 @@ impl Known {
 
 /// Removes what was kept of a document while it was read, once what was read stands in the ledger.
 /// What cannot be removed now goes when it is old.
-async fn forget_artefacts(store: &dyn Store, path: &str) {
-    if let Err(error) = remove_artefacts(store, kept_as(path)).await {
-        let document = sha1(path.as_bytes());
+async fn forget_artefacts(store: &dyn ObjectStore, path: &str) {
+    if let Err(error) = remove_artefacts(store, artefact_id(path)).await {
+        let document = sha1_hex(path.as_bytes());
         tracing::warn!(document, error = %error, "artefacts stay for now: {error}");
     }
 }
 
 /// One entry; what is no JSON counts as nothing known.
-pub(super) async fn read(workspace: &Workspace, key: &str) -> Result<Option<(Entry, Etag)>> {
-    let what = Get { at_most: LARGEST, if_match: None };
+pub(super) async fn read_entry(
+    workspace: &Workspace,
+    key: &str,
+) -> Result<Option<(GroupEntry, Etag)>> {
+    let what = GetOptions { at_most: LARGEST, if_match: None };
     match workspace.engine.store().get(key, what).await? {
-        Fetch::Found(object) => {
-            let entry = serde_json::from_slice::<Entry>(&object.bytes).ok();
+        GetResult::Found(object) => {
+            let entry = serde_json::from_slice::<GroupEntry>(&object.bytes).ok();
             Ok(entry.map(|entry| (entry, object.etag)))
         }
-        Fetch::Missing | Fetch::Changed => Ok(None),
-        Fetch::TooLarge { .. } => Err(Error::internal("an entry of the ledger is too large")),
+        GetResult::Missing | GetResult::Changed => Ok(None),
+        GetResult::TooLarge { .. } => Err(Error::internal("an entry of the ledger is too large")),
     }
 }

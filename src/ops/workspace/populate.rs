@@ -8,13 +8,13 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 use super::Workspace;
-use super::read::Read;
-use super::source::{Fetched, Sources};
+use super::read::WorkspaceReader;
+use super::source::{DocumentSources, SourceContent};
 use crate::fault::{Fault, Result};
-use crate::queue::objects::engine::{back_off, contended};
+use crate::queue::objects::engine::{back_off, contention_error};
 use crate::queue::objects::olmocr::INDEX;
-use crate::queue::objects::olmocr::index::refusal;
-use crate::store::Put;
+use crate::queue::objects::olmocr::index::path_problem;
+use crate::store::PutResult;
 
 /// How often the index is written against others.
 const TRIES: u32 = 20;
@@ -25,7 +25,7 @@ const AVERAGE_UNKNOWN: u64 = 10;
 
 /// A path that cannot stand in an index.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Refused {
+pub struct RefusedPath {
     /// Which.
     pub path: String,
     /// Why.
@@ -34,7 +34,7 @@ pub struct Refused {
 
 /// What populating did.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Populated {
+pub struct PopulateReport {
     /// Documents that are new in the index.
     pub added: usize,
     /// New groups.
@@ -42,7 +42,7 @@ pub struct Populated {
     /// Documents that were in a group already.
     pub known: usize,
     /// Paths that were left out.
-    pub refused: Vec<Refused>,
+    pub refused: Vec<RefusedPath>,
 }
 
 /// Adds the paths that are in no group yet, in groups of `at_once`; with `dry_run` only says what
@@ -50,18 +50,18 @@ pub struct Populated {
 ///
 /// # Errors
 /// The store's; an index that is of no use; transient if too many change it at once.
-pub async fn populate(
+pub async fn populate_workspace(
     workspace: &Workspace,
     paths: &[String],
     at_once: usize,
     dry_run: bool,
-) -> Result<Populated> {
-    let (good, refused) = sorted_out(paths);
+) -> Result<PopulateReport> {
+    let (good, refused) = validate_paths(paths);
     for turn in 0..TRIES {
-        let (mut index, seen) = workspace.index().await?;
+        let (mut index, seen) = workspace.load_index().await?;
         let before = index.groups.len();
-        let added = index.add(good.iter().cloned(), at_once);
-        let mut populated = Populated {
+        let added = index.add_paths(good.iter().cloned(), at_once);
+        let mut populated = PopulateReport {
             added,
             groups: index.groups.len().saturating_sub(before),
             known: 0,
@@ -71,7 +71,7 @@ pub async fn populate(
             index.groups.iter().flat_map(|group| &group.paths).collect();
         populated.refused.extend(good.iter().filter(|path| !stands.contains(path)).map(|path| {
             let problem = "another group has the hash it would get; rename the file".to_owned();
-            Refused { path: path.clone(), problem }
+            RefusedPath { path: path.clone(), problem }
         }));
         let left_out = populated.refused.len().saturating_sub(refused.len());
         populated.known = good.len().saturating_sub(added).saturating_sub(left_out);
@@ -83,21 +83,21 @@ pub async fn populate(
             Some(etag) => store.put_if_match(INDEX, etag, bytes).await?,
             None => store.put_if_absent(INDEX, bytes).await?,
         };
-        if let Put::Written(_) = put {
+        if let PutResult::Written(_) = put {
             return Ok(populated);
         }
         back_off(turn).await;
     }
-    Err(contended())
+    Err(contention_error())
 }
 
 /// What can stand in an index, once each; and what cannot.
-fn sorted_out(paths: &[String]) -> (BTreeSet<String>, Vec<Refused>) {
+fn validate_paths(paths: &[String]) -> (BTreeSet<String>, Vec<RefusedPath>) {
     let (mut good, mut refused) = (BTreeSet::new(), Vec::new());
     for path in paths {
-        match refusal(path) {
+        match path_problem(path) {
             None => drop(good.insert(path.clone())),
-            Some(why) => refused.push(Refused { path: path.clone(), problem: why.to_owned() }),
+            Some(why) => refused.push(RefusedPath { path: path.clone(), problem: why.to_owned() }),
         }
     }
     (good, refused)
@@ -108,31 +108,31 @@ fn sorted_out(paths: &[String]) -> (BTreeSet<String>, Vec<Refused>) {
 ///
 /// # Errors
 /// Something else than the documents is at fault.
-pub async fn share_of(
+pub async fn sample_group_size(
     pages: u32,
     paths: &[String],
-    sources: &Sources,
-    reader: &dyn Read,
+    sources: &DocumentSources,
+    reader: &dyn WorkspaceReader,
 ) -> Result<usize> {
     let mut sample: Vec<&String> = paths.iter().collect();
     fastrand::shuffle(&mut sample);
     let (mut counted, mut documents) = (0_u32, 0_u32);
     for path in sample.into_iter().take(SAMPLE) {
         let bytes = match sources.fetch(path).await {
-            Ok(Fetched::Bytes(bytes)) => bytes,
-            Ok(Fetched::TooLarge) => continue,
+            Ok(SourceContent::Bytes(bytes)) => bytes,
+            Ok(SourceContent::TooLarge) => continue,
             Err(error) if matches!(error.fault, Fault::Missing | Fault::Rejected) => continue,
             Err(error) => return Err(error),
         };
-        if let Some(found) = reader.pages(bytes).await? {
+        if let Some(found) = reader.count_pages(bytes).await? {
             (counted, documents) = (counted.saturating_add(found), documents + 1);
         }
     }
-    Ok(documents_of(pages, counted, documents))
+    Ok(group_size(pages, counted, documents))
 }
 
 /// olmOCR's rule: pages per group by the average, rounded down, at least one.
-fn documents_of(pages: u32, counted: u32, documents: u32) -> usize {
+fn group_size(pages: u32, counted: u32, documents: u32) -> usize {
     let (pages, counted, documents) = (u64::from(pages), u64::from(counted), u64::from(documents));
     let share = match (documents, counted) {
         (0, _) => pages / AVERAGE_UNKNOWN,
@@ -156,7 +156,7 @@ mod tests {
             (500, 0, 0, 50),
             (0, 10, 10, 1),
         ] {
-            assert_eq!(documents_of(pages, counted, documents), expected);
+            assert_eq!(group_size(pages, counted, documents), expected);
         }
     }
 }

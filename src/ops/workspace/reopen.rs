@@ -7,12 +7,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Workspace;
-use super::claim::Claim;
-use super::ledger::{Entry, Known, Standing};
+use super::claim::GroupClaim;
+use super::ledger::{DocumentStatus, GroupEntry, GroupLedger};
 use crate::fault::Result;
-use crate::queue::objects::olmocr::index::Group;
-use crate::queue::objects::olmocr::{LEDGER, flag, group_in_ledger, result};
-use crate::store::{Fetch, Get};
+use crate::queue::objects::olmocr::index::WorkGroup;
+use crate::queue::objects::olmocr::{LEDGER, flag_key, group_in_ledger, result_key};
+use crate::store::{GetOptions, GetResult};
 
 /// The largest result.
 const LARGEST: u64 = 4 << 30;
@@ -22,11 +22,11 @@ const LARGEST: u64 = 4 << 30;
 ///
 /// # Errors
 /// The store's, an index of no use.
-pub async fn reopen(workspace: &Workspace, dry_run: bool) -> Result<Vec<String>> {
+pub async fn reopen_groups(workspace: &Workspace, dry_run: bool) -> Result<Vec<String>> {
     let listed = workspace.engine.list_all(LEDGER).await?;
     let touched: BTreeSet<&str> =
         listed.iter().filter_map(|entry| group_in_ledger(&entry.key)).collect();
-    let (index, finished) = (workspace.index().await?.0, workspace.finished().await?);
+    let (index, finished) = (workspace.load_index().await?.0, workspace.finished_groups().await?);
     let worker = format!("docmill-{}", uuid::Uuid::new_v4());
     let mut opened = Vec::new();
     for group in index.groups {
@@ -34,53 +34,60 @@ pub async fn reopen(workspace: &Workspace, dry_run: bool) -> Result<Vec<String>>
             continue;
         }
         if dry_run {
-            let known = Known::load(workspace, &group.hash).await?;
-            opened.extend(unread(&known));
+            let known = GroupLedger::load(workspace, &group.hash).await?;
+            opened.extend(unread_paths(&known));
             continue;
         }
-        let Ok(mut claim) = workspace.lock(&worker, &group.hash).await? else { continue };
-        let done = reopen_one(workspace, &group, &mut claim).await;
-        workspace.give_up(&mut claim).await;
+        let Ok(mut claim) = workspace.lock_group(&worker, &group.hash).await? else { continue };
+        let done = reopen_group(workspace, &group, &mut claim).await;
+        workspace.try_release_locks(&mut claim).await;
         opened.extend(done?);
     }
     Ok(opened)
 }
 
-fn unread(known: &Known) -> Vec<String> {
+fn unread_paths(known: &GroupLedger) -> Vec<String> {
     known.entries().filter(|entry| entry.is_unread()).map(|entry| entry.path.clone()).collect()
 }
 
-async fn reopen_one(
+async fn reopen_group(
     workspace: &Workspace,
-    group: &Group,
-    claim: &mut Claim,
+    group: &WorkGroup,
+    claim: &mut GroupClaim,
 ) -> Result<Vec<String>> {
-    let mut known = Known::load(workspace, &group.hash).await?;
-    let unread = unread(&known);
+    let mut known = GroupLedger::load(workspace, &group.hash).await?;
+    let unread = unread_paths(&known);
     if unread.is_empty() {
         return Ok(unread);
     }
     let mut lines = lines_of(workspace, &group.hash).await?;
     for path in &group.paths {
         let Some(line) = lines.remove(path) else { continue };
-        let entry = Entry { standing: Standing::Read, line: Some(line), ..known.of(path) };
-        if known.of(path).standing != Standing::Read && !known.save(workspace, entry).await? {
+        let entry = GroupEntry {
+            standing: DocumentStatus::Read,
+            line: Some(line),
+            ..known.entry_for(path)
+        };
+        if known.entry_for(path).standing != DocumentStatus::Read
+            && !known.save(workspace, entry).await?
+        {
             return Ok(Vec::new());
         }
     }
-    if !workspace.renew(claim).await? {
+    if !workspace.renew_locks(claim).await? {
         return Ok(Vec::new());
     }
-    workspace.engine.delete(&result(&group.hash)).await?;
-    workspace.engine.delete(&flag(&group.hash)).await?;
-    known.remove(workspace, Entry::is_unread).await?;
+    workspace.engine.delete(&result_key(&group.hash)).await?;
+    workspace.engine.delete(&flag_key(&group.hash)).await?;
+    known.remove(workspace, GroupEntry::is_unread).await?;
     Ok(unread)
 }
 
 /// The lines of a group's result by the path they name; nothing if there is no result.
 async fn lines_of(workspace: &Workspace, hash: &str) -> Result<BTreeMap<String, String>> {
-    let what = Get { at_most: LARGEST, if_match: None };
-    let Fetch::Found(object) = workspace.engine.store().get(&result(hash), what).await? else {
+    let what = GetOptions { at_most: LARGEST, if_match: None };
+    let GetResult::Found(object) = workspace.engine.store().get(&result_key(hash), what).await?
+    else {
         return Ok(BTreeMap::new());
     };
     let text = String::from_utf8_lossy(&object.bytes);

@@ -6,31 +6,31 @@ use bytes::Bytes;
 use tokio::io::AsyncReadExt as _;
 
 use crate::fault::{Error, Fault, Result};
-use crate::store::{Fetch, Get, Store};
+use crate::store::{GetOptions, GetResult, ObjectStore};
 
 /// Where documents are read from.
-pub struct Sources {
+pub struct DocumentSources {
     /// For `s3://` addresses; none: local files only.
-    pub s3: Option<Arc<dyn Store>>,
+    pub s3: Option<Arc<dyn ObjectStore>>,
     /// Larger documents are refused; bytes.
     pub largest: u64,
 }
 
 /// A document as it was fetched.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Fetched {
+pub enum SourceContent {
     /// Its bytes.
     Bytes(Bytes),
     /// It has more than allowed.
     TooLarge,
 }
 
-impl Sources {
+impl DocumentSources {
     /// Reads a document.
     ///
     /// # Errors
     /// Missing: there is none. The store's, or the file system's. No text holds the path.
-    pub async fn fetch(&self, path: &str) -> Result<Fetched> {
+    pub async fn fetch(&self, path: &str) -> Result<SourceContent> {
         if !path.starts_with("s3://") {
             return self.file(path).await;
         }
@@ -38,32 +38,32 @@ impl Sources {
             let text = "the index names s3:// documents since this worker began: start it again";
             Error::new(Fault::Unavailable, text)
         })?;
-        match store.get(path, Get { at_most: self.largest, if_match: None }).await? {
-            Fetch::Found(object) => Ok(Fetched::Bytes(object.bytes)),
-            Fetch::TooLarge { .. } => Ok(Fetched::TooLarge),
-            Fetch::Missing | Fetch::Changed => Err(missing()),
+        match store.get(path, GetOptions { at_most: self.largest, if_match: None }).await? {
+            GetResult::Found(object) => Ok(SourceContent::Bytes(object.bytes)),
+            GetResult::TooLarge { .. } => Ok(SourceContent::TooLarge),
+            GetResult::Missing | GetResult::Changed => Err(missing_store_error()),
         }
     }
 
-    async fn file(&self, path: &str) -> Result<Fetched> {
+    async fn file(&self, path: &str) -> Result<SourceContent> {
         let failed = |error: std::io::Error| match error.kind() {
-            std::io::ErrorKind::NotFound => missing(),
-            _ => Error::transient("a document's file cannot be read").because(error),
+            std::io::ErrorKind::NotFound => missing_store_error(),
+            _ => Error::transient("a document's file cannot be read").with_source(error),
         };
         let file = tokio::fs::File::open(path).await.map_err(failed)?;
         if !file.metadata().await.map_err(failed)?.is_file() {
             // A pipe would never end.
-            return Err(missing());
+            return Err(missing_store_error());
         }
         let mut bytes = Vec::new();
         file.take(self.largest.saturating_add(1)).read_to_end(&mut bytes).await.map_err(failed)?;
         match u64::try_from(bytes.len()) {
-            Ok(size) if size <= self.largest => Ok(Fetched::Bytes(bytes.into())),
-            _ => Ok(Fetched::TooLarge),
+            Ok(size) if size <= self.largest => Ok(SourceContent::Bytes(bytes.into())),
+            _ => Ok(SourceContent::TooLarge),
         }
     }
 }
 
-fn missing() -> Error {
+fn missing_store_error() -> Error {
     Error::new(Fault::Missing, "there is no document where the index says")
 }

@@ -6,11 +6,11 @@ use futures::{StreamExt, TryStreamExt};
 use serde::{Deserialize, Serialize};
 
 use super::Workspace;
-use super::ledger::{self, Standing};
+use super::ledger::{self, DocumentStatus};
 use crate::fault::Result;
-use crate::queue::objects::engine::millis;
-use crate::queue::objects::olmocr::{LEDGER, LOCKS, RESULTS, finished_by, locks};
-use crate::store::{Fetch, Get};
+use crate::queue::objects::engine::to_millis;
+use crate::queue::objects::olmocr::{LEDGER, LOCKS, RESULTS, all_lock_keys, finished_group};
+use crate::store::{GetOptions, GetResult};
 
 /// Results that are read at the same time.
 const AT_ONCE: usize = 8;
@@ -19,7 +19,7 @@ const LARGEST: u64 = 4 << 30;
 
 /// A document that could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Unread {
+pub struct UnreadDocument {
     /// As the index names it.
     pub path: String,
     /// Whether it is to be tried again without being asked for.
@@ -34,7 +34,7 @@ pub struct Unread {
 
 /// Counts of a workspace.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Stats {
+pub struct WorkspaceStats {
     /// Groups of the index.
     pub groups: usize,
     /// Those that are done.
@@ -56,20 +56,20 @@ pub struct Stats {
     /// Tokens that models gave back, likewise.
     pub output_tokens: u64,
     /// Documents that were skipped or failed.
-    pub unread: Vec<Unread>,
+    pub unread: Vec<UnreadDocument>,
 }
 
 /// What is counted of a line; what is missing counts nothing.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Line {
+struct DolmaLine {
     text: String,
-    metadata: Metadata,
+    metadata: DolmaMetadata,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
-struct Metadata {
+struct DolmaMetadata {
     pdf_total_pages: u64,
     total_input_tokens: u64,
     total_output_tokens: u64,
@@ -80,28 +80,30 @@ struct Metadata {
 ///
 /// # Errors
 /// The store's; an index of no use.
-pub async fn stats(workspace: &Workspace) -> Result<Stats> {
-    let ((index, _), finished) = tokio::try_join!(workspace.index(), workspace.finished())?;
+pub async fn load_stats(workspace: &Workspace) -> Result<WorkspaceStats> {
+    let ((index, _), finished) =
+        tokio::try_join!(workspace.load_index(), workspace.finished_groups())?;
     let locked = fresh_locks(workspace).await?;
     let is_done = |hash: &String| finished.contains(hash);
-    let mut stats = Stats {
+    let mut stats = WorkspaceStats {
         groups: index.groups.len(),
         groups_done: index.groups.iter().filter(|group| is_done(&group.hash)).count(),
         documents: index.groups.iter().map(|group| group.paths.len()).sum(),
-        unread: unread(workspace).await?,
-        ..Stats::default()
+        unread: list_unread(workspace).await?,
+        ..WorkspaceStats::default()
     };
     stats.groups_in_work = index
         .groups
         .iter()
         .filter(|group| !is_done(&group.hash))
-        .filter(|group| locks(&group.hash).iter().any(|key| locked.contains(key)))
+        .filter(|group| all_lock_keys(&group.hash).iter().any(|key| locked.contains(key)))
         .count();
     let results = workspace.engine.list_all(RESULTS).await?;
     let keys = results.into_iter().map(|entry| entry.key);
-    let keys = keys.filter(|key| finished_by(key).is_some());
-    let mut counted =
-        futures::stream::iter(keys).map(|key| count(workspace, key)).buffer_unordered(AT_ONCE);
+    let keys = keys.filter(|key| finished_group(key).is_some());
+    let mut counted = futures::stream::iter(keys)
+        .map(|key| count_result(workspace, key))
+        .buffer_unordered(AT_ONCE);
     while let Some(of_one) = counted.try_next().await? {
         stats.documents_read += of_one.documents_read;
         stats.pages += of_one.pages;
@@ -113,14 +115,14 @@ pub async fn stats(workspace: &Workspace) -> Result<Stats> {
     Ok(stats)
 }
 
-async fn count(workspace: &Workspace, key: String) -> Result<Stats> {
-    let mut stats = Stats::default();
-    let what = Get { at_most: LARGEST, if_match: None };
-    let Fetch::Found(object) = workspace.engine.store().get(&key, what).await? else {
+async fn count_result(workspace: &Workspace, key: String) -> Result<WorkspaceStats> {
+    let mut stats = WorkspaceStats::default();
+    let what = GetOptions { at_most: LARGEST, if_match: None };
+    let GetResult::Found(object) = workspace.engine.store().get(&key, what).await? else {
         return Ok(stats);
     };
     let lines = object.bytes.split(|byte| *byte == b'\n');
-    for line in lines.filter_map(|line| serde_json::from_slice::<Line>(line).ok()) {
+    for line in lines.filter_map(|line| serde_json::from_slice::<DolmaLine>(line).ok()) {
         stats.documents_read += 1;
         stats.pages += line.metadata.pdf_total_pages;
         stats.pages_lost += line.metadata.total_fallback_pages;
@@ -134,23 +136,23 @@ async fn count(workspace: &Workspace, key: String) -> Result<Stats> {
 async fn fresh_locks(workspace: &Workspace) -> Result<BTreeSet<String>> {
     let now = workspace.engine.now().await?;
     let entries = workspace.engine.list_all(LOCKS).await?;
-    let timeout = workspace.timeout().as_millis();
+    let timeout = workspace.lock_timeout().as_millis();
     let fresh = entries
         .into_iter()
-        .filter(|entry| u128::from(now.saturating_sub(millis(entry.modified))) <= timeout);
+        .filter(|entry| u128::from(now.saturating_sub(to_millis(entry.modified))) <= timeout);
     Ok(fresh.map(|entry| entry.key).collect())
 }
 
-async fn unread(workspace: &Workspace) -> Result<Vec<Unread>> {
-    let finished = workspace.finished().await?;
+async fn list_unread(workspace: &Workspace) -> Result<Vec<UnreadDocument>> {
+    let finished = workspace.finished_groups().await?;
     let mut unread = Vec::new();
     for listed in workspace.engine.list_all(LEDGER).await? {
-        let Some((entry, _)) = ledger::read(workspace, &listed.key).await? else { continue };
-        if matches!(entry.standing, Standing::Refused | Standing::Failed) {
+        let Some((entry, _)) = ledger::read_entry(workspace, &listed.key).await? else { continue };
+        if matches!(entry.standing, DocumentStatus::Refused | DocumentStatus::Failed) {
             let group = crate::queue::objects::olmocr::group_in_ledger(&listed.key);
             let is_over = group.is_some_and(|hash| finished.contains(hash));
-            unread.push(Unread {
-                waits: entry.standing == Standing::Failed && !is_over,
+            unread.push(UnreadDocument {
+                waits: entry.standing == DocumentStatus::Failed && !is_over,
                 path: entry.path,
                 tries: entry.tries,
                 reason: entry.reason,

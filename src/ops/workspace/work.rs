@@ -18,23 +18,24 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::Workspace;
-use super::claim::Claimed;
-use super::job::{self, GroupJob, GroupRun};
-use super::ledger::{Entry, Known, Standing};
-use super::read::Read;
-use super::source::Sources;
-use crate::config::{Destination, RetryConfig};
+use super::claim::GroupClaimResult;
+use super::job::{self, GroupJob, GroupProgress};
+use super::ledger::{DocumentStatus, GroupEntry, GroupLedger};
+use super::read::WorkspaceReader;
+use super::source::DocumentSources;
+use crate::config::{QueueDestination, RetryConfig};
 use crate::fault::{Error, Result};
 use crate::metrics;
 use crate::model::{ClaimToken, IngestionId};
-use crate::pipeline::failure::Attempt;
+use crate::pipeline::failure::RetryAttempt;
 use crate::pipeline::{ClaimHandle, StepError, claim_handle};
-use crate::queue::objects::olmocr::index::Group;
+use crate::queue::objects::olmocr::index::WorkGroup;
 use crate::runner::{
-    Backlog, ClaimedJob, Conclusion, Door, Doors, DueRenewal, JobEnd, LeaseTerms, Monitor, Renewal,
-    Runner, RunnerHandle, RunnerOptions, Settlement, SlotPermit, WorkerStats,
+    Backlog, ClaimedJob, DueRenewal, FinishedJob, IntakeGate, JobConclusion, JobEnd, LeaseTerms,
+    PauseReason, RenewalResult, Runner, RunnerHandle, RunnerMonitor, RunnerOptions, SlotPermit,
+    WorkerStats,
 };
-use crate::shutdown::Stop;
+use crate::shutdown::Shutdown;
 use crate::telemetry::spans;
 
 /// How long it may take at a stop until everything is given back.
@@ -42,7 +43,7 @@ const GIVING_BACK: Duration = Duration::from_secs(60);
 
 /// How a worker works.
 #[derive(Debug, Clone)]
-pub struct Terms {
+pub struct WorkspaceOptions {
     /// Groups at the same time; at least 1.
     pub jobs: usize,
     /// A document is begun so often at most.
@@ -62,20 +63,20 @@ pub struct Terms {
 }
 
 /// A worker, ready to look at its workspace.
-pub struct Work {
+pub struct WorkspaceWorkerSetup {
     /// Where.
     pub workspace: Arc<Workspace>,
     /// How documents are read.
-    pub reader: Arc<dyn Read>,
+    pub reader: Arc<dyn WorkspaceReader>,
     /// Where they are.
-    pub sources: Arc<Sources>,
+    pub sources: Arc<DocumentSources>,
     /// How it works.
-    pub terms: Terms,
+    pub terms: WorkspaceOptions,
 }
 
 /// What became of what a worker took.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct Tally {
+pub struct WorkspaceTally {
     /// Groups whose result it wrote.
     pub groups: u64,
     /// Documents in these results.
@@ -90,14 +91,14 @@ pub struct Tally {
     pub lost: u64,
 }
 
-impl Tally {
+impl WorkspaceTally {
     /// A group whose result is written, and its documents.
-    pub(super) fn add_group<'a>(&mut self, entries: impl Iterator<Item = &'a Entry>) {
+    pub(super) fn add_group<'a>(&mut self, entries: impl Iterator<Item = &'a GroupEntry>) {
         self.groups += 1;
         for entry in entries {
             match entry.standing {
-                Standing::Read => self.documents += 1,
-                Standing::Empty => self.empty += 1,
+                DocumentStatus::Read => self.documents += 1,
+                DocumentStatus::Empty => self.empty += 1,
                 _ => self.unread += 1,
             }
         }
@@ -113,36 +114,36 @@ pub struct WorkspaceWorker {
 /// The groups of a workspace that are not done.
 pub(super) struct WorkspaceBacklog {
     pub(super) workspace: Arc<Workspace>,
-    pub(super) reader: Arc<dyn Read>,
-    pub(super) sources: Arc<Sources>,
-    pub(super) terms: Terms,
+    pub(super) reader: Arc<dyn WorkspaceReader>,
+    pub(super) sources: Arc<DocumentSources>,
+    pub(super) terms: WorkspaceOptions,
     /// Limits of one document.
     pub(super) retry: RetryConfig,
     worker: String,
     /// The workspace as traces name it.
-    destination: Destination,
-    doors: Arc<Doors>,
+    destination: QueueDestination,
+    doors: Arc<IntakeGate>,
     /// Neither done nor in work.
-    waiting: Mutex<VecDeque<Waiting>>,
-    tally: Mutex<Tally>,
+    waiting: Mutex<VecDeque<WaitingGroup>>,
+    tally: Mutex<WorkspaceTally>,
 }
 
 /// A group that waits for its turn.
-struct Waiting {
-    group: Group,
+struct WaitingGroup {
+    group: WorkGroup,
     not_before: Instant,
     /// Somebody else had it at the last look.
     locked: bool,
 }
 
-impl Work {
+impl WorkspaceWorkerSetup {
     /// Looks at the index.
     ///
     /// # Errors
     /// The store does not answer, or the index is of no use.
     pub async fn open(self) -> Result<WorkspaceWorker> {
         let Self { workspace, reader, sources, terms } = self;
-        let doors = Arc::new(Doors::new(terms.retry_pause, terms.retry_pause));
+        let doors = Arc::new(IntakeGate::new(terms.retry_pause, terms.retry_pause));
         let options =
             RunnerOptions { slots: terms.jobs, drain: terms.drain, settling: GIVING_BACK };
         let place = workspace.describe();
@@ -153,13 +154,13 @@ impl Work {
             retry: RetryConfig::default().with_attempts(terms.tries),
             terms,
             worker: format!("docmill-{}", uuid::Uuid::new_v4()),
-            destination: Destination { system: "olmocr".to_owned(), name: place.clone() },
+            destination: QueueDestination { system: "olmocr".to_owned(), name: place.clone() },
             doors: Arc::clone(&doors),
             waiting: Mutex::default(),
             tally: Mutex::default(),
         };
-        backlog.look().await?;
-        tracing::info!(groups = backlog.waiting().len(), "working on {place}");
+        backlog.load_waiting().await?;
+        tracing::info!(groups = backlog.lock_waiting().len(), "working on {place}");
         let backlog = Arc::new(backlog);
         let runner = Runner::new(Arc::clone(&backlog), options, doors);
         Ok(WorkspaceWorker { backlog, runner })
@@ -168,146 +169,148 @@ impl Work {
     /// Works until everything is done or it is stopped.
     ///
     /// # Errors
-    /// As [`Work::open`]. Later failures are waited out.
-    pub async fn run(self, stop: Stop) -> Result<Tally> {
+    /// As [`WorkspaceWorkerSetup::open`]. Later failures are waited out.
+    pub async fn run(self, stop: Shutdown) -> Result<WorkspaceTally> {
         Ok(self.open().await?.run(stop).await)
     }
 }
 
 impl WorkspaceWorker {
     /// For the health pages.
-    pub fn monitor(&self) -> Monitor {
+    pub fn monitor(&self) -> RunnerMonitor {
         self.runner.monitor()
     }
 
     /// Works until everything is done or it is stopped.
-    pub async fn run(self, stop: Stop) -> Tally {
+    pub async fn run(self, stop: Shutdown) -> WorkspaceTally {
         let Self { backlog, runner } = self;
         let WorkerStats { failed, lost, .. } = runner.run(stop).await;
-        Tally { partial: failed, lost, ..*backlog.tally() }
+        WorkspaceTally { partial: failed, lost, ..*backlog.lock_tally() }
     }
 }
 
 impl WorkspaceBacklog {
-    fn waiting(&self) -> MutexGuard<'_, VecDeque<Waiting>> {
+    fn lock_waiting(&self) -> MutexGuard<'_, VecDeque<WaitingGroup>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn tally(&self) -> MutexGuard<'_, Tally> {
+    pub(super) fn lock_tally(&self) -> MutexGuard<'_, WorkspaceTally> {
         self.tally.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The groups that are not done, in an order of our own, so that workers seldom meet.
-    async fn look(&self) -> Result<()> {
+    async fn load_waiting(&self) -> Result<()> {
         let (index, finished) =
-            tokio::try_join!(self.workspace.index(), self.workspace.finished())?;
+            tokio::try_join!(self.workspace.load_index(), self.workspace.finished_groups())?;
         let mut groups = index.0.groups;
         groups.retain(|group| !finished.contains(&group.hash));
         fastrand::shuffle(&mut groups);
         let not_before = Instant::now();
-        let waiting = |group| Waiting { group, not_before, locked: false };
-        *self.waiting() = groups.into_iter().map(waiting).collect();
+        let waiting = |group| WaitingGroup { group, not_before, locked: false };
+        *self.lock_waiting() = groups.into_iter().map(waiting).collect();
         Ok(())
     }
 
     /// The next group whose turn it is.
-    fn next_due(&self) -> Option<Group> {
-        let (now, mut waiting) = (Instant::now(), self.waiting());
+    fn next_due(&self) -> Option<WorkGroup> {
+        let (now, mut waiting) = (Instant::now(), self.lock_waiting());
         let due = waiting.iter().position(|waiting| waiting.not_before <= now)?;
         waiting.remove(due).map(|waiting| waiting.group)
     }
 
     /// When the next group has its turn; `None` if none waits.
     fn next_turn(&self) -> Option<Instant> {
-        self.waiting().iter().map(|waiting| waiting.not_before).min()
+        self.lock_waiting().iter().map(|waiting| waiting.not_before).min()
     }
 
-    fn put_back(&self, group: Group, pause: Duration, locked: bool) {
+    fn requeue_group(&self, group: WorkGroup, pause: Duration, locked: bool) {
         let not_before = Instant::now() + pause;
-        self.waiting().push_back(Waiting { group, not_before, locked });
+        self.lock_waiting().push_back(WaitingGroup { group, not_before, locked });
     }
 
     /// Whether nothing is left to do, once nothing is in work.
     async fn is_over(&self) -> bool {
         {
-            let waiting = self.waiting();
+            let waiting = self.lock_waiting();
             if !waiting.is_empty() {
                 return self.terms.leave_locked && waiting.iter().all(|one| one.locked);
             }
         }
-        match self.look().await {
-            Ok(()) => self.waiting().is_empty(),
+        match self.load_waiting().await {
+            Ok(()) => self.lock_waiting().is_empty(),
             Err(error) => {
-                self.trouble(&error);
+                self.pause_for_error(&error);
                 false
             }
         }
     }
 
     /// The store does not answer: every group would fare the same.
-    fn trouble(&self, error: &Error) {
+    fn pause_for_error(&self, error: &Error) {
         tracing::warn!(error = %error, "cannot work on a group: {error}");
-        self.pause();
+        self.pause_intake();
     }
 
     /// Takes nothing for a while.
-    pub(super) fn pause(&self) {
-        self.doors.close_for_a_while(Door::SOURCE);
+    pub(super) fn pause_intake(&self) {
+        self.doors.close_with_backoff(PauseReason::SOURCE);
     }
 
     /// Takes a group and starts its job, or puts it back.
-    async fn take(&self, runner: &RunnerHandle<Self>, group: Group, slot: SlotPermit) {
+    async fn take_group(&self, runner: &RunnerHandle<Self>, group: WorkGroup, slot: SlotPermit) {
         let since = Instant::now();
-        match self.claim(&group).await {
-            Ok(Taken::Ours(job)) => runner.start(self.claimed(*job, since), slot),
-            Ok(Taken::Busy(left)) => {
-                metrics::delivery("busy");
-                self.put_back(group, left.min(self.terms.look_again), true);
+        match self.claim_group(&group).await {
+            Ok(GroupTakeResult::Ours(job)) => runner.start_job(self.claimed_job(*job, since), slot),
+            Ok(GroupTakeResult::Busy(left)) => {
+                metrics::count_delivery("busy");
+                self.requeue_group(group, left.min(self.terms.look_again), true);
             }
-            Ok(Taken::Done) => metrics::delivery("terminal"),
+            Ok(GroupTakeResult::Done) => metrics::count_delivery("terminal"),
             Err(error) => {
-                metrics::delivery("trouble");
-                self.trouble(&error);
-                self.put_back(group, self.terms.retry_pause, false);
+                metrics::count_delivery("trouble");
+                self.pause_for_error(&error);
+                self.requeue_group(group, self.terms.retry_pause, false);
             }
         }
     }
 
-    async fn claim(&self, group: &Group) -> Result<Taken> {
-        let mut claim = match self.workspace.claim(&self.worker, group).await? {
-            Claimed::Ours(claim) => claim,
-            Claimed::Busy(left) => return Ok(Taken::Busy(left)),
-            Claimed::Done => return Ok(Taken::Done),
+    async fn claim_group(&self, group: &WorkGroup) -> Result<GroupTakeResult> {
+        let mut claim = match self.workspace.claim_group(&self.worker, group).await? {
+            GroupClaimResult::Ours(claim) => claim,
+            GroupClaimResult::Busy(left) => return Ok(GroupTakeResult::Busy(left)),
+            GroupClaimResult::Done => return Ok(GroupTakeResult::Done),
         };
-        match Known::load(&self.workspace, &group.hash).await {
-            Ok(known) => Ok(Taken::Ours(Box::new(GroupJob::new(group.clone(), claim, known)))),
+        match GroupLedger::load(&self.workspace, &group.hash).await {
+            Ok(known) => {
+                Ok(GroupTakeResult::Ours(Box::new(GroupJob::new(group.clone(), claim, known))))
+            }
             Err(error) => {
-                self.workspace.give_up(&mut claim).await;
+                self.workspace.try_release_locks(&mut claim).await;
                 Err(error)
             }
         }
     }
 
-    fn claimed(&self, job: GroupJob, since: Instant) -> ClaimedJob<GroupJob> {
+    fn claimed_job(&self, job: GroupJob, since: Instant) -> ClaimedJob<GroupJob> {
         let hash = job.group.hash.clone();
-        let ingestion = IngestionId::of_object(&self.destination.name, &hash, "", "");
-        let until = (since + self.workspace.timeout()).into_std();
-        let (claim, renewer) = claim_handle::pair(ingestion, ClaimToken::random(), until);
-        let message = spans::Message {
+        let ingestion = IngestionId::from_object_version(&self.destination.name, &hash, "", "");
+        let until = (since + self.workspace.lock_timeout()).into_std();
+        let (claim, renewer) = claim_handle::claim_pair(ingestion, ClaimToken::random(), until);
+        let message = spans::TracedMessage {
             from: &self.destination,
             id: &hash,
             receive_count: 1,
             traceparent: None,
         };
         let traced = spans::TracedAttempt { ingestion, document: &hash, attempt: 1 };
-        let trace = spans::process(message, traced);
+        let trace = spans::process_span(message, traced);
         let log = tracing::info_span!("job", group = hash);
         ClaimedJob { job, claim, renewer, since, trace, log }
     }
 }
 
 /// How an attempt to take a group ended.
-enum Taken {
+enum GroupTakeResult {
     Ours(Box<GroupJob>),
     Busy(Duration),
     Done,
@@ -316,17 +319,17 @@ enum Taken {
 #[async_trait]
 impl Backlog for WorkspaceBacklog {
     type Job = GroupJob;
-    type Output = GroupRun;
+    type Output = GroupProgress;
     type Rest = ();
 
-    async fn supply(self: Arc<Self>, runner: RunnerHandle<Self>) {
+    async fn supply_jobs(self: Arc<Self>, runner: RunnerHandle<Self>) {
         let mut taking = JoinSet::new();
-        while let Some(slot) = runner.slot().await {
+        while let Some(slot) = runner.acquire_slot().await {
             while taking.try_join_next().is_some() {}
             if let Some(group) = self.next_due() {
                 let (backlog, runner) = (Arc::clone(&self), runner.clone());
                 taking.spawn(async move {
-                    backlog.take(&runner, group, slot).await;
+                    backlog.take_group(&runner, group, slot).await;
                     runner.wake();
                 });
                 continue;
@@ -343,25 +346,25 @@ impl Backlog for WorkspaceBacklog {
                 (None, true) => Instant::now(),
                 (None, false) => Instant::now() + self.terms.look_again,
             };
-            runner.rest_until(next).await;
+            runner.wait_until(next).await;
         }
         while taking.join_next().await.is_some() {}
     }
 
-    async fn work(
+    async fn run_job(
         &self,
         job: &GroupJob,
         claim: &ClaimHandle,
-    ) -> std::result::Result<GroupRun, StepError> {
+    ) -> std::result::Result<GroupProgress, StepError> {
         job.read_documents(self, claim).await
     }
 
-    fn lease(&self) -> LeaseTerms {
-        let (every, lease) = (self.workspace.beat(), self.workspace.timeout());
+    fn lease_terms(&self) -> LeaseTerms {
+        let (every, lease) = (self.workspace.renewal_interval(), self.workspace.lock_timeout());
         LeaseTerms { every, lease, lost_unrenewed: true, side: "lock" }
     }
 
-    async fn renew(&self, due: &[DueRenewal<GroupJob>]) -> Vec<Renewal> {
+    async fn renew(&self, due: &[DueRenewal<GroupJob>]) -> Vec<RenewalResult> {
         let renew = |due: &DueRenewal<GroupJob>| {
             let job = Arc::clone(&due.job);
             async move { job.renew(&self.workspace).await }
@@ -369,38 +372,38 @@ impl Backlog for WorkspaceBacklog {
         futures::future::join_all(due.iter().map(renew)).await
     }
 
-    async fn settle(
+    async fn finish_job(
         &self,
         job: &GroupJob,
         _claim: &ClaimHandle,
-        conclusion: Conclusion<GroupRun>,
-    ) -> Settlement<()> {
+        conclusion: JobConclusion<GroupProgress>,
+    ) -> FinishedJob<()> {
         let (pause, look_again) = (self.terms.retry_pause, self.terms.look_again);
-        let settled = job.settle(self, &conclusion).await;
+        let settled = job.finish_run(self, &conclusion).await;
         let (end, outcome, again) = match settled {
             Ok(JobEnd::Done) => (JobEnd::Done, "completed", None),
             Ok(JobEnd::Lost) => (JobEnd::Lost, "claim_lost", Some(look_again)),
             Ok(JobEnd::GivenBack) => {
-                (JobEnd::GivenBack, job::outcome(&conclusion), Some(Duration::ZERO))
+                (JobEnd::GivenBack, job::outcome_label(&conclusion), Some(Duration::ZERO))
             }
-            Ok(end) => (end, job::outcome(&conclusion), Some(pause)),
+            Ok(end) => (end, job::outcome_label(&conclusion), Some(pause)),
             Err(error) => {
-                self.trouble(&error);
+                self.pause_for_error(&error);
                 (JobEnd::Failed, error.fault.code(), Some(pause))
             }
         };
         if let Some(pause) = again {
-            self.put_back(job.group.clone(), pause, false);
+            self.requeue_group(job.group.clone(), pause, false);
         }
-        Settlement { end, outcome, rest: () }
+        FinishedJob { end, outcome, rest: () }
     }
 
     /// A group may be run as often as it takes: it is its documents that are given up.
-    fn attempt(&self, _job: &GroupJob) -> Attempt {
-        Attempt { number: 1, deferred_for: None, jitter: fastrand::f64() }
+    fn retry_attempt(&self, _job: &GroupJob) -> RetryAttempt {
+        RetryAttempt { number: 1, deferred_for: None, jitter: fastrand::f64() }
     }
 
-    fn retry(&self) -> Cow<'_, RetryConfig> {
+    fn retry_config(&self) -> Cow<'_, RetryConfig> {
         Cow::Owned(RetryConfig::default().with_attempts(u32::MAX))
     }
 
@@ -414,7 +417,7 @@ impl Backlog for WorkspaceBacklog {
     }
 
     /// A group that is given back is there for everybody at once.
-    fn puts_off(&self) -> bool {
+    fn supports_delay(&self) -> bool {
         false
     }
 }

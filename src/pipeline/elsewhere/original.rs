@@ -6,21 +6,21 @@ use std::sync::Arc;
 use crate::fault;
 use crate::model::IngestionId;
 use crate::ocr::StoredFile;
-use crate::store::{Etag, S3Address, Store};
+use crate::store::{Etag, ObjectStore, S3Address};
 
 /// A document in the store.
 #[derive(Clone)]
-pub struct Original {
-    store: Arc<dyn Store>,
+pub struct StoredOriginal {
+    store: Arc<dyn ObjectStore>,
     name: String,
     etag: Etag,
     token: String,
 }
 
-impl Original {
+impl StoredOriginal {
     /// The object `name` as it was when it had this ETag. The work that is done on it for an
     /// ingestion is called by the ingestion's id.
-    pub fn new(store: Arc<dyn Store>, name: String, etag: Etag, id: IngestionId) -> Self {
+    pub fn new(store: Arc<dyn ObjectStore>, name: String, etag: Etag, id: IngestionId) -> Self {
         Self { store, name, etag, token: id.to_string() }
     }
 
@@ -28,8 +28,8 @@ impl Original {
     ///
     /// # Errors
     /// What the store says.
-    pub(super) async fn file(&self) -> fault::Result<Option<StoredFile>> {
-        let found = self.store.locate(&self.name).await?;
+    pub(super) async fn provider_file(&self) -> fault::Result<Option<StoredFile>> {
+        let found = self.store.locate_in_s3(&self.name).await?;
         let same = found.filter(|address| address.etag == self.etag);
         Ok(same.map(|S3Address { bucket, key, version, .. }| StoredFile {
             bucket,
@@ -44,6 +44,6 @@ impl Original {
     /// # Errors
     /// What the store says.
     pub(super) async fn is_unchanged(&self) -> fault::Result<bool> {
-        Ok(self.file().await?.is_some())
+        Ok(self.provider_file().await?.is_some())
     }
 }

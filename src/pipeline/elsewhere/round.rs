@@ -4,18 +4,19 @@
 
 use futures::stream::{self, FuturesUnordered, StreamExt, TryStreamExt};
 
-use super::original::Original;
-use super::slices::{Batch, Filler, Slice};
-use super::{Left, Pages, settle};
+use super::original::StoredOriginal;
+use super::slices::{DrawnPages, PageBatch, PageBatcher};
+use super::{PagesByNumber, UnreadPages, finalize_page};
 use crate::cpu::OpenDocument;
 use crate::fault::{self, Fault};
 use crate::model::{
-    EncodedImage, PagePicture, PageReading, PageShown, PageText, PageUsage, Reason, View,
+    EncodedImage, OutcomeReason, PagePicture, PageText, PageUsage, PageViewMode, PageViewResult,
+    ProviderReading,
 };
-use crate::ocr::{FileReader, PictureSizes, Provider};
+use crate::ocr::{FileReader, PictureSizes, RemoteOcrProvider};
 use crate::pages;
 use crate::pipeline::page_sink::PageSink;
-use crate::pipeline::reading::{Reader, step_error};
+use crate::pipeline::reading::{DocumentReader, step_error};
 use crate::pipeline::step_error::StepError;
 
 /// Calls about one document at the same time.
@@ -25,14 +26,14 @@ const IN_VAIN: usize = 10;
 /// Fewer pages are read from their pictures, which is answered at once.
 const FEW_PAGES: usize = 2;
 
-type Answer = fault::Result<(Vec<PageReading>, PageUsage)>;
+type ProviderAnswer = fault::Result<(Vec<ProviderReading>, PageUsage)>;
 
 /// A provider, a document, and what there is of it.
-pub(super) struct Round<'a> {
-    reader: &'a Reader,
+pub(super) struct ProviderPass<'a> {
+    reader: &'a DocumentReader,
     document: &'a OpenDocument,
-    provider: &'a dyn Provider,
-    pages: &'a mut Pages,
+    provider: &'a dyn RemoteOcrProvider,
+    pages: &'a mut PagesByNumber,
     sink: &'a mut dyn PageSink,
     /// What ended the turn before its end.
     stop: Option<fault::Error>,
@@ -40,12 +41,12 @@ pub(super) struct Round<'a> {
     refused: Option<StepError>,
 }
 
-impl<'a> Round<'a> {
+impl<'a> ProviderPass<'a> {
     pub(super) fn new(
-        reader: &'a Reader,
+        reader: &'a DocumentReader,
         document: &'a OpenDocument,
-        provider: &'a dyn Provider,
-        pages: &'a mut Pages,
+        provider: &'a dyn RemoteOcrProvider,
+        pages: &'a mut PagesByNumber,
         sink: &'a mut dyn PageSink,
     ) -> Self {
         Self { reader, document, provider, pages, sink, stop: None, refused: None }
@@ -55,23 +56,23 @@ impl<'a> Round<'a> {
     ///
     /// # Errors
     /// What is no reason to ask another one.
-    pub(super) async fn first(
+    pub(super) async fn read_first(
         &mut self,
         numbers: Vec<u32>,
-        original: Option<&Original>,
-    ) -> Result<Left, StepError> {
+        original: Option<&StoredOriginal>,
+    ) -> Result<UnreadPages, StepError> {
         let mut open = numbers;
-        if let (Some(files), Some(original)) = (self.provider.files(), original) {
-            open = self.by_file(files, original, open).await?;
+        if let (Some(files), Some(original)) = (self.provider.file_reader(), original) {
+            open = self.read_by_file(files, original, open).await?;
         }
-        self.calls(View::AsItIs, open.clone()).await?;
+        self.run_calls(PageViewMode::AsItIs, open.clone()).await?;
         open.retain(|number| !self.pages.contains_key(number));
         let why = match self.stop.take() {
-            Some(error) if asks_another(error.fault) => Some(error.into()),
+            Some(error) if should_try_next(error.fault) => Some(error.into()),
             Some(error) => return Err(error.into()),
             None => self.refused.take(),
         };
-        Ok(Left { numbers: open, why })
+        Ok(UnreadPages { numbers: open, why })
     }
 
     /// Has the pages repaired whose first reading fell short, and reads them again.
@@ -79,7 +80,7 @@ impl<'a> Round<'a> {
     /// # Errors
     /// What passes: the job comes back for them. A provider that is down or does not take them
     /// leaves them as they were read first.
-    pub(super) async fn second(&mut self) -> Result<(), StepError> {
+    pub(super) async fn read_repaired(&mut self) -> Result<(), StepError> {
         let name = self.provider.name();
         let waits = |page: &&PageText| {
             page.provider.as_ref().is_some_and(|notes| notes.provisional && notes.name == name)
@@ -88,9 +89,9 @@ impl<'a> Round<'a> {
         if numbers.is_empty() {
             return Ok(());
         }
-        self.calls(View::Repaired, numbers).await?;
+        self.run_calls(PageViewMode::Repaired, numbers).await?;
         match self.stop.take() {
-            Some(error) if asks_another(error.fault) => {
+            Some(error) if should_try_next(error.fault) => {
                 tracing::warn!(ocr.provider = name, "{error}: bad pages stay as they were read");
                 Ok(())
             }
@@ -101,16 +102,16 @@ impl<'a> Round<'a> {
 
     /// Draws and sends, several calls at the same time, until there is nothing left or the provider
     /// has had enough.
-    async fn calls(&mut self, view: View, numbers: Vec<u32>) -> Result<(), StepError> {
-        let (provider, at_once) = (self.provider, self.reader.at_once());
-        let filler = Filler {
+    async fn run_calls(&mut self, view: PageViewMode, numbers: Vec<u32>) -> Result<(), StepError> {
+        let (provider, at_once) = (self.provider, self.reader.max_parallel_pages());
+        let filler = PageBatcher {
             document: self.document,
             view,
-            reach: provider.reach(),
+            reach: provider.call_limits(),
             at_once,
             room: &self.reader.elsewhere.room,
         };
-        let mut batches = Box::pin(filler.batches(numbers));
+        let mut batches = Box::pin(filler.stream_batches(numbers));
         let mut calls = FuturesUnordered::new();
         let mut more = true;
         loop {
@@ -120,17 +121,17 @@ impl<'a> Round<'a> {
                     None => more = false,
                     Some(batch) => {
                         more = !batch.is_last;
-                        if let Some(slice) = self.known(batch).await? {
+                        if let Some(slice) = self.keep_known(batch).await? {
                             self.sink.before_call().await?;
                             calls.push(async move {
-                                let answer = provider.read(&slice.pictures).await;
+                                let answer = provider.read_pictures(&slice.pictures).await;
                                 (slice, answer)
                             });
                         }
                     }
                 },
                 Some((slice, answer)) = calls.next(), if !calls.is_empty() => {
-                    self.answered(slice, answer).await?;
+                    self.handle_answer(slice, answer).await?;
                 }
                 else => return Ok(()),
             }
@@ -138,26 +139,30 @@ impl<'a> Round<'a> {
     }
 
     /// Keeps the pages that nobody has to read; the others.
-    async fn known(&mut self, batch: Batch) -> Result<Option<Slice>, StepError> {
+    async fn keep_known(&mut self, batch: DrawnPages) -> Result<Option<PageBatch>, StepError> {
         for page in batch.known {
-            self.keep(page, None).await?;
+            self.store_page(page, None).await?;
         }
         if let Some((number, size)) = batch.too_large.first() {
-            let (name, most) = (self.provider.name(), self.provider.reach().bytes);
+            let (name, most) = (self.provider.name(), self.provider.call_limits().bytes);
             let detail =
                 format!("the picture of page {number} has {size} bytes, {name} takes {most}");
-            self.refused = Some(StepError::rejected(Reason::TooLarge, detail));
+            self.refused = Some(StepError::rejected(OutcomeReason::TooLarge, detail));
         }
         Ok(batch.slice)
     }
 
-    async fn answered(&mut self, slice: Slice, answer: Answer) -> Result<(), StepError> {
+    async fn handle_answer(
+        &mut self,
+        slice: PageBatch,
+        answer: ProviderAnswer,
+    ) -> Result<(), StepError> {
         match answer {
             Ok((readings, usage)) => {
                 for (picture, reading) in slice.pictures.into_iter().zip(readings) {
-                    self.take(picture, reading).await?;
+                    self.accept_reading(picture, reading).await?;
                 }
-                self.after(&usage).await
+                self.book_call(&usage).await
             }
             Err(error) if error.fault == Fault::Rejected => {
                 self.refused = Some(error.into());
@@ -171,9 +176,14 @@ impl<'a> Round<'a> {
     }
 
     /// Makes a page of what was read, and keeps it if it is better than what there is.
-    async fn take(&mut self, picture: PagePicture, reading: PageReading) -> Result<(), StepError> {
+    async fn accept_reading(
+        &mut self,
+        picture: PagePicture,
+        reading: ProviderReading,
+    ) -> Result<(), StepError> {
         let PagePicture { facts, image } = picture;
-        let mut page = pages::page_of(self.provider.name(), &facts, &image.header, reading);
+        let mut page =
+            pages::page_from_reading(self.provider.name(), &facts, &image.header, reading);
         if !facts.repaired {
             let recipe = &self.reader.recipe;
             let falls_short = page.quality < recipe.threshold && recipe.repairs.enabled;
@@ -181,36 +191,40 @@ impl<'a> Round<'a> {
             if let Some(notes) = &mut page.provider {
                 notes.provisional = falls_short && may_gain;
             }
-            return self.keep(page, None).await;
+            return self.store_page(page, None).await;
         }
         match self.pages.get(&page.number) {
-            Some(first) if merit(first) >= merit(&page) => {
+            Some(first) if reading_score(first) >= reading_score(&page) => {
                 let mut first = first.clone();
-                settle(&mut first);
-                self.keep(first, None).await
+                finalize_page(&mut first);
+                self.store_page(first, None).await
             }
-            _ => self.keep(page, Some(image)).await,
+            _ => self.store_page(page, Some(image)).await,
         }
     }
 
-    async fn after(&mut self, usage: &PageUsage) -> Result<(), StepError> {
+    async fn book_call(&mut self, usage: &PageUsage) -> Result<(), StepError> {
         let all = usize::try_from(self.document.page_count()).unwrap_or(usize::MAX);
         let is_whole = self.pages.len() == all && !self.pages.values().any(is_provisional);
         self.sink.after_call(usage, is_whole).await
     }
 
-    async fn keep(&mut self, page: PageText, image: Option<EncodedImage>) -> Result<(), StepError> {
-        self.sink.keep(&page, image).await?;
+    async fn store_page(
+        &mut self,
+        page: PageText,
+        image: Option<EncodedImage>,
+    ) -> Result<(), StepError> {
+        self.sink.store_page(&page, image).await?;
         self.pages.insert(page.number, page);
         Ok(())
     }
 
     /// Has the provider fetch and read the file itself, if nearly all of its pages have to be read;
     /// the numbers that are still open.
-    async fn by_file(
+    async fn read_by_file(
         &mut self,
         files: &dyn FileReader,
-        original: &Original,
+        original: &StoredOriginal,
         numbers: Vec<u32>,
     ) -> Result<Vec<u32>, StepError> {
         let pictures = self.survey(&numbers).await?;
@@ -224,7 +238,7 @@ impl<'a> Round<'a> {
         if numbers.is_empty() || wanted < FEW_PAGES || (all - wanted.min(all)) * IN_VAIN > all {
             return Ok(numbers);
         }
-        let Some(file) = original.file().await? else { return Ok(numbers) };
+        let Some(file) = original.provider_file().await? else { return Ok(numbers) };
         let size = |picture: &PagePicture| {
             (picture.facts.number, (picture.image.header.width, picture.image.header.height))
         };
@@ -247,10 +261,10 @@ impl<'a> Round<'a> {
         }
         for picture in pictures {
             if let Some(reading) = readings.remove(&picture.facts.number) {
-                self.take(picture, reading).await?;
+                self.accept_reading(picture, reading).await?;
             }
         }
-        self.after(&usage).await?;
+        self.book_call(&usage).await?;
         Ok(numbers.into_iter().filter(|number| !self.pages.contains_key(number)).collect())
     }
 
@@ -259,14 +273,14 @@ impl<'a> Round<'a> {
     async fn survey(&mut self, numbers: &[u32]) -> Result<Vec<PagePicture>, StepError> {
         let document = self.document;
         let mut looks = stream::iter(numbers.to_vec())
-            .map(|number| document.show(number.saturating_sub(1), View::Facts))
-            .buffered(self.reader.at_once());
+            .map(|number| document.show_page(number.saturating_sub(1), PageViewMode::Facts))
+            .buffered(self.reader.max_parallel_pages());
         let mut pictures = Vec::new();
         while let Some(shown) = looks.try_next().await.map_err(step_error)? {
             match shown {
-                PageShown::Text(page) => self.keep(*page, None).await?,
-                PageShown::Picture(picture) => pictures.push(*picture),
-                PageShown::Unaltered => {}
+                PageViewResult::Text(page) => self.store_page(*page, None).await?,
+                PageViewResult::Picture(picture) => pictures.push(*picture),
+                PageViewResult::Unaltered => {}
             }
         }
         Ok(pictures)
@@ -275,7 +289,7 @@ impl<'a> Round<'a> {
 
 /// Whether another provider should be asked: this one is down or will not have us. One that is only
 /// busy is waited for.
-fn asks_another(fault: Fault) -> bool {
+fn should_try_next(fault: Fault) -> bool {
     fault.needs_person() || matches!(fault, Fault::Unavailable | Fault::Rejected)
 }
 
@@ -285,7 +299,7 @@ fn is_provisional(page: &PageText) -> bool {
 
 /// How much of a page was read, and how surely: a repair that makes the picture prettier and loses
 /// words has not helped.
-fn merit(page: &PageText) -> f32 {
+fn reading_score(page: &PageText) -> f32 {
     let words = page.lines.iter().flat_map(|line| &line.words);
     page.quality * words.map(|word| word.confidence).sum::<f32>()
 }

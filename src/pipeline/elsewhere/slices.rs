@@ -9,9 +9,9 @@ use futures::stream::{self, Stream, StreamExt, TryStreamExt};
 
 use crate::config::ByteSize;
 use crate::cpu::OpenDocument;
-use crate::model::{PagePicture, PageShown, PageText, View};
-use crate::ocr::Reach;
-use crate::pipeline::byte_budget::{ByteBudget, TakenBytes};
+use crate::model::{PagePicture, PageText, PageViewMode, PageViewResult};
+use crate::ocr::ProviderCallLimits;
+use crate::pipeline::byte_budget::{ByteBudget, ReservedBytes};
 use crate::pipeline::reading::step_error;
 use crate::pipeline::step_error::StepError;
 
@@ -22,9 +22,9 @@ const USUAL_PICTURE: u64 = 1 << 20;
 
 /// Bytes of pictures that may be on their way to providers at the same time.
 #[derive(Debug, Clone)]
-pub struct PictureRoom(ByteBudget);
+pub struct ImageByteBudget(ByteBudget);
 
-impl PictureRoom {
+impl ImageByteBudget {
     /// So many bytes, rounded down to 4 KiB.
     pub fn new(bytes: ByteSize) -> Self {
         Self(ByteBudget::new(bytes))
@@ -32,7 +32,7 @@ impl PictureRoom {
 
     /// Waits for the room that so many usual pictures take, and says how many bytes of pictures may
     /// be put there. Whoever waits here must hold none.
-    async fn take(&self, pages: usize) -> Result<(TakenBytes, usize), StepError> {
+    async fn reserve_bytes(&self, pages: usize) -> Result<(ReservedBytes, usize), StepError> {
         let pages = u64::try_from(pages).unwrap_or(u64::MAX);
         let wanted = pages.saturating_mul(USUAL_PICTURE * COPIES).min(self.0.total());
         let taken = self.0.take(wanted).await?;
@@ -41,17 +41,17 @@ impl PictureRoom {
 }
 
 /// Pictures for one call, and the room that they take.
-pub(super) struct Slice {
+pub(super) struct PageBatch {
     pub(super) pictures: Vec<PagePicture>,
-    _room: TakenBytes,
+    _room: ReservedBytes,
 }
 
 /// What the next pages of a document came to.
-pub(super) struct Batch {
+pub(super) struct DrawnPages {
     /// Pages that nobody has to read.
     pub(super) known: Vec<PageText>,
     /// The others, if there are any.
-    pub(super) slice: Option<Slice>,
+    pub(super) slice: Option<PageBatch>,
     /// Numbers of pages and bytes of pictures that no call can carry.
     pub(super) too_large: Vec<(u32, usize)>,
     /// No page comes after these.
@@ -59,21 +59,21 @@ pub(super) struct Batch {
 }
 
 /// Draws pages for calls.
-pub(super) struct Filler<'a> {
+pub(super) struct PageBatcher<'a> {
     pub(super) document: &'a OpenDocument,
-    pub(super) view: View,
-    pub(super) reach: Reach,
+    pub(super) view: PageViewMode,
+    pub(super) reach: ProviderCallLimits,
     /// Pages that are drawn at the same time.
     pub(super) at_once: usize,
-    pub(super) room: &'a PictureRoom,
+    pub(super) room: &'a ImageByteBudget,
 }
 
-impl<'a> Filler<'a> {
+impl<'a> PageBatcher<'a> {
     /// The pages of these numbers, in batches. Nothing is drawn before it is asked for.
-    pub(super) fn batches(
+    pub(super) fn stream_batches(
         self,
         numbers: Vec<u32>,
-    ) -> impl Stream<Item = Result<Batch, StepError>> + 'a {
+    ) -> impl Stream<Item = Result<DrawnPages, StepError>> + 'a {
         stream::try_unfold((self, VecDeque::from(numbers)), |(filler, mut open)| async move {
             if open.is_empty() {
                 return Ok(None);
@@ -83,19 +83,20 @@ impl<'a> Filler<'a> {
         })
     }
 
-    async fn fill(&self, open: &mut VecDeque<u32>) -> Result<Batch, StepError> {
+    async fn fill(&self, open: &mut VecDeque<u32>) -> Result<DrawnPages, StepError> {
         let most = self.reach.pages.min(open.len());
-        let (room, bytes) = self.room.take(most).await?;
-        let mut filling = Filling { most: bytes.min(self.reach.bytes), ..Filling::default() };
+        let (room, bytes) = self.room.reserve_bytes(most).await?;
+        let mut filling =
+            BatchBuilder { most: bytes.min(self.reach.bytes), ..BatchBuilder::default() };
         while filling.pictures.len() < self.reach.pages && !open.is_empty() && !filling.is_full {
             let places = (self.reach.pages - filling.pictures.len()).min(open.len());
             let next: Vec<u32> = open.drain(..places).collect();
             let mut drawn = stream::iter(next.iter().copied())
-                .map(|number| self.document.show(number.saturating_sub(1), self.view))
+                .map(|number| self.document.show_page(number.saturating_sub(1), self.view))
                 .buffered(self.at_once);
             let mut done = 0;
             while let Some(shown) = drawn.try_next().await.map_err(step_error)? {
-                if !filling.take(shown, self.reach) {
+                if !filling.try_add(shown, self.reach) {
                     break;
                 }
                 done += 1;
@@ -106,14 +107,14 @@ impl<'a> Filler<'a> {
                 open.push_front(number);
             }
         }
-        let Filling { known, pictures, too_large, .. } = filling;
-        let slice = (!pictures.is_empty()).then_some(Slice { pictures, _room: room });
-        Ok(Batch { known, slice, too_large, is_last: open.is_empty() })
+        let BatchBuilder { known, pictures, too_large, .. } = filling;
+        let slice = (!pictures.is_empty()).then_some(PageBatch { pictures, _room: room });
+        Ok(DrawnPages { known, slice, too_large, is_last: open.is_empty() })
     }
 }
 
 #[derive(Default)]
-struct Filling {
+struct BatchBuilder {
     known: Vec<PageText>,
     pictures: Vec<PagePicture>,
     too_large: Vec<(u32, usize)>,
@@ -122,16 +123,16 @@ struct Filling {
     is_full: bool,
 }
 
-impl Filling {
+impl BatchBuilder {
     /// Takes a page in, unless it does not fit any more. One that is alone always fits.
-    fn take(&mut self, shown: PageShown, reach: Reach) -> bool {
+    fn try_add(&mut self, shown: PageViewResult, reach: ProviderCallLimits) -> bool {
         let picture = match shown {
-            PageShown::Text(page) => {
+            PageViewResult::Text(page) => {
                 self.known.push(*page);
                 return true;
             }
-            PageShown::Unaltered => return true,
-            PageShown::Picture(picture) => *picture,
+            PageViewResult::Unaltered => return true,
+            PageViewResult::Picture(picture) => *picture,
         };
         let size = picture.image.bytes.len();
         if size > reach.bytes {
@@ -151,9 +152,9 @@ impl Filling {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{EncodedImage, Encoding, ImageHeader, PictureFacts, TextMap};
+    use crate::model::{EncodedImage, ImageEncoding, ImageHeader, PictureFacts, TextMap};
 
-    fn shown(number: u32, bytes: usize) -> PageShown {
+    fn shown(number: u32, bytes: usize) -> PageViewResult {
         let facts = PictureFacts {
             number,
             repaired: false,
@@ -163,32 +164,32 @@ mod tests {
             layer: None,
             cut: false,
         };
-        let (encoding, bytes) = (Encoding::Png, vec![0; bytes]);
+        let (encoding, bytes) = (ImageEncoding::Png, vec![0; bytes]);
         let image =
             EncodedImage { header: ImageHeader { width: 1, height: 1, dpi: 100, encoding }, bytes };
-        PageShown::Picture(Box::new(PagePicture { facts, image }))
+        PageViewResult::Picture(Box::new(PagePicture { facts, image }))
     }
 
     #[test]
     fn a_slice_ends_before_the_picture_that_is_too_much_and_one_alone_always_fits() {
-        let reach = Reach { pages: 15, bytes: 1000 };
-        let mut filling = Filling { most: 500, ..Filling::default() };
-        assert!(filling.take(shown(1, 800), reach), "alone, though over its share of the room");
-        assert!(!filling.take(shown(2, 1), reach) && filling.is_full);
-        let mut filling = Filling { most: 500, ..Filling::default() };
-        assert!(filling.take(shown(1, 300), reach) && filling.take(shown(2, 200), reach));
-        assert!(!filling.take(shown(3, 1), reach));
-        let mut filling = Filling { most: 500, ..Filling::default() };
-        assert!(filling.take(shown(1, 1001), reach), "no call can carry it");
+        let reach = ProviderCallLimits { pages: 15, bytes: 1000 };
+        let mut filling = BatchBuilder { most: 500, ..BatchBuilder::default() };
+        assert!(filling.try_add(shown(1, 800), reach), "alone, though over its share of the room");
+        assert!(!filling.try_add(shown(2, 1), reach) && filling.is_full);
+        let mut filling = BatchBuilder { most: 500, ..BatchBuilder::default() };
+        assert!(filling.try_add(shown(1, 300), reach) && filling.try_add(shown(2, 200), reach));
+        assert!(!filling.try_add(shown(3, 1), reach));
+        let mut filling = BatchBuilder { most: 500, ..BatchBuilder::default() };
+        assert!(filling.try_add(shown(1, 1001), reach), "no call can carry it");
         assert_eq!((filling.too_large, filling.pictures.len()), (vec![(1, 1001)], 0));
     }
 
     #[tokio::test]
     async fn room_is_waited_for_and_never_more_is_asked_for_than_there_is() {
-        let room = PictureRoom::new(ByteSize::mib(64));
-        let (one, bytes) = room.take(15).await.unwrap();
+        let room = ImageByteBudget::new(ByteSize::from_mib(64));
+        let (one, bytes) = room.reserve_bytes(15).await.unwrap();
         assert_eq!(bytes, 15 << 20);
-        let mut waiting = Box::pin(room.take(30));
+        let mut waiting = Box::pin(room.reserve_bytes(30));
         assert!(futures::poll!(waiting.as_mut()).is_pending());
         drop(one);
         let (_all, bytes) = waiting.await.unwrap();

@@ -1,13 +1,13 @@
 use async_trait::async_trait;
 
 use super::*;
-use crate::model::{PagePicture, PageReading, PageUsage, ProviderNotes, Source};
-use crate::ocr::Reach;
+use crate::model::{PagePicture, PageSource, PageUsage, ProviderNotes, ProviderReading};
+use crate::ocr::ProviderCallLimits;
 
 struct Named(&'static str);
 
 #[async_trait]
-impl Provider for Named {
+impl RemoteOcrProvider for Named {
     fn name(&self) -> &'static str {
         self.0
     }
@@ -16,27 +16,30 @@ impl Provider for Named {
         format!("{} version 1", self.0)
     }
 
-    fn reach(&self) -> Reach {
-        Reach { pages: 1, bytes: 1 }
+    fn call_limits(&self) -> ProviderCallLimits {
+        ProviderCallLimits { pages: 1, bytes: 1 }
     }
 
     async fn ping(&self) -> fault::Result<()> {
         Ok(())
     }
 
-    async fn read(&self, _: &[PagePicture]) -> fault::Result<(Vec<PageReading>, PageUsage)> {
+    async fn read_pictures(
+        &self,
+        _: &[PagePicture],
+    ) -> fault::Result<(Vec<ProviderReading>, PageUsage)> {
         Err(fault::Error::internal("nobody asks"))
     }
 }
 
-fn elsewhere(order: &[OcrProvider]) -> Elsewhere {
-    let named: Arc<dyn Provider> = Arc::new(Named("document_ai"));
+fn elsewhere(order: &[OcrProvider]) -> RemoteOcr {
+    let named: Arc<dyn RemoteOcrProvider> = Arc::new(Named("document_ai"));
     let providers = BTreeMap::from([(OcrProvider::DocumentAi, named)]);
-    Elsewhere::new(order.to_vec(), providers, ByteSize::mib(64))
+    RemoteOcr::new(order.to_vec(), providers, ByteSize::from_mib(64))
 }
 
-fn page(number: u32, source: Source, provider: Option<&str>) -> PageText {
-    let mut page = PageText::native(number, (1.0, 1.0), 1.0, Vec::new());
+fn page(number: u32, source: PageSource, provider: Option<&str>) -> PageText {
+    let mut page = PageText::from_native(number, (1.0, 1.0), 1.0, Vec::new());
     page.source = source;
     let notes = |name: &str| ProviderNotes { name: name.to_owned(), ..ProviderNotes::default() };
     page.provider = provider.map(|name| Box::new(notes(name)));
@@ -47,28 +50,28 @@ fn page(number: u32, source: Source, provider: Option<&str>) -> PageText {
 fn the_identity_names_everybody_in_their_order_and_nobody_where_all_is_read_here() {
     use OcrProvider::{DocumentAi, Tesseract};
     let both = elsewhere(&[DocumentAi, Tesseract]);
-    let identity = both.identity(&Wishes::default());
+    let identity = both.identity(&ReadOptions::default());
     assert!(identity.contains("document_ai version 1") && identity.contains("tesseract"));
-    assert_ne!(identity, elsewhere(&[DocumentAi]).identity(&Wishes::default()));
+    assert_ne!(identity, elsewhere(&[DocumentAi]).identity(&ReadOptions::default()));
     // As it was before there were any providers: stored transcripts stay of use.
-    assert_eq!(Elsewhere::default().identity(&Wishes::default()), "");
-    assert_eq!(elsewhere(&[Tesseract, DocumentAi]).identity(&Wishes::default()), "");
-    let wishes = Wishes { order: Some(vec![Tesseract]), original: None };
+    assert_eq!(RemoteOcr::default().identity(&ReadOptions::default()), "");
+    assert_eq!(elsewhere(&[Tesseract, DocumentAi]).identity(&ReadOptions::default()), "");
+    let wishes = ReadOptions { order: Some(vec![Tesseract]), original: None };
     assert_eq!(both.identity(&wishes), "");
 }
 
 #[test]
 fn one_that_was_not_set_up_is_a_bug_and_not_passed_over() {
     let both = elsewhere(&[]);
-    assert!(both.way(OcrProvider::DocumentAi).unwrap().is_some());
-    assert!(both.way(OcrProvider::Tesseract).unwrap().is_none());
-    assert!(both.way(OcrProvider::Textract).is_err());
+    assert!(both.find_provider(OcrProvider::DocumentAi).unwrap().is_some());
+    assert!(both.find_provider(OcrProvider::Tesseract).unwrap().is_none());
+    assert!(both.find_provider(OcrProvider::Textract).is_err());
 }
 
 #[test]
 fn the_transcript_names_those_who_read_pictures() {
-    let ocr = |number, provider| page(number, Source::Ocr, provider);
-    let native = page(9, Source::Native, None);
+    let ocr = |number, provider| page(number, PageSource::Ocr, provider);
+    let native = page(9, PageSource::Native, None);
     #[rustfmt::skip]
     let table = [
         (vec![native.clone()],                                               "here"),
@@ -77,6 +80,6 @@ fn the_transcript_names_those_who_read_pictures() {
         (vec![ocr(1, Some("a")), ocr(2, None), ocr(3, Some("b"))],           "a, here, b"),
     ];
     for (pages, expected) in table {
-        assert_eq!(names(&pages, "here"), expected);
+        assert_eq!(provider_names(&pages, "here"), expected);
     }
 }

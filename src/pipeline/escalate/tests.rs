@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::fault::{Error, Fault, Result as FaultResult};
-use crate::gate::Finding;
-use crate::llm::{Llm, Prompt, Reply};
-use crate::model::{Confidence, Reader, Usage};
+use crate::gate::GateFinding;
+use crate::llm::{Llm, ModelReply, Prompt};
+use crate::model::{ExtractionMethod, ModelUsage, StatedConfidence};
 
 /// A model that is only named.
 struct Named(&'static str);
@@ -24,13 +24,13 @@ impl Llm for Named {
         self.0
     }
 
-    async fn ask(&self, _: &Prompt) -> FaultResult<Reply> {
+    async fn complete(&self, _: &Prompt) -> FaultResult<ModelReply> {
         Err(Error::internal("it is never asked here"))
     }
 }
 
-fn rungs(caps: &[u32]) -> Vec<Rung> {
-    let rung = |(at, cap): (usize, &u32)| Rung {
+fn rungs(caps: &[u32]) -> Vec<ChainModel> {
+    let rung = |(at, cap): (usize, &u32)| ChainModel {
         llm: Arc::new(Named(if at == 0 { "small" } else { "large" })),
         kinds: Vec::new(),
         max_output_tokens: *cap,
@@ -40,28 +40,31 @@ fn rungs(caps: &[u32]) -> Vec<Rung> {
 
 fn reading(data: Value) -> Extraction {
     Extraction {
-        reader: Reader::Llm,
+        reader: ExtractionMethod::Llm,
         model: None,
         kind: "invoice".to_owned(),
         data: data.as_object().unwrap().clone(),
         successful: true,
-        confidence: Confidence::High,
+        confidence: StatedConfidence::High,
         missing_fields: Vec::new(),
         evidence: Vec::new(),
-        usage: Usage { input: 1, ..Usage::default() },
+        usage: ModelUsage { input: 1, ..ModelUsage::default() },
     }
 }
 
-fn whole(data: Value) -> Result<Extracted, StepError> {
-    Ok(Extracted::Whole(reading(data)))
+fn whole(data: Value) -> Result<ExtractionOutcome, StepError> {
+    Ok(ExtractionOutcome::Whole(reading(data)))
 }
 
-fn unfinished(reason: Reason, partial: Option<Value>) -> Result<Extracted, StepError> {
-    Ok(Extracted::Unfinished(Unfinished {
+fn unfinished(
+    reason: OutcomeReason,
+    partial: Option<Value>,
+) -> Result<ExtractionOutcome, StepError> {
+    Ok(ExtractionOutcome::Unfinished(UnfinishedExtraction {
         reason,
         detail: String::new(),
         partial: partial.map(|data| Box::new(reading(data))),
-        usage: Usage { input: 1, ..Usage::default() },
+        usage: ModelUsage { input: 1, ..ModelUsage::default() },
         model: None,
     }))
 }
@@ -69,30 +72,33 @@ fn unfinished(reason: Reason, partial: Option<Value>) -> Result<Extracted, StepE
 /// Gives out readings in their order. The gate wants `total` to be 10, `number` to be there, and
 /// no `stop`.
 struct Scripted {
-    readings: VecDeque<Result<Extracted, StepError>>,
+    readings: VecDeque<Result<ExtractionOutcome, StepError>>,
     asked: Vec<usize>,
 }
 
 #[async_trait]
 impl EscalationStep for Scripted {
-    async fn read(&mut self, at: usize, _: &Rung) -> Result<Extracted, StepError> {
+    async fn read(&mut self, at: usize, _: &ChainModel) -> Result<ExtractionOutcome, StepError> {
         self.asked.push(at);
         self.readings.pop_front().unwrap()
     }
 
     async fn judge(&mut self, extraction: &Extraction) -> Result<Verdict, StepError> {
         let value = |name: &str| extraction.data.get(name).cloned().unwrap_or(Value::Null);
-        let finding =
-            |rule: &str, consequence| Finding { rule: rule.to_owned(), field: None, consequence };
+        let finding = |rule: &str, consequence| GateFinding {
+            rule: rule.to_owned(),
+            field: None,
+            consequence,
+        };
         let mut findings = Vec::new();
         if value("total") != json!(10) {
-            findings.push(finding("wrong_total", Consequence::Again));
+            findings.push(finding("wrong_total", RuleConsequence::Again));
         }
         if value("number").is_null() {
-            findings.push(finding("no_number", Consequence::Again));
+            findings.push(finding("no_number", RuleConsequence::Again));
         }
         if !value("stop").is_null() {
-            findings.push(finding("stop", Consequence::Review));
+            findings.push(finding("stop", RuleConsequence::Review));
         }
         Ok(Verdict { findings, ..Verdict::default() })
     }
@@ -100,7 +106,7 @@ impl EscalationStep for Scripted {
 
 async fn climbed(
     caps: &[u32],
-    readings: Vec<Result<Extracted, StepError>>,
+    readings: Vec<Result<ExtractionOutcome, StepError>>,
 ) -> (Result<EscalationOutcome, StepError>, usize) {
     let mut scripted = Scripted { readings: readings.into(), asked: Vec::new() };
     let climbed = escalate(&rungs(caps), &mut scripted).await;
@@ -118,16 +124,16 @@ async fn the_next_model_is_asked_where_the_gate_says_again_and_nowhere_else() {
         ("sound data",           whole(sound.clone()),               1),
         ("a person has to look", whole(person),                      1),
         ("wrong sums",           whole(wrong),                       2),
-        ("no readable reply",    unfinished(Reason::GateRefused, None), 2),
-        ("declined",             unfinished(Reason::ModelRefused, None), 2),
-        ("cut",                  unfinished(Reason::Cut, None),      1),
+        ("no readable reply",    unfinished(OutcomeReason::GateRefused, None), 2),
+        ("declined",             unfinished(OutcomeReason::ModelRefused, None), 2),
+        ("cut",                  unfinished(OutcomeReason::Cut, None),      1),
     ];
     for (name, first, expected) in table {
         let (climbed, asked) = climbed(&[9, 9], vec![first, whole(sound.clone())]).await;
         climbed.unwrap();
         assert_eq!(asked, expected, "{name}");
     }
-    let cut = unfinished(Reason::Cut, None);
+    let cut = unfinished(OutcomeReason::Cut, None);
     let (_, asked) = climbed(&[9, 20], vec![cut, whole(sound)]).await;
     assert_eq!(asked, 2, "a model with longer replies may hold what was cut");
 }
@@ -161,18 +167,18 @@ async fn a_stronger_model_that_reads_worse_does_not_get_the_say() {
 #[tokio::test]
 async fn a_stronger_model_that_gives_no_reply_leaves_the_earlier_reading_standing() {
     let first = json!({"total": 9, "number": 1});
-    let declined = unfinished(Reason::ModelRefused, None);
+    let declined = unfinished(OutcomeReason::ModelRefused, None);
     let (climbed, _) = climbed(&[9, 9], vec![whole(first), declined]).await;
     let EscalationOutcome::Judged(extraction, verdict) = climbed.unwrap() else {
         panic!("not judged")
     };
     assert_eq!((&extraction.data["total"], extraction.usage.input), (&json!(9), 2));
-    assert!(verdict.refused());
+    assert!(verdict.is_refused());
 }
 
 #[tokio::test]
 async fn what_was_rescued_of_broken_replies_fills_the_reading_that_is_whole() {
-    let broken = unfinished(Reason::GateRefused, Some(json!({"number": 1})));
+    let broken = unfinished(OutcomeReason::GateRefused, Some(json!({"number": 1})));
     let second = json!({"total": 10, "number": null});
     let (climbed, _) = climbed(&[9, 9], vec![broken, whole(second)]).await;
     let EscalationOutcome::Judged(extraction, verdict) = climbed.unwrap() else {
@@ -183,11 +189,11 @@ async fn what_was_rescued_of_broken_replies_fills_the_reading_that_is_whole() {
 
 #[tokio::test]
 async fn two_broken_readings_end_with_the_data_of_both() {
-    let first = unfinished(Reason::GateRefused, Some(json!({"number": 1})));
-    let second = unfinished(Reason::ModelRefused, None);
+    let first = unfinished(OutcomeReason::GateRefused, Some(json!({"number": 1})));
+    let second = unfinished(OutcomeReason::ModelRefused, None);
     let (climbed, _) = climbed(&[9, 9], vec![first, second]).await;
     let EscalationOutcome::Unfinished(end) = climbed.unwrap() else { panic!("judged") };
-    assert_eq!((end.reason, end.usage.input), (Reason::ModelRefused, 2));
+    assert_eq!((end.reason, end.usage.input), (OutcomeReason::ModelRefused, 2));
     assert_eq!(end.partial.unwrap().data["number"], 1);
 }
 

@@ -10,7 +10,7 @@ use crate::model::{EncodedImage, ImageHeader, PageText};
 
 /// Finished pages that are in memory only.
 #[derive(Debug, Default)]
-pub(super) struct Part {
+pub(super) struct JournalPart {
     /// Their texts.
     pub pages: Vec<PageText>,
     /// Images that texts were read from, by page number.
@@ -18,7 +18,7 @@ pub(super) struct Part {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Head {
+struct JournalPartHeader {
     made_from: String,
     pages: Vec<PageText>,
     images: Vec<StoredImage>,
@@ -33,7 +33,7 @@ struct StoredImage {
     length: usize,
 }
 
-impl Part {
+impl JournalPart {
     /// Page numbers of the images, and the bytes of each.
     pub(super) fn image_sizes(&self) -> impl Iterator<Item = (u32, usize)> {
         self.images.iter().map(|(page, image)| (*page, image.bytes.len()))
@@ -51,7 +51,7 @@ impl Part {
             header: image.header,
             length: image.bytes.len(),
         });
-        let head = Head {
+        let head = JournalPartHeader {
             made_from: identity.to_owned(),
             pages: self.pages.clone(),
             images: images.collect(),
@@ -69,7 +69,7 @@ impl Part {
     pub(super) fn decode(bytes: &[u8], identity: &str) -> Option<Self> {
         let end = memchr::memchr(b'\n', bytes)?;
         let (head, rest) = bytes.split_at_checked(end)?;
-        let head: Head = serde_json::from_slice(head).ok()?;
+        let head: JournalPartHeader = serde_json::from_slice(head).ok()?;
         if head.made_from != identity {
             return None;
         }
@@ -88,12 +88,12 @@ impl Part {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Encoding, Source};
+    use crate::model::{ImageEncoding, PageSource};
 
-    fn part() -> Part {
+    fn part() -> JournalPart {
         let page = |number| PageText {
             number,
-            source: Source::Ocr,
+            source: PageSource::Ocr,
             width: 10.0,
             height: 20.0,
             quality: 0.5,
@@ -103,26 +103,26 @@ mod tests {
             provider: None,
             lines: Vec::new(),
         };
-        let header = ImageHeader { width: 1, height: 2, dpi: 300, encoding: Encoding::Png };
+        let header = ImageHeader { width: 1, height: 2, dpi: 300, encoding: ImageEncoding::Png };
         let image = |bytes: &[u8]| EncodedImage { header, bytes: bytes.to_vec() };
         // Image bytes may hold anything, line feeds too.
         let images = vec![(2, image(b"\n{}\n")), (3, image(b"")), (5, image(b"\0\xff"))];
-        Part { pages: vec![page(2), page(1)], images }
+        JournalPart { pages: vec![page(2), page(1)], images }
     }
 
     #[test]
     fn a_part_comes_back_as_it_was_written_and_only_for_its_own_identity() {
         let written = part();
         let bytes = written.encode("made so").unwrap();
-        let read = Part::decode(&bytes, "made so").unwrap();
+        let read = JournalPart::decode(&bytes, "made so").unwrap();
         assert_eq!((&read.pages, &read.images), (&written.pages, &written.images));
         assert_eq!(read.image_bytes(), 6);
-        assert!(Part::decode(&bytes, "made otherwise").is_none());
+        assert!(JournalPart::decode(&bytes, "made otherwise").is_none());
     }
 
     #[test]
     fn images_are_described_in_the_words_of_the_parts_that_are_stored_already() {
-        let bytes = Part { pages: Vec::new(), images: part().images }.encode("id").unwrap();
+        let bytes = JournalPart { pages: Vec::new(), images: part().images }.encode("id").unwrap();
         let head = bytes.split(|byte| *byte == b'\n').next().unwrap();
         let stored = concat!(
             r#"{"made_from":"id","pages":[],"images":["#,
@@ -137,8 +137,8 @@ mod tests {
     fn a_part_that_is_cut_or_has_more_than_it_says_is_none() {
         let bytes = part().encode("id").unwrap();
         for cut in 0..bytes.len() {
-            assert!(Part::decode(bytes.get(..cut).unwrap(), "id").is_none(), "cut at {cut}");
+            assert!(JournalPart::decode(bytes.get(..cut).unwrap(), "id").is_none(), "cut at {cut}");
         }
-        assert!(Part::decode(&[bytes.as_ref(), b"x"].concat(), "id").is_none());
+        assert!(JournalPart::decode(&[bytes.as_ref(), b"x"].concat(), "id").is_none());
     }
 }

@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::config::ByteSize;
-use crate::model::{ClaimToken, Encoding, ImageHeader};
-use crate::pages::{Format, open};
-use crate::pipeline::claim_handle::{ClaimRenewer, pair};
+use crate::model::{ClaimToken, ImageEncoding, ImageHeader};
+use crate::pages::{DocumentFormat, open_document};
+use crate::pipeline::claim_handle::{ClaimRenewer, claim_pair};
 use crate::pipeline::preprocessed;
 use crate::store::folder::FolderStore;
 
@@ -21,8 +21,8 @@ impl Place {
         let folder = tempfile::tempdir().unwrap();
         let store = FolderStore::open(folder.path()).await.unwrap();
         let until = Instant::now() + Duration::from_secs(600);
-        let (hold, keeper) = pair(IngestionId::random(), ClaimToken::random(), until);
-        let budget = ByteBudget::new(ByteSize::mib(64));
+        let (hold, keeper) = claim_pair(IngestionId::random(), ClaimToken::random(), until);
+        let budget = ByteBudget::new(ByteSize::from_mib(64));
         Self { store, budget, hold, keeper, _folder: folder }
     }
 
@@ -36,12 +36,12 @@ impl Place {
     }
 
     async fn parts(&self) -> usize {
-        let prefix = keys::page_parts(self.hold.id);
-        parts_below(&self.store, &prefix).await.unwrap().len()
+        let prefix = keys::page_parts_prefix(self.hold.id);
+        list_parts(&self.store, &prefix).await.unwrap().len()
     }
 }
 
-fn page(number: u32, source: Source) -> PageText {
+fn page(number: u32, source: PageSource) -> PageText {
     PageText {
         number,
         source,
@@ -64,7 +64,7 @@ fn image(side: u32) -> EncodedImage {
     });
     let mut bytes = std::io::Cursor::new(Vec::new());
     noise.write_to(&mut bytes, image::ImageFormat::Png).unwrap();
-    let encoding = Encoding::Png;
+    let encoding = ImageEncoding::Png;
     EncodedImage {
         header: ImageHeader { width: side, height: side, dpi: 100, encoding },
         bytes: bytes.into_inner(),
@@ -73,7 +73,7 @@ fn image(side: u32) -> EncodedImage {
 
 async fn keep(journal: &mut PageJournal<'_>, numbers: std::ops::RangeInclusive<u32>) {
     for number in numbers {
-        journal.keep(&page(number, Source::Ocr), None).await.unwrap();
+        journal.store_page(&page(number, PageSource::Ocr), None).await.unwrap();
     }
 }
 
@@ -85,7 +85,7 @@ async fn a_few_pages_cost_no_request_and_many_a_part_for_ten() {
     assert_eq!(place.parts().await, 0);
     keep(&mut journal, 10..=35).await;
     for number in 36..=90 {
-        journal.keep(&page(number, Source::Native), None).await.unwrap();
+        journal.store_page(&page(number, PageSource::Native), None).await.unwrap();
     }
     assert_eq!(place.parts().await, 3, "native text is not kept");
     journal.remove().await;
@@ -102,14 +102,14 @@ async fn a_later_claim_goes_on_where_an_earlier_ended_and_only_with_the_same_ide
     let (mut second, found) = place.claim(2, "a").await;
     assert_eq!(found, (1..=20).collect::<Vec<u32>>(), "the open part died with its worker");
     keep(&mut second, 21..=24).await;
-    second.after(&fault::Error::transient("no answer").into()).await;
+    second.handle_error(&fault::Error::transient("no answer").into()).await;
     drop(second);
     let (_, other) = place.claim(3, "b").await;
     assert!(other.is_empty(), "read otherwise");
     let (mut third, found) = place.claim(3, "a").await;
     assert_eq!(found, (1..=24).collect::<Vec<u32>>(), "what was finished before the failure");
-    let rejected = StepError::rejected(crate::model::Reason::Timeout, "page 25");
-    third.after(&rejected).await;
+    let rejected = StepError::rejected(crate::model::OutcomeReason::Timeout, "page 25");
+    third.handle_error(&rejected).await;
     assert_eq!(place.parts().await, 0, "nobody will read it again");
 }
 
@@ -118,12 +118,12 @@ async fn invariant_8_pages_that_were_paid_for_are_written_before_the_next_call()
     let place = Place::new().await;
     let (mut journal, _) = place.claim(1, "a").await;
     let usage = PageUsage { provider: "p", model: "m".to_owned(), pages: 1 };
-    let mut first = page(1, Source::Ocr);
+    let mut first = page(1, PageSource::Ocr);
     first.quality = 0.1;
-    journal.keep(&first, None).await.unwrap();
+    journal.store_page(&first, None).await.unwrap();
     journal.after_call(&usage, false).await.unwrap();
     assert_eq!(place.parts().await, 1);
-    journal.keep(&page(1, Source::Ocr), None).await.unwrap();
+    journal.store_page(&page(1, PageSource::Ocr), None).await.unwrap();
     journal.after_call(&usage, true).await.unwrap();
     assert_eq!(place.parts().await, 1, "the transcript is written next");
     journal.flush().await.unwrap();
@@ -132,7 +132,7 @@ async fn invariant_8_pages_that_were_paid_for_are_written_before_the_next_call()
     let (_, found) = opened.unwrap();
     let qualities: Vec<f32> = found.iter().map(|page| page.quality).collect();
     assert_eq!(qualities, [0.9], "the later reading holds");
-    place.keeper.lost();
+    place.keeper.note_lost();
     assert!(
         journal.before_call().await.is_err_and(|error| error.is_claim_lost()),
         "no call any more"
@@ -146,12 +146,12 @@ async fn invariant_8_a_zombie_writes_no_page_and_cannot_replace_one() {
     keep(&mut zombie, 1..=9).await;
     let (mut owner, _) = place.claim(2, "a").await;
     keep(&mut owner, 1..=10).await;
-    place.keeper.lost();
-    let refused = zombie.keep(&page(10, Source::Ocr), None).await;
+    place.keeper.note_lost();
+    let refused = zombie.store_page(&page(10, PageSource::Ocr), None).await;
     assert!(refused.is_err_and(|error| error.is_claim_lost()));
     assert_eq!(place.parts().await, 1);
     // Even a write that was on its way goes to a key of its own.
-    let keys = [1, 2].map(|claims| keys::page_part(place.hold.id, claims, 1));
+    let keys = [1, 2].map(|claims| keys::page_part_key(place.hold.id, claims, 1));
     assert_ne!(keys[0], keys[1]);
 }
 
@@ -162,41 +162,43 @@ async fn images_wait_in_the_budget_and_without_room_are_written_at_once() {
     let (mut journal, _) = place.claim(1, "a").await;
     let small = image(100);
     assert!((5_000..15_000).contains(&small.bytes.len()), "{}", small.bytes.len());
-    journal.keep(&page(1, Source::Ocr), Some(small.clone())).await.unwrap();
+    journal.store_page(&page(1, PageSource::Ocr), Some(small.clone())).await.unwrap();
     assert_eq!(place.parts().await, 0);
-    let others = place.budget.try_take(20 << 10).unwrap();
-    journal.keep(&page(2, Source::Ocr), Some(image(120))).await.unwrap();
+    let others = place.budget.try_reserve(20 << 10).unwrap();
+    journal.store_page(&page(2, PageSource::Ocr), Some(image(120))).await.unwrap();
     assert_eq!(place.parts().await, 1, "no room for it");
     drop(others);
-    assert!(place.budget.try_take(36 << 10).is_some(), "what is written takes no room");
+    assert!(place.budget.try_reserve(36 << 10).is_some(), "what is written takes no room");
 }
 
 #[tokio::test]
 async fn repaired_pages_of_all_claims_are_put_together_by_number_up_to_a_limit() {
     let place = Place::new().await;
     let (mut first, _) = place.claim(1, "a").await;
-    first.keep(&page(12, Source::Ocr), Some(image(60))).await.unwrap();
+    first.store_page(&page(12, PageSource::Ocr), Some(image(60))).await.unwrap();
     keep(&mut first, 3..=11).await;
     let (mut second, _) = place.claim(2, "a").await;
     for (number, side) in [(2, 40), (1, 50)] {
-        second.keep(&page(number, Source::Ocr), Some(image(side))).await.unwrap();
+        second.store_page(&page(number, PageSource::Ocr), Some(image(side))).await.unwrap();
     }
-    let pdf = Some(Format::Pdf);
-    let made = preprocessed::store(&second, pdf, 12, 1 << 20).await.unwrap().unwrap();
+    let pdf = Some(DocumentFormat::Pdf);
+    let made = preprocessed::store_preprocessed(&second, pdf, 12, 1 << 20).await.unwrap().unwrap();
     assert_eq!(made.pages, [1, 2, 12]);
-    assert_eq!(made.file.path, keys::preprocessed(place.hold.id, "pdf"));
-    let what = Get { at_most: 1 << 20, if_match: None };
-    let Fetch::Found(object) = place.store.get(&made.file.path, what).await.unwrap() else {
+    assert_eq!(made.file.path, keys::preprocessed_key(place.hold.id, "pdf"));
+    let what = GetOptions { at_most: 1 << 20, if_match: None };
+    let GetResult::Found(object) = place.store.get(&made.file.path, what).await.unwrap() else {
         panic!("it is not there")
     };
-    let document = open(object.bytes, &crate::config::LimitsConfig::default(), 100).unwrap();
-    let sides = [0, 1, 2].map(|index| match document.page(index).unwrap() {
-        crate::pages::Page::Image(raster) => raster.width,
+    let document =
+        open_document(object.bytes, &crate::config::LimitsConfig::default(), 100).unwrap();
+    let sides = [0, 1, 2].map(|index| match document.page_content(index).unwrap() {
+        crate::pages::PageContent::Image(raster) => raster.width,
         other => panic!("{other:?}"),
     });
     assert_eq!(sides, [50, 40, 60]);
     let enough_for_two = u64::try_from(image(50).bytes.len() + image(40).bytes.len()).unwrap();
-    let made = preprocessed::store(&second, pdf, 12, enough_for_two).await.unwrap().unwrap();
+    let made =
+        preprocessed::store_preprocessed(&second, pdf, 12, enough_for_two).await.unwrap().unwrap();
     assert_eq!(made.pages, [1, 2], "the others are left out and not named");
 }
 
@@ -204,16 +206,16 @@ async fn repaired_pages_of_all_claims_are_put_together_by_number_up_to_a_limit()
 async fn a_single_repaired_picture_stays_a_picture_and_no_repair_leaves_no_file() {
     let place = Place::new().await;
     let (mut journal, _) = place.claim(1, "a").await;
-    journal.keep(&page(1, Source::Ocr), None).await.unwrap();
-    let png = Some(Format::Png);
-    assert!(preprocessed::store(&journal, png, 1, 1 << 20).await.unwrap().is_none());
+    journal.store_page(&page(1, PageSource::Ocr), None).await.unwrap();
+    let png = Some(DocumentFormat::Png);
+    assert!(preprocessed::store_preprocessed(&journal, png, 1, 1 << 20).await.unwrap().is_none());
     let (mut journal, _) = place.claim(1, "a").await;
     let repaired = image(30);
-    journal.keep(&page(1, Source::Ocr), Some(repaired.clone())).await.unwrap();
-    let made = preprocessed::store(&journal, png, 1, 1 << 20).await.unwrap().unwrap();
-    assert_eq!(made.file.path, keys::preprocessed(place.hold.id, "png"));
-    assert!(is_there(&place.store, &made.file.path, &repaired.bytes.into()).await.unwrap());
-    place.keeper.lost();
-    let late = preprocessed::store(&journal, png, 1, 1 << 20).await;
+    journal.store_page(&page(1, PageSource::Ocr), Some(repaired.clone())).await.unwrap();
+    let made = preprocessed::store_preprocessed(&journal, png, 1, 1 << 20).await.unwrap().unwrap();
+    assert_eq!(made.file.path, keys::preprocessed_key(place.hold.id, "png"));
+    assert!(is_stored(&place.store, &made.file.path, &repaired.bytes.into()).await.unwrap());
+    place.keeper.note_lost();
+    let late = preprocessed::store_preprocessed(&journal, png, 1, 1 << 20).await;
     assert!(late.is_err_and(|error| error.is_claim_lost()));
 }

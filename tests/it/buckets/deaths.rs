@@ -5,16 +5,16 @@ use std::time::Duration;
 
 use docmill::fault::Fault;
 use docmill::model::Priority;
-use docmill::ops::bucket::Work;
+use docmill::ops::bucket::BucketWorkerSetup;
 use docmill::queue::objects::blobforge::{dead_key, out_key};
 use docmill::runner::JobEnd;
-use docmill::shutdown::Stop;
-use docmill::store::{Fetch, Get, Store};
+use docmill::shutdown::Shutdown;
+use docmill::store::{GetOptions, GetResult, ObjectStore};
 
 use super::{Fake, Manner, Place};
 
 /// A worker in the first seat of a machine called `w`.
-fn worker(place: &Place, convert: &std::sync::Arc<Fake>) -> Work {
+fn worker(place: &Place, convert: &std::sync::Arc<Fake>) -> BucketWorkerSetup {
     let mut work = place.work(convert.clone(), true);
     work.terms.name = Some("w".to_owned());
     work.terms.jobs = 1;
@@ -24,13 +24,13 @@ fn worker(place: &Place, convert: &std::sync::Arc<Fake>) -> Work {
 /// What a worker of the same seat finds after one was killed by `writes`; whether it was killed.
 async fn killed_after(writes: u32, place: &Place, convert: &std::sync::Arc<Fake>) -> bool {
     place.store.dies_after(Some(writes));
-    let first = worker(place, convert).run(Stop::default());
+    let first = worker(place, convert).run(Shutdown::default());
     // Simulated: as long as anything still happens, no time passes.
     let ended = tokio::time::timeout(Duration::from_secs(20), first).await.is_ok();
     place.store.dies_after(None);
     // Its process is no more, so that its seat is free.
     place.store.delete("registry/workers/w-0.json").await.unwrap();
-    worker(place, convert).run(Stop::default()).await.unwrap();
+    worker(place, convert).run(Shutdown::default()).await.unwrap();
     !ended
 }
 
@@ -64,9 +64,12 @@ async fn of_two_results_the_first_is_kept() {
     // Of a worker that stood still so long that this one began as well.
     place.store.put(&out_key(&hash), "first".into(), &Default::default()).await.unwrap();
     assert_eq!(claim.publish(&place.bucket, "second".into()).await.unwrap(), JobEnd::Done);
-    let kept =
-        place.store.get(&out_key(&hash), Get { at_most: 100, if_match: None }).await.unwrap();
-    assert!(matches!(kept, Fetch::Found(object) if &object.bytes[..] == b"first"));
+    let kept = place
+        .store
+        .get(&out_key(&hash), GetOptions { at_most: 100, if_match: None })
+        .await
+        .unwrap();
+    assert!(matches!(kept, GetResult::Found(object) if &object.bytes[..] == b"first"));
 }
 
 #[tokio::test(start_paused = true)]

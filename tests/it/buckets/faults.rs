@@ -7,24 +7,27 @@ use std::time::{Duration, SystemTime};
 
 use docmill::fault::Fault;
 use docmill::model::Priority;
-use docmill::ops::bucket::{Bucket, Claimed, Kept, Pass, Seat, Settings, pass};
+use docmill::ops::bucket::{
+    BlobForgeBucket, BucketClaimResult, BucketSettings, LockRenewal, SweepOptions,
+    WorkerRegistration, sweep_bucket,
+};
 use docmill::queue::objects::ObjectQueue;
 use docmill::queue::objects::blobforge::{dead_key, failed_key, lock_key, out_key, todo_key};
-use docmill::queue::objects::engine::{Clock, Engine};
-use docmill::queue::{Outgoing, Queue};
+use docmill::queue::objects::engine::{RecordStore, StoreClock};
+use docmill::queue::{MessageQueue, OutgoingMessage};
 use docmill::runner::JobEnd;
-use docmill::shutdown::Stop;
-use docmill::store::Store;
+use docmill::shutdown::Shutdown;
+use docmill::store::ObjectStore;
 use serde_json::json;
 
 use crate::support::memory_store::MemoryStore;
 
 use super::{ABANDONED, Fake, Manner, Place, terms, until};
 
-const AT_ONCE: Pass = Pass { dry_run: false, at_once: true };
+const AT_ONCE: SweepOptions = SweepOptions { dry_run: false, at_once: true };
 
 async fn sweep(place: &Place) -> Vec<(String, u32)> {
-    let swept = pass(&place.bucket, &Settings::default(), AT_ONCE).await.unwrap();
+    let swept = sweep_bucket(&place.bucket, &BucketSettings::default(), AT_ONCE).await.unwrap();
     swept.acts.into_iter().map(|act| (act.act.to_owned(), act.runs)).collect()
 }
 
@@ -54,12 +57,14 @@ async fn a_failed_document_is_not_begun_again_before_its_pause_is_over() {
     let convert = Fake::new(Manner::Fails(Fault::Transient));
     for _ in 0..3 {
         place.work_once(&convert).await;
-        pass(&place.bucket, &Settings::default(), Pass::default()).await.unwrap();
+        sweep_bucket(&place.bucket, &BucketSettings::default(), SweepOptions::default())
+            .await
+            .unwrap();
     }
     assert_eq!(convert.calls(&hash), 1);
     assert_eq!(place.marks(), [failed_key(&hash)]);
     place.store.age(&failed_key(&hash), Duration::from_secs(61));
-    pass(&place.bucket, &Settings::default(), Pass::default()).await.unwrap();
+    sweep_bucket(&place.bucket, &BucketSettings::default(), SweepOptions::default()).await.unwrap();
     assert_eq!(place.marks(), [todo_key(Priority::Normal, &hash)]);
 }
 
@@ -84,16 +89,16 @@ async fn a_zombies_heartbeat_cannot_take_its_lock_back() {
     let place = Place::new();
     let hash = place.add("contested", Priority::Normal).await;
     let mut zombie = place.claim("w-a", &hash).await;
-    assert_eq!(zombie.beat(&place.bucket, "converting").await.unwrap(), Kept::Ours);
+    assert_eq!(zombie.renew(&place.bucket, "converting").await.unwrap(), LockRenewal::Ours);
     place.store.age(&lock_key(&hash), ABANDONED);
     sweep(&place).await;
     let mut heir = place.claim("w-b", &hash).await;
     assert_eq!(heir.run, 2);
     let before = place.store.json(&lock_key(&hash));
-    assert_eq!(zombie.beat(&place.bucket, "converting").await.unwrap(), Kept::Lost);
+    assert_eq!(zombie.renew(&place.bucket, "converting").await.unwrap(), LockRenewal::Lost);
     assert_eq!(place.store.json(&lock_key(&hash)), before);
     assert_eq!(before["worker"], "w-b");
-    assert_eq!(heir.beat(&place.bucket, "converting").await.unwrap(), Kept::Ours);
+    assert_eq!(heir.renew(&place.bucket, "converting").await.unwrap(), LockRenewal::Ours);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -114,7 +119,7 @@ async fn ending_a_document_after_a_takeover_changes_nothing() {
         assert_eq!(zombie.fail(bucket, "error", 3).await.unwrap(), JobEnd::Lost);
         assert_eq!(zombie.fail(bucket, "error", 1).await.unwrap(), JobEnd::Lost);
         assert_eq!(zombie.refuse(bucket, "corrupt", "").await.unwrap(), JobEnd::Lost);
-        assert_eq!(zombie.give_back(bucket, "signal").await.unwrap(), JobEnd::Lost);
+        assert_eq!(zombie.return_document(bucket, "signal").await.unwrap(), JobEnd::Lost);
         assert_eq!(zombie.withdraw(bucket).await.unwrap(), JobEnd::Lost);
     }
     assert_eq!(place.store.keys(""), everything);
@@ -133,7 +138,9 @@ async fn two_janitors_at_once_count_once() {
     }
     let janitor = || {
         let bucket = place.bucket.clone();
-        let sweep = async move { pass(&bucket, &Settings::default(), AT_ONCE).await.unwrap() };
+        let sweep = async move {
+            sweep_bucket(&bucket, &BucketSettings::default(), AT_ONCE).await.unwrap()
+        };
         tokio::spawn(sweep)
     };
     let (one, other) = tokio::join!(janitor(), janitor());
@@ -153,9 +160,9 @@ async fn a_lock_renewed_after_the_listing_is_left_alone() {
     let hash = place.add("slow", Priority::Normal).await;
     let mut claim = place.claim("slow", &hash).await;
     place.store.age(&lock_key(&hash), ABANDONED);
-    claim.beat(&place.bucket, "converting").await.unwrap();
+    claim.renew(&place.bucket, "converting").await.unwrap();
     assert!(sweep(&place).await.is_empty());
-    assert_eq!(claim.beat(&place.bucket, "converting").await.unwrap(), Kept::Ours);
+    assert_eq!(claim.renew(&place.bucket, "converting").await.unwrap(), LockRenewal::Ours);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -164,14 +171,17 @@ async fn an_old_listing_converts_nothing_twice() {
     let hash = place.add("once", Priority::Normal).await;
     let marker = todo_key(Priority::Normal, &hash);
     let mut first = place.claim("first", &hash).await;
-    assert!(matches!(place.try_claim("second", &hash, Priority::Normal).await, Claimed::Busy));
+    assert!(matches!(
+        place.try_claim("second", &hash, Priority::Normal).await,
+        BucketClaimResult::Busy
+    ));
     first.publish(&place.bucket, "zip".into()).await.unwrap();
     let late = place.try_claim("late", &hash, Priority::Normal).await;
-    assert!(matches!(late, Claimed::Settled), "its marker is gone");
+    assert!(matches!(late, BucketClaimResult::Settled), "its marker is gone");
     // BlobForge's ingest, or a worker that died after publishing, leaves a marker.
     place.store.put(&marker, "".into(), &std::collections::BTreeMap::new()).await.unwrap();
     let late = place.try_claim("late", &hash, Priority::Normal).await;
-    assert!(matches!(late, Claimed::Settled), "its result is there");
+    assert!(matches!(late, BucketClaimResult::Settled), "its result is there");
     assert!(place.marks().is_empty(), "marker and lock are gone");
 }
 
@@ -200,7 +210,7 @@ async fn what_blobforge_leaves_behind_is_counted() {
     let failed = json!({"error": "e", "worker": "theirs", "timestamp": 1, "retries": 2});
     place.store.put(&failed_key(&hash), failed.to_string().into(), &nothing).await.unwrap();
     let taken = place.try_claim("ours", &hash, Priority::High).await;
-    assert!(matches!(taken, Claimed::Settled), "it was begun three times: {taken:?}");
+    assert!(matches!(taken, BucketClaimResult::Settled), "it was begun three times: {taken:?}");
     assert_eq!(place.marks(), [dead_key(&hash)]);
 }
 
@@ -208,10 +218,10 @@ async fn what_blobforge_leaves_behind_is_counted() {
 async fn a_signal_puts_what_is_in_work_back_uncounted() {
     let place = Place::new();
     let hash = place.add("long", Priority::Normal).await;
-    let (convert, stop) = (Fake::new(Manner::Hangs), Stop::default());
+    let (convert, stop) = (Fake::new(Manner::Hangs), Shutdown::default());
     let working = tokio::spawn(place.work(convert.clone(), false).run(stop.clone()));
     until("it is in work", || convert.count() == 1).await;
-    stop.ask();
+    stop.request();
     assert_eq!(working.await.unwrap().unwrap().given_back, 1);
     assert_eq!(place.marks(), [todo_key(Priority::Normal, &hash)]);
     let marker = place.store.json(&todo_key(Priority::Normal, &hash));
@@ -227,13 +237,13 @@ async fn a_signal_puts_what_is_in_work_back_uncounted() {
 async fn what_is_not_the_documents_fault_is_not_counted() {
     let place = Place::new();
     let hash = place.add("unlucky", Priority::Normal).await;
-    let (convert, stop) = (Fake::new(Manner::Fails(Fault::Unavailable)), Stop::default());
+    let (convert, stop) = (Fake::new(Manner::Fails(Fault::Unavailable)), Shutdown::default());
     let working = tokio::spawn(place.work(convert.clone(), false).run(stop.clone()));
     until("it was begun", || convert.count() == 1).await;
     let marker = todo_key(Priority::Normal, &hash);
     until("it was put back", || place.marks() == [marker.clone()]).await;
     assert_eq!(place.store.json(&marker)["retries"], 0);
-    stop.ask();
+    stop.request();
     working.await.unwrap().unwrap();
     assert_eq!(convert.count(), 1, "the worker waits a while");
 }
@@ -270,7 +280,7 @@ async fn a_worker_takes_up_at_its_start_what_it_left_and_nobody_elses() {
     let convert = Fake::new(Manner::Well);
     let mut work = place.work(convert.clone(), true);
     work.terms.name = Some("w".to_owned());
-    let tally = work.run(Stop::default()).await.unwrap();
+    let tally = work.run(Shutdown::default()).await.unwrap();
     assert_eq!((tally.done, convert.calls(&mine)), (1, 1));
     let kept = [lock_key(&others), todo_key(Priority::Normal, &others)];
     assert_eq!(place.marks(), kept, "it may still run elsewhere");
@@ -279,14 +289,14 @@ async fn a_worker_takes_up_at_its_start_what_it_left_and_nobody_elses() {
 #[tokio::test(flavor = "multi_thread")]
 async fn two_workers_on_one_machine_have_two_names() {
     let place = Place::new();
-    let settings = Settings::default();
-    let take = || Seat::take(&place.bucket, None, &settings);
+    let settings = BucketSettings::default();
+    let take = || WorkerRegistration::register(&place.bucket, None, &settings);
     let (one, other) = tokio::join!(take(), take());
     let (mut one, other) = (one.unwrap(), other.unwrap());
-    assert_ne!(one.who().id, other.who().id);
-    let freed = one.who().id.clone();
-    one.leave(&place.bucket, &Default::default()).await.unwrap();
-    assert_eq!(take().await.unwrap().who().id, freed, "a seat that was given up is free");
+    assert_ne!(one.identity().id, other.identity().id);
+    let freed = one.identity().id.clone();
+    one.unregister(&place.bucket, &Default::default()).await.unwrap();
+    assert_eq!(take().await.unwrap().identity().id, freed, "a seat that was given up is free");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -297,7 +307,7 @@ async fn twenty_workers_convert_each_of_two_thousand_documents_once() {
     }
     let convert = Fake::new(Manner::Well);
     let workers: Vec<_> = (0..20)
-        .map(|_| tokio::spawn(place.work(convert.clone(), true).run(Stop::default())))
+        .map(|_| tokio::spawn(place.work(convert.clone(), true).run(Shutdown::default())))
         .collect();
     let mut done = 0;
     for worker in workers {
@@ -322,7 +332,8 @@ async fn a_clock_two_hours_off_neither_steals_a_lock_nor_keeps_one() {
     for clock in [two_hours_fast, two_hours_slow] {
         let place = Place::new();
         let hash = place.add("contested", Priority::Normal).await;
-        let off = Arc::new(Bucket::new(place.store.clone(), Clock::of(clock)));
+        let off =
+            Arc::new(BlobForgeBucket::new(place.store.clone(), StoreClock::with_local(clock)));
         let theirs = Place { store: place.store.clone(), bucket: off };
         place.claim("right", &hash).await;
         assert!(sweep(&theirs).await.is_empty(), "a live lock of a worker whose clock is right");
@@ -341,15 +352,18 @@ async fn a_clock_two_hours_off_neither_steals_a_message_nor_sees_it_early() {
         let place = Place::new();
         let hour = Duration::from_secs(3600);
         let queue = |clock| {
-            let engine = Engine::new(place.store.clone(), Clock::of(clock));
-            ObjectQueue::over(engine, hour, None)
+            let engine = RecordStore::new(place.store.clone(), StoreClock::with_local(clock));
+            ObjectQueue::with_engine(engine, hour, None)
         };
         let (off, right) = (queue(clock), queue(SystemTime::now));
         for (sender, receiver) in [(&off, &right), (&right, &off)] {
-            let later = Outgoing { delay: hour, ..Outgoing::now(uuid::Uuid::new_v4().to_string()) };
+            let later = OutgoingMessage {
+                delay: hour,
+                ..OutgoingMessage::from_body(uuid::Uuid::new_v4().to_string())
+            };
             sender.send(&[later]).await.pop().unwrap().unwrap();
             assert!(receiver.receive(1, Duration::ZERO).await.unwrap().is_empty(), "an hour early");
-            sender.send(&[Outgoing::now("now")]).await.pop().unwrap().unwrap();
+            sender.send(&[OutgoingMessage::from_body("now")]).await.pop().unwrap().unwrap();
             let taken = sender.receive(1, Duration::ZERO).await.unwrap().pop().unwrap();
             assert!(receiver.receive(1, Duration::ZERO).await.unwrap().is_empty(), "it is locked");
             sender.acknowledge(&[taken.receipt]).await.pop().unwrap().unwrap();
@@ -361,7 +375,7 @@ async fn a_clock_two_hours_off_neither_steals_a_message_nor_sees_it_early() {
 async fn a_message_is_given_up_at_a_time_of_the_stores_clock() {
     let store = Arc::new(MemoryStore::simulated());
     let queue = ObjectQueue::new(store.clone(), Duration::from_secs(3600), Some(0));
-    queue.send(&[Outgoing::now("deadly")]).await.pop().unwrap().unwrap();
+    queue.send(&[OutgoingMessage::from_body("deadly")]).await.pop().unwrap().unwrap();
     assert!(queue.receive(1, Duration::ZERO).await.unwrap().is_empty(), "it is given up");
     let dead = store.keys("queue/dead/").pop().unwrap();
     let at = store.json(&dead)["moved_to_dead_at"].as_str().unwrap().to_owned();
@@ -372,9 +386,10 @@ async fn a_message_is_given_up_at_a_time_of_the_stores_clock() {
 #[tokio::test]
 async fn a_bucket_that_ignores_conditions_is_refused_with_the_reason() {
     let place = Place::new();
-    docmill::store::conditions::check(&*place.store, "").await.unwrap();
+    docmill::store::conditions::check_conditional_writes(&*place.store, "").await.unwrap();
     place.store.lenient.store(true, std::sync::atomic::Ordering::SeqCst);
-    let refused = docmill::store::conditions::check(&*place.store, "").await.unwrap_err();
+    let refused =
+        docmill::store::conditions::check_conditional_writes(&*place.store, "").await.unwrap_err();
     assert!(refused.context.contains("If-None-Match"), "{refused}");
     assert!(place.store.keys("").is_empty(), "the probe is gone");
 }
@@ -383,11 +398,14 @@ async fn a_bucket_that_ignores_conditions_is_refused_with_the_reason() {
 async fn a_conversion_that_takes_too_long_is_a_failure() {
     let place = Place::new();
     let hash = place.add("endless", Priority::Normal).await;
-    Settings::set(&place.bucket, "conversion_timeout", 1).await.unwrap();
+    BucketSettings::set(&place.bucket, "conversion_timeout", 1).await.unwrap();
     let convert = Fake::new(Manner::Hangs);
-    let work =
-        docmill::ops::bucket::Work { bucket: place.bucket.clone(), convert, terms: terms(true) };
-    assert_eq!(work.run(Stop::default()).await.unwrap().failed, 1);
+    let work = docmill::ops::bucket::BucketWorkerSetup {
+        bucket: place.bucket.clone(),
+        convert,
+        terms: terms(true),
+    };
+    assert_eq!(work.run(Shutdown::default()).await.unwrap().failed, 1);
     let error = place.store.json(&failed_key(&hash))["error"].clone();
     assert!(error.as_str().unwrap().starts_with("timeout"), "{error}");
 }

@@ -7,18 +7,19 @@ use std::path::{Path, PathBuf};
 use docmill::fault::Fault;
 use docmill::model::Priority;
 use docmill::ops::bucket::{
-    self as bucket, Fate, Ingest, Manifest, Place as From, Rebuilding, Report, State,
+    self as bucket, BucketManifest, BucketState, IngestOptions, IngestReport, IngestSource as From,
+    IngestStatus, RebuildOptions,
 };
 use docmill::queue::objects::blobforge::{
     dead_key, failed_key, lock_key, out_key, raw_key, todo_key,
 };
-use docmill::store::Store;
+use docmill::store::ObjectStore;
 use tempfile::TempDir;
 
 use super::{Place, hash_of};
 
-fn terms() -> Ingest {
-    Ingest {
+fn terms() -> IngestOptions {
+    IngestOptions {
         priority: Priority::Normal,
         tags: Vec::new(),
         any_format: false,
@@ -28,13 +29,13 @@ fn terms() -> Ingest {
     }
 }
 
-async fn hand_in(place: &Place, folder: &Path) -> Report {
+async fn hand_in(place: &Place, folder: &Path) -> IngestReport {
     hand_in_as(place, folder, &terms()).await
 }
 
-async fn hand_in_as(place: &Place, folder: &Path, how: &Ingest) -> Report {
+async fn hand_in_as(place: &Place, folder: &Path, how: &IngestOptions) -> IngestReport {
     let from = From::Local(folder.to_owned());
-    bucket::ingest(&place.bucket, &from, how, &|_, _| {}).await.unwrap()
+    bucket::ingest_all(&place.bucket, &from, how, &|_, _| {}).await.unwrap()
 }
 
 fn folder(names: &[&str]) -> TempDir {
@@ -56,13 +57,13 @@ async fn odd_paths_survive_the_way_into_the_bucket() {
     let dir = folder(&names);
     let report = hand_in(&place, dir.path()).await;
     assert_eq!(report.files.len(), 4);
-    assert!(report.files.iter().all(|file| file.fate == Fate::Queued), "{report:?}");
-    let manifest = Manifest::load(&place.bucket).await.unwrap();
+    assert!(report.files.iter().all(|file| file.fate == IngestStatus::Queued), "{report:?}");
+    let manifest = BucketManifest::load(&place.bucket).await.unwrap();
     for name in names {
         let hash = hash_of(format!("%PDF-{name}").as_bytes());
         assert_eq!(manifest.entries[&hash].paths, [name]);
-        let found = bucket::find(&place.bucket, name, true).await.unwrap();
-        assert_eq!((found.hash, found.state), (hash, Some(State::Todo)));
+        let found = bucket::find_document(&place.bucket, name, true).await.unwrap();
+        assert_eq!((found.hash, found.state), (hash, Some(BucketState::Todo)));
     }
     let hash = hash_of("%PDF-a+b/100%.pdf".as_bytes());
     assert_eq!(manifest.entries[&hash].tags, ["a+b", "100%"]);
@@ -91,12 +92,12 @@ async fn what_is_in_any_state_is_not_queued_again() {
     let before = place.marks();
     let report = hand_in(&place, dir.path()).await;
     for file in &report.files {
-        assert_eq!(file.fate, Fate::Known, "{file:?}");
+        assert_eq!(file.fate, IngestStatus::Known, "{file:?}");
         assert_eq!(format!("{}.pdf", file.state.unwrap().code()), file.path);
     }
     assert_eq!(place.marks(), before);
     assert!(place.store.keys("store/raw/").is_empty());
-    assert_eq!(Manifest::load(&place.bucket).await.unwrap().entries.len(), 5, "but named");
+    assert_eq!(BucketManifest::load(&place.bucket).await.unwrap().entries.len(), 5, "but named");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -108,7 +109,7 @@ async fn the_same_bytes_under_two_paths_are_one_document_with_two_paths() {
     let again = folder(&["a/x.pdf"]);
     std::fs::rename(again.path().join("a/x.pdf"), again.path().join("z.pdf")).unwrap();
     hand_in(&place, again.path()).await;
-    let manifest = Manifest::load(&place.bucket).await.unwrap();
+    let manifest = BucketManifest::load(&place.bucket).await.unwrap();
     let entries: Vec<_> = manifest.entries.values().collect();
     assert_eq!(entries.len(), 1);
     assert_eq!(entries[0].paths, ["a/x.pdf", "y.pdf", "z.pdf"]);
@@ -128,14 +129,14 @@ async fn two_ingests_at_once_lose_no_entry() {
         .map(|dir| {
             let (bucket, path) = (place.bucket.clone(), dir.path().to_owned());
             tokio::spawn(async move {
-                bucket::ingest(&bucket, &From::Local(path), &terms(), &|_, _| {}).await.unwrap()
+                bucket::ingest_all(&bucket, &From::Local(path), &terms(), &|_, _| {}).await.unwrap()
             })
         })
         .collect();
     for one in all {
         assert_eq!(one.await.unwrap().files.len(), 120);
     }
-    assert_eq!(Manifest::load(&place.bucket).await.unwrap().entries.len(), 360);
+    assert_eq!(BucketManifest::load(&place.bucket).await.unwrap().entries.len(), 360);
     assert_eq!(place.marks().len(), 360);
 }
 
@@ -146,18 +147,19 @@ async fn a_manifest_that_is_none_is_kept_aside_and_made_anew() {
     hand_in(&place, dir.path()).await;
     let manifest = "registry/manifest.json";
     place.store.put(manifest, "{\"version\": 1, \"entr".into(), &Default::default()).await.unwrap();
-    let refused = Manifest::load(&place.bucket).await.unwrap_err();
+    let refused = BucketManifest::load(&place.bucket).await.unwrap_err();
     assert_eq!(refused.fault, Fault::Rejected);
     assert!(refused.context.contains("manifest --rebuild"), "{refused}");
-    let dry = Manifest::rebuild(&place.bucket, Rebuilding { dry_run: true }).await.unwrap();
+    let dry =
+        BucketManifest::rebuild(&place.bucket, RebuildOptions { dry_run: true }).await.unwrap();
     assert_eq!((dry.documents, dry.added, dry.put_aside), (2, 2, None));
     // Handing in goes on meanwhile: what it adds is not lost by the rebuild.
     let more = folder(&["new/c.pdf"]);
     hand_in(&place, more.path()).await;
     let aside = place.store.keys("registry/manifest.broken-");
     assert_eq!(aside.len(), 1, "kept for whoever wants to mend it");
-    Manifest::rebuild(&place.bucket, Rebuilding::default()).await.unwrap();
-    let entries = Manifest::load(&place.bucket).await.unwrap().entries;
+    BucketManifest::rebuild(&place.bucket, RebuildOptions::default()).await.unwrap();
+    let entries = BucketManifest::load(&place.bucket).await.unwrap().entries;
     let mut names: Vec<_> = entries.values().flat_map(|entry| entry.paths.clone()).collect();
     names.sort();
     assert_eq!(names, ["a.pdf", "b.pdf", "new/c.pdf"], "labels know names, not paths");
@@ -170,9 +172,9 @@ async fn a_rebuild_drops_what_has_no_original_and_keeps_paths() {
     hand_in(&place, dir.path()).await;
     let hash = hash_of("%PDF-deep/b.pdf".as_bytes());
     place.store.delete(&raw_key(&hash, "pdf")).await.unwrap();
-    let rebuilt = Manifest::rebuild(&place.bucket, Rebuilding::default()).await.unwrap();
+    let rebuilt = BucketManifest::rebuild(&place.bucket, RebuildOptions::default()).await.unwrap();
     assert_eq!((rebuilt.documents, rebuilt.added, rebuilt.removed), (1, 0, 1));
-    let entries = Manifest::load(&place.bucket).await.unwrap().entries;
+    let entries = BucketManifest::load(&place.bucket).await.unwrap().entries;
     let paths: Vec<_> = entries.values().flat_map(|entry| entry.paths.clone()).collect();
     assert_eq!(paths, ["deep/a.pdf"]);
 }
@@ -181,9 +183,9 @@ async fn a_rebuild_drops_what_has_no_original_and_keeps_paths() {
 async fn a_dry_run_hands_nothing_in() {
     let place = Place::new();
     let dir = folder(&["a.pdf"]);
-    let how = Ingest { dry_run: true, ..terms() };
+    let how = IngestOptions { dry_run: true, ..terms() };
     let report = hand_in_as(&place, dir.path(), &how).await;
-    assert_eq!(report.files[0].fate, Fate::Queued);
+    assert_eq!(report.files[0].fate, IngestStatus::Queued);
     assert!(place.store.keys("").is_empty());
 }
 
@@ -231,8 +233,8 @@ impl Lfs {
         std::fs::read_to_string(self.at("fetched")).unwrap_or_default().lines().count()
     }
 
-    fn how(&self) -> Ingest {
-        Ingest { git: self.at("git"), ..terms() }
+    fn how(&self) -> IngestOptions {
+        IngestOptions { git: self.at("git"), ..terms() }
     }
 }
 
@@ -252,7 +254,7 @@ async fn of_a_hundred_pointers_ninety_of_them_known_ten_are_fetched() {
     assert!(report.files.iter().all(|file| file.problem.is_none()));
     assert_eq!(place.marks().len(), 55, "with an original but without a mark: it waits as well");
     let again = hand_in_as(&place, &lfs.at("tree"), &lfs.how()).await;
-    assert!(again.files.iter().all(|file| file.fate == Fate::Known));
+    assert!(again.files.iter().all(|file| file.fate == IngestStatus::Known));
     assert_eq!(lfs.fetched(), 10);
 }
 
@@ -263,7 +265,7 @@ async fn content_that_is_not_what_the_pointer_says_is_refused() {
     std::fs::write(lfs.at("contents").join(&hash), "%PDF-wrong").unwrap();
     lfs.add("b.pdf", "no pdf");
     lfs.add("c.pdf", &format!("%PDF-{}", "x".repeat(200)));
-    let how = Ingest { largest: 200, ..lfs.how() };
+    let how = IngestOptions { largest: 200, ..lfs.how() };
     let report = hand_in_as(&place, &lfs.at("tree"), &how).await;
     let problems: Vec<_> =
         report.files.iter().map(|file| file.problem.clone().unwrap_or_default()).collect();

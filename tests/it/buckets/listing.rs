@@ -6,25 +6,25 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use docmill::model::Priority;
-use docmill::ops::bucket::Terms;
-use docmill::queue::Queue;
+use docmill::ops::bucket::BucketWorkerOptions;
+use docmill::queue::MessageQueue;
 use docmill::queue::objects::ObjectQueue;
-use docmill::queue::objects::engine::{Clock, Engine};
-use docmill::shutdown::Stop;
+use docmill::queue::objects::engine::{RecordStore, StoreClock};
+use docmill::shutdown::Shutdown;
 
 use super::{Fake, Manner, Place, terms};
 use crate::support::memory_store::simulated_clock;
 
 /// The settings that come with the program.
-fn shipped() -> Terms {
+fn shipped() -> BucketWorkerOptions {
     let config = docmill::config::BucketConfig::default();
     let (each_list, longest_pause) = (config.list_every, config.longest_pause);
-    Terms { each_list, longest_pause, ..terms(false) }
+    BucketWorkerOptions { each_list, longest_pause, ..terms(false) }
 }
 
 /// Runs twenty workers for so many simulated minutes; listing requests in each of them.
 async fn minutes(place: &Place, convert: &Arc<Fake>, minutes: usize) -> Vec<u64> {
-    let stop = Stop::default();
+    let stop = Shutdown::default();
     let workers: Vec<_> = (0..20)
         .map(|_| {
             let mut work = place.work(convert.clone(), false);
@@ -38,7 +38,7 @@ async fn minutes(place: &Place, convert: &Arc<Fake>, minutes: usize) -> Vec<u64>
         tokio::time::sleep(Duration::from_secs(60)).await;
         counts.push(place.store.lists.load(Ordering::SeqCst) - before);
     }
-    stop.ask();
+    stop.request();
     for worker in workers {
         worker.await.unwrap().unwrap();
     }
@@ -71,9 +71,9 @@ async fn idle_workers_list_less_and_less() {
 }
 
 /// A receiver with four slots whose jobs take four seconds, and whose metrics are read now and then.
-async fn receives(queue: Arc<ObjectQueue>, stop: Stop) -> u64 {
+async fn receives(queue: Arc<ObjectQueue>, stop: Shutdown) -> u64 {
     let (mut done, mut read) = (0, tokio::time::Instant::now());
-    while !stop.is_asked() {
+    while !stop.is_requested() {
         if read.elapsed() >= Duration::from_secs(10) {
             read = tokio::time::Instant::now();
             let depth = queue.depth().await.unwrap();
@@ -97,12 +97,14 @@ async fn twenty_receivers_of_fifty_thousand_messages_list_at_most_120_times_a_mi
     for number in 0..50_000 {
         place.add(&format!("{number}"), Priority::Normal).await;
     }
-    let stop = Stop::default();
+    let stop = Shutdown::default();
     let each = docmill::config::BucketConfig::default().list_every;
     let receivers: Vec<_> = (0..20)
         .map(|_| {
-            let engine = Engine::new(place.store.clone(), Clock::of(simulated_clock));
-            let queue = ObjectQueue::over(engine, Duration::from_secs(120), None).paced(each);
+            let engine =
+                RecordStore::new(place.store.clone(), StoreClock::with_local(simulated_clock));
+            let queue = ObjectQueue::with_engine(engine, Duration::from_secs(120), None)
+                .with_list_pace(each);
             tokio::spawn(receives(Arc::new(queue), stop.clone()))
         })
         .collect();
@@ -112,7 +114,7 @@ async fn twenty_receivers_of_fifty_thousand_messages_list_at_most_120_times_a_mi
         tokio::time::sleep(Duration::from_secs(60)).await;
         counts.push(place.store.lists.load(Ordering::SeqCst) - before);
     }
-    stop.ask();
+    stop.request();
     let mut done = 0;
     for receiver in receivers {
         done += receiver.await.unwrap();

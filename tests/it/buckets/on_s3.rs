@@ -9,14 +9,15 @@ use aws_sdk_s3::Client;
 use aws_sdk_s3::config::{BehaviorVersion, Credentials, Region};
 use docmill::model::Priority;
 use docmill::ops::bucket::{
-    self as bucket, Bucket, Ingest, Kept, Manifest, Place as From, State, Work,
+    self as bucket, BlobForgeBucket, BucketManifest, BucketState, BucketWorkerSetup, IngestOptions,
+    IngestSource as From, LockRenewal,
 };
 use docmill::queue::objects::blobforge::out_key;
-use docmill::queue::objects::engine::Clock;
-use docmill::shutdown::Stop;
-use docmill::store::prefixed::Prefixed;
+use docmill::queue::objects::engine::StoreClock;
+use docmill::shutdown::Shutdown;
+use docmill::store::prefixed::PrefixedStore;
 use docmill::store::s3::S3Store;
-use docmill::store::{Fetch, Get, Store};
+use docmill::store::{GetOptions, GetResult, ObjectStore};
 
 use super::{Fake, Manner, terms};
 use crate::support::moto::Moto;
@@ -38,15 +39,15 @@ async fn client(server: &Moto) -> Client {
 async fn a_bucket_below_an_odd_prefix_is_worked_on_by_four_workers() {
     let server = Moto::start().await;
     let whole = Arc::new(S3Store::with_client(client(&server).await, "papers"));
-    let store: Arc<dyn Store> = Arc::new(Prefixed::new(whole.clone(), "a+b/100% é"));
-    docmill::store::conditions::check(&*store, "").await.unwrap();
-    let bucket = Arc::new(Bucket::new(store.clone(), Clock::default()));
+    let store: Arc<dyn ObjectStore> = Arc::new(PrefixedStore::new(whole.clone(), "a+b/100% é"));
+    docmill::store::conditions::check_conditional_writes(&*store, "").await.unwrap();
+    let bucket = Arc::new(BlobForgeBucket::new(store.clone(), StoreClock::default()));
     let dir = tempfile::tempdir().unwrap();
     for number in 0..24 {
         let name = format!("r+e%20d, \"{number}\"\n.pdf");
         std::fs::write(dir.path().join(name), format!("%PDF-{number}")).unwrap();
     }
-    let how = Ingest {
+    let how = IngestOptions {
         priority: Priority::Low,
         tags: vec!["spring".to_owned()],
         any_format: false,
@@ -55,24 +56,26 @@ async fn a_bucket_below_an_odd_prefix_is_worked_on_by_four_workers() {
         git: PathBuf::from("git"),
     };
     let from = From::Local(dir.path().to_owned());
-    bucket::ingest(&bucket, &from, &how, &|_, _| {}).await.unwrap();
+    bucket::ingest_all(&bucket, &from, &how, &|_, _| {}).await.unwrap();
     let convert = Fake::new(Manner::Well);
     let workers: Vec<_> = (0..4)
         .map(|_| {
             let (bucket, convert) = (bucket.clone(), convert.clone());
-            tokio::spawn(Work { bucket, convert, terms: terms(true) }.run(Stop::default()))
+            tokio::spawn(
+                BucketWorkerSetup { bucket, convert, terms: terms(true) }.run(Shutdown::default()),
+            )
         })
         .collect();
     for worker in workers {
         worker.await.unwrap().unwrap();
     }
     assert_eq!(convert.count(), 24, "each once");
-    let manifest = Manifest::load(&bucket).await.unwrap();
+    let manifest = BucketManifest::load(&bucket).await.unwrap();
     assert_eq!(manifest.entries.len(), 24);
     for (hash, entry) in &manifest.entries {
-        assert_eq!(bucket.state(hash).await.unwrap(), Some(State::Done));
-        let what = Get { at_most: 1 << 20, if_match: None };
-        let Fetch::Found(zip) = store.get(&out_key(hash), what).await.unwrap() else {
+        assert_eq!(bucket.state(hash).await.unwrap(), Some(BucketState::Done));
+        let what = GetOptions { at_most: 1 << 20, if_match: None };
+        let GetResult::Found(zip) = store.get(&out_key(hash), what).await.unwrap() else {
             panic!("no result")
         };
         let mut zip = zip::ZipArchive::new(Cursor::new(zip.bytes)).unwrap();
@@ -87,8 +90,9 @@ async fn a_bucket_below_an_odd_prefix_is_worked_on_by_four_workers() {
 #[tokio::test(flavor = "multi_thread")]
 async fn of_many_that_take_one_document_one_has_it_and_keeps_it() {
     let server = Moto::start().await;
-    let store: Arc<dyn Store> = Arc::new(S3Store::with_client(client(&server).await, "papers"));
-    let bucket = Arc::new(Bucket::new(store.clone(), Clock::default()));
+    let store: Arc<dyn ObjectStore> =
+        Arc::new(S3Store::with_client(client(&server).await, "papers"));
+    let bucket = Arc::new(BlobForgeBucket::new(store.clone(), StoreClock::default()));
     let hash = "ab".repeat(32);
     let marker = docmill::queue::objects::blobforge::todo_key(Priority::Normal, &hash);
     store.put(&marker, "".into(), &Default::default()).await.unwrap();
@@ -96,21 +100,21 @@ async fn of_many_that_take_one_document_one_has_it_and_keeps_it() {
         .map(|number| {
             let (bucket, hash) = (bucket.clone(), hash.clone());
             tokio::spawn(async move {
-                let who = bucket::Who::new(format!("w-{number}"));
-                let candidate = bucket::Candidate { priority: Priority::Normal, hash };
-                let settings = bucket::Settings::default();
-                bucket::claim(&bucket, &who, &settings, &candidate).await.unwrap()
+                let who = bucket::WorkerIdentity::new(format!("w-{number}"));
+                let candidate = bucket::MarkerCandidate { priority: Priority::Normal, hash };
+                let settings = bucket::BucketSettings::default();
+                bucket::claim_document(&bucket, &who, &settings, &candidate).await.unwrap()
             })
         })
         .collect();
     let mut ours = Vec::new();
     for one in tries {
-        if let bucket::Claimed::Ours(claim) = one.await.unwrap() {
+        if let bucket::BucketClaimResult::Ours(claim) = one.await.unwrap() {
             ours.push(claim);
         }
     }
     assert_eq!(ours.len(), 1);
     for _ in 0..3 {
-        assert_eq!(ours[0].beat(&bucket, "converting").await.unwrap(), Kept::Ours);
+        assert_eq!(ours[0].renew(&bucket, "converting").await.unwrap(), LockRenewal::Ours);
     }
 }

@@ -3,12 +3,13 @@
 use docmill::fault::Fault;
 use docmill::model::{DocumentId, IngestionId, Priority};
 use docmill::ops::bucket::{
-    self as bucket, Change, Claimed, Manifest, Pass, Settings, State, pass,
+    self as bucket, BucketAction, BucketClaimResult, BucketManifest, BucketSettings, BucketState,
+    SweepOptions, sweep_bucket,
 };
 use docmill::ops::object_ledger::OWN_FOLDER;
 use docmill::queue::objects::blobforge::{dead_key, lock_key, out_key, todo_key};
-use docmill::shutdown::Stop;
-use docmill::store::{Store as _, keys};
+use docmill::shutdown::Shutdown;
+use docmill::store::{ObjectStore as _, keys};
 
 use super::{ABANDONED, Fake, Manner, Place, until};
 
@@ -21,20 +22,21 @@ async fn dead(place: &Place) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_retry_gives_a_dead_document_one_more_run_or_with_reset_all_of_them() {
-    let settings = Settings::default();
+    let settings = BucketSettings::default();
     for (reset, expected) in [(false, 1), (true, 3)] {
         let place = Place::new();
         let hash = dead(&place).await;
         let to = reset.then_some(Priority::Critical);
-        let done = bucket::retry(&place.bucket, &settings, &hash, to, reset).await.unwrap();
-        assert_eq!(done.change, Change::Queued);
+        let done =
+            bucket::retry_document(&place.bucket, &settings, &hash, to, reset).await.unwrap();
+        assert_eq!(done.change, BucketAction::Queued);
         let priority = if reset { Priority::Critical } else { Priority::High };
         assert_eq!(place.marks(), [todo_key(priority, &hash)]);
         let convert = Fake::new(Manner::Fails(Fault::Internal));
         for _ in 0..5 {
             place.work_once(&convert).await;
-            let at_once = Pass { at_once: true, dry_run: false };
-            pass(&place.bucket, &settings, at_once).await.unwrap();
+            let at_once = SweepOptions { at_once: true, dry_run: false };
+            sweep_bucket(&place.bucket, &settings, at_once).await.unwrap();
         }
         // Refused in its first run, so that two were left.
         let left = if reset { expected } else { 2 };
@@ -48,16 +50,16 @@ async fn a_retry_gives_a_dead_document_one_more_run_or_with_reset_all_of_them() 
 async fn a_document_without_failure_is_not_retried_and_one_in_work_is_left_alone() {
     let place = Place::new();
     let hash = place.add("fine", Priority::Normal).await;
-    let settings = Settings::default();
-    let retry = || bucket::retry(&place.bucket, &settings, &hash, None, true);
-    assert_eq!(retry().await.unwrap().change, Change::Nothing);
+    let settings = BucketSettings::default();
+    let retry = || bucket::retry_document(&place.bucket, &settings, &hash, None, true);
+    assert_eq!(retry().await.unwrap().change, BucketAction::Nothing);
     place.claim("w", &hash).await;
     let before = place.store.json(&lock_key(&hash));
-    assert_eq!(retry().await.unwrap().change, Change::Busy);
-    let moved = bucket::reprioritize(&place.bucket, &hash, Priority::Low).await.unwrap();
-    assert_eq!(moved.change, Change::Busy);
-    let removed = bucket::remove(&place.bucket, &hash, false).await.unwrap();
-    assert_eq!(removed.change, Change::Busy);
+    assert_eq!(retry().await.unwrap().change, BucketAction::Busy);
+    let moved = bucket::reprioritize_document(&place.bucket, &hash, Priority::Low).await.unwrap();
+    assert_eq!(moved.change, BucketAction::Busy);
+    let removed = bucket::remove_document(&place.bucket, &hash, false).await.unwrap();
+    assert_eq!(removed.change, BucketAction::Busy);
     assert_eq!(place.store.json(&lock_key(&hash)), before);
 }
 
@@ -67,9 +69,10 @@ async fn a_document_that_waits_is_moved_with_what_is_known_of_it() {
     let hash = place.add("moved", Priority::Normal).await;
     place.claim("dead", &hash).await;
     place.store.age(&lock_key(&hash), ABANDONED);
-    pass(&place.bucket, &Settings::default(), Pass::default()).await.unwrap();
-    let done = bucket::reprioritize(&place.bucket, &hash, Priority::Critical).await.unwrap();
-    assert_eq!(done.change, Change::Moved);
+    sweep_bucket(&place.bucket, &BucketSettings::default(), SweepOptions::default()).await.unwrap();
+    let done =
+        bucket::reprioritize_document(&place.bucket, &hash, Priority::Critical).await.unwrap();
+    assert_eq!(done.change, BucketAction::Moved);
     let key = todo_key(Priority::Critical, &hash);
     assert_eq!(place.marks(), std::slice::from_ref(&key));
     assert_eq!(place.store.json(&key)["retries"], 1);
@@ -79,34 +82,37 @@ async fn a_document_that_waits_is_moved_with_what_is_known_of_it() {
 async fn a_worker_stops_what_an_operator_withdraws() {
     let place = Place::new();
     let hash = place.add("unwanted", Priority::Normal).await;
-    Settings::set(&place.bucket, "heartbeat_interval", 1).await.unwrap();
-    let (convert, stop) = (Fake::new(Manner::Hangs), Stop::default());
+    BucketSettings::set(&place.bucket, "heartbeat_interval", 1).await.unwrap();
+    let (convert, stop) = (Fake::new(Manner::Hangs), Shutdown::default());
     let working = tokio::spawn(place.work(convert.clone(), false).run(stop.clone()));
     until("it is in work", || convert.count() == 1).await;
-    let asked = bucket::cancel(&place.bucket, &hash).await.unwrap();
-    assert_eq!(asked.change, Change::Asked);
+    let asked = bucket::cancel_document(&place.bucket, &hash).await.unwrap();
+    assert_eq!(asked.change, BucketAction::Asked);
     until("it is given up", || place.marks() == [dead_key(&hash)]).await;
     assert_eq!(place.store.json(&dead_key(&hash))["reason"], "cancelled");
-    stop.ask();
+    stop.request();
     assert_eq!(working.await.unwrap().unwrap().cancelled, 1);
     let waiting = place.add("waiting", Priority::Low).await;
-    let done = bucket::cancel(&place.bucket, &waiting).await.unwrap();
-    assert_eq!(done.change, Change::Cancelled);
-    assert_eq!(bucket::cancel(&place.bucket, &waiting).await.unwrap().change, Change::Nothing);
+    let done = bucket::cancel_document(&place.bucket, &waiting).await.unwrap();
+    assert_eq!(done.change, BucketAction::Cancelled);
+    assert_eq!(
+        bucket::cancel_document(&place.bucket, &waiting).await.unwrap().change,
+        BucketAction::Nothing
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_removed_by_force_is_lost_to_its_worker() {
     let place = Place::new();
     let hash = place.add("secret", Priority::Normal).await;
-    Manifest::rebuild(&place.bucket, Default::default()).await.unwrap();
+    BucketManifest::rebuild(&place.bucket, Default::default()).await.unwrap();
     let mut claim = place.claim("w", &hash).await;
-    let removed = bucket::remove(&place.bucket, &hash, true).await.unwrap();
-    assert_eq!(removed.change, Change::Removed);
+    let removed = bucket::remove_document(&place.bucket, &hash, true).await.unwrap();
+    assert_eq!(removed.change, BucketAction::Removed);
     claim.publish(&place.bucket, "zip".into()).await.unwrap();
     let left: Vec<_> = place.store.keys("").into_iter().filter(|key| key.contains(&hash)).collect();
     assert!(left.is_empty(), "{left:?}");
-    assert!(Manifest::load(&place.bucket).await.unwrap().entries.is_empty());
+    assert!(BucketManifest::load(&place.bucket).await.unwrap().entries.is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -118,11 +124,13 @@ async fn a_dry_run_of_the_janitor_says_what_it_would_do_and_does_nothing() {
         place.store.age(&lock_key(&hash), ABANDONED);
     }
     let before: Vec<_> = place.marks().iter().map(|key| place.store.json(key)).collect();
-    let how = Pass { dry_run: true, at_once: true };
-    let would = pass(&place.bucket, &Settings::default(), how).await.unwrap();
+    let how = SweepOptions { dry_run: true, at_once: true };
+    let would = sweep_bucket(&place.bucket, &BucketSettings::default(), how).await.unwrap();
     let after: Vec<_> = place.marks().iter().map(|key| place.store.json(key)).collect();
     assert_eq!(after, before);
-    let done = pass(&place.bucket, &Settings::default(), Pass::default()).await.unwrap();
+    let done = sweep_bucket(&place.bucket, &BucketSettings::default(), SweepOptions::default())
+        .await
+        .unwrap();
     assert_eq!(would.acts, done.acts);
 }
 
@@ -137,22 +145,25 @@ async fn every_state_is_counted_and_listed() {
     let working = place.add("working", Priority::Normal).await;
     place.claim("w", &working).await;
     let waiting = place.add("waiting", Priority::Low).await;
-    let standing = bucket::status(&place.bucket).await.unwrap();
+    let standing = bucket::count_states(&place.bucket).await.unwrap();
     assert_eq!(standing.todo.get("4_low"), Some(&1));
     let counts = (standing.processing, standing.failed, standing.dead, standing.done);
     assert_eq!(counts, (1, 1, 1, 1));
     for (hash, state) in [
-        (failing, State::Failed),
-        (done, State::Done),
-        (dead, State::Dead),
-        (working, State::Processing),
-        (waiting, State::Todo),
+        (failing, BucketState::Failed),
+        (done, BucketState::Done),
+        (dead, BucketState::Dead),
+        (working, BucketState::Processing),
+        (waiting, BucketState::Todo),
     ] {
-        let listed = bucket::list(&place.bucket, Some(state), None, 10).await.unwrap();
+        let listed = bucket::list_documents(&place.bucket, Some(state), None, 10).await.unwrap();
         assert!(listed.iter().any(|document| document.hash == hash), "{state:?}");
-        assert_eq!(bucket::find(&place.bucket, &hash, false).await.unwrap().state, Some(state));
+        assert_eq!(
+            bucket::find_document(&place.bucket, &hash, false).await.unwrap().state,
+            Some(state)
+        );
     }
-    let board = bucket::dashboard(&place.bucket).await.unwrap();
+    let board = bucket::load_dashboard(&place.bucket).await.unwrap();
     assert_eq!((board.running.len(), board.running[0].worker.as_str()), (1, "w"));
 }
 
@@ -161,22 +172,23 @@ async fn settings_of_others_survive_and_bad_ones_are_refused() {
     let place = Place::new();
     let theirs = "{\"max_retries\": 5, \"s3_supports_conditional_writes\": true}";
     let key = "registry/config.json";
-    use docmill::store::Store as _;
+    use docmill::store::ObjectStore as _;
     place.store.put(key, theirs.into(), &Default::default()).await.unwrap();
-    Settings::set(&place.bucket, "heartbeat_interval", 30).await.unwrap();
+    BucketSettings::set(&place.bucket, "heartbeat_interval", 30).await.unwrap();
     let stored = place.store.json(key);
     assert_eq!(stored["max_retries"], 5);
     assert_eq!(stored["s3_supports_conditional_writes"], true);
     for (name, value) in [("max_retries", 0), ("heartbeat_interval", 10_000), ("colour", 1)] {
-        Settings::set(&place.bucket, name, value).await.unwrap_err();
+        BucketSettings::set(&place.bucket, name, value).await.unwrap_err();
     }
     assert_eq!(place.store.json(key), stored);
 }
 
 /// Leaves what an earlier run has kept of a document: its record, a finished page, a transcript.
 async fn keep_artefacts(place: &Place, hash: &str) -> Vec<String> {
-    let id = IngestionId::first_of(DocumentId::of_content(hash, ""));
-    let kept = [keys::attempt_record(id), keys::page_part(id, 1, 1), keys::transcription(id)];
+    let id = IngestionId::first_for_document(DocumentId::from_content(hash, ""));
+    let kept =
+        [keys::attempt_record_key(id), keys::page_part_key(id, 1, 1), keys::transcription_key(id)];
     let kept = kept.map(|key| format!("{OWN_FOLDER}{key}"));
     for key in &kept {
         place.store.put(key, "{}".into(), &Default::default()).await.unwrap();
@@ -202,18 +214,23 @@ async fn what_is_kept_of_a_document_goes_with_its_result_and_with_the_document_a
             "found done" => {
                 place.store.put(&out_key(&hash), "zip".into(), &Default::default()).await.unwrap();
                 let again = place.try_claim("w", &hash, priority).await;
-                assert!(matches!(again, Claimed::Settled), "{again:?}");
+                assert!(matches!(again, BucketClaimResult::Settled), "{again:?}");
             }
             "mended" => {
                 let claimed = place.try_claim("w", &hash, priority).await;
-                assert!(matches!(claimed, Claimed::Ours(_)), "{claimed:?}");
+                assert!(matches!(claimed, BucketClaimResult::Ours(_)), "{claimed:?}");
                 place.store.put(&out_key(&hash), "zip".into(), &Default::default()).await.unwrap();
                 place.store.age(&lock_key(&hash), ABANDONED);
-                let swept = pass(&place.bucket, &Settings::default(), Pass::default()).await;
+                let swept = sweep_bucket(
+                    &place.bucket,
+                    &BucketSettings::default(),
+                    SweepOptions::default(),
+                )
+                .await;
                 assert_eq!(swept.unwrap().acts[0].act, "finished");
             }
             "removed" => {
-                bucket::remove(&place.bucket, &hash, false).await.unwrap();
+                bucket::remove_document(&place.bucket, &hash, false).await.unwrap();
             }
             _ => {
                 place.work_once(&Fake::new(Manner::Refuses)).await;

@@ -6,11 +6,13 @@ use std::time::Duration;
 use async_trait::async_trait;
 use docmill::fault::Result;
 use docmill::model::Priority;
-use docmill::ops::bucket::{Convert, Converted, Original, Output, Settings};
+use docmill::ops::bucket::{
+    BucketSettings, ConversionOutput, ConversionResult, DocumentConverter, OriginalDocument,
+};
 use docmill::pipeline::ClaimHandle;
 use docmill::queue::objects::blobforge::{failed_key, lock_key, out_key, todo_key};
-use docmill::shutdown::Stop;
-use docmill::store::Store;
+use docmill::shutdown::Shutdown;
+use docmill::store::ObjectStore;
 
 use super::{Fake, Manner, Place, until};
 
@@ -18,29 +20,36 @@ use super::{Fake, Manner, Place, until};
 struct ByName;
 
 #[async_trait]
-impl Convert for ByName {
-    async fn convert(&self, original: &Original, claim: &ClaimHandle) -> Result<Converted> {
+impl DocumentConverter for ByName {
+    async fn convert(
+        &self,
+        original: &OriginalDocument,
+        claim: &ClaimHandle,
+    ) -> Result<ConversionResult> {
         match original.name.as_str() {
             "panics.pdf" => panic!("told to panic"),
             "hangs.pdf" => std::future::pending().await,
             _ => {}
         }
         assert!(!claim.is_lost());
-        Ok(Converted::Whole(Output { markdown: original.name.clone(), ..Output::default() }))
+        Ok(ConversionResult::Whole(ConversionOutput {
+            markdown: original.name.clone(),
+            ..ConversionOutput::default()
+        }))
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_converter_that_panics_or_hangs_over_one_document_ends_its_run_and_no_other() {
     let place = Place::new();
-    Settings::set(&place.bucket, "conversion_timeout", 1).await.unwrap();
+    BucketSettings::set(&place.bucket, "conversion_timeout", 1).await.unwrap();
     let panics = place.add("panics", Priority::Critical).await;
     let hangs = place.add("hangs", Priority::Critical).await;
     let mut good = Vec::new();
     for number in 0..20 {
         good.push(place.add(&format!("{number}"), Priority::Normal).await);
     }
-    let stats = place.work(Arc::new(ByName), true).run(Stop::default()).await.unwrap();
+    let stats = place.work(Arc::new(ByName), true).run(Shutdown::default()).await.unwrap();
     assert_eq!((stats.done, stats.failed, stats.lost), (20, 2, 0));
     for hash in good {
         assert!(place.store.head(&out_key(&hash)).await.unwrap().is_some());
@@ -58,8 +67,8 @@ async fn a_converter_that_panics_or_hangs_over_one_document_ends_its_run_and_no_
 async fn a_document_that_panics_every_time_is_dead_after_its_last_run() {
     let place = Place::new();
     let hash = place.add("panics", Priority::Normal).await;
-    Settings::set(&place.bucket, "max_retries", 1).await.unwrap();
-    let stats = place.work(Arc::new(ByName), true).run(Stop::default()).await.unwrap();
+    BucketSettings::set(&place.bucket, "max_retries", 1).await.unwrap();
+    let stats = place.work(Arc::new(ByName), true).run(Shutdown::default()).await.unwrap();
     assert_eq!((stats.dead, stats.failed), (1, 0), "{hash}");
 }
 
@@ -69,14 +78,14 @@ async fn a_stop_lets_a_document_end_within_the_drain_and_puts_it_back_after_it()
         let place = Place::new();
         let hash = place.add("slow", Priority::Normal).await;
         let convert = Fake::new(Manner::Takes(Duration::from_millis(1500)));
-        let stop = Stop::default();
+        let stop = Shutdown::default();
         let mut work = place.work(convert.clone(), false);
         // One at a time, so that the second can only begin after the stop.
         (work.terms.jobs, work.terms.drain) = (1, drain);
         let working = tokio::spawn(work.run(stop.clone()));
         until("it was begun", || convert.count() == 1).await;
         place.add("late", Priority::Normal).await;
-        stop.ask();
+        stop.request();
         let stats = working.await.unwrap().unwrap();
         assert_eq!((stats.done, stats.given_back), (u64::from(ends), u64::from(!ends)));
         assert_eq!(convert.count(), 1, "nothing is begun after a stop");
@@ -92,13 +101,13 @@ async fn a_stop_lets_a_document_end_within_the_drain_and_puts_it_back_after_it()
 #[tokio::test(flavor = "multi_thread")]
 async fn the_lock_of_a_document_in_work_is_renewed_and_its_loss_ends_the_work() {
     let place = Place::new();
-    Settings::set(&place.bucket, "heartbeat_interval", 1).await.unwrap();
+    BucketSettings::set(&place.bucket, "heartbeat_interval", 1).await.unwrap();
     let hash = place.add("hangs", Priority::Normal).await;
-    let stop = Stop::default();
+    let stop = Shutdown::default();
     let worker = place.work(Arc::new(ByName), false).open().await.unwrap();
     let monitor = worker.monitor();
     let working = tokio::spawn(worker.run(stop.clone()));
-    until("it is in work", || monitor.working().len() == 1).await;
+    until("it is in work", || monitor.running_jobs().len() == 1).await;
     let beats = || place.store.json(&lock_key(&hash))["last_heartbeat"].as_u64().unwrap();
     let first = beats();
     until("its lock is renewed", || beats() > first).await;
@@ -106,8 +115,8 @@ async fn the_lock_of_a_document_in_work_is_renewed_and_its_loss_ends_the_work() 
     let theirs = serde_json::json!({"worker": "theirs", "started": 1, "last_heartbeat": 1});
     let nothing = Default::default();
     place.store.put(&lock_key(&hash), theirs.to_string().into(), &nothing).await.unwrap();
-    until("the work ends", || monitor.working().is_empty()).await;
-    stop.ask();
+    until("the work ends", || monitor.running_jobs().is_empty()).await;
+    stop.request();
     let stats = working.await.unwrap();
     assert_eq!(stats.lost, 1);
     assert_eq!(place.store.json(&lock_key(&hash)), theirs, "it is left alone");

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use docmill::cpu::confine;
 use docmill::fault;
-use docmill::model::{Line, PageRead, PageText, Recipe, Source, Word};
-use docmill::pages::serve::{self, PageReader, Trouble};
-use docmill::pages::{Document, Page};
+use docmill::model::{PageReadResult, PageSource, PageText, ReadRecipe, TextLine, TextWord};
+use docmill::pages::serve::{self, PageError, PageReader};
+use docmill::pages::{PageContent, ParsedDocument};
 
 /// The wire's way out; the script that starts this puts it there.
 const OUTPUT: &str = "/dev/fd/3";
@@ -21,10 +21,14 @@ const OUTPUT: &str = "/dev/fd/3";
 #[ignore = "run as a cell by other tests"]
 fn cell() {
     let output = File::options().write(true).open(OUTPUT).unwrap();
-    serve::serve(io::stdin().lock(), output, |setup| {
-        confine::limit(setup.address_space())?;
-        let confinement =
-            setup.permissions.as_ref().map(confine::restrict).transpose()?.unwrap_or_default();
+    serve::serve_pages(io::stdin().lock(), output, |setup| {
+        confine::limit_resources(setup.address_space())?;
+        let confinement = setup
+            .permissions
+            .as_ref()
+            .map(confine::restrict_process)
+            .transpose()?
+            .unwrap_or_default();
         Ok((confinement, Box::new(|| Ok(Box::new(Deeds)))))
     })
     .unwrap();
@@ -33,14 +37,19 @@ fn cell() {
 struct Deeds;
 
 impl PageReader for Deeds {
-    fn read(&mut self, document: &Document, index: u32, _: &Recipe) -> Result<PageRead, Trouble> {
-        let Page::Text { lines, width, height } = document.page(index)? else {
+    fn read_page(
+        &mut self,
+        document: &ParsedDocument,
+        index: u32,
+        _: &ReadRecipe,
+    ) -> Result<PageReadResult, PageError> {
+        let PageContent::Text { lines, width, height } = document.page_content(index)? else {
             return Err(fault::Error::internal("a page without a deed").into());
         };
-        let deed = lines.first().map(Line::text).unwrap_or_default();
+        let deed = lines.first().map(TextLine::text).unwrap_or_default();
         let page = PageText {
             number: index + 1,
-            source: Source::Native,
+            source: PageSource::Native,
             width,
             height,
             quality: 1.0,
@@ -50,13 +59,13 @@ impl PageReader for Deeds {
             provider: None,
             lines: done(&deed).into_iter().map(|text| line(&text)).collect(),
         };
-        Ok(PageRead { page, repaired: None })
+        Ok(PageReadResult { page, repaired: None })
     }
 }
 
-fn line(text: &str) -> Line {
-    Line {
-        words: vec![Word {
+fn line(text: &str) -> TextLine {
+    TextLine {
+        words: vec![TextWord {
             text: text.to_owned(),
             bounding_box: Default::default(),
             confidence: 1.0,

@@ -3,14 +3,18 @@
 use std::time::Duration;
 
 use docmill::db::claims::PostgresLedger;
-use docmill::db::operators::{self, By};
+use docmill::db::operators::{self, AuditNote};
 use docmill::fault::Fault;
 use docmill::ledger::decide::Sequencer;
-use docmill::ledger::memory::{Attempt, MemoryLedger, Row};
-use docmill::ledger::{Claim, ClaimTerms, GiveBack, Judged, Ledger, Record, Registration};
+use docmill::ledger::memory::{LedgerAttempt, LedgerRow, MemoryLedger};
+use docmill::ledger::{
+    ClaimOutcome, ClaimRelease, ClaimTerms, IngestionResult, Ledger, ObjectRegistration,
+    VerdictDetails,
+};
 use docmill::model::{
-    ArtefactRef, AttemptOutcome, BoundingBox, ClaimToken, Claimed, DocumentId, Grounded,
-    IngestionId, Place, Reason, Stage, Status, Usage,
+    ArtefactRef, AttemptOutcome, BoundingBox, ClaimToken, ClaimedIngestion, DocumentId,
+    GroundedField, IngestionId, IngestionStage, IngestionStatus, ModelUsage, OutcomeReason,
+    PageRegion,
 };
 use sqlx::Row as _;
 use sqlx::postgres::PgRow;
@@ -82,7 +86,7 @@ impl Fixture {
     /// Inserts as a producer of the earlier system does.
     pub(super) async fn insert(&self, id: IngestionId, document: DocumentId) {
         match self {
-            Self::Memory(ledger) => ledger.insert(id, document, "documents/x.pdf"),
+            Self::Memory(ledger) => ledger.insert_ingestion(id, document, "documents/x.pdf"),
             Self::Postgres { database, .. } => {
                 sqlx::query(
                     "INSERT INTO document (id, file_path) VALUES ($1, $2) ON CONFLICT DO NOTHING",
@@ -106,7 +110,8 @@ impl Fixture {
         match self {
             Self::Memory(ledger) => ledger.cancel(id),
             Self::Postgres { database, .. } => {
-                let done = operators::cancel(&database.db(), &[id], &by()).await.unwrap();
+                let done =
+                    operators::cancel_ingestions(&database.db(), &[id], &by()).await.unwrap();
                 !done.is_empty()
             }
         }
@@ -116,13 +121,14 @@ impl Fixture {
         match self {
             Self::Memory(ledger) => ledger.reopen(id),
             Self::Postgres { database, .. } => {
-                let done = operators::reopen(&database.db(), &[id], &by()).await.unwrap();
+                let done =
+                    operators::reopen_ingestions(&database.db(), &[id], &by()).await.unwrap();
                 !done.is_empty()
             }
         }
     }
 
-    pub(super) async fn row(&self, id: IngestionId) -> Option<Row> {
+    pub(super) async fn row(&self, id: IngestionId) -> Option<LedgerRow> {
         match self {
             Self::Memory(ledger) => ledger.row(id),
             Self::Postgres { database, .. } => sqlx::query("SELECT * FROM ingestion WHERE id = $1")
@@ -134,7 +140,7 @@ impl Fixture {
         }
     }
 
-    pub(super) async fn attempts(&self, id: IngestionId) -> Vec<Attempt> {
+    pub(super) async fn attempts(&self, id: IngestionId) -> Vec<LedgerAttempt> {
         match self {
             Self::Memory(ledger) => ledger.attempts(id),
             Self::Postgres { database, .. } => {
@@ -151,7 +157,10 @@ impl Fixture {
     }
 
     /// Every row and its attempts.
-    pub(super) async fn everything(&self, ids: &[IngestionId]) -> Vec<(Row, Vec<Attempt>)> {
+    pub(super) async fn everything(
+        &self,
+        ids: &[IngestionId],
+    ) -> Vec<(LedgerRow, Vec<LedgerAttempt>)> {
         let Self::Postgres { database, .. } = self else {
             let Self::Memory(ledger) = self else { unreachable!("there are two") };
             return ids.iter().map(|id| (ledger.row(*id).unwrap(), ledger.attempts(*id))).collect();
@@ -175,36 +184,38 @@ impl Fixture {
     }
 
     /// Claims one ingestion that must be there to be had.
-    pub(super) async fn take(&self, id: IngestionId) -> Claimed {
+    pub(super) async fn take(&self, id: IngestionId) -> ClaimedIngestion {
         match self.claim(id).await {
-            Claim::Claimed(claimed) => *claimed,
+            ClaimOutcome::Claimed(claimed) => *claimed,
             other => panic!("not claimed: {other:?}"),
         }
     }
 
-    pub(super) async fn claim(&self, id: IngestionId) -> Claim {
+    pub(super) async fn claim(&self, id: IngestionId) -> ClaimOutcome {
         self.ledger().claim(&[id], &terms()).await.unwrap().remove(0)
     }
 }
 
-fn by() -> By {
-    By { operator: "test".to_owned(), why: "because".to_owned() }
+fn by() -> AuditNote {
+    AuditNote { operator: "test".to_owned(), why: "because".to_owned() }
 }
 
-fn row_of(row: &PgRow) -> Row {
+fn row_of(row: &PgRow) -> LedgerRow {
     let artefact = |path: &str, identity: &str| {
         Some(ArtefactRef { path: row.get::<Option<_>, _>(path)?, identity: row.get(identity) })
     };
-    let usage = row.get::<Option<i64>, _>("extraction_input_tokens").map(|input| Usage {
+    let usage = row.get::<Option<i64>, _>("extraction_input_tokens").map(|input| ModelUsage {
         input: input.try_into().unwrap(),
         output: row.get::<i64, _>("extraction_output_tokens").try_into().unwrap(),
-        ..Usage::default()
+        ..ModelUsage::default()
     });
     let count = |name: &str| u32::try_from(row.get::<i32, _>(name)).unwrap();
-    Row {
+    LedgerRow {
         document_id: DocumentId(row.get("document_id")),
-        status: Status::from_code(row.get("status")).unwrap(),
-        reason: row.get::<Option<&str>, _>("reason").map(|code| Reason::from_code(code).unwrap()),
+        status: IngestionStatus::from_code(row.get("status")).unwrap(),
+        reason: row
+            .get::<Option<&str>, _>("reason")
+            .map(|code| OutcomeReason::from_code(code).unwrap()),
         detail: row.get("detail"),
         created_at: row.get("created_at"),
         started_at: row.get("started_at"),
@@ -249,8 +260,8 @@ fn row_of(row: &PgRow) -> Row {
     }
 }
 
-fn attempt_of(row: &PgRow) -> Attempt {
-    Attempt {
+fn attempt_of(row: &PgRow) -> LedgerAttempt {
+    LedgerAttempt {
         claims: row.get("claims"),
         token: ClaimToken(row.get("token")),
         worker: row.get("worker"),
@@ -265,9 +276,9 @@ fn attempt_of(row: &PgRow) -> Attempt {
     }
 }
 
-fn stage_of(row: &PgRow) -> Option<Stage> {
+fn stage_of(row: &PgRow) -> Option<IngestionStage> {
     let code = row.get::<Option<&str>, _>("stage")?;
-    Some(Stage::ALL.into_iter().find(|stage| stage.code() == code).unwrap())
+    Some(IngestionStage::ALL.into_iter().find(|stage| stage.code() == code).unwrap())
 }
 
 fn outcome_of(code: &str) -> &'static str {
@@ -280,7 +291,7 @@ fn outcome_of(code: &str) -> &'static str {
         Fault::Interrupted,
         Fault::Internal,
     ];
-    let reasons = Reason::ALL.map(|reason| AttemptOutcome::Ended(reason).code());
+    let reasons = OutcomeReason::ALL.map(|reason| AttemptOutcome::Ended(reason).code());
     let faults = faults.map(|fault| AttemptOutcome::Fault(fault).code());
     let every = reasons.into_iter().chain(faults).chain([AttemptOutcome::Completed.code()]);
     every.into_iter().find(|known| *known == code).unwrap()
@@ -292,10 +303,10 @@ pub(super) fn terms() -> ClaimTerms {
 }
 
 /// An object that an event named.
-pub(super) fn object(key: &str, sequencer: Option<&str>) -> Registration {
-    Registration {
-        document: DocumentId::of_object("b", key),
-        ingestion: IngestionId::of_object("b", key, "v", sequencer.unwrap_or_default()),
+pub(super) fn object(key: &str, sequencer: Option<&str>) -> ObjectRegistration {
+    ObjectRegistration {
+        document: DocumentId::from_object("b", key),
+        ingestion: IngestionId::from_object_version("b", key, "v", sequencer.unwrap_or_default()),
         file_path: format!("s3://b/{key}"),
         original_name: key.to_owned(),
         etag: Some("e".to_owned()),
@@ -305,10 +316,10 @@ pub(super) fn object(key: &str, sequencer: Option<&str>) -> Registration {
 }
 
 /// A completed invoice, or a failure.
-pub(super) fn record(reason: Option<Reason>) -> Record {
-    Record {
+pub(super) fn record(reason: Option<OutcomeReason>) -> IngestionResult {
+    IngestionResult {
         reason,
-        stage: Stage::Record,
+        stage: IngestionStage::Record,
         structured_data: serde_json::json!({"supplier_name": "Müller", "invoice_number": "R 1"})
             .as_object()
             .cloned(),
@@ -317,12 +328,12 @@ pub(super) fn record(reason: Option<Reason>) -> Record {
         reader: Some("rules".to_owned()),
         kind: Some("invoice".to_owned()),
         model: None,
-        usage: Usage { input: 7, cache_read: 2, cache_write: 1, output: 2 },
-        judged: Some(Judged {
+        usage: ModelUsage { input: 7, cache_read: 2, cache_write: 1, output: 2 },
+        judged: Some(VerdictDetails {
             score: 0.75,
-            grounded: vec![Grounded {
+            grounded: vec![GroundedField {
                 field: "invoice_number".to_owned(),
-                place: Place {
+                place: PageRegion {
                     page: 2,
                     bounding_box: BoundingBox { x: 1.5, y: 20.25, w: 30.0, h: 9.0 },
                     confidence: 0.5,
@@ -335,12 +346,12 @@ pub(super) fn record(reason: Option<Reason>) -> Record {
 }
 
 /// The attempt failed, another follows.
-pub(super) fn failed(fault: Fault, counted: bool, seconds: u64) -> GiveBack {
-    GiveBack {
+pub(super) fn failed(fault: Fault, counted: bool, seconds: u64) -> ClaimRelease {
+    ClaimRelease {
         fault,
         counted,
         after: Duration::from_secs(seconds),
-        stage: Stage::Fetch,
+        stage: IngestionStage::Fetch,
         detail: "the store did not answer".to_owned(),
     }
 }

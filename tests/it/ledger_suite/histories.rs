@@ -5,9 +5,11 @@
 use std::time::Duration;
 
 use docmill::fault::Fault;
-use docmill::ledger::memory::{Attempt, Row};
-use docmill::ledger::{Claim, TranscriptionSaved};
-use docmill::model::{ArtefactRef, ClaimToken, DocumentId, FileRef, IngestionId, Reason, Stage};
+use docmill::ledger::memory::{LedgerAttempt, LedgerRow};
+use docmill::ledger::{ClaimOutcome, StoredTranscript};
+use docmill::model::{
+    ArtefactRef, ClaimToken, DocumentId, FileRef, IngestionId, IngestionStage, OutcomeReason,
+};
 use fastrand::Rng;
 
 use super::fixture::{Fixture, failed, object, record, terms};
@@ -96,7 +98,7 @@ impl History {
                 object(self.rng.choice(["k", "l"]).unwrap(), sequencer)
             })
             .collect();
-        let ids = both!(self, |at, _side| at.ledger().register(&batch).await.unwrap());
+        let ids = both!(self, |at, _side| at.ledger().register_objects(&batch).await.unwrap());
         let text = format!("register {batch:?}");
         ids.into_iter().for_each(|id| {
             if !self.ids.contains(&id) {
@@ -116,7 +118,7 @@ impl History {
         let memory = self.memory.ledger().claim(&ids, &terms()).await.unwrap();
         let postgres = self.postgres.ledger().claim(&ids, &terms()).await.unwrap();
         for (one, other) in memory.iter().zip(&postgres) {
-            if let (Claim::Claimed(one), Claim::Claimed(other)) = (one, other) {
+            if let (ClaimOutcome::Claimed(one), ClaimOutcome::Claimed(other)) = (one, other) {
                 self.tokens.push((one.token, other.token));
             }
             assert_eq!(shown(one), shown(other), "claim {ids:?}");
@@ -150,7 +152,7 @@ impl History {
         let lease = Duration::from_millis(self.rng.u64(1..600_000));
         both!(self, |at, side| {
             let claims: Vec<_> = claims.iter().map(|(id, tokens)| (*id, tokens[side])).collect();
-            at.ledger().renew(&claims, lease).await.unwrap()
+            at.ledger().renew_leases(&claims, lease).await.unwrap()
         });
         format!("renew {claims:?} {lease:?}")
     }
@@ -160,15 +162,15 @@ impl History {
         let faults = [Fault::Transient, Fault::Unavailable, Fault::Interrupted, Fault::Missing];
         let fault = *self.rng.choice(&faults).unwrap();
         let how = failed(fault, self.rng.bool(), self.rng.u64(0..4) * 60);
-        both!(self, |at, side| at.ledger().give_back(id, tokens[side], &how).await.unwrap());
+        both!(self, |at, side| at.ledger().release_claim(id, tokens[side], &how).await.unwrap());
         format!("give back {id} {how:?}")
     }
 
     async fn record(&mut self) -> String {
         let Some((id, tokens)) = self.holder().await else { return "nothing".to_owned() };
-        let reason = self.rng.bool().then(|| *self.rng.choice(&Reason::ALL).unwrap());
+        let reason = self.rng.bool().then(|| *self.rng.choice(&OutcomeReason::ALL).unwrap());
         let end = record(reason);
-        both!(self, |at, side| at.ledger().record(id, tokens[side], &end).await.unwrap());
+        both!(self, |at, side| at.ledger().record_result(id, tokens[side], &end).await.unwrap());
         format!("record {id} {reason:?}")
     }
 
@@ -177,7 +179,7 @@ impl History {
         let artefact = ArtefactRef { path: "p".to_owned(), identity: "i".to_owned() };
         match self.rng.u32(0..3) {
             0 => {
-                let stage = *self.rng.choice(&Stage::ALL).unwrap();
+                let stage = *self.rng.choice(&IngestionStage::ALL).unwrap();
                 both!(self, |at, side| {
                     at.ledger().save_stage(id, tokens[side], stage).await.unwrap()
                 });
@@ -193,7 +195,7 @@ impl History {
                 let preprocessed =
                     self.rng.bool().then(|| FileRef { path, sha256: "b".repeat(64) });
                 let saved =
-                    TranscriptionSaved { artefact, quality: 0.7, sha256, pages: 3, preprocessed };
+                    StoredTranscript { artefact, quality: 0.7, sha256, pages: 3, preprocessed };
                 both!(self, |at, side| {
                     at.ledger().save_transcription(id, tokens[side], &saved).await.unwrap()
                 });
@@ -236,7 +238,11 @@ impl History {
     }
 
     /// Row and attempts with each token replaced by its place in the history.
-    fn neutral(&self, all: (Row, Vec<Attempt>), side: usize) -> (Row, Vec<Attempt>) {
+    fn neutral(
+        &self,
+        all: (LedgerRow, Vec<LedgerAttempt>),
+        side: usize,
+    ) -> (LedgerRow, Vec<LedgerAttempt>) {
         let (mut row, mut attempts) = all;
         let place = |token: ClaimToken| {
             let is_it = |pair: &(ClaimToken, ClaimToken)| [pair.0, pair.1][side] == token;
@@ -250,13 +256,13 @@ impl History {
 }
 
 /// A claim's answer without what must differ.
-fn shown(claim: &Claim) -> String {
+fn shown(claim: &ClaimOutcome) -> String {
     match claim {
-        Claim::Claimed(claimed) => {
+        ClaimOutcome::Claimed(claimed) => {
             let mut claimed = (**claimed).clone();
             claimed.token = ClaimToken(uuid::Uuid::nil());
             let deadline = std::time::Instant::now();
-            format!("{:?}", docmill::model::Claimed { lease_until: deadline, ..claimed })
+            format!("{:?}", docmill::model::ClaimedIngestion { lease_until: deadline, ..claimed })
                 .split("lease_until")
                 .next()
                 .unwrap()

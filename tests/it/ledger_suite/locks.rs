@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use docmill::db::Db;
 use docmill::db::claims::PostgresLedger;
 use docmill::fault::Fault;
-use docmill::ledger::{AttemptLedger, Claim, Held, Ledger};
-use docmill::model::{ArtefactRef, ClaimToken, DocumentId, IngestionId, Stage};
+use docmill::ledger::{AttemptLedger, ClaimOutcome, Ledger, WriteResult};
+use docmill::model::{ArtefactRef, ClaimToken, DocumentId, IngestionId, IngestionStage};
 
 use super::fixture::{record, terms};
 use crate::support::postgres::TestDatabase;
@@ -47,8 +47,8 @@ async fn many_claimers_of_one_batch_get_each_row_once_and_never_deadlock() {
     for claimer in claimers {
         for answer in claimer.await.unwrap().unwrap() {
             match answer {
-                Claim::Claimed(claim) => claimed.push(claim.id),
-                Claim::Busy(_) => {}
+                ClaimOutcome::Claimed(claim) => claimed.push(claim.id),
+                ClaimOutcome::Busy(_) => {}
                 other => panic!("{other:?}"),
             }
         }
@@ -68,7 +68,7 @@ async fn renewals_are_hot_so_that_leases_cost_no_index_writes() {
     leave_alone(&database).await;
     let mut claims = Vec::new();
     for answer in PostgresLedger::new(db.clone()).claim(&ids, &terms()).await.unwrap() {
-        let Claim::Claimed(claimed) = answer else { panic!("{answer:?}") };
+        let ClaimOutcome::Claimed(claimed) = answer else { panic!("{answer:?}") };
         claims.push((claimed.id, claimed.token));
     }
     db.close().await;
@@ -77,7 +77,7 @@ async fn renewals_are_hot_so_that_leases_cost_no_index_writes() {
     let ledger = PostgresLedger::new(db.clone());
     // The first rounds spread the rows over more pages, which cannot be HOT; then it is steady.
     for batch in claims.chunks(50).cycle().take(40 * 4) {
-        ledger.renew(batch, Duration::from_secs(300)).await.unwrap();
+        ledger.renew_leases(batch, Duration::from_secs(300)).await.unwrap();
     }
     db.close().await;
     let hot = hot_updates(&database, 8200).await - hot_claims;
@@ -98,15 +98,15 @@ async fn a_holder_finds_its_row_by_its_key_and_not_among_all_that_are_in_progres
     let ledger = PostgresLedger::new(db.clone());
     let mut claims = Vec::new();
     for answer in ledger.claim(&ids, &terms()).await.unwrap() {
-        let Claim::Claimed(claimed) = answer else { panic!("{answer:?}") };
+        let ClaimOutcome::Claimed(claimed) = answer else { panic!("{answer:?}") };
         claims.push((claimed.id, claimed.token));
     }
     let artefact = ArtefactRef { path: "x".to_owned(), identity: "y".to_owned() };
     for (id, token) in claims {
-        ledger.renew(&[(id, token)], Duration::from_secs(300)).await.unwrap();
-        ledger.save_stage(id, token, Stage::Extract).await.unwrap();
+        ledger.renew_leases(&[(id, token)], Duration::from_secs(300)).await.unwrap();
+        ledger.save_stage(id, token, IngestionStage::Extract).await.unwrap();
         ledger.save_extraction(id, token, &artefact).await.unwrap();
-        assert_eq!(ledger.record(id, token, &record(None)).await.unwrap(), Held::Yes);
+        assert_eq!(ledger.record_result(id, token, &record(None)).await.unwrap(), WriteResult::Yes);
         ledger.read_back(id, token).await.unwrap();
     }
     db.close().await;
@@ -178,10 +178,10 @@ async fn claims_do_not_wait_for_the_disk_and_ends_do() {
     let db = Db::connect(&database.config()).await.unwrap();
     let ledger = PostgresLedger::new(db);
     let ids = insert(&database, 1).await;
-    let Claim::Claimed(claim) = ledger.claim(&ids, &terms()).await.unwrap().remove(0) else {
+    let ClaimOutcome::Claimed(claim) = ledger.claim(&ids, &terms()).await.unwrap().remove(0) else {
         panic!("not claimed")
     };
-    ledger.record(claim.id, claim.token, &record(None)).await.unwrap();
+    ledger.record_result(claim.id, claim.token, &record(None)).await.unwrap();
     let seen: Vec<(String, String)> = sqlx::query_as("SELECT what, setting FROM docmill.seen")
         .fetch_all(database.pool())
         .await
@@ -197,7 +197,7 @@ async fn ends_written_together_are_each_their_own_affair() {
     let ids = insert(&database, 60).await;
     let mut ends = Vec::new();
     for (place, answer) in ledger.claim(&ids, &terms()).await.unwrap().into_iter().enumerate() {
-        let Claim::Claimed(claimed) = answer else { panic!("{answer:?}") };
+        let ClaimOutcome::Claimed(claimed) = answer else { panic!("{answer:?}") };
         let mut end = record(None);
         let mut token = claimed.token;
         match place {
@@ -207,14 +207,14 @@ async fn ends_written_together_are_each_their_own_affair() {
             _ => {}
         }
         let ledger = ledger.clone();
-        ends.push(tokio::spawn(async move { ledger.record(claimed.id, token, &end).await }));
+        ends.push(tokio::spawn(async move { ledger.record_result(claimed.id, token, &end).await }));
     }
     for (place, end) in ends.into_iter().enumerate() {
         let answer = end.await.unwrap();
         match place {
             7 => assert_eq!(answer.unwrap_err().fault, Fault::Internal),
-            9 => assert_eq!(answer.unwrap(), Held::Lost),
-            _ => assert_eq!(answer.unwrap(), Held::Yes, "{place}"),
+            9 => assert_eq!(answer.unwrap(), WriteResult::Lost),
+            _ => assert_eq!(answer.unwrap(), WriteResult::Yes, "{place}"),
         }
     }
 }
@@ -237,7 +237,7 @@ async fn invariant_13_a_local_deadline_is_counted_from_before_the_claim_was_aske
     // From here on the answer is late; the lease that it speaks of began before.
     let late = Instant::now();
     other.rollback().await.unwrap();
-    let Claim::Claimed(claim) = asking.await.unwrap().unwrap().remove(0) else {
+    let ClaimOutcome::Claimed(claim) = asking.await.unwrap().unwrap().remove(0) else {
         panic!("not claimed")
     };
     assert!(claim.lease_until < late + terms().lease, "counted from the answer");

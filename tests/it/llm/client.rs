@@ -1,7 +1,7 @@
 //! How the client reacts to what a server says or does not say.
 
 use docmill::config::ThrottleConfig;
-use docmill::llm::governed::Governed;
+use docmill::llm::governed::GovernedLlm;
 use docmill::throttle::Governor;
 
 use super::*;
@@ -31,7 +31,7 @@ async fn what_comes_back_decides_how_to_react() {
     for (answer, calls, fault) in table {
         runs.spawn(async move {
             let server = Server::start(Script::always(answer.clone())).await.unwrap();
-            let error = client(&server).ask(&prompt()).await.unwrap_err();
+            let error = client(&server).complete(&prompt()).await.unwrap_err();
             assert_eq!((error.fault, server.calls().len()), (fault, calls), "{answer:?} {error}");
             assert!(error.to_string().contains("127.0.0.1"), "{error}");
         });
@@ -46,9 +46,9 @@ async fn one_429_with_or_without_a_time_is_waited_out_by_the_governor() {
     for answer in [Answer::throttled("0.05"), Answer::status(429)] {
         let server = Server::start(Script::of([answer])).await.unwrap();
         let governor = Arc::new(Governor::new(ThrottleConfig::default()));
-        let governed = Governed::new(client(&server), governor, "account".to_owned());
-        let reply = governed.ask(&prompt()).await.unwrap();
-        assert_eq!((reply.stop, server.calls().len()), (Stop::Complete, 2));
+        let governed = GovernedLlm::new(client(&server), governor, "account".to_owned());
+        let reply = governed.complete(&prompt()).await.unwrap();
+        assert_eq!((reply.stop, server.calls().len()), (FinishReason::Complete, 2));
     }
 }
 
@@ -63,7 +63,7 @@ async fn a_server_that_says_not_to_repeat_is_obeyed() {
         message: None,
     };
     let server = Server::start(Script::always(answer)).await.unwrap();
-    let error = client(&server).ask(&prompt()).await.unwrap_err();
+    let error = client(&server).complete(&prompt()).await.unwrap_err();
     assert_eq!((error.fault, server.calls().len()), (Fault::Transient, 1));
 }
 
@@ -72,7 +72,7 @@ async fn a_call_over_its_time_ends_and_is_not_paid_for_again() {
     let server = Server::start(Script::always(Answer::Hang)).await.unwrap();
     let config = LlmConfig { timeout: Duration::from_millis(300), ..config(&server) };
     let begun = Instant::now();
-    let error = OpenAi::new(&config).unwrap().ask(&prompt()).await.unwrap_err();
+    let error = OpenAiClient::new(&config).unwrap().complete(&prompt()).await.unwrap_err();
     assert_eq!((error.fault, server.calls().len()), (Fault::Transient, 1));
     assert!(begun.elapsed() < DEADLINE, "{:?}", begun.elapsed());
 }
@@ -82,8 +82,8 @@ async fn a_model_that_wants_the_newer_name_of_the_cap_is_asked_again_with_it_onc
     let script = Script { limit: LimitNames::Newer, ..Script::default() };
     let server = Server::start(script).await.unwrap();
     let client = client(&server);
-    client.ask(&prompt()).await.unwrap();
-    client.ask(&prompt()).await.unwrap();
+    client.complete(&prompt()).await.unwrap();
+    client.complete(&prompt()).await.unwrap();
     let statuses: Vec<u16> = server.calls().iter().map(|call| call.status).collect();
     assert_eq!(statuses, [400, 200, 200]);
 }
@@ -102,7 +102,7 @@ async fn the_check_at_start_names_the_address_and_what_to_look_at() {
         (script(Some("right"), None), false),
     ] {
         let server = Server::start(script).await.unwrap();
-        let result = client(&server).ping().await;
+        let result = client(&server).check_server().await;
         assert_eq!(result.is_ok(), ok, "{result:?}");
         if let Err(error) = result {
             assert_eq!(error.fault, Fault::Denied);
@@ -115,7 +115,7 @@ async fn the_check_at_start_names_the_address_and_what_to_look_at() {
     drop(gone);
     // The listener closes when its task is dropped, a moment later.
     let error = loop {
-        match client.ping().await {
+        match client.check_server().await {
             Err(error) => break error,
             Ok(()) => tokio::task::yield_now().await,
         }

@@ -2,10 +2,10 @@
 //! for the same event, whatever it is called there.
 
 use docmill::config::{StructuredOutput, ThrottleConfig};
-use docmill::llm::anthropic::Anthropic;
-use docmill::llm::bedrock::Bedrock;
-use docmill::llm::governed::Governed;
-use docmill::model::Usage;
+use docmill::llm::anthropic::AnthropicClient;
+use docmill::llm::bedrock::BedrockClient;
+use docmill::llm::governed::GovernedLlm;
+use docmill::model::ModelUsage;
 use docmill::throttle::Governor;
 use docmill_testkit::models::Vendor;
 
@@ -31,9 +31,9 @@ pub(crate) fn config_of(vendor: Vendor, server: &Server) -> LlmConfig {
 
 async fn model(config: &LlmConfig) -> Arc<dyn Llm> {
     match config.provider {
-        LlmProvider::Anthropic => Arc::new(Anthropic::new(config).unwrap()),
-        LlmProvider::Bedrock => Arc::new(Bedrock::connect(config).await.unwrap()),
-        _ => Arc::new(OpenAi::new(config).unwrap()),
+        LlmProvider::Anthropic => Arc::new(AnthropicClient::new(config).unwrap()),
+        LlmProvider::Bedrock => Arc::new(BedrockClient::connect(config).await.unwrap()),
+        _ => Arc::new(OpenAiClient::new(config).unwrap()),
     }
 }
 
@@ -47,7 +47,7 @@ async fn started(vendor: Vendor, script: Script) -> (Server, Arc<dyn Llm>) {
 async fn read(llm: &dyn Llm) -> Result<Extraction, ExtractError> {
     let (kind, terms, invoice) = (kind(), terms(), invoice());
     let mut journal = Memory::default();
-    let run = extract::ask(llm, &kind, &invoice, &terms, &mut journal);
+    let run = extract::extract_by_model(llm, &kind, &invoice, &terms, &mut journal);
     tokio::time::timeout(DEADLINE, run).await.unwrap()
 }
 
@@ -70,7 +70,7 @@ async fn every_vendor_reads_an_invoice_whichever_way_the_form_is_demanded() {
             );
             assert_eq!(read.data["line_items"][0]["amount"], 10.0, "{at}");
             assert_eq!(read.model.as_deref(), Some("model-1"), "{at}");
-            assert!(read.usage.prompt() > 0 && read.usage.output > 0, "{at}");
+            assert!(read.usage.prompt_tokens() > 0 && read.usage.output > 0, "{at}");
         }
     }
 }
@@ -82,7 +82,7 @@ async fn the_second_document_of_a_kind_reads_its_prefix_from_the_cache_at_every_
         let first = read(llm.as_ref()).await.unwrap().usage;
         let second = read(llm.as_ref()).await.unwrap().usage;
         assert!(first.cache_write > 0 && first.cache_read == 0, "{vendor:?} {first:?}");
-        let expected = Usage { cache_read: first.cache_write, cache_write: 0, ..first };
+        let expected = ModelUsage { cache_read: first.cache_write, cache_write: 0, ..first };
         assert_eq!(second, expected, "{vendor:?}");
     }
 }
@@ -123,7 +123,7 @@ async fn what_comes_back_decides_how_to_react_at_every_vendor() {
     for (vendor, answer, calls, fault) in table {
         runs.spawn(async move {
             let (server, llm) = started(vendor, Script::always(answer.clone())).await;
-            let error = llm.ask(&prompt()).await.unwrap_err();
+            let error = llm.complete(&prompt()).await.unwrap_err();
             let at = format!("{vendor:?} {answer:?} {error}");
             assert_eq!((error.fault, server.calls().len()), (fault, calls), "{at}");
             assert!(error.to_string().contains("127.0.0.1"), "{at}");
@@ -140,7 +140,7 @@ async fn a_call_over_its_time_is_not_paid_for_again_at_any_vendor() {
         let server = Server::start(Script::always(Answer::Hang).from(vendor)).await.unwrap();
         let config =
             LlmConfig { timeout: Duration::from_millis(500), ..config_of(vendor, &server) };
-        let error = model(&config).await.ask(&prompt()).await.unwrap_err();
+        let error = model(&config).await.complete(&prompt()).await.unwrap_err();
         assert_eq!((error.fault, server.calls().len()), (Fault::Transient, 1), "{vendor:?}");
     }
 }
@@ -149,7 +149,8 @@ async fn a_call_over_its_time_is_not_paid_for_again_at_any_vendor() {
 async fn every_way_of_not_replying_ends_the_same_at_every_vendor() {
     let text = |content: &str| Answer::Text { content: content.to_owned() };
     let ends = |reason: &str| Answer::Ends { reason: reason.to_owned() };
-    let (refused, cut, gate) = (Reason::ModelRefused, Reason::Cut, Reason::GateRefused);
+    let (refused, cut, gate) =
+        (OutcomeReason::ModelRefused, OutcomeReason::Cut, OutcomeReason::GateRefused);
     for vendor in VENDORS {
         #[rustfmt::skip]
         let mut table = vec![
@@ -178,7 +179,7 @@ async fn every_way_of_not_replying_ends_the_same_at_every_vendor() {
             let at = format!("{vendor:?} {answer:?}");
             let (server, llm) = started(vendor, Script::always(answer)).await;
             let (ending, _) = ending(read(llm.as_ref()).await);
-            assert_eq!((ending.reason(), server.calls().len()), (reason, calls), "{at}");
+            assert_eq!((ending.outcome_reason(), server.calls().len()), (reason, calls), "{at}");
         }
     }
 }
@@ -207,7 +208,11 @@ async fn a_prompt_that_does_not_fit_is_told_from_a_bad_request_at_every_vendor()
             message: Some(words.to_owned()),
         };
         let (_server, llm) = started(vendor, Script::always(answer)).await;
-        assert_eq!(llm.ask(&prompt()).await.unwrap().stop, Stop::TooLong, "{vendor:?}");
+        assert_eq!(
+            llm.complete(&prompt()).await.unwrap().stop,
+            FinishReason::TooLong,
+            "{vendor:?}"
+        );
     }
 }
 
@@ -249,7 +254,7 @@ async fn a_stream_that_breaks_off_is_no_reply_and_is_not_paid_for_again() {
         for (answer, fault) in table {
             let at = format!("{vendor:?} {answer:?}");
             let (server, llm) = streaming(vendor, answer).await;
-            let error = llm.ask(&prompt()).await.unwrap_err();
+            let error = llm.complete(&prompt()).await.unwrap_err();
             assert_eq!((error.fault, server.calls().len()), (fault, 1), "{at} {error}");
         }
     }
@@ -260,17 +265,17 @@ async fn a_stream_is_sorted_by_its_stop_reason_and_left_once_it_goes_in_circles(
     for vendor in VENDORS {
         #[rustfmt::skip]
         let table = [
-            (Answer::Refusal,                         Stop::Refused),
-            (Answer::ContentFilter,                   Stop::Refused),
-            (Answer::Cut { content: "{".to_owned() }, Stop::Cut),
-            (Answer::Whitespace,                      Stop::Garbled),
+            (Answer::Refusal,                         FinishReason::Refused),
+            (Answer::ContentFilter,                   FinishReason::Refused),
+            (Answer::Cut { content: "{".to_owned() }, FinishReason::Cut),
+            (Answer::Whitespace,                      FinishReason::Garbled),
         ];
         for (answer, stop) in table {
             let at = format!("{vendor:?} {answer:?}");
             let (_server, llm) = streaming(vendor, answer).await;
-            let reply = llm.ask(&prompt()).await.unwrap();
+            let reply = llm.complete(&prompt()).await.unwrap();
             assert_eq!(reply.stop, stop, "{at}");
-            if stop == Stop::Garbled {
+            if stop == FinishReason::Garbled {
                 assert!(reply.text.len() < 2_000, "{at}: {} bytes were read", reply.text.len());
             }
         }
@@ -290,14 +295,14 @@ async fn a_key_that_is_replaced_in_its_file_is_used_from_the_next_call_on_at_eve
             ..config_of(vendor, &server)
         };
         let llm = model(&config).await;
-        llm.ask(&prompt()).await.unwrap();
+        llm.complete(&prompt()).await.unwrap();
         server.set(keyed("second").from(vendor));
-        assert_eq!(llm.ask(&prompt()).await.unwrap_err().fault, Fault::Denied, "{vendor:?}");
+        assert_eq!(llm.complete(&prompt()).await.unwrap_err().fault, Fault::Denied, "{vendor:?}");
         std::fs::write(file.path(), "second\n").unwrap();
         // The files of a coarse clock could be of the same moment.
         let later = std::time::SystemTime::now() + Duration::from_secs(2);
         file.as_file().set_modified(later).unwrap();
-        llm.ask(&prompt()).await.unwrap();
+        llm.complete(&prompt()).await.unwrap();
     }
 }
 
@@ -315,17 +320,17 @@ async fn one_429_is_waited_out_by_the_governor_at_every_vendor() {
             self.0.model()
         }
 
-        async fn ask(&self, prompt: &Prompt) -> fault::Result<docmill::llm::Reply> {
-            self.0.ask(prompt).await
+        async fn complete(&self, prompt: &Prompt) -> fault::Result<docmill::llm::ModelReply> {
+            self.0.complete(prompt).await
         }
     }
 
     for vendor in VENDORS {
         let (server, llm) = started(vendor, Script::of([Answer::status(429)])).await;
         let governor = Arc::new(Governor::new(ThrottleConfig::default()));
-        let governed = Governed::new(Shared(llm), governor, "account".to_owned());
-        let reply = governed.ask(&prompt()).await.unwrap();
-        assert_eq!((reply.stop, server.calls().len()), (Stop::Complete, 2), "{vendor:?}");
+        let governed = GovernedLlm::new(Shared(llm), governor, "account".to_owned());
+        let reply = governed.complete(&prompt()).await.unwrap();
+        assert_eq!((reply.stop, server.calls().len()), (FinishReason::Complete, 2), "{vendor:?}");
     }
 }
 
@@ -337,9 +342,9 @@ async fn a_server_that_drops_what_does_not_fit_without_a_word_is_found_out() {
         ..config_of(Vendor::Openai, &server)
     };
     let llm = model(&config).await;
-    assert_eq!(llm.ask(&prompt()).await.unwrap().stop, Stop::Complete);
+    assert_eq!(llm.complete(&prompt()).await.unwrap().stop, FinishReason::Complete);
     let long = Prompt { user: "word ".repeat(10_000), ..prompt() };
-    assert_eq!(llm.ask(&long).await.unwrap().stop, Stop::Complete);
+    assert_eq!(llm.complete(&long).await.unwrap().stop, FinishReason::Complete);
     server.set(Script { window: Some(1_000), ..Script::default() });
-    assert_eq!(llm.ask(&long).await.unwrap().stop, Stop::TooLong);
+    assert_eq!(llm.complete(&long).await.unwrap().stop, FinishReason::TooLong);
 }

@@ -49,14 +49,14 @@ async fn exchanges_of_every_sort_with_document_ai_are_made_for_the_contract_chec
         ..Said::of_size(seen)
     };
     let server = Server::start(Script::default().reading(said)).await.unwrap();
-    document_ai(&server, |_| ()).read(&sent(1)).await.unwrap();
-    document_ai(&server, |_| ()).read(&sent(3)).await.unwrap();
+    document_ai(&server, |_| ()).read_pictures(&sent(1)).await.unwrap();
+    document_ai(&server, |_| ()).read_pictures(&sent(3)).await.unwrap();
     let hints = |config: &mut DocumentAiConfig| {
         (config.imageless, config.languages) = (true, vec!["de".to_owned(), "fr".to_owned()]);
     };
-    document_ai(&server, hints).read(&sent(2)).await.unwrap();
+    document_ai(&server, hints).read_pictures(&sent(2)).await.unwrap();
     server.set(Script::default().reading(|seen| Said { score: 0.0, ..Said::of_size(seen) }));
-    document_ai(&server, |_| ()).read(&sent(1)).await.unwrap();
+    document_ai(&server, |_| ()).read_pictures(&sent(1)).await.unwrap();
     let calls = server.calls();
     assert_eq!(calls.iter().map(|call| call.status).collect::<Vec<_>>(), [200; 4]);
     for (number, call) in calls.iter().enumerate() {
@@ -70,7 +70,7 @@ async fn exchanges_of_every_sort_with_textract_are_made_for_the_contract_check()
         File { running: 1, part: 4, status: "PARTIAL_SUCCESS", lost: vec![2], ..File::of_pages(3) };
     let server = amazon::Server::start(amazon::Script::default().with_any_file(job)).await.unwrap();
     let provider = textract(&server);
-    provider.read(&sent(1)).await.unwrap();
+    provider.read_pictures(&sent(1)).await.unwrap();
     let file = StoredFile {
         bucket: "documents".to_owned(),
         key: "documents/a.pdf".to_owned(),

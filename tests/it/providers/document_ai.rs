@@ -2,7 +2,7 @@
 
 use docmill::config::OcrProvider::DocumentAi as Google;
 use docmill::fault::Fault;
-use docmill::model::{DefectKind, PagePicture, PictureFacts, Source, TextMap};
+use docmill::model::{PageDefectKind, PagePicture, PageSource, PictureFacts, TextMap};
 use docmill_testkit::document_ai::{Said, Script, Server, Straightened, Trouble};
 
 use super::*;
@@ -39,7 +39,7 @@ async fn forty_pages_go_in_slices_within_the_limit_and_come_back_in_order_with_t
             assert!(pictures::says(&text, number), "page {number} says {text}");
             let rest = format!("Rechnung INV-{}-𝟚 für Zürich", pictures::width(number));
             assert!(text.ends_with(&rest), "page {number} says {text}");
-            assert_eq!((page.number, page.source, page.quality), (number, Source::Ocr, 0.92));
+            assert_eq!((page.number, page.source, page.quality), (number, PageSource::Ocr, 0.92));
             assert_eq!(page.languages, ["deu"]);
         }
         assert_eq!(transcript.provider, "document_ai");
@@ -52,7 +52,7 @@ async fn a_page_with_a_sound_text_layer_is_neither_sent_nor_paid_for() {
     let provider = document_ai(&server, |_| ());
     let reader = reader(&[Google], vec![(Google, Arc::new(provider))]);
     let native = reader.read(documents::invoice("I-7").into(), "sha", false).await.unwrap();
-    assert!(native.text().contains("I-7") && native.pages[0].source == Source::Native);
+    assert!(native.full_text().contains("I-7") && native.pages[0].source == PageSource::Native);
     assert_eq!(server.calls().len(), 0);
     // A hidden layer may say anything: neither is it believed, nor does it leave the house.
     let hidden = papers::scan(
@@ -61,7 +61,7 @@ async fn a_page_with_a_sound_text_layer_is_neither_sent_nor_paid_for() {
         "595 0 0 842 0 0",
     );
     let scan = reader.read(hidden.into(), "sha", false).await.unwrap();
-    assert!(scan.text().contains("Größe") && !scan.text().contains("hidden"));
+    assert!(scan.full_text().contains("Größe") && !scan.full_text().contains("hidden"));
     let calls = server.calls();
     assert_eq!(calls.len(), 1);
     assert!(!calls[0].request.to_string().contains("hidden"));
@@ -81,7 +81,7 @@ async fn what_was_read_from_a_turned_page_stands_where_it_stands_on_ours() {
     let server = Server::start(Script::default().reading(turned)).await.unwrap();
     let provider = document_ai(&server, |_| ());
     for pages in [vec![sent(1)], vec![sent(1), sent(2)]] {
-        let (readings, usage) = provider.read(&pages).await.unwrap();
+        let (readings, usage) = provider.read_pictures(&pages).await.unwrap();
         assert_eq!(usage.pages, u32::try_from(pages.len()).unwrap());
         for (page, reading) in pages.iter().zip(readings) {
             let (width, height) = (page.image.header.width, page.image.header.height);
@@ -103,10 +103,10 @@ async fn scores_and_defects_come_by_their_names() {
         ..Said::of_size(seen)
     };
     let server = Server::start(Script::default().reading(bad)).await.unwrap();
-    let (readings, _) = document_ai(&server, |_| ()).read(&[sent(1)]).await.unwrap();
+    let (readings, _) = document_ai(&server, |_| ()).read_pictures(&[sent(1)]).await.unwrap();
     assert_eq!(readings[0].score, Some(0.0), "left out means zero");
-    let kinds: Vec<DefectKind> = readings[0].defects.iter().map(|defect| defect.kind).collect();
-    assert_eq!(kinds, [DefectKind::Blurry, DefectKind::TextCutoff]);
+    let kinds: Vec<PageDefectKind> = readings[0].defects.iter().map(|defect| defect.kind).collect();
+    assert_eq!(kinds, [PageDefectKind::Blurry, PageDefectKind::TextCutoff]);
 }
 
 #[tokio::test]
@@ -154,7 +154,7 @@ async fn every_way_in_which_a_call_goes_wrong_asks_for_the_right_reaction() {
             let script = Script::default().troubled(vec![trouble.clone(); times]);
             let server = Server::start(script).await.unwrap();
             let provider = document_ai(&server, |config| config.timeout = Duration::from_secs(1));
-            let ended = provider.read(&[sent(1), sent(2)]).await.err();
+            let ended = provider.read_pictures(&[sent(1), sent(2)]).await.err();
             // The governor spreads the times it tells.
             let found = ended.as_ref().map(|error| match (error.fault, fault) {
                 (Fault::Throttled(Some(_)), Some(expected @ Fault::Throttled(_))) => expected,
@@ -177,7 +177,7 @@ async fn a_version_of_the_processor_is_called_by_its_name_and_is_part_of_the_ide
     let plain = document_ai(&server, |_| ());
     let version = "pretrained-ocr-v2.1-2024-08-07";
     let provider = document_ai(&server, |config| config.version = version.to_owned());
-    let (readings, _) = provider.read(&[sent(1)]).await.unwrap();
+    let (readings, _) = provider.read_pictures(&[sent(1)]).await.unwrap();
     assert_eq!(readings[0].version.as_deref(), Some(version));
     assert_ne!(plain.identity(), provider.identity());
 }

@@ -81,12 +81,12 @@ async fn three_in_a_row_are_asked_in_their_order_and_a_document_may_wish_another
         assert!(pictures::says(&text, number), "page {number} says {text}");
     }
     assert_eq!(amazon.answered(amazon::DETECT), 3);
-    let wishes = docmill::pipeline::Wishes { order: Some(vec![Tesseract]), original: None };
-    assert_ne!(reader.identity(&wishes), reader.identity(&Default::default()));
-    let document = reader.open(pictures::scans(2).into(), false).await.unwrap();
+    let wishes = docmill::pipeline::ReadOptions { order: Some(vec![Tesseract]), original: None };
+    assert_ne!(reader.reader_identity(&wishes), reader.reader_identity(&Default::default()));
+    let document = reader.open_document(pictures::scans(2).into(), false).await.unwrap();
     let mut sink = repair::Kept::default();
     let (finished, sha256) = (Vec::new(), "sha".to_owned());
-    let reading = docmill::pipeline::Reading { document, sha256, finished, wishes };
-    let read = reader.read_on(reading, &mut sink).await.unwrap();
+    let reading = docmill::pipeline::ReadRequest { document, sha256, finished, wishes };
+    let read = reader.read_remaining(reading, &mut sink).await.unwrap();
     assert_eq!(texts(&read), ["here", "here"]);
 }

@@ -2,7 +2,7 @@
 
 use std::io::Cursor;
 
-use docmill::model::{EncodedImage, Encoding, ImageHeader};
+use docmill::model::{EncodedImage, ImageEncoding, ImageHeader};
 use docmill::pages::ImagePdf;
 use image::{GrayImage, ImageFormat, Luma};
 
@@ -28,7 +28,7 @@ pub(super) fn picture(page: u32, paper: u8) -> EncodedImage {
     });
     let mut bytes = Cursor::new(Vec::new());
     image.write_to(&mut bytes, ImageFormat::Png).unwrap();
-    let encoding = Encoding::Png;
+    let encoding = ImageEncoding::Png;
     EncodedImage {
         header: ImageHeader { width, height, dpi: DPI, encoding },
         bytes: bytes.into_inner(),
@@ -44,7 +44,7 @@ pub(super) fn scans(pages: u32) -> Vec<u8> {
 pub(super) fn scans_on(paper: u8, pages: u32) -> Vec<u8> {
     let mut file = ImagePdf::default();
     for page in 1..=pages {
-        file.add(page, &picture(page, paper)).unwrap();
+        file.add_page(page, &picture(page, paper)).unwrap();
     }
     file.finish()
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use async_trait::async_trait;
 use docmill::config::OcrProvider::DocumentAi as Google;
 use docmill::model::{EncodedImage, PageText, PageUsage};
-use docmill::pipeline::{PageSink, Reading, StepError, Wishes};
+use docmill::pipeline::{PageSink, ReadOptions, ReadRequest, StepError};
 use docmill_testkit::document_ai::{Said, Script, Server, Trouble};
 
 use super::*;
@@ -20,7 +20,7 @@ pub(super) struct Kept {
 
 #[async_trait]
 impl PageSink for Kept {
-    async fn keep(
+    async fn store_page(
         &mut self,
         page: &PageText,
         repaired: Option<EncodedImage>,
@@ -54,13 +54,13 @@ async fn read(
     document: Vec<u8>,
     finished: Vec<PageText>,
 ) -> (Result<Transcript, StepError>, Kept) {
-    let provider: Arc<dyn Provider> = Arc::new(document_ai(server, |_| ()));
+    let provider: Arc<dyn RemoteOcrProvider> = Arc::new(document_ai(server, |_| ()));
     let reader = repairing(reader(&[Google], vec![(Google, provider)]));
-    let document = reader.open(document.into(), false).await.unwrap();
-    let (sha256, wishes) = ("sha".to_owned(), Wishes::default());
+    let document = reader.open_document(document.into(), false).await.unwrap();
+    let (sha256, wishes) = ("sha".to_owned(), ReadOptions::default());
     let mut kept = Kept::default();
-    let reading = Reading { document, sha256, finished, wishes };
-    (reader.read_on(reading, &mut kept).await, kept)
+    let reading = ReadRequest { document, sha256, finished, wishes };
+    (reader.read_remaining(reading, &mut kept).await, kept)
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -138,6 +138,6 @@ async fn a_provider_that_goes_down_before_the_second_reading_leaves_the_first() 
     server.set(script.troubled([Trouble::Late(0), Trouble::refused(503, "UNAVAILABLE")]));
     let (transcript, _) = read(&server, pictures::scans_on(110, 1), Vec::new()).await;
     let transcript = transcript.unwrap();
-    assert!(pictures::says(&transcript.text(), 1));
+    assert!(pictures::says(&transcript.full_text(), 1));
     assert!(!transcript.pages[0].provider.as_ref().unwrap().provisional);
 }

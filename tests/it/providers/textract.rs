@@ -6,9 +6,11 @@ use docmill::config::OcrProvider::Textract as Amazon;
 use docmill::fault::Fault;
 use docmill::model::IngestionId;
 use docmill::ocr::{FileReader, PictureSizes, StoredFile};
-use docmill::pipeline::elsewhere::Original;
-use docmill::pipeline::{Reading, StepError, Wishes};
-use docmill::store::{Entry, Etag, Fetch, Get, Meta, Put, S3Address, Store};
+use docmill::pipeline::elsewhere::StoredOriginal;
+use docmill::pipeline::{ReadOptions, ReadRequest, StepError};
+use docmill::store::{
+    Etag, GetOptions, GetResult, ObjectEntry, ObjectMeta, ObjectStore, PutResult, S3Address,
+};
 use docmill_testkit::textract::{DETECT, File, GET, START, Script, Server};
 
 use super::repair::Kept;
@@ -32,7 +34,7 @@ async fn a_job_is_waited_for_and_its_result_read_part_by_part() {
     let (read, usage) = textract(&server).read_file(&file("t"), &sizes(12)).await.unwrap();
     assert_eq!((read.len(), usage.pages, server.jobs()), (12, 12, 1));
     for (number, reading) in &read {
-        let lines: Vec<String> = reading.lines.iter().map(Line::text).collect();
+        let lines: Vec<String> = reading.lines.iter().map(TextLine::text).collect();
         assert_eq!(lines, [format!("Seite {number} von 12"), format!("Zürich-{number}")]);
         let place = reading.lines[0].words[1].bounding_box;
         assert!((place.x - 220.0).abs() < 0.5 && (place.y - 200.0).abs() < 0.5, "{place:?}");
@@ -96,7 +98,7 @@ async fn what_an_error_of_an_operation_asks_for() {
         let server = Server::start(script).await.unwrap();
         let provider = textract(&server);
         let ended = if operation == DETECT {
-            provider.read(&[document_picture()]).await.map(|_| ())
+            provider.read_pictures(&[document_picture()]).await.map(|_| ())
         } else {
             provider.read_file(&file("t"), &sizes(1)).await.map(|_| ())
         };
@@ -129,12 +131,12 @@ struct Bucket {
 }
 
 #[async_trait]
-impl Store for Bucket {
+impl ObjectStore for Bucket {
     fn describe(&self) -> String {
         "a bucket".to_owned()
     }
 
-    async fn locate(&self, key: &str) -> fault::Result<Option<S3Address>> {
+    async fn locate_in_s3(&self, key: &str) -> fault::Result<Option<S3Address>> {
         let mut etags = self.etags.lock().unwrap();
         let etag = if etags.len() > 1 { etags.remove(0) } else { etags[0] };
         Ok(Some(S3Address {
@@ -145,11 +147,11 @@ impl Store for Bucket {
         }))
     }
 
-    async fn head(&self, _: &str) -> fault::Result<Option<Meta>> {
+    async fn head(&self, _: &str) -> fault::Result<Option<ObjectMeta>> {
         unreachable!("nobody asks")
     }
 
-    async fn get(&self, _: &str, _: Get) -> fault::Result<Fetch> {
+    async fn get(&self, _: &str, _: GetOptions) -> fault::Result<GetResult> {
         unreachable!("nobody asks")
     }
 
@@ -157,11 +159,11 @@ impl Store for Bucket {
         unreachable!("nobody asks")
     }
 
-    async fn put_if_absent(&self, _: &str, _: Bytes) -> fault::Result<Put> {
+    async fn put_if_absent(&self, _: &str, _: Bytes) -> fault::Result<PutResult> {
         unreachable!("nobody asks")
     }
 
-    async fn put_if_match(&self, _: &str, _: &Etag, _: Bytes) -> fault::Result<Put> {
+    async fn put_if_match(&self, _: &str, _: &Etag, _: Bytes) -> fault::Result<PutResult> {
         unreachable!("nobody asks")
     }
 
@@ -173,7 +175,7 @@ impl Store for Bucket {
         unreachable!("nobody asks")
     }
 
-    async fn list(&self, _: &str, _: Option<&str>, _: usize) -> fault::Result<Vec<Entry>> {
+    async fn list(&self, _: &str, _: Option<&str>, _: usize) -> fault::Result<Vec<ObjectEntry>> {
         unreachable!("nobody asks")
     }
 }
@@ -187,12 +189,13 @@ async fn read(
     let reader = reader(&[Amazon], vec![(Amazon, Arc::new(textract(server)))]);
     let id = IngestionId::random();
     let etag = Etag("one".to_owned());
-    let original = Original::new(Arc::new(bucket), "documents/a.pdf".to_owned(), etag, id);
-    let wishes = Wishes { order: None, original: Some(original) };
-    let document = reader.open(document.into(), false).await.unwrap();
+    let original = StoredOriginal::new(Arc::new(bucket), "documents/a.pdf".to_owned(), etag, id);
+    let wishes = ReadOptions { order: None, original: Some(original) };
+    let document = reader.open_document(document.into(), false).await.unwrap();
     let (sha256, finished) = ("sha".to_owned(), Vec::new());
     let mut kept = Kept::default();
-    let read = reader.read_on(Reading { document, sha256, finished, wishes }, &mut kept).await;
+    let read =
+        reader.read_remaining(ReadRequest { document, sha256, finished, wishes }, &mut kept).await;
     (read, kept, id)
 }
 

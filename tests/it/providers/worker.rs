@@ -1,9 +1,9 @@
 //! Whole workers that read by providers: what a throttled burst, a repair and a `kill -9` cost.
 
 use docmill::config::OcrProvider::DocumentAi as Google;
-use docmill::config::{CostConfig, Price};
+use docmill::config::{CostConfig, ModelPrice};
 use docmill::model::{DocumentId, IngestionId};
-use docmill::store::{Fetch, Get, keys};
+use docmill::store::{GetOptions, GetResult, keys};
 use docmill_testkit::document_ai::{Said, Script, Seen, Server, Trouble};
 use docmill_testkit::sqs::Action;
 use docmill_testkit::textract::{DETECT, File, GET, START};
@@ -30,9 +30,9 @@ async fn is_over(world: &World, id: IngestionId) -> bool {
 }
 
 async fn transcript(world: &World, id: IngestionId) -> Value {
-    let what = Get { at_most: 1 << 24, if_match: None };
-    match world.store.get(&keys::transcription(id), what).await.unwrap() {
-        Fetch::Found(object) => serde_json::from_slice(&object.bytes).unwrap(),
+    let what = GetOptions { at_most: 1 << 24, if_match: None };
+    match world.store.get(&keys::transcription_key(id), what).await.unwrap() {
+        GetResult::Found(object) => serde_json::from_slice(&object.bytes).unwrap(),
         other => panic!("{other:?}"),
     }
 }
@@ -90,7 +90,7 @@ async fn the_repaired_picture_that_was_read_is_stored_with_its_path_and_score() 
     let worker = world.worker_with(reads_by(&server, &folder)).await;
     until(SOON, || async { is_over(&world, id).await }).await;
     worker.stop().await;
-    let path = keys::preprocessed(id, "pdf");
+    let path = keys::preprocessed_key(id, "pdf");
     assert_eq!(world.column(id, "preprocessed_file_path").await, Some(path.clone()));
     let score = "round(transcription_quality_score::numeric, 2)";
     assert_eq!(world.column(id, score).await.unwrap(), "0.80");
@@ -109,7 +109,7 @@ async fn pages_are_written_down_with_their_price_and_a_spent_budget_sends_no_fur
     let server = Server::start(Script::default()).await.unwrap();
     let folder = tempfile::tempdir().unwrap();
     let settings = reads_by(&server, &folder);
-    let price = Price {
+    let price = ModelPrice {
         provider: "document_ai".to_owned(),
         model: String::new(),
         from: "2026-01-01".to_owned(),
@@ -194,7 +194,7 @@ async fn a_killed_worker_pays_for_no_page_twice_that_was_answered() {
     let id = world.submit("long.pdf", pictures::scans(40)).await;
     let mut first = Process::worker(&world, &settings);
     let kept = || async {
-        let parts = world.store.list(&keys::page_parts(id), None, 9).await.unwrap();
+        let parts = world.store.list(&keys::page_parts_prefix(id), None, 9).await.unwrap();
         !parts.is_empty()
     };
     until(SOON, kept).await;
@@ -258,5 +258,5 @@ async fn a_worker_killed_during_a_job_is_followed_by_one_that_finds_it_and_start
         "SELECT transcription_file_path FROM docmill.ingestion WHERE id = '{id}' AND \
          reason = 'gate_refused'"
     );
-    assert_eq!(world.scalar(&sql).await, keys::transcription(id), "it was read, by the job");
+    assert_eq!(world.scalar(&sql).await, keys::transcription_key(id), "it was read, by the job");
 }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use docmill::config::QueueConfig;
-use docmill::queue::Queue as _;
+use docmill::queue::MessageQueue as _;
 use docmill::queue::redis::RedisQueue;
 use redis::AsyncCommands as _;
 use redis_work_queue::{Item, KeyPrefix, WorkQueue};
@@ -113,7 +113,7 @@ impl Scene {
             for delivery in ours.receive(5, Duration::from_millis(100)).await.unwrap() {
                 store_shared(&mut out, &delivery.message_id, delivery.body.as_bytes()).await;
                 if !self.drops() {
-                    ours.win(&[delivery.receipt]).await;
+                    ours.try_acknowledge(&[delivery.receipt]).await;
                 }
             }
         }

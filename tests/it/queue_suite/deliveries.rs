@@ -6,7 +6,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use docmill::fault::Fault;
 use docmill::model::Priority;
-use docmill::queue::{Depth, Outgoing, Receipt};
+use docmill::queue::{OutgoingMessage, QueueDepth, ReceiptHandle};
 
 use super::{Harness, PATIENT, acknowledge, all_done, faults, look, part, send, take, take_all};
 
@@ -29,8 +29,8 @@ pub(super) async fn arrives_whole(h: &dyn Harness) {
 
 pub(super) async fn is_delayed_when_it_is_sent_so(h: &dyn Harness) {
     let queue = h.queue(None).await;
-    let late = Outgoing { delay: part(h, 1000), ..Outgoing::now("late") };
-    all_done(queue.send(&[late, Outgoing::now("soon")]).await);
+    let late = OutgoingMessage { delay: part(h, 1000), ..OutgoingMessage::from_body("late") };
+    all_done(queue.send(&[late, OutgoingMessage::from_body("soon")]).await);
     assert_eq!(take(&*queue).await.body, "soon");
     assert!(look(&*queue).await.is_none());
     assert_eq!(queue.depth().await.unwrap().delayed, 1);
@@ -42,19 +42,20 @@ pub(super) async fn is_delayed_when_it_is_sent_so(h: &dyn Harness) {
 
 pub(super) async fn batches_of_any_size_fail_only_where_they_must(h: &dyn Harness) {
     let queue = h.queue(None).await;
-    let messages: Vec<Outgoing> = (0..23).map(|n| Outgoing::now(format!("one of {n}"))).collect();
+    let messages: Vec<OutgoingMessage> =
+        (0..23).map(|n| OutgoingMessage::from_body(format!("one of {n}"))).collect();
     assert_eq!(queue.send(&messages).await.len(), 23);
-    let mut receipts: Vec<Receipt> =
+    let mut receipts: Vec<ReceiptHandle> =
         take_all(&*queue, 23).await.into_iter().map(|delivery| delivery.receipt).collect();
-    receipts.insert(12, Receipt("no receipt of this queue".to_owned()));
+    receipts.insert(12, ReceiptHandle("no receipt of this queue".to_owned()));
     let expected: Vec<Option<Fault>> =
         (0..24).map(|at| (at == 12).then_some(Fault::Missing)).collect();
-    assert_eq!(faults(&queue.extend(&receipts, h.visibility()).await), expected);
+    assert_eq!(faults(&queue.extend_visibility(&receipts, h.visibility()).await), expected);
     let (back, kept) = receipts.split_at(13);
     let hide: Vec<_> = back.iter().map(|receipt| (receipt.clone(), Duration::ZERO)).collect();
     assert_eq!(faults(&queue.hide(&hide).await), [None; 13], "given back or not ours any more");
     let again = take_all(&*queue, 12).await.into_iter().map(|delivery| delivery.receipt);
-    let all: Vec<Receipt> = again.chain(kept.iter().cloned()).collect();
+    let all: Vec<ReceiptHandle> = again.chain(kept.iter().cloned()).collect();
     assert_eq!(faults(&queue.acknowledge(&all).await), [None; 23]);
     h.pass(part(h, 1000)).await;
     assert!(look(&*queue).await.is_none(), "all are gone");
@@ -63,28 +64,29 @@ pub(super) async fn batches_of_any_size_fail_only_where_they_must(h: &dyn Harnes
 pub(super) async fn an_empty_batch_is_nothing(h: &dyn Harness) {
     let queue = h.queue(None).await;
     assert!(queue.send(&[]).await.is_empty());
-    assert!(queue.extend(&[], h.visibility()).await.is_empty());
+    assert!(queue.extend_visibility(&[], h.visibility()).await.is_empty());
     assert!(queue.hide(&[]).await.is_empty());
     assert!(queue.acknowledge(&[]).await.is_empty());
-    assert!(queue.dead_acknowledge(&[]).await.is_empty());
+    assert!(queue.acknowledge_dead(&[]).await.is_empty());
 }
 
 pub(super) async fn depth_tells_ready_from_in_flight_from_delayed(h: &dyn Harness) {
     let queue = h.queue(Some(100)).await;
-    let later = Outgoing { delay: Duration::from_secs(600), ..Outgoing::now("later") };
-    let now = ["a", "b", "c"].map(Outgoing::now);
+    let later =
+        OutgoingMessage { delay: Duration::from_secs(600), ..OutgoingMessage::from_body("later") };
+    let now = ["a", "b", "c"].map(OutgoingMessage::from_body);
     all_done(queue.send(&now).await);
     all_done(queue.send(&[later]).await);
     take(&*queue).await;
-    let expected = Depth { ready: 2, in_flight: 1, delayed: 1, dead: Some(0) };
+    let expected = QueueDepth { ready: 2, in_flight: 1, delayed: 1, dead: Some(0) };
     assert_eq!(queue.depth().await.unwrap(), expected);
 }
 
 pub(super) async fn many_receivers_never_share_a_message(h: &dyn Harness) {
     const MESSAGES: usize = 60;
     let queue = h.queue(None).await;
-    let messages: Vec<Outgoing> =
-        (0..MESSAGES).map(|n| Outgoing::now(format!("number {n}"))).collect();
+    let messages: Vec<OutgoingMessage> =
+        (0..MESSAGES).map(|n| OutgoingMessage::from_body(format!("number {n}"))).collect();
     all_done(queue.send(&messages).await);
     let receivers: Vec<_> = (0..8)
         .map(|_| {
@@ -119,7 +121,8 @@ pub(super) async fn many_receivers_never_share_a_message(h: &dyn Harness) {
 
 pub(super) async fn a_receive_gives_at_most_what_was_asked_for(h: &dyn Harness) {
     let queue = h.queue(None).await;
-    let messages: Vec<Outgoing> = (0..8).map(|n| Outgoing::now(format!("asked {n}"))).collect();
+    let messages: Vec<OutgoingMessage> =
+        (0..8).map(|n| OutgoingMessage::from_body(format!("asked {n}"))).collect();
     all_done(queue.send(&messages).await);
     for most in [1, 3] {
         let found = queue.receive(most, PATIENT).await.unwrap();
@@ -153,10 +156,10 @@ pub(super) async fn the_urgent_is_served_more_and_says_so(h: &dyn Harness) {
     let queue = h.tiered().await;
     let of = |priority: Priority| {
         let name = move |n| format!("{priority} {n}");
-        (0..EACH).map(move |n| Outgoing { priority, ..Outgoing::now(name(n)) })
+        (0..EACH).map(move |n| OutgoingMessage { priority, ..OutgoingMessage::from_body(name(n)) })
     };
     // The others first: a plain line would serve them first.
-    let messages: Vec<Outgoing> = of(Priority::Low).chain(of(Priority::High)).collect();
+    let messages: Vec<OutgoingMessage> = of(Priority::Low).chain(of(Priority::High)).collect();
     all_done(queue.send(&messages).await);
     let mut order = Vec::new();
     while order.len() < 2 * EACH {
@@ -173,12 +176,12 @@ pub(super) async fn the_urgent_is_served_more_and_says_so(h: &dyn Harness) {
 pub(super) async fn what_a_message_carries_is_never_somebody_else_s(h: &dyn Harness) {
     let queue = h.queue(None).await;
     let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
-    let marked = Outgoing {
+    let marked = OutgoingMessage {
         tenant: Some("acme".to_owned()),
         traceparent: Some(trace.to_owned()),
-        ..Outgoing::now("marked")
+        ..OutgoingMessage::from_body("marked")
     };
-    all_done(queue.send(&[Outgoing::now("plain"), marked]).await);
+    all_done(queue.send(&[OutgoingMessage::from_body("plain"), marked]).await);
     for delivery in take_all(&*queue, 2).await {
         let is_marked = delivery.body == "marked";
         let right = |found: &Option<String>, sent: &str| match found.as_deref() {

@@ -20,7 +20,7 @@ pub(super) async fn acknowledged_before_the_work_it_never_comes_back(h: &dyn Har
     let queue = h.queue(None).await;
     send(&*queue, "begun").await;
     let receipt = take(&*queue).await.receipt;
-    let won = queue.win(std::slice::from_ref(&receipt)).await;
+    let won = queue.try_acknowledge(std::slice::from_ref(&receipt)).await;
     assert!(matches!(won.as_slice(), [Ok(true)]), "{won:?}");
     h.pass(part(h, 1000)).await;
     assert!(look(&*queue).await.is_none(), "whatever became of who took it");
@@ -37,16 +37,16 @@ pub(super) async fn is_dead_after_so_many_receives(h: &dyn Harness) {
     assert!(look(&*queue).await.is_none(), "not delivered a third time");
     assert_eq!(queue.depth().await.unwrap().dead, Some(1));
     let hidden = part(h, 1000);
-    let letters = queue.dead_receive(10, hidden).await.unwrap();
+    let letters = queue.receive_dead(10, hidden).await.unwrap();
     assert_eq!(letters.len(), 1);
     assert_eq!(letters[0].delivery.body, "poison");
-    assert!(queue.dead_receive(10, hidden).await.unwrap().is_empty(), "hidden from others");
+    assert!(queue.receive_dead(10, hidden).await.unwrap().is_empty(), "hidden from others");
     h.pass(hidden).await;
-    let again = queue.dead_receive(10, hidden).await.unwrap();
+    let again = queue.receive_dead(10, hidden).await.unwrap();
     assert_eq!(again.len(), 1, "left alone, it stays where it was");
-    all_done(queue.dead_acknowledge(&[again[0].delivery.receipt.clone()]).await);
+    all_done(queue.acknowledge_dead(&[again[0].delivery.receipt.clone()]).await);
     h.pass(hidden).await;
-    assert!(queue.dead_receive(10, hidden).await.unwrap().is_empty());
+    assert!(queue.receive_dead(10, hidden).await.unwrap().is_empty());
     assert_eq!(queue.depth().await.unwrap().dead, Some(0));
 }
 
@@ -59,7 +59,7 @@ pub(super) async fn never_dies_without_a_limit(h: &dyn Harness) {
         assert_eq!(delivery.receive_count, count);
         all_done(queue.hide(&[(delivery.receipt, Duration::ZERO)]).await);
     }
-    assert!(queue.dead_receive(10, h.visibility()).await.unwrap().is_empty());
+    assert!(queue.receive_dead(10, h.visibility()).await.unwrap().is_empty());
 }
 
 pub(super) async fn a_dead_letter_is_shown_without_being_taken_and_comes_back_when_redriven(
@@ -72,27 +72,27 @@ pub(super) async fn a_dead_letter_is_shown_without_being_taken_and_comes_back_wh
     assert!(look(&*queue).await.is_none());
     let hidden = part(h, 1000);
     for reader in ["first", "second"] {
-        let letters = queue.dead_receive(10, hidden).await.unwrap();
+        let letters = queue.receive_dead(10, hidden).await.unwrap();
         assert_eq!(letters.len(), 1, "the {reader} reader sees it at once");
-        all_done(queue.dead_release(&[letters[0].delivery.receipt.clone()]).await);
+        all_done(queue.release_dead(&[letters[0].delivery.receipt.clone()]).await);
     }
     if h.forgets_old_receipts() {
-        let letters = queue.dead_receive(10, hidden).await.unwrap();
+        let letters = queue.receive_dead(10, hidden).await.unwrap();
         h.pass(hidden).await;
-        let mut newer = queue.dead_receive(10, hidden).await.unwrap();
+        let mut newer = queue.receive_dead(10, hidden).await.unwrap();
         assert_eq!(newer.len(), 1);
         // Whatever the first reader is told, another has it now.
         let old = [letters[0].delivery.receipt.clone()];
-        drop(queue.dead_release(&old).await);
-        assert!(queue.dead_receive(10, hidden).await.unwrap().is_empty());
-        drop(queue.dead_acknowledge(&old).await);
-        all_done(queue.dead_release(&[newer.remove(0).delivery.receipt]).await);
+        drop(queue.release_dead(&old).await);
+        assert!(queue.receive_dead(10, hidden).await.unwrap().is_empty());
+        drop(queue.acknowledge_dead(&old).await);
+        all_done(queue.release_dead(&[newer.remove(0).delivery.receipt]).await);
     }
-    let letters = queue.dead_receive(10, hidden).await.unwrap();
+    let letters = queue.receive_dead(10, hidden).await.unwrap();
     assert_eq!(letters.len(), 1, "who read it earlier has not ended it");
     let letter = &letters[0].delivery;
-    all_done(queue.send(&[letter.successor(letter.body.clone())]).await);
-    all_done(queue.dead_acknowledge(std::slice::from_ref(&letter.receipt)).await);
+    all_done(queue.send(&[letter.to_successor(letter.body.clone())]).await);
+    all_done(queue.acknowledge_dead(std::slice::from_ref(&letter.receipt)).await);
     let again = take(&*queue).await;
     assert_eq!((again.body.as_str(), again.receive_count), ("given up", 1));
     assert_eq!(queue.depth().await.unwrap().dead, Some(0));

@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use docmill::config::{QueueConfig, TierConfig};
 use docmill::model::Priority;
-use docmill::queue::Queue;
+use docmill::queue::MessageQueue;
 use docmill::queue::objects::ObjectQueue;
 use docmill::queue::redis::RedisQueue;
 use docmill::queue::sqs::SqsQueue;
@@ -54,11 +54,11 @@ impl Sqs {
 
 #[async_trait]
 impl Harness for Sqs {
-    async fn queue(&self, dead_after: Option<u32>) -> Arc<dyn Queue> {
+    async fn queue(&self, dead_after: Option<u32>) -> Arc<dyn MessageQueue> {
         Arc::new(self.connect(&self.config(dead_after)).await)
     }
 
-    async fn tiered(&self) -> Arc<dyn Queue> {
+    async fn tiered(&self) -> Arc<dyn MessageQueue> {
         let mut config = self.config(None);
         let tier = |name| TierConfig { name, url: self.config(None).url, ..TierConfig::default() };
         config.tiers = [Priority::High, Priority::Low].map(tier).to_vec();
@@ -87,7 +87,7 @@ impl Folder {
 
 #[async_trait]
 impl Harness for Folder {
-    async fn queue(&self, dead_after: Option<u32>) -> Arc<dyn Queue> {
+    async fn queue(&self, dead_after: Option<u32>) -> Arc<dyn MessageQueue> {
         let store = FolderStore::open(self.folder.path()).await.unwrap();
         Arc::new(ObjectQueue::new(Arc::new(store), self.visibility(), dead_after))
     }
@@ -114,14 +114,14 @@ impl Bucket {
 
 #[async_trait]
 impl Harness for Bucket {
-    async fn queue(&self, dead_after: Option<u32>) -> Arc<dyn Queue> {
+    async fn queue(&self, dead_after: Option<u32>) -> Arc<dyn MessageQueue> {
         let client = s3_client(&self.moto.endpoint());
         let bucket = format!("b-{}", uuid::Uuid::new_v4());
         client.create_bucket().bucket(&bucket).send().await.unwrap();
         let store = S3Store::with_client(client, bucket);
         // Listings are kept as in production, only not as long.
         let queue = ObjectQueue::new(Arc::new(store), self.visibility(), dead_after);
-        Arc::new(queue.paced(Duration::from_millis(200)))
+        Arc::new(queue.with_list_pace(Duration::from_millis(200)))
     }
 
     fn visibility(&self) -> Duration {
@@ -155,11 +155,11 @@ impl RedisServer {
 
 #[async_trait]
 impl Harness for RedisServer {
-    async fn queue(&self, dead_after: Option<u32>) -> Arc<dyn Queue> {
+    async fn queue(&self, dead_after: Option<u32>) -> Arc<dyn MessageQueue> {
         Arc::new(RedisQueue::connect(&self.config(dead_after)).await.unwrap())
     }
 
-    async fn tiered(&self) -> Arc<dyn Queue> {
+    async fn tiered(&self) -> Arc<dyn MessageQueue> {
         let mut config = self.config(None);
         let tier = |name| TierConfig { name, ..TierConfig::default() };
         config.tiers = [Priority::High, Priority::Low].map(tier).to_vec();
@@ -211,13 +211,13 @@ impl MotoSqs {
 
 #[async_trait]
 impl Harness for MotoSqs {
-    async fn queue(&self, dead_after: Option<u32>) -> Arc<dyn Queue> {
+    async fn queue(&self, dead_after: Option<u32>) -> Arc<dyn MessageQueue> {
         let config = self.made(dead_after).await;
         let queue = SqsQueue::with_client(client(&self.moto.endpoint()), &config).await;
         Arc::new(queue.unwrap())
     }
 
-    async fn tiered(&self) -> Arc<dyn Queue> {
+    async fn tiered(&self) -> Arc<dyn MessageQueue> {
         let mut config = self.made(None).await;
         for name in [Priority::High, Priority::Low] {
             let url = self.made(None).await.url;
@@ -253,7 +253,7 @@ impl Memory {
 
 #[async_trait]
 impl Harness for Memory {
-    async fn queue(&self, dead_after: Option<u32>) -> Arc<dyn Queue> {
+    async fn queue(&self, dead_after: Option<u32>) -> Arc<dyn MessageQueue> {
         let queue = Arc::new(MemoryQueue::new(self.visibility(), dead_after));
         self.made.lock().unwrap().push(Arc::clone(&queue));
         queue

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use docmill::fault::Fault;
-use docmill::queue::{Delivery, Outgoing, Receipt};
+use docmill::queue::{Delivery, OutgoingMessage, ReceiptHandle};
 
 use super::{Harness, PATIENT, acknowledge, all_done, faults, look, part, send, take, take_all};
 
@@ -27,7 +27,7 @@ pub(super) async fn stays_hidden_while_it_is_extended(h: &dyn Harness) {
     send(&*queue, "extended").await;
     let delivery = take(&*queue).await;
     let twice = part(h, 2000);
-    all_done(queue.extend(std::slice::from_ref(&delivery.receipt), twice).await);
+    all_done(queue.extend_visibility(std::slice::from_ref(&delivery.receipt), twice).await);
     h.pass(part(h, 1200)).await;
     assert!(look(&*queue).await.is_none(), "its first time is over, the extension is not");
     h.pass(part(h, 1000)).await;
@@ -41,12 +41,12 @@ pub(super) async fn an_old_receipt_is_good_for_nothing(h: &dyn Harness) {
     h.pass(part(h, 1000)).await;
     let new = take(&*queue).await.receipt;
     if h.forgets_old_receipts() {
-        let extended = queue.extend(std::slice::from_ref(&old), h.visibility()).await;
+        let extended = queue.extend_visibility(std::slice::from_ref(&old), h.visibility()).await;
         assert_eq!(faults(&extended), [Some(Fault::Missing)]);
         all_done(queue.hide(&[(old, Duration::ZERO)]).await);
         assert!(look(&*queue).await.is_none(), "the second receiver's hiding still holds");
     }
-    all_done(queue.extend(std::slice::from_ref(&new), h.visibility()).await);
+    all_done(queue.extend_visibility(std::slice::from_ref(&new), h.visibility()).await);
     acknowledge(&*queue, &new).await;
     h.pass(part(h, 1000)).await;
     assert!(look(&*queue).await.is_none(), "acknowledged is gone");
@@ -95,9 +95,13 @@ pub(super) async fn a_receiver_that_dies_at_any_step_loses_nothing(h: &dyn Harne
         send(&*queue, step).await;
         let Delivery { receipt, .. } = take(&*queue).await;
         match step {
-            "extended" => all_done(queue.extend(std::slice::from_ref(&receipt), long).await),
+            "extended" => {
+                all_done(queue.extend_visibility(std::slice::from_ref(&receipt), long).await)
+            }
             "hidden" => all_done(queue.hide(&[(receipt, long)]).await),
-            "replaced" => all_done(queue.send(&[Outgoing::now("its successor")]).await),
+            "replaced" => {
+                all_done(queue.send(&[OutgoingMessage::from_body("its successor")]).await)
+            }
             _ => {}
         }
     }
@@ -107,7 +111,7 @@ pub(super) async fn a_receiver_that_dies_at_any_step_loses_nothing(h: &dyn Harne
     let left = take_all(&*queue, 5).await;
     let bodies: BTreeSet<&str> = left.iter().map(|delivery| delivery.body.as_str()).collect();
     assert_eq!(bodies.len(), 5, "{bodies:?}");
-    let receipts: Vec<Receipt> = left.into_iter().map(|delivery| delivery.receipt).collect();
+    let receipts: Vec<ReceiptHandle> = left.into_iter().map(|delivery| delivery.receipt).collect();
     all_done(queue.acknowledge(&receipts).await);
     h.pass(part(h, 1500)).await;
     assert!(look(&*queue).await.is_none(), "and each is there once");

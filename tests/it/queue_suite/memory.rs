@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use docmill::fault::Fault;
-use docmill::queue::Queue as _;
+use docmill::queue::MessageQueue as _;
 
 use super::{acknowledge, send, take_all};
 use crate::support::memory_queue::{Call, MemoryQueue};

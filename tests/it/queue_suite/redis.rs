@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use docmill::config::QueueConfig;
 use docmill::fault::Fault;
 use docmill::queue::redis::{Cleaning, RedisQueue};
-use docmill::queue::{Delivery, Outgoing, Queue as _};
+use docmill::queue::{Delivery, MessageQueue as _, OutgoingMessage};
 use redis::AsyncCommands as _;
 use redis_work_queue::{Item, KeyPrefix, WorkQueue};
 
@@ -68,7 +68,7 @@ async fn what_one_client_adds_the_other_leases_and_completes() {
     acknowledge(&*both.ours, &delivery.receipt).await;
     assert!(!both.theirs.complete(db, &item).await.unwrap(), "completed exactly once");
 
-    all_done(both.ours.send(&[Outgoing::now("from us")]).await);
+    all_done(both.ours.send(&[OutgoingMessage::from_body("from us")]).await);
     let leased = both.lease(db).await.unwrap();
     assert_eq!(&*leased.data, b"from us");
     assert!(look(&*both.ours).await.is_none(), "hidden from us");
@@ -80,22 +80,23 @@ async fn what_one_client_adds_the_other_leases_and_completes() {
 async fn an_id_that_is_there_is_not_added_again_by_either() {
     let both = Both::start().await;
     let db = &mut both.connection().await;
-    assert!(both.ours.add("7", "first").await.unwrap());
-    assert!(!both.ours.add("7", "second").await.unwrap());
+    assert!(both.ours.add_item("7", "first").await.unwrap());
+    assert!(!both.ours.add_item("7", "second").await.unwrap());
     let theirs = Item { id: "7".to_owned(), data: b"third".to_vec().into() };
     assert!(!both.theirs.add_item(db, &theirs).await.unwrap());
     let delivery = take(&*both.ours).await;
     assert_eq!((delivery.body.as_str(), delivery.message_id.as_str()), ("first", "7"));
     acknowledge(&*both.ours, &delivery.receipt).await;
-    assert!(both.ours.add("7", "again").await.unwrap(), "free again");
+    assert!(both.ours.add_item("7", "again").await.unwrap(), "free again");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hidden_and_a_delayed_message_look_leased_to_the_other_client() {
     let both = Both::start().await;
     let db = &mut both.connection().await;
-    let late = Outgoing { delay: Duration::from_secs(60), ..Outgoing::now("late") };
-    all_done(both.ours.send(&[late, Outgoing::now("hidden")]).await);
+    let late =
+        OutgoingMessage { delay: Duration::from_secs(60), ..OutgoingMessage::from_body("late") };
+    all_done(both.ours.send(&[late, OutgoingMessage::from_body("hidden")]).await);
     let delivery = take(&*both.ours).await;
     all_done(both.ours.hide(&[(delivery.receipt, Duration::from_secs(60))]).await);
     assert_eq!(both.theirs.processing(db).await.unwrap(), 2);
@@ -106,7 +107,7 @@ async fn a_hidden_and_a_delayed_message_look_leased_to_the_other_client() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_re_queued_item_goes_to_the_end_of_the_line() {
     let both = Both::start().await;
-    let bodies = ["a", "b", "c"].map(Outgoing::now);
+    let bodies = ["a", "b", "c"].map(OutgoingMessage::from_body);
     for body in bodies {
         all_done(both.ours.send(&[body]).await);
     }
@@ -121,9 +122,9 @@ async fn a_re_queued_item_goes_to_the_end_of_the_line() {
 async fn of_many_who_complete_one_item_exactly_one_has_done_it() {
     let both = Both::start().await;
     for round in 0..20 {
-        all_done(both.ours.send(&[Outgoing::now(format!("round {round}"))]).await);
+        all_done(both.ours.send(&[OutgoingMessage::from_body(format!("round {round}"))]).await);
         let receipt = take(&*both.ours).await.receipt;
-        let tries = (0..8).map(|_| both.ours.win(std::slice::from_ref(&receipt)));
+        let tries = (0..8).map(|_| both.ours.try_acknowledge(std::slice::from_ref(&receipt)));
         let answers = futures::future::join_all(tries).await;
         let won = answers.iter().flatten().filter(|answer| matches!(answer, Ok(true))).count();
         assert_eq!(won, 1, "round {round}");
@@ -133,14 +134,14 @@ async fn of_many_who_complete_one_item_exactly_one_has_done_it() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_zombie_neither_completes_nor_renews_nor_releases_what_another_has() {
     let both = Both::start().await;
-    all_done(both.ours.send(&[Outgoing::now("taken over")]).await);
+    all_done(both.ours.send(&[OutgoingMessage::from_body("taken over")]).await);
     let zombie = take(&*both.ours).await.receipt;
     // Waits for the lease to run out.
     let live = take(&*both.ours).await.receipt;
     let one = std::slice::from_ref(&zombie);
     assert_eq!(faults(&both.ours.acknowledge(one).await), [Some(Fault::Missing)]);
     assert_eq!(
-        faults(&both.ours.extend(one, Duration::from_secs(9)).await),
+        faults(&both.ours.extend_visibility(one, Duration::from_secs(9)).await),
         [Some(Fault::Missing)]
     );
     all_done(both.ours.hide(&[(zombie, Duration::ZERO)]).await);
@@ -152,7 +153,7 @@ async fn a_zombie_neither_completes_nor_renews_nor_releases_what_another_has() {
 #[tokio::test(flavor = "multi_thread")]
 async fn completing_what_a_cleaner_has_put_back_leaves_no_ghost() {
     let both = Both::start().await;
-    all_done(both.ours.send(&["late", "next"].map(Outgoing::now)).await);
+    all_done(both.ours.send(&["late", "next"].map(OutgoingMessage::from_body)).await);
     let late = take(&*both.ours).await;
     let next = take(&*both.ours).await;
     tokio::time::sleep(Duration::from_millis(2100)).await;
@@ -167,7 +168,7 @@ async fn completing_what_a_cleaner_has_put_back_leaves_no_ghost() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_another_client_took_over_from_us_is_neither_doubled_nor_taken_back() {
     let both = Both::start().await;
-    all_done(both.ours.send(&[Outgoing::now("taken over")]).await);
+    all_done(both.ours.send(&[OutgoingMessage::from_body("taken over")]).await);
     let id = take(&*both.ours).await.message_id;
     tokio::time::sleep(Duration::from_millis(2100)).await;
     // Their cleaner, faster than ours.
@@ -184,7 +185,7 @@ async fn what_another_client_took_over_from_us_is_neither_doubled_nor_taken_back
 #[tokio::test(flavor = "multi_thread")]
 async fn an_id_that_is_listed_twice_is_handed_out_once() {
     let both = Both::start().await;
-    all_done(both.ours.send(&[Outgoing::now("twice")]).await);
+    all_done(both.ours.send(&[OutgoingMessage::from_body("twice")]).await);
     let id = take(&*both.ours).await.message_id;
     tokio::time::sleep(Duration::from_millis(2100)).await;
     // Put back by their cleaner, which died before it removed the other entry.
@@ -203,7 +204,7 @@ async fn an_id_that_is_listed_twice_is_handed_out_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_another_client_completes_for_us_leaves_nothing_behind() {
     let both = Both::start().await;
-    all_done(both.ours.send(&[Outgoing::now("theirs to end")]).await);
+    all_done(both.ours.send(&[OutgoingMessage::from_body("theirs to end")]).await);
     let delivery = take(&*both.ours).await;
     let item = Item { id: delivery.message_id, data: Vec::new().into() };
     assert!(both.theirs.complete(&mut both.connection().await, &item).await.unwrap());
@@ -216,17 +217,17 @@ async fn what_another_client_completes_for_us_leaves_nothing_behind() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_receipt_of_what_was_given_back_is_worth_nothing() {
     let both = Both::start().await;
-    all_done(both.ours.send(&[Outgoing::now("given back")]).await);
+    all_done(both.ours.send(&[OutgoingMessage::from_body("given back")]).await);
     let receipt = take(&*both.ours).await.receipt;
     all_done(both.ours.hide(&[(receipt.clone(), Duration::from_secs(60))]).await);
-    let extended = both.ours.extend(&[receipt], Duration::from_secs(1)).await;
+    let extended = both.ours.extend_visibility(&[receipt], Duration::from_secs(1)).await;
     assert_eq!(faults(&extended), [Some(Fault::Missing)], "it would come back too early");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_connection_that_breaks_costs_no_transition() {
     let both = Both::start().await;
-    all_done(both.ours.send(&[Outgoing::now("once")]).await);
+    all_done(both.ours.send(&[OutgoingMessage::from_body("once")]).await);
     let receipt = take(&*both.ours).await.receipt;
     let mut kill = redis::cmd("CLIENT");
     kill.arg("KILL").arg("TYPE").arg("normal").arg("SKIPME").arg("yes");
@@ -237,10 +238,10 @@ async fn a_connection_that_breaks_costs_no_transition() {
         match step {
             "renewed" => {
                 let one = std::slice::from_ref(&receipt);
-                all_done(both.ours.extend(one, Duration::from_secs(60)).await);
+                all_done(both.ours.extend_visibility(one, Duration::from_secs(60)).await);
             }
             "completed" => acknowledge(&*both.ours, &receipt).await,
-            _ => all_done(both.ours.send(&[Outgoing::now("again")]).await),
+            _ => all_done(both.ours.send(&[OutgoingMessage::from_body("again")]).await),
         }
     }
     assert_eq!(both.left().await, (1, 1), "sent once, however often it was tried");
@@ -277,8 +278,8 @@ async fn ten_thousand_transitions_with_cleaners_lose_nothing_double_nothing_and_
     let both = Arc::new(Both::start().await);
     let done: Arc<Mutex<BTreeMap<String, u32>>> = Arc::default();
     let transitions = Arc::new(AtomicUsize::new(0));
-    let messages: Vec<Outgoing> =
-        (0..ITEMS / 2).map(|n| Outgoing::now(format!("ours {n}"))).collect();
+    let messages: Vec<OutgoingMessage> =
+        (0..ITEMS / 2).map(|n| OutgoingMessage::from_body(format!("ours {n}"))).collect();
     all_done(both.ours.send(&messages).await);
     let db = &mut both.connection().await;
     for n in 0..ITEMS / 2 {
@@ -336,7 +337,7 @@ async fn ours(both: &Both, delivery: Delivery, count: impl Fn(String)) {
         0 => {}
         1 | 2 => all_done(both.ours.hide(&[(delivery.receipt, Duration::ZERO)]).await),
         _ => {
-            let won = both.ours.win(std::slice::from_ref(&delivery.receipt)).await;
+            let won = both.ours.try_acknowledge(std::slice::from_ref(&delivery.receipt)).await;
             if matches!(won.as_slice(), [Ok(true)]) {
                 count(delivery.body);
             }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use docmill::config::QueueConfig;
 use docmill::fault::{Error, Fault};
 use docmill::queue::redis::{Cleaning, RedisQueue};
-use docmill::queue::{Outgoing, Queue};
+use docmill::queue::{MessageQueue, OutgoingMessage};
 use redis::AsyncCommands as _;
 
 use super::{acknowledge, all_done, take};
@@ -17,13 +17,16 @@ async fn refused(config: &QueueConfig) -> Error {
 
 /// Everything that a worker, its maintenance and an operator do.
 async fn do_all(queue: &RedisQueue) {
-    let late = Outgoing { delay: Duration::from_secs(60), ..Outgoing::now("late") };
-    all_done(queue.send(&["first", "second"].map(Outgoing::now)).await);
+    let late =
+        OutgoingMessage { delay: Duration::from_secs(60), ..OutgoingMessage::from_body("late") };
+    all_done(queue.send(&["first", "second"].map(OutgoingMessage::from_body)).await);
     all_done(queue.send(&[late]).await);
     for _ in 0..2 {
         let delivery = take(queue).await;
         all_done(
-            queue.extend(std::slice::from_ref(&delivery.receipt), Duration::from_secs(60)).await,
+            queue
+                .extend_visibility(std::slice::from_ref(&delivery.receipt), Duration::from_secs(60))
+                .await,
         );
         all_done(queue.hide(&[(delivery.receipt, Duration::ZERO)]).await);
     }
@@ -31,14 +34,14 @@ async fn do_all(queue: &RedisQueue) {
     // Past the last receive that is allowed: the next look makes it a dead letter.
     all_done(queue.hide(&[(take(queue).await.receipt, Duration::ZERO)]).await);
     assert!(queue.receive(1, Duration::from_millis(300)).await.unwrap().is_empty());
-    let letters = queue.dead_receive(10, Duration::from_secs(60)).await.unwrap();
+    let letters = queue.receive_dead(10, Duration::from_secs(60)).await.unwrap();
     assert_eq!(letters.len(), 1);
     assert_eq!(letters[0].delivery.receive_count, 2, "the look that buried it gave it to nobody");
-    all_done(queue.dead_release(&[letters[0].delivery.receipt.clone()]).await);
-    let letters = queue.dead_receive(10, Duration::from_secs(60)).await.unwrap();
-    all_done(queue.dead_acknowledge(&[letters[0].delivery.receipt.clone()]).await);
+    all_done(queue.release_dead(&[letters[0].delivery.receipt.clone()]).await);
+    let letters = queue.receive_dead(10, Duration::from_secs(60)).await.unwrap();
+    all_done(queue.acknowledge_dead(&[letters[0].delivery.receipt.clone()]).await);
     assert_eq!(queue.clean(Cleaning::Deep).await.unwrap(), 0);
-    queue.maintain().await.unwrap();
+    queue.run_maintenance().await.unwrap();
     let depth = queue.depth().await.unwrap();
     assert_eq!((depth.ready, depth.in_flight, depth.delayed, depth.dead), (0, 0, 1, Some(0)));
 }
@@ -85,7 +88,7 @@ async fn a_user_with_the_documented_rights_over_tls_can_do_all_and_nothing_else(
 
     config.redis_prefix = "another".to_owned();
     let queue = RedisQueue::connect(&config).await.unwrap();
-    let sent = queue.send(&[Outgoing::now("elsewhere")]).await.pop().unwrap();
+    let sent = queue.send(&[OutgoingMessage::from_body("elsewhere")]).await.pop().unwrap();
     assert_eq!(
         sent.unwrap_err().fault,
         Fault::Unavailable,

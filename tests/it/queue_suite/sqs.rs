@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use docmill::config::QueueConfig;
 use docmill::fault::Fault;
 use docmill::queue::sqs::SqsQueue;
-use docmill::queue::{Outgoing, Queue, Receipt};
+use docmill::queue::{MessageQueue, OutgoingMessage, ReceiptHandle};
 use docmill_testkit::sqs::{Action, Failure};
 
 use super::harness::Sqs;
@@ -18,11 +18,11 @@ async fn queue() -> (Sqs, SqsQueue) {
     (sqs, queue)
 }
 
-fn numbered(count: usize) -> Vec<Outgoing> {
-    (0..count).map(|n| Outgoing::now(format!("number {n}"))).collect()
+fn numbered(count: usize) -> Vec<OutgoingMessage> {
+    (0..count).map(|n| OutgoingMessage::from_body(format!("number {n}"))).collect()
 }
 
-async fn receipts(queue: &SqsQueue, count: usize) -> Vec<Receipt> {
+async fn receipts(queue: &SqsQueue, count: usize) -> Vec<ReceiptHandle> {
     take_all(queue, count).await.into_iter().map(|delivery| delivery.receipt).collect()
 }
 
@@ -33,7 +33,7 @@ async fn entries_that_fail_on_the_service_s_side_are_tried_again_singly() {
     all_done(queue.send(&numbered(12)).await);
     let receipts = receipts(&queue, 12).await;
     sqs.server.faults().fail_entries(Action::ChangeMessageVisibilityBatch, 4);
-    all_done(queue.extend(&receipts, Duration::from_secs(60)).await);
+    all_done(queue.extend_visibility(&receipts, Duration::from_secs(60)).await);
     sqs.server.faults().fail_entries(Action::DeleteMessageBatch, 3);
     all_done(queue.acknowledge(&receipts).await);
     let counts = sqs.server.counts();
@@ -116,7 +116,7 @@ async fn a_wish_for_twelve_hours_is_cut_to_what_is_left_of_them() {
     send(&queue, "long").await;
     let delivery = take(&queue).await;
     let longest = queue.longest_hide();
-    all_done(queue.extend(std::slice::from_ref(&delivery.receipt), longest).await);
+    all_done(queue.extend_visibility(std::slice::from_ref(&delivery.receipt), longest).await);
     all_done(queue.hide(&[(delivery.receipt, longest * 2)]).await);
     sqs.server.advance(longest - Duration::from_secs(60));
     assert!(look(&queue).await.is_none());

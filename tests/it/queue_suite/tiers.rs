@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use docmill::config::TierConfig;
 use docmill::model::Priority;
-use docmill::queue::{Outgoing, Queue as _, Receipt};
+use docmill::queue::{MessageQueue as _, OutgoingMessage, ReceiptHandle};
 
 use super::harness::Sqs;
 use super::{Harness as _, all_done, look, take, take_all};
 
-fn of(priority: Priority, body: &str) -> Outgoing {
-    Outgoing { priority, ..Outgoing::now(body) }
+fn of(priority: Priority, body: &str) -> OutgoingMessage {
+    OutgoingMessage { priority, ..OutgoingMessage::from_body(body) }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -32,8 +32,8 @@ async fn receipts_of_all_tiers_in_one_batch_reach_their_queues() {
         };
         assert_eq!(delivery.priority, Some(expected), "{delivery:?}");
     }
-    let receipts: Vec<Receipt> = found.into_iter().map(|delivery| delivery.receipt).collect();
-    all_done(queue.extend(&receipts, Duration::from_secs(60)).await);
+    let receipts: Vec<ReceiptHandle> = found.into_iter().map(|delivery| delivery.receipt).collect();
+    all_done(queue.extend_visibility(&receipts, Duration::from_secs(60)).await);
     sqs.server.advance(Duration::from_secs(45));
     assert!(look(&*queue).await.is_none(), "all were extended");
     let (back, done) = receipts.split_at(2);
@@ -58,10 +58,10 @@ async fn dead_letters_of_a_shared_queue_are_counted_once_and_go_back_to_their_ti
     }
     assert!(look(&queue).await.is_none());
     assert_eq!(queue.depth().await.unwrap().dead, Some(2));
-    for letter in queue.dead_receive(10, Duration::from_secs(30)).await.unwrap() {
+    for letter in queue.receive_dead(10, Duration::from_secs(30)).await.unwrap() {
         let delivery = letter.delivery;
-        all_done(queue.send(&[delivery.successor(delivery.body.clone())]).await);
-        all_done(queue.dead_acknowledge(&[delivery.receipt]).await);
+        all_done(queue.send(&[delivery.to_successor(delivery.body.clone())]).await);
+        all_done(queue.acknowledge_dead(&[delivery.receipt]).await);
     }
     assert_eq!(queue.depth().await.unwrap().dead, Some(0));
     for _ in 0..2 {
@@ -76,16 +76,16 @@ async fn tenant_and_trace_travel_with_the_message_and_its_successor() {
     let sqs = Sqs::start().await;
     let queue = sqs.connect(&sqs.config(None)).await;
     let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
-    let sent = Outgoing {
+    let sent = OutgoingMessage {
         tenant: Some("acme".to_owned()),
         traceparent: Some(trace.to_owned()),
-        ..Outgoing::now("x")
+        ..OutgoingMessage::from_body("x")
     };
     all_done(queue.send(&[sent]).await);
     let delivery = take(&queue).await;
     assert_eq!(delivery.tenant.as_deref(), Some("acme"));
     assert_eq!(delivery.traceparent.as_deref(), Some(trace));
-    all_done(queue.send(&[delivery.successor("y".to_owned())]).await);
+    all_done(queue.send(&[delivery.to_successor("y".to_owned())]).await);
     let again = take(&queue).await;
     assert_eq!((again.tenant, again.traceparent), (delivery.tenant, delivery.traceparent));
 }

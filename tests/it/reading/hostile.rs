@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use docmill::app::App;
 use docmill::config::Config;
-use docmill::pipeline::{Reader, StepError};
+use docmill::pipeline::{DocumentReader, StepError};
 use std::sync::Arc;
 use unicode_normalization::UnicodeNormalization;
 
@@ -26,15 +26,15 @@ fn samples() -> Option<PathBuf> {
 }
 
 /// A reader as `docmill process` has it, in processes of their own.
-async fn reader() -> Arc<Reader> {
+async fn reader() -> Arc<DocumentReader> {
     let mut config = Config::default();
     config.cpu.program = docmill();
     config.ocr.languages = vec!["eng".to_owned()];
-    App::new(config).services().await.unwrap().reader
+    App::new(config).pipeline_services().await.unwrap().reader
 }
 
 /// One line on what became of the document: `ok`, or `error:CODE`.
-async fn outcome(reader: &Reader, path: &Path) -> String {
+async fn outcome(reader: &DocumentReader, path: &Path) -> String {
     let read = reader.read(std::fs::read(path).unwrap().into(), "sha", false);
     match tokio::time::timeout(LONGEST, read).await {
         Ok(Ok(_)) => "ok".to_owned(),
@@ -114,7 +114,8 @@ async fn clean_scans_are_read_almost_to_the_last_word() {
         let Ok(truth) = std::fs::read_to_string(truth) else { continue };
         let start = Instant::now();
         let result = reader.read(std::fs::read(&path).unwrap().into(), "sha", false).await;
-        let (text, quality) = result.map_or_else(|_| Default::default(), |t| (t.text(), t.quality));
+        let (text, quality) =
+            result.map_or_else(|_| Default::default(), |t| (t.full_text(), t.quality));
         let (recall, name) = (recall(&truth, &text), path.file_name().unwrap());
         eprintln!("{name:?}: recall {recall:.2}, quality {quality:.2}, {:?}", start.elapsed());
         if quality >= 0.95 {

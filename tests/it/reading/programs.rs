@@ -18,10 +18,10 @@ fn program(folder: &Path, page: &str) -> OcrConfig {
     OcrConfig { tesseract: path, ..OcrConfig::default() }
 }
 
-async fn reader_with(page: &str, page_time: Duration) -> (Reader, tempfile::TempDir) {
+async fn reader_with(page: &str, page_time: Duration) -> (DocumentReader, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let config = program(folder.path(), page);
-    let tesseract = Tesseract::start(&config, page_time).unwrap();
+    let tesseract = TesseractEngine::find_installed(&config, page_time).unwrap();
     (reader(Arc::new(tesseract), LimitsConfig::default()), folder)
 }
 
@@ -44,7 +44,10 @@ async fn a_page_over_its_time_is_the_inputs_fault_and_leaves_no_child() {
         Duration::from_millis(300),
     )
     .await;
-    assert_eq!(reason(reader.read(grey().into(), "sha", false).await), Some(Reason::Timeout));
+    assert_eq!(
+        reason(reader.read(grey().into(), "sha", false).await),
+        Some(OutcomeReason::Timeout)
+    );
     let pid = std::fs::read_to_string(folder.path().join("pid")).unwrap();
     until("the child is gone", || !lives(pid.trim())).await;
 }
@@ -54,16 +57,17 @@ async fn dropping_the_future_stops_the_child() {
     let folder = tempfile::tempdir().unwrap();
     let config = program(folder.path(), "echo $$ >\"$(dirname \"$0\")/pid\"; exec sleep 600");
     let limits = LimitsConfig::default();
-    let tesseract = Tesseract::start(&config, limits.page_time).unwrap();
+    let tesseract = TesseractEngine::find_installed(&config, limits.page_time).unwrap();
     // The program is a script, which a confined process could not run.
     let cpu = CpuConfig { confine: false, ..CpuConfig::default() };
-    let setup = Setup::new(&cpu, &limits, &config, recipe(), 2).permitting(tesseract.permissions());
-    let cells = Cells::new(Program::Binary(docmill()), setup, 1000);
-    let reader = Reader {
+    let setup = ProcessSetup::new(&cpu, &limits, &config, recipe(), 2)
+        .permitting(tesseract.process_permissions());
+    let cells = ProcessPool::new(ProcessProgram::Binary(docmill()), setup, 1000);
+    let reader = DocumentReader {
         cells,
         ocr: Arc::new(tesseract),
         recipe: recipe(),
-        elsewhere: Elsewhere::default(),
+        elsewhere: RemoteOcr::default(),
     };
     let reading = tokio::spawn(async move { reader.read(grey().into(), "sha", false).await });
     let note = folder.path().join("pid");
@@ -96,7 +100,7 @@ async fn how_the_program_ends_decides_what_follows() {
 async fn the_child_sees_nothing_of_our_environment() {
     let page = "env >\"$(dirname \"$0\")/env\"; cat >/dev/null";
     let (reader, folder) = reader_with(page, Duration::from_secs(60)).await;
-    assert_eq!(reason(reader.read(grey().into(), "sha", false).await), Some(Reason::NoText));
+    assert_eq!(reason(reader.read(grey().into(), "sha", false).await), Some(OutcomeReason::NoText));
     let seen = std::fs::read_to_string(folder.path().join("env")).unwrap();
     assert!(seen.contains("OMP_THREAD_LIMIT=1"), "{seen}");
     assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());

@@ -8,35 +8,41 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use docmill::config::{CpuConfig, LimitsConfig, OcrConfig};
-use docmill::cpu::confine::Confinement;
-use docmill::cpu::{Cells, Program, Served, Setup};
-use docmill::model::{Recipe, Repairs};
-use docmill::ocr::Ocr;
-use docmill::pages::serve::{self, MakeReader};
-use docmill::pipeline::{Elsewhere, Reader};
+use docmill::cpu::confine::ConfinementStatus;
+use docmill::cpu::{ProcessPool, ProcessProgram, ProcessSetup, ServeFunction};
+use docmill::model::{ReadRecipe, RepairSwitches};
+use docmill::ocr::OcrEngine;
+use docmill::pages::serve::{self, PageReaderFactory};
+use docmill::pipeline::{DocumentReader, RemoteOcr};
 use tempfile::TempDir;
 
 /// Names the test that is run as a cell.
 const CELL: &str = "cells::deeds::cell";
 
 /// One language and a resolution that is read quickly.
-pub(crate) fn recipe() -> Recipe {
-    Recipe { dpi: 100, languages: vec!["eng".to_owned()], repairs: Repairs::ALL, threshold: 0.7 }
+pub(crate) fn recipe() -> ReadRecipe {
+    ReadRecipe {
+        dpi: 100,
+        languages: vec!["eng".to_owned()],
+        repairs: RepairSwitches::ALL,
+        threshold: 0.7,
+    }
 }
 
 /// A reader whose documents are read by a thread of this process.
-pub(crate) fn reader_here(ocr: Arc<dyn Ocr>, limits: LimitsConfig) -> Reader {
+pub(crate) fn reader_here(ocr: Arc<dyn OcrEngine>, limits: LimitsConfig) -> DocumentReader {
     let (cpu, config) = (CpuConfig { confine: false, ..Default::default() }, OcrConfig::default());
-    let setup = Setup::new(&cpu, &limits, &config, recipe(), 2);
+    let setup = ProcessSetup::new(&cpu, &limits, &config, recipe(), 2);
     let shared = Arc::clone(&ocr);
-    let serve: Arc<Served> = Arc::new(move |input, output| {
+    let serve: Arc<ServeFunction> = Arc::new(move |input, output| {
         let ocr = Arc::clone(&shared);
-        let make: MakeReader = Box::new(move || Ok(Box::new(ocr.recogniser()?)));
+        let make: PageReaderFactory = Box::new(move || Ok(Box::new(ocr.make_recogniser()?)));
         // Ends when the cell does, whichever way.
-        let _ended = serve::serve(input, output, |_| Ok((Confinement::default(), make)));
+        let _ended =
+            serve::serve_pages(input, output, |_| Ok((ConfinementStatus::default(), make)));
     });
-    let cells = Cells::new(Program::Thread(serve), setup, 1000);
-    Reader { cells, ocr, recipe: recipe(), elsewhere: Elsewhere::default() }
+    let cells = ProcessPool::new(ProcessProgram::Thread(serve), setup, 1000);
+    DocumentReader { cells, ocr, recipe: recipe(), elsewhere: RemoteOcr::default() }
 }
 
 /// The real program.
@@ -61,7 +67,7 @@ impl Default for Driven {
 impl Driven {
     /// Cells that run this very test program, whose pages do what stands on them (see
     /// `cells::deeds`). The folder holds the script that starts it.
-    pub(crate) fn start(self) -> (Arc<Cells>, TempDir) {
+    pub(crate) fn start(self) -> (Arc<ProcessPool>, TempDir) {
         let folder = tempfile::tempdir().unwrap();
         let script = folder.path().join("cell");
         let this = std::env::current_exe().unwrap();
@@ -73,8 +79,9 @@ impl Driven {
         std::fs::write(&script, text).unwrap();
         std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
         let Self { limits, cpu, threads } = self;
-        let setup = Setup::new(&cpu, &limits, &OcrConfig::default(), recipe(), threads);
-        let cells = Cells::new(Program::Binary(script), setup, cpu.documents_per_process);
+        let setup = ProcessSetup::new(&cpu, &limits, &OcrConfig::default(), recipe(), threads);
+        let cells =
+            ProcessPool::new(ProcessProgram::Binary(script), setup, cpu.documents_per_process);
         (cells, folder)
     }
 }

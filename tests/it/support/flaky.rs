@@ -7,11 +7,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use docmill::fault::{Error, Result};
 use docmill::ledger::{
-    AttemptLedger, Claim, ClaimTerms, GiveBack, Held, Ledger, Pause, Quarantined, ReadBack, Record,
-    Registration, Spending, SpentToday, TranscriptionSaved, Vitals,
+    AttemptLedger, ClaimOutcome, ClaimRelease, ClaimTerms, IngestionResult, Ledger,
+    ObjectRegistration, OperatorPause, ProviderSpending, QuarantinedMessage, ReadBack, SpentToday,
+    StoredTranscript, WorkerStatus, WriteResult,
 };
-use docmill::llm::{Llm, Prompt, Reply};
-use docmill::model::{ArtefactRef, ClaimToken, DocumentId, IngestionId, Stage};
+use docmill::llm::{Llm, ModelReply, Prompt};
+use docmill::model::{ArtefactRef, ClaimToken, DocumentId, IngestionId, IngestionStage};
 use time::OffsetDateTime;
 
 /// How `record` misbehaves.
@@ -55,8 +56,8 @@ impl AttemptLedger for FlakyLedger {
         &self,
         id: IngestionId,
         token: ClaimToken,
-        saved: &TranscriptionSaved,
-    ) -> Result<Held> {
+        saved: &StoredTranscript,
+    ) -> Result<WriteResult> {
         self.inner.save_transcription(id, token, saved).await
     }
 
@@ -65,7 +66,7 @@ impl AttemptLedger for FlakyLedger {
         id: IngestionId,
         token: ClaimToken,
         artefact: &ArtefactRef,
-    ) -> Result<Held> {
+    ) -> Result<WriteResult> {
         self.inner.save_extraction(id, token, artefact).await
     }
 
@@ -83,54 +84,74 @@ impl AttemptLedger for FlakyLedger {
         self.inner.is_blocked(sha256).await
     }
 
-    async fn spend(&self, id: IngestionId, claims: i64, spent: &Spending) -> Result<()> {
-        self.inner.spend(id, claims, spent).await
+    async fn add_spending(
+        &self,
+        id: IngestionId,
+        claims: i64,
+        spent: &ProviderSpending,
+    ) -> Result<()> {
+        self.inner.add_spending(id, claims, spent).await
     }
 
     async fn spent_today(&self) -> Result<SpentToday> {
         self.inner.spent_today().await
     }
 
-    async fn now(&self) -> Result<OffsetDateTime> {
-        self.inner.now().await
+    async fn current_time(&self) -> Result<OffsetDateTime> {
+        self.inner.current_time().await
     }
 }
 
 #[async_trait]
 impl Ledger for FlakyLedger {
-    async fn record(&self, id: IngestionId, token: ClaimToken, end: &Record) -> Result<Held> {
+    async fn record_result(
+        &self,
+        id: IngestionId,
+        token: ClaimToken,
+        end: &IngestionResult,
+    ) -> Result<WriteResult> {
         self.alive().await;
         let before = self.records.fetch_add(1, Ordering::SeqCst);
         match self.recording {
             Recording::ReplyLost(times) if before < times => {
-                self.inner.record(id, token, end).await?;
+                self.inner.record_result(id, token, end).await?;
                 Err(Error::transient("the reply is lost"))
             }
             Recording::Fails(times) if before < times => Err(Error::transient("no connection")),
-            _ => self.inner.record(id, token, end).await,
+            _ => self.inner.record_result(id, token, end).await,
         }
     }
 
-    async fn claim(&self, ids: &[IngestionId], terms: &ClaimTerms) -> Result<Vec<Claim>> {
+    async fn claim(&self, ids: &[IngestionId], terms: &ClaimTerms) -> Result<Vec<ClaimOutcome>> {
         self.alive().await;
         self.inner.claim(ids, terms).await
     }
 
-    async fn renew(
+    async fn renew_leases(
         &self,
         claims: &[(IngestionId, ClaimToken)],
         lease: Duration,
-    ) -> Result<Vec<Held>> {
+    ) -> Result<Vec<WriteResult>> {
         self.alive().await;
-        self.inner.renew(claims, lease).await
+        self.inner.renew_leases(claims, lease).await
     }
 
-    async fn give_back(&self, id: IngestionId, token: ClaimToken, how: &GiveBack) -> Result<Held> {
+    async fn release_claim(
+        &self,
+        id: IngestionId,
+        token: ClaimToken,
+        how: &ClaimRelease,
+    ) -> Result<WriteResult> {
         self.alive().await;
-        self.inner.give_back(id, token, how).await
+        self.inner.release_claim(id, token, how).await
     }
 
-    async fn save_stage(&self, id: IngestionId, token: ClaimToken, stage: Stage) -> Result<Held> {
+    async fn save_stage(
+        &self,
+        id: IngestionId,
+        token: ClaimToken,
+        stage: IngestionStage,
+    ) -> Result<WriteResult> {
         self.inner.save_stage(id, token, stage).await
     }
 
@@ -138,20 +159,20 @@ impl Ledger for FlakyLedger {
         self.inner.read_back(id, token).await
     }
 
-    async fn register(&self, objects: &[Registration]) -> Result<Vec<IngestionId>> {
-        self.inner.register(objects).await
+    async fn register_objects(&self, objects: &[ObjectRegistration]) -> Result<Vec<IngestionId>> {
+        self.inner.register_objects(objects).await
     }
 
-    async fn quarantine(&self, message: &Quarantined) -> Result<()> {
-        self.inner.quarantine(message).await
+    async fn quarantine_message(&self, message: &QuarantinedMessage) -> Result<()> {
+        self.inner.quarantine_message(message).await
     }
 
-    async fn pauses(&self) -> Result<Vec<Pause>> {
-        self.inner.pauses().await
+    async fn active_pauses(&self) -> Result<Vec<OperatorPause>> {
+        self.inner.active_pauses().await
     }
 
-    async fn worker_alive(&self, worker: &str, vitals: &Vitals) -> Result<()> {
-        self.inner.worker_alive(worker, vitals).await
+    async fn save_worker_status(&self, worker: &str, vitals: &WorkerStatus) -> Result<()> {
+        self.inner.save_worker_status(worker, vitals).await
     }
 }
 
@@ -168,7 +189,7 @@ impl Llm for PanickingLlm {
         "none"
     }
 
-    async fn ask(&self, _: &Prompt) -> Result<Reply> {
+    async fn complete(&self, _: &Prompt) -> Result<ModelReply> {
         self.0.fetch_add(1, Ordering::SeqCst);
         panic!("a bug of ours")
     }

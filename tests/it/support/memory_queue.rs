@@ -11,7 +11,9 @@ use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
 use docmill::fault::{Error, Fault, Result};
-use docmill::queue::{DeadLetter, Delivery, Depth, Outgoing, Queue, Receipt};
+use docmill::queue::{
+    DeadLetter, Delivery, MessageQueue, OutgoingMessage, QueueDepth, ReceiptHandle,
+};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -29,7 +31,7 @@ pub(crate) enum Call {
 #[derive(Debug, Clone)]
 struct Item {
     message_id: String,
-    message: Outgoing,
+    message: OutgoingMessage,
     sent_at: SystemTime,
     first_received_at: Option<SystemTime>,
     count: u32,
@@ -126,7 +128,7 @@ impl MemoryQueue {
         results
     }
 
-    fn hide_one(inside: &mut Inside, receipt: &Receipt, time: Duration) -> Result<()> {
+    fn hide_one(inside: &mut Inside, receipt: &ReceiptHandle, time: Duration) -> Result<()> {
         let visible_at = inside.now() + time.min(LONGEST);
         let item = of_receipt(&mut inside.live, receipt)?;
         item.visible_at = visible_at;
@@ -153,7 +155,7 @@ impl Inside {
         }
     }
 
-    fn put(&mut self, message: &Outgoing) {
+    fn put(&mut self, message: &OutgoingMessage) {
         self.last += 1;
         let item = Item {
             message_id: format!("memory-{}", self.last),
@@ -201,7 +203,7 @@ impl Inside {
             deliveries.push(Delivery {
                 message_id: item.message_id.clone(),
                 body: item.message.body.clone(),
-                receipt: Receipt(format!("{id}:{}", item.count)),
+                receipt: ReceiptHandle(format!("{id}:{}", item.count)),
                 receive_count: item.count,
                 sent_at: Some(item.sent_at),
                 first_received_at: item.first_received_at,
@@ -220,7 +222,7 @@ impl Inside {
 }
 
 /// The message of a receipt, if the receipt is of its last receive.
-fn of_receipt<'a>(shelf: &'a mut Shelf, receipt: &Receipt) -> Result<&'a mut Item> {
+fn of_receipt<'a>(shelf: &'a mut Shelf, receipt: &ReceiptHandle) -> Result<&'a mut Item> {
     let read = receipt
         .0
         .split_once(':')
@@ -231,7 +233,7 @@ fn of_receipt<'a>(shelf: &'a mut Shelf, receipt: &Receipt) -> Result<&'a mut Ite
 }
 
 /// Deletes; what is gone already is a success.
-fn delete(shelf: &mut Shelf, receipt: &Receipt) -> Result<()> {
+fn delete(shelf: &mut Shelf, receipt: &ReceiptHandle) -> Result<()> {
     let id = receipt.0.split_once(':').and_then(|(id, _)| id.parse().ok());
     if id.is_some_and(|id| !shelf.contains_key(&id)) {
         return Ok(());
@@ -242,7 +244,7 @@ fn delete(shelf: &mut Shelf, receipt: &Receipt) -> Result<()> {
 }
 
 #[async_trait]
-impl Queue for MemoryQueue {
+impl MessageQueue for MemoryQueue {
     fn describe(&self) -> String {
         "queue in memory".to_owned()
     }
@@ -275,7 +277,11 @@ impl Queue for MemoryQueue {
         }
     }
 
-    async fn extend(&self, receipts: &[Receipt], visibility: Duration) -> Vec<Result<()>> {
+    async fn extend_visibility(
+        &self,
+        receipts: &[ReceiptHandle],
+        visibility: Duration,
+    ) -> Vec<Result<()>> {
         self.each(Call::Extend, receipts, |inside, receipt| {
             let now = inside.now();
             let item = of_receipt(&mut inside.live, receipt)?;
@@ -286,11 +292,11 @@ impl Queue for MemoryQueue {
         })
     }
 
-    async fn acknowledge(&self, receipts: &[Receipt]) -> Vec<Result<()>> {
+    async fn acknowledge(&self, receipts: &[ReceiptHandle]) -> Vec<Result<()>> {
         self.each(Call::Acknowledge, receipts, |inside, receipt| delete(&mut inside.live, receipt))
     }
 
-    async fn hide(&self, receipts: &[(Receipt, Duration)]) -> Vec<Result<()>> {
+    async fn hide(&self, receipts: &[(ReceiptHandle, Duration)]) -> Vec<Result<()>> {
         self.each(Call::Hide, receipts, |inside, (receipt, time)| {
             match Self::hide_one(inside, receipt, *time) {
                 Err(error) if error.fault == Fault::Missing => Ok(()),
@@ -299,14 +305,14 @@ impl Queue for MemoryQueue {
         })
     }
 
-    async fn send(&self, messages: &[Outgoing]) -> Vec<Result<()>> {
+    async fn send(&self, messages: &[OutgoingMessage]) -> Vec<Result<()>> {
         self.each(Call::Send, messages, |inside, message| {
             inside.put(message);
             Ok(())
         })
     }
 
-    async fn depth(&self) -> Result<Depth> {
+    async fn depth(&self) -> Result<QueueDepth> {
         let mut inside = self.inside();
         *inside.calls.entry(Call::Depth).or_default() += 1;
         inside.scripted(Call::Depth)?;
@@ -318,7 +324,7 @@ impl Queue for MemoryQueue {
             });
             u64::try_from(chosen.count()).unwrap()
         };
-        Ok(Depth {
+        Ok(QueueDepth {
             ready: count(false, None),
             in_flight: count(true, Some(true)),
             delayed: count(true, Some(false)),
@@ -334,19 +340,19 @@ impl Queue for MemoryQueue {
         Ok(self.dead_after)
     }
 
-    async fn dead_receive(&self, max: usize, hidden: Duration) -> Result<Vec<DeadLetter>> {
+    async fn receive_dead(&self, max: usize, hidden: Duration) -> Result<Vec<DeadLetter>> {
         let mut inside = self.inside();
         inside.bury(self.dead_after);
         let found = inside.take(true, max, hidden);
         Ok(found.into_iter().map(|delivery| DeadLetter { delivery }).collect())
     }
 
-    async fn dead_acknowledge(&self, receipts: &[Receipt]) -> Vec<Result<()>> {
+    async fn acknowledge_dead(&self, receipts: &[ReceiptHandle]) -> Vec<Result<()>> {
         let mut inside = self.inside();
         receipts.iter().map(|receipt| delete(&mut inside.dead, receipt)).collect()
     }
 
-    async fn dead_release(&self, receipts: &[Receipt]) -> Vec<Result<()>> {
+    async fn release_dead(&self, receipts: &[ReceiptHandle]) -> Vec<Result<()>> {
         let mut inside = self.inside();
         let now = inside.now();
         for receipt in receipts {
@@ -357,7 +363,7 @@ impl Queue for MemoryQueue {
         receipts.iter().map(|_| Ok(())).collect()
     }
 
-    async fn maintain(&self) -> Result<u64> {
+    async fn run_maintenance(&self) -> Result<u64> {
         Ok(0)
     }
 }

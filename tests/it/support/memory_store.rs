@@ -10,7 +10,9 @@ use std::time::{Duration, SystemTime};
 use async_trait::async_trait;
 use bytes::Bytes;
 use docmill::fault::Result;
-use docmill::store::{Entry, Etag, Fetch, Get, Meta, Put, Store, memory};
+use docmill::store::{
+    Etag, GetOptions, GetResult, ObjectEntry, ObjectMeta, ObjectStore, PutResult, memory,
+};
 use futures::FutureExt as _;
 
 type Labels = BTreeMap<String, String>;
@@ -95,9 +97,9 @@ impl MemoryStore {
     }
 
     pub(crate) fn json(&self, key: &str) -> serde_json::Value {
-        let what = Get { at_most: u64::MAX, if_match: None };
+        let what = GetOptions { at_most: u64::MAX, if_match: None };
         match self.inner.get(key, what).now_or_never().unwrap().unwrap() {
-            Fetch::Found(object) => serde_json::from_slice(&object.bytes).unwrap(),
+            GetResult::Found(object) => serde_json::from_slice(&object.bytes).unwrap(),
             _ => panic!("no {key}"),
         }
     }
@@ -121,18 +123,18 @@ impl MemoryStore {
 }
 
 #[async_trait]
-impl Store for MemoryStore {
+impl ObjectStore for MemoryStore {
     fn describe(&self) -> String {
         self.inner.describe()
     }
 
-    async fn head(&self, key: &str) -> Result<Option<Meta>> {
+    async fn head(&self, key: &str) -> Result<Option<ObjectMeta>> {
         tokio::task::yield_now().await;
         let meta = self.inner.head(key).await?;
-        Ok(meta.map(|meta| Meta { modified: self.modified(key, meta.modified), ..meta }))
+        Ok(meta.map(|meta| ObjectMeta { modified: self.modified(key, meta.modified), ..meta }))
     }
 
-    async fn get(&self, key: &str, what: Get) -> Result<Fetch> {
+    async fn get(&self, key: &str, what: GetOptions) -> Result<GetResult> {
         tokio::task::yield_now().await;
         self.inner.get(key, what).await
     }
@@ -144,25 +146,25 @@ impl Store for MemoryStore {
         Ok(etag)
     }
 
-    async fn put_if_absent(&self, key: &str, bytes: Bytes) -> Result<Put> {
+    async fn put_if_absent(&self, key: &str, bytes: Bytes) -> Result<PutResult> {
         if self.is_lenient() {
-            return self.put(key, bytes, &Labels::new()).await.map(Put::Written);
+            return self.put(key, bytes, &Labels::new()).await.map(PutResult::Written);
         }
         self.arrive().await;
         let put = self.inner.put_if_absent(key, bytes).await?;
-        if put != Put::Refused {
+        if put != PutResult::Refused {
             self.written(key).await;
         }
         Ok(put)
     }
 
-    async fn put_if_match(&self, key: &str, etag: &Etag, bytes: Bytes) -> Result<Put> {
+    async fn put_if_match(&self, key: &str, etag: &Etag, bytes: Bytes) -> Result<PutResult> {
         if self.is_lenient() {
-            return self.put(key, bytes, &Labels::new()).await.map(Put::Written);
+            return self.put(key, bytes, &Labels::new()).await.map(PutResult::Written);
         }
         self.arrive().await;
         let put = self.inner.put_if_match(key, etag, bytes).await?;
-        if put != Put::Refused {
+        if put != PutResult::Refused {
             self.written(key).await;
         }
         Ok(put)
@@ -187,11 +189,18 @@ impl Store for MemoryStore {
         Ok(removed)
     }
 
-    async fn list(&self, prefix: &str, after: Option<&str>, max: usize) -> Result<Vec<Entry>> {
+    async fn list(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        max: usize,
+    ) -> Result<Vec<ObjectEntry>> {
         self.lists.fetch_add(1, Ordering::SeqCst);
         let listed = self.inner.list(prefix, after, max).await?;
-        let entry =
-            |entry: Entry| Entry { modified: self.modified(&entry.key, entry.modified), ..entry };
+        let entry = |entry: ObjectEntry| ObjectEntry {
+            modified: self.modified(&entry.key, entry.modified),
+            ..entry
+        };
         Ok(listed.into_iter().map(entry).collect())
     }
 }

@@ -9,8 +9,8 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use docmill::cluster::{Cluster, Durability};
-use docmill::config::{DatabaseConfig, Secret};
+use docmill::cluster::{CrashDurability, PrivatePostgres};
+use docmill::config::{DatabaseConfig, SecretString};
 use docmill::db::Db;
 use sqlx::postgres::{PgConnection, PgPool, PgPoolOptions};
 use sqlx::{AssertSqlSafe, Connection, Executor};
@@ -21,7 +21,7 @@ use tokio::sync::Mutex;
 #[derive(Debug)]
 enum Server {
     Given(String),
-    Own(Cluster, #[expect(dead_code, reason = "removed when dropped")] tempfile::TempDir),
+    Own(PrivatePostgres, #[expect(dead_code, reason = "removed when dropped")] tempfile::TempDir),
 }
 
 impl Server {
@@ -42,7 +42,10 @@ impl Server {
             Ok(url) => Self::Given(url),
             Err(_) => {
                 let dir = tempfile::tempdir().unwrap();
-                Self::Own(Cluster::start(dir.path(), Durability::Fast).await.unwrap(), dir)
+                Self::Own(
+                    PrivatePostgres::start(dir.path(), CrashDurability::Fast).await.unwrap(),
+                    dir,
+                )
             }
         };
         let server = Arc::new(server);
@@ -151,7 +154,7 @@ async fn own_pool(server: &Server, name: &str) -> PgPool {
 }
 
 fn config(url: String) -> DatabaseConfig {
-    DatabaseConfig { url: Secret::from(url), max_connections: 8, ..DatabaseConfig::default() }
+    DatabaseConfig { url: SecretString::from(url), max_connections: 8, ..DatabaseConfig::default() }
 }
 
 async fn run(admin: &mut PgConnection, sql: String) {

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use docmill::fault::Result;
-use docmill::queue::{DeadLetter, Delivery, Depth, Outgoing, Queue, Receipt, Tier};
+use docmill::queue::{
+    DeadLetter, Delivery, MessageQueue, OutgoingMessage, QueueDepth, QueueTier, ReceiptHandle,
+};
 
 /// What became of one receipt.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -20,12 +22,12 @@ pub(crate) struct Fate {
 
 /// The recorder.
 pub(crate) struct RecordingQueue {
-    inner: Arc<dyn Queue>,
+    inner: Arc<dyn MessageQueue>,
     fates: Mutex<BTreeMap<String, Fate>>,
 }
 
 impl RecordingQueue {
-    pub(crate) fn new(inner: Arc<dyn Queue>) -> Self {
+    pub(crate) fn new(inner: Arc<dyn MessageQueue>) -> Self {
         Self { inner, fates: Mutex::default() }
     }
 
@@ -34,13 +36,13 @@ impl RecordingQueue {
         self.fates.lock().unwrap().values().cloned().collect()
     }
 
-    fn note(&self, receipt: &Receipt, change: impl FnOnce(&mut Fate)) {
+    fn note(&self, receipt: &ReceiptHandle, change: impl FnOnce(&mut Fate)) {
         change(self.fates.lock().unwrap().entry(receipt.0.clone()).or_default());
     }
 }
 
 #[async_trait]
-impl Queue for RecordingQueue {
+impl MessageQueue for RecordingQueue {
     fn describe(&self) -> String {
         self.inner.describe()
     }
@@ -53,7 +55,7 @@ impl Queue for RecordingQueue {
         Ok(deliveries)
     }
 
-    fn tiers(&self) -> Vec<Tier> {
+    fn tiers(&self) -> Vec<QueueTier> {
         self.inner.tiers()
     }
 
@@ -65,32 +67,36 @@ impl Queue for RecordingQueue {
         Ok(deliveries)
     }
 
-    async fn win(&self, receipts: &[Receipt]) -> Vec<Result<bool>> {
+    async fn try_acknowledge(&self, receipts: &[ReceiptHandle]) -> Vec<Result<bool>> {
         receipts.iter().for_each(|receipt| self.note(receipt, |fate| fate.acknowledged += 1));
-        self.inner.win(receipts).await
+        self.inner.try_acknowledge(receipts).await
     }
 
-    async fn extend(&self, receipts: &[Receipt], visibility: Duration) -> Vec<Result<()>> {
-        let answers = self.inner.extend(receipts, visibility).await;
+    async fn extend_visibility(
+        &self,
+        receipts: &[ReceiptHandle],
+        visibility: Duration,
+    ) -> Vec<Result<()>> {
+        let answers = self.inner.extend_visibility(receipts, visibility).await;
         receipts.iter().for_each(|receipt| self.note(receipt, |fate| fate.extended += 1));
         answers
     }
 
-    async fn acknowledge(&self, receipts: &[Receipt]) -> Vec<Result<()>> {
+    async fn acknowledge(&self, receipts: &[ReceiptHandle]) -> Vec<Result<()>> {
         receipts.iter().for_each(|receipt| self.note(receipt, |fate| fate.acknowledged += 1));
         self.inner.acknowledge(receipts).await
     }
 
-    async fn hide(&self, receipts: &[(Receipt, Duration)]) -> Vec<Result<()>> {
+    async fn hide(&self, receipts: &[(ReceiptHandle, Duration)]) -> Vec<Result<()>> {
         receipts.iter().for_each(|(receipt, _)| self.note(receipt, |fate| fate.hidden += 1));
         self.inner.hide(receipts).await
     }
 
-    async fn send(&self, messages: &[Outgoing]) -> Vec<Result<()>> {
+    async fn send(&self, messages: &[OutgoingMessage]) -> Vec<Result<()>> {
         self.inner.send(messages).await
     }
 
-    async fn depth(&self) -> Result<Depth> {
+    async fn depth(&self) -> Result<QueueDepth> {
         self.inner.depth().await
     }
 
@@ -102,19 +108,19 @@ impl Queue for RecordingQueue {
         self.inner.receives_before_dead().await
     }
 
-    async fn dead_receive(&self, max: usize, hidden: Duration) -> Result<Vec<DeadLetter>> {
-        self.inner.dead_receive(max, hidden).await
+    async fn receive_dead(&self, max: usize, hidden: Duration) -> Result<Vec<DeadLetter>> {
+        self.inner.receive_dead(max, hidden).await
     }
 
-    async fn dead_acknowledge(&self, receipts: &[Receipt]) -> Vec<Result<()>> {
-        self.inner.dead_acknowledge(receipts).await
+    async fn acknowledge_dead(&self, receipts: &[ReceiptHandle]) -> Vec<Result<()>> {
+        self.inner.acknowledge_dead(receipts).await
     }
 
-    async fn dead_release(&self, receipts: &[Receipt]) -> Vec<Result<()>> {
-        self.inner.dead_release(receipts).await
+    async fn release_dead(&self, receipts: &[ReceiptHandle]) -> Vec<Result<()>> {
+        self.inner.release_dead(receipts).await
     }
 
-    async fn maintain(&self) -> Result<u64> {
-        self.inner.maintain().await
+    async fn run_maintenance(&self) -> Result<u64> {
+        self.inner.run_maintenance().await
     }
 }

@@ -3,14 +3,14 @@
 use async_trait::async_trait;
 use bytes::Bytes;
 use docmill::model::{EncodedImage, PageText, PageUsage, Transcript};
-use docmill::pipeline::{PageSink, Reader, Reading, StepError, Wishes};
+use docmill::pipeline::{DocumentReader, PageSink, ReadOptions, ReadRequest, StepError};
 
 /// Keeps nothing: the transcript is all that is wanted.
 struct Unkept;
 
 #[async_trait]
 impl PageSink for Unkept {
-    async fn keep(&mut self, _: &PageText, _: Option<EncodedImage>) -> Result<(), StepError> {
+    async fn store_page(&mut self, _: &PageText, _: Option<EncodedImage>) -> Result<(), StepError> {
         Ok(())
     }
 
@@ -24,11 +24,11 @@ pub(crate) trait ReadWhole {
     async fn read(&self, bytes: Bytes, sha256: &str, alone: bool) -> Result<Transcript, StepError>;
 }
 
-impl ReadWhole for Reader {
+impl ReadWhole for DocumentReader {
     async fn read(&self, bytes: Bytes, sha256: &str, alone: bool) -> Result<Transcript, StepError> {
-        let document = self.open(bytes, alone).await?;
-        let (sha256, wishes) = (sha256.to_owned(), Wishes::default());
-        let reading = Reading { document, sha256, finished: Vec::new(), wishes };
-        self.read_on(reading, &mut Unkept).await
+        let document = self.open_document(bytes, alone).await?;
+        let (sha256, wishes) = (sha256.to_owned(), ReadOptions::default());
+        let reading = ReadRequest { document, sha256, finished: Vec::new(), wishes };
+        self.read_remaining(reading, &mut Unkept).await
     }
 }

@@ -7,21 +7,21 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use docmill::app::{App, Parts};
+use docmill::app::{App, ServiceBackends};
 use docmill::config::{Config, LlmProvider, QueueBackend, StoreBackend};
 use docmill::db::claims::PostgresLedger;
 use docmill::ledger::Ledger;
 use docmill::llm::Llm;
-use docmill::llm::chain::Chain;
+use docmill::llm::chain::ModelChain;
 use docmill::model::{DocumentId, IngestionId};
-use docmill::pipeline::{PipelineContext, PipelineServices, Reader};
+use docmill::pipeline::{DocumentReader, PipelineContext, PipelineServices};
 use docmill::queue::sqs::SqsQueue;
-use docmill::queue::{Outgoing, Queue};
-use docmill::runner::{Monitor, WorkerStats};
-use docmill::shutdown::Stop;
-use docmill::store::Store;
+use docmill::queue::{MessageQueue, OutgoingMessage};
+use docmill::runner::{RunnerMonitor, WorkerStats};
+use docmill::shutdown::Shutdown;
+use docmill::store::ObjectStore;
 use docmill::store::folder::FolderStore;
-use docmill::worker::Worker;
+use docmill::worker::QueueWorker;
 use docmill_testkit::{openai, sqs};
 use sqlx::{PgPool, Row};
 use tempfile::TempDir;
@@ -36,10 +36,10 @@ pub(crate) const SOON: Duration = Duration::from_secs(60);
 pub(crate) struct World {
     pub(crate) sqs: sqs::Server,
     pub(crate) queue_url: String,
-    pub(crate) queue: Arc<dyn Queue>,
+    pub(crate) queue: Arc<dyn MessageQueue>,
     pub(crate) database: TestDatabase,
     pub(crate) pool: PgPool,
-    pub(crate) store: Arc<dyn Store>,
+    pub(crate) store: Arc<dyn ObjectStore>,
     pub(crate) llm: Option<openai::Server>,
     pub(crate) config: Config,
     _folder: TempDir,
@@ -51,9 +51,9 @@ pub(crate) struct World {
 
 /// A worker of this process.
 pub(crate) struct Running {
-    stop: Stop,
+    stop: Shutdown,
     task: JoinHandle<WorkerStats>,
-    pub(crate) monitor: Monitor,
+    pub(crate) monitor: RunnerMonitor,
 }
 
 impl World {
@@ -98,8 +98,8 @@ impl World {
             config.llm.base_url = server.base_url();
             config.llm.model = "scripted".to_owned();
         }
-        let store: Arc<dyn Store> = Arc::new(FolderStore::open(folder.path()).await.unwrap());
-        let queue: Arc<dyn Queue> = Arc::new(sqs_queue(&config).await);
+        let store: Arc<dyn ObjectStore> = Arc::new(FolderStore::open(folder.path()).await.unwrap());
+        let queue: Arc<dyn MessageQueue> = Arc::new(sqs_queue(&config).await);
         let logs = tempfile::tempdir().unwrap();
         let passed = tokio::sync::Mutex::default();
         Self {
@@ -123,9 +123,9 @@ impl World {
     }
 
     /// The parts that a worker is made of.
-    pub(crate) async fn parts(&self) -> Parts {
+    pub(crate) async fn parts(&self) -> ServiceBackends {
         let db = self.database.db();
-        Parts {
+        ServiceBackends {
             ledger: Arc::new(PostgresLedger::new(db.clone())),
             db,
             queue: Arc::clone(&self.queue),
@@ -143,7 +143,7 @@ impl World {
         let mut config = self.config.clone();
         change(&mut config);
         let (worker, _maintenance) =
-            Box::pin(App::new(config).worker(&self.parts().await)).await.unwrap();
+            Box::pin(App::new(config).build_worker(&self.parts().await)).await.unwrap();
         Running::start(worker)
     }
 
@@ -155,16 +155,16 @@ impl World {
     ) -> Running {
         let mut config = self.config.clone();
         config.llm.provider = LlmProvider::None;
-        let services = Box::pin(App::new(config.clone()).services()).await.unwrap();
-        let models = llm.map(|llm| Chain::of(llm, 8_192)).unwrap_or_default();
+        let services = Box::pin(App::new(config.clone()).pipeline_services()).await.unwrap();
+        let models = llm.map(|llm| ModelChain::from_single(llm, 8_192)).unwrap_or_default();
         self.worker_of(config, PipelineServices { models, ..services }, ledger).await
     }
 
     /// Starts a worker that reads with this reader, and has no model.
-    pub(crate) async fn worker_reading(&self, reader: Arc<Reader>) -> Running {
+    pub(crate) async fn worker_reading(&self, reader: Arc<DocumentReader>) -> Running {
         let mut config = self.config.clone();
         config.llm.provider = LlmProvider::None;
-        let services = Box::pin(App::new(config.clone()).services()).await.unwrap();
+        let services = Box::pin(App::new(config.clone()).pipeline_services()).await.unwrap();
         let services = PipelineServices { reader, ..services };
         self.worker_of(config, services, self.ledger().await).await
     }
@@ -182,13 +182,13 @@ impl World {
             services: Arc::new(services),
         };
         let (queue, config) = (Arc::clone(&self.queue), Arc::new(config));
-        let worker = Worker::new(pipeline, ledger, queue, config, "test".to_owned()).await;
+        let worker = QueueWorker::new(pipeline, ledger, queue, config, "test".to_owned()).await;
         Running::start(worker.unwrap())
     }
 
     /// The configured model.
     pub(crate) async fn model(&self) -> Option<Arc<dyn Llm>> {
-        let chain = App::new(self.config.clone()).models().await.unwrap();
+        let chain = App::new(self.config.clone()).connect_models().await.unwrap();
         chain.for_kind("").into_iter().next().map(|rung| rung.llm)
     }
 
@@ -217,7 +217,7 @@ impl World {
 
     /// Sends a body.
     pub(crate) async fn send(&self, body: impl Into<String>) {
-        for answer in self.queue.send(&[Outgoing::now(body)]).await {
+        for answer in self.queue.send(&[OutgoingMessage::from_body(body)]).await {
             answer.unwrap();
         }
     }
@@ -291,7 +291,8 @@ impl World {
 
     /// Sends a message for each.
     pub(crate) async fn send_all(&self, ids: &[IngestionId]) {
-        let messages: Vec<Outgoing> = ids.iter().map(|id| Outgoing::now(id.to_string())).collect();
+        let messages: Vec<OutgoingMessage> =
+            ids.iter().map(|id| OutgoingMessage::from_body(id.to_string())).collect();
         for answer in self.queue.send(&messages).await {
             answer.unwrap();
         }
@@ -340,8 +341,8 @@ impl World {
 }
 
 impl Running {
-    fn start(worker: Worker) -> Self {
-        let stop = Stop::default();
+    fn start(worker: QueueWorker) -> Self {
+        let stop = Shutdown::default();
         let monitor = worker.monitor();
         let task = tokio::spawn(worker.run(stop.clone()));
         Self { stop, task, monitor }
@@ -349,13 +350,13 @@ impl Running {
 
     /// Drains and waits for the end.
     pub(crate) async fn stop(self) {
-        self.stop.ask();
+        self.stop.request();
         self.task.await.unwrap();
     }
 
     /// Gives everything back at once.
     pub(crate) async fn hurry(self) {
-        self.stop.hurry();
+        self.stop.abort_drain();
         self.task.await.unwrap();
     }
 }

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use docmill::fault::Fault;
-use docmill::ops::workspace::{Sources, reopen, share_of, stats};
-use docmill::queue::objects::olmocr::{flag, result};
-use docmill::shutdown::Stop;
+use docmill::ops::workspace::{DocumentSources, load_stats, reopen_groups, sample_group_size};
+use docmill::queue::objects::olmocr::{flag_key, result_key};
+use docmill::shutdown::Shutdown;
 
 use super::{Desk, Fake, Manner, terms};
 
@@ -15,7 +15,7 @@ async fn a_document_that_fails_twice_is_read_at_last_and_those_beside_it_once() 
     let group = desk.populate(3, 3).await.remove(0);
     let reader = Fake::new();
     reader.does(&group.paths[1], Manner::Fails(Fault::Internal));
-    let worker = desk.worker(&reader, terms()).run(Stop::default());
+    let worker = desk.worker(&reader, terms()).run(Shutdown::default());
     let path = group.paths[1].clone();
     let mend = async {
         while reader.calls(&path) < 2 {
@@ -43,16 +43,16 @@ async fn a_document_that_always_fails_is_named_and_can_be_tried_again_with_its_g
     let tally = desk.work(&reader).await;
     assert_eq!((tally.documents, tally.empty, tally.unread), (1, 1, 2));
     assert_eq!((reader.calls(failing), reader.calls(refused)), (3, 1), "a refusal is final");
-    let mut unread = stats(&desk.workspace).await.unwrap().unread;
+    let mut unread = load_stats(&desk.workspace).await.unwrap().unread;
     unread.sort_by(|a, b| a.path.cmp(&b.path));
     let named: Vec<_> = unread.iter().map(|one| (&one.path, one.reason.as_str())).collect();
     assert_eq!(named, [(failing, "missing"), (refused, "encrypted")]);
     assert!(unread.iter().all(|one| !one.waits));
-    let would = reopen(&desk.workspace, true).await.unwrap();
+    let would = reopen_groups(&desk.workspace, true).await.unwrap();
     assert_eq!(would.len(), 2);
-    assert!(desk.text(&flag(&group.hash)).await.is_some(), "nothing was changed");
+    assert!(desk.text(&flag_key(&group.hash)).await.is_some(), "nothing was changed");
     let kept = desk.lines(&group.hash).await;
-    assert_eq!(reopen(&desk.workspace, false).await.unwrap().len(), 2);
+    assert_eq!(reopen_groups(&desk.workspace, false).await.unwrap().len(), 2);
     assert!(store.keys("done_flags/").is_empty() && store.keys("results/").is_empty());
     reader.does(failing, Manner::Well);
     reader.does(refused, Manner::Well);
@@ -60,7 +60,7 @@ async fn a_document_that_always_fails_is_named_and_can_be_tried_again_with_its_g
     assert_eq!((tally.documents, tally.unread), (3, 0));
     assert_eq!(reader.calls(&group.paths[3]), 1, "its line was kept");
     assert!(desk.lines(&group.hash).await.contains(&kept[0]));
-    assert!(stats(&desk.workspace).await.unwrap().unread.is_empty());
+    assert!(load_stats(&desk.workspace).await.unwrap().unread.is_empty());
 }
 
 #[tokio::test]
@@ -71,7 +71,7 @@ async fn a_document_that_loses_too_many_pages_is_left_out() {
     reader.does(&group.paths[0], Manner::LosesPages(1));
     assert_eq!(desk.work(&reader).await.unread, 1);
     assert_eq!(desk.lines(&group.hash).await.len(), 1);
-    assert_eq!(stats(&desk.workspace).await.unwrap().unread[0].reason, "page_errors");
+    assert_eq!(load_stats(&desk.workspace).await.unwrap().unread[0].reason, "page_errors");
 }
 
 #[tokio::test]
@@ -82,12 +82,12 @@ async fn at_a_stop_the_group_is_given_back_what_was_read_kept_and_no_try_counted
     for _ in 0..4 {
         reader.does(&group.paths[1], Manner::Hangs);
         let before = reader.calls(&group.paths[1]);
-        let stop = Stop::default();
+        let stop = Shutdown::default();
         let ask = async {
             while reader.calls(&group.paths[1]) == before {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
-            stop.ask();
+            stop.request();
         };
         let (ended, ()) = tokio::join!(desk.worker(&reader, terms()).run(stop.clone()), ask);
         ended.unwrap();
@@ -105,7 +105,7 @@ async fn a_document_over_which_its_workers_die_is_begun_three_times() {
     let reader = Fake::new();
     reader.does(&group.paths[0], Manner::Hangs);
     for run in 1..=3 {
-        let work = tokio::spawn(desk.worker(&reader, terms()).run(Stop::default()));
+        let work = tokio::spawn(desk.worker(&reader, terms()).run(Shutdown::default()));
         while reader.calls(&group.paths[0]) < run {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
@@ -118,20 +118,24 @@ async fn a_document_over_which_its_workers_die_is_begun_three_times() {
     }
     assert_eq!(desk.work(&reader).await.unread, 1);
     assert_eq!(reader.calls(&group.paths[0]), 3);
-    assert_eq!(stats(&desk.workspace).await.unwrap().unread[0].reason, "crashed");
-    assert_eq!(desk.text(&result(&group.hash)).await.as_deref(), Some(""), "a result of nothing");
+    assert_eq!(load_stats(&desk.workspace).await.unwrap().unread[0].reason, "crashed");
+    assert_eq!(
+        desk.text(&result_key(&group.hash)).await.as_deref(),
+        Some(""),
+        "a result of nothing"
+    );
 }
 
 #[tokio::test]
 async fn groups_are_as_large_as_the_sample_says() {
     let (desk, _) = Desk::in_memory().await;
     let paths: Vec<String> = (0..5).map(|number| desk.paper(number)).collect();
-    let sources = Sources { s3: None, largest: 1 << 20 };
+    let sources = DocumentSources { s3: None, largest: 1 << 20 };
     let gone = vec!["/nowhere/a.pdf".to_owned()];
     let reader = Fake::new();
     let share = |paths: Vec<String>| {
         let (sources, reader) = (&sources, reader.as_ref());
-        async move { share_of(500, &paths, sources, reader).await.unwrap() }
+        async move { sample_group_size(500, &paths, sources, reader).await.unwrap() }
     };
     assert_eq!(share(paths.clone()).await, 125, "four pages each");
     assert_eq!(share([paths, gone.clone()].concat()).await, 125, "what is gone does not count");

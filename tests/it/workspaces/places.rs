@@ -6,32 +6,32 @@ use std::sync::Arc;
 
 use aws_sdk_s3::Client;
 use aws_sdk_s3::config::{BehaviorVersion, Credentials, Region};
-use docmill::ops::workspace::{Sources, Work, populate};
-use docmill::queue::objects::engine::Clock;
-use docmill::queue::objects::olmocr::Format;
-use docmill::shutdown::Stop;
-use docmill::store::Store;
+use docmill::ops::workspace::{DocumentSources, WorkspaceWorkerSetup, populate_workspace};
+use docmill::queue::objects::engine::StoreClock;
+use docmill::queue::objects::olmocr::WorkspaceFormat;
+use docmill::shutdown::Shutdown;
+use docmill::store::ObjectStore;
 use docmill::store::folder::FolderStore;
-use docmill::store::prefixed::Prefixed;
+use docmill::store::prefixed::PrefixedStore;
 use docmill::store::s3::S3Store;
 
 use super::{Desk, Fake, open, terms};
 use crate::support::moto::Moto;
 
 /// Each worker has a connection of its own, as processes would.
-async fn many(stores: Vec<Arc<dyn Store>>, documents: usize) {
+async fn many(stores: Vec<Arc<dyn ObjectStore>>, documents: usize) {
     let desk = Desk::over(stores.first().unwrap().clone()).await;
     desk.populate(documents, 1).await;
     let reader = Fake::new();
     let mut workers = Vec::new();
     for store in stores {
-        let work = Work {
-            workspace: open(&store, Clock::default(), Format::Both).await,
+        let work = WorkspaceWorkerSetup {
+            workspace: open(&store, StoreClock::default(), WorkspaceFormat::Both).await,
             reader: reader.clone(),
-            sources: Arc::new(Sources { s3: None, largest: 1 << 20 }),
+            sources: Arc::new(DocumentSources { s3: None, largest: 1 << 20 }),
             terms: terms(),
         };
-        workers.push(tokio::spawn(work.run(Stop::default())));
+        workers.push(tokio::spawn(work.run(Shutdown::default())));
     }
     let mut groups = 0;
     for worker in workers {
@@ -45,7 +45,7 @@ async fn many(stores: Vec<Arc<dyn Store>>, documents: usize) {
 #[tokio::test(flavor = "multi_thread")]
 async fn workers_that_share_a_folder_read_each_document_once() {
     let dir = tempfile::tempdir().unwrap();
-    let mut stores: Vec<Arc<dyn Store>> = Vec::new();
+    let mut stores: Vec<Arc<dyn ObjectStore>> = Vec::new();
     for _ in 0..8 {
         stores.push(Arc::new(FolderStore::open(dir.path()).await.unwrap()));
     }
@@ -68,9 +68,9 @@ async fn workers_that_share_a_bucket_read_each_document_once() {
     let server = Moto::start().await;
     let client = client(&server).await;
     client.create_bucket().bucket("papers").send().await.unwrap();
-    let store = || -> Arc<dyn Store> {
+    let store = || -> Arc<dyn ObjectStore> {
         let whole = Arc::new(S3Store::with_client(client.clone(), "papers"));
-        Arc::new(Prefixed::new(whole, "odd+ 100% é/ws"))
+        Arc::new(PrefixedStore::new(whole, "odd+ 100% é/ws"))
     };
     many((0..4).map(|_| store()).collect(), 30).await;
 }
@@ -80,13 +80,13 @@ async fn documents_of_s3_are_read_where_they_lie() {
     let server = Moto::start().await;
     let client = client(&server).await;
     client.create_bucket().bucket("papers").send().await.unwrap();
-    let whole: Arc<dyn Store> = Arc::new(S3Store::with_client(client, "papers"));
+    let whole: Arc<dyn ObjectStore> = Arc::new(S3Store::with_client(client, "papers"));
     whole.put("in/a+b %.pdf", "a paper".into(), &Default::default()).await.unwrap();
     let path = "s3://papers/in/a+b %.pdf".to_owned();
-    let desk = Desk::over(Arc::new(Prefixed::new(whole.clone(), "ws"))).await;
-    populate(&desk.workspace, &[path], 1, false).await.unwrap();
+    let desk = Desk::over(Arc::new(PrefixedStore::new(whole.clone(), "ws"))).await;
+    populate_workspace(&desk.workspace, &[path], 1, false).await.unwrap();
     let reader = Fake::new();
     let mut work = desk.worker(&reader, terms());
-    work.sources = Arc::new(Sources { s3: Some(whole), largest: 1 << 20 });
-    assert_eq!(work.run(Stop::default()).await.unwrap().documents, 1);
+    work.sources = Arc::new(DocumentSources { s3: Some(whole), largest: 1 << 20 });
+    assert_eq!(work.run(Shutdown::default()).await.unwrap().documents, 1);
 }

@@ -3,7 +3,7 @@
 
 use std::process::{Command, Output, Stdio};
 
-use docmill::queue::objects::olmocr::{group_hash, locks};
+use docmill::queue::objects::olmocr::{all_lock_keys, group_hash};
 use serde_json::Value;
 
 use crate::support::documents::{invoice, pdf};
@@ -97,7 +97,7 @@ async fn the_pages_of_a_worker_show_its_groups_while_it_waits_for_one_of_another
     std::fs::write(at("papers/theirs.pdf"), invoice("4714")).unwrap();
     let place = at("ws");
     json(&["populate", &place, &at("papers"), "--items-per-group", "1"]);
-    let lock = locks(&group_hash(&[at("papers/theirs.pdf")]))[0].clone();
+    let lock = all_lock_keys(&group_hash(&[at("papers/theirs.pdf")]))[0].clone();
     std::fs::create_dir_all(std::path::Path::new(&at("ws")).join(&lock).parent().unwrap()).unwrap();
     std::fs::write(dir.path().join("ws").join(lock), "").unwrap();
     let mut command = command(&["work", &place]);

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use docmill::fault::Fault;
-use docmill::ops::workspace::{Workspace, stats};
-use docmill::queue::objects::engine::Clock;
-use docmill::queue::objects::olmocr::{Format, locks, result};
-use docmill::shutdown::Stop;
-use docmill::store::Store;
+use docmill::ops::workspace::{Workspace, load_stats};
+use docmill::queue::objects::engine::StoreClock;
+use docmill::queue::objects::olmocr::{WorkspaceFormat, all_lock_keys, result_key};
+use docmill::shutdown::Shutdown;
+use docmill::store::ObjectStore;
 
 use super::{Desk, Fake, Manner, terms};
 
@@ -23,7 +23,7 @@ async fn a_reader_that_panics_over_one_document_ends_that_document_and_no_other(
     assert_eq!((tally.groups, tally.documents, tally.unread), (2, 5, 1));
     assert_eq!((tally.partial, tally.lost), (2, 0), "two runs left it for another");
     assert_eq!((reader.calls(bad), reader.count()), (3, 8), "those beside it were read once");
-    let unread = stats(&desk.workspace).await.unwrap().unread;
+    let unread = load_stats(&desk.workspace).await.unwrap().unread;
     assert_eq!((unread[0].path.as_str(), unread[0].reason.as_str()), (bad.as_str(), "internal"));
 }
 
@@ -35,10 +35,10 @@ async fn a_document_that_takes_too_long_is_left_out_as_timeout_and_its_group_goe
     reader.does(&group.paths[0], Manner::Hangs);
     let mut terms = terms();
     terms.document_time = Duration::from_millis(50);
-    let tally = desk.worker(&reader, terms).run(Stop::default()).await.unwrap();
+    let tally = desk.worker(&reader, terms).run(Shutdown::default()).await.unwrap();
     assert_eq!((tally.groups, tally.documents, tally.unread), (1, 2, 1));
     assert_eq!(reader.calls(&group.paths[0]), 1, "another reading would take as long");
-    assert_eq!(stats(&desk.workspace).await.unwrap().unread[0].reason, "timeout");
+    assert_eq!(load_stats(&desk.workspace).await.unwrap().unread[0].reason, "timeout");
 }
 
 #[tokio::test]
@@ -51,12 +51,12 @@ async fn a_stop_lets_a_group_end_within_the_drain() {
     }
     let mut terms = terms();
     (terms.jobs, terms.drain) = (1, Duration::from_secs(60));
-    let stop = Stop::default();
+    let stop = Shutdown::default();
     let ask = async {
         while reader.count() == 0 {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
-        stop.ask();
+        stop.request();
     };
     let (tally, ()) = tokio::join!(desk.worker(&reader, terms).run(stop.clone()), ask);
     assert_eq!(tally.unwrap().documents, 1, "the one in work ends, the other is not begun");
@@ -70,7 +70,7 @@ async fn what_is_no_documents_fault_gives_the_group_back_with_no_try_counted() {
     let group = desk.populate(2, 2).await.remove(0);
     let reader = Fake::new();
     reader.does(&group.paths[1], Manner::Fails(Fault::Unavailable));
-    let worker = desk.worker(&reader, terms()).run(Stop::default());
+    let worker = desk.worker(&reader, terms()).run(Shutdown::default());
     let path = group.paths[1].clone();
     let mend = async {
         // More often than a document may be begun.
@@ -83,16 +83,17 @@ async fn what_is_no_documents_fault_gives_the_group_back_with_no_try_counted() {
     let tally = tally.unwrap();
     assert_eq!((tally.documents, tally.unread, tally.partial), (2, 0, 0));
     assert_eq!(reader.calls(&group.paths[0]), 1);
-    assert!(desk.text(&result(&group.hash)).await.is_some());
+    assert!(desk.text(&result_key(&group.hash)).await.is_some());
     assert!(store.keys("worker_locks/").is_empty());
 }
 
 #[tokio::test]
 async fn the_locks_of_a_group_in_work_are_renewed_and_their_loss_ends_the_work() {
     let (mut desk, store) = Desk::in_memory().await;
-    let shared: Arc<dyn Store> = store.clone();
+    let shared: Arc<dyn ObjectStore> = store.clone();
     let timeout = Duration::from_secs(3);
-    let workspace = Workspace::open(shared, Clock::default(), Format::Both, timeout).await;
+    let workspace =
+        Workspace::open(shared, StoreClock::default(), WorkspaceFormat::Both, timeout).await;
     desk.workspace = Arc::new(workspace.unwrap());
     let group = desk.populate(1, 1).await.remove(0);
     let reader = Fake::new();
@@ -100,24 +101,24 @@ async fn the_locks_of_a_group_in_work_are_renewed_and_their_loss_ends_the_work()
     let mut terms = terms();
     terms.look_again = Duration::from_secs(60);
     let worker = desk.worker(&reader, terms).open().await.unwrap();
-    let (monitor, stop) = (worker.monitor(), Stop::default());
+    let (monitor, stop) = (worker.monitor(), Shutdown::default());
     let working = tokio::spawn(worker.run(stop.clone()));
     while reader.count() == 0 {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    let [first, _] = locks(&group.hash);
+    let [first, _] = all_lock_keys(&group.hash);
     let etag = desk.store.head(&first).await.unwrap().unwrap().etag;
     tokio::time::sleep(timeout + Duration::from_secs(1)).await;
-    assert_eq!(monitor.working().len(), 1, "longer than a lock lasts");
+    assert_eq!(monitor.running_jobs().len(), 1, "longer than a lock lasts");
     assert_ne!(desk.store.head(&first).await.unwrap().unwrap().etag, etag, "it was renewed");
     // As olmOCR takes a lock.
     desk.put(&first).await;
-    while !monitor.working().is_empty() {
+    while !monitor.running_jobs().is_empty() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    stop.ask();
+    stop.request();
     let tally = working.await.unwrap();
     assert_eq!((tally.lost, tally.groups, reader.count()), (1, 0, 1));
     assert!(desk.text(&first).await.is_some(), "theirs is left alone");
-    assert!(desk.text(&result(&group.hash)).await.is_none());
+    assert!(desk.text(&result_key(&group.hash)).await.is_none());
 }

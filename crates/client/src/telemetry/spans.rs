@@ -16,8 +16,8 @@ use tracing::{Span, field, info_span};
 use tracing_opentelemetry::OpenTelemetrySpanExt;
 
 use super::traces::SCOPE;
-use crate::config::Destination;
-use crate::model::{IngestionId, Stage};
+use crate::config::QueueDestination;
+use crate::model::{IngestionId, IngestionStage};
 
 /// Tells our spans from those of libraries, and from the ones that log lines belong to.
 pub const TARGET: &str = "trace";
@@ -26,9 +26,9 @@ const HEADER: &str = "traceparent";
 
 /// A message as its span shows it.
 #[derive(Debug, Clone, Copy)]
-pub struct Message<'a> {
+pub struct TracedMessage<'a> {
     /// The queue it came from.
-    pub from: &'a Destination,
+    pub from: &'a QueueDestination,
     /// The queue's id of the message.
     pub id: &'a str,
     /// How often it was received.
@@ -49,7 +49,7 @@ pub struct TracedAttempt<'a> {
 }
 
 /// Sending a message.
-pub fn send(to: &Destination) -> Span {
+pub fn send_span(to: &QueueDestination) -> Span {
     info_span!(
         target: TARGET,
         "send",
@@ -64,7 +64,7 @@ pub fn send(to: &Destination) -> Span {
 
 /// One attempt at one document, from its claim to the disposition of its message. It goes on with
 /// the trace that the message names.
-pub fn process(message: Message<'_>, work: TracedAttempt<'_>) -> Span {
+pub fn process_span(message: TracedMessage<'_>, work: TracedAttempt<'_>) -> Span {
     let span = info_span!(
         target: TARGET,
         "process",
@@ -83,7 +83,7 @@ pub fn process(message: Message<'_>, work: TracedAttempt<'_>) -> Span {
         docmill.outcome = field::Empty,
         error.type = field::Empty,
     );
-    if let Some(parent) = message.traceparent.and_then(remote)
+    if let Some(parent) = message.traceparent.and_then(parse_traceparent)
         && !span.is_disabled()
         && let Err(error) = span.set_parent(parent)
     {
@@ -93,7 +93,7 @@ pub fn process(message: Message<'_>, work: TracedAttempt<'_>) -> Span {
 }
 
 /// One step of a document.
-pub fn step(stage: Stage) -> Span {
+pub fn step_span(stage: IngestionStage) -> Span {
     info_span!(
         target: TARGET,
         "step",
@@ -104,12 +104,12 @@ pub fn step(stage: Stage) -> Span {
 }
 
 /// Writing the outcome.
-pub fn record() -> Span {
+pub fn record_span() -> Span {
     info_span!(target: TARGET, "record")
 }
 
 /// Deleting, hiding or replacing the message.
-pub fn settle(queue: &Destination, disposition: &'static str) -> Span {
+pub fn settle_span(queue: &QueueDestination, disposition: &'static str) -> Span {
     info_span!(
         target: TARGET,
         "settle",
@@ -123,7 +123,7 @@ pub fn settle(queue: &Destination, disposition: &'static str) -> Span {
 }
 
 /// One call of a language model.
-pub fn chat(provider: &str, model: &str, max_output_tokens: u32) -> Span {
+pub fn chat_span(provider: &str, model: &str, max_output_tokens: u32) -> Span {
     info_span!(
         target: TARGET,
         "chat",
@@ -143,7 +143,7 @@ pub fn chat(provider: &str, model: &str, max_output_tokens: u32) -> Span {
 }
 
 /// One call of a provider that reads pages; `account` and processors are left out.
-pub fn page_call(provider: &str, operation: &str) -> Span {
+pub fn page_call_span(provider: &str, operation: &str) -> Span {
     info_span!(
         target: TARGET,
         "page_call",
@@ -158,7 +158,7 @@ pub fn page_call(provider: &str, operation: &str) -> Span {
 }
 
 /// What a model's reply adds to its call; tokens are counts, `stop` a word of ours.
-pub fn replied(span: &Span, model: &str, stop: &'static str, input: u64, output: u64) {
+pub fn record_reply(span: &Span, model: &str, stop: &'static str, input: u64, output: u64) {
     let count = |tokens: u64| i64::try_from(tokens).unwrap_or(i64::MAX);
     span.record("gen_ai.response.model", model);
     span.record("gen_ai.response.finish_reasons", stop);
@@ -167,19 +167,19 @@ pub fn replied(span: &Span, model: &str, stop: &'static str, input: u64, output:
 }
 
 /// The span's work failed; `code` is the word of the log and the metric.
-pub fn failed(span: &Span, code: &'static str) {
+pub fn record_failure(span: &Span, code: &'static str) {
     span.record("otel.status_code", "ERROR");
     span.record("error.type", code);
 }
 
 /// How the attempt ended.
-pub fn ended(span: &Span, outcome: &'static str) {
+pub fn record_outcome(span: &Span, outcome: &'static str) {
     span.record("docmill.outcome", outcome);
 }
 
 /// Adds something that is over already to the trace that `span` belongs to: receiving and claiming
 /// are done for whole batches, before it is known which documents they bring.
-pub fn past(span: &Span, name: &'static str, from: Instant, until: Instant) {
+pub fn add_past_span(span: &Span, name: &'static str, from: Instant, until: Instant) {
     if span.is_disabled() {
         return;
     }
@@ -206,7 +206,7 @@ pub fn past(span: &Span, name: &'static str, from: Instant, until: Instant) {
 
 /// The current span in the form of W3C Trace Context, for a message to carry; `None` without
 /// traces.
-pub fn traceparent() -> Option<String> {
+pub fn current_traceparent() -> Option<String> {
     // Of the innermost span that goes to the collector, whatever other spans are inside it.
     let context = Context::current();
     if !context.span().span_context().is_valid() {
@@ -218,7 +218,7 @@ pub fn traceparent() -> Option<String> {
 }
 
 /// The trace that a message names, if it makes sense.
-fn remote(traceparent: &str) -> Option<Context> {
+fn parse_traceparent(traceparent: &str) -> Option<Context> {
     let carrier = HashMap::from([(HEADER.to_owned(), traceparent.to_owned())]);
     let context = TraceContextPropagator::new().extract_with_context(&Context::new(), &carrier);
     context.span().span_context().is_valid().then_some(context)
@@ -231,7 +231,7 @@ mod tests {
     #[test]
     fn only_a_whole_traceparent_is_followed() {
         let whole = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
-        let trace = remote(whole).unwrap().span().span_context().trace_id();
+        let trace = parse_traceparent(whole).unwrap().span().span_context().trace_id();
         assert_eq!(trace.to_string(), "0af7651916cd43dd8448eb211c80319c");
         for wrong in [
             "",
@@ -241,14 +241,14 @@ mod tests {
             "ff-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
             "1-5759e988-bd862e3fe1be46a994272793",
         ] {
-            assert!(remote(wrong).is_none(), "{wrong}");
+            assert!(parse_traceparent(wrong).is_none(), "{wrong}");
         }
     }
 
     #[test]
     fn without_a_collector_messages_carry_no_trace() {
-        let span = send(&Destination::default());
+        let span = send_span(&QueueDestination::default());
         assert!(span.is_disabled());
-        assert_eq!(span.in_scope(traceparent), None);
+        assert_eq!(span.in_scope(current_traceparent), None);
     }
 }

@@ -29,13 +29,13 @@ pub(super) const SCOPE: &str = "docmill";
 /// What is left in the queue at the end may take so long to be sent.
 const FLUSH: Duration = Duration::from_secs(5);
 
-/// Spans on their way to a collector; [`Traces::end`] sends what is left.
+/// Spans on their way to a collector; [`TraceExporter::shutdown`] sends what is left.
 #[derive(Debug)]
-pub struct Traces {
+pub struct TraceExporter {
     provider: SdkTracerProvider,
 }
 
-impl Traces {
+impl TraceExporter {
     /// Sets the exporter up; nothing is sent yet. `None` without an address. Needs a runtime.
     ///
     /// # Errors
@@ -44,7 +44,8 @@ impl Traces {
         let Some(url) = config.traces_url() else { return Ok(None) };
         let failed = |error: String| TelemetryError::Traces(error);
         let parsed = url.parse().map_err(|_| failed(format!("{url} is not an address")))?;
-        let client = http::client(&parsed, config.timeout).map_err(|e| failed(e.to_string()))?;
+        let client =
+            http::build_client(&parsed, config.timeout).map_err(|e| failed(e.to_string()))?;
         let exporter = SpanExporter::builder()
             .with_http()
             .with_http_client(client)
@@ -59,7 +60,7 @@ impl Traces {
             .with_attribute(KeyValue::new("service.version", env!("CARGO_PKG_VERSION")))
             .build();
         let provider = SdkTracerProvider::builder()
-            .with_batch_exporter(OnRuntime::new(exporter))
+            .with_batch_exporter(RuntimeSpanExporter::new(exporter))
             .with_sampler(sampler)
             .with_resource(resource)
             .build();
@@ -82,7 +83,7 @@ impl Traces {
     }
 
     /// Sends what is left, for a few seconds at most.
-    pub async fn end(self) {
+    pub async fn shutdown(self) {
         // The SDK blocks the calling thread until its own has sent everything.
         let (done, ended) = oneshot::channel();
         std::thread::spawn(move || {
@@ -99,26 +100,26 @@ impl Traces {
 /// An exporter whose requests run on our runtime: the SDK's own thread has none, and the HTTP
 /// client needs one.
 #[derive(Debug)]
-struct OnRuntime {
+struct RuntimeSpanExporter {
     inner: Arc<SpanExporter>,
     runtime: Handle,
     /// So that a collector that is away is one log line and not one every few seconds.
     failing: Arc<AtomicBool>,
 }
 
-impl OnRuntime {
+impl RuntimeSpanExporter {
     fn new(exporter: SpanExporter) -> Self {
         Self { inner: Arc::new(exporter), runtime: Handle::current(), failing: Arc::default() }
     }
 }
 
-impl opentelemetry_sdk::trace::SpanExporter for OnRuntime {
+impl opentelemetry_sdk::trace::SpanExporter for RuntimeSpanExporter {
     fn export(&self, batch: Vec<SpanData>) -> impl Future<Output = OTelSdkResult> + Send {
         let (inner, failing) = (Arc::clone(&self.inner), Arc::clone(&self.failing));
         let sent = self.runtime.spawn(async move {
             let count = batch.len();
             let answer = inner.export(batch).await;
-            note(&answer, count, &failing);
+            log_export_change(&answer, count, &failing);
             answer
         });
         async move {
@@ -137,7 +138,7 @@ impl opentelemetry_sdk::trace::SpanExporter for OnRuntime {
     }
 }
 
-fn note(answer: &OTelSdkResult, count: usize, failing: &AtomicBool) {
+fn log_export_change(answer: &OTelSdkResult, count: usize, failing: &AtomicBool) {
     let failed_before = failing.swap(answer.is_err(), Ordering::Relaxed);
     match answer {
         Err(error) if !failed_before => {

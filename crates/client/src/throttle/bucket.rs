@@ -9,26 +9,26 @@ use tokio::time::Instant;
 
 /// What is left, and when that was true.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Bucket {
+pub(super) struct TokenBucket {
     level: f64,
     at: Instant,
 }
 
-impl Bucket {
+impl TokenBucket {
     /// Holds `level` now.
     pub(super) fn new(level: f64, now: Instant) -> Self {
         Self { level, at: now }
     }
 
     /// Refills at `rate` a second, never above `capacity`. A time before the last changes nothing.
-    pub(super) fn advance(&mut self, now: Instant, rate: f64, capacity: f64) {
+    pub(super) fn refill(&mut self, now: Instant, rate: f64, capacity: f64) {
         let passed = now.saturating_duration_since(self.at).as_secs_f64();
         self.level = (self.level + passed * rate).min(capacity);
         self.at = self.at.max(now);
     }
 
-    /// How long until `cost` can be taken; zero: now. Call [`Bucket::advance`] first.
-    pub(super) fn wait(&self, cost: f64, rate: f64, capacity: f64) -> Duration {
+    /// How long until `cost` can be taken; zero: now. Call [`TokenBucket::refill`] first.
+    pub(super) fn time_until(&self, cost: f64, rate: f64, capacity: f64) -> Duration {
         let missing = cost.min(capacity) - self.level;
         if missing <= 1e-9 {
             return Duration::ZERO;
@@ -39,12 +39,12 @@ impl Bucket {
     }
 
     /// Takes it, into debt if need be.
-    pub(super) fn take(&mut self, cost: f64) {
+    pub(super) fn take_tokens(&mut self, cost: f64) {
         self.level -= cost;
     }
 
     /// There is at most so much: the server said so.
-    pub(super) fn at_most(&mut self, level: f64) {
+    pub(super) fn cap_level(&mut self, level: f64) {
         self.level = self.level.min(level);
     }
 
@@ -68,14 +68,14 @@ mod tests {
             steps in prop::collection::vec((0_u64..2_000, 0.1_f64..60.0), 1..200),
         ) {
             let start = Instant::now();
-            let mut bucket = Bucket::new(capacity, start);
+            let mut bucket = TokenBucket::new(capacity, start);
             let (mut now, mut given) = (start, 0.0);
             for (pause_ms, cost) in steps {
                 now += Duration::from_millis(pause_ms);
-                bucket.advance(now, rate, capacity);
+                bucket.refill(now, rate, capacity);
                 prop_assert!(bucket.level() <= capacity);
-                if bucket.wait(cost, rate, capacity).is_zero() {
-                    bucket.take(cost);
+                if bucket.time_until(cost, rate, capacity).is_zero() {
+                    bucket.take_tokens(cost);
                     given += cost;
                     let came = capacity + rate * (now - start).as_secs_f64();
                     // The last request may leave a debt of what it costs above the capacity.
@@ -92,15 +92,15 @@ mod tests {
         ) {
             let now = Instant::now();
             let capacity = 10.0;
-            let mut bucket = Bucket::new(level, now);
-            let wait = bucket.wait(cost, rate, capacity);
+            let mut bucket = TokenBucket::new(level, now);
+            let wait = bucket.time_until(cost, rate, capacity);
             if wait > Duration::from_millis(2) {
                 let mut early = bucket;
-                early.advance(now + wait - Duration::from_millis(1), rate, capacity);
-                prop_assert!(!early.wait(cost, rate, capacity).is_zero());
+                early.refill(now + wait - Duration::from_millis(1), rate, capacity);
+                prop_assert!(!early.time_until(cost, rate, capacity).is_zero());
             }
-            bucket.advance(now + wait, rate, capacity);
-            prop_assert!(bucket.wait(cost, rate, capacity).is_zero());
+            bucket.refill(now + wait, rate, capacity);
+            prop_assert!(bucket.time_until(cost, rate, capacity).is_zero());
         }
     }
 }

@@ -12,7 +12,7 @@ use time::format_description::well_known::Rfc3339;
 
 /// One limit as the server tells it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Told {
+pub struct LimitWindow {
     /// Most that may be there.
     pub limit: f64,
     /// What is there now.
@@ -21,7 +21,7 @@ pub struct Told {
     pub reset: Duration,
 }
 
-impl Told {
+impl LimitWindow {
     /// How much comes in a second, as far as the numbers allow to say: what is missing comes within
     /// `reset`. Resets are rounded to a second by some, so shorter ones say nothing.
     pub fn per_second(self) -> Option<f64> {
@@ -33,16 +33,16 @@ impl Told {
 
 /// What one response says.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Limits {
+pub struct RateLimitHeaders {
     /// Requests, refilled all the time.
-    pub requests: Option<Told>,
+    pub requests: Option<LimitWindow>,
     /// Tokens, refilled all the time.
-    pub tokens: Option<Told>,
+    pub tokens: Option<LimitWindow>,
     /// Nothing is left until this has passed (servers that count in fixed windows).
     pub exhausted_for: Option<Duration>,
 }
 
-impl Limits {
+impl RateLimitHeaders {
     /// Reads them.
     pub fn read(headers: &HeaderMap, now: OffsetDateTime) -> Self {
         let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
@@ -50,20 +50,20 @@ impl Limits {
             |name: &str| text(name)?.parse::<f64>().ok().filter(|it| it.is_finite() && *it >= 0.0);
         let openai = |what: &str| {
             let name = |part: &str| format!("x-ratelimit-{part}-{what}");
-            let reset = text(&name("reset")).and_then(duration)?;
-            told(number(&name("limit"))?, number(&name("remaining"))?, reset)
+            let reset = text(&name("reset")).and_then(parse_go_duration)?;
+            limit_window(number(&name("limit"))?, number(&name("remaining"))?, reset)
         };
         let anthropic = |what: &str| {
             let name = |part: &str| format!("anthropic-ratelimit-{what}-{part}");
             let reset = OffsetDateTime::parse(text(&name("reset"))?, &Rfc3339).ok()? - now;
             let reset = Duration::try_from(reset).unwrap_or_default();
-            told(number(&name("limit"))?, number(&name("remaining"))?, reset)
+            limit_window(number(&name("limit"))?, number(&name("remaining"))?, reset)
         };
         let exhausted_for = ["ratelimit", "x-ratelimit"].into_iter().find_map(|family| {
             let left = number(&format!("{family}-remaining"))?;
             let reset = number(&format!("{family}-reset"))?;
             // An instant since 1970 in some dialects; a span of more than a day is no span.
-            let reset = if reset > 1e9 { reset - seconds_of(now) } else { reset };
+            let reset = if reset > 1e9 { reset - unix_seconds(now) } else { reset };
             (left < 1.0 && reset > 0.0 && reset <= 86_400.0).then(|| Duration::from_secs_f64(reset))
         });
         Self {
@@ -75,16 +75,16 @@ impl Limits {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "seconds since 1970 are far below 2^52")]
-fn seconds_of(now: OffsetDateTime) -> f64 {
+fn unix_seconds(now: OffsetDateTime) -> f64 {
     now.unix_timestamp() as f64
 }
 
-fn told(limit: f64, remaining: f64, reset: Duration) -> Option<Told> {
-    (limit >= 1.0 && remaining <= limit).then_some(Told { limit, remaining, reset })
+fn limit_window(limit: f64, remaining: f64, reset: Duration) -> Option<LimitWindow> {
+    (limit >= 1.0 && remaining <= limit).then_some(LimitWindow { limit, remaining, reset })
 }
 
 /// Go's way of writing a span: `6m0s`, `120ms`, `8.64s`, `1h2m`; a bare number is seconds.
-fn duration(text: &str) -> Option<Duration> {
+fn parse_go_duration(text: &str) -> Option<Duration> {
     if let Ok(seconds) = text.parse::<f64>() {
         return Duration::try_from_secs_f64(seconds).ok();
     }
@@ -114,15 +114,15 @@ fn duration(text: &str) -> Option<Duration> {
 mod tests {
     use super::*;
 
-    fn read(pairs: &[(&'static str, &str)]) -> Limits {
+    fn read(pairs: &[(&'static str, &str)]) -> RateLimitHeaders {
         let now = OffsetDateTime::from_unix_timestamp(1_800_000_000).unwrap();
         let pair = |(name, value): &(&'static str, &str)| {
             ((*name).parse().unwrap(), value.parse().unwrap())
         };
-        Limits::read(&pairs.iter().map(pair).collect(), now)
+        RateLimitHeaders::read(&pairs.iter().map(pair).collect(), now)
     }
 
-    fn parts(told: Option<Told>) -> Option<(f64, f64, f64)> {
+    fn parts(told: Option<LimitWindow>) -> Option<(f64, f64, f64)> {
         told.map(|told| (told.limit, told.remaining, told.reset.as_secs_f64()))
     }
 
@@ -137,7 +137,7 @@ mod tests {
             ("x-ratelimit-reset-tokens", "1m0.5s"),
         ]);
         assert_eq!(parts(openai.requests), Some((1200.0, 1160.0, 2.0)));
-        assert_eq!(openai.requests.and_then(Told::per_second), Some(20.0));
+        assert_eq!(openai.requests.and_then(LimitWindow::per_second), Some(20.0));
         assert_eq!(parts(openai.tokens), Some((90_000.0, 0.0, 60.5)));
         let anthropic = read(&[
             ("anthropic-ratelimit-requests-limit", "50"),
@@ -149,15 +149,15 @@ mod tests {
             |left, reset| read(&[("ratelimit-remaining", left), ("ratelimit-reset", reset)]);
         assert_eq!(window("0", "3").exhausted_for, Some(Duration::from_secs(3)));
         assert_eq!(window("0", "1800000007").exhausted_for, Some(Duration::from_secs(7)));
-        assert_eq!(window("5", "3"), Limits::default());
+        assert_eq!(window("5", "3"), RateLimitHeaders::default());
         for (left, reset) in [("-1", "3"), ("NaN", "3"), ("0", "soon"), ("0", "1e300")] {
-            assert_eq!(window(left, reset), Limits::default(), "{left} {reset}");
+            assert_eq!(window(left, reset), RateLimitHeaders::default(), "{left} {reset}");
         }
     }
 
     #[test]
     fn spans_are_read_as_go_writes_them() {
-        let ms = |text| duration(text).map(|it| it.as_millis());
+        let ms = |text| parse_go_duration(text).map(|it| it.as_millis());
         for (text, expected) in
             [("6m0s", 360_000), ("120ms", 120), ("8.64s", 8_640), ("1h2m", 3_720_000), ("7", 7_000)]
         {
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn a_bucket_that_is_full_or_resets_at_once_says_nothing_about_its_rate() {
-        let told = |remaining, reset| Told { limit: 10.0, remaining, reset };
+        let told = |remaining, reset| LimitWindow { limit: 10.0, remaining, reset };
         assert_eq!(told(10.0, Duration::from_secs(5)).per_second(), None);
         assert_eq!(told(9.0, Duration::from_millis(50)).per_second(), None);
     }

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::breaker::{Breaker, Pass};
-use super::bucket::Bucket;
-use super::headers::{Limits, Told};
-use super::pace::Pace;
-use super::window::Window;
-use super::{Estimate, Outcome};
+use super::breaker::{BreakerDecision, CircuitBreaker};
+use super::bucket::TokenBucket;
+use super::headers::{LimitWindow, RateLimitHeaders};
+use super::pace::RateEstimator;
+use super::window::ConcurrencyWindow;
+use super::{CallOutcome, TokenEstimate};
 use crate::config::ThrottleConfig;
 use crate::fault::Fault;
 
@@ -21,9 +21,9 @@ const NEWEST: f64 = 0.3;
 
 /// Whether the head of the line may go.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Admit {
+pub(super) enum Admission {
     /// Now.
-    Go(Sent),
+    Go(SentCall),
     /// Not before this time; `None`: not before a call under way is settled.
     Wait(Option<Instant>),
     /// The breaker is open.
@@ -32,7 +32,7 @@ pub(super) enum Admit {
 
 /// What is remembered of a call that went out.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Sent {
+pub(super) struct SentCall {
     at: Instant,
     trial: bool,
     /// It was the last that the window had room for.
@@ -42,21 +42,21 @@ pub(super) struct Sent {
 
 /// A limit that the server's headers told.
 #[derive(Debug, Clone, Copy)]
-struct Quota {
+struct TokenQuota {
     per_second: f64,
     most: f64,
-    bucket: Bucket,
+    bucket: TokenBucket,
 }
 
 /// The state.
 #[derive(Debug)]
-pub(super) struct State {
-    pace: Pace,
-    bucket: Bucket,
-    window: Window,
-    breaker: Breaker,
+pub(super) struct LimiterState {
+    pace: RateEstimator,
+    bucket: TokenBucket,
+    window: ConcurrencyWindow,
+    breaker: CircuitBreaker,
     requests: Option<f64>,
-    tokens: Option<Quota>,
+    tokens: Option<TokenQuota>,
     hold: Option<Instant>,
     in_flight: u32,
     pub(super) used: Instant,
@@ -64,14 +64,14 @@ pub(super) struct State {
 
 /// How long a call would wait.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Forecast {
+pub(super) struct WaitForecast {
     /// Until the end of the pause that the server asked for.
     pub(super) held: Duration,
     /// After it, for the calls ahead at the pace of now.
     pub(super) paced: Duration,
 }
 
-impl Forecast {
+impl WaitForecast {
     pub(super) fn total(self) -> Duration {
         self.held.saturating_add(self.paced)
     }
@@ -79,7 +79,7 @@ impl Forecast {
 
 /// For the metrics.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Shown {
+pub(super) struct LimiterSnapshot {
     /// Requests a second; `None`: no limit known.
     pub(super) rate: Option<f64>,
     pub(super) in_flight: u32,
@@ -88,13 +88,13 @@ pub(super) struct Shown {
     pub(super) denied: bool,
 }
 
-impl State {
+impl LimiterState {
     pub(super) fn new(config: &ThrottleConfig, now: Instant) -> Self {
         Self {
-            pace: Pace::default(),
-            bucket: Bucket::new(1.0, now),
-            window: Window::new(config.concurrency),
-            breaker: Breaker::new(config.failures, config.open_for),
+            pace: RateEstimator::default(),
+            bucket: TokenBucket::new(1.0, now),
+            window: ConcurrencyWindow::new(config.concurrency),
+            breaker: CircuitBreaker::new(config.failures, config.open_for),
             requests: None,
             tokens: None,
             hold: None,
@@ -104,7 +104,7 @@ impl State {
     }
 
     /// Requests a second: what refusals taught, never above what headers told.
-    fn rate(&self) -> Option<f64> {
+    fn current_rate(&self) -> Option<f64> {
         match (self.pace.rate(), self.requests) {
             (Some(learned), Some(told)) => Some(learned.min(told)),
             (learned, told) => learned.or(told),
@@ -112,110 +112,121 @@ impl State {
     }
 
     /// Takes everything a call needs, or says what it waits for.
-    pub(super) fn admit(&mut self, now: Instant, estimate: Estimate) -> Admit {
+    pub(super) fn admit(&mut self, now: Instant, estimate: TokenEstimate) -> Admission {
         self.used = now;
-        self.pace.pass(now);
-        let pass = self.breaker.looks(now);
-        if let Pass::No(fault) = pass {
-            return Admit::Refused(fault);
+        self.pace.advance_time(now);
+        let pass = self.breaker.check_call(now);
+        if let BreakerDecision::No(fault) = pass {
+            return Admission::Refused(fault);
         }
         if let Some(until) = self.hold.filter(|until| *until > now) {
-            return Admit::Wait(Some(until));
+            return Admission::Wait(Some(until));
         }
         if !self.window.has_room(self.in_flight) {
-            return Admit::Wait(None);
+            return Admission::Wait(None);
         }
-        let wait = self.wait(now, estimate);
+        let wait = self.time_until_tokens(now, estimate);
         if !wait.is_zero() {
-            self.pace.is_short();
-            return Admit::Wait(Some(now + wait.min(super::FOREVER)));
+            self.pace.mark_short();
+            return Admission::Wait(Some(now + wait.min(super::FOREVER)));
         }
-        self.bucket.take(1.0);
+        self.bucket.take_tokens(1.0);
         if let Some(quota) = &mut self.tokens {
-            quota.bucket.take(estimate.tokens());
+            quota.bucket.take_tokens(estimate.total_tokens());
         }
-        if pass == Pass::Trial {
+        if pass == BreakerDecision::Trial {
             self.breaker.begin_trial();
         }
         self.in_flight = self.in_flight.saturating_add(1);
         let filled = !self.window.has_room(self.in_flight);
-        Admit::Go(Sent { at: now, trial: pass == Pass::Trial, filled, tokens: estimate.tokens() })
+        Admission::Go(SentCall {
+            at: now,
+            trial: pass == BreakerDecision::Trial,
+            filled,
+            tokens: estimate.total_tokens(),
+        })
     }
 
     /// Until both buckets have enough.
-    fn wait(&mut self, now: Instant, estimate: Estimate) -> Duration {
-        let requests = match self.rate() {
+    fn time_until_tokens(&mut self, now: Instant, estimate: TokenEstimate) -> Duration {
+        let requests = match self.current_rate() {
             Some(rate) => {
                 let capacity = (rate * BURST).max(1.0);
-                self.bucket.advance(now, rate, capacity);
-                self.bucket.wait(1.0, rate, capacity)
+                self.bucket.refill(now, rate, capacity);
+                self.bucket.time_until(1.0, rate, capacity)
             }
             // Nothing known: one is always there.
             None => {
-                self.bucket = Bucket::new(1.0, now);
+                self.bucket = TokenBucket::new(1.0, now);
                 Duration::ZERO
             }
         };
         let tokens = self.tokens.as_mut().map_or(Duration::ZERO, |quota| {
-            quota.bucket.advance(now, quota.per_second, quota.most);
-            quota.bucket.wait(estimate.tokens(), quota.per_second, quota.most)
+            quota.bucket.refill(now, quota.per_second, quota.most);
+            quota.bucket.time_until(estimate.total_tokens(), quota.per_second, quota.most)
         });
         requests.max(tokens)
     }
 
     /// How long a call would wait behind `ahead` others, as far as is known.
-    pub(super) fn forecast(&self, now: Instant, ahead: usize) -> Forecast {
+    pub(super) fn forecast_wait(&self, now: Instant, ahead: usize) -> WaitForecast {
         let held = self.hold.map_or(Duration::ZERO, |until| until.saturating_duration_since(now));
         let ahead = f64::from(u32::try_from(ahead).unwrap_or(u32::MAX));
-        let paced =
-            self.rate().map_or(0.0, |rate| (ahead + 1.0 - self.bucket.level()).max(0.0) / rate);
+        let paced = self
+            .current_rate()
+            .map_or(0.0, |rate| (ahead + 1.0 - self.bucket.level()).max(0.0) / rate);
         let paced = Duration::try_from_secs_f64(paced).unwrap_or(super::FOREVER);
-        Forecast { held: held.min(super::FOREVER), paced: paced.min(super::FOREVER) }
+        WaitForecast { held: held.min(super::FOREVER), paced: paced.min(super::FOREVER) }
     }
 
     /// A call is over. Returns whether the provider counts as down.
-    pub(super) fn settle(&mut self, now: Instant, sent: Sent, outcome: &Outcome) -> bool {
+    pub(super) fn record_outcome(
+        &mut self,
+        now: Instant,
+        sent: SentCall,
+        outcome: &CallOutcome,
+    ) -> bool {
         self.in_flight = self.in_flight.saturating_sub(1);
         self.used = now;
         match outcome {
-            Outcome::Answered { limits, tokens } => {
-                self.breaker.answered();
-                self.pace.accepted(now);
-                self.window.answered(sent.filled);
+            CallOutcome::Answered { limits, tokens } => {
+                self.breaker.record_answer();
+                self.pace.record_accepted(now);
+                self.window.record_answer(sent.filled);
                 if let (Some(quota), Some(used)) = (&mut self.tokens, tokens) {
-                    quota.bucket.take(*used - sent.tokens);
+                    quota.bucket.take_tokens(*used - sent.tokens);
                 }
-                self.learn(now, limits);
+                self.learn_limits(now, limits);
                 false
             }
-            Outcome::Throttled(told) => {
-                self.breaker.answered();
-                self.throttled(now, sent, *told);
+            CallOutcome::Throttled(told) => {
+                self.breaker.record_answer();
+                self.record_throttling(now, sent, *told);
                 false
             }
-            Outcome::Failed => {
-                self.window.overloaded();
-                self.breaker.failed(now)
+            CallOutcome::Failed => {
+                self.window.shrink();
+                self.breaker.record_failure(now)
             }
-            Outcome::Denied => {
-                self.breaker.denied(now);
+            CallOutcome::Denied => {
+                self.breaker.record_denial(now);
                 true
             }
-            Outcome::Abandoned => {
+            CallOutcome::Abandoned => {
                 if sent.trial {
-                    self.breaker.trial_abandoned(now);
+                    self.breaker.abandon_trial(now);
                 }
                 false
             }
         }
     }
 
-    fn throttled(&mut self, now: Instant, sent: Sent, told: Option<Duration>) {
+    fn record_throttling(&mut self, now: Instant, sent: SentCall, told: Option<Duration>) {
         let known = self.pace.rate().is_some();
-        if self.pace.refused(now, sent.at, told) {
-            self.bucket.at_most(0.0);
+        if self.pace.record_refused(now, sent.at, told) {
+            self.bucket.cap_level(0.0);
             if known && sent.filled {
-                self.window.overloaded();
+                self.window.shrink();
             }
         }
         if let Some(told) = told {
@@ -225,16 +236,16 @@ impl State {
     }
 
     /// Learns from the headers of an answer.
-    fn learn(&mut self, now: Instant, limits: &Limits) {
+    fn learn_limits(&mut self, now: Instant, limits: &RateLimitHeaders) {
         if let Some(told) = limits.requests {
             if let Some(rate) = told.per_second() {
-                self.requests = Some(self.requests.map_or(rate, |old| mix(old, rate)));
+                self.requests = Some(self.requests.map_or(rate, |old| smooth_rate(old, rate)));
             }
             // What others under the same key have used is gone for us too.
-            self.bucket.at_most(told.remaining);
+            self.bucket.cap_level(told.remaining);
         }
         if let Some(told) = limits.tokens {
-            self.tokens = quota(self.tokens, told, now);
+            self.tokens = updated_quota(self.tokens, told, now);
         }
         if let Some(wait) = limits.exhausted_for {
             let until = now + wait;
@@ -242,9 +253,9 @@ impl State {
         }
     }
 
-    pub(super) fn shown(&self) -> Shown {
-        let (breaker, denied) = self.breaker.shown();
-        Shown { rate: self.rate(), in_flight: self.in_flight, breaker, denied }
+    pub(super) fn snapshot(&self) -> LimiterSnapshot {
+        let (breaker, denied) = self.breaker.metric_state();
+        LimiterSnapshot { rate: self.current_rate(), in_flight: self.in_flight, breaker, denied }
     }
 
     /// Whether nothing would be lost by forgetting it but what was learned.
@@ -253,17 +264,17 @@ impl State {
     }
 }
 
-fn mix(old: f64, new: f64) -> f64 {
+fn smooth_rate(old: f64, new: f64) -> f64 {
     old + NEWEST * (new - old)
 }
 
-fn quota(old: Option<Quota>, told: Told, now: Instant) -> Option<Quota> {
+fn updated_quota(old: Option<TokenQuota>, told: LimitWindow, now: Instant) -> Option<TokenQuota> {
     let read = told.per_second();
     let per_second = match (old.map(|old| old.per_second), read) {
-        (Some(old), Some(new)) => mix(old, new),
+        (Some(old), Some(new)) => smooth_rate(old, new),
         (old, new) => old.or(new)?,
     };
-    let mut bucket = old.map_or_else(|| Bucket::new(told.remaining, now), |old| old.bucket);
-    bucket.at_most(told.remaining);
-    Some(Quota { per_second, most: told.limit, bucket })
+    let mut bucket = old.map_or_else(|| TokenBucket::new(told.remaining, now), |old| old.bucket);
+    bucket.cap_level(told.remaining);
+    Some(TokenQuota { per_second, most: told.limit, bucket })
 }

@@ -41,8 +41,8 @@ const SAME: f64 = 0.8;
 
 /// What refusals have taught.
 #[derive(Debug, Default)]
-pub(super) struct Pace {
-    learned: Option<Learned>,
+pub(super) struct RateEstimator {
+    learned: Option<LearnedLimit>,
     recent: VecDeque<(Instant, bool)>,
     /// Refusals of calls sent before the last lowering belong to it.
     lowered: Option<Instant>,
@@ -51,7 +51,7 @@ pub(super) struct Pace {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Learned {
+struct LearnedLimit {
     /// Requests a second that were accepted last.
     limit: f64,
     /// Share of it at which this round began.
@@ -61,8 +61,8 @@ struct Learned {
     calm: f64,
 }
 
-impl Learned {
-    fn share(self) -> f64 {
+impl LearnedLimit {
+    fn current_share(self) -> f64 {
         let feeling = self.age - CLIMB - self.calm;
         if feeling <= 0.0 {
             self.from + (TOP - self.from) * (self.age / CLIMB).min(1.0)
@@ -75,14 +75,14 @@ impl Learned {
     }
 }
 
-impl Pace {
+impl RateEstimator {
     /// Requests a second; `None`: nothing is known.
     pub(super) fn rate(&self) -> Option<f64> {
-        self.learned.map(|learned| learned.limit * learned.share())
+        self.learned.map(|learned| learned.limit * learned.current_share())
     }
 
     /// Time passes; `short` says whether a call now has to wait for the pace.
-    pub(super) fn pass(&mut self, now: Instant) {
+    pub(super) fn advance_time(&mut self, now: Instant) {
         let passed = self.seen.map_or(Duration::ZERO, |seen| now.saturating_duration_since(seen));
         if let (true, Some(learned)) = (self.short, &mut self.learned) {
             learned.age += passed.as_secs_f64();
@@ -92,19 +92,24 @@ impl Pace {
     }
 
     /// A call has to wait for the pace from now on.
-    pub(super) fn is_short(&mut self) {
+    pub(super) fn mark_short(&mut self) {
         self.short = true;
     }
 
     /// A call was accepted.
-    pub(super) fn accepted(&mut self, now: Instant) {
-        self.remember(now, true);
+    pub(super) fn record_accepted(&mut self, now: Instant) {
+        self.remember_answer(now, true);
     }
 
     /// A call sent at `sent` was refused, perhaps with a time to wait. Returns whether the pace
     /// was lowered for it.
-    pub(super) fn refused(&mut self, now: Instant, sent: Instant, told: Option<Duration>) -> bool {
-        self.remember(now, false);
+    pub(super) fn record_refused(
+        &mut self,
+        now: Instant,
+        sent: Instant,
+        told: Option<Duration>,
+    ) -> bool {
+        self.remember_answer(now, false);
         if self.lowered.is_some_and(|lowered| sent < lowered) {
             return false;
         }
@@ -112,20 +117,20 @@ impl Pace {
         let (limit, calm) = match self.learned {
             None => (self.accepted_per_second(now), CALM.0),
             Some(learned) => {
-                let rate = learned.limit * learned.share();
+                let rate = learned.limit * learned.current_share();
                 let share = self.share_accepted();
-                let same = share >= SAME && learned.share() < 1.3 && learned.age > CLIMB;
+                let same = share >= SAME && learned.current_share() < 1.3 && learned.age > CLIMB;
                 let calm = if same { (learned.calm * 2.0).min(CALM.1) } else { CALM.0 };
                 (rate * share.max(0.5), calm)
             }
         };
-        self.learned = Some(Learned { limit: limit.max(SLOWEST), from, age: 0.0, calm });
+        self.learned = Some(LearnedLimit { limit: limit.max(SLOWEST), from, age: 0.0, calm });
         self.lowered = Some(now);
         self.short = false;
         true
     }
 
-    fn remember(&mut self, now: Instant, accepted: bool) {
+    fn remember_answer(&mut self, now: Instant, accepted: bool) {
         self.recent.push_back((now, accepted));
         let old = |first: &(Instant, bool)| now.saturating_duration_since(first.0) > MEMORY.0;
         while self.recent.len() > MEMORY.1 || self.recent.front().is_some_and(old) {
@@ -157,12 +162,12 @@ mod tests {
 
     const S: fn(f64) -> Duration = Duration::from_secs_f64;
 
-    fn learned(now: Instant) -> Pace {
-        let mut pace = Pace::default();
+    fn learned(now: Instant) -> RateEstimator {
+        let mut pace = RateEstimator::default();
         for n in 0..20 {
-            pace.accepted(now + S(f64::from(n) / 10.0));
+            pace.record_accepted(now + S(f64::from(n) / 10.0));
         }
-        assert!(pace.refused(now + S(2.0), now + S(1.9), None));
+        assert!(pace.record_refused(now + S(2.0), now + S(1.9), None));
         pace
     }
 
@@ -177,9 +182,9 @@ mod tests {
         let start = Instant::now();
         let mut pace = learned(start);
         let before = pace.rate();
-        assert!(!pace.refused(start + S(2.1), start + S(1.95), None));
+        assert!(!pace.record_refused(start + S(2.1), start + S(1.95), None));
         assert_eq!(pace.rate(), before);
-        assert!(pace.refused(start + S(2.2), start + S(2.1), None));
+        assert!(pace.record_refused(start + S(2.2), start + S(2.1), None));
         assert!(pace.rate() < before);
     }
 
@@ -188,14 +193,14 @@ mod tests {
         let start = Instant::now();
         let mut pace = learned(start);
         let before = pace.rate().unwrap();
-        pace.pass(start + S(2.0));
-        pace.pass(start + S(60.0));
+        pace.advance_time(start + S(2.0));
+        pace.advance_time(start + S(60.0));
         assert!((pace.rate().unwrap() - before).abs() < 1e-9, "nobody reached for it");
-        pace.is_short();
-        pace.pass(start + S(75.0));
+        pace.mark_short();
+        pace.advance_time(start + S(75.0));
         assert!(pace.rate().unwrap() > before * 3.0, "15 s without a refusal");
-        pace.is_short();
-        pace.pass(start + S(100_000.0));
+        pace.mark_short();
+        pace.advance_time(start + S(100_000.0));
         assert!(pace.rate().unwrap().is_finite());
     }
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::lane::{Admit, Sent, State};
-use super::{Estimate, Limits, Outcome};
+use super::lane::{Admission, LimiterState, SentCall};
+use super::{CallOutcome, RateLimitHeaders, TokenEstimate};
 use crate::config::ThrottleConfig;
 
 /// Requests a second from each time on (seconds).
@@ -48,16 +48,16 @@ fn ideal() -> f64 {
 }
 
 impl Server {
-    fn ask(&mut self, at: f64) -> Outcome {
+    fn ask(&mut self, at: f64) -> CallOutcome {
         let limit = limit(at);
         self.level = (self.level + (at - self.at) * limit).min(limit);
         self.at = at;
         if self.level >= 1.0 {
             self.level -= 1.0;
-            return Outcome::Answered { limits: Limits::default(), tokens: None };
+            return CallOutcome::Answered { limits: RateLimitHeaders::default(), tokens: None };
         }
         let wait = (1.0 - self.level) / limit;
-        Outcome::Throttled(match self.retry_after {
+        CallOutcome::Throttled(match self.retry_after {
             RetryAfter::Absent => None,
             RetryAfter::Exact => Some(Duration::from_secs_f64(wait)),
             RetryAfter::WholeSeconds => Some(Duration::from_secs_f64(wait.ceil())),
@@ -72,11 +72,11 @@ fn run(retry_after: RetryAfter, latency: f64, seed: u64) -> (f64, f64) {
     let at = |time: Instant| (time - start).as_secs_f64();
     let mut server = Server { level: limit(0.0), at: 0.0, retry_after };
     let config = ThrottleConfig::default();
-    let mut processes = [State::new(&config, start), State::new(&config, start)];
+    let mut processes = [LimiterState::new(&config, start), LimiterState::new(&config, start)];
     let (mut held, mut waiting) = ([0_u32; 2], [0_u32; 2]);
     let (mut unstarted, mut served) = (JOBS, 0);
     let (mut late, mut refused) = (0_u32, 0_u32);
-    let mut ended: Vec<Option<(usize, Sent, Outcome)>> = Vec::new();
+    let mut ended: Vec<Option<(usize, SentCall, CallOutcome)>> = Vec::new();
     // A time, a process, and the call that ends then; `usize::MAX`: only a look.
     let mut events =
         BinaryHeap::from([Reverse((start, 0, usize::MAX)), Reverse((start, 1, usize::MAX))]);
@@ -87,8 +87,8 @@ fn run(retry_after: RetryAfter, latency: f64, seed: u64) -> (f64, f64) {
         let Reverse((time, process, call)) = events.pop().unwrap();
         now = time;
         if let Some((_, sent, outcome)) = ended.get_mut(call).and_then(Option::take) {
-            processes[process].settle(now, sent, &outcome);
-            if matches!(outcome, Outcome::Throttled(_)) {
+            processes[process].record_outcome(now, sent, &outcome);
+            if matches!(outcome, CallOutcome::Throttled(_)) {
                 waiting[process] += 1;
             } else {
                 held[process] -= 1;
@@ -100,10 +100,10 @@ fn run(retry_after: RetryAfter, latency: f64, seed: u64) -> (f64, f64) {
         held[process] += taken;
         waiting[process] += taken;
         while waiting[process] > 0 {
-            match processes[process].admit(now, Estimate::default()) {
-                Admit::Go(sent) => {
+            match processes[process].admit(now, TokenEstimate::default()) {
+                Admission::Go(sent) => {
                     let outcome = server.ask(at(now));
-                    let is_refused = matches!(outcome, Outcome::Throttled(_));
+                    let is_refused = matches!(outcome, CallOutcome::Throttled(_));
                     if at(now) > 20.0 {
                         late += 1;
                         refused += u32::from(is_refused);
@@ -115,15 +115,15 @@ fn run(retry_after: RetryAfter, latency: f64, seed: u64) -> (f64, f64) {
                     ended.push(Some((process, sent, outcome)));
                     events.push(Reverse((end, process, ended.len() - 1)));
                 }
-                Admit::Wait(Some(until)) => {
+                Admission::Wait(Some(until)) => {
                     if look[process] <= now || until < look[process] {
                         look[process] = until;
                         events.push(Reverse((until, process, usize::MAX)));
                     }
                     break;
                 }
-                Admit::Wait(None) => break,
-                Admit::Refused(fault) => panic!("{fault:?}"),
+                Admission::Wait(None) => break,
+                Admission::Refused(fault) => panic!("{fault:?}"),
             }
         }
     }

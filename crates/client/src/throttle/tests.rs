@@ -4,21 +4,21 @@ use futures::FutureExt;
 
 use super::*;
 
-const OK: Outcome = Outcome::Answered {
-    limits: Limits { requests: None, tokens: None, exhausted_for: None },
+const OK: CallOutcome = CallOutcome::Answered {
+    limits: RateLimitHeaders { requests: None, tokens: None, exhausted_for: None },
     tokens: None,
 };
 
-fn key() -> Key {
-    Key { provider: "p".into(), account: "a".into(), model: "m".into() }
+fn key() -> LimiterKey {
+    LimiterKey { provider: "p".into(), account: "a".into(), model: "m".into() }
 }
 
 fn governor(concurrency: u32) -> Governor {
     Governor::new(ThrottleConfig { concurrency, ..ThrottleConfig::default() })
 }
 
-fn settle(permit: Permit, outcome: &Outcome) {
-    let _down: bool = permit.settle(outcome);
+fn settle(permit: LimiterPermit, outcome: &CallOutcome) {
+    let _down: bool = permit.report_outcome(outcome);
 }
 
 #[tokio::test(start_paused = true)]
@@ -27,13 +27,13 @@ async fn a_short_pause_is_shared_by_every_call_of_the_key_and_waited_here() {
     let began = Instant::now();
     let told = Duration::from_secs(20);
     settle(
-        governor.admit(&key(), Estimate::default()).await.unwrap(),
-        &Outcome::Throttled(Some(told)),
+        governor.admit(&key(), TokenEstimate::default()).await.unwrap(),
+        &CallOutcome::Throttled(Some(told)),
     );
-    let other = Key { model: "another".into(), ..key() };
-    drop(governor.admit(&other, Estimate::default()).await.unwrap());
+    let other = LimiterKey { model: "another".into(), ..key() };
+    drop(governor.admit(&other, TokenEstimate::default()).await.unwrap());
     assert_eq!(began.elapsed(), Duration::ZERO, "another key is not held");
-    drop(governor.admit(&key(), Estimate::default()).await.unwrap());
+    drop(governor.admit(&key(), TokenEstimate::default()).await.unwrap());
     assert!(began.elapsed() >= told, "{:?}", began.elapsed());
 }
 
@@ -42,11 +42,11 @@ async fn a_long_pause_comes_back_at_once_with_its_length() {
     let governor = governor(10);
     let told = Duration::from_secs(300);
     settle(
-        governor.admit(&key(), Estimate::default()).await.unwrap(),
-        &Outcome::Throttled(Some(told)),
+        governor.admit(&key(), TokenEstimate::default()).await.unwrap(),
+        &CallOutcome::Throttled(Some(told)),
     );
     let began = Instant::now();
-    let error = governor.admit(&key(), Estimate::default()).await.err().unwrap();
+    let error = governor.admit(&key(), TokenEstimate::default()).await.err().unwrap();
     assert_eq!(began.elapsed(), Duration::ZERO);
     let Fault::Throttled(Some(wait)) = error.fault else { panic!("{error:?}") };
     assert!(wait >= told && wait < told * 2, "{wait:?}");
@@ -60,20 +60,20 @@ async fn a_job_that_waits_for_a_guessed_pace_is_put_off_for_seconds_however_long
         wait
     };
     let refuse = |told| {
-        let lane = governor.lane(&key());
-        let admit = lane.state().admit(Instant::now(), Estimate::default());
-        let Admit::Go(sent) = admit else { panic!("{admit:?}") };
-        lane.state().settle(Instant::now(), sent, &Outcome::Throttled(told));
+        let lane = governor.limiter(&key());
+        let admit = lane.state().admit(Instant::now(), TokenEstimate::default());
+        let Admission::Go(sent) = admit else { panic!("{admit:?}") };
+        lane.state().record_outcome(Instant::now(), sent, &CallOutcome::Throttled(told));
     };
     refuse(None);
-    let mut calls = [(); 200].map(|()| governor.call(&key(), Estimate::default()));
+    let mut calls = [(); 200].map(|()| governor.enqueue_call(&key(), TokenEstimate::default()));
     let (last, line) = calls.split_last_mut().unwrap();
     let mut line: Vec<_> = line.iter_mut().map(|call| Box::pin(call.admit())).collect();
     for turn in &mut line {
         // Those at the back are put off at once, those in front wait.
         let _put_off = turn.as_mut().now_or_never();
     }
-    let forecast = governor.lane(&key()).state().forecast(Instant::now(), 199).paced;
+    let forecast = governor.limiter(&key()).state().forecast_wait(Instant::now(), 199).paced;
     assert!(forecast > HIDE.1 * 3, "{forecast:?}");
     let guessed = wait(last.admit().await.err().unwrap());
     assert!(guessed >= HIDE.1 && guessed <= HIDE.1.mul_f64(1.25), "{guessed:?}");
@@ -81,21 +81,21 @@ async fn a_job_that_waits_for_a_guessed_pace_is_put_off_for_seconds_however_long
     tokio::time::advance(Duration::from_secs(10)).await;
     let told = Duration::from_secs(300);
     refuse(Some(told));
-    assert!(wait(last.put_off("why")) >= told, "what a server asks for is kept to");
+    assert!(wait(last.deferral_error("why")) >= told, "what a server asks for is kept to");
 }
 
 #[tokio::test(start_paused = true)]
 async fn calls_go_in_the_order_they_came_and_a_refused_one_keeps_its_place() {
     let governor = governor(1);
-    let mut first = governor.call(&key(), Estimate::default());
+    let mut first = governor.enqueue_call(&key(), TokenEstimate::default());
     let permit = first.admit().await.unwrap();
-    let mut second = governor.call(&key(), Estimate::default());
-    let mut third = governor.call(&key(), Estimate::default());
+    let mut second = governor.enqueue_call(&key(), TokenEstimate::default());
+    let mut third = governor.enqueue_call(&key(), TokenEstimate::default());
     let mut waits_third = Box::pin(third.admit());
     assert!(waits_third.as_mut().now_or_never().is_none());
     let mut waits_second = Box::pin(second.admit());
     assert!(waits_second.as_mut().now_or_never().is_none());
-    settle(permit, &Outcome::Throttled(None));
+    settle(permit, &CallOutcome::Throttled(None));
     let mut again = Box::pin(first.admit());
     let permit = tokio::select! {
         biased;
@@ -117,10 +117,10 @@ async fn calls_go_in_the_order_they_came_and_a_refused_one_keeps_its_place() {
 #[tokio::test(start_paused = true)]
 async fn a_waiter_or_permit_that_is_dropped_leaves_its_place_to_the_next() {
     let governor = governor(1);
-    let permit = governor.admit(&key(), Estimate::default()).await.unwrap();
-    let lane = governor.lane(&key());
-    let mut gone = governor.call(&key(), Estimate::default());
-    let mut waits = governor.call(&key(), Estimate::default());
+    let permit = governor.admit(&key(), TokenEstimate::default()).await.unwrap();
+    let lane = governor.limiter(&key());
+    let mut gone = governor.enqueue_call(&key(), TokenEstimate::default());
+    let mut waits = governor.enqueue_call(&key(), TokenEstimate::default());
     {
         let mut abandoned = Box::pin(gone.admit());
         assert!(abandoned.as_mut().now_or_never().is_none());
@@ -131,57 +131,60 @@ async fn a_waiter_or_permit_that_is_dropped_leaves_its_place_to_the_next() {
         drop(next.await.unwrap());
     }
     assert!(lane.line().waiting.is_empty());
-    assert_eq!(lane.state().shown().in_flight, 0);
+    assert_eq!(lane.state().snapshot().in_flight, 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_denied_call_stops_all_until_a_trial_succeeds() {
     let governor = governor(10);
-    let permit = governor.admit(&key(), Estimate::default()).await.unwrap();
-    assert!(permit.settle(&Outcome::Denied));
-    let refused = governor.admit(&key(), Estimate::default()).await.err().unwrap();
+    let permit = governor.admit(&key(), TokenEstimate::default()).await.unwrap();
+    assert!(permit.report_outcome(&CallOutcome::Denied));
+    let refused = governor.admit(&key(), TokenEstimate::default()).await.err().unwrap();
     assert_eq!(refused.fault, Fault::Denied);
-    assert!(governor.lane(&key()).state().shown().denied);
+    assert!(governor.limiter(&key()).state().snapshot().denied);
     tokio::time::advance(Duration::from_secs(10)).await;
-    let trial = governor.admit(&key(), Estimate::default()).await.unwrap();
-    let beside = governor.admit(&key(), Estimate::default()).await.err().unwrap();
+    let trial = governor.admit(&key(), TokenEstimate::default()).await.unwrap();
+    let beside = governor.admit(&key(), TokenEstimate::default()).await.err().unwrap();
     assert_eq!(beside.fault, Fault::Denied, "one trial at a time");
     drop(trial);
-    let trial = governor.admit(&key(), Estimate::default()).await.unwrap();
+    let trial = governor.admit(&key(), TokenEstimate::default()).await.unwrap();
     settle(trial, &OK);
-    drop(governor.admit(&key(), Estimate::default()).await.unwrap());
-    assert!(!governor.lane(&key()).state().shown().denied);
+    drop(governor.admit(&key(), TokenEstimate::default()).await.unwrap());
+    assert!(!governor.limiter(&key()).state().snapshot().denied);
 }
 
 #[tokio::test(start_paused = true)]
 async fn limits_from_headers_are_kept_before_anything_was_refused() {
     let governor = governor(100);
-    let told =
-        |limit, remaining, reset| Told { limit, remaining, reset: Duration::from_secs(reset) };
+    let told = |limit, remaining, reset| LimitWindow {
+        limit,
+        remaining,
+        reset: Duration::from_secs(reset),
+    };
     // 2 requests and 100 tokens a second; no request and 500 tokens are left.
-    let limits = Limits {
+    let limits = RateLimitHeaders {
         requests: Some(told(120.0, 0.0, 60)),
         tokens: Some(told(6_500.0, 500.0, 60)),
         exhausted_for: None,
     };
-    let permit = governor.admit(&key(), Estimate::default()).await.unwrap();
-    settle(permit, &Outcome::Answered { limits, tokens: None });
+    let permit = governor.admit(&key(), TokenEstimate::default()).await.unwrap();
+    settle(permit, &CallOutcome::Answered { limits, tokens: None });
     let began = Instant::now();
-    drop(governor.admit(&key(), Estimate { input: 500, output: 0 }).await.unwrap());
+    drop(governor.admit(&key(), TokenEstimate { input: 500, output: 0 }).await.unwrap());
     let half = Duration::from_millis(500);
     assert!(began.elapsed() >= half && began.elapsed() < half * 2, "{:?}", began.elapsed());
     let began = Instant::now();
-    drop(governor.admit(&key(), Estimate { input: 900, output: 100 }).await.unwrap());
+    drop(governor.admit(&key(), TokenEstimate { input: 900, output: 100 }).await.unwrap());
     assert!(began.elapsed() >= Duration::from_secs(9), "tokens: {:?}", began.elapsed());
 }
 
 #[tokio::test(start_paused = true)]
 async fn keys_that_are_not_used_any_more_are_forgotten() {
     let governor = governor(1);
-    let named = |number: usize| Key { model: number.to_string(), ..key() };
-    let kept = governor.admit(&named(0), Estimate::default()).await.unwrap();
+    let named = |number: usize| LimiterKey { model: number.to_string(), ..key() };
+    let kept = governor.admit(&named(0), TokenEstimate::default()).await.unwrap();
     for number in 1..MOST_KEYS * 3 {
-        drop(governor.admit(&named(number), Estimate::default()).await.unwrap());
+        drop(governor.admit(&named(number), TokenEstimate::default()).await.unwrap());
     }
     let lanes = governor.lanes.lock().unwrap();
     assert!(lanes.len() <= MOST_KEYS && lanes.contains_key(&named(0)), "{}", lanes.len());

@@ -10,13 +10,13 @@ const FIRST: f64 = 64.0;
 
 /// The window.
 #[derive(Debug)]
-pub(super) struct Window {
+pub(super) struct ConcurrencyWindow {
     size: f64,
     most: f64,
     cut: bool,
 }
 
-impl Window {
+impl ConcurrencyWindow {
     /// Never above `most`.
     pub(super) fn new(most: u32) -> Self {
         Self { size: FIRST.min(f64::from(most)), most: f64::from(most), cut: false }
@@ -28,7 +28,7 @@ impl Window {
     }
 
     /// A call was answered while the window was full: it may be wider.
-    pub(super) fn answered(&mut self, was_full: bool) {
+    pub(super) fn record_answer(&mut self, was_full: bool) {
         if was_full {
             let step = if self.cut { 1.0 / self.size.max(1.0) } else { 1.0 };
             self.size = (self.size + step).min(self.most);
@@ -36,7 +36,7 @@ impl Window {
     }
 
     /// Too much.
-    pub(super) fn overloaded(&mut self) {
+    pub(super) fn shrink(&mut self) {
         self.size = (self.size / 2.0).max(1.0);
         self.cut = true;
     }
@@ -48,19 +48,19 @@ mod tests {
 
     #[test]
     fn it_opens_one_by_one_halves_on_overload_and_keeps_room_for_one() {
-        let mut window = Window::new(100);
+        let mut window = ConcurrencyWindow::new(100);
         assert!(window.has_room(63) && !window.has_room(64));
-        window.answered(false);
+        window.record_answer(false);
         assert!(!window.has_room(64), "a window that is not used does not grow");
-        (0..8).for_each(|_| window.answered(true));
+        (0..8).for_each(|_| window.record_answer(true));
         assert!(window.has_room(71) && !window.has_room(72));
-        window.overloaded();
+        window.shrink();
         assert!(window.has_room(35) && !window.has_room(36));
-        (0..37).for_each(|_| window.answered(true));
+        (0..37).for_each(|_| window.record_answer(true));
         assert!(window.has_room(36) && !window.has_room(37), "one more for a windowful");
-        (0..20).for_each(|_| window.overloaded());
+        (0..20).for_each(|_| window.shrink());
         assert!(window.has_room(0) && !window.has_room(1));
-        (0..100_000).for_each(|_| window.answered(true));
+        (0..100_000).for_each(|_| window.record_answer(true));
         assert!(window.has_room(99) && !window.has_room(100));
     }
 }

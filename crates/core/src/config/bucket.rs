@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::units::Secret;
+use super::units::SecretString;
 
 /// BlobForge's variables and the keys they stand for.
 const ALIASES: [(&str, &str); 8] = [
@@ -40,7 +40,7 @@ pub struct BucketConfig {
     /// `BLOBFORGE_S3_ACCESS_KEY_ID`.
     pub access_key_id: String,
     /// Its secret. Also `BLOBFORGE_S3_SECRET_ACCESS_KEY`.
-    pub secret_access_key: Secret,
+    pub secret_access_key: SecretString,
     /// In the place of the machine's fingerprint in a worker's name. Also `BLOBFORGE_WORKER_ID`.
     pub worker_id: String,
     /// What a worker logs: `error`, `warn`, `info` or `debug`, in any case. Also
@@ -63,7 +63,7 @@ impl Default for BucketConfig {
             region: String::new(),
             endpoint: String::new(),
             access_key_id: String::new(),
-            secret_access_key: Secret::default(),
+            secret_access_key: SecretString::default(),
             worker_id: String::new(),
             log_level: "INFO".to_owned(),
             list_every: Duration::from_secs(15),
@@ -73,7 +73,7 @@ impl Default for BucketConfig {
 }
 
 impl BucketConfig {
-    pub(super) fn check(&self, problems: &mut Vec<String>) {
+    pub(super) fn collect_problems(&self, problems: &mut Vec<String>) {
         if !["error", "warning", "warn", "info", "debug"].contains(&&*self.log_level.to_lowercase())
         {
             problems.push("bucket.log_level must be error, warn, info or debug".to_owned());
@@ -94,7 +94,7 @@ impl BucketConfig {
     ///
     /// # Errors
     /// Which key is missing, or that two contradict each other.
-    pub fn check_place(&self) -> Result<(), super::Invalid> {
+    pub fn check_place(&self) -> Result<(), super::InvalidConfig> {
         let problem = match (self.name.is_empty(), self.path.as_os_str().is_empty()) {
             (true, true) => {
                 "bucket.name is missing: the bucket (or BLOBFORGE_S3_BUCKET); or bucket.path, a \
@@ -103,12 +103,14 @@ impl BucketConfig {
             (false, false) => "bucket.name and bucket.path are both set: leave one of them out",
             _ => return Ok(()),
         };
-        Err(super::Invalid(vec![problem.to_owned()]))
+        Err(super::InvalidConfig(vec![problem.to_owned()]))
     }
 }
 
 /// `BLOBFORGE_*` as the variables of ours that they stand for.
-pub(super) fn aliased(variables: impl Iterator<Item = (String, String)>) -> Vec<(String, String)> {
+pub(super) fn alias_variables(
+    variables: impl Iterator<Item = (String, String)>,
+) -> Vec<(String, String)> {
     let ours = |name: &str| {
         let (_, key) = ALIASES.iter().find(|(alias, _)| *alias == name)?;
         Some(format!("DOCMILL__BUCKET__{}", key.to_uppercase()))
@@ -128,7 +130,7 @@ mod tests {
         let given = [("BLOBFORGE_S3_BUCKET", "b"), ("BLOBFORGE_S3_REGION", ""), ("PATH", "x")];
         let given = given.map(|(name, value)| (name.to_owned(), value.to_owned()));
         let expected = [("DOCMILL__BUCKET__NAME".to_owned(), "b".to_owned())];
-        assert_eq!(aliased(given.into_iter()), expected);
+        assert_eq!(alias_variables(given.into_iter()), expected);
     }
 
     #[test]

@@ -21,7 +21,7 @@ impl Default for ClaimConfig {
 }
 
 impl ClaimConfig {
-    pub(super) fn check(&self, problems: &mut Vec<String>) {
+    pub(super) fn collect_problems(&self, problems: &mut Vec<String>) {
         if self.lease < Duration::from_secs(3) || self.lease > Duration::from_secs(3600) {
             problems.push("claim.lease must be between 3s and 1h".to_owned());
         }

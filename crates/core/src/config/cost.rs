@@ -8,7 +8,7 @@ use time::macros::format_description;
 /// What one provider charges for one model from a day on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Price {
+pub struct ModelPrice {
     /// E.g. `openai`.
     pub provider: String,
     /// The configured model; of pages the processor or operation, or empty for all of the provider.
@@ -42,7 +42,7 @@ pub struct CostConfig {
     /// Most that may be spent in a day (UTC), by all workers together; 0: no bound.
     pub daily_budget: Decimal,
     /// The prices, in any order.
-    pub price: Vec<Price>,
+    pub price: Vec<ModelPrice>,
 }
 
 impl Default for CostConfig {
@@ -53,14 +53,14 @@ impl Default for CostConfig {
 
 impl CostConfig {
     /// The price that holds on a day.
-    pub fn price_on(&self, provider: &str, model: &str, day: Date) -> Option<&Price> {
+    pub fn price_on(&self, provider: &str, model: &str, day: Date) -> Option<&ModelPrice> {
         // ISO dates are in the order of their letters.
         let day = day.to_string();
         let of_it = self.price.iter().filter(|it| it.provider == provider && it.model == model);
         of_it.filter(|it| it.from <= day).max_by(|a, b| a.from.cmp(&b.from))
     }
 
-    pub(super) fn check(&self, problems: &mut Vec<String>) {
+    pub(super) fn collect_problems(&self, problems: &mut Vec<String>) {
         if self.daily_budget.is_sign_negative() {
             problems.push("cost.daily_budget must not be negative; 0 is no bound".to_owned());
         }
@@ -71,7 +71,7 @@ impl CostConfig {
             );
         }
         for price in &self.price {
-            let Price { provider, model, from, .. } = price;
+            let ModelPrice { provider, model, from, .. } = price;
             if Date::parse(from, format_description!("[year]-[month]-[day]")).is_err() {
                 problems.push(format!(
                     "cost.price of {provider} {model}: from = \"{from}\" is no date, write \
@@ -117,7 +117,7 @@ mod tests {
     fn a_budget_without_prices_and_a_date_that_is_none_are_told() {
         let problems = |toml: &str| {
             let mut problems = Vec::new();
-            config(toml).check(&mut problems);
+            config(toml).collect_problems(&mut problems);
             problems.join("\n")
         };
         assert!(problems("daily_budget = 5").contains("[[cost.price]]"));

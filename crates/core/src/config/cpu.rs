@@ -32,7 +32,7 @@ pub struct CpuConfig {
 impl Default for CpuConfig {
     fn default() -> Self {
         Self {
-            page_memory: ByteSize::mib(1536),
+            page_memory: ByteSize::from_mib(1536),
             documents_per_process: 1000,
             confine: true,
             program: PathBuf::new(),
@@ -41,7 +41,7 @@ impl Default for CpuConfig {
 }
 
 impl CpuConfig {
-    pub(super) fn check(&self, limits: &LimitsConfig, problems: &mut Vec<String>) {
+    pub(super) fn collect_problems(&self, limits: &LimitsConfig, problems: &mut Vec<String>) {
         let least = limits.page_pixels.saturating_mul(PIXEL_BYTES).saturating_add(PAGE_BASE);
         if self.page_memory.0 < least {
             problems.push(format!(

@@ -6,14 +6,14 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::secret;
-use super::units::Secret;
+use super::units::SecretString;
 
 /// How Postgres is reached.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct DatabaseConfig {
     /// `postgres://user:password@host:port/database`. TLS by `?sslmode=verify-full`.
-    pub url: Secret,
+    pub url: SecretString,
     /// A file with that URL, read again when it changes.
     pub url_file: PathBuf,
     /// A file with the password alone, read again when it changes.
@@ -37,7 +37,7 @@ pub struct DatabaseConfig {
 impl Default for DatabaseConfig {
     fn default() -> Self {
         Self {
-            url: Secret::default(),
+            url: SecretString::default(),
             url_file: PathBuf::new(),
             password_file: PathBuf::new(),
             iam: false,
@@ -51,9 +51,14 @@ impl Default for DatabaseConfig {
 }
 
 impl DatabaseConfig {
-    pub(super) fn check(&self, needed: bool, problems: &mut Vec<String>) {
-        secret::check(&self.url, &self.url_file, "database.url", problems);
-        secret::check(&Secret::default(), &self.password_file, "database.password", problems);
+    pub(super) fn collect_problems(&self, needed: bool, problems: &mut Vec<String>) {
+        secret::check_secret(&self.url, &self.url_file, "database.url", problems);
+        secret::check_secret(
+            &SecretString::default(),
+            &self.password_file,
+            "database.password",
+            problems,
+        );
         if self.iam && !self.password_file.as_os_str().is_empty() {
             problems.push(
                 "database.iam and database.password_file are both set: leave one of them out"

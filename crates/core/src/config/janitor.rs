@@ -37,7 +37,7 @@ impl Default for JanitorConfig {
 }
 
 impl JanitorConfig {
-    pub(super) fn check(&self, problems: &mut Vec<String>) {
+    pub(super) fn collect_problems(&self, problems: &mut Vec<String>) {
         if self.quiet < Duration::from_secs(1) || self.interval < Duration::from_millis(100) {
             problems.push(
                 "janitor.quiet must be at least 1s and janitor.interval at least 100ms".to_owned(),

@@ -33,11 +33,11 @@ pub struct LimitsConfig {
 impl Default for LimitsConfig {
     fn default() -> Self {
         Self {
-            document_bytes: ByteSize::mib(64),
-            documents_in_memory: ByteSize::mib(512),
+            document_bytes: ByteSize::from_mib(64),
+            documents_in_memory: ByteSize::from_mib(512),
             pages: 500,
             page_pixels: 100_000_000,
-            decompressed_bytes: ByteSize::mib(256),
+            decompressed_bytes: ByteSize::from_mib(256),
             page_time: Duration::from_secs(120),
             document_time: Duration::from_secs(3600),
             prompt_tokens: 100_000,
@@ -46,7 +46,7 @@ impl Default for LimitsConfig {
 }
 
 impl LimitsConfig {
-    pub(super) fn check(&self, problems: &mut Vec<String>) {
+    pub(super) fn collect_problems(&self, problems: &mut Vec<String>) {
         if self.document_bytes > self.documents_in_memory {
             problems.push(
                 "limits.document_bytes must not exceed limits.documents_in_memory: the largest \

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::scheduler::SchedulerConfig;
 use super::secret::{self, SecretSource};
-use super::units::Secret;
+use super::units::SecretString;
 
 /// Which language model server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,7 +36,7 @@ pub struct LlmConfig {
     /// `/messages`; with Bedrock another endpoint than AWS's own.
     pub base_url: String,
     /// May be empty for local servers and, with AWS's own credentials, for Bedrock.
-    pub api_key: Secret,
+    pub api_key: SecretString,
     /// A file with that key, read again when it changes.
     pub api_key_file: PathBuf,
     /// AWS region of Bedrock; empty: from the environment.
@@ -62,7 +62,7 @@ pub struct LlmConfig {
     /// How long the vendor keeps the stable part of the prompt.
     pub prompt_cache: PromptCache,
     /// Stronger models, asked in this order where the gate says `again`.
-    pub chain: Vec<RungConfig>,
+    pub chain: Vec<EscalationModelConfig>,
 }
 
 impl Default for LlmConfig {
@@ -71,7 +71,7 @@ impl Default for LlmConfig {
             provider: LlmProvider::None,
             server: LlmServer::Other,
             base_url: String::new(),
-            api_key: Secret::default(),
+            api_key: SecretString::default(),
             api_key_file: PathBuf::new(),
             region: String::new(),
             model: String::new(),
@@ -90,12 +90,12 @@ impl Default for LlmConfig {
 
 impl LlmConfig {
     /// The key as it is now.
-    pub fn key(&self) -> SecretSource {
+    pub fn key_source(&self) -> SecretSource {
         SecretSource::new(&self.api_key, &self.api_key_file)
     }
 
-    pub(super) fn check(&self, problems: &mut Vec<String>) {
-        self.scheduler.check(problems);
+    pub(super) fn collect_problems(&self, problems: &mut Vec<String>) {
+        self.scheduler.collect_problems(problems);
         if self.parts_at_once == 0 || self.parts_at_once > 100 {
             problems.push("llm.parts_at_once must be between 1 and 100".to_owned());
         }
@@ -107,7 +107,7 @@ impl LlmConfig {
         }
         self.check_one("llm", problems);
         for (at, rung) in self.chain.iter().enumerate() {
-            rung.over(self).check_one(&format!("llm.chain[{at}]"), problems);
+            rung.inherit_from(self).check_one(&format!("llm.chain[{at}]"), problems);
         }
     }
 
@@ -125,11 +125,11 @@ impl LlmConfig {
                  or /messages"
             ));
         }
-        secret::check(&self.api_key, &self.api_key_file, &format!("{at}.api_key"), problems);
+        secret::check_secret(&self.api_key, &self.api_key_file, &format!("{at}.api_key"), problems);
         if self.model.is_empty() {
             problems.push(format!("{at}.model is missing"));
         }
-        let has_key = !self.api_key.is_empty() || self.key().is_file();
+        let has_key = !self.api_key.is_empty() || self.key_source().is_file();
         if self.provider == LlmProvider::Anthropic && !has_key {
             problems.push(format!("{at}.api_key is missing"));
         }
@@ -202,7 +202,7 @@ impl PromptCache {
 /// A stronger model of the chain. What is left out is as in `[llm]`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct RungConfig {
+pub struct EscalationModelConfig {
     /// Name of the model.
     pub model: String,
     /// Kinds of documents that it is asked about; empty: all.
@@ -215,7 +215,7 @@ pub struct RungConfig {
     /// Another address.
     pub base_url: Option<String>,
     /// Another key.
-    pub api_key: Option<Secret>,
+    pub api_key: Option<SecretString>,
     /// Another AWS region.
     pub region: Option<String>,
     /// Longest one call may take.
@@ -229,15 +229,15 @@ pub struct RungConfig {
     pub prompt_cache: Option<PromptCache>,
 }
 
-impl RungConfig {
+impl EscalationModelConfig {
     /// The whole of its settings. Address and key are not taken over by another vendor, nor the
     /// key by another address: a key goes only where it was meant to go.
     #[must_use]
-    pub fn over(&self, first: &LlmConfig) -> LlmConfig {
+    pub fn inherit_from(&self, first: &LlmConfig) -> LlmConfig {
         let other_vendor = self.provider.is_some_and(|provider| provider != first.provider);
         let elsewhere = other_vendor || self.base_url.is_some();
         let address = if other_vendor { String::new() } else { first.base_url.clone() };
-        let key = if elsewhere { Secret::default() } else { first.api_key.clone() };
+        let key = if elsewhere { SecretString::default() } else { first.api_key.clone() };
         LlmConfig {
             provider: self.provider.unwrap_or(first.provider),
             server: self.server.unwrap_or(if elsewhere { LlmServer::Other } else { first.server }),
@@ -275,7 +275,7 @@ mod tests {
     }
 
     fn rung(text: &str) -> LlmConfig {
-        toml::from_str::<RungConfig>(text).unwrap().over(&first())
+        toml::from_str::<EscalationModelConfig>(text).unwrap().inherit_from(&first())
     }
 
     #[test]
@@ -299,12 +299,12 @@ mod tests {
         let mut config = first();
         config.chain = vec![toml::from_str("model = ''\nprovider = 'anthropic'").unwrap()];
         let mut problems = Vec::new();
-        config.check(&mut problems);
+        config.collect_problems(&mut problems);
         let places = ["llm.chain[0].base_url", "llm.chain[0].model", "llm.chain[0].api_key"];
         assert_eq!(problems.len(), places.len(), "{problems:?}");
         for place in places {
             assert!(problems.iter().any(|it| it.starts_with(place)), "{place}: {problems:?}");
         }
-        assert!(toml::from_str::<RungConfig>("model = 'x'\nmodle = 'y'").is_err());
+        assert!(toml::from_str::<EscalationModelConfig>("model = 'x'\nmodle = 'y'").is_err());
     }
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ocr_providers::{DocumentAiConfig, OcrProvider, TextractConfig};
 use super::units::ByteSize;
-use crate::model::Repairs;
+use crate::model::RepairSwitches;
 
 /// How page images are read.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -30,27 +30,27 @@ pub struct OcrConfig {
     /// Dots per inch that pages are rendered at.
     pub dpi: u32,
     /// Repairs of page images.
-    pub repair: Repairs,
+    pub repair: RepairSwitches,
 }
 
 impl Default for OcrConfig {
     fn default() -> Self {
         Self {
             providers: vec![OcrProvider::Tesseract],
-            pictures_in_memory: ByteSize::mib(256),
+            pictures_in_memory: ByteSize::from_mib(256),
             document_ai: DocumentAiConfig::default(),
             textract: TextractConfig::default(),
             tesseract: PathBuf::new(),
             languages: Vec::new(),
             quality_threshold: 0.7,
             dpi: 300,
-            repair: Repairs::default(),
+            repair: RepairSwitches::default(),
         }
     }
 }
 
 impl OcrConfig {
-    pub(super) fn check(&self, problems: &mut Vec<String>) {
+    pub(super) fn collect_problems(&self, problems: &mut Vec<String>) {
         self.check_providers(problems);
         if !(0.0..=1.0).contains(&self.quality_threshold) {
             problems.push("ocr.quality_threshold must be between 0 and 1".to_owned());
@@ -70,12 +70,12 @@ impl OcrConfig {
                 .map(|wrong| format!("ocr.providers {wrong}")),
         );
         if self.providers.contains(&OcrProvider::DocumentAi) {
-            problems.extend(self.document_ai.problems());
+            problems.extend(self.document_ai.list_problems());
         }
         if self.providers.contains(&OcrProvider::Textract) {
-            problems.extend(self.textract.problems());
+            problems.extend(self.textract.list_problems());
         }
-        if self.pictures_in_memory < ByteSize::mib(64) {
+        if self.pictures_in_memory < ByteSize::from_mib(64) {
             problems.push(
                 "ocr.pictures_in_memory must be at least 64MiB: a call carries up to 15 pages"
                     .to_owned(),

@@ -86,7 +86,7 @@ impl Default for DocumentAiConfig {
 
 impl DocumentAiConfig {
     /// What is missing for calling it, as problems of the configuration.
-    pub fn problems(&self) -> Vec<String> {
+    pub fn list_problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
         let names = [
             ("project", &self.project, false),
@@ -146,7 +146,7 @@ impl Default for TextractConfig {
 
 impl TextractConfig {
     /// What is wrong with it, as problems of the configuration.
-    pub fn problems(&self) -> Vec<String> {
+    pub fn list_problems(&self) -> Vec<String> {
         if self.timeout.is_zero() || self.poll.is_zero() {
             return vec!["ocr.textract.timeout and ocr.textract.poll must be above 0".to_owned()];
         }
@@ -165,14 +165,14 @@ mod tests {
             processor: "abc123".to_owned(),
             ..DocumentAiConfig::default()
         };
-        assert_eq!(complete.problems(), Vec::<String>::new());
-        let problems = DocumentAiConfig::default().problems().join("\n");
+        assert_eq!(complete.list_problems(), Vec::<String>::new());
+        let problems = DocumentAiConfig::default().list_problems().join("\n");
         assert!(problems.contains("ocr.document_ai.project is missing"), "{problems}");
         assert!(problems.contains("ocr.document_ai.processor is missing"), "{problems}");
         let path = DocumentAiConfig { processor: "a/../b".to_owned(), ..complete.clone() };
-        assert!(path.problems().join("").contains("not a path"));
+        assert!(path.list_problems().join("").contains("not a path"));
         let endpoint = DocumentAiConfig { endpoint: "eu".to_owned(), ..complete };
-        assert!(endpoint.problems().join("").contains("https://"));
+        assert!(endpoint.list_problems().join("").contains("https://"));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::tiers::TierConfig;
-use super::units::Secret;
+use super::units::SecretString;
 use crate::model::Priority;
 
 /// The longest SQS hides a message, counted from its receive.
@@ -29,7 +29,7 @@ pub enum QueueBackend {
 /// When a message is deleted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Acknowledge {
+pub enum AcknowledgeMode {
     /// After the outcome is written down: nothing is lost, and after a crash it is worked on again.
     #[default]
     After,
@@ -56,9 +56,9 @@ pub struct QueueConfig {
     /// Queues by priority.
     pub tiers: Vec<TierConfig>,
     /// When messages are deleted.
-    pub acknowledge: Acknowledge,
+    pub acknowledge: AcknowledgeMode,
     /// `redis://user:password@host:6379/0`, or `rediss://` for TLS.
-    pub redis_url: Secret,
+    pub redis_url: SecretString,
     /// What the names of its keys begin with.
     pub redis_prefix: String,
     /// PEM file of the authority that signed the server's certificate; empty: the system's.
@@ -93,8 +93,8 @@ impl Default for QueueConfig {
             region: String::new(),
             fair: true,
             tiers: Vec::new(),
-            acknowledge: Acknowledge::After,
-            redis_url: Secret::default(),
+            acknowledge: AcknowledgeMode::After,
+            redis_url: SecretString::default(),
             redis_prefix: "docmill".to_owned(),
             redis_ca_file: PathBuf::new(),
             max_receives: 1000,
@@ -113,7 +113,7 @@ impl QueueConfig {
         (self.max_receives > 0).then_some(self.max_receives)
     }
 
-    pub(super) fn check(&self, needed: bool, problems: &mut Vec<String>) {
+    pub(super) fn collect_problems(&self, needed: bool, problems: &mut Vec<String>) {
         match self.backend {
             QueueBackend::Sqs => self.check_sqs(needed, problems),
             QueueBackend::Redis => self.check_redis(needed, problems),
@@ -184,7 +184,7 @@ impl QueueConfig {
             tiers.push(TierConfig::default());
         }
         tiers.sort_by_key(|tier| tier.name);
-        tiers.iter().map(|tier| (tier.name, tier.share())).collect()
+        tiers.iter().map(|tier| (tier.name, tier.effective_weight())).collect()
     }
 
     fn check_tiers(&self, problems: &mut Vec<String>) {
@@ -237,7 +237,8 @@ mod tests {
         };
         let urls: Vec<String> = config.sqs_tiers().into_iter().map(|tier| tier.url).collect();
         assert_eq!(urls, ["c", "n", "l"]);
-        let shares: Vec<u32> = config.sqs_tiers().iter().map(TierConfig::share).collect();
+        let shares: Vec<u32> =
+            config.sqs_tiers().iter().map(TierConfig::effective_weight).collect();
         assert_eq!(shares, [16, 4, 2]);
         assert_eq!(QueueConfig::default().redis_tiers(), [(Priority::Normal, 4)]);
     }

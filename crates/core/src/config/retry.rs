@@ -66,7 +66,7 @@ impl RetryConfig {
         }
     }
 
-    pub(super) fn check(&self, problems: &mut Vec<String>) {
+    pub(super) fn collect_problems(&self, problems: &mut Vec<String>) {
         for (key, value) in [
             ("transient_attempts", self.transient_attempts),
             ("internal_attempts", self.internal_attempts),

@@ -83,14 +83,14 @@ impl SchedulerConfig {
     }
 
     /// The folder where workers tell each other what they hold.
-    pub fn folder(&self) -> PathBuf {
+    pub fn shared_folder(&self) -> PathBuf {
         if self.path.as_os_str().is_empty() {
             return std::env::temp_dir().join("docmill-scheduler");
         }
         self.path.clone()
     }
 
-    pub(super) fn check(&self, problems: &mut Vec<String>) {
+    pub(super) fn collect_problems(&self, problems: &mut Vec<String>) {
         if let Some(name) =
             self.budgets_mib.iter().find_map(|(name, mib)| (*mib == 0).then_some(name))
         {

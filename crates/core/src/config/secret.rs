@@ -5,26 +5,26 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
-use super::units::Secret;
+use super::units::SecretString;
 
 /// A secret as a value, or in a file that somebody may replace while we run (a mounted Kubernetes
 /// secret, a sidecar that rotates it). Clones share what was read.
 #[derive(Clone, Default)]
 pub struct SecretSource {
-    value: Secret,
+    value: SecretString,
     file: PathBuf,
-    read: Arc<Mutex<Option<Read>>>,
+    read: Arc<Mutex<Option<SecretFileContent>>>,
 }
 
 /// What the file held, and when it was last changed.
-struct Read {
+struct SecretFileContent {
     modified: SystemTime,
-    secret: Secret,
+    secret: SecretString,
 }
 
 impl SecretSource {
     /// The value, unless a file is named.
-    pub fn new(value: &Secret, file: &Path) -> Self {
+    pub fn new(value: &SecretString, file: &Path) -> Self {
         Self { value: value.clone(), file: file.to_owned(), read: Arc::default() }
     }
 
@@ -38,7 +38,7 @@ impl SecretSource {
     ///
     /// # Errors
     /// The file could never be read; the text names it.
-    pub fn current(&self) -> Result<Secret, String> {
+    pub fn current_secret(&self) -> Result<SecretString, String> {
         if !self.is_file() {
             return Ok(self.value.clone());
         }
@@ -51,8 +51,8 @@ impl SecretSource {
         }
         match (std::fs::read_to_string(&self.file), modified) {
             (Ok(text), Some(modified)) => {
-                let secret = Secret::from(text.trim().to_owned());
-                *read = Some(Read { modified, secret: secret.clone() });
+                let secret = SecretString::from(text.trim().to_owned());
+                *read = Some(SecretFileContent { modified, secret: secret.clone() });
                 Ok(secret)
             }
             (answer, _) => match &*read {
@@ -76,14 +76,19 @@ impl fmt::Debug for SecretSource {
 }
 
 /// Says what is wrong with a secret that can be set in two ways.
-pub(super) fn check(value: &Secret, file: &Path, key: &str, problems: &mut Vec<String>) {
+pub(super) fn check_secret(
+    value: &SecretString,
+    file: &Path,
+    key: &str,
+    problems: &mut Vec<String>,
+) {
     if file.as_os_str().is_empty() {
         return;
     }
     if !value.is_empty() {
         problems.push(format!("{key} and {key}_file are both set: leave one of them out"));
     }
-    if let Err(problem) = SecretSource::new(value, file).current() {
+    if let Err(problem) = SecretSource::new(value, file).current_secret() {
         problems.push(format!("{key}_file: {problem}"));
     }
 }
@@ -98,19 +103,19 @@ mod tests {
     fn a_file_that_is_replaced_is_read_again_and_one_that_is_gone_keeps_its_last_word() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("password");
-        let source = SecretSource::new(&Secret::default(), &file);
-        assert!(source.current().unwrap_err().contains("password"));
+        let source = SecretSource::new(&SecretString::default(), &file);
+        assert!(source.current_secret().unwrap_err().contains("password"));
         let write = |text: &str, seconds: u64| {
             std::fs::write(&file, text).unwrap();
             let then = SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
             std::fs::File::options().write(true).open(&file).unwrap().set_modified(then).unwrap();
         };
         write("first\n", 1);
-        assert_eq!(source.current().unwrap().reveal(), "first");
+        assert_eq!(source.current_secret().unwrap().reveal(), "first");
         write("second", 2);
-        assert_eq!(source.current().unwrap().reveal(), "second");
+        assert_eq!(source.current_secret().unwrap().reveal(), "second");
         std::fs::remove_file(&file).unwrap();
-        assert_eq!(source.current().unwrap().reveal(), "second");
+        assert_eq!(source.current_secret().unwrap().reveal(), "second");
         assert!(!format!("{source:?}").contains("second"));
     }
 }

@@ -60,7 +60,7 @@ impl Default for StoreConfig {
 }
 
 impl StoreConfig {
-    pub(super) fn check(&self, needed: bool, problems: &mut Vec<String>) {
+    pub(super) fn collect_problems(&self, needed: bool, problems: &mut Vec<String>) {
         match self.backend {
             StoreBackend::S3 if needed && self.bucket.is_empty() => {
                 problems.push("store.bucket is missing".to_owned());
@@ -73,7 +73,7 @@ impl StoreConfig {
     }
 
     /// The places whose events are taken.
-    pub fn allowed(&self) -> Vec<AllowedPrefix> {
+    pub fn allowed_prefixes(&self) -> Vec<AllowedPrefix> {
         if !self.allow.is_empty() {
             return self.allow.clone();
         }

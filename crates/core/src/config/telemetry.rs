@@ -45,7 +45,7 @@ impl TelemetryConfig {
         Some(if has_path { endpoint.to_owned() } else { format!("{endpoint}{TRACES_PATH}") })
     }
 
-    pub(super) fn check(&self, problems: &mut Vec<String>) {
+    pub(super) fn collect_problems(&self, problems: &mut Vec<String>) {
         let endpoint = self.otlp_endpoint.as_str();
         if !endpoint.is_empty()
             && !endpoint.starts_with("http://")
@@ -71,7 +71,7 @@ impl TelemetryConfig {
 
 /// The queue as traces name it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Destination {
+pub struct QueueDestination {
     /// `messaging.system` of OpenTelemetry's semantic conventions, or the backend's name.
     pub system: String,
     /// `messaging.destination.name`: the queue's name without its account.
@@ -80,17 +80,17 @@ pub struct Destination {
 
 impl Config {
     /// The queue as traces name it; of several tiers the most urgent.
-    pub fn destination(&self) -> Destination {
+    pub fn queue_destination(&self) -> QueueDestination {
         let queue = &self.queue;
         if queue.backend == QueueBackend::Sqs {
             let first = queue.sqs_tiers().into_iter().next();
             let url = first.map(|tier| tier.url).unwrap_or_default();
             let name = url.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
-            return Destination { system: "aws_sqs".to_owned(), name: name.to_owned() };
+            return QueueDestination { system: "aws_sqs".to_owned(), name: name.to_owned() };
         }
         let system = serde_json::to_value(queue.backend).unwrap_or_default();
         let name = queue.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        Destination { system: system.as_str().unwrap_or_default().to_owned(), name }
+        QueueDestination { system: system.as_str().unwrap_or_default().to_owned(), name }
     }
 }
 
@@ -122,11 +122,12 @@ mod tests {
         let mut config = Config::default();
         config.queue.url =
             "https://sqs.eu-central-1.amazonaws.com/123456789012/documents".to_owned();
-        let expected = Destination { system: "aws_sqs".to_owned(), name: "documents".to_owned() };
-        assert_eq!(config.destination(), expected);
+        let expected =
+            QueueDestination { system: "aws_sqs".to_owned(), name: "documents".to_owned() };
+        assert_eq!(config.queue_destination(), expected);
         config.queue.backend = QueueBackend::Folder;
         config.queue.path = "data/queue".into();
-        let expected = Destination { system: "folder".to_owned(), name: "queue".to_owned() };
-        assert_eq!(config.destination(), expected);
+        let expected = QueueDestination { system: "folder".to_owned(), name: "queue".to_owned() };
+        assert_eq!(config.queue_destination(), expected);
     }
 }

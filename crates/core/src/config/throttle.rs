@@ -32,7 +32,7 @@ impl Default for ThrottleConfig {
 }
 
 impl ThrottleConfig {
-    pub(super) fn check(&self, problems: &mut Vec<String>) {
+    pub(super) fn collect_problems(&self, problems: &mut Vec<String>) {
         if self.longest_wait > Duration::from_secs(300) {
             problems.push("throttle.longest_wait must be at most 5m".to_owned());
         }

@@ -21,7 +21,7 @@ pub struct TierConfig {
 
 impl TierConfig {
     /// The weight, or what stands for it.
-    pub fn share(&self) -> u32 {
+    pub fn effective_weight(&self) -> u32 {
         match (self.weight, self.name) {
             (0, Priority::Critical) => 16,
             (0, Priority::High) => 8,

@@ -16,7 +16,7 @@ const UNITS: [(&str, u64); 3] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 <
 
 impl ByteSize {
     /// So many times 2^20 bytes.
-    pub const fn mib(mebibytes: u64) -> Self {
+    pub const fn from_mib(mebibytes: u64) -> Self {
         Self(mebibytes << 20)
     }
 }
@@ -59,13 +59,13 @@ impl<'de> Deserialize<'de> for ByteSize {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
         #[serde(untagged)]
-        enum Raw {
+        enum RawByteSize {
             Number(u64),
             Text(String),
         }
-        match Raw::deserialize(deserializer)? {
-            Raw::Number(count) => Ok(Self(count)),
-            Raw::Text(text) => text.parse().map_err(serde::de::Error::custom),
+        match RawByteSize::deserialize(deserializer)? {
+            RawByteSize::Number(count) => Ok(Self(count)),
+            RawByteSize::Text(text) => text.parse().map_err(serde::de::Error::custom),
         }
     }
 }
@@ -73,9 +73,9 @@ impl<'de> Deserialize<'de> for ByteSize {
 /// A value that is never printed.
 #[derive(Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
-pub struct Secret(String);
+pub struct SecretString(String);
 
-impl Secret {
+impl SecretString {
     /// The value itself, for the one place that needs it.
     pub fn reveal(&self) -> &str {
         &self.0
@@ -87,19 +87,19 @@ impl Secret {
     }
 }
 
-impl From<String> for Secret {
+impl From<String> for SecretString {
     fn from(value: String) -> Self {
         Self(value)
     }
 }
 
-impl fmt::Debug for Secret {
+impl fmt::Debug for SecretString {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.0.is_empty() { "(unset)" } else { "(set)" })
     }
 }
 
-impl Serialize for Secret {
+impl Serialize for SecretString {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(if self.0.is_empty() { "" } else { "***" })
     }
@@ -109,7 +109,7 @@ impl Serialize for Secret {
 ///
 /// A single underscore after the prefix is deliberately not ours: Kubernetes injects variables
 /// such as `DOCMILL_PORT` for a service of that name.
-pub(super) fn load(file: Option<&Path>, environment: Vec<(String, String)>) -> Loaded {
+pub(super) fn load_layers(file: Option<&Path>, environment: Vec<(String, String)>) -> LoadedConfig {
     let mut builder = config::Config::builder();
     if let Some(path) = file {
         builder = builder.add_source(config::File::from(path).format(config::FileFormat::Toml));
@@ -126,29 +126,29 @@ pub(super) fn load(file: Option<&Path>, environment: Vec<(String, String)>) -> L
         .source(Some(environment.into_iter().collect()));
     match builder.add_source(source).build() {
         Ok(merged) => every_problem(&merged),
-        Err(error) => Loaded::broken(vec![(String::new(), error.to_string())]),
+        Err(error) => LoadedConfig::from_problems(vec![(String::new(), error.to_string())]),
     }
 }
 
 /// What could be read, and what could not.
-pub(super) struct Loaded {
+pub(super) struct LoadedConfig {
     /// Sections that could not be read have their defaults.
     pub(super) config: Config,
     /// Section (empty: the file as a whole) and what is wrong with it.
     pub(super) problems: Vec<(String, String)>,
 }
 
-impl Loaded {
-    fn broken(problems: Vec<(String, String)>) -> Self {
+impl LoadedConfig {
+    fn from_problems(problems: Vec<(String, String)>) -> Self {
         Self { config: Config::default(), problems }
     }
 }
 
 /// Reads the merged settings; on failure reads section by section, so that one wrong section does
 /// not hide the mistakes of the next.
-fn every_problem(merged: &config::Config) -> Loaded {
+fn every_problem(merged: &config::Config) -> LoadedConfig {
     let error = match merged.clone().try_deserialize::<Config>() {
-        Ok(config) => return Loaded { config, problems: Vec::new() },
+        Ok(config) => return LoadedConfig { config, problems: Vec::new() },
         Err(error) => error,
     };
     let mut problems = Vec::new();
@@ -162,7 +162,9 @@ fn every_problem(merged: &config::Config) -> Loaded {
             Ok(_) => {
                 readable = match readable.set_override(section.as_str(), value) {
                     Ok(readable) => readable,
-                    Err(error) => return Loaded::broken(vec![(section, error.to_string())]),
+                    Err(error) => {
+                        return LoadedConfig::from_problems(vec![(section, error.to_string())]);
+                    }
                 }
             }
             Err(error) => problems.push((section, error.to_string())),
@@ -173,7 +175,7 @@ fn every_problem(merged: &config::Config) -> Loaded {
     }
     problems.sort();
     let config = readable.build().and_then(config::Config::try_deserialize::<Config>);
-    Loaded { config: config.unwrap_or_default(), problems }
+    LoadedConfig { config: config.unwrap_or_default(), problems }
 }
 
 #[cfg(test)]
@@ -198,7 +200,7 @@ mod tests {
 
     #[test]
     fn a_secret_is_never_printed() {
-        let secret = Secret::from("hunter2".to_owned());
+        let secret = SecretString::from("hunter2".to_owned());
         assert!(!format!("{secret:?}").contains("hunter2"));
         assert!(!serde_json::to_string(&secret).unwrap().contains("hunter2"));
     }
@@ -208,14 +210,14 @@ mod tests {
         let variable = |name: &str| (name.to_owned(), "1s".to_owned());
         let environment =
             vec![variable("DOCMILL__QUEUE__VISIBILTY"), variable("DOCMILL__WORKER__DRIAN")];
-        let all = format!("{:?}", load(None, environment).problems);
+        let all = format!("{:?}", load_layers(None, environment).problems);
         assert!(all.contains("visibilty") && all.contains("drian"), "{all}");
     }
 
     #[test]
     fn a_service_link_variable_of_kubernetes_is_not_taken_for_a_setting() {
         let environment = vec![("DOCMILL_PORT".to_owned(), "tcp://10.0.0.1:80".to_owned())];
-        let loaded = load(None, environment);
+        let loaded = load_layers(None, environment);
         assert!(loaded.problems.is_empty());
         assert_eq!(loaded.config, Config::default());
     }
@@ -224,7 +226,7 @@ mod tests {
     fn the_order_of_providers_may_come_from_the_environment() {
         use crate::config::OcrProvider::{DocumentAi, Tesseract};
         let order = ("DOCMILL__OCR__PROVIDERS".to_owned(), "document_ai,tesseract".to_owned());
-        let loaded = load(None, vec![order]);
+        let loaded = load_layers(None, vec![order]);
         assert!(loaded.problems.is_empty(), "{:?}", loaded.problems);
         assert_eq!(loaded.config.ocr.providers, [DocumentAi, Tesseract]);
     }
@@ -234,7 +236,7 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), "[queue]\nwait = '3s'\nvisibility = '40s'\n").unwrap();
         let environment = vec![("DOCMILL__QUEUE__WAIT".to_owned(), "7s".to_owned())];
-        let config = load(Some(file.path()), environment).config;
+        let config = load_layers(Some(file.path()), environment).config;
         assert_eq!(config.queue.wait.as_secs(), 7);
         assert_eq!(config.queue.visibility.as_secs(), 40);
     }

@@ -53,7 +53,7 @@ impl Default for WorkerConfig {
 }
 
 impl WorkerConfig {
-    pub(super) fn check(&self, problems: &mut Vec<String>) {
+    pub(super) fn collect_problems(&self, problems: &mut Vec<String>) {
         if self.slots == 0 || self.slots > 20_000 {
             problems.push("worker.slots must be between 1 and 20000".to_owned());
         }

@@ -5,7 +5,7 @@
 use sha2::{Digest, Sha256};
 
 /// The SHA-256 of these bytes, as 64 characters of lower-case hex.
-pub fn sha256(bytes: impl AsRef<[u8]>) -> String {
+pub fn sha256_hex(bytes: impl AsRef<[u8]>) -> String {
     encode_hex(Sha256::digest(bytes))
 }
 
@@ -56,7 +56,7 @@ mod tests {
             ("abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"),
             ("", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"),
         ] {
-            assert_eq!(sha256(text), digest, "{text}");
+            assert_eq!(sha256_hex(text), digest, "{text}");
         }
         assert_eq!(encode_hex([0, 9, 255]), "0009ff");
     }

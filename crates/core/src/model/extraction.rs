@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 /// Which reader produced the data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Reader {
+pub enum ExtractionMethod {
     /// The XML of an e-invoice: exact, no model.
     Einvoice,
     /// A language model.
@@ -15,7 +15,7 @@ pub enum Reader {
     Rules,
 }
 
-impl Reader {
+impl ExtractionMethod {
     /// The stable word, as in `docmill process --json`.
     pub fn code(self) -> &'static str {
         match self {
@@ -29,7 +29,7 @@ impl Reader {
 /// What the reader says of its own work. One signal among others, never the decider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Confidence {
+pub enum StatedConfidence {
     /// Everything asked for was read.
     High,
     /// Some doubt.
@@ -41,7 +41,7 @@ pub enum Confidence {
 /// Tokens of one or more model calls in four classes that share none, in one meaning for every
 /// vendor. Each class has a price of its own.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Usage {
+pub struct ModelUsage {
     /// Prompt tokens that no cache held and that were written to none.
     pub input: u64,
     /// Prompt tokens that came out of the vendor's cache.
@@ -54,14 +54,14 @@ pub struct Usage {
     pub output: u64,
 }
 
-impl Usage {
+impl ModelUsage {
     /// All prompt tokens, cached or not.
-    pub fn prompt(&self) -> u64 {
+    pub fn prompt_tokens(&self) -> u64 {
         self.input.saturating_add(self.cache_read).saturating_add(self.cache_write)
     }
 }
 
-impl std::ops::AddAssign for Usage {
+impl std::ops::AddAssign for ModelUsage {
     fn add_assign(&mut self, other: Self) {
         self.input = self.input.saturating_add(other.input);
         self.cache_read = self.cache_read.saturating_add(other.cache_read);
@@ -72,7 +72,7 @@ impl std::ops::AddAssign for Usage {
 
 /// Where a field's value was read: lines of one page.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Evidence {
+pub struct FieldEvidence {
     /// Name of the field, e.g. `total` or `line_items[2].amount`.
     pub field: String,
     /// Page, starting at 1.
@@ -85,7 +85,7 @@ pub struct Evidence {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Extraction {
     /// Who read it.
-    pub reader: Reader,
+    pub reader: ExtractionMethod,
     /// Name of the model, if a model read it.
     pub model: Option<String>,
     /// Name of the kind whose fields these are.
@@ -95,11 +95,11 @@ pub struct Extraction {
     /// The reader's own word on whether it succeeded.
     pub successful: bool,
     /// The reader's own confidence.
-    pub confidence: Confidence,
+    pub confidence: StatedConfidence,
     /// Fields the reader says are not on the document.
     pub missing_fields: Vec<String>,
     /// Where each value was read, as far as known.
-    pub evidence: Vec<Evidence>,
+    pub evidence: Vec<FieldEvidence>,
     /// Tokens spent.
-    pub usage: Usage,
+    pub usage: ModelUsage,
 }

@@ -7,7 +7,7 @@ use super::BoundingBox;
 
 /// Where a value stands on the document.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Place {
+pub struct PageRegion {
     /// Page, starting at 1.
     pub page: u32,
     /// The smallest box around its words, in the page's own units.
@@ -19,10 +19,10 @@ pub struct Place {
 
 /// A field's value was found on the document.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Grounded {
+pub struct GroundedField {
     /// Name of the field, e.g. `total` or `line_items[2].amount`.
     pub field: String,
     /// The first place that holds it; a value that is printed often may have been read elsewhere.
     #[serde(flatten)]
-    pub place: Place,
+    pub place: PageRegion,
 }

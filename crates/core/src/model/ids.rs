@@ -56,19 +56,19 @@ const OBJECT_NAMESPACE: Uuid = Uuid::from_u128(0x8d9f_5b0e_2f64_5a0c_9d0a_6d5c_0
 impl DocumentId {
     /// The document with this content (SHA-256 in hex) of this tenant: the same however often and
     /// from wherever it is submitted.
-    pub fn of_content(sha256: &str, tenant: &str) -> Self {
+    pub fn from_content(sha256: &str, tenant: &str) -> Self {
         Self(Uuid::new_v5(&OBJECT_NAMESPACE, format!("content\n{tenant}\n{sha256}").as_bytes()))
     }
 
     /// The document that lies at `key` in `bucket`: the same for every event about that object.
-    pub fn of_object(bucket: &str, key: &str) -> Self {
+    pub fn from_object(bucket: &str, key: &str) -> Self {
         Self(Uuid::new_v5(&OBJECT_NAMESPACE, format!("document\n{bucket}\n{key}").as_bytes()))
     }
 }
 
 impl IngestionId {
     /// The first ingestion of a submitted document; further ones are random.
-    pub fn first_of(document: DocumentId) -> Self {
+    pub fn first_for_document(document: DocumentId) -> Self {
         Self(Uuid::new_v5(&OBJECT_NAMESPACE, format!("first\n{document}").as_bytes()))
     }
 
@@ -76,7 +76,7 @@ impl IngestionId {
     ///
     /// `version` is the version id or, in a bucket without versions, the ETag; `sequencer` tells
     /// two uploads of the same bytes apart.
-    pub fn of_object(bucket: &str, key: &str, version: &str, sequencer: &str) -> Self {
+    pub fn from_object_version(bucket: &str, key: &str, version: &str, sequencer: &str) -> Self {
         let name = format!("ingestion\n{bucket}\n{key}\n{version}\n{sequencer}");
         Self(Uuid::new_v5(&OBJECT_NAMESPACE, name.as_bytes()))
     }
@@ -88,10 +88,10 @@ mod tests {
 
     #[test]
     fn the_same_event_always_names_the_same_ingestion() {
-        let one = IngestionId::of_object("b", "k", "v", "1");
-        assert_eq!(one, IngestionId::of_object("b", "k", "v", "1"));
-        assert_ne!(one, IngestionId::of_object("b", "k", "v", "2"));
-        assert_ne!(one, IngestionId::of_object("b", "k", "w", "1"));
-        assert_ne!(DocumentId::of_object("b", "k").0, one.0);
+        let one = IngestionId::from_object_version("b", "k", "v", "1");
+        assert_eq!(one, IngestionId::from_object_version("b", "k", "v", "1"));
+        assert_ne!(one, IngestionId::from_object_version("b", "k", "v", "2"));
+        assert_ne!(one, IngestionId::from_object_version("b", "k", "w", "1"));
+        assert_ne!(DocumentId::from_object("b", "k").0, one.0);
     }
 }

@@ -9,7 +9,7 @@ use crate::model::{ArtefactRef, ClaimToken, DocumentId, IngestionId};
 /// The state of an ingestion. Everything but `InProgress` is terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Status {
+pub enum IngestionStatus {
     /// Waiting, being worked on, or waiting for its next attempt.
     InProgress,
     /// Done; the data is in `structured_data`.
@@ -20,7 +20,7 @@ pub enum Status {
     Cancelled,
 }
 
-impl Status {
+impl IngestionStatus {
     /// The text stored in Postgres and printed everywhere.
     pub fn code(self) -> &'static str {
         match self {
@@ -31,7 +31,7 @@ impl Status {
         }
     }
 
-    /// The inverse of [`Status::code`].
+    /// The inverse of [`IngestionStatus::code`].
     pub fn from_code(code: &str) -> Option<Self> {
         [Self::InProgress, Self::Completed, Self::Failed, Self::Cancelled]
             .into_iter()
@@ -47,7 +47,7 @@ impl Status {
 /// How far a claimed ingestion has come; informational, never decides anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Stage {
+pub enum IngestionStage {
     /// Claimed, nothing done yet.
     Claimed,
     /// Reading the original.
@@ -62,7 +62,7 @@ pub enum Stage {
     Record,
 }
 
-impl Stage {
+impl IngestionStage {
     /// Every stage, in order.
     pub const ALL: [Self; 6] =
         [Self::Claimed, Self::Fetch, Self::Transcribe, Self::Extract, Self::Gate, Self::Record];
@@ -96,7 +96,7 @@ pub struct DocumentRef {
 
 /// An ingestion under our claim.
 #[derive(Debug, Clone)]
-pub struct Claimed {
+pub struct ClaimedIngestion {
     /// The ingestion.
     pub id: IngestionId,
     /// Demanded by every later write.

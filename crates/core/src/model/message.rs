@@ -11,7 +11,7 @@ use crate::model::IngestionId;
 
 /// What a body asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Body {
+pub enum MessageBody {
     /// One ingestion.
     Ingestion(IngestionId),
     /// Several ingestions, none twice: to be fanned out.
@@ -41,81 +41,86 @@ pub struct ObjectCreated {
     pub size: Option<u64>,
 }
 
-impl Body {
-    /// Reads a body. Never fails: what is not understood is [`Body::Malformed`].
+impl MessageBody {
+    /// Reads a body. Never fails: what is not understood is [`MessageBody::Malformed`].
     pub fn parse(text: &str) -> Self {
-        parse(text, true)
+        parse_message(text, true)
     }
 }
 
-fn parse(text: &str, may_be_wrapped: bool) -> Body {
+fn parse_message(text: &str, may_be_wrapped: bool) -> MessageBody {
     let text = text.trim();
     if let Ok(id) = text.parse() {
-        return Body::Ingestion(id);
+        return MessageBody::Ingestion(id);
     }
     let Ok(Value::Object(object)) = serde_json::from_str::<Value>(text) else {
-        return Body::Malformed("neither an ingestion id nor a JSON object");
+        return MessageBody::Malformed("neither an ingestion id nor a JSON object");
     };
     if let Some(id) = object.get("ingestion_id") {
-        return id_of(id).map_or(Body::Malformed("ingestion_id is not a UUID"), Body::Ingestion);
+        return parse_id(id)
+            .map_or(MessageBody::Malformed("ingestion_id is not a UUID"), MessageBody::Ingestion);
     }
     if let Some(ids) = object.get("ingestion_ids") {
-        return group(ids);
+        return parse_group(ids);
     }
     if object.get("Event").and_then(Value::as_str) == Some("s3:TestEvent") {
-        return Body::NoWork("test_event");
+        return MessageBody::NoWork("test_event");
     }
     if let Some(records) = object.get("Records") {
-        return records_of(records);
+        return parse_records(records);
     }
     match object.get("Message").and_then(Value::as_str) {
-        Some(inner) if may_be_wrapped => parse(inner, false),
-        _ => Body::Malformed("a JSON object of no known form"),
+        Some(inner) if may_be_wrapped => parse_message(inner, false),
+        _ => MessageBody::Malformed("a JSON object of no known form"),
     }
 }
 
-fn id_of(value: &Value) -> Option<IngestionId> {
+fn parse_id(value: &Value) -> Option<IngestionId> {
     value.as_str()?.trim().parse().ok()
 }
 
-fn group(ids: &Value) -> Body {
+fn parse_group(ids: &Value) -> MessageBody {
     let parsed: Option<Vec<IngestionId>> =
-        ids.as_array().and_then(|ids| ids.iter().map(id_of).collect());
+        ids.as_array().and_then(|ids| ids.iter().map(parse_id).collect());
     let Some(mut ids) = parsed else {
-        return Body::Malformed("ingestion_ids is not a list of UUIDs");
+        return MessageBody::Malformed("ingestion_ids is not a list of UUIDs");
     };
     let mut seen = std::collections::HashSet::new();
     ids.retain(|id| seen.insert(*id));
-    if ids.is_empty() { Body::NoWork("empty_group") } else { Body::Group(ids) }
+    if ids.is_empty() { MessageBody::NoWork("empty_group") } else { MessageBody::Group(ids) }
 }
 
-fn records_of(records: &Value) -> Body {
+fn parse_records(records: &Value) -> MessageBody {
     let Some(records) = records.as_array() else {
-        return Body::Malformed("Records is not a list");
+        return MessageBody::Malformed("Records is not a list");
     };
     let mut objects = Vec::new();
     for record in records {
         let Some(name) = record.get("eventName").and_then(Value::as_str) else {
-            return Body::Malformed("a record without eventName");
+            return MessageBody::Malformed("a record without eventName");
         };
         // Without the `s3:` prefix in the notification itself; accepted with it as well.
         if !name.trim_start_matches("s3:").starts_with("ObjectCreated:") {
             continue;
         }
-        match object_of(record) {
+        match parse_object_created(record) {
             Some(object) => objects.push(object),
-            None => return Body::Malformed("an ObjectCreated record without bucket or key"),
+            None => return MessageBody::Malformed("an ObjectCreated record without bucket or key"),
         }
     }
-    if objects.is_empty() { Body::NoWork("other_event") } else { Body::Objects(objects) }
+    if objects.is_empty() {
+        MessageBody::NoWork("other_event")
+    } else {
+        MessageBody::Objects(objects)
+    }
 }
 
-fn object_of(record: &Value) -> Option<ObjectCreated> {
+fn parse_object_created(record: &Value) -> Option<ObjectCreated> {
     let text = |value: &Value| value.as_str().filter(|s| !s.is_empty()).map(str::to_owned);
     let object = record.pointer("/s3/object")?;
     Some(ObjectCreated {
         bucket: text(record.pointer("/s3/bucket/name")?)?,
-        key: decode(object.get("key")?.as_str()?)?,
+        key: decode_key(object.get("key")?.as_str()?)?,
         version: object.get("versionId").and_then(text),
         etag: object.get("eTag").and_then(text).map(|etag| etag.trim_matches('"').to_owned()),
         sequencer: object.get("sequencer").and_then(text),
@@ -124,7 +129,7 @@ fn object_of(record: &Value) -> Option<ObjectCreated> {
 }
 
 /// Undoes form-url-encoding: `+` is a space, then percent escapes.
-fn decode(key: &str) -> Option<String> {
+fn decode_key(key: &str) -> Option<String> {
     let spaced = key.replace('+', " ");
     let decoded = percent_decode_str(&spaced).decode_utf8().ok()?.into_owned();
     (!decoded.is_empty()).then_some(decoded)
@@ -148,22 +153,22 @@ mod tests {
         let id: IngestionId = ID.parse().unwrap();
         let sns = serde_json::json!({"Type": "Notification", "Message": ID}).to_string();
         let twice = serde_json::json!({"Message": sns}).to_string();
-        let table: Vec<(String, Body)> = vec![
-            (ID.into(), Body::Ingestion(id)),
-            (format!(" {ID}\n"), Body::Ingestion(id)),
-            (format!(r#"{{"ingestion_id":"{ID}"}}"#), Body::Ingestion(id)),
-            (format!(r#"{{"ingestion_ids":["{ID}","{ID}"]}}"#), Body::Group(vec![id])),
-            (r#"{"ingestion_ids":[]}"#.into(), Body::NoWork("empty_group")),
-            (sns, Body::Ingestion(id)),
+        let table: Vec<(String, MessageBody)> = vec![
+            (ID.into(), MessageBody::Ingestion(id)),
+            (format!(" {ID}\n"), MessageBody::Ingestion(id)),
+            (format!(r#"{{"ingestion_id":"{ID}"}}"#), MessageBody::Ingestion(id)),
+            (format!(r#"{{"ingestion_ids":["{ID}","{ID}"]}}"#), MessageBody::Group(vec![id])),
+            (r#"{"ingestion_ids":[]}"#.into(), MessageBody::NoWork("empty_group")),
+            (sns, MessageBody::Ingestion(id)),
             (
                 r#"{"Service":"Amazon S3","Event":"s3:TestEvent"}"#.into(),
-                Body::NoWork("test_event"),
+                MessageBody::NoWork("test_event"),
             ),
-            (event("ObjectRemoved:Delete", "k"), Body::NoWork("other_event")),
-            (r#"{"Records":[]}"#.into(), Body::NoWork("other_event")),
+            (event("ObjectRemoved:Delete", "k"), MessageBody::NoWork("other_event")),
+            (r#"{"Records":[]}"#.into(), MessageBody::NoWork("other_event")),
         ];
         for (text, expected) in table {
-            assert_eq!(Body::parse(&text), expected, "{text}");
+            assert_eq!(MessageBody::parse(&text), expected, "{text}");
         }
         for text in [
             "",
@@ -180,7 +185,7 @@ mod tests {
             &event("ObjectCreated:Put", ""),
             &event("ObjectCreated:Put", "%ff"),
         ] {
-            assert!(matches!(Body::parse(text), Body::Malformed(_)), "{text}");
+            assert!(matches!(MessageBody::parse(text), MessageBody::Malformed(_)), "{text}");
         }
     }
 
@@ -189,7 +194,9 @@ mod tests {
         for (key, decoded) in
             [("red+flower.jpg", "red flower.jpg"), ("a%2Bb%26c%3Dd", "a+b&c=d"), ("%C3%A4", "ä")]
         {
-            let Body::Objects(objects) = Body::parse(&event("ObjectCreated:Put", key)) else {
+            let MessageBody::Objects(objects) =
+                MessageBody::parse(&event("ObjectCreated:Put", key))
+            else {
                 panic!("{key} was not understood");
             };
             assert_eq!(objects[0].key, decoded);

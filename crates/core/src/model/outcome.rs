@@ -4,12 +4,12 @@
 use serde::{Deserialize, Serialize};
 
 use crate::fault::Fault;
-use crate::model::Status;
+use crate::model::IngestionStatus;
 
 /// Why an ingestion ended other than completed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Reason {
+pub enum OutcomeReason {
     /// The bytes are damaged beyond reading.
     Corrupt,
     /// A password is needed.
@@ -48,7 +48,7 @@ pub enum Reason {
     Blocked,
 }
 
-impl Reason {
+impl OutcomeReason {
     /// Every code, in the order of the design's table.
     pub const ALL: [Self; 18] = [
         Self::Corrupt,
@@ -95,21 +95,21 @@ impl Reason {
         }
     }
 
-    /// The inverse of [`Reason::code`].
+    /// The inverse of [`OutcomeReason::code`].
     pub fn from_code(code: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|reason| reason.code() == code)
     }
 
     /// The status a row with this reason has.
-    pub fn status(self) -> Status {
+    pub fn status(self) -> IngestionStatus {
         match self {
-            Self::Superseded | Self::Cancelled | Self::Blocked => Status::Cancelled,
-            _ => Status::Failed,
+            Self::Superseded | Self::Cancelled | Self::Blocked => IngestionStatus::Cancelled,
+            _ => IngestionStatus::Failed,
         }
     }
 
     /// Whether the input itself is at fault, rather than us or the world around.
-    pub fn is_inputs_fault(self) -> bool {
+    pub fn is_input_fault(self) -> bool {
         matches!(
             self,
             Self::Corrupt
@@ -141,7 +141,7 @@ pub enum AttemptOutcome {
     /// The ingestion is completed.
     Completed,
     /// The ingestion ended for this reason.
-    Ended(Reason),
+    Ended(OutcomeReason),
     /// The attempt failed with this fault and another will follow.
     Fault(Fault),
 }
@@ -163,8 +163,8 @@ mod tests {
 
     #[test]
     fn every_code_reads_back_as_itself() {
-        for reason in Reason::ALL {
-            assert_eq!(Reason::from_code(reason.code()), Some(reason));
+        for reason in OutcomeReason::ALL {
+            assert_eq!(OutcomeReason::from_code(reason.code()), Some(reason));
             assert_eq!(serde_json::to_value(reason).unwrap(), reason.code());
             assert!(reason.status().is_terminal());
         }

@@ -3,23 +3,23 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Defect, Line, PageText};
+use super::{PageDefect, PageText, TextLine};
 
 /// How the pages of a document are to be read: everything but the document itself and the caps on
 /// it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Recipe {
+pub struct ReadRecipe {
     /// Dots per inch that pages are rendered at.
     pub dpi: u32,
     /// Languages as Tesseract names them; empty: chosen per page among the installed ones.
     pub languages: Vec<String>,
     /// Which repairs may be tried.
-    pub repairs: Repairs,
+    pub repairs: RepairSwitches,
     /// A page whose first reading falls below this, 0..1, is read a second time.
     pub threshold: f32,
 }
 
-impl Recipe {
+impl ReadRecipe {
     /// What of it is part of a stored transcript's identity. The names and the order are those that
     /// transcripts were stored under so far, and have to stay whatever the fields are called here:
     /// another spelling makes every stored transcript one of another recipe, which is read again.
@@ -39,7 +39,7 @@ impl Recipe {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[expect(clippy::struct_excessive_bools, reason = "independent switches, one key each")]
-pub struct Repairs {
+pub struct RepairSwitches {
     /// Whether pages are repaired at all.
     pub enabled: bool,
     /// Turning pages whose lines run along the columns, or that stand on their head.
@@ -60,13 +60,13 @@ pub struct Repairs {
     pub upscale: bool,
 }
 
-impl Repairs {
+impl RepairSwitches {
     /// Every step.
-    pub const ALL: Self = Self::each(true);
+    pub const ALL: Self = Self::with_all(true);
     /// No step: pages are read as they are.
-    pub const NONE: Self = Self::each(false);
+    pub const NONE: Self = Self::with_all(false);
 
-    const fn each(on: bool) -> Self {
+    const fn with_all(on: bool) -> Self {
         Self {
             enabled: on,
             orientation: on,
@@ -80,7 +80,7 @@ impl Repairs {
         }
     }
 
-    /// See [`Recipe::identity`].
+    /// See [`ReadRecipe::identity`].
     fn identity(&self) -> String {
         let Self {
             enabled,
@@ -101,7 +101,7 @@ impl Repairs {
     }
 }
 
-impl Default for Repairs {
+impl Default for RepairSwitches {
     fn default() -> Self {
         Self::ALL
     }
@@ -109,7 +109,7 @@ impl Default for Repairs {
 
 /// A page that was read.
 #[derive(Debug, Clone, PartialEq)]
-pub struct PageRead {
+pub struct PageReadResult {
     /// Its text.
     pub page: PageText,
     /// The image that the text was read from, if that is not what the file shows.
@@ -119,7 +119,7 @@ pub struct PageRead {
 /// How a page is to be shown to a reader elsewhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum View {
+pub enum PageViewMode {
     /// What is known of its picture, without the picture.
     Facts,
     /// Its picture as the file has it.
@@ -130,7 +130,7 @@ pub enum View {
 
 /// A page that is shown.
 #[derive(Debug, Clone, PartialEq)]
-pub enum PageShown {
+pub enum PageViewResult {
     /// Its text is known already: nobody has to read it.
     Text(Box<PageText>),
     /// This has to be read.
@@ -158,7 +158,7 @@ pub struct PictureFacts {
     /// 0 to 1: how good it is, as we see it; 1 once it was repaired.
     pub score: f32,
     /// What is wrong with the picture in the file, as we see it.
-    pub defects: Vec<Defect>,
+    pub defects: Vec<PageDefect>,
     /// Where there seems to be text.
     pub text: TextMap,
     /// A text layer that is not all there is, in points; what is read completes it.
@@ -175,7 +175,7 @@ pub struct TextLayer {
     /// Its height.
     pub height: f32,
     /// Its lines in reading order, boxes in points.
-    pub lines: Vec<Line>,
+    pub lines: Vec<TextLine>,
     /// Its words are none: the layer cannot be right.
     pub garbled: bool,
 }
@@ -195,13 +195,13 @@ pub struct TextMap {
 
 /// What a provider read from one picture. Boxes are positions in that picture, in pixels.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct PageReading {
+pub struct ProviderReading {
     /// Lines as they were found.
-    pub lines: Vec<Line>,
+    pub lines: Vec<TextLine>,
     /// The provider's own score of the picture, 0 to 1, if it gives one.
     pub score: Option<f32>,
     /// What the provider finds wrong with the picture; counts only together with a score.
-    pub defects: Vec<Defect>,
+    pub defects: Vec<PageDefect>,
     /// Languages it found, as Tesseract names them where they are known to us.
     pub languages: Vec<String>,
     /// How it straightened the picture, see [`ProviderNotes::transform`](super::ProviderNotes).
@@ -223,7 +223,7 @@ pub struct PageUsage {
 
 /// XML that may be an e-invoice.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Attachment {
+pub struct EinvoiceAttachment {
     /// Its bytes, not decoded.
     pub bytes: Vec<u8>,
     /// Whether it is the document itself: there are no pages to hold it against.
@@ -232,9 +232,9 @@ pub struct Attachment {
 
 /// A document's e-invoices, and what its pages say as text if it has any.
 #[derive(Debug, Clone, PartialEq)]
-pub struct EinvoiceLook {
+pub struct EinvoiceFindings {
     /// The e-invoices; `None`: one that is there cannot be taken out.
-    pub einvoices: Option<Vec<Attachment>>,
+    pub einvoices: Option<Vec<EinvoiceAttachment>>,
     /// The text layers of the pages; empty if there is no e-invoice to hold against them.
     pub printed: Vec<PageText>,
 }
@@ -250,7 +250,7 @@ pub struct ImageHeader {
     /// Dots per inch of these pixels.
     pub dpi: u32,
     /// What the bytes are.
-    pub encoding: Encoding,
+    pub encoding: ImageEncoding,
 }
 
 /// The picture of a page, repaired or as the file has it, as an encoded grey image.
@@ -265,14 +265,14 @@ pub struct EncodedImage {
 /// How a page image is encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Encoding {
+pub enum ImageEncoding {
     /// PNG, eight bits of grey, not interlaced.
     Png,
     /// Baseline JPEG, one channel.
     Jpeg,
 }
 
-impl Encoding {
+impl ImageEncoding {
     /// The usual ending of a file's name, without the dot.
     pub fn extension(self) -> &'static str {
         match self {
@@ -289,22 +289,22 @@ mod tests {
     #[test]
     fn a_recipe_is_named_in_stored_transcripts_as_it_was_by_every_build_before() {
         let languages = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
-        let recipe = |dpi, names, repairs, threshold| Recipe {
+        let recipe = |dpi, names, repairs, threshold| ReadRecipe {
             dpi,
             languages: languages(names),
             repairs,
             threshold,
         };
-        let only_deskew = Repairs { enabled: true, deskew: true, ..Repairs::NONE };
+        let only_deskew = RepairSwitches { enabled: true, deskew: true, ..RepairSwitches::NONE };
         let table = [
             (
-                recipe(300, &[], Repairs::ALL, 0.5),
+                recipe(300, &[], RepairSwitches::ALL, 0.5),
                 "Recipe { dpi: 300, languages: [], repairs: Repairs { enabled: true, \
                  orientation: true, perspective: true, illumination: true, contrast: true, \
                  noise: true, sharpen: true, deskew: true, upscale: true }, threshold: 0.5 }",
             ),
             (
-                recipe(150, &["deu", "chi_sim"], Repairs::NONE, 1.0),
+                recipe(150, &["deu", "chi_sim"], RepairSwitches::NONE, 1.0),
                 "Recipe { dpi: 150, languages: [\"deu\", \"chi_sim\"], repairs: Repairs { \
                  enabled: false, orientation: false, perspective: false, illumination: false, \
                  contrast: false, noise: false, sharpen: false, deskew: false, upscale: false }, \

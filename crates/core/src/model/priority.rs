@@ -65,7 +65,7 @@ impl Priority {
 
     /// Which of `offered` stands in for this one: itself; else the next less urgent one, so that
     /// nothing is pushed ahead of what was meant to go first; else the least urgent there is.
-    pub fn among(self, offered: &[Self]) -> Option<usize> {
+    pub fn nearest_among(self, offered: &[Self]) -> Option<usize> {
         let position = |wanted: Self| offered.iter().position(|one| *one == wanted);
         let less_urgent = Self::ALL.into_iter().filter(|other| *other >= self);
         let more_urgent = Self::ALL.into_iter().rev().filter(|other| *other < self);
@@ -128,7 +128,7 @@ mod tests {
             (Low,        vec![],                  None),
         ];
         for (wanted, offered, expected) in table {
-            assert_eq!(wanted.among(&offered), expected, "{wanted} of {offered:?}");
+            assert_eq!(wanted.nearest_among(&offered), expected, "{wanted} of {offered:?}");
         }
     }
 }

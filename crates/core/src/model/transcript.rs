@@ -30,7 +30,7 @@ impl Transcript {
     }
 
     /// All text: lines separated by line feeds, pages by form feeds.
-    pub fn text(&self) -> String {
+    pub fn full_text(&self) -> String {
         let pages: Vec<String> = self.pages.iter().map(PageText::text).collect();
         pages.join("\u{c}")
     }
@@ -39,7 +39,7 @@ impl Transcript {
 /// How a page was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Source {
+pub enum PageSource {
     /// The text layer of the file.
     Native,
     /// Optical character recognition.
@@ -52,7 +52,7 @@ pub struct PageText {
     /// Starting at 1.
     pub number: u32,
     /// How it was read.
-    pub source: Source,
+    pub source: PageSource,
     /// Width in the unit of the boxes: points for native text; for OCR pixels of the image that was
     /// read, upright, which is the repaired one if `repaired` says so and the file's own otherwise.
     pub width: f32,
@@ -62,7 +62,7 @@ pub struct PageText {
     pub quality: f32,
     /// What is wrong with the page image.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub defects: Vec<Defect>,
+    pub defects: Vec<PageDefect>,
     /// Languages it was read with, ISO 639-2 as Tesseract names them; empty for native text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub languages: Vec<String>,
@@ -74,7 +74,7 @@ pub struct PageText {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<Box<ProviderNotes>>,
     /// Lines in reading order.
-    pub lines: Vec<Line>,
+    pub lines: Vec<TextLine>,
 }
 
 /// What a provider says of a page that it read.
@@ -100,15 +100,15 @@ pub struct ProviderNotes {
 impl PageText {
     /// A page that was not read by OCR: its number from 1, its size in points, 0..1 for how sound
     /// it is, and its lines.
-    pub fn native(
+    pub fn from_native(
         number: u32,
         (width, height): (f32, f32),
         quality: f32,
-        lines: Vec<Line>,
+        lines: Vec<TextLine>,
     ) -> Self {
         Self {
             number,
-            source: Source::Native,
+            source: PageSource::Native,
             width,
             height,
             quality,
@@ -122,19 +122,19 @@ impl PageText {
 
     /// The lines' texts, separated by line feeds.
     pub fn text(&self) -> String {
-        let lines: Vec<String> = self.lines.iter().map(Line::text).collect();
+        let lines: Vec<String> = self.lines.iter().map(TextLine::text).collect();
         lines.join("\n")
     }
 }
 
 /// Words on one baseline, left to right.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Line {
+pub struct TextLine {
     /// The words; never empty.
-    pub words: Vec<Word>,
+    pub words: Vec<TextWord>,
 }
 
-impl Line {
+impl TextLine {
     /// The words, separated by single spaces.
     pub fn text(&self) -> String {
         let words: Vec<&str> = self.words.iter().map(|word| word.text.as_str()).collect();
@@ -151,7 +151,7 @@ impl Line {
 
 /// A word and where it stands.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Word {
+pub struct TextWord {
     /// Its text, without white space.
     pub text: String,
     /// Where it stands; origin at the top left of the page.
@@ -197,9 +197,9 @@ impl BoundingBox {
 
 /// Something wrong with a page image, and how sure we are of it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Defect {
+pub struct PageDefect {
     /// What.
-    pub kind: DefectKind,
+    pub kind: PageDefectKind,
     /// 0..1.
     pub confidence: f32,
 }
@@ -209,7 +209,7 @@ pub struct Defect {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "the names are the field's own")]
-pub enum DefectKind {
+pub enum PageDefectKind {
     Blurry,
     Noisy,
     Dark,

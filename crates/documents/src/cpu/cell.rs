@@ -10,11 +10,11 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use super::Setup;
-use super::confine::Confinement;
-use super::end::End;
-use super::start::{self, Process, Program};
-use super::wire::{self, Answer, Ask, Reply, Request};
+use super::ProcessSetup;
+use super::confine::ConfinementStatus;
+use super::end::ProcessExit;
+use super::start::{self, ChildProcess, ProcessProgram};
+use super::wire::{self, DocumentAnswer, DocumentRequest, ReplyFrame, RequestFrame};
 use crate::fault::Result;
 use crate::metrics;
 
@@ -22,27 +22,27 @@ use crate::metrics;
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// An answer and its body, or how the cell ended instead.
-pub(super) type Answered = std::result::Result<(Answer, Vec<u8>), End>;
+pub(super) type ProcessAnswer = std::result::Result<(DocumentAnswer, Vec<u8>), ProcessExit>;
 
 /// A running cell. Dropping it kills it.
-pub(super) struct Cell {
-    shared: Arc<Shared>,
-    asks: mpsc::UnboundedSender<(Ask, Bytes)>,
+pub(super) struct PageProcess {
+    shared: Arc<PageProcessShared>,
+    asks: mpsc::UnboundedSender<(RequestFrame, Bytes)>,
     /// What it could give up.
-    pub confined: Confinement,
+    pub confined: ConfinementStatus,
 }
 
-struct Shared {
+struct PageProcessShared {
     /// None: a thread.
     pid: Option<rustix::process::Pid>,
-    state: Mutex<State>,
+    state: Mutex<PageProcessState>,
     /// It has ended, or must end and cannot be killed.
     over: CancellationToken,
 }
 
 #[derive(Default)]
-struct State {
-    waiting: HashMap<u64, oneshot::Sender<Answered>>,
+struct PageProcessState {
+    waiting: HashMap<u64, oneshot::Sender<ProcessAnswer>>,
     next: u64,
     /// Documents that are in it.
     documents: usize,
@@ -51,68 +51,72 @@ struct State {
     /// Takes no further document.
     retiring: bool,
     /// Why we killed it.
-    killed: Option<End>,
-    end: Option<End>,
+    killed: Option<ProcessExit>,
+    end: Option<ProcessExit>,
     /// Its number may be another process's.
     reaped: bool,
 }
 
-impl Cell {
+impl PageProcess {
     /// Starts one.
     ///
     /// # Errors
-    /// As [`start::start`].
-    pub(super) async fn start(program: &Program, setup: &Setup) -> Result<Arc<Self>> {
-        let started = start::start(program, setup).await?;
-        metrics::cell_started();
-        let shared = Arc::new(Shared {
+    /// As [`start::start_process`].
+    pub(super) async fn spawn(program: &ProcessProgram, setup: &ProcessSetup) -> Result<Arc<Self>> {
+        let started = start::start_process(program, setup).await?;
+        metrics::process_started();
+        let shared = Arc::new(PageProcessShared {
             pid: started.process.as_ref().map(|process| process.pid),
             state: Mutex::default(),
             over: CancellationToken::new(),
         });
         let (asks, to_write) = mpsc::unbounded_channel();
-        tokio::spawn(write(started.input, to_write, shared.over.clone()));
+        tokio::spawn(write_requests(started.input, to_write, shared.over.clone()));
         // An encoded page image is not larger than its pixels, but for its header.
         let most = setup.limits.page_pixels.saturating_add(wire::EINVOICES);
-        tokio::spawn(listen(Arc::clone(&shared), started.output, started.process, most));
+        tokio::spawn(read_replies(Arc::clone(&shared), started.output, started.process, most));
         Ok(Arc::new(Self { shared, asks, confined: started.ready.confinement }))
     }
 
     /// A document comes in, if the cell still takes any.
-    pub(super) fn enter(&self) -> bool {
-        let mut state = self.shared.state();
-        let open = state.end().is_none() && !state.retiring;
+    pub(super) fn add_document(&self) -> bool {
+        let mut state = self.shared.lock_state();
+        let open = state.exit_reason().is_none() && !state.retiring;
         state.documents += usize::from(open);
         open
     }
 
     /// A document leaves. `worn`: the cell is to be replaced once it is empty.
-    pub(super) fn leave(&self, document: u64, worn: impl FnOnce(u64) -> bool) {
-        self.tell(Request::Close { document });
-        let mut state = self.shared.state();
+    pub(super) fn remove_document(&self, document: u64, worn: impl FnOnce(u64) -> bool) {
+        self.send_notice(DocumentRequest::Close { document });
+        let mut state = self.shared.lock_state();
         state.documents = state.documents.saturating_sub(1);
         state.served += 1;
-        if !state.retiring && state.end().is_none() && worn(state.served) {
+        if !state.retiring && state.exit_reason().is_none() && worn(state.served) {
             state.retiring = true;
-            metrics::cell_replaced();
+            metrics::process_replaced();
         }
         let empty = state.retiring && state.documents == 0;
         drop(state);
         if empty {
-            self.kill(End::Retired);
+            self.kill(ProcessExit::Retired);
         }
     }
 
     /// Whether no document is in it.
     pub(super) fn is_empty(&self) -> bool {
-        self.shared.state().documents == 0
+        self.shared.lock_state().documents == 0
     }
 
     /// Asks for something; the receiver gets the answer, or how the cell ended instead.
-    pub(super) fn ask(&self, request: Request, body: Bytes) -> oneshot::Receiver<Answered> {
+    pub(super) fn send_request(
+        &self,
+        request: DocumentRequest,
+        body: Bytes,
+    ) -> oneshot::Receiver<ProcessAnswer> {
         let (answer, receiver) = oneshot::channel();
-        let mut state = self.shared.state();
-        if let Some(end) = state.end() {
+        let mut state = self.shared.lock_state();
+        if let Some(end) = state.exit_reason() {
             drop(answer.send(Err(end)));
             return receiver;
         }
@@ -120,27 +124,27 @@ impl Cell {
         state.next += 1;
         state.waiting.insert(id, answer);
         // If nobody writes any more the cell has ended, and whoever found that out answers.
-        drop(self.asks.send((Ask { id, request }, body)));
+        drop(self.asks.send((RequestFrame { id, request }, body)));
         receiver
     }
 
-    fn tell(&self, request: Request) {
+    fn send_notice(&self, request: DocumentRequest) {
         // The number of an answer that never comes.
-        drop(self.asks.send((Ask { id: u64::MAX, request }, Bytes::new())));
+        drop(self.asks.send((RequestFrame { id: u64::MAX, request }, Bytes::new())));
     }
 
     /// Ends it, unless it has ended.
-    pub(super) fn kill(&self, why: End) {
+    pub(super) fn kill(&self, why: ProcessExit) {
         self.shared.kill(why);
     }
 
     /// How it ended or is about to.
-    pub(super) fn end(&self) -> Option<End> {
-        self.shared.state().end()
+    pub(super) fn exit_reason(&self) -> Option<ProcessExit> {
+        self.shared.lock_state().exit_reason()
     }
 
     /// Resident memory in bytes, where the system tells (Linux).
-    pub(super) fn resident(&self) -> Option<u64> {
+    pub(super) fn resident_bytes(&self) -> Option<u64> {
         let pid = self.shared.pid?;
         let status = format!("/proc/{}/status", pid.as_raw_nonzero());
         let status = std::fs::read_to_string(status).ok()?;
@@ -150,26 +154,26 @@ impl Cell {
     }
 }
 
-impl Drop for Cell {
+impl Drop for PageProcess {
     fn drop(&mut self) {
-        self.kill(End::Unwanted);
+        self.kill(ProcessExit::Unwanted);
     }
 }
 
-impl State {
-    fn end(&self) -> Option<End> {
+impl PageProcessState {
+    fn exit_reason(&self) -> Option<ProcessExit> {
         self.end.or(self.killed)
     }
 }
 
-impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl PageProcessShared {
+    fn lock_state(&self) -> MutexGuard<'_, PageProcessState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn kill(&self, why: End) {
-        let mut state = self.state();
-        if state.end().is_none() {
+    fn kill(&self, why: ProcessExit) {
+        let mut state = self.lock_state();
+        if state.exit_reason().is_none() {
             state.killed = Some(why);
         }
         match self.pid {
@@ -182,8 +186,8 @@ impl Shared {
     }
 
     /// Passes an answer on; false if nobody asked.
-    fn answered(&self, reply: Reply, body: Vec<u8>) -> bool {
-        let asked = self.state().waiting.remove(&reply.id);
+    fn deliver_reply(&self, reply: ReplyFrame, body: Vec<u8>) -> bool {
+        let asked = self.lock_state().waiting.remove(&reply.id);
         let known = asked.is_some();
         if let Some(asked) = asked {
             // Who asked may have gone.
@@ -193,8 +197,8 @@ impl Shared {
     }
 
     /// The cell has ended: everybody who waits learns how.
-    fn ended(&self, found: End) -> (End, usize) {
-        let mut state = self.state();
+    fn mark_ended(&self, found: ProcessExit) -> (ProcessExit, usize) {
+        let mut state = self.lock_state();
         let end = state.killed.unwrap_or(found);
         state.end = Some(end);
         let waiting = std::mem::take(&mut state.waiting);
@@ -209,14 +213,14 @@ impl Shared {
 }
 
 /// Writes questions until the cell has ended.
-async fn write(
+async fn write_requests(
     mut to: Box<dyn AsyncWrite + Send + Unpin>,
-    mut asks: mpsc::UnboundedReceiver<(Ask, Bytes)>,
+    mut asks: mpsc::UnboundedReceiver<(RequestFrame, Bytes)>,
     over: CancellationToken,
 ) {
     let writing = async {
         while let Some((ask, body)) = asks.recv().await {
-            if wire::send(&mut to, &ask, &body).await.is_err() {
+            if wire::send_frame(&mut to, &ask, &body).await.is_err() {
                 return;
             }
         }
@@ -228,17 +232,17 @@ async fn write(
 }
 
 /// Passes answers on until the cell ends, and finds out why it did.
-async fn listen(
-    shared: Arc<Shared>,
+async fn read_replies(
+    shared: Arc<PageProcessShared>,
     mut from: Box<dyn AsyncRead + Send + Unpin>,
-    process: Option<Process>,
+    process: Option<ChildProcess>,
     most: u64,
 ) {
     let listening = async {
         loop {
-            match wire::receive::<Reply>(&mut from, most).await {
+            match wire::receive_frame::<ReplyFrame>(&mut from, most).await {
                 Ok(Some((reply, body))) => {
-                    if !shared.answered(reply, body) {
+                    if !shared.deliver_reply(reply, body) {
                         return true;
                     }
                 }
@@ -251,32 +255,33 @@ async fn listen(
         nonsense = listening => nonsense,
         () = shared.over.cancelled() => false,
     };
-    let Some(Process { mut child, pid, starved }) = process else {
-        shared.ended(End::Exit(0));
+    let Some(ChildProcess { mut child, pid, starved }) = process else {
+        shared.mark_ended(ProcessExit::Exit(0));
         return;
     };
     {
         // What it ran dies with it. From here on the number may become another's.
-        let mut state = shared.state();
+        let mut state = shared.lock_state();
         let _gone_already = kill_process_group(pid, Signal::KILL);
         state.reaped = true;
     }
     let status = child.wait().await.ok();
     let starved = tokio::time::timeout(LAST_WORDS, starved).await;
     let starved = matches!(starved, Ok(Ok(true)));
-    let found = if nonsense { End::Nonsense } else { End::of(status, starved) };
-    let (end, documents) = shared.ended(found);
-    report(pid.as_raw_nonzero().get(), end, documents);
+    let found =
+        if nonsense { ProcessExit::Nonsense } else { ProcessExit::from_status(status, starved) };
+    let (end, documents) = shared.mark_ended(found);
+    log_exit(pid.as_raw_nonzero().get(), end, documents);
 }
 
 /// One line for each death.
-fn report(pid: i32, end: End, documents: usize) {
+fn log_exit(pid: i32, end: ProcessExit, documents: usize) {
     let reason = end.code();
     if end.is_orderly() {
         tracing::debug!(pid, reason, "page process {pid} is no longer needed");
         return;
     }
-    metrics::cell_died(reason);
+    metrics::process_died(reason);
     tracing::warn!(
         pid,
         reason,

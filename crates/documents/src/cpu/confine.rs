@@ -1,10 +1,10 @@
 //! What a process gives up before it meets the bytes of documents, for good and for all threads and
 //! programs it starts from then on.
 //!
-//! Limits ([`limit`]) hold everywhere: address space, no core dumps (they would hold documents), few
-//! open files. Files, network and system calls ([`restrict`]) are taken away where the kernel has
-//! Landlock and seccomp: nothing is written, nothing read or run but what [`Permissions`] names, no
-//! socket is opened, nothing of other processes is looked at. Where it lacks them, [`Confinement`]
+//! Limits ([`limit_resources`]) hold everywhere: address space, no core dumps (they would hold documents), few
+//! open files. Files, network and system calls ([`restrict_process`]) are taken away where the kernel has
+//! Landlock and seccomp: nothing is written, nothing read or run but what [`ProcessPermissions`] names, no
+//! socket is opened, nothing of other processes is looked at. Where it lacks them, [`ConfinementStatus`]
 //! says so, for one line in the log.
 //!
 //! Not promised: protection against bugs of the kernel itself.
@@ -23,17 +23,17 @@ const OPEN_FILES: u64 = 1024;
 
 /// What a confined process may still reach.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Permissions {
+pub struct ProcessPermissions {
     /// Programs that may be run. None: nothing may be run, not even by a thread gone wrong.
     pub programs: Vec<PathBuf>,
     /// Files, and folders with all that is in them, that may be read.
     pub reads: Vec<PathBuf>,
 }
 
-impl Permissions {
+impl ProcessPermissions {
     /// To run this program, with the system's libraries and these files.
     #[must_use]
-    pub fn program(program: PathBuf, reads: impl IntoIterator<Item = PathBuf>) -> Self {
+    pub fn for_program(program: PathBuf, reads: impl IntoIterator<Item = PathBuf>) -> Self {
         let libraries = LIBRARIES.iter().map(PathBuf::from);
         Self { programs: vec![program], reads: libraries.chain(reads).collect() }
     }
@@ -54,9 +54,9 @@ const LIBRARIES: [&str; 11] = [
     "/proc/cpuinfo",
 ];
 
-/// What became of [`restrict`].
+/// What became of [`restrict_process`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Confinement {
+pub struct ConfinementStatus {
     /// Files and programs beyond the permissions are out of reach (Landlock).
     pub files: bool,
     /// Sockets and other system calls are refused (seccomp).
@@ -67,13 +67,13 @@ pub struct Confinement {
 ///
 /// # Errors
 /// The system refuses them.
-pub fn limit(address_space: u64) -> io::Result<()> {
-    at_most(Resource::As, address_space)?;
-    at_most(Resource::Core, 0)?;
-    at_most(Resource::Nofile, OPEN_FILES)
+pub fn limit_resources(address_space: u64) -> io::Result<()> {
+    cap_resource(Resource::As, address_space)?;
+    cap_resource(Resource::Core, 0)?;
+    cap_resource(Resource::Nofile, OPEN_FILES)
 }
 
-fn at_most(resource: Resource, value: u64) -> io::Result<()> {
+fn cap_resource(resource: Resource, value: u64) -> io::Result<()> {
     // What is stricter already stays as it is.
     let value = getrlimit(resource).maximum.map_or(value, |most| most.min(value));
     Ok(setrlimit(resource, Rlimit { current: Some(value), maximum: Some(value) })?)
@@ -84,14 +84,14 @@ fn at_most(resource: Resource, value: u64) -> io::Result<()> {
 ///
 /// # Errors
 /// The system refuses a limit.
-pub fn restrict(permissions: &Permissions) -> io::Result<Confinement> {
+pub fn restrict_process(permissions: &ProcessPermissions) -> io::Result<ConfinementStatus> {
     // Files do not grow; pipes and devices are no files in this sense.
-    at_most(Resource::Fsize, 0)?;
+    cap_resource(Resource::Fsize, 0)?;
     #[cfg(target_os = "linux")]
-    return Ok(linux::restrict(permissions));
+    return Ok(linux::apply_restrictions(permissions));
     #[cfg(not(target_os = "linux"))]
     {
         let _none_of_them_can_be_held_here = permissions;
-        Ok(Confinement::default())
+        Ok(ConfinementStatus::default())
     }
 }

@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use tokio::sync::{Mutex, OwnedSemaphorePermit, oneshot};
 
-use super::Cells;
-use super::cell::{Answered, Cell};
-use super::end::{End, Verdict};
-use super::place::Seat;
-use super::wire::{Answer, Request};
+use super::ProcessPool;
+use super::cell::{PageProcess, ProcessAnswer};
+use super::end::{ExitVerdict, ProcessExit};
+use super::place::ProcessSlot;
+use super::wire::{DocumentAnswer, DocumentRequest};
 use crate::fault::{Error, Fault};
-use crate::model::{EinvoiceLook, PageRead, PageShown, Reason, View};
+use crate::model::{EinvoiceFindings, OutcomeReason, PageReadResult, PageViewMode, PageViewResult};
 
 /// Beyond its time a page has this long to notice by itself: then nothing has to be killed.
 const NOTICE: Duration = Duration::from_secs(2);
@@ -22,12 +22,12 @@ const FAREWELL: Duration = Duration::from_secs(1);
 
 /// Why a document could not be read.
 #[derive(Debug, thiserror::Error)]
-pub enum WorkError {
+pub enum DocumentReadError {
     /// It is to blame itself, and trying again gives the same answer.
     #[error("{}: {detail}", reason.code())]
     Refused {
         /// The code for the row.
-        reason: Reason,
+        reason: OutcomeReason,
         /// Counts and limits; never document content.
         detail: String,
     },
@@ -36,53 +36,53 @@ pub enum WorkError {
     Fault(#[from] Error),
 }
 
-impl WorkError {
-    fn refused(reason: Reason, detail: impl Into<String>) -> Self {
+impl DocumentReadError {
+    fn refused(reason: OutcomeReason, detail: impl Into<String>) -> Self {
         Self::Refused { reason, detail: detail.into() }
     }
 }
 
 /// An open document. Dropping it closes it.
 pub struct OpenDocument {
-    cells: Arc<Cells>,
+    cells: Arc<ProcessPool>,
     bytes: Bytes,
     number: u64,
     pages: u32,
     /// Milliseconds of work on it so far.
     spent: Arc<AtomicU64>,
-    place: Mutex<Place>,
+    place: Mutex<ProcessAssignment>,
 }
 
 #[derive(Default)]
-struct Place {
-    seat: Option<Arc<Seat>>,
+struct ProcessAssignment {
+    seat: Option<Arc<ProcessSlot>>,
     /// Under suspicion.
     alone: bool,
     /// What a cell's end said about it.
-    judged: Option<Verdict>,
+    judged: Option<ExitVerdict>,
 }
 
-impl Cells {
+impl ProcessPool {
     /// Opens a document: recognises it, holds it against the limits and counts its pages. `alone`:
     /// in a cell of its own.
     ///
     /// # Errors
     /// The document is refused; cells cannot be started.
-    pub async fn open(
+    pub async fn open_document(
         self: &Arc<Self>,
         bytes: Bytes,
         alone: bool,
-    ) -> Result<OpenDocument, WorkError> {
+    ) -> Result<OpenDocument, DocumentReadError> {
         let mut document = OpenDocument {
             cells: Arc::clone(self),
             bytes,
-            number: self.next_number(),
+            number: self.next_document_number(),
             pages: 0,
             spent: Arc::default(),
-            place: Mutex::new(Place { alone, ..Place::default() }),
+            place: Mutex::new(ProcessAssignment { alone, ..ProcessAssignment::default() }),
         };
         let mut place = std::mem::take(document.place.get_mut());
-        let seated = document.sit_down(&mut place).await;
+        let seated = document.assign_process(&mut place).await;
         document.place = Mutex::new(place);
         document.pages = seated?;
         Ok(document)
@@ -99,9 +99,9 @@ impl OpenDocument {
     ///
     /// # Errors
     /// The document is refused; what reads it fails.
-    pub async fn read(&self, index: u32) -> Result<PageRead, WorkError> {
-        let request = Request::Read { document: self.number, index };
-        self.insist(request, |answer, body| {
+    pub async fn read_page(&self, index: u32) -> Result<PageReadResult, DocumentReadError> {
+        let request = DocumentRequest::Read { document: self.number, index };
+        self.ask_with_retry(request, |answer, body| {
             answer.into_page(body).filter(|read| read.page.number == index + 1)
         })
         .await
@@ -111,89 +111,101 @@ impl OpenDocument {
     /// asked for at the same time.
     ///
     /// # Errors
-    /// As [`OpenDocument::read`].
-    pub async fn show(&self, index: u32, view: View) -> Result<PageShown, WorkError> {
-        let request = Request::Show { document: self.number, index, view };
-        let is_asked_for = |shown: &PageShown| match shown {
-            PageShown::Text(page) => page.number == index + 1,
-            PageShown::Picture(picture) => picture.facts.number == index + 1,
-            PageShown::Unaltered => view == View::Repaired,
+    /// As [`OpenDocument::read_page`].
+    pub async fn show_page(
+        &self,
+        index: u32,
+        view: PageViewMode,
+    ) -> Result<PageViewResult, DocumentReadError> {
+        let request = DocumentRequest::Show { document: self.number, index, view };
+        let is_asked_for = |shown: &PageViewResult| match shown {
+            PageViewResult::Text(page) => page.number == index + 1,
+            PageViewResult::Picture(picture) => picture.facts.number == index + 1,
+            PageViewResult::Unaltered => view == PageViewMode::Repaired,
         };
-        self.insist(request, |answer, body| answer.into_shown(body).filter(is_asked_for)).await
+        self.ask_with_retry(request, |answer, body| {
+            answer.into_shown_page(body).filter(is_asked_for)
+        })
+        .await
     }
 
     /// Looks for e-invoices in it.
     ///
     /// # Errors
-    /// As [`OpenDocument::read`].
-    pub async fn einvoices(&self) -> Result<EinvoiceLook, WorkError> {
-        let request = Request::Look { document: self.number };
-        self.insist(request, |answer, body| answer.into_look(&body)).await
+    /// As [`OpenDocument::read_page`].
+    pub async fn find_einvoices(&self) -> Result<EinvoiceFindings, DocumentReadError> {
+        let request = DocumentRequest::Look { document: self.number };
+        self.ask_with_retry(request, |answer, body| answer.into_einvoices(&body)).await
     }
 
     /// Asks until a cell lives long enough to answer. `parse` gives `None` for an answer to
     /// another question, which ends the cell.
-    async fn insist<T>(
+    async fn ask_with_retry<T>(
         &self,
-        request: Request,
-        parse: impl Fn(Answer, Vec<u8>) -> Option<T>,
-    ) -> Result<T, WorkError> {
+        request: DocumentRequest,
+        parse: impl Fn(DocumentAnswer, Vec<u8>) -> Option<T>,
+    ) -> Result<T, DocumentReadError> {
         loop {
-            let seat = self.seat().await?;
-            let Some((answer, body)) = self.ask(&seat, request, Bytes::new()).await? else {
+            let seat = self.process_slot().await?;
+            let Some((answer, body)) = self.ask_once(&seat, request, Bytes::new()).await? else {
                 continue;
             };
-            match parse(refusal(answer)?, body) {
+            match parse(success_or_refusal(answer)?, body) {
                 Some(parsed) => return Ok(parsed),
-                None => seat.cell.kill(End::Nonsense),
+                None => seat.cell.kill(ProcessExit::Nonsense),
             }
         }
     }
 
     /// Where it sits, after sitting down again if its cell has ended.
-    async fn seat(&self) -> Result<Arc<Seat>, WorkError> {
+    async fn process_slot(&self) -> Result<Arc<ProcessSlot>, DocumentReadError> {
         let mut place = self.place.lock().await;
-        if let Some(seat) = place.seat.as_ref().filter(|seat| seat.cell.end().is_none()) {
+        if let Some(seat) = place.seat.as_ref().filter(|seat| seat.cell.exit_reason().is_none()) {
             return Ok(Arc::clone(seat));
         }
-        self.sit_down(&mut place).await?;
+        self.assign_process(&mut place).await?;
         place.seat.clone().ok_or_else(|| Error::internal("a document without a place").into())
     }
 
     /// Finds a place and opens the document there; its number of pages.
-    async fn sit_down(&self, place: &mut Place) -> Result<u32, WorkError> {
+    async fn assign_process(
+        &self,
+        place: &mut ProcessAssignment,
+    ) -> Result<u32, DocumentReadError> {
         loop {
-            self.judge(place)?;
-            let seat = Arc::new(self.cells.seat(self.number, place.alone).await?);
-            let request = Request::Open { document: self.number };
-            let answer = self.ask(&seat, request, self.bytes.clone()).await?;
-            let opened = answer.map(|(answer, _)| refusal(answer)).transpose()?;
-            if opened.is_some() && !matches!(opened, Some(Answer::Opened { pages: 1.. })) {
-                seat.cell.kill(End::Nonsense);
+            self.apply_verdict(place)?;
+            let seat = Arc::new(self.cells.acquire_slot(self.number, place.alone).await?);
+            let request = DocumentRequest::Open { document: self.number };
+            let answer = self.ask_once(&seat, request, self.bytes.clone()).await?;
+            let opened = answer.map(|(answer, _)| success_or_refusal(answer)).transpose()?;
+            if opened.is_some() && !matches!(opened, Some(DocumentAnswer::Opened { pages: 1.. })) {
+                seat.cell.kill(ProcessExit::Nonsense);
             }
             place.seat = Some(seat);
-            if let Some(Answer::Opened { pages: pages @ 1.. }) = opened {
+            if let Some(DocumentAnswer::Opened { pages: pages @ 1.. }) = opened {
                 return Ok(pages);
             }
         }
     }
 
     /// Draws the conclusion from the end of its cell, if that has ended.
-    fn judge(&self, place: &mut Place) -> Result<(), WorkError> {
+    fn apply_verdict(&self, place: &mut ProcessAssignment) -> Result<(), DocumentReadError> {
         if let Some(seat) = place.seat.take()
-            && let Some(end) = seat.cell.end()
+            && let Some(end) = seat.cell.exit_reason()
         {
-            match end.verdict(self.number, seat.is_alone()) {
-                Verdict::Again => {}
-                Verdict::Suspect => place.alone = true,
+            match end.verdict_for(self.number, seat.is_alone()) {
+                ExitVerdict::Again => {}
+                ExitVerdict::Suspect => place.alone = true,
                 verdict => place.judged = Some(verdict),
             }
         }
         match place.judged {
-            None | Some(Verdict::Again | Verdict::Suspect) => Ok(()),
-            Some(Verdict::OverTime) => Err(self.over_time()),
-            Some(Verdict::Refused(reason, detail)) => Err(WorkError::refused(reason, detail)),
-            Some(Verdict::Failed { passing }) => {
+            None | Some(ExitVerdict::Again | ExitVerdict::Suspect) => Ok(()),
+            Some(ExitVerdict::OverTime) => Err(self.over_time_error()),
+            Some(ExitVerdict::Refused(reason, detail)) => {
+                Err(DocumentReadError::refused(reason, detail))
+            }
+            Some(ExitVerdict::Failed { passing }) => {
                 let fault = if passing { Fault::Transient } else { Fault::Internal };
                 Err(Error::new(fault, "the document's page process was ended").into())
             }
@@ -201,74 +213,76 @@ impl OpenDocument {
     }
 
     /// Waits for a core and asks; `None` if the cell ended instead of answering.
-    async fn ask(
+    async fn ask_once(
         &self,
-        seat: &Arc<Seat>,
-        request: Request,
+        seat: &Arc<ProcessSlot>,
+        request: DocumentRequest,
         body: Bytes,
-    ) -> Result<Option<(Answer, Vec<u8>)>, WorkError> {
+    ) -> Result<Option<(DocumentAnswer, Vec<u8>)>, DocumentReadError> {
         let core = Arc::clone(&self.cells.cores).acquire_owned().await;
         let core = core.map_err(|_| Error::internal("there are no cores any more"))?;
         let limits = &self.cells.setup().limits;
-        let left = limits.document_time.saturating_sub(self.spent());
+        let left = limits.document_time.saturating_sub(self.time_spent());
         if left.is_zero() {
-            return Err(self.over_time());
+            return Err(self.over_time_error());
         }
-        let answer = seat.cell.ask(request, body);
+        let answer = seat.cell.send_request(request, body);
         let (tell, told) = oneshot::channel();
-        let asked = Asked {
+        let asked = RunningRequest {
             cell: Arc::clone(&seat.cell),
             document: self.number,
             limit: limits.page_time.min(left) + NOTICE,
             spent: Arc::clone(&self.spent),
             _core: core,
         };
-        tokio::spawn(asked.attend(answer, tell));
+        tokio::spawn(asked.await_answer(answer, tell));
         Ok(told.await.ok().and_then(Result::ok))
     }
 
-    fn spent(&self) -> Duration {
+    fn time_spent(&self) -> Duration {
         Duration::from_millis(self.spent.load(Ordering::Relaxed))
     }
 
-    fn over_time(&self) -> WorkError {
+    fn over_time_error(&self) -> DocumentReadError {
         let limits = &self.cells.setup().limits;
-        let detail = if self.spent() >= limits.document_time {
+        let detail = if self.time_spent() >= limits.document_time {
             let limit = humantime::format_duration(limits.document_time);
             format!("its pages took longer than {limit} together")
         } else {
             format!("a page took longer than {}", humantime::format_duration(limits.page_time))
         };
-        WorkError::refused(Reason::Timeout, detail)
+        DocumentReadError::refused(OutcomeReason::Timeout, detail)
     }
 }
 
 /// Turns the answers that are no success into errors.
-fn refusal(answer: Answer) -> Result<Answer, WorkError> {
+fn success_or_refusal(answer: DocumentAnswer) -> Result<DocumentAnswer, DocumentReadError> {
     match answer {
-        Answer::Refused { reason, detail } => Err(WorkError::Refused { reason, detail }),
-        Answer::Failed { passing: true, context } => Err(Error::transient(context).into()),
-        Answer::Failed { passing: false, context } => Err(Error::internal(context).into()),
+        DocumentAnswer::Refused { reason, detail } => {
+            Err(DocumentReadError::Refused { reason, detail })
+        }
+        DocumentAnswer::Failed { passing: true, context } => Err(Error::transient(context).into()),
+        DocumentAnswer::Failed { passing: false, context } => Err(Error::internal(context).into()),
         answer => Ok(answer),
     }
 }
 
 /// A question that was put to a cell, and the core that works on it until it is answered, whether
 /// or not anybody still wants the answer.
-struct Asked {
-    cell: Arc<Cell>,
+struct RunningRequest {
+    cell: Arc<PageProcess>,
     document: u64,
     limit: Duration,
     spent: Arc<AtomicU64>,
     _core: OwnedSemaphorePermit,
 }
 
-impl Asked {
+impl RunningRequest {
     /// Waits for the answer and passes it on; kills the cell over time.
-    async fn attend(
+    async fn await_answer(
         self,
-        mut answer: oneshot::Receiver<Answered>,
-        mut tell: oneshot::Sender<Answered>,
+        mut answer: oneshot::Receiver<ProcessAnswer>,
+        mut tell: oneshot::Sender<ProcessAnswer>,
     ) {
         let start = Instant::now();
         let over_time = tokio::time::sleep(self.limit);
@@ -278,14 +292,14 @@ impl Asked {
             // Gone without an answer only together with the runtime.
             let farewell = tokio::time::sleep(FAREWELL);
             tokio::select! {
-                answered = &mut answer => break answered.unwrap_or(Err(End::Unwanted)),
-                () = &mut over_time, if self.cell.end().is_none() => {
-                    self.cell.kill(End::OverTime { document: self.document });
+                answered = &mut answer => break answered.unwrap_or(Err(ProcessExit::Unwanted)),
+                () = &mut over_time, if self.cell.exit_reason().is_none() => {
+                    self.cell.kill(ProcessExit::OverTime { document: self.document });
                 }
                 () = tell.closed(), if is_wanted => is_wanted = false,
-                () = farewell, if !is_wanted && self.cell.end().is_none() => {
+                () = farewell, if !is_wanted && self.cell.exit_reason().is_none() => {
                     if self.cell.is_empty() {
-                        self.cell.kill(End::Unwanted);
+                        self.cell.kill(ProcessExit::Unwanted);
                     }
                 }
             }

@@ -2,11 +2,11 @@
 
 use std::process::ExitStatus;
 
-use crate::model::Reason;
+use crate::model::OutcomeReason;
 
 /// Why a cell ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum ProcessExit {
     /// We replaced it.
     Retired,
     /// Nobody wanted anything of it any more.
@@ -34,9 +34,9 @@ const SIGTERM: i32 = 15;
 const SIGINT: i32 = 2;
 const SIGHUP: i32 = 1;
 
-impl End {
+impl ProcessExit {
     /// Of a process whose end was not our doing. `starved`: its last words were about memory.
-    pub(super) fn of(status: Option<ExitStatus>, starved: bool) -> Self {
+    pub(super) fn from_status(status: Option<ExitStatus>, starved: bool) -> Self {
         use std::os::unix::process::ExitStatusExt;
         let signal = status.and_then(|status| status.signal());
         match signal {
@@ -67,27 +67,30 @@ impl End {
     }
 
     /// What it means for `document`, which was in the cell; `alone`: with no other.
-    pub(super) fn verdict(self, document: u64, alone: bool) -> Verdict {
+    pub(super) fn verdict_for(self, document: u64, alone: bool) -> ExitVerdict {
         match self {
-            Self::OverTime { document: slow } if slow == document => Verdict::OverTime,
-            Self::OverTime { .. } | Self::Retired | Self::Unwanted => Verdict::Again,
-            _ if !alone => Verdict::Suspect,
-            Self::Memory => {
-                Verdict::Refused(Reason::TooLarge, "reading it takes more memory than is allowed")
+            Self::OverTime { document: slow } if slow == document => ExitVerdict::OverTime,
+            Self::OverTime { .. } | Self::Retired | Self::Unwanted => ExitVerdict::Again,
+            _ if !alone => ExitVerdict::Suspect,
+            Self::Memory => ExitVerdict::Refused(
+                OutcomeReason::TooLarge,
+                "reading it takes more memory than is allowed",
+            ),
+            Self::Crash(_) => {
+                ExitVerdict::Refused(OutcomeReason::Corrupt, "reading it crashes the reader")
             }
-            Self::Crash(_) => Verdict::Refused(Reason::Corrupt, "reading it crashes the reader"),
             Self::Nonsense => {
-                Verdict::Refused(Reason::Corrupt, "reading it leads the reader astray")
+                ExitVerdict::Refused(OutcomeReason::Corrupt, "reading it leads the reader astray")
             }
-            Self::Killed(_) => Verdict::Failed { passing: true },
-            Self::Exit(_) => Verdict::Failed { passing: false },
+            Self::Killed(_) => ExitVerdict::Failed { passing: true },
+            Self::Exit(_) => ExitVerdict::Failed { passing: false },
         }
     }
 }
 
 /// What follows for a document whose cell ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum ExitVerdict {
     /// It is known to be innocent.
     Again,
     /// One of those that were there is guilty.
@@ -95,7 +98,7 @@ pub(super) enum Verdict {
     /// It is to blame, by its time.
     OverTime,
     /// It is to blame.
-    Refused(Reason, &'static str),
+    Refused(OutcomeReason, &'static str),
     /// Nobody is to blame.
     Failed {
         /// Whether another try may succeed.
@@ -111,31 +114,31 @@ mod tests {
 
     #[test]
     fn what_the_end_of_a_cell_means_for_a_document() {
-        let too_large = Some(Reason::TooLarge);
-        let corrupt = Some(Reason::Corrupt);
+        let too_large = Some(OutcomeReason::TooLarge);
+        let corrupt = Some(OutcomeReason::Corrupt);
         #[rustfmt::skip]
         let table = [
             // name                                  end                             shared            alone
-            ("its own page took too long",           End::OverTime { document: 1 },  Err("timeout"),   Err("timeout")),
-            ("another's page took too long",         End::OverTime { document: 2 },  Err("again"),     Err("again")),
-            ("the cell was replaced",                End::Retired,                   Err("again"),     Err("again")),
-            ("an allocation failed",                 End::Memory,                    Err("suspect"),   Ok(too_large)),
-            ("a stack overflowed",                   End::Crash(6),                  Err("suspect"),   Ok(corrupt)),
-            ("it broke the rules of the wire",       End::Nonsense,                  Err("suspect"),   Ok(corrupt)),
-            ("somebody killed it",                   End::Killed(9),                 Err("suspect"),   Err("passing")),
-            ("it gave up by itself",                 End::Exit(1),                   Err("suspect"),   Err("bug")),
+            ("its own page took too long",           ProcessExit::OverTime { document: 1 },  Err("timeout"),   Err("timeout")),
+            ("another's page took too long",         ProcessExit::OverTime { document: 2 },  Err("again"),     Err("again")),
+            ("the cell was replaced",                ProcessExit::Retired,                   Err("again"),     Err("again")),
+            ("an allocation failed",                 ProcessExit::Memory,                    Err("suspect"),   Ok(too_large)),
+            ("a stack overflowed",                   ProcessExit::Crash(6),                  Err("suspect"),   Ok(corrupt)),
+            ("it broke the rules of the wire",       ProcessExit::Nonsense,                  Err("suspect"),   Ok(corrupt)),
+            ("somebody killed it",                   ProcessExit::Killed(9),                 Err("suspect"),   Err("passing")),
+            ("it gave up by itself",                 ProcessExit::Exit(1),                   Err("suspect"),   Err("bug")),
         ];
         let told = |verdict| match verdict {
-            Verdict::Again => Err("again"),
-            Verdict::Suspect => Err("suspect"),
-            Verdict::OverTime => Err("timeout"),
-            Verdict::Refused(reason, _) => Ok(Some(reason)),
-            Verdict::Failed { passing: true } => Err("passing"),
-            Verdict::Failed { passing: false } => Err("bug"),
+            ExitVerdict::Again => Err("again"),
+            ExitVerdict::Suspect => Err("suspect"),
+            ExitVerdict::OverTime => Err("timeout"),
+            ExitVerdict::Refused(reason, _) => Ok(Some(reason)),
+            ExitVerdict::Failed { passing: true } => Err("passing"),
+            ExitVerdict::Failed { passing: false } => Err("bug"),
         };
         for (name, end, shared, alone) in table {
-            assert_eq!(told(end.verdict(1, false)), shared, "{name}, shared");
-            assert_eq!(told(end.verdict(1, true)), alone, "{name}, alone");
+            assert_eq!(told(end.verdict_for(1, false)), shared, "{name}, shared");
+            assert_eq!(told(end.verdict_for(1, true)), alone, "{name}, alone");
         }
     }
 
@@ -144,12 +147,12 @@ mod tests {
         let signal = |number| Some(ExitStatus::from_raw(number));
         #[rustfmt::skip]
         let table = [
-            ("abort for want of memory",     End::of(signal(6), true),              End::Memory),
-            ("abort of another sort",        End::of(signal(6), false),             End::Crash(6)),
-            ("a bad address",                End::of(signal(11), false),            End::Crash(11)),
-            ("killed while short of memory", End::of(signal(9), true),              End::Killed(9)),
-            ("an exit code",                 End::of(signal(3 << 8), false),        End::Exit(3)),
-            ("no status at all",             End::of(None, false),                  End::Exit(-1)),
+            ("abort for want of memory",     ProcessExit::from_status(signal(6), true),              ProcessExit::Memory),
+            ("abort of another sort",        ProcessExit::from_status(signal(6), false),             ProcessExit::Crash(6)),
+            ("a bad address",                ProcessExit::from_status(signal(11), false),            ProcessExit::Crash(11)),
+            ("killed while short of memory", ProcessExit::from_status(signal(9), true),              ProcessExit::Killed(9)),
+            ("an exit code",                 ProcessExit::from_status(signal(3 << 8), false),        ProcessExit::Exit(3)),
+            ("no status at all",             ProcessExit::from_status(None, false),                  ProcessExit::Exit(-1)),
         ];
         for (name, end, expected) in table {
             assert_eq!(end, expected, "{name}");

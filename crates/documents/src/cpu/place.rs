@@ -5,62 +5,62 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
 
-use super::Setup;
-use super::cell::Cell;
-use super::start::Program;
+use super::ProcessSetup;
+use super::cell::PageProcess;
+use super::start::ProcessProgram;
 use crate::fault::{Error, Result};
 
 /// The cells of this process. They are started when they are needed first.
-pub struct Cells {
-    program: Program,
-    setup: Setup,
+pub struct ProcessPool {
+    program: ProcessProgram,
+    setup: ProcessSetup,
     /// Documents after which a cell is replaced.
     documents_per_cell: u64,
     /// One permit for every core.
     pub(super) cores: Arc<Semaphore>,
     /// One permit for every cell with a single document in it.
     own: Arc<Semaphore>,
-    shared: Mutex<Option<Arc<Cell>>>,
+    shared: Mutex<Option<Arc<PageProcess>>>,
     numbers: AtomicU64,
     is_told: AtomicBool,
 }
 
 /// A document's place in a cell; dropping it closes the document, and kills a cell of its own.
-pub(super) struct Seat {
-    pub cell: Arc<Cell>,
+pub(super) struct ProcessSlot {
+    pub cell: Arc<PageProcess>,
     /// The document's number in every cell.
     pub document: u64,
     /// Of a cell of its own.
     own: Option<OwnedSemaphorePermit>,
-    worn: Worn,
+    worn: RetirementLimits,
 }
 
-impl Seat {
+impl ProcessSlot {
     /// Whether no other document is in the cell.
     pub(super) fn is_alone(&self) -> bool {
         self.own.is_some()
     }
 }
 
-impl Drop for Seat {
+impl Drop for ProcessSlot {
     fn drop(&mut self) {
         let (worn, alone) = (self.worn, self.is_alone());
-        let resident = self.cell.resident().unwrap_or(0);
+        let resident = self.cell.resident_bytes().unwrap_or(0);
         let is_worn = |served| alone || served >= worn.documents || resident >= worn.resident;
-        self.cell.leave(self.document, is_worn);
+        self.cell.remove_document(self.document, is_worn);
     }
 }
 
 /// When a cell has done enough.
 #[derive(Debug, Clone, Copy)]
-struct Worn {
+struct RetirementLimits {
     documents: u64,
     resident: u64,
 }
 
-impl Cells {
+impl ProcessPool {
     /// Starts nothing yet.
-    pub fn new(program: Program, setup: Setup, documents_per_cell: u64) -> Arc<Self> {
+    pub fn new(program: ProcessProgram, setup: ProcessSetup, documents_per_cell: u64) -> Arc<Self> {
         Arc::new(Self {
             cores: Arc::new(Semaphore::new(setup.threads)),
             own: Arc::new(Semaphore::new(setup.threads)),
@@ -74,7 +74,7 @@ impl Cells {
     }
 
     /// Pages that are read at the same time.
-    pub fn threads(&self) -> usize {
+    pub fn thread_count(&self) -> usize {
         self.setup.threads
     }
 
@@ -82,19 +82,19 @@ impl Cells {
     ///
     /// # Errors
     /// It cannot be started.
-    pub async fn warm(&self) -> Result<()> {
+    pub async fn start_shared(&self) -> Result<()> {
         let mut shared = self.shared.lock().await;
         if shared.is_none() {
-            *shared = Some(self.start().await?);
+            *shared = Some(self.start_process().await?);
         }
         Ok(())
     }
 
-    pub(super) fn setup(&self) -> &Setup {
+    pub(super) fn setup(&self) -> &ProcessSetup {
         &self.setup
     }
 
-    pub(super) fn next_number(&self) -> u64 {
+    pub(super) fn next_document_number(&self) -> u64 {
         self.numbers.fetch_add(1, Ordering::Relaxed)
     }
 
@@ -102,35 +102,35 @@ impl Cells {
     ///
     /// # Errors
     /// A cell has to be started and cannot be.
-    pub(super) async fn seat(&self, document: u64, alone: bool) -> Result<Seat> {
+    pub(super) async fn acquire_slot(&self, document: u64, alone: bool) -> Result<ProcessSlot> {
         let (cell, own) = if alone {
             let own = Arc::clone(&self.own).acquire_owned().await;
             let own = own.map_err(|_| Error::internal("there are no cells any more"))?;
-            let cell = self.start().await?;
-            cell.enter();
+            let cell = self.start_process().await?;
+            cell.add_document();
             (cell, Some(own))
         } else {
-            (self.shared_cell().await?, None)
+            (self.shared_process().await?, None)
         };
         let resident = self.setup.address_space() / 2;
-        let worn = Worn { documents: self.documents_per_cell, resident };
-        Ok(Seat { cell, document, own, worn })
+        let worn = RetirementLimits { documents: self.documents_per_cell, resident };
+        Ok(ProcessSlot { cell, document, own, worn })
     }
 
     /// The shared cell with the document in it; a new one if there is none that takes it.
-    async fn shared_cell(&self) -> Result<Arc<Cell>> {
+    async fn shared_process(&self) -> Result<Arc<PageProcess>> {
         let mut shared = self.shared.lock().await;
         loop {
-            if let Some(cell) = shared.as_ref().filter(|cell| cell.enter()) {
+            if let Some(cell) = shared.as_ref().filter(|cell| cell.add_document()) {
                 return Ok(Arc::clone(cell));
             }
             // The one before lives on as long as documents are in it.
-            *shared = Some(self.start().await?);
+            *shared = Some(self.start_process().await?);
         }
     }
 
-    async fn start(&self) -> Result<Arc<Cell>> {
-        let cell = Cell::start(&self.program, &self.setup).await?;
+    async fn start_process(&self) -> Result<Arc<PageProcess>> {
+        let cell = PageProcess::spawn(&self.program, &self.setup).await?;
         let confined = cell.confined;
         let lacking = self.setup.permissions.is_some() && !(confined.files && confined.calls);
         if lacking && !self.is_told.swap(true, Ordering::Relaxed) {

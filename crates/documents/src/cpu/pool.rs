@@ -1,6 +1,6 @@
 //! Page work on the cores: a rayon pool of fixed size behind an async call.
 //!
-//! [`Pool::run`] waits for a free core first and starts second, in the order of asking, so that
+//! [`CpuPool::run`] waits for a free core first and starts second, in the order of asking, so that
 //! work whose future is dropped while it waits never starts, and no document can fill the pool
 //! ahead of others by more than the few pages its reader asks for at a time. Work that has started
 //! cannot be stopped from outside: a dropped future or a passed limit leaves it behind, and its
@@ -19,12 +19,12 @@ use crate::fault::{Error, Result};
 
 /// A bounded number of threads for work that keeps a core busy.
 #[derive(Debug)]
-pub struct Pool {
+pub struct CpuPool {
     rayon: rayon::ThreadPool,
     free: Arc<Semaphore>,
 }
 
-impl Pool {
+impl CpuPool {
     /// A pool of `threads` threads; 0 means one per core.
     ///
     /// # Errors
@@ -35,13 +35,13 @@ impl Pool {
             .stack_size(STACK_BYTES)
             .thread_name(|index| format!("page-{index}"))
             .build()
-            .map_err(|error| Error::internal("cannot start the CPU pool").because(error))?;
+            .map_err(|error| Error::internal("cannot start the CPU pool").with_source(error))?;
         let free = Arc::new(Semaphore::new(rayon.current_num_threads()));
         Ok(Self { rayon, free })
     }
 
     /// How many pieces of work run at the same time.
-    pub fn threads(&self) -> usize {
+    pub fn thread_count(&self) -> usize {
         self.rayon.current_num_threads()
     }
 
@@ -54,28 +54,28 @@ impl Pool {
         T: Send + 'static,
         F: FnOnce() -> T + Send + 'static,
     {
-        self.start(work).await?.await.unwrap_or_else(|_| Err(lost()))
+        self.start_work(work).await?.await.unwrap_or_else(|_| Err(lost_work_error()))
     }
 
-    /// As [`Pool::run`], but gives up on work that takes longer than `limit`, counted from its
+    /// As [`CpuPool::run`], but gives up on work that takes longer than `limit`, counted from its
     /// start: `None`. The work itself goes on until it notices.
     ///
     /// # Errors
-    /// As [`Pool::run`].
+    /// As [`CpuPool::run`].
     pub async fn run_within<T, F>(&self, limit: Duration, work: F) -> Result<Option<T>>
     where
         T: Send + 'static,
         F: FnOnce() -> T + Send + 'static,
     {
-        let running = self.start(work).await?;
+        let running = self.start_work(work).await?;
         match tokio::time::timeout(limit, running).await {
-            Ok(answer) => answer.unwrap_or_else(|_| Err(lost())).map(Some),
+            Ok(answer) => answer.unwrap_or_else(|_| Err(lost_work_error())).map(Some),
             Err(_elapsed) => Ok(None),
         }
     }
 
     /// Waits for a core and starts `work` there.
-    async fn start<T, F>(&self, work: F) -> Result<oneshot::Receiver<Result<T>>>
+    async fn start_work<T, F>(&self, work: F) -> Result<oneshot::Receiver<Result<T>>>
     where
         T: Send + 'static,
         F: FnOnce() -> T + Send + 'static,
@@ -96,7 +96,7 @@ impl Pool {
     }
 }
 
-fn lost() -> Error {
+fn lost_work_error() -> Error {
     Error::internal("work on the CPU pool ended without an answer")
 }
 
@@ -109,7 +109,7 @@ mod tests {
 
     #[tokio::test]
     async fn work_runs_elsewhere_and_its_answer_comes_back() {
-        let pool = Pool::new(1).unwrap();
+        let pool = CpuPool::new(1).unwrap();
         let here = std::thread::current().id();
         let there = pool.run(|| std::thread::current().id()).await.unwrap();
         assert_ne!(here, there);
@@ -117,7 +117,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_panic_is_an_internal_fault_and_the_pool_goes_on() {
-        let pool = Pool::new(1).unwrap();
+        let pool = CpuPool::new(1).unwrap();
         let error = pool.run::<(), _>(|| panic!("on purpose")).await.unwrap_err();
         assert_eq!(error.fault, Fault::Internal);
         assert!(!error.to_string().contains("on purpose"), "a panic's text may hold content");
@@ -126,7 +126,7 @@ mod tests {
 
     #[tokio::test]
     async fn work_that_is_over_its_limit_is_left_behind_and_keeps_its_core() {
-        let pool = Pool::new(1).unwrap();
+        let pool = CpuPool::new(1).unwrap();
         let (release, gate) = mpsc::channel::<()>();
         let stuck = move || gate.recv().is_ok();
         assert!(pool.run_within(Duration::from_millis(1), stuck).await.unwrap().is_none());
@@ -137,9 +137,9 @@ mod tests {
 
     #[tokio::test]
     async fn work_whose_future_is_dropped_while_it_waits_never_starts() {
-        let pool = Arc::new(Pool::new(1).unwrap());
+        let pool = Arc::new(CpuPool::new(1).unwrap());
         let (release, gate) = mpsc::channel::<()>();
-        let running = pool.start(move || gate.recv().is_ok()).await.unwrap();
+        let running = pool.start_work(move || gate.recv().is_ok()).await.unwrap();
         let (started, starts) = mpsc::channel::<()>();
         let waiting = pool.run(move || started.send(()).is_ok());
         assert!(futures::poll!(Box::pin(waiting)).is_pending());

@@ -3,38 +3,38 @@
 use serde::{Deserialize, Serialize};
 
 use super::STACK_BYTES;
-use super::confine::Permissions;
+use super::confine::ProcessPermissions;
 use crate::config::{ByteSize, CpuConfig, LimitsConfig, OcrConfig};
-use crate::model::page_work::Recipe;
+use crate::model::page_work::ReadRecipe;
 
 /// Program, libraries, heap and the process's own structures, without any document.
 const BASE: u64 = 768 << 20;
 
 /// Everything a cell needs to know: sent to it as its first frame, because it has no environment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Setup {
+pub struct ProcessSetup {
     /// Pages that are read at the same time.
     pub threads: usize,
     /// Caps on documents and pages.
     pub limits: LimitsConfig,
     /// How pages are read.
-    pub recipe: Recipe,
+    pub recipe: ReadRecipe,
     /// What reads page images.
     pub ocr: OcrConfig,
     /// Memory for one page, see `cpu.page_memory`.
     pub page_memory: ByteSize,
     /// What the cell may still do once it is set up; `None`: whatever this process may.
-    pub permissions: Option<Permissions>,
+    pub permissions: Option<ProcessPermissions>,
 }
 
-impl Setup {
+impl ProcessSetup {
     /// From the configuration; `threads` is the number of cores to use. Where cells are confined,
     /// nothing is permitted yet.
     pub fn new(
         cpu: &CpuConfig,
         limits: &LimitsConfig,
         ocr: &OcrConfig,
-        recipe: Recipe,
+        recipe: ReadRecipe,
         threads: usize,
     ) -> Self {
         Self {
@@ -43,13 +43,13 @@ impl Setup {
             recipe,
             ocr: ocr.clone(),
             page_memory: cpu.page_memory,
-            permissions: cpu.confine.then(Permissions::default),
+            permissions: cpu.confine.then(ProcessPermissions::default),
         }
     }
 
     /// With what the reader of page images needs. Cells that are not confined may do it anyway.
     #[must_use]
-    pub fn permitting(mut self, permissions: Permissions) -> Self {
+    pub fn permitting(mut self, permissions: ProcessPermissions) -> Self {
         self.permissions = self.permissions.map(|_| permissions);
         self
     }

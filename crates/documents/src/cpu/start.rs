@@ -14,8 +14,8 @@ use tokio::net::unix::pipe;
 use tokio::process::{Child, ChildStderr, Command};
 use tokio::task::JoinHandle;
 
-use super::wire::{self, Ready};
-use super::{Setup, confine};
+use super::wire::{self, ReadyFrame};
+use super::{ProcessSetup, confine};
 use crate::fault::{Error, Result};
 
 /// The command of our binary that a cell runs.
@@ -26,35 +26,36 @@ const START: Duration = Duration::from_secs(60);
 const PLACES: [&str; 4] = ["PATH", "TESSDATA_PREFIX", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"];
 
 /// A cell served by a thread: given its input and its output, until the input ends.
-pub type Served = dyn Fn(PipeReader, PipeWriter) + Send + Sync;
+pub type ServeFunction = dyn Fn(PipeReader, PipeWriter) + Send + Sync;
 
 /// What a cell runs.
 #[derive(Clone)]
-pub enum Program {
+pub enum ProcessProgram {
     /// A docmill of the same version.
     Binary(PathBuf),
     /// A thread of this process, which can neither be confined nor killed: for tests of what is
     /// read.
-    Thread(Arc<Served>),
+    Thread(Arc<ServeFunction>),
 }
 
-impl Program {
+impl ProcessProgram {
     /// This very program, also when its file was replaced meanwhile.
     ///
     /// # Errors
     /// The system does not say where it lies.
-    pub fn this() -> Result<Self> {
+    pub fn current_binary() -> Result<Self> {
         let running = PathBuf::from("/proc/self/exe");
         if running.exists() {
             return Ok(Self::Binary(running));
         }
         let path = std::env::current_exe();
-        path.map(Self::Binary)
-            .map_err(|error| Error::internal("cannot tell where this program lies").because(error))
+        path.map(Self::Binary).map_err(|error| {
+            Error::internal("cannot tell where this program lies").with_source(error)
+        })
     }
 }
 
-impl std::fmt::Debug for Program {
+impl std::fmt::Debug for ProcessProgram {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Binary(path) => f.debug_tuple("Binary").field(path).finish(),
@@ -64,16 +65,16 @@ impl std::fmt::Debug for Program {
 }
 
 /// A cell that is ready.
-pub(super) struct Started {
+pub(super) struct StartedProcess {
     pub input: Box<dyn AsyncWrite + Send + Unpin>,
     pub output: Box<dyn AsyncRead + Send + Unpin>,
     /// None: a thread.
-    pub process: Option<Process>,
-    pub ready: Ready,
+    pub process: Option<ChildProcess>,
+    pub ready: ReadyFrame,
 }
 
 /// A cell's process.
-pub(super) struct Process {
+pub(super) struct ChildProcess {
     pub child: Child,
     /// Also the number of its process group.
     pub pid: Pid,
@@ -85,15 +86,18 @@ pub(super) struct Process {
 ///
 /// # Errors
 /// It cannot be started, or ends before it is ready.
-pub(super) async fn start(program: &Program, setup: &Setup) -> Result<Started> {
+pub(super) async fn start_process(
+    program: &ProcessProgram,
+    setup: &ProcessSetup,
+) -> Result<StartedProcess> {
     let mut started = match program {
-        Program::Binary(path) => spawn(path.as_os_str(), setup)?,
-        Program::Thread(serve) => thread(Arc::clone(serve))?,
+        ProcessProgram::Binary(path) => spawn_binary(path.as_os_str(), setup)?,
+        ProcessProgram::Thread(serve) => spawn_thread(Arc::clone(serve))?,
     };
     let (input, output) = (&mut started.input, &mut started.output);
     let greeted = async {
-        wire::send(input, setup, &[]).await?;
-        wire::receive::<Ready>(output, 0).await
+        wire::send_frame(input, setup, &[]).await?;
+        wire::receive_frame::<ReadyFrame>(output, 0).await
     };
     let greeting = tokio::time::timeout(START, greeted).await;
     if let Ok(Ok(Some((ready, _)))) = greeting {
@@ -102,7 +106,7 @@ pub(super) async fn start(program: &Program, setup: &Setup) -> Result<Started> {
     }
     // What it says on standard error is in nobody's hands; how it ended is a clue.
     let status = match &mut started.process {
-        Some(Process { child, .. }) => {
+        Some(ChildProcess { child, .. }) => {
             drop(child.start_kill());
             child.wait().await.map_or_else(|error| error.to_string(), |status| status.to_string())
         }
@@ -112,7 +116,7 @@ pub(super) async fn start(program: &Program, setup: &Setup) -> Result<Started> {
     Err(Error::internal(context))
 }
 
-fn spawn(program: &OsStr, setup: &Setup) -> Result<Started> {
+fn spawn_binary(program: &OsStr, setup: &ProcessSetup) -> Result<StartedProcess> {
     let mut command = Command::new(program);
     command.arg0("docmill").arg(COMMAND).env_clear();
     command.env("LC_ALL", "C.UTF-8").env("OMP_THREAD_LIMIT", "1");
@@ -126,25 +130,25 @@ fn spawn(program: &OsStr, setup: &Setup) -> Result<Started> {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     // A group of its own: what it runs dies with it, and a Ctrl-C at the terminal is ours alone.
     command.process_group(0).kill_on_drop(true);
-    let failed = |error| Error::transient("cannot start a page process").because(error);
+    let failed = |error| Error::transient("cannot start a page process").with_source(error);
     let mut child = command.spawn().map_err(failed)?;
     let pid = child.id().and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
     let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let (Some(pid), (Some(input), Some(output), Some(words))) = (pid, pipes) else {
         return Err(Error::internal("a page process without pipes"));
     };
-    let starved = tokio::spawn(listen_for_hunger(words));
-    Ok(Started {
+    let starved = tokio::spawn(watch_for_memory_error(words));
+    Ok(StartedProcess {
         input: Box::new(input),
         output: Box::new(output),
-        process: Some(Process { child, pid, starved }),
-        ready: Ready { confinement: confine::Confinement::default() },
+        process: Some(ChildProcess { child, pid, starved }),
+        ready: ReadyFrame { confinement: confine::ConfinementStatus::default() },
     })
 }
 
 /// Reads what a cell says on standard error to its end. It may hold text of documents, so nothing
 /// of it is kept or logged, but whether it says that an allocation failed: how Rust and C++ say it.
-async fn listen_for_hunger(mut words: ChildStderr) -> bool {
+async fn watch_for_memory_error(mut words: ChildStderr) -> bool {
     const SIGNS: [&[u8]; 2] = [b"memory allocation of", b"std::bad_alloc"];
     const LONGEST: usize = 32;
     let (mut seen, mut chunk, mut starved) = (Vec::new(), [0; 4096], false);
@@ -157,8 +161,8 @@ async fn listen_for_hunger(mut words: ChildStderr) -> bool {
     starved
 }
 
-fn thread(serve: Arc<Served>) -> Result<Started> {
-    let failed = |error| Error::transient("cannot make a pipe").because(error);
+fn spawn_thread(serve: Arc<ServeFunction>) -> Result<StartedProcess> {
+    let failed = |error| Error::transient("cannot make a pipe").with_source(error);
     let (theirs, input) = std::io::pipe().map_err(failed)?;
     let (output, ours) = std::io::pipe().map_err(failed)?;
     std::thread::spawn(move || serve(theirs, ours));
@@ -170,10 +174,10 @@ fn thread(serve: Arc<Served>) -> Result<Started> {
         rustix::fs::fcntl_setfl(&end, flags | rustix::fs::OFlags::NONBLOCK)
             .map_err(|error| failed(error.into()))?;
     }
-    Ok(Started {
+    Ok(StartedProcess {
         input: Box::new(pipe::Sender::from_owned_fd(input.into()).map_err(failed)?),
         output: Box::new(pipe::Receiver::from_owned_fd(output.into()).map_err(failed)?),
         process: None,
-        ready: Ready { confinement: confine::Confinement::default() },
+        ready: ReadyFrame { confinement: confine::ConfinementStatus::default() },
     })
 }

@@ -5,30 +5,30 @@ mod frame;
 
 use serde::{Deserialize, Serialize};
 
-pub use frame::{read, write};
-pub(super) use frame::{receive, send};
+pub use frame::{read_frame, write_frame};
+pub(super) use frame::{receive_frame, send_frame};
 
-use super::confine::Confinement;
+use super::confine::ConfinementStatus;
 use crate::model::{
-    Attachment, EinvoiceLook, EncodedImage, ImageHeader, PagePicture, PageRead, PageShown,
-    PageText, PictureFacts, Reason, View,
+    EinvoiceAttachment, EinvoiceFindings, EncodedImage, ImageHeader, OutcomeReason, PagePicture,
+    PageReadResult, PageText, PageViewMode, PageViewResult, PictureFacts,
 };
 
 /// Most bytes of a document's e-invoices together.
 pub const EINVOICES: u64 = 32 << 20;
 
-/// Something that a cell is to do. Only [`Request::Close`] is not answered.
+/// Something that a cell is to do. Only [`DocumentRequest::Close`] is not answered.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Ask {
+pub struct RequestFrame {
     /// Repeated by the answer.
     pub id: u64,
     /// What.
-    pub request: Request,
+    pub request: DocumentRequest,
 }
 
 /// What a cell can do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Request {
+pub enum DocumentRequest {
     /// Recognise the document in the frame's body and count its pages.
     Open {
         /// How it will be called from now on.
@@ -48,7 +48,7 @@ pub enum Request {
         /// Starting at 0.
         index: u32,
         /// How.
-        view: View,
+        view: PageViewMode,
     },
     /// Look for e-invoices in a document.
     Look {
@@ -64,23 +64,23 @@ pub enum Request {
 
 /// The first frame of a cell: it is ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ready {
+pub struct ReadyFrame {
     /// What it can no longer do.
-    pub confinement: Confinement,
+    pub confinement: ConfinementStatus,
 }
 
-/// What became of an [`Ask`].
+/// What became of an [`RequestFrame`].
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Reply {
+pub struct ReplyFrame {
     /// Which one.
     pub id: u64,
     /// What became of it.
-    pub answer: Answer,
+    pub answer: DocumentAnswer,
 }
 
 /// What a cell answers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub enum Answer {
+pub enum DocumentAnswer {
     /// The document can be read.
     Opened {
         /// Number of its pages, at least 1.
@@ -118,7 +118,7 @@ pub enum Answer {
     /// The document is not read, and trying again gives the same answer.
     Refused {
         /// The code for the row.
-        reason: Reason,
+        reason: OutcomeReason,
         /// Counts and limits; never document content.
         detail: String,
     },
@@ -131,9 +131,9 @@ pub enum Answer {
     },
 }
 
-impl Answer {
+impl DocumentAnswer {
     /// A page as an answer and the body of its frame.
-    pub fn of_page(read: PageRead) -> (Self, Vec<u8>) {
+    pub fn from_page(read: PageReadResult) -> (Self, Vec<u8>) {
         let page = Box::new(read.page);
         match read.repaired {
             None => (Self::Read { page, image: None }, Vec::new()),
@@ -144,33 +144,33 @@ impl Answer {
     }
 
     /// A page that is shown as an answer and the body of its frame.
-    pub fn of_shown(shown: PageShown) -> (Self, Vec<u8>) {
+    pub fn from_shown(shown: PageViewResult) -> (Self, Vec<u8>) {
         match shown {
-            PageShown::Text(page) => (Self::Known { page }, Vec::new()),
-            PageShown::Unaltered => (Self::Unaltered, Vec::new()),
-            PageShown::Picture(picture) => {
+            PageViewResult::Text(page) => (Self::Known { page }, Vec::new()),
+            PageViewResult::Unaltered => (Self::Unaltered, Vec::new()),
+            PageViewResult::Picture(picture) => {
                 let PagePicture { facts, image: EncodedImage { header, bytes } } = *picture;
                 (Self::Shown { facts: Box::new(facts), image: header }, bytes)
             }
         }
     }
 
-    /// The inverse of [`Answer::of_shown`]; `None` if it is something else.
-    pub fn into_shown(self, body: Vec<u8>) -> Option<PageShown> {
+    /// The inverse of [`DocumentAnswer::from_shown`]; `None` if it is something else.
+    pub fn into_shown_page(self, body: Vec<u8>) -> Option<PageViewResult> {
         match self {
-            Self::Known { page } => Some(PageShown::Text(page)),
-            Self::Unaltered => Some(PageShown::Unaltered),
+            Self::Known { page } => Some(PageViewResult::Text(page)),
+            Self::Unaltered => Some(PageViewResult::Unaltered),
             Self::Shown { facts, image } => {
                 let image = EncodedImage { header: image, bytes: body };
-                Some(PageShown::Picture(Box::new(PagePicture { facts: *facts, image })))
+                Some(PageViewResult::Picture(Box::new(PagePicture { facts: *facts, image })))
             }
             _ => None,
         }
     }
 
     /// What was found as an answer and the body of its frame.
-    pub fn of_look(look: EinvoiceLook) -> (Self, Vec<u8>) {
-        let EinvoiceLook { einvoices, printed } = look;
+    pub fn from_einvoices(look: EinvoiceFindings) -> (Self, Vec<u8>) {
+        let EinvoiceFindings { einvoices, printed } = look;
         let mut body = Vec::new();
         let einvoices = einvoices.map(|found| {
             let packed = found.into_iter().map(|einvoice| {
@@ -182,27 +182,27 @@ impl Answer {
         (Self::Looked { einvoices, printed }, body)
     }
 
-    /// The inverse of [`Answer::of_look`]; `None` if it is something else or does not add up.
-    pub fn into_look(self, body: &[u8]) -> Option<EinvoiceLook> {
+    /// The inverse of [`DocumentAnswer::from_einvoices`]; `None` if it is something else or does not add up.
+    pub fn into_einvoices(self, body: &[u8]) -> Option<EinvoiceFindings> {
         let Self::Looked { einvoices, printed } = self else { return None };
         let mut rest = body;
         let mut unpack = |(size, is_document): (usize, bool)| {
             let (bytes, behind) = rest.split_at_checked(size)?;
             rest = behind;
-            Some(Attachment { bytes: bytes.to_vec(), is_document })
+            Some(EinvoiceAttachment { bytes: bytes.to_vec(), is_document })
         };
         let einvoices = match einvoices {
             Some(packed) => Some(packed.into_iter().map(&mut unpack).collect::<Option<Vec<_>>>()?),
             None => None,
         };
-        rest.is_empty().then_some(EinvoiceLook { einvoices, printed })
+        rest.is_empty().then_some(EinvoiceFindings { einvoices, printed })
     }
 
-    /// The inverse of [`Answer::of_page`]; `None` if it is no page.
-    pub fn into_page(self, body: Vec<u8>) -> Option<PageRead> {
+    /// The inverse of [`DocumentAnswer::from_page`]; `None` if it is no page.
+    pub fn into_page(self, body: Vec<u8>) -> Option<PageReadResult> {
         let Self::Read { page, image } = self else { return None };
         let repaired = image.map(|header| EncodedImage { header, bytes: body });
-        Some(PageRead { page: *page, repaired })
+        Some(PageReadResult { page: *page, repaired })
     }
 }
 
@@ -213,15 +213,16 @@ mod tests {
     #[test]
     fn e_invoices_travel_in_one_body_and_one_that_does_not_add_up_is_none() {
         let attachment =
-            |bytes: &[u8], is_document| Attachment { bytes: bytes.to_vec(), is_document };
+            |bytes: &[u8], is_document| EinvoiceAttachment { bytes: bytes.to_vec(), is_document };
         let found = vec![attachment(b"<a/>", false), attachment(b"", true)];
         for einvoices in [None, Some(Vec::new()), Some(found)] {
-            let look = EinvoiceLook { einvoices, printed: Vec::new() };
-            let (answer, body) = Answer::of_look(look.clone());
-            assert_eq!(answer.clone().into_look(&[body.as_slice(), b"x"].concat()), None);
-            assert_eq!(answer.into_look(&body), Some(look));
+            let look = EinvoiceFindings { einvoices, printed: Vec::new() };
+            let (answer, body) = DocumentAnswer::from_einvoices(look.clone());
+            assert_eq!(answer.clone().into_einvoices(&[body.as_slice(), b"x"].concat()), None);
+            assert_eq!(answer.into_einvoices(&body), Some(look));
         }
-        let short = Answer::Looked { einvoices: Some(vec![(5, false)]), printed: Vec::new() };
-        assert_eq!(short.into_look(b"<a/>"), None);
+        let short =
+            DocumentAnswer::Looked { einvoices: Some(vec![(5, false)]), printed: Vec::new() };
+        assert_eq!(short.into_einvoices(b"<a/>"), None);
     }
 }

@@ -20,17 +20,17 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use reqwest::{Client, Url};
 
-pub use credentials::Credentials;
+pub use credentials::GoogleCredentials;
 
-use super::lane::Lane;
-use super::{Provider, Reach};
+use super::lane::GovernedClient;
+use super::{ProviderCallLimits, RemoteOcrProvider};
 use crate::config::DocumentAiConfig;
 use crate::fault::{Error, Fault, Result};
 use crate::http;
-use crate::model::{Encoding, PagePicture, PageReading, PageUsage};
+use crate::model::{ImageEncoding, PagePicture, PageUsage, ProviderReading};
 use crate::pages::ImagePdf;
-use refusal::Refusal;
-use wire::{Options, ProcessResponse};
+use refusal::ProviderRefusal;
+use wire::{OcrCallOptions, ProcessResponse};
 
 /// Most bytes of a reply: the words of thirty full pages with their boxes are a tenth of it.
 const REPLY_CAP: usize = 96 << 20;
@@ -45,9 +45,9 @@ const MOST_PAGES_IMAGELESS: usize = 30;
 pub struct DocumentAi {
     client: Client,
     process: Url,
-    credentials: Credentials,
-    lane: Lane,
-    options: Options,
+    credentials: GoogleCredentials,
+    lane: GovernedClient,
+    options: OcrCallOptions,
     processor: String,
     version: Option<String>,
 }
@@ -62,34 +62,41 @@ impl DocumentAi {
     ///
     /// # Errors
     /// The address is no URL, or there is no usable TLS set-up.
-    pub fn new(config: &DocumentAiConfig, credentials: Credentials, lane: Lane) -> Result<Self> {
-        let process = address(config)?;
+    pub fn new(
+        config: &DocumentAiConfig,
+        credentials: GoogleCredentials,
+        lane: GovernedClient,
+    ) -> Result<Self> {
+        let process = process_url(config)?;
         Ok(Self {
-            client: http::client(&process, config.timeout)?,
+            client: http::build_client(&process, config.timeout)?,
             process,
             credentials,
             lane,
-            options: Options { imageless: config.imageless, languages: config.languages.clone() },
+            options: OcrCallOptions {
+                imageless: config.imageless,
+                languages: config.languages.clone(),
+            },
             processor: config.processor.clone(),
             version: (!config.version.is_empty()).then(|| config.version.clone()),
         })
     }
 
-    async fn process(&self, body: &Bytes) -> Result<ProcessResponse> {
+    async fn process_document(&self, body: &Bytes) -> Result<ProcessResponse> {
         let what = format!("Document AI at {}", self.process.origin().ascii_serialization());
-        let token = self.credentials.token().await?;
+        let token = self.credentials.fetch_token().await?;
         let request = self.client.post(self.process.clone()).bearer_auth(token);
         let request = request.header("content-type", "application/json").body(body.clone());
-        let broke = |error| http::no_answer(error, &what);
+        let broke = |error| http::no_answer_error(error, &what);
         let response = request.send().await.map_err(broke)?;
         let (status, headers) = (response.status(), response.headers().clone());
-        let body = http::read_capped(response, REPLY_CAP).await.map_err(broke)?;
+        let body = http::read_capped_body(response, REPLY_CAP).await.map_err(broke)?;
         let Some(body) = body else {
             let context = format!("{what}: the answer has more than {REPLY_CAP} bytes");
             return Err(Error::new(Fault::Rejected, context));
         };
         if !status.is_success() {
-            return Err(Refusal::read(&body).into_error(&what, status, &headers));
+            return Err(ProviderRefusal::parse_body(&body).into_error(&what, status, &headers));
         }
         // The cause may quote the answer, which holds text of the document.
         let answer: ProcessResponse = serde_json::from_slice(&body).map_err(|_quotes| {
@@ -99,14 +106,14 @@ impl DocumentAi {
             None | Some(0) => Ok(answer),
             Some(code) => {
                 let context = format!("{what}: the document was answered with code {code}");
-                Err(Error::new(refusal::fault_of_code(code), context))
+                Err(Error::new(refusal::fault_of_rpc_code(code), context))
             }
         }
     }
 }
 
 /// Where calls go.
-fn address(config: &DocumentAiConfig) -> Result<Url> {
+fn process_url(config: &DocumentAiConfig) -> Result<Url> {
     let DocumentAiConfig { project, location, processor, version, endpoint, .. } = config;
     let server = match endpoint.trim_end_matches('/') {
         "" => format!("https://{location}-documentai.googleapis.com"),
@@ -119,29 +126,29 @@ fn address(config: &DocumentAiConfig) -> Result<Url> {
     let path = format!("projects/{project}/locations/{location}/processors/{processor}{version}");
     Url::parse(&format!("{server}/v1/{path}:process")).map_err(|error| {
         let context = "ocr.document_ai: location or endpoint make no valid address";
-        Error::new(Fault::Denied, context).because(error)
+        Error::new(Fault::Denied, context).with_source(error)
     })
 }
 
 /// The bytes of a call and what they are: one picture as it is, several as a PDF.
-fn content(pictures: &[PagePicture]) -> Result<(Vec<u8>, &'static str)> {
+fn call_content(pictures: &[PagePicture]) -> Result<(Vec<u8>, &'static str)> {
     if let [picture] = pictures {
         let kind = match picture.image.header.encoding {
-            Encoding::Png => "image/png",
-            Encoding::Jpeg => "image/jpeg",
+            ImageEncoding::Png => "image/png",
+            ImageEncoding::Jpeg => "image/jpeg",
         };
         return Ok((picture.image.bytes.clone(), kind));
     }
     let mut pdf = ImagePdf::default();
     for picture in pictures {
-        pdf.add(picture.facts.number, &picture.image)
-            .map_err(|bad| Error::internal("a page picture cannot be sent").because(bad))?;
+        pdf.add_page(picture.facts.number, &picture.image)
+            .map_err(|bad| Error::internal("a page picture cannot be sent").with_source(bad))?;
     }
     Ok((pdf.finish(), "application/pdf"))
 }
 
 #[async_trait]
-impl Provider for DocumentAi {
+impl RemoteOcrProvider for DocumentAi {
     fn name(&self) -> &'static str {
         Self::NAME
     }
@@ -152,30 +159,33 @@ impl Provider for DocumentAi {
         format!("document_ai {}; version {version}; hints {hints}", self.processor)
     }
 
-    fn reach(&self) -> Reach {
+    fn call_limits(&self) -> ProviderCallLimits {
         let pages = if self.options.imageless { MOST_PAGES_IMAGELESS } else { MOST_PAGES };
-        Reach { pages, bytes: MOST_BYTES }
+        ProviderCallLimits { pages, bytes: MOST_BYTES }
     }
 
     /// A request without a document is looked at after who sends it and what it is sent to.
     async fn ping(&self) -> Result<()> {
-        match self.process(&Bytes::from_static(b"{}")).await {
+        match self.process_document(&Bytes::from_static(b"{}")).await {
             Err(error) if error.fault != Fault::Rejected => Err(error),
             _ => Ok(()),
         }
     }
 
-    async fn read(&self, pictures: &[PagePicture]) -> Result<(Vec<PageReading>, PageUsage)> {
+    async fn read_pictures(
+        &self,
+        pictures: &[PagePicture],
+    ) -> Result<(Vec<ProviderReading>, PageUsage)> {
         let body = {
-            let (content, kind) = content(pictures)?;
-            let body = wire::request(&content, kind, &self.options);
+            let (content, kind) = call_content(pictures)?;
+            let body = wire::encode_request(&content, kind, &self.options);
             Bytes::from(body.map_err(|error| {
-                Error::internal("a call to Document AI cannot be written").because(error)
+                Error::internal("a call to Document AI cannot be written").with_source(error)
             })?)
         };
-        let answer = self.lane.call(|| self.process(&body)).await?;
+        let answer = self.lane.call_with_retry(|| self.process_document(&body)).await?;
         let found = answer.document.pages.len();
-        let readings = pages::readings(&answer.document, pictures, self.version.as_deref());
+        let readings = pages::parse_readings(&answer.document, pictures, self.version.as_deref());
         let readings = readings.ok_or_else(|| {
             let sent = pictures.len();
             Error::transient(format!("Document AI answered {found} pages to {sent}"))
@@ -198,11 +208,12 @@ mod tests {
             ..DocumentAiConfig::default()
         };
         let path = "/v1/projects/p-1/locations/eu/processors/abc";
-        let url = address(&config).unwrap().to_string();
+        let url = process_url(&config).unwrap().to_string();
         assert_eq!(url, format!("https://eu-documentai.googleapis.com{path}:process"));
         let endpoint = "http://127.0.0.1:9/".to_owned();
         let version = "pretrained-ocr-v2.1-2024-08-07".to_owned();
-        let url = address(&DocumentAiConfig { endpoint, version, ..config }).unwrap().to_string();
+        let url =
+            process_url(&DocumentAiConfig { endpoint, version, ..config }).unwrap().to_string();
         let expected = format!(
             "http://127.0.0.1:9{path}/processorVersions/pretrained-ocr-v2.1-2024-08-07:process"
         );

@@ -13,7 +13,7 @@ use tracing::Instrument as _;
 
 use crate::fault::{Fault, Result};
 use crate::telemetry::spans;
-use crate::throttle::{Estimate, Governor, Key, Limits, Outcome};
+use crate::throttle::{CallOutcome, Governor, LimiterKey, RateLimitHeaders, TokenEstimate};
 
 /// Repetitions of a call that failed in passing.
 const RETRIES: u32 = 2;
@@ -24,15 +24,15 @@ const QUICK: Duration = Duration::from_secs(20);
 
 /// One provider, account and operation, behind the governor.
 #[derive(Clone)]
-pub struct Lane {
+pub struct GovernedClient {
     governor: Arc<Governor>,
-    key: Key,
+    key: LimiterKey,
     operation: &'static str,
 }
 
-impl Lane {
+impl GovernedClient {
     /// A lane of this key, for calls that traces show by this name.
-    pub fn new(governor: Arc<Governor>, key: Key, operation: &'static str) -> Self {
+    pub fn new(governor: Arc<Governor>, key: LimiterKey, operation: &'static str) -> Self {
         Self { governor, key, operation }
     }
 
@@ -41,31 +41,33 @@ impl Lane {
     /// # Errors
     /// What the last call said; [`Fault::Throttled`] if the wait is too long to wait here;
     /// [`Fault::Unavailable`] or [`Fault::Denied`] while the breaker is open.
-    pub async fn call<T, F>(&self, attempt: impl Fn() -> F) -> Result<T>
+    pub async fn call_with_retry<T, F>(&self, attempt: impl Fn() -> F) -> Result<T>
     where
         F: Future<Output = Result<T>>,
     {
-        let mut call = self.governor.call(&self.key, Estimate::default());
+        let mut call = self.governor.enqueue_call(&self.key, TokenEstimate::default());
         let mut tries = 0;
         loop {
             let permit = call.admit().await?;
             let started = Instant::now();
-            let span = spans::page_call(&self.key.provider, self.operation);
+            let span = spans::page_call_span(&self.key.provider, self.operation);
             let answer = attempt().instrument(span.clone()).await;
             if let Err(error) = &answer {
-                spans::failed(&span, error.fault.code());
+                spans::record_failure(&span, error.fault.code());
             }
             let outcome = match &answer {
-                Ok(_) => Outcome::Answered { limits: Limits::default(), tokens: None },
-                Err(error) => Outcome::of(error.fault),
+                Ok(_) => {
+                    CallOutcome::Answered { limits: RateLimitHeaders::default(), tokens: None }
+                }
+                Err(error) => CallOutcome::from_fault(error.fault),
             };
-            let down = permit.settle(&outcome);
+            let down = permit.report_outcome(&outcome);
             let Err(mut error) = answer else { return answer };
             let passing = error.fault == Fault::Transient;
             let model = &self.key.model;
             if matches!(error.fault, Fault::Throttled(_)) {
                 if !call.may_try_again() {
-                    return Err(call.put_off(error));
+                    return Err(call.deferral_error(error));
                 }
                 tracing::debug!(ocr.model = model, "refused, waiting: {error}");
             } else if passing && !down && tries < RETRIES && started.elapsed() < QUICK {
@@ -91,17 +93,17 @@ mod tests {
     use crate::config::ThrottleConfig;
     use crate::fault::Error;
 
-    fn lane() -> Lane {
+    fn lane() -> GovernedClient {
         let word = |text: &str| text.to_owned();
-        let key = Key { provider: word("p"), account: word("a"), model: word("m") };
-        Lane::new(Arc::new(Governor::new(ThrottleConfig::default())), key, "read")
+        let key = LimiterKey { provider: word("p"), account: word("a"), model: word("m") };
+        GovernedClient::new(Arc::new(Governor::new(ThrottleConfig::default())), key, "read")
     }
 
     /// How many calls were made, and how they ended for the caller.
     async fn outcome(faults: &[Fault]) -> (u32, Option<Fault>) {
         let calls = AtomicU32::new(0);
         let ended = lane()
-            .call(|| async {
+            .call_with_retry(|| async {
                 let number = calls.fetch_add(1, Ordering::Relaxed);
                 match faults.get(usize::try_from(number).unwrap()) {
                     Some(fault) => Err(Error::new(*fault, "scripted")),
@@ -136,7 +138,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_call_refused_when_its_wait_is_over_is_put_off_for_seconds() {
         let ended: Result<()> = lane()
-            .call(|| async {
+            .call_with_retry(|| async {
                 tokio::time::sleep(ThrottleConfig::default().longest_wait).await;
                 Err(Error::new(Fault::Throttled(None), "scripted"))
             })
@@ -150,7 +152,7 @@ mod tests {
     async fn a_call_that_was_waited_for_long_is_not_made_again() {
         let calls = AtomicU32::new(0);
         let ended: Result<()> = lane()
-            .call(|| async {
+            .call_with_retry(|| async {
                 calls.fetch_add(1, Ordering::Relaxed);
                 tokio::time::sleep(Duration::from_secs(120)).await;
                 Err(Error::transient("no answer in time"))

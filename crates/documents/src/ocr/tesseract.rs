@@ -15,11 +15,11 @@ mod tsv;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::Ocr;
+use super::OcrEngine;
 use crate::config::OcrConfig;
-use crate::cpu::confine::Permissions;
+use crate::cpu::confine::ProcessPermissions;
 use crate::fault::{Error, Result};
-use crate::pages::Recogniser;
+use crate::pages::PageRecogniser;
 
 /// Page segmentation mode 3: automatic, without orientation detection, which costs as much as
 /// reading the page.
@@ -29,84 +29,87 @@ const NOT_LANGUAGES: [&str; 3] = ["osd", "equ", "snum"];
 
 /// Tesseract as it is installed.
 #[derive(Debug, Clone)]
-pub struct Tesseract {
-    engine: Engine,
+pub struct TesseractEngine {
+    engine: TesseractMode,
     version: String,
     languages: Vec<String>,
     page_time: Duration,
 }
 
 #[derive(Debug, Clone)]
-enum Engine {
+enum TesseractMode {
     /// The linked library and where its language data lies.
     Linked(PathBuf),
     Program(PathBuf),
 }
 
-impl Tesseract {
+impl TesseractEngine {
     /// Finds Tesseract and its languages. A page may take `page_time`.
     ///
     /// # Errors
     /// The program or the language data is missing, or a configured language is; the message says
     /// what to install.
-    pub fn start(config: &OcrConfig, page_time: Duration) -> Result<Self> {
+    pub fn find_installed(config: &OcrConfig, page_time: Duration) -> Result<Self> {
         let given = &config.tesseract;
         let (engine, version, languages) = if given.as_os_str().is_empty() {
             let data = linked::data_folder()?;
-            let languages = linked::languages(&data)?;
-            (Engine::Linked(data), linked::version(), languages)
+            let languages = linked::installed_languages(&data)?;
+            (TesseractMode::Linked(data), linked::library_version(), languages)
         } else {
-            let (version, languages) = program::ask(given)?;
-            (Engine::Program(given.clone()), version, languages)
+            let (version, languages) = program::query_program(given)?;
+            (TesseractMode::Program(given.clone()), version, languages)
         };
-        let languages = usable(languages, &config.languages)?;
+        let languages = usable_languages(languages, &config.languages)?;
         Ok(Self { engine, version, languages, page_time })
     }
 
     /// What a process that reads with it must be allowed.
-    pub fn permissions(&self) -> Permissions {
+    pub fn process_permissions(&self) -> ProcessPermissions {
         match &self.engine {
-            Engine::Linked(data) => Permissions { programs: Vec::new(), reads: vec![data.clone()] },
-            Engine::Program(program) => needs::permissions(program),
+            TesseractMode::Linked(data) => {
+                ProcessPermissions { programs: Vec::new(), reads: vec![data.clone()] }
+            }
+            TesseractMode::Program(program) => needs::program_permissions(program),
         }
     }
 }
 
-impl Ocr for Tesseract {
+impl OcrEngine for TesseractEngine {
     fn name(&self) -> String {
         format!("tesseract {}", self.version)
     }
 
     fn identity(&self) -> String {
         let languages = match &self.engine {
-            Engine::Linked(data) => linked::sizes(data, &self.languages),
-            Engine::Program(program) => {
+            TesseractMode::Linked(data) => linked::language_sizes(data, &self.languages),
+            TesseractMode::Program(program) => {
                 format!("{} by {}", self.languages.join("+"), program.display())
             }
         };
         format!("tesseract {}; psm {SEGMENTATION}; {languages}", self.version)
     }
 
-    fn recogniser(&self) -> Result<Box<dyn Recogniser>> {
+    fn make_recogniser(&self) -> Result<Box<dyn PageRecogniser>> {
         let languages = self.languages.clone();
         Ok(match &self.engine {
-            Engine::Linked(data) => Box::new(linked::Engines::new(data, languages)?),
-            Engine::Program(program) => {
-                Box::new(program::Program::new(program.clone(), languages, self.page_time))
+            TesseractMode::Linked(data) => Box::new(linked::EngineCache::new(data, languages)?),
+            TesseractMode::Program(program) => {
+                Box::new(program::TesseractProgram::new(program.clone(), languages, self.page_time))
             }
         })
     }
 }
 
 /// Checks that the configured languages are there. What is used: those, or all.
-fn usable(mut installed: Vec<String>, configured: &[String]) -> Result<Vec<String>> {
+fn usable_languages(mut installed: Vec<String>, configured: &[String]) -> Result<Vec<String>> {
     installed.retain(|language| !NOT_LANGUAGES.contains(&language.as_str()));
     installed.sort();
     let absent: Vec<&String> =
         configured.iter().filter(|language| !installed.contains(language)).collect();
     if !absent.is_empty() {
         let names: Vec<&str> = absent.iter().map(|language| language.as_str()).collect();
-        let packages: Vec<String> = names.iter().map(|language| package(language)).collect();
+        let packages: Vec<String> =
+            names.iter().map(|language| language_package(language)).collect();
         return Err(Error::internal(format!(
             "ocr.languages: {} not installed; install {} (Debian, Ubuntu) or take it out",
             names.join(", "),
@@ -122,7 +125,7 @@ fn usable(mut installed: Vec<String>, configured: &[String]) -> Result<Vec<Strin
     Ok(chosen)
 }
 
-fn package(language: &str) -> String {
+fn language_package(language: &str) -> String {
     format!("tesseract-ocr-{}", language.to_lowercase().replace('_', "-"))
 }
 
@@ -135,20 +138,20 @@ mod tests {
         let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
         let choose = |configured: &[&str]| -> std::result::Result<Vec<String>, String> {
             let configured: Vec<String> = names(configured);
-            usable(names(&["osd", "eng", "deu", "chi_sim"]), &configured)
+            usable_languages(names(&["osd", "eng", "deu", "chi_sim"]), &configured)
                 .map_err(|error| error.to_string())
         };
         assert_eq!(choose(&[]).unwrap(), ["chi_sim", "deu", "eng"]);
         assert_eq!(choose(&["chi_sim"]).unwrap(), ["chi_sim"]);
         let refused = choose(&["eng", "chi_tra"]).unwrap_err();
         assert!(refused.contains("tesseract-ocr-chi-tra"), "{refused}");
-        assert!(usable(names(&["osd"]), &[]).is_err());
+        assert!(usable_languages(names(&["osd"]), &[]).is_err());
     }
 
     #[test]
     fn a_missing_program_is_named_with_the_package_to_install() {
         let config = OcrConfig { tesseract: "/nowhere/tesseract".into(), ..OcrConfig::default() };
-        let error = Tesseract::start(&config, Duration::from_secs(1)).unwrap_err();
+        let error = TesseractEngine::find_installed(&config, Duration::from_secs(1)).unwrap_err();
         assert_eq!(error.fault, crate::fault::Fault::Internal);
         let message = error.to_string();
         assert!(

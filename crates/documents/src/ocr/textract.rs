@@ -24,13 +24,13 @@ use aws_sdk_textract::operation::get_document_text_detection::GetDocumentTextDet
 use aws_sdk_textract::primitives::Blob;
 use aws_sdk_textract::types::{Document, DocumentLocation, JobStatus, S3Object};
 
-use super::lane::Lane;
-use super::{FileReader, PictureSizes, Provider, Reach, StoredFile};
+use super::lane::GovernedClient;
+use super::{FileReader, PictureSizes, ProviderCallLimits, RemoteOcrProvider, StoredFile};
 use crate::config::TextractConfig;
 use crate::fault::{Error, Fault, Result};
-use crate::model::{PagePicture, PageReading, PageUsage};
-use blocks::Blocks;
-use faults::error_of;
+use crate::model::{PagePicture, PageUsage, ProviderReading};
+use blocks::TextractBlocks;
+use faults::textract_error;
 
 /// Most bytes of a picture (docs, "Quotas in Amazon Textract").
 const MOST_BYTES: usize = 10_485_760;
@@ -45,31 +45,31 @@ const FIRST_POLL: Duration = Duration::from_millis(500);
 
 /// One lane for each operation: each has a limit of its own.
 #[derive(Clone)]
-pub struct Lanes {
+pub struct OperationClients {
     /// `DetectDocumentText`.
-    pub detect: Lane,
+    pub detect: GovernedClient,
     /// `StartDocumentTextDetection`.
-    pub start: Lane,
+    pub start: GovernedClient,
     /// `GetDocumentTextDetection`.
-    pub get: Lane,
+    pub get: GovernedClient,
 }
 
 /// Text detection in one region.
-pub struct Textract {
+pub struct TextractOcr {
     client: Client,
-    lanes: Lanes,
+    lanes: OperationClients,
     /// Whether whole files are read.
     jobs: bool,
     poll: Duration,
 }
 
 /// How a job ended.
-enum Ended {
-    Whole(Blocks),
+enum TextractJobResult {
+    Whole(TextractBlocks),
     Failed,
 }
 
-impl Textract {
+impl TextractOcr {
     /// Its name in the configuration.
     pub const NAME: &'static str = "textract";
     /// The operation that reads a picture, as a lane and a price name it.
@@ -81,7 +81,7 @@ impl Textract {
 
     /// Sets the client up from the environment; nothing is sent. `files`: PDFs lie where Textract can
     /// reach them.
-    pub async fn connect(config: &TextractConfig, files: bool, lanes: Lanes) -> Self {
+    pub async fn connect(config: &TextractConfig, files: bool, lanes: OperationClients) -> Self {
         let timeouts = TimeoutConfig::builder()
             .connect_timeout(Duration::from_secs(5).min(config.timeout))
             .operation_timeout(config.timeout)
@@ -99,13 +99,18 @@ impl Textract {
     }
 
     /// Over a client that is set up already.
-    pub fn with_client(client: Client, config: &TextractConfig, files: bool, lanes: Lanes) -> Self {
+    pub fn with_client(
+        client: Client,
+        config: &TextractConfig,
+        files: bool,
+        lanes: OperationClients,
+    ) -> Self {
         Self { client, lanes, jobs: config.jobs && files, poll: config.poll }
     }
 
     /// Starts a job or finds the one that the token stands for; `None`: the token stands for
     /// something else.
-    async fn start(&self, file: &StoredFile, token: &str) -> Result<Option<String>> {
+    async fn start_job(&self, file: &StoredFile, token: &str) -> Result<Option<String>> {
         let object = S3Object::builder()
             .bucket(&file.bucket)
             .name(&file.key)
@@ -120,13 +125,13 @@ impl Textract {
         let started = self
             .lanes
             .start
-            .call(|| {
+            .call_with_retry(|| {
                 let request = request.clone();
                 async move {
                     match request.send().await {
                         Ok(started) => Ok(Some(started)),
-                        Err(error) if faults::is_mismatch(&error) => Ok(None),
-                        Err(error) => Err(error_of(Self::START, &error)),
+                        Err(error) if faults::is_token_mismatch(&error) => Ok(None),
+                        Err(error) => Err(textract_error(Self::START, &error)),
                     }
                 }
             })
@@ -137,13 +142,15 @@ impl Textract {
     }
 
     /// Waits for the end of a job and reads its result.
-    async fn ended(&self, job: &str) -> Result<Ended> {
+    async fn wait_for_job(&self, job: &str) -> Result<TextractJobResult> {
         let mut wait = FIRST_POLL.min(self.poll);
         loop {
-            let answer = match self.get(job, None).await {
+            let answer = match self.get_result_part(job, None).await {
                 Ok(answer) => answer,
                 // Older than the seven days that results are kept.
-                Err(error) if error.fault == Fault::Missing => return Ok(Ended::Failed),
+                Err(error) if error.fault == Fault::Missing => {
+                    return Ok(TextractJobResult::Failed);
+                }
                 Err(error) => return Err(error),
             };
             match answer.job_status() {
@@ -152,24 +159,28 @@ impl Textract {
                     wait = wait.saturating_mul(2).min(self.poll);
                 }
                 Some(JobStatus::Succeeded | JobStatus::PartialSuccess) => {
-                    return self.whole(job, answer).await.map(Ended::Whole);
+                    return self.read_result(job, answer).await.map(TextractJobResult::Whole);
                 }
-                _ => return Ok(Ended::Failed),
+                _ => return Ok(TextractJobResult::Failed),
             }
         }
     }
 
     /// The rest of a result whose first part is there.
-    async fn whole(&self, job: &str, first: GetDocumentTextDetectionOutput) -> Result<Blocks> {
-        let mut blocks = Blocks::default();
-        let mut next = blocks.add(first);
+    async fn read_result(
+        &self,
+        job: &str,
+        first: GetDocumentTextDetectionOutput,
+    ) -> Result<TextractBlocks> {
+        let mut blocks = TextractBlocks::default();
+        let mut next = blocks.add_part(first);
         while let Some(token) = next {
-            next = blocks.add(self.get(job, Some(token)).await?);
+            next = blocks.add_part(self.get_result_part(job, Some(token)).await?);
         }
         Ok(blocks)
     }
 
-    async fn get(
+    async fn get_result_part(
         &self,
         job: &str,
         token: Option<String>,
@@ -182,16 +193,16 @@ impl Textract {
             .set_next_token(token);
         self.lanes
             .get
-            .call(|| {
+            .call_with_retry(|| {
                 let request = request.clone();
-                async move { request.send().await.map_err(|error| error_of(Self::GET, &error)) }
+                async move { request.send().await.map_err(|error| textract_error(Self::GET, &error)) }
             })
             .await
     }
 }
 
 #[async_trait]
-impl Provider for Textract {
+impl RemoteOcrProvider for TextractOcr {
     fn name(&self) -> &'static str {
         Self::NAME
     }
@@ -200,8 +211,8 @@ impl Provider for Textract {
         "textract text detection".to_owned()
     }
 
-    fn reach(&self) -> Reach {
-        Reach { pages: 1, bytes: MOST_BYTES }
+    fn call_limits(&self) -> ProviderCallLimits {
+        ProviderCallLimits { pages: 1, bytes: MOST_BYTES }
     }
 
     /// A picture that is none, and a job that there is not. Starting jobs cannot be tried without
@@ -209,7 +220,7 @@ impl Provider for Textract {
     async fn ping(&self) -> Result<()> {
         let none = Document::builder().bytes(Blob::new(*b"none")).build();
         let asked = self.client.detect_document_text().document(none).send().await;
-        if let Err(error) = asked.map_err(|error| error_of(Self::DETECT, &error))
+        if let Err(error) = asked.map_err(|error| textract_error(Self::DETECT, &error))
             && error.fault != Fault::Rejected
         {
             return Err(error);
@@ -218,61 +229,67 @@ impl Provider for Textract {
             return Ok(());
         }
         let asked = self.client.get_document_text_detection().job_id(NO_JOB).send().await;
-        match asked.map_err(|error| error_of(Self::GET, &error)) {
+        match asked.map_err(|error| textract_error(Self::GET, &error)) {
             Err(error) if !matches!(error.fault, Fault::Missing | Fault::Rejected) => Err(error),
             _ => Ok(()),
         }
     }
 
-    async fn read(&self, pictures: &[PagePicture]) -> Result<(Vec<PageReading>, PageUsage)> {
+    async fn read_pictures(
+        &self,
+        pictures: &[PagePicture],
+    ) -> Result<(Vec<ProviderReading>, PageUsage)> {
         let [picture] = pictures else {
             return Err(Error::internal("Textract reads one picture in a call"));
         };
         let image = &picture.image;
         let document = Document::builder().bytes(Blob::new(image.bytes.clone())).build();
         let request = self.client.detect_document_text().document(document);
-        let answer = self
-            .lanes
-            .detect
-            .call(|| {
-                let request = request.clone();
-                async move { request.send().await.map_err(|error| error_of(Self::DETECT, &error)) }
-            })
-            .await?;
+        let answer =
+            self.lanes
+                .detect
+                .call_with_retry(|| {
+                    let request = request.clone();
+                    async move {
+                        request.send().await.map_err(|error| textract_error(Self::DETECT, &error))
+                    }
+                })
+                .await?;
         let version = answer.detect_document_text_model_version().map(str::to_owned);
-        let mut blocks = Blocks::of(answer.blocks.unwrap_or_default());
+        let mut blocks = TextractBlocks::from_blocks(answer.blocks.unwrap_or_default());
         let reading =
-            blocks.reading(1, (image.header.width, image.header.height), version.as_deref());
+            blocks.take_reading(1, (image.header.width, image.header.height), version.as_deref());
         let usage = PageUsage { provider: Self::NAME, model: Self::DETECT.to_owned(), pages: 1 };
         Ok((vec![reading], usage))
     }
 
-    fn files(&self) -> Option<&dyn FileReader> {
+    fn file_reader(&self) -> Option<&dyn FileReader> {
         self.jobs.then_some(self as &dyn FileReader)
     }
 }
 
 #[async_trait]
-impl FileReader for Textract {
+impl FileReader for TextractOcr {
     async fn read_file(
         &self,
         file: &StoredFile,
         sizes: &PictureSizes,
-    ) -> Result<(BTreeMap<u32, PageReading>, PageUsage)> {
+    ) -> Result<(BTreeMap<u32, ProviderReading>, PageUsage)> {
         for number in 0..MOST_JOBS {
             // What was a failure before is one again: the tokens are the same for whoever comes.
             let token = match number {
                 0 => file.token.clone(),
                 number => format!("{}-{number}", file.token),
             };
-            let Some(job) = self.start(file, &token).await? else { continue };
-            if let Ended::Whole(mut blocks) = self.ended(&job).await? {
+            let Some(job) = self.start_job(file, &token).await? else { continue };
+            if let TextractJobResult::Whole(mut blocks) = self.wait_for_job(&job).await? {
                 let version = blocks.version.clone();
-                let known = sizes.iter().filter(|(number, _)| blocks.has(**number)).map(|it| *it.0);
+                let known =
+                    sizes.iter().filter(|(number, _)| blocks.has_page(**number)).map(|it| *it.0);
                 let known: Vec<u32> = known.collect();
                 let readings = known.into_iter().filter_map(|number| {
                     let size = *sizes.get(&number)?;
-                    Some((number, blocks.reading(number, size, version.as_deref())))
+                    Some((number, blocks.take_reading(number, size, version.as_deref())))
                 });
                 let readings = readings.collect();
                 let model = Self::START.to_owned();

@@ -10,11 +10,11 @@
 
 use lopdf::{Dictionary, LoadOptions, Object, Stream};
 
-use super::format::Format;
+use super::format::DocumentFormat;
 use super::xml::MOST_BYTES;
-use super::{Document, Refusal, guarded};
+use super::{PageRefusal, ParsedDocument, catch_decoder};
 use crate::config::LimitsConfig;
-use crate::model::{Attachment, EinvoiceLook, Reason};
+use crate::model::{EinvoiceAttachment, EinvoiceFindings, OutcomeReason};
 
 /// Names of the file, the preferred one first.
 const NAMES: [&str; 3] = ["factur-x.xml", "zugferd-invoice.xml", "xrechnung.xml"];
@@ -26,18 +26,18 @@ const MOST: usize = 8;
 ///
 /// # Errors
 /// The document has an e-invoice, but its pages cannot be read.
-pub(super) fn look(document: &Document) -> Result<EinvoiceLook, Refusal> {
-    let einvoices = match einvoices(&document.bytes, document.format, &document.limits) {
+pub(super) fn scan_einvoices(document: &ParsedDocument) -> Result<EinvoiceFindings, PageRefusal> {
+    let einvoices = match list_einvoices(&document.bytes, document.format, &document.limits) {
         Ok(found) if found.is_empty() => {
-            return Ok(EinvoiceLook { einvoices: Some(found), printed: Vec::new() });
+            return Ok(EinvoiceFindings { einvoices: Some(found), printed: Vec::new() });
         }
         Ok(found) => found,
         Err(refusal) => {
             tracing::debug!(reason = refusal.reason.code(), "an e-invoice cannot be taken out");
-            return Ok(EinvoiceLook { einvoices: None, printed: Vec::new() });
+            return Ok(EinvoiceFindings { einvoices: None, printed: Vec::new() });
         }
     };
-    Ok(EinvoiceLook { einvoices: Some(einvoices), printed: document.printed()? })
+    Ok(EinvoiceFindings { einvoices: Some(einvoices), printed: document.printed_pages()? })
 }
 
 /// The e-invoices of a document, each content once, the preferred name first. Empty for a document
@@ -46,14 +46,16 @@ pub(super) fn look(document: &Document) -> Result<EinvoiceLook, Refusal> {
 /// # Errors
 /// `too_large` for a file that carries too much; `corrupt` for an e-invoice that
 /// is there but cannot be taken out. The pages may be sound all the same.
-fn einvoices(
+fn list_einvoices(
     bytes: &[u8],
-    format: Format,
+    format: DocumentFormat,
     limits: &LimitsConfig,
-) -> Result<Vec<Attachment>, Refusal> {
+) -> Result<Vec<EinvoiceAttachment>, PageRefusal> {
     match format {
-        Format::Xml => Ok(vec![Attachment { bytes: bytes.to_vec(), is_document: true }]),
-        Format::Pdf if may_carry(bytes) => guarded(|| attached(bytes, limits)),
+        DocumentFormat::Xml => {
+            Ok(vec![EinvoiceAttachment { bytes: bytes.to_vec(), is_document: true }])
+        }
+        DocumentFormat::Pdf if may_carry(bytes) => catch_decoder(|| attached_files(bytes, limits)),
         _ => Ok(Vec::new()),
     }
 }
@@ -65,46 +67,49 @@ fn may_carry(bytes: &[u8]) -> bool {
 }
 
 /// How far the file expands was checked when it was opened.
-fn attached(bytes: &[u8], limits: &LimitsConfig) -> Result<Vec<Attachment>, Refusal> {
+fn attached_files(
+    bytes: &[u8],
+    limits: &LimitsConfig,
+) -> Result<Vec<EinvoiceAttachment>, PageRefusal> {
     let most = usize::try_from(limits.decompressed_bytes.0).unwrap_or(usize::MAX);
     let options = LoadOptions::with_max_decompressed_size(most);
     let Ok(document) = lopdf::Document::load_mem_with_options(bytes, options) else {
-        return unopened(bytes);
+        return scan_unparsed(bytes);
     };
     let mut found: Vec<(usize, Vec<u8>)> = Vec::new();
     for object in document.objects.values() {
-        for file in specifications(object) {
-            let Some(rank) = rank(&document, file) else { continue };
-            let content = content(&document, file)?;
+        for file in file_specifications(object) {
+            let Some(rank) = name_rank(&document, file) else { continue };
+            let content = file_content(&document, file)?;
             if !found.iter().any(|(_, known)| *known == content) {
                 found.push((rank, content));
             }
             let bytes: usize = found.iter().map(|(_, content)| content.len()).sum();
             if found.len() > MOST || bytes > MOST_BYTES {
                 let detail = format!("more e-invoices than {MOST}, or than {MOST_BYTES} bytes");
-                return Err(Refusal::new(Reason::TooLarge, detail));
+                return Err(PageRefusal::new(OutcomeReason::TooLarge, detail));
             }
         }
     }
     found.sort_by_key(|(rank, _)| *rank);
-    let attachment = |(_, bytes)| Attachment { bytes, is_document: false };
+    let attachment = |(_, bytes)| EinvoiceAttachment { bytes, is_document: false };
     Ok(found.into_iter().map(attachment).collect())
 }
 
 /// A file that cannot be taken apart. The pages have a more tolerant reader; here only the question
 /// is left whether something was lost.
-fn unopened(bytes: &[u8]) -> Result<Vec<Attachment>, Refusal> {
+fn scan_unparsed(bytes: &[u8]) -> Result<Vec<EinvoiceAttachment>, PageRefusal> {
     let lower: Vec<u8> = bytes.to_ascii_lowercase();
     if NAMES.iter().any(|name| memchr::memmem::find(&lower, name.as_bytes()).is_some()) {
         let detail = "an e-invoice is named in it, but it cannot be taken apart";
-        return Err(Refusal::new(Reason::Corrupt, detail));
+        return Err(PageRefusal::new(OutcomeReason::Corrupt, detail));
     }
     Ok(Vec::new())
 }
 
 /// File specifications with an embedded file in `object`, those within arrays and dictionaries
 /// included. What is referred to is an object of its own.
-fn specifications(object: &Object) -> Vec<&Dictionary> {
+fn file_specifications(object: &Object) -> Vec<&Dictionary> {
     let (mut found, mut open) = (Vec::new(), vec![object]);
     while let Some(object) = open.pop() {
         let dictionary = match object {
@@ -129,7 +134,7 @@ fn is_container(object: &Object) -> bool {
 }
 
 /// The place of the file's name among [`NAMES`]; none if it is called otherwise.
-fn rank(document: &lopdf::Document, file: &Dictionary) -> Option<usize> {
+fn name_rank(document: &lopdf::Document, file: &Dictionary) -> Option<usize> {
     let names = [&b"UF"[..], b"F"].into_iter().filter_map(|key| file.get(key).ok());
     let mut names = names.filter_map(|name| document.dereference(name).ok()?.1.as_str().ok());
     names.find_map(|name| {
@@ -156,22 +161,24 @@ fn file_name(name: &[u8]) -> String {
     last.trim_matches(['\0', ' ']).to_ascii_lowercase()
 }
 
-fn content(document: &lopdf::Document, file: &Dictionary) -> Result<Vec<u8>, Refusal> {
-    let lost = || Refusal::new(Reason::Corrupt, "an attached e-invoice cannot be taken out");
+fn file_content(document: &lopdf::Document, file: &Dictionary) -> Result<Vec<u8>, PageRefusal> {
+    let lost =
+        || PageRefusal::new(OutcomeReason::Corrupt, "an attached e-invoice cannot be taken out");
     let files = file.get(b"EF").and_then(|files| document.dereference(files));
     let files = files.and_then(|(_, files)| files.as_dict()).map_err(|_| lost())?;
     let keys = [&b"F"[..], b"UF", b"DOS", b"Mac", b"Unix"];
-    let stream = keys.iter().find_map(|key| stream(document, files, key)).ok_or_else(lost)?;
+    let stream =
+        keys.iter().find_map(|key| embedded_stream(document, files, key)).ok_or_else(lost)?;
     stream.decompressed_content_with_limit(MOST_BYTES).map_err(|error| match error {
         lopdf::Error::Decompress(lopdf::DecompressError::MemoryLimitExceeded { .. }) => {
             let detail = format!("an attached e-invoice has more than {MOST_BYTES} bytes");
-            Refusal::new(Reason::TooLarge, detail)
+            PageRefusal::new(OutcomeReason::TooLarge, detail)
         }
         _ => lost(),
     })
 }
 
-fn stream<'a>(
+fn embedded_stream<'a>(
     document: &'a lopdf::Document,
     files: &'a Dictionary,
     key: &[u8],
@@ -214,8 +221,8 @@ mod tests {
         bytes
     }
 
-    fn pdf(bytes: &[u8]) -> Result<Vec<Attachment>, Refusal> {
-        einvoices(bytes, Format::Pdf, &LimitsConfig::default())
+    fn pdf(bytes: &[u8]) -> Result<Vec<EinvoiceAttachment>, PageRefusal> {
+        list_einvoices(bytes, DocumentFormat::Pdf, &LimitsConfig::default())
     }
 
     fn found(files: &[(&[u8], &[u8])]) -> Vec<String> {
@@ -262,7 +269,7 @@ mod tests {
         let large = vec![b' '; MOST_BYTES + 1];
         for files in [files, vec![(b"factur-x.xml", &large)]] {
             let refused = pdf(&carrying(&files)).unwrap_err();
-            assert_eq!(refused.reason, Reason::TooLarge);
+            assert_eq!(refused.reason, OutcomeReason::TooLarge);
         }
     }
 
@@ -275,9 +282,9 @@ mod tests {
         let digit = whole[key..].iter().position(u8::is_ascii_digit).unwrap() + key;
         lost[digit] = b'9';
         let refused = pdf(&lost).unwrap_err();
-        assert_eq!(refused.reason, Reason::Corrupt);
+        assert_eq!(refused.reason, OutcomeReason::Corrupt);
         let torn = b"%PDF-1.7\n1 0 obj << /UF (factur-x.xml) /EF <<".to_vec();
-        assert_eq!(pdf(&torn).unwrap_err().reason, Reason::Corrupt);
+        assert_eq!(pdf(&torn).unwrap_err().reason, OutcomeReason::Corrupt);
         let other = b"%PDF-1.7\n1 0 obj << /UF (terms.xml) /EF <<".to_vec();
         assert_eq!(pdf(&other), Ok(Vec::new()));
     }
@@ -285,9 +292,13 @@ mod tests {
     #[test]
     fn xml_is_its_own_e_invoice_and_a_picture_carries_none() {
         let limits = LimitsConfig::default();
-        let xml = einvoices(b"<?xml version='1.0'?><a/>", Format::Xml, &limits).unwrap();
+        let xml =
+            list_einvoices(b"<?xml version='1.0'?><a/>", DocumentFormat::Xml, &limits).unwrap();
         assert!(xml.iter().all(|file| file.is_document) && xml.len() == 1);
-        assert_eq!(einvoices(b"\xff\xd8\xff\xe0", Format::Jpeg, &limits), Ok(Vec::new()));
+        assert_eq!(
+            list_einvoices(b"\xff\xd8\xff\xe0", DocumentFormat::Jpeg, &limits),
+            Ok(Vec::new())
+        );
     }
 
     #[test]

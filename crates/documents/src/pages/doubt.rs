@@ -3,11 +3,11 @@
 
 use hayro::hayro_interpret::hayro_syntax::page::Page as PdfPage;
 
-use super::language::Evidence;
-use super::pdf::Bounds;
+use super::language::LanguageEvidence;
+use super::pdf::RenderBounds;
 use super::text_cells::TextCells;
-use super::{Refusal, render};
-use crate::model::{BoundingBox, Line, Word};
+use super::{PageRefusal, render};
+use crate::model::{BoundingBox, TextLine, TextWord};
 
 /// Dots per inch that are enough to see where text is.
 const GLANCE_DPI: u32 = 150;
@@ -26,45 +26,45 @@ const WITHOUT_VOWELS: usize = 4;
 /// As for rendering.
 pub(super) fn leaves_text_out(
     page: &PdfPage<'_>,
-    layer: &[Line],
-    bounds: &Bounds<'_>,
-) -> Result<bool, Refusal> {
-    let glance = render::page(page, &Bounds { dpi: GLANCE_DPI, ..*bounds })?;
-    let lines = in_pixels(layer, glance.dpi);
-    Ok(TextCells::of(&glance).coverage(&lines) < COVERED)
+    layer: &[TextLine],
+    bounds: &RenderBounds<'_>,
+) -> Result<bool, PageRefusal> {
+    let glance = render::render_page(page, &RenderBounds { dpi: GLANCE_DPI, ..*bounds })?;
+    let lines = scale_to_pixels(layer, glance.dpi);
+    Ok(TextCells::from_raster(&glance).coverage(&lines) < COVERED)
 }
 
 /// The same lines with their boxes in pixels of the page rendered at `dpi`.
-pub(super) fn in_pixels(lines: &[Line], dpi: u32) -> Vec<Line> {
+pub(super) fn scale_to_pixels(lines: &[TextLine], dpi: u32) -> Vec<TextLine> {
     let scale = f32::from(u16::try_from(dpi).unwrap_or(u16::MAX)) / 72.0;
-    let scaled = |word: &Word| {
+    let scaled = |word: &TextWord| {
         let BoundingBox { x, y, w, h } = word.bounding_box;
         let bounding_box = BoundingBox { x: x * scale, y: y * scale, w: w * scale, h: h * scale };
-        Word { bounding_box, ..word.clone() }
+        TextWord { bounding_box, ..word.clone() }
     };
-    lines.iter().map(|line| Line { words: line.words.iter().map(scaled).collect() }).collect()
+    lines.iter().map(|line| TextLine { words: line.words.iter().map(scaled).collect() }).collect()
 }
 
 /// The words of `read` that stand where `layer` has none.
-pub(super) fn missing(layer: &[Line], read: &[Line]) -> Vec<Line> {
+pub(super) fn missing_words(layer: &[TextLine], read: &[TextLine]) -> Vec<TextLine> {
     let taken: Vec<BoundingBox> =
         layer.iter().flat_map(|line| &line.words).map(|word| word.bounding_box).collect();
-    let is_new = |word: &&Word| {
+    let is_new = |word: &&TextWord| {
         let place = word.bounding_box;
         let (x, y) = (place.x + place.w / 2.0, place.y + place.h / 2.0);
         let covers = |other: &BoundingBox| {
             (other.x..other.right()).contains(&x) && (other.y..other.bottom()).contains(&y)
-                || overlap(other, &place) * 2.0 > (place.w * place.h).min(other.w * other.h)
+                || overlap_share(other, &place) * 2.0 > (place.w * place.h).min(other.w * other.h)
         };
         let says_something = word.text.chars().any(char::is_alphanumeric);
         word.confidence >= SURE && says_something && !taken.iter().any(covers)
     };
-    let words = |line: &Line| line.words.iter().filter(is_new).cloned().collect::<Vec<_>>();
-    let lines = read.iter().map(|line| Line { words: words(line) });
+    let words = |line: &TextLine| line.words.iter().filter(is_new).cloned().collect::<Vec<_>>();
+    let lines = read.iter().map(|line| TextLine { words: words(line) });
     lines.filter(|line| !line.words.is_empty()).collect()
 }
 
-fn overlap(one: &BoundingBox, other: &BoundingBox) -> f32 {
+fn overlap_share(one: &BoundingBox, other: &BoundingBox) -> f32 {
     let across = one.right().min(other.right()) - one.x.max(other.x);
     let down = one.bottom().min(other.bottom()) - one.y.max(other.y);
     across.max(0.0) * down.max(0.0)
@@ -72,7 +72,7 @@ fn overlap(one: &BoundingBox, other: &BoundingBox) -> f32 {
 
 /// Whether a text in Latin letters has the words of no language that we know and too many without
 /// a vowel: the font maps its letters to others.
-pub(super) fn is_garbled(lines: &[Line]) -> bool {
+pub(super) fn is_garbled(lines: &[TextLine]) -> bool {
     let words = lines.iter().flat_map(|line| &line.words);
     let letters = words.map(|word| word.text.trim_matches(|c: char| !c.is_alphabetic()));
     let long =
@@ -82,20 +82,20 @@ pub(super) fn is_garbled(lines: &[Line]) -> bool {
     let without = long.iter().filter(vowelless).count();
     long.len() >= ENOUGH_WORDS
         && without * WITHOUT_VOWELS >= long.len()
-        && Evidence::of(lines).strength() < 1.0
+        && LanguageEvidence::from_lines(lines).strength() < 1.0
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn line(text: &str, y: f32) -> Line {
+    fn line(text: &str, y: f32) -> TextLine {
         let word = |(at, text): (usize, &str)| {
             let x = f32::from(u16::try_from(at).unwrap()) * 60.0;
             let bounding_box = BoundingBox { x, y, w: 50.0, h: 10.0 };
-            Word { text: text.to_owned(), bounding_box, confidence: 0.9 }
+            TextWord { text: text.to_owned(), bounding_box, confidence: 0.9 }
         };
-        Line { words: text.split_whitespace().enumerate().map(word).collect() }
+        TextLine { words: text.split_whitespace().enumerate().map(word).collect() }
     }
 
     #[test]
@@ -103,8 +103,8 @@ mod tests {
         let layer = [line("Invoice number 4711", 10.0)];
         let mut read = vec![line("Invoice number 4711", 11.0), line("Paid in cash", 300.0)];
         read[1].words[2].confidence = 0.4;
-        let missing = missing(&layer, &read);
-        assert_eq!(missing.iter().map(Line::text).collect::<Vec<_>>(), ["Paid in"]);
+        let missing = missing_words(&layer, &read);
+        assert_eq!(missing.iter().map(TextLine::text).collect::<Vec<_>>(), ["Paid in"]);
     }
 
     #[test]
@@ -122,7 +122,7 @@ mod tests {
             .collect();
         let polish = "faktura sprzedawca nabywca wartość brutto zapłata przelewem termin";
         for (text, garbled) in [(said, false), (&*shifted, true), (polish, false)] {
-            let lines: Vec<Line> = (0..8).map(|_| line(text, 0.0)).collect();
+            let lines: Vec<TextLine> = (0..8).map(|_| line(text, 0.0)).collect();
             assert_eq!(is_garbled(&lines), garbled, "{text}");
         }
     }

@@ -6,9 +6,9 @@ use image::codecs::jpeg::JpegEncoder;
 use image::codecs::png::{CompressionType, FilterType, PngEncoder};
 use image::{ExtendedColorType, ImageEncoder, ImageError};
 
-use super::{Raster, Trouble};
+use super::{PageError, PageRaster};
 use crate::fault::Error;
-use crate::model::page_work::{EncodedImage, Encoding, ImageHeader};
+use crate::model::page_work::{EncodedImage, ImageEncoding, ImageHeader};
 
 /// Pages with no more shades than this are drawings in black and white: PNG is exact and smaller.
 const FEW_SHADES: usize = 16;
@@ -22,26 +22,26 @@ const LONGEST_JPEG: u32 = 65_535;
 ///
 /// # Errors
 /// The encoder fails, which it should not.
-pub(super) fn encoded(page: &Raster) -> Result<EncodedImage, Trouble> {
-    let Raster { width, height, dpi, .. } = *page;
+pub(super) fn encode_page(page: &PageRaster) -> Result<EncodedImage, PageError> {
+    let PageRaster { width, height, dpi, .. } = *page;
     let is_long = width.max(height) > LONGEST_JPEG;
-    let few = shades(page) <= FEW_SHADES || is_long;
-    let encoding = if few { Encoding::Png } else { Encoding::Jpeg };
-    let bytes = encode(page, encoding);
+    let few = count_shades(page) <= FEW_SHADES || is_long;
+    let encoding = if few { ImageEncoding::Png } else { ImageEncoding::Jpeg };
+    let bytes = encode_raster(page, encoding);
     let bytes = bytes.map_err(|_image| Error::internal("a page image cannot be encoded"))?;
     Ok(EncodedImage { header: ImageHeader { width, height, dpi, encoding }, bytes })
 }
 
-fn encode(page: &Raster, encoding: Encoding) -> Result<Vec<u8>, ImageError> {
+fn encode_raster(page: &PageRaster, encoding: ImageEncoding) -> Result<Vec<u8>, ImageError> {
     let mut bytes = Cursor::new(Vec::new());
     let (width, height, grey) = (page.width, page.height, ExtendedColorType::L8);
     match encoding {
-        Encoding::Png => {
+        ImageEncoding::Png => {
             let fast = (CompressionType::Fast, FilterType::NoFilter);
             let encoder = PngEncoder::new_with_quality(&mut bytes, fast.0, fast.1);
             encoder.write_image(&page.pixels, width, height, grey)?;
         }
-        Encoding::Jpeg => {
+        ImageEncoding::Jpeg => {
             let encoder = JpegEncoder::new_with_quality(&mut bytes, JPEG_QUALITY);
             encoder.write_image(&page.pixels, width, height, grey)?;
         }
@@ -49,7 +49,7 @@ fn encode(page: &Raster, encoding: Encoding) -> Result<Vec<u8>, ImageError> {
     Ok(bytes.into_inner())
 }
 
-fn shades(page: &Raster) -> usize {
+fn count_shades(page: &PageRaster) -> usize {
     let mut seen = [false; 256];
     for value in &page.pixels {
         if let Some(seen) = seen.get_mut(usize::from(*value)) {
@@ -67,10 +67,11 @@ mod tests {
     fn black_and_white_is_kept_exactly_and_grey_nearly() {
         let bilevel: Vec<u8> = (0..10_000).map(|at| if at % 7 == 0 { 0 } else { 255 }).collect();
         let smooth: Vec<u8> = (0..10_000_u32).map(|at| u8::try_from(at % 100).unwrap()).collect();
-        for (pixels, encoding, most) in [(bilevel, Encoding::Png, 0), (smooth, Encoding::Jpeg, 12)]
+        for (pixels, encoding, most) in
+            [(bilevel, ImageEncoding::Png, 0), (smooth, ImageEncoding::Jpeg, 12)]
         {
-            let page = Raster { width: 100, height: 100, dpi: 300, pixels };
-            let stored = encoded(&page).unwrap();
+            let page = PageRaster { width: 100, height: 100, dpi: 300, pixels };
+            let stored = encode_page(&page).unwrap();
             assert_eq!((stored.header.encoding, stored.header.dpi), (encoding, 300));
             let again = image::load_from_memory(&stored.bytes).unwrap().into_luma8();
             let off = again

@@ -11,9 +11,9 @@ use std::io::Read;
 
 use flate2::read::ZlibDecoder;
 
-use super::Refusal;
+use super::PageRefusal;
 use crate::config::LimitsConfig;
-use crate::model::Reason;
+use crate::model::OutcomeReason;
 
 /// Filters upon filters upon filters: more is an attack, and is counted up to here.
 const MAX_NESTING: u32 = 4;
@@ -30,7 +30,7 @@ const KEYWORD: &[u8] = b"stream";
 ///
 /// # Errors
 /// `too_large`.
-pub(super) fn check(bytes: &[u8], limits: &LimitsConfig) -> Result<(), Refusal> {
+pub(super) fn check_expansion(bytes: &[u8], limits: &LimitsConfig) -> Result<(), PageRefusal> {
     let limit = limits.decompressed_bytes.0;
     let mut others: u64 = 0;
     let mut at = 0;
@@ -38,25 +38,25 @@ pub(super) fn check(bytes: &[u8], limits: &LimitsConfig) -> Result<(), Refusal> 
         let start = at + found;
         at = start;
         let data = bytes.get(start..).unwrap_or_default();
-        let dictionary = dictionary(bytes, start);
-        let filters = filters(dictionary);
+        let dictionary = stream_dictionary(bytes, start);
+        let filters = stream_filters(dictionary);
         if filters.len() > MAX_FILTERS {
             let detail = format!("a stream with {} filters", filters.len());
-            return Err(Refusal::new(Reason::Corrupt, detail));
+            return Err(PageRefusal::new(OutcomeReason::Corrupt, detail));
         }
         let is_image = memchr::memmem::find(dictionary, b"/Image").is_some();
         let allowed = if is_image { limit } else { limit.saturating_sub(others) };
-        let expanded = if filters.iter().any(|filter| matches!(filter, Filter::Other(_))) {
-            decoded(data, &filters, allowed)
+        let expanded = if filters.iter().any(|filter| matches!(filter, StreamFilter::Other(_))) {
+            decoded_bytes(data, &filters, allowed)
         } else {
-            inflated(data, allowed, MAX_NESTING)
+            inflated_bytes(data, allowed, MAX_NESTING)
         };
         if !is_image {
             others += expanded.min(allowed);
         }
         if expanded >= allowed {
             let detail = format!("its compressed parts expand to {limit} bytes or more");
-            return Err(Refusal::new(Reason::TooLarge, detail));
+            return Err(PageRefusal::new(OutcomeReason::TooLarge, detail));
         }
     }
     Ok(())
@@ -79,7 +79,7 @@ fn next_stream(bytes: &[u8]) -> Option<usize> {
 }
 
 /// What stands between the object's start and its data, or the last part of it.
-fn dictionary(bytes: &[u8], data: usize) -> &[u8] {
+fn stream_dictionary(bytes: &[u8], data: usize) -> &[u8] {
     let head = bytes.get(data.saturating_sub(DICTIONARY)..data).unwrap_or_default();
     let own = memchr::memmem::rfind(head, b" obj").unwrap_or(0);
     head.get(own..).unwrap_or_default()
@@ -87,7 +87,7 @@ fn dictionary(bytes: &[u8], data: usize) -> &[u8] {
 
 /// A compression filter of a stream, as far as it matters here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Filter {
+enum StreamFilter {
     /// Recognised by its data; or an image's, whose size its dimensions bound.
     Seen(&'static str),
     /// Recognised by its name only.
@@ -95,7 +95,7 @@ enum Filter {
 }
 
 /// The filters that a dictionary names, in the order in which they are undone.
-fn filters(dictionary: &[u8]) -> Vec<Filter> {
+fn stream_filters(dictionary: &[u8]) -> Vec<StreamFilter> {
     let Some(key) = memchr::memmem::rfind(dictionary, b"/Filter") else { return Vec::new() };
     let value = dictionary.get(key + b"/Filter".len()..).unwrap_or_default().trim_ascii_start();
     let is_list = value.starts_with(b"[");
@@ -105,37 +105,39 @@ fn filters(dictionary: &[u8]) -> Vec<Filter> {
         let stop = |byte: &u8| !byte.is_ascii_alphanumeric();
         rest.split(stop).next().unwrap_or_default()
     });
-    names.take(if is_list { usize::MAX } else { 1 }).filter_map(filter).collect()
+    names.take(if is_list { usize::MAX } else { 1 }).filter_map(parse_filter).collect()
 }
 
 /// PDF 32000-1 tables 6 and 94 (the short names of inline images, which some readers take anywhere).
-fn filter(name: &[u8]) -> Option<Filter> {
+fn parse_filter(name: &[u8]) -> Option<StreamFilter> {
     Some(match name {
-        b"FlateDecode" | b"Fl" => Filter::Seen("FlateDecode"),
-        b"ASCII85Decode" | b"A85" => Filter::Seen("ASCII85Decode"),
-        b"ASCIIHexDecode" | b"AHx" => Filter::Seen("ASCIIHexDecode"),
-        b"LZWDecode" | b"LZW" => Filter::Other("LZWDecode"),
-        b"RunLengthDecode" | b"RL" => Filter::Other("RunLengthDecode"),
+        b"FlateDecode" | b"Fl" => StreamFilter::Seen("FlateDecode"),
+        b"ASCII85Decode" | b"A85" => StreamFilter::Seen("ASCII85Decode"),
+        b"ASCIIHexDecode" | b"AHx" => StreamFilter::Seen("ASCIIHexDecode"),
+        b"LZWDecode" | b"LZW" => StreamFilter::Other("LZWDecode"),
+        b"RunLengthDecode" | b"RL" => StreamFilter::Other("RunLengthDecode"),
         _ => return None,
     })
 }
 
 /// Bytes that `data` decodes to, or `allowed` if that or more. What lopdf cannot decode to its end
 /// counts as much as it could be at worst, because others decode it up to the damage.
-fn decoded(data: &[u8], filters: &[Filter], allowed: u64) -> u64 {
+fn decoded_bytes(data: &[u8], filters: &[StreamFilter], allowed: u64) -> u64 {
     let end = memchr::memmem::find(data, b"endstream").unwrap_or(data.len());
     let names = filters.iter().map(|filter| match filter {
-        Filter::Seen(name) | Filter::Other(name) => lopdf::Object::Name(name.as_bytes().to_vec()),
+        StreamFilter::Seen(name) | StreamFilter::Other(name) => {
+            lopdf::Object::Name(name.as_bytes().to_vec())
+        }
     });
     let mut dictionary = lopdf::Dictionary::new();
     dictionary.set("Filter", lopdf::Object::Array(names.collect()));
     let content = data.get(..end).unwrap_or_default().trim_ascii_end().to_vec();
     let worst = filters.iter().fold(content.len() as u64, |size, filter| {
         size.saturating_mul(match filter {
-            Filter::Seen("FlateDecode") => 1032,
-            Filter::Seen(_) => 4,
-            Filter::Other("RunLengthDecode") => 64,
-            Filter::Other(_) => 4096,
+            StreamFilter::Seen("FlateDecode") => 1032,
+            StreamFilter::Seen(_) => 4,
+            StreamFilter::Other("RunLengthDecode") => 64,
+            StreamFilter::Other(_) => 4096,
         })
     });
     let stream = lopdf::Stream::new(dictionary, content);
@@ -149,11 +151,11 @@ fn decoded(data: &[u8], filters: &[Filter], allowed: u64) -> u64 {
 }
 
 /// Bytes that `data` expands to, or at least `allowed` as soon as it is that much.
-fn inflated(data: &[u8], allowed: u64, nesting: u32) -> u64 {
+fn inflated_bytes(data: &[u8], allowed: u64, nesting: u32) -> u64 {
     if !is_zlib(data) {
         return 0;
     }
-    count(ZlibDecoder::new(data), allowed, nesting)
+    count_bytes(ZlibDecoder::new(data), allowed, nesting)
 }
 
 /// Method 8, window up to 32 KiB, and the check bits (RFC 1950 §2.2).
@@ -164,7 +166,7 @@ fn is_zlib(data: &[u8]) -> bool {
 }
 
 /// Reads to the end or to the first damage, which is where other readers stop as well.
-fn count(mut reader: impl Read, allowed: u64, nesting: u32) -> u64 {
+fn count_bytes(mut reader: impl Read, allowed: u64, nesting: u32) -> u64 {
     let mut buffer = vec![0; 64 << 10];
     let first = match reader.read(&mut buffer) {
         Ok(count) => count,
@@ -173,7 +175,7 @@ fn count(mut reader: impl Read, allowed: u64, nesting: u32) -> u64 {
     let start = buffer.get(..first).unwrap_or_default().to_vec();
     if nesting > 0 && is_zlib(&start) {
         let inner: Box<dyn Read + '_> = Box::new(start.as_slice().chain(reader));
-        return inner_count(inner, allowed, nesting);
+        return count_nested(inner, allowed, nesting);
     }
     let mut total = first as u64;
     while total < allowed {
@@ -185,20 +187,23 @@ fn count(mut reader: impl Read, allowed: u64, nesting: u32) -> u64 {
     total
 }
 
-fn inner_count(reader: Box<dyn Read + '_>, allowed: u64, nesting: u32) -> u64 {
-    let mut outer = Counted { reader, count: 0 };
-    let inner =
-        count(Box::new(ZlibDecoder::new(&mut outer)) as Box<dyn Read + '_>, allowed, nesting - 1);
+fn count_nested(reader: Box<dyn Read + '_>, allowed: u64, nesting: u32) -> u64 {
+    let mut outer = CountingReader { reader, count: 0 };
+    let inner = count_bytes(
+        Box::new(ZlibDecoder::new(&mut outer)) as Box<dyn Read + '_>,
+        allowed,
+        nesting - 1,
+    );
     inner.max(outer.count)
 }
 
 /// Counts what passes through.
-struct Counted<R> {
+struct CountingReader<R> {
     reader: R,
     count: u64,
 }
 
-impl<R: Read> Read for Counted<R> {
+impl<R: Read> Read for CountingReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         let count = self.reader.read(buffer)?;
         self.count += count as u64;
@@ -227,10 +232,10 @@ mod tests {
         [head.as_bytes(), data, b"\nendstream\nendobj\n"].concat()
     }
 
-    fn reason(file: &[u8], limit: u64) -> Option<Reason> {
+    fn reason(file: &[u8], limit: u64) -> Option<OutcomeReason> {
         let limits =
             LimitsConfig { decompressed_bytes: ByteSize(limit), ..LimitsConfig::default() };
-        check(file, &limits).err().map(|refused| refused.reason)
+        check_expansion(file, &limits).err().map(|refused| refused.reason)
     }
 
     #[test]
@@ -248,14 +253,14 @@ mod tests {
         #[rustfmt::skip]
         let table = [
             ("just within",                   single.clone(),          100_001, None),
-            ("just over",                     single.clone(),          100_000, Some(Reason::TooLarge)),
-            ("two together over",             twice(&single),          150_000, Some(Reason::TooLarge)),
+            ("just over",                     single.clone(),          100_000, Some(OutcomeReason::TooLarge)),
+            ("two together over",             twice(&single),          150_000, Some(OutcomeReason::TooLarge)),
             ("two images count one by one",   twice(&image),           150_000, None),
-            ("an image over",                 image,                   99_999,  Some(Reason::TooLarge)),
-            ("compressed twice",              double,                  99_999,  Some(Reason::TooLarge)),
-            ("run lengths upon run lengths",  runs,                    99_999,  Some(Reason::TooLarge)),
+            ("an image over",                 image,                   99_999,  Some(OutcomeReason::TooLarge)),
+            ("compressed twice",              double,                  99_999,  Some(OutcomeReason::TooLarge)),
+            ("run lengths upon run lengths",  runs,                    99_999,  Some(OutcomeReason::TooLarge)),
             ("run lengths within",            little,                  99_999,  None),
-            ("a chain of nine filters",       chain,                   99_999,  Some(Reason::Corrupt)),
+            ("a chain of nine filters",       chain,                   99_999,  Some(OutcomeReason::Corrupt)),
             ("damaged data",                  stream("", b"\x78\x9c\xff\xff"), 10, None),
             ("no streams",                    b"%PDF-1.7\n".to_vec(),  1,       None),
         ];

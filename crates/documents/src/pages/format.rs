@@ -20,7 +20,7 @@ const NAMESPACES: [&str; 3] = [
 
 /// A format we read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Format {
+pub enum DocumentFormat {
     /// Portable Document Format.
     Pdf,
     /// Portable Network Graphics.
@@ -39,7 +39,7 @@ pub enum Format {
     Xml,
 }
 
-impl Format {
+impl DocumentFormat {
     /// Recognises `bytes`; `None` for everything that is not read.
     pub fn sniff(bytes: &[u8]) -> Option<Self> {
         let image = match bytes {
@@ -51,7 +51,7 @@ impl Format {
             _ => None,
         };
         // A bitmap's two letters are too weak a sign to win over a PDF header.
-        let is_pdf = pdf_header(bytes).is_some() || has_pdf_object(bytes);
+        let is_pdf = find_pdf_header(bytes).is_some() || has_pdf_object(bytes);
         image
             .or_else(|| is_pdf.then_some(Self::Pdf))
             .or_else(|| is_bitmap(bytes).then_some(Self::Bmp))
@@ -74,7 +74,7 @@ impl Format {
 }
 
 /// Where the PDF header stands. Offsets in such a file often count from there, not from its start.
-pub(super) fn pdf_header(bytes: &[u8]) -> Option<usize> {
+pub(super) fn find_pdf_header(bytes: &[u8]) -> Option<usize> {
     let window = bytes.get(..HEADER_WINDOW).unwrap_or(bytes);
     memchr::memmem::find(window, b"%PDF-")
 }
@@ -133,32 +133,32 @@ mod tests {
         let junk = |count: usize, rest: &[u8]| [vec![b'x'; count], rest.to_vec()].concat();
         let bitmap = |size: u8| [&b"BM"[..], &[0; 12], &[size, 0, 0, 0]].concat();
         #[rustfmt::skip]
-        let table: [(&str, Vec<u8>, Option<Format>); 22] = [
-            ("a PDF",                              b"%PDF-1.7\n".to_vec(),          Some(Format::Pdf)),
-            ("a PDF after junk",                   junk(1019, b"%PDF-1.4"),         Some(Format::Pdf)),
+        let table: [(&str, Vec<u8>, Option<DocumentFormat>); 22] = [
+            ("a PDF",                              b"%PDF-1.7\n".to_vec(),          Some(DocumentFormat::Pdf)),
+            ("a PDF after junk",                   junk(1019, b"%PDF-1.4"),         Some(DocumentFormat::Pdf)),
             ("a PDF after too much junk",          junk(1020, b"%PDF-1.4"),         None),
-            ("a PDF without its first line",       b" 1 0 obj\r<</Type/Catalog".to_vec(), Some(Format::Pdf)),
+            ("a PDF without its first line",       b" 1 0 obj\r<</Type/Catalog".to_vec(), Some(DocumentFormat::Pdf)),
             ("a text about an obj",                b"part 1 obj <<".to_vec(),       None),
-            ("a PNG that mentions PDF",            b"\x89PNG\r\n\x1a\n%PDF-1".to_vec(), Some(Format::Png)),
-            ("a JPEG",                             b"\xff\xd8\xff\xe0".to_vec(),    Some(Format::Jpeg)),
-            ("a little-endian TIFF",               b"II*\0".to_vec(),               Some(Format::Tiff)),
-            ("a big-endian BigTIFF",               b"MM\0+".to_vec(),               Some(Format::Tiff)),
-            ("a WebP",                             b"RIFF....WEBPVP8 ".to_vec(),    Some(Format::WebP)),
+            ("a PNG that mentions PDF",            b"\x89PNG\r\n\x1a\n%PDF-1".to_vec(), Some(DocumentFormat::Png)),
+            ("a JPEG",                             b"\xff\xd8\xff\xe0".to_vec(),    Some(DocumentFormat::Jpeg)),
+            ("a little-endian TIFF",               b"II*\0".to_vec(),               Some(DocumentFormat::Tiff)),
+            ("a big-endian BigTIFF",               b"MM\0+".to_vec(),               Some(DocumentFormat::Tiff)),
+            ("a WebP",                             b"RIFF....WEBPVP8 ".to_vec(),    Some(DocumentFormat::WebP)),
             ("a RIFF that is sound",               b"RIFF....WAVEfmt ".to_vec(),    None),
-            ("a GIF",                              b"GIF89a".to_vec(),              Some(Format::Gif)),
-            ("a bitmap",                           bitmap(40),                      Some(Format::Bmp)),
+            ("a GIF",                              b"GIF89a".to_vec(),              Some(DocumentFormat::Gif)),
+            ("a bitmap",                           bitmap(40),                      Some(DocumentFormat::Bmp)),
             ("a text that begins with BM",         b"BMW invoice, 2026".to_vec(),   None),
             ("a bitmap header of unknown size",    bitmap(41),                      None),
-            ("XML",                                b"<?xml version='1.0'?>".to_vec(), Some(Format::Xml)),
-            ("XML after a mark",                   b"\xef\xbb\xbf <?xml ?>".to_vec(), Some(Format::Xml)),
-            ("XML in UTF-16",                      b"\xff\xfe<\0?\0x\0m\0l\0".to_vec(), Some(Format::Xml)),
-            ("an e-invoice without declaration",   b"<Invoice xmlns='urn:oasis:names:specification:ubl:schema:xsd:Invoice-2'>".to_vec(), Some(Format::Xml)),
+            ("XML",                                b"<?xml version='1.0'?>".to_vec(), Some(DocumentFormat::Xml)),
+            ("XML after a mark",                   b"\xef\xbb\xbf <?xml ?>".to_vec(), Some(DocumentFormat::Xml)),
+            ("XML in UTF-16",                      b"\xff\xfe<\0?\0x\0m\0l\0".to_vec(), Some(DocumentFormat::Xml)),
+            ("an e-invoice without declaration",   b"<Invoice xmlns='urn:oasis:names:specification:ubl:schema:xsd:Invoice-2'>".to_vec(), Some(DocumentFormat::Xml)),
             ("a web page",                         b"<!DOCTYPE html><html>".to_vec(), None),
             ("one byte",                           b"%".to_vec(),                   None),
             ("nothing",                            vec![],                          None),
         ];
         for (name, bytes, expected) in table {
-            assert_eq!(Format::sniff(&bytes), expected, "{name}");
+            assert_eq!(DocumentFormat::sniff(&bytes), expected, "{name}");
         }
     }
 }

@@ -6,7 +6,7 @@
 //! their labels are the numbers that they have in the original. Not promised: that an image that
 //! lies about its size is shown as it should.
 
-use crate::model::{EncodedImage, Encoding, ImageHeader};
+use crate::model::{EncodedImage, ImageEncoding, ImageHeader};
 
 /// Every image's page, content and image object: three objects after the two of the frame.
 const FIRST_OBJECT: usize = 3;
@@ -15,7 +15,7 @@ const PNG_SIGNATURE: &[u8] = b"\x89PNG\r\n\x1a\n";
 /// The bytes of a page image are not what they are said to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a page image is not in the form it is said to be in")]
-pub struct BadImage;
+pub struct InvalidImageError;
 
 /// A PDF being written.
 #[derive(Debug)]
@@ -42,40 +42,40 @@ impl ImagePdf {
     /// Adds the image of page `number` of the original, starting at 1, in its size on paper.
     ///
     /// # Errors
-    /// [`BadImage`] for a PNG that is not 8 bits of grey without interlacing; nothing is added.
-    pub fn add(&mut self, number: u32, page: &EncodedImage) -> Result<(), BadImage> {
+    /// [`InvalidImageError`] for a PNG that is not 8 bits of grey without interlacing; nothing is added.
+    pub fn add_page(&mut self, number: u32, page: &EncodedImage) -> Result<(), InvalidImageError> {
         let ImageHeader { width: across, height: down, dpi, encoding } = page.header;
         let (filter, data) = match encoding {
-            Encoding::Jpeg => ("/Filter/DCTDecode".to_owned(), vec![page.bytes.as_slice()]),
-            Encoding::Png => {
+            ImageEncoding::Jpeg => ("/Filter/DCTDecode".to_owned(), vec![page.bytes.as_slice()]),
+            ImageEncoding::Png => {
                 let predictor = format!(
                     "/Filter/FlateDecode/DecodeParms<</Predictor 15/Colors 1\
                      /BitsPerComponent 8/Columns {}>>",
                     across
                 );
-                (predictor, png_data(page).ok_or(BadImage)?)
+                (predictor, png_data(page).ok_or(InvalidImageError)?)
             }
         };
-        let (width, height) = (points(across, dpi), points(down, dpi));
+        let (width, height) = (to_points(across, dpi), to_points(down, dpi));
         let first = FIRST_OBJECT + self.offsets.len();
         let (contents, image) = (first + 1, first + 2);
         self.pages.push((number, first));
-        self.object(&format!(
+        self.write_object(&format!(
             "<</Type/Page/Parent 2 0 R/MediaBox[0 0 {width:.2} {height:.2}]/Contents {contents} 0 R\
              /Resources<</XObject<</Im {image} 0 R>>>>>>"
         ));
         let content = format!("q {width:.2} 0 0 {height:.2} 0 0 cm /Im Do Q");
-        self.stream("", &[content.as_bytes()]);
+        self.write_stream("", &[content.as_bytes()]);
         let dictionary = format!(
             "/Type/XObject/Subtype/Image/Width {across}/Height {down}/ColorSpace/DeviceGray\
              /BitsPerComponent 8{filter}"
         );
-        self.stream(&dictionary, &data);
+        self.write_stream(&dictionary, &data);
         Ok(())
     }
 
     /// The numbers of the pages so far, in order.
-    pub fn numbers(&self) -> Vec<u32> {
+    pub fn page_numbers(&self) -> Vec<u32> {
         let mut numbers: Vec<u32> = self.pages.iter().map(|(number, _)| *number).collect();
         numbers.sort_unstable();
         numbers
@@ -92,10 +92,10 @@ impl ImagePdf {
             .collect();
         let catalog = self.file.len();
         let labels = labels.concat();
-        self.raw(1, &format!("<</Type/Catalog/Pages 2 0 R/PageLabels<</Nums[{labels}]>>>>"));
+        self.write_raw(1, &format!("<</Type/Catalog/Pages 2 0 R/PageLabels<</Nums[{labels}]>>>>"));
         let tree = self.file.len();
         let (count, kids) = (kids.len(), kids.join(" "));
-        self.raw(2, &format!("<</Type/Pages/Count {count}/Kids[{kids}]>>"));
+        self.write_raw(2, &format!("<</Type/Pages/Count {count}/Kids[{kids}]>>"));
         let table = self.file.len();
         let size = FIRST_OBJECT + self.offsets.len();
         let mut end = format!("xref\n0 {size}\n0000000000 65535 f \n");
@@ -108,12 +108,12 @@ impl ImagePdf {
     }
 
     /// The next object.
-    fn object(&mut self, body: &str) {
+    fn write_object(&mut self, body: &str) {
         self.offsets.push(self.file.len());
-        self.raw(FIRST_OBJECT + self.offsets.len() - 1, body);
+        self.write_raw(FIRST_OBJECT + self.offsets.len() - 1, body);
     }
 
-    fn stream(&mut self, dictionary: &str, data: &[&[u8]]) {
+    fn write_stream(&mut self, dictionary: &str, data: &[&[u8]]) {
         let length: usize = data.iter().map(|part| part.len()).sum();
         self.offsets.push(self.file.len());
         let number = FIRST_OBJECT + self.offsets.len() - 1;
@@ -125,13 +125,13 @@ impl ImagePdf {
         self.file.extend_from_slice(b"\nendstream\nendobj\n");
     }
 
-    fn raw(&mut self, number: usize, body: &str) {
+    fn write_raw(&mut self, number: usize, body: &str) {
         self.file.extend_from_slice(format!("{number} 0 obj\n{body}\nendobj\n").as_bytes());
     }
 }
 
 /// Pixels on paper, in points of 1/72 inch.
-fn points(pixels: u32, dpi: u32) -> f64 {
+fn to_points(pixels: u32, dpi: u32) -> f64 {
     f64::from(pixels) * 72.0 / f64::from(dpi.max(1))
 }
 
@@ -169,16 +169,16 @@ mod tests {
 
     use super::*;
     use crate::config::LimitsConfig;
-    use crate::pages::{Page, open};
+    use crate::pages::{PageContent, open_document};
 
     /// A white page with a dark bar whose left edge is at `x`.
-    fn image(encoding: Encoding, x: u32) -> EncodedImage {
+    fn image(encoding: ImageEncoding, x: u32) -> EncodedImage {
         let picture = GrayImage::from_fn(310, 440, |at, row| {
             Luma([if (x..x + 40).contains(&at) && (20..400).contains(&row) { 10 } else { 250 }])
         });
         let format = match encoding {
-            Encoding::Png => ImageFormat::Png,
-            Encoding::Jpeg => ImageFormat::Jpeg,
+            ImageEncoding::Png => ImageFormat::Png,
+            ImageEncoding::Jpeg => ImageFormat::Jpeg,
         };
         let mut bytes = Cursor::new(Vec::new());
         picture.write_to(&mut bytes, format).unwrap();
@@ -189,17 +189,19 @@ mod tests {
     #[test]
     fn pages_of_either_encoding_are_shown_by_number_and_labelled_with_it() {
         let mut pdf = ImagePdf::default();
-        pdf.add(7, &image(Encoding::Png, 200)).unwrap();
-        pdf.add(3, &image(Encoding::Jpeg, 30)).unwrap();
-        assert_eq!(pdf.numbers(), [3, 7]);
+        pdf.add_page(7, &image(ImageEncoding::Png, 200)).unwrap();
+        pdf.add_page(3, &image(ImageEncoding::Jpeg, 30)).unwrap();
+        assert_eq!(pdf.page_numbers(), [3, 7]);
         let file = pdf.finish();
         let again = lopdf::Document::load_mem(&file).unwrap();
         assert_eq!(again.get_pages().len(), 2);
         let text = String::from_utf8_lossy(&file);
         assert!(text.contains("/Nums[0<</S/D/St 3>>1<</S/D/St 7>>]"));
-        let document = open(file.into(), &LimitsConfig::default(), 100).unwrap();
+        let document = open_document(file.into(), &LimitsConfig::default(), 100).unwrap();
         for (index, dark, light) in [(0, 50, 220), (1, 220, 50)] {
-            let Page::Image(shown) = document.page(index).unwrap() else { panic!("not an image") };
+            let PageContent::Image(shown) = document.page_content(index).unwrap() else {
+                panic!("not an image")
+            };
             assert_eq!((shown.width, shown.height), (310, 440));
             let at = |x: usize| shown.pixels.get(200 * 310 + x).copied().unwrap();
             assert!(at(dark) < 40 && at(light) > 200, "page {index}: {} {}", at(dark), at(light));
@@ -210,7 +212,7 @@ mod tests {
     fn an_image_in_another_form_than_it_says_is_not_taken() {
         let mut colour = Cursor::new(Vec::new());
         image::RgbImage::new(310, 440).write_to(&mut colour, ImageFormat::Png).unwrap();
-        let good = image(Encoding::Png, 30);
+        let good = image(ImageEncoding::Png, 30);
         let mut cut = good.clone();
         cut.bytes.truncate(100);
         let table = [
@@ -221,8 +223,8 @@ mod tests {
         ];
         for bad in table {
             let mut pdf = ImagePdf::default();
-            assert_eq!(pdf.add(1, &bad), Err(BadImage));
-            assert!(pdf.numbers().is_empty());
+            assert_eq!(pdf.add_page(1, &bad), Err(InvalidImageError));
+            assert!(pdf.page_numbers().is_empty());
         }
     }
 }

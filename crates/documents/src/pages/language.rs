@@ -7,17 +7,17 @@
 
 use unicode_normalization::UnicodeNormalization;
 
-use crate::model::Line;
+use crate::model::TextLine;
 
 /// Words of a language. `rechnung*` stands for every word that begins so.
-struct Profile {
+struct LanguageProfile {
     language: &'static str,
     words: &'static [&'static str],
 }
 
 #[rustfmt::skip]
-const PROFILES: [Profile; 14] = [
-    Profile { language: "eng", words: &[
+const PROFILES: [LanguageProfile; 14] = [
+    LanguageProfile { language: "eng", words: &[
         "the", "of", "and", "to", "is", "was", "for", "on", "with", "that", "this", "your", "you", "we", "our",
         "from", "by", "are", "be", "have", "has", "not", "at", "it", "which", "please", "thank*", "will", "if",
         "invoice", "invoices", "amount", "due", "date", "tax", "bill", "ship*", "description", "quantity",
@@ -25,7 +25,7 @@ const PROFILES: [Profile; 14] = [
         "subtotal", "total", "number", "terms", "bank", "account", "receipt", "cash", "change", "item",
         "items", "discount", "page", "balance", "company", "sales", "paid",
     ] },
-    Profile { language: "deu", words: &[
+    LanguageProfile { language: "deu", words: &[
         "der", "die", "das", "und", "ist", "von", "mit", "fur", "fiir", "auf", "den", "dem", "des", "ein",
         "eine", "einen", "einer", "nicht", "wir", "sie", "ihre", "ihr", "ihnen", "bei", "bitte", "zu", "zum",
         "zur", "nach", "aus", "auch", "oder", "sich", "werden", "wird", "als", "im", "vom", "uber", "unter",
@@ -35,7 +35,7 @@ const PROFILES: [Profile; 14] = [
         "bezeichnung", "artikel*", "netto", "brutto", "gmbh", "leistung*", "bestell*", "zzgl", "vielen", "dank",
         "registergericht", "amtsgericht", "finanzamt", "empfanger", "falligkeit*", "positionen", "beschreibung",
     ] },
-    Profile { language: "fra", words: &[
+    LanguageProfile { language: "fra", words: &[
         "le", "la", "les", "des", "du", "et", "est", "une", "un", "pour", "dans", "avec", "sur", "par", "pas",
         "que", "qui", "au", "aux", "ce", "cette", "nous", "vous", "votre", "vos", "notre", "nos", "ou", "sont",
         "facture", "factures", "montant", "quantite", "qte", "prix", "unitaire", "ht", "ttc", "tva", "client",
@@ -43,75 +43,75 @@ const PROFILES: [Profile; 14] = [
         "designation", "reference", "numero", "total", "remise", "siret", "siren", "rcs", "capital", "banque",
         "societe", "merci", "net", "payer", "code", "frais", "penalite*", "retard", "tel", "cedex", "sarl",
     ] },
-    Profile { language: "nld", words: &[
+    LanguageProfile { language: "nld", words: &[
         "de", "het", "een", "van", "en", "is", "op", "te", "dat", "voor", "met", "zijn", "niet", "aan", "er",
         "om", "ook", "als", "dan", "bij", "naar", "wij", "uw", "onze", "deze", "door", "over", "wordt", "worden",
         "factuur*", "bedrag", "datum", "aantal", "prijs", "btw", "omschrijving", "klant*", "betaling*",
         "betalen", "rekening*", "totaal", "subtotaal", "excl", "incl", "kvk", "vervaldatum", "straat", "bank",
         "levering", "bestelling", "nummer", "ons", "graag", "binnen", "dagen", "bankrekening", "telefoon",
     ] },
-    Profile { language: "spa", words: &[
+    LanguageProfile { language: "spa", words: &[
         "el", "la", "los", "las", "de", "del", "y", "que", "en", "es", "por", "para", "con", "una", "un", "su",
         "se", "al", "como", "mas", "este", "esta", "sus", "no", "lo", "nuestro", "sin", "sobre",
         "factura", "fecha", "importe", "cantidad", "precio", "unidad*", "total", "iva", "cliente", "calle",
         "direccion", "pago", "vencimiento", "descripcion", "concepto", "base", "imponible", "nif", "cif",
         "numero", "cuenta", "banco", "pedido", "telefono", "transferencia", "gracias", "forma", "albaran",
     ] },
-    Profile { language: "ita", words: &[
+    LanguageProfile { language: "ita", words: &[
         "il", "la", "lo", "gli", "le", "di", "del", "della", "dei", "delle", "che", "per", "con", "una", "un",
         "non", "sono", "da", "dal", "al", "alla", "nel", "si", "come", "ed", "questo", "vostra", "nostro",
         "fattura", "data", "importo", "quantita", "prezzo", "totale", "iva", "cliente", "indirizzo", "via",
         "pagamento", "scadenza", "descrizione", "imponibile", "partita", "codice", "fiscale", "banca",
         "numero", "ordine", "bonifico", "spese", "sede", "sconto", "grazie",
     ] },
-    Profile { language: "por", words: &[
+    LanguageProfile { language: "por", words: &[
         "o", "os", "as", "do", "da", "dos", "das", "de", "e", "que", "em", "um", "uma", "para", "com", "nao",
         "por", "se", "na", "no", "ao", "mais", "como", "sua", "seu", "pelo", "pela",
         "fatura", "data", "valor", "quantidade", "preco", "total", "iva", "cliente", "rua", "pagamento",
         "vencimento", "descricao", "nif", "numero", "conta", "banco", "encomenda", "morada", "obrigado",
     ] },
-    Profile { language: "nor", words: &[
+    LanguageProfile { language: "nor", words: &[
         "og", "til", "av", "pa", "med", "er", "det", "som", "ikke", "vi", "fra", "har", "den", "deres", "var",
         "faktura*", "fakturanummer", "fakturadato", "forfall*", "forfallsdato", "belop", "antall", "pris",
         "enhetspris", "beskrivelse", "kunde*", "betaling*", "betales", "mva", "sum", "totalt", "dato", "gate",
         "konto*", "kontonummer", "bank", "levering*", "levert", "bestilling", "telefon", "rabatt", "vare",
         "varer", "eks", "inkl", "netto", "ordre*", "rente", "kjop*", "kvittering", "foretaksregisteret", "org",
     ] },
-    Profile { language: "dan", words: &[
+    LanguageProfile { language: "dan", words: &[
         "og", "til", "af", "pa", "med", "er", "det", "som", "ikke", "vi", "fra", "har", "den", "deres", "vores",
         "faktura*", "fakturanr", "fakturadato", "forfald*", "forfaldsdato", "belob", "antal", "pris",
         "stykpris", "enhedspris", "beskrivelse", "kunde*", "betaling*", "betales", "moms*", "sum", "dato",
         "konto*", "bank", "levering*", "leveret", "bestilling", "telefon", "rabat", "vare*", "varenr", "ekskl",
         "inkl", "netto", "ordre*", "kvittering", "cvr", "reg", "gade", "vej", "stk", "total", "at", "betale",
     ] },
-    Profile { language: "swe", words: &[
+    LanguageProfile { language: "swe", words: &[
         "och", "till", "av", "pa", "med", "ar", "det", "som", "inte", "vi", "fran", "har", "den", "er", "var",
         "faktura*", "fakturanummer", "fakturadatum", "forfallodatum", "forfallodag", "belopp", "antal", "pris",
         "apris", "beskrivning", "benamning", "kund*", "betalning*", "betala", "moms*", "summa", "datum",
         "konto", "bankgiro", "plusgiro", "leverans*", "order*", "telefon", "rabatt", "artikel*", "exkl", "inkl",
         "netto", "orgnr", "organisationsnummer", "kvitto", "gatan", "for", "att", "oresavrundning", "adress",
     ] },
-    Profile { language: "fin", words: &[
+    LanguageProfile { language: "fin", words: &[
         "ja", "on", "ei", "se", "etta", "tai", "mukaan", "seka", "kanssa", "lasku*", "laskun", "laskunumero",
         "paivamaara", "erapaiva", "summa", "maara", "hinta", "yksikkohinta", "kuvaus", "asiakas*", "maksu*",
         "maksettava", "alv", "yhteensa", "viite*", "viitenumero", "tili*", "tilinumero", "toimitus*", "tilaus*",
         "puhelin", "alennus", "tuote*", "veroton", "verollinen", "kpl", "tunnus", "saaja", "katu", "osoite",
     ] },
-    Profile { language: "hrv", words: &[
+    LanguageProfile { language: "hrv", words: &[
         "je", "na", "za", "od", "sa", "se", "iz", "po", "da", "su", "koji", "nije", "te", "ili", "kod",
         "racun*", "racuna", "broj", "datum", "dospijec*", "iznos", "kolicina", "kol", "cijena", "opis",
         "kupac", "prodavatelj", "placanje*", "pdv", "oib", "ukupno", "osnovica", "adresa", "ulica", "banka",
         "ziro", "isporuk*", "narudzb*", "telefon", "popust", "stavka", "jed", "mjere", "hvala", "dokument*",
         "promjena", "opskrbu", "valuta", "racunom", "porez*",
     ] },
-    Profile { language: "pol", words: &[
+    LanguageProfile { language: "pol", words: &[
         "w", "i", "na", "z", "do", "nie", "od", "jest", "za", "przez", "oraz", "dla", "ze", "sie", "po",
         "faktura", "faktury", "numer", "nr", "data", "termin*", "kwota", "ilosc", "cena", "wartosc", "opis",
         "nazwa", "nabywca", "sprzedawca", "platnosc*", "platnosci", "zaplaty", "przelew*", "vat", "nip",
         "razem", "suma", "ulica", "ul", "bank", "konto", "konta", "dostawa*", "zamowieni*", "telefon", "rabat",
         "netto", "brutto", "szt", "stawka", "slownie", "wystawienia", "sprzedazy", "regon",
     ] },
-    Profile { language: "ces", words: &[
+    LanguageProfile { language: "ces", words: &[
         "je", "na", "za", "od", "se", "ze", "po", "pro", "do", "jsou", "neni", "nebo", "podle", "dle", "pri",
         "faktura", "faktury", "cislo", "datum", "splatnost*", "splatnosti", "castka", "mnozstvi", "cena",
         "popis", "odberatel", "dodavatel", "platba*", "uhrad*", "dph", "ico", "dic", "celkem", "zaklad",
@@ -127,17 +127,18 @@ const LEAD: f32 = 1.25;
 
 /// What the words of a text say about its language.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Evidence {
+pub(super) struct LanguageEvidence {
     points: [f32; PROFILES.len()],
 }
 
-impl Evidence {
+impl LanguageEvidence {
     /// Of the words of these lines.
-    pub(super) fn of(lines: &[Line]) -> Self {
+    pub(super) fn from_lines(lines: &[TextLine]) -> Self {
         let mut points = [0.0; PROFILES.len()];
         for word in lines.iter().flat_map(|line| &line.words) {
-            let folded = folded(&word.text);
-            let speaks: Vec<bool> = PROFILES.iter().map(|profile| profile.has(&folded)).collect();
+            let folded = fold_word(&word.text);
+            let speaks: Vec<bool> =
+                PROFILES.iter().map(|profile| profile.has_word(&folded)).collect();
             let count = speaks.iter().filter(|speaks| **speaks).count();
             let share = 1.0 / f32::from(u8::try_from(count.max(1)).unwrap_or(u8::MAX));
             for (points, _) in points.iter_mut().zip(&speaks).filter(|(_, speaks)| **speaks) {
@@ -148,7 +149,7 @@ impl Evidence {
     }
 
     /// The language that leads clearly among `among`.
-    pub(super) fn language(&self, among: &[String]) -> Option<&'static str> {
+    pub(super) fn leading_language(&self, among: &[String]) -> Option<&'static str> {
         let mut known: Vec<(f32, &'static str)> = PROFILES
             .iter()
             .zip(self.points)
@@ -168,12 +169,12 @@ impl Evidence {
 }
 
 /// Whether the words of `language` are known here.
-pub(super) fn is_known(language: &str) -> bool {
+pub(super) fn is_known_language(language: &str) -> bool {
     PROFILES.iter().any(|profile| profile.language == language)
 }
 
-impl Profile {
-    fn has(&self, word: &str) -> bool {
+impl LanguageProfile {
+    fn has_word(&self, word: &str) -> bool {
         self.words.iter().any(|known| match known.strip_suffix('*') {
             Some(beginning) => word.starts_with(beginning),
             None => *known == word,
@@ -182,7 +183,7 @@ impl Profile {
 }
 
 /// Small letters without accents and without what is no letter at either end.
-fn folded(word: &str) -> String {
+fn fold_word(word: &str) -> String {
     let word = word.trim_matches(|c: char| !c.is_alphabetic());
     let plain = word.nfd().filter(|c| !unicode_normalization::char::is_combining_mark(*c));
     let lower = plain.flat_map(char::to_lowercase);
@@ -203,12 +204,12 @@ fn folded(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{BoundingBox, Word};
+    use crate::model::{BoundingBox, TextWord};
 
-    fn text(text: &str) -> Vec<Line> {
+    fn text(text: &str) -> Vec<TextLine> {
         let bounding_box = BoundingBox::default();
-        let word = |text: &str| Word { text: text.to_owned(), bounding_box, confidence: 1.0 };
-        vec![Line { words: text.split_whitespace().map(word).collect() }]
+        let word = |text: &str| TextWord { text: text.to_owned(), bounding_box, confidence: 1.0 };
+        vec![TextLine { words: text.split_whitespace().map(word).collect() }]
     }
 
     #[test]
@@ -227,7 +228,11 @@ mod tests {
             ("", None),
         ];
         for (words, expected) in table {
-            assert_eq!(Evidence::of(&text(words)).language(&installed), expected, "{words}");
+            assert_eq!(
+                LanguageEvidence::from_lines(&text(words)).leading_language(&installed),
+                expected,
+                "{words}"
+            );
         }
     }
 
@@ -246,7 +251,11 @@ mod tests {
             ("Lasku Eräpäivä Määrä Hinta Yhteensä Viitenumero Tilinumero",                 "fin"),
         ];
         for (words, expected) in table {
-            assert_eq!(Evidence::of(&text(words)).language(&installed), Some(expected), "{words}");
+            assert_eq!(
+                LanguageEvidence::from_lines(&text(words)).leading_language(&installed),
+                Some(expected),
+                "{words}"
+            );
         }
     }
 
@@ -254,6 +263,9 @@ mod tests {
     fn what_loses_its_accents_in_the_first_reading_still_counts() {
         let read_as_english = text("Rechnung fiir Ihre Lieferung, Empfanger, Falligkeit, Stuck");
         let installed = ["eng".to_owned(), "deu".to_owned()];
-        assert_eq!(Evidence::of(&read_as_english).language(&installed), Some("deu"));
+        assert_eq!(
+            LanguageEvidence::from_lines(&read_as_english).leading_language(&installed),
+            Some("deu")
+        );
     }
 }

@@ -10,24 +10,24 @@ mod columns;
 
 use std::collections::BTreeMap;
 
-use columns::order;
+use columns::order_rows;
 
-use super::words::{Piece, settle};
-use crate::model::{BoundingBox, Line, Word};
+use super::words::{WordPiece, join_pieces};
+use crate::model::{BoundingBox, TextLine, TextWord};
 
 /// Orders the words of a page.
-pub(super) fn lines(pieces: Vec<Piece>) -> Vec<Line> {
-    let mut directions: BTreeMap<i32, Vec<Piece>> = BTreeMap::new();
+pub(super) fn order_lines(pieces: Vec<WordPiece>) -> Vec<TextLine> {
+    let mut directions: BTreeMap<i32, Vec<WordPiece>> = BTreeMap::new();
     for piece in pieces {
         directions.entry(piece.angle).or_default().push(piece);
     }
-    let mut directions: Vec<(i32, Vec<Piece>)> = directions.into_iter().collect();
+    let mut directions: Vec<(i32, Vec<WordPiece>)> = directions.into_iter().collect();
     directions.sort_by_key(|(_, pieces)| std::cmp::Reverse(pieces.len()));
     let mut ordered = Vec::new();
     for (angle, pieces) in directions {
         let mut rows = Vec::new();
-        order(rows_of(pieces), 0, &mut rows);
-        ordered.extend(rows.into_iter().filter_map(|row| line(angle, row)));
+        order_rows(group_rows(pieces), 0, &mut rows);
+        ordered.extend(rows.into_iter().filter_map(|row| line_from_row(angle, row)));
     }
     ordered
 }
@@ -36,37 +36,38 @@ pub(super) fn lines(pieces: Vec<Piece>) -> Vec<Line> {
 /// the labels and the values of a form or the columns of a table, and orders them as those of a
 /// text layer. Which lines share a row shows where one ends and the next begins, so a slight skew
 /// does no harm.
-pub fn rows(lines: Vec<Line>) -> Vec<Line> {
-    let mut waiting: Vec<Line> = lines.into_iter().filter(|line| !line.words.is_empty()).collect();
+pub fn join_rows(lines: Vec<TextLine>) -> Vec<TextLine> {
+    let mut waiting: Vec<TextLine> =
+        lines.into_iter().filter(|line| !line.words.is_empty()).collect();
     if waiting.len() > MOST_OCR_LINES {
         return waiting;
     }
     waiting.sort_by(|one, other| first_x(one).total_cmp(&first_x(other)));
-    let mut chains: Vec<Line> = Vec::new();
+    let mut chains: Vec<TextLine> = Vec::new();
     for line in waiting {
-        let before = chains.iter_mut().filter_map(|chain| Some((gap(chain, &line)?, chain)));
+        let before = chains.iter_mut().filter_map(|chain| Some((row_gap(chain, &line)?, chain)));
         match before.min_by(|one, other| one.0.total_cmp(&other.0)) {
             Some((_, chain)) => chain.words.extend(line.words),
             None => chains.push(line),
         }
     }
-    let mut found: Vec<Row> = chains.into_iter().map(row_of_words).collect();
+    let mut found: Vec<WordRow> = chains.into_iter().map(row_of_words).collect();
     found.sort_by(|one, other| one.baseline.total_cmp(&other.baseline));
     let mut ordered = Vec::new();
-    order(found, 0, &mut ordered);
-    let words = |row: Row| row.pieces.into_iter().filter_map(|piece| piece.word).collect();
-    ordered.into_iter().map(|row| Line { words: words(row) }).collect()
+    order_rows(found, 0, &mut ordered);
+    let words = |row: WordRow| row.pieces.into_iter().filter_map(|piece| piece.word).collect();
+    ordered.into_iter().map(|row| TextLine { words: words(row) }).collect()
 }
 
 /// Pages with more lines are noise, and not worth comparing each with each.
 const MOST_OCR_LINES: usize = 2000;
 
-fn first_x(line: &Line) -> f32 {
+fn first_x(line: &TextLine) -> f32 {
     line.words.first().map_or(0.0, |word| word.bounding_box.x)
 }
 
 /// How far `next` begins right of where `line` ends, if it is in the same row.
-fn gap(line: &Line, next: &Line) -> Option<f32> {
+fn row_gap(line: &TextLine, next: &TextLine) -> Option<f32> {
     let last = line.words.last()?.bounding_box;
     let first = next.words.first()?.bounding_box;
     let shared = last.bottom().min(first.bottom()) - last.y.max(first.y);
@@ -75,12 +76,12 @@ fn gap(line: &Line, next: &Line) -> Option<f32> {
     (shared > 0.5 * low && high < 2.5 * low && gap > -0.3 * low).then_some(gap)
 }
 
-fn row_of_words(line: Line) -> Row {
+fn row_of_words(line: TextLine) -> WordRow {
     let mut heights: Vec<f32> = line.words.iter().map(|word| word.bounding_box.h).collect();
     heights.sort_by(f32::total_cmp);
     let size = f64::from(heights.get(heights.len() / 2).copied().unwrap_or(1.0));
     let baseline = f64::from(line.words.first().map_or(0.0, |word| word.bounding_box.bottom()));
-    let pieces = line.words.into_iter().map(|word| Piece {
+    let pieces = line.words.into_iter().map(|word| WordPiece {
         text: String::new(),
         angle: 0,
         start: f64::from(word.bounding_box.x),
@@ -90,19 +91,19 @@ fn row_of_words(line: Line) -> Row {
         after_space: true,
         word: Some(word),
     });
-    Row { baseline, size, pieces: pieces.collect() }
+    WordRow { baseline, size, pieces: pieces.collect() }
 }
 
 /// Words on one baseline.
 #[derive(Debug, Clone)]
-struct Row {
+struct WordRow {
     baseline: f64,
     size: f64,
-    pieces: Vec<Piece>,
+    pieces: Vec<WordPiece>,
 }
 
-impl Row {
-    fn of(piece: Piece) -> Self {
+impl WordRow {
+    fn from_piece(piece: WordPiece) -> Self {
         Self { baseline: piece.baseline, size: piece.size, pieces: vec![piece] }
     }
 
@@ -114,11 +115,11 @@ impl Row {
 }
 
 /// Groups words by baseline, top to bottom.
-fn rows_of(mut pieces: Vec<Piece>) -> Vec<Row> {
+fn group_rows(mut pieces: Vec<WordPiece>) -> Vec<WordRow> {
     pieces.sort_by(|one, other| one.baseline.total_cmp(&other.baseline));
-    let mut rows: Vec<Row> = Vec::new();
+    let mut rows: Vec<WordRow> = Vec::new();
     for piece in pieces {
-        let fits = |row: &&mut Row| {
+        let fits = |row: &&mut WordRow| {
             (piece.baseline - row.baseline).abs() <= 0.3 * piece.size.min(row.size)
         };
         // Baselines only grow, so a row that fits is among the last few.
@@ -127,20 +128,21 @@ fn rows_of(mut pieces: Vec<Piece>) -> Vec<Row> {
                 row.size = row.size.max(piece.size);
                 row.pieces.push(piece);
             }
-            None => rows.push(Row::of(piece)),
+            None => rows.push(WordRow::from_piece(piece)),
         }
     }
     rows
 }
 
-fn line(angle: i32, row: Row) -> Option<Line> {
-    let words: Vec<Word> = settle(row.pieces).into_iter().map(|piece| word(angle, piece)).collect();
-    (!words.is_empty()).then_some(Line { words })
+fn line_from_row(angle: i32, row: WordRow) -> Option<TextLine> {
+    let words: Vec<TextWord> =
+        join_pieces(row.pieces).into_iter().map(|piece| word_from_piece(angle, piece)).collect();
+    (!words.is_empty()).then_some(TextLine { words })
 }
 
 /// Turns a word back into the frame of the page. Ascent and descent are taken as 0.8 and 0.2 of
 /// the size, which is near enough for every font.
-fn word(angle: i32, piece: Piece) -> Word {
+fn word_from_piece(angle: i32, piece: WordPiece) -> TextWord {
     let (sin, cos) = f64::from(angle).to_radians().sin_cos();
     let (top, bottom) = (piece.baseline - 0.8 * piece.size, piece.baseline + 0.2 * piece.size);
     let corners =
@@ -152,13 +154,13 @@ fn word(angle: i32, piece: Piece) -> Word {
         (left, right) = (left.min(x), right.max(x));
         (high, low) = (high.min(y), low.max(y));
     }
-    Word {
+    TextWord {
         text: piece.text,
         bounding_box: BoundingBox {
-            x: tenth(left),
-            y: tenth(high),
-            w: tenth(right - left),
-            h: tenth(low - high),
+            x: round_to_tenth(left),
+            y: round_to_tenth(high),
+            w: round_to_tenth(right - left),
+            h: round_to_tenth(low - high),
         },
         confidence: 1.0,
     }
@@ -166,7 +168,7 @@ fn word(angle: i32, piece: Piece) -> Word {
 
 /// Rounded to a tenth of a point, which keeps stored transcripts small.
 #[expect(clippy::cast_possible_truncation, reason = "coordinates on a page")]
-fn tenth(points: f64) -> f32 {
+fn round_to_tenth(points: f64) -> f32 {
     ((points * 10.0).round() / 10.0) as f32
 }
 
@@ -174,10 +176,10 @@ fn tenth(points: f64) -> f32 {
 mod tests {
     use super::*;
 
-    fn piece(text: &str, x: f64, y: f64) -> Piece {
+    fn piece(text: &str, x: f64, y: f64) -> WordPiece {
         let end = x + 5.0 * text.len() as f64;
         let (start, baseline) = (x, y);
-        Piece {
+        WordPiece {
             text: text.to_owned(),
             angle: 0,
             start,
@@ -191,7 +193,7 @@ mod tests {
 
     fn read(pieces: &[(&str, f64, f64)]) -> Vec<String> {
         let pieces = pieces.iter().map(|(text, x, y)| piece(text, *x, *y)).collect();
-        lines(pieces).iter().map(Line::text).collect()
+        order_lines(pieces).iter().map(TextLine::text).collect()
     }
 
     #[test]
@@ -256,14 +258,14 @@ mod tests {
         assert_eq!(read(&page), expected);
     }
 
-    fn seen(text: &str, x: f32, y: f32) -> Line {
+    fn seen(text: &str, x: f32, y: f32) -> TextLine {
         let words = text.split(' ').scan(x, |x, word| {
             let w = 8.0 * f32::from(u16::try_from(word.len()).unwrap());
             let bounding_box = BoundingBox { x: *x, y, w, h: 12.0 };
             *x += w + 6.0;
-            Some(Word { text: word.to_owned(), bounding_box, confidence: 0.9 })
+            Some(TextWord { text: word.to_owned(), bounding_box, confidence: 0.9 })
         });
-        Line { words: words.collect() }
+        TextLine { words: words.collect() }
     }
 
     #[test]
@@ -275,24 +277,24 @@ mod tests {
             seen("13.06.2026", 300.0, 123.0),
             seen("Goods", 50.0, 160.0),
         ];
-        let found: Vec<String> = rows(blocks).iter().map(Line::text).collect();
+        let found: Vec<String> = join_rows(blocks).iter().map(TextLine::text).collect();
         assert_eq!(found, ["Number: 4711", "Date of issue: 13.06.2026", "Goods"]);
     }
 
     #[test]
     fn columns_of_running_text_stay_apart_after_ocr() {
         let line = |x, n: u16| seen("some words that fill it", x, 100.0 + 20.0 * f32::from(n));
-        let blocks: Vec<Line> =
+        let blocks: Vec<TextLine> =
             (0..8).map(|n| line(50.0, n)).chain((0..8).map(|n| line(400.0, n))).collect();
-        let found = rows(blocks);
+        let found = join_rows(blocks);
         assert_eq!(found.len(), 16);
         assert!(found[..8].iter().all(|line| line.words[0].bounding_box.x < 300.0));
     }
 
     #[test]
     fn sideways_text_comes_last_with_its_box_on_the_page() {
-        let side = Piece { angle: 270, ..piece("side", -200.0, 30.0) };
-        let found = lines(vec![side, piece("a", 50.0, 100.0), piece("b", 50.0, 120.0)]);
+        let side = WordPiece { angle: 270, ..piece("side", -200.0, 30.0) };
+        let found = order_lines(vec![side, piece("a", 50.0, 100.0), piece("b", 50.0, 120.0)]);
         let last = found.last().unwrap();
         assert_eq!(last.text(), "side");
         let place = last.words[0].bounding_box;

@@ -16,13 +16,13 @@ use hayro::hayro_interpret::{
 };
 use hayro::kurbo::Rect;
 
-use super::surface::{Glyph, Surface};
-use super::{Page, Refusal, doubt, expansion, lines, render, salvage, words};
+use super::surface::{GlyphCollector, PageGlyph};
+use super::{PageContent, PageRefusal, doubt, expansion, lines, render, salvage, words};
 use crate::config::LimitsConfig;
-use crate::model::{Reason, TextLayer};
+use crate::model::{OutcomeReason, TextLayer};
 
 /// What a page may cost and how it is rendered.
-pub(super) struct Bounds<'a> {
+pub(super) struct RenderBounds<'a> {
     /// The limits.
     pub limits: &'a LimitsConfig,
     /// Dots per inch to render at.
@@ -32,33 +32,33 @@ pub(super) struct Bounds<'a> {
 }
 
 /// An open PDF.
-pub(super) struct File {
+pub(super) struct PdfFile {
     pdf: Pdf,
     is_cut: bool,
 }
 
-impl std::fmt::Debug for File {
+impl std::fmt::Debug for PdfFile {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("File").field("pages", &self.pdf.pages().len()).finish()
     }
 }
 
-impl File {
+impl PdfFile {
     /// Opens a PDF, with the empty password if it is encrypted; rebuilds a broken table of objects,
     /// and goes on with what is left of a damaged file.
     ///
     /// # Errors
     /// `too_large` if compressed parts expand too far, `encrypted`, `corrupt`, `empty`.
-    pub(super) fn open(bytes: Bytes, limits: &LimitsConfig) -> Result<Self, Refusal> {
-        expansion::check(&bytes, limits)?;
+    pub(super) fn open(bytes: Bytes, limits: &LimitsConfig) -> Result<Self, PageRefusal> {
+        expansion::check_expansion(&bytes, limits)?;
         let is_cut = salvage::is_cut_off(&bytes);
-        let ended = if is_cut { salvage::with_end(&bytes) } else { None };
+        let ended = if is_cut { salvage::close_last_stream(&bytes) } else { None };
         let bytes = ended.unwrap_or(bytes);
         let refused = match Self::parse(bytes.clone(), is_cut) {
-            Err(refused) if refused.reason == Reason::Corrupt => refused,
+            Err(refused) if refused.reason == OutcomeReason::Corrupt => refused,
             decided => return decided,
         };
-        let bytes = match salvage::flattened(&bytes) {
+        let bytes = match salvage::flatten_arrays(&bytes) {
             Some(flat) => match Self::parse(flat.clone(), is_cut) {
                 Ok(file) => return Ok(file),
                 Err(_refused) => flat,
@@ -66,16 +66,16 @@ impl File {
             None => bytes,
         };
         // Pages may be missing now, and nothing says how many.
-        let rebuilt = salvage::with_new_tree(&bytes, limits.pages);
+        let rebuilt = salvage::rebuild_page_tree(&bytes, limits.pages);
         rebuilt.map_or(Err(refused), |bytes| Self::parse(bytes, true))
     }
 
-    fn parse(bytes: Bytes, is_cut: bool) -> Result<Self, Refusal> {
+    fn parse(bytes: Bytes, is_cut: bool) -> Result<Self, PageRefusal> {
         // Offsets usually count from the header, whatever a mail system put in front of it.
-        let pdf = Pdf::new(std::sync::Arc::new(bytes)).map_err(refusal)?;
+        let pdf = Pdf::new(std::sync::Arc::new(bytes)).map_err(refusal_from_error)?;
         let file = Self { pdf, is_cut };
         if file.pdf.pages().is_empty() {
-            return Err(file.why_no_pages());
+            return Err(file.empty_pages_refusal());
         }
         Ok(file)
     }
@@ -86,14 +86,14 @@ impl File {
     }
 
     /// An empty list of pages is an empty document; a list that leads nowhere is a damaged one.
-    fn why_no_pages(&self) -> Refusal {
+    fn empty_pages_refusal(&self) -> PageRefusal {
         let root = self.pdf.xref().root_id();
         let catalog = self.pdf.xref().get::<Dict<'_>>(root);
         let tree = catalog.and_then(|catalog| catalog.get::<Dict<'_>>(keys::PAGES));
         let kids = tree.and_then(|tree| tree.get::<Array<'_>>(keys::KIDS));
         match kids.map(|kids| kids.raw_iter().next().is_none()) {
-            Some(true) => Refusal::new(Reason::Empty, "0 pages"),
-            _ => Refusal::new(Reason::Corrupt, "no page can be found"),
+            Some(true) => PageRefusal::new(OutcomeReason::Empty, "0 pages"),
+            _ => PageRefusal::new(OutcomeReason::Corrupt, "no page can be found"),
         }
     }
 
@@ -115,44 +115,55 @@ impl File {
     pub(super) fn text_layer(
         &self,
         index: u32,
-        bounds: &Bounds<'_>,
-    ) -> Result<Option<Page>, Refusal> {
-        let page = self.at(index)?;
-        let surface = look_at(page, bounds);
+        bounds: &RenderBounds<'_>,
+    ) -> Result<Option<PageContent>, PageRefusal> {
+        let page = self.page_at(index)?;
+        let surface = collect_glyphs(page, bounds);
         let (width, height) = page.render_dimensions();
-        let what = reading(&surface, f64::from(width) * f64::from(height));
-        Ok(matches!(what, Reading::Blank | Reading::TextLayer)
-            .then(|| self.text(page, &surface, what)))
+        let what = read_mode(&surface, f64::from(width) * f64::from(height));
+        Ok(matches!(what, PageReadMode::Blank | PageReadMode::TextLayer)
+            .then(|| self.text_page(page, &surface, what)))
     }
 
-    fn at(&self, index: u32) -> Result<&PdfPage<'_>, Refusal> {
+    fn page_at(&self, index: u32) -> Result<&PdfPage<'_>, PageRefusal> {
         let at = usize::try_from(index).ok().and_then(|index| self.pdf.pages().get(index));
-        at.ok_or_else(|| Refusal::new(Reason::Corrupt, "no such page"))
+        at.ok_or_else(|| PageRefusal::new(OutcomeReason::Corrupt, "no such page"))
     }
 
     /// A page that is no picture.
-    fn text(&self, page: &PdfPage<'_>, surface: &Surface, what: Reading) -> Page {
+    fn text_page(
+        &self,
+        page: &PdfPage<'_>,
+        surface: &GlyphCollector,
+        what: PageReadMode,
+    ) -> PageContent {
         let (width, height) = page.render_dimensions();
-        if what == Reading::Blank && self.hides_content(page) {
-            return Page::Damaged { width, height };
+        if what == PageReadMode::Blank && self.hides_content(page) {
+            return PageContent::Damaged { width, height };
         }
-        let lines = lines::lines(words::words(&surface.glyphs));
-        Page::Text { width, height, lines }
+        let lines = lines::order_lines(words::group_words(&surface.glyphs));
+        PageContent::Text { width, height, lines }
     }
 
     /// Reads page `index`, starting at 0.
-    pub(super) fn page(&self, index: u32, bounds: &Bounds<'_>) -> Result<Page, Refusal> {
-        let page = self.at(index)?;
-        let surface = look_at(page, bounds);
+    pub(super) fn read_page(
+        &self,
+        index: u32,
+        bounds: &RenderBounds<'_>,
+    ) -> Result<PageContent, PageRefusal> {
+        let page = self.page_at(index)?;
+        let surface = collect_glyphs(page, bounds);
         let (width, height) = page.render_dimensions();
-        match reading(&surface, f64::from(width) * f64::from(height)) {
-            Reading::TextLayer => text_or_doubt(page, &surface, bounds),
-            Reading::Blank => Ok(self.text(page, &surface, Reading::Blank)),
-            Reading::Scan => Ok(Page::Image(match render::scan(page, bounds) {
-                Some(raster) => raster,
-                None => render::page(page, bounds)?,
-            })),
-            Reading::Rendered => render::page(page, bounds).map(Page::Image),
+        match read_mode(&surface, f64::from(width) * f64::from(height)) {
+            PageReadMode::TextLayer => text_or_doubt(page, &surface, bounds),
+            PageReadMode::Blank => Ok(self.text_page(page, &surface, PageReadMode::Blank)),
+            PageReadMode::Scan => {
+                Ok(PageContent::Image(match render::extract_scan(page, bounds) {
+                    Some(raster) => raster,
+                    None => render::render_page(page, bounds)?,
+                }))
+            }
+            PageReadMode::Rendered => render::render_page(page, bounds).map(PageContent::Image),
         }
     }
 }
@@ -160,19 +171,19 @@ impl File {
 /// A page with a text layer, and its picture as well where the layer may not be all that it shows.
 fn text_or_doubt(
     page: &PdfPage<'_>,
-    surface: &Surface,
-    bounds: &Bounds<'_>,
-) -> Result<Page, Refusal> {
+    surface: &GlyphCollector,
+    bounds: &RenderBounds<'_>,
+) -> Result<PageContent, PageRefusal> {
     let (width, height) = page.render_dimensions();
-    let lines = lines::lines(words::words(&surface.glyphs));
+    let lines = lines::order_lines(words::group_words(&surface.glyphs));
     let may_show_more = !surface.images.is_empty() || surface.curves > OUTLINED_CURVES;
     let garbled = doubt::is_garbled(&lines);
     if garbled || may_show_more && doubt::leaves_text_out(page, &lines, bounds)? {
-        let picture = render::page(page, bounds)?;
+        let picture = render::render_page(page, bounds)?;
         let layer = TextLayer { width, height, lines, garbled };
-        return Ok(Page::Doubtful { layer, picture });
+        return Ok(PageContent::Doubtful { layer, picture });
     }
-    Ok(Page::Text { width, height, lines })
+    Ok(PageContent::Text { width, height, lines })
 }
 
 /// Whether a content stream was lost: it cannot be found or decoded, decodes to nothing, or decodes
@@ -201,26 +212,29 @@ fn is_lost(page: &PdfPage<'_>) -> bool {
     found.len() < array.raw_iter().count() || found.iter().any(lost)
 }
 
-fn refusal(error: LoadPdfError) -> Refusal {
+fn refusal_from_error(error: LoadPdfError) -> PageRefusal {
     match error {
         LoadPdfError::Decryption(DecryptionError::PasswordProtected) => {
-            Refusal::new(Reason::Encrypted, "a password is needed to open it")
+            PageRefusal::new(OutcomeReason::Encrypted, "a password is needed to open it")
         }
-        LoadPdfError::Decryption(DecryptionError::UnsupportedAlgorithm) => {
-            Refusal::new(Reason::Encrypted, "it is encrypted in a way that cannot be opened")
-        }
+        LoadPdfError::Decryption(DecryptionError::UnsupportedAlgorithm) => PageRefusal::new(
+            OutcomeReason::Encrypted,
+            "it is encrypted in a way that cannot be opened",
+        ),
         LoadPdfError::Decryption(_) => {
-            Refusal::new(Reason::Corrupt, "its encryption dictionary is damaged")
+            PageRefusal::new(OutcomeReason::Corrupt, "its encryption dictionary is damaged")
         }
-        LoadPdfError::Invalid => Refusal::new(Reason::Corrupt, "it cannot be opened or rebuilt"),
+        LoadPdfError::Invalid => {
+            PageRefusal::new(OutcomeReason::Corrupt, "it cannot be opened or rebuilt")
+        }
     }
 }
 
-/// Draws the page on a [`Surface`].
-fn look_at(page: &PdfPage<'_>, bounds: &Bounds<'_>) -> Surface {
+/// Draws the page on a [`GlyphCollector`].
+fn collect_glyphs(page: &PdfPage<'_>, bounds: &RenderBounds<'_>) -> GlyphCollector {
     let (width, height) = page.render_dimensions();
     let area = Rect::new(0.0, 0.0, f64::from(width), f64::from(height));
-    let mut surface = Surface::new(area, bounds.deadline, bounds.limits.page_pixels);
+    let mut surface = GlyphCollector::new(area, bounds.deadline, bounds.limits.page_pixels);
     let cache = InterpreterCache::new();
     let upright = page.initial_transform(true).to_kurbo();
     let settings = InterpreterSettings::default();
@@ -231,7 +245,7 @@ fn look_at(page: &PdfPage<'_>, bounds: &Bounds<'_>) -> Surface {
 
 /// How a page is to be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Reading {
+enum PageReadMode {
     Blank,
     TextLayer,
     Scan,
@@ -247,26 +261,26 @@ const STAMP_GLYPHS: usize = 150;
 /// More filled curves than this on a page with next to no glyphs: its letters are outlines.
 const OUTLINED_CURVES: usize = 100;
 
-fn reading(surface: &Surface, page_area: f64) -> Reading {
-    let text = VisibleGlyphs::of(&surface.glyphs);
+fn read_mode(surface: &GlyphCollector, page_area: f64) -> PageReadMode {
+    let text = VisibleGlyphs::from_glyphs(&surface.glyphs);
     let covered: f64 =
         surface.images.iter().map(|image| image.area.area()).sum::<f64>() / page_area;
     let nothing_but_text = surface.images.is_empty() && surface.curves <= OUTLINED_CURVES;
     if text.letters == 0 {
         return match surface.images.as_slice() {
             [image] if image.area.area() >= WHOLE_PAGE * page_area && surface.shapes == 0 => {
-                Reading::Scan
+                PageReadMode::Scan
             }
-            [] if surface.shapes == 0 && text.visible == 0 => Reading::Blank,
-            _ => Reading::Rendered,
+            [] if surface.shapes == 0 && text.visible == 0 => PageReadMode::Blank,
+            _ => PageReadMode::Rendered,
         };
     }
     let is_stamp = covered > MOSTLY_IMAGE && text.visible < STAMP_GLYPHS;
     let is_outlined = surface.curves > OUTLINED_CURVES && surface.curves > 20 * text.visible;
     if text.is_sound() && (nothing_but_text || !is_stamp && !is_outlined) {
-        Reading::TextLayer
+        PageReadMode::TextLayer
     } else {
-        Reading::Rendered
+        PageReadMode::Rendered
     }
 }
 
@@ -279,7 +293,7 @@ struct VisibleGlyphs {
 }
 
 impl VisibleGlyphs {
-    fn of(glyphs: &[Glyph]) -> Self {
+    fn from_glyphs(glyphs: &[PageGlyph]) -> Self {
         let mut counts = Self::default();
         for glyph in glyphs.iter().filter(|glyph| glyph.visible) {
             let mut characters = glyph.text.chars().filter(|c| !c.is_whitespace());
@@ -307,14 +321,14 @@ mod tests {
     use hayro::kurbo::{Point, Vec2};
 
     use super::*;
-    use crate::pages::surface::Placed;
+    use crate::pages::surface::PlacedImage;
 
-    fn page(text: &str, visible: bool, images: &[Rect]) -> Surface {
+    fn page(text: &str, visible: bool, images: &[Rect]) -> GlyphCollector {
         let whole = Rect::new(0.0, 0.0, 100.0, 100.0);
-        let mut surface = Surface::new(whole, Instant::now(), 1);
+        let mut surface = GlyphCollector::new(whole, Instant::now(), 1);
         surface.glyphs = text
             .chars()
-            .map(|c| Glyph {
+            .map(|c| PageGlyph {
                 text: c.to_string(),
                 origin: Point::ORIGIN,
                 advance: Vec2::new(5.0, 0.0),
@@ -323,7 +337,7 @@ mod tests {
                 visible,
             })
             .collect();
-        surface.images = images.iter().map(|area| Placed { area: *area }).collect();
+        surface.images = images.iter().map(|area| PlacedImage { area: *area }).collect();
         surface
     }
 
@@ -336,19 +350,19 @@ mod tests {
         let private = "\u{e001}\u{e002}\u{e003}ab".repeat(5);
         #[rustfmt::skip]
         let table = [
-            ("plain text",                     page("Total 120.00", true, &[]),    Reading::TextLayer),
-            ("text and a logo",                page("Total 120.00", true, &logo),  Reading::TextLayer),
-            ("text over letter paper",         page(&long, true, &whole),          Reading::TextLayer),
-            ("a scan",                         page("", true, &whole),             Reading::Scan),
-            ("a scan with a hidden layer",     page(&long, false, &whole),         Reading::Scan),
-            ("a scan with a page number",      page("7", true, &whole),            Reading::Rendered),
-            ("a scan in two halves",           page("", true, &halves),            Reading::Rendered),
-            ("a font without a map",           page(&private, true, &[]),          Reading::Rendered),
-            ("a hidden layer on nothing",      page(&long, false, &[]),            Reading::Blank),
-            ("nothing at all",                 page("", true, &[]),                Reading::Blank),
+            ("plain text",                     page("Total 120.00", true, &[]),    PageReadMode::TextLayer),
+            ("text and a logo",                page("Total 120.00", true, &logo),  PageReadMode::TextLayer),
+            ("text over letter paper",         page(&long, true, &whole),          PageReadMode::TextLayer),
+            ("a scan",                         page("", true, &whole),             PageReadMode::Scan),
+            ("a scan with a hidden layer",     page(&long, false, &whole),         PageReadMode::Scan),
+            ("a scan with a page number",      page("7", true, &whole),            PageReadMode::Rendered),
+            ("a scan in two halves",           page("", true, &halves),            PageReadMode::Rendered),
+            ("a font without a map",           page(&private, true, &[]),          PageReadMode::Rendered),
+            ("a hidden layer on nothing",      page(&long, false, &[]),            PageReadMode::Blank),
+            ("nothing at all",                 page("", true, &[]),                PageReadMode::Blank),
         ];
         for (name, surface, expected) in table {
-            assert_eq!(reading(&surface, 10_000.0), expected, "{name}");
+            assert_eq!(read_mode(&surface, 10_000.0), expected, "{name}");
         }
     }
 
@@ -356,9 +370,9 @@ mod tests {
     fn letters_that_were_turned_into_outlines_are_rendered() {
         let mut outlined = page("", true, &[]);
         (outlined.shapes, outlined.curves) = (40, 400);
-        assert_eq!(reading(&outlined, 10_000.0), Reading::Rendered);
+        assert_eq!(read_mode(&outlined, 10_000.0), PageReadMode::Rendered);
         let mut with_number = page("page 7", true, &[]);
         (with_number.shapes, with_number.curves) = (40, 4000);
-        assert_eq!(reading(&with_number, 10_000.0), Reading::Rendered);
+        assert_eq!(read_mode(&with_number, 10_000.0), PageReadMode::Rendered);
     }
 }

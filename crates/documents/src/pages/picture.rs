@@ -11,10 +11,10 @@ use image::{
     DynamicImage, ImageBuffer, ImageDecoder, ImageError, ImageFormat, ImageReader, Limits,
 };
 
-use super::tiff::{Directory, Window};
-use super::{Format, Page, Raster, Refusal};
+use super::tiff::{TiffDirectory, TiffWindow};
+use super::{DocumentFormat, PageContent, PageRaster, PageRefusal};
 use crate::config::LimitsConfig;
-use crate::model::Reason;
+use crate::model::OutcomeReason;
 
 /// Tesseract refuses longer sides.
 pub(super) const LONGEST_SIDE: u32 = 30_000;
@@ -24,37 +24,37 @@ const PAPER_INCHES: u32 = 12;
 
 /// A picture, or as much of it as its file holds.
 #[derive(Debug)]
-pub(super) struct Decoded {
+pub(super) struct DecodedPicture {
     /// The pixels; white where there are none.
-    pub raster: Raster,
+    pub raster: PageRaster,
     /// Whether a part is missing.
     pub is_cut: bool,
 }
 
-impl Decoded {
+impl DecodedPicture {
     /// The page that it is.
-    pub(super) fn page(self) -> Page {
-        if self.is_cut { Page::Cut(self.raster) } else { Page::Image(self.raster) }
+    pub(super) fn into_page(self) -> PageContent {
+        if self.is_cut { PageContent::Cut(self.raster) } else { PageContent::Image(self.raster) }
     }
 }
 
 /// Decodes the only page of an image file.
-pub(super) fn decode(
+pub(super) fn decode_picture(
     bytes: &Bytes,
-    format: Format,
+    format: DocumentFormat,
     limits: &LimitsConfig,
-) -> Result<Decoded, Refusal> {
+) -> Result<DecodedPicture, PageRefusal> {
     let format = match format {
-        Format::Png => ImageFormat::Png,
-        Format::Jpeg => ImageFormat::Jpeg,
-        Format::WebP => ImageFormat::WebP,
-        Format::Gif => ImageFormat::Gif,
-        Format::Bmp => ImageFormat::Bmp,
-        Format::Tiff | Format::Pdf | Format::Xml => {
-            return Err(Refusal::new(Reason::Corrupt, "not a picture of one page"));
+        DocumentFormat::Png => ImageFormat::Png,
+        DocumentFormat::Jpeg => ImageFormat::Jpeg,
+        DocumentFormat::WebP => ImageFormat::WebP,
+        DocumentFormat::Gif => ImageFormat::Gif,
+        DocumentFormat::Bmp => ImageFormat::Bmp,
+        DocumentFormat::Tiff | DocumentFormat::Pdf | DocumentFormat::Xml => {
+            return Err(PageRefusal::new(OutcomeReason::Corrupt, "not a picture of one page"));
         }
     };
-    let mut decoded = read(&|| Cursor::new(bytes.as_ref()), format, limits, None)?;
+    let mut decoded = decode_image(&|| Cursor::new(bytes.as_ref()), format, limits, None)?;
     if format == ImageFormat::Jpeg && is_cut_off(bytes) {
         decoded.is_cut = true;
         blank_filling(&mut decoded.raster);
@@ -65,49 +65,50 @@ pub(super) fn decode(
 /// Decodes one page of a TIFF.
 pub(super) fn decode_tiff(
     bytes: &Bytes,
-    directory: &Directory,
+    directory: &TiffDirectory,
     limits: &LimitsConfig,
-) -> Result<Decoded, Refusal> {
-    let window = || BufReader::new(Window::new(bytes, directory));
-    let decoded = read(&window, ImageFormat::Tiff, limits, directory.dpi);
+) -> Result<DecodedPicture, PageRefusal> {
+    let window = || BufReader::new(TiffWindow::new(bytes, directory));
+    let decoded = decode_image(&window, ImageFormat::Tiff, limits, directory.dpi);
     decoded.map_err(|refused| tiff_refusal(directory, refused))
 }
 
-fn read<R: BufRead + Seek>(
+fn decode_image<R: BufRead + Seek>(
     bytes: &impl Fn() -> R,
     format: ImageFormat,
     limits: &LimitsConfig,
     dpi: Option<u32>,
-) -> Result<Decoded, Refusal> {
-    let mut decoder = decoder(bytes(), format, limits)?;
+) -> Result<DecodedPicture, PageRefusal> {
+    let mut decoder = make_decoder(bytes(), format, limits)?;
     let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
-    let (mut picture, is_cut) = match DynamicImage::from_decoder(decoder).map_err(refusal) {
-        Ok(picture) => (picture, false),
-        Err(refused) if refused.reason == Reason::Corrupt => {
-            // Once more, into pixels of our own that stay when the decoder gives up.
-            let again = self::decoder(bytes(), format, limits)?;
-            (first_part(again).ok_or(refused)?, true)
-        }
-        Err(refused) => return Err(refused),
-    };
+    let (mut picture, is_cut) =
+        match DynamicImage::from_decoder(decoder).map_err(refusal_from_error) {
+            Ok(picture) => (picture, false),
+            Err(refused) if refused.reason == OutcomeReason::Corrupt => {
+                // Once more, into pixels of our own that stay when the decoder gives up.
+                let again = self::make_decoder(bytes(), format, limits)?;
+                (decode_partial(again).ok_or(refused)?, true)
+            }
+            Err(refused) => return Err(refused),
+        };
     picture.apply_orientation(orientation);
-    let grey = grey(picture);
+    let grey = to_grey(picture);
     let (width, height) = grey.dimensions();
     let dpi = dpi.unwrap_or_else(|| width.max(height).div_ceil(PAPER_INCHES).clamp(70, 600));
-    let raster = shrink(Raster { width, height, dpi, pixels: grey.into_raw() }, dpi);
-    Ok(Decoded { raster, is_cut })
+    let raster = shrink_raster(PageRaster { width, height, dpi, pixels: grey.into_raw() }, dpi);
+    Ok(DecodedPicture { raster, is_cut })
 }
 
-fn decoder<'a, R: BufRead + Seek + 'a>(
+fn make_decoder<'a, R: BufRead + Seek + 'a>(
     bytes: R,
     format: ImageFormat,
     limits: &LimitsConfig,
-) -> Result<impl ImageDecoder + use<'a, R>, Refusal> {
+) -> Result<impl ImageDecoder + use<'a, R>, PageRefusal> {
     let mut reader = ImageReader::with_format(bytes, format);
     let mut strict = Limits::default();
     strict.max_alloc = Some(limits.page_pixels.saturating_mul(8));
     reader.limits(strict);
-    let decoder = reader.into_decoder().map_err(refusal)?;
+    let decoder = reader.into_decoder().map_err(refusal_from_error)?;
     let (width, height) = decoder.dimensions();
     check_size(width, height, limits)?;
     Ok(decoder)
@@ -116,7 +117,7 @@ fn decoder<'a, R: BufRead + Seek + 'a>(
 /// What a decoder that gives up leaves behind, on white. `None` if that is nothing, or if it has more
 /// than 8 bits: the order of their bytes is not settled before the end. Takes no more memory than a
 /// whole picture does, since its size was checked.
-fn first_part(decoder: impl ImageDecoder) -> Option<DynamicImage> {
+fn decode_partial(decoder: impl ImageDecoder) -> Option<DynamicImage> {
     const UNTOUCHED: u8 = u8::MAX;
     let ((width, height), color) = (decoder.dimensions(), decoder.color_type());
     if color.bytes_per_pixel() != color.channel_count() {
@@ -138,7 +139,7 @@ fn first_part(decoder: impl ImageDecoder) -> Option<DynamicImage> {
 
 /// Whitens the rows at the end that are all of one grey: the decoder's filling of what is missing,
 /// which would be read as a shadow.
-fn blank_filling(raster: &mut Raster) {
+fn blank_filling(raster: &mut PageRaster) {
     let Some(filling) = raster.pixels.last().copied() else { return };
     let from_end = raster.pixels.iter().rev().take_while(|value| **value == filling).count();
     raster.pixels.iter_mut().rev().take(from_end).for_each(|value| *value = u8::MAX);
@@ -153,39 +154,45 @@ fn is_cut_off(bytes: &[u8]) -> bool {
     scan.is_some() && end < scan
 }
 
-fn check_size(width: u32, height: u32, limits: &LimitsConfig) -> Result<(), Refusal> {
+fn check_size(width: u32, height: u32, limits: &LimitsConfig) -> Result<(), PageRefusal> {
     let pixels = u64::from(width) * u64::from(height);
     if pixels == 0 {
-        return Err(Refusal::new(Reason::Corrupt, "a picture without pixels"));
+        return Err(PageRefusal::new(OutcomeReason::Corrupt, "a picture without pixels"));
     }
     if pixels > limits.page_pixels {
         let limit = limits.page_pixels;
         let detail = format!("{width} x {height} pixels, the limit is {limit}");
-        return Err(Refusal::new(Reason::TooLarge, detail));
+        return Err(PageRefusal::new(OutcomeReason::TooLarge, detail));
     }
     Ok(())
 }
 
 /// A TIFF in a compression that is not read is another matter than one whose fields make no sense.
-fn tiff_refusal(directory: &Directory, refused: Refusal) -> Refusal {
-    if refused.reason == Reason::UnsupportedType && !directory.is_unread_compression() {
-        return Refusal::new(Reason::Corrupt, "a TIFF whose fields contradict each other");
+fn tiff_refusal(directory: &TiffDirectory, refused: PageRefusal) -> PageRefusal {
+    if refused.reason == OutcomeReason::UnsupportedType && !directory.is_unread_compression() {
+        return PageRefusal::new(
+            OutcomeReason::Corrupt,
+            "a TIFF whose fields contradict each other",
+        );
     }
     refused
 }
 
 /// Messages of decoders may quote the file, so only the sort of failure is passed on.
-fn refusal(error: ImageError) -> Refusal {
+fn refusal_from_error(error: ImageError) -> PageRefusal {
     match error {
-        ImageError::Unsupported(_) => {
-            Refusal::new(Reason::UnsupportedType, "a picture in an encoding that is not read")
+        ImageError::Unsupported(_) => PageRefusal::new(
+            OutcomeReason::UnsupportedType,
+            "a picture in an encoding that is not read",
+        ),
+        ImageError::Limits(_) => {
+            PageRefusal::new(OutcomeReason::TooLarge, "a picture over the memory limit")
         }
-        ImageError::Limits(_) => Refusal::new(Reason::TooLarge, "a picture over the memory limit"),
-        _ => Refusal::new(Reason::Corrupt, "a picture that cannot be decoded"),
+        _ => PageRefusal::new(OutcomeReason::Corrupt, "a picture that cannot be decoded"),
     }
 }
 
-fn grey(picture: DynamicImage) -> image::GrayImage {
+fn to_grey(picture: DynamicImage) -> image::GrayImage {
     if !picture.color().has_alpha() {
         return picture.into_luma8();
     }
@@ -209,7 +216,7 @@ pub(super) fn grey_of_rgb([red, green, blue]: [u8; 3]) -> u8 {
 /// A quarter turn and mirrors, in this order: rows become columns, left becomes right, top becomes
 /// bottom.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Turn {
+pub(super) struct PixelTransform {
     /// Rows become columns.
     pub transpose: bool,
     /// Left becomes right.
@@ -218,9 +225,9 @@ pub(super) struct Turn {
     pub flip: bool,
 }
 
-impl Turn {
+impl PixelTransform {
     /// Turns the pixels.
-    pub(super) fn apply(self, raster: Raster) -> Raster {
+    pub(super) fn apply(self, raster: PageRaster) -> PageRaster {
         if self == (Self { transpose: false, mirror: false, flip: false }) {
             return raster;
         }
@@ -240,13 +247,13 @@ impl Turn {
         } else {
             (raster.width, raster.height)
         };
-        Raster { width, height, pixels, ..raster }
+        PageRaster { width, height, pixels, ..raster }
     }
 }
 
 /// Averages blocks of pixels where an image has far more of them than `dpi` asks for, or more in a
 /// row than Tesseract takes.
-pub(super) fn shrink(raster: Raster, dpi: u32) -> Raster {
+pub(super) fn shrink_raster(raster: PageRaster, dpi: u32) -> PageRaster {
     let by_dpi = (raster.dpi * 2 / 3).checked_div(dpi).unwrap_or(1);
     let by_side = raster.width.max(raster.height).div_ceil(LONGEST_SIDE);
     let factor = by_dpi.max(by_side).max(1);
@@ -271,7 +278,7 @@ pub(super) fn shrink(raster: Raster, dpi: u32) -> Raster {
             pixels.push(u8::try_from(sum / count.max(1)).unwrap_or(u8::MAX));
         }
     }
-    Raster { width, height, dpi: raster.dpi / factor, pixels }
+    PageRaster { width, height, dpi: raster.dpi / factor, pixels }
 }
 
 #[cfg(test)]
@@ -291,18 +298,21 @@ mod tests {
 
     #[test]
     fn transparent_paper_is_white() {
-        let page = decode(&png(2, 2, [0, 0, 0, 0]), Format::Png, &limits(100)).unwrap();
+        let page =
+            decode_picture(&png(2, 2, [0, 0, 0, 0]), DocumentFormat::Png, &limits(100)).unwrap();
         assert_eq!(page.raster.pixels, [255; 4]);
-        let page = decode(&png(2, 2, [0, 0, 0, 255]), Format::Png, &limits(100)).unwrap();
+        let page =
+            decode_picture(&png(2, 2, [0, 0, 0, 255]), DocumentFormat::Png, &limits(100)).unwrap();
         assert_eq!(page.raster.pixels, [0; 4]);
     }
 
     #[test]
     fn a_picture_over_the_limit_is_refused_by_its_header() {
-        let refused = decode(&png(11, 10, [0; 4]), Format::Png, &limits(100)).unwrap_err();
-        assert_eq!(refused.reason, Reason::TooLarge);
+        let refused =
+            decode_picture(&png(11, 10, [0; 4]), DocumentFormat::Png, &limits(100)).unwrap_err();
+        assert_eq!(refused.reason, OutcomeReason::TooLarge);
         assert_eq!(refused.detail, "11 x 10 pixels, the limit is 100");
-        assert!(decode(&png(10, 10, [0; 4]), Format::Png, &limits(100)).is_ok());
+        assert!(decode_picture(&png(10, 10, [0; 4]), DocumentFormat::Png, &limits(100)).is_ok());
     }
 
     /// Dark stripes and speckles down the whole picture, so that every part of the file counts.
@@ -320,21 +330,26 @@ mod tests {
     fn a_picture_that_is_cut_off_shows_its_first_part_on_white_and_is_known_as_cut() {
         #[rustfmt::skip]
         let table = [
-            (Format::Png,  striped(ImageFormat::Png)),
-            (Format::Jpeg, striped(ImageFormat::Jpeg)),
-            (Format::Bmp,  striped(ImageFormat::Bmp)),
+            (DocumentFormat::Png,  striped(ImageFormat::Png)),
+            (DocumentFormat::Jpeg, striped(ImageFormat::Jpeg)),
+            (DocumentFormat::Bmp,  striped(ImageFormat::Bmp)),
         ];
         for (format, whole) in table {
-            let complete = decode(&whole, format, &limits(100_000)).unwrap();
+            let complete = decode_picture(&whole, format, &limits(100_000)).unwrap();
             assert!(!complete.is_cut, "{format:?} is whole");
-            let cut = decode(&whole.slice(..whole.len() * 6 / 10), format, &limits(100_000));
+            let cut =
+                decode_picture(&whole.slice(..whole.len() * 6 / 10), format, &limits(100_000));
             let cut = cut.unwrap();
-            assert!(cut.is_cut && matches!(cut.page(), Page::Cut(_)), "{format:?} is cut");
-            let part = decode(&whole.slice(..whole.len() * 6 / 10), format, &limits(100_000));
+            assert!(
+                cut.is_cut && matches!(cut.into_page(), PageContent::Cut(_)),
+                "{format:?} is cut"
+            );
+            let part =
+                decode_picture(&whole.slice(..whole.len() * 6 / 10), format, &limits(100_000));
             let part = part.unwrap().raster.pixels;
             // A bitmap begins at its bottom.
             let (kept, lost) = match format {
-                Format::Bmp => (160 * 200..200 * 200, 0..20 * 200),
+                DocumentFormat::Bmp => (160 * 200..200 * 200, 0..20 * 200),
                 _ => (0..40 * 200, 180 * 200..200 * 200),
             };
             assert_eq!(part[kept.clone()], complete.raster.pixels[kept], "{format:?}");
@@ -344,16 +359,21 @@ mod tests {
 
     #[test]
     fn a_picture_of_which_nothing_can_be_decoded_is_corrupt() {
-        let refused = decode(&striped(ImageFormat::Png).slice(..40), Format::Png, &limits(100_000));
-        assert_eq!(refused.unwrap_err().reason, Reason::Corrupt);
+        let refused = decode_picture(
+            &striped(ImageFormat::Png).slice(..40),
+            DocumentFormat::Png,
+            &limits(100_000),
+        );
+        assert_eq!(refused.unwrap_err().reason, OutcomeReason::Corrupt);
     }
 
     #[test]
     fn far_too_fine_pictures_are_averaged_down() {
-        let raster = Raster { width: 4, height: 2, dpi: 900, pixels: vec![0, 2, 4, 6, 2, 4, 6, 8] };
-        let small = shrink(raster.clone(), 300);
+        let raster =
+            PageRaster { width: 4, height: 2, dpi: 900, pixels: vec![0, 2, 4, 6, 2, 4, 6, 8] };
+        let small = shrink_raster(raster.clone(), 300);
         assert_eq!((small.width, small.height, small.dpi), (2, 1, 450));
         assert_eq!(small.pixels, [2, 6]);
-        assert_eq!(shrink(raster.clone(), 450), raster);
+        assert_eq!(shrink_raster(raster.clone(), 450), raster);
     }
 }

@@ -11,8 +11,8 @@ use opencv::core::{self, Mat, Scalar, Size};
 use opencv::prelude::*;
 use opencv::{Result, imgproc};
 
-use super::{Raster, Refusal};
-use crate::model::Reason;
+use super::{PageRaster, PageRefusal};
+use crate::model::OutcomeReason;
 
 /// `OpenCV` refused a call: no memory, or a bug of ours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -28,36 +28,36 @@ impl From<opencv::Error> for OpenCvError {
     }
 }
 
-impl From<OpenCvError> for Refusal {
+impl From<OpenCvError> for PageRefusal {
     fn from(error: OpenCvError) -> Self {
-        Self::new(Reason::Internal, error.to_string())
+        Self::new(OutcomeReason::Internal, error.to_string())
     }
 }
 
 /// Pixels in `OpenCV`'s hands, its own or borrowed ones.
-pub(super) trait Pixels: MatTraitConst + core::ToInputArray {}
+pub(super) trait PixelMatrix: MatTraitConst + core::ToInputArray {}
 
-impl<T: MatTraitConst + core::ToInputArray> Pixels for T {}
+impl<T: MatTraitConst + core::ToInputArray> PixelMatrix for T {}
 
 /// Turns off the threads of `OpenCV` itself: pages are shared out over the cores by page, a second
 /// level only gets in the way. Once in the life of a process, because the call takes its arena of
 /// threads down and sets it up again without a lock: two at the same time crash.
-fn one_thread() -> Result<()> {
+fn disable_threads() -> Result<()> {
     static TURNED_OFF: LazyLock<std::result::Result<(), i32>> =
         LazyLock::new(|| core::set_num_threads(0).map_err(|error| error.code));
     (*TURNED_OFF).map_err(|code| opencv::Error::new(code, "turning threads off"))
 }
 
 /// The raster's own bytes as a matrix, without a copy.
-pub(super) fn view(page: &Raster) -> Result<BoxedRef<'_, Mat>> {
-    one_thread()?;
-    Mat::new_rows_cols_with_data(whole(page.height)?, whole(page.width)?, &page.pixels)
+pub(super) fn view_raster(page: &PageRaster) -> Result<BoxedRef<'_, Mat>> {
+    disable_threads()?;
+    Mat::new_rows_cols_with_data(to_i32(page.height)?, to_i32(page.width)?, &page.pixels)
 }
 
 /// A matrix of grey bytes as a raster.
-pub(super) fn raster(plane: &Mat, dpi: u32) -> Result<Raster> {
+pub(super) fn raster_from_mat(plane: &Mat, dpi: u32) -> Result<PageRaster> {
     let size = |side: i32| u32::try_from(side).map_err(|_| out_of_range());
-    Ok(Raster {
+    Ok(PageRaster {
         width: size(plane.cols())?,
         height: size(plane.rows())?,
         dpi,
@@ -65,7 +65,7 @@ pub(super) fn raster(plane: &Mat, dpi: u32) -> Result<Raster> {
     })
 }
 
-fn whole(side: u32) -> Result<i32> {
+fn to_i32(side: u32) -> Result<i32> {
     i32::try_from(side).map_err(|_| out_of_range())
 }
 
@@ -76,7 +76,7 @@ fn out_of_range() -> opencv::Error {
 /// `plane` averaged down to `1 / factor`; at least one pixel each way. Rows and columns that do not
 /// make up a pixel are left out: with them each pixel would be the mean of broken ones, at a
 /// multiple of the time.
-pub(super) fn shrunk(plane: &impl Pixels, factor: i32) -> Result<Mat> {
+pub(super) fn shrink_mat(plane: &impl PixelMatrix, factor: i32) -> Result<Mat> {
     let size = Size::new((plane.cols() / factor).max(1), (plane.rows() / factor).max(1));
     let whole = core::Rect::new(0, 0, size.width * factor, size.height * factor);
     let whole = plane.roi(whole & core::Rect::new(0, 0, plane.cols(), plane.rows()))?;
@@ -85,17 +85,17 @@ pub(super) fn shrunk(plane: &impl Pixels, factor: i32) -> Result<Mat> {
     Ok(small)
 }
 
-/// Sides of the closing and the median in [`paper`], in its eighths of a pixel: wider than the
+/// Sides of the closing and the median in [`estimate_paper`], in its eighths of a pixel: wider than the
 /// strokes of a headline, narrower than a shadow.
 const CLOSING: i32 = 15;
 const MEDIAN: i32 = 21;
-/// How much coarser [`paper`] is than its page.
+/// How much coarser [`estimate_paper`] is than its page.
 pub(super) const PAPER_FACTOR: i32 = 8;
 
 /// The shade of the paper everywhere, without the ink, at an eighth of the page's size: a grey
 /// closing takes the ink out, a median the blots that were larger.
-pub(super) fn paper(plane: &impl Pixels) -> Result<Mat> {
-    let small = shrunk(plane, PAPER_FACTOR)?;
+pub(super) fn estimate_paper(plane: &impl PixelMatrix) -> Result<Mat> {
+    let small = shrink_mat(plane, PAPER_FACTOR)?;
     let kernel =
         imgproc::get_structuring_element_def(imgproc::MORPH_RECT, Size::new(CLOSING, CLOSING))?;
     let (mut closed, mut smooth) = (Mat::default(), Mat::default());
@@ -105,7 +105,7 @@ pub(super) fn paper(plane: &impl Pixels) -> Result<Mat> {
 }
 
 /// `plane` divided by its paper: what is left is ink on white.
-pub(super) fn flattened(plane: &impl Pixels, paper: &Mat) -> Result<Mat> {
+pub(super) fn flatten_light(plane: &impl PixelMatrix, paper: &Mat) -> Result<Mat> {
     let (mut whole, mut flat) = (Mat::default(), Mat::default());
     imgproc::resize(paper, &mut whole, plane.size()?, 0.0, 0.0, imgproc::INTER_LINEAR)?;
     core::divide2(plane, &whole, &mut flat, 255.0, -1)?;
@@ -113,38 +113,38 @@ pub(super) fn flattened(plane: &impl Pixels, paper: &Mat) -> Result<Mat> {
 }
 
 /// Gaussian smoothing; `sigma` in pixels.
-pub(super) fn smoothed(plane: &impl Pixels, sigma: f64) -> Result<Mat> {
+pub(super) fn smooth_gaussian(plane: &impl PixelMatrix, sigma: f64) -> Result<Mat> {
     let mut smooth = Mat::default();
     imgproc::gaussian_blur_def(plane, &mut smooth, Size::default(), sigma)?;
     Ok(smooth)
 }
 
 /// Median over a square of `side` pixels, odd.
-pub(super) fn median(plane: &impl Pixels, side: i32) -> Result<Mat> {
+pub(super) fn smooth_median(plane: &impl PixelMatrix, side: i32) -> Result<Mat> {
     let mut calm = Mat::default();
     imgproc::median_blur(plane, &mut calm, side)?;
     Ok(calm)
 }
 
 /// Specks taken out and grain smoothed, so that neither is taken for ink.
-pub(super) fn calmed(plane: &impl Pixels) -> Result<Mat> {
-    smoothed(&median(plane, 3)?, 0.8)
+pub(super) fn reduce_noise(plane: &impl PixelMatrix) -> Result<Mat> {
+    smooth_gaussian(&smooth_median(plane, 3)?, 0.8)
 }
 
 /// How many of the pixels under `mask` have each of the 256 values.
-pub(super) fn histogram(plane: &Mat, mask: &Mat) -> Result<Histogram> {
+pub(super) fn count_values(plane: &Mat, mask: &Mat) -> Result<GreyHistogram> {
     let images = core::Vector::<Mat>::from_iter([plane.try_clone()?]);
     let (channels, sizes) = (core::Vector::from_slice(&[0]), core::Vector::from_slice(&[256]));
     let ranges = core::Vector::from_slice(&[0.0, 256.0]);
     let mut counts = Mat::default();
     imgproc::calc_hist_def(&images, &channels, mask, &mut counts, &sizes, &ranges)?;
-    Ok(Histogram(counts.data_typed::<f32>()?.to_vec()))
+    Ok(GreyHistogram(counts.data_typed::<f32>()?.to_vec()))
 }
 
 /// Counts of the values 0 to 255.
-pub(super) struct Histogram(Vec<f32>);
+pub(super) struct GreyHistogram(Vec<f32>);
 
-impl Histogram {
+impl GreyHistogram {
     /// The value that `share` (0 to 1) of the pixels do not exceed; 0 of no pixels.
     pub(super) fn quantile(&self, share: f32) -> f32 {
         let wanted = self.0.iter().sum::<f32>() * share;
@@ -161,13 +161,13 @@ impl Histogram {
     }
 
     /// Share of the pixels of each value.
-    pub(super) fn shares(&self) -> impl Iterator<Item = f32> {
+    pub(super) fn value_shares(&self) -> impl Iterator<Item = f32> {
         let all = self.0.iter().sum::<f32>().max(1.0);
         self.0.iter().map(move |count| count / all)
     }
 
     /// Share of the pixels in `values`.
-    pub(super) fn share(&self, values: std::ops::Range<usize>) -> f32 {
+    pub(super) fn share_within(&self, values: std::ops::Range<usize>) -> f32 {
         let all: f32 = self.0.iter().sum();
         let some: f32 = self.0.get(values).unwrap_or_default().iter().sum();
         if all > 0.0 { some / all } else { 0.0 }
@@ -175,7 +175,7 @@ impl Histogram {
 }
 
 /// A plane of one value.
-pub(super) fn uniform(size: Size, value: f64) -> Result<Mat> {
+pub(super) fn uniform_mat(size: Size, value: f64) -> Result<Mat> {
     Mat::new_rows_cols_with_default(size.height, size.width, core::CV_8UC1, Scalar::all(value))
 }
 
@@ -185,12 +185,12 @@ mod tests {
 
     #[test]
     fn many_threads_may_look_at_pages_at_the_same_time() {
-        let page = Raster { width: 2, height: 2, dpi: 300, pixels: vec![0; 4] };
+        let page = PageRaster { width: 2, height: 2, dpi: 300, pixels: vec![0; 4] };
         std::thread::scope(|scope| {
             for _ in 0..8 {
                 scope.spawn(|| {
                     for _ in 0..5_000 {
-                        assert_eq!(view(&page).unwrap().rows(), 2);
+                        assert_eq!(view_raster(&page).unwrap().rows(), 2);
                     }
                 });
             }

@@ -5,12 +5,12 @@
 //! all as the page lies and are read well when turned: a page that lies right stays as it is, and so
 //! does one that is too bad to tell.
 
-use super::language::{self, Evidence};
-use super::picture::Turn;
-use super::text_cells::{Part, TextCells};
-use super::{Raster, Recogniser};
+use super::language::{self, LanguageEvidence};
+use super::picture::PixelTransform;
+use super::text_cells::{PageCrop, TextCells};
+use super::{PageRaster, PageRecogniser};
 use crate::fault::Result;
-use crate::model::Line;
+use crate::model::TextLine;
 
 /// Cells of the part that is looked at, across and down: about four inches by one.
 const PART: (usize, usize) = (40, 10);
@@ -28,7 +28,7 @@ const MOST_TRIALS: usize = 6;
 
 /// What a first look says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Look {
+pub(super) struct OrientationProbe {
     /// Quarter turns clockwise that put the page upright.
     pub quarter_turns: u8,
     /// The language that the lines are written in, if they say.
@@ -37,14 +37,14 @@ pub(super) struct Look {
 
 /// How far a text is read: letters in sure words, and all letters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Letters {
+pub(super) struct LetterCounts {
     sure: usize,
     all: usize,
 }
 
-impl Letters {
+impl LetterCounts {
     /// Counts those of `lines`.
-    pub(super) fn of(lines: &[Line]) -> Self {
+    pub(super) fn from_lines(lines: &[TextLine]) -> Self {
         let (mut sure, mut all) = (0, 0);
         for word in lines.iter().flat_map(|line| &line.words) {
             let letters = word.text.chars().filter(|c| c.is_alphanumeric()).count();
@@ -72,7 +72,7 @@ impl Letters {
 
 /// How a page may be turned, in quarter turns clockwise.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Order<'a> {
+pub(super) struct ProbeOptions<'a> {
     /// What is tried if the page is not read as it lies.
     pub turns: &'a [u8],
     /// What is right unless reading says otherwise: how the file has a page that was turned on a
@@ -85,26 +85,26 @@ pub(super) struct Order<'a> {
 ///
 /// # Errors
 /// Those of the recogniser.
-pub(super) fn look(
-    page: &Raster,
+pub(super) fn probe_orientation(
+    page: &PageRaster,
     text: &TextCells,
-    order: &Order<'_>,
+    order: &ProbeOptions<'_>,
     languages: &[String],
-    recogniser: &mut dyn Recogniser,
-) -> Result<Option<Look>> {
-    let Some(part) = text.densest(PART.0, PART.1) else { return Ok(None) };
-    let mut piece = cut(page, part);
+    recogniser: &mut dyn PageRecogniser,
+) -> Result<Option<OrientationProbe>> {
+    let Some(part) = text.densest_part(PART.0, PART.1) else { return Ok(None) };
+    let mut piece = crop_raster(page, part);
     let mut lines = recogniser.recognise(&piece, languages)?;
-    let as_it_lies = Letters::of(&lines);
+    let as_it_lies = LetterCounts::from_lines(&lines);
     let mut quarter_turns = 0;
     let mut usual = None;
     if !as_it_lies.is_well_read() {
         for turn in order.turns {
             let across = if turn % 2 == 0 { PART } else { (PART.1, PART.0) };
-            let Some(part) = text.densest(across.0, across.1) else { continue };
-            let other = turned(cut(page, part), *turn);
+            let Some(part) = text.densest_part(across.0, across.1) else { continue };
+            let other = rotate_raster(crop_raster(page, part), *turn);
             let read = recogniser.recognise(&other, languages)?;
-            let letters = Letters::of(&read);
+            let letters = LetterCounts::from_lines(&read);
             if letters.is_far_better_than(as_it_lies) {
                 (lines, quarter_turns, piece) = (read, *turn, other);
                 usual = None;
@@ -118,26 +118,27 @@ pub(super) fn look(
     if let Some(usual) = usual {
         (lines, quarter_turns, piece) = usual;
     }
-    let evidence = Evidence::of(&lines);
-    let mut language = evidence.language(recogniser.languages()).map(str::to_owned);
-    if language.is_none() && !Letters::of(&lines).is_well_read() {
-        language = try_others(&piece, Letters::of(&lines), recogniser)?;
+    let evidence = LanguageEvidence::from_lines(&lines);
+    let mut language = evidence.leading_language(recogniser.languages()).map(str::to_owned);
+    if language.is_none() && !LetterCounts::from_lines(&lines).is_well_read() {
+        language = probe_other_languages(&piece, LetterCounts::from_lines(&lines), recogniser)?;
     }
-    Ok(Some(Look { quarter_turns, language }))
+    Ok(Some(OrientationProbe { quarter_turns, language }))
 }
 
 /// Another script, perhaps: the language among those whose words are not known here that reads the
 /// piece well where the first one hardly did, if there is one.
-fn try_others(
-    piece: &Raster,
-    first: Letters,
-    recogniser: &mut dyn Recogniser,
+fn probe_other_languages(
+    piece: &PageRaster,
+    first: LetterCounts,
+    recogniser: &mut dyn PageRecogniser,
 ) -> Result<Option<String>> {
-    let others = recogniser.languages().iter().filter(|name| !language::is_known(name));
+    let others = recogniser.languages().iter().filter(|name| !language::is_known_language(name));
     let others: Vec<String> = others.take(MOST_TRIALS).cloned().collect();
     let mut best: Option<(usize, String)> = None;
     for name in others {
-        let letters = Letters::of(&recogniser.recognise(piece, std::slice::from_ref(&name))?);
+        let letters =
+            LetterCounts::from_lines(&recogniser.recognise(piece, std::slice::from_ref(&name))?);
         let is_better = letters.is_far_better_than(first);
         if is_better && best.as_ref().is_none_or(|(sure, _)| letters.sure > *sure) {
             best = Some((letters.sure, name));
@@ -147,17 +148,17 @@ fn try_others(
 }
 
 /// A page turned clockwise by so many quarter turns.
-pub(super) fn turned(page: Raster, quarter_turns: u8) -> Raster {
+pub(super) fn rotate_raster(page: PageRaster, quarter_turns: u8) -> PageRaster {
     let (transpose, mirror, flip) = match quarter_turns % 4 {
         0 => (false, false, false),
         1 => (true, true, false),
         2 => (false, true, true),
         _ => (true, false, true),
     };
-    Turn { transpose, mirror, flip }.apply(page)
+    PixelTransform { transpose, mirror, flip }.apply(page)
 }
 
-fn cut(page: &Raster, part: Part) -> Raster {
+fn crop_raster(page: &PageRaster, part: PageCrop) -> PageRaster {
     let across = page.width as usize;
     let rows = (part.top..part.top + part.height).filter_map(|y| {
         let start = y * across + part.left;
@@ -166,7 +167,7 @@ fn cut(page: &Raster, part: Part) -> Raster {
     let pixels: Vec<u8> = rows.flatten().copied().collect();
     let width = u32::try_from(part.width).unwrap_or(u32::MAX);
     let height = u32::try_from(pixels.len() / part.width.max(1)).unwrap_or(u32::MAX);
-    Raster { width, height, dpi: page.dpi, pixels }
+    PageRaster { width, height, dpi: page.dpi, pixels }
 }
 
 #[cfg(test)]
@@ -175,20 +176,20 @@ mod tests {
 
     #[test]
     fn a_quarter_turn_is_clockwise() {
-        let page = Raster { width: 2, height: 1, dpi: 0, pixels: vec![1, 2] };
+        let page = PageRaster { width: 2, height: 1, dpi: 0, pixels: vec![1, 2] };
         let table =
             [(0, (2, 1), [1, 2]), (1, (1, 2), [1, 2]), (2, (2, 1), [2, 1]), (3, (1, 2), [2, 1])];
         for (turns, size, pixels) in table {
-            let turned = turned(page.clone(), turns);
+            let turned = rotate_raster(page.clone(), turns);
             assert_eq!(((turned.width, turned.height), &turned.pixels[..]), (size, &pixels[..]));
         }
-        let wide = Raster { width: 3, height: 2, dpi: 0, pixels: vec![1, 2, 3, 4, 5, 6] };
-        assert_eq!(turned(wide, 1).pixels, [4, 1, 5, 2, 6, 3]);
+        let wide = PageRaster { width: 3, height: 2, dpi: 0, pixels: vec![1, 2, 3, 4, 5, 6] };
+        assert_eq!(rotate_raster(wide, 1).pixels, [4, 1, 5, 2, 6, 3]);
     }
 
     #[test]
     fn a_page_is_turned_only_where_it_is_read_many_times_better() {
-        let letters = |sure, all| Letters { sure, all };
+        let letters = |sure, all| LetterCounts { sure, all };
         assert!(letters(60, 80).is_far_better_than(letters(6, 70)));
         assert!(!letters(60, 80).is_far_better_than(letters(25, 70)), "read as it lies, if badly");
         assert!(

@@ -35,14 +35,14 @@ mod shear;
 mod tests;
 mod traces;
 
-pub use direction::{Axis, Direction};
-pub(super) use outline::Outline;
+pub use direction::{LineAxis, LineDirection};
+pub(super) use outline::PaperOutline;
 
-use measures::Measures;
+use measures::PageMeasures;
 
-use super::Raster;
+use super::PageRaster;
 use super::plane::{self, OpenCvError};
-use crate::model::{Defect, DefectKind};
+use crate::model::{PageDefect, PageDefectKind};
 
 /// Confidence from which a defect is taken for real.
 pub const CERTAIN: f32 = 0.5;
@@ -54,29 +54,29 @@ const SMALLEST_SIDE: u32 = 24;
 const FEWEST_LETTERS: usize = 12;
 
 /// How much of a page's text is lost to a defect at its worst.
-const WEIGHTS: [(DefectKind, f32); 11] = [
-    (DefectKind::Blurry, 0.4),
-    (DefectKind::Noisy, 0.4),
-    (DefectKind::Dark, 0.1),
-    (DefectKind::Faint, 0.3),
-    (DefectKind::TextTooSmall, 0.3),
-    (DefectKind::DocumentCutoff, 0.1),
-    (DefectKind::TextCutoff, 0.3),
-    (DefectKind::Glare, 0.3),
-    (DefectKind::Skewed, 0.5),
-    (DefectKind::Rotated, 0.9),
-    (DefectKind::Shadowed, 0.7),
+const WEIGHTS: [(PageDefectKind, f32); 11] = [
+    (PageDefectKind::Blurry, 0.4),
+    (PageDefectKind::Noisy, 0.4),
+    (PageDefectKind::Dark, 0.1),
+    (PageDefectKind::Faint, 0.3),
+    (PageDefectKind::TextTooSmall, 0.3),
+    (PageDefectKind::DocumentCutoff, 0.1),
+    (PageDefectKind::TextCutoff, 0.3),
+    (PageDefectKind::Glare, 0.3),
+    (PageDefectKind::Skewed, 0.5),
+    (PageDefectKind::Rotated, 0.9),
+    (PageDefectKind::Shadowed, 0.7),
 ];
 
 /// What is known of a page image before it is read.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Assessment {
+pub struct PageAssessment {
     /// 0 to 1; 1 is a page without any defect.
     pub score: f32,
     /// What is wrong, and how surely; the kinds in order of their declaration.
-    pub defects: Vec<Defect>,
+    pub defects: Vec<PageDefect>,
     /// How the lines run.
-    pub direction: Direction,
+    pub direction: LineDirection,
     /// Median height of the letters in pixels of the page, across the lines; 0 without letters.
     pub letter_height: f32,
     /// Whether the page has next to no grey: a fax, or a scan in black and white.
@@ -88,22 +88,22 @@ pub struct Assessment {
     /// Whether enlarging it would enlarge what compression or a scanner's grain left on it.
     pub(super) rough: bool,
     /// Where the sheet lies in its picture.
-    pub(super) outline: Outline,
+    pub(super) outline: PaperOutline,
 }
 
-impl Assessment {
+impl PageAssessment {
     /// Confidence of a defect, 0 if it is not there.
-    pub fn confidence(&self, kind: DefectKind) -> f32 {
+    pub fn defect_confidence(&self, kind: PageDefectKind) -> f32 {
         let found = self.defects.iter().find(|defect| defect.kind == kind);
         found.map_or(0.0, |defect| defect.confidence)
     }
 
     /// The same with every suspicion taken for a defect, except about how the page lies: for a page
     /// that was read badly as it is.
-    pub(super) fn suspicious(&self) -> Self {
+    pub(super) fn with_suspicions(&self) -> Self {
         let mut bolder = self.clone();
         for defect in &mut bolder.defects {
-            if defect.kind != DefectKind::Rotated {
+            if defect.kind != PageDefectKind::Rotated {
                 defect.confidence = 1.0;
             }
         }
@@ -111,52 +111,52 @@ impl Assessment {
     }
 
     /// Whether a defect is there, beyond doubt enough to act on it.
-    pub fn has(&self, kind: DefectKind) -> bool {
-        self.confidence(kind) >= CERTAIN
+    pub fn has_defect(&self, kind: PageDefectKind) -> bool {
+        self.defect_confidence(kind) >= CERTAIN
     }
 
     /// Quarter turns clockwise, 0 to 3, that make the page upright, as far as can be told from the
     /// shapes on it. Lines along columns are seen surely; head and feet only where
-    /// [`Direction::feet`] is far from 0.
+    /// [`LineDirection::feet`] is far from 0.
     pub fn quarter_turns(&self) -> u8 {
         let sideways = match self.direction.axis {
-            Axis::Columns if self.has(DefectKind::Rotated) => 1,
+            LineAxis::Columns if self.has_defect(PageDefectKind::Rotated) => 1,
             _ => 0,
         };
         if self.direction.feet < -SURE_FEET { sideways + 2 } else { sideways }
     }
 }
 
-/// [`Direction::feet`] beyond this, either way, is sure.
+/// [`LineDirection::feet`] beyond this, either way, is sure.
 pub const SURE_FEET: f32 = 0.25;
 
 /// Judges `page`.
 ///
 /// # Errors
 /// `OpenCV` had no memory.
-pub fn assess(page: &Raster) -> Result<Assessment, OpenCvError> {
+pub fn assess_page(page: &PageRaster) -> Result<PageAssessment, OpenCvError> {
     if page.width.min(page.height) < SMALLEST_SIDE {
-        return Ok(Assessment::of_nothing(page));
+        return Ok(PageAssessment::of_nothing(page));
     }
-    let measures = measures::measure(page)?;
-    let direction = direction::direction(&measures.ink, &measures.pieces.glyphs)?;
-    let across = |glyph: &glyphs::Glyph| match direction.axis {
-        Axis::Rows => glyph.height,
-        Axis::Columns => glyph.width,
+    let measures = measures::measure_page(page)?;
+    let direction = direction::find_direction(&measures.ink, &measures.pieces.glyphs)?;
+    let across = |glyph: &glyphs::InkBox| match direction.axis {
+        LineAxis::Rows => glyph.height,
+        LineAxis::Columns => glyph.width,
     };
     let enlarged = f32::from(u16::try_from(measures.factor).unwrap_or(u16::MAX));
-    let letter_height = glyphs::median_of(&measures.pieces.glyphs, across) * enlarged;
-    let judged = Judged { measures: &measures, direction, letter_height };
+    let letter_height = glyphs::median_side(&measures.pieces.glyphs, across) * enlarged;
+    let judged = DefectScorer { measures: &measures, direction, letter_height };
     let mut defects = Vec::new();
     let mut score = 1.0;
     for (kind, weight) in WEIGHTS {
-        let confidence = judged.confidence(kind);
+        let confidence = judged.defect_confidence(kind);
         score *= 1.0 - weight * confidence;
         if confidence >= WORTH_TELLING {
-            defects.push(Defect { kind, confidence });
+            defects.push(PageDefect { kind, confidence });
         }
     }
-    Ok(Assessment {
+    Ok(PageAssessment {
         score,
         defects,
         direction,
@@ -169,74 +169,78 @@ pub fn assess(page: &Raster) -> Result<Assessment, OpenCvError> {
     })
 }
 
-impl Assessment {
+impl PageAssessment {
     /// Of a picture too small for text: nothing is wrong with it.
-    fn of_nothing(page: &Raster) -> Self {
+    fn of_nothing(page: &PageRaster) -> Self {
         Self {
             score: 1.0,
             defects: Vec::new(),
-            direction: Direction::UNKNOWN,
+            direction: LineDirection::UNKNOWN,
             letter_height: 0.0,
             bilevel: false,
             pixels: pixels_of(page),
             noise: 0.0,
             rough: false,
-            outline: Outline::None,
+            outline: PaperOutline::None,
         }
     }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "some millions, of which six digits are enough")]
-fn pixels_of(page: &Raster) -> f32 {
+fn pixels_of(page: &PageRaster) -> f32 {
     page.width as f32 * page.height as f32
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "a measure or a place on a page, not a count")]
-fn narrow(value: f64) -> f32 {
+fn to_f32(value: f64) -> f32 {
     value as f32
 }
 
-struct Judged<'a> {
-    measures: &'a Measures,
-    direction: Direction,
+struct DefectScorer<'a> {
+    measures: &'a PageMeasures,
+    direction: LineDirection,
     letter_height: f32,
 }
 
-impl Judged<'_> {
-    fn confidence(&self, kind: DefectKind) -> f32 {
+impl DefectScorer<'_> {
+    fn defect_confidence(&self, kind: PageDefectKind) -> f32 {
         let seen = self.measures;
         let has_text = seen.pieces.glyphs.len() >= FEWEST_LETTERS;
         match kind {
-            DefectKind::Dark => ramp(seen.paper, 190.0, 90.0),
-            DefectKind::Shadowed => {
-                ramp(seen.uneven, 0.06, 0.3) * ramp(seen.shade_range, 1.15, 1.5)
+            PageDefectKind::Dark => smooth_ramp(seen.paper, 190.0, 90.0),
+            PageDefectKind::Shadowed => {
+                smooth_ramp(seen.uneven, 0.06, 0.3) * smooth_ramp(seen.shade_range, 1.15, 1.5)
             }
-            DefectKind::Glare => ramp(seen.glare, 0.002, 0.02),
-            DefectKind::Noisy => {
+            PageDefectKind::Glare => smooth_ramp(seen.glare, 0.002, 0.02),
+            PageDefectKind::Noisy => {
                 // A fax has its noise where the letters are; little of it lies alone.
                 let (fine, bad) = if seen.is_bilevel() { (40.0, 240.0) } else { (100.0, 500.0) };
-                ramp(seen.noise, 4.0, 10.0).max(ramp(seen.specks(), fine, bad))
+                smooth_ramp(seen.noise, 4.0, 10.0).max(smooth_ramp(
+                    seen.specks_per_million(),
+                    fine,
+                    bad,
+                ))
             }
-            DefectKind::DocumentCutoff => match seen.outline {
-                Outline::Partial(edges) => ramp(f32::from(edges), 1.0, 3.0),
-                Outline::None | Outline::Sheet(_) => 0.0,
+            PageDefectKind::DocumentCutoff => match seen.outline {
+                PaperOutline::Partial(edges) => smooth_ramp(f32::from(edges), 1.0, 3.0),
+                PaperOutline::None | PaperOutline::Sheet(_) => 0.0,
             },
             _ if !has_text => 0.0,
-            DefectKind::Blurry => ramp(seen.edge_width, 3.2, 5.2),
-            DefectKind::Faint => ramp(seen.contrast, 110.0, 30.0),
-            DefectKind::TextTooSmall => {
+            PageDefectKind::Blurry => smooth_ramp(seen.edge_width, 3.2, 5.2),
+            PageDefectKind::Faint => smooth_ramp(seen.contrast, 110.0, 30.0),
+            PageDefectKind::TextTooSmall => {
                 // Grey edges need more pixels than sharp ones.
                 let (fine, bad) = if seen.is_bilevel() { (20.0, 10.0) } else { (25.0, 12.0) };
-                ramp(self.letter_height, fine, bad)
+                smooth_ramp(self.letter_height, fine, bad)
             }
-            DefectKind::TextCutoff => ramp(seen.cut_letters(), 0.005, 0.04),
-            DefectKind::Skewed => ramp(self.direction.skew_degrees.abs(), 0.1, 0.7),
-            DefectKind::Rotated => {
+            PageDefectKind::TextCutoff => smooth_ramp(seen.cut_letters(), 0.005, 0.04),
+            PageDefectKind::Skewed => smooth_ramp(self.direction.skew_degrees.abs(), 0.1, 0.7),
+            PageDefectKind::Rotated => {
                 let sideways = match self.direction.axis {
-                    Axis::Rows => 0.0,
-                    Axis::Columns => ramp(self.direction.clarity, 1.0, 2.0),
+                    LineAxis::Rows => 0.0,
+                    LineAxis::Columns => smooth_ramp(self.direction.clarity, 1.0, 2.0),
                 };
-                sideways.max(ramp(-self.direction.feet, 0.1, 2.0 * SURE_FEET - 0.1))
+                sideways.max(smooth_ramp(-self.direction.feet, 0.1, 2.0 * SURE_FEET - 0.1))
             }
         }
     }
@@ -244,7 +248,7 @@ impl Judged<'_> {
 
 /// 0 at `fine` and beyond, 1 at `bad` and beyond, and in between the smooth step
 /// `3t² − 2t³`: level at both ends, so that a page near a limit is not judged by chance.
-fn ramp(value: f32, fine: f32, bad: f32) -> f32 {
+fn smooth_ramp(value: f32, fine: f32, bad: f32) -> f32 {
     let t = ((value - fine) / (bad - fine)).clamp(0.0, 1.0);
     t * t * (3.0 - 2.0 * t)
 }

@@ -3,12 +3,15 @@
 
 use std::time::Instant;
 
-use super::language::Evidence;
+use super::language::LanguageEvidence;
 use super::read_picture::{PictureRead, PictureReader};
-use super::{Document, OpenCvError, Page, Recogniser, Refusal, doubt, rows};
+use super::{
+    OpenCvError, PageContent, PageRecogniser, PageRefusal, ParsedDocument, doubt, join_rows,
+};
 use crate::fault::{self, Fault};
 use crate::model::{
-    Defect, DefectKind, Line, PageRead, PageText, Reason, Recipe, Repairs, Source, TextLayer,
+    OutcomeReason, PageDefect, PageDefectKind, PageReadResult, PageSource, PageText, ReadRecipe,
+    RepairSwitches, TextLayer, TextLine,
 };
 
 /// A picture of at least this quality was read well enough to replace a garbled text layer.
@@ -19,32 +22,34 @@ pub(super) const CUT_QUALITY: f32 = 0.3;
 
 /// Why a page was not read.
 #[derive(Debug)]
-pub enum Trouble {
+pub enum PageError {
     /// Because of the document.
-    Refused(Refusal),
+    Refused(PageRefusal),
     /// Because of something else.
     Failed(fault::Error),
 }
 
-impl From<Refusal> for Trouble {
-    fn from(refusal: Refusal) -> Self {
+impl From<PageRefusal> for PageError {
+    fn from(refusal: PageRefusal) -> Self {
         Self::Refused(refusal)
     }
 }
 
-impl From<fault::Error> for Trouble {
+impl From<fault::Error> for PageError {
     /// A page that the recogniser gives up on is the input's fault.
     fn from(error: fault::Error) -> Self {
         match error.fault {
-            Fault::Rejected => Self::Refused(Refusal::new(Reason::Timeout, error.context)),
+            Fault::Rejected => {
+                Self::Refused(PageRefusal::new(OutcomeReason::Timeout, error.context))
+            }
             _ => Self::Failed(error),
         }
     }
 }
 
-impl From<OpenCvError> for Trouble {
+impl From<OpenCvError> for PageError {
     fn from(error: OpenCvError) -> Self {
-        Self::Failed(fault::Error::internal("a page image cannot be looked at").because(error))
+        Self::Failed(fault::Error::internal("a page image cannot be looked at").with_source(error))
     }
 }
 
@@ -54,128 +59,137 @@ impl From<OpenCvError> for Trouble {
 /// # Errors
 /// The document is to blame, or something else is.
 pub fn read_page(
-    document: &Document,
+    document: &ParsedDocument,
     index: u32,
-    recipe: &Recipe,
-    recogniser: &mut dyn Recogniser,
-) -> Result<PageRead, Trouble> {
-    let page = document.page(index)?;
-    let is_cut = document.is_cut() || matches!(page, Page::Cut(_));
+    recipe: &ReadRecipe,
+    recogniser: &mut dyn PageRecogniser,
+) -> Result<PageReadResult, PageError> {
+    let page = document.page_content(index)?;
+    let is_cut = document.is_cut() || matches!(page, PageContent::Cut(_));
     let mut read = read_content(document, index, page, recipe, recogniser)?;
     if is_cut {
-        read.page = incomplete(read.page);
+        read.page = mark_incomplete(read.page);
     }
     Ok(read)
 }
 
 /// A page of which a part may be missing. One without text is lost: nobody can say that it was
 /// blank.
-pub(super) fn incomplete(mut page: PageText) -> PageText {
+pub(super) fn mark_incomplete(mut page: PageText) -> PageText {
     if page.lines.is_empty() {
-        return PageText::native(page.number, (page.width, page.height), 0.0, Vec::new());
+        return PageText::from_native(page.number, (page.width, page.height), 0.0, Vec::new());
     }
     page.quality = page.quality.min(CUT_QUALITY);
-    if page.defects.iter().all(|defect| defect.kind != DefectKind::DocumentCutoff) {
-        page.defects.push(Defect { kind: DefectKind::DocumentCutoff, confidence: 1.0 });
+    if page.defects.iter().all(|defect| defect.kind != PageDefectKind::DocumentCutoff) {
+        page.defects.push(PageDefect { kind: PageDefectKind::DocumentCutoff, confidence: 1.0 });
     }
     page
 }
 
 fn read_content(
-    document: &Document,
+    document: &ParsedDocument,
     index: u32,
-    page: Page,
-    recipe: &Recipe,
-    recogniser: &mut dyn Recogniser,
-) -> Result<PageRead, Trouble> {
+    page: PageContent,
+    recipe: &ReadRecipe,
+    recogniser: &mut dyn PageRecogniser,
+) -> Result<PageReadResult, PageError> {
     let started = Instant::now();
     let number = index + 1;
     let page = match page {
-        Page::Text { width, height, lines } => {
-            document.hear(Evidence::of(&lines).language(recogniser.languages()));
-            PageText::native(number, (width, height), 1.0, lines)
+        PageContent::Text { width, height, lines } => {
+            document.remember_language(
+                LanguageEvidence::from_lines(&lines).leading_language(recogniser.languages()),
+            );
+            PageText::from_native(number, (width, height), 1.0, lines)
         }
-        Page::Doubtful { layer, picture } => {
+        PageContent::Doubtful { layer, picture } => {
             let page_time = document.limits.page_time;
-            let hint = Evidence::of(&layer.lines).language(recogniser.languages());
+            let hint =
+                LanguageEvidence::from_lines(&layer.lines).leading_language(recogniser.languages());
             let hint = hint.filter(|_| !layer.garbled).map(str::to_owned);
             // The picture is drawn, not scanned: there is nothing to repair.
-            let recipe = &Recipe { repairs: Repairs::NONE, ..recipe.clone() };
+            let recipe = &ReadRecipe { repairs: RepairSwitches::NONE, ..recipe.clone() };
             let mut reader = PictureReader { recogniser, recipe, hint, started, page_time };
             let read = reader.read(&picture)?;
-            doubtful(number, layer, picture.dpi, read)
+            merge_suspect_layer(number, layer, picture.dpi, read)
         }
         // Quality 0 lets the gate see that the document is not complete.
-        Page::Damaged { width, height } => {
-            PageText::native(number, (width, height), 0.0, Vec::new())
+        PageContent::Damaged { width, height } => {
+            PageText::from_native(number, (width, height), 0.0, Vec::new())
         }
-        Page::Image(raster) | Page::Cut(raster) => {
+        PageContent::Image(raster) | PageContent::Cut(raster) => {
             let page_time = document.limits.page_time;
             let hint = document.heard.get().cloned();
             let mut reader = PictureReader { recogniser, recipe, hint, started, page_time };
             let read = reader.read(&raster)?;
-            document.hear(read.heard.as_deref());
-            return Ok(picture(number, read));
+            document.remember_language(read.heard.as_deref());
+            return Ok(page_from_picture(number, read));
         }
     };
-    Ok(PageRead { page, repaired: None })
+    Ok(PageReadResult { page, repaired: None })
 }
 
 /// Both readings of a page in one: the layer, and the words of the picture that it leaves out. A
 /// garbled layer counts for nothing beside a picture that was read.
-pub(super) fn doubtful(number: u32, layer: TextLayer, dpi: u32, read: PictureRead) -> PageText {
+pub(super) fn merge_suspect_layer(
+    number: u32,
+    layer: TextLayer,
+    dpi: u32,
+    read: PictureRead,
+) -> PageText {
     let TextLayer { width, height, lines, garbled } = layer;
-    let native = |quality, lines| PageText::native(number, (width, height), quality, lines);
+    let native = |quality, lines| PageText::from_native(number, (width, height), quality, lines);
     if garbled {
         return match read.quality >= READABLE {
             true => read_from(number, read),
             false => native(0.0, lines),
         };
     }
-    let in_pixels = doubt::in_pixels(&lines, dpi);
-    let missing = doubt::missing(&in_pixels, &read.lines);
+    let in_pixels = doubt::scale_to_pixels(&lines, dpi);
+    let missing = doubt::missing_words(&in_pixels, &read.lines);
     if missing.is_empty() {
         return native(1.0, lines);
     }
-    let words = |lines: &[Line]| lines.iter().map(|line| count(line.words.len())).sum::<f32>();
+    let words =
+        |lines: &[TextLine]| lines.iter().map(|line| count_to_f32(line.words.len())).sum::<f32>();
     let (sure, added) = (words(&in_pixels), words(&missing));
     let quality = (sure + added * read.quality) / (sure + added);
-    let lines = rows(in_pixels.into_iter().chain(missing).collect());
+    let lines = join_rows(in_pixels.into_iter().chain(missing).collect());
     PageText { lines, quality, ..read_from(number, read) }
 }
 
-impl Document {
+impl ParsedDocument {
     /// Keeps the language of the first page that says it: the others are then read in it at once,
     /// unless their own words say otherwise.
-    fn hear(&self, language: Option<&str>) {
+    fn remember_language(&self, language: Option<&str>) {
         if let Some(language) = language {
             self.heard.get_or_init(|| language.to_owned());
         }
     }
 }
 
-fn picture(number: u32, mut read: PictureRead) -> PageRead {
+fn page_from_picture(number: u32, mut read: PictureRead) -> PageReadResult {
     let repaired = read.repaired.take();
     let page = PageText { repaired: repaired.is_some(), ..read_from(number, read) };
-    PageRead { page, repaired }
+    PageReadResult { page, repaired }
 }
 
 pub(super) fn read_from(number: u32, read: PictureRead) -> PageText {
-    let (width, height) = (real(read.width), real(read.height));
+    let (width, height) = (pixels_to_f32(read.width), pixels_to_f32(read.height));
     PageText {
-        source: Source::Ocr,
+        source: PageSource::Ocr,
         defects: read.defects,
         languages: read.languages,
-        ..PageText::native(number, (width, height), read.quality, read.lines)
+        ..PageText::from_native(number, (width, height), read.quality, read.lines)
     }
 }
 
-fn count(words: usize) -> f32 {
-    real(u32::try_from(words).unwrap_or(u32::MAX))
+fn count_to_f32(words: usize) -> f32 {
+    pixels_to_f32(u32::try_from(words).unwrap_or(u32::MAX))
 }
 
 #[expect(clippy::cast_precision_loss, reason = "far below 2^24")]
-fn real(pixels: u32) -> f32 {
+fn pixels_to_f32(pixels: u32) -> f32 {
     pixels as f32
 }
 
@@ -185,16 +199,16 @@ mod tests {
 
     #[test]
     fn a_page_of_a_cut_document_never_passes_for_a_whole_one() {
-        let lines = vec![Line { words: Vec::new() }];
-        let read = incomplete(PageText::native(2, (10.0, 20.0), 1.0, lines));
+        let lines = vec![TextLine { words: Vec::new() }];
+        let read = mark_incomplete(PageText::from_native(2, (10.0, 20.0), 1.0, lines));
         assert_eq!((read.number, read.quality), (2, CUT_QUALITY));
-        assert_eq!(read.defects.first().map(|it| it.kind), Some(DefectKind::DocumentCutoff));
-        let poor = incomplete(PageText { quality: 0.1, ..read });
+        assert_eq!(read.defects.first().map(|it| it.kind), Some(PageDefectKind::DocumentCutoff));
+        let poor = mark_incomplete(PageText { quality: 0.1, ..read });
         assert_eq!((poor.quality, poor.defects.len()), (0.1, 1), "worse stays worse, said once");
-        let blank = incomplete(PageText {
-            source: Source::Ocr,
-            ..PageText::native(1, (10.0, 20.0), 0.9, Vec::new())
+        let blank = mark_incomplete(PageText {
+            source: PageSource::Ocr,
+            ..PageText::from_native(1, (10.0, 20.0), 0.9, Vec::new())
         });
-        assert_eq!((blank.quality, blank.source), (0.0, Source::Native), "lost, not blank");
+        assert_eq!((blank.quality, blank.source), (0.0, PageSource::Native), "lost, not blank");
     }
 }

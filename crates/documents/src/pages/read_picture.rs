@@ -6,21 +6,21 @@
 use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
-use super::encode::encoded;
-use super::language::Evidence;
+use super::encode::encode_page;
+use super::language::LanguageEvidence;
 use super::plane::{self, OpenCvError};
 use super::probe;
-use super::quality::{self, Assessment};
-use super::repair::{RepairStep, repair, sharper};
-use super::score::{Legibility, legibility};
+use super::quality::{self, PageAssessment};
+use super::repair::{RepairStep, repair_page, sharpen_enlarged};
+use super::score::{LegibilityScore, score_legibility};
 use super::text_cells::TextCells;
-use super::two_readings::merged;
-use super::{Raster, Recogniser, Trouble, rows};
-use crate::model::{Defect, DefectKind, EncodedImage, Line, Recipe};
+use super::two_readings::merge_lines;
+use super::{PageError, PageRaster, PageRecogniser, join_rows};
+use crate::model::{EncodedImage, PageDefect, PageDefectKind, ReadRecipe, TextLine};
 
 /// What is read first where nothing is known, if it is installed.
 const USUAL_LANGUAGE: &str = "eng";
-/// Letters stand on their feet beyond this, see [`quality::Direction::feet`].
+/// Letters stand on their feet beyond this, see [`quality::LineDirection::feet`].
 const UPRIGHT: f32 = 0.1;
 /// A reading in the language that the words speak of may score this much less than the first one:
 /// confidences of two languages are not quite alike.
@@ -35,7 +35,7 @@ const TIME_FOR_MORE: u32 = 3;
 #[derive(Debug)]
 pub(super) struct PictureRead {
     /// Lines in reading order; boxes in pixels of the picture that was read.
-    pub lines: Vec<Line>,
+    pub lines: Vec<TextLine>,
     /// Width of that picture.
     pub width: u32,
     /// Its height.
@@ -43,7 +43,7 @@ pub(super) struct PictureRead {
     /// 0 to 1.
     pub quality: f32,
     /// What was wrong with the picture as the file has it.
-    pub defects: Vec<Defect>,
+    pub defects: Vec<PageDefect>,
     /// Languages it was read with.
     pub languages: Vec<String>,
     /// The language that its words are surely of.
@@ -55,9 +55,9 @@ pub(super) struct PictureRead {
 /// Reads pictures of one document's pages.
 pub(super) struct PictureReader<'a> {
     /// What reads.
-    pub recogniser: &'a mut dyn Recogniser,
+    pub recogniser: &'a mut dyn PageRecogniser,
     /// How.
-    pub recipe: &'a Recipe,
+    pub recipe: &'a ReadRecipe,
     /// Language of an earlier page.
     pub hint: Option<String>,
     /// When work on the page began, and how long it may take.
@@ -67,8 +67,8 @@ pub(super) struct PictureReader<'a> {
 }
 
 /// A picture to read.
-struct Candidate<'a> {
-    picture: Cow<'a, Raster>,
+struct PictureCandidate<'a> {
+    picture: Cow<'a, PageRaster>,
     /// Quarter turns clockwise that it was given, to be confirmed by reading.
     turned: u8,
     /// Whether more was done to it than turning.
@@ -80,28 +80,28 @@ struct Candidate<'a> {
     enlarged: bool,
 }
 
-impl<'a> Candidate<'a> {
-    fn as_it_came(page: &'a Raster) -> Self {
+impl<'a> PictureCandidate<'a> {
+    fn from_original(page: &'a PageRaster) -> Self {
         let picture = Cow::Borrowed(page);
         Self { picture, turned: 0, repaired: false, in_place: true, enlarged: false }
     }
 }
 
 /// One reading of one picture.
-struct Reading<'a> {
-    picture: Cow<'a, Raster>,
+struct OcrPass<'a> {
+    picture: Cow<'a, PageRaster>,
     turned: u8,
     repaired: bool,
     in_place: bool,
     enlarged: bool,
     text: TextCells,
-    lines: Vec<Line>,
-    legibility: Legibility,
+    lines: Vec<TextLine>,
+    legibility: LegibilityScore,
     languages: Vec<String>,
     heard: Option<String>,
 }
 
-impl Reading<'_> {
+impl OcrPass<'_> {
     /// Whether the picture is another one than the file's.
     fn is_altered(&self) -> bool {
         self.repaired || self.turned != 0
@@ -110,14 +110,14 @@ impl Reading<'_> {
     /// With the words that `other`, a reading of the same page that is not as good, has better or
     /// alone; as it is if the words of the two cannot be held against each other, or if the other
     /// is so much worse that its few sure words are luck.
-    fn with(mut self, other: &Self) -> Self {
+    fn merge_with(mut self, other: &Self) -> Self {
         let is_equal = other.legibility.confidence >= PEER * self.legibility.confidence;
         if is_equal && self.in_place == other.in_place && self.turned == other.turned {
-            let scale = |picture: &Raster| f64::from(picture.width.max(1));
+            let scale = |picture: &PageRaster| f64::from(picture.width.max(1));
             #[expect(clippy::cast_possible_truncation, reason = "a scale of one digit")]
             let scale = (scale(&self.picture) / scale(&other.picture)) as f32;
-            self.lines = merged(self.lines, &other.lines, scale);
-            self.legibility = legibility(&self.text, &self.lines);
+            self.lines = merge_lines(self.lines, &other.lines, scale);
+            self.legibility = score_legibility(&self.text, &self.lines);
         }
         self
     }
@@ -132,37 +132,37 @@ impl PictureReader<'_> {
     ///
     /// # Errors
     /// Those of the recogniser; no memory for the repair.
-    pub(super) fn read(&mut self, page: &Raster) -> Result<PictureRead, Trouble> {
-        let found = quality::assess(page)?;
-        let repaired = self.repaired(page, &found)?;
+    pub(super) fn read(&mut self, page: &PageRaster) -> Result<PictureRead, PageError> {
+        let found = quality::assess_page(page)?;
+        let repaired = self.repair_page(page, &found)?;
         let is_repaired = repaired.is_some();
-        let first = repaired.unwrap_or_else(|| Candidate::as_it_came(page));
-        let mut best = self.reading(first, &found)?;
+        let first = repaired.unwrap_or_else(|| PictureCandidate::from_original(page));
+        let mut best = self.read_candidate(first, &found)?;
         if self.falls_short(&best) {
             // A repair may have done harm; without one, a smaller defect may have.
             let other = match is_repaired {
-                true => Some(Candidate::as_it_came(page)),
-                false => self.repaired(page, &found.suspicious())?,
+                true => Some(PictureCandidate::from_original(page)),
+                false => self.repair_page(page, &found.with_suspicions())?,
             };
             if let Some(candidate) = other {
-                let second = self.reading(candidate, &found)?;
-                best = self.joined(best, second)?;
+                let second = self.read_candidate(candidate, &found)?;
+                best = self.join_passes(best, second)?;
             }
         }
         let is_altered = best.is_altered();
         let mut defects = found.defects;
         if best.turned == 0 && is_repaired {
             // It looked turned and was read upright, or was not read at all.
-            defects.retain(|defect| defect.kind != DefectKind::Rotated);
+            defects.retain(|defect| defect.kind != PageDefectKind::Rotated);
         }
         // What a repair has mended does not count any more.
         let image_score = if is_altered || is_repaired { 1.0 } else { found.score };
         Ok(PictureRead {
             width: best.picture.width,
             height: best.picture.height,
-            quality: best.legibility.combined(image_score),
-            repaired: if is_altered { Some(encoded(&best.picture)?) } else { None },
-            lines: rows(best.lines),
+            quality: best.legibility.combine_with_image(image_score),
+            repaired: if is_altered { Some(encode_page(&best.picture)?) } else { None },
+            lines: join_rows(best.lines),
             defects,
             languages: best.languages,
             heard: best.heard,
@@ -171,28 +171,32 @@ impl PictureReader<'_> {
 
     /// The better of two readings of the page with what the other has beyond it; if that falls short
     /// as well and one of the two was of an enlarged picture, with a third reading of that one.
-    fn joined<'a>(
+    fn join_passes<'a>(
         &mut self,
-        first: Reading<'a>,
-        second: Reading<'a>,
-    ) -> Result<Reading<'a>, Trouble> {
+        first: OcrPass<'a>,
+        second: OcrPass<'a>,
+    ) -> Result<OcrPass<'a>, PageError> {
         let is_better = second.is_better_than(&first);
         let (best, other) = if is_better { (second, first) } else { (first, second) };
-        let best = best.with(&other);
+        let best = best.merge_with(&other);
         let enlarged = [&best, &other].into_iter().find(|reading| reading.enlarged);
         let third = match enlarged.filter(|_| self.may_sharpen() && self.falls_short(&best)) {
-            Some(enlarged) => self.sharpened(enlarged)?,
+            Some(enlarged) => self.read_sharpened(enlarged)?,
             None => return Ok(best),
         };
-        Ok(if third.is_better_than(&best) { third.with(&best) } else { best.with(&third) })
+        Ok(if third.is_better_than(&best) {
+            third.merge_with(&best)
+        } else {
+            best.merge_with(&third)
+        })
     }
 
     /// The same picture, sharpened, read in the same way.
-    fn sharpened(&mut self, enlarged: &Reading<'_>) -> Result<Reading<'static>, Trouble> {
-        let picture = sharper(&enlarged.picture)?;
+    fn read_sharpened(&mut self, enlarged: &OcrPass<'_>) -> Result<OcrPass<'static>, PageError> {
+        let picture = sharpen_enlarged(&enlarged.picture)?;
         let languages = enlarged.languages.clone();
         let (lines, legibility, heard) = self.read_with(&picture, &enlarged.text, &languages)?;
-        Ok(Reading {
+        Ok(OcrPass {
             picture: Cow::Owned(picture),
             text: enlarged.text.clone(),
             repaired: true,
@@ -206,13 +210,13 @@ impl PictureReader<'_> {
         })
     }
 
-    fn repaired(
+    fn repair_page(
         &self,
-        page: &Raster,
-        found: &Assessment,
-    ) -> Result<Option<Candidate<'static>>, Trouble> {
-        let done = repair(page, found, self.recipe.repairs)?;
-        Ok(done.map(|done| Candidate {
+        page: &PageRaster,
+        found: &PageAssessment,
+    ) -> Result<Option<PictureCandidate<'static>>, PageError> {
+        let done = repair_page(page, found, self.recipe.repairs)?;
+        Ok(done.map(|done| PictureCandidate {
             picture: Cow::Owned(done.raster),
             turned: if done.steps.contains(&RepairStep::Turn) { found.quarter_turns() } else { 0 },
             repaired: done.steps.iter().any(|step| *step != RepairStep::Turn),
@@ -222,29 +226,31 @@ impl PictureReader<'_> {
     }
 
     /// Reads a picture upright and in its language.
-    fn reading<'a>(
+    fn read_candidate<'a>(
         &mut self,
-        candidate: Candidate<'a>,
-        found: &Assessment,
-    ) -> Result<Reading<'a>, Trouble> {
-        let Candidate { mut picture, mut turned, repaired, in_place, enlarged } = candidate;
+        candidate: PictureCandidate<'a>,
+        found: &PageAssessment,
+    ) -> Result<OcrPass<'a>, PageError> {
+        let PictureCandidate { mut picture, mut turned, repaired, in_place, enlarged } = candidate;
         let mut text = text_cells(&picture, found)?;
         let mut language = self.hint.clone();
-        let is_upright = !found.has(DefectKind::Rotated) && found.direction.feet >= UPRIGHT;
+        let is_upright =
+            !found.has_defect(PageDefectKind::Rotated) && found.direction.feet >= UPRIGHT;
         let is_unheard = self.recipe.languages.is_empty() && language.is_none();
         if (turned != 0 || !is_upright || is_unheard)
-            && let Some(look) = self.look(&picture, &text, turned)?
+            && let Some(look) = self.probe_picture(&picture, &text, turned)?
         {
             language = language.or(look.language);
             if look.quarter_turns != 0 {
-                picture = Cow::Owned(probe::turned(picture.into_owned(), look.quarter_turns));
+                picture =
+                    Cow::Owned(probe::rotate_raster(picture.into_owned(), look.quarter_turns));
                 turned = (turned + look.quarter_turns) % 4;
                 text = text_cells(&picture, found)?;
             }
         }
-        let languages = self.languages(language);
+        let languages = self.choose_languages(language);
         let (lines, legibility, heard) = self.read_with(&picture, &text, &languages)?;
-        self.in_its_language(Reading {
+        self.reread_in_language(OcrPass {
             picture,
             turned,
             repaired,
@@ -258,21 +264,21 @@ impl PictureReader<'_> {
         })
     }
 
-    fn look(
+    fn probe_picture(
         &mut self,
-        picture: &Raster,
+        picture: &PageRaster,
         text: &TextCells,
         turned: u8,
-    ) -> Result<Option<probe::Look>, Trouble> {
+    ) -> Result<Option<probe::OrientationProbe>, PageError> {
         let back = (4 - turned % 4) % 4;
         let turns: &[u8] = if self.may_turn() { &[2, 1, 3] } else { &[] };
-        let first = self.languages(self.hint.clone());
-        let order = probe::Order { turns, unless_sure: back };
-        Ok(probe::look(picture, text, &order, &first, self.recogniser)?)
+        let first = self.choose_languages(self.hint.clone());
+        let order = probe::ProbeOptions { turns, unless_sure: back };
+        Ok(probe::probe_orientation(picture, text, &order, &first, self.recogniser)?)
     }
 
     /// Reads it again if its words are of another language than it was read with.
-    fn in_its_language<'a>(&mut self, mut first: Reading<'a>) -> Result<Reading<'a>, Trouble> {
+    fn reread_in_language<'a>(&mut self, mut first: OcrPass<'a>) -> Result<OcrPass<'a>, PageError> {
         let Some(language) = first.heard.clone() else { return Ok(first) };
         let is_free = self.recipe.languages.is_empty() && !first.languages.contains(&language);
         if !is_free || !self.has_time() {
@@ -281,25 +287,26 @@ impl PictureReader<'_> {
         let languages = vec![language];
         let (lines, legibility, heard) = self.read_with(&first.picture, &first.text, &languages)?;
         if legibility.quality() * LANGUAGE_BONUS >= first.legibility.quality() {
-            first = Reading { lines, legibility, languages, heard, ..first };
+            first = OcrPass { lines, legibility, languages, heard, ..first };
         }
         Ok(first)
     }
 
     fn read_with(
         &mut self,
-        picture: &Raster,
+        picture: &PageRaster,
         text: &TextCells,
         languages: &[String],
-    ) -> Result<(Vec<Line>, Legibility, Option<String>), Trouble> {
+    ) -> Result<(Vec<TextLine>, LegibilityScore, Option<String>), PageError> {
         let lines = self.recogniser.recognise(picture, languages)?;
-        let legibility = legibility(text, &lines);
-        let heard = Evidence::of(&lines).language(self.recogniser.languages());
+        let legibility = score_legibility(text, &lines);
+        let heard =
+            LanguageEvidence::from_lines(&lines).leading_language(self.recogniser.languages());
         Ok((lines, legibility, heard.map(str::to_owned)))
     }
 
     /// The configured languages; otherwise the one that is known, or a usual one.
-    fn languages(&self, known: Option<String>) -> Vec<String> {
+    fn choose_languages(&self, known: Option<String>) -> Vec<String> {
         if !self.recipe.languages.is_empty() {
             return self.recipe.languages.clone();
         }
@@ -310,7 +317,7 @@ impl PictureReader<'_> {
 
     /// Whether a second reading is worth its time: below the middle between what is suspicious and
     /// what is perfect, so that a page that passes by luck gets one too.
-    fn falls_short(&self, reading: &Reading<'_>) -> bool {
+    fn falls_short(&self, reading: &OcrPass<'_>) -> bool {
         let good = f32::midpoint(self.recipe.threshold, 1.0);
         reading.legibility.quality() < good && self.has_time()
     }
@@ -329,12 +336,12 @@ impl PictureReader<'_> {
 }
 
 /// Where text seems to be. Noise seems to be text as well, unless it is calmed first.
-fn text_cells(picture: &Raster, found: &Assessment) -> Result<TextCells, OpenCvError> {
-    if !found.has(DefectKind::Noisy) {
-        return Ok(TextCells::of(picture));
+fn text_cells(picture: &PageRaster, found: &PageAssessment) -> Result<TextCells, OpenCvError> {
+    if !found.has_defect(PageDefectKind::Noisy) {
+        return Ok(TextCells::from_raster(picture));
     }
-    let calm = plane::calmed(&plane::view(picture)?)?;
-    Ok(TextCells::of(&plane::raster(&calm, picture.dpi)?))
+    let calm = plane::reduce_noise(&plane::view_raster(picture)?)?;
+    Ok(TextCells::from_raster(&plane::raster_from_mat(&calm, picture.dpi)?))
 }
 
 #[cfg(test)]

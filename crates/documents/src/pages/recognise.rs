@@ -1,14 +1,14 @@
 //! What reads the text of a page image; implemented by `ocr`, handed in by whoever starts the work.
 
-use super::Raster;
+use super::PageRaster;
 use crate::fault::Result;
-use crate::model::Line;
+use crate::model::TextLine;
 
 /// Reads page images, one at a time, on the thread that calls it.
 ///
 /// It does not judge the page and does not decide what to do about a bad one. The same image and
 /// languages give the same lines, whatever was read before.
-pub trait Recogniser: Send {
+pub trait PageRecogniser: Send {
     /// Languages it can read, as Tesseract names them (ISO 639-2, with a script where one language
     /// has several).
     fn languages(&self) -> &[String];
@@ -19,5 +19,5 @@ pub trait Recogniser: Send {
     /// # Errors
     /// [`Fault::Rejected`](crate::fault::Fault::Rejected): the page takes longer than it may.
     /// Anything else is not the page's fault.
-    fn recognise(&mut self, page: &Raster, languages: &[String]) -> Result<Vec<Line>>;
+    fn recognise(&mut self, page: &PageRaster, languages: &[String]) -> Result<Vec<TextLine>>;
 }

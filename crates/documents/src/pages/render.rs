@@ -12,10 +12,10 @@ use hayro::kurbo::{Affine, BezPath, Rect};
 use hayro::vello_cpu::color::palette::css::WHITE;
 use hayro::{PixmapSettings, RenderCache, RenderSettings, render};
 
-use super::pdf::Bounds;
-use super::picture::{LONGEST_SIDE, Turn, grey_of_rgb, shrink};
-use super::{Raster, Refusal};
-use crate::model::Reason;
+use super::pdf::RenderBounds;
+use super::picture::{LONGEST_SIDE, PixelTransform, grey_of_rgb, shrink_raster};
+use super::{PageRaster, PageRefusal};
+use crate::model::OutcomeReason;
 
 /// Pixels of a rendered page: A4 at 600 dpi. hayro paints four bytes each and casts sizes to 16
 /// bits, so larger pages are painted coarser instead.
@@ -25,29 +25,32 @@ const MOST_PIXELS: f64 = 36_000_000.0;
 ///
 /// # Errors
 /// `too_large` if the page is so long and narrow that no readable picture of it can be made.
-pub(super) fn page(page: &PdfPage<'_>, bounds: &Bounds<'_>) -> Result<Raster, Refusal> {
+pub(super) fn render_page(
+    page: &PdfPage<'_>,
+    bounds: &RenderBounds<'_>,
+) -> Result<PageRaster, PageRefusal> {
     let (width, height) = page.render_dimensions();
-    let scale = scale(f64::from(width), f64::from(height), bounds);
+    let scale = render_scale(f64::from(width), f64::from(height), bounds);
     if f64::from(width.min(height)) * scale < 1.0 {
         let detail = format!("a page of {width} x {height} points");
-        return Err(Refusal::new(Reason::TooLarge, detail));
+        return Err(PageRefusal::new(OutcomeReason::TooLarge, detail));
     }
-    let factor = rounded(scale * 1000.0) / 1000.0;
+    let factor = round_to_f32(scale * 1000.0) / 1000.0;
     let (cache, settings) = (RenderCache::new(), InterpreterSettings::default());
     let target = PixmapSettings { x_scale: factor, y_scale: factor, bg_color: WHITE };
     let pixmap = render(page, &cache, &settings, &RenderSettings::default(), &target);
     let painted = pixmap.data().iter();
     let pixels = painted.map(|pixel| grey_of_rgb([pixel.r, pixel.g, pixel.b])).collect();
-    Ok(Raster {
+    Ok(PageRaster {
         width: u32::from(pixmap.width()),
         height: u32::from(pixmap.height()),
-        dpi: whole(f64::from(factor) * 72.0),
+        dpi: to_u32(f64::from(factor) * 72.0),
         pixels,
     })
 }
 
 /// Pixels per point.
-fn scale(width: f64, height: f64, bounds: &Bounds<'_>) -> f64 {
+fn render_scale(width: f64, height: f64, bounds: &RenderBounds<'_>) -> f64 {
     let wanted = f64::from(bounds.dpi) / 72.0;
     #[expect(clippy::cast_precision_loss, reason = "a limit, not a count")]
     let most = MOST_PIXELS.min(bounds.limits.page_pixels as f64);
@@ -57,21 +60,21 @@ fn scale(width: f64, height: f64, bounds: &Bounds<'_>) -> f64 {
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "a scale factor of a few thousandths to ten")]
-fn rounded(value: f64) -> f32 {
+fn round_to_f32(value: f64) -> f32 {
     value.floor() as f32
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped before")]
-fn whole(value: f64) -> u32 {
+fn to_u32(value: f64) -> u32 {
     value.round().clamp(1.0, 10_000.0) as u32
 }
 
 /// Takes the page's only image out at its own resolution, turned as it lies on the page. `None` if
 /// it is not to be had this way (drawn at an angle, or undecodable): the page is then rendered.
-pub(super) fn scan(page: &PdfPage<'_>, bounds: &Bounds<'_>) -> Option<Raster> {
+pub(super) fn extract_scan(page: &PdfPage<'_>, bounds: &RenderBounds<'_>) -> Option<PageRaster> {
     let (width, height) = page.render_dimensions();
     let area = Rect::new(0.0, 0.0, f64::from(width), f64::from(height));
-    let mut taker = Taker { taken: None };
+    let mut taker = ImageCollector { taken: None };
     let cache = InterpreterCache::new();
     let upright = page.initial_transform(true).to_kurbo();
     let settings = InterpreterSettings::default();
@@ -79,34 +82,34 @@ pub(super) fn scan(page: &PdfPage<'_>, bounds: &Bounds<'_>) -> Option<Raster> {
     interpret_page(page, &mut context, &mut taker);
     let raster = taker.taken?;
     let dpi = f64::from(raster.width) * 72.0 / f64::from(width);
-    Some(shrink(Raster { dpi: whole(dpi), ..raster }, bounds.dpi))
+    Some(shrink_raster(PageRaster { dpi: to_u32(dpi), ..raster }, bounds.dpi))
 }
 
 /// Keeps the pixels of the last image that is drawn.
-struct Taker {
-    taken: Option<Raster>,
+struct ImageCollector {
+    taken: Option<PageRaster>,
 }
 
-impl<'a> Device<'a> for Taker {
+impl<'a> Device<'a> for ImageCollector {
     fn draw_image(&mut self, image: Image<'a, '_>, props: ImageDrawProps<'a>) {
-        let Some(turn) = turn(props.transform) else { return };
+        let Some(turn) = pixel_transform(props.transform) else { return };
         let pixels = RefCell::new(None);
         match &image {
             Image::Raster(raster) => raster.with_rgba(
-                |data, alpha| *pixels.borrow_mut() = Some(on_white(grey(data), alpha)),
+                |data, alpha| *pixels.borrow_mut() = Some(on_white(to_grey(data), alpha)),
                 None,
             ),
             Image::Stencil(stencil) => stencil.with_stencil(
-                |mask, paint| *pixels.borrow_mut() = Some(painted(mask, paint)),
+                |mask, paint| *pixels.borrow_mut() = Some(paint_mask(mask, paint)),
                 None,
             ),
         }
         let upright = pixels.into_inner().map(|grey| {
             let raster =
-                Raster { width: grey.width, height: grey.height, dpi: 0, pixels: grey.data };
+                PageRaster { width: grey.width, height: grey.height, dpi: 0, pixels: grey.data };
             turn.apply(raster)
         });
-        let complete = |raster: &Raster| {
+        let complete = |raster: &PageRaster| {
             raster.pixels.len() as u64 == u64::from(raster.width) * u64::from(raster.height)
         };
         self.taken = upright.filter(complete);
@@ -122,20 +125,20 @@ impl<'a> Device<'a> for Taker {
 
 /// How the image's pixels must be turned to lie as they do on the page; `None` at any angle that is
 /// not a right one.
-fn turn(transform: Affine) -> Option<Turn> {
+fn pixel_transform(transform: Affine) -> Option<PixelTransform> {
     let [a, b, c, d, ..] = transform.as_coeffs();
     let small = 0.01 * (a.abs() + b.abs() + c.abs() + d.abs());
     if b.abs() <= small && c.abs() <= small {
-        Some(Turn { transpose: false, mirror: a < 0.0, flip: d < 0.0 })
+        Some(PixelTransform { transpose: false, mirror: a < 0.0, flip: d < 0.0 })
     } else if a.abs() <= small && d.abs() <= small {
         // The image's rows run along the page's columns: x' = c y, y' = b x.
-        Some(Turn { transpose: true, mirror: c < 0.0, flip: b < 0.0 })
+        Some(PixelTransform { transpose: true, mirror: c < 0.0, flip: b < 0.0 })
     } else {
         None
     }
 }
 
-fn grey(data: ImageData) -> LumaData {
+fn to_grey(data: ImageData) -> LumaData {
     match data {
         ImageData::Luma(luma) => luma,
         ImageData::Rgb(rgb) => {
@@ -156,28 +159,28 @@ fn on_white(mut grey: LumaData, alpha: Option<LumaData>) -> LumaData {
     let alpha = alpha.filter(|alpha| alpha.data.len() == grey.data.len());
     if let Some(alpha) = alpha {
         for (value, alpha) in grey.data.iter_mut().zip(alpha.data) {
-            *value = mix(*value, alpha);
+            *value = blend_pixel(*value, alpha);
         }
     }
     grey
 }
 
 /// A stencil on white paper: 255 in the mask is paint.
-fn painted(mut mask: LumaData, paint: &Paint<'_>) -> LumaData {
+fn paint_mask(mut mask: LumaData, paint: &Paint<'_>) -> LumaData {
     let shade = match paint {
         Paint::Color(color) => {
             let [red, green, blue, alpha] = color.to_rgba().to_rgba8();
-            mix(grey_of_rgb([red, green, blue]), alpha)
+            blend_pixel(grey_of_rgb([red, green, blue]), alpha)
         }
         Paint::Pattern(_) => 0,
     };
     for value in &mut mask.data {
-        *value = mix(shade, *value);
+        *value = blend_pixel(shade, *value);
     }
     mask
 }
 
-fn mix(value: u8, alpha: u8) -> u8 {
+fn blend_pixel(value: u8, alpha: u8) -> u8 {
     let (value, alpha) = (u32::from(value), u32::from(alpha));
     u8::try_from((value * alpha + 255 * (255 - alpha)) / 255).unwrap_or(u8::MAX)
 }
@@ -188,7 +191,7 @@ mod tests {
 
     #[test]
     fn an_image_lies_as_its_matrix_says() {
-        let picture = Raster { width: 3, height: 1, dpi: 0, pixels: vec![1, 2, 3] };
+        let picture = PageRaster { width: 3, height: 1, dpi: 0, pixels: vec![1, 2, 3] };
         #[rustfmt::skip]
         let table = [
             ("upright",           [2.0, 0.0, 0.0, 2.0],   (3, 1, vec![1, 2, 3])),
@@ -198,9 +201,15 @@ mod tests {
             ("a quarter back",    [0.0, -2.0, 2.0, 0.0],  (1, 3, vec![3, 2, 1])),
         ];
         for (name, [a, b, c, d], expected) in table {
-            let turned = turn(Affine::new([a, b, c, d, 0.0, 0.0])).unwrap().apply(picture.clone());
+            let turned = pixel_transform(Affine::new([a, b, c, d, 0.0, 0.0]))
+                .unwrap()
+                .apply(picture.clone());
             assert_eq!((turned.width, turned.height, turned.pixels), expected, "{name}");
         }
-        assert_eq!(turn(Affine::rotate(0.1)), None, "a crooked image is rendered instead");
+        assert_eq!(
+            pixel_transform(Affine::rotate(0.1)),
+            None,
+            "a crooked image is rendered instead"
+        );
     }
 }

@@ -15,10 +15,10 @@ mod tests;
 use opencv::core::{self, Mat};
 use opencv::prelude::*;
 
-use super::Raster;
-use super::plane::{self, OpenCvError, Pixels};
-use super::quality::{self, Assessment, Outline};
-use crate::model::Repairs;
+use super::PageRaster;
+use super::plane::{self, OpenCvError, PixelMatrix};
+use super::quality::{self, PageAssessment, PaperOutline};
+use crate::model::RepairSwitches;
 
 /// What was done to a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,9 +64,9 @@ impl RepairStep {
 
 /// A page after its repair.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Repaired {
+pub struct RepairedRaster {
     /// The new picture.
-    pub raster: Raster,
+    pub raster: PageRaster,
     /// What was done, in order; never empty.
     pub steps: Vec<RepairStep>,
 }
@@ -75,45 +75,48 @@ pub struct Repaired {
 ///
 /// # Errors
 /// `OpenCV` had no memory.
-pub fn repair(
-    page: &Raster,
-    found: &Assessment,
-    switches: Repairs,
-) -> Result<Option<Repaired>, OpenCvError> {
+pub fn repair_page(
+    page: &PageRaster,
+    found: &PageAssessment,
+    switches: RepairSwitches,
+) -> Result<Option<RepairedRaster>, OpenCvError> {
     if !switches.enabled {
         return Ok(None);
     }
-    if let (true, Outline::Sheet(corners)) = (switches.perspective, found.outline) {
-        let sheet = plane::raster(&steps::rectified(&plane::view(page)?, corners)?, page.dpi)?;
-        let seen = quality::assess(&sheet)?;
+    if let (true, PaperOutline::Sheet(corners)) = (switches.perspective, found.outline) {
+        let sheet = plane::raster_from_mat(
+            &steps::rectify_sheet(&plane::view_raster(page)?, corners)?,
+            page.dpi,
+        )?;
+        let seen = quality::assess_page(&sheet)?;
         let mut done = vec![RepairStep::Perspective];
-        let further = surface(&sheet, &seen, switches)?;
+        let further = repair_surface(&sheet, &seen, switches)?;
         done.extend(further.iter().flat_map(|repaired| repaired.steps.iter().copied()));
         let raster = further.map_or(sheet, |repaired| repaired.raster);
-        return Ok(Some(Repaired { raster, steps: done }));
+        return Ok(Some(RepairedRaster { raster, steps: done }));
     }
-    surface(page, found, switches)
+    repair_surface(page, found, switches)
 }
 
 /// Everything but the perspective.
-fn surface(
-    page: &Raster,
-    found: &Assessment,
-    switches: Repairs,
-) -> Result<Option<Repaired>, OpenCvError> {
-    let plan = steps::plan(found, switches);
+fn repair_surface(
+    page: &PageRaster,
+    found: &PageAssessment,
+    switches: RepairSwitches,
+) -> Result<Option<RepairedRaster>, OpenCvError> {
+    let plan = steps::plan_steps(found, switches);
     if plan.is_empty() {
         return Ok(None);
     }
-    let mut current = plane::view(page)?.try_clone()?;
+    let mut current = plane::view_raster(page)?.try_clone()?;
     let mut dpi = page.dpi;
     for step in &plan {
-        current = steps::apply(*step, &current, found)?;
+        current = steps::apply_step(*step, &current, found)?;
     }
     if plan.contains(&RepairStep::Upscale) {
-        dpi = dpi.saturating_mul(steps::enlargement(found));
+        dpi = dpi.saturating_mul(steps::enlargement_factor(found));
     }
-    Ok(Some(Repaired { raster: plane::raster(&current, dpi)?, steps: plan }))
+    Ok(Some(RepairedRaster { raster: plane::raster_from_mat(&current, dpi)?, steps: plan }))
 }
 
 /// `page`, whose letters were enlarged, with the edges that enlarging softened made steep again, and
@@ -122,20 +125,20 @@ fn surface(
 ///
 /// # Errors
 /// `OpenCV` had no memory.
-pub fn sharper(page: &Raster) -> Result<Raster, OpenCvError> {
-    Ok(plane::raster(&steps::crisp(&plane::view(page)?)?, page.dpi)?)
+pub fn sharpen_enlarged(page: &PageRaster) -> Result<PageRaster, OpenCvError> {
+    Ok(plane::raster_from_mat(&steps::sharpen_letters(&plane::view_raster(page)?)?, page.dpi)?)
 }
 
 /// `page` turned clockwise by `quarter_turns`, of which only the remainder by four counts.
 ///
 /// # Errors
 /// `OpenCV` had no memory.
-pub fn turn(page: &Raster, quarter_turns: u8) -> Result<Raster, OpenCvError> {
-    let plane = plane::view(page)?;
-    Ok(plane::raster(&turned(&plane, quarter_turns)?, page.dpi)?)
+pub fn turn_page(page: &PageRaster, quarter_turns: u8) -> Result<PageRaster, OpenCvError> {
+    let plane = plane::view_raster(page)?;
+    Ok(plane::raster_from_mat(&turn_mat(&plane, quarter_turns)?, page.dpi)?)
 }
 
-fn turned(plane: &impl Pixels, quarter_turns: u8) -> opencv::Result<Mat> {
+fn turn_mat(plane: &impl PixelMatrix, quarter_turns: u8) -> opencv::Result<Mat> {
     let code = match quarter_turns % 4 {
         1 => core::ROTATE_90_CLOCKWISE,
         2 => core::ROTATE_180,

@@ -27,7 +27,7 @@ pub(super) fn is_cut_off(bytes: &[u8]) -> bool {
 
 /// Closes the stream that the file ends in, so that as much of it can be decoded as is there.
 /// `None` if it does not end in one.
-pub(super) fn with_end(bytes: &[u8]) -> Option<Bytes> {
+pub(super) fn close_last_stream(bytes: &[u8]) -> Option<Bytes> {
     let opened = memmem::rfind_iter(bytes, b"stream").next()?;
     let closes = bytes.get(..opened).is_some_and(|before| before.ends_with(b"end"));
     (!closes).then(|| [bytes, b"\nendstream\nendobj\n"].concat().into())
@@ -35,7 +35,7 @@ pub(super) fn with_end(bytes: &[u8]) -> Option<Bytes> {
 
 /// Empties arrays that nest too deep for the parser, blank for bracket. `None` if there are none, or
 /// if one is never closed.
-pub(super) fn flattened(bytes: &[u8]) -> Option<Bytes> {
+pub(super) fn flatten_arrays(bytes: &[u8]) -> Option<Bytes> {
     let too_deep = vec![b'['; DEEPEST];
     let mut flat = Vec::with_capacity(bytes.len());
     while let Some(found) = bytes.get(flat.len()..).and_then(|rest| memmem::find(rest, &too_deep)) {
@@ -62,7 +62,7 @@ pub(super) fn flattened(bytes: &[u8]) -> Option<Bytes> {
 
 /// Adds a page tree over all page objects that the file still has, in the order in which they
 /// stand, at most one more than `limit`. `None` if there are none or if the file is encrypted.
-pub(super) fn with_new_tree(bytes: &[u8], limit: u32) -> Option<Bytes> {
+pub(super) fn rebuild_page_tree(bytes: &[u8], limit: u32) -> Option<Bytes> {
     if memmem::find(bytes, b"/Encrypt").is_some() {
         return None;
     }
@@ -123,8 +123,8 @@ fn is_page(body: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use crate::config::LimitsConfig;
-    use crate::model::Reason;
-    use crate::pages::{Page, open};
+    use crate::model::OutcomeReason;
+    use crate::pages::{PageContent, open_document};
 
     const FONT: &str = "5 0 obj\n<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>\nendobj\n";
     const TREE: &str = "1 0 obj\n<</Type/Catalog/Pages 2 0 R>>\nendobj\n\
@@ -149,11 +149,11 @@ mod tests {
     }
 
     /// The text of each page, and whether the file is known to be cut.
-    fn read(file: &str) -> Result<(Vec<String>, bool), Reason> {
-        let document = open(file.to_owned().into(), &LimitsConfig::default(), 100)
+    fn read(file: &str) -> Result<(Vec<String>, bool), OutcomeReason> {
+        let document = open_document(file.to_owned().into(), &LimitsConfig::default(), 100)
             .map_err(|refused| refused.reason)?;
-        let text = |index| match document.page(index).unwrap() {
-            Page::Text { lines, .. } => {
+        let text = |index| match document.page_content(index).unwrap() {
+            PageContent::Text { lines, .. } => {
                 let words = lines.iter().flat_map(|line| &line.words);
                 words.map(|word| word.text.as_str()).collect::<Vec<_>>().join(" ")
             }
@@ -187,9 +187,9 @@ mod tests {
             ("the tree lost, but an end",  [FONT, &first, end()].concat(),     Ok((one.clone(), true))),
             ("arrays nested too deep",     deep_file(9000),                    Ok((one.clone(), false))),
             ("arrays nested deep",         deep_file(100),                     Ok((one, false))),
-            ("brackets never closed",      never_closed,                       Err(Reason::Corrupt)),
-            ("encrypted, the tree lost",   locked,                             Err(Reason::Corrupt)),
-            ("objects but no page",        FONT.to_owned(),                    Err(Reason::Corrupt)),
+            ("brackets never closed",      never_closed,                       Err(OutcomeReason::Corrupt)),
+            ("encrypted, the tree lost",   locked,                             Err(OutcomeReason::Corrupt)),
+            ("objects but no page",        FONT.to_owned(),                    Err(OutcomeReason::Corrupt)),
         ];
         for (name, file, expected) in table {
             let file = format!("%PDF-1.7\n{file}");
@@ -201,8 +201,8 @@ mod tests {
     fn no_more_pages_are_gathered_than_it_takes_to_see_that_there_are_too_many() {
         let pages: String = (10..40).map(|number| page(number, 4, "")).collect();
         let limits = LimitsConfig { pages: 7, ..LimitsConfig::default() };
-        let refused = open(format!("%PDF-1.7\n{pages}").into(), &limits, 100).unwrap_err();
-        assert_eq!(refused.reason, Reason::TooLarge);
+        let refused = open_document(format!("%PDF-1.7\n{pages}").into(), &limits, 100).unwrap_err();
+        assert_eq!(refused.reason, OutcomeReason::TooLarge);
         assert_eq!(refused.detail, "8 pages, the limit is 7");
     }
 }

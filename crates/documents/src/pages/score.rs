@@ -9,7 +9,7 @@
 //! The constants are starting values, set on synthetic pages and not calibrated on real ones.
 
 use super::text_cells::TextCells;
-use crate::model::Line;
+use crate::model::TextLine;
 
 /// Share of text cells found that counts as everything: logos, stamps and signatures look like
 /// text as well.
@@ -22,7 +22,7 @@ const IMAGE_WEIGHT: f32 = 0.3;
 
 /// What the score is made of, each 0 to 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Legibility {
+pub(super) struct LegibilityScore {
     /// Mean confidence of the words, longer words counting more.
     pub confidence: f32,
     /// Share of what looks like text that lies under words.
@@ -31,7 +31,7 @@ pub(super) struct Legibility {
     pub size: f32,
 }
 
-impl Legibility {
+impl LegibilityScore {
     /// The page's quality.
     pub(super) fn quality(self) -> f32 {
         let found = (self.coverage / FULL_COVERAGE).min(1.0);
@@ -40,19 +40,19 @@ impl Legibility {
 
     /// The page's quality, the score of its image (0 to 1) considered: what the reader of a bad
     /// image is sure of may still be wrong.
-    pub(super) fn combined(self, image: f32) -> f32 {
+    pub(super) fn combine_with_image(self, image: f32) -> f32 {
         self.quality() * (1.0 - IMAGE_WEIGHT * (1.0 - image))
     }
 }
 
 /// Judges what was read from the page whose cells are `text`. A page without text and without anything that looks like text
 /// is perfectly legible.
-pub(super) fn legibility(text: &TextCells, lines: &[Line]) -> Legibility {
+pub(super) fn score_legibility(text: &TextCells, lines: &[TextLine]) -> LegibilityScore {
     let coverage = text.coverage(lines);
     let words: Vec<_> = lines.iter().flat_map(|line| &line.words).collect();
     if words.is_empty() {
         let legible = if coverage >= 1.0 { 1.0 } else { 0.0 };
-        return Legibility { confidence: legible, coverage, size: 1.0 };
+        return LegibilityScore { confidence: legible, coverage, size: 1.0 };
     }
     let (mut sum, mut weight) = (0.0, 0.0);
     for word in &words {
@@ -64,17 +64,17 @@ pub(super) fn legibility(text: &TextCells, lines: &[Line]) -> Legibility {
     heights.sort_by(f32::total_cmp);
     let median = heights.get(heights.len() / 2).copied().unwrap_or(0.0);
     let size = (median - UNREADABLE_HEIGHT) / (READABLE_HEIGHT - UNREADABLE_HEIGHT);
-    Legibility { confidence: sum / weight.max(1.0), coverage, size: size.clamp(0.2, 1.0) }
+    LegibilityScore { confidence: sum / weight.max(1.0), coverage, size: size.clamp(0.2, 1.0) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{BoundingBox, Word};
-    use crate::pages::Raster;
+    use crate::model::{BoundingBox, TextWord};
+    use crate::pages::PageRaster;
 
     /// A page at 200 dpi with "letters": little crosses of 12 x 12 pixels.
-    fn page(letters: &[(usize, usize)], rule_at: Option<usize>) -> Raster {
+    fn page(letters: &[(usize, usize)], rule_at: Option<usize>) -> PageRaster {
         let (width, height) = (400, 400);
         let mut pixels = vec![230_u8; width * height];
         for (left, top) in letters {
@@ -88,40 +88,40 @@ mod tests {
         if let Some(y) = rule_at {
             pixels[y * width..(y + 4) * width].fill(20);
         }
-        Raster { width: 400, height: 400, dpi: 200, pixels }
+        PageRaster { width: 400, height: 400, dpi: 200, pixels }
     }
 
     fn cells(letters: &[(usize, usize)], rule_at: Option<usize>) -> TextCells {
-        TextCells::of(&page(letters, rule_at))
+        TextCells::from_raster(&page(letters, rule_at))
     }
 
     fn text_line(y: usize) -> Vec<(usize, usize)> {
         (1..20).map(|letter| (letter * 18, y)).collect()
     }
 
-    fn word(y: f32, confidence: f32) -> Line {
+    fn word(y: f32, confidence: f32) -> TextLine {
         let bounding_box = BoundingBox { x: 10.0, y, w: 380.0, h: 20.0 };
-        Line { words: vec![Word { text: "xxxxxxxx".to_owned(), bounding_box, confidence }] }
+        TextLine { words: vec![TextWord { text: "xxxxxxxx".to_owned(), bounding_box, confidence }] }
     }
 
     #[test]
     fn text_that_was_not_found_lowers_the_score_however_sure_the_words_are() {
         let both = [text_line(80), text_line(200)].concat();
-        let all = legibility(&cells(&both, None), &[word(78.0, 0.95), word(198.0, 0.95)]);
-        let half = legibility(&cells(&both, None), &[word(78.0, 0.95)]);
+        let all = score_legibility(&cells(&both, None), &[word(78.0, 0.95), word(198.0, 0.95)]);
+        let half = score_legibility(&cells(&both, None), &[word(78.0, 0.95)]);
         assert!(all.quality() > 0.9, "{all:?}");
         assert!((0.4..0.7).contains(&half.quality()), "{half:?}");
     }
 
     #[test]
     fn ruled_lines_are_not_missing_text() {
-        let ruled = legibility(&cells(&text_line(80), Some(300)), &[word(78.0, 0.95)]);
+        let ruled = score_legibility(&cells(&text_line(80), Some(300)), &[word(78.0, 0.95)]);
         assert!(ruled.quality() > 0.9, "{ruled:?}");
     }
 
     #[test]
     fn a_blank_page_is_perfectly_legible_and_an_unread_one_not_at_all() {
-        assert!(legibility(&cells(&[], None), &[]).quality() >= 1.0);
-        assert!(legibility(&cells(&text_line(80), None), &[]).quality() <= 0.0);
+        assert!(score_legibility(&cells(&[], None), &[]).quality() >= 1.0);
+        assert!(score_legibility(&cells(&text_line(80), None), &[]).quality() <= 0.0);
     }
 }

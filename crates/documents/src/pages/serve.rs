@@ -10,14 +10,16 @@ use std::io::{self, Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::{Document, Recogniser, Refusal, read_page, show_page};
-use crate::cpu::confine::Confinement;
-use crate::cpu::wire::{self, Answer, Ask, Ready, Reply, Request};
-use crate::cpu::{STACK_BYTES, Setup};
+use super::{PageRecogniser, PageRefusal, ParsedDocument, read_page, show_page};
+use crate::cpu::confine::ConfinementStatus;
+use crate::cpu::wire::{
+    self, DocumentAnswer, DocumentRequest, ReadyFrame, ReplyFrame, RequestFrame,
+};
+use crate::cpu::{ProcessSetup, STACK_BYTES};
 use crate::fault::{self, Fault};
-use crate::model::{PageRead, Recipe};
+use crate::model::{PageReadResult, ReadRecipe};
 
-pub use super::Trouble;
+pub use super::PageError;
 
 /// Reads pages, one at a time, on one thread.
 pub trait PageReader: Send {
@@ -25,42 +27,42 @@ pub trait PageReader: Send {
     ///
     /// # Errors
     /// The document is to blame, or something else is.
-    fn read(
+    fn read_page(
         &mut self,
-        document: &Document,
+        document: &ParsedDocument,
         index: u32,
-        recipe: &Recipe,
-    ) -> Result<PageRead, Trouble>;
+        recipe: &ReadRecipe,
+    ) -> Result<PageReadResult, PageError>;
 }
 
 /// The one that there is, but for tests of what cells survive.
-impl PageReader for Box<dyn Recogniser> {
-    fn read(
+impl PageReader for Box<dyn PageRecogniser> {
+    fn read_page(
         &mut self,
-        document: &Document,
+        document: &ParsedDocument,
         index: u32,
-        recipe: &Recipe,
-    ) -> Result<PageRead, Trouble> {
+        recipe: &ReadRecipe,
+    ) -> Result<PageReadResult, PageError> {
         read_page(document, index, recipe, self.as_mut())
     }
 }
 
 /// Makes one more reader.
-pub type MakeReader = Box<dyn Fn() -> fault::Result<Box<dyn PageReader>> + Send + Sync>;
+pub type PageReaderFactory = Box<dyn Fn() -> fault::Result<Box<dyn PageReader>> + Send + Sync>;
 
 /// Serves until `input` ends. `prepare` is given the setup before any thread is started: there the
 /// process gives up what it does not need, and learns to read pages.
 ///
 /// # Errors
 /// The other side breaks the rules, or nobody takes the answers.
-pub fn serve<W: Write + Send + 'static>(
+pub fn serve_pages<W: Write + Send + 'static>(
     mut input: impl Read,
     mut output: W,
-    prepare: impl FnOnce(&Setup) -> io::Result<(Confinement, MakeReader)>,
+    prepare: impl FnOnce(&ProcessSetup) -> io::Result<(ConfinementStatus, PageReaderFactory)>,
 ) -> io::Result<()> {
-    let Some((setup, _)) = wire::read::<Setup>(&mut input, 0)? else { return Ok(()) };
+    let Some((setup, _)) = wire::read_frame::<ProcessSetup>(&mut input, 0)? else { return Ok(()) };
     let (confinement, make) = prepare(&setup)?;
-    wire::write(&mut output, &Ready { confinement }, &[])?;
+    wire::write_frame(&mut output, &ReadyFrame { confinement }, &[])?;
     let threads = rayon::ThreadPoolBuilder::new()
         .num_threads(setup.threads)
         .stack_size(STACK_BYTES)
@@ -68,97 +70,110 @@ pub fn serve<W: Write + Send + 'static>(
         .build()
         .map_err(io::Error::other)?;
     let most = setup.limits.document_bytes.0;
-    let desk = Arc::new(Desk {
+    let desk = Arc::new(PageServer {
         setup,
         make,
         documents: Mutex::default(),
         readers: Mutex::default(),
         output: Mutex::new(output),
     });
-    while let Some((ask, body)) = wire::read::<Ask>(&mut input, most)? {
-        if let Request::Close { document } = ask.request {
-            lock(&desk.documents).remove(&document);
+    while let Some((ask, body)) = wire::read_frame::<RequestFrame>(&mut input, most)? {
+        if let DocumentRequest::Close { document } = ask.request {
+            lock_mutex(&desk.documents).remove(&document);
             continue;
         }
         let desk = Arc::clone(&desk);
-        threads.spawn_fifo(move || desk.answer(ask, body));
+        threads.spawn_fifo(move || desk.answer_request(ask, body));
     }
     Ok(())
 }
 
-struct Desk<W> {
-    setup: Setup,
-    make: MakeReader,
-    documents: Mutex<HashMap<u64, Arc<Document>>>,
+struct PageServer<W> {
+    setup: ProcessSetup,
+    make: PageReaderFactory,
+    documents: Mutex<HashMap<u64, Arc<ParsedDocument>>>,
     /// Those that are not at work.
     readers: Mutex<Vec<Box<dyn PageReader>>>,
     output: Mutex<W>,
 }
 
-impl<W: Write> Desk<W> {
-    fn answer(&self, ask: Ask, body: Vec<u8>) {
-        let worked = catch_unwind(AssertUnwindSafe(|| self.work(ask.request, body)));
+impl<W: Write> PageServer<W> {
+    fn answer_request(&self, ask: RequestFrame, body: Vec<u8>) {
+        let worked = catch_unwind(AssertUnwindSafe(|| self.handle_request(ask.request, body)));
         let worked = worked.unwrap_or_else(|_payload| {
             Err(fault::Error::internal("reading a page panicked").into())
         });
-        let (answer, body) = worked.unwrap_or_else(|trouble| (answer_to(trouble), Vec::new()));
-        let reply = Reply { id: ask.id, answer };
+        let (answer, body) =
+            worked.unwrap_or_else(|trouble| (answer_for_error(trouble), Vec::new()));
+        let reply = ReplyFrame { id: ask.id, answer };
         // Nobody takes it any more only when the worker is gone, and then the input ends too.
-        drop(wire::write(&mut *lock(&self.output), &reply, &body));
+        drop(wire::write_frame(&mut *lock_mutex(&self.output), &reply, &body));
     }
 
-    fn work(&self, request: Request, body: Vec<u8>) -> Result<(Answer, Vec<u8>), Trouble> {
+    fn handle_request(
+        &self,
+        request: DocumentRequest,
+        body: Vec<u8>,
+    ) -> Result<(DocumentAnswer, Vec<u8>), PageError> {
         match request {
-            Request::Open { document } => {
-                let Setup { limits, recipe, .. } = &self.setup;
-                let opened = super::open(body.into(), limits, recipe.dpi)?;
+            DocumentRequest::Open { document } => {
+                let ProcessSetup { limits, recipe, .. } = &self.setup;
+                let opened = super::open_document(body.into(), limits, recipe.dpi)?;
                 let pages = opened.page_count();
-                lock(&self.documents).insert(document, Arc::new(opened));
-                Ok((Answer::Opened { pages }, Vec::new()))
+                lock_mutex(&self.documents).insert(document, Arc::new(opened));
+                Ok((DocumentAnswer::Opened { pages }, Vec::new()))
             }
-            Request::Read { document, index } => {
-                Ok(Answer::of_page(self.read(&*self.document(document)?, index)?))
-            }
-            Request::Show { document, index, view } => {
-                let document = self.document(document)?;
+            DocumentRequest::Read { document, index } => Ok(DocumentAnswer::from_page(
+                self.read_page(&*self.find_document(document)?, index)?,
+            )),
+            DocumentRequest::Show { document, index, view } => {
+                let document = self.find_document(document)?;
                 let shown = show_page(&document, index, view, &self.setup.recipe)?;
-                Ok(Answer::of_shown(shown))
+                Ok(DocumentAnswer::from_shown(shown))
             }
-            Request::Look { document } => {
-                Ok(Answer::of_look(self.document(document)?.einvoices()?))
+            DocumentRequest::Look { document } => {
+                Ok(DocumentAnswer::from_einvoices(self.find_document(document)?.find_einvoices()?))
             }
-            Request::Close { .. } => Err(fault::Error::internal("nothing to answer").into()),
+            DocumentRequest::Close { .. } => {
+                Err(fault::Error::internal("nothing to answer").into())
+            }
         }
     }
 
-    fn document(&self, number: u64) -> fault::Result<Arc<Document>> {
-        let open = lock(&self.documents).get(&number).cloned();
+    fn find_document(&self, number: u64) -> fault::Result<Arc<ParsedDocument>> {
+        let open = lock_mutex(&self.documents).get(&number).cloned();
         open.ok_or_else(|| fault::Error::internal("no such document"))
     }
 
-    fn read(&self, document: &Document, index: u32) -> Result<PageRead, Trouble> {
-        let idle = lock(&self.readers).pop();
+    fn read_page(
+        &self,
+        document: &ParsedDocument,
+        index: u32,
+    ) -> Result<PageReadResult, PageError> {
+        let idle = lock_mutex(&self.readers).pop();
         let mut reader = match idle {
             Some(reader) => reader,
             None => (self.make)()?,
         };
         // A reader that panics is not used again.
-        let read = reader.read(document, index, &self.setup.recipe);
-        lock(&self.readers).push(reader);
+        let read = reader.read_page(document, index, &self.setup.recipe);
+        lock_mutex(&self.readers).push(reader);
         read
     }
 }
 
-fn answer_to(trouble: Trouble) -> Answer {
+fn answer_for_error(trouble: PageError) -> DocumentAnswer {
     match trouble {
-        Trouble::Refused(Refusal { reason, detail }) => Answer::Refused { reason, detail },
-        Trouble::Failed(error) => {
+        PageError::Refused(PageRefusal { reason, detail }) => {
+            DocumentAnswer::Refused { reason, detail }
+        }
+        PageError::Failed(error) => {
             let passing = error.fault != Fault::Internal;
-            Answer::Failed { passing, context: error.context.into_owned() }
+            DocumentAnswer::Failed { passing, context: error.context.into_owned() }
         }
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -6,17 +6,17 @@
 //! [`super::read_page()`]: a sound text layer stays, a hidden one is not believed, what a doubtful one
 //! leaves out is added.
 
-use super::encode::encoded;
-use super::quality::{self, Assessment};
-use super::read_page::{doubtful, incomplete, read_from};
+use super::encode::encode_page;
+use super::quality::{self, PageAssessment};
+use super::read_page::{mark_incomplete, merge_suspect_layer, read_from};
 use super::read_picture::PictureRead;
-use super::repair::repair;
-use super::score::legibility;
+use super::repair::repair_page;
+use super::score::score_legibility;
 use super::text_cells::TextCells;
-use super::{Document, Page, Raster, Trouble, rows};
+use super::{PageContent, PageError, PageRaster, ParsedDocument, join_rows};
 use crate::model::{
-    EncodedImage, Encoding, ImageHeader, PagePicture, PageReading, PageShown, PageText,
-    PictureFacts, ProviderNotes, Recipe, TextMap, View,
+    EncodedImage, ImageEncoding, ImageHeader, PagePicture, PageText, PageViewMode, PageViewResult,
+    PictureFacts, ProviderNotes, ProviderReading, ReadRecipe, TextMap,
 };
 
 /// Shows page `index` of `document`, which starts at 0.
@@ -24,67 +24,73 @@ use crate::model::{
 /// # Errors
 /// The document is to blame, or something else is.
 pub fn show_page(
-    document: &Document,
+    document: &ParsedDocument,
     index: u32,
-    view: View,
-    recipe: &Recipe,
-) -> Result<PageShown, Trouble> {
-    let page = document.page(index)?;
-    let cut = document.is_cut() || matches!(page, Page::Cut(_));
+    view: PageViewMode,
+    recipe: &ReadRecipe,
+) -> Result<PageViewResult, PageError> {
+    let page = document.page_content(index)?;
+    let cut = document.is_cut() || matches!(page, PageContent::Cut(_));
     let number = index + 1;
-    let known = |page| Ok(PageShown::Text(Box::new(if cut { incomplete(page) } else { page })));
+    let known =
+        |page| Ok(PageViewResult::Text(Box::new(if cut { mark_incomplete(page) } else { page })));
     let (raster, layer) = match page {
-        Page::Text { width, height, lines } => {
-            return known(PageText::native(number, (width, height), 1.0, lines));
+        PageContent::Text { width, height, lines } => {
+            return known(PageText::from_native(number, (width, height), 1.0, lines));
         }
-        Page::Damaged { width, height } => {
-            return known(PageText::native(number, (width, height), 0.0, Vec::new()));
+        PageContent::Damaged { width, height } => {
+            return known(PageText::from_native(number, (width, height), 0.0, Vec::new()));
         }
-        Page::Image(raster) | Page::Cut(raster) => (raster, None),
-        Page::Doubtful { layer, picture } => (picture, Some(layer)),
+        PageContent::Image(raster) | PageContent::Cut(raster) => (raster, None),
+        PageContent::Doubtful { layer, picture } => (picture, Some(layer)),
     };
-    let found = quality::assess(&raster)?;
+    let found = quality::assess_page(&raster)?;
     let shown = match view {
-        View::Facts | View::AsItIs => Some(raster),
+        PageViewMode::Facts | PageViewMode::AsItIs => Some(raster),
         // A page with a layer is drawn, not scanned: there is nothing to repair.
-        View::Repaired if layer.is_some() => None,
-        View::Repaired => repaired(&raster, &found, recipe)?,
+        PageViewMode::Repaired if layer.is_some() => None,
+        PageViewMode::Repaired => repair_shown(&raster, &found, recipe)?,
     };
-    let Some(raster) = shown else { return Ok(PageShown::Unaltered) };
-    let is_repaired = view == View::Repaired;
+    let Some(raster) = shown else { return Ok(PageViewResult::Unaltered) };
+    let is_repaired = view == PageViewMode::Repaired;
     let facts = PictureFacts {
         number,
         repaired: is_repaired,
         // What a repair has mended does not count any more.
         score: if is_repaired { 1.0 } else { found.score },
         defects: found.defects,
-        text: TextCells::of(&raster).map(),
+        text: TextCells::from_raster(&raster).to_map(),
         layer,
         cut,
     };
-    let image = if view == View::Facts { without_bytes(&raster) } else { encoded(&raster)? };
-    Ok(PageShown::Picture(Box::new(PagePicture { facts, image })))
+    let image =
+        if view == PageViewMode::Facts { without_bytes(&raster) } else { encode_page(&raster)? };
+    Ok(PageViewResult::Picture(Box::new(PagePicture { facts, image })))
 }
 
 /// The repair that the defects call for; where none does, that for what is suspected, because the
 /// page was read badly.
-fn repaired(page: &Raster, found: &Assessment, recipe: &Recipe) -> Result<Option<Raster>, Trouble> {
-    let done = match repair(page, found, recipe.repairs)? {
+fn repair_shown(
+    page: &PageRaster,
+    found: &PageAssessment,
+    recipe: &ReadRecipe,
+) -> Result<Option<PageRaster>, PageError> {
+    let done = match repair_page(page, found, recipe.repairs)? {
         Some(done) => Some(done),
-        None => repair(page, &found.suspicious(), recipe.repairs)?,
+        None => repair_page(page, &found.with_suspicions(), recipe.repairs)?,
     };
     Ok(done.map(|done| done.raster))
 }
 
-fn without_bytes(page: &Raster) -> EncodedImage {
-    let Raster { width, height, dpi, .. } = *page;
-    let encoding = Encoding::Png;
+fn without_bytes(page: &PageRaster) -> EncodedImage {
+    let PageRaster { width, height, dpi, .. } = *page;
+    let encoding = ImageEncoding::Png;
     EncodedImage { header: ImageHeader { width, height, dpi, encoding }, bytes: Vec::new() }
 }
 
 /// Whether anything on the picture looks like text.
 pub fn has_text(map: &TextMap) -> bool {
-    TextCells::of_map(map).coverage(&[]) < 1.0
+    TextCells::from_map(map).coverage(&[]) < 1.0
 }
 
 /// The page that comes of what `provider` read from a picture, of which only size and resolution
@@ -93,18 +99,20 @@ pub fn has_text(map: &TextMap) -> bool {
 /// Its quality is the provider's own score of the picture if it gives one; otherwise it is what a
 /// page read here would have: the words' confidence, the share of text that was found, and how good
 /// the picture is.
-pub fn page_of(
+pub fn page_from_reading(
     provider: &str,
     facts: &PictureFacts,
     image: &ImageHeader,
-    reading: PageReading,
+    reading: ProviderReading,
 ) -> PageText {
-    let PageReading { lines, score, defects, languages, transform, version } = reading;
-    let seen = || legibility(&TextCells::of_map(&facts.text), &lines).combined(facts.score);
+    let ProviderReading { lines, score, defects, languages, transform, version } = reading;
+    let seen = || {
+        score_legibility(&TextCells::from_map(&facts.text), &lines).combine_with_image(facts.score)
+    };
     let quality = score.unwrap_or_else(seen).clamp(0.0, 1.0);
     let defects = if score.is_some() { defects } else { facts.defects.clone() };
     let read = PictureRead {
-        lines: rows(lines),
+        lines: join_rows(lines),
         width: image.width,
         height: image.height,
         quality,
@@ -115,11 +123,11 @@ pub fn page_of(
     };
     let page = match facts.layer.clone() {
         None => PageText { repaired: facts.repaired, ..read_from(facts.number, read) },
-        Some(layer) => doubtful(facts.number, layer, image.dpi, read),
+        Some(layer) => merge_suspect_layer(facts.number, layer, image.dpi, read),
     };
     let notes =
         ProviderNotes { name: provider.to_owned(), version, score, transform, provisional: false };
-    let page = if facts.cut { incomplete(page) } else { page };
+    let page = if facts.cut { mark_incomplete(page) } else { page };
     // Its name stays even where its words turned out not to be needed: it was paid.
     PageText { provider: Some(Box::new(notes)), ..page }
 }

@@ -17,8 +17,8 @@ use hayro::hayro_interpret::{
 };
 use hayro::kurbo::{Affine, BezPath, PathEl, Point, Rect, Shape, Vec2};
 
-use super::{Refusal, stop};
-use crate::model::Reason;
+use super::{PageRefusal, stop_decoder};
+use crate::model::OutcomeReason;
 
 /// Drawing operations on one page, forms drawn inside forms included. Several times what dense
 /// drawings need; nested forms reach it in seconds instead of years.
@@ -32,7 +32,7 @@ const WHITE: u8 = 245;
 
 /// A glyph as it stands on the page. Coordinates in points, origin top left, y downwards.
 #[derive(Debug, Clone)]
-pub(super) struct Glyph {
+pub(super) struct PageGlyph {
     /// Its text: usually one character; `U+FFFD` if the font does not tell.
     pub text: String,
     /// Where its baseline starts.
@@ -47,7 +47,7 @@ pub(super) struct Glyph {
     pub visible: bool,
 }
 
-impl Glyph {
+impl PageGlyph {
     fn centre(&self) -> Point {
         let up = Vec2::new(self.em.y, -self.em.x).normalize() * (self.size * 0.3);
         self.origin + self.advance * 0.5 + up
@@ -56,24 +56,24 @@ impl Glyph {
 
 /// An image on the page.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Placed {
+pub(super) struct PlacedImage {
     /// The part of the page it covers, clipped.
     pub area: Rect,
 }
 
 /// The surface; see the module.
 #[derive(Debug)]
-pub(super) struct Surface {
+pub(super) struct GlyphCollector {
     /// Every glyph, in drawing order.
-    pub glyphs: Vec<Glyph>,
+    pub glyphs: Vec<PageGlyph>,
     /// Every image, in drawing order.
-    pub images: Vec<Placed>,
+    pub images: Vec<PlacedImage>,
     /// Curves in filled shapes: text that was turned into outlines has ten per letter.
     pub curves: usize,
     /// Any painted shape.
     pub shapes: usize,
     clips: Vec<Rect>,
-    groups: Vec<Group>,
+    groups: Vec<OpacityGroup>,
     painted: Vec<Rect>,
     substituted: bool,
     operations: u64,
@@ -82,12 +82,12 @@ pub(super) struct Surface {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Group {
+struct OpacityGroup {
     opacity: f32,
     opaque: bool,
 }
 
-impl Surface {
+impl GlyphCollector {
     /// An empty page of `page` points. Drawing stops past `deadline` (`timeout`), after too many
     /// operations, and at an image of more than `page_pixels` pixels (`too_large`).
     pub(super) fn new(page: Rect, deadline: Instant, page_pixels: u64) -> Self {
@@ -106,27 +106,30 @@ impl Surface {
         }
     }
 
-    fn spend(&mut self, operations: usize) {
+    fn count_operations(&mut self, operations: usize) {
         self.operations += 1 + operations as u64;
         if self.operations > MAX_OPERATIONS {
             let detail = format!("more than {MAX_OPERATIONS} drawing operations on one page");
-            stop(Refusal::new(Reason::TooLarge, detail));
+            stop_decoder(PageRefusal::new(OutcomeReason::TooLarge, detail));
         }
         if self.operations.is_multiple_of(256) && Instant::now() > self.deadline {
-            stop(Refusal::new(Reason::Timeout, "a page took longer than limits.page_time"));
+            stop_decoder(PageRefusal::new(
+                OutcomeReason::Timeout,
+                "a page took longer than limits.page_time",
+            ));
         }
     }
 
-    fn clip(&self) -> Rect {
+    fn current_clip(&self) -> Rect {
         self.clips.last().copied().unwrap_or(Rect::ZERO)
     }
 
     fn push_clip(&mut self, bounds: Rect) {
-        self.spend(0);
-        self.clips.push(self.clip().intersect(bounds));
+        self.count_operations(0);
+        self.clips.push(self.current_clip().intersect(bounds));
     }
 
-    fn opacity(&self) -> f32 {
+    fn current_opacity(&self) -> f32 {
         self.groups.iter().map(|group| group.opacity).product()
     }
 
@@ -140,8 +143,8 @@ impl Surface {
     /// its own should have. That stretch is in the matrix, like a horizontal scaling of the text,
     /// but does not move the next glyph. A scaling is the same for a whole run; if the matrices are
     /// all alike, it shows in where the next glyphs stand; for a single glyph, the run before tells.
-    fn undo_stretching(&mut self, glyphs: &mut [Glyph]) {
-        let ratio = |glyph: &Glyph| glyph.em.length() / glyph.size;
+    fn undo_stretching(&mut self, glyphs: &mut [PageGlyph]) {
+        let ratio = |glyph: &PageGlyph| glyph.em.length() / glyph.size;
         if glyphs.iter().all(|glyph| (ratio(glyph) - 1.0).abs() < 0.005) {
             return;
         }
@@ -166,18 +169,23 @@ impl Surface {
     }
 
     /// Everything drawn so far within `area` is now under paint.
-    fn cover(&mut self, area: Rect) {
-        self.spend(self.glyphs.len() / 64);
+    fn cover_area(&mut self, area: Rect) {
+        self.count_operations(self.glyphs.len() / 64);
         for glyph in &mut self.glyphs {
             glyph.visible &= !area.contains(glyph.centre());
         }
     }
 
-    fn paint(&mut self, bounds: Rect, props: &DrawProps<'_>, mode: &DrawMode) -> Option<Rect> {
+    fn paint_shape(
+        &mut self,
+        bounds: Rect,
+        props: &DrawProps<'_>,
+        mode: &DrawMode,
+    ) -> Option<Rect> {
         self.shapes += 1;
-        let area = props.transform.transform_rect_bbox(bounds).intersect(self.clip());
+        let area = props.transform.transform_rect_bbox(bounds).intersect(self.current_clip());
         let filled = matches!(mode, DrawMode::Fill(_) | DrawMode::FillAndStroke(..));
-        let ink = ink(&props.paint);
+        let ink = paint_appearance(&props.paint);
         if area.area() > 0.0 && filled && ink.alpha > 0.05 && ink.luma < WHITE {
             self.painted.push(area);
         }
@@ -192,25 +200,25 @@ impl Surface {
 }
 
 /// What a paint looks like, as far as it decides about visibility.
-struct Ink {
+struct PaintAppearance {
     alpha: f32,
     luma: u8,
     solid: bool,
 }
 
-fn ink(paint: &Paint<'_>) -> Ink {
+fn paint_appearance(paint: &Paint<'_>) -> PaintAppearance {
     match paint {
         Paint::Color(color) => {
             let [red, green, blue, alpha] = color.to_rgba().to_rgba8();
             let luma = red.min(green).min(blue);
-            Ink { alpha: f32::from(alpha) / 255.0, luma, solid: true }
+            PaintAppearance { alpha: f32::from(alpha) / 255.0, luma, solid: true }
         }
         // Some texture: assume that it shows, and that it does not hide.
-        Paint::Pattern(_) => Ink { alpha: 1.0, luma: 0, solid: false },
+        Paint::Pattern(_) => PaintAppearance { alpha: 1.0, luma: 0, solid: false },
     }
 }
 
-fn unicode(glyph: &FontGlyph<'_>) -> String {
+fn glyph_text(glyph: &FontGlyph<'_>) -> String {
     match glyph.as_unicode() {
         Some(BfString::Char(c)) => c.to_string(),
         Some(BfString::String(text)) => text,
@@ -229,7 +237,7 @@ fn advance_in_ems(glyph: &FontGlyph<'_>) -> f64 {
 }
 
 /// Where a glyph stands on the page; `None` if its matrix is degenerate.
-fn place(glyph: &PositionedGlyph<'_>, transform: Affine) -> Option<Glyph> {
+fn place_glyph(glyph: &PositionedGlyph<'_>, transform: Affine) -> Option<PageGlyph> {
     let placed = transform * glyph.transform();
     let [a, b, c, d, ..] = placed.as_coeffs();
     let origin = placed * Point::ORIGIN;
@@ -237,24 +245,24 @@ fn place(glyph: &PositionedGlyph<'_>, transform: Affine) -> Option<Glyph> {
     let size = Vec2::new(c, d).length() * 1000.0;
     let usable = origin.is_finite() && em.is_finite() && em.length() > 0.0 && size.is_finite();
     let advance = em * advance_in_ems(glyph);
-    usable.then(|| Glyph { text: unicode(glyph), origin, advance, em, size, visible: false })
+    usable.then(|| PageGlyph { text: glyph_text(glyph), origin, advance, em, size, visible: false })
 }
 
-impl<'a> Device<'a> for Surface {
+impl<'a> Device<'a> for GlyphCollector {
     fn draw_path(&mut self, path: &BezPath, props: DrawProps<'a>, mode: &DrawMode) {
-        self.spend(path.elements().len() / 64);
+        self.count_operations(path.elements().len() / 64);
         if matches!(mode, DrawMode::Fill(_) | DrawMode::FillAndStroke(..)) {
             let is_curve =
                 |element: &&PathEl| matches!(element, PathEl::CurveTo(..) | PathEl::QuadTo(..));
             self.curves += path.elements().iter().filter(is_curve).count();
         }
-        self.paint(path.control_box(), &props, mode);
+        self.paint_shape(path.control_box(), &props, mode);
     }
 
     fn draw_rect(&mut self, rect: &Rect, props: DrawProps<'a>, mode: &DrawMode) {
-        self.spend(0);
-        if let Some(area) = self.paint(*rect, &props, mode) {
-            self.cover(area);
+        self.count_operations(0);
+        if let Some(area) = self.paint_shape(*rect, &props, mode) {
+            self.cover_area(area);
         }
     }
 
@@ -278,9 +286,9 @@ impl<'a> Device<'a> for Surface {
         mask: Option<SoftMask<'a>>,
         blend_mode: BlendMode,
     ) {
-        self.spend(0);
+        self.count_operations(0);
         let opaque = opacity >= 1.0 && mask.is_none() && blend_mode == BlendMode::Normal;
-        self.groups.push(Group { opacity, opaque });
+        self.groups.push(OpacityGroup { opacity, opaque });
     }
 
     fn pop_transparency_group(&mut self) {
@@ -288,43 +296,44 @@ impl<'a> Device<'a> for Surface {
     }
 
     fn draw_glyph_run(&mut self, run: &GlyphRun<'_, 'a>, props: DrawProps<'a>, mode: &DrawMode) {
-        self.spend(run.glyphs().len());
-        let ink = ink(&props.paint);
-        let shown = !matches!(mode, DrawMode::Invisible) && ink.alpha * self.opacity() > 0.05;
-        let mut glyphs: Vec<Glyph> =
-            run.glyphs().iter().filter_map(|glyph| place(glyph, props.transform)).collect();
+        self.count_operations(run.glyphs().len());
+        let ink = paint_appearance(&props.paint);
+        let shown =
+            !matches!(mode, DrawMode::Invisible) && ink.alpha * self.current_opacity() > 0.05;
+        let mut glyphs: Vec<PageGlyph> =
+            run.glyphs().iter().filter_map(|glyph| place_glyph(glyph, props.transform)).collect();
         self.undo_stretching(&mut glyphs);
         for mut glyph in glyphs {
             let centre = glyph.centre();
             glyph.visible = shown
                 && glyph.size >= TINY
-                && self.clip().contains(centre)
+                && self.current_clip().contains(centre)
                 && (ink.luma < WHITE || self.painted.iter().any(|area| area.contains(centre)));
             self.glyphs.push(glyph);
         }
     }
 
     fn draw_image(&mut self, image: Image<'a, '_>, props: ImageDrawProps<'a>) {
-        self.spend(0);
+        self.count_operations(0);
         let (width, height) = (image.width(), image.height());
         let (pixels, limit) = (u64::from(width) * u64::from(height), self.page_pixels);
         if pixels > limit {
             let detail = format!("an image of {width} x {height} pixels, the limit is {limit}");
-            stop(Refusal::new(Reason::TooLarge, detail));
+            stop_decoder(PageRefusal::new(OutcomeReason::TooLarge, detail));
         }
         let whole = Rect::new(0.0, 0.0, f64::from(width), f64::from(height));
-        let area = props.transform.transform_rect_bbox(whole).intersect(self.clip());
+        let area = props.transform.transform_rect_bbox(whole).intersect(self.current_clip());
         if area.area() <= 0.0 {
             return;
         }
-        self.images.push(Placed { area });
+        self.images.push(PlacedImage { area });
         self.painted.push(area);
         if let Image::Raster(raster) = &image {
             let masks = [keys::SMASK, keys::MASK, keys::SMASK_IN_DATA];
             let dict = raster.stream();
             let masked = masks.iter().any(|key| dict.dict().contains_key(key));
             if !masked && self.is_opaque_here() {
-                self.cover(area);
+                self.cover_area(area);
             }
         }
     }

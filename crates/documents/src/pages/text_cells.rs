@@ -1,8 +1,8 @@
 //! Where on a page image there seems to be text: the image in cells of about the height of a line,
 //! each with a share of ink and strokes as letters have them. Says nothing about what is written.
 
-use super::Raster;
-use crate::model::{Line, TextMap};
+use super::PageRaster;
+use crate::model::{TextLine, TextMap};
 
 /// A pixel is ink if it is this much darker than its surroundings.
 const INK_CONTRAST: u32 = 40;
@@ -19,7 +19,7 @@ pub(super) struct TextCells {
 
 /// A part of a page, in pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Part {
+pub(super) struct PageCrop {
     /// Left edge.
     pub left: usize,
     /// Top edge.
@@ -32,11 +32,11 @@ pub(super) struct Part {
 
 impl TextCells {
     /// Looks at every cell of `page`, each a tenth of an inch wide: about the height of a line.
-    pub(super) fn of(page: &Raster) -> Self {
+    pub(super) fn from_raster(page: &PageRaster) -> Self {
         let cell = (page.dpi / 10).clamp(8, 64) as usize;
         let (width, height) = (page.width as usize, page.height as usize);
         let (across, down) = (width / cell, height / cell);
-        let paper = Paper::of(page, cell);
+        let paper = PaperShades::from_raster(page, cell);
         let mut is_text = Vec::with_capacity(across * down);
         for row in 0..down {
             for column in 0..across {
@@ -47,7 +47,7 @@ impl TextCells {
     }
 
     /// Share of the text cells that a word's box touches; 1 if there are next to none.
-    pub(super) fn coverage(&self, lines: &[Line]) -> f32 {
+    pub(super) fn coverage(&self, lines: &[TextLine]) -> f32 {
         let mut read = vec![false; self.is_text.len()];
         for word in lines.iter().flat_map(|line| &line.words) {
             let place = word.bounding_box;
@@ -72,14 +72,14 @@ impl TextCells {
     }
 
     /// The same as plain data.
-    pub(super) fn map(&self) -> TextMap {
+    pub(super) fn to_map(&self) -> TextMap {
         let text = self.is_text.iter().enumerate().filter(|(_, is_text)| **is_text);
         let text = text.map(|(cell, _)| cell).collect();
         TextMap { across: self.across, cells: self.is_text.len(), cell: self.cell, text }
     }
 
-    /// The inverse of [`TextCells::map`].
-    pub(super) fn of_map(map: &TextMap) -> Self {
+    /// The inverse of [`TextCells::to_map`].
+    pub(super) fn from_map(map: &TextMap) -> Self {
         let mut is_text = vec![false; map.cells];
         for cell in &map.text {
             if let Some(is_text) = is_text.get_mut(*cell) {
@@ -90,7 +90,7 @@ impl TextCells {
     }
 
     /// The part of at most `columns` by `rows` cells with the most text; `None` on a page without.
-    pub(super) fn densest(&self, columns: usize, rows: usize) -> Option<Part> {
+    pub(super) fn densest_part(&self, columns: usize, rows: usize) -> Option<PageCrop> {
         let down = self.is_text.len().checked_div(self.across)?;
         let (columns, rows) = (columns.min(self.across), rows.min(down));
         let mut best = (0, 0, 0);
@@ -108,8 +108,12 @@ impl TextCells {
         }
         let (text, left, top) = best;
         let cell = self.cell;
-        let part =
-            Part { left: left * cell, top: top * cell, width: columns * cell, height: rows * cell };
+        let part = PageCrop {
+            left: left * cell,
+            top: top * cell,
+            width: columns * cell,
+            height: rows * cell,
+        };
         (text > 0).then_some(part)
     }
 
@@ -121,18 +125,18 @@ impl TextCells {
 
 /// The shade of the paper around each cell, so that shadows are not taken for ink: the brightest
 /// of the means of sixteen blocks in the cell and in its neighbours.
-struct Paper {
+struct PaperShades {
     across: usize,
     shades: Vec<u8>,
 }
 
-impl Paper {
-    fn of(page: &Raster, cell: usize) -> Self {
+impl PaperShades {
+    fn from_raster(page: &PageRaster, cell: usize) -> Self {
         let (across, down) = (page.width as usize / cell, page.height as usize / cell);
         let mut own = Vec::with_capacity(across * down);
         for row in 0..down {
             for column in 0..across {
-                own.push(brightest(page, (column * cell, row * cell), cell));
+                own.push(brightest_block(page, (column * cell, row * cell), cell));
             }
         }
         let neighbours = |index: usize| {
@@ -152,12 +156,12 @@ impl Paper {
     }
 }
 
-fn brightest(page: &Raster, (left, top): (usize, usize), cell: usize) -> u8 {
+fn brightest_block(page: &PageRaster, (left, top): (usize, usize), cell: usize) -> u8 {
     let block = (cell / 4).max(1);
     let mut best = 0;
     for y in (top..top + cell).step_by(block) {
         for x in (left..left + cell).step_by(block) {
-            let rows = (y..y + block).filter_map(|y| row(page, y)?.get(x..x + block));
+            let rows = (y..y + block).filter_map(|y| row_pixels(page, y)?.get(x..x + block));
             let (mut sum, mut count) = (0_u32, 0_u32);
             for value in rows.flatten() {
                 sum += u32::from(*value);
@@ -169,20 +173,27 @@ fn brightest(page: &Raster, (left, top): (usize, usize), cell: usize) -> u8 {
     u8::try_from(best).unwrap_or(u8::MAX)
 }
 
-fn row(page: &Raster, y: usize) -> Option<&[u8]> {
+fn row_pixels(page: &PageRaster, y: usize) -> Option<&[u8]> {
     let width = page.width as usize;
     page.pixels.get(y * width..(y + 1) * width)
 }
 
 /// Some ink, and strokes in both directions: a ruled line has edges in one direction only.
-fn looks_like_text(page: &Raster, paper: &Paper, (left, top): (usize, usize), cell: usize) -> bool {
+fn looks_like_text(
+    page: &PageRaster,
+    paper: &PaperShades,
+    (left, top): (usize, usize),
+    cell: usize,
+) -> bool {
     let index = (top / cell) * paper.across + left / cell;
     let shade = u32::from(paper.shades.get(index).copied().unwrap_or(255));
     let Some(threshold) = shade.checked_sub(INK_CONTRAST) else { return false };
     let mut above = vec![false; cell];
     let (mut ink, mut across, mut down) = (0_usize, 0_usize, 0_usize);
     for y in top..top + cell {
-        let Some(values) = row(page, y).and_then(|row| row.get(left..left + cell)) else { break };
+        let Some(values) = row_pixels(page, y).and_then(|row| row.get(left..left + cell)) else {
+            break;
+        };
         let mut before = false;
         for (value, above) in values.iter().zip(&mut above) {
             let dark = u32::from(*value) < threshold;
@@ -214,11 +225,11 @@ mod tests {
                 }
             }
         }
-        let page = Raster { width: 800, height: 800, dpi: 100, pixels };
-        let part = TextCells::of(&page).densest(30, 8).unwrap();
+        let page = PageRaster { width: 800, height: 800, dpi: 100, pixels };
+        let part = TextCells::from_raster(&page).densest_part(30, 8).unwrap();
         assert!((300..=500).contains(&part.left) && (550..=640).contains(&part.top), "{part:?}");
         assert_eq!((part.width, part.height), (300, 80));
-        let blank = Raster { pixels: vec![255; width * height], ..page };
-        assert_eq!(TextCells::of(&blank).densest(30, 8), None);
+        let blank = PageRaster { pixels: vec![255; width * height], ..page };
+        assert_eq!(TextCells::from_raster(&blank).densest_part(30, 8), None);
     }
 }

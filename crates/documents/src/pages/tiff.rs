@@ -6,8 +6,8 @@
 use std::collections::HashSet;
 use std::io::{self, Read, Seek, SeekFrom};
 
-use super::Refusal;
-use crate::model::Reason;
+use super::PageRefusal;
+use crate::model::OutcomeReason;
 
 const COMPRESSION: u16 = 259;
 const NEW_SUBFILE_TYPE: u16 = 254;
@@ -17,7 +17,7 @@ const CENTIMETRE: u64 = 3;
 
 /// One page of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Directory {
+pub(super) struct TiffDirectory {
     /// Where it stands in the file.
     pub offset: u64,
     /// Dots per inch, if the file says.
@@ -27,7 +27,7 @@ pub(super) struct Directory {
     little_endian: bool,
 }
 
-impl Directory {
+impl TiffDirectory {
     /// Whether the page is in one of the registered compressions that are not decoded: fax Group 3,
     /// the old form of JPEG, JPEG 2000, LZMA, Zstandard, JBIG and others. Decoded are none, Group 4,
     /// LZW, JPEG, Deflate (both numbers) and `PackBits`.
@@ -40,18 +40,21 @@ impl Directory {
 ///
 /// # Errors
 /// `corrupt` if there is no readable directory or the chain runs in a circle before any page.
-pub(super) fn directories(bytes: &[u8], limit: u32) -> Result<Vec<Directory>, Refusal> {
-    let damaged = || Refusal::new(Reason::Corrupt, "its list of pages is damaged");
-    let file = Reader { bytes, little_endian: bytes.starts_with(b"I") };
-    let big = file.number(2, 2) == Some(43);
-    let mut next = if big { file.number(8, 8) } else { file.number(4, 4) };
+pub(super) fn list_directories(
+    bytes: &[u8],
+    limit: u32,
+) -> Result<Vec<TiffDirectory>, PageRefusal> {
+    let damaged = || PageRefusal::new(OutcomeReason::Corrupt, "its list of pages is damaged");
+    let file = ByteCursor { bytes, little_endian: bytes.starts_with(b"I") };
+    let big = file.read_number(2, 2) == Some(43);
+    let mut next = if big { file.read_number(8, 8) } else { file.read_number(4, 4) };
     let mut seen = HashSet::new();
     let mut found = Vec::new();
     while let Some(offset) = next.filter(|offset| *offset != 0) {
         if !seen.insert(offset) || seen.len() > 4 * (limit as usize + 1) {
             break;
         }
-        let Some(directory) = file.directory(offset, big) else { break };
+        let Some(directory) = file.read_directory(offset, big) else { break };
         if !directory.is_thumbnail {
             found.push(directory.place);
         }
@@ -63,20 +66,20 @@ pub(super) fn directories(bytes: &[u8], limit: u32) -> Result<Vec<Directory>, Re
     if found.is_empty() { Err(damaged()) } else { Ok(found) }
 }
 
-struct Reader<'a> {
+struct ByteCursor<'a> {
     bytes: &'a [u8],
     little_endian: bool,
 }
 
-struct Entry {
-    place: Directory,
+struct DirectoryEntry {
+    place: TiffDirectory,
     is_thumbnail: bool,
     next: Option<u64>,
 }
 
-impl Reader<'_> {
+impl ByteCursor<'_> {
     /// An unsigned number of `size` bytes at `at`.
-    fn number(&self, at: u64, size: u64) -> Option<u64> {
+    fn read_number(&self, at: u64, size: u64) -> Option<u64> {
         let start = usize::try_from(at).ok()?;
         let end = usize::try_from(at.checked_add(size)?).ok()?;
         let digits = self.bytes.get(start..end)?;
@@ -88,46 +91,53 @@ impl Reader<'_> {
         })
     }
 
-    fn directory(&self, offset: u64, big: bool) -> Option<Entry> {
+    fn read_directory(&self, offset: u64, big: bool) -> Option<DirectoryEntry> {
         let (count_size, entry_size, pointer) = if big { (8, 20, 8) } else { (2, 12, 4) };
-        let count = self.number(offset, count_size)?;
+        let count = self.read_number(offset, count_size)?;
         let first = offset.checked_add(count_size)?;
         let end = first.checked_add(count.checked_mul(entry_size)?)?;
         let value_at = |tag: u16| {
             let entries = (0..count.min(200)).map(|index| first + index * entry_size);
-            let mut named = entries.filter(|at| self.number(*at, 2) == Some(u64::from(tag)));
+            let mut named = entries.filter(|at| self.read_number(*at, 2) == Some(u64::from(tag)));
             named.next().map(|at| at + entry_size - pointer)
         };
-        let subfile = value_at(NEW_SUBFILE_TYPE).and_then(|at| self.number(at, 4)).unwrap_or(0);
-        let compression = value_at(COMPRESSION).and_then(|at| self.number(at, 2)).unwrap_or(1);
-        let unit = value_at(RESOLUTION_UNIT).and_then(|at| self.number(at, 2));
+        let subfile =
+            value_at(NEW_SUBFILE_TYPE).and_then(|at| self.read_number(at, 4)).unwrap_or(0);
+        let compression = value_at(COMPRESSION).and_then(|at| self.read_number(at, 2)).unwrap_or(1);
+        let unit = value_at(RESOLUTION_UNIT).and_then(|at| self.read_number(at, 2));
         let resolution = value_at(X_RESOLUTION).and_then(|at| {
-            let fraction = if big { at } else { self.number(at, 4)? };
-            self.number(fraction, 4)?.checked_div(self.number(fraction + 4, 4)?)
+            let fraction = if big { at } else { self.read_number(at, 4)? };
+            self.read_number(fraction, 4)?.checked_div(self.read_number(fraction + 4, 4)?)
         });
         let per_inch =
             resolution.map(|dots| if unit == Some(CENTIMETRE) { dots * 254 / 100 } else { dots });
         let dpi = per_inch
             .and_then(|dpi| u32::try_from(dpi).ok())
             .filter(|dpi| (60..=2400).contains(dpi));
-        Some(Entry {
-            place: Directory { offset, dpi, compression, big, little_endian: self.little_endian },
+        Some(DirectoryEntry {
+            place: TiffDirectory {
+                offset,
+                dpi,
+                compression,
+                big,
+                little_endian: self.little_endian,
+            },
             is_thumbnail: subfile & 1 == 1,
-            next: self.number(end, pointer),
+            next: self.read_number(end, pointer),
         })
     }
 }
 
 /// The file's bytes with the pointer to the first directory turned to another one.
-pub(super) struct Window<'a> {
+pub(super) struct TiffWindow<'a> {
     bytes: &'a [u8],
     head: Vec<u8>,
     at: u64,
 }
 
-impl<'a> Window<'a> {
+impl<'a> TiffWindow<'a> {
     /// Shows `bytes` as if `directory` were the first.
-    pub(super) fn new(bytes: &'a [u8], directory: &Directory) -> Self {
+    pub(super) fn new(bytes: &'a [u8], directory: &TiffDirectory) -> Self {
         let (length, width) = if directory.big { (16, 8) } else { (8, 4) };
         let mut head = bytes.get(..length - width).unwrap_or_default().to_vec();
         let digits = directory.offset.to_le_bytes().into_iter().take(width);
@@ -140,7 +150,7 @@ impl<'a> Window<'a> {
     }
 }
 
-impl Read for Window<'_> {
+impl Read for TiffWindow<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let at = usize::try_from(self.at).unwrap_or(usize::MAX);
         let source = self.head.get(at..).filter(|head| !head.is_empty());
@@ -151,7 +161,7 @@ impl Read for Window<'_> {
     }
 }
 
-impl Seek for Window<'_> {
+impl Seek for TiffWindow<'_> {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         let target = match to {
             SeekFrom::Start(at) => Some(at),
@@ -212,7 +222,7 @@ mod tests {
     #[test]
     fn every_directory_is_a_page() {
         let bytes = Bytes::from(two_pages());
-        let pages = directories(&bytes, 10).unwrap();
+        let pages = list_directories(&bytes, 10).unwrap();
         let limits = LimitsConfig::default();
         let values: Vec<u8> = pages
             .iter()
@@ -224,13 +234,16 @@ mod tests {
     #[test]
     fn a_chain_in_a_circle_ends_and_a_long_one_is_cut_above_the_limit() {
         let mut bytes = two_pages();
-        let pages = directories(&bytes, 10).unwrap();
-        assert_eq!(directories(&bytes, 1).unwrap().len(), 2, "one more than allowed");
+        let pages = list_directories(&bytes, 10).unwrap();
+        assert_eq!(list_directories(&bytes, 1).unwrap().len(), 2, "one more than allowed");
         let last = usize::try_from(pages[1].offset).unwrap();
         let count = u16::from_le_bytes(bytes[last..last + 2].try_into().unwrap());
         let end = last + 2 + usize::from(count) * 12;
         bytes.copy_within(4..8, end);
-        assert_eq!(directories(&bytes, 10).unwrap().len(), 2);
-        assert_eq!(directories(b"II*\0\xff\xff\0\0", 10).unwrap_err().reason, Reason::Corrupt);
+        assert_eq!(list_directories(&bytes, 10).unwrap().len(), 2);
+        assert_eq!(
+            list_directories(b"II*\0\xff\xff\0\0", 10).unwrap_err().reason,
+            OutcomeReason::Corrupt
+        );
     }
 }

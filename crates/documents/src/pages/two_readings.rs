@@ -7,7 +7,7 @@
 //! "Using consensus sequence voting to correct OCR errors", CVIU 67, 1997); with two voters their
 //! confidence decides. It works on boxes, so both readings must be of the same page up to its scale.
 
-use crate::model::{BoundingBox, Line, Word};
+use crate::model::{BoundingBox, TextLine, TextWord};
 
 /// Two boxes are of one word if they share this much of the larger one.
 const SAME: f32 = 0.6;
@@ -21,15 +21,19 @@ const BELIEVED: f32 = 0.5;
 
 /// `base` with what `other` read more surely, and with what only `other` has. Boxes of `other` are
 /// multiplied by `scale` to be boxes of `base`.
-pub(super) fn merged(mut base: Vec<Line>, other: &[Line], scale: f32) -> Vec<Line> {
-    let others: Vec<Line> = other.iter().map(|line| scaled(line, scale)).collect();
+pub(super) fn merge_lines(
+    mut base: Vec<TextLine>,
+    other: &[TextLine],
+    scale: f32,
+) -> Vec<TextLine> {
+    let others: Vec<TextLine> = other.iter().map(|line| scale_line(line, scale)).collect();
     let places: Vec<BoundingBox> =
         base.iter().flat_map(|line| &line.words).map(|word| word.bounding_box).collect();
     for word in base.iter_mut().flat_map(|line| &mut line.words) {
         let same = others.iter().flat_map(|line| &line.words);
-        let same = same.map(|other| (shared(&word.bounding_box, &other.bounding_box), other));
+        let same = same.map(|other| (shared_area(&word.bounding_box, &other.bounding_box), other));
         let same = same.filter(|(shared, other)| {
-            *shared >= SAME * area(&word.bounding_box).max(area(&other.bounding_box))
+            *shared >= SAME * box_area(&word.bounding_box).max(box_area(&other.bounding_box))
         });
         if let Some((_, other)) = same.max_by(|one, other| one.0.total_cmp(&other.0))
             && other.confidence >= word.confidence + SURER
@@ -37,10 +41,11 @@ pub(super) fn merged(mut base: Vec<Line>, other: &[Line], scale: f32) -> Vec<Lin
             *word = other.clone();
         }
     }
-    let is_new = |word: &Word| {
+    let is_new = |word: &TextWord| {
         let place = &word.bounding_box;
         let takes = |taken: &BoundingBox| {
-            shared(taken, place) >= TAKEN * area(taken).min(area(place)).max(f32::EPSILON)
+            shared_area(taken, place)
+                >= TAKEN * box_area(taken).min(box_area(place)).max(f32::EPSILON)
         };
         word.confidence >= BELIEVED
             && word.text.chars().any(char::is_alphanumeric)
@@ -55,20 +60,20 @@ pub(super) fn merged(mut base: Vec<Line>, other: &[Line], scale: f32) -> Vec<Lin
     base
 }
 
-fn scaled(line: &Line, scale: f32) -> Line {
-    let word = |word: &Word| {
+fn scale_line(line: &TextLine, scale: f32) -> TextLine {
+    let word = |word: &TextWord| {
         let BoundingBox { x, y, w, h } = word.bounding_box;
         let bounding_box = BoundingBox { x: x * scale, y: y * scale, w: w * scale, h: h * scale };
-        Word { bounding_box, ..word.clone() }
+        TextWord { bounding_box, ..word.clone() }
     };
-    Line { words: line.words.iter().map(word).collect() }
+    TextLine { words: line.words.iter().map(word).collect() }
 }
 
-fn area(place: &BoundingBox) -> f32 {
+fn box_area(place: &BoundingBox) -> f32 {
     place.w * place.h
 }
 
-fn shared(one: &BoundingBox, other: &BoundingBox) -> f32 {
+fn shared_area(one: &BoundingBox, other: &BoundingBox) -> f32 {
     let across = one.right().min(other.right()) - one.x.max(other.x);
     let down = one.bottom().min(other.bottom()) - one.y.max(other.y);
     across.max(0.0) * down.max(0.0)
@@ -78,18 +83,18 @@ fn shared(one: &BoundingBox, other: &BoundingBox) -> f32 {
 mod tests {
     use super::*;
 
-    fn line(words: &[(&str, f32, f32)], scale: f32) -> Line {
+    fn line(words: &[(&str, f32, f32)], scale: f32) -> TextLine {
         let word = |(text, x, confidence): &(&str, f32, f32)| {
             let bounding_box =
                 BoundingBox { x: x * scale, y: 10.0 * scale, w: 40.0 * scale, h: 12.0 * scale };
-            Word { text: (*text).to_owned(), bounding_box, confidence: *confidence }
+            TextWord { text: (*text).to_owned(), bounding_box, confidence: *confidence }
         };
-        Line { words: words.iter().map(word).collect() }
+        TextLine { words: words.iter().map(word).collect() }
     }
 
     fn read(base: &[(&str, f32, f32)], other: &[(&str, f32, f32)]) -> Vec<String> {
         let (base, other) = (vec![line(base, 2.0)], [line(other, 1.0)]);
-        merged(base, &other, 2.0).iter().map(Line::text).collect()
+        merge_lines(base, &other, 2.0).iter().map(TextLine::text).collect()
     }
 
     #[test]
@@ -110,7 +115,7 @@ mod tests {
 
     #[test]
     fn boxes_of_added_words_are_in_the_picture_of_the_kept_reading() {
-        let found = merged(Vec::new(), &[line(&[("9.90", 60.0, 0.9)], 1.0)], 2.0);
+        let found = merge_lines(Vec::new(), &[line(&[("9.90", 60.0, 0.9)], 1.0)], 2.0);
         let place = found.first().unwrap().words.first().unwrap().bounding_box;
         assert_eq!(place, BoundingBox { x: 120.0, y: 20.0, w: 80.0, h: 24.0 });
     }

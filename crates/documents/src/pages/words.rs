@@ -5,8 +5,8 @@
 //! the letter spacing around it, and where the baseline or the direction changes. Right-to-left
 //! scripts are left in drawing order.
 
-use super::surface::Glyph;
-use crate::model::Word;
+use super::surface::PageGlyph;
+use crate::model::TextWord;
 
 /// A gap of this many ems between two letters ends a word; a space is about 0.25 em.
 const WORD_GAP: f64 = 0.15;
@@ -17,7 +17,7 @@ const BACK_JUMP: f64 = 0.6;
 
 /// A word in the frame of its direction: `u` along the baseline, `v` across it, downwards.
 #[derive(Debug, Clone)]
-pub(super) struct Piece {
+pub(super) struct WordPiece {
     /// Its text.
     pub text: String,
     /// Direction of its baseline in whole degrees, clockwise, 0 for ordinary text.
@@ -33,11 +33,11 @@ pub(super) struct Piece {
     /// A space stands before it: it is no continuation of what is there.
     pub after_space: bool,
     /// The word itself, if it was read by OCR and not made from glyphs.
-    pub word: Option<Word>,
+    pub word: Option<TextWord>,
 }
 
 /// A glyph in the frame of its direction.
-struct Set<'a> {
+struct AlignedGlyph<'a> {
     text: &'a str,
     angle: i32,
     start: f64,
@@ -48,12 +48,13 @@ struct Set<'a> {
 }
 
 /// Groups the visible glyphs into words, in drawing order.
-pub(super) fn words(glyphs: &[Glyph]) -> Vec<Piece> {
-    let set: Vec<Set<'_>> = glyphs.iter().filter(|glyph| glyph.visible).map(set).collect();
+pub(super) fn group_words(glyphs: &[PageGlyph]) -> Vec<WordPiece> {
+    let set: Vec<AlignedGlyph<'_>> =
+        glyphs.iter().filter(|glyph| glyph.visible).map(align_glyph).collect();
     let mut found = Vec::new();
     let mut rest = set.as_slice();
     while !rest.is_empty() {
-        let length = 1 + rest.windows(2).take_while(|pair| continues(pair)).count();
+        let length = 1 + rest.windows(2).take_while(|pair| continues_strip(pair)).count();
         let (strip, after) = rest.split_at(length.min(rest.len()));
         words_of_strip(strip, &mut found);
         rest = after;
@@ -61,14 +62,14 @@ pub(super) fn words(glyphs: &[Glyph]) -> Vec<Piece> {
     found
 }
 
-fn set(glyph: &Glyph) -> Set<'_> {
+fn align_glyph(glyph: &PageGlyph) -> AlignedGlyph<'_> {
     let angle = snapped_angle(glyph.em.y.atan2(glyph.em.x).to_degrees());
     let (sin, cos) = f64::from(angle).to_radians().sin_cos();
     let start = glyph.origin.x * cos + glyph.origin.y * sin;
     let baseline = glyph.origin.y * cos - glyph.origin.x * sin;
     let width = glyph.advance.x * cos + glyph.advance.y * sin;
     let blank = glyph.text.chars().all(char::is_whitespace);
-    Set {
+    AlignedGlyph {
         text: &glyph.text,
         angle,
         start,
@@ -89,7 +90,7 @@ fn snapped_angle(degrees: f64) -> i32 {
 }
 
 /// Whether the second glyph goes on where the first stands: one strip of text, spaces included.
-fn continues(pair: &[Set<'_>]) -> bool {
+fn continues_strip(pair: &[AlignedGlyph<'_>]) -> bool {
     let [one, next] = pair else { return false };
     let size = one.size.min(next.size);
     let gap = next.start - one.end;
@@ -101,9 +102,9 @@ fn continues(pair: &[Set<'_>]) -> bool {
         && gap < 1.5 * size
 }
 
-fn words_of_strip(strip: &[Set<'_>], found: &mut Vec<Piece>) {
+fn words_of_strip(strip: &[AlignedGlyph<'_>], found: &mut Vec<WordPiece>) {
     let widest = WORD_GAP + letter_spacing(strip);
-    let mut word: Option<Piece> = None;
+    let mut word: Option<WordPiece> = None;
     let mut after_space = false;
     for glyph in strip {
         if glyph.blank {
@@ -117,7 +118,7 @@ fn words_of_strip(strip: &[Set<'_>], found: &mut Vec<Piece>) {
         }
         match &mut word {
             Some(word) => {
-                push_clean(&mut word.text, glyph.text);
+                push_normalised(&mut word.text, glyph.text);
                 word.end = word.end.max(glyph.end);
                 word.size = word.size.max(glyph.size);
             }
@@ -128,10 +129,10 @@ fn words_of_strip(strip: &[Set<'_>], found: &mut Vec<Piece>) {
     found.extend(word);
 }
 
-fn first_letter(glyph: &Set<'_>, after_space: bool) -> Piece {
+fn first_letter(glyph: &AlignedGlyph<'_>, after_space: bool) -> WordPiece {
     let mut text = String::new();
-    push_clean(&mut text, glyph.text);
-    Piece {
+    push_normalised(&mut text, glyph.text);
+    WordPiece {
         text,
         angle: glyph.angle,
         start: glyph.start,
@@ -145,7 +146,7 @@ fn first_letter(glyph: &Set<'_>, after_space: bool) -> Piece {
 
 /// The usual gap between letters in ems: above zero in letter-spaced text, where only a gap wider
 /// than usual means a space.
-fn letter_spacing(strip: &[Set<'_>]) -> f64 {
+fn letter_spacing(strip: &[AlignedGlyph<'_>]) -> f64 {
     let letters = strip.windows(2).filter_map(|pair| match pair {
         [one, next] if !one.blank && !next.blank => Some((next.start - one.end) / one.size),
         _ => None,
@@ -161,7 +162,7 @@ fn letter_spacing(strip: &[Set<'_>]) -> f64 {
 
 /// Appends `text` as a reader would type it: ligatures spelt out, a drawn soft hyphen as the
 /// hyphen it looks like, nothing that has no shape.
-fn push_clean(word: &mut String, text: &str) {
+fn push_normalised(word: &mut String, text: &str) {
     for c in text.chars() {
         match c {
             '\u{fb00}' => word.push_str("ff"),
@@ -180,10 +181,10 @@ fn push_clean(word: &mut String, text: &str) {
 
 /// Puts the words of one line in order, joins words that were drawn in pieces, and drops what was
 /// drawn twice in the same place (the poor man's bold).
-pub(super) fn settle(mut line: Vec<Piece>) -> Vec<Piece> {
+pub(super) fn join_pieces(mut line: Vec<WordPiece>) -> Vec<WordPiece> {
     line.retain(|piece| !piece.text.is_empty());
     line.sort_by(|one, other| one.start.total_cmp(&other.start));
-    let mut settled: Vec<Piece> = Vec::with_capacity(line.len());
+    let mut settled: Vec<WordPiece> = Vec::with_capacity(line.len());
     for piece in line {
         let size = piece.size;
         let twice = settled.iter().rev().take(8).any(|seen| {
@@ -195,7 +196,7 @@ pub(super) fn settle(mut line: Vec<Piece>) -> Vec<Piece> {
             continue;
         }
         match settled.last_mut() {
-            Some(last) if joins(last, &piece) => {
+            Some(last) if should_join(last, &piece) => {
                 last.text.push_str(&piece.text);
                 last.end = piece.end;
             }
@@ -205,7 +206,7 @@ pub(super) fn settle(mut line: Vec<Piece>) -> Vec<Piece> {
     settled
 }
 
-fn joins(last: &Piece, next: &Piece) -> bool {
+fn should_join(last: &WordPiece, next: &WordPiece) -> bool {
     let size = last.size.min(next.size);
     let gap = (next.start - last.end) / size;
     !next.after_space
@@ -220,8 +221,8 @@ mod tests {
 
     use super::*;
 
-    fn glyph(text: &str, x: f64, y: f64) -> Glyph {
-        Glyph {
+    fn glyph(text: &str, x: f64, y: f64) -> PageGlyph {
+        PageGlyph {
             text: text.to_owned(),
             origin: Point::new(x, y),
             advance: Vec2::new(5.0, 0.0),
@@ -231,17 +232,17 @@ mod tests {
         }
     }
 
-    fn texts(glyphs: &[Glyph]) -> Vec<String> {
-        settle(words(glyphs)).into_iter().map(|piece| piece.text).collect()
+    fn texts(glyphs: &[PageGlyph]) -> Vec<String> {
+        join_pieces(group_words(glyphs)).into_iter().map(|piece| piece.text).collect()
     }
 
     #[test]
     fn a_word_ends_where_a_reader_sees_its_end() {
-        let place = |letters: &[(&str, f64)]| -> Vec<Glyph> {
+        let place = |letters: &[(&str, f64)]| -> Vec<PageGlyph> {
             letters.iter().map(|(text, x)| glyph(text, *x, 100.0)).collect()
         };
         #[rustfmt::skip]
-        let table: [(&str, Vec<Glyph>, &[&str]); 9] = [
+        let table: [(&str, Vec<PageGlyph>, &[&str]); 9] = [
             ("letters that touch",       place(&[("a", 0.0), ("b", 5.0), ("c", 10.0)]),              &["abc"]),
             ("kerned letters",           place(&[("a", 0.0), ("b", 4.2), ("c", 9.9)]),               &["abc"]),
             ("a drawn space",            place(&[("a", 0.0), (" ", 5.0), ("b", 7.5)]),               &["a", "b"]),
@@ -266,13 +267,13 @@ mod tests {
 
     #[test]
     fn text_that_runs_upwards_makes_words_as_well() {
-        let up = |text: &str, y: f64| Glyph {
+        let up = |text: &str, y: f64| PageGlyph {
             origin: Point::new(50.0, y),
             advance: Vec2::new(0.0, -5.0),
             em: Vec2::new(0.0, -10.0),
             ..glyph(text, 0.0, 0.0)
         };
-        let found = words(&[up("a", 100.0), up("b", 95.0), up(" ", 90.0), up("c", 87.5)]);
+        let found = group_words(&[up("a", 100.0), up("b", 95.0), up(" ", 90.0), up("c", 87.5)]);
         assert_eq!(found.iter().map(|word| word.text.as_str()).collect::<Vec<_>>(), ["ab", "c"]);
         assert_eq!(found[0].angle, 270);
     }

@@ -4,22 +4,22 @@
 
 /// Pairs of indexes, each used once, ascending by the first; only pairs whose likeness is above
 /// zero. `likeness(row, column)` has to be finite.
-pub(super) fn best(
+pub(super) fn best_pairs(
     rows: usize,
     columns: usize,
     likeness: &dyn Fn(usize, usize) -> f64,
 ) -> Vec<(usize, usize)> {
     if rows > columns {
-        let mut pairs = best(columns, rows, &|row, column| likeness(column, row));
+        let mut pairs = best_pairs(columns, rows, &|row, column| likeness(column, row));
         for pair in &mut pairs {
             *pair = (pair.1, pair.0);
         }
         pairs.sort_unstable();
         return pairs;
     }
-    let mut solver = Solver::new(rows, columns);
+    let mut solver = AssignmentSolver::new(rows, columns);
     for row in 1..=rows {
-        solver.add(row, likeness);
+        solver.add_row(row, likeness);
     }
     let owners = solver.owner.iter().enumerate().skip(1).filter(|(_, owner)| **owner > 0);
     let pairs = owners.map(|(column, owner)| (owner - 1, column - 1));
@@ -30,7 +30,7 @@ pub(super) fn best(
 }
 
 /// Rows and columns count from 1; 0 stands for none.
-struct Solver {
+struct AssignmentSolver {
     row_potential: Vec<f64>,
     column_potential: Vec<f64>,
     /// Which row owns the column.
@@ -38,17 +38,17 @@ struct Solver {
     way: Vec<usize>,
 }
 
-fn at<T: Copy + Default>(values: &[T], index: usize) -> T {
+fn value_at<T: Copy + Default>(values: &[T], index: usize) -> T {
     values.get(index).copied().unwrap_or_default()
 }
 
-fn put<T>(values: &mut [T], index: usize, value: T) {
+fn set_value<T>(values: &mut [T], index: usize, value: T) {
     if let Some(place) = values.get_mut(index) {
         *place = value;
     }
 }
 
-impl Solver {
+impl AssignmentSolver {
     fn new(rows: usize, columns: usize) -> Self {
         Self {
             row_potential: vec![0.0; rows + 1],
@@ -59,53 +59,53 @@ impl Solver {
     }
 
     /// Finds the row a column, moving others along the cheapest alternating path.
-    fn add(&mut self, row: usize, likeness: &dyn Fn(usize, usize) -> f64) {
+    fn add_row(&mut self, row: usize, likeness: &dyn Fn(usize, usize) -> f64) {
         let columns = self.owner.len() - 1;
         let mut least = vec![f64::INFINITY; columns + 1];
         let mut used = vec![false; columns + 1];
-        put(&mut self.owner, 0, row);
+        set_value(&mut self.owner, 0, row);
         let mut column = 0;
         loop {
-            put(&mut used, column, true);
-            let own = at(&self.owner, column);
+            set_value(&mut used, column, true);
+            let own = value_at(&self.owner, column);
             let (mut delta, mut next) = (f64::INFINITY, 0);
-            for other in (1..=columns).filter(|other| !at(&used, *other)) {
+            for other in (1..=columns).filter(|other| !value_at(&used, *other)) {
                 let cost = -likeness(own - 1, other - 1)
-                    - at(&self.row_potential, own)
-                    - at(&self.column_potential, other);
-                if cost < at(&least, other) {
-                    put(&mut least, other, cost);
-                    put(&mut self.way, other, column);
+                    - value_at(&self.row_potential, own)
+                    - value_at(&self.column_potential, other);
+                if cost < value_at(&least, other) {
+                    set_value(&mut least, other, cost);
+                    set_value(&mut self.way, other, column);
                 }
-                if at(&least, other) < delta {
-                    (delta, next) = (at(&least, other), other);
+                if value_at(&least, other) < delta {
+                    (delta, next) = (value_at(&least, other), other);
                 }
             }
-            self.shift(delta, &used, &mut least);
+            self.shift_potentials(delta, &used, &mut least);
             column = next;
-            if at(&self.owner, column) == 0 {
+            if value_at(&self.owner, column) == 0 {
                 break;
             }
         }
         while column != 0 {
-            let before = at(&self.way, column);
-            let owner = at(&self.owner, before);
-            put(&mut self.owner, column, owner);
+            let before = value_at(&self.way, column);
+            let owner = value_at(&self.owner, before);
+            set_value(&mut self.owner, column, owner);
             column = before;
         }
     }
 
-    fn shift(&mut self, delta: f64, used: &[bool], least: &mut [f64]) {
+    fn shift_potentials(&mut self, delta: f64, used: &[bool], least: &mut [f64]) {
         for column in 0..used.len() {
-            if at(used, column) {
-                let own = at(&self.owner, column);
-                let raised = at(&self.row_potential, own) + delta;
-                put(&mut self.row_potential, own, raised);
-                let lowered = at(&self.column_potential, column) - delta;
-                put(&mut self.column_potential, column, lowered);
+            if value_at(used, column) {
+                let own = value_at(&self.owner, column);
+                let raised = value_at(&self.row_potential, own) + delta;
+                set_value(&mut self.row_potential, own, raised);
+                let lowered = value_at(&self.column_potential, column) - delta;
+                set_value(&mut self.column_potential, column, lowered);
             } else {
-                let nearer = at(least, column) - delta;
-                put(least, column, nearer);
+                let nearer = value_at(least, column) - delta;
+                set_value(least, column, nearer);
             }
         }
     }
@@ -120,10 +120,10 @@ mod tests {
     fn the_greatest_sum_wins_over_the_likest_pair() {
         // Greedy takes (0, 0) with 10 and leaves 1; the best is 9 + 8.
         let table = [[10.0, 9.0], [8.0, 1.0]];
-        assert_eq!(best(2, 2, &|row, column| table[row][column]), [(0, 1), (1, 0)]);
-        assert_eq!(best(0, 3, &|_, _| 1.0), []);
-        assert_eq!(best(3, 1, &|row, _| row as f64), [(2, 0)]);
-        assert_eq!(best(2, 2, &|_, _| 0.0), []);
+        assert_eq!(best_pairs(2, 2, &|row, column| table[row][column]), [(0, 1), (1, 0)]);
+        assert_eq!(best_pairs(0, 3, &|_, _| 1.0), []);
+        assert_eq!(best_pairs(3, 1, &|row, _| row as f64), [(2, 0)]);
+        assert_eq!(best_pairs(2, 2, &|_, _| 0.0), []);
     }
 
     fn brute(rows: usize, columns: usize, table: &[Vec<f64>], used: &mut Vec<bool>) -> f64 {
@@ -150,7 +150,7 @@ mod tests {
         ) {
             let table: Vec<Vec<f64>> =
                 table.iter().map(|row| row.iter().map(|it| f64::from(*it)).collect()).collect();
-            let pairs = best(table.len(), columns, &|row, column| table[row][column]);
+            let pairs = best_pairs(table.len(), columns, &|row, column| table[row][column]);
             let sum: f64 = pairs.iter().map(|(row, column)| table[*row][*column]).sum();
             let most = brute(table.len(), columns, &table, &mut vec![false; columns]);
             prop_assert!((sum - most).abs() < 1e-9, "{} {} {:?}", sum, most, pairs);

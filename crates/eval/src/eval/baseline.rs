@@ -8,11 +8,11 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::Report;
+use super::EvalReport;
 
 /// As much of an earlier report as is compared.
 #[derive(Debug, Deserialize)]
-pub struct Earlier {
+pub struct EarlierReport {
     measures: BTreeMap<String, f64>,
     documents: Vec<EarlierDocument>,
 }
@@ -25,7 +25,7 @@ struct EarlierDocument {
 
 /// A figure that moved.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Moved {
+pub struct MovedFigure {
     /// As in the report's `measures`.
     pub name: String,
     /// In the earlier run.
@@ -36,7 +36,7 @@ pub struct Moved {
 
 /// A document that is read otherwise than before.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Changed {
+pub struct ChangedDocument {
     /// Its name.
     pub name: String,
     /// Fields that are wrong now and were not.
@@ -47,11 +47,11 @@ pub struct Changed {
 
 /// Two runs side by side.
 #[derive(Debug, Clone, Serialize)]
-pub struct Comparison {
+pub struct RunComparison {
     /// Figures that moved.
-    pub moved: Vec<Moved>,
+    pub moved: Vec<MovedFigure>,
     /// Documents of both runs that changed.
-    pub changed: Vec<Changed>,
+    pub changed: Vec<ChangedDocument>,
     /// Documents that only one run has.
     pub only_in_one: usize,
 }
@@ -59,12 +59,12 @@ pub struct Comparison {
 /// Less than this is the last digit of a printed share.
 const SAME: f64 = 5e-4;
 
-impl Comparison {
+impl RunComparison {
     /// Holds `report` against an earlier one.
-    pub fn of(earlier: &Earlier, report: &Report) -> Self {
+    pub fn from_reports(earlier: &EarlierReport, report: &EvalReport) -> Self {
         let moved = report.measures.iter().filter_map(|(name, after)| {
             let before = *earlier.measures.get(name)?;
-            let moved = Moved { name: name.clone(), before, after: *after };
+            let moved = MovedFigure { name: name.clone(), before, after: *after };
             ((before - after).abs() >= SAME).then_some(moved)
         });
         let known: BTreeMap<&str, BTreeSet<&String>> = earlier
@@ -81,7 +81,7 @@ impl Comparison {
             let names = |only: BTreeSet<&String>| only.into_iter().cloned().collect::<Vec<_>>();
             let (worse, better) = (names(&now - before), names(before - &now));
             if !worse.is_empty() || !better.is_empty() {
-                changed.push(Changed { name: document.name.clone(), worse, better });
+                changed.push(ChangedDocument { name: document.name.clone(), worse, better });
             }
         }
         let only_in_one = known.len() + report.documents.len() - 2 * both;
@@ -89,14 +89,14 @@ impl Comparison {
     }
 }
 
-impl fmt::Display for Comparison {
+impl fmt::Display for RunComparison {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "against the earlier run:")?;
         if self.moved.is_empty() {
             writeln!(f, "  no figure moved")?;
         }
         for moved in &self.moved {
-            let Moved { name, before, after } = moved;
+            let MovedFigure { name, before, after } = moved;
             writeln!(f, "  {name:<34}{before:>9.3} -> {after:<9.3}{:+.3}", after - before)?;
         }
         for changed in &self.changed {

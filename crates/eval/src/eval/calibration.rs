@@ -11,11 +11,11 @@ use serde::Serialize;
 const BINS: usize = 10;
 
 /// A result: its score and whether it was right.
-pub type Scored = (f64, bool);
+pub type ScoredResult = (f64, bool);
 
 /// What a set of scores is worth.
 #[derive(Debug, Clone, Default, Serialize)]
-pub struct Calibration {
+pub struct ScoreCalibration {
     /// Results that have a score.
     pub results: usize,
     /// Right ones among them.
@@ -25,15 +25,15 @@ pub struct Calibration {
     /// 0..1; 0 is honest.
     pub expected_error: Option<f64>,
     /// Bins that hold a result, ascending.
-    pub bins: Vec<Bin>,
+    pub bins: Vec<CalibrationBin>,
     /// Log-odds of being right = offset + slope × log-odds of the score. Offset 0 and slope 1: the
     /// score needs no correction. None if there is too little to fit.
-    pub fit: Option<Fit>,
+    pub fit: Option<LogOddsFit>,
 }
 
 /// Results of about one score.
 #[derive(Debug, Clone, Serialize)]
-pub struct Bin {
+pub struct CalibrationBin {
     /// Lower end.
     pub from: f64,
     /// Results in it.
@@ -46,28 +46,28 @@ pub struct Bin {
 
 /// A line in log-odds.
 #[derive(Debug, Clone, Copy, Serialize)]
-pub struct Fit {
+pub struct LogOddsFit {
     /// At a score of one half.
     pub offset: f64,
     /// Below 1: the score is too sure of itself.
     pub slope: f64,
 }
 
-impl Calibration {
+impl ScoreCalibration {
     /// Measures.
-    pub fn of(results: &[Scored]) -> Self {
+    pub fn from_results(results: &[ScoredResult]) -> Self {
         let right = results.iter().filter(|(_, right)| *right).count();
-        let bins = bins(results);
-        let off = |bin: &Bin| (bin.score - bin.right).abs() * bin.results as f64;
+        let bins = make_bins(results);
+        let off = |bin: &CalibrationBin| (bin.score - bin.right).abs() * bin.results as f64;
         let expected_error =
             (!results.is_empty()).then(|| bins.iter().map(off).sum::<f64>() / results.len() as f64);
-        let (results, auroc, fit) = (results.len(), auroc(results), fit(results));
+        let (results, auroc, fit) = (results.len(), auroc(results), fit_log_odds(results));
         Self { results, right, auroc, expected_error, bins, fit }
     }
 }
 
 /// Area under the ROC curve, by ranks; equal scores share their mean rank.
-pub fn auroc(results: &[Scored]) -> Option<f64> {
+pub fn auroc(results: &[ScoredResult]) -> Option<f64> {
     let right = results.iter().filter(|(_, right)| *right).count();
     let wrong = results.len() - right;
     if right == 0 || wrong == 0 {
@@ -85,19 +85,19 @@ pub fn auroc(results: &[Scored]) -> Option<f64> {
     Some((ranks - right * (right + 1.0) / 2.0) / (right * wrong))
 }
 
-fn bins(results: &[Scored]) -> Vec<Bin> {
+fn make_bins(results: &[ScoredResult]) -> Vec<CalibrationBin> {
     let width = 1.0 / BINS as f64;
     let bin = |index: usize| {
         let from = index as f64 * width;
         let last = index + 1 == BINS;
-        let own: Vec<&Scored> = results
+        let own: Vec<&ScoredResult> = results
             .iter()
             .filter(|(score, _)| *score >= from && (*score < from + width || last))
             .collect();
         let count = own.len() as f64;
         let score = own.iter().map(|(score, _)| score).sum::<f64>() / count;
         let right = own.iter().filter(|(_, right)| *right).count() as f64 / count;
-        (!own.is_empty()).then_some(Bin { from, results: own.len(), score, right })
+        (!own.is_empty()).then_some(CalibrationBin { from, results: own.len(), score, right })
     };
     (0..BINS).filter_map(bin).collect()
 }
@@ -105,7 +105,7 @@ fn bins(results: &[Scored]) -> Vec<Bin> {
 /// Fewest results of each sort that a line is fitted to.
 const FEWEST: usize = 5;
 
-fn fit(results: &[Scored]) -> Option<Fit> {
+fn fit_log_odds(results: &[ScoredResult]) -> Option<LogOddsFit> {
     let right = results.iter().filter(|(_, right)| *right).count();
     let wrong = results.len() - right;
     if right < FEWEST || wrong < FEWEST {
@@ -134,9 +134,10 @@ fn fit(results: &[Scored]) -> Option<Fit> {
         let (step0, step1) =
             ((h11 * g0 - h01 * g1) / determinant, (h00 * g1 - h01 * g0) / determinant);
         // Newton's step overshoots where the curve is flat: halved until it gains something.
-        let before = loss(&points, offset, slope);
+        let before = cross_entropy(&points, offset, slope);
         let mut share = 1.0;
-        while share > 1e-6 && loss(&points, offset - share * step0, slope - share * step1) > before
+        while share > 1e-6
+            && cross_entropy(&points, offset - share * step0, slope - share * step1) > before
         {
             share /= 2.0;
         }
@@ -146,11 +147,11 @@ fn fit(results: &[Scored]) -> Option<Fit> {
             break;
         }
     }
-    (offset.is_finite() && slope.is_finite()).then_some(Fit { offset, slope })
+    (offset.is_finite() && slope.is_finite()).then_some(LogOddsFit { offset, slope })
 }
 
 /// Cross-entropy of the line over the points, in nats.
-fn loss(points: &[(f64, f64)], offset: f64, slope: f64) -> f64 {
+fn cross_entropy(points: &[(f64, f64)], offset: f64, slope: f64) -> f64 {
     // ln(1 + e^z) without overflow.
     let softplus = |z: f64| z.max(0.0) + (-z.abs()).exp().ln_1p();
     points
@@ -187,11 +188,11 @@ mod tests {
 
     #[test]
     fn an_overconfident_score_is_off_by_as_much_as_it_overstates() {
-        let results: Vec<Scored> = (0..100).map(|at| (0.95, at % 2 == 0)).collect();
-        let calibration = Calibration::of(&results);
+        let results: Vec<ScoredResult> = (0..100).map(|at| (0.95, at % 2 == 0)).collect();
+        let calibration = ScoreCalibration::from_results(&results);
         assert!((calibration.expected_error.unwrap() - 0.45).abs() < 1e-9, "{calibration:?}");
-        assert_eq!(Calibration::of(&[]).expected_error, None);
-        let all = Calibration::of(&[(1.0, true), (0.0, false)]);
+        assert_eq!(ScoreCalibration::from_results(&[]).expected_error, None);
+        let all = ScoreCalibration::from_results(&[(1.0, true), (0.0, false)]);
         assert_eq!((all.expected_error, all.bins.len()), (Some(0.0), 2));
     }
 
@@ -201,7 +202,7 @@ mod tests {
         let mut results = vec![(0.98, true); 40];
         results.extend([(0.98, false), (0.5, false), (0.1, false), (0.02, false), (1e-5, false)]);
         results.push((1e-5, true));
-        let fit = Calibration::of(&results).fit.unwrap();
+        let fit = ScoreCalibration::from_results(&results).fit.unwrap();
         assert!((fit.slope - 0.247).abs() < 0.01 && (fit.offset - 1.606).abs() < 0.01, "{fit:?}");
     }
 
@@ -212,7 +213,7 @@ mod tests {
         for (score, share) in [(0.9412, 80), (0.5, 50), (0.0588, 20)] {
             results.extend((0..100).map(|at| (score, at < share)));
         }
-        let fit = Calibration::of(&results).fit.unwrap();
+        let fit = ScoreCalibration::from_results(&results).fit.unwrap();
         assert!((fit.slope - 0.5).abs() < 0.02 && fit.offset.abs() < 0.02, "{fit:?}");
     }
 }

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::notation::{date, fold};
+use crate::notation::{date, fold_text};
 
 /// Half a cent, with a margin for binary fractions.
 const CENT: f64 = 0.005 + 1e-9;
@@ -15,7 +15,7 @@ const ADDRESS: f64 = 0.7;
 const NAME: f64 = 0.6;
 
 /// Whether `given` is `known`. A known value is never the same as null.
-pub(super) fn same(field: &str, known: &Value, given: &Value) -> bool {
+pub(super) fn same_value(field: &str, known: &Value, given: &Value) -> bool {
     match (known, given) {
         (Value::Number(known), Value::Number(given)) => match (known.as_f64(), given.as_f64()) {
             (Some(known), Some(given)) => (known - given).abs() < CENT,
@@ -31,7 +31,7 @@ fn same_text(field: &str, known: &str, given: &str) -> bool {
     if let Some(known) = date::parse_iso(known) {
         return date::parse_iso(given) == Some(known);
     }
-    let compact = |text: &str| fold(text).replace(' ', "");
+    let compact = |text: &str| fold_text(text).replace(' ', "");
     if compact(known) == compact(given) {
         return true;
     }
@@ -39,14 +39,14 @@ fn same_text(field: &str, known: &str, given: &str) -> bool {
         return share_of_words(known, given) >= ADDRESS;
     }
     let exact = field.ends_with("number") || field.ends_with("_id") || field.ends_with("currency");
-    !exact && similarity(known, given) >= NAME
+    !exact && text_similarity(known, given) >= NAME
 }
 
 /// Share of the known text's words, longer than two letters, that are in the other.
 fn share_of_words(known: &str, given: &str) -> f64 {
-    let given = fold(given);
+    let given = fold_text(given);
     let given: Vec<&str> = given.split(' ').collect();
-    let known = fold(known);
+    let known = fold_text(known);
     let words: Vec<&str> = known.split(' ').filter(|word| word.len() > 2).collect();
     if words.is_empty() {
         return 0.0;
@@ -57,8 +57,8 @@ fn share_of_words(known: &str, given: &str) -> f64 {
 
 /// 0..1: words in common, over the words of the shorter text; at least half of the longer text's
 /// words have to be among them.
-pub(super) fn similarity(a: &str, b: &str) -> f64 {
-    let (a, b) = (fold(a), fold(b));
+pub(super) fn text_similarity(a: &str, b: &str) -> f64 {
+    let (a, b) = (fold_text(a), fold_text(b));
     let (a, b): (Vec<&str>, Vec<&str>) = (a.split(' ').collect(), b.split(' ').collect());
     let mut rest = b.clone();
     let mut common = 0;
@@ -100,7 +100,7 @@ mod tests {
             ("supplier_address", json!("Weena 664, 3012 CN Rotterdam, NL"), json!("Weena 664"), false),
         ];
         for (field, known, given, expected) in table {
-            assert_eq!(same(field, &known, &given), expected, "{field}: {known} {given}");
+            assert_eq!(same_value(field, &known, &given), expected, "{field}: {known} {given}");
         }
     }
 }

@@ -8,8 +8,8 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::baseline::Comparison;
-use super::{DocumentScore, Group, Report, plot};
+use super::baseline::RunComparison;
+use super::{DocumentScore, EvalReport, GroupReport, plot};
 
 const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;max-width:70rem;margin:2rem auto;\
 padding:0 1rem;color:#1c2430;background:#fff}h1{font-size:1.5rem}h2{font-size:1.15rem;margin-top:2.2rem}\
@@ -23,7 +23,7 @@ fill-opacity:.7}code{overflow-wrap:anywhere}.plots{display:flex;flex-wrap:wrap;g
 .ok{color:#7bd88f}.bar,.point{fill:#7aa7e8}}";
 
 /// The page.
-pub fn page(report: &Report, comparison: Option<&Comparison>) -> String {
+pub fn html_page(report: &EvalReport, comparison: Option<&RunComparison>) -> String {
     let mut html = format!(
         "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\">\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
@@ -32,24 +32,24 @@ pub fn page(report: &Report, comparison: Option<&Comparison>) -> String {
          <h1>Evaluation of {} documents</h1>",
         report.all.documents
     );
-    overview(&mut html, report);
-    plots(&mut html, &report.all);
+    write_overview(&mut html, report);
+    write_plots(&mut html, &report.all);
     if let Some(comparison) = comparison {
-        compared(&mut html, comparison);
+        write_comparison(&mut html, comparison);
     }
     for (name, group) in &report.groups {
-        fields(&mut html, name, group);
+        write_fields(&mut html, name, group);
     }
     if report.groups.len() > 1 {
-        fields(&mut html, "all", &report.all);
+        write_fields(&mut html, "all", &report.all);
     }
-    documents(&mut html, &report.documents);
+    write_documents(&mut html, &report.documents);
     html.push_str("</body></html>\n");
     html
 }
 
 /// Text as it may stand in HTML, attributes included.
-pub(super) fn escaped(text: &str) -> String {
+pub(super) fn escape_html(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -64,16 +64,16 @@ pub(super) fn escaped(text: &str) -> String {
     escaped
 }
 
-fn share(share: Option<f64>) -> String {
+fn format_share(share: Option<f64>) -> String {
     share.map_or("–".to_owned(), |share| format!("{:.1} %", share * 100.0))
 }
 
-fn figure(figure: Option<f64>) -> String {
+fn format_figure(figure: Option<f64>) -> String {
     figure.map_or("–".to_owned(), |figure| format!("{figure:.3}"))
 }
 
 // Writing to a string cannot fail, here and below.
-fn overview(html: &mut String, report: &Report) {
+fn write_overview(html: &mut String, report: &EvalReport) {
     html.push_str(
         "<table><tr><th>group<th class=n>documents<th class=n>completed<th class=n>flagged\
          <th class=n>all right<th class=n>silent errors<th class=n>list rows found\
@@ -91,25 +91,25 @@ fn overview(html: &mut String, report: &Report) {
             html,
             "<tr><td>{}<td class=n>{}<td class=n>{}<td class=n>{}<td class=n>{}\
              <td class=\"{silent}\">{}<td class=n>{}<td class=n>{}</tr>",
-            escaped(name),
+            escape_html(name),
             group.documents,
             group.completed,
             group.flagged,
-            share(whole),
+            format_share(whole),
             group.silent_errors,
-            share(rows),
-            share(group.word_recall),
+            format_share(rows),
+            format_share(group.word_recall),
         );
     }
     html.push_str("</table>");
 }
 
-fn plots(html: &mut String, all: &Group) {
+fn write_plots(html: &mut String, all: &GroupReport) {
     let values: Vec<(String, f64)> =
         all.fields.iter().filter_map(|(field, score)| Some((field.clone(), score.f1?))).collect();
     html.push_str("<div class=plots>");
     if !values.is_empty() {
-        _ = write!(html, "<div><h2>F1 by field</h2>{}</div>", plot::bars(&values));
+        _ = write!(html, "<div><h2>F1 by field</h2>{}</div>", plot::draw_bars(&values));
     }
     let calibration = &all.calibration;
     if !calibration.bins.is_empty() {
@@ -117,17 +117,17 @@ fn plots(html: &mut String, all: &Group) {
             html,
             "<div><h2>The score</h2>{}<p>{} results, {} right. Area under the ROC curve {}, expected \
              calibration error {}.</p></div>",
-            plot::reliability(&calibration.bins),
+            plot::draw_reliability(&calibration.bins),
             calibration.results,
             calibration.right,
-            figure(calibration.auroc),
-            figure(calibration.expected_error),
+            format_figure(calibration.auroc),
+            format_figure(calibration.expected_error),
         );
     }
     html.push_str("</div>");
 }
 
-fn compared(html: &mut String, comparison: &Comparison) {
+fn write_comparison(html: &mut String, comparison: &RunComparison) {
     html.push_str("<h2>Against the earlier run</h2>");
     if comparison.moved.is_empty() && comparison.changed.is_empty() {
         html.push_str("<p>Nothing moved.</p>");
@@ -138,7 +138,7 @@ fn compared(html: &mut String, comparison: &Comparison) {
         _ = write!(
             html,
             "<tr><td>{}<td class=n>{:.3}<td class=n>{:.3}<td class=n>{:+.3}</tr>",
-            escaped(&moved.name),
+            escape_html(&moved.name),
             moved.before,
             moved.after,
             moved.after - moved.before
@@ -149,15 +149,15 @@ fn compared(html: &mut String, comparison: &Comparison) {
         _ = write!(
             html,
             "<tr><td>{}<td class=bad>{}<td class=ok>{}</tr>",
-            escaped(&changed.name),
-            escaped(&changed.worse.join(", ")),
-            escaped(&changed.better.join(", "))
+            escape_html(&changed.name),
+            escape_html(&changed.worse.join(", ")),
+            escape_html(&changed.better.join(", "))
         );
     }
     html.push_str("</table>");
 }
 
-fn fields(html: &mut String, name: &str, group: &Group) {
+fn write_fields(html: &mut String, name: &str, group: &GroupReport) {
     if group.fields.is_empty() {
         return;
     }
@@ -165,16 +165,16 @@ fn fields(html: &mut String, name: &str, group: &Group) {
         html,
         "<h2>{}: fields</h2><table><tr><th>field<th class=n>precision<th class=n>recall\
          <th class=n>F1<th class=n>right<th class=n>known</tr>",
-        escaped(name)
+        escape_html(name)
     );
     for (field, score) in &group.fields {
         _ = write!(
             html,
             "<tr><td>{}<td class=n>{}<td class=n>{}<td class=n>{}<td class=n>{}<td class=n>{}</tr>",
-            escaped(field),
-            share(score.precision),
-            share(score.recall),
-            figure(score.f1),
+            escape_html(field),
+            format_share(score.precision),
+            format_share(score.recall),
+            format_figure(score.f1),
             score.correct,
             score.correct + score.missed
         );
@@ -182,7 +182,7 @@ fn fields(html: &mut String, name: &str, group: &Group) {
     html.push_str("</table>");
 }
 
-fn documents(html: &mut String, documents: &[DocumentScore]) {
+fn write_documents(html: &mut String, documents: &[DocumentScore]) {
     html.push_str(
         "<h2>Documents</h2><table><tr><th>document<th>ended<th class=n>score<th>wrong or lacking</tr>",
     );
@@ -195,18 +195,18 @@ fn documents(html: &mut String, documents: &[DocumentScore]) {
         _ = write!(
             html,
             "<tr><td>{}<td>{}{flag}{}<td class=n>{}<td>",
-            escaped(&document.name),
-            escaped(ended),
+            escape_html(&document.name),
+            escape_html(ended),
             if silent { " <b class=bad>silent error</b>" } else { "" },
-            figure(document.score.map(f64::from)),
+            format_figure(document.score.map(f64::from)),
         );
         for difference in &document.differences {
             _ = write!(
                 html,
                 "{}: <code>{}</code> instead of <code>{}</code><br>",
-                escaped(&difference.field),
-                escaped(&shown(&difference.given)),
-                escaped(&shown(&difference.known))
+                escape_html(&difference.field),
+                escape_html(&format_value(&difference.given)),
+                escape_html(&format_value(&difference.known))
             );
         }
         html.push_str("</tr>");
@@ -214,7 +214,7 @@ fn documents(html: &mut String, documents: &[DocumentScore]) {
     html.push_str("</table>");
 }
 
-fn shown(value: &Value) -> String {
+fn format_value(value: &Value) -> String {
     match value {
         Value::Null => "nothing".to_owned(),
         Value::String(text) => text.clone(),

@@ -14,21 +14,21 @@ use fastrand::Rng;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::calibration::{Calibration, Scored};
-use crate::gate::{self, Lookups};
-use crate::kinds::{Check, Consequence, Kind};
-use crate::model::{Confidence, Extraction, Reader, Transcript, Usage};
+use super::calibration::{ScoreCalibration, ScoredResult};
+use crate::gate::{self, GateLookups};
+use crate::kinds::{Kind, RuleCheck, RuleConsequence};
+use crate::model::{Extraction, ExtractionMethod, ModelUsage, StatedConfidence, Transcript};
 
-pub use errors::Sort;
+pub use errors::ErrorSort;
 
 /// Errors of each sort that are tried on one document.
 const TRIES: usize = 5;
 
 /// How the gate fared with one sort of error.
 #[derive(Debug, Clone, Serialize)]
-pub struct Caught {
+pub struct ErrorDetection {
     /// Of the error.
-    pub sort: Sort,
+    pub sort: ErrorSort,
     /// How many were made.
     pub made: usize,
     /// Of those, how many a person would see.
@@ -51,44 +51,44 @@ pub struct InjectReport {
     /// Those, and why: names of rules and fields.
     pub clean_reasons: Vec<String>,
     /// By sort of error.
-    pub sorts: Vec<Caught>,
+    pub sorts: Vec<ErrorDetection>,
     /// Of the score, over correct and faulty ones together, the correct ones repeated so that they
     /// are as many: how often a reader errs is not known here.
-    pub calibration: Calibration,
+    pub calibration: ScoreCalibration,
     /// Every judgement, for fitting the score (`scripts/fit_score.py`).
-    pub judgements: Vec<Judgement>,
+    pub judgements: Vec<GateJudgement>,
 }
 
 /// What the score of one extraction is made of.
 #[derive(Debug, Clone, Serialize)]
-pub struct Judgement {
+pub struct GateJudgement {
     /// Without an error.
     pub right: bool,
     /// Rules that failed, each with its gravest consequence; the score's own is not among them.
-    pub rules: BTreeMap<String, Consequence>,
+    pub rules: BTreeMap<String, RuleConsequence>,
     /// Least confidence of the letters under a single field, 0..1.
     pub least: f32,
 }
 
 /// Collects verdicts, document by document.
-pub struct Injector<'a> {
+pub struct ErrorInjector<'a> {
     kind: &'a Kind,
-    lookups: Lookups,
+    lookups: GateLookups,
     rng: Rng,
     left_out: usize,
     documents: usize,
-    clean: Vec<Scored>,
+    clean: Vec<ScoredResult>,
     clean_reasons: Vec<String>,
-    sorts: Vec<(Caught, Vec<Scored>)>,
-    judgements: Vec<Judgement>,
+    sorts: Vec<(ErrorDetection, Vec<ScoredResult>)>,
+    judgements: Vec<GateJudgement>,
 }
 
-impl<'a> Injector<'a> {
+impl<'a> ErrorInjector<'a> {
     /// Errors are chosen at random; the same seed gives the same ones.
-    pub fn new(kind: &'a Kind, lookups: Lookups, seed: u64) -> Self {
-        let sorts = Sort::ALL.map(|sort| {
+    pub fn new(kind: &'a Kind, lookups: GateLookups, seed: u64) -> Self {
+        let sorts = ErrorSort::ALL.map(|sort| {
             let (made, caught, auroc, missed) = (0, 0, None, Vec::new());
-            (Caught { sort, made, caught, auroc, missed }, Vec::new())
+            (ErrorDetection { sort, made, caught, auroc, missed }, Vec::new())
         });
         Self {
             kind,
@@ -104,21 +104,26 @@ impl<'a> Injector<'a> {
     }
 
     /// Counts a document that could not be read.
-    pub fn leave_out(&mut self) {
+    pub fn count_left_out(&mut self) {
         self.left_out += 1;
     }
 
     /// Judges a document's truth, and the same with errors.
-    pub fn add(&mut self, name: &str, truth: &Map<String, Value>, transcript: &Transcript) {
+    pub fn add_document(
+        &mut self,
+        name: &str,
+        truth: &Map<String, Value>,
+        transcript: &Transcript,
+    ) {
         let known = |field: &String| truth.get(field).is_some_and(|value| !value.is_null());
-        if !required(self.kind).all(known) {
+        if !required_fields(self.kind).all(known) {
             self.left_out += 1;
             return;
         }
         self.documents += 1;
-        let clean = self.judge(truth, transcript);
+        let clean = self.judge_data(truth, transcript);
         self.clean.push((f64::from(clean.score), true));
-        self.judgements.push(self.judgement(&clean, true));
+        self.judgements.push(self.make_judgement(&clean, true));
         if clean.needs_review() {
             self.clean_reasons.push(format!("{name}: {}", clean.review_reasons().join(", ")));
         }
@@ -127,8 +132,8 @@ impl<'a> Injector<'a> {
                 let Some(sort) = self.sorts.get(index).map(|(own, _)| own.sort) else { continue };
                 let mut data = truth.clone();
                 let Some(field) = sort.inject(self.kind, &mut data, &mut self.rng) else { break };
-                let verdict = self.judge(&data, transcript);
-                self.judgements.push(self.judgement(&verdict, false));
+                let verdict = self.judge_data(&data, transcript);
+                self.judgements.push(self.make_judgement(&verdict, false));
                 let Some((own, scores)) = self.sorts.get_mut(index) else { continue };
                 own.made += 1;
                 scores.push((f64::from(verdict.score), false));
@@ -141,38 +146,38 @@ impl<'a> Injector<'a> {
         }
     }
 
-    fn judge(&self, data: &Map<String, Value>, transcript: &Transcript) -> gate::Verdict {
+    fn judge_data(&self, data: &Map<String, Value>, transcript: &Transcript) -> gate::Verdict {
         let fields = self
             .kind
             .fields()
             .map(|(field, _)| (field.to_owned(), data.get(field).cloned().unwrap_or(Value::Null)));
         let extraction = Extraction {
-            reader: Reader::Llm,
+            reader: ExtractionMethod::Llm,
             model: None,
             kind: self.kind.name.clone(),
             data: fields.collect(),
             successful: true,
-            confidence: Confidence::High,
+            confidence: StatedConfidence::High,
             missing_fields: Vec::new(),
             evidence: Vec::new(),
-            usage: Usage::default(),
+            usage: ModelUsage::default(),
         };
-        gate::judge(&extraction, transcript, self.kind, &self.lookups)
+        gate::judge_extraction(&extraction, transcript, self.kind, &self.lookups)
     }
 
-    fn judgement(&self, verdict: &gate::Verdict, right: bool) -> Judgement {
+    fn make_judgement(&self, verdict: &gate::Verdict, right: bool) -> GateJudgement {
         let is_score = |name: &str| {
             let mut own = self.kind.rules.iter().filter(|rule| rule.name == name);
-            own.any(|rule| matches!(rule.check, Check::Score { .. }))
+            own.any(|rule| matches!(rule.check, RuleCheck::Score { .. }))
         };
-        let mut rules: BTreeMap<String, Consequence> = BTreeMap::new();
+        let mut rules: BTreeMap<String, RuleConsequence> = BTreeMap::new();
         for finding in verdict.findings.iter().filter(|it| !is_score(&it.rule)) {
             let gravest = rules.entry(finding.rule.clone()).or_insert(finding.consequence);
             *gravest = finding.consequence.max(*gravest);
         }
         let single = verdict.grounded.iter().filter(|it| !it.field.contains('['));
         let least = single.map(|it| it.place.confidence).fold(1.0, f32::min);
-        Judgement { right, rules, least }
+        GateJudgement { right, rules, least }
     }
 
     /// Sums up.
@@ -193,17 +198,17 @@ impl<'a> Injector<'a> {
             clean_reviewed: self.clean_reasons.len(),
             clean_reasons: self.clean_reasons,
             sorts,
-            calibration: Calibration::of(&all),
+            calibration: ScoreCalibration::from_results(&all),
             judgements: self.judgements,
         }
     }
 }
 
 /// Fields without which the kind refuses any data.
-fn required(kind: &Kind) -> impl Iterator<Item = &String> {
-    let refusing = kind.rules.iter().filter(|it| it.consequence > Consequence::Flag);
+fn required_fields(kind: &Kind) -> impl Iterator<Item = &String> {
+    let refusing = kind.rules.iter().filter(|it| it.consequence > RuleConsequence::Flag);
     let fields = refusing.filter_map(|rule| match &rule.check {
-        Check::Required(fields) => Some(fields),
+        RuleCheck::Required(fields) => Some(fields),
         _ => None,
     });
     fields.flatten()

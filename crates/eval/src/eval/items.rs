@@ -7,24 +7,28 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::compare::{same, similarity};
-use super::{FieldScore, Rows, assign};
+use super::compare::{same_value, text_similarity};
+use super::{FieldScore, ListCompleteness, assign};
 
 /// Above so many pairs rows are matched in order.
 const MOST_PAIRS: usize = 360_000;
 
 /// Scores by field, as `list.field`. An empty list of known rows says nothing.
-pub(super) fn score(list: &str, known: &[Value], given: &Value) -> BTreeMap<String, FieldScore> {
+pub(super) fn score_fields(
+    list: &str,
+    known: &[Value],
+    given: &Value,
+) -> BTreeMap<String, FieldScore> {
     let none = Vec::new();
     let given = given.as_array().unwrap_or(&none);
-    let pairs = matched(known, given);
+    let pairs = match_rows(known, given);
     let mut scores: BTreeMap<String, FieldScore> = BTreeMap::new();
     for (index, row) in known.iter().enumerate() {
         let partner = pairs.iter().find(|(left, _)| *left == index).map(|(_, right)| *right);
         let partner = partner.and_then(|right| given.get(right));
         for (field, value) in row.as_object().into_iter().flatten().filter(|(_, v)| !v.is_null()) {
             let other = partner.and_then(|row| row.get(field)).unwrap_or(&Value::Null);
-            let right = same(field, value, other);
+            let right = same_value(field, value, other);
             let own = scores.entry(format!("{list}.{field}")).or_default();
             own.correct += usize::from(right);
             own.missed += usize::from(!right);
@@ -46,23 +50,23 @@ pub(super) fn score(list: &str, known: &[Value], given: &Value) -> BTreeMap<Stri
 }
 
 /// How much of a list is there at all: rows with a partner that is alike, of the known ones.
-pub(super) fn completeness(known: &[Value], given: &Value) -> Rows {
+pub(super) fn list_completeness(known: &[Value], given: &Value) -> ListCompleteness {
     let none = Vec::new();
-    let found = matched(known, given.as_array().unwrap_or(&none)).len();
-    Rows { known: known.len(), found }
+    let found = match_rows(known, given.as_array().unwrap_or(&none)).len();
+    ListCompleteness { known: known.len(), found }
 }
 
 /// Pairs of indexes, each used once.
-fn matched(known: &[Value], given: &[Value]) -> Vec<(usize, usize)> {
+fn match_rows(known: &[Value], given: &[Value]) -> Vec<(usize, usize)> {
     let size = (known.len() + given.len()) as f64;
     // Of equals the nearest in order.
     let alike = |left: usize, right: usize| {
-        let likeness = likeness(known.get(left)?, given.get(right)?);
+        let likeness = row_likeness(known.get(left)?, given.get(right)?);
         (likeness > 0.0).then(|| likeness - left.abs_diff(right) as f64 / size / 100.0)
     };
     if known.len().saturating_mul(given.len()) <= MOST_PAIRS {
         let likeness = |left, right| alike(left, right).unwrap_or(0.0);
-        return assign::best(known.len(), given.len(), &likeness);
+        return assign::best_pairs(known.len(), given.len(), &likeness);
     }
     let (mut pairs, mut next) = (Vec::new(), 0);
     for left in 0..known.len() {
@@ -81,12 +85,14 @@ fn matched(known: &[Value], given: &[Value]) -> Vec<(usize, usize)> {
 /// How far a row is looked for in a very long list.
 const NEAR: usize = 50;
 
-fn likeness(a: &Value, b: &Value) -> f64 {
+fn row_likeness(a: &Value, b: &Value) -> f64 {
     let fields = a.as_object().into_iter().flatten();
     fields
         .map(|(field, known)| match (known, b.get(field)) {
-            (Value::String(known), Some(Value::String(given))) => 2.0 * similarity(known, given),
-            (known, Some(given)) if !known.is_null() && same(field, known, given) => 1.5,
+            (Value::String(known), Some(Value::String(given))) => {
+                2.0 * text_similarity(known, given)
+            }
+            (known, Some(given)) if !known.is_null() && same_value(field, known, given) => 1.5,
             _ => 0.0,
         })
         .sum()
@@ -98,7 +104,7 @@ mod tests {
     use serde_json::json;
 
     fn amounts(known: Value, given: Value) -> (usize, usize, usize) {
-        let scores = score("lines", known.as_array().unwrap(), &given);
+        let scores = score_fields("lines", known.as_array().unwrap(), &given);
         let own = scores.get("lines.amount").cloned().unwrap_or_default();
         (own.correct, own.wrong, own.missed)
     }
@@ -130,7 +136,7 @@ mod tests {
             range.map(|it| json!({"description": format!("Row {it}"), "amount": it})).collect()
         };
         let (known, given) = (rows(0..700), Value::Array(rows(3..690)));
-        assert_eq!(completeness(&known, &given), Rows { known: 700, found: 687 });
+        assert_eq!(list_completeness(&known, &given), ListCompleteness { known: 700, found: 687 });
     }
 
     #[test]
@@ -139,8 +145,8 @@ mod tests {
         let given = json!([{"description": "Apples", "amount": 1, "quantity": 9},
                            {"description": "Ghost", "amount": 7, "quantity": 9}]);
         assert_eq!(amounts(known.clone(), given.clone()), (1, 1, 0));
-        let scores = score("lines", known.as_array().unwrap(), &given);
+        let scores = score_fields("lines", known.as_array().unwrap(), &given);
         assert!(!scores.contains_key("lines.quantity"));
-        assert!(score("lines", &[], &given).is_empty());
+        assert!(score_fields("lines", &[], &given).is_empty());
     }
 }

@@ -5,14 +5,14 @@ use std::str::FromStr;
 
 /// A named figure and its limit, written `NAME=VALUE`.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Limit {
+pub struct MeasureLimit {
     /// As in the report's `measures`, e.g. `total` or `inv:total`.
     pub name: String,
     /// The value that is just good enough.
     pub value: f64,
 }
 
-impl FromStr for Limit {
+impl FromStr for MeasureLimit {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -30,15 +30,20 @@ impl FromStr for Limit {
 ///
 /// A figure that was not measured is out of any limit: a check that silently checks nothing is
 /// worse than one that fails.
-pub fn broken(measures: &BTreeMap<String, f64>, least: &[Limit], most: &[Limit]) -> Vec<String> {
-    let check =
-        |limit: &Limit, word: &str, holds: fn(f64, f64) -> bool| match measures.get(&limit.name) {
-            None => Some(format!("{} was not measured here", limit.name)),
-            Some(value) if holds(*value, limit.value) => None,
-            Some(value) => {
-                Some(format!("{} is {value:.4}, {word} {} is demanded", limit.name, limit.value))
-            }
-        };
+pub fn broken_limits(
+    measures: &BTreeMap<String, f64>,
+    least: &[MeasureLimit],
+    most: &[MeasureLimit],
+) -> Vec<String> {
+    let check = |limit: &MeasureLimit, word: &str, holds: fn(f64, f64) -> bool| match measures
+        .get(&limit.name)
+    {
+        None => Some(format!("{} was not measured here", limit.name)),
+        Some(value) if holds(*value, limit.value) => None,
+        Some(value) => {
+            Some(format!("{} is {value:.4}, {word} {} is demanded", limit.name, limit.value))
+        }
+    };
     let least = least.iter().filter_map(|limit| check(limit, "at least", |is, limit| is >= limit));
     let most = most.iter().filter_map(|limit| check(limit, "at most", |is, limit| is <= limit));
     least.chain(most).collect()
@@ -52,7 +57,7 @@ mod tests {
     fn a_figure_out_of_its_limit_or_unmeasured_is_named() {
         let measures: BTreeMap<String, f64> =
             [("total".to_owned(), 0.9), ("silent_errors".to_owned(), 2.0)].into();
-        let limit = |text: &str| vec![text.parse::<Limit>().unwrap()];
+        let limit = |text: &str| vec![text.parse::<MeasureLimit>().unwrap()];
         for (least, most, expected) in [
             (limit("total=0.9"), vec![], 0),
             (limit("total=0.91"), vec![], 1),
@@ -60,7 +65,7 @@ mod tests {
             (vec![], limit("silent_errors=1"), 1),
             (limit("subtotal=0"), limit("nothing=9"), 2),
         ] {
-            let broken = broken(&measures, &least, &most);
+            let broken = broken_limits(&measures, &least, &most);
             assert_eq!(broken.len(), expected, "{broken:?}");
         }
     }
@@ -68,7 +73,7 @@ mod tests {
     #[test]
     fn a_limit_that_is_no_number_is_refused_with_the_form() {
         for text in ["total", "total=", "=0.5", "total=x", "total=NaN"] {
-            assert!(text.parse::<Limit>().unwrap_err().contains("NAME=NUMBER"), "{text}");
+            assert!(text.parse::<MeasureLimit>().unwrap_err().contains("NAME=NUMBER"), "{text}");
         }
     }
 }

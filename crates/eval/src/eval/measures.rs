@@ -5,18 +5,21 @@
 
 use std::collections::BTreeMap;
 
-use super::Group;
+use super::GroupReport;
 
-pub(super) fn of(all: &Group, groups: &BTreeMap<String, Group>) -> BTreeMap<String, f64> {
+pub(super) fn collect_measures(
+    all: &GroupReport,
+    groups: &BTreeMap<String, GroupReport>,
+) -> BTreeMap<String, f64> {
     let mut measures = BTreeMap::new();
-    add(&mut measures, "", all);
+    add_group(&mut measures, "", all);
     for (name, group) in groups {
-        add(&mut measures, &format!("{name}:"), group);
+        add_group(&mut measures, &format!("{name}:"), group);
     }
     measures
 }
 
-fn add(measures: &mut BTreeMap<String, f64>, prefix: &str, group: &Group) {
+fn add_group(measures: &mut BTreeMap<String, f64>, prefix: &str, group: &GroupReport) {
     let share = |part: usize, of: usize| (of > 0).then(|| part as f64 / of as f64);
     let known = |field: &&super::FieldScore| field.f1.is_some();
     let f1: Vec<f64> = group.fields.values().filter(known).filter_map(|field| field.f1).collect();

@@ -4,14 +4,14 @@
 
 use std::fmt::Write as _;
 
-use super::calibration::Bin;
+use super::calibration::CalibrationBin;
 
 const WIDTH: f64 = 520.0;
 const ROW: f64 = 20.0;
 const LABELS: f64 = 190.0;
 
 /// Horizontal bars of shares 0..1, each with its label and value.
-pub(super) fn bars(values: &[(String, f64)]) -> String {
+pub(super) fn draw_bars(values: &[(String, f64)]) -> String {
     let height = values.len() as f64 * ROW + 4.0;
     let mut svg = format!(
         "<svg viewBox=\"0 0 {WIDTH} {height}\" width=\"{WIDTH}\" role=\"img\" \
@@ -28,7 +28,7 @@ pub(super) fn bars(values: &[(String, f64)]) -> String {
              <text x=\"{:.1}\" y=\"{:.1}\">{share:.3}</text>",
             LABELS - 8.0,
             y + 14.0,
-            super::html::escaped(label),
+            super::html::escape_html(label),
             y + 3.0,
             LABELS + length + 6.0,
             y + 14.0,
@@ -43,7 +43,7 @@ const MARGIN: f64 = 34.0;
 
 /// Share of right results over the score, bin by bin; the diagonal is an honest score. The area
 /// of a point is the number of results.
-pub(super) fn reliability(bins: &[Bin]) -> String {
+pub(super) fn draw_reliability(bins: &[CalibrationBin]) -> String {
     let size = SIDE + 2.0 * MARGIN;
     let x = |score: f64| MARGIN + score * SIDE;
     let y = |share: f64| MARGIN + (1.0 - share) * SIDE;

@@ -7,12 +7,12 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::calibration::Calibration;
-use super::{DocumentScore, FieldScore, KindScore, Rows, measures, scans};
+use super::calibration::ScoreCalibration;
+use super::{DocumentScore, FieldScore, ListCompleteness, ScanKindScore, measures, scans};
 
 /// All documents, or those whose names begin alike.
 #[derive(Debug, Clone, Default, Serialize)]
-pub struct Group {
+pub struct GroupReport {
     /// How many.
     pub documents: usize,
     /// Ended completed.
@@ -30,9 +30,9 @@ pub struct Group {
     /// By field; fields of lists as `line_items.amount`.
     pub fields: BTreeMap<String, FieldScore>,
     /// How complete the lists are.
-    pub rows: Rows,
+    pub rows: ListCompleteness,
     /// Whether the gate's score tells documents that are all right from others.
-    pub calibration: Calibration,
+    pub calibration: ScoreCalibration,
     /// Documents whose text is known.
     pub with_text: usize,
     /// Mean over those of the share of words found.
@@ -43,14 +43,14 @@ pub struct Group {
 
 /// The result.
 #[derive(Debug, Clone, Serialize)]
-pub struct Report {
+pub struct EvalReport {
     /// Everything.
-    pub all: Group,
+    pub all: GroupReport,
     /// By the part of the name up to its first `_`.
-    pub groups: BTreeMap<String, Group>,
+    pub groups: BTreeMap<String, GroupReport>,
     /// How scans were read, by what is wrong with them; empty without a table.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub kinds: BTreeMap<String, KindScore>,
+    pub kinds: BTreeMap<String, ScanKindScore>,
     /// Each document, by name.
     pub documents: Vec<DocumentScore>,
     /// Files in the folder that have no truth.
@@ -60,23 +60,23 @@ pub struct Report {
 }
 
 /// Sums up.
-pub fn report(mut documents: Vec<DocumentScore>, without_truth: usize) -> Report {
+pub fn build_report(mut documents: Vec<DocumentScore>, without_truth: usize) -> EvalReport {
     documents.sort_by(|a, b| a.name.cmp(&b.name));
     let mut groups: BTreeMap<String, Vec<&DocumentScore>> = BTreeMap::new();
     for document in &documents {
         let prefix = document.name.split_once('_').map_or("other", |(prefix, _)| prefix);
         groups.entry(prefix.to_owned()).or_default().push(document);
     }
-    let groups: BTreeMap<String, Group> =
-        groups.into_iter().map(|(name, own)| (name, group(own.into_iter()))).collect();
-    let all = group(documents.iter());
-    let measures = measures::of(&all, &groups);
-    let kinds = scans::by_kind(&documents);
-    Report { all, groups, kinds, documents, without_truth, measures }
+    let groups: BTreeMap<String, GroupReport> =
+        groups.into_iter().map(|(name, own)| (name, build_group(own.into_iter()))).collect();
+    let all = build_group(documents.iter());
+    let measures = measures::collect_measures(&all, &groups);
+    let kinds = scans::score_by_kind(&documents);
+    EvalReport { all, groups, kinds, documents, without_truth, measures }
 }
 
-fn group<'a>(documents: impl Iterator<Item = &'a DocumentScore>) -> Group {
-    let mut group = Group::default();
+fn build_group<'a>(documents: impl Iterator<Item = &'a DocumentScore>) -> GroupReport {
+    let mut group = GroupReport::default();
     let (mut recalls, mut errors, mut scores) = (Vec::new(), Vec::new(), Vec::new());
     for document in documents {
         group.documents += 1;
@@ -105,8 +105,8 @@ fn group<'a>(documents: impl Iterator<Item = &'a DocumentScore>) -> Group {
             errors.extend(text.character_error_rate);
         }
     }
-    group.fields.values_mut().for_each(FieldScore::finish);
-    group.calibration = Calibration::of(&scores);
+    group.fields.values_mut().for_each(FieldScore::compute_ratios);
+    group.calibration = ScoreCalibration::from_results(&scores);
     group.word_recall = mean(&recalls);
     group.character_error_rate = mean(&errors);
     group

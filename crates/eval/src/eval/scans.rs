@@ -7,14 +7,14 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::report::mean;
-use super::{DocumentScore, EvalError, Report, optional, text::TextScore};
+use super::{DocumentScore, EvalError, EvalReport, read_optional, text::TextScore};
 
 /// The table's name.
 pub(super) const TABLE: &str = "SCANS.tsv";
 
 /// How well the documents of one kind were read.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct KindScore {
+pub struct ScanKindScore {
     /// Documents of this kind whose text is known.
     pub documents: usize,
     /// What was read.
@@ -38,9 +38,9 @@ pub struct TextMeans {
 ///
 /// # Errors
 /// The table cannot be read, or has no such columns.
-pub(super) fn kinds(dir: &Path) -> Result<BTreeMap<String, String>, EvalError> {
+pub(super) fn read_kinds(dir: &Path) -> Result<BTreeMap<String, String>, EvalError> {
     let path = dir.join(TABLE);
-    let Some(table) = optional(&path)? else { return Ok(BTreeMap::new()) };
+    let Some(table) = read_optional(&path)? else { return Ok(BTreeMap::new()) };
     let mut rows = table.lines().map(|line| line.split('\t').collect::<Vec<_>>());
     let head = rows.next().unwrap_or_default();
     let column = |name: &str| head.iter().position(|column| *column == name);
@@ -53,7 +53,7 @@ pub(super) fn kinds(dir: &Path) -> Result<BTreeMap<String, String>, EvalError> {
 }
 
 /// Sums up by kind, and by family where there are families.
-pub(super) fn by_kind(documents: &[DocumentScore]) -> BTreeMap<String, KindScore> {
+pub(super) fn score_by_kind(documents: &[DocumentScore]) -> BTreeMap<String, ScanKindScore> {
     let mut texts: BTreeMap<&str, Vec<&TextScore>> = BTreeMap::new();
     for document in documents {
         let (Some(kind), Some(text)) = (&document.kind, &document.text) else { continue };
@@ -66,14 +66,14 @@ pub(super) fn by_kind(documents: &[DocumentScore]) -> BTreeMap<String, KindScore
         let recalls: Vec<f64> = texts.iter().map(|text| text.word_recall).collect();
         let errors: Vec<f64> = texts.iter().filter_map(|text| text.character_error_rate).collect();
         let text = TextMeans { word_recall: mean(&recalls), character_error_rate: mean(&errors) };
-        KindScore { documents: texts.len(), text, without_repair: None }
+        ScanKindScore { documents: texts.len(), text, without_repair: None }
     };
     texts.iter().map(|(kind, texts)| ((*kind).to_owned(), score(texts))).collect()
 }
 
-impl Report {
+impl EvalReport {
     /// Puts beside each kind what `other`, a reading of the same folder without repair, read.
-    pub fn beside(&mut self, other: &Self) {
+    pub fn add_unrepaired(&mut self, other: &Self) {
         for (kind, score) in &mut self.kinds {
             score.without_repair = other.kinds.get(kind).map(|other| other.text.clone());
         }

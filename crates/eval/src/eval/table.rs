@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::calibration::Calibration;
-use super::{Group, KindScore, Report};
+use super::calibration::ScoreCalibration;
+use super::{EvalReport, GroupReport, ScanKindScore};
 
-impl fmt::Display for Report {
+impl fmt::Display for EvalReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (name, group) in &self.groups {
             write_group(f, name, group)?;
@@ -25,22 +25,27 @@ impl fmt::Display for Report {
 }
 
 /// Word recall and character error rate by kind of scan, and without repair beside them.
-fn write_kinds(f: &mut fmt::Formatter<'_>, kinds: &BTreeMap<String, KindScore>) -> fmt::Result {
+fn write_kinds(f: &mut fmt::Formatter<'_>, kinds: &BTreeMap<String, ScanKindScore>) -> fmt::Result {
     let beside = kinds.values().any(|score| score.without_repair.is_some());
     write!(f, "{:<36}{:>5}{:>9}{:>9}", "kind of scan", "docs", "recall", "errors")?;
     writeln!(f, "{}", if beside { "   without repair" } else { "" })?;
     for (kind, score) in kinds {
-        let KindScore { documents, text, without_repair } = score;
+        let ScanKindScore { documents, text, without_repair } = score;
         write!(f, "{kind:<36}{documents:>5}")?;
         for text in [Some(text), without_repair.as_ref()].into_iter().flatten() {
-            write!(f, "{:>9}{:>9}", percent(text.word_recall), percent(text.character_error_rate))?;
+            write!(
+                f,
+                "{:>9}{:>9}",
+                format_percent(text.word_recall),
+                format_percent(text.character_error_rate)
+            )?;
         }
         writeln!(f)?;
     }
     writeln!(f)
 }
 
-fn write_group(f: &mut fmt::Formatter<'_>, name: &str, group: &Group) -> fmt::Result {
+fn write_group(f: &mut fmt::Formatter<'_>, name: &str, group: &GroupReport) -> fmt::Result {
     let failed: usize = group.failed.values().sum();
     writeln!(
         f,
@@ -56,7 +61,7 @@ fn write_group(f: &mut fmt::Formatter<'_>, name: &str, group: &Group) -> fmt::Re
             "  whole documents right: {} of {} ({}); silent errors: {}",
             group.whole_documents,
             group.with_truth,
-            percent(Some(group.whole_documents as f64 / group.with_truth as f64)),
+            format_percent(Some(group.whole_documents as f64 / group.with_truth as f64)),
             group.silent_errors
         )?;
         writeln!(f, "  {:<26}{:>9}{:>9}{:>7}  right/known", "field", "precision", "recall", "F1")?;
@@ -65,8 +70,8 @@ fn write_group(f: &mut fmt::Formatter<'_>, name: &str, group: &Group) -> fmt::Re
         writeln!(
             f,
             "  {field:<26}{:>9}{:>9}{:>7}  {}/{}",
-            percent(score.precision),
-            percent(score.recall),
+            format_percent(score.precision),
+            format_percent(score.recall),
             score.f1.map_or("-".to_owned(), |f1| format!("{f1:.3}")),
             score.correct,
             score.correct + score.missed
@@ -75,7 +80,7 @@ fn write_group(f: &mut fmt::Formatter<'_>, name: &str, group: &Group) -> fmt::Re
     if group.rows.known > 0 {
         let share = group.rows.found as f64 / group.rows.known as f64;
         let (found, known) = (group.rows.found, group.rows.known);
-        writeln!(f, "  list rows found: {found} of {known} ({})", percent(Some(share)))?;
+        writeln!(f, "  list rows found: {found} of {known} ({})", format_percent(Some(share)))?;
     }
     write_calibration(f, &group.calibration)?;
     if group.with_text > 0 {
@@ -83,14 +88,14 @@ fn write_group(f: &mut fmt::Formatter<'_>, name: &str, group: &Group) -> fmt::Re
             f,
             "  text of {}: word recall {}, character error rate {}",
             group.with_text,
-            percent(group.word_recall),
-            percent(group.character_error_rate)
+            format_percent(group.word_recall),
+            format_percent(group.character_error_rate)
         )?;
     }
     writeln!(f)
 }
 
-fn write_calibration(f: &mut fmt::Formatter<'_>, calibration: &Calibration) -> fmt::Result {
+fn write_calibration(f: &mut fmt::Formatter<'_>, calibration: &ScoreCalibration) -> fmt::Result {
     if calibration.results == 0 {
         return Ok(());
     }
@@ -107,6 +112,6 @@ fn write_calibration(f: &mut fmt::Formatter<'_>, calibration: &Calibration) -> f
     writeln!(f, "  honest log-odds: {offset:.2} + {slope:.2} x those of the score")
 }
 
-fn percent(share: Option<f64>) -> String {
+fn format_percent(share: Option<f64>) -> String {
     share.map_or("-".to_owned(), |share| format!("{:.1} %", share * 100.0))
 }

@@ -20,8 +20,8 @@ pub struct TextScore {
 
 impl TextScore {
     /// Compares the known text with the one that was read, NFKC and case-folded.
-    pub fn of(known: &str, read: &str) -> Self {
-        let (known, read) = (normalised(known), normalised(read));
+    pub fn compare_texts(known: &str, read: &str) -> Self {
+        let (known, read) = (normalise_text(known), normalise_text(read));
         Self {
             word_recall: word_recall(&known, &read),
             character_error_rate: error_rate(&known, &read),
@@ -29,14 +29,14 @@ impl TextScore {
     }
 }
 
-fn normalised(text: &str) -> String {
+fn normalise_text(text: &str) -> String {
     // Up and down again is full case folding but for a few scripts: ß as ss, final sigma as sigma.
     let folded = text.nfkc().flat_map(char::to_uppercase).flat_map(char::to_lowercase);
     let folded: String = folded.nfkc().collect();
     folded.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-fn words(text: &str) -> HashMap<&str, usize> {
+fn count_words(text: &str) -> HashMap<&str, usize> {
     let mut counts = HashMap::new();
     let words = text.split(|c: char| !c.is_alphanumeric() && c != '_');
     for word in words.filter(|word| word.chars().nth(1).is_some()) {
@@ -46,7 +46,7 @@ fn words(text: &str) -> HashMap<&str, usize> {
 }
 
 fn word_recall(known: &str, read: &str) -> f64 {
-    let (known, read) = (words(known), words(read));
+    let (known, read) = (count_words(known), count_words(read));
     let total: usize = known.values().sum();
     let found: usize =
         known.iter().map(|(word, count)| count.min(read.get(word).unwrap_or(&0))).sum();
@@ -58,11 +58,11 @@ fn error_rate(known: &str, read: &str) -> Option<f64> {
     if known.is_empty() || known.len() > MOST_CHARACTERS || read.len() > MOST_CHARACTERS {
         return None;
     }
-    Some(distance(&known, &read) as f64 / known.len() as f64)
+    Some(edit_distance(&known, &read) as f64 / known.len() as f64)
 }
 
 /// Levenshtein's distance, row by row.
-fn distance(a: &[char], b: &[char]) -> usize {
+fn edit_distance(a: &[char], b: &[char]) -> usize {
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, from) in a.iter().enumerate() {
         let mut diagonal = i;
@@ -97,7 +97,7 @@ mod tests {
             ("", "anything", 1.0, None),
         ];
         for (known, read, recall, rate) in table {
-            let score = TextScore::of(known, read);
+            let score = TextScore::compare_texts(known, read);
             assert!((score.word_recall - recall).abs() < 1e-9, "{known}: {score:?}");
             if let Some(rate) = rate {
                 let own = score.character_error_rate.unwrap();

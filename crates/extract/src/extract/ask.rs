@@ -12,20 +12,20 @@ use futures::stream::{FuturesUnordered, StreamExt as _};
 
 use crate::fault::{Error, Fault};
 use crate::kinds::{FieldType, Kind};
-use crate::llm::{Llm, Prompt, Stop};
-use crate::model::{Extraction, Reason, Transcript, Usage};
+use crate::llm::{FinishReason, Llm, Prompt};
+use crate::model::{Extraction, ModelUsage, OutcomeReason, Transcript};
 
-use super::calls::{Calls, MOST_BYTES, MOST_CALLS};
-use super::journal::{Journal, StoredCall};
-use super::merge::{Answer, merged};
-use super::parts::{Budget, Part};
-use super::prompt::{self, Shown};
-use super::reply::{self, Envelope, Problem};
-use super::schema::Form;
+use super::calls::{JournaledCalls, MOST_BYTES, MOST_CALLS};
+use super::journal::{ReplyJournal, StoredCall};
+use super::merge::{PartReply, merge_parts};
+use super::parts::{PartTokenBudget, RowRange};
+use super::prompt::{self, TranscriptView};
+use super::reply::{self, ReplyDefect, ReplyEnvelope};
+use super::schema::ReplySchema;
 
 /// What bounds the calls, and whose they are.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Terms {
+pub struct CallLimits {
     /// See [`super::identity`]; stored replies of another identity are not used.
     pub identity: String,
     /// `limits.prompt_tokens`.
@@ -38,10 +38,10 @@ pub struct Terms {
 
 /// How an extraction ended that is not whole.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Ending {
+pub enum IncompleteReason {
     /// A reply could not be used, and neither could its repaired version.
     #[error("the model's reply could not be used, nor could the repaired one: {0}")]
-    Unreadable(Problem),
+    Unreadable(ReplyDefect),
     /// A reply about a few lines was cut, or they did not fit.
     #[error("the reply was cut at the token limit and its lines cannot be split further")]
     Cut,
@@ -53,13 +53,13 @@ pub enum Ending {
     Refused,
 }
 
-impl Ending {
+impl IncompleteReason {
     /// The code that goes into the row.
-    pub fn reason(&self) -> Reason {
+    pub fn outcome_reason(&self) -> OutcomeReason {
         match self {
-            Self::Unreadable(_) => Reason::GateRefused,
-            Self::Cut | Self::TooCostly => Reason::Cut,
-            Self::Refused => Reason::ModelRefused,
+            Self::Unreadable(_) => OutcomeReason::GateRefused,
+            Self::Cut | Self::TooCostly => OutcomeReason::Cut,
+            Self::Refused => OutcomeReason::ModelRefused,
         }
     }
 }
@@ -71,11 +71,11 @@ pub enum ExtractError {
     #[error("{ending}")]
     Ended {
         /// How.
-        ending: Ending,
+        ending: IncompleteReason,
         /// What was read before it ended, never `successful`.
         partial: Option<Box<Extraction>>,
         /// Tokens spent on it.
-        usage: Usage,
+        usage: ModelUsage,
         /// The model that answered last.
         model: Option<String>,
     },
@@ -88,26 +88,26 @@ pub enum ExtractError {
 ///
 /// # Errors
 /// See [`ExtractError`].
-pub async fn ask(
+pub async fn extract_by_model(
     llm: &dyn Llm,
     kind: &Kind,
     transcript: &Transcript,
-    terms: &Terms,
-    journal: &mut dyn Journal,
+    terms: &CallLimits,
+    journal: &mut dyn ReplyJournal,
 ) -> Result<Extraction, ExtractError> {
-    let form = Form::of(kind)?;
-    let session = Session {
-        system: prompt::system(kind, &form),
-        shown: Shown::of(transcript),
+    let form = ReplySchema::for_kind(kind)?;
+    let session = ExtractionSession {
+        system: prompt::system_prompt(kind, &form),
+        shown: TranscriptView::of_transcript(transcript),
         form,
         kind,
         terms,
         schema_name: schema_name(kind),
-        calls: Calls::begin(llm, &terms.identity, journal).await?,
+        calls: JournaledCalls::from_journal(llm, &terms.identity, journal).await?,
     };
     let (parts, ending) = session.read_all().await?;
-    let mut extraction = merged(kind, transcript, parts.whole);
-    let (usage, model) = session.calls.spent();
+    let mut extraction = merge_parts(kind, transcript, parts.whole);
+    let (usage, model) = session.calls.total_usage();
     extraction.model.clone_from(&model);
     extraction.usage = usage;
     let Some(ending) = ending else { return Ok(extraction) };
@@ -134,37 +134,37 @@ fn schema_name(kind: &Kind) -> String {
 
 /// What was read.
 #[derive(Default)]
-struct Parts {
+struct PartsRead {
     /// In the order of the document.
-    whole: Vec<Answer>,
+    whole: Vec<PartReply>,
     /// Sound fields of a reply that was never whole.
     rescued: Option<serde_json::Map<String, serde_json::Value>>,
 }
 
 /// How the reading of one part ended.
-enum Read {
-    Whole(Envelope),
+enum PartOutcome {
+    Whole(ReplyEnvelope),
     TooMuch,
-    Ended(Ending, Option<serde_json::Map<String, serde_json::Value>>),
+    Ended(IncompleteReason, Option<serde_json::Map<String, serde_json::Value>>),
 }
 
-struct Session<'a> {
+struct ExtractionSession<'a> {
     kind: &'a Kind,
-    form: Arc<Form>,
+    form: Arc<ReplySchema>,
     system: String,
-    shown: Shown,
-    terms: &'a Terms,
+    shown: TranscriptView,
+    terms: &'a CallLimits,
     schema_name: String,
-    calls: Calls<'a>,
+    calls: JournaledCalls<'a>,
 }
 
-impl Session<'_> {
+impl ExtractionSession<'_> {
     /// Reads some parts at a time. The first that does not end well is the last that is begun; those
     /// under way are waited for, because they are paid for and kept.
-    async fn read_all(&self) -> Result<(Parts, Option<Ending>), ExtractError> {
+    async fn read_all(&self) -> Result<(PartsRead, Option<IncompleteReason>), ExtractError> {
         let mut todo = VecDeque::from(self.first_parts()?);
         let mut under_way = FuturesUnordered::new();
-        let mut whole: Vec<(Part, Envelope)> = Vec::new();
+        let mut whole: Vec<(RowRange, ReplyEnvelope)> = Vec::new();
         let (mut stopped, mut rescued) = (None, None);
         loop {
             while stopped.is_none() && under_way.len() < self.terms.parts_at_once {
@@ -176,15 +176,15 @@ impl Session<'_> {
             }
             let Some((part, read)) = under_way.next().await else { break };
             match read {
-                Ok(Read::Whole(envelope)) => whole.push((part, envelope)),
-                Ok(Read::TooMuch) => match self.shown.halves(&part) {
+                Ok(PartOutcome::Whole(envelope)) => whole.push((part, envelope)),
+                Ok(PartOutcome::TooMuch) => match self.shown.split_in_half(&part) {
                     Some((first, second)) => {
                         todo.push_front(second);
                         todo.push_front(first);
                     }
-                    None => stopped = stopped.or(Some(Ok(Ending::Cut))),
+                    None => stopped = stopped.or(Some(Ok(IncompleteReason::Cut))),
                 },
-                Ok(Read::Ended(ending, sound)) => {
+                Ok(PartOutcome::Ended(ending, sound)) => {
                     rescued = rescued.or(sound);
                     stopped = stopped.or(Some(Ok(ending)));
                 }
@@ -193,15 +193,15 @@ impl Session<'_> {
         }
         let ending = stopped.transpose()?;
         whole.sort_by_key(|(part, _)| part.start);
-        let answer = |(part, envelope): (Part, Envelope)| Answer {
+        let answer = |(part, envelope): (RowRange, ReplyEnvelope)| PartReply {
             first_line: self.shown.first_line(&part).unwrap_or_default(),
             envelope,
         };
-        Ok((Parts { whole: whole.into_iter().map(answer).collect(), rescued }, ending))
+        Ok((PartsRead { whole: whole.into_iter().map(answer).collect(), rescued }, ending))
     }
 
     /// The parts that the limits of prompt and reply ask for.
-    fn first_parts(&self) -> Result<Vec<Part>, Error> {
+    fn first_parts(&self) -> Result<Vec<RowRange>, Error> {
         if self.shown.is_empty() {
             return Err(Error::internal("a transcript without text was given to a model"));
         }
@@ -223,45 +223,48 @@ impl Session<'_> {
         let has_lists = self.kind.fields().any(|(_, form)| form == FieldType::List);
         // A fifth is left for the single fields and for what the estimate misses.
         let reply = has_lists.then_some(self.terms.max_output_tokens as usize / 5 * 4);
-        Ok(self.shown.parts(Budget { prompt: limit - fixed, reply }))
+        Ok(self.shown.split_into_parts(PartTokenBudget { prompt: limit - fixed, reply }))
     }
 
-    async fn read_part(&self, part: &Part) -> Result<Read, ExtractError> {
-        let name = self.shown.name(part);
-        let user = self.shown.user(part);
-        let Some(first) = self.call(format!("read {name}"), user).await? else {
-            return Ok(Read::Ended(Ending::TooCostly, None));
+    async fn read_part(&self, part: &RowRange) -> Result<PartOutcome, ExtractError> {
+        let name = self.shown.part_name(part);
+        let user = self.shown.user_prompt(part);
+        let Some(first) = self.call_model(format!("read {name}"), user).await? else {
+            return Ok(PartOutcome::Ended(IncompleteReason::TooCostly, None));
         };
-        let problem = match self.usable(&first) {
+        let problem = match self.check_reply(&first) {
             Ok(read) => return Ok(read),
             Err(problem) => problem,
         };
         tracing::debug!(problem = problem.code(), "a model's reply is sent back for repair");
-        let user = self.shown.repair(part, &first.text, &problem);
-        let Some(second) = self.call(format!("repair {name}"), user).await? else {
-            return Ok(Read::Ended(Ending::TooCostly, None));
+        let user = self.shown.repair_prompt(part, &first.text, &problem);
+        let Some(second) = self.call_model(format!("repair {name}"), user).await? else {
+            return Ok(PartOutcome::Ended(IncompleteReason::TooCostly, None));
         };
-        match self.usable(&second) {
+        match self.check_reply(&second) {
             Ok(read) => Ok(read),
             Err(problem) => {
-                let rescue = |text: &str| self.form.salvage(&reply::parse(text).ok()?);
+                let rescue =
+                    |text: &str| self.form.salvage_fields(&reply::parse_json_object(text).ok()?);
                 let rescued = rescue(&second.text).or_else(|| rescue(&first.text));
-                Ok(Read::Ended(Ending::Unreadable(problem), rescued))
+                Ok(PartOutcome::Ended(IncompleteReason::Unreadable(problem), rescued))
             }
         }
     }
 
     /// The stop reason decides before the text is looked at.
-    fn usable(&self, call: &StoredCall) -> Result<Read, Problem> {
+    fn check_reply(&self, call: &StoredCall) -> Result<PartOutcome, ReplyDefect> {
         match call.stop {
-            Stop::Cut | Stop::TooLong => Ok(Read::TooMuch),
-            Stop::Refused => Ok(Read::Ended(Ending::Refused, None)),
-            Stop::Garbled => Err(Problem::Garbled),
-            Stop::Complete => reply::read(&call.text, &self.form).map(Read::Whole),
+            FinishReason::Cut | FinishReason::TooLong => Ok(PartOutcome::TooMuch),
+            FinishReason::Refused => Ok(PartOutcome::Ended(IncompleteReason::Refused, None)),
+            FinishReason::Garbled => Err(ReplyDefect::Garbled),
+            FinishReason::Complete => {
+                reply::read_reply(&call.text, &self.form).map(PartOutcome::Whole)
+            }
         }
     }
 
-    async fn call(&self, purpose: String, user: String) -> Result<Option<StoredCall>, Error> {
+    async fn call_model(&self, purpose: String, user: String) -> Result<Option<StoredCall>, Error> {
         let prompt = Prompt {
             system: self.system.clone(),
             user,

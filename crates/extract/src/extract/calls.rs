@@ -6,11 +6,11 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::hash_parts;
-use super::journal::{Journal, Replies, StoredCall};
+use super::journal::{RecordedReplies, ReplyJournal, StoredCall};
 use crate::fault;
 use crate::llm::{Llm, Prompt};
 use crate::metrics;
-use crate::model::Usage;
+use crate::model::ModelUsage;
 
 /// Most calls about one document: a bound on what one document may cost.
 pub(super) const MOST_CALLS: usize = 400;
@@ -18,58 +18,59 @@ pub(super) const MOST_CALLS: usize = 400;
 pub(super) const MOST_BYTES: usize = 32 << 20;
 
 /// Calls and their replies.
-pub(super) struct Calls<'a> {
+pub(super) struct JournaledCalls<'a> {
     llm: &'a dyn Llm,
-    state: Mutex<State>,
-    journal: tokio::sync::Mutex<Kept<'a>>,
+    state: Mutex<CallState>,
+    journal: tokio::sync::Mutex<JournalState<'a>>,
 }
 
-struct State {
-    replies: Replies,
+struct CallState {
+    replies: RecordedReplies,
     under_way: usize,
     /// How many replies have come in; what is kept is told by this number.
     came: u64,
     answered: usize,
-    usage: Usage,
+    usage: ModelUsage,
     model: Option<String>,
 }
 
-struct Kept<'a> {
-    journal: &'a mut dyn Journal,
+struct JournalState<'a> {
+    journal: &'a mut dyn ReplyJournal,
     came: u64,
 }
 
 /// Counts a call as under way until it is dropped, also if the caller is.
-struct UnderWay<'a>(&'a Mutex<State>);
+struct InFlightCall<'a>(&'a Mutex<CallState>);
 
-impl Drop for UnderWay<'_> {
+impl Drop for InFlightCall<'_> {
     fn drop(&mut self) {
-        lock(self.0).under_way -= 1;
+        lock_calls(self.0).under_way -= 1;
     }
 }
 
-fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+fn lock_calls(state: &Mutex<CallState>) -> MutexGuard<'_, CallState> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl<'a> Calls<'a> {
+impl<'a> JournaledCalls<'a> {
     /// Begins with what an earlier run has kept under this identity.
-    pub(super) async fn begin(
+    pub(super) async fn from_journal(
         llm: &'a dyn Llm,
         identity: &str,
-        journal: &'a mut dyn Journal,
+        journal: &'a mut dyn ReplyJournal,
     ) -> fault::Result<Self> {
-        let same = |it: &Replies| it.format == Replies::FORMAT && it.identity == identity;
-        let kept = journal.load().await?.filter(same);
-        let state = State {
-            replies: kept.unwrap_or_else(|| Replies::new(identity)),
+        let same =
+            |it: &RecordedReplies| it.format == RecordedReplies::FORMAT && it.identity == identity;
+        let kept = journal.load_replies().await?.filter(same);
+        let state = CallState {
+            replies: kept.unwrap_or_else(|| RecordedReplies::new(identity)),
             under_way: 0,
             came: 0,
             answered: 0,
-            usage: Usage::default(),
+            usage: ModelUsage::default(),
             model: None,
         };
-        let journal = tokio::sync::Mutex::new(Kept { journal, came: 0 });
+        let journal = tokio::sync::Mutex::new(JournalState { journal, came: 0 });
         Ok(Self { llm, state: Mutex::new(state), journal })
     }
 
@@ -79,77 +80,77 @@ impl<'a> Calls<'a> {
         purpose: String,
         prompt: &Prompt,
     ) -> fault::Result<Option<StoredCall>> {
-        let key = key(prompt);
-        if let Some(call) = self.stored(&key) {
+        let key = prompt_key(prompt);
+        if let Some(call) = self.find_stored(&key) {
             return Ok(Some(call));
         }
-        let Some(_under_way) = self.may_call() else { return Ok(None) };
-        self.journal.lock().await.journal.ready().await?;
-        let reply = self.llm.ask(prompt).await?;
-        metrics::tokens(&reply.usage);
+        let Some(_under_way) = self.reserve_call() else { return Ok(None) };
+        self.journal.lock().await.journal.check_claim().await?;
+        let reply = self.llm.complete(prompt).await?;
+        metrics::count_tokens(&reply.usage);
         let came = {
-            let mut state = lock(&self.state);
-            state.replies.add(purpose, key.clone(), reply);
+            let mut state = lock_calls(&self.state);
+            state.replies.add_reply(purpose, key.clone(), reply);
             state.came += 1;
             state.came
         };
-        self.keep(came).await?;
-        Ok(self.answer(&key))
+        self.save_replies(came).await?;
+        Ok(self.use_reply(&key))
     }
 
-    fn stored(&self, key: &str) -> Option<StoredCall> {
-        let is_first = lock(&self.state).answered == 0;
-        let call = self.answer(key)?;
+    fn find_stored(&self, key: &str) -> Option<StoredCall> {
+        let is_first = lock_calls(&self.state).answered == 0;
+        let call = self.use_reply(key)?;
         if is_first {
-            metrics::reused("extraction");
+            metrics::count_reuse("extraction");
         }
         Some(call)
     }
 
     /// Counts what is about to be used.
-    fn answer(&self, key: &str) -> Option<StoredCall> {
-        let mut state = lock(&self.state);
-        let call = state.replies.find(key).cloned()?;
+    fn use_reply(&self, key: &str) -> Option<StoredCall> {
+        let mut state = lock_calls(&self.state);
+        let call = state.replies.find_call(key).cloned()?;
         state.answered += 1;
         state.usage += call.usage;
         state.model = Some(call.model.clone());
         Some(call)
     }
 
-    fn may_call(&self) -> Option<UnderWay<'_>> {
-        let mut state = lock(&self.state);
+    fn reserve_call(&self) -> Option<InFlightCall<'_>> {
+        let mut state = lock_calls(&self.state);
         let calls = state.replies.calls.len() + state.under_way;
-        if calls >= MOST_CALLS || state.replies.bytes() > MOST_BYTES {
+        if calls >= MOST_CALLS || state.replies.text_bytes() > MOST_BYTES {
             return None;
         }
         state.under_way += 1;
-        Some(UnderWay(&self.state))
+        Some(InFlightCall(&self.state))
     }
 
     /// Returns when this reply is safe, perhaps kept together with others.
-    async fn keep(&self, came: u64) -> fault::Result<()> {
+    async fn save_replies(&self, came: u64) -> fault::Result<()> {
         let mut kept = self.journal.lock().await;
         if kept.came >= came {
             return Ok(());
         }
         let (replies, newest) = {
-            let state = lock(&self.state);
+            let state = lock_calls(&self.state);
             (state.replies.clone(), state.came)
         };
-        kept.journal.save(&replies).await?;
+        kept.journal.save_replies(&replies).await?;
         kept.came = newest;
         Ok(())
     }
 
     /// Tokens of the calls that were used, and the model that answered last.
-    pub(super) fn spent(&self) -> (Usage, Option<String>) {
-        let state = lock(&self.state);
+    pub(super) fn total_usage(&self) -> (ModelUsage, Option<String>) {
+        let state = lock_calls(&self.state);
         (state.usage, state.model.clone())
     }
 }
 
 /// What makes two calls the same.
-fn key(prompt: &Prompt) -> String {
+fn prompt_key(prompt: &Prompt) -> String {
     hash_parts(&[
         &prompt.system,
         &prompt.user,

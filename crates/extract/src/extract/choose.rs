@@ -10,16 +10,16 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::calls::Calls;
+use super::calls::JournaledCalls;
 use super::hash_parts;
-use super::journal::Journal;
-use super::parts::Part;
-use super::prompt::Shown;
+use super::journal::ReplyJournal;
+use super::parts::RowRange;
+use super::prompt::TranscriptView;
 use super::reply;
 use crate::fault;
 use crate::kinds::Kind;
-use crate::llm::{Llm, Prompt, Stop};
-use crate::model::{Transcript, Usage};
+use crate::llm::{FinishReason, Llm, Prompt};
+use crate::model::{ModelUsage, Transcript};
 
 /// Raised when the text of the prompt changes: part of the identity of stored replies.
 const VERSION: u32 = 1;
@@ -36,7 +36,7 @@ const REPLY_TOKENS: u32 = 1_000;
 
 /// What a model said.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Choice {
+pub enum KindChoice {
     /// The kind at this index of those that were named.
     Kind(usize),
     /// None of them.
@@ -57,29 +57,32 @@ pub fn choice_identity(transcript_identity: &str, llm: &dyn Llm, kinds: &[Arc<Ki
 ///
 /// # Errors
 /// The model or the journal could not be reached; the fault says how to react.
-pub async fn choose(
+pub async fn choose_kind(
     llm: &dyn Llm,
     kinds: &[Arc<Kind>],
     transcript: &Transcript,
     identity: &str,
-    journal: &mut dyn Journal,
-) -> fault::Result<(Choice, Usage)> {
-    let shown = Shown::of(transcript);
+    journal: &mut dyn ReplyJournal,
+) -> fault::Result<(KindChoice, ModelUsage)> {
+    let shown = TranscriptView::of_transcript(transcript);
     let prompt = Prompt {
-        system: system(kinds),
-        user: format!("{}\n\nReply with the JSON object now.", shown.fenced(beginning(&shown))),
+        system: system_prompt(kinds),
+        user: format!(
+            "{}\n\nReply with the JSON object now.",
+            shown.fenced_rows(first_rows(&shown))
+        ),
         schema_name: "kind".to_owned(),
-        schema: schema(kinds),
+        schema: choice_schema(kinds),
         max_output_tokens: REPLY_TOKENS,
     };
-    let calls = Calls::begin(llm, identity, journal).await?;
+    let calls = JournaledCalls::from_journal(llm, identity, journal).await?;
     let call = calls.call("choose the kind".to_owned(), &prompt).await?;
-    let answer = call.filter(|call| call.stop == Stop::Complete);
-    let choice = answer.map_or(Choice::Nothing, |call| read(&call.text, kinds));
-    Ok((choice, calls.spent().0))
+    let answer = call.filter(|call| call.stop == FinishReason::Complete);
+    let choice = answer.map_or(KindChoice::Nothing, |call| parse_choice(&call.text, kinds));
+    Ok((choice, calls.total_usage().0))
 }
 
-fn system(kinds: &[Arc<Kind>]) -> String {
+fn system_prompt(kinds: &[Arc<Kind>]) -> String {
     let mut text = "You are shown how a document begins and say what kind of document it is, one \
                     of these:\n"
         .to_owned();
@@ -97,7 +100,7 @@ fn system(kinds: &[Arc<Kind>]) -> String {
     text
 }
 
-fn schema(kinds: &[Arc<Kind>]) -> Value {
+fn choice_schema(kinds: &[Arc<Kind>]) -> Value {
     let names: Vec<&str> = kinds.iter().map(|kind| kind.name.as_str()).chain([NONE]).collect();
     json!({
         "type": "object",
@@ -108,10 +111,10 @@ fn schema(kinds: &[Arc<Kind>]) -> Value {
 }
 
 /// The rows of the first pages, as far as they fit.
-fn beginning(shown: &Shown) -> Part {
+fn first_rows(shown: &TranscriptView) -> RowRange {
     let mut left = SHOWN;
     let fits = shown.rows.iter().take_while(|row| {
-        let room = left.checked_sub(row.bytes());
+        let room = left.checked_sub(row.text_bytes());
         left = room.unwrap_or(0);
         row.page <= PAGES && room.is_some()
     });
@@ -119,16 +122,16 @@ fn beginning(shown: &Shown) -> Part {
 }
 
 /// One object with one key and one of the names.
-fn read(text: &str, kinds: &[Arc<Kind>]) -> Choice {
-    let Ok(reply) = reply::parse(text) else { return Choice::Nothing };
+fn parse_choice(text: &str, kinds: &[Arc<Kind>]) -> KindChoice {
+    let Ok(reply) = reply::parse_json_object(text) else { return KindChoice::Nothing };
     let only = reply.as_object().filter(|reply| reply.len() == 1);
     let Some(name) = only.and_then(|reply| reply.get("kind")?.as_str()) else {
-        return Choice::Nothing;
+        return KindChoice::Nothing;
     };
     match kinds.iter().position(|kind| kind.name == name) {
-        Some(at) => Choice::Kind(at),
-        None if name == NONE => Choice::Neither,
-        None => Choice::Nothing,
+        Some(at) => KindChoice::Kind(at),
+        None if name == NONE => KindChoice::Neither,
+        None => KindChoice::Nothing,
     }
 }
 
@@ -137,27 +140,27 @@ mod tests {
     use super::super::prompt::tests::transcript;
     use super::*;
     use crate::config::KindsConfig;
-    use crate::kinds::Kinds;
+    use crate::kinds::KindSet;
 
     fn two() -> Vec<Arc<Kind>> {
-        let kinds = Kinds::load(&KindsConfig::default()).unwrap();
+        let kinds = KindSet::load(&KindsConfig::default()).unwrap();
         ["invoice", "receipt"].map(|name| Arc::clone(kinds.get(name).unwrap())).into()
     }
 
     #[test]
     fn only_one_of_the_names_in_the_asked_form_is_an_answer() {
         for (text, expected) in [
-            (r#"{"kind": "receipt"}"#, Choice::Kind(1)),
-            (r#"{"kind": "none_of_these"}"#, Choice::Neither),
-            (r#"{"kind": "contract"}"#, Choice::Nothing),
-            (r#"{"kind": "receipt", "why": "it says so"}"#, Choice::Nothing),
-            (r#"{"kind": "invoice", "kind": "receipt"}"#, Choice::Nothing),
-            (r#"{"kind": null}"#, Choice::Nothing),
-            ("```json\n{\"kind\": \"receipt\"}\n```", Choice::Nothing),
-            ("It is a receipt.", Choice::Nothing),
-            ("", Choice::Nothing),
+            (r#"{"kind": "receipt"}"#, KindChoice::Kind(1)),
+            (r#"{"kind": "none_of_these"}"#, KindChoice::Neither),
+            (r#"{"kind": "contract"}"#, KindChoice::Nothing),
+            (r#"{"kind": "receipt", "why": "it says so"}"#, KindChoice::Nothing),
+            (r#"{"kind": "invoice", "kind": "receipt"}"#, KindChoice::Nothing),
+            (r#"{"kind": null}"#, KindChoice::Nothing),
+            ("```json\n{\"kind\": \"receipt\"}\n```", KindChoice::Nothing),
+            ("It is a receipt.", KindChoice::Nothing),
+            ("", KindChoice::Nothing),
         ] {
-            assert_eq!(read(text, &two()), expected, "{text}");
+            assert_eq!(parse_choice(text, &two()), expected, "{text}");
         }
     }
 
@@ -165,18 +168,18 @@ mod tests {
     fn the_call_is_small_however_long_the_document_is() {
         let line = "x".repeat(100);
         let page: Vec<&str> = std::iter::repeat_n(line.as_str(), 500).collect();
-        let long = Shown::of(&transcript(&[&page, &page, &page]));
-        assert!(long.fenced(beginning(&long)).len() < SHOWN + 400);
-        let short = Shown::of(&transcript(&[&["one"], &["two"], &["three"]]));
-        let text = short.fenced(beginning(&short));
+        let long = TranscriptView::of_transcript(&transcript(&[&page, &page, &page]));
+        assert!(long.fenced_rows(first_rows(&long)).len() < SHOWN + 400);
+        let short = TranscriptView::of_transcript(&transcript(&[&["one"], &["two"], &["three"]]));
+        let text = short.fenced_rows(first_rows(&short));
         assert!(text.contains("two") && !text.contains("three"), "{text}");
     }
 
     #[test]
     fn the_schema_leaves_no_other_answer() {
-        let schema = schema(&two());
+        let schema = choice_schema(&two());
         let names = &schema["properties"]["kind"]["enum"];
         assert_eq!(names, &json!(["invoice", "receipt", "none_of_these"]));
-        assert!(system(&two()).contains("- `receipt`: Receipt\n"));
+        assert!(system_prompt(&two()).contains("- `receipt`: Receipt\n"));
     }
 }

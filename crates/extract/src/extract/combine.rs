@@ -7,10 +7,10 @@
 
 use serde_json::{Map, Value};
 
-use crate::model::{Evidence, Extraction};
+use crate::model::{Extraction, FieldEvidence};
 
 /// `lead`, with what it lacks from `other`. Tokens are those of both.
-pub fn combined(lead: &Extraction, other: &Extraction) -> Extraction {
+pub fn combine_extractions(lead: &Extraction, other: &Extraction) -> Extraction {
     let mut result = lead.clone();
     result.usage += other.usage;
     for (name, value) in &other.data {
@@ -19,22 +19,22 @@ pub fn combined(lead: &Extraction, other: &Extraction) -> Extraction {
             (_, value) if is_blank(value) => continue,
             (own, value) if is_blank(own) => Some(value.clone()),
             (Value::Array(own), Value::Array(theirs)) => {
-                let kept = weight(own) >= weight(theirs);
+                let kept = list_weight(own) >= list_weight(theirs);
                 let (base, filler) = if kept { (own, theirs) } else { (theirs, own) };
-                *place = Value::Array(filled(base, filler));
+                *place = Value::Array(fill_rows(base, filler));
                 if !kept {
-                    take_evidence(&mut result.evidence, &other.evidence, name);
+                    move_evidence(&mut result.evidence, &other.evidence, name);
                 }
                 continue;
             }
             (Value::Object(own), Value::Object(theirs)) => {
-                Some(Value::Object(filled_row(own, theirs)))
+                Some(Value::Object(fill_row(own, theirs)))
             }
             _ => None,
         };
         if let Some(value) = taken {
             *place = value;
-            take_evidence(&mut result.evidence, &other.evidence, name);
+            move_evidence(&mut result.evidence, &other.evidence, name);
         }
     }
     let data = &result.data;
@@ -52,7 +52,7 @@ fn is_blank(value: &Value) -> bool {
 }
 
 /// Rows, then populated cells.
-fn weight(list: &[Value]) -> (usize, usize) {
+fn list_weight(list: &[Value]) -> (usize, usize) {
     let cells = |row: &Value| match row {
         Value::Object(row) => row.values().filter(|cell| !is_blank(cell)).count(),
         other => usize::from(!is_blank(other)),
@@ -62,12 +62,12 @@ fn weight(list: &[Value]) -> (usize, usize) {
 
 /// The rows of a list, each with what it lacks from the first row of the other list that is the
 /// same one, as far as can be seen. No row is used twice.
-fn filled(base: &[Value], filler: &[Value]) -> Vec<Value> {
+fn fill_rows(base: &[Value], filler: &[Value]) -> Vec<Value> {
     let mut unused: Vec<&Map<String, Value>> = filler.iter().filter_map(Value::as_object).collect();
     let row = |row: &Value| {
         let Some(own) = row.as_object() else { return row.clone() };
-        match unused.iter().position(|theirs| is_same(own, theirs)) {
-            Some(at) => Value::Object(filled_row(own, unused.remove(at))),
+        match unused.iter().position(|theirs| is_same_row(own, theirs)) {
+            Some(at) => Value::Object(fill_row(own, unused.remove(at))),
             None => row.clone(),
         }
     };
@@ -75,7 +75,7 @@ fn filled(base: &[Value], filler: &[Value]) -> Vec<Value> {
 }
 
 /// Whether two rows share a value and contradict each other in none.
-fn is_same(one: &Map<String, Value>, other: &Map<String, Value>) -> bool {
+fn is_same_row(one: &Map<String, Value>, other: &Map<String, Value>) -> bool {
     let mut shared = false;
     for (name, value) in one.iter().filter(|(_, value)| !is_blank(value)) {
         match other.get(name).filter(|theirs| !is_blank(theirs)) {
@@ -87,7 +87,7 @@ fn is_same(one: &Map<String, Value>, other: &Map<String, Value>) -> bool {
     shared
 }
 
-fn filled_row(own: &Map<String, Value>, theirs: &Map<String, Value>) -> Map<String, Value> {
+fn fill_row(own: &Map<String, Value>, theirs: &Map<String, Value>) -> Map<String, Value> {
     let mut row = own.clone();
     for (name, value) in theirs {
         let cell = row.entry(name.clone()).or_insert(Value::Null);
@@ -99,8 +99,8 @@ fn filled_row(own: &Map<String, Value>, theirs: &Map<String, Value>) -> Map<Stri
 }
 
 /// Where a field was read moves with its value.
-fn take_evidence(own: &mut Vec<Evidence>, theirs: &[Evidence], field: &str) {
-    let is_of = |it: &Evidence| it.field.split(['[', '.']).next() == Some(field);
+fn move_evidence(own: &mut Vec<FieldEvidence>, theirs: &[FieldEvidence], field: &str) {
+    let is_of = |it: &FieldEvidence| it.field.split(['[', '.']).next() == Some(field);
     own.retain(|it| !is_of(it));
     own.extend(theirs.iter().filter(|it| is_of(it)).cloned());
 }
@@ -108,21 +108,21 @@ fn take_evidence(own: &mut Vec<Evidence>, theirs: &[Evidence], field: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Confidence, Reader, Usage};
+    use crate::model::{ExtractionMethod, ModelUsage, StatedConfidence};
     use proptest::prelude::*;
     use serde_json::json;
 
     fn reading(data: Value) -> Extraction {
         Extraction {
-            reader: Reader::Llm,
+            reader: ExtractionMethod::Llm,
             model: Some("m".to_owned()),
             kind: "invoice".to_owned(),
             data: data.as_object().unwrap().clone(),
             successful: true,
-            confidence: Confidence::High,
+            confidence: StatedConfidence::High,
             missing_fields: vec!["total".to_owned(), "due_date".to_owned()],
             evidence: Vec::new(),
-            usage: Usage { input: 1, cache_read: 2, cache_write: 3, output: 4 },
+            usage: ModelUsage { input: 1, cache_read: 2, cache_write: 3, output: 4 },
         }
     }
 
@@ -141,20 +141,23 @@ mod tests {
             ("another row",    rows(json!([{"a": 1, "b": null}, {"a": 9}])), rows(json!([{"a": 2, "b": 3}])), rows(json!([{"a": 1, "b": null}, {"a": 9}]))),
         ];
         for (name, lead, other, expected) in table {
-            let result = combined(&reading(lead), &reading(other));
+            let result = combine_extractions(&reading(lead), &reading(other));
             assert_eq!(Value::Object(result.data), expected, "{name}");
-            assert_eq!(result.usage, Usage { input: 2, cache_read: 4, cache_write: 6, output: 8 });
+            assert_eq!(
+                result.usage,
+                ModelUsage { input: 2, cache_read: 4, cache_write: 6, output: 8 }
+            );
         }
     }
 
     #[test]
     fn a_value_brings_its_place_along_and_is_no_longer_missing() {
-        let at = |field: &str, page| Evidence { field: field.into(), page, lines: vec![1] };
+        let at = |field: &str, page| FieldEvidence { field: field.into(), page, lines: vec![1] };
         let mut lead = reading(json!({"total": null, "due_date": null, "line_items": [{"a": 1}]}));
         lead.evidence = vec![at("line_items[0].a", 1)];
         let mut other = reading(json!({"total": 2, "line_items": [{"a": 1}, {"a": 2}]}));
         other.evidence = vec![at("total", 7), at("line_items[1].a", 8)];
-        let result = combined(&lead, &other);
+        let result = combine_extractions(&lead, &other);
         assert_eq!(result.missing_fields, ["due_date"]);
         assert_eq!(result.evidence, [at("total", 7), at("line_items[1].a", 8)]);
     }
@@ -170,12 +173,12 @@ mod tests {
         #[test]
         fn nothing_populated_is_lost_whichever_leads(one in data(), other in data()) {
             let (one, other) = (reading(one), reading(other));
-            for result in [combined(&one, &other), combined(&other, &one)] {
+            for result in [combine_extractions(&one, &other), combine_extractions(&other, &one)] {
                 for field in ["x", "y"] {
                     let there = !one.data[field].is_null() || !other.data[field].is_null();
                     prop_assert_eq!(there, !result.data[field].is_null());
                 }
-                let rows = |it: &Extraction| weight(it.data["rows"].as_array().unwrap());
+                let rows = |it: &Extraction| list_weight(it.data["rows"].as_array().unwrap());
                 prop_assert!(rows(&result) >= rows(&one).max(rows(&other)));
             }
         }

@@ -19,12 +19,12 @@ use roxmltree::Node;
 use serde_json::{Map, Value, json};
 
 use crate::kinds::Kind;
-use crate::model::{Confidence, Extraction, Reader, Reason, Usage};
-use crate::xml::{Xml, XmlError};
+use crate::model::{Extraction, ExtractionMethod, ModelUsage, OutcomeReason, StatedConfidence};
+use crate::xml::{XmlError, XmlText};
 
 /// Why an XML is not used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Flaw {
+pub enum EinvoiceDefect {
     /// It cannot be taken out of its document.
     #[error("the attached e-invoice cannot be taken out of the document")]
     Attachment,
@@ -48,7 +48,7 @@ pub enum Flaw {
     Several,
 }
 
-impl Flaw {
+impl EinvoiceDefect {
     /// The stable word: what a person sees behind the name of the rule.
     pub fn code(self) -> &'static str {
         match self {
@@ -63,18 +63,18 @@ impl Flaw {
     }
 
     /// What a document ends in that is nothing but this XML.
-    pub fn reason(self) -> Reason {
+    pub fn outcome_reason(self) -> OutcomeReason {
         match self {
-            Self::NotAnInvoice => Reason::UnsupportedType,
-            Self::Xml(XmlError::TooLarge) => Reason::TooLarge,
-            _ => Reason::Corrupt,
+            Self::NotAnInvoice => OutcomeReason::UnsupportedType,
+            Self::Xml(XmlError::TooLarge) => OutcomeReason::TooLarge,
+            _ => OutcomeReason::Corrupt,
         }
     }
 }
 
 /// What an e-invoice says. Values are in the form of the data: texts, ISO dates, numbers.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Einvoice {
+pub struct ParsedInvoiceXml {
     /// Whether it takes back rather than demands. Amounts have the sign of the XML all the same,
     /// which for a credit note is none.
     pub is_credit_note: bool,
@@ -83,7 +83,7 @@ pub struct Einvoice {
 
 /// The header fields and lines that both syntaxes fill.
 #[derive(Debug, Default)]
-struct Fields {
+struct InvoiceXmlFields {
     is_credit_note: bool,
     /// BT-27 or BT-28.
     supplier_name: Value,
@@ -116,27 +116,27 @@ const REQUIRED: [&str; 5] =
 /// Reads an XML.
 ///
 /// # Errors
-/// Every [`Flaw`] but `Attachment`, `Incomplete` and `Several`, which are not seen from here.
-pub fn read(bytes: &[u8]) -> Result<Einvoice, Flaw> {
-    let xml = Xml::decode(bytes)?;
-    let tree = xml.tree()?;
-    let fields = syntax(tree.root_element())?;
+/// Every [`EinvoiceDefect`] but `EinvoiceAttachment`, `Incomplete` and `Several`, which are not seen from here.
+pub fn parse_einvoice(bytes: &[u8]) -> Result<ParsedInvoiceXml, EinvoiceDefect> {
+    let xml = XmlText::decode(bytes)?;
+    let tree = xml.parse_tree()?;
+    let fields = parse_by_syntax(tree.root_element())?;
     Ok(fields.into())
 }
 
-fn syntax(root: Node<'_, '_>) -> Result<Fields, Flaw> {
+fn parse_by_syntax(root: Node<'_, '_>) -> Result<InvoiceXmlFields, EinvoiceDefect> {
     let name = root.tag_name();
     match (name.namespace().unwrap_or_default(), name.name()) {
         (cii::NAMESPACE, "CrossIndustryInvoice") | (cii::ZUGFERD_1, "CrossIndustryDocument") => {
-            cii::read(root)
+            cii::parse_cii(root)
         }
-        (ubl::INVOICE, "Invoice") | (ubl::CREDIT_NOTE, "CreditNote") => ubl::read(root),
-        _ => Err(Flaw::NotAnInvoice),
+        (ubl::INVOICE, "Invoice") | (ubl::CREDIT_NOTE, "CreditNote") => ubl::parse_ubl(root),
+        _ => Err(EinvoiceDefect::NotAnInvoice),
     }
 }
 
-impl From<Fields> for Einvoice {
-    fn from(read: Fields) -> Self {
+impl From<InvoiceXmlFields> for ParsedInvoiceXml {
+    fn from(read: InvoiceXmlFields) -> Self {
         let lines = if read.lines.is_empty() { Value::Null } else { Value::Array(read.lines) };
         let fields = [
             ("supplier_name", read.supplier_name),
@@ -158,7 +158,7 @@ impl From<Fields> for Einvoice {
     }
 }
 
-impl Einvoice {
+impl ParsedInvoiceXml {
     /// Whether it has what no invoice can lack.
     pub fn is_complete(&self) -> bool {
         REQUIRED.iter().all(|field| self.fields.get(*field).is_some_and(|value| !value.is_null()))
@@ -170,31 +170,36 @@ impl Einvoice {
     }
 
     /// Its values as data of `kind`. Fields that an e-invoice does not know stay null.
-    pub fn extraction(&self, kind: &Kind) -> Extraction {
+    pub fn to_extraction(&self, kind: &Kind) -> Extraction {
         let value = |name: &str| self.fields.get(name).cloned().unwrap_or_default();
         let data: Map<String, Value> =
             kind.fields().map(|(name, _)| (name.to_owned(), value(name))).collect();
         let missing = data.iter().filter(|(_, value)| value.is_null());
         Extraction {
-            reader: Reader::Einvoice,
+            reader: ExtractionMethod::Einvoice,
             model: None,
             kind: kind.name.clone(),
             missing_fields: missing.map(|(name, _)| name.clone()).collect(),
             successful: true,
-            confidence: Confidence::High,
+            confidence: StatedConfidence::High,
             evidence: Vec::new(),
-            usage: Usage::default(),
+            usage: ModelUsage::default(),
             data,
         }
     }
 }
 
 /// Whether documents of this kind are told by an e-invoice: a contract that carries one is not.
-pub fn tells(kind: &Kind) -> bool {
-    REQUIRED.iter().all(|field| kind.has(field))
+pub fn kind_uses_einvoice(kind: &Kind) -> bool {
+    REQUIRED.iter().all(|field| kind.has_field(field))
 }
 
-fn line(description: Value, quantity: Value, unit_price: Value, amount: Value) -> Value {
+fn invoice_line_value(
+    description: Value,
+    quantity: Value,
+    unit_price: Value,
+    amount: Value,
+) -> Value {
     json!({
         "description": description,
         "quantity": quantity,

@@ -1,15 +1,15 @@
 //! Model replies as they are stored, before anything is done with them.
 //!
-//! Invariant 8: nothing paid for is paid twice. Every reply goes through the [`Journal`] first and
+//! Invariant 8: nothing paid for is paid twice. Every reply goes through the [`ReplyJournal`] first and
 //! is used afterwards; a later run over the same document finds it there. The stored form is
-//! `extraction-output.json`; a change of meaning raises [`Replies::FORMAT`].
+//! `extraction-output.json`; a change of meaning raises [`RecordedReplies::FORMAT`].
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use crate::fault;
-use crate::llm::{Reply, Stop};
-use crate::model::Usage;
+use crate::llm::{FinishReason, ModelReply};
+use crate::model::ModelUsage;
 
 /// One finished call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,17 +21,17 @@ pub struct StoredCall {
     /// The reply's text, possibly cut or empty.
     pub text: String,
     /// Why it ended.
-    pub stop: Stop,
+    pub stop: FinishReason,
     /// Tokens spent.
-    pub usage: Usage,
+    pub usage: ModelUsage,
     /// The model that answered, as it names itself.
     pub model: String,
 }
 
 /// Every finished call about one transcript.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Replies {
-    /// Version of this form, [`Replies::FORMAT`] when written by this build.
+pub struct RecordedReplies {
+    /// Version of this form, [`RecordedReplies::FORMAT`] when written by this build.
     pub format: u32,
     /// See [`super::identity`].
     pub identity: String,
@@ -39,7 +39,7 @@ pub struct Replies {
     pub calls: Vec<StoredCall>,
 }
 
-impl Replies {
+impl RecordedReplies {
     /// The current version of the stored form.
     pub const FORMAT: u32 = 1;
 
@@ -49,8 +49,8 @@ impl Replies {
     }
 
     /// Tokens of all calls.
-    pub fn usage(&self) -> Usage {
-        let mut sum = Usage::default();
+    pub fn total_usage(&self) -> ModelUsage {
+        let mut sum = ModelUsage::default();
         for call in &self.calls {
             sum += call.usage;
         }
@@ -58,36 +58,36 @@ impl Replies {
     }
 
     /// The model that gave the last reply.
-    pub fn model(&self) -> Option<&str> {
+    pub fn last_model(&self) -> Option<&str> {
         self.calls.last().map(|call| call.model.as_str())
     }
 
-    pub(super) fn find(&self, prompt: &str) -> Option<&StoredCall> {
+    pub(super) fn find_call(&self, prompt: &str) -> Option<&StoredCall> {
         self.calls.iter().find(|call| call.prompt == prompt)
     }
 
-    pub(super) fn bytes(&self) -> usize {
+    pub(super) fn text_bytes(&self) -> usize {
         self.calls.iter().map(|call| call.text.len()).sum()
     }
 
-    pub(super) fn add(&mut self, purpose: String, prompt: String, reply: Reply) {
-        let Reply { text, stop, usage, model, limits: _ } = reply;
+    pub(super) fn add_reply(&mut self, purpose: String, prompt: String, reply: ModelReply) {
+        let ModelReply { text, stop, usage, model, limits: _ } = reply;
         self.calls.push(StoredCall { purpose, prompt, text, stop, usage, model });
     }
 }
 
 /// Where replies are kept.
 #[async_trait]
-pub trait Journal: Send {
+pub trait ReplyJournal: Send {
     /// What an earlier run kept, of whatever identity; `None` if there is nothing.
-    async fn load(&mut self) -> fault::Result<Option<Replies>>;
+    async fn load_replies(&mut self) -> fault::Result<Option<RecordedReplies>>;
 
     /// Returns when a paid call may be made: the claim is ours right now.
-    async fn ready(&mut self) -> fault::Result<()> {
+    async fn check_claim(&mut self) -> fault::Result<()> {
         Ok(())
     }
 
     /// Keeps all replies so far. When it returns they are safe. An error ends the extraction: a
     /// reply that could not be kept is not used.
-    async fn save(&mut self, replies: &Replies) -> fault::Result<()>;
+    async fn save_replies(&mut self, replies: &RecordedReplies) -> fault::Result<()>;
 }

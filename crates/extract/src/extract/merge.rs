@@ -12,80 +12,86 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
-use super::reply::{Envelope, EvidenceEntry};
+use super::reply::{EvidenceEntry, ReplyEnvelope};
 use crate::kinds::Kind;
-use crate::model::{Confidence, Evidence, Extraction, Reader, Transcript, Usage};
+use crate::model::{
+    Extraction, ExtractionMethod, FieldEvidence, ModelUsage, StatedConfidence, Transcript,
+};
 
 /// What was read of one part.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct PartReply {
     /// Page and index of its first line; what stands before was shown for the context.
-    pub(super) first_line: Line,
+    pub(super) first_line: LinePosition,
     /// The reply.
-    pub(super) envelope: Envelope,
+    pub(super) envelope: ReplyEnvelope,
 }
 
 /// Page, from 1, and index of the line on it.
-type Line = (u32, usize);
+type LinePosition = (u32, usize);
 
 /// Joins replies in the order of their parts.
-pub(super) fn merged(kind: &Kind, transcript: &Transcript, parts: Vec<Answer>) -> Extraction {
+pub(super) fn merge_parts(
+    kind: &Kind,
+    transcript: &Transcript,
+    parts: Vec<PartReply>,
+) -> Extraction {
     let successful =
         !parts.is_empty() && parts.iter().all(|part| part.envelope.extraction_successful);
-    let confidence = lowest(parts.iter().map(|part| part.envelope.confidence));
+    let confidence = lowest_confidence(parts.iter().map(|part| part.envelope.confidence));
     let single = parts.len() == 1;
-    let (mut data, mut evidence, mut missing) = (empty(kind), Vec::new(), Vec::new());
-    for Answer { first_line, envelope: part } in parts {
+    let (mut data, mut evidence, mut missing) = (null_fields(kind), Vec::new(), Vec::new());
+    for PartReply { first_line, envelope: part } in parts {
         let known: Vec<EvidenceEntry> =
-            part.evidence.into_iter().filter(|entry| is_known(kind, &entry.field)).collect();
+            part.evidence.into_iter().filter(|entry| is_known_field(kind, &entry.field)).collect();
         let mut places = BTreeMap::new();
         missing.extend(part.missing_fields);
         for (name, value) in part.fields {
             let into = data.entry(name.clone()).or_insert(Value::Null);
             let Value::Array(entries) = value else {
-                join(into, value, takes_last(kind, &name));
+                merge_value(into, value, takes_last(kind, &name));
                 continue;
             };
             let lines = lines_of_entries(&name, &known);
             let seen = lines_of_entries(&name, &evidence);
-            let before = Before { first_line, lines: &lines, seen: &seen };
-            places.insert(name, before.append(into, entries));
+            let before = PreviousEntries { first_line, lines: &lines, seen: &seen };
+            places.insert(name, before.append_entries(into, entries));
         }
         for entry in known {
-            let Some(field) = moved(&entry.field, &places) else { continue };
+            let Some(field) = merged_field_name(&entry.field, &places) else { continue };
             evidence.push(EvidenceEntry { field, lines: entry.lines });
         }
     }
     // What one part lacks another may have.
-    missing.retain(|name| is_known(kind, name));
+    missing.retain(|name| is_known_field(kind, name));
     missing.retain(|name| single || data.get(name).is_none_or(Value::is_null));
     missing.sort();
     missing.dedup();
     Extraction {
-        reader: Reader::Llm,
+        reader: ExtractionMethod::Llm,
         model: None,
         kind: kind.name.clone(),
         data,
         successful,
         confidence,
         missing_fields: missing,
-        evidence: evidence.iter().flat_map(|entry| located(entry, transcript)).collect(),
-        usage: Usage::default(),
+        evidence: evidence.iter().flat_map(|entry| locate_lines(entry, transcript)).collect(),
+        usage: ModelUsage::default(),
     }
 }
 
 /// What is known of the lines when the entries of one list are appended.
-struct Before<'a> {
-    first_line: Line,
+struct PreviousEntries<'a> {
+    first_line: LinePosition,
     /// The lines that each entry of this part names.
-    lines: &'a BTreeMap<usize, BTreeSet<Line>>,
+    lines: &'a BTreeMap<usize, BTreeSet<LinePosition>>,
     /// The lines of the entries that are there already, by entry.
-    seen: &'a BTreeMap<usize, BTreeSet<Line>>,
+    seen: &'a BTreeMap<usize, BTreeSet<LinePosition>>,
 }
 
-impl Before<'_> {
+impl PreviousEntries<'_> {
     /// Appends the entries that are new; returns where each went, `None` if it was left out.
-    fn append(&self, into: &mut Value, entries: Vec<Value>) -> Vec<Option<usize>> {
+    fn append_entries(&self, into: &mut Value, entries: Vec<Value>) -> Vec<Option<usize>> {
         if into.is_null() {
             *into = Value::Array(Vec::new());
         }
@@ -93,41 +99,42 @@ impl Before<'_> {
         let mut places = Vec::with_capacity(entries.len());
         let last = list.len().checked_sub(1);
         for (at, entry) in entries.into_iter().enumerate() {
-            let place = match (self.fate(at, last), last.and_then(|last| list.get_mut(last))) {
-                (Fate::LeftOut, _) => None,
-                (Fate::Replaces, Some(beginning)) => {
-                    *beginning = entry;
-                    last
-                }
-                _ => {
-                    list.push(entry);
-                    Some(list.len() - 1)
-                }
-            };
+            let place =
+                match (self.entry_action(at, last), last.and_then(|last| list.get_mut(last))) {
+                    (EntryAction::LeftOut, _) => None,
+                    (EntryAction::Replaces, Some(beginning)) => {
+                        *beginning = entry;
+                        last
+                    }
+                    _ => {
+                        list.push(entry);
+                        Some(list.len() - 1)
+                    }
+                };
             places.push(place);
         }
         places
     }
 
-    fn fate(&self, at: usize, last: Option<usize>) -> Fate {
+    fn entry_action(&self, at: usize, last: Option<usize>) -> EntryAction {
         let Some(lines) = self.lines.get(&at).filter(|lines| !lines.is_empty()) else {
-            return Fate::New;
+            return EntryAction::New;
         };
         if lines.iter().all(|line| *line < self.first_line) {
             let is_seen = self.seen.values().any(|seen| !seen.is_disjoint(lines));
-            return if is_seen { Fate::LeftOut } else { Fate::New };
+            return if is_seen { EntryAction::LeftOut } else { EntryAction::New };
         }
         let beginning = last.and_then(|last| self.seen.get(&last));
         let goes_on = lines.iter().any(|line| *line < self.first_line);
         match beginning {
-            Some(beginning) if goes_on && beginning.is_subset(lines) => Fate::Replaces,
-            _ => Fate::New,
+            Some(beginning) if goes_on && beginning.is_subset(lines) => EntryAction::Replaces,
+            _ => EntryAction::New,
         }
     }
 }
 
 /// What becomes of an entry of a list.
-enum Fate {
+enum EntryAction {
     New,
     /// An earlier part has read it.
     LeftOut,
@@ -136,20 +143,23 @@ enum Fate {
 }
 
 /// `line_items[2].amount` as the list's name, 2 and `.amount`.
-fn list_entry(field: &str) -> Option<(&str, usize, &str)> {
+fn parse_list_entry(field: &str) -> Option<(&str, usize, &str)> {
     let (name, rest) = field.split_once('[')?;
     let (index, rest) = rest.split_once(']')?;
     Some((name, index.parse().ok()?, rest))
 }
 
 /// The lines that are named for each entry of a list.
-fn lines_of_entries(list: &str, evidence: &[EvidenceEntry]) -> BTreeMap<usize, BTreeSet<Line>> {
-    let mut lines: BTreeMap<usize, BTreeSet<Line>> = BTreeMap::new();
+fn lines_of_entries(
+    list: &str,
+    evidence: &[EvidenceEntry],
+) -> BTreeMap<usize, BTreeSet<LinePosition>> {
+    let mut lines: BTreeMap<usize, BTreeSet<LinePosition>> = BTreeMap::new();
     for entry in evidence {
-        if let Some((name, index, _)) = list_entry(&entry.field)
+        if let Some((name, index, _)) = parse_list_entry(&entry.field)
             && name == list
         {
-            let named = entry.lines.iter().filter_map(|id| line_id(id));
+            let named = entry.lines.iter().filter_map(|id| parse_line_id(id));
             let named = named.map(|(page, line)| (page, line as usize));
             lines.entry(index).or_default().extend(named);
         }
@@ -158,32 +168,32 @@ fn lines_of_entries(list: &str, evidence: &[EvidenceEntry]) -> BTreeMap<usize, B
 }
 
 /// `line_items[2].amount` of a part as it is called in the whole; `None` if its entry was left out.
-fn moved(field: &str, places: &BTreeMap<String, Vec<Option<usize>>>) -> Option<String> {
-    let Some((name, index, rest)) = list_entry(field) else { return Some(field.to_owned()) };
+fn merged_field_name(field: &str, places: &BTreeMap<String, Vec<Option<usize>>>) -> Option<String> {
+    let Some((name, index, rest)) = parse_list_entry(field) else { return Some(field.to_owned()) };
     let place = places.get(name)?.get(index).copied()??;
     Some(format!("{name}[{place}]{rest}"))
 }
 
 /// Whether a name from the model is a field of the kind or a part of one. Other names may be any
 /// text and would end up where only names belong.
-fn is_known(kind: &Kind, name: &str) -> bool {
+fn is_known_field(kind: &Kind, name: &str) -> bool {
     let end = name.find(['[', '.']).unwrap_or(name.len());
     let (field, rest) = name.split_at(end);
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '[' | ']' | '.');
-    kind.has(field) && rest.len() <= 100 && rest.chars().all(plain)
+    kind.has_field(field) && rest.len() <= 100 && rest.chars().all(plain)
 }
 
-fn lowest(all: impl Iterator<Item = Confidence>) -> Confidence {
-    let rank = |confidence: &Confidence| match confidence {
-        Confidence::Low => 0,
-        Confidence::Medium => 1,
-        Confidence::High => 2,
+fn lowest_confidence(all: impl Iterator<Item = StatedConfidence>) -> StatedConfidence {
+    let rank = |confidence: &StatedConfidence| match confidence {
+        StatedConfidence::Low => 0,
+        StatedConfidence::Medium => 1,
+        StatedConfidence::High => 2,
     };
-    all.min_by_key(rank).unwrap_or(Confidence::Low)
+    all.min_by_key(rank).unwrap_or(StatedConfidence::Low)
 }
 
 /// Every field of the kind in its order, null.
-fn empty(kind: &Kind) -> Map<String, Value> {
+fn null_fields(kind: &Kind) -> Map<String, Value> {
     kind.fields().map(|(name, _)| (name.to_owned(), Value::Null)).collect()
 }
 
@@ -197,13 +207,13 @@ fn takes_last(kind: &Kind, field: &str) -> bool {
     }
 }
 
-fn join(into: &mut Value, value: Value, last: bool) {
+fn merge_value(into: &mut Value, value: Value, last: bool) {
     match (into, value) {
         (_, Value::Null) => {}
         (into @ Value::Null, value) => *into = value,
         (Value::Object(object), Value::Object(more)) => {
             for (name, value) in more {
-                join(object.entry(name).or_insert(Value::Null), value, last);
+                merge_value(object.entry(name).or_insert(Value::Null), value, last);
             }
         }
         (into, value) if last => *into = value,
@@ -213,15 +223,15 @@ fn join(into: &mut Value, value: Value, last: bool) {
 
 /// The lines that an entry names, page by page. Ids of lines that are not there are left out: a
 /// value that is on no line is found by the gate, which looks for the value itself.
-fn located(entry: &EvidenceEntry, transcript: &Transcript) -> Vec<Evidence> {
+fn locate_lines(entry: &EvidenceEntry, transcript: &Transcript) -> Vec<FieldEvidence> {
     let mut pages: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
-    for (page, line) in entry.lines.iter().filter_map(|id| line_id(id)) {
+    for (page, line) in entry.lines.iter().filter_map(|id| parse_line_id(id)) {
         let known = (page as usize).checked_sub(1).and_then(|at| transcript.pages.get(at));
         if known.is_some_and(|it| it.number == page && (line as usize) < it.lines.len()) {
             pages.entry(page).or_default().insert(line);
         }
     }
-    let evidence = |(page, lines): (u32, BTreeSet<u32>)| Evidence {
+    let evidence = |(page, lines): (u32, BTreeSet<u32>)| FieldEvidence {
         field: entry.field.clone(),
         page,
         lines: lines.into_iter().collect(),
@@ -230,7 +240,7 @@ fn located(entry: &EvidenceEntry, transcript: &Transcript) -> Vec<Evidence> {
 }
 
 /// `p1.l12` as page and index of the line, which is one less than its number.
-fn line_id(id: &str) -> Option<(u32, u32)> {
+fn parse_line_id(id: &str) -> Option<(u32, u32)> {
     let (page, line) = id.trim().trim_end_matches('|').strip_prefix('p')?.split_once(".l")?;
     Some((page.parse().ok()?, line.parse::<u32>().ok()?.checked_sub(1)?))
 }
@@ -243,22 +253,27 @@ mod tests {
     use serde::Deserialize;
     use serde_json::json;
 
-    fn part(fields: Value, evidence: Value, missing: &[&str]) -> Answer {
+    fn part(fields: Value, evidence: Value, missing: &[&str]) -> PartReply {
         part_from((1, 0), fields, evidence, missing)
     }
 
-    fn part_from(first_line: Line, fields: Value, evidence: Value, missing: &[&str]) -> Answer {
+    fn part_from(
+        first_line: LinePosition,
+        fields: Value,
+        evidence: Value,
+        missing: &[&str],
+    ) -> PartReply {
         let mut reply = whole(fields);
         reply["evidence"] = evidence;
         reply["missing_fields"] = json!(missing);
-        Answer { first_line, envelope: Envelope::deserialize(reply).unwrap() }
+        PartReply { first_line, envelope: ReplyEnvelope::deserialize(reply).unwrap() }
     }
 
     /// Amounts, each with its lines.
     type Entries<'a> = &'a [(u32, &'a [&'a str])];
 
     /// Entries by their amounts, and each one's line.
-    fn listed(first_line: Line, entries: &[(u32, &[&str])]) -> Answer {
+    fn listed(first_line: LinePosition, entries: &[(u32, &[&str])]) -> PartReply {
         let items: Vec<Value> =
             entries.iter().map(|(amount, _)| json!({"amount": amount})).collect();
         let field = |at: usize| format!("line_items[{at}].amount");
@@ -284,12 +299,12 @@ mod tests {
         let seen = transcript(&[&["a", "b"], &["c", "d"]]);
         for (name, first, second, expected) in table {
             let parts = vec![listed((1, 0), first), listed((2, 0), second)];
-            let all = merged(&invoice(), &seen, parts);
+            let all = merge_parts(&invoice(), &seen, parts);
             let amounts: Vec<Value> =
                 expected.iter().map(|amount| json!({"amount": amount})).collect();
             assert_eq!(all.data["line_items"], json!(amounts), "{name}");
             for place in &all.evidence {
-                let (_, index, _) = list_entry(&place.field).unwrap();
+                let (_, index, _) = parse_list_entry(&place.field).unwrap();
                 assert!(index < expected.len(), "{name}: {place:?}");
             }
         }
@@ -313,7 +328,7 @@ mod tests {
             &["due_date"],
         );
         let seen = transcript(&[&["a", "b"], &["c"]]);
-        let all = merged(&invoice(), &seen, vec![first, second]);
+        let all = merge_parts(&invoice(), &seen, vec![first, second]);
         assert_eq!(all.data["supplier_name"], "A");
         assert_eq!(all.data["line_items"], json!([{"amount": 1}, {"amount": 2}]));
         assert_eq!((&all.data["total"], &all.data["subtotal"]), (&json!(3), &json!(2)));
@@ -327,18 +342,18 @@ mod tests {
     #[test]
     fn the_least_sure_part_speaks_for_the_whole() {
         let mut doubtful = part(json!({}), json!([]), &[]);
-        doubtful.envelope.confidence = Confidence::Low;
+        doubtful.envelope.confidence = StatedConfidence::Low;
         doubtful.envelope.extraction_successful = false;
         let seen = transcript(&[&["a"]]);
-        let all = merged(&invoice(), &seen, vec![part(json!({}), json!([]), &[]), doubtful]);
-        assert_eq!((all.confidence, all.successful), (Confidence::Low, false));
-        assert!(!merged(&invoice(), &seen, Vec::new()).successful);
+        let all = merge_parts(&invoice(), &seen, vec![part(json!({}), json!([]), &[]), doubtful]);
+        assert_eq!((all.confidence, all.successful), (StatedConfidence::Low, false));
+        assert!(!merge_parts(&invoice(), &seen, Vec::new()).successful);
     }
 
     #[test]
     fn fields_come_in_the_order_of_the_kind() {
         let one = part(json!({"total": 1}), json!([]), &[]);
-        let all = merged(&invoice(), &transcript(&[&["a"]]), vec![one]);
+        let all = merge_parts(&invoice(), &transcript(&[&["a"]]), vec![one]);
         let kind = invoice();
         let order: Vec<&str> = kind.fields().map(|(name, _)| name).collect();
         assert_eq!(all.data.keys().map(String::as_str).collect::<Vec<_>>(), order);

@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use super::prompt::{BYTES_PER_TOKEN, Row, Shown};
+use super::prompt::{BYTES_PER_TOKEN, PromptRow, TranscriptView};
 
 /// Rows shown before a part: at most so many, so many bytes, and a share of its own rows.
 const CONTEXT_ROWS: usize = 8;
@@ -19,24 +19,24 @@ const ENTRY_TOKENS: usize = 50;
 const LEAST_ROWS: usize = 4;
 
 /// Some consecutive rows.
-pub type Part = Range<usize>;
+pub type RowRange = Range<usize>;
 
 /// What one part may be.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Budget {
+pub(super) struct PartTokenBudget {
     /// Tokens of its rows.
     pub(super) prompt: usize,
     /// Tokens of the reply about it; `None`: the kind has no lists, a reply is always short.
     pub(super) reply: Option<usize>,
 }
 
-impl Shown {
+impl TranscriptView {
     /// Parts within the budget that hold every row once, in order.
-    pub(super) fn parts(&self, budget: Budget) -> Vec<Part> {
+    pub(super) fn split_into_parts(&self, budget: PartTokenBudget) -> Vec<RowRange> {
         let bytes = budget.prompt.saturating_mul(BYTES_PER_TOKEN);
         let reply = budget.reply.unwrap_or(usize::MAX);
-        let fits = |part: Part, bytes: usize| {
-            self.bytes(part.clone()) <= bytes && self.expected_reply(part) <= reply
+        let fits = |part: RowRange, bytes: usize| {
+            self.range_bytes(part.clone()) <= bytes && self.expected_reply_tokens(part) <= reply
         };
         let all = 0..self.rows.len();
         if fits(all.clone(), bytes) {
@@ -44,7 +44,7 @@ impl Shown {
         }
         // Room for what is shown before each part.
         let bytes = bytes.saturating_sub(CONTEXT_BYTES).max(bytes / 2);
-        let mut parts: Vec<Part> = Vec::new();
+        let mut parts: Vec<RowRange> = Vec::new();
         let mut current = 0..0;
         for page in self.page_ranges(all) {
             if fits(current.start..page.end, bytes) {
@@ -68,7 +68,7 @@ impl Shown {
 
     /// Two halves, between pages if there are two; `None` if that would be too little to make a
     /// difference.
-    pub(super) fn halves(&self, part: &Part) -> Option<(Part, Part)> {
+    pub(super) fn split_in_half(&self, part: &RowRange) -> Option<(RowRange, RowRange)> {
         let middle = part.start + part.len() / 2;
         let starts = self.page_ranges(part.clone()).into_iter().skip(1).map(|page| page.start);
         let between_pages = starts.min_by_key(|start| start.abs_diff(middle));
@@ -77,12 +77,12 @@ impl Shown {
     }
 
     /// The rows that are shown before a part.
-    pub(super) fn context(&self, part: &Part) -> Part {
+    pub(super) fn context_rows(&self, part: &RowRange) -> RowRange {
         let most = CONTEXT_ROWS.min(part.len() / CONTEXT_SHARE);
         let mut start = part.start;
         while start > 0
             && part.start - start < most
-            && self.bytes(start - 1..part.start) <= CONTEXT_BYTES
+            && self.range_bytes(start - 1..part.start) <= CONTEXT_BYTES
         {
             start -= 1;
         }
@@ -90,12 +90,12 @@ impl Shown {
     }
 
     /// Page and index of the line that a part begins with.
-    pub(super) fn first_line(&self, part: &Part) -> Option<(u32, usize)> {
+    pub(super) fn first_line(&self, part: &RowRange) -> Option<(u32, usize)> {
         self.rows.get(part.start).map(|row| (row.page, row.line.saturating_sub(1)))
     }
 
-    fn page_ranges(&self, part: Part) -> Vec<Part> {
-        let mut ranges: Vec<Part> = Vec::new();
+    fn page_ranges(&self, part: RowRange) -> Vec<RowRange> {
+        let mut ranges: Vec<RowRange> = Vec::new();
         let mut last = None;
         for at in part {
             let page = self.rows.get(at).map(|row| row.page);
@@ -108,12 +108,12 @@ impl Shown {
         ranges
     }
 
-    fn bytes(&self, part: Part) -> usize {
-        self.rows.get(part).unwrap_or_default().iter().map(Row::bytes).sum()
+    fn range_bytes(&self, part: RowRange) -> usize {
+        self.rows.get(part).unwrap_or_default().iter().map(PromptRow::text_bytes).sum()
     }
 
     /// Tokens of the list entries that these rows look like.
-    fn expected_reply(&self, part: Part) -> usize {
+    fn expected_reply_tokens(&self, part: RowRange) -> usize {
         let rows = self.rows.get(part).unwrap_or_default().iter();
         rows.filter(|row| looks_like_an_entry(&row.text))
             .map(|row| ENTRY_TOKENS + row.text.len() / BYTES_PER_TOKEN)
@@ -135,38 +135,48 @@ mod tests {
     use super::*;
     use crate::extract::prompt::tests::transcript;
 
-    fn tokens(prompt: usize) -> Budget {
-        Budget { prompt, reply: None }
+    fn tokens(prompt: usize) -> PartTokenBudget {
+        PartTokenBudget { prompt, reply: None }
     }
 
     #[test]
     fn pages_stay_whole_while_they_fit_and_a_cut_part_is_halved_between_pages() {
-        let shown = Shown::of(&transcript(&[&["aaaa"; 2], &["bbbb"; 2], &["cccc"; 20], &["dddd"]]));
-        assert_eq!(shown.parts(tokens(1_000)), vec![0..25; 1]);
-        let parts = shown.parts(tokens(40));
+        let shown = TranscriptView::of_transcript(&transcript(&[
+            &["aaaa"; 2],
+            &["bbbb"; 2],
+            &["cccc"; 20],
+            &["dddd"],
+        ]));
+        assert_eq!(shown.split_into_parts(tokens(1_000)), vec![0..25; 1]);
+        let parts = shown.split_into_parts(tokens(40));
         assert_eq!(parts, [0..4, 4..8, 8..12, 12..16, 16..20, 20..24, 24..25]);
-        assert_eq!(shown.halves(&(0..25)), Some((0..4, 4..25)));
-        assert_eq!(shown.halves(&(4..25)), Some((4..24, 24..25)));
-        assert_eq!(shown.halves(&(4..24)), Some((4..14, 14..24)), "one page, by rows");
-        assert_eq!(shown.halves(&(4..11)), None, "too few to make a difference");
+        assert_eq!(shown.split_in_half(&(0..25)), Some((0..4, 4..25)));
+        assert_eq!(shown.split_in_half(&(4..25)), Some((4..24, 24..25)));
+        assert_eq!(shown.split_in_half(&(4..24)), Some((4..14, 14..24)), "one page, by rows");
+        assert_eq!(shown.split_in_half(&(4..11)), None, "too few to make a difference");
     }
 
     #[test]
     fn a_part_whose_reply_would_be_cut_is_split_before_it_is_sent() {
         let lines = ["Widget 1 2 5.00 10.00"; 20];
-        let shown = Shown::of(&transcript(&[&lines, &lines, &["no list here"; 20]]));
-        let budget = Budget { prompt: 10_000, reply: Some(1_200) };
-        assert_eq!(shown.parts(budget), [0..20, 20..60]);
-        assert_eq!(shown.parts(Budget { reply: None, ..budget }).len(), 1);
+        let shown =
+            TranscriptView::of_transcript(&transcript(&[&lines, &lines, &["no list here"; 20]]));
+        let budget = PartTokenBudget { prompt: 10_000, reply: Some(1_200) };
+        assert_eq!(shown.split_into_parts(budget), [0..20, 20..60]);
+        assert_eq!(shown.split_into_parts(PartTokenBudget { reply: None, ..budget }).len(), 1);
     }
 
     #[test]
     fn the_last_rows_before_a_part_are_shown_with_it_but_never_many() {
-        let shown = Shown::of(&transcript(&[&["a"; 100], &[&"x".repeat(1_500)], &["b"; 100]]));
-        assert_eq!(shown.context(&(0..50)), 0..0);
-        assert_eq!(shown.context(&(50..90)), 42..50);
-        assert_eq!(shown.context(&(50..58)), 48..50, "a quarter of the part");
-        assert_eq!(shown.context(&(101..201)), 101..101, "a line too long to be shown twice");
+        let shown = TranscriptView::of_transcript(&transcript(&[
+            &["a"; 100],
+            &[&"x".repeat(1_500)],
+            &["b"; 100],
+        ]));
+        assert_eq!(shown.context_rows(&(0..50)), 0..0);
+        assert_eq!(shown.context_rows(&(50..90)), 42..50);
+        assert_eq!(shown.context_rows(&(50..58)), 48..50, "a quarter of the part");
+        assert_eq!(shown.context_rows(&(101..201)), 101..101, "a line too long to be shown twice");
     }
 
     proptest! {
@@ -178,12 +188,12 @@ mod tests {
             let pages: Vec<Vec<&str>> =
                 pages.iter().map(|page| page.iter().map(String::as_str).collect()).collect();
             let pages: Vec<&[&str]> = pages.iter().map(Vec::as_slice).collect();
-            let shown = Shown::of(&transcript(&pages));
-            let parts = shown.parts(tokens(prompt));
+            let shown = TranscriptView::of_transcript(&transcript(&pages));
+            let parts = shown.split_into_parts(tokens(prompt));
             let rows: Vec<usize> = parts.iter().cloned().flatten().collect();
             prop_assert_eq!(rows, (0..shown.rows.len()).collect::<Vec<_>>());
             for part in parts {
-                prop_assert!(shown.bytes(part) <= prompt * BYTES_PER_TOKEN);
+                prop_assert!(shown.range_bytes(part) <= prompt * BYTES_PER_TOKEN);
             }
         }
     }

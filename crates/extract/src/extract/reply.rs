@@ -1,7 +1,7 @@
 //! Reading a reply: strictly, and without ever repeating it in an error.
 //!
 //! A reply is one JSON object that matches the schema, with nothing around it. Everything else is
-//! a [`Problem`] with a name. A fence or prose around the object is not peeled off: a model that
+//! a [`ReplyDefect`] with a name. A fence or prose around the object is not peeled off: a model that
 //! does not keep to the form may not have kept to the content either, and one repair call settles
 //! it.
 
@@ -11,15 +11,15 @@ use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-use super::schema::{Form, Violation};
-use crate::model::Confidence;
+use super::schema::{ReplySchema, SchemaViolation};
+use crate::model::StatedConfidence;
 
 /// Most bytes of a reply that is read.
 const LONGEST: usize = 10 << 20;
 
 /// Why a reply cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Problem {
+pub enum ReplyDefect {
     /// There is nothing in it.
     #[error("the reply is empty")]
     Empty,
@@ -63,11 +63,11 @@ pub enum Problem {
     #[error("a text holds a NUL character")]
     Nul,
     /// JSON of another form than asked for.
-    #[error("the reply does not match the schema:{}", listed(.0))]
-    Schema(Vec<Violation>),
+    #[error("the reply does not match the schema:{}", join_violations(.0))]
+    Schema(Vec<SchemaViolation>),
 }
 
-impl Problem {
+impl ReplyDefect {
     /// The stable word for logs.
     pub fn code(&self) -> &'static str {
         match self {
@@ -85,8 +85,8 @@ impl Problem {
     }
 }
 
-fn listed(violations: &[Violation]) -> String {
-    let line = |it: &Violation| {
+fn join_violations(violations: &[SchemaViolation]) -> String {
+    let line = |it: &SchemaViolation| {
         let path = if it.path.is_empty() { "/" } else { &it.path };
         format!("\n{path} {}", it.demand)
     };
@@ -95,7 +95,7 @@ fn listed(violations: &[Violation]) -> String {
 
 /// A reply that matches its schema.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-pub struct Envelope {
+pub struct ReplyEnvelope {
     /// The kind's fields.
     pub fields: Map<String, Value>,
     /// Where they were read.
@@ -103,7 +103,7 @@ pub struct Envelope {
     /// What the model did not find.
     pub missing_fields: Vec<String>,
     /// The model's word on itself.
-    pub confidence: Confidence,
+    pub confidence: StatedConfidence,
     /// The model's word on whether it succeeded.
     pub extraction_successful: bool,
 }
@@ -121,67 +121,68 @@ pub struct EvidenceEntry {
 ///
 /// # Errors
 /// The first problem; of a wrong form all violations, up to a number that a reader can use.
-pub fn read(text: &str, form: &Form) -> Result<Envelope, Problem> {
-    let value = parse(text)?;
-    let violations = form.violations(&value);
+pub fn read_reply(text: &str, form: &ReplySchema) -> Result<ReplyEnvelope, ReplyDefect> {
+    let value = parse_json_object(text)?;
+    let violations = form.find_violations(&value);
     if !violations.is_empty() {
-        return Err(Problem::Schema(violations));
+        return Err(ReplyDefect::Schema(violations));
     }
-    Envelope::deserialize(value).map_err(|_| Problem::Schema(Vec::new()))
+    ReplyEnvelope::deserialize(value).map_err(|_| ReplyDefect::Schema(Vec::new()))
 }
 
 /// Reads exactly one JSON object.
 ///
 /// # Errors
-/// See [`Problem`]; never `Schema`.
-pub fn parse(text: &str) -> Result<Value, Problem> {
+/// See [`ReplyDefect`]; never `Schema`.
+pub fn parse_json_object(text: &str) -> Result<Value, ReplyDefect> {
     if text.len() > LONGEST {
-        return Err(Problem::TooLarge(text.len()));
+        return Err(ReplyDefect::TooLarge(text.len()));
     }
     let text = text.trim();
     match text.as_bytes().first() {
-        None => return Err(Problem::Empty),
+        None => return Err(ReplyDefect::Empty),
         Some(b'{') => {}
-        Some(b'`') => return Err(Problem::Fenced),
-        Some(_) => return Err(Problem::Prose),
+        Some(b'`') => return Err(ReplyDefect::Fenced),
+        Some(_) => return Err(ReplyDefect::Prose),
     }
     let mut reader = serde_json::Deserializer::from_str(text);
-    let Strict(value) = Strict::deserialize(&mut reader).map_err(|error| problem(&error))?;
+    let StrictJson(value) =
+        StrictJson::deserialize(&mut reader).map_err(|error| classify_json_error(&error))?;
     reader
         .end()
-        .map_err(|error| Problem::Trailing { line: error.line(), column: error.column() })?;
+        .map_err(|error| ReplyDefect::Trailing { line: error.line(), column: error.column() })?;
     Ok(value)
 }
 
 const DUPLICATE: &str = "duplicate key";
 const NUL: &str = "NUL character";
 
-fn problem(error: &serde_json::Error) -> Problem {
+fn classify_json_error(error: &serde_json::Error) -> ReplyDefect {
     let (line, column) = (error.line(), error.column());
     let words = error.to_string();
     // The two words are ours; serde_json only appends the place.
     if words.starts_with(DUPLICATE) {
-        Problem::DuplicateKey { line, column }
+        ReplyDefect::DuplicateKey { line, column }
     } else if words.starts_with(NUL) {
-        Problem::Nul
+        ReplyDefect::Nul
     } else {
-        Problem::Syntax { line, column }
+        ReplyDefect::Syntax { line, column }
     }
 }
 
 /// A JSON value without duplicate keys and NUL characters. `serde_json::Value` itself silently
 /// keeps the last of several equal keys.
-struct Strict(Value);
+struct StrictJson(Value);
 
-impl<'de> Deserialize<'de> for Strict {
+impl<'de> Deserialize<'de> for StrictJson {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(StrictVisitor).map(Strict)
+        deserializer.deserialize_any(StrictJsonVisitor).map(StrictJson)
     }
 }
 
-struct StrictVisitor;
+struct StrictJsonVisitor;
 
-impl<'de> Visitor<'de> for StrictVisitor {
+impl<'de> Visitor<'de> for StrictJsonVisitor {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -217,7 +218,7 @@ impl<'de> Visitor<'de> for StrictVisitor {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Value, A::Error> {
         let mut values = Vec::new();
-        while let Some(Strict(value)) = list.next_element()? {
+        while let Some(StrictJson(value)) = list.next_element()? {
             values.push(value);
         }
         Ok(Value::Array(values))
@@ -229,7 +230,7 @@ impl<'de> Visitor<'de> for StrictVisitor {
             if key.contains('\0') {
                 return Err(serde::de::Error::custom(NUL));
             }
-            let Strict(value) = object.next_value()?;
+            let StrictJson(value) = object.next_value()?;
             if values.insert(key, value).is_some() {
                 return Err(serde::de::Error::custom(DUPLICATE));
             }
@@ -271,15 +272,15 @@ mod tests {
             ("huge",             &huge,                        "too_large"),
         ];
         for (name, text, code) in table {
-            assert_eq!(parse(text).unwrap_err().code(), code, "{name}");
+            assert_eq!(parse_json_object(text).unwrap_err().code(), code, "{name}");
         }
-        let object = parse(" {\"a\": [1, -2, 2.5, true, null, \"\u{e9}\"]}\n").unwrap();
+        let object = parse_json_object(" {\"a\": [1, -2, 2.5, true, null, \"\u{e9}\"]}\n").unwrap();
         assert_eq!(object, json!({"a": [1, -2, 2.5, true, null, "\u{e9}"]}));
     }
 
     #[test]
     fn a_problem_never_repeats_what_the_model_wrote() {
-        let form = Form::of(&invoice()).unwrap();
+        let form = ReplySchema::for_kind(&invoice()).unwrap();
         let wrong = whole(json!({"total": "secret", "secret": 1})).to_string();
         for text in [
             "secret",
@@ -289,17 +290,17 @@ mod tests {
             r#"{"secret": 1}"#,
             wrong.as_str(),
         ] {
-            let problem = read(text, &form).unwrap_err();
+            let problem = read_reply(text, &form).unwrap_err();
             assert!(!problem.to_string().contains("secret"), "{problem}");
         }
     }
 
     #[test]
     fn a_reply_that_matches_is_read_whole() {
-        let form = Form::of(&invoice()).unwrap();
+        let form = ReplySchema::for_kind(&invoice()).unwrap();
         let mut reply = whole(json!({"invoice_number": "7", "total": 10}));
         reply["evidence"] = json!([{"field": "total", "lines": ["p1.l2"]}]);
-        let envelope = read(&reply.to_string(), &form).unwrap();
+        let envelope = read_reply(&reply.to_string(), &form).unwrap();
         assert_eq!(envelope.fields["invoice_number"], "7");
         assert_eq!(envelope.evidence[0].lines, ["p1.l2"]);
         assert!(envelope.extraction_successful);

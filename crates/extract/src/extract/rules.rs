@@ -21,31 +21,33 @@ mod words;
 use rust_decimal::Decimal;
 use serde_json::{Map, Number, Value};
 
-use self::fields::Calendar;
-use self::layout::{Cell, Layout};
-use self::spots::Spots;
-use crate::kinds::{FieldType, Kind, Written};
-use crate::model::{Confidence, Evidence, Extraction, Reader, Transcript, Usage};
+use self::fields::DateReader;
+use self::layout::{CellLayout, TextCell};
+use self::spots::LabelMatches;
+use crate::kinds::{FieldType, Kind, ValueStyle};
+use crate::model::{
+    Extraction, ExtractionMethod, FieldEvidence, ModelUsage, StatedConfidence, Transcript,
+};
 use crate::notation::date;
-use crate::notation::number::{self, Mark};
+use crate::notation::number::{self, DecimalSeparator};
 
 /// A value, whether the reader is sure of it, and where it stands.
 #[derive(Debug, Clone)]
-struct Found<T> {
+struct FoundValue<T> {
     value: T,
     certain: bool,
     page: usize,
     line: u32,
-    /// Index into `Layout::cells`, where it matters.
+    /// Index into `CellLayout::cells`, where it matters.
     cell: usize,
 }
 
-impl<T> Found<T> {
-    fn new(value: T, certain: bool, cell: &Cell) -> Self {
+impl<T> FoundValue<T> {
+    fn new(value: T, certain: bool, cell: &TextCell) -> Self {
         Self { value, certain, page: cell.page, line: cell.line, cell: usize::MAX }
     }
 
-    fn at(value: T, certain: bool, cell: &Cell, index: usize) -> Self {
+    fn at_word(value: T, certain: bool, cell: &TextCell, index: usize) -> Self {
         Self { cell: index, ..Self::new(value, certain, cell) }
     }
 }
@@ -58,26 +60,26 @@ fn abs_close(a: Decimal, b: Decimal, tolerance: Decimal) -> bool {
 ///
 /// `successful` when the fields that the kind's rules require were found, and anything at all;
 /// `confidence` is high only if nothing of them was ambiguous.
-pub fn extract(transcript: &Transcript, kind: &Kind) -> Extraction {
-    let layout = Layout::new(transcript);
-    let spots = Spots::new(&layout, &kind.labels);
+pub fn extract_by_rules(transcript: &Transcript, kind: &Kind) -> Extraction {
+    let layout = CellLayout::new(transcript);
+    let spots = LabelMatches::new(&layout, &kind.labels);
     let words = layout.cells.iter().flat_map(|cell| cell.words.iter().map(String::as_str));
-    let roles = Roles::of(kind);
-    let mut reading = Reading {
+    let roles = FieldRoles::of_kind(kind);
+    let mut reading = RulesExtractor {
         kind,
         roles,
         transcript,
-        mark: Mark::of(words),
+        mark: DecimalSeparator::from_words(words),
         data: kind.fields().map(|(name, _)| (name.to_owned(), Value::Null)).collect(),
         evidence: Vec::new(),
         doubts: 0,
     };
-    reading.read(&spots);
-    reading.finish()
+    reading.read_fields(&spots);
+    reading.into_extraction()
 }
 
 /// Which of a kind's fields say which document it is.
-struct Roles<'a> {
+struct FieldRoles<'a> {
     required: Vec<&'a str>,
     /// Its own number.
     number: Option<&'a str>,
@@ -87,10 +89,10 @@ struct Roles<'a> {
     other_dates: Vec<&'a str>,
 }
 
-impl<'a> Roles<'a> {
+impl<'a> FieldRoles<'a> {
     /// The required ones, else those that come first.
-    fn of(kind: &'a Kind) -> Self {
-        let required = kind.required();
+    fn of_kind(kind: &'a Kind) -> Self {
+        let required = kind.required_fields();
         let own: Vec<(&str, FieldType)> =
             kind.fields().filter(|(name, _)| !SPECIAL.contains(name)).collect();
         let first = |wanted: &dyn Fn(&str, FieldType) -> bool| {
@@ -99,7 +101,7 @@ impl<'a> Roles<'a> {
             able.iter().find(|name| required.contains(name)).or(able.first()).copied()
         };
         let is_number = |name: &str, of: FieldType| {
-            of == FieldType::Text && kind.labels.written(name) == Written::Identifier
+            of == FieldType::Text && kind.labels.value_style(name) == ValueStyle::Identifier
         };
         let date = first(&|_, of| of == FieldType::Date);
         let dates = own.iter().filter(|(_, of)| *of == FieldType::Date).map(|(name, _)| *name);
@@ -112,13 +114,13 @@ impl<'a> Roles<'a> {
     }
 }
 
-struct Reading<'a> {
+struct RulesExtractor<'a> {
     kind: &'a Kind,
-    roles: Roles<'a>,
+    roles: FieldRoles<'a>,
     transcript: &'a Transcript,
-    mark: Option<Mark>,
+    mark: Option<DecimalSeparator>,
     data: Map<String, Value>,
-    evidence: Vec<Evidence>,
+    evidence: Vec<FieldEvidence>,
     /// Values of required fields and names that are not certain.
     doubts: usize,
 }
@@ -134,11 +136,11 @@ const SPECIAL: [&str; 7] = [
     "total",
 ];
 
-impl Reading<'_> {
-    fn read(&mut self, spots: &Spots<'_>) {
-        let currency = money::find(spots);
+impl RulesExtractor<'_> {
+    fn read_fields(&mut self, spots: &LabelMatches<'_>) {
+        let currency = money::find_currency(spots);
         let code = currency.as_ref().map(|found| found.value);
-        let calendar = Calendar::of(spots.layout, code);
+        let calendar = DateReader::from_layout(spots.layout, code);
         let plain: Vec<(String, FieldType)> = self
             .kind
             .fields()
@@ -149,12 +151,12 @@ impl Reading<'_> {
             match field_type {
                 FieldType::Date => self.read_date(spots, &calendar, &name),
                 FieldType::Text => {
-                    let found = match self.kind.labels.written(&name) {
-                        Written::Identifier => fields::identifier(spots, &name),
-                        Written::Words => words::beside(spots, &name),
-                        Written::Title => words::title(spots),
+                    let found = match self.kind.labels.value_style(&name) {
+                        ValueStyle::Identifier => fields::labelled_identifier(spots, &name),
+                        ValueStyle::Words => words::text_beside_label(spots, &name),
+                        ValueStyle::Title => words::document_title(spots),
                     };
-                    self.put(&name, found.map(|f| f.map(Value::String)));
+                    self.put_value(&name, found.map(|f| f.map_value(Value::String)));
                 }
                 FieldType::Number => self.read_number(spots, &name),
                 FieldType::List => self.read_items(spots, &name),
@@ -162,7 +164,7 @@ impl Reading<'_> {
             }
         }
         self.read_totals(spots, currency);
-        if self.kind.has("supplier_name") {
+        if self.kind.has_field("supplier_name") {
             self.read_supplier();
         }
     }
@@ -171,62 +173,82 @@ impl Reading<'_> {
     /// cells.
     fn read_supplier(&mut self) {
         let pages = self.transcript.pages.len();
-        let layout = Layout::of_pages(self.transcript, |page| page < 3 || page + 1 == pages);
-        let spots = Spots::new(&layout, &self.kind.labels);
-        let supplier = supplier::find(&spots, &self.kind.labels);
-        self.put("supplier_name", supplier.name.map(|f| f.map(Value::String)));
-        self.put("supplier_address", supplier.address.map(|f| f.map(Value::String)));
-        self.put("supplier_vat_id", supplier.vat_id.map(|f| f.map(Value::String)));
+        let layout = CellLayout::of_pages(self.transcript, |page| page < 3 || page + 1 == pages);
+        let spots = LabelMatches::new(&layout, &self.kind.labels);
+        let supplier = supplier::find_supplier(&spots, &self.kind.labels);
+        self.put_value("supplier_name", supplier.name.map(|f| f.map_value(Value::String)));
+        self.put_value("supplier_address", supplier.address.map(|f| f.map_value(Value::String)));
+        self.put_value("supplier_vat_id", supplier.vat_id.map(|f| f.map_value(Value::String)));
     }
 
-    fn read_date(&mut self, spots: &Spots<'_>, calendar: &Calendar, name: &str) {
+    fn read_date(&mut self, spots: &LabelMatches<'_>, calendar: &DateReader, name: &str) {
         let number = self.roles.number.unwrap_or_default();
-        let mut found = fields::date(spots, calendar, (name, number));
+        let mut found = fields::labelled_date(spots, calendar, (name, number));
         if self.roles.date == Some(name) && found.as_ref().is_none_or(|found| !found.certain) {
             let title = fields::date_of_title(spots, calendar, number);
             let others = &self.roles.other_dates;
             found = title.or(found).or_else(|| fields::unlabelled_date(spots, calendar, others));
         }
-        self.put(name, found.map(|f| f.map(|date| Value::String(date::to_iso(date)))));
+        self.put_value(name, found.map(|f| f.map_value(|date| Value::String(date::to_iso(date)))));
     }
 
-    fn read_number(&mut self, spots: &Spots<'_>, name: &str) {
-        let found = spots.of(name).find_map(|spot| {
-            let beside = spots.beside(spot).into_iter();
+    fn read_number(&mut self, spots: &LabelMatches<'_>, name: &str) {
+        let found = spots.of_field(name).find_map(|spot| {
+            let beside = spots.value_candidates(spot).into_iter();
             beside.into_iter().find_map(|beside| {
-                let amount = number::find(&beside.words(), self.mark).into_iter().next()?;
-                Some(Found::new(amount.value, spot.strong, beside.cell))
+                let amount =
+                    number::find_numbers(&beside.value_words(), self.mark).into_iter().next()?;
+                Some(FoundValue::new(amount.value, spot.strong, beside.cell))
             })
         });
-        self.put(name, found.map(|f| f.map(json)));
+        self.put_value(name, found.map(|f| f.map_value(decimal_to_json)));
     }
 
-    fn read_totals(&mut self, spots: &Spots<'_>, currency: Option<Found<&'static str>>) {
-        if !self.kind.has("total") {
+    fn read_totals(
+        &mut self,
+        spots: &LabelMatches<'_>,
+        currency: Option<FoundValue<&'static str>>,
+    ) {
+        if !self.kind.has_field("total") {
             return;
         }
-        let totals = totals::find(spots, self.mark);
+        let totals = totals::find_totals(spots, self.mark);
         let credit = is_credit_note(spots);
         let gross_negative =
             totals.gross.as_ref().is_some_and(|gross| gross.value.is_sign_negative());
         // EN 16931 states the amounts of a credit note without a sign.
         let sign = |value: Decimal| if credit && gross_negative { value.abs() } else { value };
         if let (Some(code), Some(gross)) = (totals.currency, &totals.gross) {
-            let found = Found { value: code, certain: true, ..gross_place(gross) };
-            self.put("currency", Some(found.map(|code| Value::String(code.to_owned()))));
+            let found = FoundValue { value: code, certain: true, ..gross_position(gross) };
+            self.put_value(
+                "currency",
+                Some(found.map_value(|code| Value::String(code.to_owned()))),
+            );
         } else {
-            self.put("currency", currency.map(|f| f.map(|code| Value::String(code.to_owned()))));
+            self.put_value(
+                "currency",
+                currency.map(|f| f.map_value(|code| Value::String(code.to_owned()))),
+            );
         }
-        self.put("subtotal", totals.net.map(|f| f.map(|value| json(sign(value)))));
-        self.put("vat_amount", totals.vat.map(|f| f.map(|value| json(sign(value)))));
-        self.put("total", totals.gross.map(|f| f.map(|value| json(sign(value)))));
+        self.put_value(
+            "subtotal",
+            totals.net.map(|f| f.map_value(|value| decimal_to_json(sign(value)))),
+        );
+        self.put_value(
+            "vat_amount",
+            totals.vat.map(|f| f.map_value(|value| decimal_to_json(sign(value)))),
+        );
+        self.put_value(
+            "total",
+            totals.gross.map(|f| f.map_value(|value| decimal_to_json(sign(value)))),
+        );
     }
 
     /// Rows of a table, as far as the entries have fields that are columns we know.
-    fn read_items(&mut self, spots: &Spots<'_>, list: &str) {
+    fn read_items(&mut self, spots: &LabelMatches<'_>, list: &str) {
         let fields = self.kind.item_fields(list);
-        let Some(key) = items::Column::key_of(&fields) else { return };
-        let mut items = items::find(spots, self.mark, key);
+        let Some(key) = items::ItemColumn::key_column(&fields) else { return };
+        let mut items = items::find_items(spots, self.mark, key);
         let all_negative =
             items.iter().all(|item| item.amount.is_some_and(|a| a.is_sign_negative()));
         if all_negative && is_credit_note(spots) {
@@ -237,7 +259,7 @@ impl Reading<'_> {
         let mut entries = Vec::new();
         for (index, item) in items.into_iter().enumerate() {
             self.add_evidence(format!("{list}[{index}]"), item.page, item.line);
-            let number = |value: Option<Decimal>| value.map_or(Value::Null, json);
+            let number = |value: Option<Decimal>| value.map_or(Value::Null, decimal_to_json);
             let text = Some(&item.description).filter(|text| !text.is_empty());
             let value = |field: &str| match field {
                 "description" => text.cloned().map_or(Value::Null, Value::String),
@@ -255,8 +277,8 @@ impl Reading<'_> {
         }
     }
 
-    fn put(&mut self, field: &str, found: Option<Found<Value>>) {
-        let Some(found) = found.filter(|_| self.kind.has(field)) else { return };
+    fn put_value(&mut self, field: &str, found: Option<FoundValue<Value>>) {
+        let Some(found) = found.filter(|_| self.kind.has_field(field)) else { return };
         // A currency that is not printed is a guess, which somebody has to see.
         let counts = self.roles.required.contains(&field) || field == "currency";
         self.doubts += usize::from(counts && !found.certain);
@@ -266,35 +288,35 @@ impl Reading<'_> {
 
     fn add_evidence(&mut self, field: String, page: usize, line: u32) {
         let number = self.transcript.pages.get(page).map_or(1, |page| page.number);
-        self.evidence.push(Evidence { field, page: number, lines: vec![line] });
+        self.evidence.push(FieldEvidence { field, page: number, lines: vec![line] });
     }
 
-    fn finish(self) -> Extraction {
+    fn into_extraction(self) -> Extraction {
         let is_null = |field: &&str| self.data.get(*field).is_none_or(Value::is_null);
         let lacking = self.roles.required.iter().filter(|field| is_null(field)).count();
         let anything = self.data.values().any(|value| !value.is_null());
         let missing_fields = self.data.iter().filter(|(_, value)| value.is_null());
         let confidence = match (lacking, self.doubts) {
-            (0, 0) if anything && !self.roles.required.is_empty() => Confidence::High,
-            (0, 0..=2) if anything => Confidence::Medium,
-            _ => Confidence::Low,
+            (0, 0) if anything && !self.roles.required.is_empty() => StatedConfidence::High,
+            (0, 0..=2) if anything => StatedConfidence::Medium,
+            _ => StatedConfidence::Low,
         };
         Extraction {
-            reader: Reader::Rules,
+            reader: ExtractionMethod::Rules,
             model: None,
             kind: self.kind.name.clone(),
             missing_fields: missing_fields.map(|(field, _)| field.clone()).collect(),
             successful: lacking == 0 && anything,
             confidence,
             evidence: self.evidence,
-            usage: Usage::default(),
+            usage: ModelUsage::default(),
             data: self.data,
         }
     }
 }
 
-fn gross_place(gross: &Found<Decimal>) -> Found<&'static str> {
-    Found {
+fn gross_position(gross: &FoundValue<Decimal>) -> FoundValue<&'static str> {
+    FoundValue {
         value: "",
         certain: gross.certain,
         page: gross.page,
@@ -303,23 +325,23 @@ fn gross_place(gross: &Found<Decimal>) -> Found<&'static str> {
     }
 }
 
-impl<T> Found<T> {
-    fn map<U>(self, change: impl FnOnce(T) -> U) -> Found<U> {
+impl<T> FoundValue<T> {
+    fn map_value<U>(self, change: impl FnOnce(T) -> U) -> FoundValue<U> {
         let Self { value, certain, page, line, cell } = self;
-        Found { value: change(value), certain, page, line, cell }
+        FoundValue { value: change(value), certain, page, line, cell }
     }
 }
 
 /// Whether a title says so, rather than a sentence.
-fn is_credit_note(spots: &Spots<'_>) -> bool {
-    spots.of("credit_note").any(|spot| {
-        let short = spots.cell(spot).is_some_and(|cell| cell.words.len() <= 8);
+fn is_credit_note(spots: &LabelMatches<'_>) -> bool {
+    spots.of_field("credit_note").any(|spot| {
+        let short = spots.cell_of(spot).is_some_and(|cell| cell.words.len() <= 8);
         spot.words.start == 0 && short
     })
 }
 
 /// A decimal as the JSON number that prints the same.
-fn json(value: Decimal) -> Value {
+fn decimal_to_json(value: Decimal) -> Value {
     let text = value.normalize().to_string();
     serde_json::from_str::<Number>(&text).map_or(Value::Null, Value::Number)
 }

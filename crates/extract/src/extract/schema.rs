@@ -9,14 +9,14 @@ use serde_json::{Map, Value, json};
 
 use crate::fault::{Error, Result};
 use crate::kinds::Kind;
-use crate::llm::schema::closed;
+use crate::llm::schema::close_schema;
 
 /// Forms of the kinds of this process by name: compiling one costs more than the gate's whole work
 /// on a page.
-static COMPILED: LazyLock<Mutex<HashMap<String, Arc<Form>>>> = LazyLock::new(Mutex::default);
+static COMPILED: LazyLock<Mutex<HashMap<String, Arc<ReplySchema>>>> = LazyLock::new(Mutex::default);
 
 /// The expected form of a reply.
-pub struct Form {
+pub struct ReplySchema {
     /// The schema of the kind it was made of.
     source: Value,
     /// JSON Schema of the whole reply.
@@ -28,7 +28,7 @@ pub struct Form {
 
 /// Where and how a reply breaks its schema. Names the place and the rule, never a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Violation {
+pub struct SchemaViolation {
     /// JSON Pointer into the reply, made of names that the schema knows and of indexes.
     pub path: String,
     /// What is demanded there.
@@ -38,12 +38,12 @@ pub struct Violation {
 /// Most violations that are reported.
 const REPORTED: usize = 20;
 
-impl Form {
+impl ReplySchema {
     /// The form of a kind's replies, compiled at the first call with this schema.
     ///
     /// # Errors
     /// The kind's schema is not a valid one.
-    pub fn of(kind: &Kind) -> Result<Arc<Self>> {
+    pub fn for_kind(kind: &Kind) -> Result<Arc<Self>> {
         let known = |forms: &HashMap<String, Arc<Self>>| {
             forms.get(&kind.name).filter(|form| form.source == kind.schema).map(Arc::clone)
         };
@@ -51,15 +51,15 @@ impl Form {
             return Ok(form);
         }
         // Not under the lock; two that compile the same at once do no harm.
-        let form = Arc::new(Self::compiled(kind)?);
+        let form = Arc::new(Self::compile_for(kind)?);
         let mut forms = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
         forms.insert(kind.name.clone(), Arc::clone(&form));
         Ok(form)
     }
 
-    fn compiled(kind: &Kind) -> Result<Self> {
-        let schema = envelope(&kind.schema);
-        let validator = compile(&schema).map_err(|problem| {
+    fn compile_for(kind: &Kind) -> Result<Self> {
+        let schema = envelope_schema(&kind.schema);
+        let validator = compile_schema(&schema).map_err(|problem| {
             Error::internal(format!("the schema of kind {} is not valid: {problem}", kind.name))
         })?;
         let defs = schema.get("$defs").cloned();
@@ -75,29 +75,29 @@ impl Form {
     }
 
     /// Everything about a reply that breaks the schema, up to a number that a reader can use.
-    pub fn violations(&self, reply: &Value) -> Vec<Violation> {
+    pub fn find_violations(&self, reply: &Value) -> Vec<SchemaViolation> {
         let errors = self.validator.iter_errors(reply).take(REPORTED);
-        let violation = |error: jsonschema::ValidationError<'_>| Violation {
+        let violation = |error: jsonschema::ValidationError<'_>| SchemaViolation {
             path: error.instance_path().to_string(),
-            demand: demand(error.kind()),
+            demand: describe_demand(error.kind()),
         };
         errors.map(violation).collect()
     }
 
     /// The fields of a reply that are sound each for itself, the others null: what a reviewer gets
     /// of a reply that was never whole.
-    pub fn salvage(&self, reply: &Value) -> Option<Map<String, Value>> {
+    pub fn salvage_fields(&self, reply: &Value) -> Option<Map<String, Value>> {
         let fields = reply.get("fields")?.as_object()?;
         let sound = |(name, schema): &(String, Value)| {
             let value = fields.get(name).cloned().unwrap_or(Value::Null);
-            let fits = compile(schema).is_ok_and(|validator| validator.is_valid(&value));
+            let fits = compile_schema(schema).is_ok_and(|validator| validator.is_valid(&value));
             (name.clone(), if fits { value } else { Value::Null })
         };
         Some(self.fields.iter().map(sound).collect())
     }
 }
 
-fn compile(schema: &Value) -> std::result::Result<Validator, String> {
+fn compile_schema(schema: &Value) -> std::result::Result<Validator, String> {
     // No formats that look anything up, no references that leave the schema: neither is compiled
     // into this build.
     jsonschema::options()
@@ -108,7 +108,7 @@ fn compile(schema: &Value) -> std::result::Result<Validator, String> {
 
 /// The reply: fields first and the judgement on them last, because a model writes in this order
 /// and should judge what it has written.
-fn envelope(kind: &Value) -> Value {
+fn envelope_schema(kind: &Value) -> Value {
     let mut fields = kind.clone();
     let mut defs = None;
     if let Some(object) = fields.as_object_mut() {
@@ -157,11 +157,11 @@ fn envelope(kind: &Value) -> Value {
     if let (Some(defs), Some(object)) = (defs, schema.as_object_mut()) {
         object.insert("$defs".to_owned(), defs);
     }
-    closed(&schema)
+    close_schema(&schema)
 }
 
 /// What a rule demands, in the schema's own words.
-fn demand(kind: &ValidationErrorKind) -> String {
+fn describe_demand(kind: &ValidationErrorKind) -> String {
     match kind {
         ValidationErrorKind::Required { property } => {
             format!("must have the property {property}")
@@ -187,10 +187,10 @@ fn demand(kind: &ValidationErrorKind) -> String {
 pub(super) mod tests {
     use super::*;
     use crate::config::KindsConfig;
-    use crate::kinds::Kinds;
+    use crate::kinds::KindSet;
 
     pub(in crate::extract) fn invoice() -> Kind {
-        let kinds = Kinds::load(&KindsConfig::default()).unwrap();
+        let kinds = KindSet::load(&KindsConfig::default()).unwrap();
         Kind::clone(kinds.for_name(None).unwrap())
     }
 
@@ -208,8 +208,8 @@ pub(super) mod tests {
 
     #[test]
     fn a_whole_reply_has_no_violations_and_every_breach_is_named_by_place_and_rule() {
-        let form = Form::of(&invoice()).unwrap();
-        assert_eq!(form.violations(&whole(json!({"total": 12.5}))), []);
+        let form = ReplySchema::for_kind(&invoice()).unwrap();
+        assert_eq!(form.find_violations(&whole(json!({"total": 12.5}))), []);
         #[rustfmt::skip]
         let table = [
             (json!({"total": "12,50 secret"}),        "/fields/total",         "number"),
@@ -220,7 +220,7 @@ pub(super) mod tests {
             (json!({"line_items": [{"amount": 1}]}),  "/fields/line_items/0",  "description"),
         ];
         for (fields, path, demand) in table {
-            let found = form.violations(&whole(fields.clone()));
+            let found = form.find_violations(&whole(fields.clone()));
             assert!(
                 found.iter().any(|it| it.path == path && it.demand.contains(demand)),
                 "{fields}: {found:?}"
@@ -231,9 +231,9 @@ pub(super) mod tests {
 
     #[test]
     fn what_is_sound_in_a_broken_reply_is_kept_for_the_reviewer() {
-        let form = Form::of(&invoice()).unwrap();
+        let form = ReplySchema::for_kind(&invoice()).unwrap();
         let reply = whole(json!({"total": 12.5, "currency": "euros", "unheard_of": 1}));
-        let kept = form.salvage(&reply).unwrap();
+        let kept = form.salvage_fields(&reply).unwrap();
         assert_eq!((&kept["total"], &kept["currency"]), (&json!(12.5), &Value::Null));
         assert!(!kept.contains_key("unheard_of"));
     }

@@ -86,11 +86,11 @@ pub fn is_iban(text: &str) -> bool {
         && account.iter().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit());
     let known = LENGTHS.iter().find(|(country, _)| head.starts_with(country.as_bytes()));
     let length = known.map_or((15..=34).contains(&iban.len()), |(_, length)| iban.len() == *length);
-    form && length && remainder(account.iter().chain(head)) == 1
+    form && length && remainder_modulo_97(account.iter().chain(head)) == 1
 }
 
 /// The number that digits and letters (A is 10) make, modulo 97.
-fn remainder<'a>(characters: impl Iterator<Item = &'a u8>) -> u32 {
+fn remainder_modulo_97<'a>(characters: impl Iterator<Item = &'a u8>) -> u32 {
     characters.fold(0, |rest, byte| match byte {
         b'0'..=b'9' => (rest * 10 + u32::from(byte - b'0')) % 97,
         b'A'..=b'Z' => (rest * 100 + u32::from(byte - b'A') + 10) % 97,

@@ -58,23 +58,23 @@ const WORDS: &[&str] = &[
 ];
 
 /// Whether a word that is a currency is also another word.
-pub fn is_word(word: &str) -> bool {
+pub fn is_also_word(word: &str) -> bool {
     WORDS.contains(&word.trim_matches(EDGES))
 }
 
 /// The code, if `code` is one of ISO 4217.
-pub fn code(code: &str) -> Option<&'static str> {
+pub fn iso_code(code: &str) -> Option<&'static str> {
     CODES.iter().copied().find(|known| *known == code)
 }
 
 /// The code a whole word stands for, such as `EUR`, `€` or `US$`.
-pub fn exact(word: &str) -> Option<&'static str> {
+pub fn exact_currency(word: &str) -> Option<&'static str> {
     let word = word.trim_matches(EDGES);
-    code(word).or_else(|| SIGNS.iter().find(|(sign, _)| *sign == word).map(|(_, code)| *code))
+    iso_code(word).or_else(|| SIGNS.iter().find(|(sign, _)| *sign == word).map(|(_, code)| *code))
 }
 
 /// Takes a currency off the front or the back of a number such as `EUR12,50` or `12.50€`.
-pub(super) fn strip(word: &str) -> Option<(&'static str, &str)> {
+pub(super) fn strip_currency(word: &str) -> Option<(&'static str, &str)> {
     // Most words hold no number, most numbers no currency: said before some 200 comparisons.
     let edge = |c: Option<char>| c.is_some_and(|c| c.is_ascii_digit());
     let bare = edge(word.chars().next()) && edge(word.chars().next_back());
@@ -90,7 +90,7 @@ pub(super) fn strip(word: &str) -> Option<(&'static str, &str)> {
         let front = word.strip_prefix(sign).filter(|rest| starts_right(rest));
         let back = || word.strip_suffix(sign).filter(|rest| ends_in_digit(rest));
         let rest = front.or_else(back)?;
-        (!is_word(sign) || has_cents(rest)).then_some((code, rest))
+        (!is_also_word(sign) || has_cents(rest)).then_some((code, rest))
     })
 }
 
@@ -112,13 +112,17 @@ mod tests {
             ("(US$)", Some("USD")),
             ("EURO-Palette", None),
         ] {
-            assert_eq!(exact(word), expected, "{word}");
+            assert_eq!(exact_currency(word), expected, "{word}");
         }
-        assert_eq!(strip("US$12"), Some(("USD", "12")));
-        assert_eq!(strip("12,50€"), Some(("EUR", "12,50")));
-        assert_eq!(strip("EURO"), None);
-        assert_eq!(strip("RM12.50"), Some(("MYR", "12.50")));
-        assert_eq!((strip("TOP10"), strip("12PEN")), (None, None), "a word, a number");
-        assert_eq!((code("EUR"), code("XYZ"), code("eur")), (Some("EUR"), None, None));
+        assert_eq!(strip_currency("US$12"), Some(("USD", "12")));
+        assert_eq!(strip_currency("12,50€"), Some(("EUR", "12,50")));
+        assert_eq!(strip_currency("EURO"), None);
+        assert_eq!(strip_currency("RM12.50"), Some(("MYR", "12.50")));
+        assert_eq!(
+            (strip_currency("TOP10"), strip_currency("12PEN")),
+            (None, None),
+            "a word, a number"
+        );
+        assert_eq!((iso_code("EUR"), iso_code("XYZ"), iso_code("eur")), (Some("EUR"), None, None));
     }
 }

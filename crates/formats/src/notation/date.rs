@@ -6,11 +6,11 @@ use std::sync::LazyLock;
 use regex::{Captures, Regex};
 use time::{Date, Month};
 
-use super::fold;
+use super::fold_text;
 
 /// Which of two numbers is the day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Order {
+pub enum DayMonthOrder {
     /// `31/12/2024`
     DayFirst,
     /// `12/31/2024`
@@ -19,7 +19,7 @@ pub enum Order {
 
 /// A date found in a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct FoundDate {
     /// The date with the day first (the only reading if the month is named or comes between).
     pub day_first: Option<Date>,
     /// The date with the month first.
@@ -30,12 +30,12 @@ pub struct Found {
     pub range: Range<usize>,
 }
 
-impl Found {
+impl FoundDate {
     /// The date under `order`; the other order if only that makes a date.
-    pub fn date(&self, order: Order) -> Option<Date> {
+    pub fn date_under(&self, order: DayMonthOrder) -> Option<Date> {
         match order {
-            Order::DayFirst => self.day_first.or(self.month_first),
-            Order::MonthFirst => self.month_first.or(self.day_first),
+            DayMonthOrder::DayFirst => self.day_first.or(self.month_first),
+            DayMonthOrder::MonthFirst => self.month_first.or(self.day_first),
         }
     }
 
@@ -44,13 +44,13 @@ impl Found {
         matches!((self.day_first, self.month_first), (Some(a), Some(b)) if a != b)
     }
 
-    fn certain(date: Date, range: Range<usize>) -> Self {
+    fn from_certain(date: Date, range: Range<usize>) -> Self {
         Self { day_first: Some(date), month_first: Some(date), slashes: false, range }
     }
 }
 
 /// The order that the unambiguous dates of a document show, if they agree.
-pub fn order_of<'a>(found: impl Iterator<Item = &'a Found>) -> Option<Order> {
+pub fn infer_order<'a>(found: impl Iterator<Item = &'a FoundDate>) -> Option<DayMonthOrder> {
     let (mut day, mut month) = (0, 0);
     for date in found {
         match (date.day_first, date.month_first) {
@@ -61,8 +61,8 @@ pub fn order_of<'a>(found: impl Iterator<Item = &'a Found>) -> Option<Order> {
     }
     match (day, month) {
         (0, 0) => None,
-        (day, month) if day >= month => Some(Order::DayFirst),
-        _ => Some(Order::MonthFirst),
+        (day, month) if day >= month => Some(DayMonthOrder::DayFirst),
+        _ => Some(DayMonthOrder::MonthFirst),
     }
 }
 
@@ -110,8 +110,8 @@ const NAMES: [&[&str]; 12] = [
     ],
 ];
 
-fn month(name: &str) -> Option<Month> {
-    let name = fold(name);
+fn parse_month(name: &str) -> Option<Month> {
+    let name = fold_text(name);
     let known = |table: &[&[&str]; 12]| table.iter().position(|row| row.contains(&name.as_str()));
     let short = known(&MONTHS).or_else(|| (name == "sept").then_some(8));
     let at = known(&NAMES).or(short)?;
@@ -131,13 +131,17 @@ static NAME_DAY: LazyLock<Option<Regex>> = LazyLock::new(|| {
 });
 
 /// Makes a date of what a form matched.
-type Reader = fn(&Captures<'_>) -> Option<Found>;
+type DateParser = fn(&Captures<'_>) -> Option<FoundDate>;
 
 /// Every date in `text`, in order, without overlaps.
-pub fn find(text: &str) -> Vec<Found> {
-    let mut found: Vec<Found> = Vec::new();
-    let forms: [(&LazyLock<Option<Regex>>, Reader); 4] =
-        [(&ISO, iso), (&NUMERIC, numeric), (&DAY_NAME, day_name), (&NAME_DAY, name_day)];
+pub fn find_dates(text: &str) -> Vec<FoundDate> {
+    let mut found: Vec<FoundDate> = Vec::new();
+    let forms: [(&LazyLock<Option<Regex>>, DateParser); 4] = [
+        (&ISO, date_from_iso),
+        (&NUMERIC, date_from_numeric),
+        (&DAY_NAME, parse_day_month),
+        (&NAME_DAY, parse_month_day),
+    ];
     for (regex, reader) in forms {
         let Some(regex) = regex.as_ref() else { continue };
         for captures in regex.captures_iter(text) {
@@ -145,7 +149,7 @@ pub fn find(text: &str) -> Vec<Found> {
             else {
                 continue;
             };
-            let overlaps = |other: &Found| {
+            let overlaps = |other: &FoundDate| {
                 other.range.start < date.range.end && date.range.start < other.range.end
             };
             if !found.iter().any(overlaps) {
@@ -167,13 +171,13 @@ fn stands_alone(text: &str, range: &Range<usize>) -> bool {
     !glued_before && !glued_after
 }
 
-fn number(captures: &Captures<'_>, group: usize) -> Option<i32> {
+fn capture_number(captures: &Captures<'_>, group: usize) -> Option<i32> {
     captures.get(group)?.as_str().parse().ok()
 }
 
 /// Two digits stand for 2000 to 2079 or 1980 to 1999.
-fn year(captures: &Captures<'_>, group: usize) -> Option<i32> {
-    match number(captures, group)? {
+fn capture_year(captures: &Captures<'_>, group: usize) -> Option<i32> {
+    match capture_number(captures, group)? {
         short @ 0..80 => Some(2000 + short),
         short @ 80..100 => Some(1900 + short),
         long @ 1900..2100 => Some(long),
@@ -181,43 +185,56 @@ fn year(captures: &Captures<'_>, group: usize) -> Option<i32> {
     }
 }
 
-fn build(year: i32, month: i32, day: i32) -> Option<Date> {
+fn build_date(year: i32, month: i32, day: i32) -> Option<Date> {
     let month = Month::try_from(u8::try_from(month).ok()?).ok()?;
     Date::from_calendar_date(year, month, u8::try_from(day).ok()?).ok()
 }
 
-fn iso(captures: &Captures<'_>) -> Option<Found> {
+fn date_from_iso(captures: &Captures<'_>) -> Option<FoundDate> {
     if captures.get(2)?.as_str() != captures.get(4)?.as_str() {
         return None;
     }
-    let date = build(year(captures, 1)?, number(captures, 3)?, number(captures, 5)?)?;
-    Some(Found::certain(date, captures.get(0)?.range()))
+    let date = build_date(
+        capture_year(captures, 1)?,
+        capture_number(captures, 3)?,
+        capture_number(captures, 5)?,
+    )?;
+    Some(FoundDate::from_certain(date, captures.get(0)?.range()))
 }
 
-fn numeric(captures: &Captures<'_>) -> Option<Found> {
+fn date_from_numeric(captures: &Captures<'_>) -> Option<FoundDate> {
     let separator = captures.get(2)?.as_str();
     if separator != captures.get(4)?.as_str() {
         return None;
     }
-    let (first, second, year) = (number(captures, 1)?, number(captures, 3)?, year(captures, 5)?);
-    let day_first = build(year, second, first);
+    let (first, second, year) =
+        (capture_number(captures, 1)?, capture_number(captures, 3)?, capture_year(captures, 5)?);
+    let day_first = build_date(year, second, first);
     // Nobody writes the month first with dots.
-    let month_first = if separator == "." { day_first } else { build(year, first, second) };
+    let month_first = if separator == "." { day_first } else { build_date(year, first, second) };
     day_first.or(month_first)?;
     let slashes = separator == "/";
-    Some(Found { day_first, month_first, slashes, range: captures.get(0)?.range() })
+    Some(FoundDate { day_first, month_first, slashes, range: captures.get(0)?.range() })
 }
 
-fn day_name(captures: &Captures<'_>) -> Option<Found> {
-    let month = month(captures.get(2)?.as_str())?;
-    let date = build(year(captures, 3)?, i32::from(u8::from(month)), number(captures, 1)?)?;
-    Some(Found::certain(date, captures.get(0)?.range()))
+fn parse_day_month(captures: &Captures<'_>) -> Option<FoundDate> {
+    let month = parse_month(captures.get(2)?.as_str())?;
+    let date = build_date(
+        capture_year(captures, 3)?,
+        i32::from(u8::from(month)),
+        capture_number(captures, 1)?,
+    )?;
+    Some(FoundDate::from_certain(date, captures.get(0)?.range()))
 }
 
-fn name_day(captures: &Captures<'_>) -> Option<Found> {
-    let month = month(captures.get(1)?.as_str())?;
-    let date = build(year(captures, 3)?, i32::from(u8::from(month)), number(captures, 2)?)?;
-    Some(Found::certain(date, captures.get(0)?.range()))
+fn parse_month_day(captures: &Captures<'_>) -> Option<FoundDate> {
+    let month = parse_month(captures.get(1)?.as_str())?;
+    let date = build_date(
+        capture_year(captures, 3)?,
+        i32::from(u8::from(month)),
+        capture_number(captures, 2)?,
+    )?;
+    Some(FoundDate::from_certain(date, captures.get(0)?.range()))
 }
 
 /// Reads `YYYY-MM-DD`, the form of the extracted data.
@@ -227,7 +244,7 @@ pub fn parse_iso(text: &str) -> Option<Date> {
     if month.len() != 2 || day.len() != 2 {
         return None;
     }
-    build(year.parse().ok()?, month.parse().ok()?, day.parse().ok()?)
+    build_date(year.parse().ok()?, month.parse().ok()?, day.parse().ok()?)
 }
 
 /// Writes `YYYY-MM-DD`.
@@ -242,44 +259,44 @@ mod tests {
     #[test]
     fn dates_are_read_in_every_notation() {
         for (text, order, expected) in [
-            ("2014-07-03", Order::DayFirst, Some("2014-07-03")),
-            ("03.07.2014", Order::MonthFirst, Some("2014-07-03")),
-            ("21.05.14", Order::DayFirst, Some("2014-05-21")),
-            ("11/03/2017", Order::DayFirst, Some("2017-03-11")),
-            ("11/03/2017", Order::MonthFirst, Some("2017-11-03")),
-            ("11/17/2017", Order::DayFirst, Some("2017-11-17")),
-            ("15-10-2015", Order::DayFirst, Some("2015-10-15")),
-            ("11. März 2014", Order::DayFirst, Some("2014-03-11")),
-            ("7. Mai 2014", Order::DayFirst, Some("2014-05-07")),
-            ("19 april 2014", Order::DayFirst, Some("2014-04-19")),
-            ("1er août 2021", Order::DayFirst, Some("2021-08-01")),
-            ("5 de enero de 2020", Order::DayFirst, Some("2020-01-05")),
-            ("August 3 , 2014", Order::DayFirst, Some("2014-08-03")),
-            ("Sept. 12, 2021", Order::DayFirst, Some("2021-09-12")),
-            ("12-Mar-24", Order::DayFirst, Some("2024-03-12")),
-            ("31.02.2018", Order::DayFirst, None),
-            ("00.12.2014-1", Order::DayFirst, None),
-            ("1.2.3", Order::DayFirst, None),
-            ("12 Stück 14", Order::DayFirst, None),
-            ("Page 1 of 2014", Order::DayFirst, None),
+            ("2014-07-03", DayMonthOrder::DayFirst, Some("2014-07-03")),
+            ("03.07.2014", DayMonthOrder::MonthFirst, Some("2014-07-03")),
+            ("21.05.14", DayMonthOrder::DayFirst, Some("2014-05-21")),
+            ("11/03/2017", DayMonthOrder::DayFirst, Some("2017-03-11")),
+            ("11/03/2017", DayMonthOrder::MonthFirst, Some("2017-11-03")),
+            ("11/17/2017", DayMonthOrder::DayFirst, Some("2017-11-17")),
+            ("15-10-2015", DayMonthOrder::DayFirst, Some("2015-10-15")),
+            ("11. März 2014", DayMonthOrder::DayFirst, Some("2014-03-11")),
+            ("7. Mai 2014", DayMonthOrder::DayFirst, Some("2014-05-07")),
+            ("19 april 2014", DayMonthOrder::DayFirst, Some("2014-04-19")),
+            ("1er août 2021", DayMonthOrder::DayFirst, Some("2021-08-01")),
+            ("5 de enero de 2020", DayMonthOrder::DayFirst, Some("2020-01-05")),
+            ("August 3 , 2014", DayMonthOrder::DayFirst, Some("2014-08-03")),
+            ("Sept. 12, 2021", DayMonthOrder::DayFirst, Some("2021-09-12")),
+            ("12-Mar-24", DayMonthOrder::DayFirst, Some("2024-03-12")),
+            ("31.02.2018", DayMonthOrder::DayFirst, None),
+            ("00.12.2014-1", DayMonthOrder::DayFirst, None),
+            ("1.2.3", DayMonthOrder::DayFirst, None),
+            ("12 Stück 14", DayMonthOrder::DayFirst, None),
+            ("Page 1 of 2014", DayMonthOrder::DayFirst, None),
         ] {
-            let found = find(text);
-            let date = found.first().and_then(|found| found.date(order));
+            let found = find_dates(text);
+            let date = found.first().and_then(|found| found.date_under(order));
             assert_eq!(date.map(to_iso).as_deref(), expected, "{text}");
         }
     }
 
     #[test]
     fn a_period_is_two_dates() {
-        assert_eq!(find("01.04.2014 - 30.06.2014").len(), 2);
-        assert_eq!(find("01.05.14-31.05.14").len(), 2);
+        assert_eq!(find_dates("01.04.2014 - 30.06.2014").len(), 2);
+        assert_eq!(find_dates("01.05.14-31.05.14").len(), 2);
     }
 
     #[test]
     fn one_unambiguous_date_settles_the_order_of_the_others() {
-        let dates = find("11/03/2017 and 11/17/2017");
-        assert_eq!(order_of(dates.iter()), Some(Order::MonthFirst));
-        assert_eq!(order_of(find("11/03/2017").iter()), None);
+        let dates = find_dates("11/03/2017 and 11/17/2017");
+        assert_eq!(infer_order(dates.iter()), Some(DayMonthOrder::MonthFirst));
+        assert_eq!(infer_order(find_dates("11/03/2017").iter()), None);
     }
 
     #[test]

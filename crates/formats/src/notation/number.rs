@@ -2,7 +2,7 @@
 //! `(5)`, with a currency or percent sign attached or beside.
 //!
 //! Whether a lone `1.234` is a thousand or a fraction cannot be known from it alone: the document's
-//! other numbers decide ([`Mark::of`]), else three digits after a mark are taken for a group.
+//! other numbers decide ([`DecimalSeparator::from_words`]), else three digits after a mark are taken for a group.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -14,7 +14,7 @@ use super::currency;
 
 /// The decimal mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mark {
+pub enum DecimalSeparator {
     /// `1.234,56`
     Comma,
     /// `1,234.56`
@@ -23,7 +23,7 @@ pub enum Mark {
 
 /// A number found among words.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Amount {
+pub struct FoundNumber {
     /// Its value.
     pub value: Decimal,
     /// Digits after the decimal mark.
@@ -36,7 +36,7 @@ pub struct Amount {
     pub words: Range<usize>,
 }
 
-impl Amount {
+impl FoundNumber {
     /// Whether it looks like money: two decimals or a currency, and no percentage.
     pub fn is_money(&self) -> bool {
         !self.percent && (self.decimals == 2 || self.currency.is_some())
@@ -50,12 +50,12 @@ static DIGITS: LazyLock<Option<Regex>> =
 /// The longest number that is read, in digits; what is longer is an identifier.
 const MOST_DIGITS: usize = 20;
 
-impl Mark {
+impl DecimalSeparator {
     /// The mark that most of the unambiguous numbers among `words` use.
-    pub fn of<'a>(words: impl Iterator<Item = &'a str>) -> Option<Self> {
+    pub fn from_words<'a>(words: impl Iterator<Item = &'a str>) -> Option<Self> {
         let (mut comma, mut point) = (0_u32, 0_u32);
         for word in words {
-            let (digits, _) = bare(word);
+            let (digits, _) = split_decoration(word);
             let last = digits.rfind([',', '.']);
             let Some((whole, fraction)) = last.and_then(|at| digits.split_at_checked(at)) else {
                 continue;
@@ -73,7 +73,7 @@ impl Mark {
         }
     }
 
-    fn char(self) -> char {
+    fn as_char(self) -> char {
         match self {
             Self::Comma => ',',
             Self::Point => '.',
@@ -82,8 +82,8 @@ impl Mark {
 }
 
 /// The digits of a word without sign, brackets and currency, and what was around them.
-fn bare(word: &str) -> (&str, Around) {
-    let mut around = Around::default();
+fn split_decoration(word: &str) -> (&str, NumberDecoration) {
+    let mut around = NumberDecoration::default();
     let mut rest = word.trim_matches(['*', ':', ';']);
     if let Some(inner) = rest.strip_prefix('(').and_then(|r| r.strip_suffix(')')) {
         (rest, around.brackets) = (inner, true);
@@ -105,7 +105,7 @@ fn bare(word: &str) -> (&str, Around) {
         } else if let Some(inner) = rest.strip_suffix(['-', '−']) {
             (rest, around.minus) = (inner, true);
         }
-        if let Some((code, inner)) = currency::strip(rest) {
+        if let Some((code, inner)) = currency::strip_currency(rest) {
             (rest, around.currency) = (inner, Some(code));
         }
         if rest == before {
@@ -115,7 +115,7 @@ fn bare(word: &str) -> (&str, Around) {
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Around {
+struct NumberDecoration {
     minus: bool,
     brackets: bool,
     percent: bool,
@@ -139,12 +139,12 @@ fn grouping_holds(whole: &str) -> bool {
 }
 
 /// Reads digits with separators.
-fn value_of(digits: &str, mark: Option<Mark>) -> Option<(Decimal, usize)> {
+fn parse_digits(digits: &str, mark: Option<DecimalSeparator>) -> Option<(Decimal, usize)> {
     if digits.chars().filter(char::is_ascii_digit).count() > MOST_DIGITS {
         return None;
     }
     let Some((at, last)) = digits.char_indices().rfind(|(_, c)| matches!(c, ',' | '.')) else {
-        return grouping_holds(digits).then(|| decimal(digits, "")).flatten();
+        return grouping_holds(digits).then(|| parse_decimal(digits, "")).flatten();
     };
     let (whole, fraction) = digits.split_at_checked(at)?;
     let fraction = fraction.get(1..)?;
@@ -154,19 +154,19 @@ fn value_of(digits: &str, mark: Option<Mark>) -> Option<(Decimal, usize)> {
     let is_group = match mark {
         _ if again => true,
         _ if mixed => false,
-        Some(mark) => fits_group && mark.char() != last && whole != "0",
+        Some(mark) => fits_group && mark.as_char() != last && whole != "0",
         None => fits_group && whole != "0",
     };
     match is_group {
-        true if fits_group => decimal(digits, ""),
+        true if fits_group => parse_decimal(digits, ""),
         false if !fraction.is_empty() && fraction.len() <= 6 && grouping_holds(whole) => {
-            decimal(whole, fraction)
+            parse_decimal(whole, fraction)
         }
         _ => None,
     }
 }
 
-fn decimal(whole: &str, fraction: &str) -> Option<(Decimal, usize)> {
+fn parse_decimal(whole: &str, fraction: &str) -> Option<(Decimal, usize)> {
     if !fraction.chars().all(|c| c.is_ascii_digit()) {
         return None;
     }
@@ -178,11 +178,11 @@ fn decimal(whole: &str, fraction: &str) -> Option<(Decimal, usize)> {
 }
 
 /// Every number among `words`, in order. Dates, times and identifiers are not numbers.
-pub fn find(words: &[&str], mark: Option<Mark>) -> Vec<Amount> {
-    let mut found: Vec<Amount> = Vec::new();
+pub fn find_numbers(words: &[&str], mark: Option<DecimalSeparator>) -> Vec<FoundNumber> {
+    let mut found: Vec<FoundNumber> = Vec::new();
     let mut at = 0;
     while at < words.len() {
-        match read_at(words, at, mark) {
+        match read_number_at(words, at, mark) {
             Some(amount) => {
                 at = amount.words.end.max(at + 1);
                 found.push(amount);
@@ -194,27 +194,32 @@ pub fn find(words: &[&str], mark: Option<Mark>) -> Vec<Amount> {
 }
 
 /// The one number that `text` is, if it is nothing else.
-pub fn parse(text: &str, mark: Option<Mark>) -> Option<Decimal> {
+pub fn parse_number(text: &str, mark: Option<DecimalSeparator>) -> Option<Decimal> {
     let words: Vec<&str> = text.split_whitespace().collect();
-    let mut amounts = find(&words, mark).into_iter();
+    let mut amounts = find_numbers(&words, mark).into_iter();
     let first = amounts.next()?;
     (first.words == (0..words.len()) && amounts.next().is_none()).then_some(first.value)
 }
 
-fn read_at(words: &[&str], start: usize, mark: Option<Mark>) -> Option<Amount> {
+fn read_number_at(
+    words: &[&str],
+    start: usize,
+    mark: Option<DecimalSeparator>,
+) -> Option<FoundNumber> {
     // A sign and a currency at most stand before the digits.
     let near = words.iter().skip(start).take(3);
     if !near.into_iter().any(|word| word.contains(|c: char| c.is_ascii_digit())) {
         return None;
     }
     let mut at = start;
-    let mut around = Around::default();
+    let mut around = NumberDecoration::default();
     // A sign or a currency standing alone before the digits.
     while let Some(word) = words.get(at).filter(|_| at < start + 2) {
         if matches!(*word, "-" | "−" | "–") && at > start {
             around.minus = true;
-        } else if let Some(code) = currency::exact(word)
-            && (!currency::is_word(word) || words.get(at + 1).is_some_and(|next| is_money(next)))
+        } else if let Some(code) = currency::exact_currency(word)
+            && (!currency::is_also_word(word)
+                || words.get(at + 1).is_some_and(|next| is_money_word(next)))
         {
             around.currency = Some(code);
         } else {
@@ -226,7 +231,8 @@ fn read_at(words: &[&str], start: usize, mark: Option<Mark>) -> Option<Amount> {
     // `(19 %)`: bracket and sign belong to two words.
     let is_opened =
         word.starts_with('(') && words.get(at + 1).is_some_and(|next| next.starts_with("%)"));
-    let (digits, own) = bare(if is_opened { word.trim_start_matches('(') } else { word });
+    let (digits, own) =
+        split_decoration(if is_opened { word.trim_start_matches('(') } else { word });
     if !DIGITS.as_ref()?.is_match(digits) {
         return None;
     }
@@ -234,38 +240,40 @@ fn read_at(words: &[&str], start: usize, mark: Option<Mark>) -> Option<Amount> {
     let (mut end, mut last) = (at + 1, own);
     // Groups set apart by spaces: only if the whole then ends in decimals.
     let short = digits.len() <= 3 && digits.chars().all(|c| c.is_ascii_digit());
-    if let Some((joined, next, after)) = groups(words, at + 1).filter(|_| short && !own.percent) {
+    if let Some((joined, next, after)) =
+        join_groups(words, at + 1).filter(|_| short && !own.percent)
+    {
         text.push_str(&joined);
         (end, last) = (next, after);
     }
-    let (value, decimals) = value_of(&text, mark)?;
+    let (value, decimals) = parse_digits(&text, mark)?;
     let mut percent = own.percent || last.percent;
     let mut code = own.currency.or(last.currency).or(around.currency);
     if let Some(next) = words.get(end) {
         if next.trim_end_matches([')', ':', ',', ';']) == "%" {
             (percent, end) = (true, end + 1);
-        } else if let (None, Some(after)) = (code, currency::exact(next))
-            && (decimals == 2 || !currency::is_word(next))
+        } else if let (None, Some(after)) = (code, currency::exact_currency(next))
+            && (decimals == 2 || !currency::is_also_word(next))
         {
             (code, end) = (Some(after), end + 1);
         }
     }
     let negative = around.minus || own.minus || last.minus;
     let value = if negative { -value } else { value };
-    Some(Amount { value, decimals, percent, currency: code, words: start..end })
+    Some(FoundNumber { value, decimals, percent, currency: code, words: start..end })
 }
 
 /// Whether a word is a number of two decimals.
-fn is_money(word: &str) -> bool {
-    let (digits, _) = bare(word);
+fn is_money_word(word: &str) -> bool {
+    let (digits, _) = split_decoration(word);
     digits.starts_with(|c: char| c.is_ascii_digit()) && currency::has_cents(digits)
 }
 
 /// `234 567,89` after a first group.
-fn groups(words: &[&str], start: usize) -> Option<(String, usize, Around)> {
+fn join_groups(words: &[&str], start: usize) -> Option<(String, usize, NumberDecoration)> {
     let mut text = String::new();
     for (at, word) in words.iter().enumerate().skip(start) {
-        let (digits, around) = bare(word);
+        let (digits, around) = split_decoration(word);
         let (whole, fraction) = digits.split_once([',', '.']).unwrap_or((digits, ""));
         if whole.len() != 3 || !whole.chars().all(|c| c.is_ascii_digit()) {
             return None;
@@ -286,13 +294,13 @@ fn groups(words: &[&str], start: usize) -> Option<(String, usize, Around)> {
 mod tests {
     use super::*;
 
-    fn value(text: &str, mark: Option<Mark>) -> Option<String> {
-        parse(text, mark).map(|value| value.to_string())
+    fn value(text: &str, mark: Option<DecimalSeparator>) -> Option<String> {
+        parse_number(text, mark).map(|value| value.to_string())
     }
 
     #[test]
     fn numbers_are_read_in_every_notation() {
-        use Mark::{Comma, Point};
+        use DecimalSeparator::{Comma, Point};
         for (text, mark, expected) in [
             ("1.234,56", None, Some("1234.56")),
             ("1,234.56", None, Some("1234.56")),
@@ -332,7 +340,7 @@ mod tests {
     #[test]
     fn numbers_are_found_among_words() {
         let words: Vec<&str> = "BTW 21% : € 124,61 of 2 Stk. 19 % EUR".split(' ').collect();
-        let found = find(&words, None);
+        let found = find_numbers(&words, None);
         let seen: Vec<(String, bool, bool)> =
             found.iter().map(|a| (a.value.to_string(), a.percent, a.is_money())).collect();
         let expected = [("21", true, false), ("124.61", false, true), ("2", false, false)];
@@ -346,7 +354,7 @@ mod tests {
     fn a_percentage_is_one_in_brackets_too() {
         for text in ["VAT (19 %)", "VAT (19%)", "VAT (reduced 19%)", "19 %:", "19%"] {
             let words: Vec<&str> = text.split(' ').collect();
-            let found = find(&words, None);
+            let found = find_numbers(&words, None);
             let seen: Vec<(String, bool)> =
                 found.iter().map(|it| (it.value.to_string(), it.percent)).collect();
             assert_eq!(seen, [("19".to_owned(), true)], "{text}");
@@ -364,7 +372,7 @@ mod tests {
             ("USD 12", Some("USD")),
         ] {
             let words: Vec<&str> = text.split(' ').collect();
-            let found = find(&words, None);
+            let found = find_numbers(&words, None);
             assert_eq!(found.first().unwrap().currency, expected, "{text}");
         }
     }
@@ -372,11 +380,11 @@ mod tests {
     #[test]
     fn the_documents_own_numbers_tell_its_decimal_mark() {
         for (text, mark) in [
-            ("9,90 198,00 1.5", Some(Mark::Comma)),
-            ("1,980.00 5", Some(Mark::Point)),
+            ("9,90 198,00 1.5", Some(DecimalSeparator::Comma)),
+            ("1,980.00 5", Some(DecimalSeparator::Point)),
             ("05.03.2018 19", None),
         ] {
-            assert_eq!(Mark::of(text.split(' ')), mark, "{text}");
+            assert_eq!(DecimalSeparator::from_words(text.split(' ')), mark, "{text}");
         }
     }
 }

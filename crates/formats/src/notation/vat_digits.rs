@@ -8,52 +8,52 @@ use super::vat_id;
 
 /// Whether the check digits hold; none for a country whose rule we do not know, and for a text
 /// that has not even its country's form.
-pub fn hold(text: &str) -> Option<bool> {
-    if vat_id::is_valid(text) != Some(true) {
+pub fn check_digits_hold(text: &str) -> Option<bool> {
+    if vat_id::has_valid_form(text) != Some(true) {
         return None;
     }
-    let id = vat_id::normalise(text);
+    let id = vat_id::normalise_vat_id(text);
     let (country, rest) = id.split_at_checked(2)?;
     let digits: Vec<u32> = rest.chars().filter_map(|c| c.to_digit(10)).collect();
     let (last, body) = digits.split_last()?;
     Some(match country {
-        "AT" => (10 - (luhn(body, false) + 4) % 10) % 10 == *last,
-        "BE" => rest.len() <= 10 && belgian(&digits),
-        "CH" => swiss(&digits)?,
+        "AT" => (10 - (luhn_sum(body, false) + 4) % 10) % 10 == *last,
+        "BE" => rest.len() <= 10 && check_belgian(&digits),
+        "CH" => check_swiss(&digits)?,
         "DE" | "HR" => iso_11_10(body) == *last,
-        "DK" => weighted(&digits, &[2, 7, 6, 5, 4, 3, 2, 1]).is_multiple_of(11),
-        "EE" => (10 - weighted(body, &[3, 7, 1, 3, 7, 1, 3, 7]) % 10) % 10 == *last,
-        "EL" | "GR" => weighted(body, &[256, 128, 64, 32, 16, 8, 4, 2]) % 11 % 10 == *last,
-        "FI" => weighted(&digits, &[7, 9, 10, 5, 8, 4, 2, 1]).is_multiple_of(11),
-        "FR" => french(rest)?,
-        "GB" | "XI" => british(&digits)?,
-        "HU" => (10 - weighted(body, &[9, 7, 3, 1, 9, 7, 3]) % 10) % 10 == *last,
+        "DK" => weighted_sum(&digits, &[2, 7, 6, 5, 4, 3, 2, 1]).is_multiple_of(11),
+        "EE" => (10 - weighted_sum(body, &[3, 7, 1, 3, 7, 1, 3, 7]) % 10) % 10 == *last,
+        "EL" | "GR" => weighted_sum(body, &[256, 128, 64, 32, 16, 8, 4, 2]) % 11 % 10 == *last,
+        "FI" => weighted_sum(&digits, &[7, 9, 10, 5, 8, 4, 2, 1]).is_multiple_of(11),
+        "FR" => check_french(rest)?,
+        "GB" | "XI" => check_british(&digits)?,
+        "HU" => (10 - weighted_sum(body, &[9, 7, 3, 1, 9, 7, 3]) % 10) % 10 == *last,
         "IT" | "SE" if country == "IT" || rest.ends_with("01") => {
             let own = if country == "SE" { digits.get(..10)? } else { digits.as_slice() };
             let (last, body) = own.split_last()?;
-            (10 - luhn(body, country == "SE") % 10) % 10 == *last
+            (10 - luhn_sum(body, country == "SE") % 10) % 10 == *last
         }
-        "LU" => number(digits.get(..6)?) % 89 == number(digits.get(6..)?),
-        "NL" => dutch(&id, &digits)?,
-        "NO" => weighted(digits.get(..9)?, &[3, 2, 7, 6, 5, 4, 3, 2, 1]).is_multiple_of(11),
-        "PL" => weighted(body, &[6, 5, 7, 2, 3, 4, 5, 6, 7]) % 11 == *last,
-        "PT" => (11 - weighted(body, &[9, 8, 7, 6, 5, 4, 3, 2]) % 11) % 11 % 10 == *last,
-        "SI" => (11 - weighted(body, &[8, 7, 6, 5, 4, 3, 2]) % 11) % 10 == *last,
-        "SK" => number(&digits).is_multiple_of(11),
+        "LU" => digits_to_number(digits.get(..6)?) % 89 == digits_to_number(digits.get(6..)?),
+        "NL" => check_dutch(&id, &digits)?,
+        "NO" => weighted_sum(digits.get(..9)?, &[3, 2, 7, 6, 5, 4, 3, 2, 1]).is_multiple_of(11),
+        "PL" => weighted_sum(body, &[6, 5, 7, 2, 3, 4, 5, 6, 7]) % 11 == *last,
+        "PT" => (11 - weighted_sum(body, &[9, 8, 7, 6, 5, 4, 3, 2]) % 11) % 11 % 10 == *last,
+        "SI" => (11 - weighted_sum(body, &[8, 7, 6, 5, 4, 3, 2]) % 11) % 10 == *last,
+        "SK" => digits_to_number(&digits).is_multiple_of(11),
         _ => return None,
     })
 }
 
-fn weighted(digits: &[u32], weights: &[u32]) -> u32 {
+fn weighted_sum(digits: &[u32], weights: &[u32]) -> u32 {
     digits.iter().zip(weights).map(|(digit, weight)| digit * weight).sum()
 }
 
-fn number(digits: &[u32]) -> u64 {
+fn digits_to_number(digits: &[u32]) -> u64 {
     digits.iter().fold(0, |number, digit| number * 10 + u64::from(*digit))
 }
 
 /// Every second digit doubled, the first of them if `from_first`, digits of the products added.
-fn luhn(digits: &[u32], from_first: bool) -> u32 {
+fn luhn_sum(digits: &[u32], from_first: bool) -> u32 {
     let doubled = |(at, digit): (usize, &u32)| {
         let twice = digit * 2;
         if (at % 2 == 0) == from_first { twice / 10 + twice % 10 } else { *digit }
@@ -70,13 +70,13 @@ fn iso_11_10(body: &[u32]) -> u32 {
     (11 - product) % 10
 }
 
-fn belgian(digits: &[u32]) -> bool {
-    let whole = number(digits);
+fn check_belgian(digits: &[u32]) -> bool {
+    let whole = digits_to_number(digits);
     97 - whole / 100 % 97 == whole % 100
 }
 
 /// Only the old form of two digits is public.
-fn french(rest: &str) -> Option<bool> {
+fn check_french(rest: &str) -> Option<bool> {
     let (key, siren) = rest.split_at_checked(2)?;
     let key: u64 = key.parse().ok()?;
     let siren: u64 = siren.parse().ok()?;
@@ -84,15 +84,15 @@ fn french(rest: &str) -> Option<bool> {
 }
 
 /// Both series: the sum of weights and check digits is a multiple of 97, with 55 or without.
-fn british(digits: &[u32]) -> Option<bool> {
+fn check_british(digits: &[u32]) -> Option<bool> {
     let own = digits.get(..9)?;
-    let sum = weighted(own, &[8, 7, 6, 5, 4, 3, 2, 10, 1]);
+    let sum = weighted_sum(own, &[8, 7, 6, 5, 4, 3, 2, 10, 1]);
     Some(sum.is_multiple_of(97) || (sum + 55).is_multiple_of(97))
 }
 
 /// The old numbers are modulo 11, those of sole traders since 2020 modulo 97 over all characters.
-fn dutch(id: &str, digits: &[u32]) -> Option<bool> {
-    let old = weighted(digits.get(..8)?, &[9, 8, 7, 6, 5, 4, 3, 2]) % 11 == *digits.get(8)?;
+fn check_dutch(id: &str, digits: &[u32]) -> Option<bool> {
+    let old = weighted_sum(digits.get(..8)?, &[9, 8, 7, 6, 5, 4, 3, 2]) % 11 == *digits.get(8)?;
     let all = id.bytes().fold(0_u32, |rest, byte| match byte {
         b'0'..=b'9' => (rest * 10 + u32::from(byte - b'0')) % 97,
         b'A'..=b'Z' => (rest * 100 + u32::from(byte - b'A') + 10) % 97,
@@ -101,8 +101,8 @@ fn dutch(id: &str, digits: &[u32]) -> Option<bool> {
     Some(old || all == 1)
 }
 
-fn swiss(digits: &[u32]) -> Option<bool> {
-    let sum = weighted(digits.get(..8)?, &[5, 4, 3, 2, 7, 6, 5, 4]);
+fn check_swiss(digits: &[u32]) -> Option<bool> {
+    let sum = weighted_sum(digits.get(..8)?, &[5, 4, 3, 2, 7, 6, 5, 4]);
     Some((11 - sum % 11) % 11 == *digits.get(8)?)
 }
 
@@ -122,18 +122,18 @@ mod tests {
             "SK2022749619",
         ];
         for text in sound {
-            assert_eq!(hold(text), Some(true), "{text}");
+            assert_eq!(check_digits_hold(text), Some(true), "{text}");
             // Any one digit changed by one no longer fits.
             let at = text.rfind(|c: char| c.is_ascii_digit() && c != '0' && c != '1').unwrap();
             let digit = u32::from(text.as_bytes()[at] - b'0');
             let mut misread = text.to_owned();
             misread.replace_range(at..=at, &(digit - 1).to_string());
-            assert_ne!(hold(&misread), Some(true), "{misread}");
+            assert_ne!(check_digits_hold(&misread), Some(true), "{misread}");
         }
         for (text, expected) in
             [("DE123456789", Some(false)), ("DE1234", None), ("IE1234567T", None), ("", None)]
         {
-            assert_eq!(hold(text), expected, "{text}");
+            assert_eq!(check_digits_hold(text), expected, "{text}");
         }
     }
 }

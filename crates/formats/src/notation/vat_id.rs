@@ -52,14 +52,14 @@ static COMPILED: LazyLock<Vec<(&'static str, Regex)>> = LazyLock::new(|| {
 });
 
 /// Upper case, without separators.
-pub fn normalise(text: &str) -> String {
+pub fn normalise_vat_id(text: &str) -> String {
     let letters = text.chars().filter(|c| c.is_alphanumeric() || matches!(c, '+' | '*'));
     letters.flat_map(char::to_uppercase).collect()
 }
 
 /// Whether `text` has the form of its country's identifier; none for a country we know no form of.
-pub fn is_valid(text: &str) -> Option<bool> {
-    let id = normalise(text);
+pub fn has_valid_form(text: &str) -> Option<bool> {
+    let id = normalise_vat_id(text);
     let mut known = COMPILED.iter().filter(|(country, _)| id.starts_with(country)).peekable();
     known.peek()?;
     Some(known.any(|(_, form)| form.is_match(&id)))
@@ -80,7 +80,7 @@ pub fn find_at(words: &[&str]) -> Option<(String, usize)> {
         }
         let text = own.join(" ");
         let text = text.trim_matches(['.', ',', ';', ':', '(', ')', '|']);
-        let found = is_valid(text) == Some(true) && normalise(text).len() >= 8;
+        let found = has_valid_form(text) == Some(true) && normalise_vat_id(text).len() >= 8;
         found.then(|| (text.to_owned(), count))
     })
 }
@@ -103,7 +103,7 @@ mod tests {
             ("CHE-123.456.789 MWST", Some(true)),
             ("29670869006", None),
         ] {
-            assert_eq!(is_valid(text), expected, "{text}");
+            assert_eq!(has_valid_form(text), expected, "{text}");
         }
     }
 

@@ -3,14 +3,14 @@
 
 use serde_json::Value;
 
-use super::checks::Failures;
-use super::ground::Ground;
-use super::subject::Subject;
+use super::checks::FailedFields;
+use super::ground::PrintedValues;
+use super::subject::GateSubject;
 use crate::notation::date;
 
 /// What is known of the XML in a document.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Einvoice {
+pub enum EinvoiceState {
     /// There is none, or it was not asked for.
     #[default]
     Absent,
@@ -22,28 +22,29 @@ pub enum Einvoice {
     Unusable(&'static str),
 }
 
-impl Subject<'_> {
+impl GateSubject<'_> {
     /// The reason stands where rules about fields name the field.
-    pub(super) fn einvoice_usable(&self) -> Failures {
+    pub(super) fn einvoice_usable(&self) -> FailedFields {
         match self.lookups.einvoice {
-            Einvoice::Unusable(reason) => vec![Some(reason.to_owned())],
+            EinvoiceState::Unusable(reason) => vec![Some(reason.to_owned())],
             _ => Vec::new(),
         }
     }
 
     /// Values that the pages do not print although they print something of the sort. Pages without
     /// a text layer, and a document without pages, contradict nothing.
-    pub(super) fn contradicted(&self, fields: &[String]) -> Failures {
-        if self.lookups.einvoice != Einvoice::Attached {
+    pub(super) fn contradicted_fields(&self, fields: &[String]) -> FailedFields {
+        if self.lookups.einvoice != EinvoiceState::Attached {
             return Vec::new();
         }
-        let says_otherwise =
-            |value: &Value| prints_its_like(&self.ground, value) && !self.ground.holds(value);
-        self.those(fields, |value| says_otherwise(value))
+        let says_otherwise = |value: &Value| {
+            prints_same_type(&self.ground, value) && !self.ground.contains_value(value)
+        };
+        self.fields_where(fields, |value| says_otherwise(value))
     }
 }
 
-fn prints_its_like(ground: &Ground, value: &Value) -> bool {
+fn prints_same_type(ground: &PrintedValues, value: &Value) -> bool {
     match value {
         Value::Number(_) => ground.prints_numbers(),
         Value::String(text) if date::parse_iso(text).is_some() => ground.prints_dates(),

@@ -2,46 +2,48 @@
 
 use serde_json::Value;
 
-use super::subject::decimal;
-use crate::kinds::Form;
+use super::subject::json_decimal;
+use crate::kinds::ValueFormat;
 use crate::notation::{account, currency, date, vat_digits, vat_id};
 use rust_decimal::Decimal;
 
 /// Whether a value that is not null has the form.
-pub(super) fn holds(value: &Value, form: Form) -> bool {
+pub(super) fn has_format(value: &Value, form: ValueFormat) -> bool {
     let text = value.as_str();
     match form {
-        Form::Text => text.is_some_and(|text| !text.trim().is_empty()),
-        Form::Date => text.and_then(date::parse_iso).is_some(),
-        Form::Number => value.is_number(),
-        Form::Currency => text.and_then(currency::code).is_some(),
+        ValueFormat::Text => text.is_some_and(|text| !text.trim().is_empty()),
+        ValueFormat::Date => text.and_then(date::parse_iso).is_some(),
+        ValueFormat::Number => value.is_number(),
+        ValueFormat::Currency => text.and_then(currency::iso_code).is_some(),
         // Many print the national number without a country: its form is not ours to know.
-        Form::VatId => text.is_some_and(|text| {
-            vat_id::is_valid(text) != Some(false)
-                && digits(text) >= 5
-                && digits(text) * 2 > letters(text)
+        ValueFormat::VatId => text.is_some_and(|text| {
+            vat_id::has_valid_form(text) != Some(false)
+                && count_digits(text) >= 5
+                && count_digits(text) * 2 > count_letters(text)
         }),
         // What has not even the form is another rule's to say.
-        Form::VatIdDigits => text.is_none_or(|text| vat_digits::hold(text) != Some(false)),
-        Form::Iban => text.is_some_and(account::is_iban),
-        Form::Bic => text.is_some_and(account::is_bic),
-        Form::Name => text.is_some_and(is_name),
-        Form::Address => text.is_some_and(is_address),
-        Form::Identifier => text.is_some_and(is_identifier),
+        ValueFormat::VatIdDigits => {
+            text.is_none_or(|text| vat_digits::check_digits_hold(text) != Some(false))
+        }
+        ValueFormat::Iban => text.is_some_and(account::is_iban),
+        ValueFormat::Bic => text.is_some_and(account::is_bic),
+        ValueFormat::Name => text.is_some_and(is_name),
+        ValueFormat::Address => text.is_some_and(is_address),
+        ValueFormat::Identifier => text.is_some_and(is_identifier),
     }
 }
 
-fn digits(text: &str) -> usize {
+fn count_digits(text: &str) -> usize {
     text.chars().filter(char::is_ascii_digit).count()
 }
 
-fn letters(text: &str) -> usize {
+fn count_letters(text: &str) -> usize {
     text.chars().filter(|c| c.is_alphabetic()).count()
 }
 
 /// Whether it is certainly an identifier of another sort: a VAT id or an account.
 fn is_other_identifier(text: &str) -> bool {
-    let vat = vat_id::is_valid(text) == Some(true) && digits(text) >= 8;
+    let vat = vat_id::has_valid_form(text) == Some(true) && count_digits(text) >= 8;
     vat || account::is_iban(text)
 }
 
@@ -49,29 +51,33 @@ fn is_other_identifier(text: &str) -> bool {
 /// code among several words.
 fn is_name(text: &str) -> bool {
     let words: Vec<&str> = text.split_whitespace().collect();
-    let address = words.len() > 3 && words.iter().any(|word| digits(word) >= 4);
-    letters(text) >= 2 && digits(text) <= letters(text) && !is_other_identifier(text) && !address
+    let address = words.len() > 3 && words.iter().any(|word| count_digits(word) >= 4);
+    count_letters(text) >= 2
+        && count_digits(text) <= count_letters(text)
+        && !is_other_identifier(text)
+        && !address
 }
 
 /// Several words, or a comma: what a street and a city take at least.
 fn is_address(text: &str) -> bool {
     let words = text.split(|c: char| c.is_whitespace() || c == ',').filter(|word| !word.is_empty());
-    words.count() >= 3 && letters(text) >= 4 && !is_other_identifier(text)
+    words.count() >= 3 && count_letters(text) >= 4 && !is_other_identifier(text)
 }
 
 fn is_identifier(text: &str) -> bool {
     // Some number documents by the day: a date without marks is a number, one with marks is not.
     let is_date = date::parse_iso(text).is_some()
-        || date::find(text).iter().any(|found| found.range == (0..text.len()));
+        || date::find_dates(text).iter().any(|found| found.range == (0..text.len()));
     // Nobody numbers documents in whole sentences.
     let words = text.split_whitespace().count();
-    digits(text) > 0 && words <= 4 && !is_date && !is_other_identifier(text)
+    count_digits(text) > 0 && words <= 4 && !is_date && !is_other_identifier(text)
 }
 
 /// Whether a number has at most so many digits before and after the mark.
 pub(super) fn is_sane(value: &Value, digits: u32, decimals: u32) -> bool {
     let limit = Decimal::from(10_u64.saturating_pow(digits.min(18)));
-    decimal(value).is_some_and(|value| value.abs() < limit && value.normalize().scale() <= decimals)
+    json_decimal(value)
+        .is_some_and(|value| value.abs() < limit && value.normalize().scale() <= decimals)
 }
 
 #[cfg(test)]
@@ -83,36 +89,36 @@ mod tests {
     fn values_are_told_from_values_of_another_sort() {
         #[rustfmt::skip]
         let table = [
-            (Form::Name,       json!("1&1 Telecom GmbH"),              true),
-            (Form::Name,       json!("Büro 4711"),                     true),
-            (Form::Name,       json!("Hauptstr. 5, 80333 München"),    false),
-            (Form::Name,       json!("DE123456789"),                   false),
-            (Form::Name,       json!("RE-2017-17"),                    false),
-            (Form::Address,    json!("Hauptstr. 5, 80333 München"),    true),
-            (Form::Address,    json!("Lieferant GmbH"),                false),
-            (Form::Identifier, json!("RE-2017/17"),                    true),
-            (Form::Identifier, json!("471102"),                        true),
-            (Form::Identifier, json!("20240102"),                      true),
-            (Form::Identifier, json!("2024-01-02"),                    false),
-            (Form::Identifier, json!("2. Januar 2024"),                false),
-            (Form::Identifier, json!("Lieferant GmbH"),                false),
-            (Form::Identifier, json!("Weg 5, 80333 Bad Neustadt"),     false),
-            (Form::Identifier, json!("DE123456789"),                   false),
-            (Form::Identifier, json!("DE89370400440532013000"),        false),
-            (Form::VatId,      json!("DE 123 456 789"),                true),
-            (Form::VatId,      json!("DE12345678"),                    false),
-            (Form::VatId,      json!("29670869006"),                   true),
-            (Form::VatId,      json!("Rechnung Nr. 47110"),            false),
-            (Form::VatIdDigits, json!("DE136695976"),                  true),
-            (Form::VatIdDigits, json!("DE136695967"),                  false),
-            (Form::VatIdDigits, json!("no identifier"),                true),
-            (Form::Iban,       json!("DE89370400440532013000"),        true),
-            (Form::Iban,       json!(5),                               false),
-            (Form::Bic,        json!("COBADEFFXXX"),                   true),
-            (Form::Bic,        json!("COBADE"),                        false),
+            (ValueFormat::Name,       json!("1&1 Telecom GmbH"),              true),
+            (ValueFormat::Name,       json!("Büro 4711"),                     true),
+            (ValueFormat::Name,       json!("Hauptstr. 5, 80333 München"),    false),
+            (ValueFormat::Name,       json!("DE123456789"),                   false),
+            (ValueFormat::Name,       json!("RE-2017-17"),                    false),
+            (ValueFormat::Address,    json!("Hauptstr. 5, 80333 München"),    true),
+            (ValueFormat::Address,    json!("Lieferant GmbH"),                false),
+            (ValueFormat::Identifier, json!("RE-2017/17"),                    true),
+            (ValueFormat::Identifier, json!("471102"),                        true),
+            (ValueFormat::Identifier, json!("20240102"),                      true),
+            (ValueFormat::Identifier, json!("2024-01-02"),                    false),
+            (ValueFormat::Identifier, json!("2. Januar 2024"),                false),
+            (ValueFormat::Identifier, json!("Lieferant GmbH"),                false),
+            (ValueFormat::Identifier, json!("Weg 5, 80333 Bad Neustadt"),     false),
+            (ValueFormat::Identifier, json!("DE123456789"),                   false),
+            (ValueFormat::Identifier, json!("DE89370400440532013000"),        false),
+            (ValueFormat::VatId,      json!("DE 123 456 789"),                true),
+            (ValueFormat::VatId,      json!("DE12345678"),                    false),
+            (ValueFormat::VatId,      json!("29670869006"),                   true),
+            (ValueFormat::VatId,      json!("Rechnung Nr. 47110"),            false),
+            (ValueFormat::VatIdDigits, json!("DE136695976"),                  true),
+            (ValueFormat::VatIdDigits, json!("DE136695967"),                  false),
+            (ValueFormat::VatIdDigits, json!("no identifier"),                true),
+            (ValueFormat::Iban,       json!("DE89370400440532013000"),        true),
+            (ValueFormat::Iban,       json!(5),                               false),
+            (ValueFormat::Bic,        json!("COBADEFFXXX"),                   true),
+            (ValueFormat::Bic,        json!("COBADE"),                        false),
         ];
         for (form, value, expected) in table {
-            assert_eq!(holds(&value, form), expected, "{form:?} {value}");
+            assert_eq!(has_format(&value, form), expected, "{form:?} {value}");
         }
     }
 }

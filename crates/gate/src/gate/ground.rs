@@ -10,28 +10,28 @@ use rust_decimal::Decimal;
 use serde_json::Value;
 use time::Date;
 
-use super::Place;
-use super::subject::decimal;
-use crate::model::{BoundingBox, Line, PageText, Transcript, Word};
-use crate::notation::number::Mark;
-use crate::notation::{currency, date, fold, number};
+use super::PageRegion;
+use super::subject::json_decimal;
+use crate::model::{BoundingBox, PageText, TextLine, TextWord, Transcript};
+use crate::notation::number::DecimalSeparator;
+use crate::notation::{currency, date, fold_text, number};
 
 /// Most places that are kept of one value; a number printed more often says no more.
 const MOST_PLACES: usize = 50;
 
 /// Everything the transcript says, in the forms values are compared in.
 #[derive(Default)]
-pub(super) struct Ground {
+pub(super) struct PrintedValues {
     /// By absolute value: signs are often printed apart or as words.
-    numbers: HashMap<Decimal, Vec<Place>>,
+    numbers: HashMap<Decimal, Vec<PageRegion>>,
     /// Numbers with a percent sign.
     pub(super) percentages: HashSet<Decimal>,
-    dates: HashMap<Date, Vec<Place>>,
-    words: HashMap<String, Place>,
+    dates: HashMap<Date, Vec<PageRegion>>,
+    words: HashMap<String, PageRegion>,
     /// All folded text without spaces.
     text: String,
     /// Where in `text` each word, or piece of one between marks, begins, ascending.
-    starts: Vec<(usize, Place)>,
+    starts: Vec<(usize, PageRegion)>,
     currencies: HashSet<&'static str>,
     lines: Vec<PrintedLine>,
 }
@@ -44,36 +44,36 @@ struct PrintedLine {
     percentages: HashSet<Decimal>,
 }
 
-impl Ground {
+impl PrintedValues {
     /// Takes in every line that `counts`.
     pub(super) fn new(transcript: &Transcript, counts: impl Fn(&PageText, usize) -> bool) -> Self {
         let mut ground = Self::default();
         for page in &transcript.pages {
             for (_, line) in page.lines.iter().enumerate().filter(|(at, _)| counts(page, *at)) {
-                ground.add(page, line);
+                ground.add_line(page, line);
             }
         }
         ground
     }
 
-    fn add(&mut self, page: &PageText, line: &Line) {
+    fn add_line(&mut self, page: &PageText, line: &TextLine) {
         let words: Vec<&str> = line.words.iter().map(|word| word.text.as_str()).collect();
         let text = words.join(" ");
         let place = |range: std::ops::Range<usize>| {
-            place(page.number, line.words.get(range).unwrap_or_default())
+            bounding_place(page.number, line.words.get(range).unwrap_or_default())
         };
         let (numbers, percentages) = self.add_numbers(&words, place);
-        for found in date::find(&text) {
+        for found in date::find_dates(&text) {
             // Bytes of the joined text, back to words.
             let before = text.get(..found.range.start).unwrap_or_default().matches(' ').count();
             let within = text.get(found.range.clone()).unwrap_or_default().matches(' ').count();
             for date in [found.day_first, found.month_first].into_iter().flatten() {
-                remember(&mut self.dates, date, place(before..before + within + 1));
+                add_place(&mut self.dates, date, place(before..before + within + 1));
             }
         }
         let mut folded = String::new();
         for (at, word) in words.iter().enumerate() {
-            let own = fold(word);
+            let own = fold_text(word);
             if own.is_empty() {
                 continue;
             }
@@ -85,7 +85,7 @@ impl Ground {
             folded.push(' ');
             folded.push_str(&own);
         }
-        self.currencies.extend(words.iter().filter_map(|word| sign(word)));
+        self.currencies.extend(words.iter().filter_map(|word| currency_sign(word)));
         folded.push(' ');
         self.lines.push(PrintedLine { folded, numbers, percentages });
     }
@@ -93,7 +93,7 @@ impl Ground {
     fn add_numbers(
         &mut self,
         words: &[&str],
-        place: impl Fn(std::ops::Range<usize>) -> Place,
+        place: impl Fn(std::ops::Range<usize>) -> PageRegion,
     ) -> (HashSet<Decimal>, HashSet<Decimal>) {
         let (mut own, mut percentages) = (HashMap::new(), HashSet::new());
         let has_digit = |word: &&str| word.contains(|c: char| c.is_ascii_digit());
@@ -101,8 +101,8 @@ impl Ground {
             return Default::default();
         }
         // Both notations: which one holds is the reader's judgement, not ours to repeat.
-        for mark in [None, Some(Mark::Comma), Some(Mark::Point)] {
-            let mut take = |amount: number::Amount, first: usize| {
+        for mark in [None, Some(DecimalSeparator::Comma), Some(DecimalSeparator::Point)] {
+            let mut take = |amount: number::FoundNumber, first: usize| {
                 let value = amount.value.abs().normalize();
                 if amount.percent {
                     percentages.insert(value);
@@ -110,14 +110,14 @@ impl Ground {
                 self.currencies.extend(amount.currency);
                 own.entry(value).or_insert(first + amount.words.start..first + amount.words.end);
             };
-            number::find(words, mark).into_iter().for_each(|amount| take(amount, 0));
+            number::find_numbers(words, mark).into_iter().for_each(|amount| take(amount, 0));
             for (at, word) in words.iter().enumerate().filter(|(_, word)| has_digit(word)) {
-                let single = number::find(&[word.trim_matches(['(', ')'])], mark);
+                let single = number::find_numbers(&[word.trim_matches(['(', ')'])], mark);
                 single.into_iter().for_each(|amount| take(amount, at));
             }
         }
         for (value, range) in &own {
-            remember(&mut self.numbers, *value, place(range.clone()));
+            add_place(&mut self.numbers, *value, place(range.clone()));
         }
         self.percentages.extend(&percentages);
         (own.into_keys().collect(), percentages)
@@ -134,18 +134,18 @@ impl Ground {
     }
 
     /// Whether the value stands anywhere. Null and zero stand everywhere.
-    pub(super) fn holds(&self, value: &Value) -> bool {
+    pub(super) fn contains_value(&self, value: &Value) -> bool {
         match value {
             Value::Null => true,
-            Value::Number(_) if decimal(value).is_some_and(|value| value.is_zero()) => true,
-            _ => !self.places(value).is_empty(),
+            Value::Number(_) if json_decimal(value).is_some_and(|value| value.is_zero()) => true,
+            _ => !self.value_places(value).is_empty(),
         }
     }
 
     /// Everywhere the value stands, as far as kept.
-    pub(super) fn places(&self, value: &Value) -> Vec<Place> {
+    pub(super) fn value_places(&self, value: &Value) -> Vec<PageRegion> {
         match value {
-            Value::Number(_) => decimal(value).map(|value| self.printed(value)),
+            Value::Number(_) => json_decimal(value).map(|value| self.number_places(value)),
             Value::String(text) => match date::parse_iso(text) {
                 Some(date) => self.dates.get(&date).cloned(),
                 None => self.text_place(text).map(|place| vec![place]),
@@ -156,12 +156,12 @@ impl Ground {
     }
 
     /// Where a number is printed, signs aside.
-    pub(super) fn printed(&self, value: Decimal) -> Vec<Place> {
+    pub(super) fn number_places(&self, value: Decimal) -> Vec<PageRegion> {
         self.numbers.get(&value.abs().normalize()).cloned().unwrap_or_default()
     }
 
-    fn text_place(&self, text: &str) -> Option<Place> {
-        let folded = fold(text);
+    fn text_place(&self, text: &str) -> Option<PageRegion> {
+        let folded = fold_text(text);
         let compact: String = folded.chars().filter(|c| *c != ' ').collect();
         if compact.is_empty() {
             return None;
@@ -178,16 +178,16 @@ impl Ground {
             let first = self.starts.partition_point(|(at, _)| *at <= start).checked_sub(1)?;
             let end = start + compact.len();
             let own = self.starts.iter().skip(first).take_while(|(at, _)| *at < end);
-            return own.map(|(_, place)| *place).reduce(joined);
+            return own.map(|(_, place)| *place).reduce(join_places);
         }
-        let places: Option<Vec<Place>> =
+        let places: Option<Vec<PageRegion>> =
             folded.split(' ').map(|word| self.words.get(word).copied()).collect();
-        places?.into_iter().reduce(joined)
+        places?.into_iter().reduce(join_places)
     }
 
     /// Whether at least `share` of the text's words stand somewhere, and all that have a digit.
     pub(super) fn holds_words(&self, text: &str, share: f64) -> bool {
-        let folded = fold(text);
+        let folded = fold_text(text);
         let words: Vec<&str> = folded.split(' ').filter(|word| !word.is_empty()).collect();
         // Words may be printed apart or together: `D-80333`, `80333`.
         let found = |word: &&&str| {
@@ -242,31 +242,35 @@ const FAMILIES: &[(&str, &[&str])] = &[
 ];
 
 /// The currency a word stands for, or carries beside a number.
-fn sign(word: &str) -> Option<&'static str> {
+fn currency_sign(word: &str) -> Option<&'static str> {
     let plain = word.trim_matches(|c: char| c.is_ascii_digit() || ",.-:;()'".contains(c));
-    match fold(plain).as_str() {
+    match fold_text(plain).as_str() {
         "kr" => Some("kr"),
         // Beside an amount it is counted with it.
-        _ => currency::exact(plain).filter(|_| !currency::is_word(plain)),
+        _ => currency::exact_currency(plain).filter(|_| !currency::is_also_word(plain)),
     }
 }
 
-fn place(page: u32, words: &[Word]) -> Place {
+fn bounding_place(page: u32, words: &[TextWord]) -> PageRegion {
     let boxes = words.iter().map(|word| word.bounding_box);
     let confidence = words.iter().map(|word| word.confidence).fold(1.0, f32::min);
     let bounding_box = boxes.reduce(BoundingBox::union).unwrap_or_default();
-    Place { page, bounding_box, confidence }
+    PageRegion { page, bounding_box, confidence }
 }
 
 /// One box around both, if they are on one page; else the first.
-fn joined(a: Place, b: Place) -> Place {
+fn join_places(a: PageRegion, b: PageRegion) -> PageRegion {
     let confidence = a.confidence.min(b.confidence);
     let bounding_box =
         if a.page == b.page { a.bounding_box.union(b.bounding_box) } else { a.bounding_box };
-    Place { bounding_box, confidence, ..a }
+    PageRegion { bounding_box, confidence, ..a }
 }
 
-fn remember<K: Eq + std::hash::Hash>(places: &mut HashMap<K, Vec<Place>>, key: K, place: Place) {
+fn add_place<K: Eq + std::hash::Hash>(
+    places: &mut HashMap<K, Vec<PageRegion>>,
+    key: K,
+    place: PageRegion,
+) {
     let own = places.entry(key).or_default();
     if own.len() < MOST_PLACES && !own.contains(&place) {
         own.push(place);

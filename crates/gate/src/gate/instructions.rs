@@ -6,31 +6,34 @@
 
 use std::collections::HashSet;
 
-use crate::kinds::{Check, Kind};
+use crate::kinds::{Kind, RuleCheck};
 use crate::model::Transcript;
-use crate::notation::fold;
+use crate::notation::fold_text;
 
 /// Names of the reply's own fields, beside those of the kind.
 const ENVELOPE: &[&str] = &["extraction_successful", "missing_fields"];
 
 /// The lines that speak to a model: number of the page, index of the line.
-pub(super) fn find(transcript: &Transcript, kind: &Kind) -> HashSet<(u32, usize)> {
+pub(super) fn find_instruction_lines(
+    transcript: &Transcript,
+    kind: &Kind,
+) -> HashSet<(u32, usize)> {
     let phrases: Vec<String> = kind
         .rules
         .iter()
         .filter_map(|rule| match &rule.check {
-            Check::NoInstructions { phrases } => Some(phrases),
+            RuleCheck::NoInstructions { phrases } => Some(phrases),
             _ => None,
         })
         .flatten()
-        .map(|phrase| format!(" {} ", fold(phrase)))
+        .map(|phrase| format!(" {} ", fold_text(phrase)))
         .collect();
     let names: Vec<&str> =
         kind.fields().map(|(name, _)| name).filter(|name| name.contains('_')).collect();
     let mut found = HashSet::new();
     for page in &transcript.pages {
         let folded: Vec<String> =
-            page.lines.iter().map(|line| format!(" {} ", fold(&line.text()))).collect();
+            page.lines.iter().map(|line| format!(" {} ", fold_text(&line.text()))).collect();
         for (at, line) in page.lines.iter().enumerate() {
             let own = folded.get(at).map_or("", String::as_str);
             let raw = line.text().to_lowercase();

@@ -8,11 +8,11 @@ use std::collections::BTreeSet;
 use rust_decimal::Decimal;
 
 use crate::model::{PageText, Transcript};
-use crate::notation::number::{self, Amount, Mark};
+use crate::notation::number::{self, DecimalSeparator, FoundNumber};
 
 /// A number and where it stands.
 #[derive(Debug, Clone)]
-struct Printed {
+struct PrintedNumber {
     page: u32,
     middle: f32,
     height: f32,
@@ -23,22 +23,22 @@ struct Printed {
 }
 
 /// All numbers of a document, row by row.
-pub(super) struct Rows {
-    rows: Vec<Vec<Printed>>,
+pub(super) struct NumberRows {
+    rows: Vec<Vec<PrintedNumber>>,
 }
 
-impl Rows {
-    pub(super) fn of(transcript: &Transcript) -> Self {
+impl NumberRows {
+    pub(super) fn from_transcript(transcript: &Transcript) -> Self {
         let words = transcript.pages.iter().flat_map(|page| &page.lines);
         let words = words.flat_map(|line| &line.words).map(|word| word.text.as_str());
-        let mark = Mark::of(words);
-        Self { rows: transcript.pages.iter().flat_map(|page| on_page(page, mark)).collect() }
+        let mark = DecimalSeparator::from_words(words);
+        Self { rows: transcript.pages.iter().flat_map(|page| rows_on_page(page, mark)).collect() }
     }
 
     /// Rows that hold an amount and at least one more number, as lines of an invoice do; two more
     /// where a percentage is printed, as rows of taxes and discounts have one.
-    pub(super) fn of_amounts(&self) -> usize {
-        let has_amount = |row: &&Vec<Printed>| {
+    pub(super) fn count_amount_rows(&self) -> usize {
+        let has_amount = |row: &&Vec<PrintedNumber>| {
             let percentages = row.iter().filter(|it| it.percent).count();
             let others = row.len() - percentages;
             others >= 2 + usize::from(percentages > 0) && row.iter().any(|it| it.money)
@@ -48,15 +48,15 @@ impl Rows {
 
     /// Of each row in which the product of two numbers is a third one, that amount: lines beyond
     /// doubt.
-    pub(super) fn of_products(&self) -> Vec<Decimal> {
+    pub(super) fn product_amounts(&self) -> Vec<Decimal> {
         self.rows.iter().filter_map(|row| product_of(row)).collect()
     }
 
     /// Whether one row holds the factors and, right of them, the amount.
     pub(super) fn show_together(&self, factors: &[Decimal], amount: Decimal) -> bool {
-        let holds = |row: &Vec<Printed>| {
-            let is = |it: &&Printed, value: Decimal| it.value.abs() == value.abs();
-            let mut rest: Vec<&Printed> = row.iter().collect();
+        let holds = |row: &Vec<PrintedNumber>| {
+            let is = |it: &&PrintedNumber, value: Decimal| it.value.abs() == value.abs();
+            let mut rest: Vec<&PrintedNumber> = row.iter().collect();
             rest.sort_by(|a, b| b.right.total_cmp(&a.right));
             let last = rest.iter().position(|it| it.money && !it.percent);
             let Some(last) = last.filter(|at| rest.get(*at).is_some_and(|it| is(it, amount)))
@@ -73,7 +73,7 @@ impl Rows {
     }
 
     /// Printed pairs of net and tax, by a printed percentage of at most `most`.
-    pub(super) fn taxed(&self, most: Decimal) -> Vec<(Decimal, Decimal)> {
+    pub(super) fn net_and_tax_pairs(&self, most: Decimal) -> Vec<(Decimal, Decimal)> {
         let all = || self.rows.iter().flatten();
         let rates: BTreeSet<Decimal> = all()
             .filter(|it| it.percent && it.value > Decimal::ZERO && it.value <= most)
@@ -99,46 +99,47 @@ impl Rows {
     /// Whether the pages show the list's amounts in one column, and in that column no other amount
     /// but `known` ones (totals): then nothing is missing, whatever the sums say.
     pub(super) fn show_no_more_than(&self, amounts: &[Decimal], known: &[Decimal]) -> bool {
-        let all: Vec<&Printed> = self.rows.iter().flatten().filter(|it| !it.percent).collect();
-        let is = |printed: &Printed, value: &Decimal| printed.value.abs() == value.abs();
+        let all: Vec<&PrintedNumber> =
+            self.rows.iter().flatten().filter(|it| !it.percent).collect();
+        let is = |printed: &PrintedNumber, value: &Decimal| printed.value.abs() == value.abs();
         let edges = all.iter().filter(|it| amounts.iter().any(|value| is(it, value)));
         let column = |right: f32| {
-            let near = move |it: &&&Printed| (it.right - right).abs() <= 0.5 * it.height;
-            all.iter().filter(near).copied().collect::<Vec<&Printed>>()
+            let near = move |it: &&&PrintedNumber| (it.right - right).abs() <= 0.5 * it.height;
+            all.iter().filter(near).copied().collect::<Vec<&PrintedNumber>>()
         };
-        let holds = |column: &Vec<&Printed>| {
+        let holds = |column: &Vec<&PrintedNumber>| {
             // Each amount takes one printed number away; what is left has to be a total.
-            let mut rest: Vec<&&Printed> = column.iter().collect();
+            let mut rest: Vec<&&PrintedNumber> = column.iter().collect();
             let every = amounts.iter().all(|value| {
                 let at = rest.iter().position(|it| is(it, value));
                 at.map(|at| rest.remove(at)).is_some()
             });
-            let other = |it: &&&Printed| it.money && !known.iter().any(|value| is(it, value));
+            let other = |it: &&&PrintedNumber| it.money && !known.iter().any(|value| is(it, value));
             every && !rest.iter().any(other)
         };
         !amounts.is_empty() && edges.map(|it| column(it.right)).any(|column| holds(&column))
     }
 
     /// In how many rows the number is printed.
-    pub(super) fn with(&self, value: Decimal) -> usize {
-        let has = |row: &&Vec<Printed>| row.iter().any(|it| it.value.abs() == value.abs());
+    pub(super) fn count_rows_with(&self, value: Decimal) -> usize {
+        let has = |row: &&Vec<PrintedNumber>| row.iter().any(|it| it.value.abs() == value.abs());
         self.rows.iter().filter(has).count()
     }
 }
 
-fn on_page(page: &PageText, mark: Option<Mark>) -> Vec<Vec<Printed>> {
-    let mut numbers: Vec<Printed> = Vec::new();
+fn rows_on_page(page: &PageText, mark: Option<DecimalSeparator>) -> Vec<Vec<PrintedNumber>> {
+    let mut numbers: Vec<PrintedNumber> = Vec::new();
     for line in &page.lines {
         let words: Vec<&str> = line.words.iter().map(|word| word.text.as_str()).collect();
-        let mut add = |amount: &Amount, first: usize| {
+        let mut add = |amount: &FoundNumber, first: usize| {
             // The word that ends the digits: a currency may follow them.
             let own = line.words.get(first..).unwrap_or_default();
             let own = own.get(amount.words.clone()).unwrap_or_default();
             let digits =
-                |word: &&crate::model::Word| word.text.contains(|c: char| c.is_ascii_digit());
+                |word: &&crate::model::TextWord| word.text.contains(|c: char| c.is_ascii_digit());
             let Some(last) = own.iter().rev().find(digits) else { return };
             let area = last.bounding_box;
-            numbers.push(Printed {
+            numbers.push(PrintedNumber {
                 page: page.number,
                 middle: area.y + area.h / 2.0,
                 height: area.h,
@@ -148,13 +149,13 @@ fn on_page(page: &PageText, mark: Option<Mark>) -> Vec<Vec<Printed>> {
                 percent: amount.percent,
             });
         };
-        number::find(&words, mark).iter().for_each(|amount| add(amount, 0));
+        number::find_numbers(&words, mark).iter().for_each(|amount| add(amount, 0));
     }
     numbers.sort_by(|a, b| a.middle.total_cmp(&b.middle));
-    let same = |a: &Printed, b: &Printed| {
+    let same = |a: &PrintedNumber, b: &PrintedNumber| {
         a.page == b.page && (b.middle - a.middle).abs() < 0.5 * a.height.min(b.height)
     };
-    numbers.chunk_by(same).map(<[Printed]>::to_vec).collect()
+    numbers.chunk_by(same).map(<[PrintedNumber]>::to_vec).collect()
 }
 
 /// Amounts that pairs are looked for among.
@@ -166,12 +167,13 @@ const CENT: Decimal = Decimal::from_parts(1, 0, 0, false, 2);
 const MOST_IN_ROW: usize = 12;
 
 /// The amount that is the product of two other numbers of the row.
-fn product_of(row: &[Printed]) -> Option<Decimal> {
-    let row: Vec<&Printed> = row.iter().filter(|it| !it.percent && !it.value.is_zero()).collect();
+fn product_of(row: &[PrintedNumber]) -> Option<Decimal> {
+    let row: Vec<&PrintedNumber> =
+        row.iter().filter(|it| !it.percent && !it.value.is_zero()).collect();
     if !(3..=MOST_IN_ROW).contains(&row.len()) {
         return None;
     }
-    let is_product = |a: &Printed, b: &Printed, c: &Printed| {
+    let is_product = |a: &PrintedNumber, b: &PrintedNumber, c: &PrintedNumber| {
         let product = a.value.checked_mul(b.value);
         let difference = product.and_then(|product| product.abs().checked_sub(c.value.abs()));
         b.money && c.money && difference.is_some_and(|it| it.abs() <= Decimal::new(5, 3))

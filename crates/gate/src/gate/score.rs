@@ -9,8 +9,8 @@
 //! truth, right and faulty data in equal parts: where a reader errs less often than that, data that
 //! a rule objects to is right more often than the score says. The reader's own confidence enters only through its rule.
 
-use super::{Finding, Place};
-use crate::kinds::{Consequence, Kind};
+use super::{GateFinding, PageRegion};
+use crate::kinds::{Kind, RuleConsequence};
 
 /// Log-odds of data that no rule objects to.
 const CERTAINTY: f32 = 3.4;
@@ -22,8 +22,8 @@ const FLAGGED: f32 = 5.0;
 const ILLEGIBLE: f32 = 5.8;
 
 /// The score of a verdict with these findings. `places`: where the values stand that were found.
-pub(super) fn score(kind: &Kind, findings: &[Finding], places: &[Place]) -> f32 {
-    let failed = |name: &str, consequence: Consequence| {
+pub(super) fn verdict_score(kind: &Kind, findings: &[GateFinding], places: &[PageRegion]) -> f32 {
+    let failed = |name: &str, consequence: RuleConsequence| {
         findings.iter().any(|it| it.rule == name && it.consequence == consequence)
     };
     let mut log_odds = CERTAINTY;
@@ -34,7 +34,7 @@ pub(super) fn score(kind: &Kind, findings: &[Finding], places: &[Place]) -> f32 
             continue;
         }
         counted.push(&rule.name);
-        let usual = if rule.consequence == Consequence::Flag { FLAGGED } else { REFUSED };
+        let usual = if rule.consequence == RuleConsequence::Flag { FLAGGED } else { REFUSED };
         log_odds -= rule.weight.unwrap_or(usual);
     }
     let least = places.iter().map(|place| place.confidence).fold(1.0, f32::min);

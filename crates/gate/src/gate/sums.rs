@@ -7,12 +7,12 @@
 use rust_decimal::Decimal;
 use serde_json::{Map, Value};
 
-use super::checks::Failures;
-use super::subject::{Subject, decimal};
-use crate::kinds::{Rounding, RoundingMode};
+use super::checks::FailedFields;
+use super::subject::{GateSubject, json_decimal};
+use crate::kinds::{CashRounding, RoundingMode};
 
 /// A list and what its amounts have to add up to.
-pub(super) struct ListSum<'a> {
+pub(super) struct ListSumRule<'a> {
     pub(super) list: &'a str,
     pub(super) item: &'a str,
     pub(super) totals: &'a [String],
@@ -23,19 +23,19 @@ pub(super) struct ListSum<'a> {
 }
 
 /// Terms and what they have to add up to.
-pub(super) struct Sum<'a> {
+pub(super) struct SumRule<'a> {
     pub(super) terms: &'a [String],
     pub(super) plus: &'a [String],
     pub(super) minus: &'a [String],
     pub(super) total: &'a str,
     pub(super) tolerance: Decimal,
     pub(super) charges: &'a [String],
-    pub(super) rounding: Option<&'a Rounding>,
+    pub(super) rounding: Option<&'a CashRounding>,
 }
 
-impl<'a> Sum<'a> {
+impl<'a> SumRule<'a> {
     /// Of terms alone.
-    pub(super) fn plain(terms: &'a [String], total: &'a str, tolerance: Decimal) -> Self {
+    pub(super) fn of_terms(terms: &'a [String], total: &'a str, tolerance: Decimal) -> Self {
         Self { terms, plus: &[], minus: &[], total, tolerance, charges: &[], rounding: None }
     }
 }
@@ -47,11 +47,11 @@ pub(super) const HIGHEST_RATE: Decimal = Decimal::from_parts(27, 0, 0, false, 0)
 const MOST_PAIRS: usize = 40;
 const HUNDRED: Decimal = Decimal::ONE_HUNDRED;
 
-pub(super) fn sum(values: &[Decimal]) -> Option<Decimal> {
+pub(super) fn checked_sum(values: &[Decimal]) -> Option<Decimal> {
     values.iter().try_fold(Decimal::ZERO, |sum, value| sum.checked_add(*value))
 }
 
-pub(super) fn close(a: Decimal, b: Decimal, tolerance: Decimal) -> bool {
+pub(super) fn is_close(a: Decimal, b: Decimal, tolerance: Decimal) -> bool {
     a.checked_sub(b).is_some_and(|difference| difference.abs() <= tolerance)
 }
 
@@ -68,37 +68,45 @@ fn is_rounded(made: Decimal, total: Decimal, unit: Decimal, mode: RoundingMode) 
         }
 }
 
-impl Subject<'_> {
+impl GateSubject<'_> {
     /// Whether the terms add up; nothing if one of the values is unknown. What is in `plus` and
     /// `minus` counts where it is known.
-    pub(super) fn sum_holds(&self, rule: &Sum<'_>) -> Option<bool> {
+    pub(super) fn sum_holds(&self, rule: &SumRule<'_>) -> Option<bool> {
         let terms: Option<Vec<Decimal>> =
-            rule.terms.iter().map(|field| self.number(field)).collect();
+            rule.terms.iter().map(|field| self.field_number(field)).collect();
         let mut all = terms?;
-        all.extend(rule.plus.iter().filter_map(|field| self.number(field)));
-        all.extend(rule.minus.iter().filter_map(|field| self.number(field)).map(|value| -value));
-        let (made, total) = (sum(&all)?, self.number(rule.total)?);
-        Some(close(made, total, rule.tolerance) || self.sum_explained(made, total, rule))
+        all.extend(rule.plus.iter().filter_map(|field| self.field_number(field)));
+        all.extend(
+            rule.minus.iter().filter_map(|field| self.field_number(field)).map(|value| -value),
+        );
+        let (made, total) = (checked_sum(&all)?, self.field_number(rule.total)?);
+        Some(is_close(made, total, rule.tolerance) || self.sum_explained(made, total, rule))
     }
 
     /// The unknown terms, where the known ones do not make the total without them.
-    pub(super) fn gap(&self, terms: &[String], total: &str, tolerance: Decimal) -> Failures {
-        let known: Vec<Decimal> = terms.iter().filter_map(|field| self.number(field)).collect();
-        let unknown = terms.iter().filter(|field| self.number(field).is_none());
-        let made = if known.is_empty() { None } else { sum(&known) };
-        match (made, self.number(total)) {
-            (Some(made), Some(total)) if !close(made, total, tolerance) => {
+    pub(super) fn sum_gap(
+        &self,
+        terms: &[String],
+        total: &str,
+        tolerance: Decimal,
+    ) -> FailedFields {
+        let known: Vec<Decimal> =
+            terms.iter().filter_map(|field| self.field_number(field)).collect();
+        let unknown = terms.iter().filter(|field| self.field_number(field).is_none());
+        let made = if known.is_empty() { None } else { checked_sum(&known) };
+        match (made, self.field_number(total)) {
+            (Some(made), Some(total)) if !is_close(made, total, tolerance) => {
                 unknown.map(|field| Some(field.clone())).collect()
             }
-            _ => Failures::new(),
+            _ => FailedFields::new(),
         }
     }
 
     /// Whether the page or the currency says why the total is not the sum.
-    fn sum_explained(&self, made: Decimal, total: Decimal, rule: &Sum<'_>) -> bool {
+    fn sum_explained(&self, made: Decimal, total: Decimal, rule: &SumRule<'_>) -> bool {
         let Some(rest) = total.checked_sub(made) else { return false };
         let rounded = rule.rounding.is_some_and(|rounding| {
-            let currency = self.value(&rounding.currency).as_str();
+            let currency = self.field_value(&rounding.currency).as_str();
             let unit = currency.and_then(|code| rounding.to.get(code));
             unit.is_some_and(|unit| is_rounded(made, total, *unit, rounding.mode))
         });
@@ -113,19 +121,21 @@ impl Subject<'_> {
         words: &[String],
         tolerance: Decimal,
     ) -> bool {
-        let Some(total) = self.number(total).map(|it| it.abs()) else { return false };
+        let Some(total) = self.field_number(total).map(|it| it.abs()) else { return false };
         let paid = self.ground.numbers_beside(words);
         paid.filter(|paid| *paid > tolerance && *paid != total).any(|paid| {
             let before = total.checked_add(paid);
             // Where they are one half each, either may be meant.
-            before.is_some_and(|before| !self.ground.printed(before).is_empty())
+            before.is_some_and(|before| !self.ground.number_places(before).is_empty())
         })
     }
 
     /// The fields whose amount is below that of the field before.
-    pub(super) fn amount_order(&self, fields: &[String], tolerance: Decimal) -> Failures {
-        let known: Vec<(&String, Decimal)> =
-            fields.iter().filter_map(|field| Some((field, self.number(field)?.abs()))).collect();
+    pub(super) fn amount_order(&self, fields: &[String], tolerance: Decimal) -> FailedFields {
+        let known: Vec<(&String, Decimal)> = fields
+            .iter()
+            .filter_map(|field| Some((field, self.field_number(field)?.abs())))
+            .collect();
         let falls = known.windows(2).filter_map(|pair| match pair {
             [(_, before), (field, after)] if *after + tolerance < *before => {
                 Some(Some((*field).clone()))
@@ -135,30 +145,31 @@ impl Subject<'_> {
         falls.collect()
     }
 
-    pub(super) fn list_sum_holds(&self, rule: &ListSum<'_>) -> bool {
+    pub(super) fn list_sum_holds(&self, rule: &ListSumRule<'_>) -> bool {
         let amounts = self.item_numbers(rule.list, rule.item);
         let known: Vec<Decimal> =
-            rule.totals.iter().filter_map(|field| self.number(field)).collect();
-        let (Some(lines), false) = (sum(&amounts), amounts.is_empty() || known.is_empty()) else {
+            rule.totals.iter().filter_map(|field| self.field_number(field)).collect();
+        let (Some(lines), false) = (checked_sum(&amounts), amounts.is_empty() || known.is_empty())
+        else {
             return true;
         };
         let rounding = rule.per_item.checked_mul(Decimal::from(amounts.len()));
         let slack = rounding.unwrap_or_default() + rule.tolerance;
-        known.iter().any(|total| close(lines, *total, slack))
-            || self.explained(lines, &amounts, &known, rule)
+        known.iter().any(|total| is_close(lines, *total, slack))
+            || self.list_sum_explained(lines, &amounts, &known, rule)
     }
 
     /// Whether the page says why the lines are not the total: their sum is printed beside them, or
     /// the rest is an allowance or charge, or stands in the lines as included; or the pages show
     /// no line that the list lacks.
-    fn explained(
+    fn list_sum_explained(
         &self,
         lines: Decimal,
         amounts: &[Decimal],
         totals: &[Decimal],
-        rule: &ListSum<'_>,
+        rule: &ListSumRule<'_>,
     ) -> bool {
-        let rows = self.rows();
+        let rows = self.number_rows();
         let count = |value: Decimal| amounts.iter().filter(|it| it.abs() == value.abs()).count();
         if self.ground.printed_beside(lines, rule.sums) {
             return true;
@@ -167,10 +178,14 @@ impl Subject<'_> {
         let explains = |rest: Decimal| {
             let labelled = self.ground.printed_beside(rest, rule.charges);
             // Of each included amount the pages show as many as the list.
-            labelled || (count(rest) > 0 && rows.with(rest) >= count(rest) && rest > Decimal::ZERO)
+            labelled
+                || (count(rest) > 0
+                    && rows.count_rows_with(rest) >= count(rest)
+                    && rest > Decimal::ZERO)
         };
         rests.map(|rest| rest.normalize()).any(explains) || {
-            let all: Vec<Decimal> = self.extraction.data.values().filter_map(decimal).collect();
+            let all: Vec<Decimal> =
+                self.extraction.data.values().filter_map(json_decimal).collect();
             rows.show_no_more_than(amounts, &all)
         }
     }
@@ -184,31 +199,39 @@ impl Subject<'_> {
         terms: &[String],
         tolerance: Decimal,
     ) -> bool {
-        let (Some(total), Some(lines)) = (self.number(total), sum(amounts)) else { return false };
-        let with_tax = terms.iter().filter_map(|field| self.number(field));
+        let (Some(total), Some(lines)) = (self.field_number(total), checked_sum(amounts)) else {
+            return false;
+        };
+        let with_tax = terms.iter().filter_map(|field| self.field_number(field));
         let mut sums = with_tax.filter_map(|term| lines.checked_add(term)).chain([lines]);
-        !amounts.is_empty() && sums.any(|sum| close(sum, total, tolerance))
+        !amounts.is_empty() && sums.any(|sum| is_close(sum, total, tolerance))
     }
 
     /// The page's own figures make the total: net and tax by the printed rates, or the rows that
     /// are lines beyond doubt.
     pub(super) fn page_confirms(&self, total: &str, tolerance: Decimal) -> bool {
-        let Some(total) = self.number(total).map(|it| it.abs()) else { return false };
-        let rows = self.rows();
-        let lines = rows.of_products();
-        if !lines.is_empty() && sum(&lines).is_some_and(|it| close(it.abs(), total, tolerance)) {
+        let Some(total) = self.field_number(total).map(|it| it.abs()) else { return false };
+        let rows = self.number_rows();
+        let lines = rows.product_amounts();
+        if !lines.is_empty()
+            && checked_sum(&lines).is_some_and(|it| is_close(it.abs(), total, tolerance))
+        {
             return true;
         }
         let gross: Vec<Decimal> = rows
-            .taxed(HIGHEST_RATE)
+            .net_and_tax_pairs(HIGHEST_RATE)
             .into_iter()
             .take(MOST_PAIRS)
             .filter_map(|(net, tax)| net.checked_add(tax))
             .collect();
         gross.iter().enumerate().any(|(at, one)| {
             let both = |two: &Decimal| one.checked_add(*two);
-            close(*one, total, tolerance)
-                || gross.iter().skip(at + 1).filter_map(both).any(|it| close(it, total, tolerance))
+            is_close(*one, total, tolerance)
+                || gross
+                    .iter()
+                    .skip(at + 1)
+                    .filter_map(both)
+                    .any(|it| is_close(it, total, tolerance))
         })
     }
 
@@ -218,11 +241,11 @@ impl Subject<'_> {
         factors: &[String],
         item: &str,
         tolerance: Decimal,
-    ) -> Failures {
+    ) -> FailedFields {
         let fails = |row: &Map<String, Value>| {
-            let amount = row.get(item).and_then(decimal)?;
+            let amount = row.get(item).and_then(json_decimal)?;
             let factors: Option<Vec<Decimal>> =
-                factors.iter().map(|factor| decimal(row.get(factor)?)).collect();
+                factors.iter().map(|factor| json_decimal(row.get(factor)?)).collect();
             let factors = factors?;
             let product = factors
                 .iter()
@@ -232,10 +255,10 @@ impl Subject<'_> {
             // Printed so in one row: a base quantity, a discount or charge is the document's own.
             Some(
                 !self.product_explains(product.abs(), amount.abs(), slack)
-                    && !self.rows().show_together(&factors, amount),
+                    && !self.number_rows().show_together(&factors, amount),
             )
         };
-        let failed = self.items(list).enumerate().filter(|(_, row)| fails(row) == Some(true));
+        let failed = self.list_items(list).enumerate().filter(|(_, row)| fails(row) == Some(true));
         failed.map(|(index, _)| Some(format!("{list}[{index}]"))).collect()
     }
 
@@ -244,10 +267,10 @@ impl Subject<'_> {
     fn product_explains(&self, product: Decimal, amount: Decimal, slack: Decimal) -> bool {
         let with = |rate: &Decimal| {
             let share = product.checked_mul(*rate)?.checked_div(HUNDRED)?;
-            let near = |it: Option<Decimal>| it.is_some_and(|it| close(it, amount, slack));
+            let near = |it: Option<Decimal>| it.is_some_and(|it| is_close(it, amount, slack));
             Some(near(product.checked_add(share)) || near(product.checked_sub(share)))
         };
-        close(product, amount, slack)
+        is_close(product, amount, slack)
             || self.ground.percentages.iter().any(|rate| with(rate) == Some(true))
     }
 }

@@ -5,15 +5,15 @@
 
 use rust_decimal::Decimal;
 
-use super::subject::Subject;
-use super::sums::{close, sum};
+use super::subject::GateSubject;
+use super::sums::{checked_sum, is_close};
 
 const HUNDRED: Decimal = Decimal::ONE_HUNDRED;
 /// Printed pairs of net and tax whose combinations are tried: all of them are.
 const MOST_PAIRS: usize = 12;
 
 /// A tax and what it has to be a share of.
-pub(super) struct TaxByRate<'a> {
+pub(super) struct TaxByRateRule<'a> {
     pub(super) net: &'a str,
     pub(super) tax: &'a str,
     /// A percentage on a line with one of them is a rate, unless it is above `most`.
@@ -25,11 +25,11 @@ pub(super) struct TaxByRate<'a> {
     pub(super) per_item: Decimal,
 }
 
-fn share(of: Decimal, rate: Decimal) -> Option<Decimal> {
+fn percent_of(of: Decimal, rate: Decimal) -> Option<Decimal> {
     of.checked_mul(rate)?.checked_div(HUNDRED)
 }
 
-impl Subject<'_> {
+impl GateSubject<'_> {
     /// Tax beyond what the highest printed percentage, or else the highest rate in use, makes of
     /// the net amount.
     pub(super) fn tax_rate_holds(
@@ -39,26 +39,29 @@ impl Subject<'_> {
         most: Decimal,
         tolerance: Decimal,
     ) -> bool {
-        let (Some(net), Some(tax)) = (self.number(net), self.number(tax)) else { return true };
+        let (Some(net), Some(tax)) = (self.field_number(net), self.field_number(tax)) else {
+            return true;
+        };
         let printed = self.ground.percentages.iter().filter(|rate| **rate <= most);
         let highest = printed.max().copied().filter(|rate| !rate.is_zero()).unwrap_or(most);
-        let bound = share(net.abs(), highest).and_then(|it| it.checked_add(tolerance));
+        let bound = percent_of(net.abs(), highest).and_then(|it| it.checked_add(tolerance));
         bound.is_none_or(|bound| tax.abs() <= bound)
     }
 
     /// Whether a printed rate, or several of parts of the amount, make the tax.
-    pub(super) fn tax_by_rate_holds(&self, rule: &TaxByRate<'_>) -> bool {
-        let (Some(net), Some(tax)) = (self.number(rule.net), self.number(rule.tax)) else {
+    pub(super) fn tax_by_rate_holds(&self, rule: &TaxByRateRule<'_>) -> bool {
+        let (Some(net), Some(tax)) = (self.field_number(rule.net), self.field_number(rule.tax))
+        else {
             return true;
         };
         let (net, tax) = (net.abs(), tax.abs());
         let mut rates = self.ground.percentages_beside(rule.words);
         rates.retain(|rate| *rate <= rule.most);
         let (Some(lowest), Some(highest)) = (rates.first(), rates.last()) else { return true };
-        let entries = rule.list.map_or(0, |list| self.items(list).count());
+        let entries = rule.list.map_or(0, |list| self.list_items(list).count());
         let rounding = rule.per_item.checked_mul(Decimal::from(entries));
         let slack = rounding.unwrap_or_default() + rule.tolerance;
-        let bounds = share(net, *lowest).zip(share(net, *highest));
+        let bounds = percent_of(net, *lowest).zip(percent_of(net, *highest));
         let Some((least, most)) = bounds else { return true };
         // Several rates: any share of the amount may be under any of them. One: all of it.
         let least = if rates.len() > 1 { least } else { most };
@@ -70,8 +73,8 @@ impl Subject<'_> {
     /// rest is exempt.
     fn is_part_taxed(&self, net: Decimal, tax: Decimal, slack: Decimal) -> bool {
         let pairs: Vec<(Decimal, Decimal)> = self
-            .rows()
-            .taxed(super::sums::HIGHEST_RATE)
+            .number_rows()
+            .net_and_tax_pairs(super::sums::HIGHEST_RATE)
             .into_iter()
             .filter(|(base, own)| *base <= net + slack && *own <= tax + slack)
             .take(MOST_PAIRS)
@@ -80,8 +83,8 @@ impl Subject<'_> {
         (1..subsets).any(|chosen| {
             let own = pairs.iter().enumerate().filter(|(at, _)| chosen & (1 << at) != 0);
             let (bases, taxes): (Vec<Decimal>, Vec<Decimal>) = own.map(|(_, pair)| *pair).unzip();
-            let within = sum(&bases).is_some_and(|base| base <= net + slack);
-            within && sum(&taxes).is_some_and(|own| close(own, tax, slack))
+            let within = checked_sum(&bases).is_some_and(|base| base <= net + slack);
+            within && checked_sum(&taxes).is_some_and(|own| is_close(own, tax, slack))
         })
     }
 }

@@ -1,7 +1,7 @@
 //! The kinds that ship, as built in: the folders of `config/kinds`.
 
 /// Files of a kind: path within its folder, and text.
-pub(super) type Files = &'static [(&'static str, &'static str)];
+pub(super) type BuiltInFiles = &'static [(&'static str, &'static str)];
 
 macro_rules! files {
     ($kind:literal, $($file:literal),+ $(,)?) => {
@@ -10,7 +10,7 @@ macro_rules! files {
 }
 
 /// Name and files of each.
-pub(super) const KINDS: [(&str, Files); 5] = [
+pub(super) const KINDS: [(&str, BuiltInFiles); 5] = [
     (
         "invoice",
         files!(

@@ -6,9 +6,9 @@
 
 use std::sync::Arc;
 
-use super::{GENERIC, Kind, Kinds, Place};
-use crate::model::{Line, PageText, Transcript};
-use crate::notation::fold;
+use super::{GENERIC, Kind, KindSet, SignalArea};
+use crate::model::{PageText, TextLine, Transcript};
+use crate::notation::fold_text;
 
 /// A kind needs this score.
 const LEAST: f64 = 2.0;
@@ -30,16 +30,16 @@ const GAP: f32 = 1.2;
 
 /// Why the kind is not certain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Doubt {
+pub enum KindAmbiguity {
     /// No kind's signals are strong enough.
     Unknown,
     /// Two kinds' signals are about as strong.
     Tie,
 }
 
-impl Doubt {
+impl KindAmbiguity {
     /// The reason a person sees.
-    pub fn reason(self) -> &'static str {
+    pub fn review_reason(self) -> &'static str {
         match self {
             Self::Unknown => "kind_unknown",
             Self::Tie => "kind_uncertain",
@@ -49,62 +49,62 @@ impl Doubt {
 
 /// A kind, and how sure that is.
 #[derive(Debug, Clone)]
-pub struct Classified {
+pub struct ClassifiedKind {
     /// The best kind; [`GENERIC`] if none is good enough.
     pub kind: Arc<Kind>,
     /// None: it is clear.
-    pub doubt: Option<Doubt>,
+    pub doubt: Option<KindAmbiguity>,
     /// The kinds that tie with it, best first; none unless the doubt is a tie.
     pub rivals: Vec<Arc<Kind>>,
 }
 
-impl Classified {
+impl ClassifiedKind {
     /// A kind beyond doubt.
     pub fn certain(kind: Arc<Kind>) -> Self {
         Self { kind, doubt: None, rivals: Vec::new() }
     }
 }
 
-impl Kinds {
+impl KindSet {
     /// Tells the kind of a document; none if no kind fits and there is no generic one.
-    pub fn classify(&self, transcript: &Transcript) -> Option<Classified> {
-        let seen = Seen::of(transcript);
+    pub fn classify(&self, transcript: &Transcript) -> Option<ClassifiedKind> {
+        let seen = FirstPagesText::from_transcript(transcript);
         let mut scores: Vec<(f64, &Arc<Kind>)> =
-            self.kinds.iter().map(|kind| (seen.score(kind), kind)).collect();
+            self.kinds.iter().map(|kind| (seen.score_kind(kind), kind)).collect();
         scores.sort_by(|(a, _), (b, _)| b.total_cmp(a));
         match scores.as_slice() {
             [(best, kind), rest @ ..] if *best >= LEAST => {
                 let near = rest.iter().take_while(|(score, _)| best - score < MARGIN);
                 let rivals: Vec<Arc<Kind>> = near.map(|(_, kind)| Arc::clone(kind)).collect();
-                let doubt = (!rivals.is_empty()).then_some(Doubt::Tie);
-                Some(Classified { kind: Arc::clone(kind), doubt, rivals })
+                let doubt = (!rivals.is_empty()).then_some(KindAmbiguity::Tie);
+                Some(ClassifiedKind { kind: Arc::clone(kind), doubt, rivals })
             }
-            _ => self.unknown(),
+            _ => self.generic_kind(),
         }
     }
 
     /// The generic kind, which leaves the document to a person; none if there is none.
-    pub fn unknown(&self) -> Option<Classified> {
+    pub fn generic_kind(&self) -> Option<ClassifiedKind> {
         let kind = Arc::clone(self.get(GENERIC)?);
-        Some(Classified { kind, doubt: Some(Doubt::Unknown), rivals: Vec::new() })
+        Some(ClassifiedKind { kind, doubt: Some(KindAmbiguity::Unknown), rivals: Vec::new() })
     }
 }
 
 /// The words of the first pages, folded.
-struct Seen {
+struct FirstPagesText {
     /// Short texts in the upper part of the first page.
     upper: Vec<Vec<String>>,
     /// All texts, spaces around each word, two between texts.
     all: String,
 }
 
-impl Seen {
-    fn of(transcript: &Transcript) -> Self {
+impl FirstPagesText {
+    fn from_transcript(transcript: &Transcript) -> Self {
         let mut seen = Self { upper: Vec::new(), all: " ".to_owned() };
         for (index, page) in transcript.pages.iter().take(PAGES).enumerate() {
             for line in &page.lines {
                 let upper = index == 0 && is_upper(page, line);
-                for text in texts(line) {
+                for text in split_texts(line) {
                     seen.all.push_str(&text);
                     seen.all.push_str("  ");
                     let words: Vec<String> = text.split(' ').map(str::to_owned).collect();
@@ -117,26 +117,25 @@ impl Seen {
         seen
     }
 
-    fn score(&self, kind: &Kind) -> f64 {
-        let found = kind
-            .signals
-            .iter()
-            .filter(|signal| signal.phrases.iter().any(|phrase| self.holds(phrase, signal.place)));
+    fn score_kind(&self, kind: &Kind) -> f64 {
+        let found = kind.signals.iter().filter(|signal| {
+            signal.phrases.iter().any(|phrase| self.contains_phrase(phrase, signal.place))
+        });
         found.map(|signal| signal.weight).sum()
     }
 
-    fn holds(&self, phrase: &str, place: Place) -> bool {
+    fn contains_phrase(&self, phrase: &str, place: SignalArea) -> bool {
         let (ending, phrase) = match phrase.strip_prefix('*') {
             Some(rest) => (true, rest),
             None => (false, phrase),
         };
-        if place == Place::Anywhere {
+        if place == SignalArea::Anywhere {
             let before = if ending { "" } else { " " };
             return self.all.contains(&format!("{before}{phrase} "));
         }
         let wanted: Vec<&str> = phrase.split(' ').collect();
         self.upper.iter().any(|words| {
-            let fits = words.len() == wanted.len() || place == Place::Title;
+            let fits = words.len() == wanted.len() || place == SignalArea::Title;
             let mut pairs = words.iter().zip(&wanted);
             let first = pairs
                 .next()
@@ -146,12 +145,12 @@ impl Seen {
     }
 }
 
-fn is_upper(page: &PageText, line: &Line) -> bool {
+fn is_upper(page: &PageText, line: &TextLine) -> bool {
     line.bounding_box().y <= UPPER * page.height.max(1.0)
 }
 
 /// The texts of a line, parted where the gap is wide; letters set apart are joined.
-fn texts(line: &Line) -> Vec<String> {
+fn split_texts(line: &TextLine) -> Vec<String> {
     let mut texts = Vec::new();
     let (mut current, mut right) = (String::new(), f32::MAX);
     for word in &line.words {
@@ -164,12 +163,12 @@ fn texts(line: &Line) -> Vec<String> {
         right = area.right();
     }
     texts.push(current);
-    let folded = texts.iter().map(|text| joined(&fold(text)));
+    let folded = texts.iter().map(|text| join_spaced_letters(&fold_text(text)));
     folded.filter(|text| !text.is_empty()).collect()
 }
 
 /// `r e c h n u n g` is one word.
-fn joined(folded: &str) -> String {
+fn join_spaced_letters(folded: &str) -> String {
     let letters = folded.split(' ').filter(|word| word.chars().count() == 1).count();
     let spaced = letters >= 4 && letters == folded.split(' ').count();
     if spaced { folded.replace(' ', "") } else { folded.to_owned() }
@@ -179,7 +178,7 @@ fn joined(folded: &str) -> String {
 mod tests {
     use super::*;
     use crate::config::KindsConfig;
-    use crate::model::{BoundingBox, Word};
+    use crate::model::{BoundingBox, TextWord};
 
     /// Two or more spaces are a wide gap.
     fn transcript(drawing: &str) -> Transcript {
@@ -191,15 +190,15 @@ mod tests {
                 if width > 0 {
                     let (x, y) = (column as f32 * 5.0, row as f32 * 12.0);
                     let bounding_box = BoundingBox { x, y, w: width as f32 * 5.0, h: 10.0 };
-                    words.push(Word { text: word.to_owned(), bounding_box, confidence: 1.0 });
+                    words.push(TextWord { text: word.to_owned(), bounding_box, confidence: 1.0 });
                 }
                 column += width + if width == 0 { 3 } else { 1 };
             }
-            Line { words }
+            TextLine { words }
         };
         let drawn = drawing.lines().enumerate().map(line);
         let lines = drawn.filter(|line| !line.words.is_empty()).collect();
-        let page = PageText::native(1, (600.0, 840.0), 1.0, lines);
+        let page = PageText::from_native(1, (600.0, 840.0), 1.0, lines);
         Transcript {
             format: Transcript::FORMAT,
             sha256: String::new(),
@@ -211,7 +210,7 @@ mod tests {
 
     #[test]
     fn documents_are_told_by_their_words() {
-        let kinds = Kinds::load(&KindsConfig::default()).unwrap();
+        let kinds = KindSet::load(&KindsConfig::default()).unwrap();
         #[rustfmt::skip]
         let table = [
             ("Muster GmbH   Rechnung Nr. 17\nGesamtbetrag   12,00 EUR", "invoice", None),
@@ -223,9 +222,9 @@ mod tests {
             ("Bon fiscal   Kassenbon\nSumme   7,60\nBar   10,00\nRückgeld   2,40", "receipt", None),
             ("SERVICE AGREEMENT\nbetween A Ltd and B Ltd\nwitnesseth\nterm and termination\ngoverning law", "contract", None),
             ("Mietvertrag\nzwischen A und B\n§ 1 Mietsache", "contract", None),
-            ("Order confirmation\nInvoice address: A", "generic", Some(Doubt::Unknown)),
-            ("Dear Sir,\nthank you for your visit.", "generic", Some(Doubt::Unknown)),
-            ("", "generic", Some(Doubt::Unknown)),
+            ("Order confirmation\nInvoice address: A", "generic", Some(KindAmbiguity::Unknown)),
+            ("Dear Sir,\nthank you for your visit.", "generic", Some(KindAmbiguity::Unknown)),
+            ("", "generic", Some(KindAmbiguity::Unknown)),
         ];
         for (drawing, kind, doubt) in table {
             let told = kinds.classify(&transcript(drawing)).unwrap();
@@ -235,9 +234,9 @@ mod tests {
 
     #[test]
     fn two_titles_of_equal_weight_are_a_tie() {
-        let kinds = Kinds::load(&KindsConfig::default()).unwrap();
+        let kinds = KindSet::load(&KindsConfig::default()).unwrap();
         let told = kinds.classify(&transcript("Invoice\nReceipt")).unwrap();
-        assert_eq!(told.doubt, Some(Doubt::Tie));
+        assert_eq!(told.doubt, Some(KindAmbiguity::Tie));
         let mut names = vec![told.kind.name.as_str()];
         names.extend(told.rivals.iter().map(|kind| kind.name.as_str()));
         names.sort_unstable();

@@ -7,11 +7,11 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::json_lines;
-use super::problem::{Problem, Report};
+use super::problem::{KindProblem, ProblemReport};
 
 /// A document and its data.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Example {
+pub(super) struct KindExample {
     /// File name without its ending.
     pub(super) name: String,
     /// The document as text.
@@ -22,36 +22,43 @@ pub(super) struct Example {
 
 /// Pairs the files of the folder `examples` (their texts by name) and holds the data against the
 /// schema.
-pub(super) fn read(
+pub(super) fn read_examples(
     folder: &Path,
     files: &BTreeMap<String, String>,
     schema: Option<&Value>,
-) -> Result<Vec<Example>, Vec<Problem>> {
+) -> Result<Vec<KindExample>, Vec<KindProblem>> {
     let (mut examples, mut problems) = (Vec::new(), Vec::new());
     for (file, text) in files {
         let path = folder.join(file);
-        let mut report = Report::new(&path, text);
+        let mut report = ProblemReport::new(&path, text);
         match file.rsplit_once('.') {
             Some((name, "txt")) if files.contains_key(&format!("{name}.json")) => {}
-            Some((name, "txt")) => report.whole(format!("has no {name}.json beside it")),
+            Some((name, "txt")) => report.report_file(format!("has no {name}.json beside it")),
             Some((name, "json")) => {
-                match (files.get(&format!("{name}.txt")), data(text, schema, &mut report)) {
+                match (
+                    files.get(&format!("{name}.txt")),
+                    parse_example_data(text, schema, &mut report),
+                ) {
                     (Some(document), Some(fields)) => {
                         let (name, text) = (name.to_owned(), document.trim_end().to_owned());
-                        examples.push(Example { name, text, fields });
+                        examples.push(KindExample { name, text, fields });
                     }
-                    (None, _) => report.whole(format!("has no {name}.txt beside it")),
+                    (None, _) => report.report_file(format!("has no {name}.txt beside it")),
                     (_, None) => {}
                 }
             }
-            _ => report.whole("is neither NAME.txt nor NAME.json"),
+            _ => report.report_file("is neither NAME.txt nor NAME.json"),
         }
         problems.append(&mut report.problems);
     }
     if problems.is_empty() { Ok(examples) } else { Err(problems) }
 }
 
-fn data(text: &str, schema: Option<&Value>, report: &mut Report<'_>) -> Option<Value> {
+fn parse_example_data(
+    text: &str,
+    schema: Option<&Value>,
+    report: &mut ProblemReport<'_>,
+) -> Option<Value> {
     let fields: Value = match serde_json::from_str(text) {
         Ok(fields) => fields,
         Err(error) => {
@@ -59,7 +66,7 @@ fn data(text: &str, schema: Option<&Value>, report: &mut Report<'_>) -> Option<V
             return None;
         }
     };
-    let lines = json_lines::lines(text);
+    let lines = json_lines::lines_by_pointer(text);
     let options = || jsonschema::options().should_validate_formats(true);
     // A schema that does not compile has been complained about in its own file.
     let validator = schema.and_then(|schema| options().build(schema).ok())?;
@@ -71,7 +78,7 @@ fn data(text: &str, schema: Option<&Value>, report: &mut Report<'_>) -> Option<V
 }
 
 /// What is added to a prompt; empty without examples.
-pub(super) fn shown(examples: &[Example]) -> String {
+pub(super) fn examples_as_prompt(examples: &[KindExample]) -> String {
     let mut text = String::new();
     for (number, example) in examples.iter().enumerate() {
         // Writing to a string cannot fail.
@@ -109,13 +116,14 @@ mod tests {
                 "examples/a.json:3: does not fit",
             ),
         ] {
-            let problems = read(Path::new("examples"), &files(list), Some(&schema)).unwrap_err();
+            let problems =
+                read_examples(Path::new("examples"), &files(list), Some(&schema)).unwrap_err();
             assert!(problems[0].to_string().starts_with(problem), "{problems:?}");
         }
         let sound = files(&[("a.json", "{\"total\": 1}"), ("a.txt", "Total 1\n")]);
-        let examples = read(Path::new("examples"), &sound, Some(&schema)).unwrap();
+        let examples = read_examples(Path::new("examples"), &sound, Some(&schema)).unwrap();
         assert!(
-            shown(&examples)
+            examples_as_prompt(&examples)
                 .contains("<example>\nTotal 1\n</example>\nIts `fields`:\n{\"total\":1}")
         );
     }

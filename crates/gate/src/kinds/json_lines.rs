@@ -5,20 +5,20 @@
 use std::collections::BTreeMap;
 
 /// Lines counted from 1, by pointer. A member is placed where its name stands.
-pub(super) fn lines(text: &str) -> BTreeMap<String, usize> {
-    let mut scan = Scan { rest: text, line: 1, found: BTreeMap::new() };
-    scan.value("");
+pub(super) fn lines_by_pointer(text: &str) -> BTreeMap<String, usize> {
+    let mut scan = LineScanner { rest: text, line: 1, found: BTreeMap::new() };
+    scan.scan_value("");
     scan.found
 }
 
-struct Scan<'a> {
+struct LineScanner<'a> {
     rest: &'a str,
     line: usize,
     found: BTreeMap<String, usize>,
 }
 
-impl<'a> Scan<'a> {
-    fn skip(&mut self, bytes: usize) -> &'a str {
+impl<'a> LineScanner<'a> {
+    fn skip_bytes(&mut self, bytes: usize) -> &'a str {
         let (skipped, rest) = self.rest.split_at_checked(bytes).unwrap_or((self.rest, ""));
         self.line += skipped.matches('\n').count();
         self.rest = rest;
@@ -26,67 +26,67 @@ impl<'a> Scan<'a> {
     }
 
     /// The next character that is not white space.
-    fn next(&mut self) -> Option<char> {
+    fn next_token(&mut self) -> Option<char> {
         let blank = self.rest.len() - self.rest.trim_start().len();
-        self.skip(blank);
+        self.skip_bytes(blank);
         self.rest.chars().next()
     }
 
-    fn value(&mut self, pointer: &str) {
-        let first = self.next();
+    fn scan_value(&mut self, pointer: &str) {
+        let first = self.next_token();
         self.found.entry(pointer.to_owned()).or_insert(self.line);
         match first {
-            Some('{') => self.members(pointer),
-            Some('[') => self.elements(pointer),
-            Some('"') => _ = self.string(),
+            Some('{') => self.scan_members(pointer),
+            Some('[') => self.scan_elements(pointer),
+            Some('"') => _ = self.scan_string(),
             _ => {
                 let end = self.rest.find([',', ']', '}']).unwrap_or(self.rest.len());
-                self.skip(end);
+                self.skip_bytes(end);
             }
         }
     }
 
-    fn members(&mut self, pointer: &str) {
-        self.skip(1);
-        while let Some(c) = self.next() {
+    fn scan_members(&mut self, pointer: &str) {
+        self.skip_bytes(1);
+        while let Some(c) = self.next_token() {
             match c {
                 '"' => {
                     let line = self.line;
-                    let name = self.string().replace('~', "~0").replace('/', "~1");
+                    let name = self.scan_string().replace('~', "~0").replace('/', "~1");
                     let inner = format!("{pointer}/{name}");
                     self.found.insert(inner.clone(), line);
-                    self.next();
-                    self.skip(1); // the colon
-                    self.value(&inner);
+                    self.next_token();
+                    self.skip_bytes(1); // the colon
+                    self.scan_value(&inner);
                 }
                 '}' => {
-                    self.skip(1);
+                    self.skip_bytes(1);
                     return;
                 }
-                _ => _ = self.skip(c.len_utf8()),
+                _ => _ = self.skip_bytes(c.len_utf8()),
             }
         }
     }
 
-    fn elements(&mut self, pointer: &str) {
-        self.skip(1);
+    fn scan_elements(&mut self, pointer: &str) {
+        self.skip_bytes(1);
         let mut index = 0;
-        while let Some(c) = self.next() {
+        while let Some(c) = self.next_token() {
             match c {
-                ',' => _ = self.skip(1),
+                ',' => _ = self.skip_bytes(1),
                 ']' => {
-                    self.skip(1);
+                    self.skip_bytes(1);
                     return;
                 }
                 _ => {
-                    self.value(&format!("{pointer}/{index}"));
+                    self.scan_value(&format!("{pointer}/{index}"));
                     index += 1;
                 }
             }
         }
     }
 
-    fn string(&mut self) -> String {
+    fn scan_string(&mut self) -> String {
         let mut escaped = false;
         let inner = self.rest.get(1..).unwrap_or_default();
         let end = inner.find(|c| {
@@ -94,7 +94,7 @@ impl<'a> Scan<'a> {
             escaped = c == '\\' && !escaped;
             ends
         });
-        let text = self.skip(end.map_or(self.rest.len(), |end| end + 2));
+        let text = self.skip_bytes(end.map_or(self.rest.len(), |end| end + 2));
         serde_json::from_str(text).unwrap_or_default()
     }
 }
@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn every_value_is_placed() {
         let text = "{\n \"a\\\"/b\": [1,\n  {\"c\":\n true}, \"x,]\"],\n \"d\": null }";
-        let found = lines(text);
+        let found = lines_by_pointer(text);
         let place = |pointer: &str| found.get(pointer).copied();
         assert_eq!(place(""), Some(1));
         assert_eq!(place("/a\"~1b"), Some(2));

@@ -6,8 +6,8 @@ use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::problem::{Problem, Report};
-use crate::notation::fold;
+use super::problem::{KindProblem, ProblemReport};
+use crate::notation::fold_text;
 
 /// Sections that are no fields: what the rules reader has to know of the rest of a page.
 pub(super) const SECTIONS: [&str; 19] = [
@@ -34,7 +34,7 @@ pub(super) const SECTIONS: [&str; 19] = [
 
 /// What is read beside the labels of a field that holds text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Written {
+pub enum ValueStyle {
     /// A number or code: it has a digit.
     Identifier,
     /// Words, up to the end of the line or a mark that ends them.
@@ -45,22 +45,22 @@ pub enum Written {
 
 /// All labels of a kind, indexed for finding the longest one at a place.
 #[derive(Debug, Clone, Default)]
-pub struct Labels {
+pub struct LabelIndex {
     /// Folded first word to labels, longest first.
-    by_first: BTreeMap<String, Vec<Label>>,
+    by_first: BTreeMap<String, Vec<FieldLabel>>,
     /// Endings of words (`*rechnung`).
-    endings: Vec<Label>,
+    endings: Vec<FieldLabel>,
     /// Folded labels by field, for lookups of whole texts.
     fields: BTreeMap<String, Vec<String>>,
     /// Fields of text that are no identifiers.
-    written: BTreeMap<String, Written>,
+    written: BTreeMap<String, ValueStyle>,
     /// How many files were added.
     files: usize,
     languages: BTreeSet<String>,
 }
 
 #[derive(Debug, Clone)]
-struct Label {
+struct FieldLabel {
     field: String,
     strong: bool,
     words: Vec<String>,
@@ -70,7 +70,7 @@ struct Label {
 
 /// A label found at some place.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Match<'a> {
+pub struct LabelHit<'a> {
     /// Its field.
     pub field: &'a str,
     /// Whether it means that field and nothing else.
@@ -79,7 +79,7 @@ pub struct Match<'a> {
     pub length: usize,
 }
 
-impl Labels {
+impl LabelIndex {
     /// Adds a file's labels; where it repeats one of an earlier file, its strength holds. `knows`
     /// says which sections there may be.
     pub(super) fn add_file(
@@ -87,9 +87,9 @@ impl Labels {
         file: &Path,
         text: &str,
         knows: impl Fn(&str) -> bool,
-    ) -> Result<(), Vec<Problem>> {
+    ) -> Result<(), Vec<KindProblem>> {
         self.files += 1;
-        let mut report = Report::new(file, text);
+        let mut report = ProblemReport::new(file, text);
         match DeTable::parse(text) {
             Ok(table) => {
                 for (name, section) in table.get_ref() {
@@ -98,9 +98,9 @@ impl Labels {
                     }
                 }
             }
-            Err(error) => report.toml(&error),
+            Err(error) => report.report_toml(&error),
         }
-        self.sort();
+        self.sort_by_length();
         if report.problems.is_empty() { Ok(()) } else { Err(report.problems) }
     }
 
@@ -109,7 +109,7 @@ impl Labels {
         name: &Spanned<std::borrow::Cow<'_, str>>,
         section: &Spanned<DeValue<'_>>,
         knows: &impl Fn(&str) -> bool,
-        report: &mut Report<'_>,
+        report: &mut ProblemReport<'_>,
     ) {
         let field = name.get_ref().as_ref();
         if !knows(field) {
@@ -117,10 +117,10 @@ impl Labels {
                 "[{field}] is neither a field of schema.json nor one of the sections {}",
                 SECTIONS.join(", ")
             );
-            report.at(name.span().start, problem);
+            report.report_at(name.span().start, problem);
         }
         let Some(table) = section.get_ref().as_table() else {
-            report.at(name.span().start, format!("`{field}` must be a section, [{field}]"));
+            report.report_at(name.span().start, format!("`{field}` must be a section, [{field}]"));
             return;
         };
         for (key, value) in table {
@@ -130,19 +130,27 @@ impl Labels {
                 "weak" => self.add_labels(field, false, value, report),
                 other => {
                     let problem = format!("`{other}` is none of value, strong and weak");
-                    report.at(key.span().start, problem);
+                    report.report_at(key.span().start, problem);
                 }
             }
         }
     }
 
-    fn set_value(&mut self, field: &str, value: &Spanned<DeValue<'_>>, report: &mut Report<'_>) {
+    fn set_value(
+        &mut self,
+        field: &str,
+        value: &Spanned<DeValue<'_>>,
+        report: &mut ProblemReport<'_>,
+    ) {
         let written = match value.get_ref().as_str() {
-            Some("words") => Written::Words,
-            Some("identifier") => Written::Identifier,
-            Some("title") => Written::Title,
+            Some("words") => ValueStyle::Words,
+            Some("identifier") => ValueStyle::Identifier,
+            Some("title") => ValueStyle::Title,
             _ => {
-                report.at(value.span().start, "`value` is \"identifier\", \"words\" or \"title\"");
+                report.report_at(
+                    value.span().start,
+                    "`value` is \"identifier\", \"words\" or \"title\"",
+                );
                 return;
             }
         };
@@ -154,21 +162,21 @@ impl Labels {
         field: &str,
         strong: bool,
         value: &Spanned<DeValue<'_>>,
-        report: &mut Report<'_>,
+        report: &mut ProblemReport<'_>,
     ) {
         let key = if strong { "strong" } else { "weak" };
-        for (language, text) in by_language(key, value, report) {
-            if self.add(field, strong, text.get_ref()).is_none() {
+        for (language, text) in texts_by_language(key, value, report) {
+            if self.add_label(field, strong, text.get_ref()).is_none() {
                 let problem = format!("`{}` has no letter or digit", text.get_ref());
-                report.at(text.span().start, problem);
+                report.report_at(text.span().start, problem);
             }
             self.languages.insert(language);
         }
     }
 
     /// None if the text has nothing that could be found.
-    fn add(&mut self, field: &str, strong: bool, text: &str) -> Option<()> {
-        let folded = fold(text);
+    fn add_label(&mut self, field: &str, strong: bool, text: &str) -> Option<()> {
+        let folded = fold_text(text);
         let words: Vec<String> = folded.split(' ').map(str::to_owned).collect();
         let first = words.first().filter(|first| !first.is_empty()).cloned()?;
         let list = match text.starts_with('*') {
@@ -180,13 +188,13 @@ impl Labels {
             // Two languages may share a word; the surer meaning of the two holds.
             Some(known) if known.file == file => known.strong |= strong,
             Some(known) => (known.strong, known.file) = (strong, file),
-            None => list.push(Label { field: field.to_owned(), strong, words, file }),
+            None => list.push(FieldLabel { field: field.to_owned(), strong, words, file }),
         }
         self.fields.entry(field.to_owned()).or_default().push(folded);
         Some(())
     }
 
-    fn sort(&mut self) {
+    fn sort_by_length(&mut self) {
         for list in self.by_first.values_mut() {
             list.sort_by_key(|label| std::cmp::Reverse((label.words.len(), label.strong)));
         }
@@ -194,8 +202,8 @@ impl Labels {
     }
 
     /// What a field of text is written like.
-    pub fn written(&self, field: &str) -> Written {
-        self.written.get(field).copied().unwrap_or(Written::Identifier)
+    pub fn value_style(&self, field: &str) -> ValueStyle {
+        self.written.get(field).copied().unwrap_or(ValueStyle::Identifier)
     }
 
     /// The languages there are labels in, ISO 639-1.
@@ -205,10 +213,11 @@ impl Labels {
 
     /// Every label of the greatest length that begins at the first of these folded words. More
     /// than one only if fields share a label (a column and a total).
-    pub fn at(&self, words: &[&str]) -> Vec<Match<'_>> {
+    pub fn labels_at(&self, words: &[&str]) -> Vec<LabelHit<'_>> {
         let Some(first) = words.first() else { return Vec::new() };
         let whole = self.by_first.get(*first).into_iter().flatten();
-        let found: Vec<&Label> = whole.filter(|label| begins(words, &label.words)).collect();
+        let found: Vec<&FieldLabel> =
+            whole.filter(|label| starts_with_label(words, &label.words)).collect();
         let found = if found.is_empty() {
             self.endings.iter().filter(|label| ends_first(words, &label.words)).collect()
         } else {
@@ -216,24 +225,24 @@ impl Labels {
         };
         let longest = found.iter().map(|label| label.words.len()).max().unwrap_or(0);
         let best = found.into_iter().filter(|label| label.words.len() == longest);
-        best.map(|label| Match { field: &label.field, strong: label.strong, length: longest })
+        best.map(|label| LabelHit { field: &label.field, strong: label.strong, length: longest })
             .collect()
     }
 
     /// Whether `folded` is, as a whole, a label of `field`.
-    pub fn is(&self, field: &str, folded: &str) -> bool {
-        self.of(field).any(|label| label == folded)
+    pub fn is_label_of(&self, field: &str, folded: &str) -> bool {
+        self.labels_of(field).any(|label| label == folded)
     }
 
     /// Whether a label of `field` begins at the first of these folded words.
-    pub fn at_of(&self, field: &str, words: &[&str]) -> bool {
+    pub fn has_label_at(&self, field: &str, words: &[&str]) -> bool {
         let Some(first) = words.first() else { return false };
         let own = self.by_first.get(*first).into_iter().flatten();
-        own.filter(|label| label.field == field).any(|label| begins(words, &label.words))
+        own.filter(|label| label.field == field).any(|label| starts_with_label(words, &label.words))
     }
 
     /// The folded labels of `field`.
-    pub fn of(&self, field: &str) -> impl Iterator<Item = &str> {
+    pub fn labels_of(&self, field: &str) -> impl Iterator<Item = &str> {
         self.fields.get(field).into_iter().flatten().map(String::as_str)
     }
 
@@ -243,7 +252,7 @@ impl Labels {
     }
 }
 
-fn begins(words: &[&str], label: &[String]) -> bool {
+fn starts_with_label(words: &[&str], label: &[String]) -> bool {
     words.len() >= label.len() && words.iter().zip(label).all(|(word, own)| word == own)
 }
 
@@ -258,15 +267,15 @@ fn ends_first(words: &[&str], label: &[String]) -> bool {
 const ANY: &str = "any";
 
 /// Texts with their languages: `en = ["..."], de = ["..."]`.
-pub(super) fn by_language<'v>(
+pub(super) fn texts_by_language<'v>(
     key: &str,
     value: &'v Spanned<DeValue<'_>>,
-    report: &mut Report<'_>,
+    report: &mut ProblemReport<'_>,
 ) -> Vec<(String, Spanned<&'v str>)> {
     let Some(table) = value.get_ref().as_table() else {
         let problem =
             format!("what `{key}` holds has no language: write {key}.en = [\"...\"], or {key}.any");
-        report.at(value.span().start, problem);
+        report.report_at(value.span().start, problem);
         return Vec::new();
     };
     let mut texts = Vec::new();
@@ -275,16 +284,18 @@ pub(super) fn by_language<'v>(
         let code = name.len() == 2 && name.chars().all(|c| c.is_ascii_lowercase());
         if !code && name != ANY {
             let problem = format!("`{name}` is no language: two letters of ISO 639-1, or any");
-            report.at(language.span().start, problem);
+            report.report_at(language.span().start, problem);
         }
         let Some(list) = list.get_ref().as_array() else {
-            report.at(list.span().start, format!("{key}.{name} must be a list of texts"));
+            report.report_at(list.span().start, format!("{key}.{name} must be a list of texts"));
             continue;
         };
         for text in list {
             match text.get_ref().as_str() {
                 Some(own) => texts.push((name.to_owned(), Spanned::new(text.span(), own))),
-                None => report.at(text.span().start, format!("{key}.{name} holds texts only")),
+                None => {
+                    report.report_at(text.span().start, format!("{key}.{name} holds texts only"))
+                }
             }
         }
     }
@@ -295,8 +306,8 @@ pub(super) fn by_language<'v>(
 pub(super) mod tests {
     use super::*;
 
-    fn parse(text: &str) -> Result<Labels, String> {
-        let mut labels = Labels::default();
+    fn parse(text: &str) -> Result<LabelIndex, String> {
+        let mut labels = LabelIndex::default();
         let added = labels.add_file(Path::new("labels.toml"), text, |name| name != "nonsense");
         added.map(|()| labels).map_err(|problems| {
             problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
@@ -318,20 +329,20 @@ pub(super) mod tests {
             ("handelsrechnung 380", "number", false, 1),
         ] {
             let words: Vec<&str> = text.split(' ').collect();
-            assert_eq!(labels.at(&words), [Match { field, strong, length }], "{text}");
+            assert_eq!(labels.labels_at(&words), [LabelHit { field, strong, length }], "{text}");
         }
-        assert_eq!(labels.at(&["total"]).len(), 2);
-        assert!(labels.at(&["unrelated"]).is_empty());
+        assert_eq!(labels.labels_at(&["total"]).len(), 2);
+        assert!(labels.labels_at(&["unrelated"]).is_empty());
         assert_eq!(labels.languages().collect::<Vec<_>>(), ["de", "en"]);
     }
 
     #[test]
     fn a_later_file_says_how_much_a_label_is_worth() {
-        let mut labels = Labels::default();
+        let mut labels = LabelIndex::default();
         for text in ["[number]\nstrong.en=['invoice']", "[number]\nweak.en=['invoice']"] {
             labels.add_file(Path::new("labels.toml"), text, |_| true).unwrap();
         }
-        assert!(matches!(labels.at(&["invoice"]).as_slice(), [only] if !only.strong));
+        assert!(matches!(labels.labels_at(&["invoice"]).as_slice(), [only] if !only.strong));
     }
 
     #[test]

@@ -9,59 +9,63 @@ use toml::de::{DeTable, DeValue};
 
 use super::examples;
 use super::labels::SECTIONS;
-use super::problem::{Problem, Report};
-use super::rule::{self, Rules};
-use super::signals::Description;
-use super::source::{self, Source};
-use super::{Check, Kind, Labels, Rule, schema};
+use super::problem::{KindProblem, ProblemReport};
+use super::rule::{self, ParsedRules};
+use super::signals::KindDescription;
+use super::source::{self, KindSource};
+use super::{GateRule, Kind, LabelIndex, RuleCheck, schema};
 use crate::model::digest::encode_hex;
 
 /// Every kind: the built-in ones and those in `folder`, if one is given. Of one name, the one in
 /// the folder holds.
-pub(super) fn kinds(folder: &Path) -> Result<Vec<Kind>, Vec<Problem>> {
+pub(super) fn load_kinds(folder: &Path) -> Result<Vec<Kind>, Vec<KindProblem>> {
     let mut problems = Vec::new();
-    let mut sources = source::built_in();
+    let mut sources = source::built_in_sources();
     if !folder.as_os_str().is_empty() {
-        let own = source::in_folder(folder, false, &mut problems);
-        put(&mut sources, own);
+        let own = source::sources_in_folder(folder, false, &mut problems);
+        replace_sources(&mut sources, own);
     }
-    let kinds = sources.iter().filter_map(|own| build(own, &sources, &mut problems)).collect();
+    let kinds = sources.iter().filter_map(|own| build_kind(own, &sources, &mut problems)).collect();
     if problems.is_empty() { Ok(kinds) } else { Err(problems) }
 }
 
 /// What is wrong with the kinds in a folder, or with the one kind whose folder it is; how many
 /// there are.
-pub(super) fn check(folder: &Path) -> (usize, Vec<Problem>) {
+pub(super) fn check_folder(folder: &Path) -> (usize, Vec<KindProblem>) {
     let mut problems = Vec::new();
-    let own = source::in_folder(folder, true, &mut problems);
-    let mut sources = source::built_in();
-    put(&mut sources, own.clone());
+    let own = source::sources_in_folder(folder, true, &mut problems);
+    let mut sources = source::built_in_sources();
+    replace_sources(&mut sources, own.clone());
     for source in &own {
-        build(source, &sources, &mut problems);
+        build_kind(source, &sources, &mut problems);
     }
     (own.len(), problems)
 }
 
-fn put(sources: &mut Vec<Source>, own: Vec<Source>) {
+fn replace_sources(sources: &mut Vec<KindSource>, own: Vec<KindSource>) {
     sources.retain(|known| !own.iter().any(|source| source.name == known.name));
     sources.extend(own);
     sources.sort_by(|a, b| a.name.cmp(&b.name));
 }
 
 /// A kind of its files. `all` are the kinds it may include.
-fn build(source: &Source, all: &[Source], problems: &mut Vec<Problem>) -> Option<Kind> {
-    let mut making = Making { source, all, hash: Sha256::new(), problems: Vec::new() };
+fn build_kind(
+    source: &KindSource,
+    all: &[KindSource],
+    problems: &mut Vec<KindProblem>,
+) -> Option<Kind> {
+    let mut making = KindBuilder { source, all, hash: Sha256::new(), problems: Vec::new() };
     source.hash_into(&mut making.hash);
     making.check_name();
     let file = |name: &str| source.folder.join(name);
-    let schema = schema::parse(&file("schema.json"), source.text("schema.json"));
-    let schema = making.keep(schema);
-    let description = Description::parse(&file("kind.toml"), source.text("kind.toml"));
-    let description = making.keep(description);
-    let rules = making.rules(schema.as_ref());
-    let labels = making.labels(schema.as_ref());
-    let prompt = making.prompt(schema.as_ref());
-    let Making { hash, problems: mut own, .. } = making;
+    let schema = schema::parse_schema(&file("schema.json"), source.file_text("schema.json"));
+    let schema = making.collect_problems(schema);
+    let description = KindDescription::parse(&file("kind.toml"), source.file_text("kind.toml"));
+    let description = making.collect_problems(description);
+    let rules = making.build_rules(schema.as_ref());
+    let labels = making.build_labels(schema.as_ref());
+    let prompt = making.build_prompt(schema.as_ref());
+    let KindBuilder { hash, problems: mut own, .. } = making;
     let sound = own.is_empty();
     problems.append(&mut own);
     let (schema, description) = (schema?, description?);
@@ -79,15 +83,15 @@ fn build(source: &Source, all: &[Source], problems: &mut Vec<Problem>) -> Option
     })
 }
 
-struct Making<'a> {
-    source: &'a Source,
-    all: &'a [Source],
+struct KindBuilder<'a> {
+    source: &'a KindSource,
+    all: &'a [KindSource],
     hash: Sha256,
-    problems: Vec<Problem>,
+    problems: Vec<KindProblem>,
 }
 
-impl<'a> Making<'a> {
-    fn keep<T>(&mut self, result: Result<T, Vec<Problem>>) -> Option<T> {
+impl<'a> KindBuilder<'a> {
+    fn collect_problems<T>(&mut self, result: Result<T, Vec<KindProblem>>) -> Option<T> {
         result.map_err(|mut own| self.problems.append(&mut own)).ok()
     }
 
@@ -96,12 +100,16 @@ impl<'a> Making<'a> {
         let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
         if name.is_empty() || name.len() > 64 || !name.chars().all(plain) {
             let text = "a kind's name has 1 to 64 of a-z, A-Z, 0-9, _ and -".to_owned();
-            self.problems.push(Problem { file: self.source.folder.clone(), line: None, text });
+            self.problems.push(KindProblem { file: self.source.folder.clone(), line: None, text });
         }
     }
 
     /// The kind that a file includes, or a complaint at the place where it is named.
-    fn included(&mut self, name: &Spanned<String>, report: &mut Report<'_>) -> Option<&'a Source> {
+    fn find_included(
+        &mut self,
+        name: &Spanned<String>,
+        report: &mut ProblemReport<'_>,
+    ) -> Option<&'a KindSource> {
         let found = self.all.iter().find(|other| other.name == *name.get_ref());
         let found = found.filter(|other| other.name != self.source.name);
         if found.is_none() {
@@ -111,7 +119,7 @@ impl<'a> Making<'a> {
                 name.get_ref(),
                 names.join(", ")
             );
-            report.at(name.span().start, problem);
+            report.report_at(name.span().start, problem);
         }
         if let Some(found) = found {
             found.hash_into(&mut self.hash);
@@ -120,14 +128,15 @@ impl<'a> Making<'a> {
     }
 
     /// Its own rules after those it includes; an own rule replaces the included ones of its name.
-    fn rules(&mut self, schema: Option<&Value>) -> Vec<Rule> {
-        let (path, text) = (self.source.folder.join("rules.toml"), self.source.text("rules.toml"));
-        let mut report = Report::new(&path, text);
-        let own = rule::parse(text).unwrap_or_else(|found| {
-            found.into_iter().for_each(|(at, problem)| report.at(at, problem));
-            Rules::default()
+    fn build_rules(&mut self, schema: Option<&Value>) -> Vec<GateRule> {
+        let (path, text) =
+            (self.source.folder.join("rules.toml"), self.source.file_text("rules.toml"));
+        let mut report = ProblemReport::new(&path, text);
+        let own = rule::parse_rules(text).unwrap_or_else(|found| {
+            found.into_iter().for_each(|(at, problem)| report.report_at(at, problem));
+            ParsedRules::default()
         });
-        let mut rules: Vec<Rule> = Vec::new();
+        let mut rules: Vec<GateRule> = Vec::new();
         for name in &own.include {
             for rule in self.included_rules(name, &own, &mut report) {
                 for field in schema.iter().flat_map(|schema| unknown_fields(schema, &rule)) {
@@ -135,7 +144,7 @@ impl<'a> Making<'a> {
                         "the included rule `{}` names `{field}`, which schema.json does not have",
                         rule.name
                     );
-                    report.at(name.span().start, problem);
+                    report.report_at(name.span().start, problem);
                 }
                 rules.push(rule);
             }
@@ -146,7 +155,7 @@ impl<'a> Making<'a> {
                     "rule `{}` names `{field}`, which schema.json does not have",
                     rule.name
                 );
-                report.mention(&place, field.rsplit('.').next().unwrap_or(&field), problem);
+                report.report_mention(&place, field.rsplit('.').next().unwrap_or(&field), problem);
             }
             rules.push(rule);
         }
@@ -158,69 +167,70 @@ impl<'a> Making<'a> {
     fn included_rules(
         &mut self,
         name: &Spanned<String>,
-        own: &Rules,
-        report: &mut Report<'_>,
-    ) -> Vec<Rule> {
+        own: &ParsedRules,
+        report: &mut ProblemReport<'_>,
+    ) -> Vec<GateRule> {
         let (kind, wanted) = match name.get_ref().split_once('.') {
             Some((kind, rule)) => (kind, Some(rule)),
             None => (name.get_ref().as_str(), None),
         };
         let kind = Spanned::new(name.span(), kind.to_owned());
-        let Some(other) = self.included(&kind, report) else { return Vec::new() };
+        let Some(other) = self.find_included(&kind, report) else { return Vec::new() };
         // What is wrong with the other kind is said there.
-        let theirs = rule::parse(other.text("rules.toml")).unwrap_or_default();
+        let theirs = rule::parse_rules(other.file_text("rules.toml")).unwrap_or_default();
         if wanted.is_none() && !theirs.include.is_empty() {
-            report.at(name.span().start, format!("`{}` includes others itself", other.name));
+            report.report_at(name.span().start, format!("`{}` includes others itself", other.name));
         }
         let all = theirs.rules.into_iter().map(|(_, rule)| rule);
-        let rules: Vec<Rule> =
+        let rules: Vec<GateRule> =
             all.filter(|rule| wanted.is_none_or(|wanted| rule.name == wanted)).collect();
         if let Some(wanted) = wanted.filter(|_| rules.is_empty()) {
             let problem = format!("`{}` has no rule `{wanted}`", other.name);
-            report.at(name.span().start, problem);
+            report.report_at(name.span().start, problem);
         }
-        let replaced = |rule: &Rule| own.rules.iter().any(|(_, own)| own.name == rule.name);
+        let replaced = |rule: &GateRule| own.rules.iter().any(|(_, own)| own.name == rule.name);
         rules.into_iter().filter(|rule| !replaced(rule)).collect()
     }
 
     /// Its own labels and those of the kinds it includes.
-    fn labels(&mut self, schema: Option<&Value>) -> Labels {
+    fn build_labels(&mut self, schema: Option<&Value>) -> LabelIndex {
         let (path, text) =
-            (self.source.folder.join("labels.toml"), self.source.text("labels.toml"));
-        let mut labels = Labels::default();
+            (self.source.folder.join("labels.toml"), self.source.file_text("labels.toml"));
+        let mut labels = LabelIndex::default();
         let knows = |section: &str| {
-            let field = |schema: &Value| has_path(schema, section);
+            let field = |schema: &Value| has_field_path(schema, section);
             SECTIONS.contains(&section) || schema.is_none_or(field)
         };
-        let mut report = Report::new(&path, text);
-        for name in &includes(text, &mut report) {
-            if let Some(other) = self.included(name, &mut report) {
+        let mut report = ProblemReport::new(&path, text);
+        for name in &parse_includes(text, &mut report) {
+            if let Some(other) = self.find_included(name, &mut report) {
                 let file = other.folder.join("labels.toml");
                 // What is wrong with the other kind is said there; its own fields are no problem.
-                labels.add_file(&file, other.text("labels.toml"), |_| true).ok();
+                labels.add_file(&file, other.file_text("labels.toml"), |_| true).ok();
             }
         }
         self.problems.append(&mut report.problems);
         let added = labels.add_file(&path, text, knows);
-        self.keep(added);
+        self.collect_problems(added);
         labels
     }
 
-    fn prompt(&mut self, schema: Option<&Value>) -> String {
-        let prompt = self.source.text("prompt.md").trim_end();
+    fn build_prompt(&mut self, schema: Option<&Value>) -> String {
+        let prompt = self.source.file_text("prompt.md").trim_end();
         if prompt.is_empty() {
             let (file, text) = (self.source.folder.join("prompt.md"), "is empty".to_owned());
-            self.problems.push(Problem { file, line: None, text });
+            self.problems.push(KindProblem { file, line: None, text });
         }
-        let (folder, files) = (self.source.folder.join("examples"), self.source.folder("examples"));
-        let examples = examples::read(&folder, &files, schema);
-        let examples = self.keep(examples).unwrap_or_default();
-        format!("{prompt}{}\n", examples::shown(&examples))
+        let (folder, files) =
+            (self.source.folder.join("examples"), self.source.folder_files("examples"));
+        let examples = examples::read_examples(&folder, &files, schema);
+        let examples = self.collect_problems(examples).unwrap_or_default();
+        format!("{prompt}{}\n", examples::examples_as_prompt(&examples))
     }
 }
 
 /// `include = ["kind"]` of a file whose other sections are read elsewhere.
-fn includes(text: &str, report: &mut Report<'_>) -> Vec<Spanned<String>> {
+fn parse_includes(text: &str, report: &mut ProblemReport<'_>) -> Vec<Spanned<String>> {
     // A text that is no TOML is complained about by who reads the rest.
     let Ok(table) = DeTable::parse(text) else { return Vec::new() };
     let entry = table.get_ref().iter().find(|(key, _)| key.get_ref() == "include");
@@ -231,13 +241,13 @@ fn includes(text: &str, report: &mut Report<'_>) -> Vec<Spanned<String>> {
     };
     let names: Option<Vec<_>> = list.and_then(|list| list.iter().map(name).collect());
     names.unwrap_or_else(|| {
-        report.at(key.span().start, "`include` is a list of kinds: [\"invoice\"]");
+        report.report_at(key.span().start, "`include` is a list of kinds: [\"invoice\"]");
         Vec::new()
     })
 }
 
 /// Whether the schema has this field; `a.b` is a field of a list.
-fn has_path(schema: &Value, path: &str) -> bool {
+fn has_field_path(schema: &Value, path: &str) -> bool {
     let mut at = schema;
     path.split('.').all(|step| {
         let inner = at.get("items").unwrap_or(at);
@@ -252,16 +262,16 @@ fn has_path(schema: &Value, path: &str) -> bool {
 }
 
 /// Fields that a rule names and the schema does not have.
-fn unknown_fields(schema: &Value, rule: &Rule) -> Vec<String> {
-    let fields = Check::fields(&rule.check).into_iter();
-    fields.filter(|field| !has_path(schema, field)).collect()
+fn unknown_fields(schema: &Value, rule: &GateRule) -> Vec<String> {
+    let fields = RuleCheck::named_fields(&rule.check).into_iter();
+    fields.filter(|field| !has_field_path(schema, field)).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::config::KindsConfig;
-    use crate::kinds::{FieldType, Kinds, KindsError};
+    use crate::kinds::{FieldType, KindSet, KindsError};
     use std::path::PathBuf;
 
     fn copy_of_invoice(at: &Path) -> PathBuf {
@@ -275,8 +285,8 @@ mod tests {
         folder
     }
 
-    fn load(path: &Path) -> Result<Kinds, KindsError> {
-        Kinds::load(&KindsConfig { path: path.to_owned(), ..KindsConfig::default() })
+    fn load(path: &Path) -> Result<KindSet, KindsError> {
+        KindSet::load(&KindsConfig { path: path.to_owned(), ..KindsConfig::default() })
     }
 
     fn change(file: PathBuf, from: &str, to: &str) {
@@ -287,7 +297,7 @@ mod tests {
 
     #[test]
     fn the_built_in_kinds_are_sound() {
-        let kinds = Kinds::load(&KindsConfig::default()).unwrap();
+        let kinds = KindSet::load(&KindsConfig::default()).unwrap();
         let names: Vec<&str> = kinds.iter().map(|kind| kind.name.as_str()).collect();
         for name in ["invoice", "receipt", "credit_note", "contract", "generic"] {
             assert!(names.contains(&name), "{names:?}");
@@ -307,8 +317,8 @@ mod tests {
     fn a_folder_replaces_the_kind_of_its_name_and_any_change_is_another_version() {
         let root = tempfile::tempdir().unwrap();
         let folder = copy_of_invoice(root.path());
-        let version = |kinds: &Kinds, name: &str| kinds.get(name).unwrap().version.clone();
-        let built_in = Kinds::load(&KindsConfig::default()).unwrap();
+        let version = |kinds: &KindSet, name: &str| kinds.get(name).unwrap().version.clone();
+        let built_in = KindSet::load(&KindsConfig::default()).unwrap();
         let same = load(root.path()).unwrap();
         assert_eq!(version(&same, "invoice"), version(&built_in, "invoice"));
         assert!(!same.get("invoice").unwrap().built_in && same.get("receipt").unwrap().built_in);
@@ -333,7 +343,7 @@ mod tests {
             "[[rule]]",
             "[[rule]]\nname = 'r'\ncheck = 'required'\nfields = ['totl']\nconsequence = 'flag'\n\n[[rule]]\nname = 's'\ncheck = 'requird'\nfields = []\nconsequence = 'flag'\n\n[[rule]]",
         );
-        let (count, problems) = check(root.path());
+        let (count, problems) = check_folder(root.path());
         let said: Vec<String> = problems.iter().map(ToString::to_string).collect();
         assert!(count == 1 && said.len() == 1, "{said:?}");
         let is_about =
@@ -342,7 +352,7 @@ mod tests {
         change(folder.join("rules.toml"), "requird", "required");
         change(folder.join("labels.toml"), "[total]", "[totla]");
         std::fs::remove_file(folder.join("examples/services.json")).unwrap();
-        let (_, problems) = check(&folder);
+        let (_, problems) = check_folder(&folder);
         let said: Vec<String> = problems.iter().map(ToString::to_string).collect();
         let is_about =
             |file: &str, text: &str| said.iter().any(|it| it.contains(file) && it.contains(text));
@@ -359,20 +369,20 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let folder = copy_of_invoice(root.path());
         std::fs::write(folder.join("rules.toml"), "include = [\n'invoic']").unwrap();
-        let (_, problems) = check(root.path());
+        let (_, problems) = check_folder(root.path());
         assert_eq!(problems[0].line, Some(2));
         assert!(problems[0].text.contains("`invoic`"), "{problems:?}");
         std::fs::write(folder.join("rules.toml"), "include = ['contract']").unwrap();
-        let (_, problems) = check(root.path());
+        let (_, problems) = check_folder(root.path());
         let about = |field| problems.iter().any(|it| it.text.contains(field));
         assert!(about("contract_number") && about("first_party"), "{problems:?}");
         std::fs::write(folder.join("rules.toml"), "include = ['receipt.requird']").unwrap();
-        let (_, problems) = check(root.path());
+        let (_, problems) = check_folder(root.path());
         assert!(problems[0].text.contains("no rule `requird`"), "{problems:?}");
         std::fs::write(folder.join("rules.toml"), "include = ['receipt.required']").unwrap();
-        assert_eq!(check(root.path()).1, [], "one rule of another kind");
+        assert_eq!(check_folder(root.path()).1, [], "one rule of another kind");
         std::fs::write(folder.join("rules.toml"), "include = ['invoice']").unwrap();
-        assert!(!check(root.path()).1.is_empty(), "a kind does not include itself");
+        assert!(!check_folder(root.path()).1.is_empty(), "a kind does not include itself");
     }
 
     #[test]
@@ -380,6 +390,6 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         assert!(load(root.path()).unwrap_err().to_string().contains("no folder"));
         let config = KindsConfig { default: "recipt".to_owned(), ..KindsConfig::default() };
-        assert!(Kinds::load(&config).unwrap_err().to_string().contains("recipt"));
+        assert!(KindSet::load(&config).unwrap_err().to_string().contains("recipt"));
     }
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 /// One thing that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Problem {
+pub struct KindProblem {
     /// The file, or the folder that lacks one.
     pub file: PathBuf,
     /// Counted from 1; none if it is about the file as a whole.
@@ -17,7 +17,7 @@ pub struct Problem {
     pub text: String,
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for KindProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:", self.file.display())?;
         if let Some(line) = self.line {
@@ -28,44 +28,44 @@ impl fmt::Display for Problem {
 }
 
 /// Problems of one file while it is read; lines are found from byte offsets.
-pub(super) struct Report<'a> {
+pub(super) struct ProblemReport<'a> {
     file: &'a Path,
     text: &'a str,
-    pub(super) problems: Vec<Problem>,
+    pub(super) problems: Vec<KindProblem>,
 }
 
-impl<'a> Report<'a> {
+impl<'a> ProblemReport<'a> {
     pub(super) fn new(file: &'a Path, text: &'a str) -> Self {
         Self { file, text, problems: Vec::new() }
     }
 
     /// About what stands at this offset.
-    pub(super) fn at(&mut self, offset: usize, problem: impl Into<String>) {
+    pub(super) fn report_at(&mut self, offset: usize, problem: impl Into<String>) {
         let before = self.text.get(..offset).unwrap_or(self.text);
         self.add(Some(before.matches('\n').count() + 1), problem);
     }
 
     /// About the file as a whole.
-    pub(super) fn whole(&mut self, problem: impl Into<String>) {
+    pub(super) fn report_file(&mut self, problem: impl Into<String>) {
         self.add(None, problem);
     }
 
     pub(super) fn add(&mut self, line: Option<usize>, problem: impl Into<String>) {
         let (file, text) = (self.file.to_owned(), problem.into());
-        self.problems.push(Problem { file, line, text });
+        self.problems.push(KindProblem { file, line, text });
     }
 
     /// What the TOML reader says, without the picture it draws of the place.
-    pub(super) fn toml(&mut self, error: &toml::de::Error) {
-        self.at(error.span().map_or(0, |span| span.start), error.message());
+    pub(super) fn report_toml(&mut self, error: &toml::de::Error) {
+        self.report_at(error.span().map_or(0, |span| span.start), error.message());
     }
 
     /// About the first mention of `name` in quotes within a part of the file.
-    pub(super) fn mention(&mut self, within: &Range<usize>, name: &str, problem: String) {
+    pub(super) fn report_mention(&mut self, within: &Range<usize>, name: &str, problem: String) {
         let part = self.text.get(within.clone()).unwrap_or_default();
         let quoted = [format!("\"{name}\""), format!("'{name}'")];
         let found = quoted.iter().find_map(|quoted| part.find(quoted));
-        self.at(within.start + found.unwrap_or(0), problem);
+        self.report_at(within.start + found.unwrap_or(0), problem);
     }
 }
 
@@ -76,10 +76,10 @@ mod tests {
     #[test]
     fn a_problem_is_said_with_file_and_line() {
         let text = "one\ntwo \"x\"\nthree";
-        let mut report = Report::new(Path::new("kinds/a/rules.toml"), text);
-        report.at(5, "here");
-        report.mention(&(4..text.len()), "x", "there".to_owned());
-        report.whole("everywhere");
+        let mut report = ProblemReport::new(Path::new("kinds/a/rules.toml"), text);
+        report.report_at(5, "here");
+        report.report_mention(&(4..text.len()), "x", "there".to_owned());
+        report.report_file("everywhere");
         let said: Vec<String> = report.problems.iter().map(ToString::to_string).collect();
         assert_eq!(
             said,

@@ -7,14 +7,14 @@ use std::collections::BTreeMap;
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
 
-pub(super) use read::{Rules, parse};
+pub(super) use read::{ParsedRules, parse_rules};
 
-use crate::model::{Confidence, Reader};
+use crate::model::{ExtractionMethod, StatedConfidence};
 
 /// What a failed rule leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Consequence {
+pub enum RuleConsequence {
     /// Completed, but a person should look.
     Flag,
     /// Refused: a person decides.
@@ -26,7 +26,7 @@ pub enum Consequence {
 /// What a value must look like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Form {
+pub enum ValueFormat {
     /// A text that is not empty.
     Text,
     /// A day of the calendar, `YYYY-MM-DD`.
@@ -54,11 +54,11 @@ pub enum Form {
 /// What is checked. Fields that are null are not checked, except by `Required`.
 #[derive(Debug, Clone, PartialEq)]
 #[expect(missing_docs, reason = "the variants say what their keys mean, the names are the file's")]
-pub enum Check {
+pub enum RuleCheck {
     /// The fields are not null.
     Required(Vec<String>),
     /// The fields have this form.
-    Format(Vec<String>, Form),
+    Format(Vec<String>, ValueFormat),
     /// Numbers of at most so many digits before and after the mark.
     Magnitude { fields: Vec<String>, digits: u32, decimals: u32 },
     /// `terms` and `plus` without `minus` add up to `total`. All terms have to be known; allowances,
@@ -72,7 +72,7 @@ pub enum Check {
         total: String,
         tolerance: Decimal,
         charges: Vec<String>,
-        rounding: Option<Rounding>,
+        rounding: Option<CashRounding>,
     },
     /// Where some of `terms` are known and others not, the known ones make `total` without them.
     NoGap { terms: Vec<String>, total: String, tolerance: Decimal },
@@ -141,14 +141,14 @@ pub enum Check {
     /// The reader says that it succeeded.
     ReaderSucceeded,
     /// The reader's own confidence is at least this.
-    Confidence(Confidence),
+    Confidence(StatedConfidence),
     /// The verdict's score is at least this. Applied after all others.
     Score { least: f32 },
 }
 
 /// How totals are rounded where there are no smaller coins.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Rounding {
+pub struct CashRounding {
     /// The field of the currency.
     pub currency: String,
     /// Of what a total is a multiple, by currency.
@@ -172,24 +172,24 @@ pub enum RoundingMode {
 
 /// One named check with its consequence.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Rule {
+pub struct GateRule {
     /// Stable name: what a person sees as the reason.
     pub name: String,
     /// What is checked.
-    pub check: Check,
+    pub check: RuleCheck,
     /// What follows when it fails.
-    pub consequence: Consequence,
+    pub consequence: RuleConsequence,
     /// Readers whose data it applies to; empty: all.
-    pub readers: Vec<Reader>,
+    pub readers: Vec<ExtractionMethod>,
     /// What a failure takes off the score, in units of log-odds; none: by the consequence.
     pub weight: Option<f32>,
     /// Only for documents of which a page was read by OCR.
     pub only_ocr: bool,
 }
 
-impl Check {
+impl RuleCheck {
     /// The fields it names, for holding them against the schema; `a.b` is a field of a list.
-    pub(super) fn fields(&self) -> Vec<String> {
+    pub(super) fn named_fields(&self) -> Vec<String> {
         let within = |list: &String, item: &String| format!("{list}.{item}");
         match self {
             Self::Required(fields)

@@ -9,7 +9,7 @@ use std::path::Path;
 use serde_json::{Map, Value};
 
 use super::json_lines;
-use super::problem::{Problem, Report};
+use super::problem::{KindProblem, ProblemReport};
 
 /// Keywords of the whole, beside those of a value.
 const OF_THE_WHOLE: [&str; 3] = ["$schema", "$id", "title"];
@@ -34,8 +34,8 @@ const OF_A_VALUE: [&str; 15] = [
 ];
 
 /// Reads and checks the file.
-pub(super) fn parse(file: &Path, text: &str) -> Result<Value, Vec<Problem>> {
-    let mut report = Report::new(file, text);
+pub(super) fn parse_schema(file: &Path, text: &str) -> Result<Value, Vec<KindProblem>> {
+    let mut report = ProblemReport::new(file, text);
     let schema: Value = match serde_json::from_str(text) {
         Ok(schema) => schema,
         Err(error) => {
@@ -43,58 +43,58 @@ pub(super) fn parse(file: &Path, text: &str) -> Result<Value, Vec<Problem>> {
             return Err(report.problems);
         }
     };
-    let lines = json_lines::lines(text);
+    let lines = json_lines::lines_by_pointer(text);
     if let Err(error) = jsonschema::meta::validate(&schema) {
         let pointer = error.instance_path().to_string();
         report.add(lines.get(&pointer).copied(), format!("is no JSON Schema: {error}"));
         return Err(report.problems);
     }
-    Check { lines: &lines, report: &mut report }.whole(&schema);
+    SchemaChecker { lines: &lines, report: &mut report }.check_schema(&schema);
     if report.problems.is_empty() { Ok(schema) } else { Err(report.problems) }
 }
 
-struct Check<'c, 'r> {
+struct SchemaChecker<'c, 'r> {
     lines: &'c BTreeMap<String, usize>,
-    report: &'c mut Report<'r>,
+    report: &'c mut ProblemReport<'r>,
 }
 
-impl Check<'_, '_> {
-    fn complain(&mut self, pointer: &str, problem: impl Into<String>) {
+impl SchemaChecker<'_, '_> {
+    fn report_at(&mut self, pointer: &str, problem: impl Into<String>) {
         self.report.add(self.lines.get(pointer).copied(), problem);
     }
 
-    fn whole(&mut self, schema: &Value) {
+    fn check_schema(&mut self, schema: &Value) {
         let properties = schema.get("properties").and_then(Value::as_object);
         if schema.get("type").and_then(Value::as_str) != Some("object")
             || properties.is_none_or(Map::is_empty)
         {
-            self.complain("", "must be of type object and have `properties`, the kind's fields");
+            self.report_at("", "must be of type object and have `properties`, the kind's fields");
             return;
         }
-        self.keywords("", schema, &OF_THE_WHOLE);
-        self.object("", schema);
+        self.check_keywords("", schema, &OF_THE_WHOLE);
+        self.check_object("", schema);
     }
 
-    fn keywords(&mut self, pointer: &str, schema: &Value, more: &[&str]) {
+    fn check_keywords(&mut self, pointer: &str, schema: &Value, more: &[&str]) {
         for key in schema.as_object().into_iter().flat_map(Map::keys) {
             if !OF_A_VALUE.contains(&key.as_str()) && !more.contains(&key.as_str()) {
                 let known = OF_A_VALUE.join(", ");
                 let problem = format!("`{key}` is outside the subset that kinds use: {known}");
-                self.complain(&format!("{pointer}/{key}"), problem);
+                self.report_at(&format!("{pointer}/{key}"), problem);
             }
         }
     }
 
     /// The properties of an object that is no value itself.
-    fn object(&mut self, pointer: &str, schema: &Value) {
+    fn check_object(&mut self, pointer: &str, schema: &Value) {
         let properties = schema.get("properties").and_then(Value::as_object);
         for (name, value) in properties.into_iter().flatten() {
             let inner = format!("{pointer}/properties/{name}");
             let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
             if name.is_empty() || !name.chars().all(plain) {
-                self.complain(&inner, format!("`{name}`: fields are named with a-z, 0-9 and _"));
+                self.report_at(&inner, format!("`{name}`: fields are named with a-z, 0-9 and _"));
             }
-            self.value(&inner, value);
+            self.check_value(&inner, value);
         }
         let required = schema.get("required").and_then(Value::as_array);
         for (index, name) in required.into_iter().flatten().enumerate() {
@@ -103,13 +103,13 @@ impl Check<'_, '_> {
             });
             if !known {
                 let problem = format!("`required` names {name}, which is no property");
-                self.complain(&format!("{pointer}/required/{index}"), problem);
+                self.report_at(&format!("{pointer}/required/{index}"), problem);
             }
         }
     }
 
-    fn value(&mut self, pointer: &str, schema: &Value) {
-        self.keywords(pointer, schema, &[]);
+    fn check_value(&mut self, pointer: &str, schema: &Value) {
+        self.check_keywords(pointer, schema, &[]);
         let types: Vec<&str> = match schema.get("type") {
             Some(Value::String(name)) => vec![name],
             Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect(),
@@ -120,21 +120,21 @@ impl Check<'_, '_> {
         if nulls.len() != 1 || !one {
             let problem = "`type` is one of string, number, integer, boolean and array, and null: \
                            [\"string\", \"null\"], since any field may be missing on a document";
-            self.complain(pointer, problem);
+            self.report_at(pointer, problem);
         }
         let format = schema.get("format").and_then(Value::as_str);
         if format.is_some_and(|format| format != "date") {
-            self.complain(&format!("{pointer}/format"), "the only `format` is date");
+            self.report_at(&format!("{pointer}/format"), "the only `format` is date");
         }
         if own == ["array"] {
             let items = schema.get("items").filter(|items| items.get("properties").is_some());
             let Some(items) = items else {
-                self.complain(pointer, "`items` of a list must be objects with `properties`");
+                self.report_at(pointer, "`items` of a list must be objects with `properties`");
                 return;
             };
             let inner = format!("{pointer}/items");
-            self.keywords(&inner, items, &[]);
-            self.object(&inner, items);
+            self.check_keywords(&inner, items, &[]);
+            self.check_object(&inner, items);
         }
     }
 }
@@ -145,7 +145,7 @@ mod tests {
 
     fn problems(properties: &str) -> Vec<String> {
         let text = format!("{{\n\"type\": \"object\",\n\"properties\": {{\n{properties}\n}}\n}}");
-        let parsed = parse(Path::new("schema.json"), &text);
+        let parsed = parse_schema(Path::new("schema.json"), &text);
         parsed.err().unwrap_or_default().iter().map(ToString::to_string).collect()
     }
 

@@ -6,15 +6,15 @@ use serde::Serialize;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::labels::by_language;
-use super::problem::{Problem, Report};
+use super::labels::texts_by_language;
+use super::problem::{KindProblem, ProblemReport};
 use crate::config::OcrProvider;
-use crate::notation::fold;
+use crate::notation::fold_text;
 
 /// Where a sign has to stand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Place {
+pub enum SignalArea {
     /// A text of its own in the upper part of the first page, and nothing else.
     Heading,
     /// At the beginning of a short text in the upper part of the first page.
@@ -25,9 +25,9 @@ pub enum Place {
 
 /// Words that speak for a kind, or with a negative weight against it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Signal {
+pub struct KindSignal {
     /// Where they have to stand.
-    pub place: Place,
+    pub place: SignalArea,
     /// What one or more of them add to the kind's score; one counts as much as many.
     pub weight: f64,
     /// The folded phrases; a `*` before one matches the end of a word.
@@ -36,42 +36,46 @@ pub struct Signal {
 
 /// What `kind.toml` says.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Description {
+pub(super) struct KindDescription {
     pub(super) title: String,
-    pub(super) signals: Vec<Signal>,
+    pub(super) signals: Vec<KindSignal>,
     pub(super) read_by: Option<Vec<OcrProvider>>,
 }
 
-impl Description {
-    pub(super) fn parse(file: &Path, text: &str) -> Result<Self, Vec<Problem>> {
-        let mut report = Report::new(file, text);
+impl KindDescription {
+    pub(super) fn parse(file: &Path, text: &str) -> Result<Self, Vec<KindProblem>> {
+        let mut report = ProblemReport::new(file, text);
         let mut description = Self::default();
         match DeTable::parse(text) {
-            Ok(table) => description.read(table.get_ref(), &mut report),
-            Err(error) => report.toml(&error),
+            Ok(table) => description.read_table(table.get_ref(), &mut report),
+            Err(error) => report.report_toml(&error),
         }
         if report.problems.is_empty() { Ok(description) } else { Err(report.problems) }
     }
 
-    fn read(&mut self, table: &DeTable<'_>, report: &mut Report<'_>) {
+    fn read_table(&mut self, table: &DeTable<'_>, report: &mut ProblemReport<'_>) {
         for (key, value) in table {
             match (key.get_ref().as_ref(), value.get_ref()) {
                 ("title", DeValue::String(title)) if !title.trim().is_empty() => {
                     self.title = title.trim().to_owned();
                 }
-                ("title", _) => report.at(value.span().start, "`title` is a text"),
+                ("title", _) => report.report_at(value.span().start, "`title` is a text"),
                 ("signal", DeValue::Array(list)) => {
                     for signal in list {
                         self.signals.extend(read_signal(signal, report));
                     }
                 }
-                ("read_by", list) => match read_by(list) {
+                ("read_by", list) => match read_provider_order(list) {
                     Ok(order) => self.read_by = Some(order),
-                    Err(problem) => report.at(value.span().start, format!("`read_by` {problem}")),
+                    Err(problem) => {
+                        report.report_at(value.span().start, format!("`read_by` {problem}"))
+                    }
                 },
-                ("signal", _) => report.at(value.span().start, "signals are written [[signal]]"),
+                ("signal", _) => {
+                    report.report_at(value.span().start, "signals are written [[signal]]")
+                }
                 (other, _) => {
-                    report.at(
+                    report.report_at(
                         key.span().start,
                         format!("`{other}` is none of title, read_by, signal"),
                     );
@@ -79,13 +83,13 @@ impl Description {
             }
         }
         if self.title.is_empty() && report.problems.is_empty() {
-            report.whole("has no `title`: what people call the kind");
+            report.report_file("has no `title`: what people call the kind");
         }
     }
 }
 
 /// Names of those who read page images, as in `ocr.providers`.
-fn read_by(list: &DeValue<'_>) -> Result<Vec<OcrProvider>, &'static str> {
+fn read_provider_order(list: &DeValue<'_>) -> Result<Vec<OcrProvider>, &'static str> {
     let names = list.as_array().ok_or("is a list of names")?;
     let known = [OcrProvider::DocumentAi, OcrProvider::Textract, OcrProvider::Tesseract];
     let provider = |name: &Spanned<DeValue<'_>>| {
@@ -97,30 +101,36 @@ fn read_by(list: &DeValue<'_>) -> Result<Vec<OcrProvider>, &'static str> {
     OcrProvider::order_problem(&order).map_or(Ok(order), Err)
 }
 
-fn read_signal(signal: &Spanned<DeValue<'_>>, report: &mut Report<'_>) -> Option<Signal> {
+fn read_signal(
+    signal: &Spanned<DeValue<'_>>,
+    report: &mut ProblemReport<'_>,
+) -> Option<KindSignal> {
     let before = report.problems.len();
     let Some(table) = signal.get_ref().as_table() else {
-        report.at(signal.span().start, "signals are written [[signal]]");
+        report.report_at(signal.span().start, "signals are written [[signal]]");
         return None;
     };
     let (mut place, mut weight, mut phrases) = (None, None, Vec::new());
     for (key, value) in table {
         match key.get_ref().as_ref() {
             "place" => {
-                place = value.get_ref().as_str().and_then(place_of);
+                place = value.get_ref().as_str().and_then(parse_area);
                 if place.is_none() {
-                    report.at(value.span().start, "`place` is heading, title or anywhere");
+                    report.report_at(value.span().start, "`place` is heading, title or anywhere");
                 }
             }
             "weight" => {
-                weight = number(value.get_ref());
+                weight = parse_number(value.get_ref());
                 if weight.is_none() {
-                    report.at(value.span().start, "`weight` is a number from -100 to 100");
+                    report.report_at(value.span().start, "`weight` is a number from -100 to 100");
                 }
             }
             "words" => phrases = read_phrases(value, report),
             other => {
-                report.at(key.span().start, format!("`{other}` is none of place, weight, words"));
+                report.report_at(
+                    key.span().start,
+                    format!("`{other}` is none of place, weight, words"),
+                );
             }
         }
     }
@@ -128,22 +138,22 @@ fn read_signal(signal: &Spanned<DeValue<'_>>, report: &mut Report<'_>) -> Option
         return None;
     }
     let (Some(place), Some(weight)) = (place, weight) else {
-        report.at(signal.span().start, "a signal needs `place`, `weight` and `words`");
+        report.report_at(signal.span().start, "a signal needs `place`, `weight` and `words`");
         return None;
     };
     if phrases.is_empty() {
-        report.at(signal.span().start, "a signal needs `place`, `weight` and `words`");
+        report.report_at(signal.span().start, "a signal needs `place`, `weight` and `words`");
     }
-    Some(Signal { place, weight, phrases })
+    Some(KindSignal { place, weight, phrases })
 }
 
-fn read_phrases(value: &Spanned<DeValue<'_>>, report: &mut Report<'_>) -> Vec<String> {
+fn read_phrases(value: &Spanned<DeValue<'_>>, report: &mut ProblemReport<'_>) -> Vec<String> {
     let mut phrases = Vec::new();
-    for (_, text) in by_language("words", value, report) {
-        let folded = fold(text.get_ref());
+    for (_, text) in texts_by_language("words", value, report) {
+        let folded = fold_text(text.get_ref());
         if folded.is_empty() {
             let problem = format!("`{}` has no letter or digit", text.get_ref());
-            report.at(text.span().start, problem);
+            report.report_at(text.span().start, problem);
         }
         let ending = if text.get_ref().starts_with('*') { "*" } else { "" };
         phrases.push(format!("{ending}{folded}"));
@@ -151,16 +161,16 @@ fn read_phrases(value: &Spanned<DeValue<'_>>, report: &mut Report<'_>) -> Vec<St
     phrases
 }
 
-fn place_of(text: &str) -> Option<Place> {
+fn parse_area(text: &str) -> Option<SignalArea> {
     match text {
-        "heading" => Some(Place::Heading),
-        "title" => Some(Place::Title),
-        "anywhere" => Some(Place::Anywhere),
+        "heading" => Some(SignalArea::Heading),
+        "title" => Some(SignalArea::Title),
+        "anywhere" => Some(SignalArea::Anywhere),
         _ => None,
     }
 }
 
-fn number(value: &DeValue<'_>) -> Option<f64> {
+fn parse_number(value: &DeValue<'_>) -> Option<f64> {
     let text = match value {
         DeValue::Integer(number) => number.as_str(),
         DeValue::Float(number) => number.as_str(),
@@ -177,16 +187,16 @@ mod tests {
     fn signals_are_read_folded_with_place_and_weight() {
         let text = "title = 'Delivery note'\n[[signal]]\nplace = 'heading'\nweight = 5\n\
                     words.en = ['Delivery Note']\nwords.de = ['*schein']";
-        let description = Description::parse(Path::new("kind.toml"), text).unwrap();
+        let description = KindDescription::parse(Path::new("kind.toml"), text).unwrap();
         let phrases = vec!["*schein".to_owned(), "delivery note".to_owned()];
-        let expected = Signal { place: Place::Heading, weight: 5.0, phrases };
+        let expected = KindSignal { place: SignalArea::Heading, weight: 5.0, phrases };
         assert_eq!(description.signals, [expected]);
     }
 
     #[test]
     fn a_kind_may_be_read_by_others_than_all_are() {
         let text = "title = 'Form'\nread_by = ['textract', 'tesseract']";
-        let description = Description::parse(Path::new("kind.toml"), text).unwrap();
+        let description = KindDescription::parse(Path::new("kind.toml"), text).unwrap();
         let order = vec![OcrProvider::Textract, OcrProvider::Tesseract];
         assert_eq!(description.read_by, Some(order));
     }
@@ -207,7 +217,7 @@ mod tests {
             ("title='a'\nread_by=['abbyy']", "kind.toml:2: `read_by` names"),
             ("title='a'\nread_by=[]", "kind.toml:2: `read_by` names nobody"),
         ] {
-            let problems = Description::parse(Path::new("kind.toml"), text).unwrap_err();
+            let problems = KindDescription::parse(Path::new("kind.toml"), text).unwrap_err();
             assert!(problems[0].to_string().starts_with(problem), "{text}: {problems:?}");
         }
     }

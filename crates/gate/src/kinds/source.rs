@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 use super::built_in;
-use super::problem::Problem;
+use super::problem::KindProblem;
 
 /// The files every kind has.
 pub(super) const FILES: [&str; 5] =
@@ -17,7 +17,7 @@ const LARGEST_FILE: u64 = 4 << 20;
 
 /// A kind's files.
 #[derive(Debug, Clone)]
-pub(super) struct Source {
+pub(super) struct KindSource {
     /// Name of the folder.
     pub(super) name: String,
     /// The folder; for a built-in kind what stands for it in messages.
@@ -26,13 +26,13 @@ pub(super) struct Source {
     files: BTreeMap<String, String>,
 }
 
-impl Source {
-    pub(super) fn text(&self, file: &str) -> &str {
+impl KindSource {
+    pub(super) fn file_text(&self, file: &str) -> &str {
         self.files.get(file).map_or("", String::as_str)
     }
 
     /// The files of a folder within, by their names in it.
-    pub(super) fn folder(&self, name: &str) -> BTreeMap<String, String> {
+    pub(super) fn folder_files(&self, name: &str) -> BTreeMap<String, String> {
         let prefix = format!("{name}/");
         let within = self.files.iter().filter_map(|(file, text)| {
             Some((file.strip_prefix(&prefix)?.to_owned(), text.clone()))
@@ -48,20 +48,21 @@ impl Source {
         }
     }
 
-    fn of_folder(folder: &Path, problems: &mut Vec<Problem>) -> Option<Self> {
+    fn read_folder(folder: &Path, problems: &mut Vec<KindProblem>) -> Option<Self> {
         let before = problems.len();
         let name = folder.file_name().and_then(|name| name.to_str())?.to_owned();
         let mut files = BTreeMap::new();
         for file in FILES {
-            if let Some(text) = read(&folder.join(file), problems) {
+            if let Some(text) = read_text(&folder.join(file), problems) {
                 files.insert(file.to_owned(), text);
             }
         }
         let examples = folder.join("examples");
         if examples.is_dir() {
-            for path in entries(&examples, problems).into_iter().filter(|path| path.is_file()) {
+            for path in list_entries(&examples, problems).into_iter().filter(|path| path.is_file())
+            {
                 let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
-                if let Some(text) = read(&path, problems) {
+                if let Some(text) = read_text(&path, problems) {
                     files.insert(format!("examples/{name}"), text);
                 }
             }
@@ -72,8 +73,8 @@ impl Source {
 }
 
 /// What ships.
-pub(super) fn built_in() -> Vec<Source> {
-    let source = |(name, files): &(&str, built_in::Files)| Source {
+pub(super) fn built_in_sources() -> Vec<KindSource> {
+    let source = |(name, files): &(&str, built_in::BuiltInFiles)| KindSource {
         name: (*name).to_owned(),
         folder: Path::new("config/kinds").join(name),
         built_in: true,
@@ -83,28 +84,28 @@ pub(super) fn built_in() -> Vec<Source> {
 }
 
 /// One per folder in `folder`; with `or_itself`, it may be the folder of a kind.
-pub(super) fn in_folder(
+pub(super) fn sources_in_folder(
     folder: &Path,
     or_itself: bool,
-    problems: &mut Vec<Problem>,
-) -> Vec<Source> {
+    problems: &mut Vec<KindProblem>,
+) -> Vec<KindSource> {
     if or_itself && FILES.iter().any(|file| folder.join(file).is_file()) {
         // `.` has no name of its own.
         let whole = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
-        return Source::of_folder(&whole, problems).into_iter().collect();
+        return KindSource::read_folder(&whole, problems).into_iter().collect();
     }
     let before = problems.len();
-    let folders = entries(folder, problems).into_iter().filter(|path| path.is_dir());
-    let sources: Vec<Source> =
-        folders.filter_map(|folder| Source::of_folder(&folder, problems)).collect();
+    let folders = list_entries(folder, problems).into_iter().filter(|path| path.is_dir());
+    let sources: Vec<KindSource> =
+        folders.filter_map(|folder| KindSource::read_folder(&folder, problems)).collect();
     if sources.is_empty() && problems.len() == before {
         let text = "holds no folder with the files of a kind".to_owned();
-        problems.push(Problem { file: folder.to_owned(), line: None, text });
+        problems.push(KindProblem { file: folder.to_owned(), line: None, text });
     }
     sources
 }
 
-fn entries(folder: &Path, problems: &mut Vec<Problem>) -> Vec<PathBuf> {
+fn list_entries(folder: &Path, problems: &mut Vec<KindProblem>) -> Vec<PathBuf> {
     match std::fs::read_dir(folder) {
         Ok(entries) => {
             let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
@@ -117,13 +118,13 @@ fn entries(folder: &Path, problems: &mut Vec<Problem>) -> Vec<PathBuf> {
         }
         Err(error) => {
             let text = format!("cannot be read: {error}");
-            problems.push(Problem { file: folder.to_owned(), line: None, text });
+            problems.push(KindProblem { file: folder.to_owned(), line: None, text });
             Vec::new()
         }
     }
 }
 
-fn read(path: &Path, problems: &mut Vec<Problem>) -> Option<String> {
+fn read_text(path: &Path, problems: &mut Vec<KindProblem>) -> Option<String> {
     let text = match std::fs::metadata(path) {
         Ok(metadata) if metadata.len() > LARGEST_FILE => {
             Err(format!("has {} bytes, the limit is {LARGEST_FILE}", metadata.len()))
@@ -137,7 +138,7 @@ fn read(path: &Path, problems: &mut Vec<Problem>) -> Option<String> {
     match text {
         Ok(text) => Some(text),
         Err(text) => {
-            problems.push(Problem { file: path.to_owned(), line: None, text });
+            problems.push(KindProblem { file: path.to_owned(), line: None, text });
             None
         }
     }

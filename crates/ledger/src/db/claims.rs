@@ -26,28 +26,29 @@ use std::time::Duration;
 use async_trait::async_trait;
 use time::OffsetDateTime;
 
-use coalesce::Coalesce;
-use end::End;
+use coalesce::ResultBatcher;
+use end::ResultRow;
 
-use crate::db::{Db, int};
+use crate::db::{Db, saturating_int};
 use crate::fault::Result;
 use crate::ledger::{
-    AttemptLedger, Claim, ClaimTerms, GiveBack, Held, Ledger, Pause, Quarantined, ReadBack, Record,
-    Registration, Spending, SpentToday, TranscriptionSaved, Vitals,
+    AttemptLedger, ClaimOutcome, ClaimRelease, ClaimTerms, IngestionResult, Ledger,
+    ObjectRegistration, OperatorPause, ProviderSpending, QuarantinedMessage, ReadBack, SpentToday,
+    StoredTranscript, WorkerStatus, WriteResult,
 };
-use crate::model::{ArtefactRef, ClaimToken, DocumentId, IngestionId, Stage};
+use crate::model::{ArtefactRef, ClaimToken, DocumentId, IngestionId, IngestionStage};
 
 /// The ledger in Postgres.
 #[derive(Debug, Clone)]
 pub struct PostgresLedger {
     db: Db,
-    ends: Coalesce,
+    ends: ResultBatcher,
 }
 
 impl PostgresLedger {
     /// The ledger in this database; its schema must be current.
     pub fn new(db: Db) -> Self {
-        Self { ends: Coalesce::new(db.clone()), db }
+        Self { ends: ResultBatcher::new(db.clone()), db }
     }
 }
 
@@ -57,8 +58,8 @@ impl AttemptLedger for PostgresLedger {
         &self,
         id: IngestionId,
         token: ClaimToken,
-        saved: &TranscriptionSaved,
-    ) -> Result<Held> {
+        saved: &StoredTranscript,
+    ) -> Result<WriteResult> {
         hold::save_transcription(&self.db, id, token, saved).await
     }
 
@@ -67,7 +68,7 @@ impl AttemptLedger for PostgresLedger {
         id: IngestionId,
         token: ClaimToken,
         artefact: &ArtefactRef,
-    ) -> Result<Held> {
+    ) -> Result<WriteResult> {
         hold::save_extraction(&self.db, id, token, artefact).await
     }
 
@@ -81,8 +82,13 @@ impl AttemptLedger for PostgresLedger {
         intake::find_duplicate(&self.db, document, tenant, supplier, number).await
     }
 
-    async fn spend(&self, id: IngestionId, claims: i64, spent: &Spending) -> Result<()> {
-        spending::spend(&self.db, id, claims, spent).await
+    async fn add_spending(
+        &self,
+        id: IngestionId,
+        claims: i64,
+        spent: &ProviderSpending,
+    ) -> Result<()> {
+        spending::add_spending(&self.db, id, claims, spent).await
     }
 
     async fn spent_today(&self) -> Result<SpentToday> {
@@ -93,65 +99,80 @@ impl AttemptLedger for PostgresLedger {
         intake::is_blocked(&self.db, sha256).await
     }
 
-    async fn now(&self) -> Result<OffsetDateTime> {
-        intake::now(&self.db).await
+    async fn current_time(&self) -> Result<OffsetDateTime> {
+        intake::current_time(&self.db).await
     }
 }
 
 #[async_trait]
 impl Ledger for PostgresLedger {
-    async fn claim(&self, ids: &[IngestionId], terms: &ClaimTerms) -> Result<Vec<Claim>> {
-        claim::claim(&self.db, ids, terms).await
+    async fn claim(&self, ids: &[IngestionId], terms: &ClaimTerms) -> Result<Vec<ClaimOutcome>> {
+        claim::claim_batch(&self.db, ids, terms).await
     }
 
-    async fn renew(
+    async fn renew_leases(
         &self,
         claims: &[(IngestionId, ClaimToken)],
         lease: Duration,
-    ) -> Result<Vec<Held>> {
-        hold::renew(&self.db, claims, lease).await
+    ) -> Result<Vec<WriteResult>> {
+        hold::renew_leases(&self.db, claims, lease).await
     }
 
-    async fn give_back(&self, id: IngestionId, token: ClaimToken, how: &GiveBack) -> Result<Held> {
-        end::give_back(&self.db, id, token, how).await
+    async fn release_claim(
+        &self,
+        id: IngestionId,
+        token: ClaimToken,
+        how: &ClaimRelease,
+    ) -> Result<WriteResult> {
+        end::release_claim(&self.db, id, token, how).await
     }
 
-    async fn save_stage(&self, id: IngestionId, token: ClaimToken, stage: Stage) -> Result<Held> {
+    async fn save_stage(
+        &self,
+        id: IngestionId,
+        token: ClaimToken,
+        stage: IngestionStage,
+    ) -> Result<WriteResult> {
         hold::save_stage(&self.db, id, token, stage).await
     }
 
-    async fn record(&self, id: IngestionId, token: ClaimToken, end: &Record) -> Result<Held> {
-        self.ends.record(End::new(id, token, end)).await
+    async fn record_result(
+        &self,
+        id: IngestionId,
+        token: ClaimToken,
+        end: &IngestionResult,
+    ) -> Result<WriteResult> {
+        self.ends.record(ResultRow::new(id, token, end)).await
     }
 
     async fn read_back(&self, id: IngestionId, token: ClaimToken) -> Result<ReadBack> {
         end::read_back(&self.db, id, token).await
     }
 
-    async fn register(&self, objects: &[Registration]) -> Result<Vec<IngestionId>> {
-        intake::register(&self.db, objects).await?;
+    async fn register_objects(&self, objects: &[ObjectRegistration]) -> Result<Vec<IngestionId>> {
+        intake::register_objects(&self.db, objects).await?;
         Ok(objects.iter().map(|object| object.ingestion).collect())
     }
 
-    async fn quarantine(&self, message: &Quarantined) -> Result<()> {
-        intake::quarantine(&self.db, message).await
+    async fn quarantine_message(&self, message: &QuarantinedMessage) -> Result<()> {
+        intake::quarantine_message(&self.db, message).await
     }
 
-    async fn pauses(&self) -> Result<Vec<Pause>> {
-        intake::pauses(&self.db).await
+    async fn active_pauses(&self) -> Result<Vec<OperatorPause>> {
+        intake::active_pauses(&self.db).await
     }
 
-    async fn worker_alive(&self, worker: &str, vitals: &Vitals) -> Result<()> {
-        intake::worker_alive(&self.db, worker, vitals).await
+    async fn save_worker_status(&self, worker: &str, vitals: &WorkerStatus) -> Result<()> {
+        intake::save_worker_status(&self.db, worker, vitals).await
     }
 }
 
 /// A count from a column of type `int`, which a CHECK keeps from being negative.
-fn count(value: i32) -> u32 {
+fn count_from_int(value: i32) -> u32 {
     u32::try_from(value).unwrap_or(0)
 }
 
 /// Whether one row was written.
-fn held(rows: u64) -> Held {
-    if rows == 0 { Held::Lost } else { Held::Yes }
+fn write_result(rows: u64) -> WriteResult {
+    if rows == 0 { WriteResult::Lost } else { WriteResult::Yes }
 }

@@ -3,12 +3,12 @@
 use serde::Serialize;
 use time::OffsetDateTime;
 
-use crate::db::{Context, Db};
+use crate::db::{Db, SqlErrorContext};
 use crate::fault::Result;
 
 /// What the sums are by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum By {
+pub enum CostGrouping {
     /// Days, in UTC.
     Day,
     /// Tenants; empty for nobody in particular.
@@ -19,7 +19,7 @@ pub enum By {
     Document,
 }
 
-impl By {
+impl CostGrouping {
     fn code(self) -> &'static str {
         match self {
             Self::Day => "day",
@@ -32,7 +32,7 @@ impl By {
 
 /// One sum.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Sum {
+pub struct CostSum {
     /// The day, tenant, model or document.
     pub name: String,
     /// Attempts with a cost.
@@ -59,9 +59,14 @@ pub struct Sum {
 ///
 /// # Errors
 /// No answer from Postgres.
-pub async fn sums(db: &Db, by: By, since: OffsetDateTime, limit: u32) -> Result<Vec<Sum>> {
+pub async fn sum_costs(
+    db: &Db,
+    by: CostGrouping,
+    since: OffsetDateTime,
+    limit: u32,
+) -> Result<Vec<CostSum>> {
     sqlx::query_as!(
-        Sum,
+        CostSum,
         r#"SELECT name AS "name!", count(DISTINCT (ingestion_id, claims)) AS "attempts!",
             sum(calls)::bigint AS "calls!", sum(pages)::bigint AS "pages!",
             sum(input_tokens)::bigint AS "input_tokens!",

@@ -11,14 +11,14 @@ use serde::Serialize;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use crate::db::operators::By;
-use crate::db::{Context, Db};
+use crate::db::operators::AuditNote;
+use crate::db::{Db, SqlErrorContext};
 use crate::fault::Result;
 use crate::model::{DocumentId, IngestionId};
 
 /// A document that is to be erased.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Doomed {
+pub struct ErasableDocument {
     /// Which.
     pub id: DocumentId,
     /// Where its original lies.
@@ -29,7 +29,7 @@ pub struct Doomed {
 
 /// An ingestion that is to be erased, with where its artefacts lie.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Trail {
+pub struct IngestionArtefacts {
     /// Which.
     pub id: IngestionId,
     /// Keys of artefacts that its row names.
@@ -38,7 +38,7 @@ pub struct Trail {
 
 /// For how long a tenant's documents are kept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Retention {
+pub struct TenantRetention {
     /// The tenant.
     pub tenant: String,
     /// Days after the end of a document's newest ingestion.
@@ -55,13 +55,13 @@ pub struct Retention {
 ///
 /// # Errors
 /// No answer from Postgres.
-pub async fn documents(
+pub async fn find_erasable(
     db: &Db,
     tenant: &str,
     age: Option<Duration>,
     after: DocumentId,
     limit: u32,
-) -> Result<Vec<Doomed>> {
+) -> Result<Vec<ErasableDocument>> {
     let rows = sqlx::query!(
         r#"SELECT d.id, d.file_path, EXISTS (
             SELECT 1 FROM document o WHERE o.file_path = d.file_path AND o.id <> d.id
@@ -91,7 +91,11 @@ pub async fn documents(
     .context("looking for a tenant's documents")?;
     Ok(rows
         .into_iter()
-        .map(|row| Doomed { id: DocumentId(row.id), file_path: row.file_path, shared: row.shared })
+        .map(|row| ErasableDocument {
+            id: DocumentId(row.id),
+            file_path: row.file_path,
+            shared: row.shared,
+        })
         .collect())
 }
 
@@ -99,7 +103,7 @@ pub async fn documents(
 ///
 /// # Errors
 /// No answer from Postgres.
-pub async fn trails(db: &Db, documents: &[DocumentId]) -> Result<Vec<Trail>> {
+pub async fn find_artefacts(db: &Db, documents: &[DocumentId]) -> Result<Vec<IngestionArtefacts>> {
     let ids: Vec<Uuid> = documents.iter().map(|id| id.0).collect();
     let rows = sqlx::query!(
         r#"SELECT id, array_remove(ARRAY[transcription_file_path, preprocessed_file_path,
@@ -110,14 +114,17 @@ pub async fn trails(db: &Db, documents: &[DocumentId]) -> Result<Vec<Trail>> {
     .fetch_all(db.pool())
     .await
     .context("looking for a tenant's artefacts")?;
-    Ok(rows.into_iter().map(|row| Trail { id: IngestionId(row.id), paths: row.paths }).collect())
+    Ok(rows
+        .into_iter()
+        .map(|row| IngestionArtefacts { id: IngestionId(row.id), paths: row.paths })
+        .collect())
 }
 
 /// Ingestions of the tenant's documents that have not ended, and how many of them a worker holds.
 ///
 /// # Errors
 /// No answer from Postgres.
-pub async fn open(db: &Db, documents: &[DocumentId]) -> Result<(Vec<IngestionId>, usize)> {
+pub async fn find_open(db: &Db, documents: &[DocumentId]) -> Result<(Vec<IngestionId>, usize)> {
     let ids: Vec<Uuid> = documents.iter().map(|id| id.0).collect();
     let rows = sqlx::query!(
         r#"SELECT id, COALESCE(lease_expires_at > docmill_now(), false) AS "held!"
@@ -136,7 +143,11 @@ pub async fn open(db: &Db, documents: &[DocumentId]) -> Result<(Vec<IngestionId>
 ///
 /// # Errors
 /// No answer from Postgres; a table of somebody else's refers to one of the rows.
-pub async fn delete(db: &Db, documents: &[DocumentId], trails: &[Trail]) -> Result<()> {
+pub async fn delete_documents(
+    db: &Db,
+    documents: &[DocumentId],
+    trails: &[IngestionArtefacts],
+) -> Result<()> {
     let documents: Vec<Uuid> = documents.iter().map(|id| id.0).collect();
     let ids: Vec<Uuid> = trails.iter().map(|trail| trail.id.0).collect();
     let texts: Vec<String> = ids.iter().map(Uuid::to_string).collect();
@@ -173,11 +184,11 @@ pub async fn delete(db: &Db, documents: &[DocumentId], trails: &[Trail]) -> Resu
     transaction.commit().await.context(doing)
 }
 
-/// Deletes those of the documents that are past their tenant's retention, as [`delete`] does;
-/// returns how many. A worker's login may do this, but not [`delete`].
+/// Deletes those of the documents that are past their tenant's retention, as [`delete_documents`] does;
+/// returns how many. A worker's login may do this, but not [`delete_documents`].
 ///
 /// # Errors
-/// As [`delete`].
+/// As [`delete_documents`].
 pub async fn delete_expired(db: &Db, documents: &[DocumentId]) -> Result<usize> {
     let ids: Vec<Uuid> = documents.iter().map(|id| id.0).collect();
     let gone = sqlx::query_scalar!("SELECT erase_expired($1)", &ids)
@@ -191,7 +202,13 @@ pub async fn delete_expired(db: &Db, documents: &[DocumentId]) -> Result<usize> 
 ///
 /// # Errors
 /// No answer from Postgres.
-pub async fn close(db: &Db, tenant: &str, documents: i64, ingestions: i64, by: &By) -> Result<()> {
+pub async fn close_tenant(
+    db: &Db,
+    tenant: &str,
+    documents: i64,
+    ingestions: i64,
+    by: &AuditNote,
+) -> Result<()> {
     sqlx::query!(
         "WITH unpaused AS (DELETE FROM pause WHERE scope = 'tenant' AND name = $1),
          unkept AS (DELETE FROM tenant_retention WHERE tenant = $1)
@@ -214,7 +231,7 @@ pub async fn close(db: &Db, tenant: &str, documents: i64, ingestions: i64, by: &
 ///
 /// # Errors
 /// No answer from Postgres.
-pub async fn erased(db: &Db, ids: &[IngestionId]) -> Result<HashSet<IngestionId>> {
+pub async fn find_erased(db: &Db, ids: &[IngestionId]) -> Result<HashSet<IngestionId>> {
     let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
     let found = sqlx::query_scalar!("SELECT id FROM erased_ingestion WHERE id = ANY ($1)", &ids)
         .fetch_all(db.pool())
@@ -227,7 +244,7 @@ pub async fn erased(db: &Db, ids: &[IngestionId]) -> Result<HashSet<IngestionId>
 ///
 /// # Errors
 /// No answer from Postgres.
-pub async fn forget(db: &Db, age: Duration) -> Result<u64> {
+pub async fn forget_erased(db: &Db, age: Duration) -> Result<u64> {
     let done = sqlx::query!(
         "DELETE FROM erased_ingestion WHERE erased_at < docmill_now() - make_interval(secs => $1)",
         age.as_secs_f64(),
@@ -242,9 +259,9 @@ pub async fn forget(db: &Db, age: Duration) -> Result<u64> {
 ///
 /// # Errors
 /// No answer from Postgres.
-pub async fn retentions(db: &Db) -> Result<Vec<Retention>> {
+pub async fn list_retentions(db: &Db) -> Result<Vec<TenantRetention>> {
     sqlx::query_as!(
-        Retention,
+        TenantRetention,
         "SELECT tenant, days, set_at, set_by FROM tenant_retention ORDER BY tenant"
     )
     .fetch_all(db.pool())
@@ -256,7 +273,7 @@ pub async fn retentions(db: &Db) -> Result<Vec<Retention>> {
 ///
 /// # Errors
 /// No answer from Postgres, or days out of range.
-pub async fn retain(db: &Db, tenant: &str, days: Option<i32>, by: &By) -> Result<()> {
+pub async fn set_retention(db: &Db, tenant: &str, days: Option<i32>, by: &AuditNote) -> Result<()> {
     sqlx::query!(
         "WITH before AS MATERIALIZED (
              SELECT to_jsonb(r) AS row FROM tenant_retention r WHERE tenant = $1

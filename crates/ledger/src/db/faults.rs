@@ -5,23 +5,23 @@ use std::borrow::Cow;
 use crate::fault::{Error, Fault};
 
 /// Turns an error of sqlx into a fault that says what was being done.
-pub(crate) trait Context<T> {
+pub(crate) trait SqlErrorContext<T> {
     /// `doing` completes the sentence "Postgres failed while …".
     fn context(self, doing: &'static str) -> Result<T, Error>;
 }
 
-impl<T> Context<T> for Result<T, sqlx::Error> {
+impl<T> SqlErrorContext<T> for Result<T, sqlx::Error> {
     fn context(self, doing: &'static str) -> Result<T, Error> {
-        self.map_err(|error| fault_of(error, doing))
+        self.map_err(|error| fault_from_sqlx(error, doing))
     }
 }
 
 /// The fault of an error. The message holds Postgres' words but never its detail, which quotes
 /// values of rows.
-pub(crate) fn fault_of(error: sqlx::Error, doing: &'static str) -> Error {
-    let fault = classify(&error);
+pub(crate) fn fault_from_sqlx(error: sqlx::Error, doing: &'static str) -> Error {
+    let fault = classify_fault(&error);
     let said: Cow<'_, str> = match &error {
-        sqlx::Error::Database(database) => said_by_postgres(database.as_ref()).into(),
+        sqlx::Error::Database(database) => describe_database_error(database.as_ref()).into(),
         other => other.to_string().into(),
     };
     let context = format!("{doing}: {said}");
@@ -29,10 +29,10 @@ pub(crate) fn fault_of(error: sqlx::Error, doing: &'static str) -> Error {
     if matches!(error, sqlx::Error::Database(_)) {
         return Error::new(fault, context);
     }
-    Error::new(fault, context).because(error)
+    Error::new(fault, context).with_source(error)
 }
 
-fn said_by_postgres(error: &dyn sqlx::error::DatabaseError) -> String {
+fn describe_database_error(error: &dyn sqlx::error::DatabaseError) -> String {
     let code = error.code().unwrap_or_default();
     // Class 22, data exceptions, quotes the value in the message itself.
     if code.starts_with("22") {
@@ -41,19 +41,19 @@ fn said_by_postgres(error: &dyn sqlx::error::DatabaseError) -> String {
     format!("{} ({code})", error.message())
 }
 
-fn classify(error: &sqlx::Error) -> Fault {
+fn classify_fault(error: &sqlx::Error) -> Fault {
     use sqlx::Error::{Database, Io, PoolClosed, PoolTimedOut, Protocol, Tls, WorkerCrashed};
     match error {
         Io(_) | Tls(_) | Protocol(_) | PoolTimedOut | PoolClosed | WorkerCrashed => {
             Fault::Unavailable
         }
-        Database(database) => of_code(database.code().as_deref().unwrap_or_default()),
+        Database(database) => fault_from_sqlstate(database.code().as_deref().unwrap_or_default()),
         _ => Fault::Internal,
     }
 }
 
 /// By SQLSTATE; see the appendix "PostgreSQL Error Codes" of its manual.
-fn of_code(code: &str) -> Fault {
+fn fault_from_sqlstate(code: &str) -> Fault {
     match code {
         // serialization failure, deadlock, lock not available, statement timeout
         "40001" | "40P01" | "55P03" | "57014" => Fault::Transient,
@@ -68,7 +68,7 @@ fn of_code(code: &str) -> Fault {
 }
 
 /// Whether waiting for the server cannot help: it answered, and what it said is final.
-pub(super) fn is_hopeless(error: &sqlx::Error) -> bool {
+pub(super) fn is_permanent(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Database(database) => {
             matches!(database.code().as_deref(), Some("28P01" | "28000" | "3D000"))
@@ -100,13 +100,13 @@ mod tests {
             ("", Fault::Internal),
         ];
         for (code, fault) in table {
-            assert_eq!(of_code(code), fault, "{code}");
+            assert_eq!(fault_from_sqlstate(code), fault, "{code}");
         }
     }
 
     #[test]
     fn an_exhausted_pool_means_that_postgres_is_unavailable() {
-        let error = fault_of(sqlx::Error::PoolTimedOut, "claiming");
+        let error = fault_from_sqlx(sqlx::Error::PoolTimedOut, "claiming");
         assert_eq!(error.fault, Fault::Unavailable);
         assert!(error.to_string().starts_with("claiming: "), "{error}");
     }

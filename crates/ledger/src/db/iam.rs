@@ -32,12 +32,12 @@ pub(super) struct DatabaseUser<'a> {
 
 /// Signs passwords with credentials of AWS's usual chain.
 #[derive(Debug)]
-pub(super) struct Signer {
+pub(super) struct PasswordSigner {
     credentials: SharedCredentialsProvider,
     region: String,
 }
 
-impl Signer {
+impl PasswordSigner {
     /// `region` may be empty: then AWS's usual chain names it.
     pub(super) async fn new(region: &str) -> Result<Self> {
         let mut loader = aws_config::defaults(BehaviorVersion::latest());
@@ -54,16 +54,16 @@ impl Signer {
     }
 
     /// A password for this user.
-    pub(super) async fn token(&self, user: DatabaseUser<'_>) -> Result<String> {
+    pub(super) async fn sign_password(&self, user: DatabaseUser<'_>) -> Result<String> {
         let credentials = self.credentials.provide_credentials().await.map_err(|error| {
             let text = "database.iam: AWS gives no credentials; check the role or environment";
-            Error::new(Fault::Denied, text).because(error)
+            Error::new(Fault::Denied, text).with_source(error)
         })?;
-        signed(credentials, &self.region, SystemTime::now(), user)
+        presign_login(credentials, &self.region, SystemTime::now(), user)
     }
 }
 
-fn signed(
+fn presign_login(
     credentials: Credentials,
     region: &str,
     now: SystemTime,
@@ -126,7 +126,7 @@ mod tests {
                 "test",
             );
             let user = DatabaseUser { host, port: 5432, name: "docmill_worker" };
-            let token = signed(credentials, "eu-central-1", now, user).unwrap();
+            let token = presign_login(credentials, "eu-central-1", now, user).unwrap();
             let (place, query) = token.split_once("/?").unwrap();
             assert_eq!(place, format!("{host}:5432"));
             let parts: BTreeSet<&str> = query.split('&').collect();

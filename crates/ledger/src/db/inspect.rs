@@ -6,12 +6,12 @@
 use sqlx::FromRow;
 use time::OffsetDateTime;
 
-use crate::db::{Context, Db};
+use crate::db::{Db, SqlErrorContext};
 use crate::fault::Result;
 
 /// The server and our rights in it.
 #[derive(Debug, Clone, PartialEq, Eq, FromRow)]
-pub struct Inspection {
+pub struct DatabaseInspection {
     /// `server_version_num`, e.g. 150018.
     pub version: i32,
     /// The login.
@@ -50,7 +50,7 @@ FROM (VALUES ($1)) AS wanted(schema) LEFT JOIN pg_namespace n ON n.nspname = wan
 ///
 /// # Errors
 /// No answer from Postgres.
-pub async fn inspect(db: &Db) -> Result<Inspection> {
+pub async fn inspect_database(db: &Db) -> Result<DatabaseInspection> {
     sqlx::query_as(ASK)
         .bind(db.schema())
         .fetch_one(db.pool())
@@ -62,7 +62,7 @@ pub async fn inspect(db: &Db) -> Result<Inspection> {
 ///
 /// # Errors
 /// No answer from Postgres, or no schema.
-pub async fn now(db: &Db) -> Result<OffsetDateTime> {
+pub async fn database_time(db: &Db) -> Result<OffsetDateTime> {
     sqlx::query_scalar("SELECT docmill_now()")
         .fetch_one(db.pool())
         .await

@@ -9,14 +9,14 @@ use std::time::Duration;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use crate::db::{Context, Db, int};
+use crate::db::{Db, SqlErrorContext, saturating_int};
 use crate::fault::Result;
 use crate::ledger::decide::FRESH_ATTEMPTS;
-use crate::model::{IngestionId, Reason, Status};
+use crate::model::{IngestionId, IngestionStatus, OutcomeReason};
 
 /// A waiting row whose message must be gone, if the queue is not behind it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Candidate {
+pub struct ResendCandidate {
     /// The ingestion.
     pub id: IngestionId,
     /// When a message for it was last sent.
@@ -27,11 +27,11 @@ pub struct Candidate {
 
 /// What there is to know of the row behind a dead letter.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RowState {
+pub struct DeadLetterRow {
     /// The ingestion.
     pub id: IngestionId,
     /// Its status.
-    pub status: Status,
+    pub status: IngestionStatus,
     /// Why it ended other than completed.
     pub reason: Option<String>,
     /// Whether a worker holds a live lease.
@@ -63,7 +63,11 @@ const MOST_DOUBLINGS: i32 = 6;
 ///
 /// # Errors
 /// No answer from Postgres.
-pub async fn candidates(db: &Db, quiet: Duration, limit: u32) -> Result<Vec<Candidate>> {
+pub async fn find_resend_candidates(
+    db: &Db,
+    quiet: Duration,
+    limit: u32,
+) -> Result<Vec<ResendCandidate>> {
     let rows = sqlx::query!(
         r#"
 WITH clock AS MATERIALIZED (SELECT docmill_now() AS now)
@@ -86,7 +90,7 @@ ORDER BY i.enqueued_at LIMIT $3
     .context("looking for rows without a message")?;
     Ok(rows
         .into_iter()
-        .map(|row| Candidate {
+        .map(|row| ResendCandidate {
             id: IngestionId(row.id),
             enqueued_at: row.enqueued_at,
             resends: u32::try_from(row.resends).unwrap_or(0),
@@ -118,7 +122,7 @@ pub async fn mark_enqueued(db: &Db, ids: &[IngestionId]) -> Result<u64> {
 ///
 /// # Errors
 /// No answer from Postgres.
-pub async fn waiting_since(db: &Db, quiet: Duration) -> Result<u64> {
+pub async fn count_recently_sent(db: &Db, quiet: Duration) -> Result<u64> {
     let count = sqlx::query_scalar!(
         r#"SELECT count(*) AS "count!" FROM ingestion
         WHERE status = 'in-progress' AND enqueued_at >= docmill_now() - make_interval(secs => $1)"#,
@@ -134,7 +138,7 @@ pub async fn waiting_since(db: &Db, quiet: Duration) -> Result<u64> {
 ///
 /// # Errors
 /// No answer from Postgres.
-pub async fn row_states(db: &Db, ids: &[IngestionId]) -> Result<Vec<RowState>> {
+pub async fn find_dead_letter_rows(db: &Db, ids: &[IngestionId]) -> Result<Vec<DeadLetterRow>> {
     let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
     let rows = sqlx::query!(
         r#"
@@ -146,7 +150,7 @@ SELECT i.id, i.status, i.reason, COALESCE(i.lease_expires_at > c.now, false) AS 
 FROM ingestion i CROSS JOIN clock c WHERE i.id = ANY ($1) ORDER BY i.id
 "#,
         &ids,
-        int(FRESH_ATTEMPTS),
+        saturating_int(FRESH_ATTEMPTS),
     )
     .fetch_all(db.pool())
     .await
@@ -154,9 +158,9 @@ FROM ingestion i CROSS JOIN clock c WHERE i.id = ANY ($1) ORDER BY i.id
     Ok(rows
         .into_iter()
         .filter_map(|row| {
-            Some(RowState {
+            Some(DeadLetterRow {
                 id: IngestionId(row.id),
-                status: Status::from_code(&row.status)?,
+                status: IngestionStatus::from_code(&row.status)?,
                 reason: row.reason,
                 leased: row.leased,
                 crashes: u32::try_from(row.crashes).unwrap_or(0),
@@ -172,7 +176,12 @@ FROM ingestion i CROSS JOIN clock c WHERE i.id = ANY ($1) ORDER BY i.id
 ///
 /// # Errors
 /// No answer from Postgres, or a reason that is not of a failure.
-pub async fn give_up(db: &Db, id: IngestionId, reason: Reason, detail: &str) -> Result<bool> {
+pub async fn fail_unclaimed(
+    db: &Db,
+    id: IngestionId,
+    reason: OutcomeReason,
+    detail: &str,
+) -> Result<bool> {
     let done = sqlx::query!(
         r#"
 WITH clock AS MATERIALIZED (
@@ -231,7 +240,7 @@ pub async fn queue_position(db: &Db, lately: Duration) -> Result<Option<QueuePos
 ///
 /// # Errors
 /// No answer from Postgres.
-pub async fn try_lead(db: &Db, name: &str, holder: &str, ttl: Duration) -> Result<bool> {
+pub async fn try_acquire_lead(db: &Db, name: &str, holder: &str, ttl: Duration) -> Result<bool> {
     let done = sqlx::query!(
         "WITH clock AS MATERIALIZED (SELECT docmill_now() AS now)
          INSERT INTO maintenance_lease AS l (name, holder, expires_at)
@@ -253,7 +262,7 @@ pub async fn try_lead(db: &Db, name: &str, holder: &str, ttl: Duration) -> Resul
 ///
 /// # Errors
 /// No answer from Postgres.
-pub async fn resign(db: &Db, name: &str, holder: &str) -> Result<()> {
+pub async fn release_lead(db: &Db, name: &str, holder: &str) -> Result<()> {
     sqlx::query!("DELETE FROM maintenance_lease WHERE name = $1 AND holder = $2", name, holder)
         .execute(db.pool())
         .await

@@ -10,7 +10,7 @@ use std::time::Duration;
 use sqlx::ConnectOptions;
 use sqlx::postgres::{PgConnectOptions, PgPool};
 
-use super::iam::{DatabaseUser, Signer};
+use super::iam::{DatabaseUser, PasswordSigner};
 use crate::config::{DatabaseConfig, SecretSource};
 use crate::fault::{Error, Fault, Result};
 
@@ -21,47 +21,49 @@ const SIGN: Duration = Duration::from_secs(5 * 60);
 
 /// How to log in.
 #[derive(Debug)]
-pub(super) struct Login {
+pub(super) struct DatabaseLogin {
     url: SecretSource,
     password: Option<SecretSource>,
-    signer: Option<Signer>,
+    signer: Option<PasswordSigner>,
 }
 
 /// What a login consists of at one moment; equal texts need no new options.
 #[derive(PartialEq, Eq)]
-struct Credentials {
+struct DatabaseCredentials {
     url: String,
     password: Option<String>,
 }
 
-impl Login {
+impl DatabaseLogin {
     /// Nothing connects; with `database.iam` AWS's usual chain is asked for credentials.
     pub(super) async fn new(config: &DatabaseConfig) -> Result<Self> {
         let file = &config.password_file;
         let password = (!file.as_os_str().is_empty())
-            .then(|| SecretSource::new(&crate::config::Secret::default(), file));
-        let signer = if config.iam { Some(Signer::new(&config.region).await?) } else { None };
+            .then(|| SecretSource::new(&crate::config::SecretString::default(), file));
+        let signer =
+            if config.iam { Some(PasswordSigner::new(&config.region).await?) } else { None };
         Ok(Self { url: SecretSource::new(&config.url, &config.url_file), password, signer })
     }
 
     /// The options as of now.
-    pub(super) async fn options(&self) -> Result<PgConnectOptions> {
-        let credentials = self.credentials()?;
-        self.of(&credentials).await
+    pub(super) async fn connect_options(&self) -> Result<PgConnectOptions> {
+        let credentials = self.load_credentials()?;
+        self.options_for(&credentials).await
     }
 
-    fn credentials(&self) -> Result<Credentials> {
+    fn load_credentials(&self) -> Result<DatabaseCredentials> {
         let read = |source: &SecretSource| {
-            let secret = source.current().map_err(|problem| Error::new(Fault::Denied, problem))?;
+            let secret =
+                source.current_secret().map_err(|problem| Error::new(Fault::Denied, problem))?;
             Ok::<_, Error>(secret.reveal().to_owned())
         };
-        Ok(Credentials {
+        Ok(DatabaseCredentials {
             url: read(&self.url)?,
             password: self.password.as_ref().map(read).transpose()?,
         })
     }
 
-    async fn of(&self, credentials: &Credentials) -> Result<PgConnectOptions> {
+    async fn options_for(&self, credentials: &DatabaseCredentials) -> Result<PgConnectOptions> {
         // The parser's own message may quote the URL, and with it the password.
         let options: PgConnectOptions = credentials.url.parse().map_err(|_| {
             Error::internal(
@@ -77,13 +79,13 @@ impl Login {
         if let Some(signer) = &self.signer {
             let (host, port) = (options.get_host(), options.get_port());
             let user = DatabaseUser { host, port, name: options.get_username() };
-            let token = signer.token(user).await?;
+            let token = signer.sign_password(user).await?;
             options = options.password(&token);
         }
         Ok(options)
     }
 
-    fn changes(&self) -> Option<Duration> {
+    fn refresh_interval(&self) -> Option<Duration> {
         match (&self.signer, &self.password) {
             (Some(_), _) => Some(SIGN),
             (None, Some(_)) => Some(LOOK),
@@ -93,16 +95,16 @@ impl Login {
 }
 
 /// Lets the pool's next connections use what is current, until the pool is closed.
-pub(super) fn keep_current(pool: PgPool, login: Arc<Login>) {
-    let Some(every) = login.changes() else { return };
+pub(super) fn refresh_credentials(pool: PgPool, login: Arc<DatabaseLogin>) {
+    let Some(every) = login.refresh_interval() else { return };
     tokio::spawn(async move {
-        let mut known = login.credentials().ok();
+        let mut known = login.load_credentials().ok();
         loop {
             tokio::select! {
                 () = pool.close_event() => return,
                 () = tokio::time::sleep(every) => {}
             }
-            match renewed(&login, &mut known).await {
+            match refreshed_options(&login, &mut known).await {
                 Ok(Some(options)) => pool.set_connect_options(options),
                 Ok(None) => {}
                 Err(error) => tracing::warn!(
@@ -115,16 +117,16 @@ pub(super) fn keep_current(pool: PgPool, login: Arc<Login>) {
 }
 
 /// New options if something changed; signed passwords always do.
-async fn renewed(
-    login: &Login,
-    known: &mut Option<Credentials>,
+async fn refreshed_options(
+    login: &DatabaseLogin,
+    known: &mut Option<DatabaseCredentials>,
 ) -> Result<Option<PgConnectOptions>> {
-    let credentials = login.credentials()?;
+    let credentials = login.load_credentials()?;
     let same = known.as_ref() == Some(&credentials);
     if same && login.signer.is_none() {
         return Ok(None);
     }
-    let options = login.of(&credentials).await?;
+    let options = login.options_for(&credentials).await?;
     if !same {
         tracing::info!("the login to Postgres was replaced");
         *known = Some(credentials);

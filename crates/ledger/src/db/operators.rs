@@ -7,14 +7,14 @@ use serde::Serialize;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use crate::db::{Context, Db, int};
+use crate::db::{Db, SqlErrorContext, saturating_int};
 use crate::fault::Result;
 use crate::ledger::decide::FRESH_ATTEMPTS;
 use crate::model::IngestionId;
 
 /// Who acts, and why.
 #[derive(Debug, Clone)]
-pub struct By {
+pub struct AuditNote {
     /// A person or program, as the audit shows it.
     pub operator: String,
     /// Their words; may be empty.
@@ -23,7 +23,7 @@ pub struct By {
 
 /// What can be paused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scope {
+pub enum PauseScope {
     /// Everything.
     All,
     /// One kind of document.
@@ -34,7 +34,7 @@ pub enum Scope {
     Provider,
 }
 
-impl Scope {
+impl PauseScope {
     /// The text in the row.
     pub fn code(self) -> &'static str {
         match self {
@@ -49,7 +49,7 @@ impl Scope {
 /// A pause as operators see it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PauseRow {
-    /// See [`Scope::code`].
+    /// See [`PauseScope::code`].
     pub scope: String,
     /// Which one; empty for everything.
     pub name: String,
@@ -68,7 +68,11 @@ pub struct PauseRow {
 ///
 /// # Errors
 /// No answer from Postgres.
-pub async fn reopen(db: &Db, ids: &[IngestionId], by: &By) -> Result<Vec<IngestionId>> {
+pub async fn reopen_ingestions(
+    db: &Db,
+    ids: &[IngestionId],
+    by: &AuditNote,
+) -> Result<Vec<IngestionId>> {
     let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
     let reopened = sqlx::query_scalar!(
         r#"
@@ -97,7 +101,7 @@ RETURNING i.id
         &ids,
         by.operator,
         by.why,
-        int(FRESH_ATTEMPTS),
+        saturating_int(FRESH_ATTEMPTS),
     )
     .fetch_all(db.pool())
     .await
@@ -110,7 +114,7 @@ RETURNING i.id
 ///
 /// # Errors
 /// No answer from Postgres.
-pub async fn hurry(db: &Db, ids: &[IngestionId]) -> Result<Vec<IngestionId>> {
+pub async fn make_due_now(db: &Db, ids: &[IngestionId]) -> Result<Vec<IngestionId>> {
     let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
     let due = sqlx::query_scalar!(
         "WITH held AS MATERIALIZED (
@@ -135,7 +139,11 @@ pub async fn hurry(db: &Db, ids: &[IngestionId]) -> Result<Vec<IngestionId>> {
 ///
 /// # Errors
 /// No answer from Postgres.
-pub async fn cancel(db: &Db, ids: &[IngestionId], by: &By) -> Result<Vec<IngestionId>> {
+pub async fn cancel_ingestions(
+    db: &Db,
+    ids: &[IngestionId],
+    by: &AuditNote,
+) -> Result<Vec<IngestionId>> {
     let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
     let cancelled = sqlx::query_scalar!(
         r#"
@@ -179,7 +187,7 @@ RETURNING i.id
 ///
 /// # Errors
 /// No answer from Postgres, or a name where none belongs.
-pub async fn pause(db: &Db, scope: Scope, name: &str, by: &By) -> Result<()> {
+pub async fn add_pause(db: &Db, scope: PauseScope, name: &str, by: &AuditNote) -> Result<()> {
     sqlx::query!(
         "WITH audited AS (
              INSERT INTO operator_action (operator, action, target, why, before)
@@ -203,7 +211,7 @@ pub async fn pause(db: &Db, scope: Scope, name: &str, by: &By) -> Result<()> {
 ///
 /// # Errors
 /// No answer from Postgres.
-pub async fn resume(db: &Db, scope: Scope, name: &str, by: &By) -> Result<bool> {
+pub async fn remove_pause(db: &Db, scope: PauseScope, name: &str, by: &AuditNote) -> Result<bool> {
     let done = sqlx::query!(
         "WITH gone AS (
              DELETE FROM pause p WHERE p.scope = $1 AND p.name = $2 RETURNING p.*)
@@ -224,7 +232,7 @@ pub async fn resume(db: &Db, scope: Scope, name: &str, by: &By) -> Result<bool> 
 ///
 /// # Errors
 /// No answer from Postgres.
-pub async fn pauses(db: &Db) -> Result<Vec<PauseRow>> {
+pub async fn list_pauses(db: &Db) -> Result<Vec<PauseRow>> {
     sqlx::query_as!(
         PauseRow,
         "SELECT scope, name, paused_at, paused_by, why FROM pause ORDER BY scope, name"
@@ -239,7 +247,7 @@ pub async fn pauses(db: &Db) -> Result<Vec<PauseRow>> {
 ///
 /// # Errors
 /// No answer from Postgres, or no SHA-256.
-pub async fn block(db: &Db, sha256: &str, by: &By) -> Result<bool> {
+pub async fn block_content(db: &Db, sha256: &str, by: &AuditNote) -> Result<bool> {
     let done = sqlx::query!(
         "WITH new AS (
              INSERT INTO blocked_content (sha256, blocked_by, why) VALUES ($1, $2, $3)
@@ -260,7 +268,7 @@ pub async fn block(db: &Db, sha256: &str, by: &By) -> Result<bool> {
 ///
 /// # Errors
 /// No answer from Postgres.
-pub async fn unblock(db: &Db, sha256: &str, by: &By) -> Result<bool> {
+pub async fn unblock_content(db: &Db, sha256: &str, by: &AuditNote) -> Result<bool> {
     let done = sqlx::query!(
         "WITH gone AS (DELETE FROM blocked_content b WHERE b.sha256 = $1 RETURNING b.*)
          INSERT INTO operator_action (operator, action, target, why, before)

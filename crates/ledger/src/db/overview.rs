@@ -5,12 +5,12 @@ use sqlx::FromRow;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use crate::db::{Context, Db};
+use crate::db::{Db, SqlErrorContext};
 use crate::fault::Result;
 
 /// How many ingestions are in one state.
 #[derive(Debug, Clone, PartialEq, Serialize, FromRow)]
-pub struct State {
+pub struct StateCount {
     /// `queued`, `leased`, `deferred`, `parked` or `orphaned`.
     pub state: String,
     /// How many.
@@ -21,7 +21,7 @@ pub struct State {
 
 /// An ingestion that a worker has right now.
 #[derive(Debug, Clone, PartialEq, Serialize, FromRow)]
-pub struct Working {
+pub struct ActiveIngestion {
     /// Which.
     pub ingestion_id: Uuid,
     /// How far it is, as of the last heartbeat.
@@ -53,7 +53,7 @@ pub struct Throughput {
 
 /// How many failed for one reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, FromRow)]
-pub struct Failures {
+pub struct FailureCount {
     /// The code.
     pub reason: String,
     /// How many.
@@ -65,7 +65,7 @@ pub struct Failures {
 
 /// The workers that live.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, FromRow)]
-pub struct Workers {
+pub struct WorkerTotals {
     /// Seen within the last minute.
     pub live: i64,
     /// Jobs they may run.
@@ -78,7 +78,7 @@ pub struct Workers {
 ///
 /// # Errors
 /// No answer from Postgres.
-pub async fn states(db: &Db) -> Result<Vec<State>> {
+pub async fn count_states(db: &Db) -> Result<Vec<StateCount>> {
     sqlx::query_as(
         "SELECT state, count(*) AS count,
              extract(epoch FROM docmill_now() - min(created_at))::float8 AS oldest_s
@@ -93,7 +93,7 @@ pub async fn states(db: &Db) -> Result<Vec<State>> {
 ///
 /// # Errors
 /// No answer from Postgres.
-pub async fn working(db: &Db, limit: u32) -> Result<Vec<Working>> {
+pub async fn list_active(db: &Db, limit: u32) -> Result<Vec<ActiveIngestion>> {
     sqlx::query_as(
         "SELECT ingestion_id, stage, worker, kind, attempt_count,
              extract(epoch FROM docmill_now() - started_at)::float8 AS age_s
@@ -109,7 +109,7 @@ pub async fn working(db: &Db, limit: u32) -> Result<Vec<Working>> {
 ///
 /// # Errors
 /// No answer from Postgres.
-pub async fn throughput(db: &Db) -> Result<Vec<Throughput>> {
+pub async fn load_throughput(db: &Db) -> Result<Vec<Throughput>> {
     sqlx::query_as(
         "SELECT w.minutes,
              count(i.id) FILTER (WHERE i.status = 'completed') AS completed,
@@ -129,7 +129,7 @@ pub async fn throughput(db: &Db) -> Result<Vec<Throughput>> {
 ///
 /// # Errors
 /// No answer from Postgres.
-pub async fn failures(db: &Db) -> Result<Vec<Failures>> {
+pub async fn count_failures(db: &Db) -> Result<Vec<FailureCount>> {
     sqlx::query_as(
         "SELECT reason, count(*) AS count, max(completed_at) AS latest
          FROM ops_failures WHERE completed_at > docmill_now() - interval '1 day'
@@ -144,7 +144,7 @@ pub async fn failures(db: &Db) -> Result<Vec<Failures>> {
 ///
 /// # Errors
 /// No answer from Postgres.
-pub async fn workers(db: &Db) -> Result<Workers> {
+pub async fn count_workers(db: &Db) -> Result<WorkerTotals> {
     sqlx::query_as(
         "SELECT count(*) AS live, COALESCE(sum(slots), 0)::int8 AS slots,
              COALESCE(sum(slots_used), 0)::int8 AS slots_used
@@ -159,7 +159,7 @@ pub async fn workers(db: &Db) -> Result<Workers> {
 ///
 /// # Errors
 /// No answer from Postgres.
-pub async fn oldest_open(db: &Db) -> Result<Option<f64>> {
+pub async fn oldest_open_age(db: &Db) -> Result<Option<f64>> {
     sqlx::query_scalar(
         "SELECT extract(epoch FROM docmill_now() - min(created_at))::float8
          FROM ingestion WHERE status = 'in-progress'",

@@ -10,7 +10,7 @@ use std::time::Duration;
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{ConnectOptions, Connection, Row};
 
-use super::{Context, Place};
+use super::{DatabaseAddress, SqlErrorContext};
 use crate::fault::{Error, Fault, Result};
 
 /// A pooler in session mode may have no second connection to give; then there is nothing to tell.
@@ -23,13 +23,13 @@ const PATIENCE: Duration = Duration::from_secs(3);
 pub(super) async fn refuse_transaction_pooling(
     mut first: PgConnection,
     options: &PgConnectOptions,
-    place: &Place,
+    place: &DatabaseAddress,
 ) -> Result<()> {
     let doing = "looking for a pooler";
-    let one = backend(&mut first).await.context(doing)?;
+    let one = backend_pid(&mut first).await.context(doing)?;
     let second = tokio::time::timeout(PATIENCE, async {
         let mut second = options.connect().await?;
-        let other = backend(&mut second).await?;
+        let other = backend_pid(&mut second).await?;
         second.close().await?;
         Ok::<_, sqlx::Error>(other)
     });
@@ -50,6 +50,6 @@ pub(super) async fn refuse_transaction_pooling(
 }
 
 /// The server process behind a connection, asked without preparing a statement.
-async fn backend(connection: &mut PgConnection) -> sqlx::Result<i32> {
+async fn backend_pid(connection: &mut PgConnection) -> sqlx::Result<i32> {
     sqlx::raw_sql("SELECT pg_backend_pid()").fetch_one(connection).await?.try_get(0)
 }

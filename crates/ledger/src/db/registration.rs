@@ -11,9 +11,9 @@ use serde::Serialize;
 use sqlx::types::Json;
 use uuid::Uuid;
 
-use crate::db::{Context, Db};
+use crate::db::{Db, SqlErrorContext};
 use crate::fault::Result;
-use crate::model::{DocumentId, IngestionId, Priority, Status};
+use crate::model::{DocumentId, IngestionId, IngestionStatus, Priority};
 
 /// A document to be registered.
 #[derive(Debug, Clone, Serialize)]
@@ -51,7 +51,7 @@ pub struct NewIngestion {
 
 /// Both in the form the statement reads.
 #[derive(Serialize)]
-struct Row<'a> {
+struct RegistrationRow<'a> {
     #[serde(flatten)]
     document: &'a NewDocument,
     #[serde(flatten)]
@@ -60,22 +60,22 @@ struct Row<'a> {
 
 /// A document that is there already, and its newest ingestion.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Known {
+pub struct KnownDocument {
     /// The document.
     pub document: DocumentId,
     /// Where it lies.
     pub file_path: String,
     /// Its newest ingestion, if it has one.
-    pub newest: Option<Newest>,
+    pub newest: Option<NewestIngestion>,
 }
 
 /// The newest ingestion of a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Newest {
+pub struct NewestIngestion {
     /// Its id.
     pub ingestion: IngestionId,
     /// Where it stands.
-    pub status: Status,
+    pub status: IngestionStatus,
     /// The version of the object that it is about, if it came from an object.
     pub object_etag: Option<String>,
 }
@@ -85,7 +85,7 @@ pub struct Newest {
 ///
 /// # Errors
 /// No answer from Postgres, or a value that its CHECKs refuse: nothing is registered then.
-pub async fn register(
+pub async fn register_documents(
     db: &Db,
     all: &[(NewDocument, NewIngestion)],
 ) -> Result<HashSet<IngestionId>> {
@@ -93,7 +93,7 @@ pub async fn register(
         return Ok(HashSet::new());
     }
     let rows: Vec<_> =
-        all.iter().map(|(document, ingestion)| Row { document, ingestion }).collect();
+        all.iter().map(|(document, ingestion)| RegistrationRow { document, ingestion }).collect();
     let fresh = sqlx::query_scalar!(
         "WITH given AS MATERIALIZED (
             SELECT * FROM jsonb_to_recordset($1::jsonb) AS g (
@@ -129,7 +129,7 @@ pub async fn find_by_sha256(
     db: &Db,
     sha256: &[String],
     tenant: Option<&str>,
-) -> Result<HashMap<String, Known>> {
+) -> Result<HashMap<String, KnownDocument>> {
     if sha256.is_empty() {
         return Ok(HashMap::new());
     }
@@ -151,9 +151,9 @@ pub async fn find_by_sha256(
     Ok(rows
         .into_iter()
         .map(|row| {
-            let newest = newest(row.ingestion, row.status, row.object_etag);
+            let newest = newest_ingestion(row.ingestion, row.status, row.object_etag);
             let document = DocumentId(row.id);
-            (row.sha256, Known { document, file_path: row.file_path, newest })
+            (row.sha256, KnownDocument { document, file_path: row.file_path, newest })
         })
         .collect())
 }
@@ -165,7 +165,7 @@ pub async fn find_by_sha256(
 pub async fn find_by_document(
     db: &Db,
     documents: &[DocumentId],
-) -> Result<HashMap<DocumentId, Known>> {
+) -> Result<HashMap<DocumentId, KnownDocument>> {
     if documents.is_empty() {
         return Ok(HashMap::new());
     }
@@ -185,14 +185,18 @@ pub async fn find_by_document(
     Ok(rows
         .into_iter()
         .map(|row| {
-            let newest = newest(row.ingestion, row.status, row.object_etag);
+            let newest = newest_ingestion(row.ingestion, row.status, row.object_etag);
             let document = DocumentId(row.id);
-            (document, Known { document, file_path: row.file_path, newest })
+            (document, KnownDocument { document, file_path: row.file_path, newest })
         })
         .collect())
 }
 
-fn newest(id: Option<Uuid>, status: Option<String>, object_etag: Option<String>) -> Option<Newest> {
-    let status = status.as_deref().and_then(Status::from_code)?;
-    Some(Newest { ingestion: IngestionId(id?), status, object_etag })
+fn newest_ingestion(
+    id: Option<Uuid>,
+    status: Option<String>,
+    object_etag: Option<String>,
+) -> Option<NewestIngestion> {
+    let status = status.as_deref().and_then(IngestionStatus::from_code)?;
+    Some(NewestIngestion { ingestion: IngestionId(id?), status, object_etag })
 }

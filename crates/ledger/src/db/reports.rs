@@ -8,9 +8,9 @@ use serde_json::Value;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use crate::db::{Context, Db};
+use crate::db::{Db, SqlErrorContext};
 use crate::fault::Result;
-use crate::model::{IngestionId, Status};
+use crate::model::{IngestionId, IngestionStatus};
 
 /// An ingestion with what one wants to know of its document.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -23,9 +23,9 @@ pub struct IngestionRow {
     pub file_path: String,
     /// The name the file had with its sender.
     pub original_name: Option<String>,
-    /// See [`crate::model::Status::code`].
+    /// See [`crate::model::IngestionStatus::code`].
     pub status: String,
-    /// See [`crate::model::Reason::code`].
+    /// See [`crate::model::OutcomeReason::code`].
     pub reason: Option<String>,
     /// What an operator reads.
     pub detail: Option<String>,
@@ -113,9 +113,9 @@ pub struct AttemptRow {
 
 /// Which ingestions to list; what is `None` does not matter.
 #[derive(Debug, Clone, Default)]
-pub struct Filter {
+pub struct IngestionFilter {
     /// This status.
-    pub status: Option<Status>,
+    pub status: Option<IngestionStatus>,
     /// This reason code.
     pub reason: Option<String>,
     /// This kind.
@@ -130,7 +130,7 @@ pub struct Filter {
 
 /// How many rows have a status and reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Count {
+pub struct StatusCount {
     /// Status.
     pub status: String,
     /// Reason.
@@ -141,7 +141,7 @@ pub struct Count {
 
 /// One row of the view `ops_in_flight`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct InFlight {
+pub struct InFlightIngestion {
     /// The ingestion.
     pub ingestion_id: Uuid,
     /// Where its document lies.
@@ -167,7 +167,7 @@ pub struct InFlight {
 ///
 /// # Errors
 /// No answer from Postgres.
-pub async fn find(db: &Db, id: &str, limit: u32) -> Result<Vec<IngestionRow>> {
+pub async fn find_ingestions(db: &Db, id: &str, limit: u32) -> Result<Vec<IngestionRow>> {
     let id = id.trim().to_ascii_lowercase();
     let uuid = Uuid::parse_str(&id).ok();
     let hex = id.len() >= 6 && id.len() <= 64 && id.chars().all(|c| c.is_ascii_hexdigit());
@@ -204,7 +204,7 @@ pub async fn find(db: &Db, id: &str, limit: u32) -> Result<Vec<IngestionRow>> {
 ///
 /// # Errors
 /// No answer from Postgres.
-pub async fn by_ids(db: &Db, ids: &[IngestionId]) -> Result<Vec<IngestionRow>> {
+pub async fn ingestions_by_id(db: &Db, ids: &[IngestionId]) -> Result<Vec<IngestionRow>> {
     let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
     sqlx::query_as!(
         IngestionRow,
@@ -231,10 +231,10 @@ pub async fn by_ids(db: &Db, ids: &[IngestionId]) -> Result<Vec<IngestionRow>> {
 ///
 /// # Errors
 /// No answer from Postgres.
-pub async fn waiting(db: &Db, ids: &[IngestionId]) -> Result<Vec<InFlight>> {
+pub async fn find_waiting(db: &Db, ids: &[IngestionId]) -> Result<Vec<InFlightIngestion>> {
     let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
     sqlx::query_as!(
-        InFlight,
+        InFlightIngestion,
         r#"SELECT ingestion_id AS "ingestion_id!", COALESCE(file_path, '') AS "file_path!",
             state AS "state!", explanation AS "explanation!", stage, worker,
             attempt_count AS "attempt_count!", created_at AS "created_at!"
@@ -250,7 +250,7 @@ pub async fn waiting(db: &Db, ids: &[IngestionId]) -> Result<Vec<InFlight>> {
 ///
 /// # Errors
 /// No answer from Postgres.
-pub async fn attempts(db: &Db, id: IngestionId) -> Result<Vec<AttemptRow>> {
+pub async fn list_attempts(db: &Db, id: IngestionId) -> Result<Vec<AttemptRow>> {
     sqlx::query_as!(
         AttemptRow,
         r#"SELECT claims, worker, started_at, ended_at, stage, outcome, final, counted, detail
@@ -266,7 +266,7 @@ pub async fn attempts(db: &Db, id: IngestionId) -> Result<Vec<AttemptRow>> {
 ///
 /// # Errors
 /// No answer from Postgres.
-pub async fn grounded(db: &Db, id: IngestionId) -> Result<Option<Value>> {
+pub async fn load_grounding(db: &Db, id: IngestionId) -> Result<Option<Value>> {
     let found = sqlx::query_scalar!("SELECT grounded FROM ingestion WHERE id = $1", id.0)
         .fetch_optional(db.pool())
         .await
@@ -278,9 +278,9 @@ pub async fn grounded(db: &Db, id: IngestionId) -> Result<Option<Value>> {
 ///
 /// # Errors
 /// No answer from Postgres.
-pub async fn list(
+pub async fn list_ingestions(
     db: &Db,
-    filter: &Filter,
+    filter: &IngestionFilter,
     limit: u32,
     after: Option<IngestionId>,
 ) -> Result<Vec<IngestionRow>> {
@@ -323,9 +323,9 @@ pub async fn list(
 ///
 /// # Errors
 /// No answer from Postgres.
-pub async fn counts(db: &Db) -> Result<Vec<Count>> {
+pub async fn count_by_status(db: &Db) -> Result<Vec<StatusCount>> {
     sqlx::query_as!(
-        Count,
+        StatusCount,
         r#"SELECT status, reason, count(*) AS "count!"
         FROM ingestion GROUP BY status, reason ORDER BY status, reason"#,
     )
@@ -338,9 +338,9 @@ pub async fn counts(db: &Db) -> Result<Vec<Count>> {
 ///
 /// # Errors
 /// No answer from Postgres.
-pub async fn in_flight(db: &Db, limit: u32) -> Result<Vec<InFlight>> {
+pub async fn list_in_flight(db: &Db, limit: u32) -> Result<Vec<InFlightIngestion>> {
     sqlx::query_as!(
-        InFlight,
+        InFlightIngestion,
         r#"SELECT ingestion_id AS "ingestion_id!", COALESCE(file_path, '') AS "file_path!",
             state AS "state!", explanation AS "explanation!", stage, worker,
             attempt_count AS "attempt_count!", created_at AS "created_at!"

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-use crate::db::{Context, Db};
+use crate::db::{Db, SqlErrorContext};
 use crate::fault::Result;
 use crate::model::IngestionId;
 
 /// An attempt that is old enough to be deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct OldAttempt {
+pub struct ExpiredAttempt {
     /// Its ingestion.
     pub ingestion: IngestionId,
     /// Number of its claim.
@@ -26,7 +26,11 @@ pub struct OldAttempt {
 ///
 /// # Errors
 /// No answer from Postgres.
-pub async fn old_attempts(db: &Db, age: Duration, batch: u32) -> Result<Vec<OldAttempt>> {
+pub async fn find_expired_attempts(
+    db: &Db,
+    age: Duration,
+    batch: u32,
+) -> Result<Vec<ExpiredAttempt>> {
     let rows = sqlx::query!(
         r#"SELECT a.ingestion_id, a.claims,
              i.status <> 'completed' OR a.outcome = 'crashed' AS "left_pages!"
@@ -42,7 +46,7 @@ pub async fn old_attempts(db: &Db, age: Duration, batch: u32) -> Result<Vec<OldA
     .context("looking for old attempts")?;
     Ok(rows
         .into_iter()
-        .map(|row| OldAttempt {
+        .map(|row| ExpiredAttempt {
             ingestion: IngestionId(row.ingestion_id),
             claims: row.claims,
             left_pages: row.left_pages,
@@ -54,7 +58,7 @@ pub async fn old_attempts(db: &Db, age: Duration, batch: u32) -> Result<Vec<OldA
 ///
 /// # Errors
 /// No answer from Postgres.
-pub async fn delete_attempts(db: &Db, old: &[OldAttempt]) -> Result<u64> {
+pub async fn delete_attempts(db: &Db, old: &[ExpiredAttempt]) -> Result<u64> {
     let ids: Vec<Uuid> = old.iter().map(|attempt| attempt.ingestion.0).collect();
     let claims: Vec<i64> = old.iter().map(|attempt| attempt.claims).collect();
     let done = sqlx::query!(

@@ -2,14 +2,14 @@
 
 use uuid::Uuid;
 
-use crate::db::operators::By;
-use crate::db::{Context, Db};
+use crate::db::operators::AuditNote;
+use crate::db::{Db, SqlErrorContext};
 use crate::fault::Result;
 use crate::model::{IngestionId, Priority};
 
 /// Where the messages of one ingestion go.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Route {
+pub struct MessageRoute {
     /// The ingestion.
     pub id: IngestionId,
     /// Its tier.
@@ -22,7 +22,7 @@ pub struct Route {
 ///
 /// # Errors
 /// No answer from Postgres.
-pub async fn routes(db: &Db, ids: &[IngestionId]) -> Result<Vec<Route>> {
+pub async fn find_routes(db: &Db, ids: &[IngestionId]) -> Result<Vec<MessageRoute>> {
     let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
     let rows = sqlx::query!(
         r#"SELECT i.id, i.priority, i.tenant
@@ -33,7 +33,7 @@ pub async fn routes(db: &Db, ids: &[IngestionId]) -> Result<Vec<Route>> {
     .fetch_all(db.pool())
     .await
     .context("reading where messages go")?;
-    let route = |row: (Uuid, String, Option<String>)| Route {
+    let route = |row: (Uuid, String, Option<String>)| MessageRoute {
         id: IngestionId(row.0),
         // A CHECK holds the column to the known words.
         priority: Priority::from_code(&row.1).unwrap_or_default(),
@@ -46,7 +46,7 @@ pub async fn routes(db: &Db, ids: &[IngestionId]) -> Result<Vec<Route>> {
 ///
 /// # Errors
 /// No answer from Postgres.
-pub async fn open(db: &Db, ids: &[IngestionId]) -> Result<Vec<IngestionId>> {
+pub async fn filter_open(db: &Db, ids: &[IngestionId]) -> Result<Vec<IngestionId>> {
     let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
     let open = sqlx::query_scalar!(
         "SELECT id FROM ingestion WHERE id = ANY ($1) AND status = 'in-progress'",
@@ -67,7 +67,7 @@ pub async fn reprioritize(
     db: &Db,
     ids: &[IngestionId],
     priority: Priority,
-    by: &By,
+    by: &AuditNote,
 ) -> Result<Vec<IngestionId>> {
     let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
     let waiting = sqlx::query_scalar!(

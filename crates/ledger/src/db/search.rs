@@ -2,7 +2,7 @@
 //! numbers. Read-only.
 //!
 //! Words are looked for anywhere in a value, which reads the whole table: right for a person who
-//! asks now and then, not for a program that asks often ([`find`] by hash or path has indexes or
+//! asks now and then, not for a program that asks often ([`find_documents`] by hash or path has indexes or
 //! ends early). Not promised: ranking; the newest come first.
 
 use serde::Serialize;
@@ -10,7 +10,7 @@ use serde_json::Value;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use crate::db::{Context, Db};
+use crate::db::{Db, SqlErrorContext};
 use crate::fault::Result;
 
 /// A document and where it stands.
@@ -49,7 +49,7 @@ pub struct DocumentRow {
 
 /// What is looked for; what is `None` or empty does not matter.
 #[derive(Debug, Clone, Default)]
-pub struct Wanted {
+pub struct DocumentQuery {
     /// Each has to be part of the name, path, a label, the hash, the supplier or the number.
     pub words: Vec<String>,
     /// A label, with its value unless that is empty.
@@ -70,13 +70,13 @@ pub struct Wanted {
 ///
 /// # Errors
 /// No answer from Postgres.
-pub async fn find(
+pub async fn find_documents(
     db: &Db,
-    wanted: &Wanted,
+    wanted: &DocumentQuery,
     limit: u32,
     after: Option<Uuid>,
 ) -> Result<Vec<DocumentRow>> {
-    let words: Vec<String> = wanted.words.iter().map(|word| anywhere(word)).collect();
+    let words: Vec<String> = wanted.words.iter().map(|word| contains_pattern(word)).collect();
     let (labels, values): (Vec<String>, Vec<String>) = wanted.tags.iter().cloned().unzip();
     sqlx::query_as!(
         DocumentRow,
@@ -107,9 +107,9 @@ pub async fn find(
         &words,
         &labels,
         &values,
-        wanted.sha256.as_deref().map(beginning),
+        wanted.sha256.as_deref().map(prefix_pattern),
         wanted.path,
-        wanted.supplier.as_deref().map(anywhere),
+        wanted.supplier.as_deref().map(contains_pattern),
         wanted.number,
         wanted.tenant,
         after,
@@ -121,15 +121,15 @@ pub async fn find(
 }
 
 /// The pattern of texts that hold `text`, in which no sign means anything else.
-fn anywhere(text: &str) -> String {
-    format!("%{}%", escaped(text))
+fn contains_pattern(text: &str) -> String {
+    format!("%{}%", escape_like(text))
 }
 
-fn beginning(text: &str) -> String {
-    format!("{}%", escaped(&text.to_ascii_lowercase()))
+fn prefix_pattern(text: &str) -> String {
+    format!("{}%", escape_like(&text.to_ascii_lowercase()))
 }
 
-fn escaped(text: &str) -> String {
+fn escape_like(text: &str) -> String {
     let mut pattern = String::with_capacity(text.len());
     for sign in text.chars() {
         if matches!(sign, '%' | '_' | '\\') {
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn signs_of_patterns_in_a_word_mean_themselves() {
-        assert_eq!(anywhere("100%_a\\b"), "%100\\%\\_a\\\\b%");
-        assert_eq!(beginning("AB"), "ab%");
+        assert_eq!(contains_pattern("100%_a\\b"), "%100\\%\\_a\\\\b%");
+        assert_eq!(prefix_pattern("AB"), "ab%");
     }
 }

@@ -1,6 +1,6 @@
 //! What a claim finds, as a pure function, and the other rules that both ledgers share.
 //!
-//! [`crate::ledger::memory`] calls [`decide`]; `db::claims` says the same in one SQL statement, because the decision must be taken under the row's lock without a round trip in
+//! [`crate::ledger::memory`] calls [`decide_claim`]; `db::claims` says the same in one SQL statement, because the decision must be taken under the row's lock without a round trip in
 //! between. The differential test of `tests/it/ledger_suite.rs` holds the two together.
 
 use std::time::Duration;
@@ -8,8 +8,8 @@ use std::time::Duration;
 use serde_json::Value;
 use time::OffsetDateTime;
 
-use crate::ledger::Record;
-use crate::model::{Status, digest};
+use crate::ledger::IngestionResult;
+use crate::model::{IngestionStatus, digest};
 
 /// A message that becomes due within this time is worked on at once: clocks of queue and ledger
 /// differ, and hiding a message costs more than waiting.
@@ -20,9 +20,9 @@ pub const FRESH_ATTEMPTS: u32 = 8;
 
 /// The columns that a claim depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RowState {
+pub struct ClaimRowState {
     /// Terminal or not.
-    pub status: Status,
+    pub status: IngestionStatus,
     /// End of the current claim's lease; `None`: not claimed.
     pub lease_expires_at: Option<OffsetDateTime>,
     /// Not due before.
@@ -33,7 +33,7 @@ pub struct RowState {
 
 /// What the claim does with the row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Decision {
+pub enum ClaimDecision {
     /// Take it; `after_crash`: an expired lease of an earlier claim is closed as `crashed`.
     Take {
         /// Whether an earlier claim ended without a word just now.
@@ -49,32 +49,32 @@ pub enum Decision {
     /// Due after this time.
     NotDue(Duration),
     /// Nothing to do any more.
-    Terminal(Status),
+    Terminal(IngestionStatus),
 }
 
 /// What a claim at `now` does with a row, if `crash_limit` silent deaths are too many.
-pub fn decide(row: &RowState, now: OffsetDateTime, crash_limit: u32) -> Decision {
+pub fn decide_claim(row: &ClaimRowState, now: OffsetDateTime, crash_limit: u32) -> ClaimDecision {
     if row.status.is_terminal() {
-        return Decision::Terminal(row.status);
+        return ClaimDecision::Terminal(row.status);
     }
-    let live = row.lease_expires_at.map(|end| until(now, end));
+    let live = row.lease_expires_at.map(|end| time_until(now, end));
     if let Some(left) = live
         && left > Duration::ZERO
     {
-        return Decision::Busy(left);
+        return ClaimDecision::Busy(left);
     }
     let after_crash = live.is_some();
     if row.crashes + u32::from(after_crash) >= crash_limit {
-        return Decision::GiveUp { after_crash };
+        return ClaimDecision::GiveUp { after_crash };
     }
-    match row.next_attempt_at.map(|due| until(now, due)) {
-        Some(left) if left > SOON => Decision::NotDue(left),
-        _ => Decision::Take { after_crash },
+    match row.next_attempt_at.map(|due| time_until(now, due)) {
+        Some(left) if left > SOON => ClaimDecision::NotDue(left),
+        _ => ClaimDecision::Take { after_crash },
     }
 }
 
 /// Time from `now` to `then`; zero if that is past.
-fn until(now: OffsetDateTime, then: OffsetDateTime) -> Duration {
+fn time_until(now: OffsetDateTime, then: OffsetDateTime) -> Duration {
     (then - now).try_into().unwrap_or(Duration::ZERO)
 }
 
@@ -95,11 +95,11 @@ pub fn duplicate_key(supplier: &str, number: &str) -> Option<String> {
     if supplier.is_empty() || number.is_empty() {
         return None;
     }
-    Some(digest::sha256(format!("{supplier}\n{number}")))
+    Some(digest::sha256_hex(format!("{supplier}\n{number}")))
 }
 
 /// The key of what is recorded: the duplicate rule sees completed invoices only.
-pub(crate) fn key_of(end: &Record) -> Option<String> {
+pub(crate) fn result_duplicate_key(end: &IngestionResult) -> Option<String> {
     let data = end.structured_data.as_ref().filter(|_| end.reason.is_none())?;
     let field = |name: &str| data.get(name).and_then(Value::as_str);
     duplicate_key(field("supplier_name")?, field("invoice_number")?)
@@ -146,8 +146,8 @@ mod tests {
 
     #[test]
     fn what_a_claim_does_with_a_row() {
-        use Decision::{Busy, GiveUp, NotDue, Take, Terminal};
-        use Status::{Cancelled, Completed, Failed, InProgress};
+        use ClaimDecision::{Busy, GiveUp, NotDue, Take, Terminal};
+        use IngestionStatus::{Cancelled, Completed, Failed, InProgress};
         let d = Duration::from_secs;
         #[rustfmt::skip]
         let table = [
@@ -168,8 +168,8 @@ mod tests {
             ("cancelled needs nothing, due or not",     Cancelled,  None,    s(60),   0, Terminal(Cancelled)),
         ];
         for (name, status, lease_expires_at, next_attempt_at, crashes, expected) in table {
-            let row = RowState { status, lease_expires_at, next_attempt_at, crashes };
-            assert_eq!(decide(&row, NOW, 3), expected, "{name}");
+            let row = ClaimRowState { status, lease_expires_at, next_attempt_at, crashes };
+            assert_eq!(decide_claim(&row, NOW, 3), expected, "{name}");
         }
     }
 

@@ -15,43 +15,46 @@ use async_trait::async_trait;
 use time::OffsetDateTime;
 
 use crate::fault::Result;
-use crate::ledger::decide::{Decision, Sequencer, decide, duplicate_key, key_of, used_attempts};
+use crate::ledger::decide::{
+    ClaimDecision, Sequencer, decide_claim, duplicate_key, result_duplicate_key, used_attempts,
+};
 use crate::ledger::{
-    AttemptLedger, Claim, ClaimTerms, GiveBack, Held, Ledger, Pause, Quarantined, ReadBack, Record,
-    Registration, Spending, SpentToday, TranscriptionSaved, Vitals, stored,
+    AttemptLedger, ClaimOutcome, ClaimRelease, ClaimTerms, IngestionResult, Ledger,
+    ObjectRegistration, OperatorPause, ProviderSpending, QuarantinedMessage, ReadBack, SpentToday,
+    StoredTranscript, WorkerStatus, WriteResult, stored,
 };
 use crate::model::{
-    ArtefactRef, AttemptOutcome, ClaimToken, Claimed, DocumentId, DocumentRef, IngestionId, Reason,
-    Stage, Status,
+    ArtefactRef, AttemptOutcome, ClaimToken, ClaimedIngestion, DocumentId, DocumentRef,
+    IngestionId, IngestionStage, IngestionStatus, OutcomeReason,
 };
 
-pub use row::{Attempt, Row};
+pub use row::{LedgerAttempt, LedgerRow};
 
 /// The ledger in memory.
 #[derive(Debug)]
 pub struct MemoryLedger {
-    state: Mutex<State>,
+    state: Mutex<MemoryLedgerState>,
 }
 
 #[derive(Debug)]
-struct State {
+struct MemoryLedgerState {
     now: OffsetDateTime,
-    rows: BTreeMap<IngestionId, Row>,
+    rows: BTreeMap<IngestionId, LedgerRow>,
     documents: BTreeMap<DocumentId, (String, Option<String>)>,
-    attempts: BTreeMap<IngestionId, Vec<Attempt>>,
-    quarantined: BTreeMap<String, Quarantined>,
-    pauses: Vec<Pause>,
+    attempts: BTreeMap<IngestionId, Vec<LedgerAttempt>>,
+    quarantined: BTreeMap<String, QuarantinedMessage>,
+    pauses: Vec<OperatorPause>,
     blocked: BTreeSet<String>,
-    workers: BTreeMap<String, Vitals>,
+    workers: BTreeMap<String, WorkerStatus>,
     /// Day, ingestion, claim.
-    spending: Vec<(time::Date, IngestionId, i64, Spending)>,
+    spending: Vec<(time::Date, IngestionId, i64, ProviderSpending)>,
 }
 
 impl MemoryLedger {
     /// An empty ledger whose clock shows `now`.
     pub fn new(now: OffsetDateTime) -> Self {
         Self {
-            state: Mutex::new(State {
+            state: Mutex::new(MemoryLedgerState {
                 now,
                 rows: BTreeMap::new(),
                 documents: BTreeMap::new(),
@@ -67,105 +70,112 @@ impl MemoryLedger {
 
     /// Moves the clock forward.
     pub fn advance(&self, by: Duration) {
-        let mut state = self.state();
-        state.now = row::after(state.now, by);
+        let mut state = self.lock_state();
+        state.now = row::add_duration(state.now, by);
     }
 
     /// Inserts a document and an ingestion of it, as a producer does; an id that is there stays.
-    pub fn insert(&self, id: IngestionId, document: DocumentId, file_path: &str) {
-        let mut state = self.state();
+    pub fn insert_ingestion(&self, id: IngestionId, document: DocumentId, file_path: &str) {
+        let mut state = self.lock_state();
         let now = state.now;
         state.documents.entry(document).or_insert_with(|| (file_path.to_owned(), None));
-        state.rows.entry(id).or_insert_with(|| Row::fresh(document, now));
+        state.rows.entry(id).or_insert_with(|| LedgerRow::new_queued(document, now));
     }
 
     /// The row of an ingestion.
-    pub fn row(&self, id: IngestionId) -> Option<Row> {
-        self.state().rows.get(&id).cloned()
+    pub fn row(&self, id: IngestionId) -> Option<LedgerRow> {
+        self.lock_state().rows.get(&id).cloned()
     }
 
     /// The attempts of an ingestion, oldest first.
-    pub fn attempts(&self, id: IngestionId) -> Vec<Attempt> {
-        self.state().attempts.get(&id).cloned().unwrap_or_default()
+    pub fn attempts(&self, id: IngestionId) -> Vec<LedgerAttempt> {
+        self.lock_state().attempts.get(&id).cloned().unwrap_or_default()
     }
 
     /// Messages that were put into quarantine.
-    pub fn quarantined(&self) -> Vec<Quarantined> {
-        self.state().quarantined.values().cloned().collect()
+    pub fn quarantined(&self) -> Vec<QuarantinedMessage> {
+        self.lock_state().quarantined.values().cloned().collect()
     }
 
     /// The newest vitals of a worker.
-    pub fn vitals(&self, worker: &str) -> Option<Vitals> {
-        self.state().workers.get(worker).copied()
+    pub fn worker_status(&self, worker: &str) -> Option<WorkerStatus> {
+        self.lock_state().workers.get(worker).copied()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn lock_state(&self) -> MutexGuard<'_, MemoryLedgerState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Changes the row if the token holds it.
-    fn while_held(
+    fn update_if_held(
         &self,
         id: IngestionId,
         token: ClaimToken,
-        change: impl FnOnce(&mut Row, OffsetDateTime) -> Option<Attempt>,
-    ) -> Held {
-        let mut state = self.state();
+        change: impl FnOnce(&mut LedgerRow, OffsetDateTime) -> Option<LedgerAttempt>,
+    ) -> WriteResult {
+        let mut state = self.lock_state();
         let now = state.now;
         let Some(row) = state.rows.get_mut(&id).filter(|row| row.is_held_by(token)) else {
-            return Held::Lost;
+            return WriteResult::Lost;
         };
         let ended = change(row, now);
         let is_final = ended.as_ref().is_some_and(|attempt| attempt.is_final);
-        state.close(id, ended, is_final);
-        Held::Yes
+        state.close_attempt(id, ended, is_final);
+        WriteResult::Yes
     }
 }
 
-impl State {
-    fn close(&mut self, id: IngestionId, attempt: Option<Attempt>, is_final: bool) {
+impl MemoryLedgerState {
+    fn close_attempt(&mut self, id: IngestionId, attempt: Option<LedgerAttempt>, is_final: bool) {
         if let Some(attempt) = attempt {
-            self.attempts.entry(id).or_default().push(Attempt { is_final, ..attempt });
+            self.attempts.entry(id).or_default().push(LedgerAttempt { is_final, ..attempt });
         }
     }
 
-    fn claim(&mut self, id: IngestionId, terms: &ClaimTerms, begun: Instant) -> Claim {
+    fn claim_ingestion(
+        &mut self,
+        id: IngestionId,
+        terms: &ClaimTerms,
+        begun: Instant,
+    ) -> ClaimOutcome {
         let now = self.now;
-        let Some(row) = self.rows.get_mut(&id) else { return Claim::Unknown };
-        let silent = row.attempt(
+        let Some(row) = self.rows.get_mut(&id) else { return ClaimOutcome::Unknown };
+        let silent = row.ended_attempt(
             now,
-            AttemptOutcome::Ended(Reason::Crashed),
+            AttemptOutcome::Ended(OutcomeReason::Crashed),
             "the lease ended without a word of the worker",
         );
-        match decide(&row.state(), now, terms.crash_limit) {
-            Decision::Terminal(status) => Claim::Terminal(status),
-            Decision::Busy(left) => Claim::Busy(left),
-            Decision::NotDue(left) => Claim::NotDue(left),
-            Decision::GiveUp { after_crash } => {
+        match decide_claim(&row.claim_state(), now, terms.crash_limit) {
+            ClaimDecision::Terminal(status) => ClaimOutcome::Terminal(status),
+            ClaimDecision::Busy(left) => ClaimOutcome::Busy(left),
+            ClaimDecision::NotDue(left) => ClaimOutcome::NotDue(left),
+            ClaimDecision::GiveUp { after_crash } => {
                 row.crashes += u32::from(after_crash);
                 let detail = format!("workers died on it {} times", row.crashes);
-                row.finish(Some(Reason::Crashed), &detail, now);
+                row.finish(Some(OutcomeReason::Crashed), &detail, now);
                 row.needs_human_review = true;
-                row.review_reasons = vec![Reason::Crashed.code().to_owned()];
-                self.close(id, silent, true);
-                Claim::Exhausted
+                row.review_reasons = vec![OutcomeReason::Crashed.code().to_owned()];
+                self.close_attempt(id, silent, true);
+                ClaimOutcome::Exhausted
             }
-            Decision::Take { after_crash } => {
+            ClaimDecision::Take { after_crash } => {
                 row.crashes += u32::from(after_crash);
-                row.take(ClaimToken::random(), &terms.worker, now);
-                row.lease_expires_at = Some(row::after(now, terms.lease));
-                let claimed = claimed(id, row, &self.documents, now, begun + terms.lease);
-                self.close(id, silent, false);
-                claimed.map_or(Claim::Unknown, |claimed| Claim::Claimed(Box::new(claimed)))
+                row.start_claim(ClaimToken::random(), &terms.worker, now);
+                row.lease_expires_at = Some(row::add_duration(now, terms.lease));
+                let claimed = build_claimed(id, row, &self.documents, now, begun + terms.lease);
+                self.close_attempt(id, silent, false);
+                claimed.map_or(ClaimOutcome::Unknown, |claimed| {
+                    ClaimOutcome::Claimed(Box::new(claimed))
+                })
             }
         }
     }
 
-    fn register(&mut self, object: &Registration, batch: &[Registration]) {
+    fn register_object(&mut self, object: &ObjectRegistration, batch: &[ObjectRegistration]) {
         let now = self.now;
-        let sequencer = order(object);
+        let sequencer = sequencer_of(object);
         self.documents.entry(object.document).or_insert_with(|| {
-            (stored::text(&object.file_path).into_owned(), Some(object.original_name.clone()))
+            (stored::strip_nul(&object.file_path).into_owned(), Some(object.original_name.clone()))
         });
         let of_rows = self
             .rows
@@ -173,15 +183,15 @@ impl State {
             .filter(|(id, row)| **id != object.ingestion && row.document_id == object.document)
             .filter_map(|(_, row)| row.object_sequencer.clone());
         let of_batch = batch.iter().filter(|other| other.document == object.document);
-        let newest = of_rows.chain(of_batch.filter_map(order)).max();
+        let newest = of_rows.chain(of_batch.filter_map(sequencer_of)).max();
         let late = sequencer.is_some() && newest > sequencer;
         self.rows.entry(object.ingestion).or_insert_with(|| {
-            let mut row = Row::fresh(object.document, now);
-            row.object_etag = stored::optional(object.etag.as_deref());
+            let mut row = LedgerRow::new_queued(object.document, now);
+            row.object_etag = stored::strip_nul_optional(object.etag.as_deref());
             row.object_sequencer = sequencer;
             if late {
                 let detail = "a newer version of the object was registered before";
-                row.finish(Some(Reason::Superseded), detail, now);
+                row.finish(Some(OutcomeReason::Superseded), detail, now);
             }
             row
         });
@@ -189,7 +199,7 @@ impl State {
 
     /// Ends what is older than an object of the batch and not held. Rows of this very batch were
     /// judged when they were inserted.
-    fn supersede(&mut self, batch: &[Registration], known: &BTreeSet<IngestionId>) {
+    fn supersede_older(&mut self, batch: &[ObjectRegistration], known: &BTreeSet<IngestionId>) {
         let now = self.now;
         let mut ended = Vec::new();
         for (id, row) in &mut self.rows {
@@ -197,39 +207,39 @@ impl State {
                 object.document == row.document_id
                     && object.ingestion != *id
                     && row.object_sequencer.is_some()
-                    && order(object) > row.object_sequencer
+                    && sequencer_of(object) > row.object_sequencer
             });
-            let waits = row.status == Status::InProgress && row.is_unheld(now);
+            let waits = row.status == IngestionStatus::InProgress && row.is_unclaimed(now);
             if is_older && waits && known.contains(id) {
-                let silent = row.attempt(
+                let silent = row.ended_attempt(
                     now,
-                    AttemptOutcome::Ended(Reason::Crashed),
+                    AttemptOutcome::Ended(OutcomeReason::Crashed),
                     "the lease ended without a word of the worker; superseded meanwhile",
                 );
                 let detail = "a newer version of the object was registered";
-                row.finish(Some(Reason::Superseded), detail, now);
+                row.finish(Some(OutcomeReason::Superseded), detail, now);
                 ended.push((*id, silent));
             }
         }
         for (id, silent) in ended {
-            self.close(id, silent, true);
+            self.close_attempt(id, silent, true);
         }
     }
 }
 
-fn order(object: &Registration) -> Option<Sequencer> {
-    object.sequencer.as_deref().and_then(|text| Sequencer::new(&stored::text(text)))
+fn sequencer_of(object: &ObjectRegistration) -> Option<Sequencer> {
+    object.sequencer.as_deref().and_then(|text| Sequencer::new(&stored::strip_nul(text)))
 }
 
-fn claimed(
+fn build_claimed(
     id: IngestionId,
-    row: &Row,
+    row: &LedgerRow,
     documents: &BTreeMap<DocumentId, (String, Option<String>)>,
     now: OffsetDateTime,
     lease_until: Instant,
-) -> Option<Claimed> {
+) -> Option<ClaimedIngestion> {
     let (file_path, original_name) = documents.get(&row.document_id).cloned().unwrap_or_default();
-    Some(Claimed {
+    Some(ClaimedIngestion {
         id,
         token: row.claim_token?,
         claims: row.claims,
@@ -256,9 +266,9 @@ impl AttemptLedger for MemoryLedger {
         &self,
         id: IngestionId,
         token: ClaimToken,
-        saved: &TranscriptionSaved,
-    ) -> Result<Held> {
-        Ok(self.while_held(id, token, |row, _| {
+        saved: &StoredTranscript,
+    ) -> Result<WriteResult> {
+        Ok(self.update_if_held(id, token, |row, _| {
             row.save_transcription(saved);
             None
         }))
@@ -269,8 +279,8 @@ impl AttemptLedger for MemoryLedger {
         id: IngestionId,
         token: ClaimToken,
         artefact: &ArtefactRef,
-    ) -> Result<Held> {
-        Ok(self.while_held(id, token, |row, _| {
+    ) -> Result<WriteResult> {
+        Ok(self.update_if_held(id, token, |row, _| {
             row.extraction = Some(artefact.clone());
             None
         }))
@@ -284,18 +294,23 @@ impl AttemptLedger for MemoryLedger {
         number: &str,
     ) -> Result<Option<IngestionId>> {
         let Some(key) = duplicate_key(supplier, number) else { return Ok(None) };
-        let state = self.state();
+        let state = self.lock_state();
         let same = state.rows.iter().filter(|(_, row)| {
             row.duplicate_key.as_ref() == Some(&key)
                 && row.document_id != document
                 && row.tenant.as_deref() == tenant
-                && row.status == Status::Completed
+                && row.status == IngestionStatus::Completed
         });
         Ok(same.max_by_key(|(id, row)| (row.completed_at, **id)).map(|(id, _)| *id))
     }
 
-    async fn spend(&self, id: IngestionId, claims: i64, spent: &Spending) -> Result<()> {
-        let mut state = self.state();
+    async fn add_spending(
+        &self,
+        id: IngestionId,
+        claims: i64,
+        spent: &ProviderSpending,
+    ) -> Result<()> {
+        let mut state = self.lock_state();
         let day = state.now.date();
         if state.rows.contains_key(&id) {
             state.spending.push((day, id, claims, spent.clone()));
@@ -304,7 +319,7 @@ impl AttemptLedger for MemoryLedger {
     }
 
     async fn spent_today(&self) -> Result<SpentToday> {
-        let state = self.state();
+        let state = self.lock_state();
         let today = state.now.date();
         let of_today = state.spending.iter().filter(|(day, ..)| *day == today);
         let cost_nanos = of_today.filter_map(|(.., spent)| spent.cost_nanos).sum();
@@ -314,51 +329,68 @@ impl AttemptLedger for MemoryLedger {
     }
 
     async fn is_blocked(&self, sha256: &str) -> Result<bool> {
-        Ok(self.state().blocked.contains(sha256))
+        Ok(self.lock_state().blocked.contains(sha256))
     }
 
-    async fn now(&self) -> Result<OffsetDateTime> {
-        Ok(self.state().now)
+    async fn current_time(&self) -> Result<OffsetDateTime> {
+        Ok(self.lock_state().now)
     }
 }
 
 #[async_trait]
 impl Ledger for MemoryLedger {
-    async fn claim(&self, ids: &[IngestionId], terms: &ClaimTerms) -> Result<Vec<Claim>> {
+    async fn claim(&self, ids: &[IngestionId], terms: &ClaimTerms) -> Result<Vec<ClaimOutcome>> {
         let begun = Instant::now();
-        let mut state = self.state();
-        Ok(ids.iter().map(|id| state.claim(*id, terms, begun)).collect())
+        let mut state = self.lock_state();
+        Ok(ids.iter().map(|id| state.claim_ingestion(*id, terms, begun)).collect())
     }
 
-    async fn renew(
+    async fn renew_leases(
         &self,
         claims: &[(IngestionId, ClaimToken)],
         lease: Duration,
-    ) -> Result<Vec<Held>> {
-        let renew = |row: &mut Row, now| {
-            row.lease_expires_at = Some(row::after(now, lease));
+    ) -> Result<Vec<WriteResult>> {
+        let renew = |row: &mut LedgerRow, now| {
+            row.lease_expires_at = Some(row::add_duration(now, lease));
             None
         };
-        Ok(claims.iter().map(|(id, token)| self.while_held(*id, *token, renew)).collect())
+        Ok(claims.iter().map(|(id, token)| self.update_if_held(*id, *token, renew)).collect())
     }
 
-    async fn give_back(&self, id: IngestionId, token: ClaimToken, how: &GiveBack) -> Result<Held> {
-        Ok(self.while_held(id, token, |row, now| row.give_back(how, now)))
+    async fn release_claim(
+        &self,
+        id: IngestionId,
+        token: ClaimToken,
+        how: &ClaimRelease,
+    ) -> Result<WriteResult> {
+        Ok(self.update_if_held(id, token, |row, now| row.release_claim(how, now)))
     }
 
-    async fn save_stage(&self, id: IngestionId, token: ClaimToken, stage: Stage) -> Result<Held> {
-        Ok(self.while_held(id, token, |row, _| {
+    async fn save_stage(
+        &self,
+        id: IngestionId,
+        token: ClaimToken,
+        stage: IngestionStage,
+    ) -> Result<WriteResult> {
+        Ok(self.update_if_held(id, token, |row, _| {
             row.stage = Some(stage);
             None
         }))
     }
 
-    async fn record(&self, id: IngestionId, token: ClaimToken, end: &Record) -> Result<Held> {
-        Ok(self.while_held(id, token, |row, now| row.record(end, key_of(end), now)))
+    async fn record_result(
+        &self,
+        id: IngestionId,
+        token: ClaimToken,
+        end: &IngestionResult,
+    ) -> Result<WriteResult> {
+        Ok(self.update_if_held(id, token, |row, now| {
+            row.record_result(end, result_duplicate_key(end), now)
+        }))
     }
 
     async fn read_back(&self, id: IngestionId, token: ClaimToken) -> Result<ReadBack> {
-        let state = self.state();
+        let state = self.lock_state();
         let attempts = state.attempts.get(&id);
         if attempts.is_some_and(|all| all.iter().any(|a| a.token == token && a.is_final)) {
             return Ok(ReadBack::Recorded);
@@ -367,28 +399,28 @@ impl Ledger for MemoryLedger {
         Ok(if held { ReadBack::StillHeld } else { ReadBack::Lost })
     }
 
-    async fn register(&self, objects: &[Registration]) -> Result<Vec<IngestionId>> {
-        let mut state = self.state();
+    async fn register_objects(&self, objects: &[ObjectRegistration]) -> Result<Vec<IngestionId>> {
+        let mut state = self.lock_state();
         let known = state.rows.keys().copied().collect();
         for object in objects {
-            state.register(object, objects);
+            state.register_object(object, objects);
         }
-        state.supersede(objects, &known);
+        state.supersede_older(objects, &known);
         Ok(objects.iter().map(|object| object.ingestion).collect())
     }
 
-    async fn quarantine(&self, message: &Quarantined) -> Result<()> {
+    async fn quarantine_message(&self, message: &QuarantinedMessage) -> Result<()> {
         let id = message.message_id.clone();
-        self.state().quarantined.entry(id).or_insert_with(|| message.clone());
+        self.lock_state().quarantined.entry(id).or_insert_with(|| message.clone());
         Ok(())
     }
 
-    async fn pauses(&self) -> Result<Vec<Pause>> {
-        Ok(self.state().pauses.clone())
+    async fn active_pauses(&self) -> Result<Vec<OperatorPause>> {
+        Ok(self.lock_state().pauses.clone())
     }
 
-    async fn worker_alive(&self, worker: &str, vitals: &Vitals) -> Result<()> {
-        self.state().workers.insert(worker.to_owned(), *vitals);
+    async fn save_worker_status(&self, worker: &str, vitals: &WorkerStatus) -> Result<()> {
+        self.lock_state().workers.insert(worker.to_owned(), *vitals);
         Ok(())
     }
 }

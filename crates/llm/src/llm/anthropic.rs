@@ -12,8 +12,11 @@ mod wire;
 use async_trait::async_trait;
 use reqwest::header::{HeaderMap, HeaderValue};
 
-use super::exchange::{Answered, Authorised, Exchange, Failed, Tries, repeated, secret};
-use super::{Llm, Prompt, Reply, Stop};
+use super::exchange::{
+    AuthHeaderFn, ChatResponse, ChatTransport, FailedTry, RetryableCall, call_with_retries,
+    secret_header,
+};
+use super::{FinishReason, Llm, ModelReply, Prompt};
 use crate::config::LlmConfig;
 use crate::fault::Result;
 
@@ -21,14 +24,14 @@ use crate::fault::Result;
 const VERSION: &str = "2026-10-21";
 
 /// A model of Anthropic's.
-pub struct Anthropic {
-    exchange: Exchange,
+pub struct AnthropicClient {
+    exchange: ChatTransport,
     model: String,
-    form: wire::Form,
+    form: wire::AnthropicOptions,
     stream_above: u32,
 }
 
-impl Anthropic {
+impl AnthropicClient {
     /// Sets the client up; nothing is sent.
     ///
     /// # Errors
@@ -36,11 +39,11 @@ impl Anthropic {
     pub fn new(config: &LlmConfig) -> Result<Self> {
         let mut headers = HeaderMap::new();
         headers.insert("anthropic-version", HeaderValue::from_static(VERSION));
-        let key: Authorised = Box::new(|key| secret("x-api-key", key).map(Some));
+        let key: AuthHeaderFn = Box::new(|key| secret_header("x-api-key", key).map(Some));
         Ok(Self {
-            exchange: Exchange::new(config, "/messages", headers, key)?,
+            exchange: ChatTransport::new(config, "/messages", headers, key)?,
             model: config.model.clone(),
-            form: wire::Form {
+            form: wire::AnthropicOptions {
                 structured: config.structured,
                 cache: config.prompt_cache,
                 stream: false,
@@ -53,36 +56,42 @@ impl Anthropic {
     ///
     /// # Errors
     /// Which address did not answer or refused, and which setting to look at.
-    pub async fn ping(&self) -> Result<()> {
-        self.exchange.ping().await
+    pub async fn check_server(&self) -> Result<()> {
+        self.exchange.check_server().await
     }
 }
 
 #[async_trait]
-impl Tries for Anthropic {
+impl RetryableCall for AnthropicClient {
     fn model(&self) -> &str {
         &self.model
     }
 
-    async fn try_once(&self, prompt: &Prompt, tries: u32) -> std::result::Result<Reply, Failed> {
+    async fn try_once(
+        &self,
+        prompt: &Prompt,
+        tries: u32,
+    ) -> std::result::Result<ModelReply, FailedTry> {
         let stream = prompt.max_output_tokens > self.stream_above;
-        let form = wire::Form { stream, ..self.form };
-        let body = wire::request(&self.model, prompt, form);
-        match self.exchange.post(&body, stream, tries).await? {
-            Answered::No(call) if call.refusal.prompt_is_too_long(call.status) => {
-                Ok(Reply::nothing(Stop::TooLong, &self.model))
+        let form = wire::AnthropicOptions { stream, ..self.form };
+        let body = wire::build_request(&self.model, prompt, form);
+        match self.exchange.post_json(&body, stream, tries).await? {
+            ChatResponse::No(call) if call.refusal.is_prompt_too_long(call.status) => {
+                Ok(ModelReply::without_text(FinishReason::TooLong, &self.model))
             }
-            Answered::No(call) => Err(self.exchange.refused(call, tries)),
-            Answered::Yes(response) if stream => stream::read(&self.exchange, response).await,
-            Answered::Yes(response) => {
-                self.exchange.whole(response, wire::reply, "message", tries).await
+            ChatResponse::No(call) => Err(self.exchange.refused_try(call, tries)),
+            ChatResponse::Yes(response) if stream => {
+                stream::read_stream(&self.exchange, response).await
+            }
+            ChatResponse::Yes(response) => {
+                self.exchange.read_whole_reply(response, wire::parse_reply, "message", tries).await
             }
         }
     }
 }
 
 #[async_trait]
-impl Llm for Anthropic {
+impl Llm for AnthropicClient {
     fn provider(&self) -> &'static str {
         "anthropic"
     }
@@ -91,7 +100,7 @@ impl Llm for Anthropic {
         &self.model
     }
 
-    async fn ask(&self, prompt: &Prompt) -> Result<Reply> {
-        repeated(self, prompt).await.map(Reply::checked)
+    async fn complete(&self, prompt: &Prompt) -> Result<ModelReply> {
+        call_with_retries(self, prompt).await.map(ModelReply::check_whitespace)
     }
 }

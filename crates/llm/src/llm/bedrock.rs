@@ -18,13 +18,13 @@ use aws_sdk_bedrockruntime::Client;
 use aws_sdk_bedrockruntime::config::http::HttpResponse;
 use aws_sdk_bedrockruntime::error::{ProvideErrorMetadata, SdkError};
 
-use super::exchange::{Failed, SilenceLimits, Tries, backoff, repeated};
-use super::{Llm, Prompt, Reply, Stop};
+use super::exchange::{FailedTry, RetryableCall, SilenceLimits, call_with_retries, retry_wait};
+use super::{FinishReason, Llm, ModelReply, Prompt};
 use crate::config::{LlmConfig, PromptCache, StructuredOutput};
 use crate::fault::Result;
 
 /// A model on Bedrock.
-pub struct Bedrock {
+pub struct BedrockClient {
     client: Client,
     /// Where it is, for errors.
     address: String,
@@ -36,13 +36,13 @@ pub struct Bedrock {
     silence: SilenceLimits,
 }
 
-impl Bedrock {
+impl BedrockClient {
     /// Sets the client up and looks for credentials, without spending a token.
     ///
     /// # Errors
     /// No credentials or no region, and where they are looked for.
     pub async fn connect(config: &LlmConfig) -> Result<Self> {
-        let (client, address) = connect::client(config).await?;
+        let (client, address) = connect::build_client(config).await?;
         Ok(Self::with_client(client, address, config))
     }
 
@@ -60,45 +60,49 @@ impl Bedrock {
     }
 
     /// Sorts what is no reply into those that are answers and those that are failures.
-    fn failed<E: ProvideErrorMetadata>(
+    fn classify_error<E: ProvideErrorMetadata>(
         &self,
         what: &str,
         error: &SdkError<E, HttpResponse>,
         tries: u32,
-    ) -> std::result::Result<Reply, Failed> {
-        if error.as_service_error().is_some_and(errors::prompt_is_too_long) {
-            return Ok(Reply::nothing(Stop::TooLong, &self.model));
+    ) -> std::result::Result<ModelReply, FailedTry> {
+        if error.as_service_error().is_some_and(errors::is_prompt_too_long) {
+            return Ok(ModelReply::without_text(FinishReason::TooLong, &self.model));
         }
-        let again = errors::may_try_again(error).then(|| backoff(tries));
-        Err(Failed { error: errors::from_sdk(what, &self.model, error), again })
+        let again = errors::may_try_again(error).then(|| retry_wait(tries));
+        Err(FailedTry { error: errors::from_sdk(what, &self.model, error), again })
     }
 }
 
 #[async_trait]
-impl Tries for Bedrock {
+impl RetryableCall for BedrockClient {
     fn model(&self) -> &str {
         &self.model
     }
 
-    async fn try_once(&self, prompt: &Prompt, tries: u32) -> std::result::Result<Reply, Failed> {
+    async fn try_once(
+        &self,
+        prompt: &Prompt,
+        tries: u32,
+    ) -> std::result::Result<ModelReply, FailedTry> {
         let what = format!("model call to {}", self.address);
-        let request = wire::Request::new(prompt, self.structured, self.cache);
-        let request = request.map_err(Failed::finally)?;
+        let request = wire::BedrockRequest::new(prompt, self.structured, self.cache);
+        let request = request.map_err(FailedTry::without_retry)?;
         if prompt.max_output_tokens > self.stream_above {
-            return match request.streamed(&self.client, &self.model).send().await {
-                Ok(answer) => stream::read(answer, &what, &self.model, self.silence).await,
-                Err(error) => self.failed(&what, &error, tries),
+            return match request.into_converse_stream(&self.client, &self.model).send().await {
+                Ok(answer) => stream::read_stream(answer, &what, &self.model, self.silence).await,
+                Err(error) => self.classify_error(&what, &error, tries),
             };
         }
-        match request.whole(&self.client, &self.model).send().await {
-            Ok(answer) => Ok(wire::reply(answer, &self.model)),
-            Err(error) => self.failed(&what, &error, tries),
+        match request.into_converse(&self.client, &self.model).send().await {
+            Ok(answer) => Ok(wire::parse_reply(answer, &self.model)),
+            Err(error) => self.classify_error(&what, &error, tries),
         }
     }
 }
 
 #[async_trait]
-impl Llm for Bedrock {
+impl Llm for BedrockClient {
     fn provider(&self) -> &'static str {
         "bedrock"
     }
@@ -107,7 +111,7 @@ impl Llm for Bedrock {
         &self.model
     }
 
-    async fn ask(&self, prompt: &Prompt) -> Result<Reply> {
-        repeated(self, prompt).await.map(Reply::checked)
+    async fn complete(&self, prompt: &Prompt) -> Result<ModelReply> {
+        call_with_retries(self, prompt).await.map(ModelReply::check_whitespace)
     }
 }

@@ -7,7 +7,7 @@ use super::Llm;
 
 /// One model of a chain.
 #[derive(Clone)]
-pub struct Rung {
+pub struct ChainModel {
     /// The model.
     pub llm: Arc<dyn Llm>,
     /// Kinds of documents that it is asked about; empty: all.
@@ -18,17 +18,17 @@ pub struct Rung {
 
 /// Models in the order in which they are asked, weakest first. Empty: none is configured.
 #[derive(Clone, Default)]
-pub struct Chain(Vec<Rung>);
+pub struct ModelChain(Vec<ChainModel>);
 
-impl Chain {
+impl ModelChain {
     /// In this order.
-    pub fn new(rungs: Vec<Rung>) -> Self {
+    pub fn new(rungs: Vec<ChainModel>) -> Self {
         Self(rungs)
     }
 
     /// One model for every kind.
-    pub fn of(llm: Arc<dyn Llm>, max_output_tokens: u32) -> Self {
-        Self(vec![Rung { llm, kinds: Vec::new(), max_output_tokens }])
+    pub fn from_single(llm: Arc<dyn Llm>, max_output_tokens: u32) -> Self {
+        Self(vec![ChainModel { llm, kinds: Vec::new(), max_output_tokens }])
     }
 
     /// Whether there is no model at all.
@@ -37,13 +37,14 @@ impl Chain {
     }
 
     /// All rungs.
-    pub fn iter(&self) -> impl Iterator<Item = &Rung> {
+    pub fn iter(&self) -> impl Iterator<Item = &ChainModel> {
         self.0.iter()
     }
 
     /// The rungs for documents of this kind.
-    pub fn for_kind(&self, kind: &str) -> Vec<Rung> {
-        let asked = |rung: &&Rung| rung.kinds.is_empty() || rung.kinds.iter().any(|it| it == kind);
+    pub fn for_kind(&self, kind: &str) -> Vec<ChainModel> {
+        let asked =
+            |rung: &&ChainModel| rung.kinds.is_empty() || rung.kinds.iter().any(|it| it == kind);
         self.0.iter().filter(asked).cloned().collect()
     }
 

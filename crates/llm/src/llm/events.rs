@@ -9,7 +9,7 @@ use super::exchange::{REPLY_CAP, SilenceLimits};
 
 /// One event.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Event {
+pub(super) struct ServerSentEvent {
     /// `message` if the server does not name it.
     pub(super) name: String,
     /// The lines of `data`, joined.
@@ -18,7 +18,7 @@ pub(super) struct Event {
 
 /// Why there are no further events.
 #[derive(Debug)]
-pub(super) enum Broken {
+pub(super) enum EventStreamError {
     /// Nothing came for longer than allowed.
     Silent,
     /// More bytes than a reply may have.
@@ -28,53 +28,56 @@ pub(super) enum Broken {
 }
 
 /// The events of a response, in their order.
-pub(super) struct Events {
+pub(super) struct EventStream {
     response: Response,
-    lines: Lines,
+    lines: EventParser,
     silence: SilenceLimits,
     bytes: usize,
 }
 
-impl Events {
-    pub(super) fn of(response: Response, silence: SilenceLimits) -> Self {
-        Self { response, lines: Lines::default(), silence, bytes: 0 }
+impl EventStream {
+    pub(super) fn from_response(response: Response, silence: SilenceLimits) -> Self {
+        Self { response, lines: EventParser::default(), silence, bytes: 0 }
     }
 
     /// The next event; `None`: the server has closed its side.
-    pub(super) async fn next(&mut self) -> Result<Option<Event>, Broken> {
+    pub(super) async fn next_event(&mut self) -> Result<Option<ServerSentEvent>, EventStreamError> {
         loop {
-            if let Some(event) = self.lines.event() {
+            if let Some(event) = self.lines.pop_event() {
                 return Ok(Some(event));
             }
             let longest = if self.bytes == 0 { self.silence.first } else { self.silence.later };
             let chunk = tokio::time::timeout(longest, self.response.chunk());
-            let chunk = chunk.await.map_err(|_| Broken::Silent)?.map_err(Broken::Connection)?;
+            let chunk = chunk
+                .await
+                .map_err(|_| EventStreamError::Silent)?
+                .map_err(EventStreamError::Connection)?;
             let Some(chunk) = chunk else { return Ok(None) };
             self.bytes += chunk.len();
             if self.bytes > REPLY_CAP {
-                return Err(Broken::Endless);
+                return Err(EventStreamError::Endless);
             }
-            self.lines.feed(&chunk);
+            self.lines.push_bytes(&chunk);
         }
     }
 }
 
 /// Bytes that became lines, and lines that become events.
 #[derive(Debug, Default)]
-struct Lines {
+struct EventParser {
     waiting: Vec<u8>,
     name: String,
     data: Option<String>,
-    ready: std::collections::VecDeque<Event>,
+    ready: std::collections::VecDeque<ServerSentEvent>,
 }
 
-impl Lines {
-    fn event(&mut self) -> Option<Event> {
+impl EventParser {
+    fn pop_event(&mut self) -> Option<ServerSentEvent> {
         self.ready.pop_front()
     }
 
     /// Takes bytes that may end anywhere, also within a character.
-    fn feed(&mut self, bytes: &[u8]) {
+    fn push_bytes(&mut self, bytes: &[u8]) {
         self.waiting.extend_from_slice(bytes);
         let mut taken = 0;
         let waiting = std::mem::take(&mut self.waiting);
@@ -82,17 +85,17 @@ impl Lines {
             let Some(line_text) = line.strip_suffix(b"\n") else { break };
             taken += line.len();
             let text = line_text.strip_suffix(b"\r").unwrap_or(line_text);
-            self.line(&String::from_utf8_lossy(text));
+            self.push_line(&String::from_utf8_lossy(text));
         }
         self.waiting = waiting.get(taken..).unwrap_or_default().to_vec();
     }
 
-    fn line(&mut self, line: &str) {
+    fn push_line(&mut self, line: &str) {
         if line.is_empty() {
             let name = std::mem::take(&mut self.name);
             if let Some(data) = self.data.take() {
                 let name = if name.is_empty() { "message".to_owned() } else { name };
-                self.ready.push_back(Event { name, data });
+                self.ready.push_back(ServerSentEvent { name, data });
             }
             return;
         }
@@ -122,21 +125,22 @@ mod tests {
         let stream = "event: a\ndata: {\"x\":\"é\"}\n\n: a comment\ndata: 1\r\ndata:2\r\n\r\n\
                       event: b\n\ndata: [DONE]\n\n"
             .as_bytes();
-        let event = |name: &str, data: &str| Event { name: name.into(), data: data.into() };
+        let event =
+            |name: &str, data: &str| ServerSentEvent { name: name.into(), data: data.into() };
         let expected =
             [event("a", "{\"x\":\"é\"}"), event("message", "1\n2"), event("message", "[DONE]")];
         for size in 1..=stream.len() {
-            let mut lines = Lines::default();
-            stream.chunks(size).for_each(|chunk| lines.feed(chunk));
-            let events: Vec<Event> = std::iter::from_fn(|| lines.event()).collect();
+            let mut lines = EventParser::default();
+            stream.chunks(size).for_each(|chunk| lines.push_bytes(chunk));
+            let events: Vec<ServerSentEvent> = std::iter::from_fn(|| lines.pop_event()).collect();
             assert_eq!(events, expected, "chunks of {size}");
         }
     }
 
     #[test]
     fn an_event_that_was_never_finished_is_none() {
-        let mut lines = Lines::default();
-        lines.feed(b"event: message_stop\ndata: {}\n");
-        assert_eq!(lines.event(), None);
+        let mut lines = EventParser::default();
+        lines.push_bytes(b"event: message_stop\ndata: {}\n");
+        assert_eq!(lines.pop_event(), None);
     }
 }

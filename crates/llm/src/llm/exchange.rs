@@ -19,14 +19,14 @@ use reqwest::{Client, Response, StatusCode, Url};
 use serde::Serialize;
 use time::OffsetDateTime;
 
-use super::events::Broken;
-use super::refusal::Refusal;
-use super::{Prompt, Reply, Stop};
+use super::events::EventStreamError;
+use super::refusal::ApiErrorBody;
+use super::{FinishReason, ModelReply, Prompt};
 use crate::config::{LlmConfig, SecretSource};
 use crate::fault::{Error, Fault, Result};
 use crate::http;
-use crate::retry::{Backoff, Jitter, retry, with_deadline};
-use crate::throttle::Limits;
+use crate::retry::{Jitter, RetryBackoff, retry, with_deadline};
+use crate::throttle::RateLimitHeaders;
 
 /// Most bytes of a reply's body; a longer one is not read and counts as cut.
 pub(super) const REPLY_CAP: usize = 10 << 20;
@@ -37,39 +37,47 @@ const RETRIES: u32 = 2;
 /// The longest wait between two tries; a server that asks for more is obeyed by the caller.
 const LONGEST_WAIT: Duration = Duration::from_secs(8);
 /// The waits where the server does not ask for one.
-const WAITS: Backoff =
-    Backoff::doubling(Duration::from_millis(500)).up_to(LONGEST_WAIT).with_jitter(Jitter::Quarter);
+const WAITS: RetryBackoff = RetryBackoff::doubling(Duration::from_millis(500))
+    .up_to(LONGEST_WAIT)
+    .with_jitter(Jitter::Quarter);
 /// Longest a streamed reply may take; the job's own limit is shorter.
 const LONGEST_STREAM: Duration = Duration::from_secs(12 * 3600);
 
 /// How one try ended that brought no reply.
 #[derive(Debug)]
-pub(super) struct Failed {
+pub(super) struct FailedTry {
     pub(super) error: Error,
     /// When to try again; `None`: not here.
     pub(super) again: Option<Duration>,
 }
 
-impl Failed {
+impl FailedTry {
     /// It is not tried again here.
-    pub(super) fn finally(error: Error) -> Self {
+    pub(super) fn without_retry(error: Error) -> Self {
         Self { error, again: None }
     }
 }
 
 /// What can be tried several times.
 #[async_trait]
-pub(super) trait Tries: Sync {
+pub(super) trait RetryableCall: Sync {
     /// The configured model, for the log.
     fn model(&self) -> &str;
 
     /// One try; `tries` were made before it.
-    async fn try_once(&self, prompt: &Prompt, tries: u32) -> std::result::Result<Reply, Failed>;
+    async fn try_once(
+        &self,
+        prompt: &Prompt,
+        tries: u32,
+    ) -> std::result::Result<ModelReply, FailedTry>;
 }
 
 /// Tries as often as a vendor's own SDK would.
-pub(super) async fn repeated(what: &impl Tries, prompt: &Prompt) -> Result<Reply> {
-    let wait_after = |failed: &Failed, tries| {
+pub(super) async fn call_with_retries(
+    what: &impl RetryableCall,
+    prompt: &Prompt,
+) -> Result<ModelReply> {
+    let wait_after = |failed: &FailedTry, tries| {
         let throttled = matches!(failed.error.fault, Fault::Throttled(_));
         let wait = failed.again.filter(|wait| *wait <= LONGEST_WAIT)?;
         if tries >= RETRIES || throttled {
@@ -89,12 +97,12 @@ pub(super) async fn repeated(what: &impl Tries, prompt: &Prompt) -> Result<Reply
 }
 
 /// The wait before the next try after `tries`, as the vendors' SDKs choose it.
-pub(super) fn backoff(tries: u32) -> Duration {
-    WAITS.wait(tries)
+pub(super) fn retry_wait(tries: u32) -> Duration {
+    WAITS.wait_after(tries)
 }
 
 /// What came back to a request.
-pub(super) enum Answered {
+pub(super) enum ChatResponse {
     /// A status of success; the body is unread.
     Yes(Response),
     /// Any other.
@@ -106,7 +114,7 @@ pub(super) struct RefusedCall {
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
     /// What the body says.
-    pub(super) refusal: Refusal,
+    pub(super) refusal: ApiErrorBody,
 }
 
 /// How long a stream may say nothing.
@@ -119,24 +127,24 @@ pub(super) struct SilenceLimits {
 }
 
 /// The header in which a vendor wants the key; none for an empty key.
-pub(super) type Authorised =
+pub(super) type AuthHeaderFn =
     Box<dyn Fn(&str) -> Result<Option<(HeaderName, HeaderValue)>> + Send + Sync>;
 
 /// A vendor's address and how to speak to it.
-pub(super) struct Exchange {
+pub(super) struct ChatTransport {
     client: Client,
     url: Url,
     models: Url,
     headers: HeaderMap,
     key: SecretSource,
-    authorised: Authorised,
+    authorised: AuthHeaderFn,
     model: String,
     timeout: Duration,
     /// Longest silence within a stream.
     idle: Duration,
 }
 
-impl Exchange {
+impl ChatTransport {
     /// Sets the client up; nothing is sent. `path` follows `llm.base_url`, whose query stays.
     ///
     /// # Errors
@@ -145,27 +153,28 @@ impl Exchange {
         config: &LlmConfig,
         path: &str,
         headers: HeaderMap,
-        authorised: Authorised,
+        authorised: AuthHeaderFn,
     ) -> Result<Self> {
-        let url = joined(&config.base_url, path)?;
+        let url = join_url(&config.base_url, path)?;
         let exchange = Self {
-            key: config.key(),
+            key: config.key_source(),
             authorised,
-            client: http::client(&url, config.timeout)?,
-            models: joined(&config.base_url, "/models")?,
+            client: http::build_client(&url, config.timeout)?,
+            models: join_url(&config.base_url, "/models")?,
             url,
             headers,
             model: config.model.clone(),
             timeout: config.timeout,
             idle: config.idle_timeout,
         };
-        exchange.headers()?;
+        exchange.request_headers()?;
         Ok(exchange)
     }
 
     /// What goes with every request, with the key as it is now: it may be replaced while we run.
-    fn headers(&self) -> Result<HeaderMap> {
-        let key = self.key.current().map_err(|problem| Error::new(Fault::Denied, problem))?;
+    fn request_headers(&self) -> Result<HeaderMap> {
+        let key =
+            self.key.current_secret().map_err(|problem| Error::new(Fault::Denied, problem))?;
         let mut headers = self.headers.clone();
         headers.extend((self.authorised)(key.reveal())?);
         Ok(headers)
@@ -177,8 +186,8 @@ impl Exchange {
     }
 
     /// What is being done, for errors: `model call to https://…`.
-    pub(super) fn what(&self) -> String {
-        format!("model call to {}", shown(&self.url))
+    pub(super) fn call_description(&self) -> String {
+        format!("model call to {}", redacted_url(&self.url))
     }
 
     /// Longest silence within a stream.
@@ -187,101 +196,115 @@ impl Exchange {
     }
 
     /// Sends a request, after `tries` that failed; `stream`: its answer comes in pieces.
-    pub(super) async fn post(
+    pub(super) async fn post_json(
         &self,
         body: &impl Serialize,
         stream: bool,
         tries: u32,
-    ) -> std::result::Result<Answered, Failed> {
-        let headers = self.headers().map_err(Failed::finally)?;
+    ) -> std::result::Result<ChatResponse, FailedTry> {
+        let headers = self.request_headers().map_err(FailedTry::without_retry)?;
         let mut request = self.client.post(self.url.clone()).headers(headers).json(body);
         if stream {
             request = request.timeout(LONGEST_STREAM);
         }
         // Of a stream only the head is waited for here.
-        let sent = async { request.send().await.map_err(|error| self.broke(error, tries)) };
-        let late =
-            || Failed::finally(Error::transient(format!("{}: no answer in time", self.what())));
+        let sent =
+            async { request.send().await.map_err(|error| self.connection_failure(error, tries)) };
+        let late = || {
+            FailedTry::without_retry(Error::transient(format!(
+                "{}: no answer in time",
+                self.call_description()
+            )))
+        };
         let response = with_deadline(self.timeout, sent, late).await?;
         let status = response.status();
         if status.is_success() {
-            return Ok(Answered::Yes(response));
+            return Ok(ChatResponse::Yes(response));
         }
         let headers = response.headers().clone();
-        let body =
-            http::read_capped(response, SMALL_CAP).await.map_err(|e| self.broke(e, tries))?;
-        let refusal = Refusal::read(&body.unwrap_or_default());
-        Ok(Answered::No(RefusedCall { status, headers, refusal }))
+        let body = http::read_capped_body(response, SMALL_CAP)
+            .await
+            .map_err(|e| self.connection_failure(e, tries))?;
+        let refusal = ApiErrorBody::parse(&body.unwrap_or_default());
+        Ok(ChatResponse::No(RefusedCall { status, headers, refusal }))
     }
 
     /// A connection that failed: tried again unless our own time ran out on an open one.
-    pub(super) fn broke(&self, error: reqwest::Error, tries: u32) -> Failed {
+    pub(super) fn connection_failure(&self, error: reqwest::Error, tries: u32) -> FailedTry {
         let again = !error.is_timeout() || error.is_connect();
-        let again = again.then(|| backoff(tries));
-        Failed { error: http::no_answer(error, &self.what()), again }
+        let again = again.then(|| retry_wait(tries));
+        FailedTry { error: http::no_answer_error(error, &self.call_description()), again }
     }
 
     /// Reads a reply that comes whole; `read` makes one of a body, which should be a `form`.
-    pub(super) async fn whole<E>(
+    pub(super) async fn read_whole_reply<E>(
         &self,
         response: Response,
-        read: impl Fn(&[u8], &str) -> std::result::Result<Reply, E>,
+        read: impl Fn(&[u8], &str) -> std::result::Result<ModelReply, E>,
         form: &str,
         tries: u32,
-    ) -> std::result::Result<Reply, Failed>
+    ) -> std::result::Result<ModelReply, FailedTry>
     where
         E: std::error::Error + Send + Sync + 'static,
     {
-        let limits = Limits::read(response.headers(), OffsetDateTime::now_utc());
-        let body = http::read_capped(response, REPLY_CAP).await;
-        let body = body.map_err(|error| self.broke(error, tries))?;
+        let limits = RateLimitHeaders::read(response.headers(), OffsetDateTime::now_utc());
+        let body = http::read_capped_body(response, REPLY_CAP).await;
+        let body = body.map_err(|error| self.connection_failure(error, tries))?;
         // A reply without end is a cut one: fewer pages may bring it to an end.
-        let Some(body) = body else { return Ok(Reply::nothing(Stop::Cut, &self.model)) };
-        let reply = read(&body, &self.model).map(|reply| Reply { limits, ..reply });
+        let Some(body) = body else {
+            return Ok(ModelReply::without_text(FinishReason::Cut, &self.model));
+        };
+        let reply = read(&body, &self.model).map(|reply| ModelReply { limits, ..reply });
         reply.map_err(|error| {
-            let context = format!("{}: the answer is no {form}", self.what());
-            Failed { error: Error::transient(context).because(error), again: Some(backoff(tries)) }
+            let context = format!("{}: the answer is no {form}", self.call_description());
+            FailedTry {
+                error: Error::transient(context).with_source(error),
+                again: Some(retry_wait(tries)),
+            }
         })
     }
 
     /// A refused call as a failed try.
-    pub(super) fn refused(&self, call: RefusedCall, tries: u32) -> Failed {
+    pub(super) fn refused_try(&self, call: RefusedCall, tries: u32) -> FailedTry {
         let RefusedCall { status, headers, refusal } = call;
-        let again = refusal.try_again_after(status, &headers, backoff(tries));
-        Failed { error: refusal.into_error(&self.what(), status, &headers, &self.model), again }
+        let again = refusal.try_again_after(status, &headers, retry_wait(tries));
+        FailedTry {
+            error: refusal.into_error(&self.call_description(), status, &headers, &self.model),
+            again,
+        }
     }
 
     /// An error that came within a stream. What was generated until then is billed and lost.
-    pub(super) fn refused_in_stream(&self, refusal: Refusal) -> Failed {
+    pub(super) fn refused_stream(&self, refusal: ApiErrorBody) -> FailedTry {
         let status = refusal.status_in_stream();
         let call = RefusedCall { status, headers: HeaderMap::new(), refusal };
-        Failed { again: None, ..self.refused(call, 0) }
+        FailedTry { again: None, ..self.refused_try(call, 0) }
     }
 
     /// A stream that ended without its last event.
-    pub(super) fn ended_early(&self) -> Failed {
-        let context = format!("{}: the stream ended before the reply did", self.what());
-        Failed::finally(Error::transient(context))
+    pub(super) fn early_end_failure(&self) -> FailedTry {
+        let context = format!("{}: the stream ended before the reply did", self.call_description());
+        FailedTry::without_retry(Error::transient(context))
     }
 
     /// A stream that broke off. Not tried again here: its beginning is billed already.
-    pub(super) fn stream_broke(&self, broken: Broken) -> Failed {
-        let what = self.what();
-        Failed::finally(match broken {
-            Broken::Connection(error) => http::no_answer(error, &what),
-            Broken::Silent => Error::transient(format!(
+    pub(super) fn stream_failure(&self, broken: EventStreamError) -> FailedTry {
+        let what = self.call_description();
+        FailedTry::without_retry(match broken {
+            EventStreamError::Connection(error) => http::no_answer_error(error, &what),
+            EventStreamError::Silent => Error::transient(format!(
                 "{what}: the stream fell silent (llm.timeout before its first piece, \
                  llm.idle_timeout after it)"
             )),
-            Broken::Endless => Error::transient(format!("{what}: a stream without end")),
+            EventStreamError::Endless => Error::transient(format!("{what}: a stream without end")),
         })
     }
 }
 
 /// An address under another: `https://host/v1?a=b` and `/models` make `https://host/v1/models?a=b`.
-fn joined(base: &str, path: &str) -> Result<Url> {
+fn join_url(base: &str, path: &str) -> Result<Url> {
     let mut url = Url::parse(base).map_err(|error| {
-        Error::new(Fault::Misconfigured, "llm.base_url is not a valid address").because(error)
+        Error::new(Fault::Misconfigured, "llm.base_url is not a valid address").with_source(error)
     })?;
     let under = format!("{}{path}", url.path().trim_end_matches('/'));
     url.set_path(&under);
@@ -292,17 +315,17 @@ fn joined(base: &str, path: &str) -> Result<Url> {
 ///
 /// # Errors
 /// The value has characters that no header can have.
-pub(super) fn secret(name: &'static str, value: &str) -> Result<(HeaderName, HeaderValue)> {
+pub(super) fn secret_header(name: &'static str, value: &str) -> Result<(HeaderName, HeaderValue)> {
     let mut value = HeaderValue::from_str(value).map_err(|error| {
         Error::new(Fault::Misconfigured, "llm.api_key holds characters that cannot be sent")
-            .because(error)
+            .with_source(error)
     })?;
     value.set_sensitive(true);
     Ok((HeaderName::from_static(name), value))
 }
 
 /// An address as it may be shown: without user, password and query.
-fn shown(url: &Url) -> String {
+fn redacted_url(url: &Url) -> String {
     format!("{}{}", url.origin().ascii_serialization(), url.path())
 }
 
@@ -312,17 +335,17 @@ mod tests {
 
     #[test]
     fn a_path_goes_between_the_base_and_its_query_and_a_password_is_not_shown() {
-        let url = joined("https://me:hunter2@models.example:8443/v1/?api-version=1", "/models");
+        let url = join_url("https://me:hunter2@models.example:8443/v1/?api-version=1", "/models");
         let url = url.unwrap();
         assert_eq!(url.path(), "/v1/models");
         assert_eq!(url.query(), Some("api-version=1"));
-        assert_eq!(shown(&url), "https://models.example:8443/v1/models");
+        assert_eq!(redacted_url(&url), "https://models.example:8443/v1/models");
     }
 
     #[test]
     fn a_header_with_a_key_does_not_show_it() {
-        let (_, value) = secret("x-api-key", "hunter2").unwrap();
+        let (_, value) = secret_header("x-api-key", "hunter2").unwrap();
         assert!(!format!("{value:?}").contains("hunter2"));
-        assert!(secret("x-api-key", "line\nfeed").is_err());
+        assert!(secret_header("x-api-key", "line\nfeed").is_err());
     }
 }

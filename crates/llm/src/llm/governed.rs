@@ -8,26 +8,26 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use crate::fault::{Fault, Result};
-use crate::llm::{Llm, Prompt, Reply, estimated_tokens};
-use crate::throttle::{Estimate, Governor, Key, Outcome};
+use crate::llm::{Llm, ModelReply, Prompt, estimate_tokens};
+use crate::throttle::{CallOutcome, Governor, LimiterKey, TokenEstimate};
 
 /// A model that is called no faster than its server takes.
-pub struct Governed<L> {
+pub struct GovernedLlm<L> {
     inner: L,
     governor: Arc<Governor>,
-    key: Key,
+    key: LimiterKey,
 }
 
-impl<L: Llm> Governed<L> {
+impl<L: Llm> GovernedLlm<L> {
     /// `account` tells accounts and servers apart; it must not be a credential.
     pub fn new(inner: L, governor: Arc<Governor>, account: String) -> Self {
         let (provider, model) = (inner.provider().to_owned(), inner.model().to_owned());
-        Self { inner, governor, key: Key { provider, account, model } }
+        Self { inner, governor, key: LimiterKey { provider, account, model } }
     }
 }
 
 #[async_trait]
-impl<L: Llm> Llm for Governed<L> {
+impl<L: Llm> Llm for GovernedLlm<L> {
     fn provider(&self) -> &str {
         self.inner.provider()
     }
@@ -36,26 +36,26 @@ impl<L: Llm> Llm for Governed<L> {
         self.inner.model()
     }
 
-    async fn ask(&self, prompt: &Prompt) -> Result<Reply> {
-        let input = estimated_tokens(&prompt.system).saturating_add(estimated_tokens(&prompt.user));
-        let estimate = Estimate { input, output: u64::from(prompt.max_output_tokens) };
-        let mut call = self.governor.call(&self.key, estimate);
+    async fn complete(&self, prompt: &Prompt) -> Result<ModelReply> {
+        let input = estimate_tokens(&prompt.system).saturating_add(estimate_tokens(&prompt.user));
+        let estimate = TokenEstimate { input, output: u64::from(prompt.max_output_tokens) };
+        let mut call = self.governor.enqueue_call(&self.key, estimate);
         loop {
             let permit = call.admit().await?;
-            let answer = self.inner.ask(prompt).await;
+            let answer = self.inner.complete(prompt).await;
             let outcome = match &answer {
                 Ok(reply) => {
-                    let used = reply.usage.prompt().saturating_add(reply.usage.output);
+                    let used = reply.usage.prompt_tokens().saturating_add(reply.usage.output);
                     let tokens = u32::try_from(used).ok().filter(|used| *used > 0);
-                    Outcome::Answered { limits: reply.limits, tokens: tokens.map(f64::from) }
+                    CallOutcome::Answered { limits: reply.limits, tokens: tokens.map(f64::from) }
                 }
-                Err(error) => Outcome::of(error.fault),
+                Err(error) => CallOutcome::from_fault(error.fault),
             };
-            let down = permit.settle(&outcome);
+            let down = permit.report_outcome(&outcome);
             match answer {
                 Err(error) if matches!(error.fault, Fault::Throttled(_)) => {
                     if !call.may_try_again() {
-                        return Err(call.put_off(error));
+                        return Err(call.deferral_error(error));
                     }
                     tracing::debug!(llm.model = self.key.model, "refused, waiting: {error}");
                 }

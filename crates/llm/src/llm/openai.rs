@@ -15,18 +15,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use async_trait::async_trait;
 use reqwest::header::HeaderMap;
 
-use super::exchange::{Answered, Authorised, Exchange, Failed, RefusedCall, Tries, repeated};
-use super::{Llm, Prompt, Reply, Stop};
+use super::exchange::{
+    AuthHeaderFn, ChatResponse, ChatTransport, FailedTry, RefusedCall, RetryableCall,
+    call_with_retries,
+};
+use super::{FinishReason, Llm, ModelReply, Prompt};
 use crate::config::{LlmConfig, StructuredOutput};
 use crate::fault::Result;
 
-use servers::Server;
-use wire::Limit;
+use servers::ServerProfile;
+use wire::TokenLimitField;
 
 /// A model on an OpenAI-compatible server.
-pub struct OpenAi {
-    exchange: Exchange,
-    server: &'static Server,
+pub struct OpenAiClient {
+    exchange: ChatTransport,
+    server: &'static ServerProfile,
     model: String,
     structured: StructuredOutput,
     stream_above: u32,
@@ -34,16 +37,16 @@ pub struct OpenAi {
     newer_limit: AtomicBool,
 }
 
-impl OpenAi {
+impl OpenAiClient {
     /// Sets the client up; nothing is sent.
     ///
     /// # Errors
     /// The address is no URL, or there is no usable TLS set-up.
     pub fn new(config: &LlmConfig) -> Result<Self> {
-        let server = Server::of(config.server);
-        let key: Authorised = Box::new(|key| server.authorised(key));
+        let server = ServerProfile::from_config(config.server);
+        let key: AuthHeaderFn = Box::new(|key| server.key_header(key));
         Ok(Self {
-            exchange: Exchange::new(config, "/chat/completions", HeaderMap::new(), key)?,
+            exchange: ChatTransport::new(config, "/chat/completions", HeaderMap::new(), key)?,
             server,
             model: config.model.clone(),
             structured: config.structured,
@@ -57,28 +60,28 @@ impl OpenAi {
     ///
     /// # Errors
     /// Which address did not answer or refused, and which setting to look at.
-    pub async fn ping(&self) -> Result<()> {
-        self.exchange.ping().await
+    pub async fn check_server(&self) -> Result<()> {
+        self.exchange.check_server().await
     }
 
     /// Sorts a refusal into those that are answers and those that are failures; `limit` is the
     /// name that the call gave to its limit of tokens.
-    fn refused(
+    fn classify_refusal(
         &self,
         call: RefusedCall,
-        limit: Limit,
+        limit: TokenLimitField,
         tries: u32,
-    ) -> std::result::Result<Reply, Failed> {
+    ) -> std::result::Result<ModelReply, FailedTry> {
         let RefusedCall { status, refusal, .. } = &call;
         let status = *status;
-        if refusal.prompt_is_too_long(status) {
-            return Ok(Reply::nothing(Stop::TooLong, &self.model));
+        if refusal.is_prompt_too_long(status) {
+            return Ok(ModelReply::without_text(FinishReason::TooLong, &self.model));
         }
         if refusal.is_filtered(status) {
-            return Ok(Reply::nothing(Stop::Refused, &self.model));
+            return Ok(ModelReply::without_text(FinishReason::Refused, &self.model));
         }
-        let newer = limit == Limit::Older && refusal.wants_newer_limit(status);
-        let mut failed = self.exchange.refused(call, tries);
+        let newer = limit == TokenLimitField::Older && refusal.wants_newer_limit(status);
+        let mut failed = self.exchange.refused_try(call, tries);
         if newer {
             self.newer_limit.store(true, Ordering::Relaxed);
             failed.again = Some(std::time::Duration::ZERO);
@@ -88,34 +91,45 @@ impl OpenAi {
 }
 
 #[async_trait]
-impl Tries for OpenAi {
+impl RetryableCall for OpenAiClient {
     fn model(&self) -> &str {
         &self.model
     }
 
-    async fn try_once(&self, prompt: &Prompt, tries: u32) -> std::result::Result<Reply, Failed> {
-        let limit =
-            if self.newer_limit.load(Ordering::Relaxed) { Limit::Newer } else { Limit::Older };
+    async fn try_once(
+        &self,
+        prompt: &Prompt,
+        tries: u32,
+    ) -> std::result::Result<ModelReply, FailedTry> {
+        let limit = if self.newer_limit.load(Ordering::Relaxed) {
+            TokenLimitField::Newer
+        } else {
+            TokenLimitField::Older
+        };
         let stream = prompt.max_output_tokens > self.stream_above;
-        let form = wire::Form {
+        let form = wire::OpenAiOptions {
             limit,
             stream,
             structured: self.structured,
             cache_key: self.server.cache_key,
         };
-        let body = wire::request(&self.model, prompt, form);
-        match self.exchange.post(&body, stream, tries).await? {
-            Answered::No(call) => self.refused(call, limit, tries),
-            Answered::Yes(response) if stream => stream::read(&self.exchange, response).await,
-            Answered::Yes(response) => {
-                self.exchange.whole(response, wire::reply, "chat completion", tries).await
+        let body = wire::build_request(&self.model, prompt, form);
+        match self.exchange.post_json(&body, stream, tries).await? {
+            ChatResponse::No(call) => self.classify_refusal(call, limit, tries),
+            ChatResponse::Yes(response) if stream => {
+                stream::read_stream(&self.exchange, response).await
+            }
+            ChatResponse::Yes(response) => {
+                self.exchange
+                    .read_whole_reply(response, wire::parse_reply, "chat completion", tries)
+                    .await
             }
         }
     }
 }
 
 #[async_trait]
-impl Llm for OpenAi {
+impl Llm for OpenAiClient {
     fn provider(&self) -> &'static str {
         "openai"
     }
@@ -124,8 +138,8 @@ impl Llm for OpenAi {
         &self.model
     }
 
-    async fn ask(&self, prompt: &Prompt) -> Result<Reply> {
-        let reply = repeated(self, prompt).await?.checked();
-        Ok(if self.server.truncates { reply.unless_truncated(prompt) } else { reply })
+    async fn complete(&self, prompt: &Prompt) -> Result<ModelReply> {
+        let reply = call_with_retries(self, prompt).await?.check_whitespace();
+        Ok(if self.server.truncates { reply.check_truncation(prompt) } else { reply })
     }
 }

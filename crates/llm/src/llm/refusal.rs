@@ -52,7 +52,7 @@ const TOO_LONG_WORDS: [&str; 6] = [
 
 /// What an error body says.
 #[derive(Debug, Default)]
-pub(super) struct Refusal {
+pub(super) struct ApiErrorBody {
     code: Option<String>,
     kind: Option<String>,
     param: Option<String>,
@@ -62,9 +62,9 @@ pub(super) struct Refusal {
     message: String,
 }
 
-impl Refusal {
+impl ApiErrorBody {
     /// Reads what there is; a body of any other shape is an empty refusal.
-    pub(super) fn read(body: &[u8]) -> Self {
+    pub(super) fn parse(body: &[u8]) -> Self {
         let Ok(value) = serde_json::from_slice::<Value>(body) else { return Self::default() };
         // OpenAI nests it in `error`; vLLM has had it at the top as well.
         let error = value.get("error").unwrap_or(&value);
@@ -89,18 +89,18 @@ impl Refusal {
         self.code.is_none() && self.kind.is_none() && self.message.is_empty()
     }
 
-    fn is_one_of(&self, names: &[&str]) -> bool {
+    fn has_code_of(&self, names: &[&str]) -> bool {
         let said = [&self.code, &self.kind, &self.detail].into_iter().flatten();
         said.into_iter().any(|name| names.contains(&name.as_str()))
     }
 
-    fn money_is_out(&self) -> bool {
-        self.is_one_of(&MONEY_OUT) || self.message.contains(MONEY_OUT_WORDS)
+    fn is_out_of_money(&self) -> bool {
+        self.has_code_of(&MONEY_OUT) || self.message.contains(MONEY_OUT_WORDS)
     }
 
     /// Whether a filter declined this prompt.
     pub(super) fn is_filtered(&self, status: StatusCode) -> bool {
-        status == StatusCode::BAD_REQUEST && self.is_one_of(&FILTERED)
+        status == StatusCode::BAD_REQUEST && self.has_code_of(&FILTERED)
     }
 
     /// The status that this would have had, had it not come within a stream that began well.
@@ -116,11 +116,11 @@ impl Refusal {
     }
 
     /// Whether the prompt did not fit: fewer pages may.
-    pub(super) fn prompt_is_too_long(&self, status: StatusCode) -> bool {
+    pub(super) fn is_prompt_too_long(&self, status: StatusCode) -> bool {
         match status.as_u16() {
             413 => true,
             400 | 422 | 500 => {
-                self.is_one_of(&TOO_LONG)
+                self.has_code_of(&TOO_LONG)
                     || TOO_LONG_WORDS.iter().any(|words| self.message.contains(words))
             }
             _ => false,
@@ -143,12 +143,12 @@ impl Refusal {
     ) -> Option<Duration> {
         let told = headers.get("x-should-retry").and_then(|value| value.to_str().ok());
         let worth_it = match told {
-            _ if self.money_is_out() => false,
+            _ if self.is_out_of_money() => false,
             Some("true") => true,
             Some("false") => false,
-            _ => may_pass(status),
+            _ => is_passing(status),
         };
-        worth_it.then(|| http::retry_after(headers, SystemTime::now()).unwrap_or(backoff))
+        worth_it.then(|| http::parse_retry_after(headers, SystemTime::now()).unwrap_or(backoff))
     }
 
     /// The error that goes to the caller.
@@ -165,10 +165,10 @@ impl Refusal {
             .map(String::as_str)
             .collect();
         let said = if said.is_empty() { String::new() } else { format!(" ({})", said.join(", ")) };
-        let (fault, advice) = if self.money_is_out() {
+        let (fault, advice) = if self.is_out_of_money() {
             (Fault::Denied, ": the account has no money left or reached its limit of spending")
         } else {
-            match http::fault_of(status, headers) {
+            match http::fault_of_response(status, headers) {
                 // No model of that name, or no such path: no job can succeed.
                 Fault::Missing => (Fault::Denied, ": check llm.model and llm.base_url"),
                 Fault::Denied => (Fault::Denied, ": check llm.api_key and llm.base_url"),
@@ -185,7 +185,7 @@ impl Refusal {
 }
 
 /// Whether waiting for `status` to pass makes sense at all.
-fn may_pass(status: StatusCode) -> bool {
+fn is_passing(status: StatusCode) -> bool {
     matches!(status.as_u16(), 408 | 409 | 429) || status.is_server_error()
 }
 
@@ -207,9 +207,9 @@ mod tests {
             .map(|(name, value)| ((*name).parse().unwrap(), value.parse().unwrap()))
             .collect();
         let status = StatusCode::from_u16(status).unwrap();
-        let refusal = Refusal::read(body.as_bytes());
+        let refusal = ApiErrorBody::parse(body.as_bytes());
         let again = refusal.try_again_after(status, &headers, Duration::from_secs(1));
-        let long = refusal.prompt_is_too_long(status);
+        let long = refusal.is_prompt_too_long(status);
         let error = refusal.into_error("call", status, &headers, "m-1");
         (error.fault, again.map(|wait| wait.as_secs()), long)
     }
@@ -259,7 +259,7 @@ mod tests {
     #[test]
     fn an_error_names_the_model_and_the_code_but_never_repeats_the_message() {
         let body = r#"{"error":{"message":"invalid value: ACME Ltd","type":"not_found","code":"two words"}}"#;
-        let refusal = Refusal::read(body.as_bytes());
+        let refusal = ApiErrorBody::parse(body.as_bytes());
         let error = refusal.into_error("call", StatusCode::NOT_FOUND, &HeaderMap::new(), "m-1");
         let text = error.to_string();
         assert!(
@@ -272,8 +272,8 @@ mod tests {
     #[test]
     fn a_filter_before_the_model_declines_this_document_and_no_other() {
         let body = br#"{"error":{"code":"content_filter","message":"x"}}"#;
-        assert!(Refusal::read(body).is_filtered(StatusCode::BAD_REQUEST));
-        assert!(!Refusal::read(b"{}").is_filtered(StatusCode::BAD_REQUEST));
+        assert!(ApiErrorBody::parse(body).is_filtered(StatusCode::BAD_REQUEST));
+        assert!(!ApiErrorBody::parse(b"{}").is_filtered(StatusCode::BAD_REQUEST));
     }
 
     #[test]
@@ -287,14 +287,14 @@ mod tests {
             ("", 500),
         ] {
             let body = format!(r#"{{"type":"error","error":{{"type":"{kind}"}}}}"#);
-            assert_eq!(Refusal::read(body.as_bytes()).status_in_stream(), status, "{kind}");
+            assert_eq!(ApiErrorBody::parse(body.as_bytes()).status_in_stream(), status, "{kind}");
         }
     }
 
     #[test]
     fn a_model_that_wants_the_newer_name_of_the_cap_is_recognised() {
         let body = r#"{"error":{"message":"Unsupported parameter: 'max_tokens'","param":"max_tokens","code":"unsupported_parameter"}}"#;
-        assert!(Refusal::read(body.as_bytes()).wants_newer_limit(StatusCode::BAD_REQUEST));
-        assert!(!Refusal::read(b"{}").wants_newer_limit(StatusCode::BAD_REQUEST));
+        assert!(ApiErrorBody::parse(body.as_bytes()).wants_newer_limit(StatusCode::BAD_REQUEST));
+        assert!(!ApiErrorBody::parse(b"{}").wants_newer_limit(StatusCode::BAD_REQUEST));
     }
 }

@@ -11,29 +11,29 @@ use serde_json::{Map, Value, json};
 
 /// Brings a schema into the common form. What checks values is kept. Doing it twice changes
 /// nothing.
-pub fn closed(schema: &Value) -> Value {
+pub fn close_schema(schema: &Value) -> Value {
     let Some(object) = schema.as_object() else { return schema.clone() };
     let mut out = object.clone();
     for key in ["$defs", "definitions"] {
         if let Some(Value::Object(map)) = out.get_mut(key) {
-            map.values_mut().for_each(|value| *value = closed(value));
+            map.values_mut().for_each(|value| *value = close_schema(value));
         }
     }
     if let Some(items) = out.get_mut("items") {
-        *items = closed(items);
+        *items = close_schema(items);
     }
     for key in ["anyOf", "oneOf", "allOf"] {
         if let Some(Value::Array(list)) = out.get_mut(key) {
-            list.iter_mut().for_each(|value| *value = closed(value));
+            list.iter_mut().for_each(|value| *value = close_schema(value));
         }
     }
     if out.contains_key("properties") {
-        close(&mut out);
+        close_object(&mut out);
     }
     Value::Object(out)
 }
 
-fn close(object: &mut Map<String, Value>) {
+fn close_object(object: &mut Map<String, Value>) {
     let required: Vec<String> = match object.get("required") {
         Some(Value::Array(names)) => {
             names.iter().filter_map(Value::as_str).map(str::to_owned).collect()
@@ -43,8 +43,8 @@ fn close(object: &mut Map<String, Value>) {
     let mut all = Vec::new();
     if let Some(Value::Object(properties)) = object.get_mut("properties") {
         for (name, schema) in properties.iter_mut() {
-            let inner = closed(schema);
-            *schema = if required.contains(name) { inner } else { nullable(inner) };
+            let inner = close_schema(schema);
+            *schema = if required.contains(name) { inner } else { make_nullable(inner) };
             all.push(Value::String(name.clone()));
         }
     }
@@ -53,7 +53,7 @@ fn close(object: &mut Map<String, Value>) {
 }
 
 /// The same schema, null allowed as well.
-fn nullable(mut schema: Value) -> Value {
+fn make_nullable(mut schema: Value) -> Value {
     let null = || Value::String("null".to_owned());
     let Some(object) = schema.as_object_mut() else { return schema };
     let restricted = object.contains_key("enum") || object.contains_key("const");
@@ -118,7 +118,7 @@ mod tests {
             }},
             "additionalProperties": false
         });
-        assert_eq!(closed(&schema), expected);
-        assert_eq!(closed(&expected), expected);
+        assert_eq!(close_schema(&schema), expected);
+        assert_eq!(close_schema(&expected), expected);
     }
 }

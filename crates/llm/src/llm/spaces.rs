@@ -10,14 +10,14 @@ const LONGEST: usize = 1_000;
 
 /// Watches a text that comes in pieces.
 #[derive(Debug, Default)]
-pub(super) struct Watch {
+pub(super) struct WhitespaceDetector {
     run: usize,
     endless: bool,
 }
 
-impl Watch {
+impl WhitespaceDetector {
     /// Takes the next piece; whether the text goes in circles by now.
-    pub(super) fn sees(&mut self, piece: &str) -> bool {
+    pub(super) fn feed(&mut self, piece: &str) -> bool {
         for c in piece.chars() {
             self.run = if c.is_whitespace() { self.run + 1 } else { 0 };
             self.endless |= self.run > LONGEST;
@@ -27,8 +27,8 @@ impl Watch {
 }
 
 /// Whether a whole text has a run of white space that is too long.
-pub(super) fn endless(text: &str) -> bool {
-    Watch::default().sees(text)
+pub(super) fn has_endless_whitespace(text: &str) -> bool {
+    WhitespaceDetector::default().feed(text)
 }
 
 #[cfg(test)]
@@ -37,10 +37,10 @@ mod tests {
 
     #[test]
     fn indentation_is_no_endless_white_space_and_a_run_over_several_pieces_is() {
-        assert!(!endless(&format!("{{\n{}\"a\": 1}}", " ".repeat(200)).repeat(100)));
-        assert!(endless(&format!("{{\"a\": {}", " \n\t".repeat(400))));
-        let mut watch = Watch::default();
-        let pieces: Vec<bool> = (0..4).map(|_| watch.sees(&"\n".repeat(300))).collect();
+        assert!(!has_endless_whitespace(&format!("{{\n{}\"a\": 1}}", " ".repeat(200)).repeat(100)));
+        assert!(has_endless_whitespace(&format!("{{\"a\": {}", " \n\t".repeat(400))));
+        let mut watch = WhitespaceDetector::default();
+        let pieces: Vec<bool> = (0..4).map(|_| watch.feed(&"\n".repeat(300))).collect();
         assert_eq!(pieces, [false, false, false, true]);
     }
 }

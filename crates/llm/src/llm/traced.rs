@@ -5,15 +5,15 @@ use async_trait::async_trait;
 use tracing::Instrument as _;
 
 use crate::fault::Result;
-use crate::llm::{Llm, Prompt, Reply, Stop};
+use crate::llm::{FinishReason, Llm, ModelReply, Prompt};
 use crate::telemetry::spans;
 
 /// A model whose calls show up in traces. Belongs inside the governor, so that waiting for
 /// permission is not taken for the model's time.
-pub struct Traced<L>(pub L);
+pub struct TracedLlm<L>(pub L);
 
 #[async_trait]
-impl<L: Llm> Llm for Traced<L> {
+impl<L: Llm> Llm for TracedLlm<L> {
     fn provider(&self) -> &str {
         self.0.provider()
     }
@@ -22,26 +22,26 @@ impl<L: Llm> Llm for Traced<L> {
         self.0.model()
     }
 
-    async fn ask(&self, prompt: &Prompt) -> Result<Reply> {
-        let span = spans::chat(self.provider(), self.model(), prompt.max_output_tokens);
-        let answer = self.0.ask(prompt).instrument(span.clone()).await;
+    async fn complete(&self, prompt: &Prompt) -> Result<ModelReply> {
+        let span = spans::chat_span(self.provider(), self.model(), prompt.max_output_tokens);
+        let answer = self.0.complete(prompt).instrument(span.clone()).await;
         match &answer {
             Ok(reply) => {
-                let (reason, usage) = (finish_reason(reply.stop), reply.usage);
-                spans::replied(&span, &reply.model, reason, usage.input, usage.output);
+                let (reason, usage) = (finish_reason_label(reply.stop), reply.usage);
+                spans::record_reply(&span, &reply.model, reason, usage.input, usage.output);
             }
-            Err(error) => spans::failed(&span, error.fault.code()),
+            Err(error) => spans::record_failure(&span, error.fault.code()),
         }
         answer
     }
 }
 
-fn finish_reason(stop: Stop) -> &'static str {
+fn finish_reason_label(stop: FinishReason) -> &'static str {
     match stop {
-        Stop::Complete => "stop",
-        Stop::Cut => "length",
-        Stop::Refused => "content_filter",
-        Stop::TooLong => "prompt_too_long",
-        Stop::Garbled => "garbled",
+        FinishReason::Complete => "stop",
+        FinishReason::Cut => "length",
+        FinishReason::Refused => "content_filter",
+        FinishReason::TooLong => "prompt_too_long",
+        FinishReason::Garbled => "garbled",
     }
 }

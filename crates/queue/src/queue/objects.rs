@@ -42,18 +42,18 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use futures::stream::{self, StreamExt};
 
-use self::availability::Availability;
+use self::availability::AvailabilityCache;
 use self::blobforge::lock_key;
-use self::dead_letters::DeadLetters;
+use self::dead_letters::DeadLetterReader;
 use self::depth_counter::DepthCounter;
-use self::engine::{Clock, Engine, millis};
+use self::engine::{RecordStore, StoreClock, to_millis};
 use self::marker_queue::MarkerQueue;
-use self::message::{Ticket, end_of};
+use self::message::{ObjectReceipt, end_of};
 use self::receiver::{MessageReceiver, ReceiveTerms};
 use self::writer::MessageWriter;
-use super::{DeadLetter, Delivery, Depth, Outgoing, Queue, Receipt};
+use super::{DeadLetter, Delivery, MessageQueue, OutgoingMessage, QueueDepth, ReceiptHandle};
 use crate::fault::{Error, Fault, Result};
-use crate::store::Store;
+use crate::store::ObjectStore;
 
 /// Pause between two looks while waiting for work, in milliseconds.
 const POLL: std::ops::RangeInclusive<u64> = 100..=250;
@@ -65,7 +65,7 @@ pub struct ObjectQueue {
     queue: Arc<MarkerQueue>,
     receiver: MessageReceiver,
     writer: MessageWriter,
-    dead: DeadLetters,
+    dead: DeadLetterReader,
     depth: DepthCounter,
     dead_after: Option<u32>,
 }
@@ -73,20 +73,20 @@ pub struct ObjectQueue {
 impl ObjectQueue {
     /// A queue in `store`. Deliveries stay hidden for `visibility`; after `dead_after` receives a
     /// message is moved to `queue/dead/` (`None`: never).
-    pub fn new(store: Arc<dyn Store>, visibility: Duration, dead_after: Option<u32>) -> Self {
-        Self::over(Engine::new(store, Clock::default()), visibility, dead_after)
+    pub fn new(store: Arc<dyn ObjectStore>, visibility: Duration, dead_after: Option<u32>) -> Self {
+        Self::with_engine(RecordStore::new(store, StoreClock::default()), visibility, dead_after)
     }
 
     /// The same over an engine of another clock.
-    pub fn over(engine: Engine, visibility: Duration, dead_after: Option<u32>) -> Self {
+    pub fn with_engine(engine: RecordStore, visibility: Duration, dead_after: Option<u32>) -> Self {
         let queue = Arc::new(MarkerQueue::new(Arc::new(engine)));
-        let availability = Arc::new(Availability::new(Arc::clone(&queue)));
+        let availability = Arc::new(AvailabilityCache::new(Arc::clone(&queue)));
         let worker = format!("docmill-{}", uuid::Uuid::new_v4());
         let terms = ReceiveTerms { visibility, dead_after, worker, each_list: Duration::ZERO };
         Self {
             receiver: MessageReceiver::new(Arc::clone(&queue), Arc::clone(&availability), terms),
             writer: MessageWriter::new(Arc::clone(&queue), visibility),
-            dead: DeadLetters::new(Arc::clone(&queue)),
+            dead: DeadLetterReader::new(Arc::clone(&queue)),
             depth: DepthCounter::new(Arc::clone(&queue), availability),
             queue,
             dead_after,
@@ -95,7 +95,7 @@ impl ObjectQueue {
 
     /// The same, but a listing is kept for so long for every request it took.
     #[must_use]
-    pub fn paced(mut self, each_list: Duration) -> Self {
+    pub fn with_list_pace(mut self, each_list: Duration) -> Self {
         self.receiver.set_pace(each_list);
         self.depth.set_pace(each_list);
         self
@@ -103,24 +103,25 @@ impl ObjectQueue {
 }
 
 /// Several requests at once, answers in order.
-async fn all(work: Vec<BoxFuture<'_, Result<()>>>) -> Vec<Result<()>> {
+async fn run_concurrently(work: Vec<BoxFuture<'_, Result<()>>>) -> Vec<Result<()>> {
     stream::iter(work).buffered(AT_ONCE).collect().await
 }
 
-fn after(from: u64, time: Duration) -> u64 {
+fn add_duration(from: u64, time: Duration) -> u64 {
     from.saturating_add(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
 }
 
-fn ticket_of(receipt: &Receipt) -> Result<Ticket> {
-    Ticket::of(receipt).ok_or_else(|| Error::new(Fault::Missing, "a receipt of another queue"))
+fn parse_receipt(receipt: &ReceiptHandle) -> Result<ObjectReceipt> {
+    ObjectReceipt::parse(receipt)
+        .ok_or_else(|| Error::new(Fault::Missing, "a receipt of another queue"))
 }
 
-fn lost() -> Error {
+fn lost_lock_error() -> Error {
     Error::new(Fault::Missing, "another worker has the message now")
 }
 
 #[async_trait]
-impl Queue for ObjectQueue {
+impl MessageQueue for ObjectQueue {
     fn describe(&self) -> String {
         format!("queue in {}", self.queue.engine().store().describe())
     }
@@ -128,7 +129,7 @@ impl Queue for ObjectQueue {
     async fn receive(&self, max: usize, wait: Duration) -> Result<Vec<Delivery>> {
         let deadline = Instant::now() + wait;
         loop {
-            let found = self.receiver.take(max.max(1)).await?;
+            let found = self.receiver.take_messages(max.max(1)).await?;
             let left = deadline.saturating_duration_since(Instant::now());
             if !found.is_empty() || left.is_zero() {
                 return Ok(found);
@@ -138,26 +139,38 @@ impl Queue for ObjectQueue {
         }
     }
 
-    async fn extend(&self, receipts: &[Receipt], visibility: Duration) -> Vec<Result<()>> {
-        all(receipts.iter().map(|receipt| self.extend_one(receipt, visibility).boxed()).collect())
+    async fn extend_visibility(
+        &self,
+        receipts: &[ReceiptHandle],
+        visibility: Duration,
+    ) -> Vec<Result<()>> {
+        run_concurrently(
+            receipts.iter().map(|receipt| self.extend_one(receipt, visibility).boxed()).collect(),
+        )
+        .await
+    }
+
+    async fn acknowledge(&self, receipts: &[ReceiptHandle]) -> Vec<Result<()>> {
+        run_concurrently(
+            receipts.iter().map(|receipt| self.acknowledge_one(receipt).boxed()).collect(),
+        )
+        .await
+    }
+
+    async fn hide(&self, receipts: &[(ReceiptHandle, Duration)]) -> Vec<Result<()>> {
+        run_concurrently(
+            receipts.iter().map(|(receipt, time)| self.hide_one(receipt, *time).boxed()).collect(),
+        )
+        .await
+    }
+
+    async fn send(&self, messages: &[OutgoingMessage]) -> Vec<Result<()>> {
+        run_concurrently(messages.iter().map(|message| self.send_one(message).boxed()).collect())
             .await
     }
 
-    async fn acknowledge(&self, receipts: &[Receipt]) -> Vec<Result<()>> {
-        all(receipts.iter().map(|receipt| self.acknowledge_one(receipt).boxed()).collect()).await
-    }
-
-    async fn hide(&self, receipts: &[(Receipt, Duration)]) -> Vec<Result<()>> {
-        all(receipts.iter().map(|(receipt, time)| self.hide_one(receipt, *time).boxed()).collect())
-            .await
-    }
-
-    async fn send(&self, messages: &[Outgoing]) -> Vec<Result<()>> {
-        all(messages.iter().map(|message| self.send_one(message).boxed()).collect()).await
-    }
-
-    async fn depth(&self) -> Result<Depth> {
-        self.depth.depth().await
+    async fn depth(&self) -> Result<QueueDepth> {
+        self.depth.read_depth().await
     }
 
     /// No limit of its own; a month is longer than anybody asks for.
@@ -169,27 +182,33 @@ impl Queue for ObjectQueue {
         Ok(self.dead_after)
     }
 
-    async fn dead_receive(&self, max: usize, hidden: Duration) -> Result<Vec<DeadLetter>> {
-        self.dead.take(max, hidden).await
+    async fn receive_dead(&self, max: usize, hidden: Duration) -> Result<Vec<DeadLetter>> {
+        self.dead.take_letters(max, hidden).await
     }
 
-    async fn dead_acknowledge(&self, receipts: &[Receipt]) -> Vec<Result<()>> {
-        all(receipts.iter().map(|receipt| self.dead.finish(receipt).boxed()).collect()).await
+    async fn acknowledge_dead(&self, receipts: &[ReceiptHandle]) -> Vec<Result<()>> {
+        run_concurrently(
+            receipts.iter().map(|receipt| self.dead.finish_letter(receipt).boxed()).collect(),
+        )
+        .await
     }
 
-    async fn dead_release(&self, receipts: &[Receipt]) -> Vec<Result<()>> {
-        all(receipts.iter().map(|receipt| self.dead.release(receipt).boxed()).collect()).await
+    async fn release_dead(&self, receipts: &[ReceiptHandle]) -> Vec<Result<()>> {
+        run_concurrently(
+            receipts.iter().map(|receipt| self.dead.release_letter(receipt).boxed()).collect(),
+        )
+        .await
     }
 
     /// Removes locks that ended and have no message any more: their worker died between removing
     /// the one and the other.
-    async fn maintain(&self) -> Result<u64> {
+    async fn run_maintenance(&self) -> Result<u64> {
         let engine = self.queue.engine();
         let now = engine.now().await?;
         let mut removed = 0;
         for name in self.queue.list_locks().await?.into_keys() {
             let Some(lock) = self.queue.read_lock(&name).await? else { continue };
-            let lasts = end_of(&lock.lease, millis(lock.modified)) > now;
+            let lasts = end_of(&lock.lease, to_millis(lock.modified)) > now;
             if lasts || self.queue.has_marker(&name).await? {
                 continue;
             }
@@ -202,24 +221,24 @@ impl Queue for ObjectQueue {
 }
 
 impl ObjectQueue {
-    async fn extend_one(&self, receipt: &Receipt, visibility: Duration) -> Result<()> {
-        let ticket = ticket_of(receipt)?;
-        self.writer.renew(&ticket, visibility).await?.map(drop).ok_or_else(lost)
+    async fn extend_one(&self, receipt: &ReceiptHandle, visibility: Duration) -> Result<()> {
+        let ticket = parse_receipt(receipt)?;
+        self.writer.renew_lock(&ticket, visibility).await?.map(drop).ok_or_else(lost_lock_error)
     }
 
-    async fn acknowledge_one(&self, receipt: &Receipt) -> Result<()> {
-        self.writer.finish(&ticket_of(receipt)?).await
+    async fn acknowledge_one(&self, receipt: &ReceiptHandle) -> Result<()> {
+        self.writer.finish_message(&parse_receipt(receipt)?).await
     }
 
-    async fn hide_one(&self, receipt: &Receipt, time: Duration) -> Result<()> {
-        let Some(ticket) = Ticket::of(receipt) else { return Ok(()) };
+    async fn hide_one(&self, receipt: &ReceiptHandle, time: Duration) -> Result<()> {
+        let Some(ticket) = ObjectReceipt::parse(receipt) else { return Ok(()) };
         if let Some(returned) = self.writer.give_back(&ticket, time).await? {
             self.receiver.note_returned(returned).await;
         }
         Ok(())
     }
 
-    async fn send_one(&self, message: &Outgoing) -> Result<()> {
+    async fn send_one(&self, message: &OutgoingMessage) -> Result<()> {
         let returned = self.writer.send(message).await?;
         self.receiver.note_returned(returned).await;
         Ok(())

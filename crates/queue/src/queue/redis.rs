@@ -20,7 +20,7 @@ mod message;
 mod scripts;
 mod wait;
 
-pub use clean::Depth as Cleaning;
+pub use clean::CleaningDepth as Cleaning;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -28,14 +28,14 @@ use std::time::{Duration, Instant};
 use ::redis::Client;
 use async_trait::async_trait;
 
-use self::calls::{RedisCalls, ended, lenient};
+use self::calls::{RedisCalls, to_lenient_results, to_results};
 use self::clean::RedisCleaner;
-use self::keys::Keys;
-use self::message::{Leased, millis};
+use self::keys::RedisKeys;
+use self::message::{LeasedItems, ceil_millis};
 use self::scripts::{ADD, AT_A_TIME, CHANGE, COMPLETE, DEAD, LEASE};
 use self::wait::WorkWaiter;
-use super::turns::Turns;
-use super::{DeadLetter, Delivery, Depth, Outgoing, Queue, Receipt};
+use super::turns::WeightedRoundRobin;
+use super::{DeadLetter, Delivery, MessageQueue, OutgoingMessage, QueueDepth, ReceiptHandle};
 use crate::config::QueueConfig;
 use crate::fault::{Error, Result};
 use crate::model::Priority;
@@ -49,7 +49,7 @@ pub struct RedisQueue {
     calls: Arc<RedisCalls>,
     waiter: WorkWaiter,
     cleaner: RedisCleaner,
-    turns: Mutex<Turns>,
+    turns: Mutex<WeightedRoundRobin>,
     visibility: Duration,
     dead_after: Option<u32>,
 }
@@ -61,11 +61,11 @@ impl RedisQueue {
     /// The server does not answer, refuses us, is older than 6.2, or would evict messages. The
     /// text says which server and what to check.
     pub async fn connect(config: &QueueConfig) -> Result<Self> {
-        let client = connect::client(config)?;
+        let client = connect::build_client(config)?;
         let connection = connect::connect(&client).await?;
         let tiers = config.redis_tiers();
-        let keys = |priority| (priority, Keys::of(&config.redis_prefix, priority));
-        let turns = Turns::new(tiers.iter().map(|(_, weight)| *weight));
+        let keys = |priority| (priority, RedisKeys::for_priority(&config.redis_prefix, priority));
+        let turns = WeightedRoundRobin::new(tiers.iter().map(|(_, weight)| *weight));
         let tiers = tiers.into_iter().map(|(priority, _)| keys(priority)).collect();
         let calls = Arc::new(RedisCalls::new(connection, tiers));
         Ok(Self {
@@ -84,11 +84,11 @@ impl RedisQueue {
     ///
     /// # Errors
     /// No answer, or none that can be trusted.
-    pub async fn add(&self, id: &str, data: &str) -> Result<bool> {
-        let keys = self.tier_of(Priority::Normal)?;
+    pub async fn add_item(&self, id: &str, data: &str) -> Result<bool> {
+        let keys = self.tier_keys(Priority::Normal)?;
         let mut call = ADD.key(&keys.prefix);
         call.arg(id).arg(data).arg(0).arg("").arg("");
-        Ok(self.calls.once::<Vec<u8>>("adding an item", &call).await? == [1])
+        Ok(self.calls.run_script::<Vec<u8>>("adding an item", &call).await? == [1])
     }
 
     /// Puts back what nobody holds, in every tier; returns how many items.
@@ -99,17 +99,17 @@ impl RedisQueue {
         self.cleaner.clean(depth).await
     }
 
-    fn tier_of(&self, priority: Priority) -> Result<&Keys> {
+    fn tier_keys(&self, priority: Priority) -> Result<&RedisKeys> {
         let offered: Vec<Priority> =
             self.calls.tiers().iter().map(|(priority, _)| *priority).collect();
-        let found = priority.among(&offered).and_then(|at| self.calls.tiers().get(at));
+        let found = priority.nearest_among(&offered).and_then(|at| self.calls.tiers().get(at));
         found.map(|(_, keys)| keys).ok_or_else(|| Error::internal("no tier is configured"))
     }
 
     /// Leases from every tier in turn until `max` are found. Returns what was found, and when to
     /// look again for what of ours becomes due.
-    async fn lease(&self, max: usize) -> Result<(Vec<Delivery>, Option<Duration>)> {
-        let order = self.turns.lock().unwrap_or_else(PoisonError::into_inner).round();
+    async fn lease_items(&self, max: usize) -> Result<(Vec<Delivery>, Option<Duration>)> {
+        let order = self.turns.lock().unwrap_or_else(PoisonError::into_inner).next_round();
         let mut taken = Vec::new();
         let mut next_due: Option<Duration> = None;
         for tier in order {
@@ -119,9 +119,9 @@ impl RedisQueue {
             }
             let (received, token) = (Instant::now(), uuid::Uuid::new_v4().simple().to_string());
             let mut call = LEASE.key(&keys.prefix);
-            call.arg(max - taken.len()).arg(millis(self.visibility));
+            call.arg(max - taken.len()).arg(ceil_millis(self.visibility));
             call.arg(self.dead_after.unwrap_or(0)).arg(&token);
-            let answer = self.calls.once::<Leased>("leasing from Redis", &call).await;
+            let answer = self.calls.run_script::<LeasedItems>("leasing from Redis", &call).await;
             let leased = match answer {
                 Ok(leased) => leased,
                 // What was leased from another tier is hidden: it has to be handed over.
@@ -130,92 +130,104 @@ impl RedisQueue {
             };
             let due = leased.next_due;
             next_due = next_due.into_iter().chain(due).min();
-            taken.extend(leased.deliveries(tier, &token, received, Some(*priority)));
+            taken.extend(leased.into_deliveries(tier, &token, received, Some(*priority)));
         }
         Ok((taken, next_due))
     }
 
-    async fn send_to(&self, keys: &Keys, messages: &[&Outgoing]) -> Result<()> {
+    async fn send_to(&self, keys: &RedisKeys, messages: &[&OutgoingMessage]) -> Result<()> {
         let mut call = ADD.key(&keys.prefix);
         for message in messages {
             // Drawn before the first try: a repetition finds its own item and adds nothing.
             call.arg(uuid::Uuid::new_v4().to_string()).arg(&message.body);
-            call.arg(millis(message.delay));
+            call.arg(ceil_millis(message.delay));
             call.arg(message.tenant.as_deref().unwrap_or_default());
             call.arg(message.traceparent.as_deref().unwrap_or_default());
         }
-        self.calls.surely::<Vec<u8>>("adding to Redis", &call).await.map(drop)
+        self.calls.run_script_retried::<Vec<u8>>("adding to Redis", &call).await.map(drop)
     }
 }
 
 #[async_trait]
-impl Queue for RedisQueue {
+impl MessageQueue for RedisQueue {
     fn describe(&self) -> String {
         let prefix = self.calls.tiers().iter().map(|(_, keys)| keys.prefix.as_str());
         let prefixes: Vec<&str> = prefix.collect();
-        format!("Redis queue {} at {}", prefixes.join(", "), connect::address(&self.client))
+        format!("Redis queue {} at {}", prefixes.join(", "), connect::server_address(&self.client))
     }
 
     async fn receive(&self, max: usize, wait: Duration) -> Result<Vec<Delivery>> {
         let deadline = Instant::now() + wait;
         loop {
-            let (found, next_due) = self.lease(max.max(1)).await?;
+            let (found, next_due) = self.lease_items(max.max(1)).await?;
             let left = deadline.saturating_duration_since(Instant::now());
             if !found.is_empty() || left.is_zero() {
                 return Ok(found);
             }
-            self.waiter.wait(self.calls.tiers(), left, next_due).await?;
+            self.waiter.wait_for_work(self.calls.tiers(), left, next_due).await?;
         }
     }
 
-    async fn extend(&self, receipts: &[Receipt], visibility: Duration) -> Vec<Result<()>> {
-        let start = |keys: &Keys| {
+    async fn extend_visibility(
+        &self,
+        receipts: &[ReceiptHandle],
+        visibility: Duration,
+    ) -> Vec<Result<()>> {
+        let start = |keys: &RedisKeys| {
             let mut call = CHANGE.key(&keys.prefix);
-            call.arg(millis(visibility)).arg("renew");
+            call.arg(ceil_millis(visibility)).arg("renew");
             call
         };
-        ended(self.calls.over("renewing leases", receipts.iter(), true, start).await)
+        to_results(
+            self.calls.run_over_receipts("renewing leases", receipts.iter(), true, start).await,
+        )
     }
 
-    async fn acknowledge(&self, receipts: &[Receipt]) -> Vec<Result<()>> {
-        let start = |keys: &Keys| COMPLETE.key(&keys.prefix);
-        ended(self.calls.over("completing items", receipts.iter(), true, start).await)
+    async fn acknowledge(&self, receipts: &[ReceiptHandle]) -> Vec<Result<()>> {
+        let start = |keys: &RedisKeys| COMPLETE.key(&keys.prefix);
+        to_results(
+            self.calls.run_over_receipts("completing items", receipts.iter(), true, start).await,
+        )
     }
 
-    async fn win(&self, receipts: &[Receipt]) -> Vec<Result<bool>> {
+    async fn try_acknowledge(&self, receipts: &[ReceiptHandle]) -> Vec<Result<bool>> {
         // Not repeated: after a lost answer "gone already" would not tell by whom.
-        let start = |keys: &Keys| COMPLETE.key(&keys.prefix);
-        let answers = self.calls.over("completing items", receipts.iter(), false, start).await;
+        let start = |keys: &RedisKeys| COMPLETE.key(&keys.prefix);
+        let answers =
+            self.calls.run_over_receipts("completing items", receipts.iter(), false, start).await;
         answers.into_iter().map(|answer| answer.map(|done| done == Some(1))).collect()
     }
 
-    async fn hide(&self, receipts: &[(Receipt, Duration)]) -> Vec<Result<()>> {
+    async fn hide(&self, receipts: &[(ReceiptHandle, Duration)]) -> Vec<Result<()>> {
         let mut answers = Vec::with_capacity(receipts.len());
         // Mostly all of a batch are hidden for the same time.
         for run in receipts.chunk_by(|(_, one), (_, next)| one == next) {
             let time = run.first().map_or(Duration::ZERO, |(_, time)| (*time).min(LONGEST));
-            let start = |keys: &Keys| {
+            let start = |keys: &RedisKeys| {
                 let mut call = CHANGE.key(&keys.prefix);
-                call.arg(millis(time)).arg("hide");
+                call.arg(ceil_millis(time)).arg("hide");
                 call
             };
             let these = run.iter().map(|(receipt, _)| receipt);
-            answers.extend(lenient(self.calls.over("giving items back", these, true, start).await));
+            answers.extend(to_lenient_results(
+                self.calls.run_over_receipts("giving items back", these, true, start).await,
+            ));
         }
         answers
     }
 
-    async fn send(&self, messages: &[Outgoing]) -> Vec<Result<()>> {
+    async fn send(&self, messages: &[OutgoingMessage]) -> Vec<Result<()>> {
         let mut results: Vec<Result<()>> = messages.iter().map(|_| Ok(())).collect();
         for priority in Priority::ALL {
-            let mut here: Vec<(&Outgoing, &mut Result<()>)> = messages
+            let mut here: Vec<(&OutgoingMessage, &mut Result<()>)> = messages
                 .iter()
                 .zip(&mut results)
                 .filter(|(message, _)| message.priority == priority)
                 .collect();
             for part in here.chunks_mut(AT_A_TIME) {
-                let batch: Vec<&Outgoing> = part.iter().map(|(message, _)| *message).collect();
-                let sent = match self.tier_of(priority) {
+                let batch: Vec<&OutgoingMessage> =
+                    part.iter().map(|(message, _)| *message).collect();
+                let sent = match self.tier_keys(priority) {
                     Ok(keys) => self.send_to(keys, &batch).await,
                     Err(error) => Err(error),
                 };
@@ -229,14 +241,14 @@ impl Queue for RedisQueue {
         results
     }
 
-    async fn depth(&self) -> Result<Depth> {
-        let mut depth = Depth { dead: Some(0), ..Depth::default() };
+    async fn depth(&self) -> Result<QueueDepth> {
+        let mut depth = QueueDepth { dead: Some(0), ..QueueDepth::default() };
         for (_, keys) in self.calls.tiers() {
             let mut asked = ::redis::pipe();
-            asked.llen(keys.queue()).llen(keys.processing());
-            asked.zcount(keys.late(), millis_now(), "+inf").zcard(keys.dead());
+            asked.llen(keys.queue_key()).llen(keys.processing_key());
+            asked.zcount(keys.late_key(), millis_now(), "+inf").zcard(keys.dead_key());
             let (ready, processing, late, dead): (u64, u64, u64, u64) =
-                self.calls.pipeline("asking Redis for its depth", &asked).await?;
+                self.calls.run_pipeline("asking Redis for its depth", &asked).await?;
             depth.ready += ready;
             depth.in_flight += processing.saturating_sub(late);
             depth.delayed += late;
@@ -253,7 +265,7 @@ impl Queue for RedisQueue {
         Ok(self.dead_after)
     }
 
-    async fn dead_receive(&self, max: usize, hidden: Duration) -> Result<Vec<DeadLetter>> {
+    async fn receive_dead(&self, max: usize, hidden: Duration) -> Result<Vec<DeadLetter>> {
         let mut letters = Vec::new();
         for (tier, (priority, keys)) in self.calls.tiers().iter().enumerate() {
             let most = max.saturating_sub(letters.len()).min(AT_A_TIME);
@@ -262,39 +274,47 @@ impl Queue for RedisQueue {
             }
             let (received, token) = (Instant::now(), uuid::Uuid::new_v4().simple().to_string());
             let mut call = DEAD.key(&keys.prefix);
-            call.arg("take").arg(most).arg(millis(hidden)).arg(&token);
-            let found = self.calls.once::<Leased>("reading dead letters", &call).await?;
-            let found = found.deliveries(tier, &token, received, Some(*priority));
+            call.arg("take").arg(most).arg(ceil_millis(hidden)).arg(&token);
+            let found = self.calls.run_script::<LeasedItems>("reading dead letters", &call).await?;
+            let found = found.into_deliveries(tier, &token, received, Some(*priority));
             letters.extend(found.into_iter().map(|delivery| DeadLetter { delivery }));
         }
         Ok(letters)
     }
 
-    async fn dead_acknowledge(&self, receipts: &[Receipt]) -> Vec<Result<()>> {
-        let start = |keys: &Keys| {
+    async fn acknowledge_dead(&self, receipts: &[ReceiptHandle]) -> Vec<Result<()>> {
+        let start = |keys: &RedisKeys| {
             let mut call = DEAD.key(&keys.prefix);
             call.arg("forget");
             call
         };
-        ended(self.calls.over("deleting dead letters", receipts.iter(), true, start).await)
+        to_results(
+            self.calls
+                .run_over_receipts("deleting dead letters", receipts.iter(), true, start)
+                .await,
+        )
     }
 
-    async fn dead_release(&self, receipts: &[Receipt]) -> Vec<Result<()>> {
-        let start = |keys: &Keys| {
+    async fn release_dead(&self, receipts: &[ReceiptHandle]) -> Vec<Result<()>> {
+        let start = |keys: &RedisKeys| {
             let mut call = DEAD.key(&keys.prefix);
             call.arg("release");
             call
         };
-        lenient(self.calls.over("releasing dead letters", receipts.iter(), true, start).await)
+        to_lenient_results(
+            self.calls
+                .run_over_receipts("releasing dead letters", receipts.iter(), true, start)
+                .await,
+        )
     }
 
-    async fn maintain(&self) -> Result<u64> {
-        self.cleaner.maintain().await
+    async fn run_maintenance(&self) -> Result<u64> {
+        self.cleaner.run_maintenance().await
     }
 }
 
 /// Milliseconds since 1970 by our clock; used for counts only.
 fn millis_now() -> u64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    since.map_or(0, millis)
+    since.map_or(0, ceil_millis)
 }

@@ -1,8 +1,8 @@
 //! Amazon SQS, standard queues: one, or one per tier.
 //!
-//! What it promises beyond [`Queue`]: a receive that was sent is never dropped before its wait and
+//! What it promises beyond [`MessageQueue`]: a receive that was sent is never dropped before its wait and
 //! 5 s are over, every call has a timeout, how a call is retried is fixed per operation
-//! (`connect::Clients`), and no wish to hide exceeds what twelve hours from the receive leave. What
+//! (`connect::SqsClients`), and no wish to hide exceeds what twelve hours from the receive leave. What
 //! it does not: FIFO queues are refused, counts are SQS's approximate ones.
 
 mod batches;
@@ -24,16 +24,18 @@ use aws_sdk_sqs::Client;
 use aws_sdk_sqs::types::QueueAttributeName as Attribute;
 use futures::FutureExt as _;
 
-use self::batches::{Change, SqsBatches};
-use self::connect::{Clients, Redrive};
+use self::batches::{SqsBatches, VisibilityChange};
+use self::connect::{RedrivePolicy, SqsClients};
 use self::errors::from_sdk;
-pub use self::inspect::Inspection;
+pub use self::inspect::QueueInspection;
 use self::inspect::SqsInspector;
-use self::lines::{Line, Lines};
-use self::polls::{Poll, SqsPoller};
-use self::receipt::{LONGEST, Stamp, handle, line_of};
-use super::turns::Turns;
-use super::{DeadLetter, Delivery, Depth, Outgoing, Queue, Receipt, Tier};
+use self::lines::{SqsTier, SqsTiers};
+use self::polls::{SqsPoll, SqsPoller};
+use self::receipt::{LONGEST, ReceiptClock, handle_of, tier_of};
+use super::turns::WeightedRoundRobin;
+use super::{
+    DeadLetter, Delivery, MessageQueue, OutgoingMessage, QueueDepth, QueueTier, ReceiptHandle,
+};
 use crate::config::QueueConfig;
 use crate::fault::{Error, Fault, Result};
 use crate::model::Priority;
@@ -43,13 +45,13 @@ const SECOND: Duration = Duration::from_secs(1);
 /// One queue, or one per tier, each with its dead-letter queue if it has one.
 #[derive(Debug)]
 pub struct SqsQueue {
-    clients: Clients,
-    lines: Lines,
+    clients: SqsClients,
+    lines: SqsTiers,
     poller: SqsPoller,
     batches: SqsBatches,
-    turns: Mutex<Turns>,
+    turns: Mutex<WeightedRoundRobin>,
     visibility: Duration,
-    stamp: Stamp,
+    stamp: ReceiptClock,
 }
 
 impl SqsQueue {
@@ -59,7 +61,7 @@ impl SqsQueue {
     /// The queue does not exist, is a FIFO queue, refuses us or does not answer for 20 s; its
     /// dead-letter queue cannot be found. The text says which queue, where, and what to check.
     pub async fn connect(config: &QueueConfig) -> Result<Self> {
-        Self::with_client(connect::client(config).await, config).await
+        Self::with_client(connect::build_client(config).await, config).await
     }
 
     /// Connects with a client of the caller's, whose retries and timeouts are replaced.
@@ -79,25 +81,25 @@ impl SqsQueue {
         config: &QueueConfig,
         patience: Duration,
     ) -> Result<Self> {
-        let clients = Clients::new(client, config.wait);
+        let clients = SqsClients::new(client, config.wait);
         let mut lines = Vec::new();
         for tier in config.sqs_tiers() {
-            let found = connect::find(&clients.quick, config, &tier, patience).await?;
+            let found = connect::find_queue(&clients.quick, config, &tier, patience).await?;
             let max_receives = found.redrive.as_ref().map_or(0, |redrive| redrive.max_receives);
-            lines.push(Line {
+            lines.push(SqsTier {
                 priority: tier.name,
-                weight: tier.share(),
+                weight: tier.effective_weight(),
                 url: tier.url,
                 dead_letter_url: found.dead_letter_url,
                 max_receives: AtomicU32::new(max_receives),
             });
         }
-        let (lines, stamp) = (Lines::new(lines)?, Stamp::new());
+        let (lines, stamp) = (SqsTiers::new(lines)?, ReceiptClock::new());
         Ok(Self {
             poller: SqsPoller::new(clients.polls.clone(), config.wait, stamp),
             batches: SqsBatches::new(clients.clone(), config.fair),
             clients,
-            turns: Mutex::new(Turns::new(lines.iter().map(|line| line.weight))),
+            turns: Mutex::new(WeightedRoundRobin::new(lines.iter().map(|line| line.weight))),
             lines,
             visibility: config.visibility,
             stamp,
@@ -108,7 +110,7 @@ impl SqsQueue {
     ///
     /// # Errors
     /// SQS does not answer.
-    pub async fn inspect(&self) -> Result<Inspection> {
+    pub async fn inspect(&self) -> Result<QueueInspection> {
         SqsInspector { clients: &self.clients, lines: &self.lines }.inspect().await
     }
 
@@ -116,7 +118,7 @@ impl SqsQueue {
     async fn poll_in_turn(&self, most: usize, wait: Duration) -> Result<Vec<Delivery>> {
         let give_up = Instant::now() + wait;
         loop {
-            let order = self.turns.lock().unwrap_or_else(PoisonError::into_inner).round();
+            let order = self.turns.lock().unwrap_or_else(PoisonError::into_inner).next_round();
             for at in order {
                 let found = self.receive_from(at, most, Duration::ZERO).await?;
                 if !found.is_empty() {
@@ -132,26 +134,29 @@ impl SqsQueue {
     }
 
     /// What messages of the line are of; one queue for all has messages of every priority.
-    fn priority_of(&self, line: &Line) -> Option<Priority> {
+    fn priority_of(&self, line: &SqsTier) -> Option<Priority> {
         self.lines.are_tiers().then_some(line.priority)
     }
 
     /// Sets visibilities as far as each message's twelve hours allow.
     async fn change_within_limit(
         &self,
-        wishes: impl Iterator<Item = (&Receipt, Duration)>,
+        wishes: impl Iterator<Item = (&ReceiptHandle, Duration)>,
     ) -> Vec<Result<()>> {
         let now = Instant::now();
-        let allowed: Vec<Option<(usize, Change)>> = wishes
+        let allowed: Vec<Option<(usize, VisibilityChange)>> = wishes
             .map(|(receipt, wish)| {
-                let seconds = self.stamp.allowed(receipt, wish, now)?;
-                Some((line_of(receipt), Change { handle: handle(receipt).to_owned(), seconds }))
+                let seconds = self.stamp.allowed_seconds(receipt, wish, now)?;
+                Some((
+                    tier_of(receipt),
+                    VisibilityChange { handle: handle_of(receipt).to_owned(), seconds },
+                ))
             })
             .collect();
-        let changes: Vec<(usize, Change)> = allowed.iter().flatten().cloned().collect();
+        let changes: Vec<(usize, VisibilityChange)> = allowed.iter().flatten().cloned().collect();
         let results = self
             .lines
-            .run_by_line(changes, |line, part| self.batches.change_owned(line, part))
+            .run_by_tier(changes, |line, part| self.batches.change_owned(line, part))
             .await;
         let mut results = results.into_iter();
         let over =
@@ -165,7 +170,7 @@ impl SqsQueue {
             .collect()
     }
 
-    async fn counts(&self, url: &str) -> Result<(Depth, Option<Redrive>)> {
+    async fn fetch_counts(&self, url: &str) -> Result<(QueueDepth, Option<RedrivePolicy>)> {
         let request = self.clients.steady.get_queue_attributes().queue_url(url);
         let request = request.set_attribute_names(Some(vec![
             Attribute::ApproximateNumberOfMessages,
@@ -180,19 +185,19 @@ impl SqsQueue {
             text.and_then(|text| text.parse().ok())
                 .ok_or_else(|| Error::transient(format!("SQS answered no {}", name.as_str())))
         };
-        let depth = Depth {
+        let depth = QueueDepth {
             ready: number(Attribute::ApproximateNumberOfMessages)?,
             in_flight: number(Attribute::ApproximateNumberOfMessagesNotVisible)?,
             delayed: number(Attribute::ApproximateNumberOfMessagesDelayed)?,
             dead: None,
         };
         let policy = attributes.get(&Attribute::RedrivePolicy);
-        Ok((depth, policy.and_then(|text| Redrive::read(text))))
+        Ok((depth, policy.and_then(|text| RedrivePolicy::parse(text))))
     }
 }
 
 /// A receipt that is no longer good is a success for who only wants the message back in the queue.
-fn missing_is_done(result: Result<()>) -> Result<()> {
+fn ignore_missing(result: Result<()>) -> Result<()> {
     match result {
         Err(error) if error.fault == Fault::Missing => Ok(()),
         other => other,
@@ -200,7 +205,7 @@ fn missing_is_done(result: Result<()>) -> Result<()> {
 }
 
 #[async_trait]
-impl Queue for SqsQueue {
+impl MessageQueue for SqsQueue {
     fn describe(&self) -> String {
         let urls: Vec<&str> = self.lines.iter().map(|line| line.url.as_str()).collect();
         format!("SQS queue {}", urls.join(", "))
@@ -213,52 +218,56 @@ impl Queue for SqsQueue {
         }
     }
 
-    fn tiers(&self) -> Vec<Tier> {
+    fn tiers(&self) -> Vec<QueueTier> {
         if !self.lines.are_tiers() {
             return Vec::new();
         }
-        let tier = |line: &Line| Tier { priority: line.priority, weight: line.weight };
+        let tier = |line: &SqsTier| QueueTier { priority: line.priority, weight: line.weight };
         self.lines.iter().map(tier).collect()
     }
 
     async fn receive_from(&self, tier: usize, max: usize, wait: Duration) -> Result<Vec<Delivery>> {
         let (line, visibility) = (self.lines.get(tier)?, self.visibility);
         let (url, priority) = (line.url.as_str(), self.priority_of(line));
-        self.poller.poll(Poll { line: tier, priority, url, most: max, wait, visibility }).await
+        self.poller.poll(SqsPoll { line: tier, priority, url, most: max, wait, visibility }).await
     }
 
-    async fn extend(&self, receipts: &[Receipt], visibility: Duration) -> Vec<Result<()>> {
+    async fn extend_visibility(
+        &self,
+        receipts: &[ReceiptHandle],
+        visibility: Duration,
+    ) -> Vec<Result<()>> {
         self.change_within_limit(receipts.iter().map(|receipt| (receipt, visibility))).await
     }
 
-    async fn acknowledge(&self, receipts: &[Receipt]) -> Vec<Result<()>> {
-        let entries = receipts.iter().map(|receipt| (line_of(receipt), receipt)).collect();
+    async fn acknowledge(&self, receipts: &[ReceiptHandle]) -> Vec<Result<()>> {
+        let entries = receipts.iter().map(|receipt| (tier_of(receipt), receipt)).collect();
         self.lines
-            .run_by_line(entries, |line, part| {
-                async { self.batches.delete(&line.url, part).await }.boxed()
+            .run_by_tier(entries, |line, part| {
+                async { self.batches.delete_messages(&line.url, part).await }.boxed()
             })
             .await
     }
 
-    async fn hide(&self, receipts: &[(Receipt, Duration)]) -> Vec<Result<()>> {
+    async fn hide(&self, receipts: &[(ReceiptHandle, Duration)]) -> Vec<Result<()>> {
         let wishes = receipts.iter().map(|(receipt, wish)| (receipt, *wish));
-        self.change_within_limit(wishes).await.into_iter().map(missing_is_done).collect()
+        self.change_within_limit(wishes).await.into_iter().map(ignore_missing).collect()
     }
 
-    async fn send(&self, messages: &[Outgoing]) -> Vec<Result<()>> {
-        let place = |message: &Outgoing| self.lines.position_for(message.priority);
+    async fn send(&self, messages: &[OutgoingMessage]) -> Vec<Result<()>> {
+        let place = |message: &OutgoingMessage| self.lines.position_for(message.priority);
         let entries = messages.iter().map(|message| (place(message), message)).collect();
         self.lines
-            .run_by_line(entries, |line, part| {
+            .run_by_tier(entries, |line, part| {
                 async { self.batches.send_all(&line.url, part).await }.boxed()
             })
             .await
     }
 
-    async fn depth(&self) -> Result<Depth> {
-        let mut depth = Depth::default();
+    async fn depth(&self) -> Result<QueueDepth> {
+        let mut depth = QueueDepth::default();
         for line in self.lines.iter() {
-            let (counted, redrive) = self.counts(&line.url).await?;
+            let (counted, redrive) = self.fetch_counts(&line.url).await?;
             let max_receives = redrive.map_or(0, |redrive| redrive.max_receives);
             line.max_receives.store(max_receives, Ordering::Relaxed);
             depth.ready += counted.ready;
@@ -266,18 +275,18 @@ impl Queue for SqsQueue {
             depth.delayed += counted.delayed;
         }
         for (_, url) in self.lines.with_dead_letters() {
-            let (dead, _) = self.counts(url).await?;
+            let (dead, _) = self.fetch_counts(url).await?;
             let dead = dead.ready + dead.in_flight + dead.delayed;
             depth.dead = Some(depth.dead.unwrap_or_default() + dead);
         }
         Ok(depth)
     }
 
-    async fn tier_depths(&self) -> Result<Vec<Depth>> {
+    async fn tier_depths(&self) -> Result<Vec<QueueDepth>> {
         let mut depths = Vec::new();
         if self.lines.are_tiers() {
             for line in self.lines.iter() {
-                depths.push(self.counts(&line.url).await?.0);
+                depths.push(self.fetch_counts(&line.url).await?.0);
             }
         }
         Ok(depths)
@@ -291,14 +300,14 @@ impl Queue for SqsQueue {
         Ok(self.lines.least_receives())
     }
 
-    async fn dead_receive(&self, max: usize, hidden: Duration) -> Result<Vec<DeadLetter>> {
+    async fn receive_dead(&self, max: usize, hidden: Duration) -> Result<Vec<DeadLetter>> {
         let mut letters = Vec::new();
         for (line, url) in self.lines.with_dead_letters() {
             while letters.len() < max {
                 let most = max - letters.len();
                 // A poll that waits asks all of the service's servers, one that does not a sample.
                 let priority = self.priority_of(self.lines.get(line)?);
-                let poll = Poll { line, priority, url, most, wait: SECOND, visibility: hidden };
+                let poll = SqsPoll { line, priority, url, most, wait: SECOND, visibility: hidden };
                 let found = match self.poller.poll(poll).await {
                     Ok(found) => found,
                     // What was received already is hidden: it has to be handed over.
@@ -314,22 +323,25 @@ impl Queue for SqsQueue {
         Ok(letters)
     }
 
-    async fn dead_acknowledge(&self, receipts: &[Receipt]) -> Vec<Result<()>> {
-        let entries = receipts.iter().map(|receipt| (line_of(receipt), receipt)).collect();
-        self.lines.run_by_line(entries, |line, part| self.batches.delete_dead(line, part)).await
+    async fn acknowledge_dead(&self, receipts: &[ReceiptHandle]) -> Vec<Result<()>> {
+        let entries = receipts.iter().map(|receipt| (tier_of(receipt), receipt)).collect();
+        self.lines.run_by_tier(entries, |line, part| self.batches.delete_dead(line, part)).await
     }
 
-    async fn dead_release(&self, receipts: &[Receipt]) -> Vec<Result<()>> {
-        let now = |receipt: &Receipt| Change { handle: handle(receipt).to_owned(), seconds: 0 };
-        let entries = receipts.iter().map(|receipt| (line_of(receipt), now(receipt))).collect();
+    async fn release_dead(&self, receipts: &[ReceiptHandle]) -> Vec<Result<()>> {
+        let now = |receipt: &ReceiptHandle| VisibilityChange {
+            handle: handle_of(receipt).to_owned(),
+            seconds: 0,
+        };
+        let entries = receipts.iter().map(|receipt| (tier_of(receipt), now(receipt))).collect();
         let released = self
             .lines
-            .run_by_line(entries, |line, part| self.batches.release_dead(line, part))
+            .run_by_tier(entries, |line, part| self.batches.release_dead(line, part))
             .await;
-        released.into_iter().map(missing_is_done).collect()
+        released.into_iter().map(ignore_missing).collect()
     }
 
-    async fn maintain(&self) -> Result<u64> {
+    async fn run_maintenance(&self) -> Result<u64> {
         // The service looks after itself.
         Ok(0)
     }

@@ -4,12 +4,12 @@
 
 /// Turns by weight.
 #[derive(Debug, Clone)]
-pub struct Turns {
+pub struct WeightedRoundRobin {
     weights: Vec<i64>,
     credit: Vec<i64>,
 }
 
-impl Turns {
+impl WeightedRoundRobin {
     /// Takes a weight of zero for one.
     pub fn new(weights: impl IntoIterator<Item = u32>) -> Self {
         let weights: Vec<i64> =
@@ -18,7 +18,7 @@ impl Turns {
     }
 
     /// The next among those that are `ready`; `None` if none is.
-    pub fn next(&mut self, ready: impl Fn(usize) -> bool) -> Option<usize> {
+    pub fn next_ready(&mut self, ready: impl Fn(usize) -> bool) -> Option<usize> {
         let mut total = 0;
         let mut best: Option<(usize, i64)> = None;
         for (at, (credit, weight)) in self.credit.iter_mut().zip(&self.weights).enumerate() {
@@ -41,8 +41,8 @@ impl Turns {
     }
 
     /// Every one once: first whose turn it is, then the others in their order.
-    pub fn round(&mut self) -> Vec<usize> {
-        let first = self.next(|_| true);
+    pub fn next_round(&mut self) -> Vec<usize> {
+        let first = self.next_ready(|_| true);
         let others = (0..self.weights.len()).filter(|at| Some(*at) != first);
         first.into_iter().chain(others).collect()
     }
@@ -54,18 +54,18 @@ mod tests {
 
     #[test]
     fn each_gets_its_share_and_nobody_waits_for_a_run_of_another() {
-        let mut turns = Turns::new([5, 1, 1]);
-        let order: Vec<usize> = (0..7).filter_map(|_| turns.next(|_| true)).collect();
+        let mut turns = WeightedRoundRobin::new([5, 1, 1]);
+        let order: Vec<usize> = (0..7).filter_map(|_| turns.next_ready(|_| true)).collect();
         assert_eq!(order, [0, 0, 1, 0, 2, 0, 0]);
-        assert_eq!(turns.next(|at| at == 2), Some(2));
-        assert_eq!(turns.next(|_| false), None);
-        assert_eq!(Turns::new([]).next(|_| true), None);
+        assert_eq!(turns.next_ready(|at| at == 2), Some(2));
+        assert_eq!(turns.next_ready(|_| false), None);
+        assert_eq!(WeightedRoundRobin::new([]).next_ready(|_| true), None);
     }
 
     #[test]
     fn a_round_names_everybody_once() {
-        let mut turns = Turns::new([1, 3]);
-        let rounds: Vec<Vec<usize>> = (0..4).map(|_| turns.round()).collect();
+        let mut turns = WeightedRoundRobin::new([1, 3]);
+        let rounds: Vec<Vec<usize>> = (0..4).map(|_| turns.next_round()).collect();
         assert_eq!(rounds, [vec![1, 0], vec![0, 1], vec![1, 0], vec![1, 0]]);
     }
 }

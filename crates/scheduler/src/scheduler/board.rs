@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::plan::{Post, Reading};
+use super::plan::{DeviceMemory, ModelDemand};
 use crate::fault::{Error, Fault, Result};
 
 const GATE: &str = "gate.lock";
@@ -20,31 +20,31 @@ const ENDING: &str = ".sheet";
 
 /// What one process has posted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Sheet {
+pub struct ProcessState {
     /// Its number in the system.
     pub process: u32,
     /// What it wants and holds.
-    pub posts: Vec<Post>,
+    pub posts: Vec<ModelDemand>,
     /// What it last read of the devices.
-    pub reading: Reading,
+    pub reading: DeviceMemory,
 }
 
 /// The board, and our sheet on it.
 #[derive(Debug)]
-pub(super) struct Board {
+pub(super) struct SharedState {
     folder: PathBuf,
     own: File,
     own_path: PathBuf,
 }
 
-impl Board {
+impl SharedState {
     /// Makes the folder if need be, and our empty sheet.
-    pub(super) fn open(folder: &Path) -> Result<Self> {
-        let wrong = |error| unusable(folder, error);
+    pub(super) fn create(folder: &Path) -> Result<Self> {
+        let wrong = |error| folder_error(folder, error);
         fs::create_dir_all(folder).map_err(wrong)?;
         let name = format!("{}-{:08x}{ENDING}", std::process::id(), fastrand::u32(..));
         let own_path = folder.join(name);
-        let gate = gate(folder).map_err(wrong)?;
+        let gate = lock_folder(folder).map_err(wrong)?;
         let own = OpenOptions::new().read(true).write(true).create_new(true).open(&own_path);
         let own = own.map_err(wrong)?;
         // Nobody else knows the name before the gate opens.
@@ -56,16 +56,19 @@ impl Board {
     /// Shows the others' sheets to `change` and posts the sheet that it returns. Nobody else posts
     /// in between. If the sheet could not be posted, the answer is an error and nothing may be done
     /// on the strength of it.
-    pub(super) fn exchange<T>(&self, change: impl FnOnce(Vec<Sheet>) -> (Sheet, T)) -> Result<T> {
-        let wrong = |error| unusable(&self.folder, error);
-        let _gate = gate(&self.folder).map_err(wrong)?;
-        let others = sheets(&self.folder, Some(&self.own_path)).map_err(wrong)?;
+    pub(super) fn update_shared<T>(
+        &self,
+        change: impl FnOnce(Vec<ProcessState>) -> (ProcessState, T),
+    ) -> Result<T> {
+        let wrong = |error| folder_error(&self.folder, error);
+        let _gate = lock_folder(&self.folder).map_err(wrong)?;
+        let others = load_states(&self.folder, Some(&self.own_path)).map_err(wrong)?;
         let (sheet, answer) = change(others);
-        self.post(&sheet).map_err(wrong)?;
+        self.write_state(&sheet).map_err(wrong)?;
         Ok(answer)
     }
 
-    fn post(&self, sheet: &Sheet) -> std::io::Result<()> {
+    fn write_state(&self, sheet: &ProcessState) -> std::io::Result<()> {
         let text = serde_json::to_vec(sheet)?;
         let mut own = &self.own;
         own.set_len(0)?;
@@ -74,7 +77,7 @@ impl Board {
     }
 }
 
-impl Drop for Board {
+impl Drop for SharedState {
     fn drop(&mut self) {
         // Left behind it would be removed by whoever reads next: its lock ends with this process.
         if let Err(error) = fs::remove_file(&self.own_path) {
@@ -87,22 +90,22 @@ impl Drop for Board {
 ///
 /// # Errors
 /// The folder cannot be read.
-pub fn look(folder: &Path) -> Result<Vec<Sheet>> {
+pub fn read_states(folder: &Path) -> Result<Vec<ProcessState>> {
     if !folder.exists() {
         return Ok(Vec::new());
     }
-    let looked = gate(folder).and_then(|_gate| sheets(folder, None));
-    looked.map_err(|error| unusable(folder, error))
+    let looked = lock_folder(folder).and_then(|_gate| load_states(folder, None));
+    looked.map_err(|error| folder_error(folder, error))
 }
 
-fn gate(folder: &Path) -> std::io::Result<File> {
+fn lock_folder(folder: &Path) -> std::io::Result<File> {
     let path = folder.join(GATE);
     let gate = OpenOptions::new().create(true).truncate(false).write(true).open(path)?;
     gate.lock()?;
     Ok(gate)
 }
 
-fn sheets(folder: &Path, except: Option<&Path>) -> std::io::Result<Vec<Sheet>> {
+fn load_states(folder: &Path, except: Option<&Path>) -> std::io::Result<Vec<ProcessState>> {
     let mut sheets = Vec::new();
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
@@ -134,7 +137,7 @@ fn sheets(folder: &Path, except: Option<&Path>) -> std::io::Result<Vec<Sheet>> {
     Ok(sheets)
 }
 
-fn unusable(folder: &Path, error: std::io::Error) -> Error {
+fn folder_error(folder: &Path, error: std::io::Error) -> Error {
     Error::new(
         Fault::Unavailable,
         format!(
@@ -143,19 +146,19 @@ fn unusable(folder: &Path, error: std::io::Error) -> Error {
             error.kind()
         ),
     )
-    .because(error)
+    .with_source(error)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scheduler::plan::{Need, Turn};
+    use crate::scheduler::plan::{MemoryNeed, ModelTurn};
 
-    fn sheet(model: &str) -> Sheet {
-        let turn = Turn { device: "d".into(), began_ms: 1, loaded_ms: None, evicts: false };
-        let post = Post {
+    fn sheet(model: &str) -> ProcessState {
+        let turn = ModelTurn { device: "d".into(), began_ms: 1, loaded_ms: None, evicts: false };
+        let post = ModelDemand {
             model: model.to_owned(),
-            need: Need::Mib(5),
+            need: MemoryNeed::Mib(5),
             waiting: 0,
             oldest_ms: None,
             running: 1,
@@ -164,7 +167,7 @@ mod tests {
             longest_ms: 0,
             ended_ms: 0,
         };
-        Sheet { process: 7, posts: vec![post], reading: Reading::default() }
+        ProcessState { process: 7, posts: vec![post], reading: DeviceMemory::default() }
     }
 
     #[test]
@@ -174,17 +177,17 @@ mod tests {
         for later in ["longest_ms", "ended_ms"] {
             post.remove(later).unwrap();
         }
-        assert_eq!(serde_json::from_value::<Sheet>(earlier).unwrap(), sheet("a"));
+        assert_eq!(serde_json::from_value::<ProcessState>(earlier).unwrap(), sheet("a"));
     }
 
     #[test]
     fn each_sees_what_the_others_have_posted_and_not_its_own() {
         let folder = tempfile::tempdir().unwrap();
-        let [one, two] = [(); 2].map(|()| Board::open(folder.path()).unwrap());
-        one.exchange(|others| (sheet("a"), assert_eq!(others, []))).unwrap();
-        two.exchange(|others| (sheet("b"), assert_eq!(others, [sheet("a")]))).unwrap();
-        one.exchange(|others| (sheet("c"), assert_eq!(others, [sheet("b")]))).unwrap();
-        let mut all = look(folder.path()).unwrap();
+        let [one, two] = [(); 2].map(|()| SharedState::create(folder.path()).unwrap());
+        one.update_shared(|others| (sheet("a"), assert_eq!(others, []))).unwrap();
+        two.update_shared(|others| (sheet("b"), assert_eq!(others, [sheet("a")]))).unwrap();
+        one.update_shared(|others| (sheet("c"), assert_eq!(others, [sheet("b")]))).unwrap();
+        let mut all = read_states(folder.path()).unwrap();
         all.sort_by(|a, b| a.posts[0].model.cmp(&b.posts[0].model));
         assert_eq!(all, [sheet("b"), sheet("c")]);
     }
@@ -192,13 +195,13 @@ mod tests {
     #[test]
     fn what_a_dead_process_held_is_free_again() {
         let folder = tempfile::tempdir().unwrap();
-        let living = Board::open(folder.path()).unwrap();
+        let living = SharedState::create(folder.path()).unwrap();
         let left = folder.path().join(format!("1-dead{ENDING}"));
         fs::write(&left, serde_json::to_vec(&sheet("a")).unwrap()).unwrap();
-        living.exchange(|others| (sheet("b"), assert_eq!(others, []))).unwrap();
+        living.update_shared(|others| (sheet("b"), assert_eq!(others, []))).unwrap();
         assert!(!left.exists());
         drop(living);
-        assert_eq!(look(folder.path()).unwrap(), []);
-        assert_eq!(look(&folder.path().join("none")).unwrap(), []);
+        assert_eq!(read_states(folder.path()).unwrap(), []);
+        assert_eq!(read_states(&folder.path().join("none")).unwrap(), []);
     }
 }

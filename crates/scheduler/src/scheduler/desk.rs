@@ -6,26 +6,29 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::plan::{self, Decision, Idle, Need, Post, Reading, Rules, Turn};
+use super::plan::{
+    self, DeviceMemory, IdleModel, MemoryNeed, ModelDemand, ModelTurn, SchedulingRules,
+    TurnDecision,
+};
 
 /// Calls whose length is remembered: enough to know the longest, few enough to forget it.
 const REMEMBERED: usize = 32;
 
 /// One waiting call.
 #[derive(Debug, Clone, Copy)]
-struct Waiting {
+struct WaitingCall {
     ticket: u64,
     since_ms: u64,
 }
 
 #[derive(Debug, Clone)]
-struct Model {
-    need: Need,
+struct ModelQueue {
+    need: MemoryNeed,
     /// First come, first served.
-    line: VecDeque<Waiting>,
+    line: VecDeque<WaitingCall>,
     running: u32,
-    turn: Option<Turn>,
-    idle: Option<Idle>,
+    turn: Option<ModelTurn>,
+    idle: Option<IdleModel>,
     /// How long its last calls took, loading aside, in milliseconds.
     took_ms: VecDeque<u64>,
     /// When its last turn ended; 0: it had none.
@@ -34,21 +37,24 @@ struct Model {
 
 /// The lines and turns.
 #[derive(Debug, Clone)]
-pub(super) struct Desk {
-    rules: Rules,
-    models: BTreeMap<String, Model>,
+pub(super) struct CallQueues {
+    rules: SchedulingRules,
+    models: BTreeMap<String, ModelQueue>,
 }
 
 /// Why a call was not put into a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Refused {
+pub(super) enum QueueRefusal {
     Full,
     Unknown,
 }
 
-impl Desk {
-    pub(super) fn new(rules: Rules, models: impl IntoIterator<Item = (String, Need)>) -> Self {
-        let model = |need| Model {
+impl CallQueues {
+    pub(super) fn new(
+        rules: SchedulingRules,
+        models: impl IntoIterator<Item = (String, MemoryNeed)>,
+    ) -> Self {
+        let model = |need| ModelQueue {
             need,
             line: VecDeque::new(),
             running: 0,
@@ -62,13 +68,18 @@ impl Desk {
     }
 
     /// A call comes to the end of its model's line.
-    pub(super) fn join(&mut self, model: &str, ticket: u64, now_ms: u64) -> Result<(), Refused> {
+    pub(super) fn join(
+        &mut self,
+        model: &str,
+        ticket: u64,
+        now_ms: u64,
+    ) -> Result<(), QueueRefusal> {
         let most = self.rules.max_queue_depth;
-        let model = self.models.get_mut(model).ok_or(Refused::Unknown)?;
+        let model = self.models.get_mut(model).ok_or(QueueRefusal::Unknown)?;
         if model.line.len() >= most {
-            return Err(Refused::Full);
+            return Err(QueueRefusal::Full);
         }
-        model.line.push_back(Waiting { ticket, since_ms: now_ms });
+        model.line.push_back(WaitingCall { ticket, since_ms: now_ms });
         Ok(())
     }
 
@@ -80,7 +91,7 @@ impl Desk {
     }
 
     /// A call that was let in at `since_ms` is over, however it ended.
-    pub(super) fn finished(&mut self, model: &str, since_ms: u64, now_ms: u64) {
+    pub(super) fn finish_call(&mut self, model: &str, since_ms: u64, now_ms: u64) {
         let Some(model) = self.models.get_mut(model) else { return };
         model.running = model.running.saturating_sub(1);
         let Some(turn) = &mut model.turn else { return };
@@ -98,28 +109,33 @@ impl Desk {
     pub(super) fn tick(
         &mut self,
         now_ms: u64,
-        reading: &Reading,
-        others: &[Post],
+        reading: &DeviceMemory,
+        others: &[ModelDemand],
     ) -> Vec<(String, u64)> {
         self.forget_idle(reading, others);
-        let mut decision = self.decide(now_ms, reading, others);
+        let mut decision = self.decide_turns(now_ms, reading, others);
         if self.end_turns(now_ms, reading, &decision) {
-            decision = self.decide(now_ms, reading, others);
+            decision = self.decide_turns(now_ms, reading, others);
         }
         self.begin_turns(now_ms, &decision);
         self.share_turns(reading, others, &decision);
-        self.let_in(&decision)
+        self.admit_calls(&decision)
     }
 
-    fn decide(&self, now_ms: u64, reading: &Reading, others: &[Post]) -> Decision {
-        let mut posts = self.posts();
+    fn decide_turns(
+        &self,
+        now_ms: u64,
+        reading: &DeviceMemory,
+        others: &[ModelDemand],
+    ) -> TurnDecision {
+        let mut posts = self.model_demands();
         posts.extend_from_slice(others);
-        plan::decide(&posts, reading, now_ms, self.rules)
+        plan::decide_turns(&posts, reading, now_ms, self.rules)
     }
 
     /// A model is not loaded any more once another has taken its memory, or it came free.
-    fn forget_idle(&mut self, reading: &Reading, others: &[Post]) {
-        let own = self.posts();
+    fn forget_idle(&mut self, reading: &DeviceMemory, others: &[ModelDemand]) {
+        let own = self.model_demands();
         let evicting: Vec<(String, &str)> = own
             .iter()
             .chain(others)
@@ -132,7 +148,7 @@ impl Desk {
             let gone = model.idle.as_ref().is_some_and(|idle| {
                 let evicted =
                     evicting.iter().any(|(by, device)| by != name && *device == idle.device);
-                evicted || !plan::is_still_there(idle, model.need, reading)
+                evicted || !plan::is_still_loaded(idle, model.need, reading)
             });
             if gone {
                 model.idle = None;
@@ -141,7 +157,7 @@ impl Desk {
     }
 
     /// Returns whether any ended.
-    fn end_turns(&mut self, now_ms: u64, reading: &Reading, decision: &Decision) -> bool {
+    fn end_turns(&mut self, now_ms: u64, reading: &DeviceMemory, decision: &TurnDecision) -> bool {
         let mut ended = false;
         for (name, model) in &mut self.models {
             let is_over = model.line.is_empty() || decision.yields.contains(name);
@@ -152,13 +168,14 @@ impl Desk {
             ended = true;
             model.ended_ms = now_ms;
             // One that no call has reached was never loaded.
-            model.idle =
-                turn.loaded_ms.map(|since_ms| idle(turn.device, since_ms, model.need, reading));
+            model.idle = turn
+                .loaded_ms
+                .map(|since_ms| idle_model(turn.device, since_ms, model.need, reading));
         }
         ended
     }
 
-    fn begin_turns(&mut self, now_ms: u64, decision: &Decision) {
+    fn begin_turns(&mut self, now_ms: u64, decision: &TurnDecision) {
         for start in &decision.starts {
             // Turns of others are theirs to begin; the room for them is left.
             let Some(model) = self.models.get_mut(&start.model) else { continue };
@@ -166,7 +183,7 @@ impl Desk {
                 continue;
             }
             let loaded_at = model.idle.take().map_or(now_ms, |idle| idle.since_ms);
-            model.turn = Some(Turn {
+            model.turn = Some(ModelTurn {
                 device: start.device.clone(),
                 began_ms: now_ms,
                 loaded_ms: start.loaded.then_some(loaded_at),
@@ -176,19 +193,24 @@ impl Desk {
     }
 
     /// A model that another process has loaded costs nothing more.
-    fn share_turns(&mut self, reading: &Reading, others: &[Post], decision: &Decision) {
+    fn share_turns(
+        &mut self,
+        reading: &DeviceMemory,
+        others: &[ModelDemand],
+        decision: &TurnDecision,
+    ) {
         for (name, model) in &mut self.models {
             if model.turn.is_some() || model.line.is_empty() || decision.yields.contains(name) {
                 continue;
             }
-            if let Some(turn) = plan::turn_of(name, others, reading) {
+            if let Some(turn) = plan::find_turn(name, others, reading) {
                 model.idle = None;
-                model.turn = Some(Turn { evicts: false, ..turn });
+                model.turn = Some(ModelTurn { evicts: false, ..turn });
             }
         }
     }
 
-    fn let_in(&mut self, decision: &Decision) -> Vec<(String, u64)> {
+    fn admit_calls(&mut self, decision: &TurnDecision) -> Vec<(String, u64)> {
         let mut let_in = Vec::new();
         for (name, model) in &mut self.models {
             if model.turn.is_none() || decision.yields.contains(name) {
@@ -209,8 +231,8 @@ impl Desk {
     }
 
     /// What other processes, and people, may know.
-    pub(super) fn posts(&self) -> Vec<Post> {
-        let post = |(name, model): (&String, &Model)| Post {
+    pub(super) fn model_demands(&self) -> Vec<ModelDemand> {
+        let post = |(name, model): (&String, &ModelQueue)| ModelDemand {
             model: name.clone(),
             need: model.need,
             waiting: model.line.len(),
@@ -227,11 +249,16 @@ impl Desk {
 
 /// A model that keeps its memory without a turn. What was free besides is only known from a
 /// reading that was taken after it was loaded.
-fn idle(device: String, since_ms: u64, need: Need, reading: &Reading) -> Idle {
-    let free = reading.free_of(&device).unwrap_or(0);
+fn idle_model(
+    device: String,
+    since_ms: u64,
+    need: MemoryNeed,
+    reading: &DeviceMemory,
+) -> IdleModel {
+    let free = reading.free_mib(&device).unwrap_or(0);
     let free_mib = match need {
-        Need::Mib(mib) if reading.at_ms <= since_ms => free.saturating_sub(mib),
+        MemoryNeed::Mib(mib) if reading.at_ms <= since_ms => free.saturating_sub(mib),
         _ => free,
     };
-    Idle { device, since_ms, free_mib }
+    IdleModel { device, since_ms, free_mib }
 }

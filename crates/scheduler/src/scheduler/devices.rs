@@ -6,7 +6,7 @@
 use std::io;
 use std::process::Command;
 
-use super::plan::Device;
+use super::plan::MemoryDevice;
 use crate::config::DeviceSource;
 use crate::fault::{Error, Fault, Result};
 
@@ -16,46 +16,46 @@ const QUERY: [&str; 2] =
 const MEMINFO: &str = "/proc/meminfo";
 
 /// Where devices are read. Blocking.
-pub trait Probe: Send + Sync {
+pub trait DeviceProbe: Send + Sync {
     /// All devices, as they are now.
     ///
     /// # Errors
     /// They cannot be read; which way, and what to set instead.
-    fn read(&self) -> Result<Vec<Device>>;
+    fn read_devices(&self) -> Result<Vec<MemoryDevice>>;
 }
 
 /// The graphics cards of this machine.
 #[derive(Debug)]
-struct Nvidia;
+struct NvidiaProbe;
 
 /// The main memory of this machine.
 #[derive(Debug)]
-struct MainMemory;
+struct MainMemoryProbe;
 
 /// The probe that the configuration asks for.
 ///
 /// # Errors
 /// `auto` and an `nvidia-smi` that is there but does not work: whether there are cards is not known
 /// then.
-pub fn probe(source: DeviceSource) -> Result<Box<dyn Probe>> {
+pub fn select_probe(source: DeviceSource) -> Result<Box<dyn DeviceProbe>> {
     Ok(match source {
-        DeviceSource::Nvidia => Box::new(Nvidia),
-        DeviceSource::Memory => Box::new(MainMemory),
+        DeviceSource::Nvidia => Box::new(NvidiaProbe),
+        DeviceSource::Memory => Box::new(MainMemoryProbe),
         DeviceSource::Auto => match Command::new("nvidia-smi").arg("--list-gpus").output() {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Box::new(MainMemory),
-            _ => Box::new(Nvidia),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Box::new(MainMemoryProbe),
+            _ => Box::new(NvidiaProbe),
         },
     })
 }
 
-impl Probe for Nvidia {
-    fn read(&self) -> Result<Vec<Device>> {
+impl DeviceProbe for NvidiaProbe {
+    fn read_devices(&self) -> Result<Vec<MemoryDevice>> {
         let advice = "if models run in main memory, set llm.scheduler.devices = \"memory\"";
         let output = Command::new("nvidia-smi").args(QUERY).output().map_err(|error| {
             Error::new(Fault::Unavailable, format!("nvidia-smi cannot be run; {advice}"))
-                .because(error)
+                .with_source(error)
         })?;
-        let devices = cards(&String::from_utf8_lossy(&output.stdout));
+        let devices = parse_cards(&String::from_utf8_lossy(&output.stdout));
         match devices {
             Some(devices) if output.status.success() && !devices.is_empty() => Ok(devices),
             _ => Err(Error::new(
@@ -66,39 +66,39 @@ impl Probe for Nvidia {
     }
 }
 
-impl Probe for MainMemory {
-    fn read(&self) -> Result<Vec<Device>> {
+impl DeviceProbe for MainMemoryProbe {
+    fn read_devices(&self) -> Result<Vec<MemoryDevice>> {
         let broken = |why: &str| {
             Error::new(Fault::Unavailable, format!("{MEMINFO} {why}: memory cannot be scheduled"))
         };
         let text = std::fs::read_to_string(MEMINFO)
-            .map_err(|error| broken("cannot be read").because(error))?;
-        let memory = main_memory(&text);
+            .map_err(|error| broken("cannot be read").with_source(error))?;
+        let memory = parse_main_memory(&text);
         memory.map(|device| vec![device]).ok_or_else(|| broken("lacks MemTotal or MemAvailable"))
     }
 }
 
 /// `0, GPU-6f…, 24576, 21034`; `None` if a line is anything else.
-fn cards(text: &str) -> Option<Vec<Device>> {
+fn parse_cards(text: &str) -> Option<Vec<MemoryDevice>> {
     let card = |line: &str| {
         let mut cells = line.split(',').map(str::trim);
         let (index, uuid) = (cells.next()?, cells.next()?);
         let (total_mib, free_mib) = (cells.next()?.parse().ok()?, cells.next()?.parse().ok()?);
         // The index alone may name another card in another container.
         let name = format!("gpu{index}-{}", uuid.strip_prefix("GPU-").unwrap_or(uuid));
-        cells.next().is_none().then_some(Device { name, total_mib, free_mib })
+        cells.next().is_none().then_some(MemoryDevice { name, total_mib, free_mib })
     };
     text.lines().filter(|line| !line.trim().is_empty()).map(card).collect()
 }
 
-fn main_memory(text: &str) -> Option<Device> {
+fn parse_main_memory(text: &str) -> Option<MemoryDevice> {
     let mib = |name: &str| {
         let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
         let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
         Some(kib / 1024)
     };
     let (total_mib, free_mib) = (mib("MemTotal")?, mib("MemAvailable")?);
-    Some(Device { name: "memory".to_owned(), total_mib, free_mib })
+    Some(MemoryDevice { name: "memory".to_owned(), total_mib, free_mib })
 }
 
 #[cfg(test)]
@@ -108,22 +108,25 @@ mod tests {
     #[test]
     fn every_card_is_a_device_of_its_own_and_nothing_is_added_up() {
         let text = "0, GPU-aa-1, 24576, 20000\n1, GPU-bb-2, 24576, 24000\n\n";
-        let device =
-            |name: &str, free_mib| Device { name: name.to_owned(), total_mib: 24_576, free_mib };
+        let device = |name: &str, free_mib| MemoryDevice {
+            name: name.to_owned(),
+            total_mib: 24_576,
+            free_mib,
+        };
         assert_eq!(
-            cards(text).unwrap(),
+            parse_cards(text).unwrap(),
             [device("gpu0-aa-1", 20_000), device("gpu1-bb-2", 24_000)]
         );
         for wrong in ["No devices were found", "0, GPU-a, [N/A], 5", "0, GPU-a, 5", "0,a,1,2,3"] {
-            assert_eq!(cards(wrong), None, "{wrong}");
+            assert_eq!(parse_cards(wrong), None, "{wrong}");
         }
     }
 
     #[test]
     fn without_a_card_the_memory_is_what_is_there_and_not_without_end() {
         let text = "MemTotal:       16316412 kB\nMemFree: 1 kB\nMemAvailable:    8158206 kB\n";
-        let device = main_memory(text).unwrap();
+        let device = parse_main_memory(text).unwrap();
         assert_eq!((device.total_mib, device.free_mib), (15_933, 7_966));
-        assert_eq!(main_memory("MemTotal: 1 kB"), None);
+        assert_eq!(parse_main_memory("MemTotal: 1 kB"), None);
     }
 }

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::board::{Board, Sheet};
-use super::plan::Reading;
-use super::{Probe, Scheduler};
+use super::board::{ProcessState, SharedState};
+use super::plan::DeviceMemory;
+use super::{DeviceProbe, Scheduler};
 use crate::metrics;
 
 /// How often the board is looked at while something waits or runs: other processes cannot call us.
@@ -16,22 +16,22 @@ const LOOK: Duration = Duration::from_millis(200);
 /// How old a reading of the devices may become.
 const READ: Duration = Duration::from_secs(2);
 
-pub(super) struct Driver {
+pub(super) struct SchedulerDriver {
     scheduler: Weak<Scheduler>,
-    board: Arc<Board>,
-    probe: Arc<dyn Probe>,
-    reading: Reading,
+    board: Arc<SharedState>,
+    probe: Arc<dyn DeviceProbe>,
+    reading: DeviceMemory,
     read: Instant,
     /// Whether the last try to read or look failed: said once, not every time.
     troubled: bool,
 }
 
-impl Driver {
+impl SchedulerDriver {
     pub(super) fn new(
         scheduler: &Arc<Scheduler>,
-        board: Board,
-        probe: Box<dyn Probe>,
-        reading: Reading,
+        board: SharedState,
+        probe: Box<dyn DeviceProbe>,
+        reading: DeviceMemory,
     ) -> Self {
         Self {
             scheduler: Arc::downgrade(scheduler),
@@ -46,13 +46,13 @@ impl Driver {
     /// Works until nobody uses the scheduler any more.
     pub(super) async fn run(mut self) {
         while let Some(scheduler) = self.scheduler.upgrade() {
-            let is_idle = scheduler.state().desk.is_idle();
+            let is_idle = scheduler.lock_state().desk.is_idle();
             let wait = if is_idle { Duration::from_secs(1) } else { LOOK };
             // Held for a second at most: the drop of the last use is what ends this task.
             let changed = async move { scheduler.changed.notified().await };
             let was_changed = tokio::time::timeout(wait, changed).await.is_ok();
             if was_changed || !is_idle {
-                self.turn_over().await;
+                self.run_round().await;
             }
         }
     }
@@ -61,24 +61,24 @@ impl Driver {
         clippy::disallowed_methods,
         reason = "one at a time; it waits for files, not for a core"
     )]
-    async fn turn_over(&mut self) {
+    async fn run_round(&mut self) {
         let Some(scheduler) = self.scheduler.upgrade() else { return };
         let is_old = self.read.elapsed() >= READ;
         let (board, probe) = (Arc::clone(&self.board), Arc::clone(&self.probe));
         let mut reading = self.reading.clone();
         let looked = tokio::task::spawn_blocking(move || {
             let read_at = scheduler.clock.now_ms();
-            let read = if is_old { probe.read().map(Some) } else { Ok(None) };
+            let read = if is_old { probe.read_devices().map(Some) } else { Ok(None) };
             let read = read.map(|devices| {
                 if let Some(devices) = devices {
-                    reading = Reading { devices, at_ms: read_at };
+                    reading = DeviceMemory { devices, at_ms: read_at };
                 }
             });
             // Without a reading nothing new may begin, but what ends must still be posted.
             if read.is_err() {
                 reading.devices.iter_mut().for_each(|device| device.free_mib = 0);
             }
-            let others = scheduler.tick(&board, &reading);
+            let others = scheduler.run_tick(&board, &reading);
             drop(scheduler);
             (reading, read.and(others))
         });
@@ -89,27 +89,27 @@ impl Driver {
                 }
                 self.reading = reading;
                 match looked {
-                    Ok(others) => self.show(&others),
-                    Err(error) => self.trouble(&error.to_string()),
+                    Ok(others) => self.update_metrics(&others),
+                    Err(error) => self.log_trouble(&error.to_string()),
                 }
             }
-            Err(error) => self.trouble(&format!("the look at the board died: {error}")),
+            Err(error) => self.log_trouble(&format!("the look at the board died: {error}")),
         }
     }
 
-    fn trouble(&mut self, what: &str) {
+    fn log_trouble(&mut self, what: &str) {
         if !self.troubled {
             tracing::warn!("no local model begins a turn: {what}");
         }
         self.troubled = true;
     }
 
-    fn show(&mut self, others: &[Sheet]) {
+    fn update_metrics(&mut self, others: &[ProcessState]) {
         if std::mem::take(&mut self.troubled) {
             tracing::info!("the memory for local models can be read again");
         }
         let Some(scheduler) = self.scheduler.upgrade() else { return };
-        let own = scheduler.state().desk.posts();
+        let own = scheduler.lock_state().desk.model_demands();
         for device in &self.reading.devices {
             let held = scheduler.held_mib(&device.name, &own, others);
             metrics::scheduler_memory(&device.name, device.free_mib, held);

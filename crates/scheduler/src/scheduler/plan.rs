@@ -1,6 +1,6 @@
 //! Which model gets memory next: pure. Everything it needs comes in, a decision goes out.
 //!
-//! What every process of this machine wants and holds lies on the table as [`Post`]s. Two bounds
+//! What every process of this machine wants and holds lies on the table as [`ModelDemand`]s. Two bounds
 //! hold for each device: what is held, counted once for each model, never exceeds its memory less
 //! the margin; and a model that is not loaded yet must fit into what is really free, less what
 //! others are about to load. Order: overdue models first, of these the one whose last turn is
@@ -22,7 +22,7 @@ const LOADED: u64 = 8 * CALL;
 
 /// One device, in MiB.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Device {
+pub struct MemoryDevice {
     /// The same name in every process of this machine.
     pub name: String,
     /// All of its memory.
@@ -34,15 +34,15 @@ pub struct Device {
 /// What was read of the devices, and when. Times are milliseconds since 1970 everywhere here,
 /// because processes compare them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Reading {
+pub struct DeviceMemory {
     /// All of them.
-    pub devices: Vec<Device>,
+    pub devices: Vec<MemoryDevice>,
     /// When.
     pub at_ms: u64,
 }
 
-impl Reading {
-    pub(super) fn free_of(&self, device: &str) -> Option<u64> {
+impl DeviceMemory {
+    pub(super) fn free_mib(&self, device: &str) -> Option<u64> {
         self.devices.iter().find(|it| it.name == device).map(|it| it.free_mib)
     }
 }
@@ -50,7 +50,7 @@ impl Reading {
 /// What a model needs of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Need {
+pub enum MemoryNeed {
     /// So many MiB.
     Mib(u64),
     /// Nobody knows: nothing else may run there.
@@ -59,7 +59,7 @@ pub enum Need {
 
 /// Memory that a model has now.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Turn {
+pub struct ModelTurn {
     /// Where.
     pub device: String,
     /// Since when; several processes that share a turn share its beginning.
@@ -72,7 +72,7 @@ pub struct Turn {
 
 /// A model without a turn that its server has probably still loaded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Idle {
+pub struct IdleModel {
     /// Where.
     pub device: String,
     /// When it was known to be loaded.
@@ -83,11 +83,11 @@ pub struct Idle {
 
 /// What one process wants and holds of one model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Post {
+pub struct ModelDemand {
     /// The model.
     pub model: String,
     /// What it needs.
-    pub need: Need,
+    pub need: MemoryNeed,
     /// Calls that wait.
     pub waiting: usize,
     /// Since when the oldest of them does.
@@ -95,9 +95,9 @@ pub struct Post {
     /// Calls under way.
     pub running: u32,
     /// Its memory.
-    pub turn: Option<Turn>,
+    pub turn: Option<ModelTurn>,
     /// Where it is idle.
-    pub idle: Option<Idle>,
+    pub idle: Option<IdleModel>,
     /// The longest of its late calls, loading aside; 0: not known. Workers of an earlier version
     /// do not post it.
     #[serde(default)]
@@ -109,7 +109,7 @@ pub struct Post {
 
 /// What the operator has set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Rules {
+pub(super) struct SchedulingRules {
     pub(super) margin_mib: u64,
     pub(super) quantum_ms: u64,
     pub(super) overdue_ms: u64,
@@ -119,7 +119,7 @@ pub(super) struct Rules {
 
 /// A model gets memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Start {
+pub(super) struct TurnStart {
     pub(super) model: String,
     pub(super) device: String,
     /// It is loaded there already.
@@ -129,27 +129,27 @@ pub(super) struct Start {
 
 /// What is to happen.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Decision {
-    pub(super) starts: Vec<Start>,
+pub(super) struct TurnDecision {
+    pub(super) starts: Vec<TurnStart>,
     /// Models that start no further call, so that others get their memory.
     pub(super) yields: BTreeSet<String>,
 }
 
 /// One model over all processes.
-struct View<'a> {
+struct ModelView<'a> {
     model: &'a str,
-    need: Need,
+    need: MemoryNeed,
     waiting: usize,
     oldest_ms: u64,
-    turn: Option<Turn>,
+    turn: Option<ModelTurn>,
     idle_on: Option<&'a str>,
     longest_ms: u64,
     ended_ms: u64,
 }
 
 /// One device and what is left of it.
-struct Room<'a> {
-    device: &'a Device,
+struct DeviceRoom<'a> {
+    device: &'a MemoryDevice,
     capacity: u64,
     margin: u64,
     held: u64,
@@ -166,21 +166,21 @@ struct Room<'a> {
 }
 
 /// Whether a turn's memory is still to disappear from what is free.
-fn is_loading(turn: &Turn, reading: &Reading) -> bool {
+fn is_loading(turn: &ModelTurn, reading: &DeviceMemory) -> bool {
     turn.loaded_ms.is_none_or(|loaded| reading.at_ms <= loaded)
 }
 
 /// Whether the reading still shows an idle model as loaded. A reading from before cannot know; and
 /// when half of its memory has come free, the server has let it go.
-pub(super) fn is_still_there(idle: &Idle, need: Need, reading: &Reading) -> bool {
-    let Need::Mib(mib) = need else { return false };
-    let free = reading.free_of(&idle.device);
+pub(super) fn is_still_loaded(idle: &IdleModel, need: MemoryNeed, reading: &DeviceMemory) -> bool {
+    let MemoryNeed::Mib(mib) = need else { return false };
+    let free = reading.free_mib(&idle.device);
     reading.at_ms <= idle.since_ms
         || free.is_some_and(|free| free < idle.free_mib.saturating_add(mib / 2))
 }
 
-impl<'a> Room<'a> {
-    fn new(device: &'a Device, margin: u64) -> Self {
+impl<'a> DeviceRoom<'a> {
+    fn new(device: &'a MemoryDevice, margin: u64) -> Self {
         Self {
             device,
             capacity: device.total_mib.saturating_sub(margin),
@@ -195,10 +195,10 @@ impl<'a> Room<'a> {
         }
     }
 
-    fn could_ever_hold(&self, need: Need) -> bool {
+    fn fits_capacity(&self, need: MemoryNeed) -> bool {
         match need {
-            Need::Alone => true,
-            Need::Mib(mib) => mib <= self.capacity,
+            MemoryNeed::Alone => true,
+            MemoryNeed::Mib(mib) => mib <= self.capacity,
         }
     }
 
@@ -208,10 +208,10 @@ impl<'a> Room<'a> {
         wanted.into_iter().fold(0, u64::saturating_add) <= self.device.free_mib
     }
 
-    fn fits(&self, need: Need, loaded: bool) -> bool {
+    fn can_hold(&self, need: MemoryNeed, loaded: bool) -> bool {
         match need {
-            Need::Alone => self.turns == 0,
-            Need::Mib(mib) => {
+            MemoryNeed::Alone => self.turns == 0,
+            MemoryNeed::Mib(mib) => {
                 let wanted = mib.saturating_add(self.loading).saturating_add(self.margin);
                 let there = self.device.free_mib.saturating_add(self.reclaimable);
                 !self.alone
@@ -221,14 +221,14 @@ impl<'a> Room<'a> {
         }
     }
 
-    fn hold(&mut self, need: Need, loading: bool) {
+    fn reserve(&mut self, need: MemoryNeed, loading: bool) {
         self.turns += 1;
         match need {
-            Need::Alone => {
+            MemoryNeed::Alone => {
                 self.alone = true;
                 self.held = self.capacity;
             }
-            Need::Mib(mib) => {
+            MemoryNeed::Mib(mib) => {
                 self.held = self.held.saturating_add(mib);
                 if loading {
                     self.loading = self.loading.saturating_add(mib);
@@ -238,19 +238,19 @@ impl<'a> Room<'a> {
     }
 
     /// What would be left; the smallest remainder is the best place.
-    fn left(&self, need: Need) -> u64 {
+    fn remaining_mib(&self, need: MemoryNeed) -> u64 {
         match need {
-            Need::Alone => u64::MAX - self.device.free_mib,
-            Need::Mib(mib) => self.capacity.saturating_sub(self.held).saturating_sub(mib),
+            MemoryNeed::Alone => u64::MAX - self.device.free_mib,
+            MemoryNeed::Mib(mib) => self.capacity.saturating_sub(self.held).saturating_sub(mib),
         }
     }
 }
 
 /// The posts of all processes, by model.
-fn views<'a>(posts: &'a [Post], reading: &Reading) -> Vec<View<'a>> {
-    let mut views: BTreeMap<&str, View<'a>> = BTreeMap::new();
+fn merge_demands<'a>(posts: &'a [ModelDemand], reading: &DeviceMemory) -> Vec<ModelView<'a>> {
+    let mut views: BTreeMap<&str, ModelView<'a>> = BTreeMap::new();
     for post in posts {
-        let view = views.entry(&post.model).or_insert(View {
+        let view = views.entry(&post.model).or_insert(ModelView {
             model: &post.model,
             need: post.need,
             waiting: 0,
@@ -268,10 +268,10 @@ fn views<'a>(posts: &'a [Post], reading: &Reading) -> Vec<View<'a>> {
         if let Some(turn) = &post.turn {
             view.turn = Some(match view.turn.take() {
                 None => turn.clone(),
-                Some(other) => shared(other, turn),
+                Some(other) => merge_turns(other, turn),
             });
         }
-        let idle = post.idle.as_ref().filter(|idle| is_still_there(idle, post.need, reading));
+        let idle = post.idle.as_ref().filter(|idle| is_still_loaded(idle, post.need, reading));
         view.idle_on = view.idle_on.or(idle.map(|idle| idle.device.as_str()));
     }
     for view in views.values_mut().filter(|view| view.turn.is_some()) {
@@ -281,21 +281,21 @@ fn views<'a>(posts: &'a [Post], reading: &Reading) -> Vec<View<'a>> {
 }
 
 /// One turn of several processes: begun with the first, loaded once for all.
-fn shared(one: Turn, other: &Turn) -> Turn {
+fn merge_turns(one: ModelTurn, other: &ModelTurn) -> ModelTurn {
     let loaded_ms = match (one.loaded_ms, other.loaded_ms) {
         (Some(one), Some(other)) => Some(one.min(other)),
         (one, other) => one.or(other),
     };
     let began_ms = one.began_ms.min(other.began_ms);
-    Turn { began_ms, loaded_ms, evicts: one.evicts || other.evicts, ..one }
+    ModelTurn { began_ms, loaded_ms, evicts: one.evicts || other.evicts, ..one }
 }
 
 /// What is held of a device, each model once; of a model that runs alone nobody knows how much.
-pub fn held_mib(device: &str, posts: &[Post]) -> u64 {
-    let on_it = |post: &&Post| post.turn.as_ref().is_some_and(|turn| turn.device == device);
+pub fn held_mib(device: &str, posts: &[ModelDemand]) -> u64 {
+    let on_it = |post: &&ModelDemand| post.turn.as_ref().is_some_and(|turn| turn.device == device);
     let mut models: BTreeMap<&str, u64> = BTreeMap::new();
     for post in posts.iter().filter(on_it) {
-        if let Need::Mib(mib) = post.need {
+        if let MemoryNeed::Mib(mib) = post.need {
             let held = models.entry(&post.model).or_default();
             *held = (*held).max(mib);
         }
@@ -304,24 +304,28 @@ pub fn held_mib(device: &str, posts: &[Post]) -> u64 {
 }
 
 /// The turn that a model has anywhere.
-pub(super) fn turn_of(model: &str, posts: &[Post], reading: &Reading) -> Option<Turn> {
-    views(posts, reading).into_iter().find(|view| view.model == model)?.turn
+pub(super) fn find_turn(
+    model: &str,
+    posts: &[ModelDemand],
+    reading: &DeviceMemory,
+) -> Option<ModelTurn> {
+    merge_demands(posts, reading).into_iter().find(|view| view.model == model)?.turn
 }
 
-fn rooms<'a>(
-    views: &[View<'_>],
-    posts: &[Post],
-    reading: &'a Reading,
-    rules: Rules,
-) -> Vec<Room<'a>> {
-    let mut rooms: Vec<Room<'a>> =
-        reading.devices.iter().map(|device| Room::new(device, rules.margin_mib)).collect();
+fn device_rooms<'a>(
+    views: &[ModelView<'_>],
+    posts: &[ModelDemand],
+    reading: &'a DeviceMemory,
+    rules: SchedulingRules,
+) -> Vec<DeviceRoom<'a>> {
+    let mut rooms: Vec<DeviceRoom<'a>> =
+        reading.devices.iter().map(|device| DeviceRoom::new(device, rules.margin_mib)).collect();
     for room in &mut rooms {
         for view in views {
             if let Some(turn) = view.turn.as_ref().filter(|turn| turn.device == room.device.name) {
-                room.hold(view.need, is_loading(turn, reading));
+                room.reserve(view.need, is_loading(turn, reading));
             }
-            if let (Some(device), Need::Mib(mib)) = (view.idle_on, view.need) {
+            if let (Some(device), MemoryNeed::Mib(mib)) = (view.idle_on, view.need) {
                 let of_it = posts.iter().filter(|post| post.model == view.model);
                 let mut idle = of_it.filter_map(|post| post.idle.as_ref());
                 let is_seen = idle.any(|idle| reading.at_ms > idle.since_ms);
@@ -336,13 +340,18 @@ fn rooms<'a>(
 }
 
 /// Decides over everything that lies on the table.
-pub(super) fn decide(posts: &[Post], reading: &Reading, now_ms: u64, rules: Rules) -> Decision {
-    let views = views(posts, reading);
-    let mut rooms = rooms(&views, posts, reading, rules);
-    let mut candidates: Vec<&View<'_>> =
+pub(super) fn decide_turns(
+    posts: &[ModelDemand],
+    reading: &DeviceMemory,
+    now_ms: u64,
+    rules: SchedulingRules,
+) -> TurnDecision {
+    let views = merge_demands(posts, reading);
+    let mut rooms = device_rooms(&views, posts, reading, rules);
+    let mut candidates: Vec<&ModelView<'_>> =
         views.iter().filter(|view| view.waiting > 0 && view.turn.is_none()).collect();
-    let age = |view: &View<'_>| now_ms.saturating_sub(view.oldest_ms);
-    let is_overdue = |view: &View<'_>| age(view) >= rules.overdue_ms;
+    let age = |view: &ModelView<'_>| now_ms.saturating_sub(view.oldest_ms);
+    let is_overdue = |view: &ModelView<'_>| age(view) >= rules.overdue_ms;
     candidates.sort_by_key(|view| {
         let waiting = u64::try_from(view.waiting).unwrap_or(u64::MAX).saturating_mul(CALL);
         let loaded = if view.idle_on.is_some() { LOADED } else { 0 };
@@ -354,30 +363,30 @@ pub(super) fn decide(posts: &[Post], reading: &Reading, now_ms: u64, rules: Rule
         let served_ms = if is_overdue(view) { view.ended_ms } else { 0 };
         (Reverse(is_overdue(view)), Reverse(points), served_ms, view.oldest_ms, view.model)
     });
-    let mut decision = Decision::default();
+    let mut decision = TurnDecision::default();
     let mut left_out = Vec::new();
     for view in candidates {
-        let loaded_in = |room: &Room<'_>| view.idle_on == Some(room.device.name.as_str());
+        let loaded_in = |room: &DeviceRoom<'_>| view.idle_on == Some(room.device.name.as_str());
         let fitting = rooms
             .iter_mut()
-            .filter(|room| !room.kept && room.fits(view.need, loaded_in(room)))
-            .min_by_key(|room| (!loaded_in(room), room.left(view.need)));
+            .filter(|room| !room.kept && room.can_hold(view.need, loaded_in(room)))
+            .min_by_key(|room| (!loaded_in(room), room.remaining_mib(view.need)));
         if let Some(room) = fitting {
             let loaded = loaded_in(room);
             let evicts = match view.need {
-                Need::Alone => true,
-                Need::Mib(mib) => !loaded && !room.fits_beside_idle(mib),
+                MemoryNeed::Alone => true,
+                MemoryNeed::Mib(mib) => !loaded && !room.fits_beside_idle(mib),
             };
-            room.hold(view.need, !loaded);
-            if let (true, Need::Mib(mib)) = (loaded, view.need) {
+            room.reserve(view.need, !loaded);
+            if let (true, MemoryNeed::Mib(mib)) = (loaded, view.need) {
                 room.reclaimable = room.reclaimable.saturating_sub(mib);
             }
             let (model, device) = (view.model.to_owned(), room.device.name.clone());
-            decision.starts.push(Start { model, device, loaded, evicts });
+            decision.starts.push(TurnStart { model, device, loaded, evicts });
             continue;
         }
         if is_overdue(view) {
-            let wanted = rooms.iter_mut().filter(|room| room.could_ever_hold(view.need));
+            let wanted = rooms.iter_mut().filter(|room| room.fits_capacity(view.need));
             wanted.for_each(|room| room.kept = true);
         }
         left_out.push(view);
@@ -389,7 +398,7 @@ pub(super) fn decide(posts: &[Post], reading: &Reading, now_ms: u64, rules: Rule
         let is_over = until_ms.saturating_sub(turn.began_ms) >= rules.quantum_ms;
         let room = rooms.iter().find(|room| room.device.name == turn.device);
         let is_wanted =
-            room.is_some_and(|room| left_out.iter().any(|other| room.could_ever_hold(other.need)));
+            room.is_some_and(|room| left_out.iter().any(|other| room.fits_capacity(other.need)));
         if is_over && is_wanted {
             decision.yields.insert(view.model.to_owned());
         }

@@ -4,10 +4,10 @@ mod account;
 mod bounds;
 mod places;
 
-use super::desk::{Desk, Refused};
-use super::plan::{self, Device, Need, Post, Reading, Rules};
+use super::desk::{CallQueues, QueueRefusal};
+use super::plan::{self, DeviceMemory, MemoryDevice, MemoryNeed, ModelDemand, SchedulingRules};
 
-const RULES: Rules = Rules {
+const RULES: SchedulingRules = SchedulingRules {
     margin_mib: 0,
     quantum_ms: 30_000,
     overdue_ms: 120_000,
@@ -17,15 +17,15 @@ const RULES: Rules = Rules {
 
 /// One process, and the devices it sees.
 struct World {
-    desk: Desk,
-    reading: Reading,
+    desk: CallQueues,
+    reading: DeviceMemory,
     now_ms: u64,
     tickets: u64,
 }
 
 impl World {
-    fn new(rules: Rules, devices: &[(u64, u64)], models: &[(&str, Need)]) -> Self {
-        let device = |(index, (total_mib, free_mib)): (usize, &(u64, u64))| Device {
+    fn new(rules: SchedulingRules, devices: &[(u64, u64)], models: &[(&str, MemoryNeed)]) -> Self {
+        let device = |(index, (total_mib, free_mib)): (usize, &(u64, u64))| MemoryDevice {
             name: format!("d{index}"),
             total_mib: *total_mib,
             free_mib: *free_mib,
@@ -33,8 +33,8 @@ impl World {
         let devices = devices.iter().enumerate().map(device).collect();
         let models = models.iter().map(|(name, need)| ((*name).to_owned(), *need));
         Self {
-            desk: Desk::new(rules, models),
-            reading: Reading { devices, at_ms: 0 },
+            desk: CallQueues::new(rules, models),
+            reading: DeviceMemory { devices, at_ms: 0 },
             now_ms: 1,
             tickets: 0,
         }
@@ -42,7 +42,8 @@ impl World {
 
     /// A device of so many MiB, all free, and models with budgets.
     fn of(mib: u64, models: &[(&str, u64)]) -> Self {
-        let models: Vec<_> = models.iter().map(|(name, mib)| (*name, Need::Mib(*mib))).collect();
+        let models: Vec<_> =
+            models.iter().map(|(name, mib)| (*name, MemoryNeed::Mib(*mib))).collect();
         Self::new(RULES, &[(mib, mib)], &models)
     }
 
@@ -58,23 +59,23 @@ impl World {
         self.look_beside(&[])
     }
 
-    fn look_beside(&mut self, others: &[Post]) -> Vec<String> {
+    fn look_beside(&mut self, others: &[ModelDemand]) -> Vec<String> {
         self.reading.at_ms = self.now_ms;
         let let_in = self.desk.tick(self.now_ms, &self.reading, others);
         let_in.into_iter().map(|(model, _)| model).collect()
     }
 
     fn finish(&mut self, model: &str) {
-        self.desk.finished(model, self.now_ms, self.now_ms);
+        self.desk.finish_call(model, self.now_ms, self.now_ms);
         self.now_ms += 1;
     }
 
-    fn post(&self, model: &str) -> Post {
-        self.desk.posts().into_iter().find(|post| post.model == model).unwrap()
+    fn post(&self, model: &str) -> ModelDemand {
+        self.desk.model_demands().into_iter().find(|post| post.model == model).unwrap()
     }
 
     fn held(&self) -> u64 {
-        let posts = self.desk.posts();
+        let posts = self.desk.model_demands();
         self.reading.devices.iter().map(|device| plan::held_mib(&device.name, &posts)).sum()
     }
 }
@@ -138,8 +139,8 @@ fn a_turn_ends_with_its_last_call_and_holds_nothing_then() {
 
 #[test]
 fn one_model_asked_for_in_many_ways_is_held_once() {
-    let rules = Rules { calls_at_once: 3, ..RULES };
-    let mut world = World::new(rules, &[(3_000, 3_000)], &[("a", Need::Mib(2_500))]);
+    let rules = SchedulingRules { calls_at_once: 3, ..RULES };
+    let mut world = World::new(rules, &[(3_000, 3_000)], &[("a", MemoryNeed::Mib(2_500))]);
     world.join("a", 5);
     assert_eq!(world.look().len(), 3);
     assert_eq!(world.held(), 2_500);
@@ -147,11 +148,11 @@ fn one_model_asked_for_in_many_ways_is_held_once() {
 
 #[test]
 fn the_line_over_its_limit_takes_nobody_and_stays_as_it_is() {
-    let rules = Rules { max_queue_depth: 2, ..RULES };
-    let mut world = World::new(rules, &[(1, 1)], &[("a", Need::Mib(5))]);
+    let rules = SchedulingRules { max_queue_depth: 2, ..RULES };
+    let mut world = World::new(rules, &[(1, 1)], &[("a", MemoryNeed::Mib(5))]);
     world.join("a", 2);
-    assert_eq!(world.desk.join("a", 9, 1), Err(Refused::Full));
-    assert_eq!(world.desk.join("b", 9, 1), Err(Refused::Unknown));
+    assert_eq!(world.desk.join("a", 9, 1), Err(QueueRefusal::Full));
+    assert_eq!(world.desk.join("b", 9, 1), Err(QueueRefusal::Unknown));
     assert_eq!(world.post("a").waiting, 2);
 }
 
@@ -177,8 +178,8 @@ fn a_shared_model_costs_nothing_more_and_a_foreign_one_is_left_its_room() {
     assert_eq!(one.look(), ["a"]);
     two.join("a", 1);
     two.join("b", 9);
-    assert_eq!(two.look_beside(&one.desk.posts()), ["a"], "loaded by the other process");
-    let all = [one.desk.posts(), two.desk.posts()].concat();
+    assert_eq!(two.look_beside(&one.desk.model_demands()), ["a"], "loaded by the other process");
+    let all = [one.desk.model_demands(), two.desk.model_demands()].concat();
     assert_eq!(plan::held_mib("d0", &all), 3_000);
     // b of the second process waits for longest: the first must not begin with a again.
     for world in [&mut one, &mut two] {
@@ -188,7 +189,7 @@ fn a_shared_model_costs_nothing_more_and_a_foreign_one_is_left_its_room() {
     for world in [&mut one, &mut two] {
         world.now_ms = 130_000;
     }
-    let posts = two.desk.posts();
+    let posts = two.desk.model_demands();
     assert_eq!(one.look_beside(&posts), Vec::<String>::new());
-    assert_eq!(two.look_beside(&one.desk.posts()), ["b"]);
+    assert_eq!(two.look_beside(&one.desk.model_demands()), ["b"]);
 }

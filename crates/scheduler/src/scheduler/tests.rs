@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use futures::FutureExt;
 
 use super::*;
-use crate::llm::Stop;
-use crate::model::Usage;
-use crate::throttle::Limits;
+use crate::llm::FinishReason;
+use crate::model::ModelUsage;
+use crate::throttle::RateLimitHeaders;
 
 /// A device whose free memory tests set.
 #[derive(Clone)]
@@ -16,10 +16,10 @@ struct Card {
     free_mib: Arc<AtomicU64>,
 }
 
-impl Probe for Card {
-    fn read(&self) -> Result<Vec<Device>> {
+impl DeviceProbe for Card {
+    fn read_devices(&self) -> Result<Vec<MemoryDevice>> {
         let free_mib = self.free_mib.load(Ordering::SeqCst);
-        Ok(vec![Device { name: "card".to_owned(), total_mib: self.total_mib, free_mib }])
+        Ok(vec![MemoryDevice { name: "card".to_owned(), total_mib: self.total_mib, free_mib }])
     }
 }
 
@@ -37,7 +37,7 @@ fn config(folder: &tempfile::TempDir, budgets: &[(&str, u64)]) -> SchedulerConfi
 }
 
 fn scheduler(config: &SchedulerConfig, mib: u64) -> Arc<Scheduler> {
-    Scheduler::over(config, Box::new(card(mib))).unwrap()
+    Scheduler::with_probe(config, Box::new(card(mib))).unwrap()
 }
 
 /// A model that notes how often it is asked, and how many calls were under way.
@@ -56,10 +56,11 @@ impl Llm for Counting {
         self.name
     }
 
-    async fn ask(&self, _: &Prompt) -> Result<Reply> {
+    async fn complete(&self, _: &Prompt) -> Result<ModelReply> {
         self.calls.fetch_add(1, Ordering::SeqCst);
-        let (model, usage, limits) = (self.name.to_owned(), Usage::default(), Limits::default());
-        Ok(Reply { text: String::new(), stop: Stop::Complete, usage, model, limits })
+        let (model, usage, limits) =
+            (self.name.to_owned(), ModelUsage::default(), RateLimitHeaders::default());
+        Ok(ModelReply { text: String::new(), stop: FinishReason::Complete, usage, model, limits })
     }
 }
 
@@ -75,14 +76,14 @@ async fn a_local_model_waits_for_its_turn_and_any_other_model_passes_by() {
     let scheduler = scheduler(&config(&folder, &[("local", 5)]), 10);
     let calls = Arc::new(AtomicUsize::new(0));
     let model = |name| -> Arc<dyn Llm> { Arc::new(Counting { name, calls: Arc::clone(&calls) }) };
-    let held = scheduler.turn("local").await.unwrap();
-    let local = scheduler.around(model("local"));
+    let held = scheduler.acquire_turn("local").await.unwrap();
+    let local = scheduler.wrap_model(model("local"));
     let prompt = prompt();
-    let mut asked = local.ask(&prompt);
+    let mut asked = local.complete(&prompt);
     assert!((&mut asked).now_or_never().is_none());
     let remote = model("remote");
-    assert!(Arc::ptr_eq(&remote, &scheduler.around(Arc::clone(&remote))));
-    scheduler.around(remote).ask(&prompt).await.unwrap();
+    assert!(Arc::ptr_eq(&remote, &scheduler.wrap_model(Arc::clone(&remote))));
+    scheduler.wrap_model(remote).complete(&prompt).await.unwrap();
     assert_eq!(calls.load(Ordering::SeqCst), 1, "the local one waits");
     drop(held);
     asked.await.unwrap();
@@ -95,12 +96,12 @@ async fn a_call_that_panics_gives_its_memory_back_and_the_next_one_runs() {
     let scheduler = scheduler(&config(&folder, &[("a", 5), ("b", 6)]), 10);
     let shared = Arc::clone(&scheduler);
     let died = tokio::spawn(async move {
-        let _permit = shared.turn("a").await.unwrap();
+        let _permit = shared.acquire_turn("a").await.unwrap();
         panic!("as a step might");
     });
     assert!(died.await.unwrap_err().is_panic());
-    drop(scheduler.turn("b").await.unwrap());
-    let posts = scheduler.state().desk.posts();
+    drop(scheduler.acquire_turn("b").await.unwrap());
+    let posts = scheduler.lock_state().desk.model_demands();
     assert!(posts.iter().all(|post| post.running == 0), "{posts:?}");
 }
 
@@ -109,12 +110,12 @@ async fn a_full_line_defers_the_job_at_once_and_nothing_is_lost() {
     let folder = tempfile::tempdir().unwrap();
     let config = SchedulerConfig { max_queue_depth: 2, ..config(&folder, &[("a", 5)]) };
     let scheduler = scheduler(&config, 10);
-    let held = scheduler.turn("a").await.unwrap();
-    let mut waiting = [(); 2].map(|()| Box::pin(scheduler.turn("a")));
+    let held = scheduler.acquire_turn("a").await.unwrap();
+    let mut waiting = [(); 2].map(|()| Box::pin(scheduler.acquire_turn("a")));
     for turn in &mut waiting {
         assert!(turn.as_mut().now_or_never().is_none());
     }
-    let refused = scheduler.turn("a").await.err().unwrap();
+    let refused = scheduler.acquire_turn("a").await.err().unwrap();
     assert!(matches!(refused.fault, Fault::Throttled(None)), "{refused}");
     assert!(refused.to_string().contains("model a"), "{refused}");
     drop(held);
@@ -127,12 +128,12 @@ async fn a_full_line_defers_the_job_at_once_and_nothing_is_lost() {
 async fn a_job_whose_model_gets_no_memory_for_long_is_put_off() {
     let folder = tempfile::tempdir().unwrap();
     let scheduler = scheduler(&config(&folder, &[("a", 6), ("b", 6)]), 10);
-    let held = scheduler.turn("a").await.unwrap();
+    let held = scheduler.acquire_turn("a").await.unwrap();
     let since = Instant::now();
-    let refused = scheduler.turn("b").await.err().unwrap();
+    let refused = scheduler.acquire_turn("b").await.err().unwrap();
     assert!(matches!(refused.fault, Fault::Throttled(None)), "{refused}");
     assert_eq!(since.elapsed().as_secs(), 300);
-    let posts = scheduler.state().desk.posts();
+    let posts = scheduler.lock_state().desk.model_demands();
     assert!(posts.iter().all(|post| post.waiting == 0), "{posts:?}");
     drop(held);
 }
@@ -142,7 +143,7 @@ async fn a_model_over_every_device_is_refused_at_start_by_name() {
     let folder = tempfile::tempdir().unwrap();
     let budgets = [("fits", 9_000), ("huge", 9_501)];
     let config = SchedulerConfig { margin_mib: 500, ..config(&folder, &budgets) };
-    let error = Scheduler::over(&config, Box::new(card(10_000))).err().unwrap().to_string();
+    let error = Scheduler::with_probe(&config, Box::new(card(10_000))).err().unwrap().to_string();
     assert!(error.contains("huge (9501 MiB)") && error.contains("9500 MiB"), "{error}");
     assert!(!error.contains("fits (") && error.contains("budgets_mib"), "{error}");
 }
@@ -156,25 +157,25 @@ async fn without_local_models_there_is_no_scheduler() {
 async fn a_job_that_is_cancelled_leaves_the_line_and_what_it_was_given() {
     let folder = tempfile::tempdir().unwrap();
     let scheduler = scheduler(&config(&folder, &[("a", 5)]), 10);
-    let held = scheduler.turn("a").await.unwrap();
-    let mut gone = Box::pin(scheduler.turn("a"));
+    let held = scheduler.acquire_turn("a").await.unwrap();
+    let mut gone = Box::pin(scheduler.acquire_turn("a"));
     assert!(gone.as_mut().now_or_never().is_none());
     drop(gone);
     drop(held);
-    drop(scheduler.turn("a").await.unwrap());
-    assert!(scheduler.state().waiting.is_empty());
+    drop(scheduler.acquire_turn("a").await.unwrap());
+    assert!(scheduler.lock_state().waiting.is_empty());
 }
 
 #[tokio::test]
 async fn what_is_not_used_any_more_leaves_no_task_and_no_sheet() {
     let folder = tempfile::tempdir().unwrap();
     let scheduler = scheduler(&config(&folder, &[("a", 5)]), 10);
-    drop(scheduler.turn("a").await.unwrap());
-    assert_eq!(look(folder.path()).unwrap().len(), 1);
+    drop(scheduler.acquire_turn("a").await.unwrap());
+    assert_eq!(read_states(folder.path()).unwrap().len(), 1);
     let gone = Arc::downgrade(&scheduler);
     drop(scheduler);
     let deadline = Instant::now() + Duration::from_secs(20);
-    while gone.strong_count() > 0 || !look(folder.path()).unwrap().is_empty() {
+    while gone.strong_count() > 0 || !read_states(folder.path()).unwrap().is_empty() {
         assert!(Instant::now() < deadline, "it still runs");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
@@ -195,7 +196,7 @@ async fn two_schedulers_over_one_device_are_never_over_it_and_both_get_on() {
         for _ in 0..10 {
             let (scheduler, under_way) = (Arc::clone(&scheduler), Arc::clone(&under_way));
             tasks.push(tokio::spawn(async move {
-                let permit = scheduler.turn(model).await.unwrap();
+                let permit = scheduler.acquire_turn(model).await.unwrap();
                 under_way[at].fetch_add(1, Ordering::SeqCst);
                 assert_eq!(under_way[1 - at].load(Ordering::SeqCst), 0, "both at once");
                 tokio::time::sleep(Duration::from_millis(20)).await;

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::{Etag, Put, Store};
+use super::{Etag, ObjectStore, PutResult};
 use crate::fault::{Error, Result};
 
 /// Some services accept the headers of conditional writes and ignore them; artefacts and queues
@@ -10,17 +10,17 @@ use crate::fault::{Error, Result};
 ///
 /// # Errors
 /// Internal: it ignores them. The store's own.
-pub async fn check(store: &dyn Store, place: &str) -> Result<()> {
+pub async fn check_conditional_writes(store: &dyn ObjectStore, place: &str) -> Result<()> {
     let key = format!("{place}.probe-{}", uuid::Uuid::new_v4());
     let first = store.put_if_absent(&key, Bytes::from_static(b"1")).await?;
     let second = store.put_if_absent(&key, Bytes::from_static(b"2")).await?;
-    let Put::Written(etag) = first else {
+    let PutResult::Written(etag) = first else {
         return Err(Error::internal("a fresh key was refused"));
     };
     let stale = Etag("\"00000000000000000000000000000000\"".to_owned());
     let third = store.put_if_match(&key, &stale, Bytes::from_static(b"3")).await?;
     let unharmed = store.delete_if_match(&key, &etag).await?;
-    if second == Put::Refused && third == Put::Refused && unharmed {
+    if second == PutResult::Refused && third == PutResult::Refused && unharmed {
         return Ok(());
     }
     store.delete(&key).await?;

@@ -16,14 +16,14 @@ use std::path::{Path, PathBuf};
 use async_trait::async_trait;
 use bytes::Bytes;
 
-use self::disk::{Condition, Disk, Draft};
-use super::{Entry, Etag, Fetch, Get, Meta, Put, Store};
+use self::disk::{FileCondition, FileDraft, StoreDirectory};
+use super::{Etag, GetOptions, GetResult, ObjectEntry, ObjectMeta, ObjectStore, PutResult};
 use crate::fault::{Error, Fault, Result};
 
 /// Objects as files.
 #[derive(Debug, Clone)]
 pub struct FolderStore {
-    disk: Disk,
+    disk: StoreDirectory,
     /// The folder without links on the way, as files in it are compared with it.
     canonical: PathBuf,
 }
@@ -36,10 +36,10 @@ impl FolderStore {
     pub async fn open(path: &Path) -> Result<Self> {
         let root = path.to_owned();
         let open = move || {
-            let disk = Disk::open(&root)?;
+            let disk = StoreDirectory::open(&root)?;
             Ok((disk, std::fs::canonicalize(&root)?))
         };
-        let (disk, canonical) = run(open).await.map_err(|error| {
+        let (disk, canonical) = run_blocking(open).await.map_err(|error| {
             let why = error.source.as_ref().map(ToString::to_string).unwrap_or_default();
             let text = format!("cannot use the folder {} as a store: {why}", path.display());
             Error { fault: error.fault, context: text.into(), source: error.source }
@@ -47,27 +47,27 @@ impl FolderStore {
         Ok(Self { disk, canonical })
     }
 
-    async fn write(
+    async fn write_file(
         &self,
         key: &str,
         bytes: Bytes,
-        metadata: Metadata,
-        condition: Condition,
-    ) -> Result<Put> {
+        metadata: UserMetadata,
+        condition: FileCondition,
+    ) -> Result<PutResult> {
         let path = paths::path_of(&self.disk.root, key)?;
-        let draft = Draft { path, bytes, metadata, condition };
+        let draft = FileDraft { path, bytes, metadata, condition };
         let disk = self.disk.clone();
-        run(move || disk.write(&draft)).await
+        run_blocking(move || disk.write(&draft)).await
     }
 
-    async fn remove(&self, key: &str, condition: Condition) -> Result<bool> {
+    async fn remove_file(&self, key: &str, condition: FileCondition) -> Result<bool> {
         let path = paths::path_of(&self.disk.root, key)?;
         let disk = self.disk.clone();
-        run(move || disk.delete(&path, &condition)).await
+        run_blocking(move || disk.delete(&path, &condition)).await
     }
 }
 
-type Metadata = BTreeMap<String, String>;
+type UserMetadata = BTreeMap<String, String>;
 
 /// Runs file operations where they may block.
 #[expect(
@@ -75,17 +75,19 @@ type Metadata = BTreeMap<String, String>;
     reason = "what tokio::fs does for every single call, done once for a whole operation; no CPU \
               work, and the operating system's lock is not held across an await"
 )]
-async fn run<T: Send + 'static>(
+async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> Result<T> {
     match tokio::task::spawn_blocking(work).await {
-        Ok(done) => done.map_err(fault_of),
-        Err(stopped) => Err(Error::internal("a file operation did not finish").because(stopped)),
+        Ok(done) => done.map_err(error_from_io),
+        Err(stopped) => {
+            Err(Error::internal("a file operation did not finish").with_source(stopped))
+        }
     }
 }
 
 /// What an I/O error asks for. The text does not repeat the path: it may hold a person's file name.
-fn fault_of(error: io::Error) -> Error {
+fn error_from_io(error: io::Error) -> Error {
     use io::ErrorKind as Kind;
     let (fault, what) = match error.kind() {
         Kind::PermissionDenied | Kind::ReadOnlyFilesystem => {
@@ -100,69 +102,75 @@ fn fault_of(error: io::Error) -> Error {
         Kind::InvalidFilename => (Fault::Rejected, "a key of the folder store has no file name"),
         _ => (Fault::Transient, "the folder store failed"),
     };
-    Error::new(fault, what).because(error)
+    Error::new(fault, what).with_source(error)
 }
 
 #[async_trait]
-impl Store for FolderStore {
+impl ObjectStore for FolderStore {
     fn describe(&self) -> String {
         format!("folder {}", self.disk.root.display())
     }
 
-    fn key_of(&self, file: &Path) -> Option<String> {
+    fn key_of_file(&self, file: &Path) -> Option<String> {
         let below = file.strip_prefix(&self.canonical).ok()?;
         let segments = below.iter().map(paths::decode).collect::<Option<Vec<_>>>()?;
         (!segments.is_empty()).then(|| segments.join("/"))
     }
 
-    async fn head(&self, key: &str) -> Result<Option<Meta>> {
+    async fn head(&self, key: &str) -> Result<Option<ObjectMeta>> {
         let path = paths::path_of(&self.disk.root, key)?;
         let disk = self.disk.clone();
-        run(move || disk.head(&path)).await
+        run_blocking(move || disk.head(&path)).await
     }
 
-    async fn get(&self, key: &str, what: Get) -> Result<Fetch> {
+    async fn get(&self, key: &str, what: GetOptions) -> Result<GetResult> {
         let path = paths::path_of(&self.disk.root, key)?;
         let disk = self.disk.clone();
-        run(move || disk.get(&path, &what)).await
+        run_blocking(move || disk.get(&path, &what)).await
     }
 
-    async fn put(&self, key: &str, bytes: Bytes, metadata: &Metadata) -> Result<Etag> {
-        match self.write(key, bytes, lower_case(metadata), Condition::Always).await? {
-            Put::Written(etag) => Ok(etag),
-            Put::Refused => Err(Error::internal("a write without condition was refused")),
+    async fn put(&self, key: &str, bytes: Bytes, metadata: &UserMetadata) -> Result<Etag> {
+        match self.write_file(key, bytes, lower_case_names(metadata), FileCondition::Always).await?
+        {
+            PutResult::Written(etag) => Ok(etag),
+            PutResult::Refused => Err(Error::internal("a write without condition was refused")),
         }
     }
 
-    async fn put_if_absent(&self, key: &str, bytes: Bytes) -> Result<Put> {
-        self.write(key, bytes, Metadata::new(), Condition::Absent).await
+    async fn put_if_absent(&self, key: &str, bytes: Bytes) -> Result<PutResult> {
+        self.write_file(key, bytes, UserMetadata::new(), FileCondition::Absent).await
     }
 
-    async fn put_if_match(&self, key: &str, etag: &Etag, bytes: Bytes) -> Result<Put> {
-        self.write(key, bytes, Metadata::new(), Condition::Is(etag.clone())).await
+    async fn put_if_match(&self, key: &str, etag: &Etag, bytes: Bytes) -> Result<PutResult> {
+        self.write_file(key, bytes, UserMetadata::new(), FileCondition::Is(etag.clone())).await
     }
 
     async fn delete(&self, key: &str) -> Result<()> {
-        self.remove(key, Condition::Always).await.map(drop)
+        self.remove_file(key, FileCondition::Always).await.map(drop)
     }
 
     async fn delete_if_match(&self, key: &str, etag: &Etag) -> Result<bool> {
-        self.remove(key, Condition::Is(etag.clone())).await
+        self.remove_file(key, FileCondition::Is(etag.clone())).await
     }
 
-    async fn list(&self, prefix: &str, after: Option<&str>, max: usize) -> Result<Vec<Entry>> {
+    async fn list(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        max: usize,
+    ) -> Result<Vec<ObjectEntry>> {
         let root = self.disk.root.clone();
         let (prefix, after) = (prefix.to_owned(), after.map(ToOwned::to_owned));
-        run(move || {
-            let wanted = listing::Wanted { prefix: &prefix, after: after.as_deref(), max };
+        run_blocking(move || {
+            let wanted = listing::ListQuery { prefix: &prefix, after: after.as_deref(), max };
             let mut found = Vec::new();
-            listing::collect(&root, "", &wanted, &mut found)?;
+            listing::collect_entries(&root, "", &wanted, &mut found)?;
             Ok(found)
         })
         .await
     }
 }
 
-fn lower_case(metadata: &Metadata) -> Metadata {
+fn lower_case_names(metadata: &UserMetadata) -> UserMetadata {
     metadata.iter().map(|(name, value)| (name.to_ascii_lowercase(), value.clone())).collect()
 }

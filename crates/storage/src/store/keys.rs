@@ -11,8 +11,8 @@ const LONGEST_EXTENSION: usize = 8;
 
 /// The original of a document that we uploaded. `name` is what the file was called by its sender;
 /// only its extension is used, and only if it is short and plain.
-pub fn document(id: DocumentId, name: &str) -> String {
-    match extension(name) {
+pub fn document_key(id: DocumentId, name: &str) -> String {
+    match safe_extension(name) {
         Some(extension) => format!("documents/{id}.{extension}"),
         None => format!("documents/{id}"),
     }
@@ -20,14 +20,14 @@ pub fn document(id: DocumentId, name: &str) -> String {
 
 /// The document that `submit` put at this key, if it did: its ids are made of the content (UUID
 /// version 5), a producer's own are not.
-pub fn submitted(key: &str) -> Option<DocumentId> {
+pub fn submitted_document(key: &str) -> Option<DocumentId> {
     let name = key.strip_prefix("documents/")?;
     let id: DocumentId = name.split('.').next()?.parse().ok()?;
-    (id.0.get_version_num() == 5 && key == document(id, name)).then_some(id)
+    (id.0.get_version_num() == 5 && key == document_key(id, name)).then_some(id)
 }
 
 /// Everything that is made of an ingestion lies below.
-pub fn of_ingestion(id: IngestionId) -> String {
+pub fn ingestion_prefix(id: IngestionId) -> String {
     format!("ingestions/{id}/")
 }
 
@@ -35,56 +35,56 @@ pub fn of_ingestion(id: IngestionId) -> String {
 pub const INGESTIONS: &str = "ingestions/";
 
 /// What is known of the attempts at a document where there is no database.
-pub fn attempt_record(id: IngestionId) -> String {
+pub fn attempt_record_key(id: IngestionId) -> String {
     format!("ingestions/{id}/attempt.json")
 }
 
 /// Every artefact that an ingestion may have, finished pages aside.
-pub fn artefacts(id: IngestionId) -> [String; 6] {
-    let [pdf, png, jpg] = ["pdf", "png", "jpg"].map(|extension| preprocessed(id, extension));
-    [transcription(id), extraction(id), kind_choice(id), pdf, png, jpg]
+pub fn artefact_keys(id: IngestionId) -> [String; 6] {
+    let [pdf, png, jpg] = ["pdf", "png", "jpg"].map(|extension| preprocessed_key(id, extension));
+    [transcription_key(id), extraction_key(id), kind_choice_key(id), pdf, png, jpg]
 }
 
 /// Where there is no database, what was spent on a day (UTC) lies below.
-pub fn spending_on(day: time::Date) -> String {
+pub fn spending_prefix(day: time::Date) -> String {
     format!("spending/{day}/")
 }
 
 /// What one process has spent on a day.
-pub fn spending_of(day: time::Date, writer: &str) -> String {
-    format!("{}{writer}.json", spending_on(day))
+pub fn spending_key(day: time::Date, writer: &str) -> String {
+    format!("{}{writer}.json", spending_prefix(day))
 }
 
 /// The transcript of an ingestion.
-pub fn transcription(id: IngestionId) -> String {
+pub fn transcription_key(id: IngestionId) -> String {
     format!("ingestions/{id}/transcription-output.json")
 }
 
 /// The reader's reply, stored before it is used.
-pub fn extraction(id: IngestionId) -> String {
+pub fn extraction_key(id: IngestionId) -> String {
     format!("ingestions/{id}/extraction-output.json")
 }
 
 /// What a model said about the kind of a document that might be of several.
-pub fn kind_choice(id: IngestionId) -> String {
+pub fn kind_choice_key(id: IngestionId) -> String {
     format!("ingestions/{id}/kind-output.json")
 }
 
 /// The repaired pages of an ingestion.
-pub fn preprocessed(id: IngestionId, extension: &str) -> String {
+pub fn preprocessed_key(id: IngestionId, extension: &str) -> String {
     format!("ingestions/{id}/preprocessed.{extension}")
 }
 
 /// Where finished pages are kept while a document is being read; everything below goes once its
 /// transcript is stored.
-pub fn page_parts(id: IngestionId) -> String {
+pub fn page_parts_prefix(id: IngestionId) -> String {
     format!("ingestions/{id}/pages/")
 }
 
 /// Some finished pages: the `part`th written under the claim of this number, so that no two claims
 /// write to one key.
-pub fn page_part(id: IngestionId, claims: i64, part: u32) -> String {
-    format!("{}{claims:06}-{part:04}", page_parts(id))
+pub fn page_part_key(id: IngestionId, claims: i64, part: u32) -> String {
+    format!("{}{claims:06}-{part:04}", page_parts_prefix(id))
 }
 
 /// Whether the key is one that we write while working: an event about it must not start work,
@@ -105,7 +105,7 @@ pub fn is_own_artefact(key: &str) -> bool {
 }
 
 /// The extension in lower case, if the name has one that is safe to put into a key.
-fn extension(name: &str) -> Option<String> {
+fn safe_extension(name: &str) -> Option<String> {
     let (stem, extension) = name.rsplit_once('.')?;
     let plain = extension.bytes().all(|b| b.is_ascii_alphanumeric());
     let short = (1..=LONGEST_EXTENSION).contains(&extension.len());
@@ -115,7 +115,7 @@ fn extension(name: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Encoding;
+    use crate::model::ImageEncoding;
 
     #[test]
     fn only_a_plain_short_extension_gets_into_a_key() {
@@ -131,56 +131,56 @@ mod tests {
             ("a.", format!("documents/{id}")),
             ("ends.with a sentence", format!("documents/{id}")),
         ] {
-            assert_eq!(document(id, name), expected, "{name}");
+            assert_eq!(document_key(id, name), expected, "{name}");
         }
     }
 
     #[test]
     fn what_submit_uploaded_is_known_by_its_key() {
-        let ours = DocumentId::of_content("ab", "");
+        let ours = DocumentId::from_content("ab", "");
         let theirs = DocumentId::random();
         for (key, expected) in [
-            (document(ours, "a.PDF"), Some(ours)),
-            (document(ours, "a"), Some(ours)),
-            (document(theirs, "a.pdf"), None),
+            (document_key(ours, "a.PDF"), Some(ours)),
+            (document_key(ours, "a"), Some(ours)),
+            (document_key(theirs, "a.pdf"), None),
             (format!("inbox/{ours}.pdf"), None),
             (format!("documents/a/{ours}.pdf"), None),
             (format!("documents/{ours}.tar.gz"), None),
         ] {
-            assert_eq!(submitted(&key), expected, "{key}");
+            assert_eq!(submitted_document(&key), expected, "{key}");
         }
     }
 
     #[test]
     fn every_artefact_of_an_ingestion_is_among_those_that_are_removed_with_its_record() {
         let id = IngestionId::random();
-        let removed = artefacts(id);
-        for key in [transcription(id), extraction(id), kind_choice(id)] {
+        let removed = artefact_keys(id);
+        for key in [transcription_key(id), extraction_key(id), kind_choice_key(id)] {
             assert!(removed.contains(&key), "{key}");
         }
-        for encoding in [Encoding::Png, Encoding::Jpeg] {
-            assert!(removed.contains(&preprocessed(id, encoding.extension())), "{encoding:?}");
+        for encoding in [ImageEncoding::Png, ImageEncoding::Jpeg] {
+            assert!(removed.contains(&preprocessed_key(id, encoding.extension())), "{encoding:?}");
         }
-        assert!(removed.contains(&preprocessed(id, "pdf")));
+        assert!(removed.contains(&preprocessed_key(id, "pdf")));
     }
 
     #[test]
     fn what_we_write_while_working_is_ours_and_what_producers_upload_is_not() {
         let id = IngestionId::random();
         let written = [
-            transcription(id),
-            extraction(id),
-            kind_choice(id),
-            preprocessed(id, "pdf"),
-            page_part(id, 1, 1),
-            format!("docmill/{}", transcription(id)),
-            format!("docmill/{}", spending_of(time::macros::date!(2026 - 01 - 31), "w")),
+            transcription_key(id),
+            extraction_key(id),
+            kind_choice_key(id),
+            preprocessed_key(id, "pdf"),
+            page_part_key(id, 1, 1),
+            format!("docmill/{}", transcription_key(id)),
+            format!("docmill/{}", spending_key(time::macros::date!(2026 - 01 - 31), "w")),
             "queue/todo/3_normal/ab".to_owned(),
         ];
         for key in written {
             assert!(is_own_artefact(&key), "{key}");
         }
-        let uploaded = document(DocumentId::random(), "a.pdf");
+        let uploaded = document_key(DocumentId::random(), "a.pdf");
         for key in [uploaded.as_str(), "ingestions.pdf", "inbox/ingestions/a.pdf", "queue/a.pdf"] {
             assert!(!is_own_artefact(key), "{key}");
         }

@@ -12,18 +12,20 @@ use std::time::SystemTime;
 use async_trait::async_trait;
 use bytes::Bytes;
 
-use super::{Entry, Etag, Fetch, Get, Meta, Object, Put, Store};
+use super::{
+    Etag, FetchedObject, GetOptions, GetResult, ObjectEntry, ObjectMeta, ObjectStore, PutResult,
+};
 use crate::fault::Result;
 
 /// Objects in memory.
 #[derive(Debug)]
 pub struct MemoryStore {
-    state: Mutex<StoreState>,
+    state: Mutex<MemoryStoreState>,
     clock: fn() -> SystemTime,
 }
 
 #[derive(Debug, Default)]
-struct StoreState {
+struct MemoryStoreState {
     objects: BTreeMap<String, StoredObject>,
     /// Writes so far: the version of the newest.
     writes: u64,
@@ -39,7 +41,7 @@ struct StoredObject {
 
 /// Under which condition an object is written.
 #[derive(Clone, Copy)]
-enum Condition<'a> {
+enum MemoryCondition<'a> {
     Always,
     Absent,
     Is(&'a Etag),
@@ -57,34 +59,34 @@ impl MemoryStore {
         Self { state: Mutex::default(), clock }
     }
 
-    fn state(&self) -> MutexGuard<'_, StoreState> {
+    fn state(&self) -> MutexGuard<'_, MemoryStoreState> {
         // Sound if a holder panicked: every change is one call on the map.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(
+    fn write_if(
         &self,
         key: &str,
         bytes: Bytes,
         metadata: BTreeMap<String, String>,
-        condition: Condition<'_>,
-    ) -> Put {
+        condition: MemoryCondition<'_>,
+    ) -> PutResult {
         let mut state = self.state();
         let found = state.objects.get(key).map(|object| &object.etag);
         let holds = match condition {
-            Condition::Always => true,
-            Condition::Absent => found.is_none(),
-            Condition::Is(etag) => found == Some(etag),
+            MemoryCondition::Always => true,
+            MemoryCondition::Absent => found.is_none(),
+            MemoryCondition::Is(etag) => found == Some(etag),
         };
         if !holds {
-            return Put::Refused;
+            return PutResult::Refused;
         }
         state.writes += 1;
         let etag = Etag(format!("\"{}\"", state.writes));
         let modified = (self.clock)();
         let object = StoredObject { bytes, etag: etag.clone(), modified, metadata };
         state.objects.insert(key.to_owned(), object);
-        Put::Written(etag)
+        PutResult::Written(etag)
     }
 }
 
@@ -95,14 +97,14 @@ impl StoredObject {
 }
 
 #[async_trait]
-impl Store for MemoryStore {
+impl ObjectStore for MemoryStore {
     fn describe(&self) -> String {
         "memory".to_owned()
     }
 
-    async fn head(&self, key: &str) -> Result<Option<Meta>> {
+    async fn head(&self, key: &str) -> Result<Option<ObjectMeta>> {
         let object = self.state().objects.get(key).cloned();
-        Ok(object.map(|object| Meta {
+        Ok(object.map(|object| ObjectMeta {
             size: object.size(),
             etag: object.etag,
             modified: object.modified,
@@ -110,18 +112,18 @@ impl Store for MemoryStore {
         }))
     }
 
-    async fn get(&self, key: &str, what: Get) -> Result<Fetch> {
+    async fn get(&self, key: &str, what: GetOptions) -> Result<GetResult> {
         let Some(object) = self.state().objects.get(key).cloned() else {
-            return Ok(Fetch::Missing);
+            return Ok(GetResult::Missing);
         };
         if what.if_match.is_some_and(|etag| etag != object.etag) {
-            return Ok(Fetch::Changed);
+            return Ok(GetResult::Changed);
         }
         let size = object.size();
         if size > what.at_most {
-            return Ok(Fetch::TooLarge { size });
+            return Ok(GetResult::TooLarge { size });
         }
-        Ok(Fetch::Found(Object { bytes: object.bytes, etag: object.etag }))
+        Ok(GetResult::Found(FetchedObject { bytes: object.bytes, etag: object.etag }))
     }
 
     async fn put(
@@ -130,20 +132,20 @@ impl Store for MemoryStore {
         bytes: Bytes,
         metadata: &BTreeMap<String, String>,
     ) -> Result<Etag> {
-        match self.write(key, bytes, metadata.clone(), Condition::Always) {
-            Put::Written(etag) => Ok(etag),
-            Put::Refused => {
+        match self.write_if(key, bytes, metadata.clone(), MemoryCondition::Always) {
+            PutResult::Written(etag) => Ok(etag),
+            PutResult::Refused => {
                 Err(crate::fault::Error::internal("a write without condition was refused"))
             }
         }
     }
 
-    async fn put_if_absent(&self, key: &str, bytes: Bytes) -> Result<Put> {
-        Ok(self.write(key, bytes, BTreeMap::new(), Condition::Absent))
+    async fn put_if_absent(&self, key: &str, bytes: Bytes) -> Result<PutResult> {
+        Ok(self.write_if(key, bytes, BTreeMap::new(), MemoryCondition::Absent))
     }
 
-    async fn put_if_match(&self, key: &str, etag: &Etag, bytes: Bytes) -> Result<Put> {
-        Ok(self.write(key, bytes, BTreeMap::new(), Condition::Is(etag)))
+    async fn put_if_match(&self, key: &str, etag: &Etag, bytes: Bytes) -> Result<PutResult> {
+        Ok(self.write_if(key, bytes, BTreeMap::new(), MemoryCondition::Is(etag)))
     }
 
     async fn delete(&self, key: &str) -> Result<()> {
@@ -160,7 +162,12 @@ impl Store for MemoryStore {
         Ok(is_it)
     }
 
-    async fn list(&self, prefix: &str, after: Option<&str>, max: usize) -> Result<Vec<Entry>> {
+    async fn list(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        max: usize,
+    ) -> Result<Vec<ObjectEntry>> {
         let from = match after {
             Some(after) if after >= prefix => Bound::Excluded(after),
             _ => Bound::Included(prefix),
@@ -168,7 +175,7 @@ impl Store for MemoryStore {
         let state = self.state();
         let found = state.objects.range::<str, _>((from, Bound::Unbounded));
         let below = found.take_while(|(key, _)| key.starts_with(prefix)).take(max);
-        let entry = |(key, object): (&String, &StoredObject)| Entry {
+        let entry = |(key, object): (&String, &StoredObject)| ObjectEntry {
             key: key.clone(),
             size: object.size(),
             modified: object.modified,

@@ -6,47 +6,47 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 
-use super::{Entry, Etag, Fetch, Get, Meta, Put, Store};
+use super::{Etag, GetOptions, GetResult, ObjectEntry, ObjectMeta, ObjectStore, PutResult};
 use crate::fault::Result;
 
 /// Objects below a prefix.
-pub struct Prefixed {
-    inner: Arc<dyn Store>,
+pub struct PrefixedStore {
+    inner: Arc<dyn ObjectStore>,
     prefix: String,
 }
 
-impl Prefixed {
+impl PrefixedStore {
     /// The part of `inner` whose keys begin with `prefix`; a missing `/` at its end is added, one
     /// at its beginning left out.
-    pub fn new(inner: Arc<dyn Store>, prefix: &str) -> Self {
-        Self { inner, prefix: Self::start(prefix) }
+    pub fn new(inner: Arc<dyn ObjectStore>, prefix: &str) -> Self {
+        Self { inner, prefix: Self::normalize_prefix(prefix) }
     }
 
     /// What every key below `prefix` begins with: nothing, or a path with a `/` at its end.
-    pub fn start(prefix: &str) -> String {
+    pub fn normalize_prefix(prefix: &str) -> String {
         match prefix.trim_matches('/') {
             "" => String::new(),
             trimmed => format!("{trimmed}/"),
         }
     }
 
-    fn key(&self, key: &str) -> String {
+    fn full_key(&self, key: &str) -> String {
         format!("{}{key}", self.prefix)
     }
 }
 
 #[async_trait]
-impl Store for Prefixed {
+impl ObjectStore for PrefixedStore {
     fn describe(&self) -> String {
         format!("{} below {}", self.inner.describe(), self.prefix)
     }
 
-    async fn head(&self, key: &str) -> Result<Option<Meta>> {
-        self.inner.head(&self.key(key)).await
+    async fn head(&self, key: &str) -> Result<Option<ObjectMeta>> {
+        self.inner.head(&self.full_key(key)).await
     }
 
-    async fn get(&self, key: &str, what: Get) -> Result<Fetch> {
-        self.inner.get(&self.key(key), what).await
+    async fn get(&self, key: &str, what: GetOptions) -> Result<GetResult> {
+        self.inner.get(&self.full_key(key), what).await
     }
 
     async fn put(
@@ -55,31 +55,36 @@ impl Store for Prefixed {
         bytes: Bytes,
         metadata: &BTreeMap<String, String>,
     ) -> Result<Etag> {
-        self.inner.put(&self.key(key), bytes, metadata).await
+        self.inner.put(&self.full_key(key), bytes, metadata).await
     }
 
-    async fn put_if_absent(&self, key: &str, bytes: Bytes) -> Result<Put> {
-        self.inner.put_if_absent(&self.key(key), bytes).await
+    async fn put_if_absent(&self, key: &str, bytes: Bytes) -> Result<PutResult> {
+        self.inner.put_if_absent(&self.full_key(key), bytes).await
     }
 
-    async fn put_if_match(&self, key: &str, etag: &Etag, bytes: Bytes) -> Result<Put> {
-        self.inner.put_if_match(&self.key(key), etag, bytes).await
+    async fn put_if_match(&self, key: &str, etag: &Etag, bytes: Bytes) -> Result<PutResult> {
+        self.inner.put_if_match(&self.full_key(key), etag, bytes).await
     }
 
     async fn delete(&self, key: &str) -> Result<()> {
-        self.inner.delete(&self.key(key)).await
+        self.inner.delete(&self.full_key(key)).await
     }
 
     async fn delete_if_match(&self, key: &str, etag: &Etag) -> Result<bool> {
-        self.inner.delete_if_match(&self.key(key), etag).await
+        self.inner.delete_if_match(&self.full_key(key), etag).await
     }
 
-    async fn list(&self, prefix: &str, after: Option<&str>, max: usize) -> Result<Vec<Entry>> {
-        let after = after.map(|after| self.key(after));
-        let found = self.inner.list(&self.key(prefix), after.as_deref(), max).await?;
-        let inside = |entry: Entry| {
+    async fn list(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        max: usize,
+    ) -> Result<Vec<ObjectEntry>> {
+        let after = after.map(|after| self.full_key(after));
+        let found = self.inner.list(&self.full_key(prefix), after.as_deref(), max).await?;
+        let inside = |entry: ObjectEntry| {
             let key = entry.key.strip_prefix(&self.prefix)?.to_owned();
-            Some(Entry { key, ..entry })
+            Some(ObjectEntry { key, ..entry })
         };
         Ok(found.into_iter().filter_map(inside).collect())
     }

@@ -21,30 +21,33 @@ use aws_sdk_s3::operation::put_object::builders::PutObjectFluentBuilder;
 use aws_sdk_s3::primitives::ByteStream;
 use bytes::{Bytes, BytesMut};
 
-pub use self::connect::Access;
-use self::connect::{advice, client_of, may_pass};
-use self::faults::{Failure, failure_of};
-pub use self::inspect::QueueRule;
+pub use self::connect::BucketAccess;
+use self::connect::{advice_for, build_client, is_passing};
+use self::faults::{S3Failure, classify_failure};
+pub use self::inspect::BucketQueueRule;
 use self::inspect::queue_rules_of;
-use self::place::{Place, decode, encode};
-use super::{Entry, Etag, Fetch, Get, Meta, Object, Put, S3Address, Store, conditions};
+use self::place::{S3Location, decode_value, encode_value};
+use super::{
+    Etag, FetchedObject, GetOptions, GetResult, ObjectEntry, ObjectMeta, ObjectStore, PutResult,
+    S3Address, conditions,
+};
 use crate::config::StoreConfig;
 use crate::fault::{Error, Fault, Result};
-use crate::retry::{Backoff, Jitter, retry, with_deadline};
+use crate::retry::{Jitter, RetryBackoff, retry, with_deadline};
 
 /// How long the check at start may take altogether.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// Between two tries of the check.
-const WAITS: Backoff = Backoff::constant(Duration::from_secs(1));
+const WAITS: RetryBackoff = RetryBackoff::constant(Duration::from_secs(1));
 /// The longest wait for the next piece of a body.
 const PIECE: Duration = Duration::from_secs(30);
 /// How often a conditional request is repeated that met another one in flight (409).
 const CONFLICTS: u32 = 8;
 /// The waits in between.
-const CONFLICT_WAITS: Backoff = Backoff::doubling(Duration::from_millis(25))
+const CONFLICT_WAITS: RetryBackoff = RetryBackoff::doubling(Duration::from_millis(25))
     .up_to(Duration::from_millis(1600))
     .with_jitter(Jitter::Full);
-/// Names the write in the object's metadata; see [`S3Store::is_ours`].
+/// Names the write in the object's metadata; see [`S3Store::is_own_write`].
 const WRITE_ID: &str = "docmill-write";
 /// What one listing request returns at most.
 const PAGE: usize = 1000;
@@ -59,7 +62,7 @@ pub struct S3Store {
 
 /// The condition of a write.
 #[derive(Clone, Copy)]
-enum Condition<'a> {
+enum S3Condition<'a> {
     Absent,
     Is(&'a Etag),
 }
@@ -70,15 +73,15 @@ impl S3Store {
     /// # Errors
     /// After about 20 s at the latest: which bucket, at which address, and what to check.
     pub async fn connect(config: &StoreConfig) -> Result<Self> {
-        Self::connect_as(config, &Access { keys: None, place: "ingestions/" }).await
+        Self::connect_as(config, &BucketAccess { keys: None, place: "ingestions/" }).await
     }
 
     /// The same with another right to it.
     ///
     /// # Errors
     /// As [`S3Store::connect`].
-    pub async fn connect_as(config: &StoreConfig, access: &Access<'_>) -> Result<Self> {
-        let client = client_of(config, access).await;
+    pub async fn connect_as(config: &StoreConfig, access: &BucketAccess<'_>) -> Result<Self> {
+        let client = build_client(config, access).await;
         let region = client.config().region().map_or("no region", Region::as_ref).to_owned();
         let address = match config.endpoint.as_str() {
             "" => format!("AWS ({region})"),
@@ -86,35 +89,35 @@ impl S3Store {
         };
         let store = Self { client, bucket: config.bucket.clone(), address };
         let late = || Error::new(Fault::Unavailable, "no answer in time");
-        match with_deadline(PATIENCE, store.check(access.place), late).await {
+        match with_deadline(PATIENCE, store.check_bucket(access.place), late).await {
             Ok(()) => Ok(store),
-            Err(error) => Err(store.unreachable(error)),
+            Err(error) => Err(store.unusable_error(error)),
         }
     }
 
     /// The same, nothing checked: for documents of other buckets, in which nothing is written.
-    pub async fn unchecked(config: &StoreConfig) -> Self {
-        let client = client_of(config, &Access { keys: None, place: "" }).await;
+    pub async fn connect_unchecked(config: &StoreConfig) -> Self {
+        let client = build_client(config, &BucketAccess { keys: None, place: "" }).await;
         Self { client, bucket: config.bucket.clone(), address: config.endpoint.clone() }
     }
 
     /// Tries until the bucket answers; gives up at once where trying again cannot help.
-    async fn check(&self, probe: &str) -> Result<()> {
+    async fn check_bucket(&self, probe: &str) -> Result<()> {
         let passes =
-            |error: &Error, failed| WAITS.next_wait(failed).filter(|_| may_pass(error.fault));
-        retry(|_| self.check_once(probe), passes).await
+            |error: &Error, failed| WAITS.next_wait(failed).filter(|_| is_passing(error.fault));
+        retry(|_| self.check_bucket_once(probe), passes).await
     }
 
-    async fn check_once(&self, probe: &str) -> Result<()> {
-        let place = Place { bucket: &self.bucket, key: "", foreign: false };
+    async fn check_bucket_once(&self, probe: &str) -> Result<()> {
+        let place = S3Location { bucket: &self.bucket, key: "", foreign: false };
         if let Err(error) = self.client.head_bucket().bucket(&self.bucket).send().await {
-            return Err(failure_of(error, &place, "look").into_error(&place));
+            return Err(classify_failure(error, &place, "look").into_error(&place));
         }
-        conditions::check(self, probe).await
+        conditions::check_conditional_writes(self, probe).await
     }
 
-    fn unreachable(&self, error: Error) -> Error {
-        let (advice, bucket, address) = (advice(error.fault), &self.bucket, &self.address);
+    fn unusable_error(&self, error: Error) -> Error {
+        let (advice, bucket, address) = (advice_for(error.fault), &self.bucket, &self.address);
         let text =
             format!("the bucket {bucket} at {address} cannot be used: {}; {advice}", error.context);
         Error { fault: error.fault, context: text.into(), source: error.source }
@@ -125,57 +128,57 @@ impl S3Store {
         Self { client, bucket: bucket.into(), address: "a given client".to_owned() }
     }
 
-    fn place<'a>(&'a self, key: &'a str) -> Result<Place<'a>> {
-        Place::of(&self.bucket, key)
+    fn locate_key<'a>(&'a self, key: &'a str) -> Result<S3Location<'a>> {
+        S3Location::parse_name(&self.bucket, key)
     }
 
     async fn put_conditionally(
         &self,
         key: &str,
-        condition: Condition<'_>,
+        condition: S3Condition<'_>,
         bytes: Bytes,
-    ) -> Result<Put> {
-        let place = self.place(key)?;
+    ) -> Result<PutResult> {
+        let place = self.locate_key(key)?;
         let id = uuid::Uuid::new_v4().to_string();
         for conflict in 0..CONFLICTS {
             let request = self.put_request(&place, bytes.clone()).metadata(WRITE_ID, &id);
             let request = match condition {
-                Condition::Absent => request.if_none_match("*"),
-                Condition::Is(etag) => request.if_match(&etag.0),
+                S3Condition::Absent => request.if_none_match("*"),
+                S3Condition::Is(etag) => request.if_match(&etag.0),
             };
             let failure = match request.send().await {
-                Ok(done) => return written(done.e_tag()).map(Put::Written),
-                Err(error) => failure_of(error, &place, "write"),
+                Ok(done) => return require_etag(done.e_tag()).map(PutResult::Written),
+                Err(error) => classify_failure(error, &place, "write"),
             };
             match failure {
-                Failure::Precondition => return self.is_ours(&place, &id).await,
-                Failure::NoSuchKey => return Ok(Put::Refused),
-                Failure::Conflict => CONFLICT_WAITS.sleep(conflict).await,
-                Failure::Other(error) => return Err(error),
+                S3Failure::Precondition => return self.is_own_write(&place, &id).await,
+                S3Failure::NoSuchKey => return Ok(PutResult::Refused),
+                S3Failure::Conflict => CONFLICT_WAITS.sleep(conflict).await,
+                S3Failure::Other(error) => return Err(error),
             }
         }
         Err(Error::transient(format!("writes to bucket {} keep conflicting", place.bucket)))
     }
 
-    fn put_request(&self, place: &Place<'_>, bytes: Bytes) -> PutObjectFluentBuilder {
+    fn put_request(&self, place: &S3Location<'_>, bytes: Bytes) -> PutObjectFluentBuilder {
         self.client.put_object().bucket(place.bucket).key(place.key).body(ByteStream::from(bytes))
     }
 
     /// Whether the object that stands in a write's way is that very write: its first reply was
     /// lost and the SDK sent it again.
-    async fn is_ours(&self, place: &Place<'_>, id: &str) -> Result<Put> {
+    async fn is_own_write(&self, place: &S3Location<'_>, id: &str) -> Result<PutResult> {
         let request = self.client.head_object().bucket(place.bucket).key(place.key);
         match request.send().await {
             Ok(found) => {
                 let written_by = found.metadata().and_then(|all| all.get(WRITE_ID));
                 if written_by.is_some_and(|by| by == id) {
-                    return written(found.e_tag()).map(Put::Written);
+                    return require_etag(found.e_tag()).map(PutResult::Written);
                 }
-                Ok(Put::Refused)
+                Ok(PutResult::Refused)
             }
-            Err(error) => match failure_of(error, place, "look at an object") {
-                Failure::Other(error) => Err(error),
-                _ => Ok(Put::Refused),
+            Err(error) => match classify_failure(error, place, "look at an object") {
+                S3Failure::Other(error) => Err(error),
+                _ => Ok(PutResult::Refused),
             },
         }
     }
@@ -185,13 +188,13 @@ impl S3Store {
     /// # Errors
     /// The bucket does not answer, or not to us (`s3:GetBucketNotification`, which a worker does
     /// not need).
-    pub async fn queue_rules(&self) -> Result<Vec<QueueRule>> {
+    pub async fn queue_rules(&self) -> Result<Vec<BucketQueueRule>> {
         let request = self.client.get_bucket_notification_configuration().bucket(&self.bucket);
-        let place = Place { bucket: &self.bucket, key: "", foreign: false };
+        let place = S3Location { bucket: &self.bucket, key: "", foreign: false };
         let answer = match request.send().await {
             Ok(answer) => answer,
             Err(error) => {
-                let failure = failure_of(error, &place, "look at the notifications");
+                let failure = classify_failure(error, &place, "look at the notifications");
                 return Err(failure.into_error(&place));
             }
         };
@@ -203,13 +206,13 @@ impl S3Store {
     ///
     /// # Errors
     /// The bucket does not answer, or refuses.
-    pub async fn tells_what_is_missing(&self) -> Result<bool> {
+    pub async fn distinguishes_missing(&self) -> Result<bool> {
         let key = format!("ingestions/.probe-{}", uuid::Uuid::new_v4());
         Ok(self.head(&key).await?.is_none())
     }
 }
 
-fn written(etag: Option<&str>) -> Result<Etag> {
+fn require_etag(etag: Option<&str>) -> Result<Etag> {
     let etag = etag.ok_or_else(|| Error::internal("the object store returned no ETag"))?;
     Ok(Etag(etag.to_owned()))
 }
@@ -231,8 +234,9 @@ async fn read_capped(
     loop {
         let next = async {
             let piece = body.next().await.transpose();
-            piece
-                .map_err(|error| Error::transient("the body of an object broke off").because(error))
+            piece.map_err(|error| {
+                Error::transient("the body of an object broke off").with_source(error)
+            })
         };
         let silent = || Error::transient("the object store stopped sending a body");
         let Some(piece) = with_deadline(PIECE, next, silent).await? else {
@@ -247,68 +251,72 @@ async fn read_capped(
 }
 
 #[async_trait]
-impl Store for S3Store {
+impl ObjectStore for S3Store {
     fn describe(&self) -> String {
         format!("S3 bucket {} at {}", self.bucket, self.address)
     }
 
-    async fn head(&self, key: &str) -> Result<Option<Meta>> {
-        let place = self.place(key)?;
+    async fn head(&self, key: &str) -> Result<Option<ObjectMeta>> {
+        let place = self.locate_key(key)?;
         let request = self.client.head_object().bucket(place.bucket).key(place.key);
         let found = match request.send().await {
             Ok(found) => found,
-            Err(error) => return failure_of(error, &place, "look at an object").into_absent(),
+            Err(error) => {
+                return classify_failure(error, &place, "look at an object").into_absent();
+            }
         };
         let metadata = found.metadata().into_iter().flatten();
         let metadata = metadata
             .filter(|(name, _)| name.as_str() != WRITE_ID)
-            .map(|(name, value)| (name.to_ascii_lowercase(), decode(value)));
-        Ok(Some(Meta {
+            .map(|(name, value)| (name.to_ascii_lowercase(), decode_value(value)));
+        Ok(Some(ObjectMeta {
             size: size_of(found.content_length()),
-            etag: written(found.e_tag())?,
+            etag: require_etag(found.e_tag())?,
             modified: time_of(found.last_modified()),
             metadata: metadata.collect(),
         }))
     }
 
-    async fn locate(&self, key: &str) -> Result<Option<S3Address>> {
-        let place = self.place(key)?;
+    async fn locate_in_s3(&self, key: &str) -> Result<Option<S3Address>> {
+        let place = self.locate_key(key)?;
         let request = self.client.head_object().bucket(place.bucket).key(place.key);
         let found = match request.send().await {
             Ok(found) => found,
-            Err(error) => return failure_of(error, &place, "look at an object").into_absent(),
+            Err(error) => {
+                return classify_failure(error, &place, "look at an object").into_absent();
+            }
         };
         Ok(Some(S3Address {
             bucket: place.bucket.to_owned(),
             key: place.key.to_owned(),
             // An object from before the bucket kept versions has one of this name.
             version: found.version_id().filter(|id| *id != "null").map(str::to_owned),
-            etag: written(found.e_tag())?,
+            etag: require_etag(found.e_tag())?,
         }))
     }
 
-    async fn get(&self, key: &str, what: Get) -> Result<Fetch> {
-        let place = self.place(key)?;
+    async fn get(&self, key: &str, what: GetOptions) -> Result<GetResult> {
+        let place = self.locate_key(key)?;
         let wanted = what.if_match.map(|etag| etag.0);
         let request = self.client.get_object().bucket(place.bucket).key(place.key);
         let found = match request.set_if_match(wanted).send().await {
             Ok(found) => found,
             Err(error) => {
-                return match failure_of(error, &place, "read an object") {
-                    Failure::NoSuchKey => Ok(Fetch::Missing),
-                    Failure::Precondition | Failure::Conflict => Ok(Fetch::Changed),
-                    Failure::Other(error) => Err(error),
+                return match classify_failure(error, &place, "read an object") {
+                    S3Failure::NoSuchKey => Ok(GetResult::Missing),
+                    S3Failure::Precondition | S3Failure::Conflict => Ok(GetResult::Changed),
+                    S3Failure::Other(error) => Err(error),
                 };
             }
         };
         let size = size_of(found.content_length());
         if size > what.at_most {
-            return Ok(Fetch::TooLarge { size });
+            return Ok(GetResult::TooLarge { size });
         }
-        let etag = written(found.e_tag())?;
+        let etag = require_etag(found.e_tag())?;
         Ok(match read_capped(found.body, what.at_most).await? {
-            Ok(bytes) => Fetch::Found(Object { bytes, etag }),
-            Err(size) => Fetch::TooLarge { size },
+            Ok(bytes) => GetResult::Found(FetchedObject { bytes, etag }),
+            Err(size) => GetResult::TooLarge { size },
         })
     }
 
@@ -318,39 +326,39 @@ impl Store for S3Store {
         bytes: Bytes,
         metadata: &BTreeMap<String, String>,
     ) -> Result<Etag> {
-        let place = self.place(key)?;
+        let place = self.locate_key(key)?;
         let mut request = self.put_request(&place, bytes);
         for (name, value) in metadata {
-            request = request.metadata(name.to_ascii_lowercase(), encode(value));
+            request = request.metadata(name.to_ascii_lowercase(), encode_value(value));
         }
         match request.send().await {
-            Ok(done) => written(done.e_tag()),
-            Err(error) => Err(failure_of(error, &place, "write").into_error(&place)),
+            Ok(done) => require_etag(done.e_tag()),
+            Err(error) => Err(classify_failure(error, &place, "write").into_error(&place)),
         }
     }
 
-    async fn put_if_absent(&self, key: &str, bytes: Bytes) -> Result<Put> {
-        self.put_conditionally(key, Condition::Absent, bytes).await
+    async fn put_if_absent(&self, key: &str, bytes: Bytes) -> Result<PutResult> {
+        self.put_conditionally(key, S3Condition::Absent, bytes).await
     }
 
-    async fn put_if_match(&self, key: &str, etag: &Etag, bytes: Bytes) -> Result<Put> {
-        self.put_conditionally(key, Condition::Is(etag), bytes).await
+    async fn put_if_match(&self, key: &str, etag: &Etag, bytes: Bytes) -> Result<PutResult> {
+        self.put_conditionally(key, S3Condition::Is(etag), bytes).await
     }
 
     async fn delete(&self, key: &str) -> Result<()> {
-        let place = self.place(key)?;
+        let place = self.locate_key(key)?;
         let request = self.client.delete_object().bucket(place.bucket).key(place.key);
         match request.send().await {
             Ok(_) => Ok(()),
-            Err(error) => match failure_of(error, &place, "delete") {
-                Failure::NoSuchKey => Ok(()),
+            Err(error) => match classify_failure(error, &place, "delete") {
+                S3Failure::NoSuchKey => Ok(()),
                 failure => Err(failure.into_error(&place)),
             },
         }
     }
 
     async fn delete_if_match(&self, key: &str, etag: &Etag) -> Result<bool> {
-        let place = self.place(key)?;
+        let place = self.locate_key(key)?;
         for conflict in 0..CONFLICTS {
             // S3 answers 204 to a conditional delete of what is not there.
             if self.head(key).await?.is_none_or(|found| found.etag != *etag) {
@@ -359,21 +367,26 @@ impl Store for S3Store {
             let request = self.client.delete_object().bucket(place.bucket).key(place.key);
             let failure = match request.if_match(&etag.0).send().await {
                 Ok(_) => return Ok(true),
-                Err(error) => failure_of(error, &place, "delete"),
+                Err(error) => classify_failure(error, &place, "delete"),
             };
             match failure {
-                Failure::Precondition | Failure::NoSuchKey => return Ok(false),
-                Failure::Conflict => CONFLICT_WAITS.sleep(conflict).await,
-                Failure::Other(error) => return Err(error),
+                S3Failure::Precondition | S3Failure::NoSuchKey => return Ok(false),
+                S3Failure::Conflict => CONFLICT_WAITS.sleep(conflict).await,
+                S3Failure::Other(error) => return Err(error),
             }
         }
         Err(Error::transient(format!("deletes in bucket {} keep conflicting", place.bucket)))
     }
 
-    async fn list(&self, prefix: &str, after: Option<&str>, max: usize) -> Result<Vec<Entry>> {
-        let (place, scheme) = Place::of_prefix(&self.bucket, prefix)?;
+    async fn list(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        max: usize,
+    ) -> Result<Vec<ObjectEntry>> {
+        let (place, scheme) = S3Location::parse_prefix(&self.bucket, prefix)?;
         let bare = |key: &str| key.strip_prefix(&scheme).unwrap_or(key).to_owned();
-        let mut found: Vec<Entry> = Vec::new();
+        let mut found: Vec<ObjectEntry> = Vec::new();
         let mut after = after.map(bare);
         while found.len() < max {
             let wanted = (max - found.len()).min(PAGE);
@@ -386,7 +399,9 @@ impl Store for S3Store {
                 .max_keys(i32::try_from(wanted).unwrap_or(1000));
             let page = match request.send().await {
                 Ok(page) => page,
-                Err(error) => return Err(failure_of(error, &place, "list").into_error(&place)),
+                Err(error) => {
+                    return Err(classify_failure(error, &place, "list").into_error(&place));
+                }
             };
             let entries = page.contents().iter().filter_map(entry_of);
             found.extend(entries);
@@ -400,8 +415,8 @@ impl Store for S3Store {
     }
 }
 
-fn entry_of(object: &aws_sdk_s3::types::Object) -> Option<Entry> {
-    Some(Entry {
+fn entry_of(object: &aws_sdk_s3::types::Object) -> Option<ObjectEntry> {
+    Some(ObjectEntry {
         key: object.key()?.to_owned(),
         size: size_of(object.size()),
         modified: time_of(object.last_modified()),

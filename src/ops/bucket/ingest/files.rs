@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 use tokio::io::AsyncReadExt;
 
-use super::pointer::Pointer;
+use super::pointer::LfsPointer;
 use crate::model::digest;
-use crate::pages::Format;
+use crate::pages::DocumentFormat;
 
 /// Folders are followed so deep.
 const DEEPEST: usize = 64;
@@ -16,13 +16,13 @@ const NAMED: [&str; 10] = ["pdf", "png", "jpg", "jpeg", "tif", "tiff", "webp", "
 
 /// A file that may be handed in.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct File {
+pub(super) struct IngestFile {
     pub(super) path: PathBuf,
     /// Relative to what was named; `/` between folders.
     pub(super) name: String,
 }
 
-impl File {
+impl IngestFile {
     /// Of its name, in lower case.
     pub(super) fn extension(&self) -> String {
         let name = self.name.rsplit('/').next().unwrap_or_default();
@@ -32,38 +32,39 @@ impl File {
 
 /// What lies below a folder.
 #[derive(Debug, Default)]
-pub(super) struct Found {
-    pub(super) files: Vec<File>,
+pub(super) struct FoundFiles {
+    pub(super) files: Vec<IngestFile>,
     /// Names and what is wrong with them.
     pub(super) refused: Vec<(String, String)>,
 }
 
 /// What is in a file.
 #[derive(Debug)]
-pub(super) enum Content {
+pub(super) enum IngestContent {
     /// The document itself.
     Here { hash: String, extension: String, bytes: Bytes },
     /// A pointer of Git LFS.
-    Elsewhere(Pointer),
+    Elsewhere(LfsPointer),
 }
 
 /// Looks through folders and at single files: PDFs by their name, with `any_format` whatever may be
 /// read. Hidden folders are left out, links are not followed.
-pub(super) async fn find(roots: &[PathBuf], any_format: bool) -> Found {
-    let mut all = Found::default();
+pub(super) async fn find_files(roots: &[PathBuf], any_format: bool) -> FoundFiles {
+    let mut all = FoundFiles::default();
     for root in roots {
-        let found = below(root, any_format).await;
+        let found = walk_root(root, any_format).await;
         all.files.extend(found.files);
         all.refused.extend(found.refused);
     }
     all
 }
 
-async fn below(root: &Path, any_format: bool) -> Found {
-    let mut walk = FolderWalk { root, any_format, found: Found::default(), waiting: Vec::new() };
+async fn walk_root(root: &Path, any_format: bool) -> FoundFiles {
+    let mut walk =
+        FolderWalk { root, any_format, found: FoundFiles::default(), waiting: Vec::new() };
     if tokio::fs::metadata(root).await.is_ok_and(|meta| meta.is_file()) {
         let name = root.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        walk.found.files.push(File { path: root.to_owned(), name });
+        walk.found.files.push(IngestFile { path: root.to_owned(), name });
         return walk.found;
     }
     walk.waiting.push((root.to_owned(), 0));
@@ -83,7 +84,7 @@ async fn below(root: &Path, any_format: bool) -> Found {
 struct FolderWalk<'a> {
     root: &'a Path,
     any_format: bool,
-    found: Found,
+    found: FoundFiles,
     /// Folders still to be looked into, and how deep below the root they lie.
     waiting: Vec<(PathBuf, usize)>,
 }
@@ -99,7 +100,7 @@ impl FolderWalk<'_> {
             if kind.is_dir() && depth < DEEPEST {
                 self.waiting.push((path, depth + 1));
             } else if kind.is_file() {
-                let file = File { name: name_of(&path, self.root), path };
+                let file = IngestFile { name: name_of(&path, self.root), path };
                 let extension = file.extension();
                 if extension == "pdf" || (self.any_format && NAMED.contains(&extension.as_str())) {
                     self.found.files.push(file);
@@ -117,7 +118,7 @@ fn name_of(path: &Path, root: &Path) -> String {
 }
 
 /// Reads a file; the error is in words for the report.
-pub(super) async fn open(path: &Path, largest: u64) -> Result<Content, String> {
+pub(super) async fn read_content(path: &Path, largest: u64) -> Result<IngestContent, String> {
     let text = |error: std::io::Error| error.to_string();
     let size = tokio::fs::metadata(path).await.map_err(text)?.len();
     if size == 0 {
@@ -130,16 +131,16 @@ pub(super) async fn open(path: &Path, largest: u64) -> Result<Content, String> {
     let mut bytes = Vec::new();
     // It may have grown meanwhile.
     file.take(largest.saturating_add(1)).read_to_end(&mut bytes).await.map_err(text)?;
-    if let Some(pointer) = Pointer::read(&bytes) {
-        return Ok(Content::Elsewhere(pointer));
+    if let Some(pointer) = LfsPointer::parse(&bytes) {
+        return Ok(IngestContent::Elsewhere(pointer));
     }
-    let extension = match Format::sniff(&bytes) {
+    let extension = match DocumentFormat::sniff(&bytes) {
         None => return Err("not a document".to_owned()),
-        Some(Format::Jpeg) => "jpg",
+        Some(DocumentFormat::Jpeg) => "jpg",
         Some(format) => format.code(),
     };
-    let hash = digest::sha256(&bytes);
-    Ok(Content::Here { hash, extension: extension.to_owned(), bytes: bytes.into() })
+    let hash = digest::sha256_hex(&bytes);
+    Ok(IngestContent::Here { hash, extension: extension.to_owned(), bytes: bytes.into() })
 }
 
 #[cfg(test)]
@@ -162,10 +163,10 @@ mod tests {
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, "%PDF-1.7").unwrap();
         }
-        let found = find(&[dir.path().to_owned()], false).await;
+        let found = find_files(&[dir.path().to_owned()], false).await;
         let names: Vec<_> = found.files.iter().map(|file| file.name.as_str()).collect();
         assert_eq!(names, ["a.pdf", "b/c/d.pdf", "b/we, \"ird\"\nnäme.PDF"]);
-        assert_eq!(find(&[dir.path().to_owned()], true).await.files.len(), 4);
+        assert_eq!(find_files(&[dir.path().to_owned()], true).await.files.len(), 4);
     }
 
     #[tokio::test]
@@ -174,10 +175,10 @@ mod tests {
         let path = dir.path().join("a.pdf");
         for (bytes, problem) in [("hello", "not a document"), ("", "empty")] {
             std::fs::write(&path, bytes).unwrap();
-            assert_eq!(open(&path, 100).await.unwrap_err(), problem);
+            assert_eq!(read_content(&path, 100).await.unwrap_err(), problem);
         }
         std::fs::write(&path, "%PDF-1.7").unwrap();
-        assert!(open(&path, 4).await.unwrap_err().contains("limits.document_bytes is 4"));
-        assert!(matches!(open(&path, 8).await, Ok(Content::Here { .. })));
+        assert!(read_content(&path, 4).await.unwrap_err().contains("limits.document_bytes is 4"));
+        assert!(matches!(read_content(&path, 8).await, Ok(IngestContent::Here { .. })));
     }
 }

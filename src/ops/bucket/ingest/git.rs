@@ -11,7 +11,7 @@ use crate::fault::{Error, Fault, Result};
 
 /// What is handed in.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum IngestSource {
     /// A file or folder of this machine; may be the working tree of a repository.
     Local(PathBuf),
     /// Files and folders of this machine, one by one; what is wrong with one is in the report.
@@ -20,9 +20,9 @@ pub enum Place {
     Repository(String),
 }
 
-impl Place {
+impl IngestSource {
     /// An address if it looks like one and is no local path.
-    pub fn of(text: &str) -> Self {
+    pub fn parse(text: &str) -> Self {
         let remote = ["https://", "http://", "ssh://", "git://", "file://", "git@"];
         let named = remote.iter().any(|start| text.starts_with(start));
         match named && !Path::new(text).exists() {
@@ -33,39 +33,39 @@ impl Place {
 }
 
 /// A place that can be read.
-pub(super) struct Checkout {
+pub(super) struct SourceCheckout {
     pub(super) roots: Vec<PathBuf>,
     /// For the manifest; without credentials.
     pub(super) source: String,
     _clone: Option<tempfile::TempDir>,
 }
 
-pub(super) async fn open(place: &Place, git: &Path) -> Result<Checkout> {
+pub(super) async fn open_source(place: &IngestSource, git: &Path) -> Result<SourceCheckout> {
     match place {
-        Place::Local(path) => {
+        IngestSource::Local(path) => {
             let missing = || {
                 let text = format!("there is no file or folder {}", path.display());
                 Error::new(Fault::Missing, text)
             };
-            tokio::fs::metadata(path).await.map_err(|error| missing().because(error))?;
+            tokio::fs::metadata(path).await.map_err(|error| missing().with_source(error))?;
             let source = path.display().to_string();
-            Ok(Checkout { roots: vec![path.clone()], source, _clone: None })
+            Ok(SourceCheckout { roots: vec![path.clone()], source, _clone: None })
         }
-        Place::Listed(paths) => {
-            Ok(Checkout { roots: paths.clone(), source: "list".to_owned(), _clone: None })
+        IngestSource::Listed(paths) => {
+            Ok(SourceCheckout { roots: paths.clone(), source: "list".to_owned(), _clone: None })
         }
-        Place::Repository(address) => {
+        IngestSource::Repository(address) => {
             let folder = tempfile::tempdir()
-                .map_err(|error| Error::transient("cannot make a folder").because(error))?;
-            clone(address, git, folder.path()).await?;
-            let source = without_credentials(address);
+                .map_err(|error| Error::transient("cannot make a folder").with_source(error))?;
+            clone_repository(address, git, folder.path()).await?;
+            let source = redact_credentials(address);
             let roots = vec![folder.path().to_owned()];
-            Ok(Checkout { roots, source, _clone: Some(folder) })
+            Ok(SourceCheckout { roots, source, _clone: Some(folder) })
         }
     }
 }
 
-async fn clone(address: &str, git: &Path, folder: &Path) -> Result<()> {
+async fn clone_repository(address: &str, git: &Path, folder: &Path) -> Result<()> {
     let ran = Command::new(git)
         .args(["clone", "--quiet", "--depth", "1", "--", address])
         .arg(folder)
@@ -75,9 +75,9 @@ async fn clone(address: &str, git: &Path, folder: &Path) -> Result<()> {
         .kill_on_drop(true)
         .output()
         .await;
-    let shown = without_credentials(address);
+    let shown = redact_credentials(address);
     let output = ran.map_err(|error| {
-        Error::new(Fault::Misconfigured, "cannot run git: is it installed?").because(error)
+        Error::new(Fault::Misconfigured, "cannot run git: is it installed?").with_source(error)
     })?;
     if output.status.success() {
         return Ok(());
@@ -88,7 +88,7 @@ async fn clone(address: &str, git: &Path, folder: &Path) -> Result<()> {
 }
 
 /// `https://user:token@host/x` without what stands before the `@`.
-fn without_credentials(address: &str) -> String {
+fn redact_credentials(address: &str) -> String {
     let Some((scheme, rest)) = address.split_once("://") else { return address.to_owned() };
     let host = rest.find('/').unwrap_or(rest.len());
     match rest.get(..host).and_then(|authority| authority.rfind('@')) {
@@ -103,15 +103,18 @@ mod tests {
 
     #[test]
     fn an_address_is_told_from_a_path_and_shown_without_credentials() {
-        assert_eq!(Place::of("a/b"), Place::Local("a/b".into()));
-        assert!(matches!(Place::of("https://host/repo.git"), Place::Repository(_)));
+        assert_eq!(IngestSource::parse("a/b"), IngestSource::Local("a/b".into()));
+        assert!(matches!(
+            IngestSource::parse("https://host/repo.git"),
+            IngestSource::Repository(_)
+        ));
         for (address, shown) in [
             ("https://user:token@host/a@b.git", "https://host/a@b.git"),
             ("https://host/a@b.git", "https://host/a@b.git"),
             ("ssh://git@host:22/x", "ssh://host:22/x"),
             ("git@host:x/y.git", "git@host:x/y.git"),
         ] {
-            assert_eq!(without_credentials(address), shown);
+            assert_eq!(redact_credentials(address), shown);
         }
     }
 }

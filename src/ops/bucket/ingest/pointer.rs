@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(1800);
 
 /// What a pointer says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Pointer {
+pub(super) struct LfsPointer {
     /// SHA-256 of the content, in hex.
     pub(super) hash: String,
     /// Bytes of the content.
@@ -32,9 +32,9 @@ pub(super) struct Pointer {
     text: String,
 }
 
-impl Pointer {
+impl LfsPointer {
     /// `None` for what is no pointer.
-    pub(super) fn read(bytes: &[u8]) -> Option<Self> {
+    pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(bytes).ok().filter(|text| text.len() < LONGEST)?;
         let mut lines = text.lines();
         if lines.next()? != VERSION {
@@ -68,7 +68,7 @@ impl Pointer {
             Ok(Err(error)) => return Err(format!("cannot run `git lfs smudge`: {error}")),
             Err(_) => return Err("`git lfs smudge` took too long".to_owned()),
         };
-        if digest::sha256(&bytes) != self.hash {
+        if digest::sha256_hex(&bytes) != self.hash {
             return Err("Git LFS did not give the content that the pointer names: is git-lfs \
                         installed, and may this user read the repository's LFS store?"
                 .to_owned());
@@ -110,10 +110,10 @@ mod tests {
     fn a_pointer_is_told_from_a_document() {
         let hash = "4d7a".repeat(16);
         let good = format!("{VERSION}\noid sha256:{hash}\nsize 12345\n");
-        let pointer = Pointer::read(good.as_bytes()).unwrap();
+        let pointer = LfsPointer::parse(good.as_bytes()).unwrap();
         assert_eq!((pointer.hash.as_str(), pointer.size), (hash.as_str(), 12345));
         let extended = format!("{VERSION}\next-0-foo sha256:{hash}\noid sha256:{hash}\nsize 1\n");
-        assert!(Pointer::read(extended.as_bytes()).is_some());
+        assert!(LfsPointer::parse(extended.as_bytes()).is_some());
         for wrong in [
             "%PDF-1.7",
             "",
@@ -124,7 +124,7 @@ mod tests {
             &format!("{VERSION}\noid sha256:{hash}\n"),
             &format!("{good}{}", "x".repeat(2000)),
         ] {
-            assert_eq!(Pointer::read(wrong.as_bytes()), None, "{wrong}");
+            assert_eq!(LfsPointer::parse(wrong.as_bytes()), None, "{wrong}");
         }
     }
 }

@@ -4,7 +4,7 @@ use crate::model::Priority;
 
 /// What there is of the document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Facts {
+pub(super) struct DocumentFacts {
     /// Its result is there.
     pub(super) done: bool,
     /// It was given up.
@@ -29,7 +29,7 @@ pub(super) struct Facts {
 
 /// What is to be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum SweepDecision {
     /// It has ended: remove what still says otherwise.
     Clear,
     /// It was begun too often.
@@ -42,20 +42,20 @@ pub(super) enum Verdict {
 
 /// Decides by what there is. Runs are the most that anybody counted: adding would count twice what
 /// is seen twice.
-pub(super) fn decide(facts: &Facts) -> Verdict {
+pub(super) fn decide_action(facts: &DocumentFacts) -> SweepDecision {
     if facts.done || facts.dead {
-        return Verdict::Clear;
+        return SweepDecision::Clear;
     }
     if facts.marker.is_none() && facts.failed.is_none() && !facts.raw {
-        return Verdict::Forget;
+        return SweepDecision::Forget;
     }
     let noted = facts.failed.unwrap_or_default().max(facts.abandoned.unwrap_or_default());
     let runs = facts.counted.max(noted);
     let priority = facts.marker.unwrap_or(facts.named);
     if runs >= facts.max {
-        Verdict::Bury { priority, runs }
+        SweepDecision::Bury { priority, runs }
     } else {
-        Verdict::Queue { priority, runs }
+        SweepDecision::Queue { priority, runs }
     }
 }
 
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn what_becomes_of_a_document_that_nobody_works_on() {
-        let nothing = Facts {
+        let nothing = DocumentFacts {
             done: false,
             dead: false,
             locked: false,
@@ -79,23 +79,23 @@ mod tests {
             abandoned: None,
             max: 3,
         };
-        let queue = |priority, runs| Verdict::Queue { priority, runs };
+        let queue = |priority, runs| SweepDecision::Queue { priority, runs };
         #[rustfmt::skip]
         let table = [
-            ("its worker died in run 1", Facts { marker: Some(High), counted: 1, abandoned: Some(1), ..nothing }, queue(High, 1)),
-            ("in the last one", Facts { marker: Some(High), counted: 3, abandoned: Some(3), ..nothing }, Verdict::Bury { priority: High, runs: 3 }),
-            ("BlobForge's, whose marker counts nothing", Facts { marker: Some(Normal), counted: 0, abandoned: Some(1), ..nothing }, queue(Normal, 1)),
-            ("seen by two janitors", Facts { marker: Some(Normal), counted: 2, abandoned: Some(2), ..nothing }, queue(Normal, 2)),
-            ("it died after its failure was noted", Facts { failed: Some(2), abandoned: Some(2), ..nothing }, queue(Low, 2)),
-            ("failed once", Facts { failed: Some(1), ..nothing }, queue(Low, 1)),
-            ("failed, and BlobForge left the marker", Facts { failed: Some(3), marker: Some(High), ..nothing }, Verdict::Bury { priority: High, runs: 3 }),
-            ("its marker is lost", Facts { abandoned: Some(1), ..nothing }, queue(Low, 1)),
-            ("it died after the result was there", Facts { done: true, marker: Some(High), counted: 3, abandoned: Some(3), ..nothing }, Verdict::Clear),
-            ("given up already", Facts { dead: true, failed: Some(3), ..nothing }, Verdict::Clear),
-            ("removed meanwhile", Facts { raw: false, abandoned: Some(1), ..nothing }, Verdict::Forget),
+            ("its worker died in run 1", DocumentFacts { marker: Some(High), counted: 1, abandoned: Some(1), ..nothing }, queue(High, 1)),
+            ("in the last one", DocumentFacts { marker: Some(High), counted: 3, abandoned: Some(3), ..nothing }, SweepDecision::Bury { priority: High, runs: 3 }),
+            ("BlobForge's, whose marker counts nothing", DocumentFacts { marker: Some(Normal), counted: 0, abandoned: Some(1), ..nothing }, queue(Normal, 1)),
+            ("seen by two janitors", DocumentFacts { marker: Some(Normal), counted: 2, abandoned: Some(2), ..nothing }, queue(Normal, 2)),
+            ("it died after its failure was noted", DocumentFacts { failed: Some(2), abandoned: Some(2), ..nothing }, queue(Low, 2)),
+            ("failed once", DocumentFacts { failed: Some(1), ..nothing }, queue(Low, 1)),
+            ("failed, and BlobForge left the marker", DocumentFacts { failed: Some(3), marker: Some(High), ..nothing }, SweepDecision::Bury { priority: High, runs: 3 }),
+            ("its marker is lost", DocumentFacts { abandoned: Some(1), ..nothing }, queue(Low, 1)),
+            ("it died after the result was there", DocumentFacts { done: true, marker: Some(High), counted: 3, abandoned: Some(3), ..nothing }, SweepDecision::Clear),
+            ("given up already", DocumentFacts { dead: true, failed: Some(3), ..nothing }, SweepDecision::Clear),
+            ("removed meanwhile", DocumentFacts { raw: false, abandoned: Some(1), ..nothing }, SweepDecision::Forget),
         ];
         for (name, facts, expected) in table {
-            assert_eq!(decide(&facts), expected, "{name}");
+            assert_eq!(decide_action(&facts), expected, "{name}");
         }
     }
 }

@@ -9,9 +9,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::BucketBacklog;
 use crate::fault::Result;
-use crate::ops::bucket::janitor::{self, Pass};
-use crate::ops::bucket::{Settings, stamp};
-use crate::queue::objects::engine::Lease;
+use crate::ops::bucket::janitor::{self, SweepOptions};
+use crate::ops::bucket::{BucketSettings, format_rfc3339};
+use crate::queue::objects::engine::LockRecord;
 use crate::runner::RunnerHandle;
 
 /// How long settings are good.
@@ -24,20 +24,20 @@ const TURN: &str = "registry/janitor.json";
 /// The newest turn at mending. Nobody gives it back: its age says when the next one is due.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
-struct Turn {
+struct SweepTurn {
     worker: String,
     nonce: String,
     at: String,
 }
 
-impl Lease for Turn {
+impl LockRecord for SweepTurn {
     fn nonce(&self) -> &str {
         &self.nonce
     }
 }
 
 /// Runs until no document is in work any more, then gives the worker's seat up.
-pub(super) async fn run(
+pub(super) async fn run_background(
     backlog: &BucketBacklog,
     runner: &RunnerHandle<BucketBacklog>,
     stop: CancellationToken,
@@ -52,13 +52,13 @@ pub(super) async fn run(
         }
         if read.elapsed() >= HOUR {
             read = Instant::now();
-            match Settings::load(&backlog.bucket).await {
+            match BucketSettings::load(&backlog.bucket).await {
                 Ok(settings) => drop(backlog.settings.send_replace(settings)),
                 Err(error) => tracing::warn!(error = %error, "keeps the old settings: {error}"),
             }
         }
         let job = runner.any_job().map(|job| job.hash.clone());
-        match seat.beat(&backlog.bucket, job, &runner.stats()).await {
+        match seat.renew(&backlog.bucket, job, &runner.stats()).await {
             Ok(true) => {}
             Ok(false) => {
                 tracing::error!("another process has this worker's seat: stopping");
@@ -67,41 +67,41 @@ pub(super) async fn run(
             }
             Err(error) => tracing::warn!(error = %error, "cannot say that it lives: {error}"),
         }
-        if let Err(error) = mend(backlog).await {
+        if let Err(error) = sweep_if_due(backlog).await {
             tracing::warn!(error = %error, "cannot mend: {error}");
         }
     }
-    if let Err(error) = seat.leave(&backlog.bucket, &runner.stats()).await {
+    if let Err(error) = seat.unregister(&backlog.bucket, &runner.stats()).await {
         tracing::warn!(error = %error, "cannot give its seat up: {error}");
     }
 }
 
 /// One pass of the janitor, if the last one of any worker is long enough ago.
-async fn mend(backlog: &BucketBacklog) -> Result<()> {
+async fn sweep_if_due(backlog: &BucketBacklog) -> Result<()> {
     let settings = backlog.settings.borrow().clone();
     if !is_my_turn(backlog, &settings).await? {
         return Ok(());
     }
-    let swept = janitor::pass(&backlog.bucket, &settings, Pass::default()).await?;
+    let swept = janitor::sweep_bucket(&backlog.bucket, &settings, SweepOptions::default()).await?;
     if !swept.acts.is_empty() {
         tracing::info!(documents = swept.acts.len(), "mended");
     }
     Ok(())
 }
 
-async fn is_my_turn(backlog: &BucketBacklog, settings: &Settings) -> Result<bool> {
+async fn is_my_turn(backlog: &BucketBacklog, settings: &BucketSettings) -> Result<bool> {
     let engine = &backlog.bucket.engine;
-    let turn = Turn {
+    let turn = SweepTurn {
         worker: backlog.who.id.clone(),
         nonce: uuid::Uuid::new_v4().simple().to_string(),
-        at: stamp(engine.now().await?),
+        at: format_rfc3339(engine.now().await?),
     };
-    let Some(last) = engine.lock::<Turn>(TURN).await? else {
-        return Ok(engine.take(TURN, turn).await?.is_some());
+    let Some(last) = engine.read_lock::<SweepTurn>(TURN).await? else {
+        return Ok(engine.acquire_lock(TURN, turn).await?.is_some());
     };
-    let every = (settings.stale() / 3).min(LONGEST);
-    if backlog.bucket.age(last.modified).await? < every {
+    let every = (settings.stale_after() / 3).min(LONGEST);
+    if backlog.bucket.age_by_store(last.modified).await? < every {
         return Ok(false);
     }
-    Ok(engine.take_over(TURN, &last.etag, turn).await?.is_some())
+    Ok(engine.take_over_lock(TURN, &last.etag, turn).await?.is_some())
 }

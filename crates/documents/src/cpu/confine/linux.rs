@@ -10,7 +10,7 @@ use landlock::{
 use libc::c_long;
 use seccompiler::{BackendError, BpfProgram, SeccompAction, SeccompFilter};
 
-use super::{Confinement, Permissions};
+use super::{ConfinementStatus, ProcessPermissions};
 
 /// The newest version of Landlock that we know; of an older kernel's, what it has is used.
 const KNOWN: ABI = ABI::V6;
@@ -24,14 +24,14 @@ const LOADERS: [&str; 4] = [
 /// Programs turn their unwanted output to the first; seeds come from the second.
 const DEVICES: [&str; 2] = ["/dev/null", "/dev/urandom"];
 
-pub(super) fn restrict(permissions: &Permissions) -> Confinement {
+pub(super) fn apply_restrictions(permissions: &ProcessPermissions) -> ConfinementStatus {
     let files = restrict_files(permissions).unwrap_or(false);
     let calls = restrict_calls(!permissions.programs.is_empty()).is_ok();
-    Confinement { files, calls }
+    ConfinementStatus { files, calls }
 }
 
 /// Whether the kernel holds it.
-fn restrict_files(permissions: &Permissions) -> Result<bool, RulesetError> {
+fn restrict_files(permissions: &ProcessPermissions) -> Result<bool, RulesetError> {
     let read = AccessFs::ReadFile | AccessFs::ReadDir;
     let run = AccessFs::ReadFile | AccessFs::Execute;
     let device = AccessFs::ReadFile | AccessFs::WriteFile;

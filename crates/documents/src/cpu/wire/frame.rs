@@ -17,8 +17,8 @@ const HEAD: usize = 64 << 20;
 ///
 /// # Errors
 /// The pipe is closed.
-pub fn write<T: Serialize>(mut to: impl Write, head: &T, body: &[u8]) -> io::Result<()> {
-    let (lengths, head) = opening(head, body)?;
+pub fn write_frame<T: Serialize>(mut to: impl Write, head: &T, body: &[u8]) -> io::Result<()> {
+    let (lengths, head) = encode_header(head, body)?;
     to.write_all(&lengths)?;
     to.write_all(&head)?;
     to.write_all(body)?;
@@ -29,7 +29,7 @@ pub fn write<T: Serialize>(mut to: impl Write, head: &T, body: &[u8]) -> io::Res
 ///
 /// # Errors
 /// The frame breaks off or breaks the rules.
-pub fn read<T: DeserializeOwned>(
+pub fn read_frame<T: DeserializeOwned>(
     mut from: impl Read,
     most: u64,
 ) -> io::Result<Option<(T, Vec<u8>)>> {
@@ -38,30 +38,30 @@ pub fn read<T: DeserializeOwned>(
         0 => return Ok(None),
         count => from.read_exact(lengths.get_mut(count..).unwrap_or_default())?,
     }
-    let (head, body) = checked(lengths, most)?;
+    let (head, body) = check_lengths(lengths, most)?;
     let mut bytes = vec![0; head];
     from.read_exact(&mut bytes)?;
-    let head = parsed(&bytes)?;
+    let head = parse_head(&bytes)?;
     let mut bytes = vec![0; body];
     from.read_exact(&mut bytes)?;
     Ok(Some((head, bytes)))
 }
 
-/// As [`write()`].
-pub(in crate::cpu) async fn send<T: Serialize>(
+/// As [`write_frame()`].
+pub(in crate::cpu) async fn send_frame<T: Serialize>(
     to: &mut (impl AsyncWrite + Unpin),
     head: &T,
     body: &[u8],
 ) -> io::Result<()> {
-    let (lengths, head) = opening(head, body)?;
+    let (lengths, head) = encode_header(head, body)?;
     to.write_all(&lengths).await?;
     to.write_all(&head).await?;
     to.write_all(body).await?;
     to.flush().await
 }
 
-/// As [`read`].
-pub(in crate::cpu) async fn receive<T: DeserializeOwned>(
+/// As [`read_frame`].
+pub(in crate::cpu) async fn receive_frame<T: DeserializeOwned>(
     from: &mut (impl AsyncRead + Unpin),
     most: u64,
 ) -> io::Result<Option<(T, Vec<u8>)>> {
@@ -72,19 +72,19 @@ pub(in crate::cpu) async fn receive<T: DeserializeOwned>(
             from.read_exact(lengths.get_mut(count..).unwrap_or_default()).await?;
         }
     }
-    let (head, body) = checked(lengths, most)?;
+    let (head, body) = check_lengths(lengths, most)?;
     let mut bytes = vec![0; head];
     from.read_exact(&mut bytes).await?;
-    let head = parsed(&bytes)?;
+    let head = parse_head(&bytes)?;
     let mut bytes = vec![0; body];
     from.read_exact(&mut bytes).await?;
     Ok(Some((head, bytes)))
 }
 
-fn opening<T: Serialize>(head: &T, body: &[u8]) -> io::Result<([u8; LENGTHS], Vec<u8>)> {
+fn encode_header<T: Serialize>(head: &T, body: &[u8]) -> io::Result<([u8; LENGTHS], Vec<u8>)> {
     let head = serde_json::to_vec(head)?;
-    let short = u32::try_from(head.len()).map_err(|_| broken("a head beyond 32 bits"))?;
-    let long = u64::try_from(body.len()).map_err(|_| broken("a body beyond 64 bits"))?;
+    let short = u32::try_from(head.len()).map_err(|_| frame_error("a head beyond 32 bits"))?;
+    let long = u64::try_from(body.len()).map_err(|_| frame_error("a body beyond 64 bits"))?;
     let mut lengths = [0; LENGTHS];
     let (first, second) = lengths.split_at_mut(4);
     first.copy_from_slice(&short.to_le_bytes());
@@ -93,52 +93,53 @@ fn opening<T: Serialize>(head: &T, body: &[u8]) -> io::Result<([u8; LENGTHS], Ve
 }
 
 /// The lengths of head and body, held against their caps.
-fn checked(lengths: [u8; LENGTHS], most: u64) -> io::Result<(usize, usize)> {
+fn check_lengths(lengths: [u8; LENGTHS], most: u64) -> io::Result<(usize, usize)> {
     let [a, b, c, d, long @ ..] = lengths;
     let head = usize::try_from(u32::from_le_bytes([a, b, c, d])).unwrap_or(usize::MAX);
     let body = u64::from_le_bytes(long);
     if head > HEAD || body > most {
-        return Err(broken("a frame over its cap"));
+        return Err(frame_error("a frame over its cap"));
     }
-    Ok((head, usize::try_from(body).map_err(|_| broken("a body beyond this machine"))?))
+    Ok((head, usize::try_from(body).map_err(|_| frame_error("a body beyond this machine"))?))
 }
 
-fn parsed<T: DeserializeOwned>(bytes: &[u8]) -> io::Result<T> {
+fn parse_head<T: DeserializeOwned>(bytes: &[u8]) -> io::Result<T> {
     // The cause may quote the head, which holds text of the document.
-    serde_json::from_slice(bytes).map_err(|_quotes| broken("a head that makes no sense"))
+    serde_json::from_slice(bytes).map_err(|_quotes| frame_error("a head that makes no sense"))
 }
 
-fn broken(what: &'static str) -> io::Error {
+fn frame_error(what: &'static str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::Request;
+    use super::super::DocumentRequest;
     use super::*;
 
-    fn frame(head: &Request, body: &[u8]) -> Vec<u8> {
+    fn frame(head: &DocumentRequest, body: &[u8]) -> Vec<u8> {
         let mut bytes = Vec::new();
-        write(&mut bytes, head, body).unwrap();
+        write_frame(&mut bytes, head, body).unwrap();
         bytes
     }
 
     #[tokio::test]
     async fn both_sides_read_what_the_other_wrote() {
-        let request = Request::Read { document: 7, index: 3 };
+        let request = DocumentRequest::Read { document: 7, index: 3 };
         let bytes = frame(&request, b"body");
-        let (head, body) = receive::<Request>(&mut bytes.as_slice(), 4).await.unwrap().unwrap();
+        let (head, body) =
+            receive_frame::<DocumentRequest>(&mut bytes.as_slice(), 4).await.unwrap().unwrap();
         assert_eq!((head, body.as_slice()), (request, b"body".as_slice()));
         let mut sent = Vec::new();
-        send(&mut sent, &request, b"body").await.unwrap();
+        send_frame(&mut sent, &request, b"body").await.unwrap();
         assert_eq!(sent, bytes);
-        let (head, body) = read::<Request>(sent.as_slice(), 4).unwrap().unwrap();
+        let (head, body) = read_frame::<DocumentRequest>(sent.as_slice(), 4).unwrap().unwrap();
         assert_eq!((head, body.as_slice()), (request, b"body".as_slice()));
     }
 
     #[tokio::test]
     async fn a_frame_that_breaks_the_rules_is_no_frame() {
-        let good = frame(&Request::Close { document: 1 }, b"12345");
+        let good = frame(&DocumentRequest::Close { document: 1 }, b"12345");
         let lying = |at: usize, value: u8| {
             let mut bytes = good.clone();
             bytes[at] = value;
@@ -149,7 +150,7 @@ mod tests {
             ("a body over the cap",      lying(4, 6),      io::ErrorKind::InvalidData),
             ("a body of 2^56 bytes",     lying(11, 1),     io::ErrorKind::InvalidData),
             ("a head of 2 GiB",          lying(3, 0x7f),   io::ErrorKind::InvalidData),
-            ("a head of another sort",   frame(&Request::Open { document: 1 }, b"")
+            ("a head of another sort",   frame(&DocumentRequest::Open { document: 1 }, b"")
                                             .iter().map(|b| if *b == b'O' { b'o' } else { *b }).collect(),
                                                            io::ErrorKind::InvalidData),
             ("one that breaks off",      good[..good.len() - 1].to_vec(), io::ErrorKind::UnexpectedEof),
@@ -157,13 +158,17 @@ mod tests {
         ];
         for (name, bytes, expected) in table {
             assert_eq!(
-                read::<Request>(bytes.as_slice(), 5).unwrap_err().kind(),
+                read_frame::<DocumentRequest>(bytes.as_slice(), 5).unwrap_err().kind(),
                 expected,
                 "{name}"
             );
-            let error = receive::<Request>(&mut bytes.as_slice(), 5).await.unwrap_err();
+            let error =
+                receive_frame::<DocumentRequest>(&mut bytes.as_slice(), 5).await.unwrap_err();
             assert_eq!(error.kind(), expected, "{name}");
         }
-        assert!(read::<Request>([].as_slice(), 5).unwrap().is_none(), "the end is no error");
+        assert!(
+            read_frame::<DocumentRequest>([].as_slice(), 5).unwrap().is_none(),
+            "the end is no error"
+        );
     }
 }

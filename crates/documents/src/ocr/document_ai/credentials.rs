@@ -18,17 +18,17 @@ const SCOPES: [&str; 1] = ["https://www.googleapis.com/auth/cloud-platform"];
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Where tokens come from.
-pub struct Credentials {
-    source: Source,
+pub struct GoogleCredentials {
+    source: TokenSource,
 }
 
-enum Source {
+enum TokenSource {
     Account(Box<CustomServiceAccount>),
     /// Asked for the first time when the first token is needed.
     Metadata(Box<OnceCell<MetadataServiceAccount>>),
 }
 
-impl Credentials {
+impl GoogleCredentials {
     /// The account of a key file; without one that of `GOOGLE_APPLICATION_CREDENTIALS`, without that
     /// the metadata server's. Nothing is sent.
     ///
@@ -37,15 +37,15 @@ impl Credentials {
     pub fn find(file: &Path) -> Result<Self> {
         let account = if file.as_os_str().is_empty() {
             let variable = "the file that GOOGLE_APPLICATION_CREDENTIALS names";
-            CustomServiceAccount::from_env().map_err(|error| unusable(variable, &error))?
+            CustomServiceAccount::from_env().map_err(|error| unusable_error(variable, &error))?
         } else {
             let named = format!("ocr.document_ai.credentials ({})", file.display());
             let account = CustomServiceAccount::from_file(file);
-            Some(account.map_err(|error| unusable(&named, &error))?)
+            Some(account.map_err(|error| unusable_error(&named, &error))?)
         };
         let source = match account {
-            Some(account) => Source::Account(Box::new(account)),
-            None => Source::Metadata(Box::default()),
+            Some(account) => TokenSource::Account(Box::new(account)),
+            None => TokenSource::Metadata(Box::default()),
         };
         Ok(Self { source })
     }
@@ -54,18 +54,18 @@ impl Credentials {
     ///
     /// # Errors
     /// [`Fault::Denied`]: nobody gives us one; what to check.
-    pub(super) async fn token(&self) -> Result<String> {
+    pub(super) async fn fetch_token(&self) -> Result<String> {
         let advice = match &self.source {
-            Source::Account(_) => "check the key file of the service account and the network",
-            Source::Metadata(_) => {
+            TokenSource::Account(_) => "check the key file of the service account and the network",
+            TokenSource::Metadata(_) => {
                 "there is no metadata server that gives one; set ocr.document_ai.credentials to the \
                  key file of a service account"
             }
         };
         let fetched = async {
             let token = match &self.source {
-                Source::Account(account) => account.token(&SCOPES).await,
-                Source::Metadata(cell) => {
+                TokenSource::Account(account) => account.token(&SCOPES).await,
+                TokenSource::Metadata(cell) => {
                     let account = cell.get_or_try_init(MetadataServiceAccount::new);
                     match account.await {
                         Ok(account) => account.token(&SCOPES).await,
@@ -87,7 +87,7 @@ impl Credentials {
     }
 }
 
-fn unusable(what: &str, error: &gcp_auth::Error) -> Error {
+fn unusable_error(what: &str, error: &gcp_auth::Error) -> Error {
     let why = match error {
         gcp_auth::Error::Io(..) => "cannot be read",
         _ => "is not the key file of a service account",
@@ -103,7 +103,7 @@ mod tests {
     fn a_key_file_that_is_missing_or_none_is_named_and_not_quoted() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("key.json");
-        let refused = |file: &Path| Credentials::find(file).err().unwrap().to_string();
+        let refused = |file: &Path| GoogleCredentials::find(file).err().unwrap().to_string();
         let missing = refused(&file);
         assert!(missing.contains("key.json") && missing.contains("cannot be read"), "{missing}");
         std::fs::write(&file, "{\"private_key\":\"hunter2\"}").unwrap();

@@ -9,7 +9,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use super::wire::{BoundingPoly, Dimension, Matrix, Vertex};
+use super::wire::{BoundingPoly, PageDimension, PolyVertex, TransformMatrix};
 use crate::model::BoundingBox;
 
 /// `OpenCV`'s codes of 32-bit and 64-bit floating-point elements (`CV_32F`, `CV_64F`).
@@ -17,41 +17,41 @@ const FLOAT: u32 = 5;
 const DOUBLE: u32 = 6;
 
 /// The first two rows of an affine transformation.
-pub(super) type Affine = [f32; 6];
+pub(super) type AffineTransform = [f32; 6];
 
-const SAME: Affine = [1.0, 0.0, 0.0, 0.0, 1.0, 0.0];
+const SAME: AffineTransform = [1.0, 0.0, 0.0, 0.0, 1.0, 0.0];
 
 /// One page's geometry.
 #[derive(Debug)]
-pub(super) struct Frame {
+pub(super) struct PageGeometry {
     /// Size of the provider's page image.
     own: (f32, f32),
     /// From there to the page image before it was straightened.
-    back: Affine,
+    back: AffineTransform,
     /// From there to our picture.
     scale: (f32, f32),
     /// Size of our picture.
     picture: (f32, f32),
     /// How it was straightened, if it was.
-    pub(super) transform: Option<Affine>,
+    pub(super) transform: Option<AffineTransform>,
 }
 
-impl Frame {
+impl PageGeometry {
     /// Of a page whose picture has this size in pixels. `alone`: the picture itself was sent, not a
     /// page of a PDF, so that its pixels are the provider's.
     pub(super) fn new(
-        dimension: &Dimension,
-        matrices: &[Matrix],
+        dimension: &PageDimension,
+        matrices: &[TransformMatrix],
         picture: (f32, f32),
         alone: bool,
     ) -> Self {
         let known = dimension.width > 0.0 && dimension.height > 0.0;
         let own = if known { (dimension.width, dimension.height) } else { picture };
-        let read: Option<Vec<Affine>> = matrices.iter().map(affine).collect();
+        let read: Option<Vec<AffineTransform>> = matrices.iter().map(parse_matrix).collect();
         let transform = read
             .filter(|all| !all.is_empty())
-            .map(|all| all.into_iter().fold(SAME, |done, next| after(next, done)));
-        let back = transform.and_then(inverse);
+            .map(|all| all.into_iter().fold(SAME, |done, next| compose_affine(next, done)));
+        let back = transform.and_then(invert_affine);
         let transform = transform.filter(|_| back.is_some());
         // A quarter turn swaps the sides.
         let sideways = transform.is_some_and(|[a, b, ..]| b.abs() > a.abs());
@@ -66,7 +66,7 @@ impl Frame {
     /// The smallest box in our picture around what stands there.
     pub(super) fn bounding_box(&self, poly: &BoundingPoly) -> BoundingBox {
         let (width, height) = self.own;
-        let on_image = |vertex: &Vertex| (vertex.x * width, vertex.y * height);
+        let on_image = |vertex: &PolyVertex| (vertex.x * width, vertex.y * height);
         let points: Vec<(f32, f32)> = match poly.normalized_vertices.as_slice() {
             [] => poly.vertices.iter().map(|vertex| (vertex.x, vertex.y)).collect(),
             normalized => normalized.iter().map(on_image).collect(),
@@ -89,27 +89,27 @@ impl Frame {
 }
 
 /// Reads a matrix of two or three rows by three columns; `None` for anything else.
-fn affine(matrix: &Matrix) -> Option<Affine> {
+fn parse_matrix(matrix: &TransformMatrix) -> Option<AffineTransform> {
     if !(2..=3).contains(&matrix.rows) || matrix.cols != 3 {
         return None;
     }
     let bytes = STANDARD.decode(&matrix.data).ok()?;
     let numbers: Vec<f32> = match matrix.kind {
         FLOAT => bytes.as_chunks::<4>().0.iter().map(|four| f32::from_le_bytes(*four)).collect(),
-        DOUBLE => bytes.as_chunks::<8>().0.iter().map(|eight| single(*eight)).collect(),
+        DOUBLE => bytes.as_chunks::<8>().0.iter().map(|eight| f32_from_bytes(*eight)).collect(),
         _ => return None,
     };
-    let numbers: Affine = *numbers.first_chunk()?;
+    let numbers: AffineTransform = *numbers.first_chunk()?;
     numbers.iter().all(|number| number.is_finite()).then_some(numbers)
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "pixels need no more than seven digits")]
-fn single(bytes: [u8; 8]) -> f32 {
+fn f32_from_bytes(bytes: [u8; 8]) -> f32 {
     f64::from_le_bytes(bytes) as f32
 }
 
 /// First `before`, then `next`.
-fn after(next: Affine, before: Affine) -> Affine {
+fn compose_affine(next: AffineTransform, before: AffineTransform) -> AffineTransform {
     let [a, b, c, d, e, f] = next;
     let [g, h, i, j, k, l] = before;
     [
@@ -122,7 +122,7 @@ fn after(next: Affine, before: Affine) -> Affine {
     ]
 }
 
-fn inverse([a, b, c, d, e, f]: Affine) -> Option<Affine> {
+fn invert_affine([a, b, c, d, e, f]: AffineTransform) -> Option<AffineTransform> {
     let determinant = a * e - b * d;
     if determinant.abs() < 1e-6 {
         return None;
@@ -135,14 +135,14 @@ fn inverse([a, b, c, d, e, f]: Affine) -> Option<Affine> {
 mod tests {
     use super::*;
 
-    fn matrix(numbers: &[f64]) -> Matrix {
+    fn matrix(numbers: &[f64]) -> TransformMatrix {
         let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
         let rows = if numbers.len() > 6 { 3 } else { 2 };
-        Matrix { rows, cols: 3, kind: DOUBLE, data: STANDARD.encode(bytes) }
+        TransformMatrix { rows, cols: 3, kind: DOUBLE, data: STANDARD.encode(bytes) }
     }
 
     fn poly(corners: &[(f32, f32)]) -> BoundingPoly {
-        let vertices = corners.iter().map(|(x, y)| Vertex { x: *x, y: *y }).collect();
+        let vertices = corners.iter().map(|(x, y)| PolyVertex { x: *x, y: *y }).collect();
         BoundingPoly { vertices: Vec::new(), normalized_vertices: vertices }
     }
 
@@ -154,11 +154,12 @@ mod tests {
 
     #[test]
     fn a_page_that_was_left_alone_is_only_scaled() {
-        let dimension = Dimension { width: 500.0, height: 1000.0 };
-        let frame = Frame::new(&dimension, &[], (1000.0, 2000.0), false);
+        let dimension = PageDimension { width: 500.0, height: 1000.0 };
+        let frame = PageGeometry::new(&dimension, &[], (1000.0, 2000.0), false);
         near(frame.bounding_box(&poly(&[(0.1, 0.1), (0.3, 0.2)])), (100.0, 200.0, 200.0, 200.0));
         let mut absolute = poly(&[]);
-        absolute.vertices = vec![Vertex { x: 50.0, y: 100.0 }, Vertex { x: 150.0, y: 200.0 }];
+        absolute.vertices =
+            vec![PolyVertex { x: 50.0, y: 100.0 }, PolyVertex { x: 150.0, y: 200.0 }];
         near(frame.bounding_box(&absolute), (100.0, 200.0, 200.0, 200.0));
         assert_eq!(frame.bounding_box(&poly(&[])), BoundingBox::default());
     }
@@ -167,9 +168,9 @@ mod tests {
     fn a_page_that_was_turned_is_turned_back() {
         // A quarter turn clockwise of a picture 400 wide and 600 high: (x, y) -> (600 - y, x).
         let turn = matrix(&[0.0, -1.0, 600.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0]);
-        let dimension = Dimension { width: 600.0, height: 400.0 };
+        let dimension = PageDimension { width: 600.0, height: 400.0 };
         for alone in [true, false] {
-            let frame = Frame::new(&dimension, &[matrix_copy(&turn)], (400.0, 600.0), alone);
+            let frame = PageGeometry::new(&dimension, &[matrix_copy(&turn)], (400.0, 600.0), alone);
             // What stood at (40, 60) to (80, 120) stands at (480, 40) to (540, 80) now.
             let there = poly(&[(480.0 / 600.0, 0.1), (540.0 / 600.0, 0.1), (540.0 / 600.0, 0.2)]);
             near(frame.bounding_box(&there), (40.0, 60.0, 40.0, 60.0));
@@ -177,36 +178,36 @@ mod tests {
         }
     }
 
-    fn matrix_copy(matrix: &Matrix) -> Matrix {
-        Matrix { data: matrix.data.clone(), ..*matrix }
+    fn matrix_copy(matrix: &TransformMatrix) -> TransformMatrix {
+        TransformMatrix { data: matrix.data.clone(), ..*matrix }
     }
 
     #[test]
     fn several_steps_are_taken_back_in_their_order() {
         let shift = matrix(&[1.0, 0.0, 10.0, 0.0, 1.0, 20.0]);
         let double = matrix(&[2.0, 0.0, 0.0, 0.0, 2.0, 0.0]);
-        let dimension = Dimension { width: 1000.0, height: 1000.0 };
-        let frame = Frame::new(&dimension, &[shift, double], (1000.0, 1000.0), true);
+        let dimension = PageDimension { width: 1000.0, height: 1000.0 };
+        let frame = PageGeometry::new(&dimension, &[shift, double], (1000.0, 1000.0), true);
         // (5, 5) -> (15, 25) -> (30, 50).
         near(frame.bounding_box(&poly(&[(0.03, 0.05)])), (5.0, 5.0, 0.0, 0.0));
     }
 
     #[test]
     fn a_matrix_that_makes_no_sense_is_no_reason_to_lose_the_page() {
-        let dimension = Dimension { width: 100.0, height: 100.0 };
+        let dimension = PageDimension { width: 100.0, height: 100.0 };
         let bad = [
             matrix(&[0.0; 6]),
-            Matrix { kind: 0, ..matrix(&[1.0; 6]) },
-            Matrix { data: "*".to_owned(), ..matrix(&[1.0; 6]) },
-            Matrix { rows: 1, ..matrix(&[1.0; 6]) },
+            TransformMatrix { kind: 0, ..matrix(&[1.0; 6]) },
+            TransformMatrix { data: "*".to_owned(), ..matrix(&[1.0; 6]) },
+            TransformMatrix { rows: 1, ..matrix(&[1.0; 6]) },
             matrix(&[f64::NAN, 0.0, 0.0, 0.0, 1.0, 0.0]),
         ];
         for matrix in bad {
-            let frame = Frame::new(&dimension, &[matrix], (100.0, 100.0), true);
+            let frame = PageGeometry::new(&dimension, &[matrix], (100.0, 100.0), true);
             assert_eq!(frame.transform, None);
             near(frame.bounding_box(&poly(&[(0.1, 0.1), (0.2, 0.2)])), (10.0, 10.0, 10.0, 10.0));
         }
-        let far = Frame::new(&dimension, &[], (100.0, 100.0), true);
+        let far = PageGeometry::new(&dimension, &[], (100.0, 100.0), true);
         near(far.bounding_box(&poly(&[(-3.0, 0.5), (9.0, 0.6)])), (0.0, 50.0, 100.0, 10.0));
     }
 }

@@ -4,9 +4,14 @@
 //! characters, which are code points: neither bytes nor UTF-16 units. A token is less than a word
 //! where no break follows it (`INV`, `-`, `2041`), so such tokens are put together.
 
-use super::geometry::Frame;
-use super::wire::{DetectedLanguage, Document, Element, ImageQualityScores, Page, TextSegment};
-use crate::model::{BoundingBox, Defect, DefectKind, Line, PagePicture, PageReading, Word};
+use super::geometry::PageGeometry;
+use super::wire::{
+    DetectedLanguage, ImageQualityScores, LayoutElement, ProcessedDocument, ProcessedPage,
+    TextSegment,
+};
+use crate::model::{
+    BoundingBox, PageDefect, PageDefectKind, PagePicture, ProviderReading, TextLine, TextWord,
+};
 
 /// Defects less sure than this are not worth a line in the transcript.
 const WORTH_TELLING: f32 = 0.1;
@@ -14,27 +19,30 @@ const WORTH_TELLING: f32 = 0.1;
 const HEARD: f32 = 0.3;
 
 /// The readings of `pictures`, in their order; `None` if the document is not about as many pages.
-pub(super) fn readings(
-    document: &Document,
+pub(super) fn parse_readings(
+    document: &ProcessedDocument,
     pictures: &[PagePicture],
     version: Option<&str>,
-) -> Option<Vec<PageReading>> {
+) -> Option<Vec<ProviderReading>> {
     if document.pages.len() != pictures.len() {
         return None;
     }
-    let text = Text::new(&document.text);
+    let text = AnchoredText::new(&document.text);
     let alone = pictures.len() == 1;
     (1_u32..)
         .zip(pictures)
         .map(|(number, picture)| {
             let page = document.pages.iter().find(|page| page.page_number == number)?;
-            let size = (real(picture.image.header.width), real(picture.image.header.height));
-            let frame = Frame::new(&page.dimension, &page.transforms, size, alone);
-            Some(PageReading {
-                lines: lines(&text, page, &frame),
-                score: page.image_quality_scores.as_ref().map(score),
-                defects: page.image_quality_scores.as_ref().map(defects).unwrap_or_default(),
-                languages: languages(&page.detected_languages),
+            let size = (
+                pixels_to_f32(picture.image.header.width),
+                pixels_to_f32(picture.image.header.height),
+            );
+            let frame = PageGeometry::new(&page.dimension, &page.transforms, size, alone);
+            Some(ProviderReading {
+                lines: parse_lines(&text, page, &frame),
+                score: page.image_quality_scores.as_ref().map(page_score),
+                defects: page.image_quality_scores.as_ref().map(parse_defects).unwrap_or_default(),
+                languages: language_names(&page.detected_languages),
                 transform: frame.transform,
                 version: version.map(str::to_owned),
             })
@@ -43,77 +51,89 @@ pub(super) fn readings(
 }
 
 /// A text and where its characters begin.
-struct Text<'a> {
+struct AnchoredText<'a> {
     text: &'a str,
     starts: Vec<usize>,
 }
 
-impl<'a> Text<'a> {
+impl<'a> AnchoredText<'a> {
     fn new(text: &'a str) -> Self {
         let starts = text.char_indices().map(|(start, _)| start).chain([text.len()]).collect();
         Self { text, starts }
     }
 
-    fn part(&self, segment: &TextSegment) -> &'a str {
+    fn segment_text(&self, segment: &TextSegment) -> &'a str {
         let at = |index: usize| self.starts.get(index).copied();
         let range = at(segment.start_index).zip(at(segment.end_index));
         range.and_then(|(start, end)| self.text.get(start..end)).unwrap_or_default()
     }
 
-    fn of(&self, element: &Element) -> String {
-        element.layout.text_anchor.text_segments.iter().map(|part| self.part(part)).collect()
+    fn element_text(&self, element: &LayoutElement) -> String {
+        element
+            .layout
+            .text_anchor
+            .text_segments
+            .iter()
+            .map(|part| self.segment_text(part))
+            .collect()
     }
 }
 
 /// A word that may still grow.
-struct Open {
-    word: Word,
+struct OpenWord {
+    word: TextWord,
     line: Option<usize>,
 }
 
-fn lines(text: &Text<'_>, page: &Page, frame: &Frame) -> Vec<Line> {
+fn parse_lines(
+    text: &AnchoredText<'_>,
+    page: &ProcessedPage,
+    frame: &PageGeometry,
+) -> Vec<TextLine> {
     let ranges = line_ranges(page);
-    let mut found: Vec<(Option<usize>, Line)> = Vec::new();
-    let mut open: Option<Open> = None;
+    let mut found: Vec<(Option<usize>, TextLine)> = Vec::new();
+    let mut open: Option<OpenWord> = None;
     for token in &page.tokens {
-        let line = start(token).and_then(|start| line_at(&ranges, start));
-        let raw = text.of(token);
-        let piece = Word {
+        let line = element_start(token).and_then(|start| line_at(&ranges, start));
+        let raw = text.element_text(token);
+        let piece = TextWord {
             text: raw.trim().to_owned(),
             bounding_box: frame.bounding_box(&token.layout.bounding_poly),
             confidence: token.layout.confidence.clamp(0.0, 1.0),
         };
         let joined = match open.take() {
-            Some(before) if before.line == line => Open { word: joined(before.word, piece), line },
-            Some(before) => {
-                close(before, &mut found);
-                Open { word: piece, line }
+            Some(before) if before.line == line => {
+                OpenWord { word: join_words(before.word, piece), line }
             }
-            None => Open { word: piece, line },
+            Some(before) => {
+                close_word(before, &mut found);
+                OpenWord { word: piece, line }
+            }
+            None => OpenWord { word: piece, line },
         };
         let ends = token.detected_break.as_ref().is_some_and(|after| !after.kind.is_empty())
             || raw.ends_with(char::is_whitespace);
         if ends {
-            close(joined, &mut found);
+            close_word(joined, &mut found);
         } else {
             open = Some(joined);
         }
     }
     if let Some(last) = open {
-        close(last, &mut found);
+        close_word(last, &mut found);
     }
     found.into_iter().map(|(_, line)| line).collect()
 }
 
 /// A word is as sure as its least sure part.
-fn joined(before: Word, after: Word) -> Word {
-    let area = |word: &Word| word.bounding_box != BoundingBox::default();
+fn join_words(before: TextWord, after: TextWord) -> TextWord {
+    let area = |word: &TextWord| word.bounding_box != BoundingBox::default();
     let bounding_box = match (area(&before), area(&after)) {
         (true, true) => before.bounding_box.union(after.bounding_box),
         (true, false) => before.bounding_box,
         _ => after.bounding_box,
     };
-    Word {
+    TextWord {
         text: before.text + &after.text,
         bounding_box,
         confidence: before.confidence.min(after.confidence),
@@ -121,22 +141,22 @@ fn joined(before: Word, after: Word) -> Word {
 }
 
 /// Puts a finished word onto its line. Words of no line stand on lines of their own.
-fn close(Open { word, line }: Open, found: &mut Vec<(Option<usize>, Line)>) {
+fn close_word(OpenWord { word, line }: OpenWord, found: &mut Vec<(Option<usize>, TextLine)>) {
     if word.text.is_empty() {
         return;
     }
     match found.last_mut() {
         Some((last, known)) if line.is_some() && *last == line => known.words.push(word),
-        _ => found.push((line, Line { words: vec![word] })),
+        _ => found.push((line, TextLine { words: vec![word] })),
     }
 }
 
-fn start(element: &Element) -> Option<usize> {
+fn element_start(element: &LayoutElement) -> Option<usize> {
     element.layout.text_anchor.text_segments.first().map(|first| first.start_index)
 }
 
 /// First and last character of every line, and its number, in the order of the text.
-fn line_ranges(page: &Page) -> Vec<(TextSegment, usize)> {
+fn line_ranges(page: &ProcessedPage) -> Vec<(TextSegment, usize)> {
     let numbered = page.lines.iter().enumerate();
     let mut ranges: Vec<(TextSegment, usize)> = numbered
         .flat_map(|(number, line)| {
@@ -154,30 +174,30 @@ fn line_at(ranges: &[(TextSegment, usize)], at: usize) -> Option<usize> {
 }
 
 /// Asked for and left out means zero.
-fn score(scores: &ImageQualityScores) -> f32 {
+fn page_score(scores: &ImageQualityScores) -> f32 {
     scores.quality_score.clamp(0.0, 1.0)
 }
 
-fn defects(scores: &ImageQualityScores) -> Vec<Defect> {
+fn parse_defects(scores: &ImageQualityScores) -> Vec<PageDefect> {
     let known = scores.detected_defects.iter().filter_map(|defect| {
         let kind = match defect.kind.strip_prefix("quality/defect_")? {
-            "blurry" => DefectKind::Blurry,
-            "noisy" => DefectKind::Noisy,
-            "dark" => DefectKind::Dark,
-            "faint" => DefectKind::Faint,
-            "text_too_small" => DefectKind::TextTooSmall,
-            "document_cutoff" => DefectKind::DocumentCutoff,
-            "text_cutoff" => DefectKind::TextCutoff,
-            "glare" => DefectKind::Glare,
+            "blurry" => PageDefectKind::Blurry,
+            "noisy" => PageDefectKind::Noisy,
+            "dark" => PageDefectKind::Dark,
+            "faint" => PageDefectKind::Faint,
+            "text_too_small" => PageDefectKind::TextTooSmall,
+            "document_cutoff" => PageDefectKind::DocumentCutoff,
+            "text_cutoff" => PageDefectKind::TextCutoff,
+            "glare" => PageDefectKind::Glare,
             _ => return None,
         };
-        Some(Defect { kind, confidence: defect.confidence.clamp(0.0, 1.0) })
+        Some(PageDefect { kind, confidence: defect.confidence.clamp(0.0, 1.0) })
     });
     known.filter(|defect| defect.confidence >= WORTH_TELLING).collect()
 }
 
 /// BCP-47 to what Tesseract calls the language; others keep their code.
-fn languages(detected: &[DetectedLanguage]) -> Vec<String> {
+fn language_names(detected: &[DetectedLanguage]) -> Vec<String> {
     const NAMES: [(&str, &str); 24] = [
         ("en", "eng"),
         ("de", "deu"),
@@ -216,7 +236,7 @@ fn languages(detected: &[DetectedLanguage]) -> Vec<String> {
     heard.into_iter().map(name).collect()
 }
 
-fn real(pixels: u32) -> f32 {
+fn pixels_to_f32(pixels: u32) -> f32 {
     f32::from(u16::try_from(pixels).unwrap_or(u16::MAX))
 }
 

@@ -23,7 +23,7 @@ const FOR_A_PERSON: [&str; 6] = [
 
 /// What an error body says.
 #[derive(Debug, Default)]
-pub(super) struct Refusal {
+pub(super) struct ProviderRefusal {
     /// `RESOURCE_EXHAUSTED` and its like.
     status: String,
     /// Of an `ErrorInfo`, e.g. `RATE_LIMIT_EXCEEDED`.
@@ -34,33 +34,33 @@ pub(super) struct Refusal {
     about_size: bool,
 }
 
-impl Refusal {
+impl ProviderRefusal {
     /// Reads what there is; a body of any other shape is an empty refusal.
-    pub(super) fn read(body: &[u8]) -> Self {
+    pub(super) fn parse_body(body: &[u8]) -> Self {
         let value: Value = serde_json::from_slice(body).unwrap_or_default();
         let error = value.get("error").unwrap_or(&Value::Null);
         let details = error.get("details").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         let field = |name: &str| details.iter().find_map(|detail| detail.get(name)?.as_str());
         let message = error.get("message").and_then(Value::as_str).unwrap_or_default();
         Self {
-            status: code(error.get("status").and_then(Value::as_str)),
-            reason: code(field("reason")),
-            delay: field("retryDelay").and_then(delay),
+            status: clean_code(error.get("status").and_then(Value::as_str)),
+            reason: clean_code(field("reason")),
+            delay: field("retryDelay").and_then(parse_delay),
             about_size: message.contains("larger than max"),
         }
     }
 
     /// The error that goes to the caller.
     pub(super) fn into_error(self, what: &str, status: StatusCode, headers: &HeaderMap) -> Error {
-        let told = http::retry_after(headers, SystemTime::now()).or(self.delay);
-        let (fault, advice) = self.fault(status, told);
+        let told = http::parse_retry_after(headers, SystemTime::now()).or(self.delay);
+        let (fault, advice) = self.classify_fault(status, told);
         let mut said: Vec<&str> = vec![&self.status, &self.reason];
         said.retain(|word| !word.is_empty());
         let said = if said.is_empty() { String::new() } else { format!(" ({})", said.join(", ")) };
         Error::new(fault, format!("{what}: status {}{said}{advice}", status.as_u16()))
     }
 
-    fn fault(&self, status: StatusCode, told: Option<Duration>) -> (Fault, &'static str) {
+    fn classify_fault(&self, status: StatusCode, told: Option<Duration>) -> (Fault, &'static str) {
         if FOR_A_PERSON.contains(&self.reason.as_str()) {
             return (Fault::Denied, ": check the project's billing and that the API is enabled");
         }
@@ -93,7 +93,7 @@ impl Refusal {
 }
 
 /// What a code of `google.rpc.Code` in a document that was processed asks for.
-pub(super) fn fault_of_code(code: i32) -> Fault {
+pub(super) fn fault_of_rpc_code(code: i32) -> Fault {
     match code {
         8 => Fault::Throttled(None),
         14 => Fault::Unavailable,
@@ -104,13 +104,13 @@ pub(super) fn fault_of_code(code: i32) -> Fault {
 }
 
 /// A code, as far as it looks like one.
-fn code(text: Option<&str>) -> String {
+fn clean_code(text: Option<&str>) -> String {
     let plain = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
     text.filter(|text| text.len() <= 64 && text.chars().all(plain)).unwrap_or_default().to_owned()
 }
 
 /// `google.protobuf.Duration` in JSON: `"3.5s"`.
-fn delay(text: &str) -> Option<Duration> {
+fn parse_delay(text: &str) -> Option<Duration> {
     let seconds: f64 = text.strip_suffix('s')?.parse().ok()?;
     Duration::try_from_secs_f64(seconds.min(86_400.0)).ok()
 }
@@ -155,7 +155,7 @@ mod tests {
             let headers =
                 header.map(|value: &str| ("retry-after".parse().unwrap(), value.parse().unwrap()));
             let status = StatusCode::from_u16(status).unwrap();
-            let error = Refusal::read(body.as_bytes()).into_error(
+            let error = ProviderRefusal::parse_body(body.as_bytes()).into_error(
                 "x",
                 status,
                 &headers.into_iter().collect(),
@@ -173,7 +173,7 @@ mod tests {
             (8, Fault::Throttled(None)),
             (14, Fault::Unavailable),
         ] {
-            assert_eq!(fault_of_code(code), expected, "{code}");
+            assert_eq!(fault_of_rpc_code(code), expected, "{code}");
         }
     }
 }

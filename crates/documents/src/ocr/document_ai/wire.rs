@@ -44,27 +44,27 @@ struct OcrOptions<'a> {
     enable_native_pdf_parsing: bool,
     enable_image_quality_scores: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
-    hints: Option<Hints<'a>>,
+    hints: Option<OcrHints<'a>>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Hints<'a> {
+struct OcrHints<'a> {
     language_hints: &'a [String],
 }
 
 /// How a call is to be made.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Options {
+pub(super) struct OcrCallOptions {
     pub imageless: bool,
     pub languages: Vec<String>,
 }
 
 /// The body of a call about these bytes.
-pub(super) fn request(
+pub(super) fn encode_request(
     content: &[u8],
     mime_type: &str,
-    options: &Options,
+    options: &OcrCallOptions,
 ) -> serde_json::Result<Vec<u8>> {
     let languages = options.languages.as_slice();
     serde_json::to_vec(&ProcessRequest {
@@ -76,7 +76,7 @@ pub(super) fn request(
             ocr_config: OcrOptions {
                 enable_native_pdf_parsing: true,
                 enable_image_quality_scores: true,
-                hints: (!languages.is_empty()).then_some(Hints { language_hints: languages }),
+                hints: (!languages.is_empty()).then_some(OcrHints { language_hints: languages }),
             },
         },
     })
@@ -86,39 +86,39 @@ pub(super) fn request(
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct ProcessResponse {
-    pub document: Document,
+    pub document: ProcessedDocument,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Document {
+pub(super) struct ProcessedDocument {
     pub text: String,
-    pub pages: Vec<Page>,
-    pub error: Option<Status>,
+    pub pages: Vec<ProcessedPage>,
+    pub error: Option<RpcStatus>,
 }
 
 /// `google.rpc.Status`, without its message: that may repeat what we sent.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Status {
+pub(super) struct RpcStatus {
     pub code: i32,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct Page {
+pub(super) struct ProcessedPage {
     pub page_number: u32,
-    pub dimension: Dimension,
+    pub dimension: PageDimension,
     pub detected_languages: Vec<DetectedLanguage>,
-    pub lines: Vec<Element>,
-    pub tokens: Vec<Element>,
-    pub transforms: Vec<Matrix>,
+    pub lines: Vec<LayoutElement>,
+    pub tokens: Vec<LayoutElement>,
+    pub transforms: Vec<TransformMatrix>,
     pub image_quality_scores: Option<ImageQualityScores>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Dimension {
+pub(super) struct PageDimension {
     pub width: f32,
     pub height: f32,
 }
@@ -133,8 +133,8 @@ pub(super) struct DetectedLanguage {
 /// A line or a token; only a token has a break behind it.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct Element {
-    pub layout: Layout,
+pub(super) struct LayoutElement {
+    pub layout: ElementLayout,
     pub detected_break: Option<DetectedBreak>,
 }
 
@@ -147,7 +147,7 @@ pub(super) struct DetectedBreak {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct Layout {
+pub(super) struct ElementLayout {
     pub text_anchor: TextAnchor,
     pub confidence: f32,
     pub bounding_poly: BoundingPoly,
@@ -172,13 +172,13 @@ pub(super) struct TextSegment {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct BoundingPoly {
-    pub vertices: Vec<Vertex>,
-    pub normalized_vertices: Vec<Vertex>,
+    pub vertices: Vec<PolyVertex>,
+    pub normalized_vertices: Vec<PolyVertex>,
 }
 
 #[derive(Debug, Default, Clone, Copy, Deserialize)]
 #[serde(default)]
-pub(super) struct Vertex {
+pub(super) struct PolyVertex {
     pub x: f32,
     pub y: f32,
 }
@@ -186,7 +186,7 @@ pub(super) struct Vertex {
 /// A matrix as `OpenCV` stores it.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Matrix {
+pub(super) struct TransformMatrix {
     pub rows: u32,
     pub cols: u32,
     /// `OpenCV`'s code of the element type.
@@ -215,13 +215,13 @@ pub(super) struct DetectedDefect {
 fn int64<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
-    enum Raw {
+    enum RawInt64 {
         Text(String),
         Number(usize),
     }
-    match Raw::deserialize(deserializer)? {
-        Raw::Number(number) => Ok(number),
-        Raw::Text(text) => text.parse().map_err(serde::de::Error::custom),
+    match RawInt64::deserialize(deserializer)? {
+        RawInt64::Number(number) => Ok(number),
+        RawInt64::Text(text) => text.parse().map_err(serde::de::Error::custom),
     }
 }
 
@@ -245,12 +245,12 @@ mod tests {
 
     #[test]
     fn what_is_not_wanted_is_not_in_the_request() {
-        let body = request(b"x", "image/png", &Options::default()).unwrap();
+        let body = encode_request(b"x", "image/png", &OcrCallOptions::default()).unwrap();
         let body = String::from_utf8(body).unwrap();
         assert!(!body.contains("imagelessMode") && !body.contains("hints"), "{body}");
         assert!(body.contains(r#""content":"eA==""#), "{body}");
-        let options = Options { imageless: true, languages: vec!["de".to_owned()] };
-        let body = String::from_utf8(request(b"x", "image/png", &options).unwrap()).unwrap();
+        let options = OcrCallOptions { imageless: true, languages: vec!["de".to_owned()] };
+        let body = String::from_utf8(encode_request(b"x", "image/png", &options).unwrap()).unwrap();
         assert!(body.contains(r#""imagelessMode":true"#) && body.contains(r#"["de"]"#), "{body}");
     }
 }

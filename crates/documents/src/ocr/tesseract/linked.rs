@@ -12,8 +12,8 @@ use tesseract_plumbing::TessBaseApi;
 
 use super::{SEGMENTATION, tsv};
 use crate::fault::{Error, Result};
-use crate::model::Line;
-use crate::pages::{Raster, Recogniser};
+use crate::model::TextLine;
+use crate::pages::{PageRaster, PageRecogniser};
 
 /// Where language data lies if `TESSDATA_PREFIX` does not say: Debian and its kin, what others
 /// install from source, Homebrew.
@@ -52,9 +52,9 @@ pub(super) fn data_folder() -> Result<PathBuf> {
 ///
 /// # Errors
 /// The folder cannot be read.
-pub(super) fn languages(folder: &Path) -> Result<Vec<String>> {
+pub(super) fn installed_languages(folder: &Path) -> Result<Vec<String>> {
     let unreadable =
-        |error| Error::internal(format!("cannot read `{}`", folder.display())).because(error);
+        |error| Error::internal(format!("cannot read `{}`", folder.display())).with_source(error);
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(unreadable)? {
         let file = entry.map_err(unreadable)?.path();
@@ -67,7 +67,7 @@ pub(super) fn languages(folder: &Path) -> Result<Vec<String>> {
 }
 
 /// The languages with the size of their data, which tells the fast, the good and the best apart.
-pub(super) fn sizes(folder: &Path, languages: &[String]) -> String {
+pub(super) fn language_sizes(folder: &Path, languages: &[String]) -> String {
     let size = |language: &String| {
         let file = folder.join(format!("{language}.{DATA}"));
         let bytes = std::fs::metadata(file).map_or(0, |data| data.len());
@@ -77,18 +77,18 @@ pub(super) fn sizes(folder: &Path, languages: &[String]) -> String {
 }
 
 /// Version of the linked library.
-pub(super) fn version() -> String {
+pub(super) fn library_version() -> String {
     tesseract_plumbing::version().to_string_lossy().into_owned()
 }
 
 /// Engines by their set of languages, the one used last at the end.
-pub(super) struct Engines {
+pub(super) struct EngineCache {
     data: CString,
     languages: Vec<String>,
     warm: Vec<(String, TessBaseApi)>,
 }
 
-impl Engines {
+impl EngineCache {
     /// No engine yet: each is loaded when a page first needs it.
     ///
     /// # Errors
@@ -105,7 +105,7 @@ impl Engines {
         Ok(Self { data, languages, warm: Vec::new() })
     }
 
-    fn load(&self, languages: &str) -> Result<TessBaseApi> {
+    fn load_engine(&self, languages: &str) -> Result<TessBaseApi> {
         let failed = || Error::internal(format!("Tesseract cannot load its data for {languages}"));
         let name = CString::new(languages).map_err(|_nul| failed())?;
         let mut engine = TessBaseApi::create();
@@ -122,19 +122,19 @@ impl Engines {
 const VARIABLES: [(&CStr, &CStr); 2] =
     [(c"debug_file", c"/dev/null"), (c"tessedit_enable_doc_dict", c"0")];
 
-impl Recogniser for Engines {
+impl PageRecogniser for EngineCache {
     fn languages(&self) -> &[String] {
         &self.languages
     }
 
-    fn recognise(&mut self, page: &Raster, languages: &[String]) -> Result<Vec<Line>> {
+    fn recognise(&mut self, page: &PageRaster, languages: &[String]) -> Result<Vec<TextLine>> {
         let name = languages.join("+");
         let mut engine = match self.warm.iter().position(|(kept, _)| *kept == name) {
             Some(at) => self.warm.remove(at).1,
-            None => self.load(&name)?,
+            None => self.load_engine(&name)?,
         };
         // An engine that failed is not used again.
-        let lines = read(&mut engine, page)?;
+        let lines = recognise_page(&mut engine, page)?;
         if self.warm.len() >= KEPT {
             self.warm.remove(0);
         }
@@ -143,7 +143,7 @@ impl Recogniser for Engines {
     }
 }
 
-fn read(engine: &mut TessBaseApi, page: &Raster) -> Result<Vec<Line>> {
+fn recognise_page(engine: &mut TessBaseApi, page: &PageRaster) -> Result<Vec<TextLine>> {
     let failed = |what: &str| Error::internal(format!("Tesseract cannot {what}"));
     let size = |value: u32| i32::try_from(value).map_err(|_| failed("take a page of this size"));
     let (width, height, dpi) = (size(page.width)?, size(page.height)?, size(page.dpi)?);
@@ -154,5 +154,5 @@ fn read(engine: &mut TessBaseApi, page: &Raster) -> Result<Vec<Line>> {
     engine.set_source_resolution(dpi);
     engine.recognize().map_err(|_refused| failed("read the page"))?;
     let table = engine.get_tsv_text(0).map_err(|_none| failed("say what it read"))?;
-    Ok(tsv::lines(&table.as_ref().to_string_lossy()))
+    Ok(tsv::parse_lines(&table.as_ref().to_string_lossy()))
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::cpu::confine::Permissions;
+use crate::cpu::confine::ProcessPermissions;
 
 /// Where language data lies if `TESSDATA_PREFIX` does not say; those that exist.
 const DATA: [&str; 4] = [
@@ -13,16 +13,19 @@ const DATA: [&str; 4] = [
 ];
 
 /// The program itself, libraries, language data.
-pub(super) fn permissions(program: &Path) -> Permissions {
+pub(super) fn program_permissions(program: &Path) -> ProcessPermissions {
     let data = DATA.iter().map(PathBuf::from);
     let named = std::env::var_os("TESSDATA_PREFIX").map(PathBuf::from);
     let libraries = std::env::var_os("LD_LIBRARY_PATH");
     let libraries = libraries.iter().flat_map(std::env::split_paths);
-    Permissions::program(located(program), data.chain(named).chain(libraries).collect::<Vec<_>>())
+    ProcessPermissions::for_program(
+        locate_program(program),
+        data.chain(named).chain(libraries).collect::<Vec<_>>(),
+    )
 }
 
 /// The file that a name without a folder means.
-fn located(program: &Path) -> PathBuf {
+fn locate_program(program: &Path) -> PathBuf {
     if program.components().count() > 1 {
         return program.to_owned();
     }
@@ -37,9 +40,15 @@ mod tests {
 
     #[test]
     fn a_name_is_found_on_the_path_and_a_path_is_left_alone() {
-        let shell = permissions(Path::new("sh")).programs;
+        let shell = program_permissions(Path::new("sh")).programs;
         assert!(shell[0].is_absolute() && shell[0].ends_with("sh"), "{shell:?}");
-        assert_eq!(located(Path::new("/nowhere/tesseract")), Path::new("/nowhere/tesseract"));
-        assert_eq!(located(Path::new("nowhere-to-be-found")), Path::new("nowhere-to-be-found"));
+        assert_eq!(
+            locate_program(Path::new("/nowhere/tesseract")),
+            Path::new("/nowhere/tesseract")
+        );
+        assert_eq!(
+            locate_program(Path::new("nowhere-to-be-found")),
+            Path::new("nowhere-to-be-found")
+        );
     }
 }

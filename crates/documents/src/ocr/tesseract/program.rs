@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use super::{SEGMENTATION, tsv};
 use crate::fault::{Error, Fault, Result};
-use crate::model::Line;
-use crate::pages::{Raster, Recogniser};
+use crate::model::TextLine;
+use crate::pages::{PageRaster, PageRecogniser};
 
 /// For answers about itself.
 const INQUIRY: Duration = Duration::from_secs(30);
@@ -22,20 +22,20 @@ const INQUIRY: Duration = Duration::from_secs(30);
 ///
 /// # Errors
 /// It is missing or does not answer.
-pub(super) fn ask(program: &Path) -> Result<(String, Vec<String>)> {
-    let version = answer(program, "--version")?;
+pub(super) fn query_program(program: &Path) -> Result<(String, Vec<String>)> {
+    let version = run_query(program, "--version")?;
     let version = version.lines().next().unwrap_or_default();
     let version = version.trim_start_matches("tesseract").trim().to_owned();
-    let installed = answer(program, "--list-langs")?;
+    let installed = run_query(program, "--list-langs")?;
     let installed = installed.lines().skip(1).map(|line| line.trim().to_owned()).collect();
     Ok((version, installed))
 }
 
-fn answer(program: &Path, question: &str) -> Result<String> {
-    let child = bare(program).arg(question).stdin(Stdio::null()).spawn();
-    let child = child.map_err(|error| missing(program, error))?;
+fn run_query(program: &Path, question: &str) -> Result<String> {
+    let child = bare_command(program).arg(question).stdin(Stdio::null()).spawn();
+    let child = child.map_err(|error| missing_error(program, error))?;
     let shown = program.display();
-    let ended = finish(child, INQUIRY)?;
+    let ended = wait_with_limit(child, INQUIRY)?;
     let (status, output) =
         ended.ok_or_else(|| Error::transient(format!("`{shown} {question}` does not answer")))?;
     if !status.success() {
@@ -45,39 +45,39 @@ fn answer(program: &Path, question: &str) -> Result<String> {
 }
 
 /// Runs the program for each page.
-pub(super) struct Program {
+pub(super) struct TesseractProgram {
     program: PathBuf,
     languages: Vec<String>,
     page_time: Duration,
 }
 
-impl Program {
+impl TesseractProgram {
     /// A page may take `page_time`.
     pub(super) fn new(program: PathBuf, languages: Vec<String>, page_time: Duration) -> Self {
         Self { program, languages, page_time }
     }
 
     fn spawn(&self, dpi: u32, languages: &[String]) -> Result<Child> {
-        let mut command = bare(&self.program);
+        let mut command = bare_command(&self.program);
         command.args(["stdin", "stdout", "--psm"]).arg(SEGMENTATION.to_string());
         command.args(["--dpi"]).arg(dpi.to_string()).args(["-l", &languages.join("+")]);
         command.args(["-c", "tessedit_create_tsv=1", "-c", "debug_file=/dev/null"]);
         command.stdin(Stdio::piped());
-        command.spawn().map_err(|error| missing(&self.program, error))
+        command.spawn().map_err(|error| missing_error(&self.program, error))
     }
 }
 
-impl Recogniser for Program {
+impl PageRecogniser for TesseractProgram {
     fn languages(&self) -> &[String] {
         &self.languages
     }
 
-    fn recognise(&mut self, page: &Raster, languages: &[String]) -> Result<Vec<Line>> {
+    fn recognise(&mut self, page: &PageRaster, languages: &[String]) -> Result<Vec<TextLine>> {
         let mut child = self.spawn(page.dpi, languages)?;
         let stdin = child.stdin.take();
         let ended = thread::scope(|scope| {
-            let feeder = scope.spawn(move || stdin.map(|stdin| feed(stdin, page)));
-            let ended = finish(child, self.page_time);
+            let feeder = scope.spawn(move || stdin.map(|stdin| write_pgm(stdin, page)));
+            let ended = wait_with_limit(child, self.page_time);
             // It stopped reading early if feeding failed; how it ended says more.
             drop(feeder.join());
             ended
@@ -88,21 +88,21 @@ impl Recogniser for Program {
             return Err(Error::new(Fault::Rejected, context));
         };
         if !status.success() {
-            return Err(failure(status));
+            return Err(exit_error(status));
         }
-        Ok(tsv::lines(&String::from_utf8_lossy(&output)))
+        Ok(tsv::parse_lines(&String::from_utf8_lossy(&output)))
     }
 }
 
 /// A binary PGM (netpbm): a header in ASCII, then the pixels as they are.
-fn feed(mut stdin: impl Write, page: &Raster) -> std::io::Result<()> {
+fn write_pgm(mut stdin: impl Write, page: &PageRaster) -> std::io::Result<()> {
     write!(stdin, "P5\n{} {}\n255\n", page.width, page.height)?;
     stdin.write_all(&page.pixels)
 }
 
 /// Waits for the end of the program and takes what it printed; `None` if it had to be killed.
-fn finish(mut child: Child, limit: Duration) -> Result<Option<(ExitStatus, Vec<u8>)>> {
-    let unheard = |error| Error::transient("cannot talk to tesseract").because(error);
+fn wait_with_limit(mut child: Child, limit: Duration) -> Result<Option<(ExitStatus, Vec<u8>)>> {
+    let unheard = |error| Error::transient("cannot talk to tesseract").with_source(error);
     let Some(mut stdout) = child.stdout.take() else {
         return Err(Error::internal("tesseract was started without an output"));
     };
@@ -128,7 +128,7 @@ fn finish(mut child: Child, limit: Duration) -> Result<Option<(ExitStatus, Vec<u
 }
 
 /// A command that inherits nothing but where things lie.
-fn bare(program: &Path) -> Command {
+fn bare_command(program: &Path) -> Command {
     let mut command = Command::new(program);
     command.env_clear().env("OMP_THREAD_LIMIT", "1").env("LC_ALL", "C.UTF-8");
     for name in ["PATH", "TESSDATA_PREFIX", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"] {
@@ -140,10 +140,10 @@ fn bare(program: &Path) -> Command {
     command
 }
 
-fn missing(program: &Path, error: std::io::Error) -> Error {
+fn missing_error(program: &Path, error: std::io::Error) -> Error {
     if error.kind() != std::io::ErrorKind::NotFound {
         let context = format!("cannot start `{}`", program.display());
-        return Error::transient(context).because(error);
+        return Error::transient(context).with_source(error);
     }
     Error::internal(format!(
         "`{}` is not there: install tesseract-ocr (Debian, Ubuntu) or tesseract (Homebrew), or set \
@@ -155,7 +155,7 @@ fn missing(program: &Path, error: std::io::Error) -> Error {
 /// What an unsuccessful end asks for. Killed from outside (no memory left on the machine, most
 /// often): another try may succeed. A crash or a refusal of its own: it should not happen on pixels
 /// that we made, a person has to look.
-fn failure(status: ExitStatus) -> Error {
+fn exit_error(status: ExitStatus) -> Error {
     #[cfg(unix)]
     {
         use std::os::unix::process::ExitStatusExt;

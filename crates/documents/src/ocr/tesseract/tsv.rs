@@ -3,18 +3,18 @@
 //! Twelve columns, tab-separated: level, page, block, paragraph, line, word, left, top, width,
 //! height, confidence (0 to 100, -1 where there is none), text. Rows of level 5 are words.
 
-use crate::model::{BoundingBox, Line, Word};
+use crate::model::{BoundingBox, TextLine, TextWord};
 
 const WORD: &str = "5";
 
 /// The words of the table, one line for each line that Tesseract saw.
-pub(super) fn lines(table: &str) -> Vec<Line> {
-    let mut lines: Vec<Line> = Vec::new();
+pub(super) fn parse_lines(table: &str) -> Vec<TextLine> {
+    let mut lines: Vec<TextLine> = Vec::new();
     let mut current = None;
-    for (place, word) in table.lines().filter_map(word) {
+    for (place, word) in table.lines().filter_map(parse_word) {
         match lines.last_mut() {
             Some(line) if current == Some(place) => line.words.push(word),
-            _ => lines.push(Line { words: vec![word] }),
+            _ => lines.push(TextLine { words: vec![word] }),
         }
         current = Some(place);
     }
@@ -22,7 +22,7 @@ pub(super) fn lines(table: &str) -> Vec<Line> {
 }
 
 /// Block, paragraph and line of a word, and the word; `None` for every other row.
-fn word(row: &str) -> Option<([u32; 3], Word)> {
+fn parse_word(row: &str) -> Option<([u32; 3], TextWord)> {
     let mut columns = row.splitn(12, '\t');
     if columns.next()? != WORD {
         return None;
@@ -40,7 +40,7 @@ fn word(row: &str) -> Option<([u32; 3], Word)> {
     let text = columns.next()?.trim();
     let is_word = !text.is_empty() && confidence >= 0.0;
     is_word.then(|| {
-        let word = Word {
+        let word = TextWord {
             text: text.to_owned(),
             bounding_box: BoundingBox { x, y, w, h },
             confidence: (confidence / 100.0).min(1.0),
@@ -63,8 +63,8 @@ mod tests {
                      5\t1\t1\t1\t2\t2\t10\t40\t50\t12\t-1\tghost\n\
                      5\t1\t2\t1\t2\t1\t10\t60\t50\t12\t80\tEUR\n\
                      5\t1\t2\t1\tbroken\n";
-        let found = lines(table);
-        assert_eq!(found.iter().map(Line::text).collect::<Vec<_>>(), ["Total 120,00", "EUR"]);
+        let found = parse_lines(table);
+        assert_eq!(found.iter().map(TextLine::text).collect::<Vec<_>>(), ["Total 120,00", "EUR"]);
         let total = &found[0].words[0];
         assert_eq!(total.bounding_box, BoundingBox { x: 10.0, y: 20.0, w: 40.0, h: 12.0 });
         assert!((total.confidence - 0.965).abs() < 1e-6);

@@ -8,41 +8,41 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use aws_sdk_textract::operation::get_document_text_detection::GetDocumentTextDetectionOutput;
 use aws_sdk_textract::types::{Block, BlockType, RelationshipType};
 
-use crate::model::{BoundingBox, Line, PageReading, Word};
+use crate::model::{BoundingBox, ProviderReading, TextLine, TextWord};
 
 /// Everything that was read.
 #[derive(Debug, Default)]
-pub(super) struct Blocks {
+pub(super) struct TextractBlocks {
     /// Pages that the whole result is about.
     pub(super) pages: u32,
     /// Version of the model, if it says.
     pub(super) version: Option<String>,
-    found: BTreeMap<u32, Page>,
+    found: BTreeMap<u32, TextractPage>,
     /// Pages that were not read, as its warnings say.
     lost: BTreeSet<u32>,
 }
 
 #[derive(Debug, Default)]
-struct Page {
+struct TextractPage {
     /// Ids of the words of each line.
     lines: Vec<Vec<String>>,
-    words: HashMap<String, Word>,
+    words: HashMap<String, TextWord>,
     /// Ids in the order in which they came.
     order: Vec<String>,
 }
 
-impl Blocks {
+impl TextractBlocks {
     /// Of a whole answer.
-    pub(super) fn of(blocks: Vec<Block>) -> Self {
+    pub(super) fn from_blocks(blocks: Vec<Block>) -> Self {
         let mut all = Self { pages: 1, ..Self::default() };
         for block in blocks {
-            all.take(block);
+            all.add_block(block);
         }
         all
     }
 
     /// Adds a part of a result; the token of the next one.
-    pub(super) fn add(&mut self, part: GetDocumentTextDetectionOutput) -> Option<String> {
+    pub(super) fn add_part(&mut self, part: GetDocumentTextDetectionOutput) -> Option<String> {
         let pages = part.document_metadata().and_then(|about| about.pages());
         if let Some(pages) = pages.and_then(|pages| u32::try_from(pages).ok()) {
             self.pages = pages;
@@ -53,40 +53,40 @@ impl Blocks {
         self.lost.extend(lost.filter_map(|page| u32::try_from(*page).ok()));
         let next = part.next_token().filter(|token| !token.is_empty()).map(str::to_owned);
         for block in part.blocks.unwrap_or_default() {
-            self.take(block);
+            self.add_block(block);
         }
         next
     }
 
-    fn take(&mut self, block: Block) {
+    fn add_block(&mut self, block: Block) {
         // A single page need not say that it is the first.
         let number = block.page().and_then(|page| u32::try_from(page).ok()).unwrap_or(1);
         let page = self.found.entry(number).or_default();
         match block.block_type() {
-            Some(BlockType::Line) => page.lines.push(children(&block)),
+            Some(BlockType::Line) => page.lines.push(child_ids(&block)),
             Some(BlockType::Word) => {
                 let id = block.id().unwrap_or_default().to_owned();
                 page.order.push(id.clone());
-                page.words.insert(id, word(&block));
+                page.words.insert(id, word_of_block(&block));
             }
             _ => {}
         }
     }
 
     /// Whether a page was read.
-    pub(super) fn has(&self, page: u32) -> bool {
+    pub(super) fn has_page(&self, page: u32) -> bool {
         self.found.contains_key(&page) && !self.lost.contains(&page)
     }
 
     /// Takes out what was read from a page, positions for a picture of this size.
-    pub(super) fn reading(
+    pub(super) fn take_reading(
         &mut self,
         page: u32,
         (width, height): (u32, u32),
         version: Option<&str>,
-    ) -> PageReading {
-        let Page { lines, mut words, order } = self.found.remove(&page).unwrap_or_default();
-        let (width, height) = (real(width), real(height));
+    ) -> ProviderReading {
+        let TextractPage { lines, mut words, order } = self.found.remove(&page).unwrap_or_default();
+        let (width, height) = (pixels_to_f32(width), pixels_to_f32(height));
         let mut take = |id: &String| {
             let mut word = words.remove(id)?;
             let BoundingBox { x, y, w, h } = word.bounding_box;
@@ -94,18 +94,22 @@ impl Blocks {
                 BoundingBox { x: x * width, y: y * height, w: w * width, h: h * height };
             Some(word)
         };
-        let mut read: Vec<Line> = lines
+        let mut read: Vec<TextLine> = lines
             .iter()
-            .map(|ids| Line { words: ids.iter().filter_map(&mut take).collect() })
+            .map(|ids| TextLine { words: ids.iter().filter_map(&mut take).collect() })
             .collect();
         // A word of no line is a line.
-        read.extend(order.iter().filter_map(&mut take).map(|word| Line { words: vec![word] }));
+        read.extend(order.iter().filter_map(&mut take).map(|word| TextLine { words: vec![word] }));
         read.retain(|line| !line.words.is_empty());
-        PageReading { lines: read, version: version.map(str::to_owned), ..PageReading::default() }
+        ProviderReading {
+            lines: read,
+            version: version.map(str::to_owned),
+            ..ProviderReading::default()
+        }
     }
 }
 
-fn children(block: &Block) -> Vec<String> {
+fn child_ids(block: &Block) -> Vec<String> {
     let children = block
         .relationships()
         .iter()
@@ -113,7 +117,7 @@ fn children(block: &Block) -> Vec<String> {
     children.flat_map(|related| related.ids()).cloned().collect()
 }
 
-fn word(block: &Block) -> Word {
+fn word_of_block(block: &Block) -> TextWord {
     let place = block.geometry().and_then(|geometry| geometry.bounding_box());
     let bounding_box = place.map_or_else(BoundingBox::default, |place| BoundingBox {
         x: place.left(),
@@ -121,14 +125,14 @@ fn word(block: &Block) -> Word {
         w: place.width(),
         h: place.height(),
     });
-    Word {
+    TextWord {
         text: block.text().unwrap_or_default().split_whitespace().collect(),
         bounding_box,
         confidence: (block.confidence().unwrap_or_default() / 100.0).clamp(0.0, 1.0),
     }
 }
 
-fn real(pixels: u32) -> f32 {
+fn pixels_to_f32(pixels: u32) -> f32 {
     f32::from(u16::try_from(pixels).unwrap_or(u16::MAX))
 }
 
@@ -170,42 +174,42 @@ mod tests {
 
     #[test]
     fn a_line_finds_its_words_in_a_later_part_and_a_word_without_a_line_is_one() {
-        let mut blocks = Blocks::default();
+        let mut blocks = TextractBlocks::default();
         let first = vec![
             block(BlockType::Page, 1, "p1").build(),
             line_block(1, "l1", &["w1", "w2"]),
             word_block(1, "w1", "Total"),
         ];
-        assert_eq!(blocks.add(part(first, Some("next"))).as_deref(), Some("next"));
+        assert_eq!(blocks.add_part(part(first, Some("next"))).as_deref(), Some("next"));
         let second = vec![
             word_block(1, "w2", "12.00"),
             block(BlockType::Page, 2, "p2").build(),
             word_block(2, "w3", "alone"),
         ];
-        assert_eq!(blocks.add(part(second, None)), None);
+        assert_eq!(blocks.add_part(part(second, None)), None);
         assert_eq!(
-            (blocks.pages, blocks.has(1), blocks.has(2), blocks.has(3)),
+            (blocks.pages, blocks.has_page(1), blocks.has_page(2), blocks.has_page(3)),
             (3, true, true, false)
         );
-        let reading = blocks.reading(1, (1000, 2000), Some("1.0"));
-        assert_eq!(reading.lines.iter().map(Line::text).collect::<Vec<_>>(), ["Total 12.00"]);
+        let reading = blocks.take_reading(1, (1000, 2000), Some("1.0"));
+        assert_eq!(reading.lines.iter().map(TextLine::text).collect::<Vec<_>>(), ["Total 12.00"]);
         let word = &reading.lines[0].words[0];
         assert!((word.confidence - 0.875).abs() < 1e-6);
         let BoundingBox { x, y, w, h } = word.bounding_box;
         assert!([x - 100.0, y - 400.0, w - 300.0, h - 100.0].iter().all(|off| off.abs() < 0.01));
-        assert_eq!(blocks.reading(2, (1, 1), None).lines[0].text(), "alone");
+        assert_eq!(blocks.take_reading(2, (1, 1), None).lines[0].text(), "alone");
     }
 
     #[test]
     fn a_page_with_a_warning_was_not_read_and_a_blank_one_was() {
-        let mut blocks = Blocks::default();
+        let mut blocks = TextractBlocks::default();
         let mut answer = part(
             vec![block(BlockType::Page, 1, "a").build(), block(BlockType::Page, 2, "b").build()],
             None,
         );
         answer.warnings = Some(vec![Warning::builder().error_code("X").pages(2).build()]);
-        blocks.add(answer);
-        assert_eq!((blocks.has(1), blocks.has(2)), (true, false));
-        assert!(blocks.reading(1, (10, 10), None).lines.is_empty());
+        blocks.add_part(answer);
+        assert_eq!((blocks.has_page(1), blocks.has_page(2)), (true, false));
+        assert!(blocks.take_reading(1, (10, 10), None).lines.is_empty());
     }
 }

@@ -3,11 +3,11 @@
 use aws_sdk_textract::config::http::HttpResponse;
 use aws_sdk_textract::error::{ProvideErrorMetadata, SdkError};
 
-use crate::aws::{self, Failure};
+use crate::aws::{self, SdkFailure};
 use crate::fault::{Error, Fault};
 
 /// The fault behind an error code, with the HTTP status.
-fn fault_of(code: &str, status: u16) -> Fault {
+fn fault_of_error_code(code: &str, status: u16) -> Fault {
     match code {
         // Too many jobs at the same time: it passes as they end.
         "LimitExceededException" => Fault::Throttled(None),
@@ -25,13 +25,13 @@ fn fault_of(code: &str, status: u16) -> Fault {
 }
 
 /// The error of a call to `operation`. Textract's own words are left out: they may name the object.
-pub(super) fn error_of<E>(operation: &str, error: &SdkError<E, HttpResponse>) -> Error
+pub(super) fn textract_error<E>(operation: &str, error: &SdkError<E, HttpResponse>) -> Error
 where
     E: ProvideErrorMetadata,
 {
-    let (fault, words) = match aws::failure(error) {
-        Failure::Silent(silence) => (silence.fault(), silence.words().to_owned()),
-        Failure::Refused { code, status } => match fault_of(code, status) {
+    let (fault, words) = match aws::classify_failure(error) {
+        SdkFailure::Silent(silence) => (silence.fault(), silence.message().to_owned()),
+        SdkFailure::Refused { code, status } => match fault_of_error_code(code, status) {
             Fault::Denied => {
                 let advice = "check the credentials and their right to use Textract";
                 (Fault::Denied, format!("status {status}, {code}: {advice}"))
@@ -43,7 +43,9 @@ where
 }
 
 /// Whether a token stands for a job with other parameters.
-pub(super) fn is_mismatch<E: ProvideErrorMetadata>(error: &SdkError<E, HttpResponse>) -> bool {
+pub(super) fn is_token_mismatch<E: ProvideErrorMetadata>(
+    error: &SdkError<E, HttpResponse>,
+) -> bool {
     error.code() == Some("IdempotentParameterMismatchException")
 }
 
@@ -71,7 +73,7 @@ mod tests {
             ("", 500, Fault::Transient),
             ("SerializationException", 400, Fault::Internal),
         ] {
-            assert_eq!(fault_of(code, status), expected, "{code} {status}");
+            assert_eq!(fault_of_error_code(code, status), expected, "{code} {status}");
         }
     }
 }

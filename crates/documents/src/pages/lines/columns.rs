@@ -1,31 +1,31 @@
 //! Reading order of the rows of a page: which of them stand in columns side by side, and which
 //! belong to a table that reaches across.
 
-use super::Row;
-use crate::pages::words::Piece;
+use super::WordRow;
+use crate::pages::words::WordPiece;
 
 /// Columns within columns within columns: deeper is no layout that anyone reads.
 const MAX_DEPTH: u32 = 6;
 
 /// Reading order by recursive cuts (XY-cut): into columns where there are columns, else into
 /// bands between which there is white space, else row by row.
-pub(super) fn order(rows: Vec<Row>, depth: u32, ordered: &mut Vec<Row>) {
+pub(super) fn order_rows(rows: Vec<WordRow>, depth: u32, ordered: &mut Vec<WordRow>) {
     if depth >= MAX_DEPTH || rows.len() < 2 {
         ordered.extend(rows);
         return;
     }
-    let parts = columns(&rows).unwrap_or_else(|| bands(rows));
+    let parts = split_columns(&rows).unwrap_or_else(|| split_bands(rows));
     if parts.len() == 1 {
         ordered.extend(parts.into_iter().flatten());
         return;
     }
     for part in parts {
-        order(part, depth + 1, ordered);
+        order_rows(part, depth + 1, ordered);
     }
 }
 
-fn bands(rows: Vec<Row>) -> Vec<Vec<Row>> {
-    let mut bands: Vec<Vec<Row>> = Vec::new();
+fn split_bands(rows: Vec<WordRow>) -> Vec<Vec<WordRow>> {
+    let mut bands: Vec<Vec<WordRow>> = Vec::new();
     for row in rows {
         let last = bands.last().and_then(|band| band.last());
         let apart = last.is_none_or(|above| {
@@ -42,12 +42,12 @@ fn bands(rows: Vec<Row>) -> Vec<Vec<Row>> {
 /// Splits `rows` at the widest gutter, if what lies left and right of it are columns: into these
 /// two, or, where a table reaches across the gutter, into what is above it, the table, and what is
 /// below.
-fn columns(rows: &[Row]) -> Option<Vec<Vec<Row>>> {
-    let cut = gutter(rows)?;
-    let side = |left: bool| -> Vec<Row> {
+fn split_columns(rows: &[WordRow]) -> Option<Vec<Vec<WordRow>>> {
+    let cut = find_gutter(rows)?;
+    let side = |left: bool| -> Vec<WordRow> {
         let halves = rows.iter().map(|row| {
             let inside = row.pieces.iter().filter(|piece| (piece.start < cut) == left);
-            Row { pieces: inside.cloned().collect(), ..row.clone() }
+            WordRow { pieces: inside.cloned().collect(), ..row.clone() }
         });
         halves.filter(|row| !row.pieces.is_empty()).collect()
     };
@@ -59,17 +59,17 @@ fn columns(rows: &[Row]) -> Option<Vec<Vec<Row>>> {
     if fewer < 2 || are_aligned(rows, cut) {
         return None;
     }
-    Some(around_tables(rows, cut).unwrap_or_else(|| vec![left, right]))
+    Some(cut_around_tables(rows, cut).unwrap_or_else(|| vec![left, right]))
 }
 
 /// Whether a row has words on both sides of a gutter.
-fn reaches_across(row: &Row, cut: f64) -> bool {
-    let is_left = |piece: &Piece| piece.start < cut;
+fn reaches_across(row: &WordRow, cut: f64) -> bool {
+    let is_left = |piece: &WordPiece| piece.start < cut;
     row.pieces.iter().any(is_left) && !row.pieces.iter().all(is_left)
 }
 
 /// Whether half of the lines of the shorter side share their row with one of the other side.
-fn are_aligned(rows: &[Row], cut: f64) -> bool {
+fn are_aligned(rows: &[WordRow], cut: f64) -> bool {
     let (mut left, mut right, mut shared) = (0_usize, 0_usize, 0_usize);
     for row in rows {
         let across = reaches_across(row, cut);
@@ -86,7 +86,7 @@ const TABLE_STEP: f64 = 5.0;
 
 /// Cuts `rows` above and below each table that reaches across the gutter: two rows or more that do,
 /// with little between them. `None`: there is no table.
-fn around_tables(rows: &[Row], cut: f64) -> Option<Vec<Vec<Row>>> {
+fn cut_around_tables(rows: &[WordRow], cut: f64) -> Option<Vec<Vec<WordRow>>> {
     let across: Vec<usize> = (0..rows.len())
         .filter(|at| rows.get(*at).is_some_and(|row| reaches_across(row, cut)))
         .collect();
@@ -105,13 +105,13 @@ fn around_tables(rows: &[Row], cut: f64) -> Option<Vec<Vec<Row>>> {
         }
     }
     parts.push(rows.get(done..).unwrap_or_default().to_vec());
-    parts.retain(|part: &Vec<Row>| !part.is_empty());
+    parts.retain(|part: &Vec<WordRow>| !part.is_empty());
     (parts.len() > 1).then_some(parts)
 }
 
 /// Many full lines of several words each.
-fn is_prose(rows: &[Row]) -> bool {
-    let extents: Vec<(f64, f64)> = rows.iter().map(Row::extent).collect();
+fn is_prose(rows: &[WordRow]) -> bool {
+    let extents: Vec<(f64, f64)> = rows.iter().map(WordRow::extent).collect();
     let start = extents.iter().map(|extent| extent.0).fold(f64::INFINITY, f64::min);
     let end = extents.iter().map(|extent| extent.1).fold(f64::NEG_INFINITY, f64::max);
     let full = |extent: &&(f64, f64)| extent.1 - extent.0 > 0.75 * (end - start);
@@ -122,7 +122,7 @@ fn is_prose(rows: &[Row]) -> bool {
 }
 
 /// The middle of the widest vertical white strip that no word crosses, if wide enough.
-fn gutter(rows: &[Row]) -> Option<f64> {
+fn find_gutter(rows: &[WordRow]) -> Option<f64> {
     let mut spans: Vec<(f64, f64)> =
         rows.iter().flat_map(|row| &row.pieces).map(|piece| (piece.start, piece.end)).collect();
     spans.sort_by(|one, other| one.0.total_cmp(&other.0));

@@ -20,8 +20,8 @@ use opencv::core::{self, Mat, Rect, Scalar, Size};
 use opencv::prelude::*;
 use opencv::{Result, imgproc};
 
-use super::glyphs::Glyph;
-use super::{narrow, shear};
+use super::glyphs::InkBox;
+use super::{shear, to_f32};
 
 /// Skew that is looked for, either way, in degrees.
 const WIDEST: f64 = 20.0;
@@ -38,7 +38,7 @@ const FEWEST_FOR_FEET: usize = 60;
 
 /// Along what the lines run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Axis {
+pub enum LineAxis {
     /// As on an upright page, or one on its head.
     Rows,
     /// From top to bottom: the page lies on its side.
@@ -47,53 +47,53 @@ pub enum Axis {
 
 /// How the lines run.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Direction {
+pub struct LineDirection {
     /// Along what.
-    pub axis: Axis,
+    pub axis: LineAxis,
     /// How many times more letters have their nearest neighbour along `axis` than across it.
     pub clarity: f32,
     /// Degrees that the lines fall to the right (after the quarter turn if `axis` is
-    /// [`Axis::Columns`]); turning the page anticlockwise by this straightens it.
+    /// [`LineAxis::Columns`]); turning the page anticlockwise by this straightens it.
     pub skew_degrees: f32,
     /// Above 0 the letters stand on their feet (after one quarter turn clockwise if `axis` is
-    /// [`Axis::Columns`]), below on their heads; 0.25 either way is sure. 0 where nothing is known.
+    /// [`LineAxis::Columns`]), below on their heads; 0.25 either way is sure. 0 where nothing is known.
     pub feet: f32,
 }
 
-impl Direction {
+impl LineDirection {
     /// What is assumed of a page with next to no letters.
     pub(super) const UNKNOWN: Self =
-        Self { axis: Axis::Rows, clarity: 1.0, skew_degrees: 0.0, feet: 0.0 };
+        Self { axis: LineAxis::Rows, clarity: 1.0, skew_degrees: 0.0, feet: 0.0 };
 }
 
 /// Finds the direction of the lines that `glyphs`, boxes in `ink`, make up.
-pub(super) fn direction(ink: &Mat, glyphs: &[Glyph]) -> Result<Direction> {
+pub(super) fn find_direction(ink: &Mat, glyphs: &[InkBox]) -> Result<LineDirection> {
     if glyphs.len() < FEWEST {
-        return Ok(Direction::UNKNOWN);
+        return Ok(LineDirection::UNKNOWN);
     }
-    let votes = votes(glyphs);
-    let axis = if votes.columns > votes.rows { Axis::Columns } else { Axis::Rows };
-    let mut plane = only(ink, glyphs)?;
+    let votes = count_votes(glyphs);
+    let axis = if votes.columns > votes.rows { LineAxis::Columns } else { LineAxis::Rows };
+    let mut plane = mask_glyphs(ink, glyphs)?;
     let mut upright = glyphs.to_vec();
-    if axis == Axis::Columns {
+    if axis == LineAxis::Columns {
         let mut turned = Mat::default();
         core::rotate(&plane, &mut turned, core::ROTATE_90_CLOCKWISE)?;
         plane = turned;
         upright.iter_mut().for_each(|glyph| *glyph = glyph.turned(ink.rows()));
     }
-    let skew = skew(&plane)?;
-    let feet = feet(&upright, plane.size()?, skew);
-    Ok(Direction { axis, clarity: votes.clarity(), skew_degrees: narrow(skew), feet })
+    let skew = find_skew(&plane)?;
+    let feet = feet_ratio(&upright, plane.size()?, skew);
+    Ok(LineDirection { axis, clarity: votes.clarity(), skew_degrees: to_f32(skew), feet })
 }
 
 /// How many letters have their nearest neighbour in their row, and in their column.
 #[derive(Default)]
-struct Votes {
+struct NeighbourVotes {
     rows: u16,
     columns: u16,
 }
 
-impl Votes {
+impl NeighbourVotes {
     fn clarity(&self) -> f32 {
         let (more, less) = (self.rows.max(self.columns), self.rows.min(self.columns));
         f32::from(more + 1) / f32::from(less + 1)
@@ -101,11 +101,11 @@ impl Votes {
 }
 
 /// Asks letters for their nearest neighbours.
-fn votes(glyphs: &[Glyph]) -> Votes {
-    let transposed: Vec<Glyph> = glyphs.iter().map(|glyph| glyph.transposed()).collect();
-    let mut votes = Votes::default();
+fn count_votes(glyphs: &[InkBox]) -> NeighbourVotes {
+    let transposed: Vec<InkBox> = glyphs.iter().map(|glyph| glyph.transposed()).collect();
+    let mut votes = NeighbourVotes::default();
     for at in (0..glyphs.len()).step_by(glyphs.len() / ASKED + 1) {
-        let (beside, below) = (nearest(glyphs, at), nearest(&transposed, at));
+        let (beside, below) = (nearest_gap(glyphs, at), nearest_gap(&transposed, at));
         match beside.cmp(&below) {
             std::cmp::Ordering::Less => votes.rows += 1,
             std::cmp::Ordering::Greater => votes.columns += 1,
@@ -116,22 +116,22 @@ fn votes(glyphs: &[Glyph]) -> Votes {
 }
 
 /// Clear pixels from a letter to the nearest one to its right; `i32::MAX` if there is none.
-fn nearest(glyphs: &[Glyph], at: usize) -> i32 {
+fn nearest_gap(glyphs: &[InkBox], at: usize) -> i32 {
     let gaps =
-        |asked: &Glyph| glyphs.iter().filter_map(move |other| gap_beside(asked, other)).min();
+        |asked: &InkBox| glyphs.iter().filter_map(move |other| gap_beside(asked, other)).min();
     glyphs.get(at).and_then(gaps).unwrap_or(i32::MAX)
 }
 
 /// Clear pixels from one letter to another to its right that shares half of its height.
-fn gap_beside(one: &Glyph, other: &Glyph) -> Option<i32> {
+fn gap_beside(one: &InkBox, other: &InkBox) -> Option<i32> {
     let gap = other.left - one.left - one.width;
     let shared = (one.top + one.height).min(other.top + other.height) - one.top.max(other.top);
     (gap >= 0 && 2 * shared >= one.height.min(other.height)).then_some(gap)
 }
 
 /// The ink under the boxes of letters: rules and pictures have directions of their own.
-fn only(ink: &Mat, glyphs: &[Glyph]) -> Result<Mat> {
-    let mut boxes = super::plane::uniform(ink.size()?, 0.0)?;
+fn mask_glyphs(ink: &Mat, glyphs: &[InkBox]) -> Result<Mat> {
+    let mut boxes = super::plane::uniform_mat(ink.size()?, 0.0)?;
     for glyph in glyphs {
         let rect = Rect::new(glyph.left, glyph.top, glyph.width, glyph.height);
         imgproc::rectangle(
@@ -149,26 +149,31 @@ fn only(ink: &Mat, glyphs: &[Glyph]) -> Result<Mat> {
 }
 
 /// Degrees that the lines fall to the right.
-fn skew(plane: &Mat) -> Result<f64> {
+fn find_skew(plane: &Mat) -> Result<f64> {
     let (mut step, width) = COARSE;
-    let mut degrees = best(&Columns::of(plane, width)?, (-WIDEST, WIDEST), step);
+    let mut degrees =
+        find_best_angle(&ProjectionColumns::from_mat(plane, width)?, (-WIDEST, WIDEST), step);
     for (finer, width) in FINE {
-        degrees = best(&Columns::of(plane, width)?, (degrees - step, degrees + step), finer);
+        degrees = find_best_angle(
+            &ProjectionColumns::from_mat(plane, width)?,
+            (degrees - step, degrees + step),
+            finer,
+        );
         step = finer;
     }
     Ok(degrees)
 }
 
 /// The columns of a reduced page, one after the other.
-struct Columns {
+struct ProjectionColumns {
     ink: Vec<u8>,
     height: usize,
 }
 
-impl Columns {
+impl ProjectionColumns {
     /// `plane` reduced to about `width` columns.
-    fn of(plane: &Mat, width: i32) -> Result<Self> {
-        let small = super::plane::shrunk(plane, (plane.cols() + width - 1) / width)?;
+    fn from_mat(plane: &Mat, width: i32) -> Result<Self> {
+        let small = super::plane::shrink_mat(plane, (plane.cols() + width - 1) / width)?;
         let mut columns = Mat::default();
         core::transpose(&small, &mut columns)?;
         Ok(Self {
@@ -185,7 +190,7 @@ impl Columns {
         let mut place = -fall * 0.5 * f64::from(u32::try_from(columns.len()).unwrap_or(u32::MAX));
         let mut sums = vec![0.0_f32; self.height];
         for column in columns {
-            shear::add(&mut sums, column, place);
+            shear::add_shifted(&mut sums, column, place);
             place += fall;
         }
         let steps = sums.iter().zip(sums.iter().skip(1));
@@ -195,7 +200,7 @@ impl Columns {
 
 /// The angle of the greatest clarity between two angles. Between the steps the peak is taken for
 /// a parabola.
-fn best(plane: &Columns, (from, to): (f64, f64), step: f64) -> f64 {
+fn find_best_angle(plane: &ProjectionColumns, (from, to): (f64, f64), step: f64) -> f64 {
     let mut clarities = Vec::new();
     let mut degrees = from;
     while degrees <= to + step / 2.0 {
@@ -215,16 +220,16 @@ fn best(plane: &Columns, (from, to): (f64, f64), step: f64) -> f64 {
 }
 
 /// Log ratio of how lower and upper edges pile up on rows.
-fn feet(glyphs: &[Glyph], page: Size, skew: f64) -> f32 {
+fn feet_ratio(glyphs: &[InkBox], page: Size, skew: f64) -> f32 {
     if glyphs.len() < FEWEST_FOR_FEET {
         return 0.0;
     }
     let fall = skew.to_radians().tan();
-    let level = |glyph: &Glyph, y: i32| {
+    let level = |glyph: &InkBox, y: i32| {
         let middle = f64::from(glyph.left) + f64::from(glyph.width - page.width) / 2.0;
-        row(f64::from(y) - fall * middle + f64::from(page.width) / 2.0)
+        row_index(f64::from(y) - fall * middle + f64::from(page.width) / 2.0)
     };
-    let piled = |edge: fn(&Glyph) -> i32| {
+    let piled = |edge: fn(&InkBox) -> i32| {
         let mut rows: Vec<i64> = glyphs.iter().map(|glyph| level(glyph, edge(glyph))).collect();
         rows.sort_unstable();
         let piles = rows.chunk_by(|one, other| one == other).map(<[i64]>::len);
@@ -232,10 +237,10 @@ fn feet(glyphs: &[Glyph], page: Size, skew: f64) -> f32 {
     };
     let lower = piled(|glyph| glyph.top + glyph.height);
     let upper = piled(|glyph| glyph.top);
-    narrow((lower / upper.max(1.0)).ln())
+    to_f32((lower / upper.max(1.0)).ln())
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "a row of a page")]
-fn row(y: f64) -> i64 {
+fn row_index(y: f64) -> i64 {
     y.round() as i64
 }

@@ -18,14 +18,14 @@ const SPECK_CLEARANCE: i32 = 4;
 
 /// The box around a connected piece of ink.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::pages) struct Glyph {
+pub(in crate::pages) struct InkBox {
     pub left: i32,
     pub top: i32,
     pub width: i32,
     pub height: i32,
 }
 
-impl Glyph {
+impl InkBox {
     /// The same box after a quarter turn clockwise of a page of `height` rows.
     pub(super) fn turned(self, height: i32) -> Self {
         let left = height - self.top - self.height;
@@ -39,14 +39,14 @@ impl Glyph {
 }
 
 /// What the ink of a page consists of.
-pub(in crate::pages) struct Pieces {
-    pub glyphs: Vec<Glyph>,
+pub(in crate::pages) struct InkPieces {
+    pub glyphs: Vec<InkBox>,
     /// Tiny pieces that stand alone.
     pub specks: usize,
 }
 
 /// Sorts the pieces of `ink` (255 where there is ink, else 0).
-pub(super) fn pieces(ink: &Mat) -> Result<Pieces> {
+pub(super) fn sort_pieces(ink: &Mat) -> Result<InkPieces> {
     let (mut labels, mut stats, mut centroids) = (Mat::default(), Mat::default(), Mat::default());
     imgproc::connected_components_with_stats(
         ink,
@@ -60,7 +60,7 @@ pub(super) fn pieces(ink: &Mat) -> Result<Pieces> {
     // Each row: left, top, width, height, ink; the first is the paper.
     for row in stats.data_typed::<i32>()?.chunks_exact(5).skip(1) {
         let &[left, top, width, height, ink] = row else { continue };
-        let glyph = Glyph { left, top, width, height };
+        let glyph = InkBox { left, top, width, height };
         if ink <= SPECK_INK {
             specks.push(glyph);
         } else if ink >= INK
@@ -71,11 +71,11 @@ pub(super) fn pieces(ink: &Mat) -> Result<Pieces> {
             glyphs.push(glyph);
         }
     }
-    Ok(Pieces { glyphs, specks: alone(ink, &specks)? })
+    Ok(InkPieces { glyphs, specks: count_isolated(ink, &specks)? })
 }
 
 /// How many of the specks have no other ink around them.
-fn alone(ink: &Mat, specks: &[Glyph]) -> Result<usize> {
+fn count_isolated(ink: &Mat, specks: &[InkBox]) -> Result<usize> {
     let mut count = 0;
     let page = core::Rect::new(0, 0, ink.cols(), ink.rows());
     for speck in specks {
@@ -92,7 +92,7 @@ fn alone(ink: &Mat, specks: &[Glyph]) -> Result<usize> {
 }
 
 /// The median of the glyphs' sides that `side` names, in measured pixels; 0 of none.
-pub(super) fn median_of(glyphs: &[Glyph], side: impl Fn(&Glyph) -> i32) -> f32 {
+pub(super) fn median_side(glyphs: &[InkBox], side: impl Fn(&InkBox) -> i32) -> f32 {
     let mut sides: Vec<i32> = glyphs.iter().map(side).collect();
     sides.sort_unstable();
     let middle = sides.get(sides.len() / 2).copied().unwrap_or(0);

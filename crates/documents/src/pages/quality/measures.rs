@@ -7,11 +7,11 @@ use opencv::core::{self, Mat, Size};
 use opencv::prelude::*;
 use opencv::{Result, imgproc};
 
-use super::glyphs::{self, Pieces};
-use super::outline::{self, Outline};
-use super::plane::{self, Pixels};
+use super::glyphs::{self, InkPieces};
+use super::outline::{self, PaperOutline};
+use super::plane::{self, PixelMatrix};
 use super::traces;
-use crate::pages::Raster;
+use crate::pages::PageRaster;
 
 /// Pixels on the longer side of what is measured, at most.
 const LONGER_SIDE: i32 = 2_600;
@@ -27,7 +27,7 @@ const LEAST_INK_IN_NOISE: f64 = 3.0;
 const BLOCKY: f32 = 3.0;
 
 /// The numbers.
-pub(in crate::pages) struct Measures {
+pub(in crate::pages) struct PageMeasures {
     /// How many pixels of the page's side are one measured pixel.
     pub factor: i32,
     /// Measured size.
@@ -53,53 +53,53 @@ pub(in crate::pages) struct Measures {
     /// Pixels, as measured, that an edge of a letter takes from paper to ink.
     pub edge_width: f32,
     /// Letters and specks.
-    pub pieces: Pieces,
+    pub pieces: InkPieces,
     /// Ink, 255 or 0, at the measured size.
     pub ink: Mat,
     /// The paper's outline in the picture, in pixels of the page.
-    pub outline: Outline,
+    pub outline: PaperOutline,
 }
 
 /// Measures `page`.
-pub(super) fn measure(page: &Raster) -> Result<Measures> {
-    let whole = plane::view(page)?;
+pub(super) fn measure_page(page: &PageRaster) -> Result<PageMeasures> {
+    let whole = plane::view_raster(page)?;
     let factor = 1 + (whole.cols().max(whole.rows()) - 1) / LONGER_SIDE;
-    let small = plane::shrunk(&whole, factor)?;
-    let values = plane::histogram(&small, &Mat::default())?;
-    let shades = plane::paper(&small)?;
-    let (uneven, shade_range) = evenness(&shades)?;
-    let bands = bands(whole.size()?);
+    let small = plane::shrink_mat(&whole, factor)?;
+    let values = plane::count_values(&small, &Mat::default())?;
+    let shades = plane::estimate_paper(&small)?;
+    let (uneven, shade_range) = paper_evenness(&shades)?;
+    let bands = page_bands(whole.size()?);
     let answers = noise_answers(&whole, &bands)?;
     let noise = answers.quantile(0.5) / (ANSWER_TO_ONE * 0.6745);
-    let flat = calm(plane::flattened(&small, &shades)?, noise)?;
-    let ink = ink(&flat, noise)?;
-    let contrast = 255.0 - plane::histogram(&flat, &ink)?.quantile(0.3);
-    Ok(Measures {
+    let flat = calm_noise(plane::flatten_light(&small, &shades)?, noise)?;
+    let ink = threshold_ink(&flat, noise)?;
+    let contrast = 255.0 - plane::count_values(&flat, &ink)?.quantile(0.3);
+    Ok(PageMeasures {
         factor,
         size: small.size()?,
         paper: values.quantile(0.75),
-        grey: values.share(16..240),
+        grey: values.share_within(16..240),
         uneven,
         shade_range,
-        glare: glare(&shades)?,
+        glare: glare_share(&shades)?,
         noise,
         grain: answers.quantile(0.75) / (ANSWER_TO_ONE * 1.1503),
-        blockiness: traces::blockiness(&whole, &bands)?,
+        blockiness: traces::measure_blockiness(&whole, &bands)?,
         contrast,
         edge_width: edge_width(&flat, &ink, contrast)?,
-        pieces: glyphs::pieces(&ink)?,
-        outline: outline::outline(&small)?.scaled(factor),
+        pieces: glyphs::sort_pieces(&ink)?,
+        outline: outline::find_outline(&small)?.scaled(factor),
         ink,
     })
 }
 
 /// Smoothed where noise would otherwise be taken for ink.
-fn calm(flat: Mat, noise: f32) -> Result<Mat> {
-    if noise < NOISY { Ok(flat) } else { plane::calmed(&flat) }
+fn calm_noise(flat: Mat, noise: f32) -> Result<Mat> {
+    if noise < NOISY { Ok(flat) } else { plane::reduce_noise(&flat) }
 }
 
 /// Otsu's threshold, bounded: on an empty page it would split the paper.
-fn ink(flat: &Mat, noise: f32) -> Result<Mat> {
+fn threshold_ink(flat: &Mat, noise: f32) -> Result<Mat> {
     let mut ink = Mat::default();
     let inverse = imgproc::THRESH_BINARY_INV;
     let otsu = imgproc::threshold(flat, &mut ink, 0.0, 255.0, inverse | imgproc::THRESH_OTSU)?;
@@ -118,11 +118,11 @@ const BINS: usize = 5;
 ///
 /// Paper has one shade; a form or a header in colour adds a second one with a hard edge. Shadows
 /// have all shades in between.
-fn evenness(shades: &Mat) -> Result<(f32, f32)> {
-    let counts = plane::histogram(shades, &Mat::default())?;
+fn paper_evenness(shades: &Mat) -> Result<(f32, f32)> {
+    let counts = plane::count_values(shades, &Mat::default())?;
     let range = (counts.quantile(0.95) + 1.0) / (counts.quantile(0.05) + 1.0);
     let mut bins = [0.0_f32; 300];
-    for (value, share) in (0_u16..).zip(counts.shares()) {
+    for (value, share) in (0_u16..).zip(counts.value_shares()) {
         if let Some(bin) = bins.get_mut(bin_of((f32::from(value) + 1.0).ln() * BINS_PER_UNIT)) {
             *bin += share;
         }
@@ -150,8 +150,8 @@ fn take_fullest(bins: &mut [f32]) -> f32 {
 
 /// Share of the page under saturated spots that do not reach its border, on paper that is darker
 /// elsewhere: light from a lamp. A bright corner of a page in shadow reaches the border.
-fn glare(shades: &Mat) -> Result<f32> {
-    if plane::histogram(shades, &Mat::default())?.quantile(0.5) > 225.0 {
+fn glare_share(shades: &Mat) -> Result<f32> {
+    if plane::count_values(shades, &Mat::default())?.quantile(0.5) > 225.0 {
         return Ok(0.0);
     }
     let (mut spots, mut labels) = (Mat::default(), Mat::default());
@@ -166,14 +166,14 @@ fn glare(shades: &Mat) -> Result<f32> {
             covered += area;
         }
     }
-    Ok(ratio(covered, shades.cols() * shades.rows()))
+    Ok(pixel_ratio(covered, shades.cols() * shades.rows()))
 }
 
 /// Answer of the kernel of [`noise_answers`] to noise of deviation 1.
 const ANSWER_TO_ONE: f32 = 6.0;
 
 /// Four bands across the page, a quarter of it: what is measured at full size is measured there.
-fn bands(page: Size) -> Vec<core::Rect> {
+fn page_bands(page: Size) -> Vec<core::Rect> {
     let tall = (page.height / 16).max(8).min(page.height);
     let top = |eighth: i32| (page.height * eighth / 8 - tall / 2).clamp(0, page.height - tall);
     [1, 3, 5, 7].map(|eighth| core::Rect::new(0, top(eighth), page.width, tall)).into()
@@ -185,7 +185,7 @@ fn bands(page: Size) -> Vec<core::Rect> {
 ///
 /// J. Immerkaer, "Fast noise variance estimation", CVIU 64 (1996). The median instead of his mean
 /// leaves letters out of it. On paper that is clipped to white half of the noise is missing.
-fn noise_answers(whole: &impl Pixels, bands: &[core::Rect]) -> Result<plane::Histogram> {
+fn noise_answers(whole: &impl PixelMatrix, bands: &[core::Rect]) -> Result<plane::GreyHistogram> {
     // Along the rows and then along the columns: 1 −2 1, −2 4 −2, 1 −2 1, in whole numbers.
     let kernel = Mat::from_slice(&[1.0_f32, -2.0, 1.0])?.try_clone()?;
     let (mut strengths, mut all) = (core::Vector::<Mat>::new(), Mat::default());
@@ -198,7 +198,7 @@ fn noise_answers(whole: &impl Pixels, bands: &[core::Rect]) -> Result<plane::His
         strengths.push(strength);
     }
     core::vconcat(&strengths, &mut all)?;
-    plane::histogram(&all, &Mat::default())
+    plane::count_values(&all, &Mat::default())
 }
 
 /// Contrast divided by the slope at the letters' edges, where four fifths are not steeper.
@@ -221,17 +221,17 @@ fn edge_width(flat: &Mat, ink: &Mat, contrast: f32) -> Result<f32> {
             steepest = both;
         }
     }
-    Ok(contrast / plane::histogram(&steepest, &edges)?.quantile(0.8).max(1.0))
+    Ok(contrast / plane::count_values(&steepest, &edges)?.quantile(0.8).max(1.0))
 }
 
-fn ratio(part: i32, all: i32) -> f32 {
+fn pixel_ratio(part: i32, all: i32) -> f32 {
     let count = |pixels: i32| f64::from(pixels.max(0));
     #[expect(clippy::cast_possible_truncation, reason = "a share")]
     let share = (count(part) / count(all).max(1.0)) as f32;
     share
 }
 
-impl Measures {
+impl PageMeasures {
     /// Whether there is next to no grey.
     pub(super) fn is_bilevel(&self) -> bool {
         self.grey < 0.005
@@ -243,9 +243,9 @@ impl Measures {
     }
 
     /// Specks per million measured pixels.
-    pub(super) fn specks(&self) -> f32 {
+    pub(super) fn specks_per_million(&self) -> f32 {
         let specks = i32::try_from(self.pieces.specks).unwrap_or(i32::MAX);
-        ratio(specks, self.size.area()) * 1e6
+        pixel_ratio(specks, self.size.area()) * 1e6
     }
 
     /// Share of the letters that touch the frame of the picture.
@@ -257,6 +257,6 @@ impl Measures {
                 || glyph.top + glyph.height >= self.size.height
         });
         let count = |number: usize| i32::try_from(number).unwrap_or(i32::MAX);
-        ratio(count(touches.count()), count(self.pieces.glyphs.len()))
+        pixel_ratio(count(touches.count()), count(self.pieces.glyphs.len()))
     }
 }

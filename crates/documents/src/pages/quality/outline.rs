@@ -10,8 +10,8 @@ use opencv::core::{self, Mat, Point2f, Scalar};
 use opencv::prelude::*;
 use opencv::{Result, imgproc};
 
-use super::plane::Pixels;
-use super::{narrow, shear};
+use super::plane::PixelMatrix;
+use super::{shear, to_f32};
 
 /// The longer side of the picture in which edges are looked for.
 const LONGER_SIDE: i32 = 400;
@@ -33,7 +33,7 @@ const FRAME: f64 = 0.75;
 
 /// What was found of the sheet.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(in crate::pages) enum Outline {
+pub(in crate::pages) enum PaperOutline {
     /// The page fills its picture.
     None,
     /// Some edges, one to three: the picture cuts the sheet off.
@@ -42,12 +42,12 @@ pub(in crate::pages) enum Outline {
     Sheet([Point2f; 4]),
 }
 
-impl Outline {
+impl PaperOutline {
     /// On a page that is `factor` times as large.
     pub(super) fn scaled(self, factor: i32) -> Self {
         let factor = f64::from(factor);
         let larger = |corner: Point2f| {
-            Point2f::new(narrow(f64::from(corner.x) * factor), narrow(f64::from(corner.y) * factor))
+            Point2f::new(to_f32(f64::from(corner.x) * factor), to_f32(f64::from(corner.y) * factor))
         };
         match self {
             Self::Sheet(corners) => Self::Sheet(corners.map(larger)),
@@ -58,40 +58,40 @@ impl Outline {
 
 /// A line: where it crosses the middle of the page, and its slope against the side.
 #[derive(Clone, Copy)]
-struct Edge {
+struct PaperEdge {
     middle: f64,
     slope: f64,
     found: bool,
 }
 
 /// Looks for the outline in `plane`.
-pub(in crate::pages) fn outline(plane: &impl Pixels) -> Result<Outline> {
+pub(in crate::pages) fn find_outline(plane: &impl PixelMatrix) -> Result<PaperOutline> {
     let factor = (plane.cols().max(plane.rows()) / LONGER_SIDE).max(1);
-    let small = super::plane::median(&super::plane::shrunk(plane, factor)?, 5)?;
+    let small = super::plane::smooth_median(&super::plane::shrink_mat(plane, factor)?, 5)?;
     if small.cols() < 64 || small.rows() < 64 || !has_dark_frame(&small)? {
-        return Ok(Outline::None);
+        return Ok(PaperOutline::None);
     }
     let (mut bright, mut logarithm) = (Mat::default(), Mat::default());
     small.convert_to(&mut bright, core::CV_32F, 1.0, 4.0)?;
     core::log(&bright, &mut logarithm)?;
     let mut edges = Vec::with_capacity(4);
     for (across, direction) in [(false, 1.0), (false, -1.0), (true, 1.0), (true, -1.0)] {
-        edges.push(edge(&rise(&logarithm, across, direction)?, direction > 0.0)?);
+        edges.push(find_edge(&brightness_rise(&logarithm, across, direction)?, direction > 0.0)?);
     }
     let found = edges.iter().filter(|edge| edge.found).count();
     let size = (f64::from(small.cols()), f64::from(small.rows()));
     match edges.as_slice() {
         [left, right, top, bottom] if found == 4 => {
-            let corner = |side, cap| crossing(side, cap, size, f64::from(factor));
-            Ok(Outline::Sheet([
+            let corner = |side, cap| edge_crossing(side, cap, size, f64::from(factor));
+            Ok(PaperOutline::Sheet([
                 corner(left, top),
                 corner(right, top),
                 corner(right, bottom),
                 corner(left, bottom),
             ]))
         }
-        _ if found > 0 => Ok(Outline::Partial(u8::try_from(found).unwrap_or(3))),
-        _ => Ok(Outline::None),
+        _ if found > 0 => Ok(PaperOutline::Partial(u8::try_from(found).unwrap_or(3))),
+        _ => Ok(PaperOutline::None),
     }
 }
 
@@ -99,7 +99,7 @@ pub(in crate::pages) fn outline(plane: &impl Pixels) -> Result<Outline> {
 fn has_dark_frame(small: &Mat) -> Result<bool> {
     let (width, height) = (small.cols(), small.rows());
     let (thin_x, thin_y) = ((width / 50).max(1), (height / 50).max(1));
-    let page = super::plane::histogram(small, &Mat::default())?.quantile(0.6);
+    let page = super::plane::count_values(small, &Mat::default())?.quantile(0.6);
     let strips = [
         core::Rect::new(0, 0, thin_x, height),
         core::Rect::new(width - thin_x, 0, thin_x, height),
@@ -116,7 +116,7 @@ fn has_dark_frame(small: &Mat) -> Result<bool> {
 }
 
 /// How the logarithm rises towards the right, or downwards as a transposed page.
-fn rise(logarithm: &Mat, across: bool, direction: f64) -> Result<Mat> {
+fn brightness_rise(logarithm: &Mat, across: bool, direction: f64) -> Result<Mat> {
     let (dx, dy) = if across { (0, 1) } else { (1, 0) };
     let mut slope = Mat::default();
     // A Sobel kernel of three sums four differences over two pixels; here it is per two pixels.
@@ -144,14 +144,14 @@ fn rise(logarithm: &Mat, across: bool, direction: f64) -> Result<Mat> {
 }
 
 /// The line, near the left side or the right one, that `rise` is greatest along.
-fn edge(rise: &Mat, left: bool) -> Result<Edge> {
-    let rises = Rises::of(rise)?;
-    let mut found = (f32::MIN, Edge { middle: 0.0, slope: 0.0, found: false }, 0_i32);
+fn find_edge(rise: &Mat, left: bool) -> Result<PaperEdge> {
+    let rises = RiseRows::from_mat(rise)?;
+    let mut found = (f32::MIN, PaperEdge { middle: 0.0, slope: 0.0, found: false }, 0_i32);
     for step in -STEEPEST..=STEEPEST {
         let slope = f64::from(step) * SLOPE_STEP;
-        for (x, mean) in (0_i32..).zip(rises.means(slope)) {
-            if mean > found.0 && is_near(x, rise.cols(), left) {
-                found = (mean, Edge { middle: f64::from(x), slope, found: false }, x);
+        for (x, mean) in (0_i32..).zip(rises.mean_rises(slope)) {
+            if mean > found.0 && is_near_side(x, rise.cols(), left) {
+                found = (mean, PaperEdge { middle: f64::from(x), slope, found: false }, x);
             }
         }
     }
@@ -161,20 +161,20 @@ fn edge(rise: &Mat, left: bool) -> Result<Edge> {
     Ok(edge)
 }
 
-fn is_near(x: i32, width: i32, left: bool) -> bool {
+fn is_near_side(x: i32, width: i32, left: bool) -> bool {
     let from_side = if left { x } else { width - 1 - x };
     from_side >= 2 && f64::from(from_side) <= REACH * f64::from(width)
 }
 
 /// How a page rises, row by row; its ends are left out.
-struct Rises<'a> {
+struct RiseRows<'a> {
     rows: Vec<(f64, &'a [f32])>,
     width: usize,
 }
 
-impl<'a> Rises<'a> {
+impl<'a> RiseRows<'a> {
     /// The rows with their places from the middle.
-    fn of(rise: &'a Mat) -> Result<Self> {
+    fn from_mat(rise: &'a Mat) -> Result<Self> {
         let width = usize::try_from(rise.cols()).unwrap_or_default().max(1);
         let end = share_of(rise.rows(), ENDS);
         let middle = f64::from(rise.rows()) / 2.0;
@@ -184,12 +184,12 @@ impl<'a> Rises<'a> {
     }
 
     /// The mean rise along each line of `slope`, by the column where it crosses the middle.
-    fn means(&self, slope: f64) -> Vec<f32> {
+    fn mean_rises(&self, slope: f64) -> Vec<f32> {
         let mut sums = vec![0.0; self.width];
         for (place, row) in &self.rows {
-            shear::add(&mut sums, row, slope * place);
+            shear::add_shifted(&mut sums, row, slope * place);
         }
-        let rows = count(self.rows.len().max(1));
+        let rows = rows_to_f32(self.rows.len().max(1));
         sums.iter().map(|sum| sum / rows).collect()
     }
 
@@ -199,14 +199,14 @@ impl<'a> Rises<'a> {
         let from = usize::try_from(x - 2).unwrap_or_default();
         let rises = |(place, row): &&(f64, &[f32])| {
             near.fill(0.0);
-            shear::add(&mut near, row, slope * place);
+            shear::add_shifted(&mut near, row, slope * place);
             near.iter().skip(from).take(5).any(|rise| f64::from(*rise) > RISING)
         };
-        count(self.rows.iter().filter(rises).count()) / count(self.rows.len().max(1))
+        rows_to_f32(self.rows.iter().filter(rises).count()) / rows_to_f32(self.rows.len().max(1))
     }
 }
 
-fn count(rows: usize) -> f32 {
+fn rows_to_f32(rows: usize) -> f32 {
     u16::try_from(rows).map_or(f32::MAX, f32::from)
 }
 
@@ -216,11 +216,16 @@ fn share_of(side: i32, share: f64) -> i32 {
 }
 
 /// Where an upright and a level edge meet, in pixels of the page.
-fn crossing(side: &Edge, cap: &Edge, (width, height): (f64, f64), factor: f64) -> Point2f {
+fn edge_crossing(
+    side: &PaperEdge,
+    cap: &PaperEdge,
+    (width, height): (f64, f64),
+    factor: f64,
+) -> Point2f {
     // x = side.middle + side.slope * (y - height / 2), y = cap.middle + cap.slope * (x - width / 2)
     let level = cap.middle + cap.slope * (side.middle - side.slope * height / 2.0 - width / 2.0);
     let y = level / (1.0 - side.slope * cap.slope);
     let x = side.middle + side.slope * (y - height / 2.0);
-    let whole = |small: f64| narrow((small + 0.5) * factor);
+    let whole = |small: f64| to_f32((small + 0.5) * factor);
     Point2f::new(whole(x), whole(y))
 }

@@ -5,12 +5,12 @@ use opencv::core::{self, Mat, Point, Point2f, Rect, Scalar, Size};
 use opencv::imgproc;
 use opencv::prelude::*;
 
-use crate::pages::{Raster, plane};
+use crate::pages::{PageRaster, plane};
 
 /// A page of text: every line has letters with and without ascender, a few with descender.
-pub(in crate::pages) fn text_page(width: u32, height: u32, letter: i32) -> Raster {
+pub(in crate::pages) fn text_page(width: u32, height: u32, letter: i32) -> PageRaster {
     let (wide, tall) = (i32::try_from(width).unwrap(), i32::try_from(height).unwrap());
-    let mut page = plane::uniform(Size::new(wide, tall), 255.0).unwrap();
+    let mut page = plane::uniform_mat(Size::new(wide, tall), 255.0).unwrap();
     let stroke = (letter / 7).max(2);
     let (mut x, mut y) = (wide / 8, tall / 10);
     let mut at = 0_i32;
@@ -26,17 +26,17 @@ pub(in crate::pages) fn text_page(width: u32, height: u32, letter: i32) -> Raste
             (x, y) = (wide / 8, y + letter * 5 / 2);
         }
     }
-    plane::raster(&page, 300).unwrap()
+    plane::raster_from_mat(&page, 300).unwrap()
 }
 
 /// The page through a change of its pixels.
-pub(in crate::pages) fn spoilt(page: &Raster, spoil: impl Fn(&Mat) -> Mat) -> Raster {
-    let plane = plane::view(page).unwrap().try_clone().unwrap();
-    plane::raster(&spoil(&plane), page.dpi).unwrap()
+pub(in crate::pages) fn spoilt(page: &PageRaster, spoil: impl Fn(&Mat) -> Mat) -> PageRaster {
+    let plane = plane::view_raster(page).unwrap().try_clone().unwrap();
+    plane::raster_from_mat(&spoil(&plane), page.dpi).unwrap()
 }
 
 /// Turned clockwise about its middle on white paper of the same size.
-pub(in crate::pages) fn skewed(page: &Raster, degrees: f64) -> Raster {
+pub(in crate::pages) fn skewed(page: &PageRaster, degrees: f64) -> PageRaster {
     spoilt(page, |plane| {
         let size = plane.size().unwrap();
         let middle = Point2f::new(size.width as f32 / 2.0, size.height as f32 / 2.0);
@@ -50,7 +50,7 @@ pub(in crate::pages) fn skewed(page: &Raster, degrees: f64) -> Raster {
 }
 
 /// As `gain * pixel + offset`.
-pub(in crate::pages) fn scaled(page: &Raster, gain: f64, offset: f64) -> Raster {
+pub(in crate::pages) fn scaled(page: &PageRaster, gain: f64, offset: f64) -> PageRaster {
     spoilt(page, |plane| {
         let mut scaled = Mat::default();
         plane.convert_to(&mut scaled, core::CV_8U, gain, offset).unwrap();
@@ -59,7 +59,7 @@ pub(in crate::pages) fn scaled(page: &Raster, gain: f64, offset: f64) -> Raster 
 }
 
 /// In a shadow that falls from full light at the left to three tenths at the right.
-pub(in crate::pages) fn shadowed(page: &Raster) -> Raster {
+pub(in crate::pages) fn shadowed(page: &PageRaster) -> PageRaster {
     let mut dark = page.clone();
     let width = page.width as usize;
     for row in dark.pixels.chunks_mut(width) {
@@ -72,7 +72,7 @@ pub(in crate::pages) fn shadowed(page: &Raster) -> Raster {
 }
 
 /// With noise of about this deviation, the same on every run.
-pub(in crate::pages) fn noisy(page: &Raster, deviation: i32) -> Raster {
+pub(in crate::pages) fn noisy(page: &PageRaster, deviation: i32) -> PageRaster {
     let mut grainy = page.clone();
     let mut random = fastrand::Rng::with_seed(7);
     for pixel in &mut grainy.pixels {
@@ -84,7 +84,7 @@ pub(in crate::pages) fn noisy(page: &Raster, deviation: i32) -> Raster {
 }
 
 /// With this share of its pixels made black.
-pub(in crate::pages) fn speckled(page: &Raster, share: f32) -> Raster {
+pub(in crate::pages) fn speckled(page: &PageRaster, share: f32) -> PageRaster {
     let mut dirty = page.clone();
     let mut random = fastrand::Rng::with_seed(7);
     for pixel in &mut dirty.pixels {
@@ -96,17 +96,17 @@ pub(in crate::pages) fn speckled(page: &Raster, share: f32) -> Raster {
 }
 
 /// After JPEG of this quality, 1 to 100.
-pub(in crate::pages) fn compressed(page: &Raster, quality: u8) -> Raster {
+pub(in crate::pages) fn compressed(page: &PageRaster, quality: u8) -> PageRaster {
     let mut bytes = Vec::new();
     let mut encoder = image::codecs::jpeg::JpegEncoder::new_with_quality(&mut bytes, quality);
     let color = image::ExtendedColorType::L8;
     encoder.encode(&page.pixels, page.width, page.height, color).unwrap();
     let decoded = image::load_from_memory(&bytes).unwrap().into_luma8();
-    Raster { pixels: decoded.into_raw(), ..page.clone() }
+    PageRaster { pixels: decoded.into_raw(), ..page.clone() }
 }
 
 /// Photographed: the corners of the sheet on a darker table.
-pub(in crate::pages) fn photographed(page: &Raster, corners: [Point2f; 4]) -> Raster {
+pub(in crate::pages) fn photographed(page: &PageRaster, corners: [Point2f; 4]) -> PageRaster {
     spoilt(page, |plane| {
         let (width, height) = (plane.cols() as f32, plane.rows() as f32);
         let sheet = [(0.0, 0.0), (width, 0.0), (width, height), (0.0, height)];
@@ -129,7 +129,7 @@ pub(in crate::pages) fn photographed(page: &Raster, corners: [Point2f; 4]) -> Ra
 }
 
 /// With a bright spot of a lamp in its middle that has nothing in it.
-pub(in crate::pages) fn glaring(page: &Raster) -> Raster {
+pub(in crate::pages) fn glaring(page: &PageRaster) -> PageRaster {
     spoilt(page, |plane| {
         let mut lit = plane.try_clone().unwrap();
         let middle = Point::new(plane.cols() / 2, plane.rows() / 2);

@@ -1,13 +1,13 @@
 //! Sums along lines that run aslant: the lines of pixels across them are added up, each moved by its
 //! own share of the fall. No sheared page is ever made, which was most of the work.
 
-use super::narrow;
+use super::to_f32;
 
 /// Adds a line of pixels to `sums`, moved towards its beginning by `by`; a place between two pixels
 /// takes from both. What is moved out of `sums` is left out.
-pub(super) fn add<T: Copy + Into<f32>>(sums: &mut [f32], line: &[T], by: f64) {
-    let part = narrow(by - by.floor());
-    let whole = whole(by);
+pub(super) fn add_shifted<T: Copy + Into<f32>>(sums: &mut [f32], line: &[T], by: f64) {
+    let part = to_f32(by - by.floor());
+    let whole = to_i64(by);
     add_whole(sums, line, whole, 1.0 - part);
     add_whole(sums, line, whole.saturating_add(1), part);
 }
@@ -24,7 +24,7 @@ fn add_whole<T: Copy + Into<f32>>(sums: &mut [f32], line: &[T], by: i64, weight:
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "a place on a page")]
-fn whole(place: f64) -> i64 {
+fn to_i64(place: f64) -> i64 {
     place.floor() as i64
 }
 
@@ -46,7 +46,7 @@ mod tests {
         ];
         for (by, expected) in table {
             let mut sums = [0.0; 4];
-            add(&mut sums, &[1_u8, 2, 4, 8], by);
+            add_shifted(&mut sums, &[1_u8, 2, 4, 8], by);
             assert_eq!(sums, expected, "{by}");
         }
     }

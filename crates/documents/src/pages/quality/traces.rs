@@ -11,7 +11,7 @@ use opencv::Result;
 use opencv::core::{Mat, Rect};
 use opencv::prelude::*;
 
-use crate::pages::plane::Pixels;
+use crate::pages::plane::PixelMatrix;
 
 /// Side of a square of JPEG.
 const SQUARE: usize = 8;
@@ -24,7 +24,7 @@ const FEW: usize = 20_000;
 
 /// How many times as many lone steps lie on one column in eight, the fullest, as on the median of
 /// the others; about 1 to 2 without coarse compression.
-pub(super) fn blockiness(page: &impl Pixels, bands: &[Rect]) -> Result<f32> {
+pub(super) fn measure_blockiness(page: &impl PixelMatrix, bands: &[Rect]) -> Result<f32> {
     let mut steps = [0_usize; SQUARE];
     let mut pixels = 0;
     for band in bands {

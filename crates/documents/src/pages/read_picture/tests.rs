@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::fault::Result;
-use crate::model::{BoundingBox, Repairs, Word};
+use crate::model::{BoundingBox, RepairSwitches, TextWord};
 use crate::pages::quality::page_in_code::{skewed, text_page};
 
 const ENGLISH: &str = "Invoice number and date of the order, please pay the amount due";
@@ -11,7 +11,7 @@ const GERMAN: &str = "Rechnung und Datum der Lieferung, bitte zahlen Sie den Bet
 const GIBBERISH: &str = "mqwz xkvj pfgh zzqx wvkp jjqm";
 
 /// A page at 200 dpi with many lines of letters of 14 x 20 pixels.
-fn page() -> Raster {
+fn page() -> PageRaster {
     let (width, height) = (1000_usize, 1200_usize);
     let mut pixels = vec![255_u8; width * height];
     for top in (100..1100).step_by(50) {
@@ -28,11 +28,11 @@ fn page() -> Raster {
             }
         }
     }
-    Raster { width: 1000, height: 1200, dpi: 200, pixels }
+    PageRaster { width: 1000, height: 1200, dpi: 200, pixels }
 }
 
 /// The same with a speck on every thirtieth pixel, which calls for a repair.
-fn specked() -> Raster {
+fn specked() -> PageRaster {
     let mut page = page();
     let mut random = fastrand::Rng::with_seed(7);
     for value in &mut page.pixels {
@@ -46,7 +46,7 @@ fn specked() -> Raster {
 }
 
 /// Quarter turns clockwise that the page has been given, by the shades of its letters.
-fn turns_of(page: &Raster) -> u8 {
+fn turns_of(page: &PageRaster) -> u8 {
     let across = page.width as usize;
     let mut seen = [0_u32; 4];
     let at = |index: usize| page.pixels.get(index).copied().unwrap_or(255);
@@ -61,7 +61,7 @@ fn turns_of(page: &Raster) -> u8 {
     (0..4_u8).max_by_key(|turns| seen[usize::from(*turns)]).unwrap()
 }
 
-type Answer<'a> = dyn FnMut(&Raster, &str) -> (&'static str, f32) + Send + 'a;
+type Answer<'a> = dyn FnMut(&PageRaster, &str) -> (&'static str, f32) + Send + 'a;
 
 struct Script<'a> {
     installed: Vec<String>,
@@ -73,7 +73,7 @@ struct Script<'a> {
 }
 
 impl<'a> Script<'a> {
-    fn new(answer: impl FnMut(&Raster, &str) -> (&'static str, f32) + Send + 'a) -> Self {
+    fn new(answer: impl FnMut(&PageRaster, &str) -> (&'static str, f32) + Send + 'a) -> Self {
         let installed = ["deu", "eng"].map(str::to_owned).into();
         Self { installed, answer: Box::new(answer), log: Vec::new(), place: everywhere }
     }
@@ -100,37 +100,38 @@ fn on_the_lines(_: &str, w: f32, h: f32) -> BoundingBox {
     BoundingBox { x: w * 0.1, y: h * 0.08, w: w * 0.8, h: h * 0.83 }
 }
 
-impl Recogniser for Script<'_> {
+impl PageRecogniser for Script<'_> {
     fn languages(&self) -> &[String] {
         &self.installed
     }
 
-    fn recognise(&mut self, page: &Raster, languages: &[String]) -> Result<Vec<Line>> {
+    fn recognise(&mut self, page: &PageRaster, languages: &[String]) -> Result<Vec<TextLine>> {
         let language = languages.join("+");
         let (text, confidence) = (self.answer)(page, &language);
         self.log.push((page.width, page.height, language));
         #[expect(clippy::cast_precision_loss, reason = "a small page")]
         let (w, h) = (page.width as f32, page.height as f32);
         let bounding_box = (self.place)(text, w, h);
-        let word = |text: &str| Word { text: text.to_owned(), bounding_box, confidence };
-        Ok(vec![Line { words: text.split_whitespace().map(word).collect() }])
+        let word = |text: &str| TextWord { text: text.to_owned(), bounding_box, confidence };
+        Ok(vec![TextLine { words: text.split_whitespace().map(word).collect() }])
     }
 }
 
-fn read(page: &Raster, script: &mut Script<'_>, repairs: Repairs) -> PictureRead {
-    let recipe = Recipe { dpi: 200, languages: Vec::new(), repairs, threshold: 0.7 };
+fn read(page: &PageRaster, script: &mut Script<'_>, repairs: RepairSwitches) -> PictureRead {
+    let recipe = ReadRecipe { dpi: 200, languages: Vec::new(), repairs, threshold: 0.7 };
     let (started, page_time) = (Instant::now(), Duration::from_secs(600));
     let mut reader =
         PictureReader { recogniser: script, recipe: &recipe, hint: None, started, page_time };
     reader.read(page).unwrap()
 }
 
-const TURNS_ONLY: Repairs = Repairs { enabled: true, orientation: true, ..Repairs::NONE };
+const TURNS_ONLY: RepairSwitches =
+    RepairSwitches { enabled: true, orientation: true, ..RepairSwitches::NONE };
 
 #[test]
 fn a_page_without_defects_is_read_once_and_left_alone() {
     let mut script = Script::new(|_, _| (ENGLISH, 0.95));
-    let read = read(&page(), &mut script, Repairs::ALL);
+    let read = read(&page(), &mut script, RepairSwitches::ALL);
     assert_eq!(script.whole(), ["eng"]);
     assert!(read.repaired.is_none());
     assert_eq!((read.width, read.height), (1000, 1200));
@@ -146,11 +147,15 @@ fn of_two_readings_the_better_one_stays_and_the_second_happens_only_if_the_first
         ("the repair did harm",        0.3, 0.6, 2, false),
     ];
     for (name, repaired, plain, readings, stays) in table {
-        let mut script = Script::new(|page: &Raster, _: &str| {
+        let mut script = Script::new(|page: &PageRaster, _: &str| {
             let is_plain = page.pixels == original.pixels;
             (ENGLISH, if is_plain { plain } else { repaired })
         });
-        let read = read(&original, &mut script, Repairs { orientation: false, ..Repairs::ALL });
+        let read = read(
+            &original,
+            &mut script,
+            RepairSwitches { orientation: false, ..RepairSwitches::ALL },
+        );
         assert_eq!(script.whole().len(), readings, "{name}");
         assert_eq!(read.repaired.is_some(), stays, "{name}");
     }
@@ -159,17 +164,17 @@ fn of_two_readings_the_better_one_stays_and_the_second_happens_only_if_the_first
 #[test]
 fn small_print_that_falls_short_twice_is_read_a_third_time_sharpened_and_large_print_is_not() {
     let small = text_page(1240, 1754, 9);
-    let without = Repairs { sharpen: false, ..Repairs::ALL };
+    let without = RepairSwitches { sharpen: false, ..RepairSwitches::ALL };
     #[rustfmt::skip]
     let table = [
-        ("read well",           &small,    0.95, Repairs::ALL, 1),
-        ("read badly",          &small,    0.6,  Repairs::ALL, 3),
+        ("read well",           &small,    0.95, RepairSwitches::ALL, 1),
+        ("read badly",          &small,    0.6,  RepairSwitches::ALL, 3),
         ("not to be sharpened", &small,    0.6,  without,      2),
-        ("large enough",        &specked(), 0.6, Repairs::ALL, 2),
+        ("large enough",        &specked(), 0.6, RepairSwitches::ALL, 2),
     ];
     for (name, original, confidence, repairs, readings) in table {
         let mut script = Script::new(|_, _| (ENGLISH, confidence));
-        read(original, &mut script, Repairs { orientation: false, ..repairs });
+        read(original, &mut script, RepairSwitches { orientation: false, ..repairs });
         assert_eq!(script.whole().len(), readings, "{name}");
     }
 }
@@ -182,7 +187,7 @@ fn what_only_the_sharpened_picture_shows_is_added_also_where_the_repair_has_move
         [(&small, 0.8, true), (&small, 0.4, false), (&crooked, 0.8, true)]
     {
         let mut enlarged = 0;
-        let answer = move |page: &Raster, _: &str| {
+        let answer = move |page: &PageRaster, _: &str| {
             let is_enlarged = page.width > 2000 && page.height > page.width;
             enlarged += u32::from(is_enlarged);
             match (is_enlarged, enlarged) {
@@ -192,8 +197,12 @@ fn what_only_the_sharpened_picture_shows_is_added_also_where_the_repair_has_move
             }
         };
         let mut script = Script { place: apart, ..Script::new(answer) };
-        let read = read(original, &mut script, Repairs { orientation: false, ..Repairs::ALL });
-        let text: Vec<String> = read.lines.iter().map(Line::text).collect();
+        let read = read(
+            original,
+            &mut script,
+            RepairSwitches { orientation: false, ..RepairSwitches::ALL },
+        );
+        let text: Vec<String> = read.lines.iter().map(TextLine::text).collect();
         assert_eq!(script.whole().len(), 3, "{text:?}");
         assert_eq!(text.concat().contains("Total"), added, "{text:?}");
         assert!(text.concat().contains("Invoice"), "{text:?}");
@@ -204,13 +213,17 @@ fn what_only_the_sharpened_picture_shows_is_added_also_where_the_repair_has_move
 fn what_only_the_worse_of_two_equal_readings_has_is_added_and_from_a_far_worse_one_nothing_is() {
     let original = specked();
     for (plain, added) in [(0.65, true), (0.5, false)] {
-        let answer = |page: &Raster, _: &str| match page.pixels == original.pixels {
+        let answer = |page: &PageRaster, _: &str| match page.pixels == original.pixels {
             true => ("Total", plain),
             false => ("Invoice", 0.7),
         };
         let mut script = Script { place: apart, ..Script::new(answer) };
-        let read = read(&original, &mut script, Repairs { orientation: false, ..Repairs::ALL });
-        let text: Vec<String> = read.lines.iter().map(Line::text).collect();
+        let read = read(
+            &original,
+            &mut script,
+            RepairSwitches { orientation: false, ..RepairSwitches::ALL },
+        );
+        let text: Vec<String> = read.lines.iter().map(TextLine::text).collect();
         assert_eq!(text.concat().contains("Total"), added, "{text:?}");
         assert!(text.concat().contains("Invoice"), "{text:?}");
     }
@@ -224,10 +237,10 @@ fn grain_is_no_text_that_was_not_read() {
         let noise: i32 = (0..3).map(|_| random.i32(-35..=35)).sum();
         *value = u8::try_from((i32::from(*value) + noise).clamp(0, 255)).unwrap();
     }
-    let answer = |_: &Raster, _: &str| (ENGLISH, 0.95);
+    let answer = |_: &PageRaster, _: &str| (ENGLISH, 0.95);
     let mut script = Script { place: on_the_lines, ..Script::new(answer) };
-    let read = read(&grainy, &mut script, Repairs::NONE);
-    assert!(read.defects.iter().any(|defect| defect.kind == DefectKind::Noisy), "{read:?}");
+    let read = read(&grainy, &mut script, RepairSwitches::NONE);
+    assert!(read.defects.iter().any(|defect| defect.kind == PageDefectKind::Noisy), "{read:?}");
     // Up to three tenths are taken off for the picture, no third for grain beside the lines.
     assert!(read.quality > 0.75, "{}", read.quality);
 }
@@ -235,8 +248,8 @@ fn grain_is_no_text_that_was_not_read() {
 #[test]
 fn a_page_on_its_head_or_side_is_turned_back_and_says_in_which_picture_its_boxes_are() {
     for turns in 0..4 {
-        let lying = probe::turned(page(), turns);
-        let mut script = Script::new(|page: &Raster, _: &str| match turns_of(page) {
+        let lying = probe::rotate_raster(page(), turns);
+        let mut script = Script::new(|page: &PageRaster, _: &str| match turns_of(page) {
             0 => (ENGLISH, 0.95),
             _ => (GIBBERISH, 0.3),
         });
@@ -258,7 +271,7 @@ fn an_upright_page_is_not_turned_however_badly_it_is_read() {
     ];
     for (name, upright, turned) in table {
         let answer =
-            move |page: &Raster, _: &str| if turns_of(page) == 0 { upright } else { turned };
+            move |page: &PageRaster, _: &str| if turns_of(page) == 0 { upright } else { turned };
         let mut script = Script::new(answer);
         let read = read(&page(), &mut script, TURNS_ONLY);
         assert!(read.repaired.is_none(), "{name}");
@@ -269,7 +282,7 @@ fn an_upright_page_is_not_turned_however_badly_it_is_read() {
 #[test]
 fn a_page_is_read_in_the_language_that_a_few_of_its_lines_speak() {
     let mut script = Script::new(|_, _| (GERMAN, 0.9));
-    let read = read(&page(), &mut script, Repairs::ALL);
+    let read = read(&page(), &mut script, RepairSwitches::ALL);
     assert_eq!(script.whole(), ["deu"], "once, and in the right language");
     assert_eq!((read.languages, read.heard), (vec!["deu".to_owned()], Some("deu".to_owned())));
 }
@@ -277,14 +290,14 @@ fn a_page_is_read_in_the_language_that_a_few_of_its_lines_speak() {
 #[test]
 fn a_page_that_turns_out_to_be_in_another_language_is_read_again_and_keeps_what_is_better() {
     for (german, kept) in [(0.9, "deu"), (0.4, "eng")] {
-        let answer = move |page: &Raster, language: &str| {
+        let answer = move |page: &PageRaster, language: &str| {
             let is_whole = page.width * page.height >= 1_000_000;
             // The first look meets a part without a word that tells.
             let text = if is_whole { GERMAN } else { "Berlin Hamburg Dresden" };
             (text, if language == "deu" { german } else { 0.8 })
         };
         let mut script = Script::new(answer);
-        let read = read(&page(), &mut script, Repairs::ALL);
+        let read = read(&page(), &mut script, RepairSwitches::ALL);
         assert_eq!(script.whole(), ["eng", "deu"]);
         assert_eq!(read.languages, [kept]);
     }

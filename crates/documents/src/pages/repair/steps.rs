@@ -7,11 +7,11 @@ use opencv::core::{self, Mat, Point2f, Scalar, Size};
 use opencv::prelude::*;
 use opencv::{Result, imgproc};
 
-use super::{RepairStep, turned};
-use crate::model::DefectKind;
-use crate::model::Repairs;
-use crate::pages::plane::{self, Pixels};
-use crate::pages::quality::Assessment;
+use super::{RepairStep, turn_mat};
+use crate::model::PageDefectKind;
+use crate::model::RepairSwitches;
+use crate::pages::plane::{self, PixelMatrix};
+use crate::pages::quality::PageAssessment;
 
 /// Letters are enlarged to this height in pixels, by a whole number. The dots of a fax are not
 /// enlarged more than twice: they would become letters of their own.
@@ -29,18 +29,24 @@ const SHARPENING: f64 = 3.0;
 const MOST_PIXELS: f32 = 20_000_000.0;
 
 /// What `found` calls for, in order.
-pub(super) fn plan(found: &Assessment, switches: Repairs) -> Vec<RepairStep> {
+pub(super) fn plan_steps(found: &PageAssessment, switches: RepairSwitches) -> Vec<RepairStep> {
     let called_for = |enlarge: bool| {
         [
             (switches.orientation && found.quarter_turns() > 0, RepairStep::Turn),
-            (switches.illumination && found.has(DefectKind::Shadowed), RepairStep::Flatten),
-            (switches.contrast && stretches(found), RepairStep::Stretch),
-            ((smooths(found) || enlarge && roughens(found)) && switches.noise, RepairStep::Denoise),
-            (switches.sharpen && found.has(DefectKind::Blurry), RepairStep::Sharpen),
+            (
+                switches.illumination && found.has_defect(PageDefectKind::Shadowed),
+                RepairStep::Flatten,
+            ),
+            (switches.contrast && needs_stretch(found), RepairStep::Stretch),
+            (
+                (needs_smoothing(found) || enlarge && needs_presmoothing(found)) && switches.noise,
+                RepairStep::Denoise,
+            ),
+            (switches.sharpen && found.has_defect(PageDefectKind::Blurry), RepairStep::Sharpen),
             (enlarge, RepairStep::Upscale),
             // A median is kinder to letters that are large.
             (is_speckled(found) && switches.noise, RepairStep::Denoise),
-            (switches.deskew && found.has(DefectKind::Skewed), RepairStep::Deskew),
+            (switches.deskew && found.has_defect(PageDefectKind::Skewed), RepairStep::Deskew),
         ]
     };
     let chosen = |enlarge| {
@@ -49,39 +55,39 @@ pub(super) fn plan(found: &Assessment, switches: Repairs) -> Vec<RepairStep> {
     };
     let plan = chosen(false);
     let worked_on = plan.iter().any(|step| *step != RepairStep::Turn);
-    let enlarges = found.has(DefectKind::TextTooSmall) || (is_small(found) && worked_on);
-    if switches.upscale && enlarges && enlargement(found) > 1 { chosen(true) } else { plan }
+    let enlarges = found.has_defect(PageDefectKind::TextTooSmall) || (is_small(found) && worked_on);
+    if switches.upscale && enlarges && enlargement_factor(found) > 1 { chosen(true) } else { plan }
 }
 
-fn stretches(found: &Assessment) -> bool {
-    !found.has(DefectKind::Shadowed)
-        && (found.has(DefectKind::Dark) || found.has(DefectKind::Faint))
+fn needs_stretch(found: &PageAssessment) -> bool {
+    !found.has_defect(PageDefectKind::Shadowed)
+        && (found.has_defect(PageDefectKind::Dark) || found.has_defect(PageDefectKind::Faint))
 }
 
 /// Whether the noise is lone specks on grey paper. On a fax the letters are made of specks as well.
-fn is_speckled(found: &Assessment) -> bool {
-    found.has(DefectKind::Noisy) && !found.bilevel && found.noise < GRAIN
+fn is_speckled(found: &PageAssessment) -> bool {
+    found.has_defect(PageDefectKind::Noisy) && !found.bilevel && found.noise < GRAIN
 }
 
 /// Whether noise is smoothed: grain, a fax, and small letters out of a shadow, where evening out the
 /// light multiplied what noise there was.
-fn smooths(found: &Assessment) -> bool {
-    let from_shadow = found.has(DefectKind::Shadowed) && is_small(found);
-    !is_speckled(found) && (found.has(DefectKind::Noisy) || from_shadow)
+fn needs_smoothing(found: &PageAssessment) -> bool {
+    let from_shadow = found.has_defect(PageDefectKind::Shadowed) && is_small(found);
+    !is_speckled(found) && (found.has_defect(PageDefectKind::Noisy) || from_shadow)
 }
 
 /// Whether a page that is enlarged is smoothed first: the squares of a coarse JPEG and the grain of
 /// a scanner get edges of their own otherwise. Clean letters lose by it, blurred ones too.
-fn roughens(found: &Assessment) -> bool {
-    found.rough && !is_speckled(found) && !found.has(DefectKind::Blurry)
+fn needs_presmoothing(found: &PageAssessment) -> bool {
+    found.rough && !is_speckled(found) && !found.has_defect(PageDefectKind::Blurry)
 }
 
-fn is_small(found: &Assessment) -> bool {
+fn is_small(found: &PageAssessment) -> bool {
     (f32::EPSILON..SMALL_HEIGHT).contains(&found.letter_height)
 }
 
 /// How many times larger the page gets, 1 to [`MOST_ENLARGED`].
-pub(super) fn enlargement(found: &Assessment) -> u32 {
+pub(super) fn enlargement_factor(found: &PageAssessment) -> u32 {
     let wanted = READABLE_HEIGHT / found.letter_height.max(1.0);
     let allowed = (MOST_PIXELS / found.pixels.max(1.0)).sqrt();
     let fits = |times: &u32| f32::from(u16::try_from(*times).unwrap_or(u16::MAX)) <= allowed;
@@ -91,22 +97,22 @@ pub(super) fn enlargement(found: &Assessment) -> u32 {
 }
 
 /// One step.
-pub(super) fn apply(step: RepairStep, page: &Mat, found: &Assessment) -> Result<Mat> {
+pub(super) fn apply_step(step: RepairStep, page: &Mat, found: &PageAssessment) -> Result<Mat> {
     match step {
-        RepairStep::Turn => turned(page, found.quarter_turns()),
+        RepairStep::Turn => turn_mat(page, found.quarter_turns()),
         RepairStep::Perspective => page.try_clone(),
-        RepairStep::Flatten => plane::flattened(page, &plane::paper(page)?),
-        RepairStep::Stretch => stretched(page),
-        RepairStep::Denoise => calmed(page, found),
-        RepairStep::Sharpen => sharpened(page),
-        RepairStep::Upscale => enlarged(page, enlargement(found)),
-        RepairStep::Deskew => levelled(page, f64::from(found.direction.skew_degrees)),
+        RepairStep::Flatten => plane::flatten_light(page, &plane::estimate_paper(page)?),
+        RepairStep::Stretch => stretch_contrast(page),
+        RepairStep::Denoise => denoise_page(page, found),
+        RepairStep::Sharpen => sharpen_page(page),
+        RepairStep::Upscale => enlarge_page(page, enlargement_factor(found)),
+        RepairStep::Deskew => deskew_page(page, f64::from(found.direction.skew_degrees)),
     }
 }
 
 /// Paper to white and ink to black, linearly.
-fn stretched(page: &Mat) -> Result<Mat> {
-    let values = plane::histogram(page, &Mat::default())?;
+fn stretch_contrast(page: &Mat) -> Result<Mat> {
+    let values = plane::count_values(page, &Mat::default())?;
     let (ink, paper) = (f64::from(values.quantile(0.002)), f64::from(values.quantile(0.5)));
     let gain = 255.0 / (paper - ink).max(1.0);
     let mut stretched = Mat::default();
@@ -115,39 +121,39 @@ fn stretched(page: &Mat) -> Result<Mat> {
 }
 
 /// Specks by a median, grain, the squares of a JPEG and the dots of a fax by smoothing them into the paper.
-fn calmed(page: &Mat, found: &Assessment) -> Result<Mat> {
+fn denoise_page(page: &Mat, found: &PageAssessment) -> Result<Mat> {
     if is_speckled(found) {
         // Specks are single pixels of the page, whose letters may have been enlarged since.
-        plane::median(page, if found.letter_height < SMALL_HEIGHT { 5 } else { 3 })
+        plane::smooth_median(page, if found.letter_height < SMALL_HEIGHT { 5 } else { 3 })
     } else {
-        let sigma = match smooths(found) {
+        let sigma = match needs_smoothing(found) {
             true if found.bilevel => 0.8,
             true => 0.7,
             false => 0.6,
         };
-        plane::smoothed(page, sigma)
+        plane::smooth_gaussian(page, sigma)
     }
 }
 
-fn sharpened(page: &Mat) -> Result<Mat> {
-    unsharp(page, 1.5, SHARPENING)
+fn sharpen_page(page: &Mat) -> Result<Mat> {
+    unsharp_mask(page, 1.5, SHARPENING)
 }
 
 /// Grain smoothed and edges sharpened on a page of enlarged letters: the widths are those of a
 /// pixel and of a stroke after enlarging.
-pub(super) fn crisp(page: &impl Pixels) -> Result<Mat> {
-    unsharp(&plane::smoothed(page, 1.0)?, 3.0, 1.0)
+pub(super) fn sharpen_letters(page: &impl PixelMatrix) -> Result<Mat> {
+    unsharp_mask(&plane::smooth_gaussian(page, 1.0)?, 3.0, 1.0)
 }
 
 /// Unsharp masking: `amount` times the difference from the page smoothed by `sigma` pixels is added.
-fn unsharp(page: &Mat, sigma: f64, amount: f64) -> Result<Mat> {
-    let soft = plane::smoothed(page, sigma)?;
+fn unsharp_mask(page: &Mat, sigma: f64, amount: f64) -> Result<Mat> {
+    let soft = plane::smooth_gaussian(page, sigma)?;
     let mut sharp = Mat::default();
     core::add_weighted_def(page, 1.0 + amount, &soft, -amount, 0.0, &mut sharp)?;
     Ok(sharp)
 }
 
-fn enlarged(page: &Mat, times: u32) -> Result<Mat> {
+fn enlarge_page(page: &Mat, times: u32) -> Result<Mat> {
     let times = f64::from(times);
     let mut large = Mat::default();
     imgproc::resize(page, &mut large, Size::default(), times, times, imgproc::INTER_CUBIC)?;
@@ -155,23 +161,23 @@ fn enlarged(page: &Mat, times: u32) -> Result<Mat> {
 }
 
 /// The page turned back by its skew, on a sheet that holds all of it.
-fn levelled(page: &Mat, degrees: f64) -> Result<Mat> {
+fn deskew_page(page: &Mat, degrees: f64) -> Result<Mat> {
     let (width, height) = (f64::from(page.cols()), f64::from(page.rows()));
     let (sine, cosine) = degrees.to_radians().sin_cos();
     let (sine, cosine) = (sine.abs(), cosine.abs());
     let wide = (width * cosine + height * sine).ceil();
     let tall = (width * sine + height * cosine).ceil();
-    let middle = Point2f::new(narrow(width / 2.0), narrow(height / 2.0));
+    let middle = Point2f::new(to_f32(width / 2.0), to_f32(height / 2.0));
     let mut rotation = imgproc::get_rotation_matrix_2d(middle, degrees, 1.0)?;
     *rotation.at_2d_mut::<f64>(0, 2)? += (wide - width) / 2.0;
     *rotation.at_2d_mut::<f64>(1, 2)? += (tall - height) / 2.0;
-    let paper = plane::histogram(page, &Mat::default())?.quantile(0.75);
+    let paper = plane::count_values(page, &Mat::default())?.quantile(0.75);
     let mut level = Mat::default();
     imgproc::warp_affine(
         page,
         &mut level,
         &rotation,
-        Size::new(whole(wide), whole(tall)),
+        Size::new(to_i32(wide), to_i32(tall)),
         imgproc::INTER_LINEAR,
         core::BORDER_CONSTANT,
         Scalar::all(f64::from(paper)),
@@ -180,12 +186,12 @@ fn levelled(page: &Mat, degrees: f64) -> Result<Mat> {
 }
 
 /// The sheet with these corners (from the top left, clockwise) as a rectangle of its longer sides.
-pub(super) fn rectified(page: &impl Pixels, corners: [Point2f; 4]) -> Result<Mat> {
+pub(super) fn rectify_sheet(page: &impl PixelMatrix, corners: [Point2f; 4]) -> Result<Mat> {
     let [top_left, top_right, bottom_right, bottom_left] = corners;
     let length = |one: Point2f, other: Point2f| f64::from((other.x - one.x).hypot(other.y - one.y));
     let width = length(top_left, top_right).max(length(bottom_left, bottom_right)).round();
     let height = length(top_left, bottom_left).max(length(top_right, bottom_right)).round();
-    let (right, bottom) = (narrow(width), narrow(height));
+    let (right, bottom) = (to_f32(width), to_f32(height));
     let from = core::Vector::<Point2f>::from_slice(&corners);
     let to = core::Vector::<Point2f>::from_slice(&[
         Point2f::new(0.0, 0.0),
@@ -199,7 +205,7 @@ pub(super) fn rectified(page: &impl Pixels, corners: [Point2f; 4]) -> Result<Mat
         page,
         &mut sheet,
         &view,
-        Size::new(whole(width).max(1), whole(height).max(1)),
+        Size::new(to_i32(width).max(1), to_i32(height).max(1)),
         imgproc::INTER_LINEAR,
         core::BORDER_REPLICATE,
         Scalar::default(),
@@ -208,11 +214,11 @@ pub(super) fn rectified(page: &impl Pixels, corners: [Point2f; 4]) -> Result<Mat
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "a side of a page")]
-fn whole(side: f64) -> i32 {
+fn to_i32(side: f64) -> i32 {
     side as i32
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "a place on a page")]
-fn narrow(place: f64) -> f32 {
+fn to_f32(place: f64) -> f32 {
     place as f32
 }

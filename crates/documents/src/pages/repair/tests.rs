@@ -3,23 +3,23 @@
 use opencv::core::Point2f;
 
 use super::*;
-use crate::pages::quality::assess;
+use crate::pages::quality::assess_page;
 use crate::pages::quality::page_in_code::{
     compressed, noisy, photographed, scaled, shadowed, skewed, speckled, text_page,
 };
 
-fn page() -> Raster {
+fn page() -> PageRaster {
     text_page(1240, 1754, 24)
 }
 
-fn repaired(page: &Raster) -> Option<Repaired> {
-    repair(page, &assess(page).unwrap(), Repairs::default()).unwrap()
+fn repaired(page: &PageRaster) -> Option<RepairedRaster> {
+    repair_page(page, &assess_page(page).unwrap(), RepairSwitches::default()).unwrap()
 }
 
 #[test]
 fn pages_without_defects_are_left_alone() {
     assert_eq!(repaired(&page()), None);
-    let blank = Raster { width: 900, height: 900, dpi: 300, pixels: vec![250; 900 * 900] };
+    let blank = PageRaster { width: 900, height: 900, dpi: 300, pixels: vec![250; 900 * 900] };
     assert_eq!(repaired(&blank), None);
 }
 
@@ -37,14 +37,14 @@ fn each_defect_gets_the_step_that_is_for_it_and_then_is_gone() {
         ("grain",   noisy(&page(), 30),            RepairStep::Denoise),
         ("specks",  speckled(&page(), 0.005),      RepairStep::Denoise),
         ("photo",   photo,                         RepairStep::Perspective),
-        ("on side", turn(&page(), 3).unwrap(),     RepairStep::Turn),
-        ("on head", turn(&page(), 2).unwrap(),     RepairStep::Turn),
+        ("on side", turn_page(&page(), 3).unwrap(),     RepairStep::Turn),
+        ("on head", turn_page(&page(), 2).unwrap(),     RepairStep::Turn),
     ];
     for (name, spoilt, step) in table {
-        let before = assess(&spoilt).unwrap();
+        let before = assess_page(&spoilt).unwrap();
         let Some(done) = repaired(&spoilt) else { panic!("{name}: nothing done, {before:?}") };
         assert!(done.steps.contains(&step), "{name}: {:?}", done.steps);
-        let after = assess(&done.raster).unwrap();
+        let after = assess_page(&done.raster).unwrap();
         assert!(after.score > before.score, "{name}: {before:?} {after:?}");
         let again = repaired(&done.raster).map(|again| again.steps);
         assert_eq!(again, None, "{name} was repaired twice: {after:?}");
@@ -54,7 +54,7 @@ fn each_defect_gets_the_step_that_is_for_it_and_then_is_gone() {
 #[test]
 fn squares_of_a_coarse_jpeg_are_smoothed_before_they_are_enlarged_and_clean_letters_are_not() {
     let small = text_page(1240, 1754, 9);
-    let steps = |page: &Raster| repaired(page).map(|done| done.steps);
+    let steps = |page: &PageRaster| repaired(page).map(|done| done.steps);
     assert_eq!(steps(&small), Some(vec![RepairStep::Upscale]));
     let coarse = compressed(&small, 9);
     assert_eq!(steps(&coarse), Some(vec![RepairStep::Denoise, RepairStep::Upscale]));
@@ -65,14 +65,14 @@ fn squares_of_a_coarse_jpeg_are_smoothed_before_they_are_enlarged_and_clean_lett
 #[test]
 fn every_step_can_be_switched_off() {
     let spoilt = skewed(&shadowed(&page()), 4.0);
-    let found = assess(&spoilt).unwrap();
-    let steps = |switches| repair(&spoilt, &found, switches).unwrap().map(|done| done.steps);
-    let all = Repairs::default();
-    assert_eq!(steps(Repairs { enabled: false, ..all }), None);
-    assert_eq!(steps(Repairs::NONE), None);
-    let level = steps(Repairs { illumination: false, ..all }).unwrap();
+    let found = assess_page(&spoilt).unwrap();
+    let steps = |switches| repair_page(&spoilt, &found, switches).unwrap().map(|done| done.steps);
+    let all = RepairSwitches::default();
+    assert_eq!(steps(RepairSwitches { enabled: false, ..all }), None);
+    assert_eq!(steps(RepairSwitches::NONE), None);
+    let level = steps(RepairSwitches { illumination: false, ..all }).unwrap();
     assert!(!level.contains(&RepairStep::Flatten), "{level:?}");
-    let flat = steps(Repairs { deskew: false, ..all }).unwrap();
+    let flat = steps(RepairSwitches { deskew: false, ..all }).unwrap();
     assert!(!flat.contains(&RepairStep::Deskew), "{flat:?}");
 }
 
@@ -97,10 +97,10 @@ fn four_quarter_turns_are_none() {
     let page = text_page(310, 440, 20);
     let mut turning = page.clone();
     for _ in 0..4 {
-        turning = turn(&turning, 1).unwrap();
+        turning = turn_page(&turning, 1).unwrap();
     }
     assert_eq!(turning, page);
-    assert_eq!(turn(&page, 5).unwrap(), turn(&page, 1).unwrap());
+    assert_eq!(turn_page(&page, 5).unwrap(), turn_page(&page, 1).unwrap());
 }
 
 #[test]
@@ -108,10 +108,10 @@ fn pages_of_any_shape_and_shade_are_repaired_without_failing() {
     for (width, height) in [(1, 1), (1, 10_000), (23, 5_000), (40, 9_000), (300, 300)] {
         for shade in [0, 30, 255] {
             let pixels = vec![shade; (width * height) as usize];
-            let page = Raster { width, height, dpi: 300, pixels };
+            let page = PageRaster { width, height, dpi: 300, pixels };
             let done = repaired(&page).map_or(page, |done| done.raster);
             assert_eq!(done.pixels.len(), (done.width * done.height) as usize);
-            turn(&done, 1).unwrap();
+            turn_page(&done, 1).unwrap();
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::notation::date;
 /// A sort of error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Sort {
+pub enum ErrorSort {
     /// Two neighbouring digits of an amount, date or identifier in each other's place, or one
     /// misread where all are alike.
     DigitSwap,
@@ -23,7 +23,7 @@ pub enum Sort {
     InventedValue,
 }
 
-impl Sort {
+impl ErrorSort {
     /// Every sort.
     pub const ALL: [Self; 4] =
         [Self::DigitSwap, Self::SwappedFields, Self::DroppedRow, Self::InventedValue];
@@ -47,16 +47,20 @@ impl Sort {
     ) -> Option<String> {
         let before = data.clone();
         let field = match self {
-            Self::DigitSwap => digit_swap(kind, data, rng),
-            Self::SwappedFields => swapped_fields(kind, data, rng),
-            Self::DroppedRow => dropped_row(data, rng),
-            Self::InventedValue => invented_value(kind, data, rng),
+            Self::DigitSwap => swap_digits_in_field(kind, data, rng),
+            Self::SwappedFields => swap_fields(kind, data, rng),
+            Self::DroppedRow => drop_row(data, rng),
+            Self::InventedValue => invent_value(kind, data, rng),
         }?;
         (*data != before).then_some(field)
     }
 }
 
-fn digit_swap(kind: &Kind, data: &mut Map<String, Value>, rng: &mut Rng) -> Option<String> {
+fn swap_digits_in_field(
+    kind: &Kind,
+    data: &mut Map<String, Value>,
+    rng: &mut Rng,
+) -> Option<String> {
     let digits = |text: &str| text.chars().filter(char::is_ascii_digit).count();
     // Addresses and names hold digits too, but a misread house number is another sort of error.
     let identifier =
@@ -84,7 +88,7 @@ fn digit_swap(kind: &Kind, data: &mut Map<String, Value>, rng: &mut Rng) -> Opti
     let place = rng.choice(places)?;
     let mut all = Value::Object(std::mem::take(data));
     if let Some(value) = all.pointer_mut(&place) {
-        *value = swapped(value, rng);
+        *value = swap_digits(value, rng);
     }
     if let Value::Object(all) = all {
         *data = all;
@@ -93,7 +97,7 @@ fn digit_swap(kind: &Kind, data: &mut Map<String, Value>, rng: &mut Rng) -> Opti
 }
 
 /// The value with two digits swapped, of the same type; a date stays one of the calendar.
-fn swapped(value: &Value, rng: &mut Rng) -> Value {
+fn swap_digits(value: &Value, rng: &mut Rng) -> Value {
     for _ in 0..20 {
         let (text, number) = match value {
             Value::Number(number) => (number.to_string(), true),
@@ -101,7 +105,7 @@ fn swapped(value: &Value, rng: &mut Rng) -> Value {
             other => return other.clone(),
         };
         let is_date = date::parse_iso(&text).is_some();
-        let changed = swap_in(&text, rng);
+        let changed = swap_text_digits(&text, rng);
         if changed == text || (is_date && date::parse_iso(&changed).is_none()) {
             continue;
         }
@@ -116,7 +120,7 @@ fn swapped(value: &Value, rng: &mut Rng) -> Value {
     value.clone()
 }
 
-fn swap_in(text: &str, rng: &mut Rng) -> String {
+fn swap_text_digits(text: &str, rng: &mut Rng) -> String {
     let mut characters: Vec<char> = text.chars().collect();
     let digits: Vec<usize> = characters
         .iter()
@@ -140,7 +144,7 @@ fn swap_in(text: &str, rng: &mut Rng) -> String {
     characters.into_iter().collect()
 }
 
-fn swapped_fields(kind: &Kind, data: &mut Map<String, Value>, rng: &mut Rng) -> Option<String> {
+fn swap_fields(kind: &Kind, data: &mut Map<String, Value>, rng: &mut Rng) -> Option<String> {
     let known = |field: &&(&str, FieldType)| data.get(field.0).is_some_and(|it| !it.is_null());
     let fields: Vec<(&str, FieldType)> = kind.fields().collect();
     let mut pairs = Vec::new();
@@ -159,7 +163,7 @@ fn swapped_fields(kind: &Kind, data: &mut Map<String, Value>, rng: &mut Rng) -> 
     Some(format!("{a} and {b}"))
 }
 
-fn dropped_row(data: &mut Map<String, Value>, rng: &mut Rng) -> Option<String> {
+fn drop_row(data: &mut Map<String, Value>, rng: &mut Rng) -> Option<String> {
     let lists: Vec<&String> = data
         .iter()
         .filter(|(_, value)| value.as_array().is_some_and(|rows| !rows.is_empty()))
@@ -172,37 +176,37 @@ fn dropped_row(data: &mut Map<String, Value>, rng: &mut Rng) -> Option<String> {
     Some(format!("{list}[{index}]"))
 }
 
-fn invented_value(kind: &Kind, data: &mut Map<String, Value>, rng: &mut Rng) -> Option<String> {
+fn invent_value(kind: &Kind, data: &mut Map<String, Value>, rng: &mut Rng) -> Option<String> {
     let known = |field: &(&str, FieldType)| data.get(field.0).is_some_and(|it| !it.is_null());
     let fields: Vec<(&str, FieldType)> = kind.fields().filter(known).collect();
     let (field, of) = rng.choice(fields)?;
     let value = data.get_mut(field)?;
     match (of, &mut *value) {
-        (FieldType::Number, value) => *value = amount(value.as_f64()?, rng),
+        (FieldType::Number, value) => *value = random_amount(value.as_f64()?, rng),
         (FieldType::Date, value) => {
             let known = date::parse_iso(value.as_str()?)?;
             let days = Duration::days(rng.i64(1..300) * if rng.bool() { 1 } else { -1 });
             *value = date::to_iso(known.checked_add(days)?).into();
         }
         (FieldType::List, Value::Array(rows)) => {
-            let price = amount(rng.f64() * 500.0, rng);
+            let price = random_amount(rng.f64() * 500.0, rng);
             rows.push(json!({
                 "description": "Consulting on site", "quantity": 1, "unit_price": price,
                 "amount": price
             }));
         }
-        (_, value) => *value = text(field, rng).into(),
+        (_, value) => *value = random_text(field, rng).into(),
     }
     Some(field.to_owned())
 }
 
 /// A number of two decimals around another.
-fn amount(near: f64, rng: &mut Rng) -> Value {
+fn random_amount(near: f64, rng: &mut Rng) -> Value {
     let cents = (near.abs().max(1.0) * (0.3 + 2.0 * rng.f64()) * 100.0).round();
     json!(cents / 100.0)
 }
 
-fn text(field: &str, rng: &mut Rng) -> String {
+fn random_text(field: &str, rng: &mut Rng) -> String {
     const NAMES: [&str; 5] = [
         "Nordlicht Handels GmbH",
         "Aurora Supplies Ltd",
@@ -230,18 +234,18 @@ fn text(field: &str, rng: &mut Rng) -> String {
 mod tests {
     use super::*;
     use crate::config::KindsConfig;
-    use crate::kinds::Kinds;
+    use crate::kinds::KindSet;
 
     #[test]
     fn every_sort_changes_correct_data_and_keeps_its_types() {
-        let kinds = Kinds::load(&KindsConfig::default()).unwrap();
+        let kinds = KindSet::load(&KindsConfig::default()).unwrap();
         let kind = kinds.get("invoice").unwrap();
         let data = json!({
             "supplier_name": "A GmbH", "supplier_vat_id": "DE136695976", "invoice_number": "17-2",
             "invoice_date": "2024-01-02", "due_date": "2024-02-01", "currency": "EUR",
             "line_items": [{"amount": 10.5}, {"amount": 12}], "subtotal": 22.5, "total": 26.78
         });
-        for sort in Sort::ALL {
+        for sort in ErrorSort::ALL {
             let mut changed = 0;
             for seed in 0..50 {
                 let mut own = data.as_object().unwrap().clone();

@@ -6,7 +6,7 @@ use rust_decimal::Decimal;
 use serde_json::{Number, Value};
 use time::Date;
 
-use super::Flaw;
+use super::EinvoiceDefect;
 use crate::notation::date;
 use crate::xml::XmlError;
 
@@ -21,7 +21,7 @@ const FAMILIES: [&str; 3] = [
 const LONGEST_TEXT: usize = 10_000;
 
 /// The children of this local name.
-pub(super) fn children<'a, 'i: 'a>(
+pub(super) fn named_children<'a, 'i: 'a>(
     node: Node<'a, 'i>,
     name: &'a str,
 ) -> impl Iterator<Item = Node<'a, 'i>> {
@@ -35,44 +35,44 @@ pub(super) fn children<'a, 'i: 'a>(
 }
 
 /// Every element that a path of local names, `A/B/C`, leads to from `node`.
-pub(super) fn all<'a, 'i: 'a>(node: Node<'a, 'i>, path: &'a str) -> Vec<Node<'a, 'i>> {
+pub(super) fn elements_at<'a, 'i: 'a>(node: Node<'a, 'i>, path: &'a str) -> Vec<Node<'a, 'i>> {
     let step = |reached: Vec<Node<'a, 'i>>, name: &'a str| {
-        reached.into_iter().flat_map(|node| children(node, name)).collect()
+        reached.into_iter().flat_map(|node| named_children(node, name)).collect()
     };
     path.split('/').fold(vec![node], step)
 }
 
 /// The first element that one of the paths leads to; the paths are tried in order.
-pub(super) fn first<'a, 'i: 'a>(
+pub(super) fn first_element<'a, 'i: 'a>(
     node: Option<Node<'a, 'i>>,
     paths: &[&'a str],
 ) -> Option<Node<'a, 'i>> {
     let node = node?;
-    paths.iter().find_map(|path| all(node, path).into_iter().next())
+    paths.iter().find_map(|path| elements_at(node, path).into_iter().next())
 }
 
 /// The element's text, white space collapsed; null if there is none.
-pub(super) fn text(node: Option<Node<'_, '_>>) -> Result<Value, Flaw> {
-    Ok(plain(node)?.map_or(Value::Null, Value::String))
+pub(super) fn text_value(node: Option<Node<'_, '_>>) -> Result<Value, EinvoiceDefect> {
+    Ok(plain_text(node)?.map_or(Value::Null, Value::String))
 }
 
-/// As [`text`], of the first of several that has any.
-pub(super) fn first_text(nodes: [Option<Node<'_, '_>>; 2]) -> Result<Value, Flaw> {
+/// As [`text_value`], of the first of several that has any.
+pub(super) fn first_text_value(nodes: [Option<Node<'_, '_>>; 2]) -> Result<Value, EinvoiceDefect> {
     let [preferred, other] = nodes;
-    match text(preferred)? {
-        Value::Null => text(other),
+    match text_value(preferred)? {
+        Value::Null => text_value(other),
         value => Ok(value),
     }
 }
 
-/// As [`text`], not yet a value.
-pub(super) fn plain(node: Option<Node<'_, '_>>) -> Result<Option<String>, Flaw> {
+/// As [`text_value`], not yet a value.
+pub(super) fn plain_text(node: Option<Node<'_, '_>>) -> Result<Option<String>, EinvoiceDefect> {
     let Some(node) = node else { return Ok(None) };
     // A comment divides a text in two.
     let parts: String =
         node.children().filter_map(|child| child.text().filter(|_| child.is_text())).collect();
     if parts.len() > LONGEST_TEXT {
-        return Err(Flaw::Xml(XmlError::TooLarge));
+        return Err(EinvoiceDefect::Xml(XmlError::TooLarge));
     }
     let words: Vec<&str> = parts.split_whitespace().collect();
     Ok(Some(words.join(" ")).filter(|text| !text.is_empty()))
@@ -82,21 +82,21 @@ pub(super) fn plain(node: Option<Node<'_, '_>>) -> Result<Option<String>, Flaw> 
 ///
 /// # Errors
 /// Not a number, or one that a JSON number would round.
-pub(super) fn number(node: Option<Node<'_, '_>>) -> Result<Value, Flaw> {
-    let Some(text) = plain(node)? else { return Ok(Value::Null) };
-    let value = decimal(&text).ok_or(Flaw::Amount)?.normalize();
+pub(super) fn number_value(node: Option<Node<'_, '_>>) -> Result<Value, EinvoiceDefect> {
+    let Some(text) = plain_text(node)? else { return Ok(Value::Null) };
+    let value = parse_xsd_decimal(&text).ok_or(EinvoiceDefect::Amount)?.normalize();
     let whole = value.to_string().parse::<i64>().ok().map(Number::from);
     // The shortest form of a binary number gives up to 15 digits back as they were.
     let number = whole.or_else(|| {
         let float = value.to_string().parse::<f64>().ok()?;
-        let back = decimal(&Number::from_f64(float)?.to_string())?;
+        let back = parse_xsd_decimal(&Number::from_f64(float)?.to_string())?;
         Number::from_f64(float).filter(|_| back.normalize() == value)
     });
-    number.map(Value::Number).ok_or(Flaw::Amount)
+    number.map(Value::Number).ok_or(EinvoiceDefect::Amount)
 }
 
 /// `xsd:decimal`: digits with a point and a sign, nothing else.
-fn decimal(text: &str) -> Option<Decimal> {
+fn parse_xsd_decimal(text: &str) -> Option<Decimal> {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     let plain = digits.chars().all(|c| c.is_ascii_digit() || c == '.');
     let value = Decimal::from_str_exact(text.strip_prefix('+').unwrap_or(text));
@@ -108,14 +108,14 @@ fn decimal(text: &str) -> Option<Decimal> {
 ///
 /// # Errors
 /// Anything else that is not empty.
-pub(super) fn day(node: Option<Node<'_, '_>>) -> Result<Value, Flaw> {
-    let Some(text) = plain(node)? else { return Ok(Value::Null) };
-    let read = compact(&text).or_else(|| date::parse_iso(text.get(..10)?));
-    read.map(|day| Value::String(date::to_iso(day))).ok_or(Flaw::Date)
+pub(super) fn date_value(node: Option<Node<'_, '_>>) -> Result<Value, EinvoiceDefect> {
+    let Some(text) = plain_text(node)? else { return Ok(Value::Null) };
+    let read = parse_compact_date(&text).or_else(|| date::parse_iso(text.get(..10)?));
+    read.map(|day| Value::String(date::to_iso(day))).ok_or(EinvoiceDefect::Date)
 }
 
 /// `CCYYMMDD`, `CCYYMMDDHHMM` or `CCYYMMDDHHMMSS`.
-fn compact(text: &str) -> Option<Date> {
+fn parse_compact_date(text: &str) -> Option<Date> {
     let is_known = matches!(text.len(), 8 | 12 | 14) && text.bytes().all(|b| b.is_ascii_digit());
     let (year, rest) = text.split_at_checked(4).filter(|_| is_known)?;
     let (month, rest) = rest.split_at_checked(2)?;
@@ -123,25 +123,25 @@ fn compact(text: &str) -> Option<Date> {
 }
 
 /// An address on one line: what is there of `lines`, then `postcode city`, then the country.
-pub(super) fn address(
+pub(super) fn join_address(
     lines: &[Option<Node<'_, '_>>],
     postcode: Option<Node<'_, '_>>,
     city: Option<Node<'_, '_>>,
     country: Option<Node<'_, '_>>,
-) -> Result<Value, Flaw> {
+) -> Result<Value, EinvoiceDefect> {
     let mut parts = Vec::new();
     for line in lines {
-        parts.extend(plain(*line)?);
+        parts.extend(plain_text(*line)?);
     }
-    let town: Vec<String> = plain(postcode)?.into_iter().chain(plain(city)?).collect();
+    let town: Vec<String> = plain_text(postcode)?.into_iter().chain(plain_text(city)?).collect();
     parts.extend(Some(town.join(" ")).filter(|town| !town.is_empty()));
-    parts.extend(plain(country)?);
+    parts.extend(plain_text(country)?);
     let whole = parts.join(", ");
     Ok(if whole.is_empty() { Value::Null } else { Value::String(whole) })
 }
 
 /// Of several amounts in different currencies the one in `currency`, or the one that names none.
-pub(super) fn in_currency<'a, 'i>(
+pub(super) fn amount_in_currency<'a, 'i>(
     amounts: Vec<Node<'a, 'i>>,
     currency: &Value,
 ) -> Option<Node<'a, 'i>> {

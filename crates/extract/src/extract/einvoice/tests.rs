@@ -7,10 +7,10 @@ use serde_json::json;
 use super::cii::ZUGFERD_1;
 use super::*;
 use crate::config::KindsConfig;
-use crate::kinds::Kinds;
+use crate::kinds::KindSet;
 
 fn kind() -> Arc<Kind> {
-    Arc::clone(Kinds::load(&KindsConfig::default()).unwrap().get("invoice").unwrap())
+    Arc::clone(KindSet::load(&KindsConfig::default()).unwrap().get("invoice").unwrap())
 }
 
 /// Its data; the numbers are those of [`cii`], [`zugferd_1`] and [`ubl`].
@@ -170,8 +170,8 @@ fn one_invoice_reads_the_same_in_every_syntax() {
             false,
         ),
     ] {
-        let read = read(xml.as_bytes()).unwrap_or_else(|flaw| panic!("{name}: {flaw}"));
-        let extraction = read.extraction(&kind());
+        let read = parse_einvoice(xml.as_bytes()).unwrap_or_else(|flaw| panic!("{name}: {flaw}"));
+        let extraction = read.to_extraction(&kind());
         assert_eq!(Value::Object(extraction.data), expected(), "{name}");
         assert_eq!(read.is_credit_note, is_credit_note, "{name}");
         assert!(read.is_complete(), "{name}");
@@ -194,9 +194,9 @@ fn the_smallest_profile_lacks_lines_and_address_and_is_complete() {
         ["IncludedSupplyChainTradeLineItem", "PostalTradeAddress", "SpecifiedTradePaymentTerms"]
             .iter()
             .fold(all, |text, name| without(&text, name));
-    let read = read(minimum.as_bytes()).unwrap();
+    let read = parse_einvoice(minimum.as_bytes()).unwrap();
     assert!(read.is_complete());
-    let extraction = read.extraction(&kind());
+    let extraction = read.to_extraction(&kind());
     assert_eq!(extraction.missing_fields, ["supplier_address", "due_date", "line_items"]);
     assert_eq!(extraction.data["total"], 229.08);
 }
@@ -207,30 +207,30 @@ fn each_fault_has_its_name() {
     let long = "1".repeat(30);
     let cut = |text: String| text.get(..text.len() / 2).unwrap().to_owned();
     #[rustfmt::skip]
-    let table: Vec<(&str, String, Flaw)> = vec![
-        ("an amount of 30 digits",   part(">229.08<", &format!(">{long}<")),     Flaw::Amount),
-        ("30 decimals",              part(">229.08<", &format!(">0.{long}<")),   Flaw::Amount),
-        ("more digits than a number carries", part(">229.08<", ">12345678901234567.89<"), Flaw::Amount),
-        ("more decimals than a number carries", part(">229.08<", ">0.1234567890123456789<"), Flaw::Amount),
-        ("a quantity that is a word", part(">20.0000<", ">twenty<"),             Flaw::Amount),
-        ("NaN",                      part(">229.08<", ">NaN<"),                  Flaw::Amount),
-        ("a power of ten",           part(">229.08<", ">1e3<"),                  Flaw::Amount),
-        ("a comma",                  part(">229.08<", ">229,08<"),               Flaw::Amount),
-        ("a sign alone",             part(">229.08<", ">-<"),                    Flaw::Amount),
-        ("an underscore",            part(">229.08<", ">2_29.08<"),              Flaw::Amount),
-        ("no day of the calendar",   part(">20260305<", ">20260231<"),           Flaw::Date),
-        ("a week",                   part(">20260305<", ">202610<"),             Flaw::Date),
-        ("a due date in words",      part(">20260404<", ">soon<"),               Flaw::Date),
-        ("an order",                 cii().replace("CrossIndustryInvoice", "SCRDMCCBDACIOMessageStructure"), Flaw::NotAnInvoice),
-        ("a namespace of our own",   cii().replace("CrossIndustryInvoice:100", "CrossIndustryInvoice:999"), Flaw::NotAnInvoice),
-        ("no namespace",             "<Invoice/>".to_owned(),                     Flaw::NotAnInvoice),
-        ("UBL, but an order",        ubl().replace("Invoice", "Order"),           Flaw::NotAnInvoice),
-        ("cut off",                  cut(cii()),                                  Flaw::Xml(XmlError::Malformed)),
-        ("an entity",                format!("<!DOCTYPE x [<!ENTITY e 'x'>]>{}", ubl()), Flaw::Xml(XmlError::Entities)),
-        ("an endless name",          part("Papier", &"P".repeat(20_000)),        Flaw::Xml(XmlError::TooLarge)),
+    let table: Vec<(&str, String, EinvoiceDefect)> = vec![
+        ("an amount of 30 digits",   part(">229.08<", &format!(">{long}<")),     EinvoiceDefect::Amount),
+        ("30 decimals",              part(">229.08<", &format!(">0.{long}<")),   EinvoiceDefect::Amount),
+        ("more digits than a number carries", part(">229.08<", ">12345678901234567.89<"), EinvoiceDefect::Amount),
+        ("more decimals than a number carries", part(">229.08<", ">0.1234567890123456789<"), EinvoiceDefect::Amount),
+        ("a quantity that is a word", part(">20.0000<", ">twenty<"),             EinvoiceDefect::Amount),
+        ("NaN",                      part(">229.08<", ">NaN<"),                  EinvoiceDefect::Amount),
+        ("a power of ten",           part(">229.08<", ">1e3<"),                  EinvoiceDefect::Amount),
+        ("a comma",                  part(">229.08<", ">229,08<"),               EinvoiceDefect::Amount),
+        ("a sign alone",             part(">229.08<", ">-<"),                    EinvoiceDefect::Amount),
+        ("an underscore",            part(">229.08<", ">2_29.08<"),              EinvoiceDefect::Amount),
+        ("no day of the calendar",   part(">20260305<", ">20260231<"),           EinvoiceDefect::Date),
+        ("a week",                   part(">20260305<", ">202610<"),             EinvoiceDefect::Date),
+        ("a due date in words",      part(">20260404<", ">soon<"),               EinvoiceDefect::Date),
+        ("an order",                 cii().replace("CrossIndustryInvoice", "SCRDMCCBDACIOMessageStructure"), EinvoiceDefect::NotAnInvoice),
+        ("a namespace of our own",   cii().replace("CrossIndustryInvoice:100", "CrossIndustryInvoice:999"), EinvoiceDefect::NotAnInvoice),
+        ("no namespace",             "<Invoice/>".to_owned(),                     EinvoiceDefect::NotAnInvoice),
+        ("UBL, but an order",        ubl().replace("Invoice", "Order"),           EinvoiceDefect::NotAnInvoice),
+        ("cut off",                  cut(cii()),                                  EinvoiceDefect::Xml(XmlError::Malformed)),
+        ("an entity",                format!("<!DOCTYPE x [<!ENTITY e 'x'>]>{}", ubl()), EinvoiceDefect::Xml(XmlError::Entities)),
+        ("an endless name",          part("Papier", &"P".repeat(20_000)),        EinvoiceDefect::Xml(XmlError::TooLarge)),
     ];
     for (name, xml, flaw) in table {
-        assert_eq!(read(xml.as_bytes()), Err(flaw), "{name}");
+        assert_eq!(parse_einvoice(xml.as_bytes()), Err(flaw), "{name}");
     }
 }
 
@@ -238,16 +238,16 @@ fn each_fault_has_its_name() {
 fn elements_of_a_foreign_namespace_are_not_read() {
     let foreign = cii().replace("ReusableAggregateBusinessInformationEntity", "Mine");
     let foreign = foreign.replace("urn:un:unece:uncefact:data:standard:Mine", "urn:mine");
-    assert!(!read(foreign.as_bytes()).unwrap().is_complete());
+    assert!(!parse_einvoice(foreign.as_bytes()).unwrap().is_complete());
 }
 
 #[test]
 fn without_number_date_currency_seller_or_total_it_is_incomplete() {
     for value in ["> RE-17 <", ">20260305<", ">EUR<", ">229.08<"] {
         let lacking = cii().replacen(value, "><", 1);
-        assert!(!read(lacking.as_bytes()).unwrap().is_complete(), "{value}");
+        assert!(!parse_einvoice(lacking.as_bytes()).unwrap().is_complete(), "{value}");
     }
-    assert!(read(cii().replacen(">36.58<", "><", 1).as_bytes()).unwrap().is_complete());
+    assert!(parse_einvoice(cii().replacen(">36.58<", "><", 1).as_bytes()).unwrap().is_complete());
 }
 
 #[test]
@@ -255,7 +255,7 @@ fn days_are_read_in_both_forms_and_amounts_with_every_digit() {
     let with = |date: &str, total: &str| {
         let text = cii().replacen(">20260305<", &format!(">{date}<"), 1);
         let text = text.replacen(">229.08<", &format!(">{total}<"), 1);
-        let data = read(text.as_bytes()).unwrap().extraction(&kind()).data;
+        let data = parse_einvoice(text.as_bytes()).unwrap().to_extraction(&kind()).data;
         (data["invoice_date"].clone(), data["total"].to_string())
     };
     for (date, total, expected) in [
@@ -273,7 +273,7 @@ fn days_are_read_in_both_forms_and_amounts_with_every_digit() {
 #[test]
 fn a_kind_without_an_invoices_fields_is_not_told_by_one() {
     let mut contract = (*kind()).clone();
-    assert!(tells(&contract));
+    assert!(kind_uses_einvoice(&contract));
     contract.schema["properties"].as_object_mut().unwrap().remove("total");
-    assert!(!tells(&contract));
+    assert!(!kind_uses_einvoice(&contract));
 }

@@ -4,10 +4,10 @@
 
 use serde_json::Value;
 
-use super::extract;
+use super::extract_by_rules;
 use super::layout::tests::transcript;
 use crate::config::KindsConfig;
-use crate::kinds::Kinds;
+use crate::kinds::KindSet;
 
 /// A language's words and habits.
 struct Words {
@@ -184,10 +184,10 @@ fn labels_inline(words: &Words) -> String {
 }
 
 /// What differs from what was printed.
-fn faults(words: &Words, drawing: &str, kinds: &Kinds) -> Vec<String> {
+fn faults(words: &Words, drawing: &str, kinds: &KindSet) -> Vec<String> {
     let transcript = transcript(&[drawing]);
     let kind = kinds.get("invoice").unwrap();
-    let data = extract(&transcript, kind).data;
+    let data = extract_by_rules(&transcript, kind).data;
     let [_, id] = words.vat_id;
     let expected = serde_json::json!({
         "supplier_name": SUPPLIER[0], "supplier_address": SUPPLIER[1..].join(", "),
@@ -215,7 +215,7 @@ fn faults(words: &Words, drawing: &str, kinds: &Kinds) -> Vec<String> {
 
 #[test]
 fn invoices_in_eleven_languages_and_three_layouts_are_read_whole() {
-    let kinds = Kinds::load(&KindsConfig::default()).unwrap();
+    let kinds = KindSet::load(&KindsConfig::default()).unwrap();
     let mut wrong = Vec::new();
     for words in &LANGUAGES {
         for (name, layout) in [

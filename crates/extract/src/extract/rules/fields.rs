@@ -2,11 +2,11 @@
 
 use time::Date;
 
-use super::Found;
-use super::layout::{Cell, Layout};
-use super::spots::{Beside, Spot, Spots};
-use crate::notation::date::{self, Order};
-use crate::notation::{fold, number, vat_id};
+use super::FoundValue;
+use super::layout::{CellLayout, TextCell};
+use super::spots::{LabelMatch, LabelMatches, ValueCandidate};
+use crate::notation::date::{self, DayMonthOrder};
+use crate::notation::{fold_text, number, vat_id};
 
 /// Folded words between a label and its value.
 const BETWEEN: &[&str] = &[
@@ -22,8 +22,8 @@ const STOPS: &[&str] = &[
 const LONGEST_IDENTIFIER: usize = 40;
 
 /// How good a place for a value is: how sure the label and how usual the position.
-fn rank(spots: &Spots<'_>, spot: &Spot, beside: &Beside<'_>) -> f32 {
-    let Some(cell) = spots.cell(spot) else { return 0.0 };
+fn candidate_rank(spots: &LabelMatches<'_>, spot: &LabelMatch, beside: &ValueCandidate<'_>) -> f32 {
+    let Some(cell) = spots.cell_of(spot) else { return 0.0 };
     let mut rank = if spot.strong { 10.0 } else { 4.0 };
     if spot.words.start == 0 {
         rank += 3.0;
@@ -34,24 +34,29 @@ fn rank(spots: &Spots<'_>, spot: &Spot, beside: &Beside<'_>) -> f32 {
     if cell.words.len() > 12 {
         rank -= 3.0;
     }
-    rank - cell.page.min(5) as f32 - spots.layout.depth(cell)
+    rank - cell.page.min(5) as f32 - spots.layout.depth_on_page(cell)
 }
 
 /// The identifier beside the best of `field`'s labels.
-pub(super) fn identifier(spots: &Spots<'_>, field: &str) -> Option<Found<String>> {
-    let mut best: Option<(f32, Found<String>)> = None;
-    for spot in spots.of(field) {
+pub(super) fn labelled_identifier(
+    spots: &LabelMatches<'_>,
+    field: &str,
+) -> Option<FoundValue<String>> {
+    let mut best: Option<(f32, FoundValue<String>)> = None;
+    for spot in spots.of_field(field) {
         // In the middle of a sentence a word such as "invoice" names nothing.
         if !spot.strong && spot.words.start > 1 {
             continue;
         }
-        for beside in spots.beside(spot) {
-            let Some(value) = read_identifier(&beside.words(), beside.inline) else { continue };
-            let rank = rank(spots, spot, &beside);
+        for beside in spots.value_candidates(spot) {
+            let Some(value) = read_identifier(&beside.value_words(), beside.inline) else {
+                continue;
+            };
+            let rank = candidate_rank(spots, spot, &beside);
             if best.as_ref().is_none_or(|(other, _)| rank > *other) {
-                let marked = beside.words().first().is_some_and(|word| word.starts_with('#'));
+                let marked = beside.value_words().first().is_some_and(|word| word.starts_with('#'));
                 let certain = spot.strong || marked || beside.inline;
-                best = Some((rank, Found::new(value, certain, beside.cell)));
+                best = Some((rank, FoundValue::new(value, certain, beside.cell)));
             }
             break;
         }
@@ -62,14 +67,15 @@ pub(super) fn identifier(spots: &Spots<'_>, field: &str) -> Option<Found<String>
 /// Reads an identifier off the front of `words`.
 fn read_identifier(words: &[&str], inline: bool) -> Option<String> {
     let skipped = words.iter().take_while(|word| {
-        BETWEEN.contains(&fold(word).as_str()) || (word.starts_with('(') && word.ends_with(')'))
+        BETWEEN.contains(&fold_text(word).as_str())
+            || (word.starts_with('(') && word.ends_with(')'))
     });
     let words = words.get(skipped.count()..)?;
     let mut taken: Vec<&str> = Vec::new();
     for (at, word) in words.iter().enumerate() {
         let rest = words.get(at..)?.join(" ");
-        let is_date = date::find(&rest).first().is_some_and(|date| date.range.start == 0);
-        if STOPS.contains(&fold(word).as_str()) || is_date {
+        let is_date = date::find_dates(&rest).first().is_some_and(|date| date.range.start == 0);
+        if STOPS.contains(&fold_text(word).as_str()) || is_date {
             break;
         }
         taken.push(word);
@@ -94,8 +100,8 @@ fn read_identifier(words: &[&str], inline: bool) -> Option<String> {
 fn is_identifier(text: &str, words: usize) -> bool {
     let digits = text.chars().filter(char::is_ascii_digit).count();
     let all: Vec<&str> = text.split(' ').collect();
-    let money = number::find(&all, None).iter().any(|a| a.percent || a.currency.is_some());
-    let decimal = text.contains(',') && number::parse(text, None).is_some();
+    let money = number::find_numbers(&all, None).iter().any(|a| a.percent || a.currency.is_some());
+    let decimal = text.contains(',') && number::parse_number(text, None).is_some();
     let compact: String = text.chars().filter(|c| c.is_alphanumeric()).collect();
     let account = compact.len() > 14
         && compact.starts_with(|c: char| c.is_ascii_uppercase())
@@ -113,8 +119,8 @@ fn is_identifier(text: &str, words: usize) -> bool {
 }
 
 /// Every date of the document and what they say about the order of day and month.
-pub(super) struct Calendar {
-    order: Order,
+pub(super) struct DateReader {
+    order: DayMonthOrder,
     /// Nothing shows the order, and both are usual in the document's language.
     open: bool,
 }
@@ -126,11 +132,11 @@ const OTHERS: &[&str] = &[
     "factuur", "en", "el", "fecha", "factura", "di", "fattura", "og", "faktura", "och", "do",
 ];
 
-impl Calendar {
-    pub(super) fn of(layout: &Layout, currency: Option<&str>) -> Self {
-        let dates: Vec<date::Found> =
-            layout.cells.iter().flat_map(|cell| date::find(&cell.text())).collect();
-        if let Some(order) = date::order_of(dates.iter()) {
+impl DateReader {
+    pub(super) fn from_layout(layout: &CellLayout, currency: Option<&str>) -> Self {
+        let dates: Vec<date::FoundDate> =
+            layout.cells.iter().flat_map(|cell| date::find_dates(&cell.joined_text())).collect();
+        if let Some(order) = date::infer_order(dates.iter()) {
             return Self { order, open: false };
         }
         let words = layout.cells.iter().flat_map(|cell| cell.folded.iter());
@@ -140,39 +146,39 @@ impl Calendar {
             others += usize::from(OTHERS.contains(&word.as_str()));
         }
         let american = english > others && currency == Some("USD");
-        let order = if american { Order::MonthFirst } else { Order::DayFirst };
+        let order = if american { DayMonthOrder::MonthFirst } else { DayMonthOrder::DayFirst };
         Self { order, open: english > others }
     }
 
-    fn read(&self, found: &date::Found) -> Option<(Date, bool)> {
+    fn resolve_date(&self, found: &date::FoundDate) -> Option<(Date, bool)> {
         let certain = !(self.open && found.slashes && found.is_ambiguous());
-        Some((found.date(self.order)?, certain))
+        Some((found.date_under(self.order)?, certain))
     }
 
     /// The first date of a text that begins within its first `reach` bytes.
-    fn first(&self, text: &str, reach: usize) -> Option<(Date, bool)> {
-        let found = date::find(text);
-        self.read(found.first().filter(|date| date.range.start <= reach)?)
+    fn first_date(&self, text: &str, reach: usize) -> Option<(Date, bool)> {
+        let found = date::find_dates(text);
+        self.resolve_date(found.first().filter(|date| date.range.start <= reach)?)
     }
 }
 
 /// The date beside the best of `field`'s labels; `number` is the field of the document's number.
-pub(super) fn date(
-    spots: &Spots<'_>,
-    calendar: &Calendar,
+pub(super) fn labelled_date(
+    spots: &LabelMatches<'_>,
+    calendar: &DateReader,
     (field, number): (&str, &str),
-) -> Option<Found<Date>> {
-    let mut best: Option<(f32, Found<Date>)> = None;
-    for spot in spots.of(field) {
+) -> Option<FoundValue<Date>> {
+    let mut best: Option<(f32, FoundValue<Date>)> = None;
+    for spot in spots.of_field(field) {
         let heads_column = !spot.strong && spots.heads_column(spot);
-        for beside in spots.beside(spot).into_iter().filter(|_| !heads_column) {
+        for beside in spots.value_candidates(spot).into_iter().filter(|_| !heads_column) {
             let reach = if beside.inline { 14 } else { 24 };
-            let words = beside.words().join(" ");
-            let Some((date, certain)) = calendar.first(&words, reach) else { continue };
-            let rank = rank(spots, spot, &beside) + context(spots, spot, number);
+            let words = beside.value_words().join(" ");
+            let Some((date, certain)) = calendar.first_date(&words, reach) else { continue };
+            let rank = candidate_rank(spots, spot, &beside) + context_rank(spots, spot, number);
             if best.as_ref().is_none_or(|(other, _)| rank > *other) {
                 let certain = certain && (spot.strong || rank > 4.0);
-                best = Some((rank, Found::new(date, certain, beside.cell)));
+                best = Some((rank, FoundValue::new(date, certain, beside.cell)));
             }
             break;
         }
@@ -182,24 +188,24 @@ pub(super) fn date(
 
 /// The date beside a title such as "Invoice", where letters are dated.
 pub(super) fn date_of_title(
-    spots: &Spots<'_>,
-    calendar: &Calendar,
+    spots: &LabelMatches<'_>,
+    calendar: &DateReader,
     number: &str,
-) -> Option<Found<Date>> {
-    let titles = spots.of(number).filter(|spot| !spot.strong && spot.words.start == 0);
+) -> Option<FoundValue<Date>> {
+    let titles = spots.of_field(number).filter(|spot| !spot.strong && spot.words.start == 0);
     titles.into_iter().find_map(|spot| {
-        let beside = spots.beside(spot);
+        let beside = spots.value_candidates(spot);
         beside.into_iter().filter(|beside| !beside.below).find_map(|beside| {
-            let text = beside.words().join(" ");
-            let (date, certain) = calendar.first(&text, if beside.inline { 6 } else { 0 })?;
-            Some(Found::new(date, certain, beside.cell))
+            let text = beside.value_words().join(" ");
+            let (date, certain) = calendar.first_date(&text, if beside.inline { 6 } else { 0 })?;
+            Some(FoundValue::new(date, certain, beside.cell))
         })
     })
 }
 
 /// What else stands in the cell of a weak label: `Invoice 12 of 3 May` is about the invoice, `as
 /// per order 7 of 1 May` is not.
-fn context(spots: &Spots<'_>, spot: &Spot, number: &str) -> f32 {
+fn context_rank(spots: &LabelMatches<'_>, spot: &LabelMatch, number: &str) -> f32 {
     if spot.strong {
         return 0.0;
     }
@@ -217,39 +223,43 @@ fn context(spots: &Spots<'_>, spot: &Spot, number: &str) -> f32 {
 
 /// The first date near the top of the first page that no other label claims: letters are dated so.
 pub(super) fn unlabelled_date(
-    spots: &Spots<'_>,
-    calendar: &Calendar,
+    spots: &LabelMatches<'_>,
+    calendar: &DateReader,
     others: &[&str],
-) -> Option<Found<Date>> {
-    let claimed: Vec<*const Cell> = spots
+) -> Option<FoundValue<Date>> {
+    let claimed: Vec<*const TextCell> = spots
         .all
         .iter()
         .filter(|spot| {
             let field = spot.field.as_str();
             matches!(field, "other" | "customer") || others.contains(&field)
         })
-        .filter_map(|spot| spots.beside(spot).into_iter().next())
+        .filter_map(|spot| spots.value_candidates(spot).into_iter().next())
         .map(|beside| std::ptr::from_ref(beside.cell))
         .collect();
     let first_page = spots.layout.cells.iter().take_while(|cell| cell.page == 0);
     let free = first_page.filter(|cell| {
-        spots.layout.depth(cell) < 0.6 && !claimed.contains(&std::ptr::from_ref(*cell))
+        spots.layout.depth_on_page(cell) < 0.6 && !claimed.contains(&std::ptr::from_ref(*cell))
     });
     let mut fallback = None;
     for cell in free {
-        let text = cell.text();
-        let dates = date::find(&text);
+        let text = cell.joined_text();
+        let dates = date::find_dates(&text);
         let [only] = dates.as_slice() else { continue };
-        let Some((date, certain)) = calendar.read(only) else { continue };
+        let Some((date, certain)) = calendar.resolve_date(only) else { continue };
         let after = text.get(only.range.end..).filter(|rest| !is_time(rest)).unwrap_or_default();
         let before = text.get(..only.range.start).unwrap_or_default();
         let alone = before.trim().len() + after.trim().len() <= 2;
         let dated = before.len() < 30 && after.len() <= 2;
         if alone {
-            return Some(Found::new(date, certain && spots.layout.depth(cell) < 0.5, cell));
+            return Some(FoundValue::new(
+                date,
+                certain && spots.layout.depth_on_page(cell) < 0.5,
+                cell,
+            ));
         }
         if dated && fallback.is_none() {
-            fallback = Some(Found::new(date, false, cell));
+            fallback = Some(FoundValue::new(date, false, cell));
         }
     }
     fallback
@@ -257,7 +267,7 @@ pub(super) fn unlabelled_date(
 
 /// Whether a text is the time of a day, as tills print it behind the date.
 fn is_time(text: &str) -> bool {
-    let text = fold(text);
+    let text = fold_text(text);
     let words: Vec<&str> = text.split(' ').collect();
     let clock = |word: &&str| word.len() <= 2 && word.chars().all(|c| c.is_ascii_digit());
     let digits = words.iter().take_while(|word| clock(word)).count();
@@ -270,12 +280,12 @@ mod tests {
     use super::super::layout::tests::transcript;
     use super::*;
     use crate::config::KindsConfig;
-    use crate::kinds::Kinds;
+    use crate::kinds::KindSet;
 
-    fn with_spots<T>(drawing: &str, read: impl Fn(&Spots<'_>) -> T) -> T {
-        let kinds = Kinds::load(&KindsConfig::default()).unwrap();
-        let layout = Layout::new(&transcript(&[drawing]));
-        read(&Spots::new(&layout, &kinds.get("invoice").unwrap().labels))
+    fn with_spots<T>(drawing: &str, read: impl Fn(&LabelMatches<'_>) -> T) -> T {
+        let kinds = KindSet::load(&KindsConfig::default()).unwrap();
+        let layout = CellLayout::new(&transcript(&[drawing]));
+        read(&LabelMatches::new(&layout, &kinds.get("invoice").unwrap().labels))
     }
 
     #[test]
@@ -295,7 +305,7 @@ mod tests {
             ("We send this invoice to 3 people", None),
             ("Kundennummer   4711", None),
         ] {
-            let found = with_spots(drawing, |spots| identifier(spots, "invoice_number"));
+            let found = with_spots(drawing, |spots| labelled_identifier(spots, "invoice_number"));
             assert_eq!(found.map(|f| f.value).as_deref(), expected, "{drawing}");
         }
     }
@@ -315,7 +325,11 @@ mod tests {
             ("Order date: 1.2.2020   Delivery date: 3.2.2020", "invoice_date", None),
         ] {
             let found = with_spots(drawing, |spots| {
-                date(spots, &Calendar::of(spots.layout, None), (field, "invoice_number"))
+                labelled_date(
+                    spots,
+                    &DateReader::from_layout(spots.layout, None),
+                    (field, "invoice_number"),
+                )
             });
             let found = found.filter(|found| found.certain).map(|found| date::to_iso(found.value));
             assert_eq!(found.as_deref(), expected, "{drawing}");
@@ -331,7 +345,7 @@ mod tests {
             ("Corner Shop\nOrder date: 22 Mar 2018\nTea   2.00", None),
         ] {
             let found = with_spots(drawing, |spots| {
-                unlabelled_date(spots, &Calendar::of(spots.layout, None), &[])
+                unlabelled_date(spots, &DateReader::from_layout(spots.layout, None), &[])
             });
             assert_eq!(found.map(|f| date::to_iso(f.value)).as_deref(), expected, "{drawing}");
         }
@@ -342,7 +356,7 @@ mod tests {
         let drawing = "Invoice date: 11/03/2017 payment of the amount due";
         let found = with_spots(drawing, |spots| {
             let field = ("invoice_date", "invoice_number");
-            date(spots, &Calendar::of(spots.layout, None), field)
+            labelled_date(spots, &DateReader::from_layout(spots.layout, None), field)
         });
         assert!(!found.unwrap().certain);
     }

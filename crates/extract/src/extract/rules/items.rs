@@ -7,15 +7,17 @@ mod header;
 
 use rust_decimal::Decimal;
 
-pub(super) use self::header::Column;
-use self::header::{Header, description, has_number, headers, nearest, text_start};
-use super::layout::Cell;
-use super::spots::Spots;
-use crate::notation::number::{self, Amount, Mark};
+pub(super) use self::header::ItemColumn;
+use self::header::{
+    TableHeader, description_heading, find_headers, has_number, nearest_column, text_start,
+};
+use super::layout::TextCell;
+use super::spots::LabelMatches;
+use crate::notation::number::{self, DecimalSeparator, FoundNumber};
 
 /// One line, as far as its columns were found.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Item {
+pub(super) struct TableItem {
     pub(super) description: String,
     pub(super) quantity: Option<Decimal>,
     pub(super) unit_price: Option<Decimal>,
@@ -32,14 +34,20 @@ pub(super) struct Item {
 const LONGEST_DESCRIPTION: usize = 400;
 
 /// `key` is the column that every row has.
-pub(super) fn find(spots: &Spots<'_>, mark: Option<Mark>, key: Column) -> Vec<Item> {
-    let headers = headers(spots, key);
-    let Some(most) = headers.iter().map(Header::worth).max() else { return Vec::new() };
+pub(super) fn find_items(
+    spots: &LabelMatches<'_>,
+    mark: Option<DecimalSeparator>,
+    key: ItemColumn,
+) -> Vec<TableItem> {
+    let headers = find_headers(spots, key);
+    let Some(most) = headers.iter().map(TableHeader::count_known_columns).max() else {
+        return Vec::new();
+    };
     let mut tables = ItemTables { spots, mark, key, items: Vec::new() };
     let mut done = 0;
     for (at, header) in headers.iter().enumerate() {
         // The same table goes on under a repeated header; a table of taxes has fewer columns.
-        if header.worth() < most || header.rows.start < done {
+        if header.count_known_columns() < most || header.rows.start < done {
             continue;
         }
         let end = headers.get(at + 1).map_or(spots.layout.rows.len(), |next| next.rows.start);
@@ -47,48 +55,51 @@ pub(super) fn find(spots: &Spots<'_>, mark: Option<Mark>, key: Column) -> Vec<It
     }
     let mut items = tables.items;
     // A page number under the column of amounts is no amount where the others are money.
-    let money = items.iter().any(|item| item.money) && key == Column::Amount;
+    let money = items.iter().any(|item| item.money) && key == ItemColumn::Amount;
     items.retain(|item| item.keyed && (item.money || !money));
     items
 }
 
 /// The tables of items of a document, as they are read one after the other.
 struct ItemTables<'a> {
-    spots: &'a Spots<'a>,
+    spots: &'a LabelMatches<'a>,
     /// The document's decimal mark, where it is known.
-    mark: Option<Mark>,
+    mark: Option<DecimalSeparator>,
     /// The column that every row has.
-    key: Column,
+    key: ItemColumn,
     /// The rows so far.
-    items: Vec<Item>,
+    items: Vec<TableItem>,
 }
 
 impl ItemTables<'_> {
     /// Reads rows up to the totals, or to row `end`; says where it stopped.
-    fn read_table(&mut self, header: &Header, end: usize) -> usize {
+    fn read_table(&mut self, header: &TableHeader, end: usize) -> usize {
         let Self { spots, mark, key, ref mut items } = *self;
         let layout = spots.layout;
-        let page = layout.row(header.rows.start).first().map_or(0, |cell| cell.page);
+        let page = layout.row_cells(header.rows.start).first().map_or(0, |cell| cell.page);
         let before = items.len();
         for row in header.rows.end..end {
-            let cells = layout.row(row);
+            let cells = layout.row_cells(row);
             let on_page = cells.first().is_some_and(|cell| cell.page == page);
             let is_begun = items.len() > before;
-            if !on_page || (ends_table(spots, row) && (is_begun || is_totals(spots, row))) {
+            if !on_page || (ends_table(spots, row) && (is_begun || is_totals_row(spots, row))) {
                 return row;
             }
             let mut read = read_row(cells, header, mark);
-            let keyed = if key == Column::Amount { read.amount } else { read.quantity };
+            let keyed = if key == ItemColumn::Amount { read.amount } else { read.quantity };
             read.keyed = keyed.is_some();
             if read.keyed {
                 items.push(read);
                 continue;
             }
-            let previous = row.checked_sub(1).map(|above| layout.row(above)).unwrap_or_default();
+            let previous =
+                row.checked_sub(1).map(|above| layout.row_cells(above)).unwrap_or_default();
             let near = cells.first().zip(previous.first()).is_some_and(|(below, above)| {
                 below.area.y - above.area.bottom() < 1.2 * above.area.h
             });
-            let Some(item) = items.get_mut(before..).and_then(<[Item]>::last_mut) else { continue };
+            let Some(item) = items.get_mut(before..).and_then(<[TableItem]>::last_mut) else {
+                continue;
+            };
             let fits = item.description.len() + read.description.len() < LONGEST_DESCRIPTION;
             if near && fits && !read.description.is_empty() {
                 item.description =
@@ -100,12 +111,12 @@ impl ItemTables<'_> {
 }
 
 /// Whether a row belongs to what follows a table.
-fn ends_table(spots: &Spots<'_>, row: usize) -> bool {
+fn ends_table(spots: &LabelMatches<'_>, row: usize) -> bool {
     let range = spots.layout.rows.get(row).cloned().unwrap_or_default();
     let totals = ["subtotal", "vat_amount", "total", "payable"];
-    spots.within(range.clone()).any(|spot| {
+    spots.in_cells(range.clone()).any(|spot| {
         let heading = spot.words.start == 0;
-        let first = spots.cell(spot).is_some_and(|cell| {
+        let first = spots.cell_of(spot).is_some_and(|cell| {
             // A tax in its own column of a line is no end.
             spot.cell == range.start || cell.words.len() > spot.words.len() || spot.strong
         });
@@ -113,12 +124,12 @@ fn ends_table(spots: &Spots<'_>, row: usize) -> bool {
     })
 }
 
-fn is_totals(spots: &Spots<'_>, row: usize) -> bool {
-    spots.layout.row(row).len() <= 2 && has_number(spots.layout.row(row))
+fn is_totals_row(spots: &LabelMatches<'_>, row: usize) -> bool {
+    spots.layout.row_cells(row).len() <= 2 && has_number(spots.layout.row_cells(row))
 }
 
-fn read_row(cells: &[Cell], header: &Header, mark: Option<Mark>) -> Item {
-    let mut item = Item::default();
+fn read_row(cells: &[TextCell], header: &TableHeader, mark: Option<DecimalSeparator>) -> TableItem {
+    let mut item = TableItem::default();
     if let Some(cell) = cells.first() {
         (item.page, item.line) = (cell.page, cell.line);
     }
@@ -126,29 +137,35 @@ fn read_row(cells: &[Cell], header: &Header, mark: Option<Mark>) -> Item {
         .headings
         .iter()
         .filter(|heading| {
-            matches!(heading.column, Column::Quantity | Column::UnitPrice | Column::Amount)
+            matches!(
+                heading.column,
+                ItemColumn::Quantity | ItemColumn::UnitPrice | ItemColumn::Amount
+            )
         })
         .map(|heading| heading.left)
-        .filter(|left| description(header).is_none_or(|own| *left > own.left))
+        .filter(|left| description_heading(header).is_none_or(|own| *left > own.left))
         .fold(f32::MAX, f32::min);
-    let mut taken: Vec<(Column, f32)> = Vec::new();
+    let mut taken: Vec<(ItemColumn, f32)> = Vec::new();
     let mut words: Vec<&str> = Vec::new();
     for cell in cells {
-        let all = cell.slice(0..cell.words.len());
-        let amounts = number::find(&all, mark);
+        let all = cell.words_in(0..cell.words.len());
+        let amounts = number::find_numbers(&all, mark);
         for (index, word) in all.iter().enumerate() {
             let left = cell.boxes.get(index).map_or(0.0, |area| area.x);
             let amount = amounts.iter().find(|amount| amount.words.start == index);
             let within = amounts.iter().any(|amount| amount.words.contains(&index));
             let under = amount.and_then(|amount| Some((amount, column_of(cell, amount, header)?)));
             if let Some((amount, (column, distance))) = under {
-                place(&mut item, &mut taken, column, amount, distance);
-                if column != Column::Description {
+                assign_amount(&mut item, &mut taken, column, amount, distance);
+                if column != ItemColumn::Description {
                     continue;
                 }
             }
             let start = text_start(header);
-            if left >= start && left < text_end && (!within || is_text(cell, index, header)) {
+            if left >= start
+                && left < text_end
+                && (!within || is_in_description(cell, index, header))
+            {
                 words.push(word);
             }
         }
@@ -158,39 +175,43 @@ fn read_row(cells: &[Cell], header: &Header, mark: Option<Mark>) -> Item {
 }
 
 /// Whether a number stands in the description rather than under a column of numbers.
-fn is_text(cell: &Cell, index: usize, header: &Header) -> bool {
+fn is_in_description(cell: &TextCell, index: usize, header: &TableHeader) -> bool {
     cell.boxes
         .get(index)
-        .and_then(|area| nearest(header, area.x, area.right()))
-        .is_some_and(|(column, _)| column == Column::Description)
+        .and_then(|area| nearest_column(header, area.x, area.right()))
+        .is_some_and(|(column, _)| column == ItemColumn::Description)
 }
 
-fn column_of(cell: &Cell, amount: &Amount, header: &Header) -> Option<(Column, f32)> {
+fn column_of(
+    cell: &TextCell,
+    amount: &FoundNumber,
+    header: &TableHeader,
+) -> Option<(ItemColumn, f32)> {
     let boxes = cell.boxes.get(amount.words.clone())?;
     let (first, last) = boxes.first().zip(boxes.last())?;
-    let (column, distance) = nearest(header, first.x, last.right())?;
-    Some((if amount.percent { Column::Other } else { column }, distance))
+    let (column, distance) = nearest_column(header, first.x, last.right())?;
+    Some((if amount.percent { ItemColumn::Other } else { column }, distance))
 }
 
 /// Keeps the number that stands nearest under its heading; of equals the rightmost.
-fn place(
-    item: &mut Item,
-    taken: &mut Vec<(Column, f32)>,
-    column: Column,
-    amount: &Amount,
+fn assign_amount(
+    item: &mut TableItem,
+    taken: &mut Vec<(ItemColumn, f32)>,
+    column: ItemColumn,
+    amount: &FoundNumber,
     distance: f32,
 ) {
     let slot = match column {
-        Column::Quantity => &mut item.quantity,
-        Column::UnitPrice => &mut item.unit_price,
-        Column::Amount => &mut item.amount,
-        Column::Description | Column::Other => return,
+        ItemColumn::Quantity => &mut item.quantity,
+        ItemColumn::UnitPrice => &mut item.unit_price,
+        ItemColumn::Amount => &mut item.amount,
+        ItemColumn::Description | ItemColumn::Other => return,
     };
     if taken.iter().any(|(other, nearest)| *other == column && *nearest < distance) {
         return;
     }
     *slot = Some(amount.value);
-    if column == Column::Amount {
+    if column == ItemColumn::Amount {
         item.money = amount.decimals >= 2 || amount.currency.is_some();
     }
     taken.push((column, distance));
@@ -198,19 +219,20 @@ fn place(
 
 #[cfg(test)]
 mod tests {
-    use super::super::layout::Layout;
+    use super::super::layout::CellLayout;
     use super::super::layout::tests::transcript;
     use super::*;
     use crate::config::KindsConfig;
-    use crate::kinds::Kinds;
+    use crate::kinds::KindSet;
 
     fn read(drawings: &[&str]) -> Vec<String> {
-        let kinds = Kinds::load(&KindsConfig::default()).unwrap();
-        let layout = Layout::new(&transcript(drawings));
-        let spots = Spots::new(&layout, &kinds.get("invoice").unwrap().labels);
+        let kinds = KindSet::load(&KindsConfig::default()).unwrap();
+        let layout = CellLayout::new(&transcript(drawings));
+        let spots = LabelMatches::new(&layout, &kinds.get("invoice").unwrap().labels);
         let words = layout.cells.iter().flat_map(|cell| cell.words.iter().map(String::as_str));
         let text = |value: Option<Decimal>| value.map_or("-".to_owned(), |v| v.to_string());
-        let items = find(&spots, Mark::of(words), Column::Amount).into_iter();
+        let items =
+            find_items(&spots, DecimalSeparator::from_words(words), ItemColumn::Amount).into_iter();
         items
             .map(|item| {
                 let numbers = [item.quantity, item.unit_price, item.amount].map(text).join(" ");

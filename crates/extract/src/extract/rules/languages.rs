@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use super::extract;
+use super::extract_by_rules;
 use super::layout::tests::transcript;
 use crate::config::KindsConfig;
-use crate::kinds::Kinds;
+use crate::kinds::KindSet;
 
 /// Supplier, number, date, due date, currency and total of each drawing.
 const INVOICES: [(&str, [&str; 6]); 8] = [
@@ -202,11 +202,11 @@ SUBTOTAL  VAT (0%)  TOTAL EUR
 
 #[test]
 fn invoices_of_many_layouts_and_languages_are_read() {
-    let kinds = Kinds::load(&KindsConfig::default()).unwrap();
+    let kinds = KindSet::load(&KindsConfig::default()).unwrap();
     let fields =
         ["supplier_name", "invoice_number", "invoice_date", "due_date", "currency", "total"];
     for (drawing, expected) in INVOICES {
-        let extraction = extract(&transcript(&[drawing]), kinds.get("invoice").unwrap());
+        let extraction = extract_by_rules(&transcript(&[drawing]), kinds.get("invoice").unwrap());
         let read = fields.map(|field| match extraction.data.get(field) {
             Some(Value::String(text)) => text.clone(),
             Some(Value::Number(number)) => number.to_string(),

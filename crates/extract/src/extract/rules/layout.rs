@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use crate::model::{BoundingBox, PageText, Transcript};
-use crate::notation::fold;
+use crate::notation::fold_text;
 
 /// A gap wider than this many line heights separates two cells...
 const CELL_GAP: f32 = 0.85;
@@ -20,7 +20,7 @@ const LEAST_TILT: f32 = 0.004;
 
 /// A run of words without a wide gap.
 #[derive(Debug, Clone)]
-pub(super) struct Cell {
+pub(super) struct TextCell {
     /// Page index, from 0.
     pub(super) page: usize,
     /// Index of the row on its page.
@@ -34,23 +34,23 @@ pub(super) struct Cell {
     pub(super) folded: Vec<(String, usize)>,
 }
 
-impl Cell {
-    pub(super) fn text(&self) -> String {
+impl TextCell {
+    pub(super) fn joined_text(&self) -> String {
         self.words.join(" ")
     }
 
     /// Some of the words; empty if out of range.
-    pub(super) fn slice(&self, words: Range<usize>) -> Vec<&str> {
+    pub(super) fn words_in(&self, words: Range<usize>) -> Vec<&str> {
         let words = self.words.get(words).unwrap_or_default();
         words.iter().map(String::as_str).collect()
     }
 
-    pub(super) fn middle(&self) -> f32 {
+    pub(super) fn middle_y(&self) -> f32 {
         self.area.y + self.area.h / 2.0
     }
 
     /// Whether both stand on one line of text.
-    pub(super) fn beside(&self, other: &Self) -> bool {
+    pub(super) fn is_on_same_line(&self, other: &Self) -> bool {
         let overlap = self.area.bottom().min(other.area.bottom()) - self.area.y.max(other.area.y);
         self.page == other.page && overlap > 0.5 * self.area.h.min(other.area.h)
     }
@@ -63,15 +63,15 @@ impl Cell {
 
 /// All cells of a document, page by page, row by row, left to right.
 #[derive(Debug)]
-pub(super) struct Layout {
-    pub(super) cells: Vec<Cell>,
+pub(super) struct CellLayout {
+    pub(super) cells: Vec<TextCell>,
     /// Cells of each row: indexes into `cells`.
     pub(super) rows: Vec<Range<usize>>,
     /// Height of each page.
     heights: Vec<f32>,
 }
 
-impl Layout {
+impl CellLayout {
     pub(super) fn new(transcript: &Transcript) -> Self {
         Self::of_pages(transcript, |_| true)
     }
@@ -82,26 +82,26 @@ impl Layout {
         for (index, page) in transcript.pages.iter().enumerate() {
             layout.heights.push(page.height.max(1.0));
             if keep(index) {
-                layout.add(index, page);
+                layout.add_page(index, page);
             }
         }
         layout
     }
 
-    fn add(&mut self, index: usize, page: &PageText) {
+    fn add_page(&mut self, index: usize, page: &PageText) {
         let mut cells = Vec::new();
-        let tilt = tilt(page);
+        let tilt = page_tilt(page);
         for (number, line) in page.lines.iter().enumerate() {
             let number = u32::try_from(number).unwrap_or(u32::MAX);
-            split(index, number, &straightened(line, tilt), &mut cells);
+            split_into_cells(index, number, &straighten_line(line, tilt), &mut cells);
         }
         cells
             .retain(|cell| cell.area.h > 0.0 && cell.area.y.is_finite() && cell.area.x.is_finite());
-        cells.sort_by(|a, b| a.middle().total_cmp(&b.middle()));
-        let mut rows: Vec<Vec<Cell>> = Vec::new();
+        cells.sort_by(|a, b| a.middle_y().total_cmp(&b.middle_y()));
+        let mut rows: Vec<Vec<TextCell>> = Vec::new();
         for cell in cells {
             // Against the cell nearest to the left edge of the new one: a page may be a bit askew.
-            let beside = |row: &Vec<Cell>| row.iter().any(|other| other.beside(&cell));
+            let beside = |row: &Vec<TextCell>| row.iter().any(|other| other.is_on_same_line(&cell));
             match rows.iter_mut().rev().take(3).find(|row| beside(row)) {
                 Some(row) => row.push(cell),
                 None => rows.push(vec![cell]),
@@ -118,29 +118,33 @@ impl Layout {
         }
     }
 
-    pub(super) fn row(&self, row: usize) -> &[Cell] {
+    pub(super) fn row_cells(&self, row: usize) -> &[TextCell] {
         let range = self.rows.get(row).cloned().unwrap_or_default();
         self.cells.get(range).unwrap_or_default()
     }
 
     /// The cells right of the one at `index`, nearest first.
-    pub(super) fn right_of(&self, index: usize) -> &[Cell] {
+    pub(super) fn right_of(&self, index: usize) -> &[TextCell] {
         let Some(cell) = self.cells.get(index) else { return &[] };
         let end = self.rows.get(cell.row).map_or(index, |row| row.end);
         self.cells.get(index + 1..end).unwrap_or_default()
     }
 
     /// The nearest cells below `cell`, within so many line heights, that it overlaps.
-    pub(super) fn below<'a>(&'a self, cell: &Cell, reach: f32) -> Option<(usize, &'a Cell)> {
+    pub(super) fn cell_below<'a>(
+        &'a self,
+        cell: &TextCell,
+        reach: f32,
+    ) -> Option<(usize, &'a TextCell)> {
         let from = self.rows.get(cell.row).map_or(0, |row| row.end);
         let limit = cell.area.bottom() + reach * cell.area.h;
         let later = self.cells.iter().enumerate().skip(from);
-        let under: Vec<(usize, &Cell)> = later
+        let under: Vec<(usize, &TextCell)> = later
             // Rows come from top to bottom: far below there is nothing to look for.
             .take_while(|(_, other)| {
-                other.page == cell.page && other.middle() < limit + 4.0 * cell.area.h
+                other.page == cell.page && other.middle_y() < limit + 4.0 * cell.area.h
             })
-            .filter(|(_, other)| other.area.y < limit && other.middle() > cell.area.bottom())
+            .filter(|(_, other)| other.area.y < limit && other.middle_y() > cell.area.bottom())
             .filter(|(_, other)| {
                 let aligned = (other.area.x - cell.area.x).abs() < cell.area.h
                     || (other.area.right() - cell.area.right()).abs() < cell.area.h;
@@ -158,15 +162,15 @@ impl Layout {
     }
 
     /// How far down its page a cell stands, 0..1.
-    pub(super) fn depth(&self, cell: &Cell) -> f32 {
+    pub(super) fn depth_on_page(&self, cell: &TextCell) -> f32 {
         (cell.area.y / self.heights.get(cell.page).copied().unwrap_or(1.0)).clamp(0.0, 1.0)
     }
 }
 
 /// How much a page's lines fall per unit to the right: the middle of its longer lines. On a crooked
 /// scan the right end of a row stands beside the left end of the next one; native text has none.
-fn tilt(page: &PageText) -> f32 {
-    let slope = |line: &crate::model::Line| {
+fn page_tilt(page: &PageText) -> f32 {
+    let slope = |line: &crate::model::TextLine| {
         let (first, last) = (line.words.first()?.bounding_box, line.words.last()?.bounding_box);
         let run = last.x - first.x;
         let fall = (last.y + last.h / 2.0) - (first.y + first.h / 2.0);
@@ -179,7 +183,7 @@ fn tilt(page: &PageText) -> f32 {
 }
 
 /// The line as it would stand on an upright page; for small angles a shear both ways is a rotation.
-fn straightened(line: &crate::model::Line, tilt: f32) -> crate::model::Line {
+fn straighten_line(line: &crate::model::TextLine, tilt: f32) -> crate::model::TextLine {
     let mut line = line.clone();
     for word in &mut line.words {
         let area = &mut word.bounding_box;
@@ -190,26 +194,31 @@ fn straightened(line: &crate::model::Line, tilt: f32) -> crate::model::Line {
     line
 }
 
-fn split(page: usize, line: u32, from: &crate::model::Line, cells: &mut Vec<Cell>) {
+fn split_into_cells(
+    page: usize,
+    line: u32,
+    from: &crate::model::TextLine,
+    cells: &mut Vec<TextCell>,
+) {
     let mut words: Vec<_> = from.words.iter().filter(|word| is_upright(word)).collect();
     words.sort_by(|a, b| a.bounding_box.x.total_cmp(&b.bounding_box.x));
     let mut heights: Vec<f32> = words.iter().map(|word| word.bounding_box.h).collect();
     heights.sort_by(f32::total_cmp);
     let height = heights.get(heights.len() / 2).copied().unwrap_or(1.0);
     let gap = (CELL_GAP * height).max(CELL_GAP_IN_CHARACTERS * character_width(&words));
-    let mut current: Option<Cell> = None;
+    let mut current: Option<TextCell> = None;
     for word in words {
         let area = word.bounding_box;
         let joins = current
             .as_ref()
             .is_some_and(|cell| area.x - cell.area.right() < gap && !is_rule(&word.text));
         if !joins {
-            cells.extend(current.take().map(finish));
+            cells.extend(current.take().map(finish_cell));
         }
         if is_rule(&word.text) {
             continue;
         }
-        let cell = current.get_or_insert_with(|| Cell {
+        let cell = current.get_or_insert_with(|| TextCell {
             page,
             row: 0,
             line,
@@ -222,12 +231,12 @@ fn split(page: usize, line: u32, from: &crate::model::Line, cells: &mut Vec<Cell
         cell.words.push(word.text.clone());
         cell.boxes.push(area);
     }
-    cells.extend(current.map(finish));
+    cells.extend(current.map(finish_cell));
 }
 
 /// The middle width of a character over the words that are long enough to tell.
-fn character_width(words: &[&crate::model::Word]) -> f32 {
-    let width = |word: &&crate::model::Word| {
+fn character_width(words: &[&crate::model::TextWord]) -> f32 {
+    let width = |word: &&crate::model::TextWord| {
         let letters = word.text.chars().count();
         (letters >= 3).then_some(word.bounding_box.w / letters as f32)
     };
@@ -237,7 +246,7 @@ fn character_width(words: &[&crate::model::Word]) -> f32 {
 }
 
 /// Text set upwards along the margin would join all rows beside it.
-fn is_upright(word: &crate::model::Word) -> bool {
+fn is_upright(word: &crate::model::TextWord) -> bool {
     let letters = word.text.trim().chars().count();
     let area = word.bounding_box;
     letters > 0 && (letters < 3 || area.h < 2.0 * area.w)
@@ -248,9 +257,9 @@ fn is_rule(word: &str) -> bool {
     matches!(word, "|" | "●" | "•" | "·" | "¦" | "│")
 }
 
-fn finish(mut cell: Cell) -> Cell {
+fn finish_cell(mut cell: TextCell) -> TextCell {
     for (index, word) in cell.words.iter().enumerate() {
-        for part in fold(word).split(' ').filter(|part| !part.is_empty()) {
+        for part in fold_text(word).split(' ').filter(|part| !part.is_empty()) {
             cell.folded.push((part.to_owned(), index));
         }
     }
@@ -260,12 +269,12 @@ fn finish(mut cell: Cell) -> Cell {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::model::{Line, Source, Word};
+    use crate::model::{PageSource, TextLine, TextWord};
 
     /// A page drawn in characters: a column is 5 wide, a row 12 high; two or more spaces are a gap.
     pub(in super::super) fn page(number: u32, drawing: &str) -> PageText {
         let lines = drawing.lines().enumerate().filter_map(|(row, text)| {
-            let mut words: Vec<Word> = Vec::new();
+            let mut words: Vec<TextWord> = Vec::new();
             let chars: Vec<char> = text.chars().chain([' ']).collect();
             let mut start = None;
             for (column, c) in chars.iter().enumerate() {
@@ -279,17 +288,17 @@ pub(super) mod tests {
                             h: 10.0,
                         };
                         let text = chars[from..column].iter().collect();
-                        words.push(Word { text, bounding_box, confidence: 1.0 });
+                        words.push(TextWord { text, bounding_box, confidence: 1.0 });
                         start = None;
                     }
                     _ => {}
                 }
             }
-            (!words.is_empty()).then_some(Line { words })
+            (!words.is_empty()).then_some(TextLine { words })
         });
         PageText {
             number,
-            source: Source::Native,
+            source: PageSource::Native,
             width: 600.0,
             height: 840.0,
             quality: 1.0,
@@ -315,30 +324,30 @@ pub(super) mod tests {
     #[test]
     fn words_apart_are_cells_and_cells_side_by_side_are_rows() {
         let layout =
-            Layout::new(&transcript(&["Invoice date   Due date\n1 May 2024     3 June 2024"]));
-        let texts: Vec<String> = layout.cells.iter().map(Cell::text).collect();
+            CellLayout::new(&transcript(&["Invoice date   Due date\n1 May 2024     3 June 2024"]));
+        let texts: Vec<String> = layout.cells.iter().map(TextCell::joined_text).collect();
         assert_eq!(texts, ["Invoice date", "Due date", "1 May 2024", "3 June 2024"]);
         assert_eq!(layout.rows.len(), 2);
-        let (_, below) = layout.below(&layout.cells[1], 2.0).unwrap();
-        assert_eq!(below.text(), "3 June 2024");
+        let (_, below) = layout.cell_below(&layout.cells[1], 2.0).unwrap();
+        assert_eq!(below.joined_text(), "3 June 2024");
         assert_eq!(layout.right_of(0).len(), 1);
     }
 
     #[test]
     fn of_cells_side_by_side_the_one_under_the_label_is_below_it() {
         let drawing = "Date        Payment due date\n19 September 2021  4 October 2021";
-        let layout = Layout::new(&transcript(&[drawing]));
-        let (_, below) = layout.below(&layout.cells[1], 2.0).unwrap();
-        assert_eq!(below.text(), "4 October 2021");
+        let layout = CellLayout::new(&transcript(&[drawing]));
+        let (_, below) = layout.cell_below(&layout.cells[1], 2.0).unwrap();
+        assert_eq!(below.joined_text(), "4 October 2021");
     }
 
     #[test]
     fn text_along_the_margin_does_not_join_rows() {
         let mut transcript = transcript(&["Netto   1,00\nBrutto   1,19"]);
         let area = BoundingBox { x: 0.0, y: 0.0, w: 8.0, h: 300.0 };
-        let word = Word { text: "Copyright".to_owned(), bounding_box: area, confidence: 1.0 };
-        transcript.pages[0].lines.push(Line { words: vec![word] });
-        assert_eq!(Layout::new(&transcript).rows.len(), 2);
+        let word = TextWord { text: "Copyright".to_owned(), bounding_box: area, confidence: 1.0 };
+        transcript.pages[0].lines.push(TextLine { words: vec![word] });
+        assert_eq!(CellLayout::new(&transcript).rows.len(), 2);
     }
 
     #[test]
@@ -349,7 +358,7 @@ pub(super) mod tests {
         for word in crooked.pages[0].lines.iter_mut().flat_map(|line| &mut line.words) {
             word.bounding_box.y += 0.08 * word.bounding_box.x;
         }
-        let layout = Layout::new(&crooked);
+        let layout = CellLayout::new(&crooked);
         let rows: Vec<usize> = layout.rows.iter().map(|row| row.len()).collect();
         assert_eq!(rows, [2, 2, 2]);
     }
@@ -361,14 +370,15 @@ pub(super) mod tests {
             let area = &mut word.bounding_box;
             (area.x, area.w) = (2.2 * area.x, 2.2 * area.w - 1.0);
         }
-        let texts: Vec<String> = Layout::new(&typed).cells.iter().map(Cell::text).collect();
+        let texts: Vec<String> =
+            CellLayout::new(&typed).cells.iter().map(TextCell::joined_text).collect();
         assert_eq!(texts, ["The Copper Kettle Ltd", "24.30"]);
     }
 
     #[test]
     fn a_bar_separates_even_without_a_gap() {
-        let layout = Layout::new(&transcript(&["Seller GmbH | VAT id DE123456789"]));
-        let texts: Vec<String> = layout.cells.iter().map(Cell::text).collect();
+        let layout = CellLayout::new(&transcript(&["Seller GmbH | VAT id DE123456789"]));
+        let texts: Vec<String> = layout.cells.iter().map(TextCell::joined_text).collect();
         assert_eq!(texts, ["Seller GmbH", "VAT id DE123456789"]);
     }
 }

@@ -3,9 +3,9 @@
 //! all it is the one of the country of the document's VAT identifiers, which is a guess and said to
 //! be one.
 
-use super::Found;
-use super::layout::Cell;
-use super::spots::Spots;
+use super::FoundValue;
+use super::layout::TextCell;
+use super::spots::LabelMatches;
 use crate::notation::{account, currency, number, vat_id};
 
 /// `kr` alone: words, folded, that only one of the three countries prints on its invoices.
@@ -61,29 +61,30 @@ const CROWNS: [(&str, &[&str]); 3] = [
 ];
 
 /// The document's currency.
-pub(super) fn find(spots: &Spots<'_>) -> Option<Found<&'static str>> {
-    labelled(spots)
-        .or_else(|| most_frequent(spots))
-        .or_else(|| crowns(spots))
-        .or_else(|| home(spots))
+pub(super) fn find_currency(spots: &LabelMatches<'_>) -> Option<FoundValue<&'static str>> {
+    labelled_currency(spots)
+        .or_else(|| most_frequent_currency(spots))
+        .or_else(|| resolve_krone(spots))
+        .or_else(|| country_currency(spots))
 }
 
-fn labelled(spots: &Spots<'_>) -> Option<Found<&'static str>> {
-    let mut labels = spots.of("currency").flat_map(|spot| spots.beside(spot));
+fn labelled_currency(spots: &LabelMatches<'_>) -> Option<FoundValue<&'static str>> {
+    let mut labels = spots.of_field("currency").flat_map(|spot| spots.value_candidates(spot));
     labels.find_map(|beside| {
-        let code = beside.words().into_iter().take(2).find_map(currency::exact)?;
-        Some(Found::new(code, true, beside.cell))
+        let code = beside.value_words().into_iter().take(2).find_map(currency::exact_currency)?;
+        Some(FoundValue::new(code, true, beside.cell))
     })
 }
 
 /// Beside amounts or, unless it is a word as well, anywhere.
-fn most_frequent(spots: &Spots<'_>) -> Option<Found<&'static str>> {
-    let mut counts: Vec<(&'static str, usize, &Cell)> = Vec::new();
+fn most_frequent_currency(spots: &LabelMatches<'_>) -> Option<FoundValue<&'static str>> {
+    let mut counts: Vec<(&'static str, usize, &TextCell)> = Vec::new();
     for cell in &spots.layout.cells {
-        let words = cell.slice(0..cell.words.len());
-        let amounts = number::find(&words, None).into_iter().filter_map(|amount| amount.currency);
-        let plain = words.iter().filter(|word| !currency::is_word(word));
-        for code in amounts.chain(plain.filter_map(|word| currency::exact(word))) {
+        let words = cell.words_in(0..cell.words.len());
+        let amounts =
+            number::find_numbers(&words, None).into_iter().filter_map(|amount| amount.currency);
+        let plain = words.iter().filter(|word| !currency::is_also_word(word));
+        for code in amounts.chain(plain.filter_map(|word| currency::exact_currency(word))) {
             match counts.iter_mut().find(|(known, ..)| *known == code) {
                 Some((_, count, _)) => *count += 1,
                 None => counts.push((code, 1, cell)),
@@ -93,22 +94,22 @@ fn most_frequent(spots: &Spots<'_>) -> Option<Found<&'static str>> {
     let most = counts.iter().map(|(_, count, _)| *count).max()?;
     let alone = counts.iter().filter(|(_, count, _)| *count == most).count() == 1;
     let (code, _, cell) = counts.into_iter().find(|(_, count, _)| *count == most)?;
-    Some(Found::new(code, alone, cell))
+    Some(FoundValue::new(code, alone, cell))
 }
 
 /// `kr` beside an amount is one of three currencies; the language tells which.
-fn crowns(spots: &Spots<'_>) -> Option<Found<&'static str>> {
+fn resolve_krone(spots: &LabelMatches<'_>) -> Option<FoundValue<&'static str>> {
     let cells = &spots.layout.cells;
     let is_sign =
         |word: &String| word.trim_matches([':', '.', ',', '-']).eq_ignore_ascii_case("kr");
     let cell = cells.iter().find(|cell| cell.words.iter().any(is_sign))?;
-    let text = |cell: &Cell| {
+    let text = |cell: &TextCell| {
         let words: Vec<&str> = cell.folded.iter().map(|(word, _)| word.as_str()).collect();
         format!(" {} ", words.join(" "))
     };
     let text: String = cells.iter().map(text).collect();
     // An identifier of the country counts as much as two of its words.
-    let country = home(spots).map(|found| found.value);
+    let country = country_currency(spots).map(|found| found.value);
     let votes = |code: &str, words: &[&str]| {
         let own = words.iter().filter(|word| text.contains(&format!(" {word} ")));
         own.count() + if country == Some(code) { 2 } else { 0 }
@@ -118,7 +119,7 @@ fn crowns(spots: &Spots<'_>) -> Option<Found<&'static str>> {
     match ranked {
         // Two words of one country and none of the others leave no doubt.
         [(most, code), (next, _), _] if most > next => {
-            Some(Found::new(code, most > 1 && next == 0, cell))
+            Some(FoundValue::new(code, most > 1 && next == 0, cell))
         }
         _ => None,
     }
@@ -145,31 +146,31 @@ const EURO_COUNTRIES: [&str; 22] = [
 ];
 
 /// The currency of the one country that all VAT identifiers are of, else all accounts.
-fn home(spots: &Spots<'_>) -> Option<Found<&'static str>> {
+fn country_currency(spots: &LabelMatches<'_>) -> Option<FoundValue<&'static str>> {
     let identified = |words: &[&str]| vat_id::find_at(words).map(|(id, _)| id);
-    the_one(spots, identified).or_else(|| the_one(spots, account_at))
+    only_currency(spots, identified).or_else(|| only_currency(spots, iban_at))
 }
 
-fn the_one(
-    spots: &Spots<'_>,
+fn only_currency(
+    spots: &LabelMatches<'_>,
     begins: impl Fn(&[&str]) -> Option<String>,
-) -> Option<Found<&'static str>> {
-    let mut found: Option<(&'static str, &Cell)> = None;
+) -> Option<FoundValue<&'static str>> {
+    let mut found: Option<(&'static str, &TextCell)> = None;
     for cell in &spots.layout.cells {
         for start in 0..cell.words.len() {
-            let Some(id) = begins(&cell.slice(start..cell.words.len())) else { continue };
-            let Some(code) = id.get(..2).and_then(of_country) else { continue };
+            let Some(id) = begins(&cell.words_in(start..cell.words.len())) else { continue };
+            let Some(code) = id.get(..2).and_then(currency_of_country) else { continue };
             match found {
                 Some((other, _)) if other != code => return None,
                 _ => found = Some((code, cell)),
             }
         }
     }
-    found.map(|(code, cell)| Found::new(code, false, cell))
+    found.map(|(code, cell)| FoundValue::new(code, false, cell))
 }
 
 /// The account that the words begin with, printed in groups of four.
-fn account_at(words: &[&str]) -> Option<String> {
+fn iban_at(words: &[&str]) -> Option<String> {
     let first = words.first()?;
     let begins = first.len() >= 4 && first.chars().take(2).all(|c| c.is_ascii_uppercase());
     let lengths = (1..=words.len().min(MOST_GROUPS)).filter(|_| begins);
@@ -177,7 +178,7 @@ fn account_at(words: &[&str]) -> Option<String> {
     texts.find(|text| account::is_iban(text))
 }
 
-fn of_country(country: &str) -> Option<&'static str> {
+fn currency_of_country(country: &str) -> Option<&'static str> {
     let own = OWN_CURRENCIES.iter().find(|(code, _)| *code == country);
     let euro = || EURO_COUNTRIES.contains(&country).then_some("EUR");
     own.map(|(_, currency)| *currency).or_else(euro)
@@ -185,15 +186,15 @@ fn of_country(country: &str) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::layout::Layout;
+    use super::super::layout::CellLayout;
     use super::super::layout::tests::transcript;
     use super::*;
     use crate::config::KindsConfig;
-    use crate::kinds::Kinds;
+    use crate::kinds::KindSet;
 
     #[test]
     fn the_currency_is_read_from_labels_amounts_and_for_crowns_from_the_language() {
-        let kinds = Kinds::load(&KindsConfig::default()).unwrap();
+        let kinds = KindSet::load(&KindsConfig::default()).unwrap();
         for (drawing, expected) in [
             ("Currency: GBP\nTotal   12.00 EUR\nNet   10.00 EUR", Some("GBP")),
             ("Amount (EUR)\nTotal   12.00", Some("EUR")),
@@ -211,8 +212,9 @@ mod tests {
             ("Fattura\nIBAN IT60 X054 2811 1010 0000 0123 456\nTotale   12,00", Some("EUR")),
             ("Invoice\nTotal   12.00", None),
         ] {
-            let layout = Layout::new(&transcript(&[drawing]));
-            let found = find(&Spots::new(&layout, &kinds.get("invoice").unwrap().labels));
+            let layout = CellLayout::new(&transcript(&[drawing]));
+            let found =
+                find_currency(&LabelMatches::new(&layout, &kinds.get("invoice").unwrap().labels));
             assert_eq!(found.map(|found| found.value), expected, "{drawing}");
         }
     }

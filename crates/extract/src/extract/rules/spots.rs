@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use super::layout::{Cell, Layout};
-use crate::kinds::Labels;
+use super::layout::{CellLayout, TextCell};
+use crate::kinds::LabelIndex;
 use crate::model::BoundingBox;
 
 /// Folded words after which a tax is named, not given: "total incl. VAT".
@@ -42,16 +42,16 @@ pub(super) const EXCLUDING: &[&str] = &[
 
 /// A label found in a cell.
 #[derive(Debug, Clone)]
-pub(super) struct Spot {
+pub(super) struct LabelMatch {
     pub(super) field: String,
     pub(super) strong: bool,
-    /// Index into `Layout::cells`.
+    /// Index into `CellLayout::cells`.
     pub(super) cell: usize,
     /// Words of the cell that are the label.
     pub(super) words: Range<usize>,
 }
 
-impl Spot {
+impl LabelMatch {
     /// Whether a value is expected beside it: headings of columns, titles and legal forms have none.
     fn names_value(&self) -> bool {
         let field = self.field.as_str();
@@ -61,8 +61,8 @@ impl Spot {
 
 /// Words that may hold a label's value.
 #[derive(Debug)]
-pub(super) struct Beside<'a> {
-    pub(super) cell: &'a Cell,
+pub(super) struct ValueCandidate<'a> {
+    pub(super) cell: &'a TextCell,
     /// The words of that cell.
     pub(super) words: Range<usize>,
     /// The label's own cell, rather than one right of or below it.
@@ -71,25 +71,25 @@ pub(super) struct Beside<'a> {
     pub(super) below: bool,
 }
 
-impl Beside<'_> {
-    pub(super) fn words(&self) -> Vec<&str> {
-        self.cell.slice(self.words.clone())
+impl ValueCandidate<'_> {
+    pub(super) fn value_words(&self) -> Vec<&str> {
+        self.cell.words_in(self.words.clone())
     }
 }
 
 /// Every label of every field, in reading order. Fields that share a label each get a spot.
-pub(super) fn find(layout: &Layout, labels: &Labels) -> Vec<Spot> {
+pub(super) fn find_labels(layout: &CellLayout, labels: &LabelIndex) -> Vec<LabelMatch> {
     let mut spots = Vec::new();
     for (index, cell) in layout.cells.iter().enumerate() {
         let folded: Vec<&str> = cell.folded.iter().map(|(text, _)| text.as_str()).collect();
         let mut at = 0;
         while at < folded.len() {
-            let matches = labels.at(folded.get(at..).unwrap_or_default());
+            let matches = labels.labels_at(folded.get(at..).unwrap_or_default());
             let length = matches.first().map_or(0, |found| found.length);
             let word = |token: usize| cell.folded.get(token).map(|(_, word)| *word);
             if let (Some(start), Some(last)) = (word(at), word((at + length).saturating_sub(1))) {
                 for found in matches {
-                    spots.push(Spot {
+                    spots.push(LabelMatch {
                         field: found.field.to_owned(),
                         strong: found.strong,
                         cell: index,
@@ -105,7 +105,7 @@ pub(super) fn find(layout: &Layout, labels: &Labels) -> Vec<Spot> {
 }
 
 /// Whether the word before a tax says that it is in or out of something else.
-fn is_named_only(layout: &Layout, spot: &Spot) -> bool {
+fn is_named_only(layout: &CellLayout, spot: &LabelMatch) -> bool {
     let before = spot.words.start.checked_sub(1);
     let folded = layout.cells.get(spot.cell).map_or(&[][..], |cell| &cell.folded);
     let previous = folded.iter().rev().find(|(_, word)| Some(*word) == before);
@@ -115,21 +115,21 @@ fn is_named_only(layout: &Layout, spot: &Spot) -> bool {
 }
 
 /// Spots with what is asked of them again and again.
-pub(super) struct Spots<'a> {
-    pub(super) layout: &'a Layout,
-    pub(super) all: Vec<Spot>,
+pub(super) struct LabelMatches<'a> {
+    pub(super) layout: &'a CellLayout,
+    pub(super) all: Vec<LabelMatch>,
 }
 
-impl<'a> Spots<'a> {
-    pub(super) fn new(layout: &'a Layout, labels: &Labels) -> Self {
-        Self { layout, all: find(layout, labels) }
+impl<'a> LabelMatches<'a> {
+    pub(super) fn new(layout: &'a CellLayout, labels: &LabelIndex) -> Self {
+        Self { layout, all: find_labels(layout, labels) }
     }
 
-    pub(super) fn of<'s>(&'s self, field: &'s str) -> impl Iterator<Item = &'s Spot> {
+    pub(super) fn of_field<'s>(&'s self, field: &'s str) -> impl Iterator<Item = &'s LabelMatch> {
         self.all.iter().filter(move |spot| spot.field == field)
     }
 
-    pub(super) fn cell(&self, spot: &Spot) -> Option<&'a Cell> {
+    pub(super) fn cell_of(&self, spot: &LabelMatch) -> Option<&'a TextCell> {
         self.layout.cells.get(spot.cell)
     }
 
@@ -139,10 +139,10 @@ impl<'a> Spots<'a> {
     }
 
     /// Whether the label stands among the headings of a table of lines.
-    pub(super) fn heads_column(&self, spot: &Spot) -> bool {
-        let row = self.cell(spot).and_then(|cell| self.layout.rows.get(cell.row)).cloned();
+    pub(super) fn heads_column(&self, spot: &LabelMatch) -> bool {
+        let row = self.cell_of(spot).and_then(|cell| self.layout.rows.get(cell.row)).cloned();
         let mut fields: Vec<&str> = self
-            .within(row.unwrap_or_default())
+            .in_cells(row.unwrap_or_default())
             .filter(|other| other.cell != spot.cell)
             .map(|other| other.field.as_str())
             .filter(|field| field.starts_with("column_") && *field != "column_other")
@@ -153,23 +153,23 @@ impl<'a> Spots<'a> {
     }
 
     /// The spots in some cells. A search, not a scan: asked for every row of a long document.
-    pub(super) fn within(&self, cells: Range<usize>) -> impl Iterator<Item = &Spot> {
+    pub(super) fn in_cells(&self, cells: Range<usize>) -> impl Iterator<Item = &LabelMatch> {
         let from = self.all.partition_point(|spot| spot.cell < cells.start);
         self.all.iter().skip(from).take_while(move |spot| spot.cell < cells.end)
     }
 
-    pub(super) fn in_cell(&self, index: usize) -> impl Iterator<Item = &Spot> {
-        self.within(index..index + 1)
+    pub(super) fn in_cell(&self, index: usize) -> impl Iterator<Item = &LabelMatch> {
+        self.in_cells(index..index + 1)
     }
 
     /// What stands under a label whose cell goes on with the next label: headings set so closely
     /// that no gap parts them. Only what lies under its own words counts.
-    fn below_its_own(&self, spot: &Spot, cell: &Cell) -> Option<Beside<'a>> {
+    fn value_below(&self, spot: &LabelMatch, cell: &TextCell) -> Option<ValueCandidate<'a>> {
         let own = cell.boxes.get(spot.words.clone())?;
         let area = own.iter().copied().reduce(BoundingBox::union)?;
-        let (index, below) = self.layout.below(&Cell { area, ..cell.clone() }, 1.8)?;
+        let (index, below) = self.layout.cell_below(&TextCell { area, ..cell.clone() }, 1.8)?;
         let within = below.area.x < area.right() && below.area.right() > area.x;
-        (within && !self.begins_with_label(index)).then_some(Beside {
+        (within && !self.begins_with_label(index)).then_some(ValueCandidate {
             cell: below,
             words: 0..below.words.len(),
             inline: false,
@@ -178,9 +178,9 @@ impl<'a> Spots<'a> {
     }
 
     /// What stands beside a label: after it in its cell, right of it, below it.
-    pub(super) fn beside(&self, spot: &Spot) -> Vec<Beside<'a>> {
+    pub(super) fn value_candidates(&self, spot: &LabelMatch) -> Vec<ValueCandidate<'a>> {
         let mut found = Vec::new();
-        let Some(cell) = self.cell(spot) else { return found };
+        let Some(cell) = self.cell_of(spot) else { return found };
         let next = self
             .in_cell(spot.cell)
             .filter(|other| other.words.start >= spot.words.end)
@@ -188,19 +188,20 @@ impl<'a> Spots<'a> {
             .map(|other| other.words.start)
             .min();
         let words = spot.words.end..next.unwrap_or(cell.words.len());
-        let has_rest = cell.slice(words.clone()).iter().any(|w| w.contains(char::is_alphanumeric));
+        let has_rest =
+            cell.words_in(words.clone()).iter().any(|w| w.contains(char::is_alphanumeric));
         if has_rest {
-            found.push(Beside { cell, words, inline: true, below: false });
+            found.push(ValueCandidate { cell, words, inline: true, below: false });
         }
         if let Some(next) = next {
             if next == spot.words.end {
-                found.extend(self.below_its_own(spot, cell));
+                found.extend(self.value_below(spot, cell));
             }
             return found;
         }
         let right = self.layout.right_of(spot.cell).iter().enumerate();
         let right = right.take_while(|(at, _)| !self.begins_with_label(spot.cell + 1 + at)).take(4);
-        found.extend(right.map(|(_, cell)| Beside {
+        found.extend(right.map(|(_, cell)| ValueCandidate {
             cell,
             words: 0..cell.words.len(),
             inline: false,
@@ -209,10 +210,10 @@ impl<'a> Spots<'a> {
         // Under the label, not under another one that stands before it in the cell.
         let rest = cell.boxes.get(spot.words.start..).unwrap_or_default();
         let area = rest.iter().copied().reduce(BoundingBox::union).unwrap_or(cell.area);
-        let below = self.layout.below(&Cell { area, ..cell.clone() }, 1.8);
+        let below = self.layout.cell_below(&TextCell { area, ..cell.clone() }, 1.8);
         if let Some((_, cell)) = below.filter(|(index, _)| !self.begins_with_label(*index)) {
             let words = 0..cell.words.len();
-            found.push(Beside { cell, words, inline: false, below: true });
+            found.push(ValueCandidate { cell, words, inline: false, below: true });
         }
         found
     }
@@ -223,11 +224,11 @@ mod tests {
     use super::super::layout::tests::transcript;
     use super::*;
     use crate::config::KindsConfig;
-    use crate::kinds::Kinds;
+    use crate::kinds::KindSet;
 
     #[test]
     fn values_are_found_after_right_of_and_below_their_label() {
-        let kinds = Kinds::load(&KindsConfig::default()).unwrap();
+        let kinds = KindSet::load(&KindsConfig::default()).unwrap();
         let labels = &kinds.get("invoice").unwrap().labels;
         for (drawing, expected) in [
             ("Invoice number: A-1", "A-1"),
@@ -239,12 +240,12 @@ mod tests {
                 "A-1",
             ),
         ] {
-            let layout = Layout::new(&transcript(&[drawing]));
-            let spots = Spots::new(&layout, labels);
-            let spot = spots.of("invoice_number").next().unwrap();
-            let beside = spots.beside(spot);
+            let layout = CellLayout::new(&transcript(&[drawing]));
+            let spots = LabelMatches::new(&layout, labels);
+            let spot = spots.of_field("invoice_number").next().unwrap();
+            let beside = spots.value_candidates(spot);
             let texts: Vec<String> =
-                beside.iter().map(|b| b.words().join(" ").replace(": ", "")).collect();
+                beside.iter().map(|b| b.value_words().join(" ").replace(": ", "")).collect();
             assert!(texts.iter().any(|text| text == expected), "{drawing}: {texts:?}");
         }
     }

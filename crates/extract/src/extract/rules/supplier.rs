@@ -8,11 +8,11 @@ mod identifier;
 mod name;
 
 use self::address::has_postal_code;
-use super::Found;
-use super::layout::{Cell, Layout};
-use super::spots::{Spot, Spots};
-use crate::kinds::Labels;
-use crate::notation::fold;
+use super::FoundValue;
+use super::layout::{CellLayout, TextCell};
+use super::spots::{LabelMatch, LabelMatches};
+use crate::kinds::LabelIndex;
+use crate::notation::fold_text;
 
 const MOST_CANDIDATES: usize = 100;
 
@@ -23,68 +23,68 @@ const SEPARATORS: [&str; 7] = [" - ", " – ", " • ", " · ", " | ", " * ", ",
 
 /// The parties' data, as far as found.
 #[derive(Debug, Default)]
-pub(super) struct Supplier {
-    pub(super) name: Option<Found<String>>,
-    pub(super) address: Option<Found<String>>,
-    pub(super) vat_id: Option<Found<String>>,
+pub(super) struct SupplierDetails {
+    pub(super) name: Option<FoundValue<String>>,
+    pub(super) address: Option<FoundValue<String>>,
+    pub(super) vat_id: Option<FoundValue<String>>,
 }
 
-struct Candidate<'a> {
+struct SupplierCandidate<'a> {
     score: f32,
     name: String,
     address: Option<String>,
-    cell: &'a Cell,
+    cell: &'a TextCell,
 }
 
-pub(super) fn find(spots: &Spots<'_>, labels: &Labels) -> Supplier {
-    let folded = spots.layout.cells.iter().map(|cell| fold(&cell.text())).collect();
-    let search = Search { spots, layout: spots.layout, labels, folded };
-    let vat = search.vat_id();
+pub(super) fn find_supplier(spots: &LabelMatches<'_>, labels: &LabelIndex) -> SupplierDetails {
+    let folded = spots.layout.cells.iter().map(|cell| fold_text(&cell.joined_text())).collect();
+    let search = SupplierSearch { spots, layout: spots.layout, labels, folded };
+    let vat = search.find_vat_id();
     let mut candidates = Vec::new();
-    search.labelled(&mut candidates);
-    search.sender_lines(&mut candidates);
-    search.near_vat_id(vat.as_ref(), &mut candidates);
-    search.letterhead(&mut candidates);
-    search.payees(&mut candidates);
+    search.add_labelled(&mut candidates);
+    search.add_sender_lines(&mut candidates);
+    search.add_near_vat_id(vat.as_ref(), &mut candidates);
+    search.add_letterhead(&mut candidates);
+    search.add_payees(&mut candidates);
     candidates.sort_by(|a, b| b.score.total_cmp(&a.score));
     candidates.truncate(MOST_CANDIDATES);
     for candidate in &mut candidates {
-        candidate.score += search.bonus(candidate);
+        candidate.score += search.score_bonus(candidate);
     }
     let best = candidates
         .iter()
         .max_by(|a, b| a.score.total_cmp(&b.score).then_with(|| b.cell.row.cmp(&a.cell.row)));
     let Some(best) = best else {
-        return Supplier { vat_id: vat, ..Supplier::default() };
+        return SupplierDetails { vat_id: vat, ..SupplierDetails::default() };
     };
-    let (name, joined) = search.whole_name(best);
-    let folded = fold(&best.name);
-    let same = candidates.iter().filter(|c| fold(&c.name) == folded).collect::<Vec<_>>();
+    let (name, joined) = search.full_name(best);
+    let folded = fold_text(&best.name);
+    let same = candidates.iter().filter(|c| fold_text(&c.name) == folded).collect::<Vec<_>>();
     let address = best.address.clone().or_else(|| search.address_below(best.cell, joined));
     let address = address.or_else(|| same.iter().find_map(|c| c.address.clone()));
     let address =
         address.or_else(|| same.iter().find_map(|c| search.address_below(c.cell, joined)));
     let address = address.or_else(|| search.labelled_address(best.cell));
-    Supplier {
-        name: Some(Found::new(name, best.score >= 6.0, best.cell)),
-        address: address.map(|text| Found::new(text, false, best.cell)),
+    SupplierDetails {
+        name: Some(FoundValue::new(name, best.score >= 6.0, best.cell)),
+        address: address.map(|text| FoundValue::new(text, false, best.cell)),
         vat_id: vat,
     }
 }
 
-struct Search<'a> {
-    spots: &'a Spots<'a>,
-    layout: &'a Layout,
-    labels: &'a Labels,
+struct SupplierSearch<'a> {
+    spots: &'a LabelMatches<'a>,
+    layout: &'a CellLayout,
+    labels: &'a LabelIndex,
     /// The text of each cell, folded.
     folded: Vec<String>,
 }
 
-impl<'a> Search<'a> {
+impl<'a> SupplierSearch<'a> {
     /// Beside "Seller", "Sold by", or "Name:" within such a section.
-    fn labelled(&self, candidates: &mut Vec<Candidate<'a>>) {
-        for spot in self.spots.of("supplier") {
-            let Some(cell) = self.spots.cell(spot).filter(|_| spot.words.start == 0) else {
+    fn add_labelled(&self, candidates: &mut Vec<SupplierCandidate<'a>>) {
+        for spot in self.spots.of_field("supplier") {
+            let Some(cell) = self.spots.cell_of(spot).filter(|_| spot.words.start == 0) else {
                 continue;
             };
             let closed =
@@ -95,13 +95,13 @@ impl<'a> Search<'a> {
                 continue;
             }
             if let Some((name, at)) = self.named_in_section(spot) {
-                candidates.push(Candidate { score: 14.0, name, address: None, cell: at });
+                candidates.push(SupplierCandidate { score: 14.0, name, address: None, cell: at });
                 continue;
             }
-            for beside in self.spots.beside(spot) {
-                let name = tidy(&beside.words().join(" "));
+            for beside in self.spots.value_candidates(spot) {
+                let name = tidy_name(&beside.value_words().join(" "));
                 if self.is_name(&name) {
-                    candidates.push(Candidate {
+                    candidates.push(SupplierCandidate {
                         score: 10.0,
                         name,
                         address: None,
@@ -114,19 +114,21 @@ impl<'a> Search<'a> {
     }
 
     /// `Name: X` in the rows after a heading such as "Seller", before the next party's heading.
-    fn named_in_section(&self, heading: &Spot) -> Option<(String, &'a Cell)> {
+    fn named_in_section(&self, heading: &LabelMatch) -> Option<(String, &'a TextCell)> {
         let after = self.spots.all.iter().filter(|spot| spot.cell > heading.cell);
         let end = after
             .clone()
             .find(|spot| spot.field == "customer" && spot.words.start == 0)
             .map_or(usize::MAX, |spot| spot.cell);
-        let row = self.spots.cell(heading)?.row;
+        let row = self.spots.cell_of(heading)?.row;
         let name = after.filter(|spot| spot.field == "party_name" && spot.words.start == 0).find(
-            |spot| spot.cell < end && self.spots.cell(spot).is_some_and(|cell| cell.row <= row + 8),
+            |spot| {
+                spot.cell < end && self.spots.cell_of(spot).is_some_and(|cell| cell.row <= row + 8)
+            },
         )?;
-        let beside = self.spots.beside(name);
+        let beside = self.spots.value_candidates(name);
         let first = beside.iter().find(|beside| !beside.below)?;
-        let text = tidy(&first.words().join(" "));
+        let text = tidy_name(&first.value_words().join(" "));
         // A name over two lines is centred on its label: one line above, one below it.
         let above = self.layout.cells.iter().find(|cell| {
             cell.page == first.cell.page
@@ -134,17 +136,17 @@ impl<'a> Search<'a> {
                 && (cell.area.x - first.cell.area.x).abs() < 2.0
                 && first.cell.area.y - cell.area.y < cell.area.h
         });
-        let text = above.map_or(text.clone(), |above| format!("{} {text}", above.text()));
+        let text = above.map_or(text.clone(), |above| format!("{} {text}", above.joined_text()));
         self.is_name(&text).then_some((text, first.cell))
     }
 
     /// `Name - Street 1 - 12345 Town`, in one cell or over a row of separated cells.
-    fn sender_lines(&self, candidates: &mut Vec<Candidate<'a>>) {
+    fn add_sender_lines(&self, candidates: &mut Vec<SupplierCandidate<'a>>) {
         for row in 0..self.layout.rows.len() {
-            let cells = self.layout.row(row);
+            let cells = self.layout.row_cells(row);
             let Some(first) = cells.first() else { continue };
             for cell in cells {
-                let text = cell.text();
+                let text = cell.joined_text();
                 let parts: Vec<&str> = SEPARATORS
                     .iter()
                     .map(|s| text.split(s).collect::<Vec<_>>())
@@ -157,24 +159,32 @@ impl<'a> Search<'a> {
                 _ => false,
             });
             let count = close.count() + 1;
-            let texts: Vec<String> = cells.iter().take(count.min(4)).map(Cell::text).collect();
+            let texts: Vec<String> =
+                cells.iter().take(count.min(4)).map(TextCell::joined_text).collect();
             let parts: Vec<&str> = texts.iter().map(String::as_str).collect();
             self.add_sender(&parts, first, candidates);
         }
     }
 
-    fn add_sender(&self, parts: &[&str], cell: &'a Cell, candidates: &mut Vec<Candidate<'a>>) {
+    fn add_sender(
+        &self,
+        parts: &[&str],
+        cell: &'a TextCell,
+        candidates: &mut Vec<SupplierCandidate<'a>>,
+    ) {
         let Some((name, rest)) = parts.split_first().filter(|(_, rest)| rest.len() >= 2) else {
             return;
         };
         let rest: Vec<&str> = rest.iter().map(|part| part.trim()).take(4).collect();
         let town = rest.iter().take(3).rposition(|part| has_postal_code(part));
-        let name = tidy(name);
+        let name = tidy_name(name);
         if let Some(town) = town {
             let company = self.has_legal_form(&name);
             // `The Old Mill, Mill Lane, Town AB1 2CD` under a company's name is its address alone.
             let mut cells = self.layout.cells.iter();
-            let headed = cells.any(|c| stacked(c, cell) && self.has_legal_form(&tidy(&c.text())));
+            let headed = cells.any(|c| {
+                is_next_line(c, cell) && self.has_legal_form(&tidy_name(&c.joined_text()))
+            });
             let plain = company || !(headed || name.contains(char::is_numeric));
             if plain
                 && self.is_name(&name)
@@ -188,23 +198,32 @@ impl<'a> Search<'a> {
                     .map(|(_, part)| *part)
                     .collect();
                 let address = Some(kept.join(", "));
-                let top = if self.layout.depth(cell) < 0.35 { 1.0 } else { 0.0 };
-                candidates.push(Candidate { score: 7.0 + top, name, address, cell });
+                let top = if self.layout.depth_on_page(cell) < 0.35 { 1.0 } else { 0.0 };
+                candidates.push(SupplierCandidate { score: 7.0 + top, name, address, cell });
             }
         }
     }
 
     /// Left of the VAT identifier, or at the head of the block it closes.
-    fn near_vat_id(&self, vat: Option<&Found<String>>, candidates: &mut Vec<Candidate<'a>>) {
+    fn add_near_vat_id(
+        &self,
+        vat: Option<&FoundValue<String>>,
+        candidates: &mut Vec<SupplierCandidate<'a>>,
+    ) {
         let Some(cell) = vat.and_then(|vat| self.layout.cells.get(vat.cell)) else { return };
-        let folded = fold(&vat.map(|vat| vat.value.clone()).unwrap_or_default());
+        let folded = fold_text(&vat.map(|vat| vat.value.clone()).unwrap_or_default());
         let all = self.layout.cells.iter().zip(&self.folded);
         for other in all.filter(|(_, text)| text.contains(&folded)).map(|(cell, _)| cell) {
-            let left = self.layout.row(other.row).iter().rfind(|c| c.area.x < other.area.x);
+            let left = self.layout.row_cells(other.row).iter().rfind(|c| c.area.x < other.area.x);
             if let Some(left) = left.filter(|left| other.overlap_x(left) > -3.0 * other.area.h) {
-                let name = tidy(&left.text());
+                let name = tidy_name(&left.joined_text());
                 if self.is_name(&name) {
-                    candidates.push(Candidate { score: 8.0, name, address: None, cell: left });
+                    candidates.push(SupplierCandidate {
+                        score: 8.0,
+                        name,
+                        address: None,
+                        cell: left,
+                    });
                 }
             }
         }
@@ -214,48 +233,53 @@ impl<'a> Search<'a> {
                 .layout
                 .cells
                 .iter()
-                .filter(|c| stacked(c, top))
+                .filter(|c| is_next_line(c, top))
                 .max_by(|a, b| a.area.y.total_cmp(&b.area.y));
             let Some(above) = above else { break };
-            let name = tidy(&above.text());
+            let name = tidy_name(&above.joined_text());
             if self.is_name(&name) && !has_postal_code(&name) {
                 let legal = if self.has_legal_form(&name) { 2.0 } else { 0.0 };
-                candidates.push(Candidate { score: 4.0 + legal, name, address: None, cell: above });
+                candidates.push(SupplierCandidate {
+                    score: 4.0 + legal,
+                    name,
+                    address: None,
+                    cell: above,
+                });
             }
             top = above;
         }
-        let name = unlabelled(&top.text(), self.labels);
+        let name = strip_label(&top.joined_text(), self.labels);
         if self.is_name(&name) {
-            candidates.push(Candidate { score: 6.0, name, address: None, cell: top });
+            candidates.push(SupplierCandidate { score: 6.0, name, address: None, cell: top });
         }
     }
 
     /// Anything that looks like a company at the head or foot of a page; else the first line.
-    fn letterhead(&self, candidates: &mut Vec<Candidate<'a>>) {
+    fn add_letterhead(&self, candidates: &mut Vec<SupplierCandidate<'a>>) {
         let mut first = true;
         for cell in &self.layout.cells {
-            let name = tidy(&cell.text());
-            let depth = self.layout.depth(cell);
+            let name = tidy_name(&cell.joined_text());
+            let depth = self.layout.depth_on_page(cell);
             if (0.45..0.7).contains(&depth) || !self.is_name(&name) || has_postal_code(&name) {
                 continue;
             }
             if self.has_legal_form(&name) {
                 let head = if depth < 0.2 { 1.0 } else { 0.0 };
-                candidates.push(Candidate { score: 3.0 + head, name, address: None, cell });
+                candidates.push(SupplierCandidate { score: 3.0 + head, name, address: None, cell });
             } else if first && cell.page == 0 && depth < 0.25 {
-                candidates.push(Candidate { score: 2.5, name, address: None, cell });
+                candidates.push(SupplierCandidate { score: 2.5, name, address: None, cell });
             }
             first = false;
         }
     }
 
     /// Whose bank account it is, and what stands over "registered office".
-    fn payees(&self, candidates: &mut Vec<Candidate<'a>>) {
-        for spot in self.spots.of("payee") {
-            for beside in self.spots.beside(spot).iter().filter(|beside| !beside.below) {
-                let name = tidy(&beside.words().join(" "));
+    fn add_payees(&self, candidates: &mut Vec<SupplierCandidate<'a>>) {
+        for spot in self.spots.of_field("payee") {
+            for beside in self.spots.value_candidates(spot).iter().filter(|beside| !beside.below) {
+                let name = tidy_name(&beside.value_words().join(" "));
                 if self.is_name(&name) {
-                    candidates.push(Candidate {
+                    candidates.push(SupplierCandidate {
                         score: 5.0,
                         name,
                         address: None,
@@ -265,8 +289,8 @@ impl<'a> Search<'a> {
                 }
             }
         }
-        for spot in self.spots.of("registered_office").filter(|spot| spot.words.start == 0) {
-            let Some(label) = self.spots.cell(spot) else { continue };
+        for spot in self.spots.of_field("registered_office").filter(|spot| spot.words.start == 0) {
+            let Some(label) = self.spots.cell_of(spot) else { continue };
             let above = self.layout.cells.iter().rev().find(|cell| {
                 let gap = label.area.y - cell.area.bottom();
                 cell.page == label.page
@@ -275,9 +299,9 @@ impl<'a> Search<'a> {
                     && cell.overlap_x(label) > 0.0
             });
             let Some(above) = above else { continue };
-            let name = tidy(&above.text());
+            let name = tidy_name(&above.joined_text());
             if self.is_name(&name) {
-                let text = label.slice(spot.words.end..label.words.len()).join(" ");
+                let text = label.words_in(spot.words.end..label.words.len()).join(" ");
                 let parts: Vec<&str> = text
                     .split([':', '–'])
                     .flat_map(|part| part.split(" - "))
@@ -286,19 +310,19 @@ impl<'a> Search<'a> {
                 let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
                 let town = parts.iter().take(3).rposition(|part| has_postal_code(part));
                 let address = town.and_then(|town| Some(parts.get(..=town)?.join(", ")));
-                candidates.push(Candidate { score: 6.0, name, address, cell: above });
+                candidates.push(SupplierCandidate { score: 6.0, name, address, cell: above });
             }
         }
     }
 
-    fn bonus(&self, candidate: &Candidate<'_>) -> f32 {
-        let folded = fold(&candidate.name);
+    fn score_bonus(&self, candidate: &SupplierCandidate<'_>) -> f32 {
+        let folded = fold_text(&candidate.name);
         let again = self.folded.iter().filter(|text| text.starts_with(&folded));
         let mut bonus = again.count().saturating_sub(1).min(3) as f32;
         if self.has_legal_form(&candidate.name) {
             bonus += 2.0;
         }
-        if self.is_customers(candidate.cell) {
+        if self.is_customer(candidate.cell) {
             bonus -= 9.0;
         }
         bonus
@@ -306,30 +330,30 @@ impl<'a> Search<'a> {
 }
 
 /// Whether `below` is the next line of the same block.
-fn stacked(above: &Cell, below: &Cell) -> bool {
+fn is_next_line(above: &TextCell, below: &TextCell) -> bool {
     let gap = below.area.y - above.area.bottom();
     let height = above.area.h.max(below.area.h);
     let aligned = (below.area.x - above.area.x).abs() < 0.6 * height
         || (below.area.right() - above.area.right()).abs() < 0.6 * height;
     above.page == below.page
-        && below.middle() > above.area.bottom()
+        && below.middle_y() > above.area.bottom()
         && gap < 0.9 * height
         && aligned
 }
 
-fn tidy(text: &str) -> String {
+fn tidy_name(text: &str) -> String {
     let trim =
         |c: char| matches!(c, ',' | ':' | ';' | '|' | '-' | '–' | '●' | '•' | '·' | ' ' | '*');
     text.trim_matches(trim).to_owned()
 }
 
 /// What stands before a separated label: `Example Ltd - VAT No. 123` is named `Example Ltd`.
-fn unlabelled(text: &str, labels: &Labels) -> String {
+fn strip_label(text: &str, labels: &LabelIndex) -> String {
     let cut = text.match_indices(" - ").find(|(at, separator)| {
-        let rest = fold(text.get(at + separator.len()..).unwrap_or_default());
-        !labels.at(&rest.split(' ').collect::<Vec<_>>()).is_empty()
+        let rest = fold_text(text.get(at + separator.len()..).unwrap_or_default());
+        !labels.labels_at(&rest.split(' ').collect::<Vec<_>>()).is_empty()
     });
-    tidy(cut.and_then(|(at, _)| text.get(..at)).unwrap_or(text))
+    tidy_name(cut.and_then(|(at, _)| text.get(..at)).unwrap_or(text))
 }
 
 #[cfg(test)]
@@ -337,13 +361,13 @@ mod tests {
     use super::super::layout::tests::transcript;
     use super::*;
     use crate::config::KindsConfig;
-    use crate::kinds::Kinds;
+    use crate::kinds::KindSet;
 
     fn read(drawing: &str) -> [String; 3] {
-        let kinds = Kinds::load(&KindsConfig::default()).unwrap();
+        let kinds = KindSet::load(&KindsConfig::default()).unwrap();
         let labels = &kinds.get("invoice").unwrap().labels;
-        let layout = Layout::new(&transcript(&[drawing]));
-        let found = find(&Spots::new(&layout, labels), labels);
+        let layout = CellLayout::new(&transcript(&[drawing]));
+        let found = find_supplier(&LabelMatches::new(&layout, labels), labels);
         [found.name, found.address, found.vat_id]
             .map(|found| found.map_or("-".to_owned(), |found| found.value))
     }

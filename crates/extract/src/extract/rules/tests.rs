@@ -3,11 +3,11 @@
 use super::layout::tests::transcript;
 use super::*;
 use crate::config::KindsConfig;
-use crate::kinds::Kinds;
+use crate::kinds::KindSet;
 
 fn read(drawing: &str) -> Extraction {
-    let kinds = Kinds::load(&KindsConfig::default()).unwrap();
-    extract(&transcript(&[drawing]), kinds.get("invoice").unwrap())
+    let kinds = KindSet::load(&KindsConfig::default()).unwrap();
+    extract_by_rules(&transcript(&[drawing]), kinds.get("invoice").unwrap())
 }
 
 const INVOICE: &str = "\
@@ -46,7 +46,7 @@ fn an_invoice_is_read_whole() {
     });
     assert_eq!(Value::Object(extraction.data), expected);
     assert!(extraction.successful);
-    assert_eq!(extraction.confidence, Confidence::High);
+    assert_eq!(extraction.confidence, StatedConfidence::High);
     assert!(extraction.missing_fields.is_empty());
 }
 
@@ -62,7 +62,7 @@ fn every_value_names_the_line_it_was_read_from() {
 fn a_letter_is_not_read_as_an_invoice() {
     let extraction = read("Dear Sir,\nthank you for your visit.\nYours, Somebody");
     assert!(!extraction.successful);
-    assert_eq!(extraction.confidence, Confidence::Low);
+    assert_eq!(extraction.confidence, StatedConfidence::Low);
     assert!(extraction.data.values().filter(|v| !v.is_null()).count() <= 1);
 }
 
@@ -84,8 +84,8 @@ fn empty_and_broken_pages_give_nothing_and_do_not_panic() {
             word.bounding_box.x = f32::NAN;
         }
     }
-    let kinds = Kinds::load(&KindsConfig::default()).unwrap();
+    let kinds = KindSet::load(&KindsConfig::default()).unwrap();
     for transcript in [transcript(&[]), transcript(&[""]), broken] {
-        assert!(!extract(&transcript, kinds.get("invoice").unwrap()).successful);
+        assert!(!extract_by_rules(&transcript, kinds.get("invoice").unwrap()).successful);
     }
 }

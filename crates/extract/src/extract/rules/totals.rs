@@ -5,10 +5,10 @@
 
 use rust_decimal::Decimal;
 
-use super::layout::{Cell, Layout};
-use super::spots::{EXCLUDING, INCLUDING, Spot, Spots};
-use super::{Found, abs_close};
-use crate::notation::number::{self, Amount, Mark};
+use super::layout::{CellLayout, TextCell};
+use super::spots::{EXCLUDING, INCLUDING, LabelMatch, LabelMatches};
+use super::{FoundValue, abs_close};
+use crate::notation::number::{self, DecimalSeparator, FoundNumber};
 
 /// Two cents: what rounding per rate may add.
 const TOLERANCE: Decimal = Decimal::from_parts(2, 0, 0, false, 2);
@@ -21,60 +21,63 @@ const MOST_CANDIDATES: usize = 40;
 
 /// What the totals block says.
 #[derive(Debug, Default)]
-pub(super) struct Totals<'a> {
-    pub(super) net: Option<Found<Decimal>>,
-    pub(super) vat: Option<Found<Decimal>>,
-    pub(super) gross: Option<Found<Decimal>>,
+pub(super) struct TotalAmounts<'a> {
+    pub(super) net: Option<FoundValue<Decimal>>,
+    pub(super) vat: Option<FoundValue<Decimal>>,
+    pub(super) gross: Option<FoundValue<Decimal>>,
     /// The currency printed beside the gross amount.
     pub(super) currency: Option<&'a str>,
 }
 
 #[derive(Debug, Clone)]
-struct Candidate<'a> {
-    role: Role,
+struct AmountCandidate<'a> {
+    role: AmountRole,
     weight: f32,
     value: Decimal,
     currency: Option<&'static str>,
-    cell: &'a Cell,
+    cell: &'a TextCell,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Role {
+enum AmountRole {
     Net,
     Vat,
     Gross,
 }
 
-pub(super) fn find<'a>(spots: &Spots<'a>, mark: Option<Mark>) -> Totals<'a> {
+pub(super) fn find_totals<'a>(
+    spots: &LabelMatches<'a>,
+    mark: Option<DecimalSeparator>,
+) -> TotalAmounts<'a> {
     let mut candidates = Vec::new();
     for (role, field) in [
-        (Role::Net, "subtotal"),
-        (Role::Vat, "vat_amount"),
-        (Role::Gross, "total"),
-        (Role::Gross, "payable"),
+        (AmountRole::Net, "subtotal"),
+        (AmountRole::Vat, "vat_amount"),
+        (AmountRole::Gross, "total"),
+        (AmountRole::Gross, "payable"),
     ] {
-        for spot in spots.of(field) {
-            gather(spots, spot, role, mark, &mut candidates);
+        for spot in spots.of_field(field) {
+            gather_amounts(spots, spot, role, mark, &mut candidates);
         }
     }
     add_sum_of_rates(spots, mark, &mut candidates);
     add_zero_tax(&mut candidates);
     add_totals_before_tax(&mut candidates);
     candidates.sort_by(|a, b| b.weight.total_cmp(&a.weight));
-    for role in [Role::Net, Role::Vat, Role::Gross] {
+    for role in [AmountRole::Net, AmountRole::Vat, AmountRole::Gross] {
         let mut kept = 0;
         candidates.retain(|candidate| {
             kept += usize::from(candidate.role == role);
             candidate.role != role || kept <= MOST_CANDIDATES
         });
     }
-    choose(&candidates, &roundings(spots, mark), spots.layout, mark)
+    choose_totals(&candidates, &possible_roundings(spots, mark), spots.layout, mark)
 }
 
 /// What may stand between net with tax and gross: nothing, or a printed rounding with either sign.
-fn roundings(spots: &Spots<'_>, mark: Option<Mark>) -> Vec<Decimal> {
+fn possible_roundings(spots: &LabelMatches<'_>, mark: Option<DecimalSeparator>) -> Vec<Decimal> {
     let mut all = vec![Decimal::ZERO];
-    for spot in spots.of("rounding") {
+    for spot in spots.of_field("rounding") {
         let (amounts, _) = amounts_beside(spots, spot, mark);
         let small = amounts.last().map(|(amount, _)| amount.value.abs());
         let small = small.filter(|value| *value < MOST_ROUNDING);
@@ -84,19 +87,19 @@ fn roundings(spots: &Spots<'_>, mark: Option<Mark>) -> Vec<Decimal> {
 }
 
 /// The amounts that belong to a label: right of it up to the next label, else below it.
-fn gather<'a>(
-    spots: &Spots<'a>,
-    spot: &Spot,
-    role: Role,
-    mark: Option<Mark>,
-    candidates: &mut Vec<Candidate<'a>>,
+fn gather_amounts<'a>(
+    spots: &LabelMatches<'a>,
+    spot: &LabelMatch,
+    role: AmountRole,
+    mark: Option<DecimalSeparator>,
+    candidates: &mut Vec<AmountCandidate<'a>>,
 ) {
-    let Some(cell) = spots.cell(spot) else { return };
+    let Some(cell) = spots.cell_of(spot) else { return };
     let after = cell.folded.iter().filter(|(_, word)| *word >= spot.words.end);
     let after: Vec<&str> = after.map(|(text, _)| text.as_str()).take(3).collect();
     let role = match role {
-        Role::Gross if after.iter().any(|text| EXCLUDING.contains(text)) => Role::Net,
-        Role::Net if after.iter().any(|text| INCLUDING.contains(text)) => Role::Gross,
+        AmountRole::Gross if after.iter().any(|text| EXCLUDING.contains(text)) => AmountRole::Net,
+        AmountRole::Net if after.iter().any(|text| INCLUDING.contains(text)) => AmountRole::Gross,
         role => role,
     };
     let (mut found, below) = amounts_beside(spots, spot, mark);
@@ -116,35 +119,36 @@ fn gather<'a>(
         weight -= 2.0;
     }
     let position = spot.cell as f32 / spots.layout.cells.len().max(1) as f32;
-    let candidate = |role: Role, weight: f32, amount: &Amount, cell: &'a Cell| Candidate {
-        role,
-        weight: weight + position,
-        value: amount.value,
-        currency: amount.currency,
-        cell,
-    };
+    let candidate =
+        |role: AmountRole, weight: f32, amount: &FoundNumber, cell: &'a TextCell| AmountCandidate {
+            role,
+            weight: weight + position,
+            value: amount.value,
+            currency: amount.currency,
+            cell,
+        };
     candidates.push(candidate(role, weight, &last, cell_of_last));
     // A row that gives net, tax and gross at once.
-    if let (Role::Gross, [.., (net, net_cell), (vat, vat_cell)]) = (role, found.as_slice()) {
-        candidates.push(candidate(Role::Net, 3.0, net, net_cell));
-        candidates.push(candidate(Role::Vat, 3.0, vat, vat_cell));
+    if let (AmountRole::Gross, [.., (net, net_cell), (vat, vat_cell)]) = (role, found.as_slice()) {
+        candidates.push(candidate(AmountRole::Net, 3.0, net, net_cell));
+        candidates.push(candidate(AmountRole::Vat, 3.0, vat, vat_cell));
     }
 }
 
 fn amounts_beside<'a>(
-    spots: &Spots<'a>,
-    spot: &Spot,
-    mark: Option<Mark>,
-) -> (Vec<(Amount, &'a Cell)>, bool) {
-    let mut found: Vec<(Amount, &'a Cell)> = Vec::new();
-    for beside in spots.beside(spot) {
+    spots: &LabelMatches<'a>,
+    spot: &LabelMatch,
+    mark: Option<DecimalSeparator>,
+) -> (Vec<(FoundNumber, &'a TextCell)>, bool) {
+    let mut found: Vec<(FoundNumber, &'a TextCell)> = Vec::new();
+    for beside in spots.value_candidates(spot) {
         let below = beside.below;
         if below && !found.is_empty() {
             break;
         }
-        let words = beside.words();
+        let words = beside.value_words();
         let whole = words.len();
-        let amounts: Vec<Amount> = number::find(&words, mark)
+        let amounts: Vec<FoundNumber> = number::find_numbers(&words, mark)
             .into_iter()
             .filter(|amount| !amount.percent)
             .filter(|amount| {
@@ -165,17 +169,17 @@ fn amounts_beside<'a>(
 
 /// Several rates, each in a row of its own: their sum is the VAT.
 fn add_sum_of_rates<'a>(
-    spots: &Spots<'a>,
-    mark: Option<Mark>,
-    candidates: &mut Vec<Candidate<'a>>,
+    spots: &LabelMatches<'a>,
+    mark: Option<DecimalSeparator>,
+    candidates: &mut Vec<AmountCandidate<'a>>,
 ) {
-    let mut rows: Vec<(usize, Decimal, &'a Cell, Option<&'static str>)> = Vec::new();
-    for spot in spots.of("vat_amount") {
-        let Some(cell) = spots.cell(spot) else { continue };
-        let row = spots.layout.row(cell.row);
+    let mut rows: Vec<(usize, Decimal, &'a TextCell, Option<&'static str>)> = Vec::new();
+    for spot in spots.of_field("vat_amount") {
+        let Some(cell) = spots.cell_of(spot) else { continue };
+        let row = spots.layout.row_cells(cell.row);
         let texts: Vec<&str> =
             row.iter().flat_map(|cell| cell.words.iter().map(String::as_str)).collect();
-        let has_rate = number::find(&texts, mark).iter().any(|amount| amount.percent);
+        let has_rate = number::find_numbers(&texts, mark).iter().any(|amount| amount.percent);
         let (amounts, below) = amounts_beside(spots, spot, mark);
         let known = rows.iter().any(|(other, ..)| *other == cell.row);
         if let Some((amount, _)) = amounts.last().filter(|_| has_rate && !below && !known) {
@@ -185,39 +189,51 @@ fn add_sum_of_rates<'a>(
     if let [_, .., (_, _, cell, currency)] = rows.as_slice() {
         let value = rows.iter().map(|(_, value, ..)| *value).sum();
         let (cell, currency) = (*cell, *currency);
-        candidates.push(Candidate { role: Role::Vat, weight: 4.0, value, currency, cell });
+        candidates.push(AmountCandidate {
+            role: AmountRole::Vat,
+            weight: 4.0,
+            value,
+            currency,
+            cell,
+        });
     }
 }
 
 /// A net amount that is also the gross one needs no printed tax to be consistent.
-fn add_zero_tax(candidates: &mut Vec<Candidate<'_>>) {
-    let zeros = candidates.iter().filter(|c| c.role == Role::Vat && c.value.is_zero()).count();
+fn add_zero_tax(candidates: &mut Vec<AmountCandidate<'_>>) {
+    let zeros =
+        candidates.iter().filter(|c| c.role == AmountRole::Vat && c.value.is_zero()).count();
     if zeros == 0 {
         return;
     }
-    let nets: Vec<_> = candidates.iter().filter(|c| c.role == Role::Gross).cloned().collect();
-    candidates.extend(nets.into_iter().map(|c| Candidate { role: Role::Net, weight: 0.5, ..c }));
+    let nets: Vec<_> = candidates.iter().filter(|c| c.role == AmountRole::Gross).cloned().collect();
+    candidates.extend(nets.into_iter().map(|c| AmountCandidate {
+        role: AmountRole::Net,
+        weight: 0.5,
+        ..c
+    }));
 }
 
 /// A mere "Total" may stand before the tax, with a "Grand total" after it.
-fn add_totals_before_tax(candidates: &mut Vec<Candidate<'_>>) {
-    let before = candidates.iter().filter(|c| c.role == Role::Gross && c.weight < 5.0);
-    let nets: Vec<_> =
-        before.map(|c| Candidate { role: Role::Net, weight: 0.5, ..c.clone() }).collect();
+fn add_totals_before_tax(candidates: &mut Vec<AmountCandidate<'_>>) {
+    let before = candidates.iter().filter(|c| c.role == AmountRole::Gross && c.weight < 5.0);
+    let nets: Vec<_> = before
+        .map(|c| AmountCandidate { role: AmountRole::Net, weight: 0.5, ..c.clone() })
+        .collect();
     candidates.extend(nets);
 }
 
-fn choose<'a>(
-    candidates: &[Candidate<'a>],
+fn choose_totals<'a>(
+    candidates: &[AmountCandidate<'a>],
     roundings: &[Decimal],
-    layout: &'a Layout,
-    mark: Option<Mark>,
-) -> Totals<'a> {
-    let of = |role: Role| candidates.iter().filter(move |c| c.role == role);
-    let mut best: Option<(f32, [&Candidate<'a>; 3])> = None;
-    for gross in of(Role::Gross) {
-        for net in of(Role::Net) {
-            let tax = of(Role::Vat).filter(|vat| {
+    layout: &'a CellLayout,
+    mark: Option<DecimalSeparator>,
+) -> TotalAmounts<'a> {
+    let of = |role: AmountRole| candidates.iter().filter(move |c| c.role == role);
+    let mut best: Option<(f32, [&AmountCandidate<'a>; 3])> = None;
+    for gross in of(AmountRole::Gross) {
+        for net in of(AmountRole::Net) {
+            let tax = of(AmountRole::Vat).filter(|vat| {
                 let made = net.value + vat.value;
                 roundings.iter().any(|rest| abs_close(made + rest, gross.value, TOLERANCE))
                     || same_but_sign(net.value, vat.value, gross.value)
@@ -232,13 +248,15 @@ fn choose<'a>(
         }
     }
     match best {
-        Some((score, [net, vat, gross])) if score >= 7.0 && !gross.value.is_zero() => Totals {
-            net: Some(Found::new(net.value, true, net.cell)),
-            vat: Some(Found::new(vat.value, true, vat.cell)),
-            gross: Some(Found::new(gross.value, true, gross.cell)),
-            currency: gross.currency.or(net.currency).or(vat.currency),
-        },
-        _ => without_proof(candidates, layout, mark),
+        Some((score, [net, vat, gross])) if score >= 7.0 && !gross.value.is_zero() => {
+            TotalAmounts {
+                net: Some(FoundValue::new(net.value, true, net.cell)),
+                vat: Some(FoundValue::new(vat.value, true, vat.cell)),
+                gross: Some(FoundValue::new(gross.value, true, gross.cell)),
+                currency: gross.currency.or(net.currency).or(vat.currency),
+            }
+        }
+        _ => choose_by_label(candidates, layout, mark),
     }
 }
 
@@ -249,44 +267,44 @@ fn same_but_sign(net: Decimal, vat: Decimal, gross: Decimal) -> bool {
 
 /// Nothing adds up: the best label decides, and it is certain only if no other of its rank
 /// contradicts it.
-fn without_proof<'a>(
-    candidates: &[Candidate<'a>],
-    layout: &'a Layout,
-    mark: Option<Mark>,
-) -> Totals<'a> {
-    let best = |role: Role| {
+fn choose_by_label<'a>(
+    candidates: &[AmountCandidate<'a>],
+    layout: &'a CellLayout,
+    mark: Option<DecimalSeparator>,
+) -> TotalAmounts<'a> {
+    let best = |role: AmountRole| {
         let own = candidates.iter().filter(move |c| c.role == role && c.weight >= 1.0);
         own.max_by(|a, b| a.weight.total_cmp(&b.weight))
     };
-    let Some(gross) = best(Role::Gross) else {
-        return Totals::default();
+    let Some(gross) = best(AmountRole::Gross) else {
+        return TotalAmounts::default();
     };
     let rivals = candidates.iter().filter(|c| {
-        c.role == Role::Gross && c.value != gross.value && c.weight > gross.weight - 2.0
+        c.role == AmountRole::Gross && c.value != gross.value && c.weight > gross.weight - 2.0
     });
     let certain = rivals.count() == 0;
     // Net and gross without a printed tax, or tax and gross with the net amount elsewhere.
-    let net = best(Role::Net).filter(|net| plausible_net(net.value, gross.value));
-    let vat = best(Role::Vat).filter(|vat| vat.value.abs() < gross.value.abs());
+    let net = best(AmountRole::Net).filter(|net| plausible_net(net.value, gross.value));
+    let vat = best(AmountRole::Vat).filter(|vat| vat.value.abs() < gross.value.abs());
     let net = match (net, vat) {
         (Some(net), Some(vat)) if !abs_close(net.value + vat.value, gross.value, TOLERANCE) => {
             // One of the two is not what it seems; which one is not known.
-            printed(layout, gross.value - vat.value, mark)
-                .map(|cell| Found::new(gross.value - vat.value, false, cell))
-                .or_else(|| Some(Found::new(net.value, false, net.cell)))
+            find_printed(layout, gross.value - vat.value, mark)
+                .map(|cell| FoundValue::new(gross.value - vat.value, false, cell))
+                .or_else(|| Some(FoundValue::new(net.value, false, net.cell)))
         }
-        (Some(net), _) => Some(Found::new(net.value, false, net.cell)),
-        (None, Some(vat)) => printed(layout, gross.value - vat.value, mark)
-            .map(|cell| Found::new(gross.value - vat.value, true, cell)),
+        (Some(net), _) => Some(FoundValue::new(net.value, false, net.cell)),
+        (None, Some(vat)) => find_printed(layout, gross.value - vat.value, mark)
+            .map(|cell| FoundValue::new(gross.value - vat.value, true, cell)),
         (None, None) => None,
     };
     let vat = vat.filter(|vat| {
         net.as_ref().is_none_or(|net| abs_close(net.value + vat.value, gross.value, TOLERANCE))
     });
-    Totals {
-        vat: vat.map(|vat| Found::new(vat.value, false, vat.cell)),
+    TotalAmounts {
+        vat: vat.map(|vat| FoundValue::new(vat.value, false, vat.cell)),
         net,
-        gross: Some(Found::new(gross.value, certain, gross.cell)),
+        gross: Some(FoundValue::new(gross.value, certain, gross.cell)),
         currency: gross.currency,
     }
 }
@@ -298,10 +316,14 @@ fn plausible_net(net: Decimal, gross: Decimal) -> bool {
 }
 
 /// Where `value` is printed as an amount.
-fn printed(layout: &Layout, value: Decimal, mark: Option<Mark>) -> Option<&Cell> {
+fn find_printed(
+    layout: &CellLayout,
+    value: Decimal,
+    mark: Option<DecimalSeparator>,
+) -> Option<&TextCell> {
     layout.cells.iter().find(|cell| {
-        let words = cell.slice(0..cell.words.len());
-        number::find(&words, mark).iter().any(|a| a.value == value && a.is_money())
+        let words = cell.words_in(0..cell.words.len());
+        number::find_numbers(&words, mark).iter().any(|a| a.value == value && a.is_money())
     })
 }
 
@@ -310,17 +332,17 @@ mod tests {
     use super::super::layout::tests::transcript;
     use super::*;
     use crate::config::KindsConfig;
-    use crate::kinds::Kinds;
+    use crate::kinds::KindSet;
 
     /// Net, VAT, gross, and whether the gross amount is certain.
     fn read(drawing: &str) -> [String; 4] {
-        let kinds = Kinds::load(&KindsConfig::default()).unwrap();
-        let layout = Layout::new(&transcript(&[drawing]));
-        let spots = Spots::new(&layout, &kinds.get("invoice").unwrap().labels);
+        let kinds = KindSet::load(&KindsConfig::default()).unwrap();
+        let layout = CellLayout::new(&transcript(&[drawing]));
+        let spots = LabelMatches::new(&layout, &kinds.get("invoice").unwrap().labels);
         let words = layout.cells.iter().flat_map(|cell| cell.words.iter().map(String::as_str));
-        let totals = find(&spots, Mark::of(words));
+        let totals = find_totals(&spots, DecimalSeparator::from_words(words));
         let certain = totals.gross.as_ref().is_some_and(|gross| gross.certain);
-        let text = |found: Option<Found<Decimal>>| {
+        let text = |found: Option<FoundValue<Decimal>>| {
             found.map_or("-".to_owned(), |found| found.value.normalize().to_string())
         };
         [text(totals.net), text(totals.vat), text(totals.gross), certain.to_string()]

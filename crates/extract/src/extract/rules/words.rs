@@ -1,9 +1,9 @@
 //! Values that are words: names, periods, what a document calls itself.
 
-use super::Found;
-use super::layout::Cell;
-use super::spots::{Beside, Spot, Spots};
-use crate::notation::fold;
+use super::FoundValue;
+use super::layout::TextCell;
+use super::spots::{LabelMatch, LabelMatches, ValueCandidate};
+use crate::notation::fold_text;
 
 const LONGEST: usize = 120;
 
@@ -26,23 +26,26 @@ const LONGEST_TITLE: usize = 10;
 ///
 /// A weak label counts only where nothing else stands in its cell, a strong one within a sentence
 /// only if what follows it begins like a name.
-pub(super) fn beside(spots: &Spots<'_>, field: &str) -> Option<Found<String>> {
-    let mut best: Option<(u8, Found<String>)> = None;
-    for spot in spots.of(field) {
-        let Some(cell) = spots.cell(spot) else { continue };
+pub(super) fn text_beside_label(
+    spots: &LabelMatches<'_>,
+    field: &str,
+) -> Option<FoundValue<String>> {
+    let mut best: Option<(u8, FoundValue<String>)> = None;
+    for spot in spots.of_field(field) {
+        let Some(cell) = spots.cell_of(spot) else { continue };
         let whole = spot.words.len() == cell.words.len();
         if !spot.strong && !whole {
             continue;
         }
         let closed = is_closed(cell, spot);
-        let mut places = spots.beside(spot);
+        let mut places = spots.value_candidates(spot);
         if places.is_empty() && whole {
             places.extend(paragraph_below(spots, cell));
         }
         let found = places.into_iter().find_map(|beside| {
-            let text = value(&beside, closed)?;
+            let text = candidate_text(&beside, closed)?;
             let sure = u8::from(closed) + u8::from(spot.words.start == 0) + u8::from(spot.strong);
-            Some((sure, Found::new(text, closed && !beside.below, beside.cell)))
+            Some((sure, FoundValue::new(text, closed && !beside.below, beside.cell)))
         });
         if let Some((sure, found)) = found
             && best.as_ref().is_none_or(|(other, _)| sure > *other)
@@ -54,20 +57,20 @@ pub(super) fn beside(spots: &Spots<'_>, field: &str) -> Option<Found<String>> {
 }
 
 /// The next paragraph, with an empty line between.
-fn paragraph_below<'a>(spots: &Spots<'a>, cell: &Cell) -> Option<Beside<'a>> {
-    let (_, below) = spots.layout.below(cell, REACH)?;
-    Some(Beside { cell: below, words: 0..below.words.len(), inline: false, below: true })
+fn paragraph_below<'a>(spots: &LabelMatches<'a>, cell: &TextCell) -> Option<ValueCandidate<'a>> {
+    let (_, below) = spots.layout.cell_below(cell, REACH)?;
+    Some(ValueCandidate { cell: below, words: 0..below.words.len(), inline: false, below: true })
 }
 
 /// Whether a colon ends the label.
-fn is_closed(cell: &Cell, spot: &Spot) -> bool {
+fn is_closed(cell: &TextCell, spot: &LabelMatch) -> bool {
     let last = cell.words.get(spot.words.end.saturating_sub(1));
     last.is_some_and(|word| word.ends_with(':'))
         || cell.words.get(spot.words.end).is_some_and(|word| word == ":")
 }
 
-fn value(beside: &Beside<'_>, closed: bool) -> Option<String> {
-    let words = beside.words();
+fn candidate_text(beside: &ValueCandidate<'_>, closed: bool) -> Option<String> {
+    let words = beside.value_words();
     let text = words.join(" ");
     let text = text.trim_start_matches([':', '-', '–', '.', ' ']);
     let name = text.starts_with(|c: char| c.is_uppercase() || c.is_numeric());
@@ -78,7 +81,7 @@ fn value(beside: &Beside<'_>, closed: bool) -> Option<String> {
     let mut kept: Vec<&str> = Vec::new();
     for word in text.split_whitespace() {
         // `Smith and Sons` is one name, `Smith Ltd and Jones Ltd` are two.
-        if !closed && kept.len() >= 2 && JOINS.contains(&fold(word).as_str()) {
+        if !closed && kept.len() >= 2 && JOINS.contains(&fold_text(word).as_str()) {
             break;
         }
         kept.push(word);
@@ -91,32 +94,36 @@ fn value(beside: &Beside<'_>, closed: bool) -> Option<String> {
 
 /// What the document calls itself: the largest text in the upper part of its first page, of equals
 /// the first.
-pub(super) fn title(spots: &Spots<'_>) -> Option<Found<String>> {
+pub(super) fn document_title(spots: &LabelMatches<'_>) -> Option<FoundValue<String>> {
     let first_page = spots.layout.cells.iter().take_while(|cell| cell.page == 0);
     let able = first_page.filter(|cell| {
-        let letters = cell.text().chars().filter(|c| c.is_alphabetic()).count();
-        spots.layout.depth(cell) < UPPER && letters >= 3 && cell.words.len() <= LONGEST_TITLE
+        let letters = cell.joined_text().chars().filter(|c| c.is_alphabetic()).count();
+        spots.layout.depth_on_page(cell) < UPPER
+            && letters >= 3
+            && cell.words.len() <= LONGEST_TITLE
     });
-    let mut best: Option<&Cell> = None;
+    let mut best: Option<&TextCell> = None;
     for cell in able {
         if best.is_none_or(|other| cell.area.h > 1.1 * other.area.h) {
             best = Some(cell);
         }
     }
-    best.map(|cell| Found::new(cell.text().trim_end_matches(':').to_owned(), false, cell))
+    best.map(|cell| {
+        FoundValue::new(cell.joined_text().trim_end_matches(':').to_owned(), false, cell)
+    })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::layout::Layout;
+    use super::super::layout::CellLayout;
     use super::super::layout::tests::transcript;
     use super::*;
     use crate::config::KindsConfig;
-    use crate::kinds::Kinds;
+    use crate::kinds::KindSet;
 
     #[test]
     fn parties_are_read_where_contracts_name_them() {
-        let kinds = Kinds::load(&KindsConfig::default()).unwrap();
+        let kinds = KindSet::load(&KindsConfig::default()).unwrap();
         let labels = &kinds.get("contract").unwrap().labels;
         for (drawing, first, second) in [
             (
@@ -133,9 +140,9 @@ mod tests {
             ("zwischen Muster Bau GmbH und Beispiel AG", Some("Muster Bau GmbH"), None),
             ("Customer shall pay within 30 days", None, None),
         ] {
-            let layout = Layout::new(&transcript(&[drawing]));
-            let spots = Spots::new(&layout, labels);
-            let read = |field| beside(&spots, field).map(|found| found.value);
+            let layout = CellLayout::new(&transcript(&[drawing]));
+            let spots = LabelMatches::new(&layout, labels);
+            let read = |field| text_beside_label(&spots, field).map(|found| found.value);
             assert_eq!(read("first_party").as_deref(), first, "{drawing}");
             assert_eq!(read("second_party").as_deref(), second, "{drawing}");
         }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::kinds::{Check, Rounding, RoundingMode};
+use crate::kinds::{CashRounding, RoundingMode, RuleCheck};
 
 /// A page of three lines around these totals, read with these amounts.
 fn with_totals(printed: &str, data: Value) -> Vec<String> {
@@ -46,12 +46,13 @@ fn a_total_is_rounded_in_the_direction_that_the_rule_names() {
         let mut kind = KINDS.get("invoice").unwrap().as_ref().clone();
         kind.rules.retain(|rule| rule.name == "net_and_vat_are_not_total");
         for rule in &mut kind.rules {
-            if let Check::Sum { rounding, .. } = &mut rule.check {
+            if let RuleCheck::Sum { rounding, .. } = &mut rule.check {
                 let to = [("EUR".to_owned(), 1.into())].into();
-                *rounding = Some(Rounding { currency: "currency".to_owned(), to, mode });
+                *rounding = Some(CashRounding { currency: "currency".to_owned(), to, mode });
             }
         }
-        let verdict = judge(&with(json!({"total": total})), &transcript(PAGE), &kind, &lookups());
+        let verdict =
+            judge_extraction(&with(json!({"total": total})), &transcript(PAGE), &kind, &lookups());
         assert_eq!(verdict.findings.is_empty(), holds, "{mode:?} {total}");
     }
 }
@@ -93,7 +94,7 @@ fn the_amount_left_to_pay_is_not_the_total() {
 #[test]
 fn a_total_of_which_a_part_was_not_read_is_flagged() {
     let read = |data: Value| {
-        let extraction = Extraction { reader: Reader::Rules, ..with(data) };
+        let extraction = Extraction { reader: ExtractionMethod::Rules, ..with(data) };
         judged(&extraction, &transcript(PAGE), &lookups()).review_reasons()
     };
     for (data, expected) in [

@@ -8,39 +8,39 @@ use rust_decimal::Decimal;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::{Check, Consequence, Form, Rounding, RoundingMode, Rule};
-use crate::model::{Confidence, Reader};
+use super::{CashRounding, GateRule, RoundingMode, RuleCheck, RuleConsequence, ValueFormat};
+use crate::model::{ExtractionMethod, StatedConfidence};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+struct RawRuleFile {
     #[serde(default)]
     include: Vec<Spanned<String>>,
     #[serde(default)]
-    rule: Vec<Spanned<Raw>>,
+    rule: Vec<Spanned<RawRule>>,
 }
 
 /// What the file says, with the part of the text that each says it in.
 #[derive(Debug, Default)]
-pub(in crate::kinds) struct Rules {
+pub(in crate::kinds) struct ParsedRules {
     /// Kinds whose rules apply as well.
     pub(in crate::kinds) include: Vec<Spanned<String>>,
-    pub(in crate::kinds) rules: Vec<(Range<usize>, Rule)>,
+    pub(in crate::kinds) rules: Vec<(Range<usize>, GateRule)>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Raw {
+struct RawRule {
     name: String,
     check: String,
-    consequence: Consequence,
+    consequence: RuleConsequence,
     #[serde(default)]
-    readers: Vec<Reader>,
+    readers: Vec<ExtractionMethod>,
     weight: Option<f32>,
     #[serde(default)]
     only_ocr: bool,
     fields: Option<Vec<String>>,
-    form: Option<Form>,
+    form: Option<ValueFormat>,
     digits: Option<u32>,
     decimals: Option<u32>,
     terms: Option<Vec<String>>,
@@ -53,7 +53,7 @@ struct Raw {
     days_ahead: Option<i64>,
     years_back: Option<i64>,
     share: Option<f64>,
-    level: Option<Confidence>,
+    level: Option<StatedConfidence>,
     #[serde(default)]
     plus: Vec<String>,
     #[serde(default)]
@@ -79,8 +79,8 @@ struct Raw {
 }
 
 /// Reads the file; every problem at once, with its offset in the text.
-pub(in crate::kinds) fn parse(text: &str) -> Result<Rules, Vec<(usize, String)>> {
-    let file: File = toml::from_str(text).map_err(|error| {
+pub(in crate::kinds) fn parse_rules(text: &str) -> Result<ParsedRules, Vec<(usize, String)>> {
+    let file: RawRuleFile = toml::from_str(text).map_err(|error| {
         vec![(error.span().map_or(0, |span| span.start), error.message().to_owned())]
     })?;
     let (mut rules, mut problems) = (Vec::new(), Vec::new());
@@ -90,81 +90,86 @@ pub(in crate::kinds) fn parse(text: &str) -> Result<Rules, Vec<(usize, String)>>
         let (start, raw) = (raw.span().start, raw.into_inner());
         let (name, consequence, readers) = (raw.name.clone(), raw.consequence, raw.readers.clone());
         let (weight, only_ocr) = (raw.weight, raw.only_ocr);
-        match raw.check() {
+        match raw.into_check() {
             Ok(check) => {
-                let rule = Rule { name, check, consequence, readers, weight, only_ocr };
+                let rule = GateRule { name, check, consequence, readers, weight, only_ocr };
                 rules.push((start..end, rule));
             }
             Err(problem) => problems.push((start, format!("rule `{name}`: {problem}"))),
         }
     }
-    if problems.is_empty() { Ok(Rules { include: file.include, rules }) } else { Err(problems) }
+    if problems.is_empty() {
+        Ok(ParsedRules { include: file.include, rules })
+    } else {
+        Err(problems)
+    }
 }
 
-impl Raw {
-    fn check(self) -> Result<Check, String> {
+impl RawRule {
+    fn into_check(self) -> Result<RuleCheck, String> {
         let check = self.check.clone();
         let need = |key: &str| format!("check `{check}` needs `{key}`");
         Ok(match check.as_str() {
             "sum" | "no_gap" | "tax_rate" | "tax_by_rate" | "before_payment" | "amount_order"
-            | "list_sum" | "list_product" | "confirmed" => self.amounts()?,
-            "einvoice_usable" => Check::EinvoiceUsable,
-            "duplicate" => Check::Duplicate,
-            "quality" => Check::Quality,
-            "reader_succeeded" => Check::ReaderSucceeded,
-            "confidence" => Check::Confidence(self.level.ok_or_else(|| need("level"))?),
-            "score" => Check::Score { least: self.least.ok_or_else(|| need("least"))? },
-            "no_instructions" => Check::NoInstructions { phrases: self.phrases },
+            | "list_sum" | "list_product" | "confirmed" => self.into_amount_check()?,
+            "einvoice_usable" => RuleCheck::EinvoiceUsable,
+            "duplicate" => RuleCheck::Duplicate,
+            "quality" => RuleCheck::Quality,
+            "reader_succeeded" => RuleCheck::ReaderSucceeded,
+            "confidence" => RuleCheck::Confidence(self.level.ok_or_else(|| need("level"))?),
+            "score" => RuleCheck::Score { least: self.least.ok_or_else(|| need("least"))? },
+            "no_instructions" => RuleCheck::NoInstructions { phrases: self.phrases },
             "complete" => {
                 let list = self.list.ok_or_else(|| need("list"))?;
-                Check::Complete { list, share: self.share.ok_or_else(|| need("share"))? }
+                RuleCheck::Complete { list, share: self.share.ok_or_else(|| need("share"))? }
             }
-            _ => self.values()?,
+            _ => self.into_value_check()?,
         })
     }
 
     /// Checks of fields, each for itself.
-    fn values(self) -> Result<Check, String> {
+    fn into_value_check(self) -> Result<RuleCheck, String> {
         let check = self.check.clone();
         let need = |key: &str| format!("check `{check}` needs `{key}`");
         let fields = self.fields.ok_or_else(|| need("fields"));
         Ok(match check.as_str() {
-            "required" => Check::Required(fields?),
-            "format" => Check::Format(fields?, self.form.ok_or_else(|| need("form"))?),
-            "magnitude" => Check::Magnitude {
+            "required" => RuleCheck::Required(fields?),
+            "format" => RuleCheck::Format(fields?, self.form.ok_or_else(|| need("form"))?),
+            "magnitude" => RuleCheck::Magnitude {
                 fields: fields?,
                 digits: self.digits.ok_or_else(|| need("digits"))?,
                 decimals: self.decimals.ok_or_else(|| need("decimals"))?,
             },
-            "date_order" => Check::DateOrder(fields?),
-            "date_range" => Check::DateRange {
+            "date_order" => RuleCheck::DateOrder(fields?),
+            "date_range" => RuleCheck::DateRange {
                 fields: fields?,
                 days_ahead: self.days_ahead.ok_or_else(|| need("days_ahead"))?,
                 years_back: self.years_back.ok_or_else(|| need("years_back"))?,
             },
-            "grounded" => Check::Grounded(fields?),
-            "not_contradicted" => Check::NotContradicted(fields?),
-            "grounded_words" => Check::GroundedWords {
+            "grounded" => RuleCheck::Grounded(fields?),
+            "not_contradicted" => RuleCheck::NotContradicted(fields?),
+            "grounded_words" => RuleCheck::GroundedWords {
                 fields: fields?,
                 share: self.share.ok_or_else(|| need("share"))?,
             },
-            "currency_printed" => Check::CurrencyPrinted(fields?),
-            "legible" => {
-                Check::Legible { fields: fields?, least: self.least.ok_or_else(|| need("least"))? }
-            }
+            "currency_printed" => RuleCheck::CurrencyPrinted(fields?),
+            "legible" => RuleCheck::Legible {
+                fields: fields?,
+                least: self.least.ok_or_else(|| need("least"))?,
+            },
             other => return Err(format!("there is no check `{other}`")),
         })
     }
 
     /// Checks of amounts against each other.
-    fn amounts(self) -> Result<Check, String> {
+    fn into_amount_check(self) -> Result<RuleCheck, String> {
         let check = self.check.clone();
         let need = |key: &str| format!("check `{check}` needs `{key}`");
         let tolerance = self.tolerance.ok_or_else(|| need("tolerance"))?;
         Ok(match check.as_str() {
             "amount_order" => {
                 let fields = self.fields.ok_or_else(|| need("fields"))?;
-                Check::AmountOrder { fields, tolerance }
+                RuleCheck::AmountOrder { fields, tolerance }
             }
             "tax_rate" | "tax_by_rate" => {
                 let net = self.net.ok_or_else(|| need("net"))?;
@@ -172,33 +177,33 @@ impl Raw {
                 let most = self.most.ok_or_else(|| need("most"))?;
                 let (list, per_item, words) = (self.list, self.per_item, self.words);
                 match check.as_str() {
-                    "tax_rate" => Check::TaxRate { net, tax, most, tolerance },
-                    _ => Check::TaxByRate { net, tax, words, most, tolerance, list, per_item },
+                    "tax_rate" => RuleCheck::TaxRate { net, tax, most, tolerance },
+                    _ => RuleCheck::TaxByRate { net, tax, words, most, tolerance, list, per_item },
                 }
             }
-            "sum" => self.sum(tolerance)?,
+            "sum" => self.into_sum_check(tolerance)?,
             "no_gap" => {
                 let terms = self.terms.ok_or_else(|| need("terms"))?;
                 let total = self.total.ok_or_else(|| need("total"))?;
-                Check::NoGap { terms, total, tolerance }
+                RuleCheck::NoGap { terms, total, tolerance }
             }
             "before_payment" => {
                 let total = self.total.ok_or_else(|| need("total"))?;
-                Check::BeforePayment { total, words: self.words, tolerance }
+                RuleCheck::BeforePayment { total, words: self.words, tolerance }
             }
-            _ => self.lists(tolerance)?,
+            _ => self.into_list_check(tolerance)?,
         })
     }
 
-    fn sum(self, tolerance: Decimal) -> Result<Check, String> {
+    fn into_sum_check(self, tolerance: Decimal) -> Result<RuleCheck, String> {
         let need = |key: &str| format!("check `sum` needs `{key}`");
         let mode = self.round_mode;
         let rounding = match (self.round_to, self.currency) {
-            (Some(to), Some(currency)) => Some(Rounding { currency, to, mode }),
+            (Some(to), Some(currency)) => Some(CashRounding { currency, to, mode }),
             (Some(_), None) => return Err(need("currency")),
             (None, _) => None,
         };
-        Ok(Check::Sum {
+        Ok(RuleCheck::Sum {
             terms: self.terms.ok_or_else(|| need("terms"))?,
             total: self.total.ok_or_else(|| need("total"))?,
             plus: self.plus,
@@ -210,7 +215,7 @@ impl Raw {
     }
 
     /// Checks of a list's amounts.
-    fn lists(self, tolerance: Decimal) -> Result<Check, String> {
+    fn into_list_check(self, tolerance: Decimal) -> Result<RuleCheck, String> {
         let check = self.check.clone();
         let need = |key: &str| format!("check `{check}` needs `{key}`");
         let list = self.list.ok_or_else(|| need("list"))?;
@@ -219,16 +224,16 @@ impl Raw {
             "list_sum" => {
                 let totals = self.totals.ok_or_else(|| need("totals"))?;
                 let (per_item, charges, sums) = (self.per_item, self.charges, self.sums);
-                Check::ListSum { list, item, totals, tolerance, per_item, charges, sums }
+                RuleCheck::ListSum { list, item, totals, tolerance, per_item, charges, sums }
             }
             "list_product" => {
                 let factors = self.factors.ok_or_else(|| need("factors"))?;
-                Check::ListProduct { list, factors, item, tolerance }
+                RuleCheck::ListProduct { list, factors, item, tolerance }
             }
             _ => {
                 let terms = self.terms.ok_or_else(|| need("terms"))?;
                 let total = self.total.ok_or_else(|| need("total"))?;
-                Check::Confirmed { terms, total, list, item, tolerance }
+                RuleCheck::Confirmed { terms, total, list, item, tolerance }
             }
         })
     }
@@ -251,7 +256,7 @@ mod tests {
             ("check='quality'\nconsequence='flga'", "flga"),
             ("check='quality'\nconsequence='flag'\nfeilds=[]", "feilds"),
         ] {
-            let problems = parse(&format!("[[rule]]\nname='r'\n{text}\n")).unwrap_err();
+            let problems = parse_rules(&format!("[[rule]]\nname='r'\n{text}\n")).unwrap_err();
             assert!(problems.iter().any(|(_, it)| it.contains(problem)), "{problems:?}");
         }
     }
@@ -260,10 +265,13 @@ mod tests {
     fn a_rule_is_read_with_its_consequence_and_readers() {
         let text = "[[rule]]\nname='r'\ncheck='sum'\nterms=['a','b']\ntotal='c'\n\
                     tolerance='0.05'\nconsequence='again'\nreaders=['llm']";
-        let rules = parse(text).unwrap();
+        let rules = parse_rules(text).unwrap();
         let (_, rule) = rules.rules.first().unwrap();
-        assert_eq!((rule.consequence, &rule.readers[..]), (Consequence::Again, &[Reader::Llm][..]));
-        let Check::Sum { tolerance, .. } = &rule.check else { panic!("{:?}", rule.check) };
+        assert_eq!(
+            (rule.consequence, &rule.readers[..]),
+            (RuleConsequence::Again, &[ExtractionMethod::Llm][..])
+        );
+        let RuleCheck::Sum { tolerance, .. } = &rule.check else { panic!("{:?}", rule.check) };
         assert_eq!(tolerance.to_string(), "0.05");
     }
 }

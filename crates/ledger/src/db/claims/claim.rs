@@ -1,22 +1,23 @@
 //! Taking claims: one statement for a whole received batch.
 //!
-//! The CASE in it is [`crate::ledger::decide::decide`] in SQL, with the same order of questions.
+//! The CASE in it is [`crate::ledger::decide::decide_claim`] in SQL, with the same order of questions.
 
 use std::time::{Duration, Instant};
 
 use uuid::Uuid;
 
-use super::{count, int};
-use crate::db::{Context, Db, erasure};
+use super::{count_from_int, saturating_int};
+use crate::db::{Db, SqlErrorContext, erasure};
 use crate::fault::{Error, Result};
 use crate::ledger::decide::{SOON, used_attempts};
-use crate::ledger::{Claim, ClaimTerms};
+use crate::ledger::{ClaimOutcome, ClaimTerms};
 use crate::model::{
-    ArtefactRef, ClaimToken, Claimed, DocumentId, DocumentRef, IngestionId, Status,
+    ArtefactRef, ClaimToken, ClaimedIngestion, DocumentId, DocumentRef, IngestionId,
+    IngestionStatus,
 };
 
 /// One answer of the statement; what is not claimed has only the first columns.
-struct Row {
+struct ClaimRow {
     id: Uuid,
     answer: String,
     status: Option<String>,
@@ -40,44 +41,55 @@ struct Row {
 }
 
 /// See [`crate::ledger::Ledger::claim`].
-pub(super) async fn claim(db: &Db, ids: &[IngestionId], terms: &ClaimTerms) -> Result<Vec<Claim>> {
+pub(super) async fn claim_batch(
+    db: &Db,
+    ids: &[IngestionId],
+    terms: &ClaimTerms,
+) -> Result<Vec<ClaimOutcome>> {
     let begun = Instant::now();
     let asked: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
     let tokens: Vec<Uuid> = ids.iter().map(|_| ClaimToken::random().0).collect();
-    let rows = statement(db, &asked, &tokens, terms).await?;
+    let rows = query_claims(db, &asked, &tokens, terms).await?;
     let lease_until = begun + terms.lease;
-    let mut answers =
-        rows.into_iter().map(|row| answer(row, lease_until)).collect::<Result<Vec<_>>>()?;
-    end_erased(db, ids, &mut answers).await?;
+    let mut answers = rows
+        .into_iter()
+        .map(|row| outcome_from_row(row, lease_until))
+        .collect::<Result<Vec<_>>>()?;
+    mark_erased(db, ids, &mut answers).await?;
     Ok(answers)
 }
 
 /// An id without a row is on its way, or was erased: then its message has nothing to wait for.
-async fn end_erased(db: &Db, ids: &[IngestionId], answers: &mut [Claim]) -> Result<()> {
-    let is_unknown = |answer: &Claim| matches!(answer, Claim::Unknown);
+async fn mark_erased(db: &Db, ids: &[IngestionId], answers: &mut [ClaimOutcome]) -> Result<()> {
+    let is_unknown = |answer: &ClaimOutcome| matches!(answer, ClaimOutcome::Unknown);
     let unknown = ids.iter().zip(&*answers).filter(|(_, answer)| is_unknown(answer));
     let unknown: Vec<IngestionId> = unknown.map(|(id, _)| *id).collect();
     if unknown.is_empty() {
         return Ok(());
     }
-    let erased = erasure::erased(db, &unknown).await?;
+    let erased = erasure::find_erased(db, &unknown).await?;
     for (id, answer) in ids.iter().zip(answers) {
         if is_unknown(answer) && erased.contains(id) {
-            *answer = Claim::Terminal(Status::Cancelled);
+            *answer = ClaimOutcome::Terminal(IngestionStatus::Cancelled);
         }
     }
     Ok(())
 }
 
-async fn statement(db: &Db, ids: &[Uuid], tokens: &[Uuid], terms: &ClaimTerms) -> Result<Vec<Row>> {
+async fn query_claims(
+    db: &Db,
+    ids: &[Uuid],
+    tokens: &[Uuid],
+    terms: &ClaimTerms,
+) -> Result<Vec<ClaimRow>> {
     sqlx::query_file_as!(
-        Row,
+        ClaimRow,
         "src/db/claims/claim.sql",
         ids,
         tokens,
         terms.worker,
         terms.lease.as_secs_f64(),
-        int(terms.crash_limit),
+        saturating_int(terms.crash_limit),
         SOON.as_secs_f64(),
     )
     .fetch_all(db.pool())
@@ -85,28 +97,31 @@ async fn statement(db: &Db, ids: &[Uuid], tokens: &[Uuid], terms: &ClaimTerms) -
     .context("claiming ingestions")
 }
 
-fn answer(row: Row, lease_until: Instant) -> Result<Claim> {
+fn outcome_from_row(row: ClaimRow, lease_until: Instant) -> Result<ClaimOutcome> {
     let wait = Duration::try_from_secs_f64(row.wait_seconds.unwrap_or(0.0)).unwrap_or_default();
     Ok(match row.answer.as_str() {
-        "claimed" => Claim::Claimed(Box::new(claimed(row, lease_until))),
-        "busy" => Claim::Busy(wait),
-        "not due" => Claim::NotDue(wait),
-        "exhausted" => Claim::Exhausted,
-        "unknown" => Claim::Unknown,
-        "terminal" => match row.status.as_deref().and_then(Status::from_code) {
-            Some(status) => Claim::Terminal(status),
+        "claimed" => ClaimOutcome::Claimed(Box::new(claimed_from_row(row, lease_until))),
+        "busy" => ClaimOutcome::Busy(wait),
+        "not due" => ClaimOutcome::NotDue(wait),
+        "exhausted" => ClaimOutcome::Exhausted,
+        "unknown" => ClaimOutcome::Unknown,
+        "terminal" => match row.status.as_deref().and_then(IngestionStatus::from_code) {
+            Some(status) => ClaimOutcome::Terminal(status),
             None => return Err(Error::internal(format!("{}: a status we do not know", row.id))),
         },
         other => return Err(Error::internal(format!("{}: claim answered {other}", row.id))),
     })
 }
 
-fn claimed(row: Row, lease_until: Instant) -> Claimed {
-    Claimed {
+fn claimed_from_row(row: ClaimRow, lease_until: Instant) -> ClaimedIngestion {
+    ClaimedIngestion {
         id: IngestionId(row.id),
         token: ClaimToken(row.token),
         claims: row.claims,
-        attempt: used_attempts(count(row.attempt_count), count(row.attempt_limit)),
+        attempt: used_attempts(
+            count_from_int(row.attempt_count),
+            count_from_int(row.attempt_limit),
+        ),
         suspect: row.crashes > 0,
         deferred_for: row
             .deferred_seconds
@@ -119,14 +134,14 @@ fn claimed(row: Row, lease_until: Instant) -> Claimed {
             original_name: row.original_name,
             etag: row.object_etag,
         },
-        transcription: artefact(row.transcription_file_path, row.transcription_identity),
-        extraction: artefact(row.extraction_output_file_path, row.extraction_identity),
+        transcription: artefact_ref(row.transcription_file_path, row.transcription_identity),
+        extraction: artefact_ref(row.extraction_output_file_path, row.extraction_identity),
         lease_until,
     }
 }
 
 /// A reference is whole or not there: a transcript of the earlier system has no identity, so it
 /// is made again.
-fn artefact(path: Option<String>, identity: Option<String>) -> Option<ArtefactRef> {
+fn artefact_ref(path: Option<String>, identity: Option<String>) -> Option<ArtefactRef> {
     Some(ArtefactRef { path: path?, identity: identity? })
 }

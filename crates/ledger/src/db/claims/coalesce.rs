@@ -11,10 +11,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::oneshot;
 
-use super::end::{self, End};
+use super::end::{self, ResultRow};
 use crate::db::Db;
 use crate::fault::{Error, Fault, Result};
-use crate::ledger::Held;
+use crate::ledger::WriteResult;
 
 /// Statements that run at the same time.
 const SIDE_BY_SIDE: usize = 2;
@@ -23,34 +23,34 @@ const TOGETHER: usize = 64;
 
 /// Collects ends and writes them.
 #[derive(Debug, Clone)]
-pub(super) struct Coalesce {
+pub(super) struct ResultBatcher {
     db: Db,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<BatcherState>>,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    waiting: Vec<Waiting>,
+struct BatcherState {
+    waiting: Vec<PendingResult>,
     running: usize,
 }
 
 #[derive(Debug)]
-struct Waiting {
-    end: End,
-    answer: oneshot::Sender<Result<Held>>,
+struct PendingResult {
+    end: ResultRow,
+    answer: oneshot::Sender<Result<WriteResult>>,
 }
 
-impl Coalesce {
+impl ResultBatcher {
     pub(super) fn new(db: Db) -> Self {
         Self { db, state: Arc::default() }
     }
 
     /// Writes an end, perhaps together with others.
-    pub(super) async fn record(&self, end: End) -> Result<Held> {
+    pub(super) async fn record(&self, end: ResultRow) -> Result<WriteResult> {
         let (answer, answered) = oneshot::channel();
         let start = {
             let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-            state.waiting.push(Waiting { end, answer });
+            state.waiting.push(PendingResult { end, answer });
             let start = state.running < SIDE_BY_SIDE;
             state.running += usize::from(start);
             start
@@ -66,10 +66,10 @@ impl Coalesce {
 
     /// Writes until nothing waits.
     async fn write_all(self) {
-        while let Some(batch) = self.next() {
-            let (ends, answers): (Vec<End>, Vec<_>) =
+        while let Some(batch) = self.next_batch() {
+            let (ends, answers): (Vec<ResultRow>, Vec<_>) =
                 batch.into_iter().map(|waiting| (waiting.end, waiting.answer)).unzip();
-            let results = write(&self.db, ends).await;
+            let results = write_batch(&self.db, ends).await;
             for (answer, result) in answers.into_iter().zip(results) {
                 // A caller that has gone reads its outcome back, or leaves it to the next claim.
                 drop(answer.send(result));
@@ -78,7 +78,7 @@ impl Coalesce {
     }
 
     /// What waits, or `None` and one less that runs.
-    fn next(&self) -> Option<Vec<Waiting>> {
+    fn next_batch(&self) -> Option<Vec<PendingResult>> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.waiting.is_empty() {
             state.running -= 1;
@@ -91,8 +91,8 @@ impl Coalesce {
 
 /// Writes together; if Postgres refuses that, each by itself, so that one end that cannot be
 /// written (or a deadlock with another batch) is its own affair.
-async fn write(db: &Db, ends: Vec<End>) -> Vec<Result<Held>> {
-    match end::record(db, &ends).await {
+async fn write_batch(db: &Db, ends: Vec<ResultRow>) -> Vec<Result<WriteResult>> {
+    match end::record_results(db, &ends).await {
         Ok(held) => held.into_iter().map(Ok).collect(),
         Err(error) if ends.len() == 1 => vec![Err(error)],
         // Nothing is known of what became of it: each caller reads its own outcome back.
@@ -103,8 +103,8 @@ async fn write(db: &Db, ends: Vec<End>) -> Vec<Result<Held>> {
         Err(_) => {
             let mut results = Vec::with_capacity(ends.len());
             for end in ends {
-                let alone = end::record(db, std::slice::from_ref(&end)).await;
-                results.push(alone.map(|held| held.first().copied().unwrap_or(Held::Lost)));
+                let alone = end::record_results(db, std::slice::from_ref(&end)).await;
+                results.push(alone.map(|held| held.first().copied().unwrap_or(WriteResult::Lost)));
             }
             results
         }

@@ -6,20 +6,20 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use super::held;
-use crate::db::{Context, Db};
+use super::write_result;
+use crate::db::{Db, SqlErrorContext};
 use crate::fault::{Fault, Result};
-use crate::ledger::decide::key_of;
-use crate::ledger::{GiveBack, Held, ReadBack, Record, stored};
-use crate::model::{AttemptOutcome, ClaimToken, Grounded, IngestionId, Status};
+use crate::ledger::decide::result_duplicate_key;
+use crate::ledger::{ClaimRelease, IngestionResult, ReadBack, WriteResult, stored};
+use crate::model::{AttemptOutcome, ClaimToken, GroundedField, IngestionId, IngestionStatus};
 
-/// See [`crate::ledger::Ledger::give_back`].
-pub(super) async fn give_back(
+/// See [`crate::ledger::Ledger::release_claim`].
+pub(super) async fn release_claim(
     db: &Db,
     id: IngestionId,
     token: ClaimToken,
-    how: &GiveBack,
-) -> Result<Held> {
+    how: &ClaimRelease,
+) -> Result<WriteResult> {
     let done = sqlx::query!(
         r#"
 WITH clock AS MATERIALIZED (
@@ -52,7 +52,7 @@ FROM held h JOIN given g ON g.id = h.id
         how.counted,
         how.after.as_secs_f64(),
         how.stage.code(),
-        &stored::text(&how.detail),
+        &stored::strip_nul(&how.detail),
         AttemptOutcome::Fault(how.fault).code(),
         how.fault == Fault::Interrupted,
         matches!(how.fault, Fault::OverBudget(_)),
@@ -60,12 +60,12 @@ FROM held h JOIN given g ON g.id = h.id
     .execute(db.pool())
     .await
     .context("giving a claim back")?;
-    Ok(held(done.rows_affected()))
+    Ok(write_result(done.rows_affected()))
 }
 
 /// One end in the form the statement reads.
 #[derive(Debug, Serialize)]
-pub(super) struct End {
+pub(super) struct ResultRow {
     id: Uuid,
     token: Uuid,
     status: &'static str,
@@ -88,12 +88,12 @@ pub(super) struct End {
     #[serde(skip_serializing_if = "Option::is_none")]
     gate_score: Option<f32>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    grounded: Option<Vec<Grounded>>,
+    grounded: Option<Vec<GroundedField>>,
 }
 
-impl End {
-    pub(super) fn new(id: IngestionId, token: ClaimToken, end: &Record) -> Self {
-        let status = end.reason.map_or(Status::Completed, |reason| reason.status());
+impl ResultRow {
+    pub(super) fn new(id: IngestionId, token: ClaimToken, end: &IngestionResult) -> Self {
+        let status = end.reason.map_or(IngestionStatus::Completed, |reason| reason.status());
         let outcome = end.reason.map_or(AttemptOutcome::Completed, AttemptOutcome::Ended);
         Self {
             id: id.0,
@@ -102,32 +102,40 @@ impl End {
             outcome: outcome.code(),
             reason: end.reason.map(|reason| reason.code()),
             stage: end.stage.code(),
-            structured_data: end.structured_data.as_ref().map(stored::object),
+            structured_data: end.structured_data.as_ref().map(stored::strip_nul_object),
             // A failure always wants a person (and a CHECK says so).
-            review: end.needs_human_review || status == Status::Failed,
-            review_reasons: end.review_reasons.iter().map(|r| stored::text(r).into()).collect(),
-            reader: stored::optional(end.reader.as_deref()),
-            kind: stored::optional(end.kind.as_deref()),
-            model: stored::optional(end.model.as_deref()),
-            input_tokens: i64::try_from(end.usage.prompt()).unwrap_or(i64::MAX),
+            review: end.needs_human_review || status == IngestionStatus::Failed,
+            review_reasons: end
+                .review_reasons
+                .iter()
+                .map(|r| stored::strip_nul(r).into())
+                .collect(),
+            reader: stored::strip_nul_optional(end.reader.as_deref()),
+            kind: stored::strip_nul_optional(end.kind.as_deref()),
+            model: stored::strip_nul_optional(end.model.as_deref()),
+            input_tokens: i64::try_from(end.usage.prompt_tokens()).unwrap_or(i64::MAX),
             output_tokens: i64::try_from(end.usage.output).unwrap_or(i64::MAX),
             sha256: end.sha256.clone(),
-            duplicate_key: key_of(end),
-            detail: stored::text(&end.detail).into_owned(),
+            duplicate_key: result_duplicate_key(end),
+            detail: stored::strip_nul(&end.detail).into_owned(),
             gate_score: end.judged.as_ref().map(|judged| judged.score),
             grounded: end.judged.as_ref().map(|judged| judged.grounded.clone()),
         }
     }
 }
 
-/// See [`crate::ledger::Ledger::record`]; for several at once, one answer per end in their order.
-pub(super) async fn record(db: &Db, ends: &[End]) -> Result<Vec<Held>> {
+/// See [`crate::ledger::Ledger::record_result`]; for several at once, one answer per end in their order.
+pub(super) async fn record_results(db: &Db, ends: &[ResultRow]) -> Result<Vec<WriteResult>> {
     let recorded = sqlx::query_file!("src/db/claims/record.sql", sqlx::types::Json(ends) as _)
         .fetch_all(db.pool())
         .await
         .context("recording an outcome")?;
-    let took_effect = |end: &End| recorded.iter().any(|r| r.id == end.id && r.token == end.token);
-    Ok(ends.iter().map(|end| if took_effect(end) { Held::Yes } else { Held::Lost }).collect())
+    let took_effect =
+        |end: &ResultRow| recorded.iter().any(|r| r.id == end.id && r.token == end.token);
+    Ok(ends
+        .iter()
+        .map(|end| if took_effect(end) { WriteResult::Yes } else { WriteResult::Lost })
+        .collect())
 }
 
 /// See [`crate::ledger::Ledger::read_back`].

@@ -4,18 +4,18 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-use super::{held, int};
-use crate::db::{Context, Db};
+use super::{saturating_int, write_result};
+use crate::db::{Db, SqlErrorContext};
 use crate::fault::Result;
-use crate::ledger::{Held, TranscriptionSaved, stored};
-use crate::model::{ArtefactRef, ClaimToken, IngestionId, Stage};
+use crate::ledger::{StoredTranscript, WriteResult, stored};
+use crate::model::{ArtefactRef, ClaimToken, IngestionId, IngestionStage};
 
-/// See [`crate::ledger::Ledger::renew`].
-pub(super) async fn renew(
+/// See [`crate::ledger::Ledger::renew_leases`].
+pub(super) async fn renew_leases(
     db: &Db,
     claims: &[(IngestionId, ClaimToken)],
     lease: Duration,
-) -> Result<Vec<Held>> {
+) -> Result<Vec<WriteResult>> {
     let ids: Vec<Uuid> = claims.iter().map(|(id, _)| id.0).collect();
     let tokens: Vec<Uuid> = claims.iter().map(|(_, token)| token.0).collect();
     let renewed = sqlx::query_scalar!(
@@ -43,7 +43,10 @@ ORDER BY a.place
     .fetch_all(db.pool())
     .await
     .context("renewing claims")?;
-    Ok(renewed.into_iter().map(|yes| if yes { Held::Yes } else { Held::Lost }).collect())
+    Ok(renewed
+        .into_iter()
+        .map(|yes| if yes { WriteResult::Yes } else { WriteResult::Lost })
+        .collect())
 }
 
 /// See [`crate::ledger::Ledger::save_stage`].
@@ -51,8 +54,8 @@ pub(super) async fn save_stage(
     db: &Db,
     id: IngestionId,
     token: ClaimToken,
-    stage: Stage,
-) -> Result<Held> {
+    stage: IngestionStage,
+) -> Result<WriteResult> {
     let done = sqlx::query!(
         "WITH clock AS MATERIALIZED (
              SELECT docmill_now() AS now, set_config('synchronous_commit', 'off', true) AS fast)
@@ -66,7 +69,7 @@ pub(super) async fn save_stage(
     .execute(db.pool())
     .await
     .context("saving the stage")?;
-    Ok(held(done.rows_affected()))
+    Ok(write_result(done.rows_affected()))
 }
 
 /// See [`crate::ledger::Ledger::save_transcription`]. Without waiting for the disk: the transcript
@@ -75,8 +78,8 @@ pub(super) async fn save_transcription(
     db: &Db,
     id: IngestionId,
     token: ClaimToken,
-    saved: &TranscriptionSaved,
-) -> Result<Held> {
+    saved: &StoredTranscript,
+) -> Result<WriteResult> {
     let done = sqlx::query!(
         "WITH clock AS MATERIALIZED (
              SELECT docmill_now() AS now, set_config('synchronous_commit', 'off', true) AS fast)
@@ -88,18 +91,18 @@ pub(super) async fn save_transcription(
          WHERE i.id = $1 AND i.claim_token = $2",
         id.0,
         token.0,
-        &stored::text(&saved.artefact.path),
-        &stored::text(&saved.artefact.identity),
+        &stored::strip_nul(&saved.artefact.path),
+        &stored::strip_nul(&saved.artefact.identity),
         f64::from(saved.quality),
         saved.sha256,
-        int(saved.pages),
+        saturating_int(saved.pages),
         saved.preprocessed.as_ref().map(|file| file.path.as_str()),
         saved.preprocessed.as_ref().map(|file| file.sha256.as_str()),
     )
     .execute(db.pool())
     .await
     .context("referencing the transcript")?;
-    Ok(held(done.rows_affected()))
+    Ok(write_result(done.rows_affected()))
 }
 
 /// See [`crate::ledger::Ledger::save_extraction`]; as above.
@@ -108,7 +111,7 @@ pub(super) async fn save_extraction(
     id: IngestionId,
     token: ClaimToken,
     artefact: &ArtefactRef,
-) -> Result<Held> {
+) -> Result<WriteResult> {
     let done = sqlx::query!(
         "WITH clock AS MATERIALIZED (
              SELECT docmill_now() AS now, set_config('synchronous_commit', 'off', true) AS fast)
@@ -118,11 +121,11 @@ pub(super) async fn save_extraction(
          WHERE i.id = $1 AND i.claim_token = $2",
         id.0,
         token.0,
-        &stored::text(&artefact.path),
-        &stored::text(&artefact.identity),
+        &stored::strip_nul(&artefact.path),
+        &stored::strip_nul(&artefact.identity),
     )
     .execute(db.pool())
     .await
     .context("referencing the reply")?;
-    Ok(held(done.rows_affected()))
+    Ok(write_result(done.rows_affected()))
 }

@@ -5,16 +5,16 @@ use serde::Serialize;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use super::int;
-use crate::db::{Context, Db};
+use super::saturating_int;
+use crate::db::{Db, SqlErrorContext};
 use crate::fault::Result;
 use crate::ledger::decide::{Sequencer, duplicate_key};
-use crate::ledger::{Pause, Quarantined, Registration, Vitals, stored};
+use crate::ledger::{ObjectRegistration, OperatorPause, QuarantinedMessage, WorkerStatus, stored};
 use crate::model::{DocumentId, IngestionId};
 
 /// One object in the form the statement reads.
 #[derive(Serialize)]
-struct Object {
+struct ObjectRow {
     document: Uuid,
     ingestion: Uuid,
     file_path: String,
@@ -24,32 +24,32 @@ struct Object {
     sequencer: Option<String>,
 }
 
-impl Object {
-    fn new(given: &Registration) -> Self {
+impl ObjectRow {
+    fn new(given: &ObjectRegistration) -> Self {
         Self {
             document: given.document.0,
             ingestion: given.ingestion.0,
-            file_path: stored::text(&given.file_path).into_owned(),
-            original_name: stored::text(&given.original_name).into_owned(),
-            etag: stored::optional(given.etag.as_deref()),
+            file_path: stored::strip_nul(&given.file_path).into_owned(),
+            original_name: stored::strip_nul(&given.original_name).into_owned(),
+            etag: stored::strip_nul_optional(given.etag.as_deref()),
             size: given.size.map(|size| i64::try_from(size).unwrap_or(i64::MAX)),
             sequencer: given
                 .sequencer
                 .as_deref()
-                .and_then(|text| Sequencer::new(&stored::text(text)))
+                .and_then(|text| Sequencer::new(&stored::strip_nul(text)))
                 .map(|sequencer| sequencer.0),
         }
     }
 }
 
-/// See [`crate::ledger::Ledger::register`].
+/// See [`crate::ledger::Ledger::register_objects`].
 ///
 /// Older rows are superseded with SKIP LOCKED: a row that is locked is being claimed, renewed or
 /// ended just now, so a worker holds it, and waiting here for a row whose end waits for the
 /// document's row could be a deadlock. What slips through is found at its fetch, which demands
 /// the older version of the object.
-pub(super) async fn register(db: &Db, objects: &[Registration]) -> Result<()> {
-    let given: Vec<Object> = objects.iter().map(Object::new).collect();
+pub(super) async fn register_objects(db: &Db, objects: &[ObjectRegistration]) -> Result<()> {
+    let given: Vec<ObjectRow> = objects.iter().map(ObjectRow::new).collect();
     sqlx::query_file!("src/db/claims/register.sql", sqlx::types::Json(given) as _,)
         .execute(db.pool())
         .await
@@ -57,15 +57,15 @@ pub(super) async fn register(db: &Db, objects: &[Registration]) -> Result<()> {
     Ok(())
 }
 
-/// See [`crate::ledger::Ledger::quarantine`].
-pub(super) async fn quarantine(db: &Db, message: &Quarantined) -> Result<()> {
+/// See [`crate::ledger::Ledger::quarantine_message`].
+pub(super) async fn quarantine_message(db: &Db, message: &QuarantinedMessage) -> Result<()> {
     sqlx::query!(
         "INSERT INTO quarantined_message (message_id, body, reason, receive_count)
          VALUES ($1, $2, $3, $4) ON CONFLICT (message_id) DO NOTHING",
-        &stored::text(&message.message_id),
-        &stored::text(&message.body),
+        &stored::strip_nul(&message.message_id),
+        &stored::strip_nul(&message.body),
         message.reason,
-        int(message.receive_count),
+        saturating_int(message.receive_count),
     )
     .execute(db.pool())
     .await
@@ -108,8 +108,8 @@ pub(super) async fn is_blocked(db: &Db, sha256: &str) -> Result<bool> {
     .context("looking for blocked content")
 }
 
-/// See [`crate::ledger::Ledger::pauses`].
-pub(super) async fn pauses(db: &Db) -> Result<Vec<Pause>> {
+/// See [`crate::ledger::Ledger::active_pauses`].
+pub(super) async fn active_pauses(db: &Db) -> Result<Vec<OperatorPause>> {
     let rows = sqlx::query!("SELECT scope, name FROM pause ORDER BY scope, name")
         .fetch_all(db.pool())
         .await
@@ -118,17 +118,17 @@ pub(super) async fn pauses(db: &Db) -> Result<Vec<Pause>> {
     Ok(rows
         .into_iter()
         .filter_map(|row| match row.scope.as_str() {
-            "all" => Some(Pause::All),
-            "kind" => Some(Pause::Kind(row.name)),
-            "tenant" => Some(Pause::Tenant(row.name)),
-            "provider" => Some(Pause::Provider(row.name)),
+            "all" => Some(OperatorPause::All),
+            "kind" => Some(OperatorPause::Kind(row.name)),
+            "tenant" => Some(OperatorPause::Tenant(row.name)),
+            "provider" => Some(OperatorPause::Provider(row.name)),
             _ => None,
         })
         .collect())
 }
 
-/// See [`crate::ledger::Ledger::worker_alive`].
-pub(super) async fn worker_alive(db: &Db, worker: &str, vitals: &Vitals) -> Result<()> {
+/// See [`crate::ledger::Ledger::save_worker_status`].
+pub(super) async fn save_worker_status(db: &Db, worker: &str, vitals: &WorkerStatus) -> Result<()> {
     sqlx::query!(
         "WITH clock AS MATERIALIZED (
              SELECT docmill_now() AS now, set_config('synchronous_commit', 'off', true) AS fast)
@@ -141,9 +141,9 @@ pub(super) async fn worker_alive(db: &Db, worker: &str, vitals: &Vitals) -> Resu
              slots_used = excluded.slots_used,
              receipt_sent_at = COALESCE(excluded.receipt_sent_at, w.receipt_sent_at),
              receipt_noted_at = COALESCE(excluded.receipt_noted_at, w.receipt_noted_at)",
-        &stored::text(worker),
-        int(vitals.slots),
-        int(vitals.slots_used),
+        &stored::strip_nul(worker),
+        saturating_int(vitals.slots),
+        saturating_int(vitals.slots_used),
         vitals.queue_position,
     )
     .execute(db.pool())
@@ -153,7 +153,7 @@ pub(super) async fn worker_alive(db: &Db, worker: &str, vitals: &Vitals) -> Resu
 }
 
 /// See [`crate::ledger::Ledger::now`].
-pub(super) async fn now(db: &Db) -> Result<OffsetDateTime> {
+pub(super) async fn current_time(db: &Db) -> Result<OffsetDateTime> {
     sqlx::query_scalar!(r#"SELECT docmill_now() AS "now!""#)
         .fetch_one(db.pool())
         .await

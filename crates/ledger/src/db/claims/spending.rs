@@ -2,14 +2,19 @@
 
 use std::time::Duration;
 
-use super::int;
-use crate::db::{Context, Db};
+use super::saturating_int;
+use crate::db::{Db, SqlErrorContext};
 use crate::fault::Result;
-use crate::ledger::{Spending, SpentToday, stored};
+use crate::ledger::{ProviderSpending, SpentToday, stored};
 use crate::model::IngestionId;
 
 /// See [`crate::ledger::Ledger::spend`].
-pub(super) async fn spend(db: &Db, id: IngestionId, claims: i64, spent: &Spending) -> Result<()> {
+pub(super) async fn add_spending(
+    db: &Db,
+    id: IngestionId,
+    claims: i64,
+    spent: &ProviderSpending,
+) -> Result<()> {
     let count = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
     let unpriced = i64::from(spent.calls.max(u32::from(spent.pages > 0)));
     sqlx::query!(
@@ -31,10 +36,10 @@ pub(super) async fn spend(db: &Db, id: IngestionId, claims: i64, spent: &Spendin
              unpriced_calls = s.unpriced_calls + excluded.unpriced_calls",
         id.0,
         claims,
-        &stored::text(&spent.provider),
-        &stored::text(&spent.model),
-        int(spent.calls),
-        int(spent.pages),
+        &stored::strip_nul(&spent.provider),
+        &stored::strip_nul(&spent.model),
+        saturating_int(spent.calls),
+        saturating_int(spent.pages),
         count(spent.usage.input),
         count(spent.usage.cache_read),
         count(spent.usage.cache_write),

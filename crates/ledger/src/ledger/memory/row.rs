@@ -5,20 +5,20 @@ use serde_json::{Map, Value};
 use time::OffsetDateTime;
 
 use crate::fault::Fault;
-use crate::ledger::decide::{FRESH_ATTEMPTS, RowState, Sequencer};
-use crate::ledger::{GiveBack, Record, TranscriptionSaved, stored};
+use crate::ledger::decide::{ClaimRowState, FRESH_ATTEMPTS, Sequencer};
+use crate::ledger::{ClaimRelease, IngestionResult, StoredTranscript, stored};
 use crate::model::{
-    ArtefactRef, AttemptOutcome, ClaimToken, DocumentId, FileRef, Grounded, Reason, Stage, Status,
-    Usage,
+    ArtefactRef, AttemptOutcome, ClaimToken, DocumentId, FileRef, GroundedField, IngestionStage,
+    IngestionStatus, ModelUsage, OutcomeReason,
 };
 
 /// The row of an ingestion; the fields are the columns of the same name.
 #[derive(Debug, Clone, PartialEq)]
 #[expect(missing_docs, reason = "each is the column of `ingestion` of that name")]
-pub struct Row {
+pub struct LedgerRow {
     pub document_id: DocumentId,
-    pub status: Status,
-    pub reason: Option<Reason>,
+    pub status: IngestionStatus,
+    pub reason: Option<OutcomeReason>,
     pub detail: Option<String>,
     pub created_at: OffsetDateTime,
     pub started_at: Option<OffsetDateTime>,
@@ -28,7 +28,7 @@ pub struct Row {
     pub next_attempt_at: Option<OffsetDateTime>,
     pub deferred_since: Option<OffsetDateTime>,
     pub worker: Option<String>,
-    pub stage: Option<Stage>,
+    pub stage: Option<IngestionStage>,
     pub claims: i64,
     pub attempt_count: u32,
     pub attempt_limit: u32,
@@ -48,23 +48,23 @@ pub struct Row {
     pub review_reasons: Vec<String>,
     pub reader: Option<String>,
     pub model: Option<String>,
-    pub usage: Option<Usage>,
+    pub usage: Option<ModelUsage>,
     pub sha256: Option<String>,
     pub duplicate_key: Option<String>,
     pub gate_score: Option<f32>,
-    pub grounded: Option<Vec<Grounded>>,
+    pub grounded: Option<Vec<GroundedField>>,
 }
 
 /// One claim and how it ended; the fields are the columns of the same name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(missing_docs, reason = "each is the column of `attempt` of that name")]
-pub struct Attempt {
+pub struct LedgerAttempt {
     pub claims: i64,
     pub token: ClaimToken,
     pub worker: Option<String>,
     pub started_at: Option<OffsetDateTime>,
     pub ended_at: OffsetDateTime,
-    pub stage: Option<Stage>,
+    pub stage: Option<IngestionStage>,
     pub outcome: &'static str,
     pub is_final: bool,
     pub counted: bool,
@@ -73,16 +73,16 @@ pub struct Attempt {
 }
 
 /// A time that is so much later.
-pub(super) fn after(now: OffsetDateTime, by: std::time::Duration) -> OffsetDateTime {
+pub(super) fn add_duration(now: OffsetDateTime, by: std::time::Duration) -> OffsetDateTime {
     now.saturating_add(by.try_into().unwrap_or(time::Duration::MAX))
 }
 
-impl Row {
+impl LedgerRow {
     /// A fresh row, as a producer inserts it.
-    pub fn fresh(document_id: DocumentId, now: OffsetDateTime) -> Self {
+    pub fn new_queued(document_id: DocumentId, now: OffsetDateTime) -> Self {
         Self {
             document_id,
-            status: Status::InProgress,
+            status: IngestionStatus::InProgress,
             reason: None,
             detail: None,
             created_at: now,
@@ -122,8 +122,8 @@ impl Row {
     }
 
     /// What a claim depends on.
-    pub(super) fn state(&self) -> RowState {
-        RowState {
+    pub(super) fn claim_state(&self) -> ClaimRowState {
+        ClaimRowState {
             status: self.status,
             lease_expires_at: self.lease_expires_at,
             next_attempt_at: self.next_attempt_at,
@@ -133,22 +133,22 @@ impl Row {
 
     /// Whether this token holds the claim.
     pub(super) fn is_held_by(&self, token: ClaimToken) -> bool {
-        self.status == Status::InProgress && self.claim_token == Some(token)
+        self.status == IngestionStatus::InProgress && self.claim_token == Some(token)
     }
 
     /// Whether no live lease is on it.
-    pub(super) fn is_unheld(&self, now: OffsetDateTime) -> bool {
+    pub(super) fn is_unclaimed(&self, now: OffsetDateTime) -> bool {
         self.lease_expires_at.is_none_or(|end| end <= now)
     }
 
     /// The attempt of the current claim, ended now.
-    pub(super) fn attempt(
+    pub(super) fn ended_attempt(
         &self,
         now: OffsetDateTime,
         outcome: AttemptOutcome,
         detail: &str,
-    ) -> Option<Attempt> {
-        Some(Attempt {
+    ) -> Option<LedgerAttempt> {
+        Some(LedgerAttempt {
             claims: self.claims,
             token: self.claim_token?,
             worker: self.worker.clone(),
@@ -159,15 +159,15 @@ impl Row {
             is_final: false,
             counted: true,
             next_attempt_at: None,
-            detail: stored::text(detail).into_owned(),
+            detail: stored::strip_nul(detail).into_owned(),
         })
     }
 
     /// A new claim.
-    pub(super) fn take(&mut self, token: ClaimToken, worker: &str, now: OffsetDateTime) {
+    pub(super) fn start_claim(&mut self, token: ClaimToken, worker: &str, now: OffsetDateTime) {
         self.claim_token = Some(token);
         self.worker = Some(worker.to_owned());
-        self.stage = Some(Stage::Claimed);
+        self.stage = Some(IngestionStage::Claimed);
         self.started_at = Some(now);
         self.claims += 1;
         self.attempt_count += 1;
@@ -175,13 +175,17 @@ impl Row {
     }
 
     /// The claim ends, the ingestion does not.
-    pub(super) fn give_back(&mut self, how: &GiveBack, now: OffsetDateTime) -> Option<Attempt> {
+    pub(super) fn release_claim(
+        &mut self,
+        how: &ClaimRelease,
+        now: OffsetDateTime,
+    ) -> Option<LedgerAttempt> {
         self.stage = Some(how.stage);
-        let mut attempt = self.attempt(now, AttemptOutcome::Fault(how.fault), &how.detail)?;
-        let due = (!how.after.is_zero()).then(|| after(now, how.after));
+        let mut attempt = self.ended_attempt(now, AttemptOutcome::Fault(how.fault), &how.detail)?;
+        let due = (!how.after.is_zero()).then(|| add_duration(now, how.after));
         attempt.counted = how.counted;
         attempt.next_attempt_at = due;
-        self.release();
+        self.clear_claim();
         self.next_attempt_at = due;
         self.detail = Some(attempt.detail.clone());
         if !how.counted {
@@ -198,28 +202,31 @@ impl Row {
     }
 
     /// The ingestion ends with what its worker found.
-    pub(super) fn record(
+    pub(super) fn record_result(
         &mut self,
-        end: &Record,
+        end: &IngestionResult,
         key: Option<String>,
         now: OffsetDateTime,
-    ) -> Option<Attempt> {
+    ) -> Option<LedgerAttempt> {
         self.stage = Some(end.stage);
         let outcome = end.reason.map_or(AttemptOutcome::Completed, AttemptOutcome::Ended);
-        let mut attempt = self.attempt(now, outcome, &end.detail)?;
+        let mut attempt = self.ended_attempt(now, outcome, &end.detail)?;
         attempt.is_final = true;
-        let review: Vec<String> =
-            end.review_reasons.iter().map(|reason| stored::text(reason).into_owned()).collect();
+        let review: Vec<String> = end
+            .review_reasons
+            .iter()
+            .map(|reason| stored::strip_nul(reason).into_owned())
+            .collect();
         self.finish(end.reason, &end.detail, now);
-        self.structured_data = end.structured_data.as_ref().map(stored::object);
-        self.needs_human_review = end.needs_human_review || self.status == Status::Failed;
+        self.structured_data = end.structured_data.as_ref().map(stored::strip_nul_object);
+        self.needs_human_review = end.needs_human_review || self.status == IngestionStatus::Failed;
         self.review_reasons = review;
-        self.reader = stored::optional(end.reader.as_deref());
-        self.kind = stored::optional(end.kind.as_deref()).or(self.kind.take());
-        self.model = stored::optional(end.model.as_deref());
+        self.reader = stored::strip_nul_optional(end.reader.as_deref());
+        self.kind = stored::strip_nul_optional(end.kind.as_deref()).or(self.kind.take());
+        self.model = stored::strip_nul_optional(end.model.as_deref());
         // As the columns of the row have it: all prompt tokens together.
-        let (input, output) = (end.usage.prompt(), end.usage.output);
-        self.usage = Some(Usage { input, output, ..Usage::default() });
+        let (input, output) = (end.usage.prompt_tokens(), end.usage.output);
+        self.usage = Some(ModelUsage { input, output, ..ModelUsage::default() });
         self.sha256 = end.sha256.clone().or(self.sha256.take());
         self.duplicate_key = key;
         self.gate_score = end.judged.as_ref().map(|judged| judged.score);
@@ -228,24 +235,29 @@ impl Row {
     }
 
     /// The row becomes terminal: completed without a reason.
-    pub(super) fn finish(&mut self, reason: Option<Reason>, detail: &str, now: OffsetDateTime) {
-        self.release();
-        self.status = reason.map_or(Status::Completed, Reason::status);
+    pub(super) fn finish(
+        &mut self,
+        reason: Option<OutcomeReason>,
+        detail: &str,
+        now: OffsetDateTime,
+    ) {
+        self.clear_claim();
+        self.status = reason.map_or(IngestionStatus::Completed, OutcomeReason::status);
         self.reason = reason;
-        self.detail = Some(stored::text(detail).into_owned());
+        self.detail = Some(stored::strip_nul(detail).into_owned());
         self.completed_at = Some(now);
         self.next_attempt_at = None;
         self.deferred_since = None;
         self.valid_structured_data = match self.status {
-            Status::Completed => Some(true),
-            Status::Failed => Some(false),
-            Status::Cancelled | Status::InProgress => self.valid_structured_data,
+            IngestionStatus::Completed => Some(true),
+            IngestionStatus::Failed => Some(false),
+            IngestionStatus::Cancelled | IngestionStatus::InProgress => self.valid_structured_data,
         };
     }
 
     /// Opened again by an operator.
     pub(super) fn reopen(&mut self) {
-        self.status = Status::InProgress;
+        self.status = IngestionStatus::InProgress;
         self.reason = None;
         self.detail = None;
         self.completed_at = None;
@@ -261,7 +273,7 @@ impl Row {
         self.extraction = None;
     }
 
-    pub(super) fn save_transcription(&mut self, saved: &TranscriptionSaved) {
+    pub(super) fn save_transcription(&mut self, saved: &StoredTranscript) {
         self.transcription = Some(saved.artefact.clone());
         self.quality = Some(saved.quality);
         self.sha256 = Some(saved.sha256.clone());
@@ -269,7 +281,7 @@ impl Row {
         self.preprocessed.clone_from(&saved.preprocessed);
     }
 
-    fn release(&mut self) {
+    fn clear_claim(&mut self) {
         self.claim_token = None;
         self.lease_expires_at = None;
     }

@@ -5,35 +5,35 @@ use reqwest::Response;
 use serde::Deserialize;
 use time::OffsetDateTime;
 
-use super::wire::{Tokens, stop_of};
-use crate::llm::events::{Broken, Events};
-use crate::llm::exchange::{Exchange, Failed};
-use crate::llm::refusal::Refusal;
-use crate::llm::spaces::Watch;
-use crate::llm::{Reply, Stop, estimated_tokens};
-use crate::throttle::Limits;
+use super::wire::{AnthropicUsage, parse_finish_reason};
+use crate::llm::events::{EventStream, EventStreamError};
+use crate::llm::exchange::{ChatTransport, FailedTry};
+use crate::llm::refusal::ApiErrorBody;
+use crate::llm::spaces::WhitespaceDetector;
+use crate::llm::{FinishReason, ModelReply, estimate_tokens};
+use crate::throttle::RateLimitHeaders;
 
 /// One event; which parts it has depends on its name.
 #[derive(Deserialize)]
-struct Piece {
+struct AnthropicStreamEvent {
     #[serde(default)]
-    message: Option<Start>,
+    message: Option<AnthropicMessageStart>,
     #[serde(default)]
-    delta: Option<Delta>,
+    delta: Option<AnthropicDelta>,
     #[serde(default)]
-    usage: Option<Tokens>,
+    usage: Option<AnthropicUsage>,
 }
 
 #[derive(Deserialize)]
-struct Start {
+struct AnthropicMessageStart {
     #[serde(default)]
     model: Option<String>,
     #[serde(default)]
-    usage: Option<Tokens>,
+    usage: Option<AnthropicUsage>,
 }
 
 #[derive(Deserialize)]
-struct Delta {
+struct AnthropicDelta {
     #[serde(default)]
     text: Option<String>,
     #[serde(default)]
@@ -43,70 +43,73 @@ struct Delta {
 }
 
 /// What has come so far.
-struct Sofar {
+struct AnthropicStreamState {
     text: String,
     model: String,
-    tokens: Tokens,
+    tokens: AnthropicUsage,
     reason: Option<String>,
-    watch: Watch,
+    watch: WhitespaceDetector,
 }
 
 /// Reads a stream to its end.
-pub(super) async fn read(exchange: &Exchange, response: Response) -> Result<Reply, Failed> {
-    let limits = Limits::read(response.headers(), OffsetDateTime::now_utc());
-    let mut events = Events::of(response, exchange.silence_limits());
-    let mut sofar = Sofar {
+pub(super) async fn read_stream(
+    exchange: &ChatTransport,
+    response: Response,
+) -> Result<ModelReply, FailedTry> {
+    let limits = RateLimitHeaders::read(response.headers(), OffsetDateTime::now_utc());
+    let mut events = EventStream::from_response(response, exchange.silence_limits());
+    let mut sofar = AnthropicStreamState {
         text: String::new(),
         model: exchange.model().to_owned(),
-        tokens: Tokens::default(),
+        tokens: AnthropicUsage::default(),
         reason: None,
-        watch: Watch::default(),
+        watch: WhitespaceDetector::default(),
     };
     let stop = loop {
-        let event = match events.next().await {
+        let event = match events.next_event().await {
             Ok(Some(event)) => event,
-            Ok(None) => return Err(exchange.ended_early()),
-            Err(Broken::Endless) => break Stop::Cut,
-            Err(broken) => return Err(exchange.stream_broke(broken)),
+            Ok(None) => return Err(exchange.early_end_failure()),
+            Err(EventStreamError::Endless) => break FinishReason::Cut,
+            Err(broken) => return Err(exchange.stream_failure(broken)),
         };
         match event.name.as_str() {
-            "message_stop" => break stop_of(sofar.reason.as_deref()),
+            "message_stop" => break parse_finish_reason(sofar.reason.as_deref()),
             "error" => {
-                return Err(exchange.refused_in_stream(Refusal::read(event.data.as_bytes())));
+                return Err(exchange.refused_stream(ApiErrorBody::parse(event.data.as_bytes())));
             }
             // `ping`, and events that are not there yet, have none of these parts.
             _ => {
-                let piece = serde_json::from_str::<Piece>(&event.data);
-                if piece.is_ok_and(|piece| sofar.takes(piece)) {
+                let piece = serde_json::from_str::<AnthropicStreamEvent>(&event.data);
+                if piece.is_ok_and(|piece| sofar.apply_event(piece)) {
                     // What is still to come is the same; closing the connection ends it.
-                    break Stop::Garbled;
+                    break FinishReason::Garbled;
                 }
             }
         }
     };
-    let mut usage: crate::model::Usage = sofar.tokens.into();
-    if stop == Stop::Garbled || stop == Stop::Cut && sofar.reason.is_none() {
+    let mut usage: crate::model::ModelUsage = sofar.tokens.into();
+    if stop == FinishReason::Garbled || stop == FinishReason::Cut && sofar.reason.is_none() {
         // The last count never came.
-        usage.output = usage.output.max(estimated_tokens(&sofar.text));
+        usage.output = usage.output.max(estimate_tokens(&sofar.text));
     }
-    Ok(Reply { text: sofar.text, stop, usage, model: sofar.model, limits })
+    Ok(ModelReply { text: sofar.text, stop, usage, model: sofar.model, limits })
 }
 
-impl Sofar {
+impl AnthropicStreamState {
     /// Whether the text goes in circles.
-    fn takes(&mut self, piece: Piece) -> bool {
+    fn apply_event(&mut self, piece: AnthropicStreamEvent) -> bool {
         if let Some(start) = piece.message {
             self.model =
                 start.model.filter(|name| !name.is_empty()).unwrap_or_else(|| self.model.clone());
             self.tokens = start.usage.unwrap_or_default();
         }
         if let Some(later) = piece.usage {
-            self.tokens = self.tokens.updated(later);
+            self.tokens = self.tokens.merge_later(later);
         }
         let Some(delta) = piece.delta else { return false };
         self.reason = delta.stop_reason.or(self.reason.take());
         let text = delta.text.or(delta.partial_json).unwrap_or_default();
         self.text.push_str(&text);
-        self.watch.sees(&text)
+        self.watch.feed(&text)
     }
 }

@@ -4,20 +4,20 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::config::{PromptCache, StructuredOutput};
-use crate::llm::schema::dialect::Dialect;
-use crate::llm::{Prompt, Reply, Stop};
-use crate::model::Usage;
+use crate::llm::schema::dialect::SchemaDialect;
+use crate::llm::{FinishReason, ModelReply, Prompt};
+use crate::model::ModelUsage;
 
 /// What a request looks like beside the prompt.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Form {
+pub(super) struct AnthropicOptions {
     pub(super) structured: StructuredOutput,
     pub(super) cache: PromptCache,
     pub(super) stream: bool,
 }
 
 #[derive(Serialize)]
-pub(super) struct Request<'a> {
+pub(super) struct AnthropicRequest<'a> {
     model: &'a str,
     max_tokens: u32,
     system: [Value; 1],
@@ -32,7 +32,11 @@ pub(super) struct Request<'a> {
     stream: Option<bool>,
 }
 
-pub(super) fn request<'a>(model: &'a str, prompt: &'a Prompt, form: Form) -> Request<'a> {
+pub(super) fn build_request<'a>(
+    model: &'a str,
+    prompt: &'a Prompt,
+    form: AnthropicOptions,
+) -> AnthropicRequest<'a> {
     // Tools come before the system prompt in the cached prefix, so one breakpoint holds both.
     let mut system = json!({"type": "text", "text": prompt.system});
     if let Some(ttl) = form.cache.ttl()
@@ -40,11 +44,11 @@ pub(super) fn request<'a>(model: &'a str, prompt: &'a Prompt, form: Form) -> Req
     {
         block.insert("cache_control".to_owned(), json!({"type": "ephemeral", "ttl": ttl}));
     }
-    let schema = || Dialect::SUBSET.compile(&prompt.schema);
+    let schema = || SchemaDialect::SUBSET.compile(&prompt.schema);
     let name = &prompt.schema_name;
     let (by_schema, by_tool) =
         (form.structured == StructuredOutput::Schema, form.structured == StructuredOutput::Tool);
-    Request {
+    AnthropicRequest {
         model,
         max_tokens: prompt.max_output_tokens,
         system: [system],
@@ -68,18 +72,18 @@ pub(super) fn request<'a>(model: &'a str, prompt: &'a Prompt, form: Form) -> Req
 }
 
 #[derive(Deserialize)]
-struct Message {
+struct AnthropicMessage {
     #[serde(default)]
     model: Option<String>,
-    content: Vec<Block>,
+    content: Vec<AnthropicBlock>,
     #[serde(default)]
     stop_reason: Option<String>,
     #[serde(default)]
-    usage: Option<Tokens>,
+    usage: Option<AnthropicUsage>,
 }
 
 #[derive(Deserialize)]
-struct Block {
+struct AnthropicBlock {
     #[serde(default)]
     text: Option<String>,
     #[serde(default)]
@@ -88,7 +92,7 @@ struct Block {
 
 /// `input_tokens` leaves out what the cache held or took, `output_tokens` includes reasoning.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
-pub(super) struct Tokens {
+pub(super) struct AnthropicUsage {
     #[serde(default)]
     input_tokens: Option<u64>,
     #[serde(default)]
@@ -99,9 +103,9 @@ pub(super) struct Tokens {
     output_tokens: Option<u64>,
 }
 
-impl Tokens {
+impl AnthropicUsage {
     /// Later counts of a stream are cumulative; what they leave out stays as it was.
-    pub(super) fn updated(self, later: Self) -> Self {
+    pub(super) fn merge_later(self, later: Self) -> Self {
         Self {
             input_tokens: later.input_tokens.or(self.input_tokens),
             cache_read_input_tokens: later.cache_read_input_tokens.or(self.cache_read_input_tokens),
@@ -113,8 +117,8 @@ impl Tokens {
     }
 }
 
-impl From<Tokens> for Usage {
-    fn from(tokens: Tokens) -> Self {
+impl From<AnthropicUsage> for ModelUsage {
+    fn from(tokens: AnthropicUsage) -> Self {
         Self {
             input: tokens.input_tokens.unwrap_or(0),
             cache_read: tokens.cache_read_input_tokens.unwrap_or(0),
@@ -125,38 +129,38 @@ impl From<Tokens> for Usage {
 }
 
 /// Why a message ended. A reason that we do not know is no normal end, so it counts as cut.
-pub(super) fn stop_of(reason: Option<&str>) -> Stop {
+pub(super) fn parse_finish_reason(reason: Option<&str>) -> FinishReason {
     match reason {
-        Some("end_turn" | "stop_sequence" | "tool_use") => Stop::Complete,
-        Some("refusal") => Stop::Refused,
-        _ => Stop::Cut,
+        Some("end_turn" | "stop_sequence" | "tool_use") => FinishReason::Complete,
+        Some("refusal") => FinishReason::Refused,
+        _ => FinishReason::Cut,
     }
 }
 
 /// A body that is no message. Only the place is kept: the text around it is the reply's.
 #[derive(Debug, thiserror::Error)]
 #[error("not the expected JSON at line {line}, column {column}")]
-pub(super) struct NotAMessage {
+pub(super) struct AnthropicParseError {
     line: usize,
     column: usize,
 }
 
 /// Reads a successful body. `asked` names the model if the server does not.
-pub(super) fn reply(body: &[u8], asked: &str) -> Result<Reply, NotAMessage> {
-    let message: Message = serde_json::from_slice(body)
-        .map_err(|e| NotAMessage { line: e.line(), column: e.column() })?;
-    let piece = |block: Block| match (block.text, block.input) {
+pub(super) fn parse_reply(body: &[u8], asked: &str) -> Result<ModelReply, AnthropicParseError> {
+    let message: AnthropicMessage = serde_json::from_slice(body)
+        .map_err(|e| AnthropicParseError { line: e.line(), column: e.column() })?;
+    let piece = |block: AnthropicBlock| match (block.text, block.input) {
         (Some(text), _) => text,
         (None, Some(input)) => input.to_string(),
         // Thinking, which is no part of the reply.
         (None, None) => String::new(),
     };
-    Ok(Reply {
+    Ok(ModelReply {
         text: message.content.into_iter().map(piece).collect(),
-        stop: stop_of(message.stop_reason.as_deref()),
+        stop: parse_finish_reason(message.stop_reason.as_deref()),
         usage: message.usage.unwrap_or_default().into(),
         model: message.model.filter(|name| !name.is_empty()).unwrap_or_else(|| asked.to_owned()),
-        limits: crate::throttle::Limits::default(),
+        limits: crate::throttle::RateLimitHeaders::default(),
     })
 }
 
@@ -175,8 +179,8 @@ mod tests {
     }
 
     fn sent(structured: StructuredOutput, cache: PromptCache) -> Value {
-        let form = Form { structured, cache, stream: false };
-        serde_json::to_value(request("m", &prompt(), form)).unwrap()
+        let form = AnthropicOptions { structured, cache, stream: false };
+        serde_json::to_value(build_request("m", &prompt(), form)).unwrap()
     }
 
     #[test]
@@ -214,18 +218,18 @@ mod tests {
         let tool = r#"[{"type":"tool_use","id":"1","name":"invoice","input":{"a":1}}]"#;
         #[rustfmt::skip]
         let table = [
-            ("done",       body(r#""end_turn""#, text),                      Stop::Complete, "{}"),
-            ("by a tool",  body(r#""tool_use""#, tool),                      Stop::Complete, r#"{"a":1}"#),
-            ("cut",        body(r#""max_tokens""#, text),                    Stop::Cut,      "{}"),
-            ("window",     body(r#""model_context_window_exceeded""#, text), Stop::Cut,      "{}"),
-            ("declined",   body(r#""refusal""#, "[]"),                       Stop::Refused,  ""),
-            ("unheard of", body(r#""new_reason""#, text),                    Stop::Cut,      "{}"),
-            ("no reason",  body("null", text),                               Stop::Cut,      "{}"),
+            ("done",       body(r#""end_turn""#, text),                      FinishReason::Complete, "{}"),
+            ("by a tool",  body(r#""tool_use""#, tool),                      FinishReason::Complete, r#"{"a":1}"#),
+            ("cut",        body(r#""max_tokens""#, text),                    FinishReason::Cut,      "{}"),
+            ("window",     body(r#""model_context_window_exceeded""#, text), FinishReason::Cut,      "{}"),
+            ("declined",   body(r#""refusal""#, "[]"),                       FinishReason::Refused,  ""),
+            ("unheard of", body(r#""new_reason""#, text),                    FinishReason::Cut,      "{}"),
+            ("no reason",  body("null", text),                               FinishReason::Cut,      "{}"),
         ];
         for (name, body, stop, text) in table {
-            let reply = reply(body.as_bytes(), "asked").unwrap();
+            let reply = parse_reply(body.as_bytes(), "asked").unwrap();
             assert_eq!((reply.stop, reply.text.as_str()), (stop, text), "{name}");
-            let usage = Usage { input: 2, cache_read: 4, cache_write: 1, output: 3 };
+            let usage = ModelUsage { input: 2, cache_read: 4, cache_write: 1, output: 3 };
             assert_eq!((reply.usage, reply.model.as_str()), (usage, "m-1"), "{name}");
         }
     }
@@ -233,7 +237,7 @@ mod tests {
     #[test]
     fn what_is_no_message_is_said_without_its_text() {
         for body in ["", "<html>secret</html>", r#"{"content":"secret"}"#] {
-            let error = reply(body.as_bytes(), "m").unwrap_err().to_string();
+            let error = parse_reply(body.as_bytes(), "m").unwrap_err().to_string();
             assert!(!error.contains("secret"), "{error}");
         }
     }

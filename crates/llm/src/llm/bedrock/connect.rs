@@ -23,7 +23,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 ///
 /// # Errors
 /// No region or no credentials.
-pub(super) async fn client(config: &LlmConfig) -> Result<(Client, String)> {
+pub(super) async fn build_client(config: &LlmConfig) -> Result<(Client, String)> {
     let timeouts = TimeoutConfig::builder()
         .connect_timeout(CONNECT_TIMEOUT)
         .operation_timeout(config.timeout)
@@ -34,8 +34,8 @@ pub(super) async fn client(config: &LlmConfig) -> Result<(Client, String)> {
     if !config.region.is_empty() {
         loader = loader.region(Region::new(config.region.clone()));
     }
-    let source = config.key();
-    let key = source.current().map_err(|problem| Error::new(Fault::Denied, problem))?;
+    let source = config.key_source();
+    let key = source.current_secret().map_err(|problem| Error::new(Fault::Denied, problem))?;
     if !key.is_empty() {
         // A request is signed wherever it can be; with a key it shall not be.
         loader = loader.no_credentials();
@@ -57,39 +57,39 @@ pub(super) async fn client(config: &LlmConfig) -> Result<(Client, String)> {
         let provider = shared.credentials_provider();
         let found = match provider {
             Some(provider) => provider.provide_credentials().await.map(drop),
-            None => return Err(no_credentials(None)),
+            None => return Err(no_credentials_error(None)),
         };
-        found.map_err(|error| no_credentials(Some(error.into())))?;
+        found.map_err(|error| no_credentials_error(Some(error.into())))?;
     } else {
         // Without a cache of its own, which would keep a key for a quarter of an hour.
         let fresh = IdentityCache::no_cache();
-        builder = builder.token_provider(CurrentKey(source)).identity_cache(fresh);
+        builder = builder.token_provider(ApiKeyTokenProvider(source)).identity_cache(fresh);
     }
     Ok((Client::from_conf(builder.build()), address))
 }
 
 /// The API key as it is now.
 #[derive(Debug)]
-struct CurrentKey(SecretSource);
+struct ApiKeyTokenProvider(SecretSource);
 
-impl ProvideToken for CurrentKey {
+impl ProvideToken for ApiKeyTokenProvider {
     fn provide_token<'a>(&'a self) -> future::ProvideToken<'a>
     where
         Self: 'a,
     {
-        let key = self.0.current().map_err(TokenError::provider_error);
+        let key = self.0.current_secret().map_err(TokenError::provider_error);
         future::ProvideToken::ready(key.map(|key| Token::new(key.reveal(), None)))
     }
 }
 
-fn no_credentials(cause: Option<Box<dyn std::error::Error + Send + Sync>>) -> Error {
+fn no_credentials_error(cause: Option<Box<dyn std::error::Error + Send + Sync>>) -> Error {
     let error = Error::new(
         Fault::Denied,
         "no AWS credentials for Bedrock: give the task or pod a role that may call \
          bedrock:InvokeModel, or set llm.api_key to a Bedrock API key",
     );
     match cause {
-        Some(cause) => error.because(cause),
+        Some(cause) => error.with_source(cause),
         None => error,
     }
 }

@@ -7,7 +7,7 @@ use aws_sdk_bedrockruntime::config::http::HttpResponse;
 use aws_sdk_bedrockruntime::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_bedrockruntime::types::error::ConverseStreamOutputError;
 
-use crate::aws::{self, Failure, Silence};
+use crate::aws::{self, SdkFailure, TransportError};
 use crate::fault::{Error, Fault};
 
 /// The fault behind an error code and its HTTP status.
@@ -27,7 +27,7 @@ fn fault_of(code: &str, status: u16) -> Fault {
 }
 
 /// What to look at.
-fn advice(code: &str, fault: Fault) -> &'static str {
+fn advice_for(code: &str, fault: Fault) -> &'static str {
     match (code, fault) {
         ("ResourceNotFoundException", _) => ": check llm.model and llm.region",
         (_, Fault::Denied) => {
@@ -44,7 +44,7 @@ fn advice(code: &str, fault: Fault) -> &'static str {
 }
 
 /// Whether the prompt did not fit into the model's window.
-pub(super) fn prompt_is_too_long(error: &impl ProvideErrorMetadata) -> bool {
+pub(super) fn is_prompt_too_long(error: &impl ProvideErrorMetadata) -> bool {
     // The words are looked at and never passed on: they may quote the prompt.
     let message = error.message().unwrap_or_default().to_lowercase();
     error.code() == Some("ValidationException")
@@ -55,11 +55,13 @@ pub(super) fn prompt_is_too_long(error: &impl ProvideErrorMetadata) -> bool {
 
 /// Whether the vendor's own SDKs would try again at once. What was throttled is the governor's.
 pub(super) fn may_try_again<E: ProvideErrorMetadata>(error: &SdkError<E, HttpResponse>) -> bool {
-    match aws::failure(error) {
+    match aws::classify_failure(error) {
         // Our own time ran out: it may be billed already.
-        Failure::Silent(Silence::Late | Silence::Unbuilt | Silence::Unsigned) => false,
-        Failure::Silent(_) => true,
-        Failure::Refused { code, status } => {
+        SdkFailure::Silent(
+            TransportError::Late | TransportError::Unbuilt | TransportError::Unsigned,
+        ) => false,
+        SdkFailure::Silent(_) => true,
+        SdkFailure::Refused { code, status } => {
             matches!(fault_of(code, status), Fault::Transient | Fault::Unavailable)
         }
     }
@@ -70,12 +72,12 @@ pub(super) fn from_sdk<E>(what: &str, model: &str, error: &SdkError<E, HttpRespo
 where
     E: ProvideErrorMetadata,
 {
-    let (fault, words) = match aws::failure(error) {
-        Failure::Silent(silence) => (silence.fault(), silence.words().to_owned()),
-        Failure::Refused { code, status } => {
+    let (fault, words) = match aws::classify_failure(error) {
+        SdkFailure::Silent(silence) => (silence.fault(), silence.message().to_owned()),
+        SdkFailure::Refused { code, status } => {
             let fault = fault_of(code, status);
             let code = if code.is_empty() { "no code" } else { code };
-            (fault, format!("{code}, status {status}{}", advice(code, fault)))
+            (fault, format!("{code}, status {status}{}", advice_for(code, fault)))
         }
     };
     Error::new(fault, format!("{what}, model {model}: {words}"))
@@ -99,7 +101,7 @@ pub(super) fn from_stream<R>(
         Some(_) => "ModelStreamErrorException",
     };
     let fault = fault_of(code, 0);
-    let advice = advice(code, fault);
+    let advice = advice_for(code, fault);
     Error::new(fault, format!("{what}, model {model}: {code} within the stream{advice}"))
 }
 

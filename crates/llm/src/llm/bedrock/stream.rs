@@ -5,33 +5,33 @@ use aws_sdk_bedrockruntime::operation::converse_stream::ConverseStreamOutput as 
 use aws_sdk_bedrockruntime::types::{ContentBlockDelta, ConverseStreamOutput as Event, StopReason};
 
 use super::errors;
-use super::wire::{stop_of, usage};
+use super::wire::{map_stop_reason, map_usage};
 use crate::fault::Error;
-use crate::llm::exchange::{Failed, REPLY_CAP, SilenceLimits};
-use crate::llm::spaces::Watch;
-use crate::llm::{Reply, Stop, estimated_tokens};
+use crate::llm::exchange::{FailedTry, REPLY_CAP, SilenceLimits};
+use crate::llm::spaces::WhitespaceDetector;
+use crate::llm::{FinishReason, ModelReply, estimate_tokens};
 
 /// What has come so far.
-struct Sofar {
-    reply: Reply,
+struct BedrockStreamState {
+    reply: ModelReply,
     reason: Option<StopReason>,
     counted: bool,
-    watch: Watch,
+    watch: WhitespaceDetector,
 }
 
 /// Reads a stream to its end; `what` is being done, for errors. What breaks off is not tried again
 /// here: its beginning is billed already.
-pub(super) async fn read(
+pub(super) async fn read_stream(
     mut answer: Answer,
     what: &str,
     model: &str,
     silence: SilenceLimits,
-) -> Result<Reply, Failed> {
-    let mut sofar = Sofar {
-        reply: Reply::nothing(Stop::Cut, model),
+) -> Result<ModelReply, FailedTry> {
+    let mut sofar = BedrockStreamState {
+        reply: ModelReply::without_text(FinishReason::Cut, model),
         reason: None,
         counted: false,
-        watch: Watch::default(),
+        watch: WhitespaceDetector::default(),
     };
     let mut wait = silence.first;
     loop {
@@ -39,37 +39,37 @@ pub(super) async fn read(
         wait = silence.later;
         match next {
             Ok(Ok(Some(event))) => {
-                if let Some(stop) = sofar.takes(event) {
+                if let Some(stop) = sofar.apply_event(event) {
                     // What is still to come is of no use; closing the connection ends it.
-                    return Ok(sofar.ended(stop));
+                    return Ok(sofar.into_reply(stop));
                 }
             }
             Ok(Ok(None)) => break,
             // The reply is whole; what is missing are its tokens.
             Ok(Err(_)) | Err(_) if sofar.reason.is_some() => break,
             Ok(Err(error)) => {
-                return Err(Failed::finally(errors::from_stream(what, model, &error)));
+                return Err(FailedTry::without_retry(errors::from_stream(what, model, &error)));
             }
             Err(_) => {
-                return Err(Failed::finally(Error::transient(format!(
+                return Err(FailedTry::without_retry(Error::transient(format!(
                     "{what}: the stream fell silent (llm.timeout before its first piece, \
                      llm.idle_timeout after it)"
                 ))));
             }
         }
     }
-    match sofar.reason.as_ref().map(stop_of) {
-        Some(stop) => Ok(sofar.ended(stop)),
+    match sofar.reason.as_ref().map(map_stop_reason) {
+        Some(stop) => Ok(sofar.into_reply(stop)),
         None => {
             let context = format!("{what}: the stream ended before the reply did");
-            Err(Failed::finally(Error::transient(context)))
+            Err(FailedTry::without_retry(Error::transient(context)))
         }
     }
 }
 
-impl Sofar {
+impl BedrockStreamState {
     /// Why nothing further need be read, if so.
-    fn takes(&mut self, event: Event) -> Option<Stop> {
+    fn apply_event(&mut self, event: Event) -> Option<FinishReason> {
         match event {
             Event::ContentBlockDelta(piece) => {
                 let text = match piece.delta {
@@ -80,9 +80,9 @@ impl Sofar {
                 };
                 self.reply.text.push_str(&text);
                 if self.reply.text.len() > REPLY_CAP {
-                    return Some(Stop::Cut);
+                    return Some(FinishReason::Cut);
                 }
-                self.watch.sees(&text).then_some(Stop::Garbled)
+                self.watch.feed(&text).then_some(FinishReason::Garbled)
             }
             Event::MessageStop(end) => {
                 self.reason = Some(end.stop_reason);
@@ -90,7 +90,7 @@ impl Sofar {
             }
             Event::Metadata(metadata) => {
                 if let Some(tokens) = &metadata.usage {
-                    self.reply.usage = usage(tokens);
+                    self.reply.usage = map_usage(tokens);
                     self.counted = true;
                 }
                 None
@@ -100,9 +100,9 @@ impl Sofar {
         }
     }
 
-    fn ended(mut self, stop: Stop) -> Reply {
+    fn into_reply(mut self, stop: FinishReason) -> ModelReply {
         if !self.counted {
-            self.reply.usage.output = estimated_tokens(&self.reply.text);
+            self.reply.usage.output = estimate_tokens(&self.reply.text);
         }
         self.reply.stop = stop;
         self.reply

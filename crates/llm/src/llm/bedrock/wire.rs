@@ -15,13 +15,13 @@ use aws_sdk_bedrockruntime::types::{
 use super::document::{from_json, to_json};
 use crate::config::{PromptCache, StructuredOutput};
 use crate::fault::{Error, Result};
-use crate::llm::schema::dialect::Dialect;
-use crate::llm::{Prompt, Reply, Stop};
-use crate::model::Usage;
-use crate::throttle::Limits;
+use crate::llm::schema::dialect::SchemaDialect;
+use crate::llm::{FinishReason, ModelReply, Prompt};
+use crate::model::ModelUsage;
+use crate::throttle::RateLimitHeaders;
 
 /// What is sent, whether the reply shall come whole or in a stream.
-pub(super) struct Request {
+pub(super) struct BedrockRequest {
     system: Vec<SystemContentBlock>,
     message: Message,
     limits: InferenceConfiguration,
@@ -29,7 +29,7 @@ pub(super) struct Request {
     tools: Option<ToolConfiguration>,
 }
 
-impl Request {
+impl BedrockRequest {
     /// # Errors
     /// A part of it lacks what the API requires: our bug.
     pub(super) fn new(
@@ -37,12 +37,12 @@ impl Request {
         structured: StructuredOutput,
         cache: PromptCache,
     ) -> Result<Self> {
-        Self::build(prompt, structured, cache).map_err(|error: BuildError| {
-            Error::internal("a request to Bedrock could not be built").because(error)
+        Self::try_build(prompt, structured, cache).map_err(|error: BuildError| {
+            Error::internal("a request to Bedrock could not be built").with_source(error)
         })
     }
 
-    fn build(
+    fn try_build(
         prompt: &Prompt,
         structured: StructuredOutput,
         cache: PromptCache,
@@ -60,12 +60,12 @@ impl Request {
             system,
             message: Message::builder().role(ConversationRole::User).content(text).build()?,
             limits: InferenceConfiguration::builder().max_tokens(most).build(),
-            output: schema.then(|| by_schema(prompt)).transpose()?,
-            tools: tool.then(|| by_tool(prompt)).transpose()?,
+            output: schema.then(|| schema_output_config(prompt)).transpose()?,
+            tools: tool.then(|| tool_config(prompt)).transpose()?,
         })
     }
 
-    pub(super) fn whole(self, client: &Client, model: &str) -> ConverseFluentBuilder {
+    pub(super) fn into_converse(self, client: &Client, model: &str) -> ConverseFluentBuilder {
         client
             .converse()
             .model_id(model)
@@ -76,7 +76,11 @@ impl Request {
             .set_tool_config(self.tools)
     }
 
-    pub(super) fn streamed(self, client: &Client, model: &str) -> ConverseStreamFluentBuilder {
+    pub(super) fn into_converse_stream(
+        self,
+        client: &Client,
+        model: &str,
+    ) -> ConverseStreamFluentBuilder {
         client
             .converse_stream()
             .model_id(model)
@@ -98,10 +102,10 @@ fn cache_point(cache: PromptCache) -> std::result::Result<Option<CachePointBlock
     })
 }
 
-fn by_schema(prompt: &Prompt) -> std::result::Result<OutputConfig, BuildError> {
+fn schema_output_config(prompt: &Prompt) -> std::result::Result<OutputConfig, BuildError> {
     let schema = JsonSchemaDefinition::builder()
         .name(prompt.schema_name.clone())
-        .schema(Dialect::SUBSET.compile(&prompt.schema).to_string())
+        .schema(SchemaDialect::SUBSET.compile(&prompt.schema).to_string())
         .build()?;
     let format = OutputFormat::builder()
         .r#type(OutputFormatType::JsonSchema)
@@ -110,8 +114,8 @@ fn by_schema(prompt: &Prompt) -> std::result::Result<OutputConfig, BuildError> {
     Ok(OutputConfig::builder().text_format(format).build())
 }
 
-fn by_tool(prompt: &Prompt) -> std::result::Result<ToolConfiguration, BuildError> {
-    let schema = from_json(&Dialect::SUBSET.compile(&prompt.schema));
+fn tool_config(prompt: &Prompt) -> std::result::Result<ToolConfiguration, BuildError> {
+    let schema = from_json(&SchemaDialect::SUBSET.compile(&prompt.schema));
     let tool = ToolSpecification::builder()
         .name(prompt.schema_name.clone())
         .description("Takes the reply.")
@@ -125,7 +129,7 @@ fn by_tool(prompt: &Prompt) -> std::result::Result<ToolConfiguration, BuildError
 }
 
 /// What came back. Bedrock does not say which model answered, so it is the one asked.
-pub(super) fn reply(answer: Answer, asked: &str) -> Reply {
+pub(super) fn parse_reply(answer: Answer, asked: &str) -> ModelReply {
     let blocks = match answer.output {
         Some(ConverseOutput::Message(message)) => message.content,
         _ => Vec::new(),
@@ -136,29 +140,31 @@ pub(super) fn reply(answer: Answer, asked: &str) -> Reply {
         // Reasoning, which is no part of the reply.
         _ => String::new(),
     };
-    Reply {
+    ModelReply {
         text: blocks.into_iter().map(piece).collect(),
-        stop: stop_of(&answer.stop_reason),
-        usage: answer.usage.as_ref().map(usage).unwrap_or_default(),
+        stop: map_stop_reason(&answer.stop_reason),
+        usage: answer.usage.as_ref().map(map_usage).unwrap_or_default(),
         model: asked.to_owned(),
-        limits: Limits::default(),
+        limits: RateLimitHeaders::default(),
     }
 }
 
 /// Why a reply ended. A reason that we do not know is no normal end, so it counts as cut.
-pub(super) fn stop_of(reason: &StopReason) -> Stop {
+pub(super) fn map_stop_reason(reason: &StopReason) -> FinishReason {
     match reason {
-        StopReason::EndTurn | StopReason::StopSequence | StopReason::ToolUse => Stop::Complete,
-        StopReason::GuardrailIntervened | StopReason::ContentFiltered => Stop::Refused,
-        StopReason::MalformedModelOutput | StopReason::MalformedToolUse => Stop::Garbled,
-        _ => Stop::Cut,
+        StopReason::EndTurn | StopReason::StopSequence | StopReason::ToolUse => {
+            FinishReason::Complete
+        }
+        StopReason::GuardrailIntervened | StopReason::ContentFiltered => FinishReason::Refused,
+        StopReason::MalformedModelOutput | StopReason::MalformedToolUse => FinishReason::Garbled,
+        _ => FinishReason::Cut,
     }
 }
 
 /// `inputTokens` leaves out what the cache held or took.
-pub(super) fn usage(tokens: &TokenUsage) -> Usage {
+pub(super) fn map_usage(tokens: &TokenUsage) -> ModelUsage {
     let count = |tokens: i32| u64::try_from(tokens).unwrap_or(0);
-    Usage {
+    ModelUsage {
         input: count(tokens.input_tokens),
         cache_read: tokens.cache_read_input_tokens.map_or(0, count),
         cache_write: tokens.cache_write_input_tokens.map_or(0, count),
@@ -173,18 +179,18 @@ mod tests {
     #[test]
     fn every_reason_to_stop_is_sorted_and_an_unknown_one_is_no_normal_end() {
         for (reason, expected) in [
-            ("end_turn", Stop::Complete),
-            ("tool_use", Stop::Complete),
-            ("stop_sequence", Stop::Complete),
-            ("max_tokens", Stop::Cut),
-            ("model_context_window_exceeded", Stop::Cut),
-            ("guardrail_intervened", Stop::Refused),
-            ("content_filtered", Stop::Refused),
-            ("malformed_model_output", Stop::Garbled),
-            ("malformed_tool_use", Stop::Garbled),
-            ("a_new_reason", Stop::Cut),
+            ("end_turn", FinishReason::Complete),
+            ("tool_use", FinishReason::Complete),
+            ("stop_sequence", FinishReason::Complete),
+            ("max_tokens", FinishReason::Cut),
+            ("model_context_window_exceeded", FinishReason::Cut),
+            ("guardrail_intervened", FinishReason::Refused),
+            ("content_filtered", FinishReason::Refused),
+            ("malformed_model_output", FinishReason::Garbled),
+            ("malformed_tool_use", FinishReason::Garbled),
+            ("a_new_reason", FinishReason::Cut),
         ] {
-            assert_eq!(stop_of(&StopReason::from(reason)), expected, "{reason}");
+            assert_eq!(map_stop_reason(&StopReason::from(reason)), expected, "{reason}");
         }
     }
 
@@ -198,7 +204,7 @@ mod tests {
             .cache_write_input_tokens(1_046)
             .build()
             .unwrap();
-        let expected = Usage { input: 13, cache_read: 0, cache_write: 1_046, output: 5 };
-        assert_eq!(usage(&tokens), expected);
+        let expected = ModelUsage { input: 13, cache_read: 0, cache_write: 1_046, output: 5 };
+        assert_eq!(map_usage(&tokens), expected);
     }
 }

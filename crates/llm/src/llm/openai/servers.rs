@@ -4,11 +4,11 @@ use reqwest::header::{HeaderName, HeaderValue};
 
 use crate::config::LlmServer;
 use crate::fault::Result;
-use crate::llm::exchange::secret;
+use crate::llm::exchange::secret_header;
 
 /// One server's habits.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Server {
+pub(super) struct ServerProfile {
     /// The header of the key, and what stands before it.
     key: (&'static str, &'static str),
     /// Whether the cap on the reply is called `max_completion_tokens` from the start. Elsewhere it
@@ -22,15 +22,15 @@ pub(super) struct Server {
 
 const BEARER: (&str, &str) = ("authorization", "Bearer ");
 
-const OTHER: Server =
-    Server { key: BEARER, newer_limit: false, cache_key: false, truncates: false };
-const OPENAI: Server = Server { newer_limit: true, cache_key: true, ..OTHER };
-const AZURE: Server = Server { key: ("api-key", ""), ..OPENAI };
-const OLLAMA: Server = Server { truncates: true, ..OTHER };
+const OTHER: ServerProfile =
+    ServerProfile { key: BEARER, newer_limit: false, cache_key: false, truncates: false };
+const OPENAI: ServerProfile = ServerProfile { newer_limit: true, cache_key: true, ..OTHER };
+const AZURE: ServerProfile = ServerProfile { key: ("api-key", ""), ..OPENAI };
+const OLLAMA: ServerProfile = ServerProfile { truncates: true, ..OTHER };
 
-impl Server {
+impl ServerProfile {
     /// The habits of a configured server. vLLM and llama.cpp have those of any other.
-    pub(super) fn of(server: LlmServer) -> &'static Self {
+    pub(super) fn from_config(server: LlmServer) -> &'static Self {
         match server {
             LlmServer::Openai => &OPENAI,
             LlmServer::Azure => &AZURE,
@@ -43,12 +43,12 @@ impl Server {
     ///
     /// # Errors
     /// The key cannot be sent in a header.
-    pub(super) fn authorised(&self, key: &str) -> Result<Option<(HeaderName, HeaderValue)>> {
+    pub(super) fn key_header(&self, key: &str) -> Result<Option<(HeaderName, HeaderValue)>> {
         if key.is_empty() {
             return Ok(None);
         }
         let (name, before) = self.key;
-        secret(name, &format!("{before}{key}")).map(Some)
+        secret_header(name, &format!("{before}{key}")).map(Some)
     }
 }
 
@@ -63,9 +63,10 @@ mod tests {
             (LlmServer::Vllm, "authorization", "Bearer k"),
             (LlmServer::Azure, "api-key", "k"),
         ] {
-            let (header, sent) = Server::of(server).authorised("k").unwrap().unwrap();
+            let (header, sent) =
+                ServerProfile::from_config(server).key_header("k").unwrap().unwrap();
             assert_eq!((header.as_str(), sent.to_str().unwrap()), (name, value), "{server:?}");
         }
-        assert_eq!(Server::of(LlmServer::Openai).authorised("").unwrap(), None);
+        assert_eq!(ServerProfile::from_config(LlmServer::Openai).key_header("").unwrap(), None);
     }
 }

@@ -4,35 +4,35 @@ use reqwest::Response;
 use serde::Deserialize;
 use time::OffsetDateTime;
 
-use super::wire::{Tokens, stop_of};
+use super::wire::{OpenAiUsage, parse_finish_reason};
 use crate::fault::Error;
-use crate::llm::events::{Broken, Events};
-use crate::llm::exchange::{Exchange, Failed};
-use crate::llm::refusal::Refusal;
-use crate::llm::spaces::Watch;
-use crate::llm::{Reply, Stop, estimated_tokens};
-use crate::throttle::Limits;
+use crate::llm::events::{EventStream, EventStreamError};
+use crate::llm::exchange::{ChatTransport, FailedTry};
+use crate::llm::refusal::ApiErrorBody;
+use crate::llm::spaces::WhitespaceDetector;
+use crate::llm::{FinishReason, ModelReply, estimate_tokens};
+use crate::throttle::RateLimitHeaders;
 
 #[derive(Deserialize)]
-struct Chunk {
+struct OpenAiChunk {
     #[serde(default)]
     model: Option<String>,
     #[serde(default)]
-    choices: Vec<Choice>,
+    choices: Vec<OpenAiChunkChoice>,
     #[serde(default)]
-    usage: Option<Tokens>,
+    usage: Option<OpenAiUsage>,
 }
 
 #[derive(Deserialize)]
-struct Choice {
+struct OpenAiChunkChoice {
     #[serde(default)]
-    delta: Option<Delta>,
+    delta: Option<OpenAiDelta>,
     #[serde(default)]
     finish_reason: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct Delta {
+struct OpenAiDelta {
     #[serde(default)]
     content: Option<String>,
     #[serde(default)]
@@ -41,31 +41,35 @@ struct Delta {
 
 /// What has come so far.
 #[derive(Default)]
-struct Sofar {
+struct OpenAiStreamState {
     text: String,
     declined: bool,
     reason: Option<String>,
-    watch: Watch,
+    watch: WhitespaceDetector,
 }
 
 /// Reads a stream to its end.
-pub(super) async fn read(exchange: &Exchange, response: Response) -> Result<Reply, Failed> {
-    let limits = Limits::read(response.headers(), OffsetDateTime::now_utc());
-    let mut reply = Reply { limits, ..Reply::nothing(Stop::Complete, exchange.model()) };
-    let mut events = Events::of(response, exchange.silence_limits());
-    let mut sofar = Sofar::default();
+pub(super) async fn read_stream(
+    exchange: &ChatTransport,
+    response: Response,
+) -> Result<ModelReply, FailedTry> {
+    let limits = RateLimitHeaders::read(response.headers(), OffsetDateTime::now_utc());
+    let mut reply =
+        ModelReply { limits, ..ModelReply::without_text(FinishReason::Complete, exchange.model()) };
+    let mut events = EventStream::from_response(response, exchange.silence_limits());
+    let mut sofar = OpenAiStreamState::default();
     loop {
-        let event = match events.next().await {
+        let event = match events.next_event().await {
             Ok(Some(event)) if event.data.trim() == "[DONE]" => break,
             Ok(Some(event)) => event,
             // Some servers close without the last word; a reason to stop says that it was the end.
             Ok(None) if sofar.reason.is_some() => break,
-            Ok(None) => return Err(exchange.ended_early()),
-            Err(Broken::Endless) => return Ok(sofar.into_reply(reply, Stop::Cut)),
-            Err(broken) => return Err(exchange.stream_broke(broken)),
+            Ok(None) => return Err(exchange.early_end_failure()),
+            Err(EventStreamError::Endless) => return Ok(sofar.into_reply(reply, FinishReason::Cut)),
+            Err(broken) => return Err(exchange.stream_failure(broken)),
         };
-        let Ok(chunk) = serde_json::from_str::<Chunk>(&event.data) else {
-            return Err(not_a_chunk(exchange, &event.data));
+        let Ok(chunk) = serde_json::from_str::<OpenAiChunk>(&event.data) else {
+            return Err(bad_chunk_failure(exchange, &event.data));
         };
         if let Some(usage) = chunk.usage {
             reply.usage = usage.into();
@@ -74,42 +78,42 @@ pub(super) async fn read(exchange: &Exchange, response: Response) -> Result<Repl
             reply.model = model;
         }
         if chunk.choices.is_empty() && event.data.contains("\"error\"") {
-            return Err(not_a_chunk(exchange, &event.data));
+            return Err(bad_chunk_failure(exchange, &event.data));
         }
-        if chunk.choices.into_iter().take(1).any(|choice| sofar.takes(choice)) {
+        if chunk.choices.into_iter().take(1).any(|choice| sofar.apply_choice(choice)) {
             // What is still to come is the same; closing the connection ends it.
-            reply.usage.output = estimated_tokens(&sofar.text);
-            return Ok(sofar.into_reply(reply, Stop::Garbled));
+            reply.usage.output = estimate_tokens(&sofar.text);
+            return Ok(sofar.into_reply(reply, FinishReason::Garbled));
         }
     }
-    let stop = stop_of(sofar.reason.as_deref(), sofar.declined);
+    let stop = parse_finish_reason(sofar.reason.as_deref(), sofar.declined);
     Ok(sofar.into_reply(reply, stop))
 }
 
-impl Sofar {
+impl OpenAiStreamState {
     /// Whether the text goes in circles.
-    fn takes(&mut self, choice: Choice) -> bool {
+    fn apply_choice(&mut self, choice: OpenAiChunkChoice) -> bool {
         self.reason = choice.finish_reason.or(self.reason.take());
         let Some(delta) = choice.delta else { return false };
         self.declined |= delta.refusal.is_some_and(|text| !text.is_empty());
         let piece = delta.content.unwrap_or_default();
         self.text.push_str(&piece);
-        self.watch.sees(&piece)
+        self.watch.feed(&piece)
     }
 
-    fn into_reply(self, reply: Reply, stop: Stop) -> Reply {
-        Reply { text: self.text, stop, ..reply }
+    fn into_reply(self, reply: ModelReply, stop: FinishReason) -> ModelReply {
+        ModelReply { text: self.text, stop, ..reply }
     }
 }
 
 /// An error within the stream, or something that is none of ours.
-fn not_a_chunk(exchange: &Exchange, data: &str) -> Failed {
-    let refusal = Refusal::read(data.as_bytes());
+fn bad_chunk_failure(exchange: &ChatTransport, data: &str) -> FailedTry {
+    let refusal = ApiErrorBody::parse(data.as_bytes());
     if refusal.is_empty() {
-        let what = exchange.what();
-        return Failed::finally(Error::transient(format!(
+        let what = exchange.call_description();
+        return FailedTry::without_retry(Error::transient(format!(
             "{what}: an event of the stream is no chunk of a chat completion"
         )));
     }
-    exchange.refused_in_stream(refusal)
+    exchange.refused_stream(refusal)
 }

@@ -4,14 +4,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::config::StructuredOutput;
-use crate::llm::schema::dialect::Dialect;
-use crate::llm::{Prompt, Reply, Stop};
-use crate::model::Usage;
-use crate::throttle::Limits;
+use crate::llm::schema::dialect::SchemaDialect;
+use crate::llm::{FinishReason, ModelReply, Prompt};
+use crate::model::ModelUsage;
+use crate::throttle::RateLimitHeaders;
 
 /// Which of its two names the cap on the reply goes by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Limit {
+pub(super) enum TokenLimitField {
     /// `max_tokens`: every compatible server knows it, OpenAI's own newer models refuse it.
     Older,
     /// `max_completion_tokens`: what OpenAI's own newer models want, unknown to many servers.
@@ -20,17 +20,17 @@ pub(super) enum Limit {
 
 /// What a request looks like beside the prompt.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Form {
-    pub(super) limit: Limit,
+pub(super) struct OpenAiOptions {
+    pub(super) limit: TokenLimitField,
     pub(super) stream: bool,
     pub(super) structured: StructuredOutput,
     pub(super) cache_key: bool,
 }
 
 #[derive(Serialize)]
-pub(super) struct Request<'a> {
+pub(super) struct OpenAiRequest<'a> {
     model: &'a str,
-    messages: [Message<'a>; 2],
+    messages: [OpenAiMessage<'a>; 2],
     #[serde(skip_serializing_if = "Option::is_none")]
     response_format: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -46,32 +46,36 @@ pub(super) struct Request<'a> {
 }
 
 #[derive(Serialize)]
-struct Message<'a> {
+struct OpenAiMessage<'a> {
     role: &'static str,
     content: &'a str,
 }
 
-pub(super) fn request<'a>(model: &'a str, prompt: &'a Prompt, form: Form) -> Request<'a> {
+pub(super) fn build_request<'a>(
+    model: &'a str,
+    prompt: &'a Prompt,
+    form: OpenAiOptions,
+) -> OpenAiRequest<'a> {
     let cap = |name| (form.limit == name).then_some(prompt.max_output_tokens);
     let schema = || {
         json!({
             "type": "json_schema",
             "json_schema": {
                 "name": prompt.schema_name,
-                "schema": Dialect::STRICT.compile(&prompt.schema),
+                "schema": SchemaDialect::STRICT.compile(&prompt.schema),
                 "strict": true,
             },
         })
     };
-    Request {
+    OpenAiRequest {
         model,
         messages: [
-            Message { role: "system", content: &prompt.system },
-            Message { role: "user", content: &prompt.user },
+            OpenAiMessage { role: "system", content: &prompt.system },
+            OpenAiMessage { role: "user", content: &prompt.user },
         ],
         response_format: (form.structured != StructuredOutput::Prompt).then(schema),
-        max_tokens: cap(Limit::Older),
-        max_completion_tokens: cap(Limit::Newer),
+        max_tokens: cap(TokenLimitField::Older),
+        max_completion_tokens: cap(TokenLimitField::Newer),
         prompt_cache_key: form.cache_key.then(|| format!("docmill-{}", prompt.schema_name)),
         stream: form.stream.then_some(true),
         stream_options: form.stream.then(|| json!({"include_usage": true})),
@@ -79,23 +83,23 @@ pub(super) fn request<'a>(model: &'a str, prompt: &'a Prompt, form: Form) -> Req
 }
 
 #[derive(Deserialize)]
-struct Completion {
+struct OpenAiCompletion {
     #[serde(default)]
     model: Option<String>,
-    choices: Vec<Choice>,
+    choices: Vec<OpenAiChoice>,
     #[serde(default)]
-    usage: Option<Tokens>,
+    usage: Option<OpenAiUsage>,
 }
 
 #[derive(Deserialize)]
-struct Choice {
-    message: Answer,
+struct OpenAiChoice {
+    message: OpenAiReplyMessage,
     #[serde(default)]
     finish_reason: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct Answer {
+struct OpenAiReplyMessage {
     #[serde(default)]
     content: Option<String>,
     #[serde(default)]
@@ -104,25 +108,25 @@ struct Answer {
 
 /// `prompt_tokens` includes the cached ones and `completion_tokens` the reasoning.
 #[derive(Deserialize)]
-pub(super) struct Tokens {
+pub(super) struct OpenAiUsage {
     #[serde(default)]
     prompt_tokens: Option<u64>,
     #[serde(default)]
     completion_tokens: Option<u64>,
     #[serde(default)]
-    prompt_tokens_details: Option<Cached>,
+    prompt_tokens_details: Option<OpenAiCachedTokens>,
 }
 
 #[derive(Deserialize, Default)]
-struct Cached {
+struct OpenAiCachedTokens {
     #[serde(default)]
     cached_tokens: Option<u64>,
     #[serde(default)]
     cache_write_tokens: Option<u64>,
 }
 
-impl From<Tokens> for Usage {
-    fn from(tokens: Tokens) -> Self {
+impl From<OpenAiUsage> for ModelUsage {
+    fn from(tokens: OpenAiUsage) -> Self {
         let cached = tokens.prompt_tokens_details.unwrap_or_default();
         let (read, written) =
             (cached.cached_tokens.unwrap_or(0), cached.cache_write_tokens.unwrap_or(0));
@@ -138,7 +142,7 @@ impl From<Tokens> for Usage {
 
 /// Why a body is no chat completion.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum NotACompletion {
+pub(super) enum CompletionParseError {
     /// It has another shape. Only the place is kept: the text around it is the reply's.
     #[error("not the expected JSON at line {line}, column {column}")]
     Shape { line: usize, column: usize },
@@ -148,31 +152,31 @@ pub(super) enum NotACompletion {
 }
 
 /// Reads a successful body. `asked` names the model if the server does not.
-pub(super) fn reply(body: &[u8], asked: &str) -> Result<Reply, NotACompletion> {
-    let completion: Completion = serde_json::from_slice(body)
-        .map_err(|e| NotACompletion::Shape { line: e.line(), column: e.column() })?;
-    let choice = completion.choices.into_iter().next().ok_or(NotACompletion::Empty)?;
+pub(super) fn parse_reply(body: &[u8], asked: &str) -> Result<ModelReply, CompletionParseError> {
+    let completion: OpenAiCompletion = serde_json::from_slice(body)
+        .map_err(|e| CompletionParseError::Shape { line: e.line(), column: e.column() })?;
+    let choice = completion.choices.into_iter().next().ok_or(CompletionParseError::Empty)?;
     let declined = choice.message.refusal.is_some_and(|text| !text.is_empty());
-    let stop = stop_of(choice.finish_reason.as_deref(), declined);
-    let usage = completion.usage.map(Usage::from).unwrap_or_default();
-    Ok(Reply {
+    let stop = parse_finish_reason(choice.finish_reason.as_deref(), declined);
+    let usage = completion.usage.map(ModelUsage::from).unwrap_or_default();
+    Ok(ModelReply {
         text: choice.message.content.unwrap_or_default(),
         stop,
         usage,
         model: completion.model.filter(|name| !name.is_empty()).unwrap_or_else(|| asked.to_owned()),
-        limits: Limits::default(),
+        limits: RateLimitHeaders::default(),
     })
 }
 
 /// Why a completion ended.
-pub(super) fn stop_of(reason: Option<&str>, declined: bool) -> Stop {
+pub(super) fn parse_finish_reason(reason: Option<&str>, declined: bool) -> FinishReason {
     match reason {
-        _ if declined => Stop::Refused,
-        Some("content_filter") => Stop::Refused,
-        Some("length") => Stop::Cut,
+        _ if declined => FinishReason::Refused,
+        Some("content_filter") => FinishReason::Refused,
+        Some("length") => FinishReason::Cut,
         // Servers that give no reason, or one of their own, are believed to be done: what they
         // wrote still has to be whole JSON of the right schema.
-        _ => Stop::Complete,
+        _ => FinishReason::Complete,
     }
 }
 
@@ -191,19 +195,19 @@ mod tests {
         };
         #[rustfmt::skip]
         let table = [
-            ("done",               body(r#""stop""#, r#"{"content":"{}"}"#),                    Stop::Complete, "{}"),
-            ("cut",                body(r#""length""#, r#"{"content":"{"}"#),                   Stop::Cut,      "{"),
-            ("filtered",           body(r#""content_filter""#, r#"{"content":null}"#),          Stop::Refused,  ""),
-            ("declined",           body(r#""stop""#, r#"{"content":null,"refusal":"I can't"}"#),Stop::Refused,  ""),
-            ("declining nothing",  body(r#""stop""#, r#"{"content":"{}","refusal":""}"#),       Stop::Complete, "{}"),
-            ("no reason",          body("null", r#"{"content":"{}"}"#),                         Stop::Complete, "{}"),
+            ("done",               body(r#""stop""#, r#"{"content":"{}"}"#),                    FinishReason::Complete, "{}"),
+            ("cut",                body(r#""length""#, r#"{"content":"{"}"#),                   FinishReason::Cut,      "{"),
+            ("filtered",           body(r#""content_filter""#, r#"{"content":null}"#),          FinishReason::Refused,  ""),
+            ("declined",           body(r#""stop""#, r#"{"content":null,"refusal":"I can't"}"#),FinishReason::Refused,  ""),
+            ("declining nothing",  body(r#""stop""#, r#"{"content":"{}","refusal":""}"#),       FinishReason::Complete, "{}"),
+            ("no reason",          body("null", r#"{"content":"{}"}"#),                         FinishReason::Complete, "{}"),
         ];
         for (name, body, stop, text) in table {
-            let reply = reply(body.as_bytes(), "asked").unwrap();
+            let reply = parse_reply(body.as_bytes(), "asked").unwrap();
             assert_eq!((reply.stop, reply.text.as_str()), (stop, text), "{name}");
             assert_eq!(
                 reply.usage,
-                Usage { input: 2, cache_read: 4, cache_write: 1, output: 3 },
+                ModelUsage { input: 2, cache_read: 4, cache_write: 1, output: 3 },
                 "{name}"
             );
             assert_eq!(reply.model, "m-1", "{name}");
@@ -212,14 +216,14 @@ mod tests {
 
     #[test]
     fn a_server_that_leaves_out_what_it_may_is_understood() {
-        let reply = reply(br#"{"choices":[{"message":{"content":"{}"}}]}"#, "asked").unwrap();
-        assert_eq!((reply.model.as_str(), reply.usage), ("asked", Usage::default()));
+        let reply = parse_reply(br#"{"choices":[{"message":{"content":"{}"}}]}"#, "asked").unwrap();
+        assert_eq!((reply.model.as_str(), reply.usage), ("asked", ModelUsage::default()));
     }
 
     #[test]
     fn what_is_no_completion_is_said_without_its_text() {
         for body in ["", "<html>secret</html>", r#"{"choices":"secret"}"#, r#"{"choices":[]}"#] {
-            let error = reply(body.as_bytes(), "m").unwrap_err().to_string();
+            let error = parse_reply(body.as_bytes(), "m").unwrap_err().to_string();
             assert!(!error.contains("secret"), "{error}");
         }
     }
@@ -234,17 +238,20 @@ mod tests {
             max_output_tokens: 9,
         };
         for (limit, sent, unsent) in [
-            (Limit::Older, "max_tokens", "max_completion_tokens"),
-            (Limit::Newer, "max_completion_tokens", "max_tokens"),
+            (TokenLimitField::Older, "max_tokens", "max_completion_tokens"),
+            (TokenLimitField::Newer, "max_completion_tokens", "max_tokens"),
         ] {
-            let body = serde_json::to_value(request("m", &prompt, form(limit))).unwrap();
+            let body = serde_json::to_value(build_request("m", &prompt, form(limit))).unwrap();
             assert_eq!(body[sent], 9);
             assert!(body.get(unsent).is_none() && body.get("temperature").is_none());
             assert!(body.get("stream").is_none() && body.get("prompt_cache_key").is_none());
         }
-        let bare =
-            Form { structured: StructuredOutput::Prompt, stream: true, ..form(Limit::Older) };
-        let body = serde_json::to_value(request("m", &prompt, bare)).unwrap();
+        let bare = OpenAiOptions {
+            structured: StructuredOutput::Prompt,
+            stream: true,
+            ..form(TokenLimitField::Older)
+        };
+        let body = serde_json::to_value(build_request("m", &prompt, bare)).unwrap();
         assert!(body.get("response_format").is_none());
         assert_eq!(
             (&body["stream"], &body["stream_options"]["include_usage"]),
@@ -252,7 +259,12 @@ mod tests {
         );
     }
 
-    fn form(limit: Limit) -> Form {
-        Form { limit, stream: false, structured: StructuredOutput::Schema, cache_key: false }
+    fn form(limit: TokenLimitField) -> OpenAiOptions {
+        OpenAiOptions {
+            limit,
+            stream: false,
+            structured: StructuredOutput::Schema,
+            cache_key: false,
+        }
     }
 }

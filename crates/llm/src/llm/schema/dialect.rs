@@ -6,11 +6,11 @@
 
 use serde_json::{Map, Value, json};
 
-use super::closed;
+use super::close_schema;
 
 /// What a vendor takes.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::llm) struct Dialect {
+pub(in crate::llm) struct SchemaDialect {
     /// `format`s that may be sent.
     formats: &'static [&'static str],
     /// Whether `type` may be a list, also beside `enum`.
@@ -19,7 +19,7 @@ pub(in crate::llm) struct Dialect {
     min_items: Option<u64>,
 }
 
-impl Dialect {
+impl SchemaDialect {
     /// OpenAI's strict mode (`openai/lib/_pydantic.py` of openai 3.52), cut down to what
     /// compatible servers take as well: one that does not know a keyword answers 400.
     pub(in crate::llm) const STRICT: Self =
@@ -46,12 +46,12 @@ impl Dialect {
 
     /// Compiles a schema: first into the form of all dialects ([`closed`]), then into this one.
     pub(in crate::llm) fn compile(self, schema: &Value) -> Value {
-        self.plain(&closed(schema))
+        self.compile_schema(&close_schema(schema))
     }
 
-    fn plain(self, schema: &Value) -> Value {
+    fn compile_schema(self, schema: &Value) -> Value {
         let Some(object) = schema.as_object() else { return schema.clone() };
-        let mut object = flattened(object);
+        let mut object = flatten_all_of(object);
         if let Some(reference) = object.get("$ref") {
             // Nothing may stand beside it.
             return json!({"$ref": reference});
@@ -60,24 +60,24 @@ impl Dialect {
             object.insert("anyOf".to_owned(), any);
         }
         if !self.type_lists {
-            object = without_type_list(object);
+            object = expand_type_list(object);
         }
         let (mut out, mut told) = (Map::new(), Vec::new());
         for (key, value) in object {
-            if self.carries(&key, &value) {
-                let value = self.below(&key, value);
+            if self.allows_keyword(&key, &value) {
+                let value = self.compile_value(&key, value);
                 out.insert(key, value);
             } else if CHECKS.contains(&key.as_str()) {
-                told.push(format!("{key} {}", shown(&value)));
+                told.push(format!("{key} {}", value_text(&value)));
             }
         }
         if !told.is_empty() {
-            describe(&mut out, &told.join(", "));
+            append_description(&mut out, &told.join(", "));
         }
         Value::Object(out)
     }
 
-    fn carries(self, key: &str, value: &Value) -> bool {
+    fn allows_keyword(self, key: &str, value: &Value) -> bool {
         match key {
             "format" => value.as_str().is_some_and(|format| self.formats.contains(&format)),
             "minItems" => value.as_u64().is_some_and(|least| Some(least) <= self.min_items),
@@ -86,13 +86,16 @@ impl Dialect {
     }
 
     /// The value of a keyword, with the schemas in it compiled.
-    fn below(self, key: &str, value: Value) -> Value {
+    fn compile_value(self, key: &str, value: Value) -> Value {
         match (key, value) {
-            ("properties" | "$defs" | "definitions", Value::Object(map)) => {
-                map.iter().map(|(name, schema)| (name.clone(), self.plain(schema))).collect()
+            ("properties" | "$defs" | "definitions", Value::Object(map)) => map
+                .iter()
+                .map(|(name, schema)| (name.clone(), self.compile_schema(schema)))
+                .collect(),
+            ("anyOf", Value::Array(list)) => {
+                list.iter().map(|schema| self.compile_schema(schema)).collect()
             }
-            ("anyOf", Value::Array(list)) => list.iter().map(|schema| self.plain(schema)).collect(),
-            ("items", schema) => self.plain(&schema),
+            ("items", schema) => self.compile_schema(&schema),
             (_, value) => value,
         }
     }
@@ -130,12 +133,12 @@ const CHECKS: [&str; 12] = [
     "uniqueItems",
 ];
 
-fn shown(value: &Value) -> String {
+fn value_text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 /// Adds what must hold to the description.
-fn describe(schema: &mut Map<String, Value>, told: &str) {
+fn append_description(schema: &mut Map<String, Value>, told: &str) {
     let text = match schema.get("description").and_then(Value::as_str) {
         Some(text) => format!("{text} ({told})"),
         None => format!("({told})"),
@@ -144,7 +147,7 @@ fn describe(schema: &mut Map<String, Value>, told: &str) {
 }
 
 /// `allOf` of one schema is that schema.
-fn flattened(object: &Map<String, Value>) -> Map<String, Value> {
+fn flatten_all_of(object: &Map<String, Value>) -> Map<String, Value> {
     let mut object = object.clone();
     let single = match object.get("allOf") {
         Some(Value::Array(list)) if list.len() == 1 => list.first().cloned(),
@@ -161,7 +164,7 @@ fn flattened(object: &Map<String, Value>) -> Map<String, Value> {
 
 /// A list of types as `anyOf`, with all that belongs to the values in its first alternative; the
 /// description stays outside. Beside `enum` and `const` a type says nothing.
-fn without_type_list(mut object: Map<String, Value>) -> Map<String, Value> {
+fn expand_type_list(mut object: Map<String, Value>) -> Map<String, Value> {
     if object.contains_key("enum") || object.contains_key("const") {
         object.remove("type");
         return object;
@@ -227,12 +230,12 @@ mod tests {
             "$defs": {"g": {"type": "string"}},
             "additionalProperties": false
         });
-        assert_eq!(Dialect::STRICT.compile(&schema()), expected);
+        assert_eq!(SchemaDialect::STRICT.compile(&schema()), expected);
     }
 
     #[test]
     fn the_subset_has_no_lists_of_types_and_keeps_the_formats_it_knows() {
-        let compiled = Dialect::SUBSET.compile(&schema());
+        let compiled = SchemaDialect::SUBSET.compile(&schema());
         let expected = json!({
             "a": {"type": "string", "description": "A. (pattern ^x)", "format": "date"},
             "pattern": {"$ref": "#/$defs/g"},
@@ -261,7 +264,7 @@ mod tests {
     #[test]
     fn a_property_that_is_called_like_a_keyword_is_kept() {
         let schema = json!({"type": "object", "properties": {"format": {"type": "string"}}});
-        let compiled = Dialect::STRICT.compile(&schema);
+        let compiled = SchemaDialect::STRICT.compile(&schema);
         assert_eq!(compiled["properties"]["format"]["type"], json!(["string", "null"]));
     }
 }

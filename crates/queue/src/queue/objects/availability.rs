@@ -8,11 +8,11 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
-use super::engine::millis;
+use super::engine::to_millis;
 use super::marker_queue::MarkerQueue;
-use super::message::{Message, end_of};
+use super::message::{QueuedMessage, end_of};
 use crate::fault::Result;
-use crate::store::Entry;
+use crate::store::ObjectEntry;
 
 /// More than this is forgotten at once.
 const MOST: usize = 20_000;
@@ -21,47 +21,47 @@ const MOST: usize = 20_000;
 const SETTLED: u64 = 2_000;
 
 /// Answers about messages of listings.
-pub(super) struct Availability {
+pub(super) struct AvailabilityCache {
     queue: Arc<MarkerQueue>,
     known: UnavailableUntil,
 }
 
-impl Availability {
+impl AvailabilityCache {
     pub(super) fn new(queue: Arc<MarkerQueue>) -> Self {
         Self { queue, known: UnavailableUntil::default() }
     }
 
     /// Whether an answer about the object costs no request.
-    pub(super) fn is_known(&self, entry: &Entry) -> bool {
-        self.known.until(entry).is_some()
+    pub(super) fn is_known(&self, entry: &ObjectEntry) -> bool {
+        self.known.known_until(entry).is_some()
     }
 
     /// Whether somebody's lock on the message still lasts.
     pub(super) async fn is_locked(
         &self,
         name: &str,
-        lock: Option<&Entry>,
+        lock: Option<&ObjectEntry>,
         now: u64,
     ) -> Result<bool> {
         let Some(entry) = lock else { return Ok(false) };
-        if self.known.until(entry).is_some_and(|until| until > now) {
+        if self.known.known_until(entry).is_some_and(|until| until > now) {
             return Ok(true);
         }
         let Some(lock) = self.queue.read_lock(name).await? else { return Ok(false) };
-        let end = end_of(&lock.lease, millis(lock.modified));
-        self.known.note(entry, end, now);
+        let end = end_of(&lock.lease, to_millis(lock.modified));
+        self.known.note_until(entry, end, now);
         Ok(end > now)
     }
 
     /// Whether the message is visible by its marker; `None` if it is gone.
-    pub(super) async fn is_due(&self, entry: &Entry, now: u64) -> Result<Option<bool>> {
-        if let Some(until) = self.known.until(entry) {
+    pub(super) async fn is_due(&self, entry: &ObjectEntry, now: u64) -> Result<Option<bool>> {
+        if let Some(until) = self.known.known_until(entry) {
             return Ok(Some(until <= now));
         }
-        let Some(seen) = self.queue.engine().read::<Message>(&entry.key).await? else {
+        let Some(seen) = self.queue.engine().read::<QueuedMessage>(&entry.key).await? else {
             return Ok(None);
         };
-        self.known.note(entry, seen.value.not_before, now);
+        self.known.note_until(entry, seen.value.not_before, now);
         Ok(Some(seen.value.not_before <= now))
     }
 }
@@ -72,14 +72,14 @@ struct UnavailableUntil(Mutex<HashMap<String, (SystemTime, u64)>>);
 
 impl UnavailableUntil {
     /// Until when the object, unless rewritten, is known to be of no interest.
-    fn until(&self, entry: &Entry) -> Option<u64> {
+    fn known_until(&self, entry: &ObjectEntry) -> Option<u64> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.get(&entry.key).filter(|(at, _)| *at == entry.modified).map(|(_, until)| *until)
     }
 
     /// Notes that; `now` is the store's, as the entry's time is.
-    fn note(&self, entry: &Entry, until: u64, now: u64) {
-        if millis(entry.modified).saturating_add(SETTLED) <= now {
+    fn note_until(&self, entry: &ObjectEntry, until: u64, now: u64) {
+        if to_millis(entry.modified).saturating_add(SETTLED) <= now {
             let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             if known.len() >= MOST {
                 known.clear();
@@ -99,14 +99,14 @@ mod tests {
     fn a_rewritten_object_is_looked_at_again() {
         let known = UnavailableUntil::default();
         let present = SystemTime::now();
-        let (now, past) = (millis(present), present - Duration::from_secs(10));
-        let entry = Entry { key: "k".to_owned(), size: 1, modified: past };
-        known.note(&entry, 7, now);
-        assert_eq!(known.until(&entry), Some(7));
-        let rewritten = Entry { modified: past + Duration::from_secs(1), ..entry.clone() };
-        assert_eq!(known.until(&rewritten), None);
-        let fresh = Entry { key: "fresh".to_owned(), modified: present, ..entry };
-        known.note(&fresh, 7, now);
-        assert_eq!(known.until(&fresh), None, "its time may not tell a rewrite");
+        let (now, past) = (to_millis(present), present - Duration::from_secs(10));
+        let entry = ObjectEntry { key: "k".to_owned(), size: 1, modified: past };
+        known.note_until(&entry, 7, now);
+        assert_eq!(known.known_until(&entry), Some(7));
+        let rewritten = ObjectEntry { modified: past + Duration::from_secs(1), ..entry.clone() };
+        assert_eq!(known.known_until(&rewritten), None);
+        let fresh = ObjectEntry { key: "fresh".to_owned(), modified: present, ..entry };
+        known.note_until(&fresh, 7, now);
+        assert_eq!(known.known_until(&fresh), None, "its time may not tell a rewrite");
     }
 }

@@ -88,7 +88,7 @@ pub fn is_hash(text: &str) -> bool {
 
 /// Where a listing of a priority may begin, so that workers do not meet at its first entries: one
 /// of 256 shards, by the first two digits of the hash.
-pub fn shard(priority: Priority, number: u8) -> String {
+pub fn shard_prefix(priority: Priority, number: u8) -> String {
     format!("{}{number:02x}", tier_prefix(priority))
 }
 
@@ -113,7 +113,7 @@ mod tests {
     fn markers_sort_by_urgency_and_shards_cover_a_priority() {
         let keys: Vec<_> = Priority::ALL.map(|p| todo_key(p, "00")).into();
         assert!(keys.is_sorted());
-        assert!(shard(Priority::High, 0) < todo_key(Priority::High, &"00".repeat(32)));
-        assert!(shard(Priority::High, 255) < todo_key(Priority::High, &"ff".repeat(32)));
+        assert!(shard_prefix(Priority::High, 0) < todo_key(Priority::High, &"00".repeat(32)));
+        assert!(shard_prefix(Priority::High, 255) < todo_key(Priority::High, &"ff".repeat(32)));
     }
 }

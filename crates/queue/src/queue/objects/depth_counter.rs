@@ -14,14 +14,14 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use super::availability::Availability;
+use super::availability::AvailabilityCache;
 use super::blobforge::{DEAD, hash_in, marker_in};
-use super::engine::{Engine, Lease, PAGE, millis};
+use super::engine::{LockRecord, PAGE, RecordStore, to_millis};
 use super::marker_queue::{MarkerPage, MarkerQueue};
 use crate::fault::Result;
 use crate::model::Priority;
-use crate::queue::Depth;
-use crate::store::Entry;
+use crate::queue::QueueDepth;
+use crate::store::ObjectEntry;
 
 /// What was counted last, for all workers.
 const COUNTED: &str = "registry/depth.json";
@@ -38,10 +38,10 @@ const BETWEEN: Duration = Duration::from_millis(100);
 #[serde(default)]
 struct SharedDepth {
     nonce: String,
-    depth: Option<Depth>,
+    depth: Option<QueueDepth>,
 }
 
-impl Lease for SharedDepth {
+impl LockRecord for SharedDepth {
     fn nonce(&self) -> &str {
         &self.nonce
     }
@@ -58,13 +58,13 @@ enum MessageState {
 /// Counts messages for one process.
 pub(super) struct DepthCounter {
     queue: Arc<MarkerQueue>,
-    availability: Arc<Availability>,
+    availability: Arc<AvailabilityCache>,
     each_list: Duration,
-    newest: Mutex<Option<(Instant, Depth)>>,
+    newest: Mutex<Option<(Instant, QueueDepth)>>,
 }
 
 impl DepthCounter {
-    pub(super) fn new(queue: Arc<MarkerQueue>, availability: Arc<Availability>) -> Self {
+    pub(super) fn new(queue: Arc<MarkerQueue>, availability: Arc<AvailabilityCache>) -> Self {
         Self { queue, availability, each_list: Duration::ZERO, newest: Mutex::default() }
     }
 
@@ -75,7 +75,7 @@ impl DepthCounter {
 
     /// How much waits. Asked for by every scrape of the metrics; where requests are paid, an older
     /// answer has to do.
-    pub(super) async fn depth(&self) -> Result<Depth> {
+    pub(super) async fn read_depth(&self) -> Result<QueueDepth> {
         let mut newest = self.newest.lock().await;
         if let Some((at, depth)) = *newest
             && at.elapsed() < self.each_list
@@ -88,44 +88,46 @@ impl DepthCounter {
         Ok(depth)
     }
 
-    fn engine(&self) -> &Engine {
+    fn engine(&self) -> &RecordStore {
         self.queue.engine()
     }
 
     /// Looks at everything.
-    async fn count_all(&self) -> Result<Depth> {
-        let mut tally = self.begin(usize::MAX).await?;
+    async fn count_all(&self) -> Result<QueueDepth> {
+        let mut tally = self.begin_tally(usize::MAX).await?;
         let markers = self.queue.list_markers().await?;
         let listed = markers.len();
         let all = MarkerPage { markers, listed, last_key: None };
-        self.add(&all, count_of(listed), &mut tally).await?;
+        self.add_page(&all, count_of(listed), &mut tally).await?;
         tally.depth.dead = Some(self.queue.count_dead().await?);
         Ok(tally.depth)
     }
 
     /// What was counted by whichever worker, counted anew by one of them when it is old.
-    async fn count_for_all(&self) -> Result<Depth> {
+    async fn count_for_all(&self) -> Result<QueueDepth> {
         let good_for = self.each_list.saturating_mul(GOOD_FOR).as_millis();
         for _ in 0..LOOKS {
             let nonce = uuid::Uuid::new_v4().simple().to_string();
-            let found = self.engine().lock::<SharedDepth>(COUNTED).await?;
+            let found = self.engine().read_lock::<SharedDepth>(COUNTED).await?;
             let ours = match &found {
-                None => self.engine().take(COUNTED, SharedDepth { nonce, depth: None }).await?,
+                None => {
+                    self.engine().acquire_lock(COUNTED, SharedDepth { nonce, depth: None }).await?
+                }
                 Some(last) => {
-                    let age = self.engine().now().await?.saturating_sub(millis(last.modified));
+                    let age = self.engine().now().await?.saturating_sub(to_millis(last.modified));
                     if u128::from(age) < good_for {
                         None
                     } else {
                         let depth = last.lease.depth;
                         let next = SharedDepth { nonce, depth };
-                        self.engine().take_over(COUNTED, &last.etag, next).await?
+                        self.engine().take_over_lock(COUNTED, &last.etag, next).await?
                     }
                 }
             };
             if let Some(mut ours) = ours {
-                let depth = self.estimate().await?;
+                let depth = self.estimate_depth().await?;
                 // Should somebody else count already, theirs stays.
-                self.engine().renew(&mut ours, |counted| counted.depth = Some(depth)).await?;
+                self.engine().renew_lock(&mut ours, |counted| counted.depth = Some(depth)).await?;
                 return Ok(depth);
             }
             if let Some(depth) = found.and_then(|last| last.lease.depth) {
@@ -134,41 +136,41 @@ impl DepthCounter {
             tokio::time::sleep(BETWEEN).await;
         }
         // Whoever was to count died over it.
-        self.estimate().await
+        self.estimate_depth().await
     }
 
     /// One page per priority, and what lies beyond it by how far it reaches.
-    async fn estimate(&self) -> Result<Depth> {
-        let mut tally = self.begin(READ).await?;
+    async fn estimate_depth(&self) -> Result<QueueDepth> {
+        let mut tally = self.begin_tally(READ).await?;
         let page = self.queue.list_first().await?;
         if page.is_full() {
             for tier in Priority::ALL {
                 let page = self.queue.list_tier(tier, None).await?;
                 let last = page.markers.last().and_then(|entry| marker_in(&entry.key));
-                let whole = reach(page.listed, last.map(|(_, name)| name));
-                self.add(&page, whole, &mut tally).await?;
+                let whole = estimate_total(page.listed, last.map(|(_, name)| name));
+                self.add_page(&page, whole, &mut tally).await?;
             }
         } else {
-            self.add(&page, count_of(page.listed), &mut tally).await?;
+            self.add_page(&page, count_of(page.listed), &mut tally).await?;
         }
         let dead = self.engine().store().list(DEAD, None, PAGE).await?;
         let last = dead.last().and_then(|entry| hash_in(&entry.key, DEAD));
-        let all = reach(dead.len(), last);
+        let all = estimate_total(dead.len(), last);
         tally.depth.dead = Some(if dead.len() < PAGE { count_dead(&dead) } else { all });
         Ok(tally.depth)
     }
 
-    async fn begin(&self, reads: usize) -> Result<DepthTally> {
+    async fn begin_tally(&self, reads: usize) -> Result<DepthTally> {
         let (now, locks) = (self.engine().now().await?, self.queue.list_locks().await?);
-        Ok(DepthTally { depth: Depth::default(), reads, now, locks })
+        Ok(DepthTally { depth: QueueDepth::default(), reads, now, locks })
     }
 
     /// Adds what a page shows, taken for a fair sample of `whole` messages.
-    async fn add(&self, page: &MarkerPage, whole: u64, tally: &mut DepthTally) -> Result<()> {
+    async fn add_page(&self, page: &MarkerPage, whole: u64, tally: &mut DepthTally) -> Result<()> {
         let (mut ready, mut in_flight, mut delayed) = (0, 0, 0);
         for entry in &page.markers {
             let Some((_, name)) = marker_in(&entry.key) else { continue };
-            match self.standing(entry, name, tally).await? {
+            match self.message_state(entry, name, tally).await? {
                 MessageState::Ready => ready += 1,
                 MessageState::InFlight => in_flight += 1,
                 MessageState::Delayed => delayed += 1,
@@ -182,9 +184,9 @@ impl DepthCounter {
         Ok(())
     }
 
-    async fn standing(
+    async fn message_state(
         &self,
-        entry: &Entry,
+        entry: &ObjectEntry,
         name: &str,
         tally: &mut DepthTally,
     ) -> Result<MessageState> {
@@ -203,7 +205,7 @@ impl DepthCounter {
     }
 
     /// Whether an answer about the object costs nothing, or may still be paid for.
-    fn may_ask(&self, entry: &Entry, reads: &mut usize) -> bool {
+    fn may_ask(&self, entry: &ObjectEntry, reads: &mut usize) -> bool {
         if self.availability.is_known(entry) {
             return true;
         }
@@ -215,16 +217,16 @@ impl DepthCounter {
 
 /// A count in the making.
 struct DepthTally {
-    depth: Depth,
+    depth: QueueDepth,
     /// Objects that may still be read.
     reads: usize,
     /// By the store's clock.
     now: u64,
     /// Every lock, by name.
-    locks: BTreeMap<String, Entry>,
+    locks: BTreeMap<String, ObjectEntry>,
 }
 
-fn count_dead(entries: &[Entry]) -> u64 {
+fn count_dead(entries: &[ObjectEntry]) -> u64 {
     count_of(entries.iter().filter(|entry| hash_in(&entry.key, DEAD).is_some()).count())
 }
 
@@ -234,7 +236,7 @@ fn count_of(number: usize) -> u64 {
 
 /// How many names there are, if the first `seen` of them end with `last`: all of them if the page
 /// was not full, else as many as even spreading makes of the share of names up to `last`.
-fn reach(seen: usize, last: Option<&str>) -> u64 {
+fn estimate_total(seen: usize, last: Option<&str>) -> u64 {
     let counted = count_of(seen);
     let digits = last.and_then(|name| name.get(..8));
     let share = digits.and_then(|digits| u32::from_str_radix(digits, 16).ok());
@@ -262,7 +264,7 @@ mod tests {
             (PAGE, Some(name("051eb851")), 50_000),
             (PAGE, None, 1_000),
         ] {
-            assert_eq!(reach(seen, last.as_deref()), expected, "{seen} {last:?}");
+            assert_eq!(estimate_total(seen, last.as_deref()), expected, "{seen} {last:?}");
         }
     }
 }

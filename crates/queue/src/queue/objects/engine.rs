@@ -1,7 +1,7 @@
 //! What every dialect of a bucket as a queue stands on: objects that are changed on condition
 //! only, locks made of them, and the store's clock.
 //!
-//! Knows no key and no record: those are the dialects'. Relies on nothing but [`Store`]'s
+//! Knows no key and no record: those are the dialects'. Relies on nothing but [`ObjectStore`]'s
 //! conditional writes, so that a folder and a bucket behave alike. Not promised: fairness between
 //! those who change one object at once.
 
@@ -15,12 +15,12 @@ use bytes::Bytes;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-pub use clock::{Clock, millis, stamp, time_of};
-pub use lock::{Held, Lease, Lock};
+pub use clock::{StoreClock, format_rfc3339, time_of, to_millis};
+pub use lock::{LockRecord, ObjectLock, ObservedLock};
 
 use crate::fault::{Error, Result};
-use crate::retry::{Backoff, Jitter};
-use crate::store::{Entry, Etag, Fetch, Get, Put, Store};
+use crate::retry::{Jitter, RetryBackoff};
+use crate::store::{Etag, GetOptions, GetResult, ObjectEntry, ObjectStore, PutResult};
 
 /// How often a change is tried against others before it is given up for now.
 pub(super) const TRIES: u32 = 10;
@@ -30,33 +30,33 @@ const LARGEST: u64 = 2 << 20;
 pub const PAGE: usize = 1000;
 
 /// A store, seen through its records and its clock.
-pub struct Engine {
-    store: Arc<dyn Store>,
-    clock: Clock,
+pub struct RecordStore {
+    store: Arc<dyn ObjectStore>,
+    clock: StoreClock,
 }
 
 /// A record as it was read.
 #[derive(Debug, Clone)]
-pub struct Seen<T> {
+pub struct VersionedRecord<T> {
     /// What it says.
     pub value: T,
     /// The version that was read.
     pub etag: Etag,
 }
 
-impl Engine {
+impl RecordStore {
     /// Over a store, with this machine's clock corrected by the store's.
-    pub fn new(store: Arc<dyn Store>, clock: Clock) -> Self {
+    pub fn new(store: Arc<dyn ObjectStore>, clock: StoreClock) -> Self {
         Self { store, clock }
     }
 
     /// The store itself, for objects that are no records.
-    pub fn store(&self) -> &dyn Store {
+    pub fn store(&self) -> &dyn ObjectStore {
         self.store.as_ref()
     }
 
     /// The same, for whoever shares it.
-    pub fn shared_store(&self) -> Arc<dyn Store> {
+    pub fn shared_store(&self) -> Arc<dyn ObjectStore> {
         Arc::clone(&self.store)
     }
 
@@ -73,14 +73,19 @@ impl Engine {
     ///
     /// # Errors
     /// The store's; internal if the object is larger than any record.
-    pub async fn read<T: DeserializeOwned + Default>(&self, key: &str) -> Result<Option<Seen<T>>> {
-        match self.store.get(key, Get { at_most: LARGEST, if_match: None }).await? {
-            Fetch::Found(object) => {
+    pub async fn read<T: DeserializeOwned + Default>(
+        &self,
+        key: &str,
+    ) -> Result<Option<VersionedRecord<T>>> {
+        match self.store.get(key, GetOptions { at_most: LARGEST, if_match: None }).await? {
+            GetResult::Found(object) => {
                 let value = serde_json::from_slice(&object.bytes).unwrap_or_default();
-                Ok(Some(Seen { value, etag: object.etag }))
+                Ok(Some(VersionedRecord { value, etag: object.etag }))
             }
-            Fetch::Missing | Fetch::Changed => Ok(None),
-            Fetch::TooLarge { .. } => Err(Error::internal("a record of the queue is too large")),
+            GetResult::Missing | GetResult::Changed => Ok(None),
+            GetResult::TooLarge { .. } => {
+                Err(Error::internal("a record of the queue is too large"))
+            }
         }
     }
 
@@ -89,7 +94,7 @@ impl Engine {
     /// # Errors
     /// The store's.
     pub async fn create<T: Serialize>(&self, key: &str, value: &T) -> Result<bool> {
-        Ok(self.store.put_if_absent(key, json(value)?).await? != Put::Refused)
+        Ok(self.store.put_if_absent(key, to_json_bytes(value)?).await? != PutResult::Refused)
     }
 
     /// Writes a record whatever was there before: for those only the holder of a lock writes.
@@ -98,7 +103,7 @@ impl Engine {
     /// The store's.
     pub async fn write<T: Serialize>(&self, key: &str, value: &T) -> Result<()> {
         let nothing = std::collections::BTreeMap::new();
-        self.store.put(key, json(value)?, &nothing).await.map(drop)
+        self.store.put(key, to_json_bytes(value)?, &nothing).await.map(drop)
     }
 
     /// Changes a record that is there, as often as it takes to meet nobody. `None` from `change`
@@ -114,13 +119,13 @@ impl Engine {
         for turn in 0..TRIES {
             let Some(seen) = self.read::<T>(key).await? else { return Ok(None) };
             let Some(next) = change(&seen.value) else { return Ok(Some(seen.value)) };
-            let put = self.store.put_if_match(key, &seen.etag, json(&next)?).await?;
-            if let Put::Written(_) = put {
+            let put = self.store.put_if_match(key, &seen.etag, to_json_bytes(&next)?).await?;
+            if let PutResult::Written(_) = put {
                 return Ok(Some(next));
             }
             back_off(turn).await;
         }
-        Err(contended())
+        Err(contention_error())
     }
 
     /// Deletes; what is not there is a success.
@@ -143,8 +148,8 @@ impl Engine {
     ///
     /// # Errors
     /// The store's.
-    pub async fn list_all(&self, prefix: &str) -> Result<Vec<Entry>> {
-        let mut all: Vec<Entry> = Vec::new();
+    pub async fn list_all(&self, prefix: &str) -> Result<Vec<ObjectEntry>> {
+        let mut all: Vec<ObjectEntry> = Vec::new();
         loop {
             let after = all.last().map(|entry| entry.key.clone());
             let page = self.store.list(prefix, after.as_deref(), PAGE).await?;
@@ -158,14 +163,14 @@ impl Engine {
 }
 
 /// A record as it is stored.
-pub(super) fn json<T: Serialize>(value: &T) -> Result<Bytes> {
+pub(super) fn to_json_bytes<T: Serialize>(value: &T) -> Result<Bytes> {
     let text = serde_json::to_vec(value)
-        .map_err(|error| Error::internal("a record of the queue has no JSON").because(error))?;
+        .map_err(|error| Error::internal("a record of the queue has no JSON").with_source(error))?;
     Ok(text.into())
 }
 
 /// The waits of those who want to change one object, never in step with others.
-const CONTENDED_WAITS: Backoff = Backoff::doubling(Duration::from_millis(25))
+const CONTENDED_WAITS: RetryBackoff = RetryBackoff::doubling(Duration::from_millis(25))
     .up_to(Duration::from_millis(3200))
     .with_jitter(Jitter::Full);
 
@@ -175,6 +180,6 @@ pub async fn back_off(turn: u32) {
 }
 
 /// Too many change one object at once.
-pub fn contended() -> Error {
+pub fn contention_error() -> Error {
     Error::transient("an object of the queue is changed by many at once")
 }

@@ -16,25 +16,28 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::blobforge::records::Lock;
+use super::blobforge::records::MarkerLock;
 use super::blobforge::{
     DEAD, LOCKS, TODO, dead_key, hash_in, lock_key, marker_in, tier_prefix, todo_key,
 };
-use super::engine::{self, Engine, Held, PAGE, Seen, TRIES, back_off, json, stamp};
+use super::engine::{
+    self, ObjectLock, PAGE, RecordStore, TRIES, VersionedRecord, back_off, format_rfc3339,
+    to_json_bytes,
+};
 use crate::fault::{Error, Result};
 use crate::model::Priority;
-use crate::store::{Entry, Etag, Put};
+use crate::store::{Etag, ObjectEntry, PutResult};
 
 /// The markers of a bucket, and what goes with them.
 pub struct MarkerQueue {
-    engine: Arc<Engine>,
+    engine: Arc<RecordStore>,
 }
 
 /// One listing request's worth of markers.
 #[derive(Debug, Default)]
 pub struct MarkerPage {
     /// The markers, in the order of their keys.
-    pub markers: Vec<Entry>,
+    pub markers: Vec<ObjectEntry>,
     /// How many keys the store listed, those of others included.
     pub listed: usize,
     /// The last of these keys: where a next page goes on.
@@ -42,7 +45,7 @@ pub struct MarkerPage {
 }
 
 impl MarkerPage {
-    fn of(mut page: Vec<Entry>) -> Self {
+    fn from_entries(mut page: Vec<ObjectEntry>) -> Self {
         let (listed, last_key) = (page.len(), page.last().map(|entry| entry.key.clone()));
         page.retain(|entry| marker_in(&entry.key).is_some());
         Self { markers: page, listed, last_key }
@@ -65,25 +68,25 @@ impl MarkerPage {
 
     /// The markers most urgent first, within a priority in no order: workers that list the same
     /// page do not meet at its first entries.
-    pub fn into_shuffled(mut self) -> Vec<Entry> {
+    pub fn into_shuffled(mut self) -> Vec<ObjectEntry> {
         fastrand::shuffle(&mut self.markers);
         self.markers.sort_by_key(priority_of);
         self.markers
     }
 }
 
-fn priority_of(entry: &Entry) -> Option<Priority> {
+fn priority_of(entry: &ObjectEntry) -> Option<Priority> {
     marker_in(&entry.key).map(|(priority, _)| priority)
 }
 
 impl MarkerQueue {
     /// Over the objects of a bucket.
-    pub fn new(engine: Arc<Engine>) -> Self {
+    pub fn new(engine: Arc<RecordStore>) -> Self {
         Self { engine }
     }
 
     /// The objects themselves.
-    pub fn engine(&self) -> &Engine {
+    pub fn engine(&self) -> &RecordStore {
         &self.engine
     }
 
@@ -92,7 +95,7 @@ impl MarkerQueue {
     /// # Errors
     /// The store's.
     pub async fn list_first(&self) -> Result<MarkerPage> {
-        Ok(MarkerPage::of(self.engine.store().list(TODO, None, PAGE).await?))
+        Ok(MarkerPage::from_entries(self.engine.store().list(TODO, None, PAGE).await?))
     }
 
     /// A page of what waits with this priority, from behind the key `after` on.
@@ -101,14 +104,14 @@ impl MarkerQueue {
     /// The store's.
     pub async fn list_tier(&self, priority: Priority, after: Option<&str>) -> Result<MarkerPage> {
         let page = self.engine.store().list(&tier_prefix(priority), after, PAGE).await?;
-        Ok(MarkerPage::of(page))
+        Ok(MarkerPage::from_entries(page))
     }
 
     /// Every marker, page by page.
     ///
     /// # Errors
     /// The store's.
-    pub async fn list_markers(&self) -> Result<Vec<Entry>> {
+    pub async fn list_markers(&self) -> Result<Vec<ObjectEntry>> {
         let mut all = self.engine.list_all(TODO).await?;
         all.retain(|entry| marker_in(&entry.key).is_some());
         Ok(all)
@@ -118,7 +121,7 @@ impl MarkerQueue {
     ///
     /// # Errors
     /// The store's.
-    pub async fn list_named(&self, prefix: &str) -> Result<BTreeMap<String, Entry>> {
+    pub async fn list_named(&self, prefix: &str) -> Result<BTreeMap<String, ObjectEntry>> {
         let all = self.engine.list_all(prefix).await?.into_iter();
         let named = all.filter_map(|e| Some((hash_in(&e.key, prefix)?.to_owned(), e)));
         Ok(named.collect())
@@ -128,7 +131,7 @@ impl MarkerQueue {
     ///
     /// # Errors
     /// The store's.
-    pub async fn list_locks(&self) -> Result<BTreeMap<String, Entry>> {
+    pub async fn list_locks(&self) -> Result<BTreeMap<String, ObjectEntry>> {
         self.list_named(LOCKS).await
     }
 
@@ -145,7 +148,7 @@ impl MarkerQueue {
     ///
     /// # Errors
     /// The store's.
-    pub async fn read_markers<M>(&self, name: &str) -> Result<Vec<(Priority, Seen<M>)>>
+    pub async fn read_markers<M>(&self, name: &str) -> Result<Vec<(Priority, VersionedRecord<M>)>>
     where
         M: DeserializeOwned + Default,
     {
@@ -186,16 +189,20 @@ impl MarkerQueue {
     ///
     /// # Errors
     /// The store's.
-    pub async fn try_lock(&self, name: &str, lock: Lock) -> Result<Option<Held<Lock>>> {
-        self.engine.take(&lock_key(name), lock).await
+    pub async fn try_lock(
+        &self,
+        name: &str,
+        lock: MarkerLock,
+    ) -> Result<Option<ObjectLock<MarkerLock>>> {
+        self.engine.acquire_lock(&lock_key(name), lock).await
     }
 
     /// The lock of this name as anybody sees it; `None` if there is none.
     ///
     /// # Errors
     /// The store's; transient if it changes faster than it can be read.
-    pub async fn read_lock(&self, name: &str) -> Result<Option<engine::Lock<Lock>>> {
-        self.engine.lock(&lock_key(name)).await
+    pub async fn read_lock(&self, name: &str) -> Result<Option<engine::ObservedLock<MarkerLock>>> {
+        self.engine.read_lock(&lock_key(name)).await
     }
 
     /// Takes over exactly the version of the lock that was judged ended; `None` if it was renewed,
@@ -207,17 +214,21 @@ impl MarkerQueue {
         &self,
         name: &str,
         seen: &Etag,
-        lock: Lock,
-    ) -> Result<Option<Held<Lock>>> {
-        self.engine.take_over(&lock_key(name), seen, lock).await
+        lock: MarkerLock,
+    ) -> Result<Option<ObjectLock<MarkerLock>>> {
+        self.engine.take_over_lock(&lock_key(name), seen, lock).await
     }
 
     /// The lock of this nonce, taken earlier; `None` if it is somebody else's or gone.
     ///
     /// # Errors
     /// The store's.
-    pub async fn find_held(&self, name: &str, nonce: &str) -> Result<Option<Held<Lock>>> {
-        self.engine.held(&lock_key(name), nonce).await
+    pub async fn find_held(
+        &self,
+        name: &str,
+        nonce: &str,
+    ) -> Result<Option<ObjectLock<MarkerLock>>> {
+        self.engine.find_held_lock(&lock_key(name), nonce).await
     }
 
     /// Keeps a lock under which something came of the second look, and gives back any other. If
@@ -228,17 +239,17 @@ impl MarkerQueue {
     /// The look's, or else the store's.
     pub async fn keep_or_release<T>(
         &self,
-        mut lock: Held<Lock>,
+        mut lock: ObjectLock<MarkerLock>,
         found: Result<Option<T>>,
-    ) -> Result<Option<(Held<Lock>, T)>> {
+    ) -> Result<Option<(ObjectLock<MarkerLock>, T)>> {
         match found {
             Ok(Some(found)) => Ok(Some((lock, found))),
             Ok(None) => {
-                self.engine.release(&mut lock).await?;
+                self.engine.release_lock(&mut lock).await?;
                 Ok(None)
             }
             Err(error) => {
-                if let Err(second) = self.engine.release(&mut lock).await {
+                if let Err(second) = self.engine.release_lock(&mut lock).await {
                     tracing::warn!(error = %second, "a lock stays until it has ended: {second}");
                 }
                 Err(error)
@@ -266,9 +277,9 @@ impl MarkerQueue {
         for turn in 0..TRIES {
             let Some(seen) = self.engine.read::<M>(&key).await? else { return Ok(None) };
             let Some(counted) = count(seen.value) else { return Ok(None) };
-            let bytes = json(&counted)?;
+            let bytes = to_json_bytes(&counted)?;
             let put = self.engine.store().put_if_match(&key, &seen.etag, bytes).await?;
-            if let Put::Written(_) = put {
+            if let PutResult::Written(_) = put {
                 return Ok(Some(counted));
             }
             back_off(turn).await;
@@ -282,13 +293,13 @@ impl MarkerQueue {
     ///
     /// # Errors
     /// The store's.
-    pub async fn bury<D: Serialize>(
+    pub async fn dead_letter<D: Serialize>(
         &self,
         name: &str,
         priorities: &[Priority],
         mark: impl FnOnce(String) -> D + Send,
     ) -> Result<()> {
-        let mark = mark(stamp(self.engine.now().await?));
+        let mark = mark(format_rfc3339(self.engine.now().await?));
         self.engine.write(&dead_key(name), &mark).await?;
         self.remove_markers(name, priorities).await
     }

@@ -9,13 +9,13 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::blobforge::{marker_in, shard};
+use super::blobforge::{marker_in, shard_prefix};
 use super::engine::{PAGE, time_of};
 use super::marker_queue::MarkerQueue;
-use super::writer::Returned;
+use super::writer::ReturnedMessage;
 use crate::fault::Result;
 use crate::model::Priority;
-use crate::store::Entry;
+use crate::store::ObjectEntry;
 
 /// The longest that a listing is kept, however many requests it took.
 const LONGEST: Duration = Duration::from_secs(60);
@@ -27,9 +27,9 @@ const MOST: usize = 2 * PAGE;
 #[derive(Default)]
 pub(super) struct MarkerScan {
     /// Most urgent first, within a priority in no order.
-    pub(super) found: Vec<Entry>,
+    pub(super) found: Vec<ObjectEntry>,
     /// By name.
-    pub(super) locks: BTreeMap<String, Entry>,
+    pub(super) locks: BTreeMap<String, ObjectEntry>,
     /// What did not fit.
     rest: Option<TierWalk>,
     next: Option<Instant>,
@@ -51,21 +51,21 @@ impl MarkerScan {
     }
 
     /// The next look comes at once: what was found may be wrong.
-    pub(super) fn forget(&mut self) {
+    pub(super) fn mark_old(&mut self) {
         self.next = None;
     }
 
     /// Takes note of what this process itself put (back) into the store, so that it need not list
     /// to see it.
-    pub(super) fn note_returned(&mut self, returned: Returned) {
-        let Returned { key, at } = returned;
+    pub(super) fn note_returned(&mut self, returned: ReturnedMessage) {
+        let ReturnedMessage { key, at } = returned;
         let Some((_, name)) = marker_in(&key) else { return };
         self.locks.remove(name);
         let modified = time_of(at);
         if let Some(entry) = self.found.iter_mut().find(|entry| entry.key == key) {
             entry.modified = modified;
         } else if self.found.len() < MOST {
-            self.found.push(Entry { key, size: 0, modified });
+            self.found.push(ObjectEntry { key, size: 0, modified });
         }
     }
 
@@ -82,7 +82,7 @@ impl MarkerScan {
             self.found.retain(|entry| marker_in(&entry.key).is_some_and(|(tier, _)| tier < cut));
             // Paid for twice over: while so much waits, an older look does as well.
             requests += 2;
-            self.more(queue).await?;
+            self.load_next_page(queue).await?;
         }
         let keep = each.saturating_mul(u32::try_from(requests).unwrap_or(u32::MAX)).min(LONGEST);
         self.next = Some(Instant::now() + keep);
@@ -90,7 +90,7 @@ impl MarkerScan {
     }
 
     /// The next page of what did not fit; `false` once all was seen.
-    pub(super) async fn more(&mut self, queue: &MarkerQueue) -> Result<bool> {
+    pub(super) async fn load_next_page(&mut self, queue: &MarkerQueue) -> Result<bool> {
         let Some(rest) = &mut self.rest else { return Ok(false) };
         let mut page = queue.list_tier(rest.tier, rest.after.as_deref()).await?;
         let ended = !page.is_full();
@@ -110,7 +110,7 @@ impl MarkerScan {
 
 impl TierWalk {
     fn new(tier: Priority) -> Self {
-        let start = shard(tier, fastrand::u8(..));
+        let start = shard_prefix(tier, fastrand::u8(..));
         Self { tier, after: Some(start.clone()), until: None, start }
     }
 }

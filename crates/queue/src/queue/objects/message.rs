@@ -6,29 +6,29 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::blobforge::records::Lock;
+use super::blobforge::records::MarkerLock;
 use super::blobforge::{TODO, is_hash};
 use crate::model::Priority;
 use crate::model::digest;
-use crate::queue::Receipt;
+use crate::queue::ReceiptHandle;
 
 /// How long a lock without an end of its own (BlobForge's) outlives its last heartbeat.
 const STALE: u64 = 15 * 60 * 1000;
 
 /// The name of a message: the SHA-256 of its body, in hex.
 pub(super) fn name_of(body: &str) -> String {
-    digest::sha256(body)
+    digest::sha256_hex(body)
 }
 
 /// When anybody may take the lock over. `modified` is when that version was written.
-pub(super) fn end_of(lock: &Lock, modified: u64) -> u64 {
+pub(super) fn end_of(lock: &MarkerLock, modified: u64) -> u64 {
     lock.expires_at.unwrap_or(modified.saturating_add(STALE))
 }
 
 /// A message that waits: the one authoritative object of it, changed only by If-Match.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub(super) struct Message {
+pub(super) struct QueuedMessage {
     /// BlobForge's count of failed attempts; not ours to change.
     pub(super) retries: u32,
     pub(super) queued_at: u64,
@@ -48,7 +48,7 @@ pub(super) struct Message {
     pub(super) rest: Map<String, Value>,
 }
 
-impl Message {
+impl QueuedMessage {
     pub(super) fn new(body: &str, now: u64, not_before: u64) -> Self {
         let body = Some(body.to_owned());
         Self { queued_at: now, body, not_before, sends: 1, ..Self::default() }
@@ -80,25 +80,25 @@ pub(super) struct DeadMessage {
 
 /// What a receipt says: which message, from which tier, under which lock, sent how often.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Ticket {
+pub(super) struct ObjectReceipt {
     pub(super) tier: String,
     pub(super) name: String,
     pub(super) nonce: String,
     pub(super) sends: u32,
 }
 
-impl Ticket {
+impl ObjectReceipt {
     /// Where the message lies.
     pub(super) fn todo_key(&self) -> String {
         format!("{TODO}{}/{}", self.tier, self.name)
     }
 
-    pub(super) fn receipt(&self) -> Receipt {
+    pub(super) fn to_handle(&self) -> ReceiptHandle {
         let Self { tier, name, nonce, sends } = self;
-        Receipt(format!("{tier}/{name}/{nonce}/{sends}"))
+        ReceiptHandle(format!("{tier}/{name}/{nonce}/{sends}"))
     }
 
-    pub(super) fn of(receipt: &Receipt) -> Option<Self> {
+    pub(super) fn parse(receipt: &ReceiptHandle) -> Option<Self> {
         let mut parts = receipt.0.split('/');
         let (tier, name, nonce) = (parts.next()?, parts.next()?, parts.next()?);
         let sends = parts.next()?.parse().ok()?;
@@ -120,11 +120,11 @@ mod tests {
     #[test]
     fn markers_and_locks_of_blobforge_are_understood() {
         let recovered = br#"{"retries":2,"queued_at":7,"recovered_from":"w","last_error":"e"}"#;
-        let message: Message = serde_json::from_slice(recovered).unwrap();
+        let message: QueuedMessage = serde_json::from_slice(recovered).unwrap();
         assert_eq!((message.retries, message.queued_at, message.body.as_deref()), (2, 7, None));
         let again: Value = serde_json::to_value(&message).unwrap();
         assert_eq!(again["recovered_from"], "w", "fields we do not know survive");
-        let lock: Lock = serde_json::from_slice(
+        let lock: MarkerLock = serde_json::from_slice(
             br#"{"worker":"w","started":1,"last_heartbeat":1000,"priority":"p"}"#,
         )
         .unwrap();
@@ -137,15 +137,15 @@ mod tests {
 
     #[test]
     fn a_receipt_reads_back_and_nonsense_does_not() {
-        let ticket = Ticket {
+        let ticket = ObjectReceipt {
             tier: Priority::Normal.blobforge_key().to_owned(),
             name: name_of("x"),
             nonce: "n".to_owned(),
             sends: 3,
         };
-        assert_eq!(Ticket::of(&ticket.receipt()), Some(ticket));
+        assert_eq!(ObjectReceipt::parse(&ticket.to_handle()), Some(ticket));
         for wrong in ["", "3_normal/x/n/1", "3_normal", "../../etc/passwd/1", "a/b/c/d/e"] {
-            assert_eq!(Ticket::of(&Receipt(wrong.to_owned())), None, "{wrong}");
+            assert_eq!(ObjectReceipt::parse(&ReceiptHandle(wrong.to_owned())), None, "{wrong}");
         }
     }
 }

@@ -11,7 +11,7 @@ pub mod index;
 use serde::{Deserialize, Serialize};
 use sha1::{Digest, Sha1};
 
-use super::engine::Lease;
+use super::engine::LockRecord;
 use crate::model::digest;
 
 /// Every group and its documents.
@@ -27,7 +27,7 @@ pub const LEDGER: &str = "document_ledger/";
 
 /// Whose marks are written. Both are always looked at.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Format {
+pub enum WorkspaceFormat {
     /// olmOCR 0.3 and later: flags, locks of their own.
     Newer,
     /// olmOCR before 0.3: the result is the mark.
@@ -37,13 +37,13 @@ pub enum Format {
     Both,
 }
 
-impl Format {
+impl WorkspaceFormat {
     /// The locks that are taken for a group.
-    pub fn locks(self, hash: &str) -> Vec<String> {
+    pub fn lock_keys(self, hash: &str) -> Vec<String> {
         match self {
-            Self::Newer => vec![newer_lock(hash)],
-            Self::Older => vec![older_lock(hash)],
-            Self::Both => locks(hash).to_vec(),
+            Self::Newer => vec![newer_lock_key(hash)],
+            Self::Older => vec![older_lock_key(hash)],
+            Self::Both => all_lock_keys(hash).to_vec(),
         }
     }
 
@@ -56,7 +56,7 @@ impl Format {
 /// What stands in a lock of ours; in olmOCR's own: nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Lock {
+pub struct WorkspaceLock {
     /// Who holds it.
     pub worker: String,
     /// Different for every taking.
@@ -65,43 +65,43 @@ pub struct Lock {
     pub renewed: u64,
 }
 
-impl Lease for Lock {
+impl LockRecord for WorkspaceLock {
     fn nonce(&self) -> &str {
         &self.nonce
     }
 }
 
 /// The locks of a group in both layouts.
-pub fn locks(hash: &str) -> [String; 2] {
-    [newer_lock(hash), older_lock(hash)]
+pub fn all_lock_keys(hash: &str) -> [String; 2] {
+    [newer_lock_key(hash), older_lock_key(hash)]
 }
 
-fn newer_lock(hash: &str) -> String {
+fn newer_lock_key(hash: &str) -> String {
     format!("{LOCKS}worker_{hash}.lock")
 }
 
-fn older_lock(hash: &str) -> String {
+fn older_lock_key(hash: &str) -> String {
     format!("{LOCKS}output_{hash}.jsonl")
 }
 
 /// The flag of a finished group.
-pub fn flag(hash: &str) -> String {
+pub fn flag_key(hash: &str) -> String {
     format!("{FLAGS}done_{hash}.flag")
 }
 
 /// The result of a group.
-pub fn result(hash: &str) -> String {
+pub fn result_key(hash: &str) -> String {
     format!("{RESULTS}output_{hash}.jsonl")
 }
 
 /// What is known of the documents of a group lies below.
-pub fn ledger_of(hash: &str) -> String {
+pub fn ledger_prefix(hash: &str) -> String {
     format!("{LEDGER}{hash}/")
 }
 
 /// What is known of one document of a group.
-pub fn ledger(hash: &str, path: &str) -> String {
-    format!("{LEDGER}{hash}/{}.json", sha1(path.as_bytes()))
+pub fn ledger_key(hash: &str, path: &str) -> String {
+    format!("{LEDGER}{hash}/{}.json", sha1_hex(path.as_bytes()))
 }
 
 /// The group that a key of [`LEDGER`] belongs to.
@@ -110,7 +110,7 @@ pub fn group_in_ledger(key: &str) -> Option<&str> {
 }
 
 /// The group whose flag or result this is.
-pub fn finished_by(key: &str) -> Option<&str> {
+pub fn finished_group(key: &str) -> Option<&str> {
     let flag = key.strip_prefix(FLAGS).and_then(|name| name.strip_prefix("done_"));
     let result = key.strip_prefix(RESULTS).and_then(|name| name.strip_prefix("output_"));
     match flag {
@@ -120,7 +120,7 @@ pub fn finished_by(key: &str) -> Option<&str> {
 }
 
 /// The name of a group: SHA-1 over its sorted paths, nothing between them. That two groups can get
-/// one name (`a.pdf`, `b.pdf` and `a.pdfb.pdf`) is olmOCR's; see [`index::Index::add`].
+/// one name (`a.pdf`, `b.pdf` and `a.pdfb.pdf`) is olmOCR's; see [`index::WorkIndex::add_paths`].
 pub fn group_hash(paths: &[String]) -> String {
     let mut sorted: Vec<&String> = paths.iter().collect();
     sorted.sort();
@@ -132,7 +132,7 @@ pub fn group_hash(paths: &[String]) -> String {
 }
 
 /// SHA-1 in lower-case hex.
-pub fn sha1(bytes: &[u8]) -> String {
+pub fn sha1_hex(bytes: &[u8]) -> String {
     digest::encode_hex(Sha1::digest(bytes))
 }
 
@@ -162,21 +162,21 @@ mod tests {
     #[test]
     fn a_mark_of_either_layout_names_its_group() {
         for (key, expected) in [
-            (flag("ab"), Some("ab")),
-            (result("ab"), Some("ab")),
+            (flag_key("ab"), Some("ab")),
+            (result_key("ab"), Some("ab")),
             ("results/ab.jsonl".to_owned(), None),
             ("done_flags/done_ab.txt".to_owned(), None),
-            (locks("ab")[1].clone(), None),
+            (all_lock_keys("ab")[1].clone(), None),
         ] {
-            assert_eq!(finished_by(&key), expected, "{key}");
+            assert_eq!(finished_group(&key), expected, "{key}");
         }
-        assert_eq!(group_in_ledger(&ledger("ab", "a.pdf")), Some("ab"));
+        assert_eq!(group_in_ledger(&ledger_key("ab", "a.pdf")), Some("ab"));
     }
 
     #[test]
     fn both_layouts_locks_are_taken_unless_told_otherwise() {
-        assert_eq!(Format::default().locks("h"), locks("h"));
-        assert_eq!(Format::Newer.locks("h"), ["worker_locks/worker_h.lock"]);
-        assert_eq!(Format::Older.locks("h"), ["worker_locks/output_h.jsonl"]);
+        assert_eq!(WorkspaceFormat::default().lock_keys("h"), all_lock_keys("h"));
+        assert_eq!(WorkspaceFormat::Newer.lock_keys("h"), ["worker_locks/worker_h.lock"]);
+        assert_eq!(WorkspaceFormat::Older.lock_keys("h"), ["worker_locks/output_h.jsonl"]);
     }
 }

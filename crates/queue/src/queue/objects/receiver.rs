@@ -5,24 +5,24 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Mutex;
 
-use super::after;
-use super::availability::Availability;
+use super::add_duration;
+use super::availability::AvailabilityCache;
 use super::blobforge::marker_in;
-use super::blobforge::records::{EXCEEDED, Lock};
-use super::engine::{Held, millis, time_of};
+use super::blobforge::records::{EXCEEDED, MarkerLock};
+use super::engine::{ObjectLock, time_of, to_millis};
 use super::marker_queue::MarkerQueue;
 use super::marker_scan::MarkerScan;
-use super::message::{DeadMessage, Message, Ticket, end_of};
-use super::writer::Returned;
+use super::message::{DeadMessage, ObjectReceipt, QueuedMessage, end_of};
+use super::writer::ReturnedMessage;
 use crate::fault::Result;
 use crate::model::Priority;
 use crate::queue::Delivery;
-use crate::store::Entry;
+use crate::store::ObjectEntry;
 
 /// Takes messages for one process, which remembers what it saw.
 pub(super) struct MessageReceiver {
     queue: Arc<MarkerQueue>,
-    availability: Arc<Availability>,
+    availability: Arc<AvailabilityCache>,
     scan: Mutex<MarkerScan>,
     terms: ReceiveTerms,
 }
@@ -44,8 +44,8 @@ pub(super) struct ReceiveTerms {
 struct ListedMessage<'a> {
     tier: Priority,
     name: &'a str,
-    entry: &'a Entry,
-    lock: Option<&'a Entry>,
+    entry: &'a ObjectEntry,
+    lock: Option<&'a ObjectEntry>,
 }
 
 /// What became of an attempt to receive one.
@@ -61,7 +61,7 @@ enum ReceiveAttempt {
 impl MessageReceiver {
     pub(super) fn new(
         queue: Arc<MarkerQueue>,
-        availability: Arc<Availability>,
+        availability: Arc<AvailabilityCache>,
         terms: ReceiveTerms,
     ) -> Self {
         Self { queue, availability, scan: Mutex::default(), terms }
@@ -73,13 +73,13 @@ impl MessageReceiver {
     }
 
     /// Takes note of what this process itself put (back), so that it need not list to see it.
-    pub(super) async fn note_returned(&self, returned: Returned) {
+    pub(super) async fn note_returned(&self, returned: ReturnedMessage) {
         self.scan.lock().await.note_returned(returned);
     }
 
     /// Takes what waits, most urgent first. What was locked is returned even if a later request
     /// fails: otherwise it would stay hidden for nothing.
-    pub(super) async fn take(&self, max: usize) -> Result<Vec<Delivery>> {
+    pub(super) async fn take_messages(&self, max: usize) -> Result<Vec<Delivery>> {
         let mut scan = self.scan.lock().await;
         let mut taken = Vec::new();
         match self.take_some(&mut scan, max, &mut taken).await {
@@ -112,7 +112,7 @@ impl MessageReceiver {
                     Ok(ReceiveAttempt::Later) => scan.found.push(entry),
                     Ok(ReceiveAttempt::Gone) => {}
                     Err(error) => {
-                        scan.forget();
+                        scan.mark_old();
                         return Err(error);
                     }
                 }
@@ -120,7 +120,7 @@ impl MessageReceiver {
             scan.found.extend(entries);
             // Where listings are dear, the next look begins elsewhere by itself.
             let go_on = taken.len() < max && self.terms.each_list.is_zero();
-            if !go_on || !scan.more(&self.queue).await? {
+            if !go_on || !scan.load_next_page(&self.queue).await? {
                 return Ok(());
             }
         }
@@ -138,24 +138,30 @@ impl MessageReceiver {
             Some(false) => return Ok(ReceiveAttempt::Later),
             Some(true) => {}
         }
-        let Some(lock) = self.lock(listed, now).await? else { return Ok(ReceiveAttempt::Gone) };
-        let counted = self.count_or_bury(listed, now).await;
+        let Some(lock) = self.lock_message(listed, now).await? else {
+            return Ok(ReceiveAttempt::Gone);
+        };
+        let counted = self.count_or_dead_letter(listed, now).await;
         let kept = self.queue.keep_or_release(lock, counted).await?;
         Ok(kept.map_or(ReceiveAttempt::Gone, |(lock, message)| {
             let nonce = lock.lease().nonce.clone();
-            ReceiveAttempt::Taken(Box::new(delivery(listed, nonce, message, started)))
+            ReceiveAttempt::Taken(Box::new(build_delivery(listed, nonce, message, started)))
         }))
     }
 
     /// Takes the lock: a new one if there is none, else by replacing the ended one that was seen.
-    async fn lock(&self, listed: &ListedMessage<'_>, now: u64) -> Result<Option<Held<Lock>>> {
-        let mut lock = Lock::new(&self.terms.worker, listed.tier.blobforge_key(), now);
-        lock.expires_at = Some(after(now, self.terms.visibility));
+    async fn lock_message(
+        &self,
+        listed: &ListedMessage<'_>,
+        now: u64,
+    ) -> Result<Option<ObjectLock<MarkerLock>>> {
+        let mut lock = MarkerLock::new(&self.terms.worker, listed.tier.blobforge_key(), now);
+        lock.expires_at = Some(add_duration(now, self.terms.visibility));
         if let Some(held) = self.queue.try_lock(listed.name, lock.clone()).await? {
             return Ok(Some(held));
         }
         let Some(old) = self.queue.read_lock(listed.name).await? else { return Ok(None) };
-        if end_of(&old.lease, millis(old.modified)) > now {
+        if end_of(&old.lease, to_millis(old.modified)) > now {
             return Ok(None);
         }
         self.queue.take_over(listed.name, &old.etag, lock).await
@@ -163,8 +169,12 @@ impl MessageReceiver {
 
     /// Under the lock: counts the receive, and gives the message up after too many. `None`: it is
     /// given up, or was done or hidden since it was listed.
-    async fn count_or_bury(&self, listed: &ListedMessage<'_>, now: u64) -> Result<Option<Message>> {
-        let count = |mut message: Message| {
+    async fn count_or_dead_letter(
+        &self,
+        listed: &ListedMessage<'_>,
+        now: u64,
+    ) -> Result<Option<QueuedMessage>> {
+        let count = |mut message: QueuedMessage| {
             if message.not_before > now {
                 return None;
             }
@@ -179,12 +189,12 @@ impl MessageReceiver {
         }
         // A message of this name that waits elsewhere is another sending, with its own count.
         let here = [listed.tier];
-        self.queue.bury(listed.name, &here, |at| dead_message(message, at)).await?;
+        self.queue.dead_letter(listed.name, &here, |at| dead_message(message, at)).await?;
         Ok(None)
     }
 }
 
-fn dead_message(message: Message, at: String) -> DeadMessage {
+fn dead_message(message: QueuedMessage, at: String) -> DeadMessage {
     DeadMessage {
         error: "received too often".to_owned(),
         moved_to_dead_at: at,
@@ -198,18 +208,18 @@ fn dead_message(message: Message, at: String) -> DeadMessage {
     }
 }
 
-fn delivery(
+fn build_delivery(
     listed: &ListedMessage<'_>,
     nonce: String,
-    message: Message,
+    message: QueuedMessage,
     received: Instant,
 ) -> Delivery {
     let name = listed.name.to_owned();
     let tier = listed.tier.blobforge_key().to_owned();
-    let ticket = Ticket { tier, name: name.clone(), nonce, sends: message.sends };
+    let ticket = ObjectReceipt { tier, name: name.clone(), nonce, sends: message.sends };
     Delivery {
         message_id: name.clone(),
-        receipt: ticket.receipt(),
+        receipt: ticket.to_handle(),
         receive_count: message.receives,
         sent_at: (message.queued_at > 0).then(|| time_of(message.queued_at)),
         first_received_at: message.first_received_at.map(time_of),

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::blobforge::records::Lock;
+use super::blobforge::records::MarkerLock;
 use super::blobforge::{lock_key, todo_key};
-use super::engine::{Engine, Held, TRIES, back_off, contended, json};
+use super::engine::{ObjectLock, RecordStore, TRIES, back_off, contention_error, to_json_bytes};
 use super::marker_queue::MarkerQueue;
-use super::message::{Message, Ticket, name_of};
-use super::{after, lost};
+use super::message::{ObjectReceipt, QueuedMessage, name_of};
+use super::{add_duration, lost_lock_error};
 use crate::fault::Result;
-use crate::queue::Outgoing;
-use crate::store::Put;
+use crate::queue::OutgoingMessage;
+use crate::store::PutResult;
 
 /// Sends messages, and renews, finishes and gives back those that were received.
 pub(super) struct MessageWriter {
@@ -20,7 +20,7 @@ pub(super) struct MessageWriter {
 }
 
 /// What was put (back) among the messages that wait.
-pub(super) struct Returned {
+pub(super) struct ReturnedMessage {
     /// Its marker.
     pub(super) key: String,
     /// When, in milliseconds by the store's clock.
@@ -32,82 +32,85 @@ impl MessageWriter {
         Self { queue, visibility }
     }
 
-    fn engine(&self) -> &Engine {
+    fn engine(&self) -> &RecordStore {
         self.queue.engine()
     }
 
     /// Keeps our lock for another `time`; `None` if it is not ours any more.
-    pub(super) async fn renew(
+    pub(super) async fn renew_lock(
         &self,
-        ticket: &Ticket,
+        ticket: &ObjectReceipt,
         time: Duration,
-    ) -> Result<Option<Held<Lock>>> {
+    ) -> Result<Option<ObjectLock<MarkerLock>>> {
         let Some(mut held) = self.queue.find_held(&ticket.name, &ticket.nonce).await? else {
             return Ok(None);
         };
         let now = self.engine().now().await?;
-        let longer = |lock: &mut Lock| {
+        let longer = |lock: &mut MarkerLock| {
             lock.last_heartbeat = now;
-            lock.expires_at = Some(after(now, time));
+            lock.expires_at = Some(add_duration(now, time));
         };
-        Ok(self.engine().renew(&mut held, longer).await?.then_some(held))
+        Ok(self.engine().renew_lock(&mut held, longer).await?.then_some(held))
     }
 
     /// Deletes the message for good, unless it was sent again since the receive.
-    pub(super) async fn finish(&self, ticket: &Ticket) -> Result<()> {
+    pub(super) async fn finish_message(&self, ticket: &ObjectReceipt) -> Result<()> {
         let key = ticket.todo_key();
         // Nobody takes the lock over while the two objects are being removed.
-        let Some(mut lock) = self.renew(ticket, self.visibility).await? else {
-            return if self.engine().exists(&key).await? { Err(lost()) } else { Ok(()) };
+        let Some(mut lock) = self.renew_lock(ticket, self.visibility).await? else {
+            return if self.engine().exists(&key).await? { Err(lost_lock_error()) } else { Ok(()) };
         };
         for turn in 0..TRIES {
-            let Some(seen) = self.engine().read::<Message>(&key).await? else { break };
+            let Some(seen) = self.engine().read::<QueuedMessage>(&key).await? else { break };
             let store = self.engine().store();
             let done = if seen.value.sends == ticket.sends {
                 store.delete_if_match(&key, &seen.etag).await?
             } else {
                 // What was sent again starts as a message of its own.
-                let fresh = Message { receives: 0, first_received_at: None, ..seen.value };
-                store.put_if_match(&key, &seen.etag, json(&fresh)?).await? != Put::Refused
+                let fresh = QueuedMessage { receives: 0, first_received_at: None, ..seen.value };
+                store.put_if_match(&key, &seen.etag, to_json_bytes(&fresh)?).await?
+                    != PutResult::Refused
             };
             if done {
                 break;
             }
             back_off(turn).await;
         }
-        self.engine().release(&mut lock).await?;
+        self.engine().release_lock(&mut lock).await?;
         Ok(())
     }
 
     /// Makes the message visible again after `time`; `None` if it is not ours any more.
     pub(super) async fn give_back(
         &self,
-        ticket: &Ticket,
+        ticket: &ObjectReceipt,
         time: Duration,
-    ) -> Result<Option<Returned>> {
-        let Some(mut lock) = self.renew(ticket, self.visibility).await? else { return Ok(None) };
-        let not_before = after(self.engine().now().await?, time);
+    ) -> Result<Option<ReturnedMessage>> {
+        let Some(mut lock) = self.renew_lock(ticket, self.visibility).await? else {
+            return Ok(None);
+        };
+        let not_before = add_duration(self.engine().now().await?, time);
         // A message that was sent again since the receive keeps the time of that sending.
-        let postpone = |message: &Message| {
+        let postpone = |message: &QueuedMessage| {
             let ours = message.sends == ticket.sends;
-            ours.then(|| Message { not_before, ..message.clone() })
+            ours.then(|| QueuedMessage { not_before, ..message.clone() })
         };
         self.engine().change(&ticket.todo_key(), postpone).await?;
-        self.engine().release(&mut lock).await?;
-        Ok(Some(Returned { key: ticket.todo_key(), at: self.engine().now().await? }))
+        self.engine().release_lock(&mut lock).await?;
+        Ok(Some(ReturnedMessage { key: ticket.todo_key(), at: self.engine().now().await? }))
     }
 
     /// One message per body: what waits already stays where it is, becomes visible no later than
     /// asked for now, and outlives the acknowledgement of an earlier receive.
-    pub(super) async fn send(&self, message: &Outgoing) -> Result<Returned> {
+    pub(super) async fn send(&self, message: &OutgoingMessage) -> Result<ReturnedMessage> {
         let name = name_of(&message.body);
         let key = todo_key(message.priority, &name);
         let now = self.engine().now().await?;
-        let not_before = if message.delay.is_zero() { 0 } else { after(now, message.delay) };
+        let not_before = if message.delay.is_zero() { 0 } else { add_duration(now, message.delay) };
         for turn in 0..TRIES {
-            let written = match self.engine().read::<Message>(&key).await? {
+            let written = match self.engine().read::<QueuedMessage>(&key).await? {
                 None => {
-                    let fresh = Message::new(&message.body, now, not_before);
+                    let fresh = QueuedMessage::new(&message.body, now, not_before);
                     self.engine().create(&key, &fresh).await?
                 }
                 Some(seen) => {
@@ -119,15 +122,19 @@ impl MessageWriter {
                         true => not_before,
                         false => known.not_before.min(not_before),
                     };
-                    let put = self.engine().store().put_if_match(&key, &seen.etag, json(&known)?);
-                    put.await? != Put::Refused
+                    let put = self.engine().store().put_if_match(
+                        &key,
+                        &seen.etag,
+                        to_json_bytes(&known)?,
+                    );
+                    put.await? != PutResult::Refused
                 }
             };
             if written {
-                return Ok(Returned { key, at: now });
+                return Ok(ReturnedMessage { key, at: now });
             }
             back_off(turn).await;
         }
-        Err(contended())
+        Err(contention_error())
     }
 }

@@ -7,41 +7,45 @@ use ::redis::aio::ConnectionManager;
 use ::redis::{Cmd, FromRedisValue, Pipeline, ScriptInvocation};
 
 use super::errors::from_redis;
-use super::keys::Keys;
-use super::message::Ticket;
+use super::keys::RedisKeys;
+use super::message::RedisReceipt;
 use super::scripts::AT_A_TIME;
 use crate::fault::{Error, Fault, Result};
 use crate::model::Priority;
-use crate::queue::Receipt;
-use crate::retry::{Backoff, retry};
+use crate::queue::ReceiptHandle;
+use crate::retry::{RetryBackoff, retry};
 
 /// How a transition is repeated that may be without harm.
-const WAITS: Backoff = Backoff::linear(Duration::from_millis(100)).with_retries(2);
+const WAITS: RetryBackoff = RetryBackoff::linear(Duration::from_millis(100)).with_retries(2);
 
 /// The connection, and the keys of every tier.
 pub(super) struct RedisCalls {
     connection: ConnectionManager,
-    tiers: Vec<(Priority, Keys)>,
+    tiers: Vec<(Priority, RedisKeys)>,
 }
 
 impl RedisCalls {
-    pub(super) fn new(connection: ConnectionManager, tiers: Vec<(Priority, Keys)>) -> Self {
+    pub(super) fn new(connection: ConnectionManager, tiers: Vec<(Priority, RedisKeys)>) -> Self {
         Self { connection, tiers }
     }
 
     /// Most urgent first.
-    pub(super) fn tiers(&self) -> &[(Priority, Keys)] {
+    pub(super) fn tiers(&self) -> &[(Priority, RedisKeys)] {
         &self.tiers
     }
 
     /// One command.
-    pub(super) async fn command<T: FromRedisValue>(&self, doing: &str, asked: &Cmd) -> Result<T> {
+    pub(super) async fn run_command<T: FromRedisValue>(
+        &self,
+        doing: &str,
+        asked: &Cmd,
+    ) -> Result<T> {
         let mut connection = self.connection.clone();
         asked.query_async(&mut connection).await.map_err(|error| from_redis(doing, error))
     }
 
     /// Several commands in one round trip.
-    pub(super) async fn pipeline<T: FromRedisValue>(
+    pub(super) async fn run_pipeline<T: FromRedisValue>(
         &self,
         doing: &str,
         asked: &Pipeline,
@@ -51,7 +55,7 @@ impl RedisCalls {
     }
 
     /// One run of a script.
-    pub(super) async fn once<T: FromRedisValue>(
+    pub(super) async fn run_script<T: FromRedisValue>(
         &self,
         doing: &str,
         call: &ScriptInvocation<'_>,
@@ -61,7 +65,7 @@ impl RedisCalls {
     }
 
     /// The same, again if the answer was lost: for what does no harm twice.
-    pub(super) async fn surely<T: FromRedisValue>(
+    pub(super) async fn run_script_retried<T: FromRedisValue>(
         &self,
         doing: &str,
         call: &ScriptInvocation<'_>,
@@ -69,25 +73,25 @@ impl RedisCalls {
         let passes = |error: &Error, failed| {
             WAITS.next_wait(failed).filter(|_| error.fault == Fault::Transient)
         };
-        retry(|_| self.once(doing, call), passes).await
+        retry(|_| self.run_script(doing, call), passes).await
     }
 
     /// Runs a script over receipts, tier by tier, and puts its answers back into their order. A
     /// receipt of another make is answered with `None`.
-    pub(super) async fn over<'a, F>(
+    pub(super) async fn run_over_receipts<'a, F>(
         &self,
         doing: &str,
-        receipts: impl Iterator<Item = &'a Receipt>,
+        receipts: impl Iterator<Item = &'a ReceiptHandle>,
         repeat: bool,
         start: F,
     ) -> Vec<Result<Option<u8>>>
     where
-        F: Fn(&Keys) -> ScriptInvocation<'static>,
+        F: Fn(&RedisKeys) -> ScriptInvocation<'static>,
     {
-        let tickets: Vec<Option<Ticket>> = receipts.map(Ticket::of).collect();
+        let tickets: Vec<Option<RedisReceipt>> = receipts.map(RedisReceipt::parse).collect();
         let mut answers: Vec<Result<Option<u8>>> = tickets.iter().map(|_| Ok(None)).collect();
         for (tier, (_, keys)) in self.tiers.iter().enumerate() {
-            let here: Vec<(usize, &Ticket)> = tickets
+            let here: Vec<(usize, &RedisReceipt)> = tickets
                 .iter()
                 .enumerate()
                 .filter_map(|(at, ticket)| Some((at, ticket.as_ref().filter(|t| t.tier == tier)?)))
@@ -98,8 +102,8 @@ impl RedisCalls {
                     call.arg(&ticket.id).arg(&ticket.token);
                 }
                 let done: Result<Vec<u8>> = match repeat {
-                    true => self.surely(doing, &call).await,
-                    false => self.once(doing, &call).await,
+                    true => self.run_script_retried(doing, &call).await,
+                    false => self.run_script(doing, &call).await,
                 };
                 for (index, (at, _)) in part.iter().enumerate() {
                     let Some(answer) = answers.get_mut(*at) else { continue };
@@ -115,7 +119,7 @@ impl RedisCalls {
 }
 
 /// The scripts' answers as the port's: 0 and nothing are a receipt that is no longer good.
-pub(super) fn ended(answers: Vec<Result<Option<u8>>>) -> Vec<Result<()>> {
+pub(super) fn to_results(answers: Vec<Result<Option<u8>>>) -> Vec<Result<()>> {
     let ended = |answer: Result<Option<u8>>| match answer? {
         Some(1 | 2) => Ok(()),
         _ => Err(Error::new(Fault::Missing, "another worker has the message now")),
@@ -124,6 +128,6 @@ pub(super) fn ended(answers: Vec<Result<Option<u8>>>) -> Vec<Result<()>> {
 }
 
 /// An answer per receipt where a receipt of another make is nothing to do.
-pub(super) fn lenient(answers: Vec<Result<Option<u8>>>) -> Vec<Result<()>> {
+pub(super) fn to_lenient_results(answers: Vec<Result<Option<u8>>>) -> Vec<Result<()>> {
     answers.into_iter().map(|answer| answer.map(drop)).collect()
 }

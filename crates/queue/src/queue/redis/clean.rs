@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use super::calls::RedisCalls;
-use super::keys::Keys;
-use super::message::millis;
+use super::keys::RedisKeys;
+use super::message::ceil_millis;
 use super::scripts::{AT_A_TIME, CLEAN};
 use crate::fault::Result;
 
@@ -24,7 +24,7 @@ const DEEP_EVERY: u32 = 16;
 
 /// How thoroughly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Depth {
+pub enum CleaningDepth {
     /// What is being processed: a look at one list.
     Light,
     /// Every item: also those that are in no list.
@@ -47,11 +47,11 @@ impl RedisCleaner {
     ///
     /// # Errors
     /// No answer; what was put back until then is.
-    pub(super) async fn clean(&self, depth: Depth) -> Result<u64> {
+    pub(super) async fn clean(&self, depth: CleaningDepth) -> Result<u64> {
         let mut cleaned = 0;
         for (_, keys) in self.calls.tiers() {
             cleaned += self.clean_light(keys).await?;
-            if depth == Depth::Deep {
+            if depth == CleaningDepth::Deep {
                 cleaned += self.clean_deep(keys).await?;
             }
         }
@@ -62,47 +62,52 @@ impl RedisCleaner {
     ///
     /// # Errors
     /// As [`RedisCleaner::clean`].
-    pub(super) async fn maintain(&self) -> Result<u64> {
+    pub(super) async fn run_maintenance(&self) -> Result<u64> {
         let pass = self.passes.fetch_add(1, Ordering::Relaxed);
-        let depth = if pass.is_multiple_of(DEEP_EVERY) { Depth::Deep } else { Depth::Light };
+        let depth = if pass.is_multiple_of(DEEP_EVERY) {
+            CleaningDepth::Deep
+        } else {
+            CleaningDepth::Light
+        };
         self.clean(depth).await
     }
 
-    async fn clean_light(&self, keys: &Keys) -> Result<u64> {
-        let ids = self.list(&keys.processing()).await?;
+    async fn clean_light(&self, keys: &RedisKeys) -> Result<u64> {
+        let ids = self.read_list(&keys.processing_key()).await?;
         self.clean_ids(keys, "light", &ids).await
     }
 
     /// Every item that is not in the queue, as far as one can see from outside: the script looks
     /// again before it believes it.
-    async fn clean_deep(&self, keys: &Keys) -> Result<u64> {
-        let items = self.items(keys).await?;
-        let queued: HashSet<Vec<u8>> = self.list(&keys.queue()).await?.into_iter().collect();
+    async fn clean_deep(&self, keys: &RedisKeys) -> Result<u64> {
+        let items = self.scan_items(keys).await?;
+        let queued: HashSet<Vec<u8>> =
+            self.read_list(&keys.queue_key()).await?.into_iter().collect();
         let suspects: Vec<Vec<u8>> = items.into_iter().filter(|id| !queued.contains(id)).collect();
         self.clean_ids(keys, "deep", &suspects).await
     }
 
-    async fn clean_ids(&self, keys: &Keys, how: &str, ids: &[Vec<u8>]) -> Result<u64> {
+    async fn clean_ids(&self, keys: &RedisKeys, how: &str, ids: &[Vec<u8>]) -> Result<u64> {
         let mut cleaned = 0;
         for part in ids.chunks(AT_A_TIME) {
             let mut call = CLEAN.key(&keys.prefix);
-            call.arg(millis(GRACE)).arg(how);
+            call.arg(ceil_millis(GRACE)).arg(how);
             for id in part {
                 call.arg(id);
             }
-            cleaned += self.calls.surely::<u64>("cleaning", &call).await?;
+            cleaned += self.calls.run_script_retried::<u64>("cleaning", &call).await?;
         }
         Ok(cleaned)
     }
 
     /// A list, page by page: it changes meanwhile, so an entry may be missing or there twice.
-    async fn list(&self, key: &str) -> Result<Vec<Vec<u8>>> {
+    async fn read_list(&self, key: &str) -> Result<Vec<Vec<u8>>> {
         let mut all: Vec<Vec<u8>> = Vec::new();
         let mut from: isize = 0;
         loop {
             let mut asked = ::redis::cmd("LRANGE");
             asked.arg(key).arg(from).arg(from + PAGE - 1);
-            let page: Vec<Vec<u8>> = self.calls.command("reading a list", &asked).await?;
+            let page: Vec<Vec<u8>> = self.calls.run_command("reading a list", &asked).await?;
             let is_last = page.len() < PAGE.unsigned_abs();
             all.extend(page);
             from += PAGE;
@@ -113,15 +118,15 @@ impl RedisCleaner {
     }
 
     /// The ids of all items, by SCAN: `KEYS` would stop the server meanwhile.
-    async fn items(&self, keys: &Keys) -> Result<Vec<Vec<u8>>> {
-        let (pattern, start) = (keys.items_pattern(), keys.items().into_bytes());
+    async fn scan_items(&self, keys: &RedisKeys) -> Result<Vec<Vec<u8>>> {
+        let (pattern, start) = (keys.item_pattern(), keys.item_prefix().into_bytes());
         let mut found = HashSet::new();
         let mut cursor = 0_u64;
         loop {
             let mut asked = ::redis::cmd("SCAN");
             asked.arg(cursor).arg("MATCH").arg(&pattern).arg("COUNT").arg(PAGE);
             let (next, page): (u64, Vec<Vec<u8>>) =
-                self.calls.command("looking through all items", &asked).await?;
+                self.calls.run_command("looking through all items", &asked).await?;
             found
                 .extend(page.iter().filter_map(|key| Some(key.strip_prefix(&start[..])?.to_vec())));
             cursor = next;

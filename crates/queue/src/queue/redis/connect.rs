@@ -8,24 +8,24 @@ use ::redis::{AsyncConnectionConfig, Client, ConnectionAddr, TlsCertificates};
 use super::errors::{from_redis, is_tls};
 use crate::config::QueueConfig;
 use crate::fault::{Error, Fault, Result};
-use crate::retry::{Backoff, retry};
+use crate::retry::{RetryBackoff, retry};
 
 /// One command or script, there and back.
 const ANSWER: Duration = Duration::from_secs(5);
 /// One attempt to connect.
 const CONNECT: Duration = Duration::from_secs(3);
 /// Attempts to connect at start, ten altogether: the server may be starting beside us.
-const STARTING: Backoff = Backoff::constant(Duration::from_secs(1)).with_retries(9);
+const STARTING: RetryBackoff = RetryBackoff::constant(Duration::from_secs(1)).with_retries(9);
 /// The oldest server that has `BLMOVE`.
 const OLDEST: (u32, u32) = (6, 2);
 
 /// The client of this configuration; nothing is connected yet.
-pub(super) fn client(config: &QueueConfig) -> Result<Client> {
+pub(super) fn build_client(config: &QueueConfig) -> Result<Client> {
     let url = config.redis_url.reveal();
     let wrong = |error| {
         let text = "queue.redis_url is no Redis URL: redis://user:password@host:6379/0, or \
                     rediss:// for TLS";
-        Error::new(Fault::Rejected, text).because(error)
+        Error::new(Fault::Rejected, text).with_source(error)
     };
     if config.redis_ca_file.as_os_str().is_empty() {
         return Client::open(url).map_err(wrong);
@@ -42,7 +42,7 @@ pub(super) fn client(config: &QueueConfig) -> Result<Client> {
 }
 
 /// `host:port/database`: what may be logged.
-pub(super) fn address(client: &Client) -> String {
+pub(super) fn server_address(client: &Client) -> String {
     let info = client.get_connection_info();
     let place = match info.addr() {
         ConnectionAddr::Tcp(host, port) => format!("{host}:{port}"),
@@ -64,19 +64,22 @@ pub(super) async fn connect(client: &Client) -> Result<ConnectionManager> {
         let error = from_redis("connecting", error.clone());
         let passes = error.fault == Fault::Transient;
         let wait = STARTING.next_wait(failed).filter(|_| passes)?;
-        tracing::info!("waiting for Redis at {}: {error}", address(client));
+        tracing::info!("waiting for Redis at {}: {error}", server_address(client));
         Some(wait)
     });
     let mut connection = opened.await.map_err(|error| match is_tls(&error) {
-        true => told(from_redis("connecting", error), client, TLS_ADVICE),
-        false => explain(from_redis("connecting", error), client),
+        true => with_advice(from_redis("connecting", error), client, TLS_ADVICE),
+        false => explain_error(from_redis("connecting", error), client),
     })?;
-    check(&mut connection).await.map_err(|error| explain(error, client))?;
+    check_server(&mut connection).await.map_err(|error| explain_error(error, client))?;
     Ok(connection)
 }
 
 /// A connection of its own, for a command that blocks up to `wait`.
-pub(super) async fn apart(client: &Client, wait: Duration) -> Result<MultiplexedConnection> {
+pub(super) async fn connect_separately(
+    client: &Client,
+    wait: Duration,
+) -> Result<MultiplexedConnection> {
     let config = AsyncConnectionConfig::new()
         .set_connection_timeout(Some(CONNECT))
         .set_response_timeout(Some(wait + ANSWER));
@@ -84,15 +87,15 @@ pub(super) async fn apart(client: &Client, wait: Duration) -> Result<Multiplexed
     connected.map_err(|error| from_redis("connecting", error))
 }
 
-async fn check(connection: &mut ConnectionManager) -> Result<()> {
+async fn check_server(connection: &mut ConnectionManager) -> Result<()> {
     let asked = ::redis::cmd("INFO").query_async::<String>(connection).await;
     let info = asked.map_err(|error| from_redis("asking for INFO", error))?;
-    let version = field(&info, "redis_version").unwrap_or_default();
+    let version = info_field(&info, "redis_version").unwrap_or_default();
     if read_version(version).is_some_and(|version| version < OLDEST) {
         let text = format!("it is Redis {version}; 6.2 or later is needed (BLMOVE)");
         return Err(Error::new(Fault::Rejected, text));
     }
-    match field(&info, "maxmemory_policy") {
+    match info_field(&info, "maxmemory_policy") {
         Some("noeviction") | None => Ok(()),
         Some(evicting) => Err(Error::new(
             Fault::Rejected,
@@ -104,7 +107,7 @@ async fn check(connection: &mut ConnectionManager) -> Result<()> {
     }
 }
 
-fn field<'a>(info: &'a str, name: &str) -> Option<&'a str> {
+fn info_field<'a>(info: &'a str, name: &str) -> Option<&'a str> {
     let value = |line: &'a str| line.strip_prefix(name)?.strip_prefix(':');
     info.lines().find_map(value).map(str::trim)
 }
@@ -118,7 +121,7 @@ const TLS_ADVICE: &str = "name the authority that signed the server's certificat
                           queue.redis_ca_file, and the server as its certificate does; a server \
                           without TLS is redis:// in queue.redis_url";
 
-fn explain(error: Error, client: &Client) -> Error {
+fn explain_error(error: Error, client: &Client) -> Error {
     let advice = match error.fault {
         Fault::Unavailable => {
             "check user and password in queue.redis_url, and the user's rights: the documentation \
@@ -130,12 +133,14 @@ fn explain(error: Error, client: &Client) -> Error {
              the server is up"
         }
     };
-    told(error, client, advice)
+    with_advice(error, client, advice)
 }
 
-fn told(error: Error, client: &Client, advice: &str) -> Error {
-    let context =
-        format!("Redis at {} cannot be used as a queue: {error} ({advice})", address(client));
+fn with_advice(error: Error, client: &Client, advice: &str) -> Error {
+    let context = format!(
+        "Redis at {} cannot be used as a queue: {error} ({advice})",
+        server_address(client)
+    );
     Error { context: context.into(), ..error }
 }
 
@@ -146,8 +151,8 @@ mod tests {
     #[test]
     fn fields_and_versions_are_read_from_what_the_server_says() {
         let info = "# Server\r\nredis_version:7.0.15\r\nmaxmemory_policy:allkeys-lru\r\n";
-        assert_eq!(field(info, "maxmemory_policy"), Some("allkeys-lru"));
-        assert_eq!(field(info, "maxmemory"), None);
+        assert_eq!(info_field(info, "maxmemory_policy"), Some("allkeys-lru"));
+        assert_eq!(info_field(info, "maxmemory"), None);
         assert_eq!(read_version("7.0.15"), Some((7, 0)));
         assert!(read_version("6.0.16").is_some_and(|version| version < OLDEST));
         assert_eq!(read_version("valkey"), None);

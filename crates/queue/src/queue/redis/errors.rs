@@ -56,7 +56,7 @@ pub(super) fn from_redis(doing: &str, error: RedisError) -> Error {
         (_, Some(code)) => code.to_owned(),
         (_, None) => error.category().to_owned(),
     };
-    Error::new(fault, format!("{doing}: {words}")).because(error)
+    Error::new(fault, format!("{doing}: {words}")).with_source(error)
 }
 
 #[cfg(test)]

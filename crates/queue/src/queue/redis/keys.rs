@@ -6,14 +6,14 @@ use crate::model::Priority;
 
 /// The keys of one queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Keys {
+pub(super) struct RedisKeys {
     pub(super) prefix: String,
 }
 
-impl Keys {
+impl RedisKeys {
     /// The queue of a priority: each is a complete queue of its own, so that other clients can
     /// work on any of them. The normal one has the prefix as it is.
-    pub(super) fn of(prefix: &str, priority: Priority) -> Self {
+    pub(super) fn for_priority(prefix: &str, priority: Priority) -> Self {
         let prefix = match priority {
             Priority::Normal => prefix.to_owned(),
             other => format!("{prefix}:{other}"),
@@ -21,35 +21,35 @@ impl Keys {
         Self { prefix }
     }
 
-    pub(super) fn queue(&self) -> String {
+    pub(super) fn queue_key(&self) -> String {
         format!("{}:queue", self.prefix)
     }
 
-    pub(super) fn processing(&self) -> String {
+    pub(super) fn processing_key(&self) -> String {
         format!("{}:processing", self.prefix)
     }
 
-    pub(super) fn late(&self) -> String {
+    pub(super) fn late_key(&self) -> String {
         format!("{}:docmill:late", self.prefix)
     }
 
-    pub(super) fn dead(&self) -> String {
+    pub(super) fn dead_key(&self) -> String {
         format!("{}:docmill:dead", self.prefix)
     }
 
     /// What all item keys begin with.
-    pub(super) fn items(&self) -> String {
+    pub(super) fn item_prefix(&self) -> String {
         format!("{}:item:", self.prefix)
     }
 
     /// The pattern of all item keys for SCAN.
-    pub(super) fn items_pattern(&self) -> String {
-        format!("{}*", escaped(&self.items()))
+    pub(super) fn item_pattern(&self) -> String {
+        format!("{}*", escape_glob(&self.item_prefix()))
     }
 }
 
 /// A text that a glob-style pattern matches literally.
-fn escaped(text: &str) -> String {
+fn escape_glob(text: &str) -> String {
     let mut pattern = String::with_capacity(text.len());
     for letter in text.chars() {
         if matches!(letter, '*' | '?' | '[' | ']' | '^' | '-' | '\\') {
@@ -66,17 +66,17 @@ mod tests {
 
     #[test]
     fn keys_are_those_of_the_other_clients() {
-        let keys = Keys::of("{n}", Priority::Normal);
+        let keys = RedisKeys::for_priority("{n}", Priority::Normal);
         assert_eq!(
-            (keys.queue(), keys.processing()),
+            (keys.queue_key(), keys.processing_key()),
             ("{n}:queue".into(), "{n}:processing".into())
         );
-        assert_eq!(Keys::of("n", Priority::High).queue(), "n:high:queue");
+        assert_eq!(RedisKeys::for_priority("n", Priority::High).queue_key(), "n:high:queue");
     }
 
     #[test]
     fn a_prefix_with_the_letters_of_a_pattern_matches_only_itself() {
-        let keys = Keys::of(r"a[b]*\", Priority::Normal);
-        assert_eq!(keys.items_pattern(), r"a\[b\]\*\\:item:*");
+        let keys = RedisKeys::for_priority(r"a[b]*\", Priority::Normal);
+        assert_eq!(keys.item_pattern(), r"a\[b\]\*\\:item:*");
     }
 }

@@ -12,27 +12,27 @@ use base64::engine::general_purpose::STANDARD;
 
 use crate::model::Priority;
 use crate::model::digest::{decode_hex, encode_hex};
-use crate::queue::{Delivery, Receipt};
+use crate::queue::{Delivery, ReceiptHandle};
 
 /// Which item, from which tier, leased under which token.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Ticket {
+pub(super) struct RedisReceipt {
     pub(super) tier: usize,
     pub(super) token: String,
     pub(super) id: Vec<u8>,
 }
 
-impl Ticket {
+impl RedisReceipt {
     /// `TIER:TOKEN:t:ID`, or `TIER:TOKEN:x:HEX` if the id is no text; an id may hold colons.
-    pub(super) fn receipt(&self) -> Receipt {
+    pub(super) fn to_handle(&self) -> ReceiptHandle {
         let (how, id) = match std::str::from_utf8(&self.id) {
             Ok(text) => ('t', text.to_owned()),
             Err(_) => ('x', encode_hex(&self.id)),
         };
-        Receipt(format!("{}:{}:{how}:{id}", self.tier, self.token))
+        ReceiptHandle(format!("{}:{}:{how}:{id}", self.tier, self.token))
     }
 
-    pub(super) fn of(receipt: &Receipt) -> Option<Self> {
+    pub(super) fn parse(receipt: &ReceiptHandle) -> Option<Self> {
         let mut parts = receipt.0.splitn(4, ':');
         let tier = parts.next()?.parse().ok()?;
         let token = parts.next()?.to_owned();
@@ -53,17 +53,17 @@ fn body_of(data: Vec<u8>) -> String {
 }
 
 /// id, data, receives, sent, first received, tenant, traceparent.
-type Row = (Vec<u8>, Vec<u8>, u32, String, String, String, String);
+type LeasedRow = (Vec<u8>, Vec<u8>, u32, String, String, String, String);
 
 /// What `lease.lua` and `dead.lua` answer.
 #[derive(Debug, Default)]
-pub(super) struct Leased {
+pub(super) struct LeasedItems {
     /// Until something of ours becomes due.
     pub(super) next_due: Option<Duration>,
-    rows: Vec<Row>,
+    rows: Vec<LeasedRow>,
 }
 
-impl FromRedisValue for Leased {
+impl FromRedisValue for LeasedItems {
     fn from_redis_value(value: Value) -> Result<Self, ParsingError> {
         let mut leased = Self::default();
         let Value::Array(parts) = value else {
@@ -74,23 +74,23 @@ impl FromRedisValue for Leased {
                 Value::Int(ms) => {
                     leased.next_due = u64::try_from(ms).ok().map(Duration::from_millis)
                 }
-                row => leased.rows.push(Row::from_redis_value(row)?),
+                row => leased.rows.push(LeasedRow::from_redis_value(row)?),
             }
         }
         Ok(leased)
     }
 }
 
-impl Leased {
+impl LeasedItems {
     /// As deliveries.
-    pub(super) fn deliveries(
+    pub(super) fn into_deliveries(
         self,
         tier: usize,
         token: &str,
         received: Instant,
         priority: Option<Priority>,
     ) -> Vec<Delivery> {
-        let delivery = |row: Row| {
+        let delivery = |row: LeasedRow| {
             let (id, data, receive_count, sent, first, tenant, traceparent) = row;
             let message_id = match std::str::from_utf8(&id) {
                 Ok(text) => text.to_owned(),
@@ -99,21 +99,21 @@ impl Leased {
             Delivery {
                 message_id,
                 body: body_of(data),
-                receipt: Ticket { tier, token: token.to_owned(), id }.receipt(),
+                receipt: RedisReceipt { tier, token: token.to_owned(), id }.to_handle(),
                 receive_count,
                 sent_at: time_of(&sent),
                 first_received_at: time_of(&first),
                 received,
                 priority,
-                tenant: some(tenant),
-                traceparent: some(traceparent),
+                tenant: non_empty(tenant),
+                traceparent: non_empty(traceparent),
             }
         };
         self.rows.into_iter().map(delivery).collect()
     }
 }
 
-fn some(text: String) -> Option<String> {
+fn non_empty(text: String) -> Option<String> {
     Some(text).filter(|text| !text.is_empty())
 }
 
@@ -123,7 +123,7 @@ fn time_of(millis: &str) -> Option<SystemTime> {
 }
 
 /// Whole milliseconds, rounded up: nothing becomes visible earlier than asked for.
-pub(super) fn millis(duration: Duration) -> u64 {
+pub(super) fn ceil_millis(duration: Duration) -> u64 {
     let whole =
         duration.as_millis() + u128::from(!duration.subsec_nanos().is_multiple_of(1_000_000));
     u64::try_from(whole).unwrap_or(u64::MAX)
@@ -136,11 +136,11 @@ mod tests {
     #[test]
     fn a_receipt_reads_back_whatever_the_id_and_nonsense_does_not() {
         for id in [&b"7f"[..], b"a:b:c", b"", "ü 1".as_bytes(), b"\xff\x00:", b"t:"] {
-            let ticket = Ticket { tier: 2, token: "t".to_owned(), id: id.to_vec() };
-            assert_eq!(Ticket::of(&ticket.receipt()), Some(ticket));
+            let ticket = RedisReceipt { tier: 2, token: "t".to_owned(), id: id.to_vec() };
+            assert_eq!(RedisReceipt::parse(&ticket.to_handle()), Some(ticket));
         }
         for wrong in ["", "1", "1:t", "1:t:id", "x:t:t:id", "1:t:x:f", "1:t:x:fg", "1:t:y:ff"] {
-            assert_eq!(Ticket::of(&Receipt(wrong.to_owned())), None, "{wrong}");
+            assert_eq!(RedisReceipt::parse(&ReceiptHandle(wrong.to_owned())), None, "{wrong}");
         }
     }
 
@@ -152,8 +152,8 @@ mod tests {
 
     #[test]
     fn a_part_of_a_millisecond_is_a_millisecond() {
-        assert_eq!(millis(Duration::from_micros(1_500)), 2);
-        assert_eq!(millis(Duration::from_millis(20)), 20);
-        assert_eq!(millis(Duration::ZERO), 0);
+        assert_eq!(ceil_millis(Duration::from_micros(1_500)), 2);
+        assert_eq!(ceil_millis(Duration::from_millis(20)), 20);
+        assert_eq!(ceil_millis(Duration::ZERO), 0);
     }
 }

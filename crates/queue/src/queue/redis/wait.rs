@@ -10,7 +10,7 @@ use std::time::Duration;
 use ::redis::Client;
 use ::redis::aio::MultiplexedConnection;
 
-use super::keys::Keys;
+use super::keys::RedisKeys;
 use super::{connect, errors};
 use crate::fault::Result;
 use crate::model::Priority;
@@ -34,9 +34,9 @@ impl WorkWaiter {
 
     /// Returns when there may be work: an item was pushed to the first of `tiers`, something of
     /// ours is due, or a moment has passed; in any case within `left`.
-    pub(super) async fn wait(
+    pub(super) async fn wait_for_work(
         &self,
-        tiers: &[(Priority, Keys)],
+        tiers: &[(Priority, RedisKeys)],
         left: Duration,
         next_due: Option<Duration>,
     ) -> Result<()> {
@@ -45,25 +45,25 @@ impl WorkWaiter {
         let Some((_, keys)) = tiers.first() else { return Ok(()) };
         // Zero would block for ever.
         let pause = pause.max(Duration::from_millis(1));
-        let mut connection = match self.take() {
+        let mut connection = match self.take_connection() {
             Some(connection) => connection,
-            None => connect::apart(&self.client, LONGEST).await?,
+            None => connect::connect_separately(&self.client, LONGEST).await?,
         };
         let mut command = ::redis::cmd("BLMOVE");
-        command.arg(keys.queue()).arg(keys.queue()).arg("RIGHT").arg("RIGHT");
+        command.arg(keys.queue_key()).arg(keys.queue_key()).arg("RIGHT").arg("RIGHT");
         command.arg(pause.as_secs_f64());
         let woken = command.query_async::<Option<Vec<u8>>>(&mut connection).await;
         woken.map_err(|error| errors::from_redis("waiting for work in Redis", error))?;
         // Not given back after a failure: a broken connection is not used again.
-        self.put(connection);
+        self.return_connection(connection);
         Ok(())
     }
 
-    fn take(&self) -> Option<MultiplexedConnection> {
+    fn take_connection(&self) -> Option<MultiplexedConnection> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop()
     }
 
-    fn put(&self, connection: MultiplexedConnection) {
+    fn return_connection(&self, connection: MultiplexedConnection) {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
     }
 }

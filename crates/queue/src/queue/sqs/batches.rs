@@ -7,12 +7,12 @@ use aws_sdk_sqs::types::{
 use futures::future::{BoxFuture, FutureExt as _};
 use futures::{StreamExt as _, stream};
 
-use super::super::{Outgoing, Receipt};
-use super::connect::Clients;
-use super::envelope::{attributes, group};
+use super::super::{OutgoingMessage, ReceiptHandle};
+use super::connect::SqsClients;
+use super::envelope::{fair_group, message_attributes};
 use super::errors::{from_entry, from_sdk};
-use super::lines::Line;
-use super::receipt::{handle, seconds};
+use super::lines::SqsTier;
+use super::receipt::{ceil_seconds, handle_of};
 use crate::fault::{Error, Fault, Result};
 
 /// Entries per batch (API reference).
@@ -25,11 +25,11 @@ const BYTES: usize = 240 * 1024;
 const AT_ONCE: usize = 8;
 
 /// What a batch said: nothing at all, or which entries failed.
-type Said = Result<Vec<BatchResultErrorEntry>>;
+type BatchResult = Result<Vec<BatchResultErrorEntry>>;
 
 /// One change of visibility: handle and whole seconds.
 #[derive(Debug, Clone)]
-pub(super) struct Change {
+pub(super) struct VisibilityChange {
     pub(super) handle: String,
     pub(super) seconds: i32,
 }
@@ -37,13 +37,13 @@ pub(super) struct Change {
 /// Runs the calls, several at a time, and puts their results together in order.
 ///
 /// Boxed, because the compiler cannot see that a closure's future is `Send` for every lifetime.
-async fn side_by_side(calls: Vec<BoxFuture<'_, Vec<Result<()>>>>) -> Vec<Result<()>> {
+async fn run_concurrently(calls: Vec<BoxFuture<'_, Vec<Result<()>>>>) -> Vec<Result<()>> {
     let results = stream::iter(calls).buffered(AT_ONCE);
     results.collect::<Vec<_>>().await.into_iter().flatten().collect()
 }
 
 /// Cuts messages into batches by number and bytes.
-fn parts_by_size<'a, 'm>(messages: &'a [&'m Outgoing]) -> Vec<&'a [&'m Outgoing]> {
+fn split_by_size<'a, 'm>(messages: &'a [&'m OutgoingMessage]) -> Vec<&'a [&'m OutgoingMessage]> {
     let mut parts = Vec::new();
     let mut rest = messages;
     while !rest.is_empty() {
@@ -62,10 +62,10 @@ fn parts_by_size<'a, 'm>(messages: &'a [&'m Outgoing]) -> Vec<&'a [&'m Outgoing]
 
 /// Sorts what a batch said onto its entries. An entry that failed on the service's side is tried
 /// once more by itself; the SDK's own retries see only whole requests.
-async fn settle<F>(
+async fn resolve_entries<F>(
     count: usize,
     doing: &str,
-    said: Said,
+    said: BatchResult,
     single: impl Fn(usize) -> F,
 ) -> Vec<Result<()>>
 where
@@ -94,38 +94,42 @@ where
     results
 }
 
-fn no_dead_letters() -> Error {
+fn no_dead_letters_error() -> Error {
     Error::internal("there is no dead-letter queue")
 }
 
 /// Building an entry fails only for a missing required field.
-fn unbuilt(error: impl std::error::Error + Send + Sync + 'static) -> Error {
-    Error::internal("an entry of a batch could not be built").because(error)
+fn unbuilt_entry_error(error: impl std::error::Error + Send + Sync + 'static) -> Error {
+    Error::internal("an entry of a batch could not be built").with_source(error)
 }
 
 /// Makes the batched calls of one queue or several.
 #[derive(Debug)]
 pub(super) struct SqsBatches {
-    clients: Clients,
+    clients: SqsClients,
     /// Whether messages say whose they are.
     fair: bool,
 }
 
 impl SqsBatches {
-    pub(super) fn new(clients: Clients, fair: bool) -> Self {
+    pub(super) fn new(clients: SqsClients, fair: bool) -> Self {
         Self { clients, fair }
     }
 
     /// Sets visibilities, batch by batch.
-    pub(super) async fn change(&self, url: &str, changes: &[Change]) -> Vec<Result<()>> {
+    pub(super) async fn change_visibility(
+        &self,
+        url: &str,
+        changes: &[VisibilityChange],
+    ) -> Vec<Result<()>> {
         let parts = changes.chunks(ENTRIES);
-        side_by_side(parts.map(|part| self.change_part(url, part).boxed()).collect()).await
+        run_concurrently(parts.map(|part| self.change_part(url, part).boxed()).collect()).await
     }
 
-    async fn change_part(&self, url: &str, part: &[Change]) -> Vec<Result<()>> {
+    async fn change_part(&self, url: &str, part: &[VisibilityChange]) -> Vec<Result<()>> {
         const DOING: &str = "changing the visibility of a message";
         let said = self.change_batch(url, part).await;
-        settle(part.len(), DOING, said, |index| async move {
+        resolve_entries(part.len(), DOING, said, |index| async move {
             let Some(change) = part.get(index) else { return Ok(()) };
             let request = self.clients.quick.change_message_visibility().queue_url(url);
             let request = request.receipt_handle(&change.handle);
@@ -135,14 +139,14 @@ impl SqsBatches {
         .await
     }
 
-    async fn change_batch(&self, url: &str, part: &[Change]) -> Said {
+    async fn change_batch(&self, url: &str, part: &[VisibilityChange]) -> BatchResult {
         let entries = part.iter().enumerate().map(|(index, change)| {
             ChangeMessageVisibilityBatchRequestEntry::builder()
                 .id(index.to_string())
                 .receipt_handle(&change.handle)
                 .visibility_timeout(change.seconds)
                 .build()
-                .map_err(unbuilt)
+                .map_err(unbuilt_entry_error)
         });
         let request = self.clients.quick.change_message_visibility_batch().queue_url(url);
         let request = request.set_entries(Some(entries.collect::<Result<_>>()?));
@@ -153,22 +157,22 @@ impl SqsBatches {
     /// The same for changes that are the caller's to give away.
     pub(super) fn change_owned<'a>(
         &'a self,
-        line: &'a Line,
-        changes: Vec<Change>,
+        line: &'a SqsTier,
+        changes: Vec<VisibilityChange>,
     ) -> BoxFuture<'a, Vec<Result<()>>> {
-        async move { self.change(&line.url, &changes).await }.boxed()
+        async move { self.change_visibility(&line.url, &changes).await }.boxed()
     }
 
     /// Makes dead letters of a line visible.
     pub(super) fn release_dead<'a>(
         &'a self,
-        line: &'a Line,
-        changes: Vec<Change>,
+        line: &'a SqsTier,
+        changes: Vec<VisibilityChange>,
     ) -> BoxFuture<'a, Vec<Result<()>>> {
         async move {
             match &line.dead_letter_url {
-                Some(url) => self.change(url, &changes).await,
-                None => changes.iter().map(|_| Err(no_dead_letters())).collect(),
+                Some(url) => self.change_visibility(url, &changes).await,
+                None => changes.iter().map(|_| Err(no_dead_letters_error())).collect(),
             }
         }
         .boxed()
@@ -177,43 +181,47 @@ impl SqsBatches {
     /// Deletes dead letters of a line.
     pub(super) fn delete_dead<'a>(
         &'a self,
-        line: &'a Line,
-        receipts: Vec<&'a Receipt>,
+        line: &'a SqsTier,
+        receipts: Vec<&'a ReceiptHandle>,
     ) -> BoxFuture<'a, Vec<Result<()>>> {
         async move {
             match &line.dead_letter_url {
-                Some(url) => self.delete(url, receipts).await,
-                None => receipts.iter().map(|_| Err(no_dead_letters())).collect(),
+                Some(url) => self.delete_messages(url, receipts).await,
+                None => receipts.iter().map(|_| Err(no_dead_letters_error())).collect(),
             }
         }
         .boxed()
     }
 
     /// Deletes, batch by batch.
-    pub(super) async fn delete(&self, url: &str, receipts: Vec<&Receipt>) -> Vec<Result<()>> {
+    pub(super) async fn delete_messages(
+        &self,
+        url: &str,
+        receipts: Vec<&ReceiptHandle>,
+    ) -> Vec<Result<()>> {
         let parts = receipts.chunks(ENTRIES);
-        side_by_side(parts.map(|part| self.delete_part(url, part).boxed()).collect()).await
+        run_concurrently(parts.map(|part| self.delete_part(url, part).boxed()).collect()).await
     }
 
-    async fn delete_part(&self, url: &str, part: &[&Receipt]) -> Vec<Result<()>> {
+    async fn delete_part(&self, url: &str, part: &[&ReceiptHandle]) -> Vec<Result<()>> {
         const DOING: &str = "deleting a message";
         let said = self.delete_batch(url, part).await;
-        settle(part.len(), DOING, said, |index| async move {
+        resolve_entries(part.len(), DOING, said, |index| async move {
             let Some(receipt) = part.get(index) else { return Ok(()) };
             let request = self.clients.steady.delete_message().queue_url(url);
-            let sent = request.receipt_handle(handle(receipt)).send().await;
+            let sent = request.receipt_handle(handle_of(receipt)).send().await;
             sent.map(drop).map_err(|error| from_sdk(DOING, error))
         })
         .await
     }
 
-    async fn delete_batch(&self, url: &str, part: &[&Receipt]) -> Said {
+    async fn delete_batch(&self, url: &str, part: &[&ReceiptHandle]) -> BatchResult {
         let entries = part.iter().enumerate().map(|(index, receipt)| {
             DeleteMessageBatchRequestEntry::builder()
                 .id(index.to_string())
-                .receipt_handle(handle(receipt))
+                .receipt_handle(handle_of(receipt))
                 .build()
-                .map_err(unbuilt)
+                .map_err(unbuilt_entry_error)
         });
         let request = self.clients.steady.delete_message_batch().queue_url(url);
         let request = request.set_entries(Some(entries.collect::<Result<_>>()?));
@@ -222,41 +230,45 @@ impl SqsBatches {
     }
 
     /// Sends, batch by batch.
-    pub(super) async fn send_all(&self, url: &str, messages: Vec<&Outgoing>) -> Vec<Result<()>> {
-        let parts = parts_by_size(&messages).into_iter();
-        side_by_side(parts.map(|part| self.send_part(url, part).boxed()).collect()).await
+    pub(super) async fn send_all(
+        &self,
+        url: &str,
+        messages: Vec<&OutgoingMessage>,
+    ) -> Vec<Result<()>> {
+        let parts = split_by_size(&messages).into_iter();
+        run_concurrently(parts.map(|part| self.send_part(url, part).boxed()).collect()).await
     }
 
-    async fn send_part(&self, url: &str, part: &[&Outgoing]) -> Vec<Result<()>> {
+    async fn send_part(&self, url: &str, part: &[&OutgoingMessage]) -> Vec<Result<()>> {
         const DOING: &str = "sending a message";
         let said = self.send_batch(url, part).await;
-        settle(part.len(), DOING, said, |index| async move {
+        resolve_entries(part.len(), DOING, said, |index| async move {
             let Some(message) = part.get(index) else { return Ok(()) };
             let request = self.clients.steady.send_message().queue_url(url);
             let request = request
                 .message_body(&message.body)
-                .set_message_attributes(attributes(message)?)
-                .set_message_group_id(self.group(message));
-            let sent = request.delay_seconds(seconds(message.delay)).send().await;
+                .set_message_attributes(message_attributes(message)?)
+                .set_message_group_id(self.message_group(message));
+            let sent = request.delay_seconds(ceil_seconds(message.delay)).send().await;
             sent.map(drop).map_err(|error| from_sdk(DOING, error))
         })
         .await
     }
 
-    fn group(&self, message: &Outgoing) -> Option<String> {
-        message.tenant.as_deref().filter(|_| self.fair).map(group)
+    fn message_group(&self, message: &OutgoingMessage) -> Option<String> {
+        message.tenant.as_deref().filter(|_| self.fair).map(fair_group)
     }
 
-    async fn send_batch(&self, url: &str, part: &[&Outgoing]) -> Said {
+    async fn send_batch(&self, url: &str, part: &[&OutgoingMessage]) -> BatchResult {
         let entries = part.iter().enumerate().map(|(index, message)| {
             SendMessageBatchRequestEntry::builder()
                 .id(index.to_string())
                 .message_body(&message.body)
-                .set_message_attributes(attributes(message)?)
-                .set_message_group_id(self.group(message))
-                .delay_seconds(seconds(message.delay))
+                .set_message_attributes(message_attributes(message)?)
+                .set_message_group_id(self.message_group(message))
+                .delay_seconds(ceil_seconds(message.delay))
                 .build()
-                .map_err(unbuilt)
+                .map_err(unbuilt_entry_error)
         });
         let request = self.clients.steady.send_message_batch().queue_url(url);
         let request = request.set_entries(Some(entries.collect::<Result<_>>()?));
@@ -271,7 +283,7 @@ mod tests {
 
     #[test]
     fn messages_are_cut_into_batches_by_number_and_by_bytes() {
-        let of = |size: usize| Outgoing::now("x".repeat(size));
+        let of = |size: usize| OutgoingMessage::from_body("x".repeat(size));
         #[rustfmt::skip]
         let table = [
             ("none",                       vec![],                                     vec![]),
@@ -281,9 +293,9 @@ mod tests {
             ("one over the limit alone",   vec![of(1), of(2 * BYTES), of(1)],          vec![1, 1, 1]),
         ];
         for (name, messages, expected) in table {
-            let messages: Vec<&Outgoing> = messages.iter().collect();
+            let messages: Vec<&OutgoingMessage> = messages.iter().collect();
             let sizes: Vec<usize> =
-                parts_by_size(&messages).iter().map(|part| part.len()).collect();
+                split_by_size(&messages).iter().map(|part| part.len()).collect();
             assert_eq!(sizes, expected, "{name}");
         }
     }

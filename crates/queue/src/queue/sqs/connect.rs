@@ -11,7 +11,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::errors::from_sdk;
-use super::requests::Requests;
+use super::requests::RequestCounter;
 use crate::config::{QueueConfig, TierConfig};
 use crate::fault::{Error, Fault, Result};
 use crate::retry::retry;
@@ -26,7 +26,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// One client per way of retrying; they share connections.
 #[derive(Debug, Clone)]
-pub(super) struct Clients {
+pub(super) struct SqsClients {
     /// Receives. Never retried here: the intake loop owns the pace of polls, and a second attempt
     /// inside the call would outlive the time the caller planned for it.
     pub(super) polls: Client,
@@ -39,7 +39,7 @@ pub(super) struct Clients {
 }
 
 /// Attempt and overall limits of one way of calling.
-fn timeouts(attempt: Duration, all: Duration) -> TimeoutConfig {
+fn timeout_config(attempt: Duration, all: Duration) -> TimeoutConfig {
     TimeoutConfig::builder()
         .connect_timeout(CONNECT_TIMEOUT)
         .operation_attempt_timeout(attempt)
@@ -51,14 +51,14 @@ fn timeouts(attempt: Duration, all: Duration) -> TimeoutConfig {
 /// Without them a receive can hang for ever (awslabs/aws-sdk-rust#1094).
 pub(super) fn poll_timeouts(wait: Duration) -> TimeoutConfig {
     let longest = wait + Duration::from_secs(5);
-    timeouts(longest, longest)
+    timeout_config(longest, longest)
 }
 
-impl Clients {
+impl SqsClients {
     pub(super) fn new(client: &Client, wait: Duration) -> Self {
         let with = |retry: RetryConfig, timeout: TimeoutConfig| {
             let builder = client.config().to_builder();
-            let builder = builder.interceptor(Requests);
+            let builder = builder.interceptor(RequestCounter);
             Client::from_conf(builder.retry_config(retry).timeout_config(timeout).build())
         };
         let quick = RetryConfig::standard()
@@ -71,14 +71,14 @@ impl Clients {
             .with_max_backoff(Duration::from_secs(2));
         Self {
             polls: with(RetryConfig::disabled(), poll_timeouts(wait)),
-            quick: with(quick, timeouts(Duration::from_secs(3), Duration::from_secs(8))),
-            steady: with(steady, timeouts(Duration::from_secs(5), Duration::from_secs(20))),
+            quick: with(quick, timeout_config(Duration::from_secs(3), Duration::from_secs(8))),
+            steady: with(steady, timeout_config(Duration::from_secs(5), Duration::from_secs(20))),
         }
     }
 }
 
 /// The SDK's client for this configuration; credentials come from AWS's usual chain.
-pub(super) async fn client(config: &QueueConfig) -> Client {
+pub(super) async fn build_client(config: &QueueConfig) -> Client {
     let mut loader = aws_config::defaults(BehaviorVersion::latest());
     if !config.region.is_empty() {
         loader = loader.region(Region::new(config.region.clone()));
@@ -91,21 +91,21 @@ pub(super) async fn client(config: &QueueConfig) -> Client {
 
 /// What was found at start.
 #[derive(Debug)]
-pub(super) struct Found {
-    pub(super) redrive: Option<Redrive>,
+pub(super) struct FoundQueue {
+    pub(super) redrive: Option<RedrivePolicy>,
     pub(super) dead_letter_url: Option<String>,
 }
 
 /// The redrive policy of a queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Redrive {
+pub(super) struct RedrivePolicy {
     pub(super) target_arn: String,
     pub(super) max_receives: u32,
 }
 
-impl Redrive {
+impl RedrivePolicy {
     /// Reads the attribute; the count is a number or, from some tools, a text.
-    pub(super) fn read(policy: &str) -> Option<Self> {
+    pub(super) fn parse(policy: &str) -> Option<Self> {
         let policy: Value = serde_json::from_str(policy).ok()?;
         let max = match policy.get("maxReceiveCount")? {
             Value::String(text) => text.parse().ok()?,
@@ -117,12 +117,12 @@ impl Redrive {
 }
 
 /// Checks that the queue is there and finds its dead-letter queue, trying for up to `patience`.
-pub(super) async fn find(
+pub(super) async fn find_queue(
     client: &Client,
     config: &QueueConfig,
     tier: &TierConfig,
     patience: Duration,
-) -> Result<Found> {
+) -> Result<FoundQueue> {
     if tier.url.trim_end_matches('/').ends_with(".fifo") {
         return Err(Error::new(
             Fault::Rejected,
@@ -133,21 +133,21 @@ pub(super) async fn find(
             ),
         ));
     }
-    let redrive = patiently(patience, || redrive(client, &tier.url)).await;
-    let redrive = redrive.map_err(|error| explain(error, config, &tier.url))?;
+    let redrive = retry_patiently(patience, || fetch_redrive_policy(client, &tier.url)).await;
+    let redrive = redrive.map_err(|error| explain_error(error, config, &tier.url))?;
     let dead_letter_url = match &redrive {
         _ if !tier.dead_letter_url.is_empty() => Some(tier.dead_letter_url.clone()),
         Some(redrive) => {
-            let found = patiently(patience, || url_of(client, &redrive.target_arn)).await;
-            Some(found.map_err(|error| explain_dead(error, redrive))?)
+            let found = retry_patiently(patience, || url_of(client, &redrive.target_arn)).await;
+            Some(found.map_err(|error| explain_dead_error(error, redrive))?)
         }
         None => None,
     };
-    Ok(Found { redrive, dead_letter_url })
+    Ok(FoundQueue { redrive, dead_letter_url })
 }
 
 /// Tries again for as long as the failure is one that passes.
-async fn patiently<T, F>(patience: Duration, mut attempt: impl FnMut() -> F) -> Result<T>
+async fn retry_patiently<T, F>(patience: Duration, mut attempt: impl FnMut() -> F) -> Result<T>
 where
     F: Future<Output = Result<T>>,
 {
@@ -163,7 +163,7 @@ where
     retry(|_| attempt(), wait_after).await
 }
 
-async fn redrive(client: &Client, url: &str) -> Result<Option<Redrive>> {
+async fn fetch_redrive_policy(client: &Client, url: &str) -> Result<Option<RedrivePolicy>> {
     let request = client
         .get_queue_attributes()
         .queue_url(url)
@@ -171,7 +171,9 @@ async fn redrive(client: &Client, url: &str) -> Result<Option<Redrive>> {
         .attribute_names(QueueAttributeName::RedrivePolicy);
     let answer = request.send().await.map_err(|e| from_sdk("looking up the SQS queue", e))?;
     let attributes = answer.attributes.unwrap_or_default();
-    Ok(attributes.get(&QueueAttributeName::RedrivePolicy).and_then(|text| Redrive::read(text)))
+    Ok(attributes
+        .get(&QueueAttributeName::RedrivePolicy)
+        .and_then(|text| RedrivePolicy::parse(text)))
 }
 
 /// `arn:aws:sqs:REGION:ACCOUNT:NAME`
@@ -186,7 +188,7 @@ async fn url_of(client: &Client, arn: &str) -> Result<String> {
     answer.queue_url.ok_or_else(|| Error::internal("SQS answered no URL"))
 }
 
-fn explain(error: Error, config: &QueueConfig, url: &str) -> Error {
+fn explain_error(error: Error, config: &QueueConfig, url: &str) -> Error {
     let address = if config.endpoint.is_empty() { "AWS" } else { config.endpoint.as_str() };
     let advice = match error.fault {
         Fault::Unavailable => {
@@ -200,7 +202,7 @@ fn explain(error: Error, config: &QueueConfig, url: &str) -> Error {
     Error { context: context.into(), ..error }
 }
 
-fn explain_dead(error: Error, redrive: &Redrive) -> Error {
+fn explain_dead_error(error: Error, redrive: &RedrivePolicy) -> Error {
     let context = format!(
         "the dead-letter queue {} of queue.url cannot be found: {error}; allow sqs:GetQueueUrl on \
          it or set queue.dead_letter_url",
@@ -226,7 +228,7 @@ mod tests {
             ("{}".to_owned(), None),
             ("not json".to_owned(), None),
         ] {
-            let read = Redrive::read(&text).map(|redrive| redrive.max_receives);
+            let read = RedrivePolicy::parse(&text).map(|redrive| redrive.max_receives);
             assert_eq!(read, expected, "{text}");
         }
     }

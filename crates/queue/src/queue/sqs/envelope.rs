@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use aws_sdk_sqs::types::MessageAttributeValue;
 
-use super::super::Outgoing;
+use super::super::OutgoingMessage;
 use crate::fault::{Error, Result};
 use crate::model::digest;
 
@@ -14,8 +14,8 @@ pub(super) const TRACEPARENT: &str = "traceparent";
 const LONGEST_GROUP: usize = 128;
 
 /// The message attributes; `None` without any.
-pub(super) fn attributes(
-    message: &Outgoing,
+pub(super) fn message_attributes(
+    message: &OutgoingMessage,
 ) -> Result<Option<HashMap<String, MessageAttributeValue>>> {
     let Some(traceparent) = &message.traceparent else { return Ok(None) };
     let value = MessageAttributeValue::builder()
@@ -23,18 +23,18 @@ pub(super) fn attributes(
         .string_value(traceparent)
         .build()
         .map_err(|error| {
-            Error::internal("a message attribute could not be built").because(error)
+            Error::internal("a message attribute could not be built").with_source(error)
         })?;
     Ok(Some(HashMap::from([(TRACEPARENT.to_owned(), value)])))
 }
 
 /// The fair-queue group of a tenant: its name, or, if SQS would not take that, its SHA-256.
-pub(super) fn group(tenant: &str) -> String {
+pub(super) fn fair_group(tenant: &str) -> String {
     let plain = tenant.bytes().all(|byte| byte.is_ascii_graphic());
     if plain && !tenant.is_empty() && tenant.len() <= LONGEST_GROUP {
         return tenant.to_owned();
     }
-    digest::sha256(tenant)
+    digest::sha256_hex(tenant)
 }
 
 #[cfg(test)]
@@ -43,10 +43,10 @@ mod tests {
 
     #[test]
     fn a_tenant_is_its_own_group_unless_the_service_would_refuse_it() {
-        assert_eq!(group("acme/eu-1"), "acme/eu-1");
+        assert_eq!(fair_group("acme/eu-1"), "acme/eu-1");
         for odd in ["", "a b", "Müller", "line\nbreak", &"x".repeat(129)] {
-            let made = group(odd);
-            assert_eq!((made.len(), group(&made)), (64, made.clone()), "{odd}");
+            let made = fair_group(odd);
+            assert_eq!((made.len(), fair_group(&made)), (64, made.clone()), "{odd}");
         }
     }
 }

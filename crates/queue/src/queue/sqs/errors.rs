@@ -7,7 +7,7 @@ use aws_sdk_sqs::config::http::HttpResponse;
 use aws_sdk_sqs::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_sqs::types::BatchResultErrorEntry;
 
-use crate::aws::{self, Failure, Silence};
+use crate::aws::{self, SdkFailure, TransportError};
 use crate::fault::{Error, Fault};
 
 /// The fault behind an error code, with the HTTP status (0 if there is none) and the message,
@@ -48,10 +48,10 @@ fn is_about_handle(message: &str) -> bool {
 }
 
 /// What silence asks for: one poll that found nobody is tried again, which the next one shows.
-fn fault_of_silence(silence: Silence) -> Fault {
+fn fault_of_silence(silence: TransportError) -> Fault {
     match silence {
-        Silence::LateConnection | Silence::NoConnection => Fault::Transient,
-        Silence::Unsigned => Fault::Unavailable,
+        TransportError::LateConnection | TransportError::NoConnection => Fault::Transient,
+        TransportError::Unsigned => Fault::Unavailable,
         silence => silence.fault(),
     }
 }
@@ -61,15 +61,15 @@ pub(super) fn from_sdk<E>(doing: &str, error: SdkError<E, HttpResponse>) -> Erro
 where
     E: ProvideErrorMetadata + std::error::Error + Send + Sync + 'static,
 {
-    let (fault, words) = match aws::failure(&error) {
-        Failure::Silent(silence) => (fault_of_silence(silence), silence.words().to_owned()),
-        Failure::Refused { code, status } => {
+    let (fault, words) = match aws::classify_failure(&error) {
+        SdkFailure::Silent(silence) => (fault_of_silence(silence), silence.message().to_owned()),
+        SdkFailure::Refused { code, status } => {
             let fault = fault_of(code, status, error.message().unwrap_or_default());
             let code = if code.is_empty() { "no code" } else { code };
             (fault, format!("{code} (HTTP {status})"))
         }
     };
-    Error::new(fault, format!("{doing}: {words}")).because(error)
+    Error::new(fault, format!("{doing}: {words}")).with_source(error)
 }
 
 /// What became of one entry of a batch.

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use aws_sdk_sqs::types::QueueAttributeName as Attribute;
 
-use super::connect::{Clients, Redrive};
+use super::connect::{RedrivePolicy, SqsClients};
 use super::errors::from_sdk;
-use super::lines::{Line, Lines};
+use super::lines::{SqsTier, SqsTiers};
 use crate::fault::{Fault, Result};
 
 /// A receipt handle that no message has.
@@ -18,7 +18,7 @@ const NOBODYS: &str = "docmill-doctor";
 
 /// What was found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Inspection {
+pub struct QueueInspection {
     /// The least `maxReceiveCount` of a redrive policy; `None`: a queue is without one.
     pub receives: Option<u32>,
     /// `MessageRetentionPeriod`.
@@ -31,8 +31,8 @@ pub struct Inspection {
 
 /// Looks at the queues without changing anything.
 pub(super) struct SqsInspector<'a> {
-    pub(super) clients: &'a Clients,
-    pub(super) lines: &'a Lines,
+    pub(super) clients: &'a SqsClients,
+    pub(super) lines: &'a SqsTiers,
 }
 
 impl SqsInspector<'_> {
@@ -40,15 +40,15 @@ impl SqsInspector<'_> {
     ///
     /// # Errors
     /// SQS does not answer.
-    pub(super) async fn inspect(&self) -> Result<Inspection> {
-        let mut all = Inspection::default();
+    pub(super) async fn inspect(&self) -> Result<QueueInspection> {
+        let mut all = QueueInspection::default();
         let mut endless = false;
         for line in self.lines.iter() {
             let one = Box::pin(self.inspect_line(line)).await?;
             endless |= one.receives.is_none();
-            all.receives = least(all.receives, one.receives);
-            all.retention = least(all.retention, one.retention);
-            all.dead_retention = least(all.dead_retention, one.dead_retention);
+            all.receives = least_known(all.receives, one.receives);
+            all.retention = least_known(all.retention, one.retention);
+            all.dead_retention = least_known(all.dead_retention, one.dead_retention);
             all.denied.extend(one.denied);
         }
         all.denied.sort_unstable();
@@ -59,14 +59,14 @@ impl SqsInspector<'_> {
         Ok(all)
     }
 
-    async fn inspect_line(&self, line: &Line) -> Result<Inspection> {
+    async fn inspect_line(&self, line: &SqsTier) -> Result<QueueInspection> {
         let (receives, retention) = self.attributes_of(&line.url).await?;
         let dead_retention = match &line.dead_letter_url {
             Some(url) => self.attributes_of(url).await?.1,
             None => None,
         };
-        let denied = Box::pin(self.denied(&line.url)).await;
-        Ok(Inspection { receives, retention, dead_retention, denied })
+        let denied = Box::pin(self.denied_actions(&line.url)).await;
+        Ok(QueueInspection { receives, retention, dead_retention, denied })
     }
 
     async fn attributes_of(&self, url: &str) -> Result<(Option<u32>, Option<Duration>)> {
@@ -79,11 +79,12 @@ impl SqsInspector<'_> {
         let policy = attributes.get(&Attribute::RedrivePolicy);
         let retention = attributes.get(&Attribute::MessageRetentionPeriod);
         let seconds = retention.and_then(|text| text.parse().ok());
-        let receives = policy.and_then(|text| Redrive::read(text)).map(|found| found.max_receives);
+        let receives =
+            policy.and_then(|text| RedrivePolicy::parse(text)).map(|found| found.max_receives);
         Ok((receives, seconds.map(Duration::from_secs)))
     }
 
-    async fn denied(&self, url: &str) -> Vec<&'static str> {
+    async fn denied_actions(&self, url: &str) -> Vec<&'static str> {
         let client = &self.clients.quick;
         let receive = client.receive_message().queue_url(url).max_number_of_messages(11);
         let delete = client.delete_message().queue_url(url).receipt_handle(NOBODYS);
@@ -106,7 +107,7 @@ impl SqsInspector<'_> {
 }
 
 /// Of what is known of two queues the smaller: the weakest of several is what a person has to know.
-fn least<T: Ord>(a: Option<T>, b: Option<T>) -> Option<T> {
+fn least_known<T: Ord>(a: Option<T>, b: Option<T>) -> Option<T> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.min(b)),
         (a, b) => a.or(b),

@@ -9,7 +9,7 @@ use crate::model::Priority;
 
 /// One queue and, if it has one, its dead-letter queue.
 #[derive(Debug)]
-pub(super) struct Line {
+pub(super) struct SqsTier {
     pub(super) priority: Priority,
     pub(super) weight: u32,
     pub(super) url: String,
@@ -20,19 +20,19 @@ pub(super) struct Line {
 
 /// The queues, most urgent first; never empty.
 #[derive(Debug)]
-pub(super) struct Lines(Vec<Line>);
+pub(super) struct SqsTiers(Vec<SqsTier>);
 
-impl Lines {
+impl SqsTiers {
     /// # Errors
     /// Rejected if there are none.
-    pub(super) fn new(lines: Vec<Line>) -> Result<Self> {
+    pub(super) fn new(lines: Vec<SqsTier>) -> Result<Self> {
         if lines.is_empty() {
             return Err(Error::new(Fault::Rejected, "queue.url is missing: no SQS queue is named"));
         }
         Ok(Self(lines))
     }
 
-    pub(super) fn iter(&self) -> std::slice::Iter<'_, Line> {
+    pub(super) fn iter(&self) -> std::slice::Iter<'_, SqsTier> {
         self.0.iter()
     }
 
@@ -41,14 +41,14 @@ impl Lines {
         self.0.len() > 1
     }
 
-    pub(super) fn get(&self, at: usize) -> Result<&Line> {
+    pub(super) fn get(&self, at: usize) -> Result<&SqsTier> {
         self.0.get(at).ok_or_else(|| Error::internal("there is no such tier"))
     }
 
     /// Where a message of this priority goes.
     pub(super) fn position_for(&self, priority: Priority) -> usize {
         let offered: Vec<Priority> = self.0.iter().map(|line| line.priority).collect();
-        priority.among(&offered).unwrap_or(0)
+        priority.nearest_among(&offered).unwrap_or(0)
     }
 
     /// The lines with a dead-letter queue of their own, one of those that share one.
@@ -70,10 +70,10 @@ impl Lines {
 
     /// Runs `work` once for each line that has entries, side by side; results in the entries'
     /// order.
-    pub(super) async fn run_by_line<'a, T>(
+    pub(super) async fn run_by_tier<'a, T>(
         &'a self,
         entries: Vec<(usize, T)>,
-        work: impl Fn(&'a Line, Vec<T>) -> BoxFuture<'a, Vec<Result<()>>>,
+        work: impl Fn(&'a SqsTier, Vec<T>) -> BoxFuture<'a, Vec<Result<()>>>,
     ) -> Vec<Result<()>> {
         let unknown = || Err(Error::new(Fault::Missing, "a receipt of another queue"));
         let mut results: Vec<Result<()>> =

@@ -7,7 +7,7 @@ use aws_sdk_sqs::types::{Message, MessageSystemAttributeName as Seen};
 
 use super::envelope::TRACEPARENT;
 use super::errors::from_sdk;
-use super::receipt::{LONGEST, Stamp, seconds};
+use super::receipt::{LONGEST, ReceiptClock, ceil_seconds};
 use super::{SECOND, connect};
 use crate::fault::Result;
 use crate::model::Priority;
@@ -18,7 +18,7 @@ const MOST: usize = 10;
 
 /// One poll.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Poll<'a> {
+pub(super) struct SqsPoll<'a> {
     /// Which line the receipts are to name.
     pub(super) line: usize,
     /// The tier that its messages are of; `None` where there is one queue for all.
@@ -36,25 +36,25 @@ pub(super) struct SqsPoller {
     client: Client,
     /// The wait that the client's timeouts are set for.
     wait: Duration,
-    stamp: Stamp,
+    stamp: ReceiptClock,
 }
 
 impl SqsPoller {
-    pub(super) fn new(client: Client, wait: Duration, stamp: Stamp) -> Self {
+    pub(super) fn new(client: Client, wait: Duration, stamp: ReceiptClock) -> Self {
         Self { client, wait, stamp }
     }
 
     /// One `ReceiveMessage`.
-    pub(super) async fn poll(&self, poll: Poll<'_>) -> Result<Vec<Delivery>> {
-        let Poll { url, most, wait, visibility, .. } = poll;
+    pub(super) async fn poll(&self, poll: SqsPoll<'_>) -> Result<Vec<Delivery>> {
+        let SqsPoll { url, most, wait, visibility, .. } = poll;
         // Rounded up: a wait below a second would else become a busy loop of empty answers.
-        let wait_seconds = seconds(wait).min(20);
+        let wait_seconds = ceil_seconds(wait).min(20);
         let received = Instant::now();
         let request = self.client.receive_message().queue_url(url);
         let request = request
             .max_number_of_messages(i32::try_from(most.clamp(1, MOST)).unwrap_or(1))
             .wait_time_seconds(wait_seconds)
-            .visibility_timeout(seconds(visibility.min(LONGEST)))
+            .visibility_timeout(ceil_seconds(visibility.min(LONGEST)))
             .message_system_attribute_names(Seen::ApproximateReceiveCount)
             .message_system_attribute_names(Seen::ApproximateFirstReceiveTimestamp)
             .message_system_attribute_names(Seen::SentTimestamp)
@@ -69,12 +69,17 @@ impl SqsPoller {
         };
         let answer = sent.map_err(|error| from_sdk("receiving from SQS", error))?;
         let messages = answer.messages.unwrap_or_default();
-        let delivery = |message| self.delivery(message, &poll, received);
+        let delivery = |message| self.build_delivery(message, &poll, received);
         Ok(messages.into_iter().filter_map(delivery).collect())
     }
 
     /// A message without a handle cannot be worked with, nor be given back.
-    fn delivery(&self, message: Message, poll: &Poll<'_>, received: Instant) -> Option<Delivery> {
+    fn build_delivery(
+        &self,
+        message: Message,
+        poll: &SqsPoll<'_>,
+        received: Instant,
+    ) -> Option<Delivery> {
         let mut attributes = message.attributes.unwrap_or_default();
         let tenant = attributes.remove(&Seen::MessageGroupId);
         let own = message.message_attributes.unwrap_or_default();
@@ -89,7 +94,7 @@ impl SqsPoller {
         Some(Delivery {
             message_id: message.message_id.unwrap_or_default(),
             body: message.body.unwrap_or_default(),
-            receipt: self.stamp.seal(&handle, poll.line, received),
+            receipt: self.stamp.seal_receipt(&handle, poll.line, received),
             receive_count: u32::try_from(count).unwrap_or(u32::MAX),
             sent_at: time(Seen::SentTimestamp),
             first_received_at: time(Seen::ApproximateFirstReceiveTimestamp),

@@ -7,7 +7,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::super::Receipt;
+use super::super::ReceiptHandle;
 
 /// The longest SQS hides a message, counted from its receive (API reference,
 /// `ChangeMessageVisibility`).
@@ -15,66 +15,76 @@ pub(super) const LONGEST: Duration = Duration::from_secs(12 * 3600);
 
 /// The epoch of this queue's receipts.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Stamp {
+pub(super) struct ReceiptClock {
     epoch: Instant,
 }
 
-impl Stamp {
+impl ReceiptClock {
     pub(super) fn new() -> Self {
         Self { epoch: Instant::now() }
     }
 
     /// Makes the receipt of a message received (at the earliest) at `received`.
-    pub(super) fn seal(self, handle: &str, line: usize, received: Instant) -> Receipt {
+    pub(super) fn seal_receipt(
+        self,
+        handle: &str,
+        line: usize,
+        received: Instant,
+    ) -> ReceiptHandle {
         let since = received.saturating_duration_since(self.epoch).as_millis();
-        Receipt(format!("{since}:{line}:{handle}"))
+        ReceiptHandle(format!("{since}:{line}:{handle}"))
     }
 
     /// How long the message may stay hidden from `now` on, at most `wish`, in whole seconds
     /// rounded up; `None` if its twelve hours are over.
-    pub(super) fn allowed(self, receipt: &Receipt, wish: Duration, now: Instant) -> Option<i32> {
-        let left = match open(receipt).since {
+    pub(super) fn allowed_seconds(
+        self,
+        receipt: &ReceiptHandle,
+        wish: Duration,
+        now: Instant,
+    ) -> Option<i32> {
+        let left = match open_receipt(receipt).since {
             Some(since) => LONGEST
                 .checked_sub(now.saturating_duration_since(self.epoch + since))
                 .filter(|left| left.as_secs() > 0)?,
             None => LONGEST,
         };
         // The rest of the twelve hours is rounded down, a wish within it up.
-        Some(seconds(wish).min(i32::try_from(left.as_secs()).unwrap_or(i32::MAX)))
+        Some(ceil_seconds(wish).min(i32::try_from(left.as_secs()).unwrap_or(i32::MAX)))
     }
 }
 
 /// The service's own handle.
-pub(super) fn handle(receipt: &Receipt) -> &str {
-    open(receipt).handle
+pub(super) fn handle_of(receipt: &ReceiptHandle) -> &str {
+    open_receipt(receipt).handle
 }
 
 /// The line it came from; a receipt of other make is of the first.
-pub(super) fn line_of(receipt: &Receipt) -> usize {
-    open(receipt).line
+pub(super) fn tier_of(receipt: &ReceiptHandle) -> usize {
+    open_receipt(receipt).line
 }
 
 /// A receipt taken apart.
-struct Opened<'a> {
+struct OpenedReceipt<'a> {
     since: Option<Duration>,
     line: usize,
     handle: &'a str,
 }
 
-fn open(receipt: &Receipt) -> Opened<'_> {
+fn open_receipt(receipt: &ReceiptHandle) -> OpenedReceipt<'_> {
     let mut parts = receipt.0.splitn(3, ':');
     let mut read = || {
         let since = Duration::from_millis(parts.next()?.parse().ok()?);
         Some((since, parts.next()?.parse().ok()?, parts.next()?))
     };
     match read() {
-        Some((since, line, handle)) => Opened { since: Some(since), line, handle },
-        None => Opened { since: None, line: 0, handle: &receipt.0 },
+        Some((since, line, handle)) => OpenedReceipt { since: Some(since), line, handle },
+        None => OpenedReceipt { since: None, line: 0, handle: &receipt.0 },
     }
 }
 
 /// Whole seconds, rounded up: nothing becomes visible earlier than asked for.
-pub(super) fn seconds(duration: Duration) -> i32 {
+pub(super) fn ceil_seconds(duration: Duration) -> i32 {
     let whole = duration.as_secs() + u64::from(duration.subsec_nanos() > 0);
     i32::try_from(whole).unwrap_or(i32::MAX)
 }
@@ -85,8 +95,8 @@ mod tests {
 
     #[test]
     fn a_wish_is_cut_to_what_twelve_hours_leave() {
-        let stamp = Stamp::new();
-        let receipt = stamp.seal("h:1", 2, stamp.epoch + Duration::from_secs(100));
+        let stamp = ReceiptClock::new();
+        let receipt = stamp.seal_receipt("h:1", 2, stamp.epoch + Duration::from_secs(100));
         let at = |elapsed: u64| stamp.epoch + Duration::from_secs(100 + elapsed);
         #[rustfmt::skip]
         let table = [
@@ -102,16 +112,20 @@ mod tests {
             (99_999,     Duration::ZERO,                 None),
         ];
         for (elapsed, wish, expected) in table {
-            assert_eq!(stamp.allowed(&receipt, wish, at(elapsed)), expected, "{elapsed} {wish:?}");
+            assert_eq!(
+                stamp.allowed_seconds(&receipt, wish, at(elapsed)),
+                expected,
+                "{elapsed} {wish:?}"
+            );
         }
-        assert_eq!((line_of(&receipt), handle(&receipt)), (2, "h:1"));
+        assert_eq!((tier_of(&receipt), handle_of(&receipt)), (2, "h:1"));
     }
 
     #[test]
     fn a_receipt_of_other_make_is_used_as_it_is() {
-        let stamp = Stamp::new();
-        let foreign = Receipt("AQEB+x/y==".to_owned());
-        assert_eq!(handle(&foreign), "AQEB+x/y==");
-        assert_eq!(stamp.allowed(&foreign, LONGEST, Instant::now()), Some(43_200));
+        let stamp = ReceiptClock::new();
+        let foreign = ReceiptHandle("AQEB+x/y==".to_owned());
+        assert_eq!(handle_of(&foreign), "AQEB+x/y==");
+        assert_eq!(stamp.allowed_seconds(&foreign, LONGEST, Instant::now()), Some(43_200));
     }
 }

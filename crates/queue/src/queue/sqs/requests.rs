@@ -8,9 +8,9 @@ use crate::metrics;
 
 /// Sees every request just before it is sent.
 #[derive(Debug)]
-pub(super) struct Requests;
+pub(super) struct RequestCounter;
 
-impl Intercept for Requests {
+impl Intercept for RequestCounter {
     fn name(&self) -> &'static str {
         "docmill requests"
     }
@@ -22,13 +22,13 @@ impl Intercept for Requests {
         _bag: &mut ConfigBag,
     ) -> Result<(), BoxError> {
         let target = context.request().headers().get("x-amz-target").unwrap_or_default();
-        metrics::queue_request(operation(target));
+        metrics::queue_request(operation_label(target));
         Ok(())
     }
 }
 
 /// The operation as a label, of a closed set: `AmazonSQS.SendMessage`.
-fn operation(target: &str) -> &'static str {
+fn operation_label(target: &str) -> &'static str {
     match target.rsplit('.').next().unwrap_or_default() {
         "ReceiveMessage" => "receive",
         "DeleteMessage" | "DeleteMessageBatch" => "delete",

@@ -18,7 +18,7 @@ fn random_step(world: &mut World, running: &mut Vec<(String, u64)>, random: &mut
         4 => world.desk.leave(model, random.u64(0..=world.tickets)),
         5..=7 if !running.is_empty() => {
             let (over, since_ms) = running.swap_remove(random.usize(0..running.len()));
-            world.desk.finished(&over, since_ms, world.now_ms);
+            world.desk.finish_call(&over, since_ms, world.now_ms);
         }
         8 => {
             let device = random.usize(0..world.reading.devices.len());
@@ -32,12 +32,12 @@ fn random_step(world: &mut World, running: &mut Vec<(String, u64)>, random: &mut
 
 #[test]
 fn over_a_hundred_thousand_random_steps_of_two_processes_the_account_is_exact() {
-    let rules = Rules { margin_mib: 100, calls_at_once: 2, max_queue_depth: 20, ..RULES };
+    let rules = SchedulingRules { margin_mib: 100, calls_at_once: 2, max_queue_depth: 20, ..RULES };
     let models = [
-        ("a", Need::Mib(2_500)),
-        ("b", Need::Mib(5_000)),
-        ("c", Need::Mib(3_900)),
-        ("d", Need::Alone),
+        ("a", MemoryNeed::Mib(2_500)),
+        ("b", MemoryNeed::Mib(5_000)),
+        ("c", MemoryNeed::Mib(3_900)),
+        ("d", MemoryNeed::Alone),
     ];
     let devices = [(8_000, 8_000), (4_000, 4_000)];
     let mut worlds = [(); 2].map(|()| World::new(rules, &devices, &models));
@@ -46,13 +46,13 @@ fn over_a_hundred_thousand_random_steps_of_two_processes_the_account_is_exact() 
     let (mut turns, mut most) = (0_u32, 0);
     for step in 0..100_000 {
         let at = random.usize(0..2);
-        let others = worlds[1 - at].desk.posts();
+        let others = worlds[1 - at].desk.model_demands();
         let (world, running) = (&mut worlds[at], &mut running[at]);
         random_step(world, running, &mut random);
         let let_in = world.desk.tick(world.now_ms, &world.reading.clone(), &others);
         turns += u32::from(!let_in.is_empty());
         running.extend(let_in.into_iter().map(|(model, _)| (model, world.now_ms)));
-        let own = world.desk.posts();
+        let own = world.desk.model_demands();
         for post in &own {
             let count = running.iter().filter(|(model, _)| *model == post.model).count();
             assert_eq!(count, post.running as usize, "step {step}: {post:?}");
@@ -75,7 +75,7 @@ fn over_a_hundred_thousand_random_steps_of_two_processes_the_account_is_exact() 
     for (world, running) in worlds.iter_mut().zip(&mut running) {
         (0..=world.tickets).for_each(|it| models.iter().for_each(|m| world.desk.leave(m.0, it)));
         let now_ms = world.now_ms;
-        running.drain(..).for_each(|(model, since)| world.desk.finished(&model, since, now_ms));
+        running.drain(..).for_each(|(model, since)| world.desk.finish_call(&model, since, now_ms));
         world.look();
         assert_eq!((world.held(), world.desk.is_idle()), (0, true));
     }

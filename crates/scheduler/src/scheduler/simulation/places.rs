@@ -4,7 +4,11 @@ use super::*;
 
 #[test]
 fn devices_are_filled_each_by_itself_and_not_as_one() {
-    let models = [("a", Need::Mib(3_000)), ("b", Need::Mib(3_000)), ("c", Need::Mib(3_000))];
+    let models = [
+        ("a", MemoryNeed::Mib(3_000)),
+        ("b", MemoryNeed::Mib(3_000)),
+        ("c", MemoryNeed::Mib(3_000)),
+    ];
     let mut world = World::new(RULES, &[(4_000, 4_000), (4_000, 4_000)], &models);
     for (model, _) in models {
         world.join(model, 1);
@@ -17,7 +21,7 @@ fn devices_are_filled_each_by_itself_and_not_as_one() {
 
 #[test]
 fn the_smallest_room_that_does_is_taken() {
-    let models = [("small", Need::Mib(2_000)), ("large", Need::Mib(7_000))];
+    let models = [("small", MemoryNeed::Mib(2_000)), ("large", MemoryNeed::Mib(7_000))];
     let mut world = World::new(RULES, &[(8_000, 8_000), (3_000, 3_000)], &models);
     world.join("small", 2);
     world.join("large", 1);
@@ -27,7 +31,11 @@ fn the_smallest_room_that_does_is_taken() {
 
 #[test]
 fn a_model_without_a_budget_runs_alone_on_its_device_and_leaves_the_other_alone() {
-    let models = [("known", Need::Mib(1_000)), ("unknown", Need::Alone), ("late", Need::Mib(10))];
+    let models = [
+        ("known", MemoryNeed::Mib(1_000)),
+        ("unknown", MemoryNeed::Alone),
+        ("late", MemoryNeed::Mib(10)),
+    ];
     let mut world = World::new(RULES, &[(8_000, 8_000), (8_000, 7_000)], &models);
     world.join("known", 2);
     world.join("unknown", 1);

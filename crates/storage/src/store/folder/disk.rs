@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use crate::model::digest;
-use crate::store::{Etag, Fetch, Get, Meta, Object, Put};
+use crate::store::{Etag, FetchedObject, GetOptions, GetResult, ObjectMeta, PutResult};
 
 /// Everything of ours inside the folder; no key has this name.
 const OURS: &str = ".docmill-store";
@@ -22,27 +22,27 @@ const OURS: &str = ".docmill-store";
 const LEFTOVER: Duration = Duration::from_secs(3600);
 
 /// The condition of a write.
-pub(super) enum Condition {
+pub(super) enum FileCondition {
     Always,
     Absent,
     Is(Etag),
 }
 
 /// One object to be written.
-pub(super) struct Draft {
+pub(super) struct FileDraft {
     pub(super) path: PathBuf,
     pub(super) bytes: bytes::Bytes,
     pub(super) metadata: BTreeMap<String, String>,
-    pub(super) condition: Condition,
+    pub(super) condition: FileCondition,
 }
 
 /// The folder.
 #[derive(Debug, Clone)]
-pub(super) struct Disk {
+pub(super) struct StoreDirectory {
     pub(super) root: PathBuf,
 }
 
-impl Disk {
+impl StoreDirectory {
     /// Creates what is missing and removes what a crash left behind.
     pub(super) fn open(root: &Path) -> io::Result<Self> {
         for part in ["tmp", "locks", "metadata"] {
@@ -54,12 +54,12 @@ impl Disk {
         Ok(disk)
     }
 
-    fn ours(&self, part: &str) -> PathBuf {
+    fn own_path(&self, part: &str) -> PathBuf {
         self.root.join(OURS).join(part)
     }
 
     fn remove_leftovers(&self) -> io::Result<()> {
-        for entry in fs::read_dir(self.ours("tmp"))? {
+        for entry in fs::read_dir(self.own_path("tmp"))? {
             let entry = entry?;
             let age = entry.metadata().and_then(|meta| meta.modified()).map(|at| at.elapsed());
             if matches!(age, Ok(Ok(age)) if age > LEFTOVER) {
@@ -71,112 +71,121 @@ impl Disk {
 
     /// Excludes other writers of the path, in this process and in others, until dropped. The lock
     /// files are a fixed set and never removed: a removed one could be locked twice.
-    fn lock(&self, path: &Path) -> io::Result<File> {
-        let shard = self.fingerprint(path).get(..2).unwrap_or_default().to_owned();
-        let file = File::create(self.ours("locks").join(shard))?;
+    fn lock_path(&self, path: &Path) -> io::Result<File> {
+        let shard = self.path_fingerprint(path).get(..2).unwrap_or_default().to_owned();
+        let file = File::create(self.own_path("locks").join(shard))?;
         file.lock()?;
         Ok(file)
     }
 
-    fn fingerprint(&self, path: &Path) -> String {
+    fn path_fingerprint(&self, path: &Path) -> String {
         let relative = path.strip_prefix(&self.root).unwrap_or(path);
-        digest::sha256(relative.as_os_str().as_encoded_bytes())
+        digest::sha256_hex(relative.as_os_str().as_encoded_bytes())
     }
 
-    pub(super) fn head(&self, path: &Path) -> io::Result<Option<Meta>> {
+    pub(super) fn head(&self, path: &Path) -> io::Result<Option<ObjectMeta>> {
         loop {
-            let Some(meta) = stat(path)? else { return Ok(None) };
-            let etag = stamp(&meta);
+            let Some(meta) = file_metadata(path)? else { return Ok(None) };
+            let etag = etag_of(&meta);
             let metadata = self.read_metadata(path, &etag)?;
             // Without side file: either it has none, or a writer replaced both meanwhile.
-            if metadata.is_none() && stat(path)?.map(|now| stamp(&now)).as_ref() != Some(&etag) {
+            if metadata.is_none()
+                && file_metadata(path)?.map(|now| etag_of(&now)).as_ref() != Some(&etag)
+            {
                 continue;
             }
             let metadata = metadata.unwrap_or_default();
-            return Ok(Some(Meta { size: meta.len(), etag, modified: meta.modified()?, metadata }));
+            return Ok(Some(ObjectMeta {
+                size: meta.len(),
+                etag,
+                modified: meta.modified()?,
+                metadata,
+            }));
         }
     }
 
-    pub(super) fn get(&self, path: &Path, what: &Get) -> io::Result<Fetch> {
-        if stat(path)?.is_none() {
-            return Ok(Fetch::Missing);
+    pub(super) fn get(&self, path: &Path, what: &GetOptions) -> io::Result<GetResult> {
+        if file_metadata(path)?.is_none() {
+            return Ok(GetResult::Missing);
         }
         let file = match File::open(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Fetch::Missing),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(GetResult::Missing),
             other => other?,
         };
         // Of the open file, not of the name: it may have been replaced since.
         let meta = file.metadata()?;
-        let etag = stamp(&meta);
+        let etag = etag_of(&meta);
         if what.if_match.as_ref().is_some_and(|wanted| *wanted != etag) {
-            return Ok(Fetch::Changed);
+            return Ok(GetResult::Changed);
         }
         if meta.len() > what.at_most {
-            return Ok(Fetch::TooLarge { size: meta.len() });
+            return Ok(GetResult::TooLarge { size: meta.len() });
         }
         let mut bytes = Vec::with_capacity(usize::try_from(meta.len()).unwrap_or_default());
         file.take(what.at_most.saturating_add(1)).read_to_end(&mut bytes)?;
         match u64::try_from(bytes.len()) {
-            Ok(size) if size > what.at_most => Ok(Fetch::TooLarge { size }),
-            _ => Ok(Fetch::Found(Object { bytes: bytes.into(), etag })),
+            Ok(size) if size > what.at_most => Ok(GetResult::TooLarge { size }),
+            _ => Ok(GetResult::Found(FetchedObject { bytes: bytes.into(), etag })),
         }
     }
 
-    pub(super) fn write(&self, draft: &Draft) -> io::Result<Put> {
+    pub(super) fn write(&self, draft: &FileDraft) -> io::Result<PutResult> {
         let (temporary, etag) = self.write_temporary(&draft.bytes)?;
-        let done = self.publish(draft, &temporary, &etag);
+        let done = self.publish_file(draft, &temporary, &etag);
         ignore_missing(fs::remove_file(&temporary))?;
-        Ok(if done? { Put::Written(etag) } else { Put::Refused })
+        Ok(if done? { PutResult::Written(etag) } else { PutResult::Refused })
     }
 
     /// A synced file beside the tree and the stamp it will keep. Its time is set explicitly
     /// because the file system's own clock ticks only every few milliseconds, and two versions
     /// written within one tick must not look the same.
     fn write_temporary(&self, bytes: &[u8]) -> io::Result<(PathBuf, Etag)> {
-        let path = self.ours("tmp").join(uuid::Uuid::new_v4().to_string());
+        let path = self.own_path("tmp").join(uuid::Uuid::new_v4().to_string());
         let mut file = File::create_new(&path)?;
         file.write_all(bytes)?;
         file.set_modified(SystemTime::now())?;
         file.sync_all()?;
-        let etag = stamp(&file.metadata()?);
+        let etag = etag_of(&file.metadata()?);
         Ok((path, etag))
     }
 
-    fn publish(&self, draft: &Draft, temporary: &Path, etag: &Etag) -> io::Result<bool> {
+    fn publish_file(&self, draft: &FileDraft, temporary: &Path, etag: &Etag) -> io::Result<bool> {
         let path = &draft.path;
         let parent = path.parent().unwrap_or(&self.root);
         fs::create_dir_all(parent)?;
         if path.is_dir() {
             return Err(io::ErrorKind::IsADirectory.into());
         }
-        let _lock = self.lock(path)?;
+        let _lock = self.lock_path(path)?;
         match &draft.condition {
-            Condition::Absent => match fs::hard_link(temporary, path) {
+            FileCondition::Absent => match fs::hard_link(temporary, path) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
                 other => other?,
             },
-            Condition::Is(wanted) if current(path)?.as_ref() != Some(wanted) => return Ok(false),
-            Condition::Always | Condition::Is(_) => {
+            FileCondition::Is(wanted) if current_etag(path)?.as_ref() != Some(wanted) => {
+                return Ok(false);
+            }
+            FileCondition::Always | FileCondition::Is(_) => {
                 self.write_metadata(path, etag, &draft.metadata)?;
                 fs::rename(temporary, path)?;
             }
         }
-        self.forget_metadata(path, Some(etag))?;
+        self.remove_old_metadata(path, Some(etag))?;
         sync_directory(parent)?;
         Ok(true)
     }
 
     /// Deletes; `false` if the condition did not hold (a missing file fulfils `Always` only).
-    pub(super) fn delete(&self, path: &Path, condition: &Condition) -> io::Result<bool> {
-        let _lock = self.lock(path)?;
-        let found = current(path)?;
+    pub(super) fn delete(&self, path: &Path, condition: &FileCondition) -> io::Result<bool> {
+        let _lock = self.lock_path(path)?;
+        let found = current_etag(path)?;
         match condition {
-            Condition::Is(wanted) if found.as_ref() != Some(wanted) => return Ok(false),
+            FileCondition::Is(wanted) if found.as_ref() != Some(wanted) => return Ok(false),
             _ if found.is_none() => return Ok(true),
             _ => {}
         }
         ignore_missing(fs::remove_file(path))?;
-        self.forget_metadata(path, None)?;
+        self.remove_old_metadata(path, None)?;
         sync_directory(path.parent().unwrap_or(&self.root))?;
         Ok(true)
     }
@@ -184,7 +193,7 @@ impl Disk {
     /// Side files are named after the version they belong to, so that a crash between writing
     /// the two never pairs one version with the other's metadata.
     fn side_files(&self, path: &Path) -> PathBuf {
-        self.ours("metadata").join(self.fingerprint(path))
+        self.own_path("metadata").join(self.path_fingerprint(path))
     }
 
     fn read_metadata(
@@ -217,7 +226,7 @@ impl Disk {
     }
 
     /// Removes the side files of every version but `keep`.
-    fn forget_metadata(&self, path: &Path, keep: Option<&Etag>) -> io::Result<()> {
+    fn remove_old_metadata(&self, path: &Path, keep: Option<&Etag>) -> io::Result<()> {
         let folder = self.side_files(path);
         let entries = match fs::read_dir(&folder) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -237,12 +246,12 @@ impl Disk {
 }
 
 /// The version of a file: changes with every write, also with one of the same bytes.
-fn stamp(meta: &fs::Metadata) -> Etag {
+fn etag_of(meta: &fs::Metadata) -> Etag {
     Etag(format!("{:x}.{:09}-{:x}-{:x}", meta.mtime(), meta.mtime_nsec(), meta.size(), meta.ino()))
 }
 
 /// A directory is no object.
-fn stat(path: &Path) -> io::Result<Option<fs::Metadata>> {
+fn file_metadata(path: &Path) -> io::Result<Option<fs::Metadata>> {
     match fs::metadata(path) {
         Ok(meta) => Ok(meta.is_file().then_some(meta)),
         Err(error) => match error.kind() {
@@ -252,8 +261,8 @@ fn stat(path: &Path) -> io::Result<Option<fs::Metadata>> {
     }
 }
 
-fn current(path: &Path) -> io::Result<Option<Etag>> {
-    Ok(stat(path)?.map(|meta| stamp(&meta)))
+fn current_etag(path: &Path) -> io::Result<Option<Etag>> {
+    Ok(file_metadata(path)?.map(|meta| etag_of(&meta)))
 }
 
 fn sync_directory(path: &Path) -> io::Result<()> {
@@ -271,8 +280,13 @@ fn ignore_missing(done: io::Result<()>) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    fn write(disk: &Disk, key: &str, bytes: &'static [u8], condition: Condition) -> Put {
-        disk.write(&Draft {
+    fn write(
+        disk: &StoreDirectory,
+        key: &str,
+        bytes: &'static [u8],
+        condition: FileCondition,
+    ) -> PutResult {
+        disk.write(&FileDraft {
             path: disk.root.join(key),
             bytes: bytes.into(),
             metadata: BTreeMap::from([("a".to_owned(), "b".to_owned())]),
@@ -284,12 +298,12 @@ mod tests {
     #[test]
     fn what_a_crash_left_behind_is_never_listed_and_is_gone_after_an_hour() {
         let folder = tempfile::tempdir().unwrap();
-        let disk = Disk::open(folder.path()).unwrap();
+        let disk = StoreDirectory::open(folder.path()).unwrap();
         let young = disk.write_temporary(b"half").unwrap().0;
         let old = disk.write_temporary(b"half").unwrap().0;
         let past = SystemTime::now() - LEFTOVER - Duration::from_secs(1);
         File::options().write(true).open(&old).unwrap().set_modified(past).unwrap();
-        Disk::open(folder.path()).unwrap();
+        StoreDirectory::open(folder.path()).unwrap();
         assert!(young.exists(), "another process may still be writing it");
         assert!(!old.exists());
     }
@@ -297,22 +311,22 @@ mod tests {
     #[test]
     fn side_files_do_not_pile_up() {
         let folder = tempfile::tempdir().unwrap();
-        let disk = Disk::open(folder.path()).unwrap();
+        let disk = StoreDirectory::open(folder.path()).unwrap();
         for _ in 0..3 {
-            write(&disk, "k", b"same", Condition::Always);
+            write(&disk, "k", b"same", FileCondition::Always);
         }
         let side = disk.side_files(&disk.root.join("k"));
         assert_eq!(fs::read_dir(&side).unwrap().count(), 1);
-        assert!(disk.delete(&disk.root.join("k"), &Condition::Always).unwrap());
+        assert!(disk.delete(&disk.root.join("k"), &FileCondition::Always).unwrap());
         assert!(!side.exists());
-        assert_eq!(fs::read_dir(disk.ours("tmp")).unwrap().count(), 0);
+        assert_eq!(fs::read_dir(disk.own_path("tmp")).unwrap().count(), 0);
     }
 
     #[test]
     fn a_side_file_of_a_write_that_never_happened_is_not_taken_for_the_objects() {
         let folder = tempfile::tempdir().unwrap();
-        let disk = Disk::open(folder.path()).unwrap();
-        write(&disk, "k", b"one", Condition::Always);
+        let disk = StoreDirectory::open(folder.path()).unwrap();
+        write(&disk, "k", b"one", FileCondition::Always);
         let path = disk.root.join("k");
         let other = BTreeMap::from([("a".to_owned(), "never".to_owned())]);
         disk.write_metadata(&path, &Etag("never-renamed".to_owned()), &other).unwrap();

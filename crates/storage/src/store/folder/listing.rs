@@ -8,21 +8,21 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use super::paths;
-use crate::store::Entry;
+use crate::store::ObjectEntry;
 
 /// What is asked for.
-pub(super) struct Wanted<'a> {
+pub(super) struct ListQuery<'a> {
     pub(super) prefix: &'a str,
     pub(super) after: Option<&'a str>,
     pub(super) max: usize,
 }
 
 /// Collects the entries below `dir`, whose keys begin with `base` (empty, or ending in `/`).
-pub(super) fn collect(
+pub(super) fn collect_entries(
     dir: &Path,
     base: &str,
-    wanted: &Wanted<'_>,
-    found: &mut Vec<Entry>,
+    wanted: &ListQuery<'_>,
+    found: &mut Vec<ObjectEntry>,
 ) -> io::Result<()> {
     for (key, is_dir) in sorted_names(dir, base)? {
         if found.len() >= wanted.max {
@@ -33,7 +33,7 @@ pub(super) fn collect(
         }
         let path = dir.join(paths::encode(last_segment(&key)));
         if is_dir {
-            collect(&path, &key, wanted, found)?;
+            collect_entries(&path, &key, wanted, found)?;
         } else if let Some(entry) = entry_of(&path, key)? {
             found.push(entry);
         }
@@ -42,7 +42,7 @@ pub(super) fn collect(
 }
 
 /// Whether a file of this key, or any key below this directory, is asked for.
-fn may_hold(key: &str, is_dir: bool, wanted: &Wanted<'_>) -> bool {
+fn may_hold(key: &str, is_dir: bool, wanted: &ListQuery<'_>) -> bool {
     let prefixed = key.starts_with(wanted.prefix) || (is_dir && wanted.prefix.starts_with(key));
     let later = wanted.after.is_none_or(|after| key > after || (is_dir && after.starts_with(key)));
     prefixed && later
@@ -74,11 +74,11 @@ fn last_segment(key: &str) -> &str {
 }
 
 /// The entry, unless the file has gone meanwhile.
-fn entry_of(path: &Path, key: String) -> io::Result<Option<Entry>> {
+fn entry_of(path: &Path, key: String) -> io::Result<Option<ObjectEntry>> {
     match std::fs::metadata(path) {
         Ok(meta) => {
             let modified = meta.modified().unwrap_or(SystemTime::UNIX_EPOCH);
-            Ok(Some(Entry { key, size: meta.len(), modified }))
+            Ok(Some(ObjectEntry { key, size: meta.len(), modified }))
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),

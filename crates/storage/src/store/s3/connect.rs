@@ -8,7 +8,7 @@ use aws_sdk_s3::config::{
     BehaviorVersion, Credentials, Region, RequestChecksumCalculation, ResponseChecksumValidation,
 };
 
-use crate::config::{Secret, StoreConfig};
+use crate::config::{SecretString, StoreConfig};
 use crate::fault::Fault;
 
 /// One request without its body; a 64 MiB upload at 1 MiB/s still fits.
@@ -16,20 +16,20 @@ const ATTEMPT: Duration = Duration::from_secs(90);
 
 /// By what right a bucket is used, and where in it something may be tried.
 #[derive(Debug, Clone, Copy)]
-pub struct Access<'a> {
+pub struct BucketAccess<'a> {
     /// An access key and its secret; `None`: what the environment, a profile or a role gives.
-    pub keys: Option<(&'a str, &'a Secret)>,
+    pub keys: Option<(&'a str, &'a SecretString)>,
     /// The beginning of keys that may be written, for the check at start.
     pub place: &'a str,
 }
 
 /// Whether the check at start may succeed by itself later.
-pub(super) fn may_pass(fault: Fault) -> bool {
+pub(super) fn is_passing(fault: Fault) -> bool {
     matches!(fault, Fault::Transient | Fault::Throttled(_) | Fault::Unavailable)
 }
 
 /// What to look at where the bucket cannot be used.
-pub(super) fn advice(fault: Fault) -> &'static str {
+pub(super) fn advice_for(fault: Fault) -> &'static str {
     match fault {
         Fault::Denied => {
             "check the credentials (environment, profile or role) and that they may list, read, \
@@ -41,7 +41,7 @@ pub(super) fn advice(fault: Fault) -> &'static str {
     }
 }
 
-pub(super) async fn client_of(config: &StoreConfig, access: &Access<'_>) -> Client {
+pub(super) async fn build_client(config: &StoreConfig, access: &BucketAccess<'_>) -> Client {
     let timeouts = TimeoutConfig::builder()
         .connect_timeout(Duration::from_secs(5))
         .read_timeout(Duration::from_secs(60))

@@ -8,12 +8,12 @@ use std::time::Duration;
 use aws_sdk_s3::config::http::HttpResponse;
 use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
 
-use super::place::Place;
+use super::place::S3Location;
 use crate::aws;
 use crate::fault::{Error, Fault, Result};
 
 /// A request that did not succeed.
-pub(super) enum Failure {
+pub(super) enum S3Failure {
     /// 412: the condition did not hold.
     Precondition,
     /// 409: another conditional request for the key is in flight; ask again.
@@ -24,7 +24,7 @@ pub(super) enum Failure {
     Other(Error),
 }
 
-impl Failure {
+impl S3Failure {
     /// For requests to which only absence is an answer.
     pub(super) fn into_absent<T>(self) -> Result<Option<T>> {
         match self {
@@ -37,7 +37,7 @@ impl Failure {
     }
 
     /// For requests to which none of the special cases is an answer.
-    pub(super) fn into_error(self, place: &Place<'_>) -> Error {
+    pub(super) fn into_error(self, place: &S3Location<'_>) -> Error {
         match self {
             Self::Other(error) => error,
             Self::NoSuchKey => Error::new(
@@ -52,11 +52,11 @@ impl Failure {
 }
 
 /// Sorts what came back from a request to `place` that was to do `what`.
-pub(super) fn failure_of<E>(
+pub(super) fn classify_failure<E>(
     error: SdkError<E, HttpResponse>,
-    place: &Place<'_>,
+    place: &S3Location<'_>,
     what: &str,
-) -> Failure
+) -> S3Failure
 where
     E: ProvideErrorMetadata + std::error::Error + Send + Sync + 'static,
 {
@@ -67,31 +67,31 @@ where
         .and_then(|response| response.headers().get("retry-after"))
         .and_then(|seconds| seconds.parse().ok())
         .map(Duration::from_secs);
-    match answer_of(&code, status) {
+    match failure_of_code(&code, status) {
         Some(answer) => return answer,
-        None if status == Some(404) && code != "NoSuchBucket" => return Failure::NoSuchKey,
+        None if status == Some(404) && code != "NoSuchBucket" => return S3Failure::NoSuchKey,
         None => {}
     }
     let fault = match status {
         Some(status) => fault_of(&code, status, wait, place.foreign),
-        None => aws::silence(&error).fault(),
+        None => aws::classify_transport_error(&error).fault(),
     };
     let came = match status {
         Some(status) if code.is_empty() => format!("HTTP status {status}"),
         Some(_) => code,
-        None => aws::silence(&error).words().to_owned(),
+        None => aws::classify_transport_error(&error).message().to_owned(),
     };
     let text = format!("cannot {what} in bucket {}: {came}", place.bucket);
-    Failure::Other(Error::new(fault, text).because(error))
+    S3Failure::Other(Error::new(fault, text).with_source(error))
 }
 
-fn answer_of(code: &str, status: Option<u16>) -> Option<Failure> {
+fn failure_of_code(code: &str, status: Option<u16>) -> Option<S3Failure> {
     match (code, status) {
-        ("PreconditionFailed", _) | (_, Some(412)) => Some(Failure::Precondition),
+        ("PreconditionFailed", _) | (_, Some(412)) => Some(S3Failure::Precondition),
         ("ConditionalRequestConflict" | "OperationAborted", _) | (_, Some(409)) => {
-            Some(Failure::Conflict)
+            Some(S3Failure::Conflict)
         }
-        ("NoSuchKey" | "NotFound" | "NoSuchVersion", _) => Some(Failure::NoSuchKey),
+        ("NoSuchKey" | "NotFound" | "NoSuchVersion", _) => Some(S3Failure::NoSuchKey),
         _ => None,
     }
 }
@@ -151,11 +151,11 @@ mod tests {
     #[test]
     fn a_conflict_is_not_taken_for_a_lost_race() {
         assert!(matches!(
-            answer_of("ConditionalRequestConflict", Some(409)),
-            Some(Failure::Conflict)
+            failure_of_code("ConditionalRequestConflict", Some(409)),
+            Some(S3Failure::Conflict)
         ));
-        assert!(matches!(answer_of("", Some(412)), Some(Failure::Precondition)));
-        assert!(matches!(answer_of("NoSuchKey", Some(404)), Some(Failure::NoSuchKey)));
-        assert!(answer_of("NoSuchBucket", Some(404)).is_none());
+        assert!(matches!(failure_of_code("", Some(412)), Some(S3Failure::Precondition)));
+        assert!(matches!(failure_of_code("NoSuchKey", Some(404)), Some(S3Failure::NoSuchKey)));
+        assert!(failure_of_code("NoSuchBucket", Some(404)).is_none());
     }
 }

@@ -5,7 +5,7 @@ use aws_sdk_s3::types::FilterRuleName;
 
 /// A rule by which the bucket tells a queue of new objects.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct QueueRule {
+pub struct BucketQueueRule {
     /// ARN of the queue.
     pub queue: String,
     /// Keys begin with this; empty: all keys.
@@ -13,7 +13,9 @@ pub struct QueueRule {
 }
 
 /// The rules in the bucket's answer.
-pub(super) fn queue_rules_of(answer: &GetBucketNotificationConfigurationOutput) -> Vec<QueueRule> {
+pub(super) fn queue_rules_of(
+    answer: &GetBucketNotificationConfigurationOutput,
+) -> Vec<BucketQueueRule> {
     let prefix_of = |rule: &aws_sdk_s3::types::QueueConfiguration| {
         let filters = rule.filter().and_then(|filter| filter.key()).map(|key| key.filter_rules());
         let prefix = filters.unwrap_or_default().iter().find(|filter| {
@@ -25,6 +27,6 @@ pub(super) fn queue_rules_of(answer: &GetBucketNotificationConfigurationOutput) 
     };
     let rules = answer.queue_configurations().iter();
     rules
-        .map(|rule| QueueRule { queue: rule.queue_arn().to_owned(), prefix: prefix_of(rule) })
+        .map(|rule| BucketQueueRule { queue: rule.queue_arn().to_owned(), prefix: prefix_of(rule) })
         .collect()
 }

@@ -13,16 +13,16 @@ const QUOTED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'_').remove(b'.').remove(b'-
 
 /// One object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place<'a> {
+pub(super) struct S3Location<'a> {
     pub(super) bucket: &'a str,
     pub(super) key: &'a str,
     /// Not our own bucket: what goes wrong there concerns one document, not the service.
     pub(super) foreign: bool,
 }
 
-impl<'a> Place<'a> {
+impl<'a> S3Location<'a> {
     /// A key of `own`, or `s3://bucket/key`.
-    pub(super) fn of(own: &'a str, name: &'a str) -> Result<Self> {
+    pub(super) fn parse_name(own: &'a str, name: &'a str) -> Result<Self> {
         let (bucket, key) = match name.strip_prefix("s3://") {
             None => (own, name),
             Some(rest) => rest
@@ -38,7 +38,7 @@ impl<'a> Place<'a> {
 
     /// The same for the beginning of keys, which may be empty; and what the keys of a listing begin
     /// with, so that they are names as well.
-    pub(super) fn of_prefix(own: &'a str, name: &'a str) -> Result<(Self, String)> {
+    pub(super) fn parse_prefix(own: &'a str, name: &'a str) -> Result<(Self, String)> {
         let Some(rest) = name.strip_prefix("s3://") else {
             return Ok((Self { bucket: own, key: name, foreign: false }, String::new()));
         };
@@ -52,12 +52,12 @@ impl<'a> Place<'a> {
 }
 
 /// A metadata value as a header can carry it.
-pub(super) fn encode(value: &str) -> String {
+pub(super) fn encode_value(value: &str) -> String {
     utf8_percent_encode(value, QUOTED).to_string()
 }
 
-/// The inverse of [`encode`]; a value that was never encoded stays as it is.
-pub(super) fn decode(value: &str) -> String {
+/// The inverse of [`encode_value`]; a value that was never encoded stays as it is.
+pub(super) fn decode_value(value: &str) -> String {
     percent_decode_str(value).decode_utf8().map_or_else(|_| value.to_owned(), Into::into)
 }
 
@@ -76,17 +76,17 @@ mod tests {
             ("s3://other/", None),
             ("", None),
         ] {
-            let place = Place::of("own", name).ok();
+            let place = S3Location::parse_name("own", name).ok();
             assert_eq!(place.map(|p| (p.bucket, p.key, p.foreign)), expected, "{name}");
         }
     }
 
     #[test]
     fn metadata_is_written_as_blobforge_writes_it() {
-        assert_eq!(encode("[\"lorem\"]"), "%5B%22lorem%22%5D");
+        assert_eq!(encode_value("[\"lorem\"]"), "%5B%22lorem%22%5D");
         for value in ["we ird näme $(id);&#.pdf", "a-b_c.d~e", "", "100%", "发票"] {
-            assert_eq!(decode(&encode(value)), value);
+            assert_eq!(decode_value(&encode_value(value)), value);
         }
-        assert_eq!(decode("never%encoded"), "never%encoded");
+        assert_eq!(decode_value("never%encoded"), "never%encoded");
     }
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::model::{EncodedImage, Encoding, ImageHeader, PictureFacts, TextMap};
+use crate::model::{EncodedImage, ImageEncoding, ImageHeader, PictureFacts, TextMap};
 use serde_json::{Value, json};
 
 fn picture(number: u32) -> PagePicture {
@@ -13,7 +13,7 @@ fn picture(number: u32) -> PagePicture {
         cut: false,
     };
     let image = EncodedImage {
-        header: ImageHeader { width: 1000, height: 2000, dpi: 100, encoding: Encoding::Png },
+        header: ImageHeader { width: 1000, height: 2000, dpi: 100, encoding: ImageEncoding::Png },
         bytes: vec![],
     };
     PagePicture { facts, image }
@@ -40,12 +40,12 @@ fn token(start: usize, end: usize, confidence: f64, after: Option<&str>) -> Valu
     token
 }
 
-fn document(value: Value) -> Document {
+fn document(value: Value) -> ProcessedDocument {
     serde_json::from_value(value).unwrap()
 }
 
-fn texts(reading: &PageReading) -> Vec<String> {
-    reading.lines.iter().map(Line::text).collect()
+fn texts(reading: &ProviderReading) -> Vec<String> {
+    reading.lines.iter().map(TextLine::text).collect()
 }
 
 /// Two pages in one text, with characters of one to four bytes and of one and two UTF-16 units.
@@ -69,7 +69,8 @@ fn two_pages() -> Value {
 
 #[test]
 fn offsets_are_characters_and_tokens_without_a_break_are_one_word() {
-    let read = readings(&document(two_pages()), &[picture(7), picture(9)], Some("v2")).unwrap();
+    let read =
+        parse_readings(&document(two_pages()), &[picture(7), picture(9)], Some("v2")).unwrap();
     assert_eq!(texts(&read[0]), ["Größe INV-𝟚041"]);
     let number = &read[0].lines[0].words[1];
     assert_eq!((number.text.as_str(), number.confidence), ("INV-𝟚041", 0.5));
@@ -82,11 +83,11 @@ fn offsets_are_characters_and_tokens_without_a_break_are_one_word() {
 fn pages_are_told_by_their_number_and_a_missing_one_makes_the_answer_useless() {
     let mut swapped = two_pages();
     swapped["pages"].as_array_mut().unwrap().reverse();
-    let read = readings(&document(swapped.clone()), &[picture(1), picture(2)], None).unwrap();
+    let read = parse_readings(&document(swapped.clone()), &[picture(1), picture(2)], None).unwrap();
     assert_eq!(texts(&read[1]), ["Zürich"]);
-    assert!(readings(&document(swapped.clone()), &[picture(1)], None).is_none());
+    assert!(parse_readings(&document(swapped.clone()), &[picture(1)], None).is_none());
     swapped["pages"][0]["pageNumber"] = json!(1);
-    assert!(readings(&document(swapped), &[picture(1), picture(2)], None).is_none());
+    assert!(parse_readings(&document(swapped), &[picture(1), picture(2)], None).is_none());
 }
 
 #[test]
@@ -98,7 +99,7 @@ fn an_anchor_beyond_the_text_is_no_word_and_lines_are_not_mixed() {
             "tokens": [token(0, 4, 1.0, Some("SPACE")), token(4, 7, 1.0, None),
                        token(8, 14, 1.0, None), token(14, 99, 1.0, None), token(5, 2, 1.0, None)]}],
     });
-    let read = readings(&document(page), &[picture(1)], None).unwrap();
+    let read = parse_readings(&document(page), &[picture(1)], None).unwrap();
     assert_eq!(texts(&read[0])[..2], ["one two", "three"]);
     assert_eq!(texts(&read[0]).len(), 2);
 }
@@ -113,9 +114,9 @@ fn defects_come_by_name_and_a_score_that_is_left_out_is_zero() {
             {"type": "quality/defect_text_too_small", "confidence": 0.2},
             {"type": "quality/defect_dark", "confidence": 0.01},
             {"type": "quality/defect_of_the_future", "confidence": 1.0}]}}]});
-    let read = readings(&document(page), &[picture(1)], None).unwrap();
+    let read = parse_readings(&document(page), &[picture(1)], None).unwrap();
     assert_eq!(read[0].score, Some(0.0));
-    let kinds: Vec<DefectKind> = read[0].defects.iter().map(|defect| defect.kind).collect();
-    assert_eq!(kinds, [DefectKind::Blurry, DefectKind::TextTooSmall]);
+    let kinds: Vec<PageDefectKind> = read[0].defects.iter().map(|defect| defect.kind).collect();
+    assert_eq!(kinds, [PageDefectKind::Blurry, PageDefectKind::TextTooSmall]);
     assert_eq!(read[0].languages, ["chi_sim", "fra"]);
 }

@@ -1,18 +1,20 @@
 //! The address under a name, and how a line with a town is recognised.
 
-use super::{Candidate, Search, stacked, tidy};
-use crate::extract::rules::layout::Cell;
-use crate::extract::rules::spots::Spot;
+use super::{SupplierCandidate, SupplierSearch, is_next_line, tidy_name};
+use crate::extract::rules::layout::TextCell;
+use crate::extract::rules::spots::LabelMatch;
 
-impl Search<'_> {
+impl SupplierSearch<'_> {
     /// The name with its second line, if the legal form stands there.
-    pub(super) fn whole_name(&self, candidate: &Candidate<'_>) -> (String, usize) {
+    pub(super) fn full_name(&self, candidate: &SupplierCandidate<'_>) -> (String, usize) {
         let name = candidate.name.clone();
         if candidate.address.is_some() || self.has_legal_form(&name) {
             return (name, 0);
         }
-        let Some((_, below)) = self.layout.below(candidate.cell, 0.9) else { return (name, 0) };
-        let more = tidy(&below.text());
+        let Some((_, below)) = self.layout.cell_below(candidate.cell, 0.9) else {
+            return (name, 0);
+        };
+        let more = tidy_name(&below.joined_text());
         let aligned = (below.area.x - candidate.cell.area.x).abs() < below.area.h;
         let belongs = aligned
             && self.is_name(&more)
@@ -22,26 +24,26 @@ impl Search<'_> {
     }
 
     /// Up to five lines under the name, as long as they look like parts of an address.
-    pub(super) fn address_below(&self, cell: &Cell, skip: usize) -> Option<String> {
+    pub(super) fn address_below(&self, cell: &TextCell, skip: usize) -> Option<String> {
         let mut lines: Vec<String> = Vec::new();
         let mut at = cell;
         for line in 0..6 + skip {
-            let below = self.layout.cells.iter().filter(|c| stacked(at, c));
+            let below = self.layout.cells.iter().filter(|c| is_next_line(at, c));
             let Some(next) = below.min_by(|a, b| a.area.y.total_cmp(&b.area.y)) else { break };
             at = next;
             if line < skip {
                 continue;
             }
-            let text = tidy(&next.text());
+            let text = tidy_name(&next.joined_text());
             let labelled = self.spots.all.iter().any(|spot| {
                 spot.words.start == 0
-                    && self.spots.cell(spot).is_some_and(|c| std::ptr::eq(c, next))
+                    && self.spots.cell_of(spot).is_some_and(|c| std::ptr::eq(c, next))
                     && !matches!(
                         spot.field.as_str(),
                         "party_address" | "invoice_date" | "subtotal" | "legal_form"
                     )
                     && !spot.field.starts_with("column_")
-                    && !is_part_of_text(spot, next)
+                    && !is_within_text(spot, next)
             });
             if labelled || text.contains('@') || text.contains("www.") || text.contains("://") {
                 break;
@@ -60,25 +62,26 @@ impl Search<'_> {
     }
 
     /// `Address: Street 1` with the town below, in the section of the name.
-    pub(super) fn labelled_address(&self, name: &Cell) -> Option<String> {
-        let spot = self.spots.of("party_address").find(|spot| {
-            self.spots.cell(spot).is_some_and(|cell| {
+    pub(super) fn labelled_address(&self, name: &TextCell) -> Option<String> {
+        let spot = self.spots.of_field("party_address").find(|spot| {
+            self.spots.cell_of(spot).is_some_and(|cell| {
                 cell.page == name.page && (name.row..name.row + 6).contains(&cell.row)
             })
         })?;
-        let beside = self.spots.beside(spot);
+        let beside = self.spots.value_candidates(spot);
         let first = beside.first()?;
-        let street = tidy(&first.words().join(" "));
+        let street = tidy_name(&first.value_words().join(" "));
         if has_postal_code(&street) && street.len() > 20 {
             return Some(street);
         }
-        let (_, town) = self.layout.below(first.cell, 1.8)?;
-        has_postal_code(&town.text()).then(|| format!("{street}, {}", tidy(&town.text())))
+        let (_, town) = self.layout.cell_below(first.cell, 1.8)?;
+        has_postal_code(&town.joined_text())
+            .then(|| format!("{street}, {}", tidy_name(&town.joined_text())))
     }
 }
 
 /// `Seller Street 5` names no seller: a party's heading stands alone or ends in a colon.
-fn is_part_of_text(spot: &Spot, cell: &Cell) -> bool {
+fn is_within_text(spot: &LabelMatch, cell: &TextCell) -> bool {
     let party = matches!(spot.field.as_str(), "supplier" | "customer" | "party_name" | "payee");
     let last = cell.words.get(spot.words.end.saturating_sub(1));
     let closed = last.is_some_and(|word| word.ends_with(':'))

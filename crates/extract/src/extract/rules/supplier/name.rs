@@ -1,17 +1,17 @@
 //! What can be a name, and whether it is the recipient's.
 
-use super::{LONGEST_NAME, Search, stacked};
-use crate::extract::rules::layout::Cell;
-use crate::notation::{date, fold};
+use super::{LONGEST_NAME, SupplierSearch, is_next_line};
+use crate::extract::rules::layout::TextCell;
+use crate::notation::{date, fold_text};
 
-impl Search<'_> {
+impl SupplierSearch<'_> {
     /// Whether a heading such as "Bill to" stands over or before the cell.
-    pub(super) fn is_customers(&self, cell: &Cell) -> bool {
+    pub(super) fn is_customer(&self, cell: &TextCell) -> bool {
         if self.has_attention_below(cell) {
             return true;
         }
-        self.spots.of("customer").any(|spot| {
-            let Some(label) = self.spots.cell(spot).filter(|_| spot.words.start == 0) else {
+        self.spots.of_field("customer").any(|spot| {
+            let Some(label) = self.spots.cell_of(spot).filter(|_| spot.words.start == 0) else {
                 return false;
             };
             let heading = label.words.len() <= spot.words.len() + 2;
@@ -30,26 +30,26 @@ impl Search<'_> {
     }
 
     /// Whether "Attn" or the like follows in the two lines under it: so begins a recipient.
-    pub(super) fn has_attention_below(&self, cell: &Cell) -> bool {
+    pub(super) fn has_attention_below(&self, cell: &TextCell) -> bool {
         let mut at = cell;
         (0..2).any(|_| {
-            let next = self.layout.cells.iter().find(|other| stacked(at, other));
+            let next = self.layout.cells.iter().find(|other| is_next_line(at, other));
             at = next.unwrap_or(at);
             next.is_some_and(|next| {
-                self.spots.of("attention").any(|spot| {
+                self.spots.of_field("attention").any(|spot| {
                     spot.words.start == 0
-                        && self.spots.cell(spot).is_some_and(|own| std::ptr::eq(own, next))
+                        && self.spots.cell_of(spot).is_some_and(|own| std::ptr::eq(own, next))
                 })
             })
         })
     }
 
     pub(super) fn is_name(&self, text: &str) -> bool {
-        let folded = fold(text);
+        let folded = fold_text(text);
         let letters = text.chars().filter(|c| c.is_alphabetic()).count();
         let digits = text.chars().filter(char::is_ascii_digit).count();
         let words: Vec<&str> = folded.split(' ').collect();
-        let first = self.labels.at(&words);
+        let first = self.labels.labels_at(&words);
         // A label as a whole or with a colon: `Invoice`, `Date: ...`; but "Total Energies" is a name.
         let label = first.iter().any(|found| {
             found.length == words.len()
@@ -66,16 +66,16 @@ impl Search<'_> {
             && !text.contains(['@', '€', '$', '%', '?', '!'])
             && !folded.starts_with("www")
             && !folded.starts_with("http")
-            && date::find(text).is_empty()
+            && date::find_dates(text).is_empty()
             && !text.trim_end().ends_with(':')
     }
 
     pub(super) fn has_legal_form(&self, text: &str) -> bool {
-        let folded = fold(text);
+        let folded = fold_text(text);
         let words: Vec<&str> = folded.split(' ').collect();
         (1..words.len()).any(|at| {
             let rest = words.get(at..).unwrap_or_default();
-            self.labels.at_of("legal_form", rest)
+            self.labels.has_label_at("legal_form", rest)
         })
     }
 }

@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::queue::objects::engine::Lease;
+use crate::queue::objects::engine::LockRecord;
 
 /// How many failures are remembered of one document.
 const REMEMBERED: usize = 20;
@@ -16,7 +16,7 @@ const REMEMBERED: usize = 20;
 /// new markers are empty.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Marker {
+pub struct QueueMarker {
     /// How often it was begun. Counted when it is begun, so that a worker that dies is counted too.
     pub retries: u32,
     /// When it was put here.
@@ -29,7 +29,7 @@ pub struct Marker {
     pub last_error: Option<String>,
     /// What its next mark is to remember.
     #[serde(flatten)]
-    pub past: Past,
+    pub past: DocumentHistory,
     /// Fields of others.
     #[serde(flatten)]
     pub rest: Map<String, Value>,
@@ -38,10 +38,10 @@ pub struct Marker {
 /// What goes with a document from mark to mark.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Past {
+pub struct DocumentHistory {
     /// What went wrong, oldest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub history: Vec<Failure>,
+    pub history: Vec<RecordedFailure>,
     /// What the original is, if no PDF: the extension of its key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub extension: Option<String>,
@@ -50,7 +50,7 @@ pub struct Past {
 /// The right to work on something.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Lock {
+pub struct MarkerLock {
     /// Who works.
     pub worker: String,
     /// Since when.
@@ -73,7 +73,7 @@ pub struct Lock {
     pub instance: String,
     /// How far it is.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub progress: Option<Progress>,
+    pub progress: Option<LockProgress>,
     /// An operator wants the work to stop.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub cancel: bool,
@@ -85,7 +85,7 @@ pub struct Lock {
     pub rest: Map<String, Value>,
 }
 
-impl Lock {
+impl MarkerLock {
     /// A lock with a nonce of its own.
     pub fn new(worker: &str, priority: &str, now: u64) -> Self {
         Self {
@@ -100,12 +100,12 @@ impl Lock {
     }
 
     /// How often the document was begun, this time included.
-    pub fn runs(&self) -> u32 {
+    pub fn run_count(&self) -> u32 {
         self.run.unwrap_or(self.retries.saturating_add(1))
     }
 }
 
-impl Lease for Lock {
+impl LockRecord for MarkerLock {
     fn nonce(&self) -> &str {
         &self.nonce
     }
@@ -114,7 +114,7 @@ impl Lease for Lock {
 /// How far a worker is with a document.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Progress {
+pub struct LockProgress {
     /// `fetching`, `converting` or `publishing`.
     pub stage: String,
     /// Since the lock was taken.
@@ -127,7 +127,7 @@ pub struct Progress {
 /// One failure of a document.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Failure {
+pub struct RecordedFailure {
     /// When, RFC 3339, UTC.
     pub at: String,
     /// Whose.
@@ -139,7 +139,7 @@ pub struct Failure {
 }
 
 /// Appends to what is remembered; the oldest is forgotten first.
-pub fn remember(history: &mut Vec<Failure>, failure: Failure) {
+pub fn append_failure(history: &mut Vec<RecordedFailure>, failure: RecordedFailure) {
     history.push(failure);
     let surplus = history.len().saturating_sub(REMEMBERED);
     history.drain(..surplus);
@@ -148,7 +148,7 @@ pub fn remember(history: &mut Vec<Failure>, failure: Failure) {
 /// A document that failed and is to be tried again.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Failed {
+pub struct FailedMarker {
     /// What went wrong.
     pub error: String,
     /// Whose run it was.
@@ -162,17 +162,17 @@ pub struct Failed {
     /// Where it is to wait again; absent in BlobForge's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<String>,
-    /// See [`Marker::past`].
+    /// See [`QueueMarker::past`].
     #[serde(flatten)]
-    pub past: Past,
+    pub past: DocumentHistory,
     /// Fields of others.
     #[serde(flatten)]
     pub rest: Map<String, Value>,
 }
 
-impl Failed {
+impl FailedMarker {
     /// How often the document was begun, the failed run included.
-    pub fn runs(&self) -> u32 {
+    pub fn run_count(&self) -> u32 {
         self.retries.saturating_add(1)
     }
 }
@@ -180,7 +180,7 @@ impl Failed {
 /// Something that was given up.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Dead {
+pub struct DeadMarker {
     /// What went wrong last.
     pub error: String,
     /// When, RFC 3339, UTC.
@@ -192,9 +192,9 @@ pub struct Dead {
     /// Where it waited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<String>,
-    /// See [`Marker::past`].
+    /// See [`QueueMarker::past`].
     #[serde(flatten)]
-    pub past: Past,
+    pub past: DocumentHistory,
     /// Fields of others, and those of the queue of messages.
     #[serde(flatten)]
     pub rest: Map<String, Value>,
@@ -213,29 +213,29 @@ mod tests {
 
     #[test]
     fn records_of_blobforge_are_understood_and_keep_what_we_do_not_know() {
-        let marker: Marker = serde_json::from_value(
+        let marker: QueueMarker = serde_json::from_value(
             json!({"retries": 2, "queued_at": 7, "recovered_from": "w", "colour": "red"}),
         )
         .unwrap();
         assert_eq!((marker.retries, marker.recovered_from.as_deref()), (2, Some("w")));
         assert_eq!(serde_json::to_value(&marker).unwrap()["colour"], "red");
-        let lock: Lock = serde_json::from_value(
+        let lock: MarkerLock = serde_json::from_value(
             json!({"worker": "w", "started": 1, "last_heartbeat": 2, "priority": "2_high",
                    "retries": 1, "progress": {"stage": "ocr", "pages": 3}}),
         )
         .unwrap();
-        assert_eq!(lock.runs(), 2, "its marker does not count the run yet");
+        assert_eq!(lock.run_count(), 2, "its marker does not count the run yet");
         assert_eq!(serde_json::to_value(&lock).unwrap()["progress"]["pages"], 3);
-        let failed: Failed =
+        let failed: FailedMarker =
             serde_json::from_value(json!({"error": "e", "retries": 0, "timestamp": 5})).unwrap();
-        assert_eq!((failed.runs(), failed.priority), (1, None));
+        assert_eq!((failed.run_count(), failed.priority), (1, None));
     }
 
     #[test]
     fn the_oldest_failure_is_forgotten_first() {
         let mut history = Vec::new();
         for run in 1..=25 {
-            remember(&mut history, Failure { run, ..Failure::default() });
+            append_failure(&mut history, RecordedFailure { run, ..RecordedFailure::default() });
         }
         let runs: Vec<u32> = history.iter().map(|failure| failure.run).collect();
         assert_eq!(runs, (6..=25).collect::<Vec<_>>());

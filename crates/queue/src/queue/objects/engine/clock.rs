@@ -15,7 +15,7 @@ use time::format_description::well_known::Rfc3339;
 use tokio::time::Instant;
 
 use crate::fault::{Error, Result};
-use crate::store::Store;
+use crate::store::ObjectStore;
 
 /// How long a measurement is good; clocks drift by seconds a day at most.
 const GOOD: Duration = Duration::from_secs(600);
@@ -23,20 +23,20 @@ const GOOD: Duration = Duration::from_secs(600);
 const NOISE: i64 = 3_000;
 
 /// A clock that agrees with the store's.
-pub struct Clock {
+pub struct StoreClock {
     local: fn() -> SystemTime,
     measured: Mutex<Option<(Instant, i64)>>,
 }
 
-impl Default for Clock {
+impl Default for StoreClock {
     fn default() -> Self {
-        Self::of(SystemTime::now)
+        Self::with_local(SystemTime::now)
     }
 }
 
-impl Clock {
+impl StoreClock {
     /// Over this clock of the machine, wrong as it may be.
-    pub fn of(local: fn() -> SystemTime) -> Self {
+    pub fn with_local(local: fn() -> SystemTime) -> Self {
         Self { local, measured: Mutex::default() }
     }
 
@@ -44,25 +44,25 @@ impl Clock {
     ///
     /// # Errors
     /// The store does not answer.
-    pub(super) async fn now(&self, store: &dyn Store) -> Result<u64> {
-        let offset = match self.known() {
+    pub(super) async fn now(&self, store: &dyn ObjectStore) -> Result<u64> {
+        let offset = match self.known_offset() {
             Some(offset) => offset,
-            None => self.measure(store).await?,
+            None => self.measure_offset(store).await?,
         };
-        Ok(millis((self.local)()).saturating_add_signed(offset))
+        Ok(to_millis((self.local)()).saturating_add_signed(offset))
     }
 
-    fn known(&self) -> Option<i64> {
+    fn known_offset(&self) -> Option<i64> {
         let measured = *self.measured.lock().unwrap_or_else(PoisonError::into_inner);
         measured.filter(|(at, _)| at.elapsed() < GOOD).map(|(_, offset)| offset)
     }
 
     /// Writes an object, asks when that was, and removes it.
-    async fn measure(&self, store: &dyn Store) -> Result<i64> {
+    async fn measure_offset(&self, store: &dyn ObjectStore) -> Result<i64> {
         let key = format!("registry/clock-{}", uuid::Uuid::new_v4());
         store.put(&key, Bytes::new(), &BTreeMap::new()).await?;
-        let local = millis((self.local)());
-        let written = store.head(&key).await?.map(|meta| millis(meta.modified));
+        let local = to_millis((self.local)());
+        let written = store.head(&key).await?.map(|meta| to_millis(meta.modified));
         store.delete(&key).await?;
         let written = written.ok_or_else(|| Error::transient("the store lost a fresh object"))?;
         let apart = i64::try_from(i128::from(written) - i128::from(local)).unwrap_or_default();
@@ -77,17 +77,17 @@ impl Clock {
 }
 
 /// Milliseconds since 1970.
-pub fn millis(time: SystemTime) -> u64 {
+pub fn to_millis(time: SystemTime) -> u64 {
     let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// The inverse of [`millis`].
+/// The inverse of [`to_millis`].
 pub fn time_of(millis: u64) -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_millis(millis)
 }
 
 /// Milliseconds since 1970 as RFC 3339, UTC.
-pub fn stamp(millis: u64) -> String {
+pub fn format_rfc3339(millis: u64) -> String {
     OffsetDateTime::from(time_of(millis)).format(&Rfc3339).unwrap_or_default()
 }

@@ -11,25 +11,25 @@ use std::time::SystemTime;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{Engine, Seen, TRIES, back_off, contended, json};
+use super::{RecordStore, TRIES, VersionedRecord, back_off, contention_error, to_json_bytes};
 use crate::fault::Result;
-use crate::store::{Etag, Put};
+use crate::store::{Etag, PutResult};
 
 /// What a dialect writes into a lock.
-pub trait Lease: Serialize + DeserializeOwned + Default + Clone + Send + Sync {
+pub trait LockRecord: Serialize + DeserializeOwned + Default + Clone + Send + Sync {
     /// Different for every taking of a lock.
     fn nonce(&self) -> &str;
 }
 
 /// A lock that was taken by us.
 #[derive(Debug)]
-pub struct Held<L> {
+pub struct ObjectLock<L> {
     key: String,
     etag: Etag,
     lease: L,
 }
 
-impl<L> Held<L> {
+impl<L> ObjectLock<L> {
     /// What the lock said when we last wrote or read it.
     pub fn lease(&self) -> &L {
         &self.lease
@@ -38,7 +38,7 @@ impl<L> Held<L> {
 
 /// A lock as anybody sees it.
 #[derive(Debug, Clone)]
-pub struct Lock<L> {
+pub struct ObservedLock<L> {
     /// What it says.
     pub lease: L,
     /// The version that was read.
@@ -47,14 +47,18 @@ pub struct Lock<L> {
     pub modified: SystemTime,
 }
 
-impl Engine {
+impl RecordStore {
     /// Takes a lock that nobody has; `None` if somebody does.
     ///
     /// # Errors
     /// The store's.
-    pub async fn take<L: Lease>(&self, key: &str, lease: L) -> Result<Option<Held<L>>> {
-        let put = self.store.put_if_absent(key, json(&lease)?).await?;
-        Ok(held(key, put, lease))
+    pub async fn acquire_lock<L: LockRecord>(
+        &self,
+        key: &str,
+        lease: L,
+    ) -> Result<Option<ObjectLock<L>>> {
+        let put = self.store.put_if_absent(key, to_json_bytes(&lease)?).await?;
+        Ok(acquired_lock(key, put, lease))
     }
 
     /// Takes over exactly the version that was judged abandoned; `None` if it was renewed, taken
@@ -62,14 +66,14 @@ impl Engine {
     ///
     /// # Errors
     /// The store's.
-    pub async fn take_over<L: Lease>(
+    pub async fn take_over_lock<L: LockRecord>(
         &self,
         key: &str,
         seen: &Etag,
         lease: L,
-    ) -> Result<Option<Held<L>>> {
-        let put = self.store.put_if_match(key, seen, json(&lease)?).await?;
-        Ok(held(key, put, lease))
+    ) -> Result<Option<ObjectLock<L>>> {
+        let put = self.store.put_if_match(key, seen, to_json_bytes(&lease)?).await?;
+        Ok(acquired_lock(key, put, lease))
     }
 
     /// Writes the lock anew as `change` makes it, which keeps it ours for another while; `false`
@@ -77,51 +81,55 @@ impl Engine {
     ///
     /// # Errors
     /// The store's; then the lock may or may not have been written, and is still to be renewed.
-    pub async fn renew<L: Lease>(
+    pub async fn renew_lock<L: LockRecord>(
         &self,
-        held: &mut Held<L>,
+        held: &mut ObjectLock<L>,
         change: impl Fn(&mut L) + Send,
     ) -> Result<bool> {
         for turn in 0..TRIES {
             let mut next = held.lease.clone();
             change(&mut next);
-            let put = self.store.put_if_match(&held.key, &held.etag, json(&next)?).await?;
-            if let Put::Written(etag) = put {
+            let put = self.store.put_if_match(&held.key, &held.etag, to_json_bytes(&next)?).await?;
+            if let PutResult::Written(etag) = put {
                 (held.etag, held.lease) = (etag, next);
                 return Ok(true);
             }
-            if !self.catch_up(held).await? {
+            if !self.refresh_if_held(held).await? {
                 return Ok(false);
             }
             back_off(turn).await;
         }
-        Err(contended())
+        Err(contention_error())
     }
 
     /// Removes the lock; `false` if it was not ours any more, and then it was not touched.
     ///
     /// # Errors
     /// The store's.
-    pub async fn release<L: Lease>(&self, held: &mut Held<L>) -> Result<bool> {
+    pub async fn release_lock<L: LockRecord>(&self, held: &mut ObjectLock<L>) -> Result<bool> {
         for turn in 0..TRIES {
             if self.store.delete_if_match(&held.key, &held.etag).await? {
                 return Ok(true);
             }
-            if !self.catch_up(held).await? {
+            if !self.refresh_if_held(held).await? {
                 return Ok(false);
             }
             back_off(turn).await;
         }
-        Err(contended())
+        Err(contention_error())
     }
 
     /// The lock of this nonce, taken earlier; `None` if it is somebody else's or gone.
     ///
     /// # Errors
     /// The store's.
-    pub async fn held<L: Lease>(&self, key: &str, nonce: &str) -> Result<Option<Held<L>>> {
-        let seen: Option<Seen<L>> = self.read(key).await?;
-        Ok(seen.filter(|seen| seen.value.nonce() == nonce).map(|seen| Held {
+    pub async fn find_held_lock<L: LockRecord>(
+        &self,
+        key: &str,
+        nonce: &str,
+    ) -> Result<Option<ObjectLock<L>>> {
+        let seen: Option<VersionedRecord<L>> = self.read(key).await?;
+        Ok(seen.filter(|seen| seen.value.nonce() == nonce).map(|seen| ObjectLock {
             key: key.to_owned(),
             etag: seen.etag,
             lease: seen.value,
@@ -132,22 +140,22 @@ impl Engine {
     ///
     /// # Errors
     /// The store's; transient if it changes faster than it can be read.
-    pub async fn lock<L: Lease>(&self, key: &str) -> Result<Option<Lock<L>>> {
+    pub async fn read_lock<L: LockRecord>(&self, key: &str) -> Result<Option<ObservedLock<L>>> {
         for turn in 0..TRIES {
             let Some(meta) = self.store.head(key).await? else { return Ok(None) };
             let Some(seen) = self.read::<L>(key).await? else { return Ok(None) };
             // The time belongs to the version whose words were read, or to none.
             if seen.etag == meta.etag {
-                let Seen { value: lease, etag } = seen;
-                return Ok(Some(Lock { lease, etag, modified: meta.modified }));
+                let VersionedRecord { value: lease, etag } = seen;
+                return Ok(Some(ObservedLock { lease, etag, modified: meta.modified }));
             }
             back_off(turn).await;
         }
-        Err(contended())
+        Err(contention_error())
     }
 
     /// Takes the newest version for ours if its nonce is.
-    async fn catch_up<L: Lease>(&self, held: &mut Held<L>) -> Result<bool> {
+    async fn refresh_if_held<L: LockRecord>(&self, held: &mut ObjectLock<L>) -> Result<bool> {
         match self.read::<L>(&held.key).await? {
             Some(seen) if seen.value.nonce() == held.lease.nonce() => {
                 (held.etag, held.lease) = (seen.etag, seen.value);
@@ -158,9 +166,9 @@ impl Engine {
     }
 }
 
-fn held<L>(key: &str, put: Put, lease: L) -> Option<Held<L>> {
+fn acquired_lock<L>(key: &str, put: PutResult, lease: L) -> Option<ObjectLock<L>> {
     match put {
-        Put::Written(etag) => Some(Held { key: key.to_owned(), etag, lease }),
-        Put::Refused => None,
+        PutResult::Written(etag) => Some(ObjectLock { key: key.to_owned(), etag, lease }),
+        PutResult::Refused => None,
     }
 }

@@ -17,7 +17,7 @@ const LEVEL: i32 = 3;
 
 /// Documents that are worked on together.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Group {
+pub struct WorkGroup {
     /// SHA-1 over the paths.
     pub hash: String,
     /// Local paths and `s3://` addresses.
@@ -26,13 +26,13 @@ pub struct Group {
 
 /// All groups, oldest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Index {
+pub struct WorkIndex {
     /// The groups; no two have one hash.
-    pub groups: Vec<Group>,
+    pub groups: Vec<WorkGroup>,
 }
 
 /// Why a path cannot stand in an index; `None` if it can.
-pub fn refusal(path: &str) -> Option<&'static str> {
+pub fn path_problem(path: &str) -> Option<&'static str> {
     // Where Python splits lines, locally or on S3.
     const BREAKS: [char; 10] = [
         '\n', '\r', '\u{b}', '\u{c}', '\u{1c}', '\u{1d}', '\u{1e}', '\u{85}', '\u{2028}',
@@ -49,15 +49,15 @@ pub fn refusal(path: &str) -> Option<&'static str> {
     }
 }
 
-impl Index {
+impl WorkIndex {
     /// Reads an index.
     ///
     /// # Errors
     /// Rejected, with what is wrong: torn, of no stated size, more than one frame, above
     /// [`LARGEST`], no UTF-8, a line without a hash.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
-        let text = unpack(bytes)?;
-        let mut groups: Vec<Group> = Vec::new();
+        let text = decompress_index(bytes)?;
+        let mut groups: Vec<WorkGroup> = Vec::new();
         let mut places: BTreeMap<String, usize> = BTreeMap::new();
         for (number, line) in text.split('\n').enumerate() {
             let line = line.trim();
@@ -67,9 +67,12 @@ impl Index {
             let mut fields = fields_of(line).into_iter();
             let hash = fields.next().filter(|hash| is_hash(hash));
             let hash = hash.ok_or_else(|| {
-                broken(&format!("line {} does not begin with a group's hash", number + 1))
+                broken_index_error(&format!(
+                    "line {} does not begin with a group's hash",
+                    number + 1
+                ))
             })?;
-            let group = Group { hash: hash.clone(), paths: fields.collect() };
+            let group = WorkGroup { hash: hash.clone(), paths: fields.collect() };
             // Of two lines of one hash olmOCR takes the last, where the first stood.
             match places.get(&hash).and_then(|place| groups.get_mut(*place)) {
                 Some(earlier) => *earlier = group,
@@ -89,13 +92,13 @@ impl Index {
     pub fn encode(&self) -> Result<Vec<u8>> {
         let rows: Vec<String> = self.groups.iter().map(row_of).collect();
         zstd::bulk::compress(rows.join("\n").as_bytes(), LEVEL)
-            .map_err(|error| Error::internal("the index cannot be compressed").because(error))
+            .map_err(|error| Error::internal("the index cannot be compressed").with_source(error))
     }
 
     /// Adds the paths that are in no group yet, sorted, in groups of `at_once`; returns how many
     /// that were. Two groups that would get one hash (see [`group_hash`]) are set apart by leaving
     /// documents to a group of their own.
-    pub fn add(&mut self, paths: impl IntoIterator<Item = String>, at_once: usize) -> usize {
+    pub fn add_paths(&mut self, paths: impl IntoIterator<Item = String>, at_once: usize) -> usize {
         let known: BTreeSet<&String> = self.groups.iter().flat_map(|group| &group.paths).collect();
         let fresh: BTreeSet<String> =
             paths.into_iter().filter(|path| !known.contains(path)).collect();
@@ -114,7 +117,7 @@ impl Index {
     fn add_group(&mut self, paths: &[String], hashes: &mut BTreeSet<String>) -> usize {
         let hash = group_hash(paths);
         if hashes.insert(hash.clone()) {
-            self.groups.push(Group { hash, paths: paths.to_vec() });
+            self.groups.push(WorkGroup { hash, paths: paths.to_vec() });
             return paths.len();
         }
         match paths {
@@ -124,7 +127,7 @@ impl Index {
     }
 }
 
-fn broken(what: &str) -> Error {
+fn broken_index_error(what: &str) -> Error {
     let text = format!(
         "{} cannot be used: {what}; put a good copy in its place, or remove it and populate again",
         super::INDEX
@@ -132,33 +135,38 @@ fn broken(what: &str) -> Error {
     Error::new(Fault::Rejected, text)
 }
 
-fn unpack(bytes: &[u8]) -> Result<String> {
+fn decompress_index(bytes: &[u8]) -> Result<String> {
     use zstd::zstd_safe::{find_frame_compressed_size, get_frame_content_size};
     let frame = find_frame_compressed_size(bytes)
-        .map_err(|_| broken("it is torn, or no zstd frame at all"))?;
+        .map_err(|_| broken_index_error("it is torn, or no zstd frame at all"))?;
     let size = get_frame_content_size(bytes)
-        .map_err(|_| broken("it is torn, or no zstd frame at all"))?
-        .ok_or_else(|| broken("its frame does not tell its size, so that olmOCR cannot read it"))?;
+        .map_err(|_| broken_index_error("it is torn, or no zstd frame at all"))?
+        .ok_or_else(|| {
+            broken_index_error("its frame does not tell its size, so that olmOCR cannot read it")
+        })?;
     if frame != bytes.len() {
-        return Err(broken("it goes on after its first zstd frame, where olmOCR stops reading"));
+        return Err(broken_index_error(
+            "it goes on after its first zstd frame, where olmOCR stops reading",
+        ));
     }
     if size > LARGEST {
-        return Err(broken("it is larger than any index"));
+        return Err(broken_index_error("it is larger than any index"));
     }
-    let size = usize::try_from(size).map_err(|_| broken("it is larger than any index"))?;
-    let bytes =
-        zstd::bulk::decompress(bytes, size).map_err(|error| broken("it is torn").because(error))?;
+    let size =
+        usize::try_from(size).map_err(|_| broken_index_error("it is larger than any index"))?;
+    let bytes = zstd::bulk::decompress(bytes, size)
+        .map_err(|error| broken_index_error("it is torn").with_source(error))?;
     if bytes.len() != size {
-        return Err(broken("it is torn"));
+        return Err(broken_index_error("it is torn"));
     }
-    String::from_utf8(bytes).map_err(|_| broken("it is no UTF-8"))
+    String::from_utf8(bytes).map_err(|_| broken_index_error("it is no UTF-8"))
 }
 
 fn is_hash(text: &str) -> bool {
     text.len() == 40 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-fn row_of(group: &Group) -> String {
+fn row_of(group: &WorkGroup) -> String {
     let mut row = group.hash.clone();
     for path in &group.paths {
         row.push(',');
@@ -204,16 +212,16 @@ fn fields_of(row: &str) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn index(groups: &[&[&str]]) -> Index {
+    fn index(groups: &[&[&str]]) -> WorkIndex {
         let group = |paths: &&[&str]| {
             let paths: Vec<String> = paths.iter().map(|path| (*path).to_owned()).collect();
-            Group { hash: group_hash(&paths), paths }
+            WorkGroup { hash: group_hash(&paths), paths }
         };
-        Index { groups: groups.iter().map(group).collect() }
+        WorkIndex { groups: groups.iter().map(group).collect() }
     }
 
-    fn text(index: &Index) -> String {
-        unpack(&index.encode().unwrap()).unwrap()
+    fn text(index: &WorkIndex) -> String {
+        decompress_index(&index.encode().unwrap()).unwrap()
     }
 
     #[test]
@@ -223,7 +231,7 @@ mod tests {
             &["a,b.pdf", "q\"uote\".pdf", "\"", " leading.pdf", "#.pdf", "'.pdf", "tab\t.pdf"],
             &["é/发票 😀.pdf", &long],
         ]);
-        assert_eq!(Index::decode(&odd.encode().unwrap()).unwrap(), odd);
+        assert_eq!(WorkIndex::decode(&odd.encode().unwrap()).unwrap(), odd);
         let one = index(&[&["b,c.pdf", "d\"q.pdf"]]);
         let expected = "40fc51e0264a566a1a9274d4c92d4861fcedcbf1,\"b,c.pdf\",\"d\"\"q.pdf\"";
         assert_eq!(text(&one), expected, "as Python writes it, no line break at the end");
@@ -245,7 +253,7 @@ mod tests {
             (sizeless, "size"),
             (rubbish, "line 1"),
         ] {
-            let error = Index::decode(&bytes).unwrap_err();
+            let error = WorkIndex::decode(&bytes).unwrap_err();
             assert_eq!(error.fault, Fault::Rejected);
             assert!(error.context.contains(expected), "{expected}: {}", error.context);
         }
@@ -255,7 +263,7 @@ mod tests {
     fn the_last_of_two_lines_of_one_group_counts() {
         let hash = "0".repeat(40);
         let lines = format!("{hash},a\n\n{},x\r\n{hash},b", "1".repeat(40));
-        let read = Index::decode(&zstd::bulk::compress(lines.as_bytes(), 3).unwrap()).unwrap();
+        let read = WorkIndex::decode(&zstd::bulk::compress(lines.as_bytes(), 3).unwrap()).unwrap();
         let paths: Vec<_> = read.groups.iter().map(|group| group.paths.concat()).collect();
         assert_eq!(paths, ["b", "x"]);
     }
@@ -263,31 +271,31 @@ mod tests {
     #[test]
     fn a_path_that_a_line_cannot_hold_is_refused() {
         for path in ["a\nb", "a\rb", "a\u{2028}b", "a\u{85}", "", "a.pdf ", "a\u{c}b"] {
-            assert!(refusal(path).is_some(), "{path:?}");
+            assert!(path_problem(path).is_some(), "{path:?}");
         }
         for path in ["a, \"b\".pdf", " a", "é", "s3://b/k+%20"] {
-            assert_eq!(refusal(path), None, "{path:?}");
+            assert_eq!(path_problem(path), None, "{path:?}");
         }
     }
 
     #[test]
     fn what_is_in_a_group_already_is_not_added_again() {
-        let mut index = Index::default();
+        let mut index = WorkIndex::default();
         let paths =
             |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
-        assert_eq!(index.add(paths(&["c", "a", "b", "a"]), 2), 3);
+        assert_eq!(index.add_paths(paths(&["c", "a", "b", "a"]), 2), 3);
         assert_eq!(index.groups.len(), 2);
-        assert_eq!(index.add(paths(&["a", "b", "c"]), 50), 0);
-        assert_eq!(index.add(paths(&["d", "a"]), 50), 1);
+        assert_eq!(index.add_paths(paths(&["a", "b", "c"]), 50), 0);
+        assert_eq!(index.add_paths(paths(&["d", "a"]), 50), 1);
         let sizes: Vec<_> = index.groups.iter().map(|group| group.paths.len()).collect();
         assert_eq!(sizes, [2, 1, 1]);
     }
 
     #[test]
     fn two_groups_of_one_hash_are_set_apart() {
-        let mut index = Index::default();
-        index.add(["a.pdfb.pdf".to_owned()], 2);
-        assert_eq!(index.add(["a.pdf".to_owned(), "b.pdf".to_owned()], 2), 2);
+        let mut index = WorkIndex::default();
+        index.add_paths(["a.pdfb.pdf".to_owned()], 2);
+        assert_eq!(index.add_paths(["a.pdf".to_owned(), "b.pdf".to_owned()], 2), 2);
         let hashes: BTreeSet<_> = index.groups.iter().map(|group| &group.hash).collect();
         assert_eq!((index.groups.len(), hashes.len()), (3, 3));
     }
