@@ -125,6 +125,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_provider_that_counts_as_down_is_not_called_again_and_costs_no_attempt() {
         let config = ThrottleConfig { failures: 1, ..ThrottleConfig::default() };
+        let began = Instant::now();
         assert_eq!(failing(&config, 2, Fault::Transient).await, (1, Fault::Unavailable));
+        assert_eq!(began.elapsed(), Duration::ZERO, "nor waited for");
     }
 }
