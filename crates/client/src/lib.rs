@@ -6,4 +6,4 @@ pub mod http;
 pub mod telemetry;
 pub mod throttle;
 
-use docmill_core::{config, fault, metrics, model};
+use docmill_core::{config, fault, metrics, model, retry};

@@ -12,6 +12,7 @@
 
 mod breaker;
 mod bucket;
+mod governed_call;
 mod headers;
 mod lane;
 mod pace;
@@ -26,6 +27,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+pub use governed_call::{GovernedAnswer, GovernedCall};
 pub use headers::{LimitWindow, RateLimitHeaders};
 
 use crate::config::ThrottleConfig;

@@ -1,26 +1,20 @@
 //! Calls to a provider, no faster than it takes them.
 //!
-//! A refused call is tried again here while the wait is short, in front of those that came later; a
-//! longer wait is handed up as throttled. A call that failed quickly and in passing is repeated
-//! twice, as the vendors' own SDKs do. One that ran into its time limit is not: it may be charged
-//! already, and its wait was long.
+//! A call that failed quickly and in passing is repeated twice, as the vendors' own SDKs do; what
+//! else is tried again is for [`GovernedCall`] to say. Every attempt has a span of its own.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use tokio::time::Instant;
 use tracing::Instrument as _;
 
-use crate::fault::{Fault, Result};
+use crate::fault::Result;
 use crate::telemetry::spans;
-use crate::throttle::{CallOutcome, Governor, LimiterKey, RateLimitHeaders, TokenEstimate};
+use crate::throttle::{
+    GovernedAnswer, GovernedCall, Governor, LimiterKey, RateLimitHeaders, TokenEstimate,
+};
 
 /// Repetitions of a call that failed in passing.
 const RETRIES: u32 = 2;
-/// The wait before the first of them; doubled for the next.
-const FIRST_WAIT: Duration = Duration::from_millis(500);
-/// A call that failed after longer than this is not repeated here.
-const QUICK: Duration = Duration::from_secs(20);
 
 /// One provider, account and operation, behind the governor.
 #[derive(Clone)]
@@ -39,59 +33,41 @@ impl GovernedClient {
     /// Calls, and calls again where that is the thing to do.
     ///
     /// # Errors
-    /// What the last call said; [`Fault::Throttled`] if the wait is too long to wait here;
-    /// [`Fault::Unavailable`] or [`Fault::Denied`] while the breaker is open.
+    /// Those of [`GovernedCall::make`].
     pub async fn call_with_retry<T, F>(&self, attempt: impl Fn() -> F) -> Result<T>
     where
         F: Future<Output = Result<T>>,
     {
-        let mut call = self.governor.enqueue_call(&self.key, TokenEstimate::default());
-        let mut tries = 0;
-        loop {
-            let permit = call.admit().await?;
-            let started = Instant::now();
+        let call = GovernedCall {
+            governor: &self.governor,
+            key: &self.key,
+            estimate: TokenEstimate::default(),
+            quick_retries: RETRIES,
+        };
+        call.make(|| async {
             let span = spans::page_call_span(&self.key.provider, self.operation);
-            let answer = attempt().instrument(span.clone()).await;
-            if let Err(error) = &answer {
-                spans::record_failure(&span, error.fault.code());
+            match attempt().instrument(span.clone()).await {
+                Ok(value) => {
+                    Ok(GovernedAnswer { value, limits: RateLimitHeaders::default(), tokens: None })
+                }
+                Err(error) => {
+                    spans::record_failure(&span, error.fault.code());
+                    Err(error)
+                }
             }
-            let outcome = match &answer {
-                Ok(_) => {
-                    CallOutcome::Answered { limits: RateLimitHeaders::default(), tokens: None }
-                }
-                Err(error) => CallOutcome::from_fault(error.fault),
-            };
-            let down = permit.report_outcome(&outcome);
-            let Err(mut error) = answer else { return answer };
-            let passing = error.fault == Fault::Transient;
-            let model = &self.key.model;
-            if matches!(error.fault, Fault::Throttled(_)) {
-                if !call.may_try_again() {
-                    return Err(call.deferral_error(error));
-                }
-                tracing::debug!(ocr.model = model, "refused, waiting: {error}");
-            } else if passing && !down && tries < RETRIES && started.elapsed() < QUICK {
-                tracing::debug!(ocr.model = model, tries, "failed, trying again: {error}");
-                let longest = FIRST_WAIT.saturating_mul(1 << tries);
-                tokio::time::sleep(longest.mul_f64(1.0 - fastrand::f64() / 4.0)).await;
-                tries += 1;
-            } else {
-                if passing && down {
-                    error.fault = Fault::Unavailable;
-                }
-                return Err(error);
-            }
-        }
+        })
+        .await
     }
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
+    use std::time::Duration;
 
     use super::*;
     use crate::config::ThrottleConfig;
-    use crate::fault::Error;
+    use crate::fault::{Error, Fault};
 
     fn lane() -> GovernedClient {
         let word = |text: &str| text.to_owned();

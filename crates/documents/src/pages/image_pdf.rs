@@ -1,15 +1,24 @@
 //! A PDF that consists of page images: how repaired pages are kept for a reviewer.
 //!
-//! Written front to back into one buffer, each image passed through as it is encoded (a JPEG as
-//! `DCTDecode`, a PNG's data as `FlateDecode` with PNG predictors), so that a page costs its own
-//! bytes and nothing is decoded. Pages may be added in any order; they are shown by number, and
-//! their labels are the numbers that they have in the original. Not promised: that an image that
-//! lies about its size is shown as it should.
+//! Each image is passed through as it is encoded (a JPEG as `DCTDecode`, a PNG's data as
+//! `FlateDecode` with PNG predictors), so that a page costs its own bytes and nothing is decoded.
+//! Pages may be added in any order; they are shown by number, and their labels are the numbers
+//! that they have in the original. Not promised: that an image that lies about its size is shown
+//! as it should.
+
+use std::borrow::Cow;
+
+use pdf_writer::types::{NumberingStyle, Predictor};
+use pdf_writer::writers::PageLabel;
+use pdf_writer::{Content, Filter, Finish as _, Name, Pdf, Rect, Ref};
 
 use crate::model::{EncodedImage, ImageEncoding, ImageHeader};
 
-/// Every image's page, content and image object: three objects after the two of the frame.
-const FIRST_OBJECT: usize = 3;
+const CATALOG: Ref = Ref::new(1);
+const PAGE_TREE: Ref = Ref::new(2);
+const FIRST_PAGE: Ref = Ref::new(3);
+/// What a page's resources call its image.
+const IMAGE: Name = Name(b"Im");
 const PNG_SIGNATURE: &[u8] = b"\x89PNG\r\n\x1a\n";
 
 /// The bytes of a page image are not what they are said to be.
@@ -20,21 +29,15 @@ pub struct InvalidImageError;
 /// A PDF being written.
 #[derive(Debug)]
 pub struct ImagePdf {
-    file: Vec<u8>,
-    /// Where object `FIRST_OBJECT + n` begins.
-    offsets: Vec<usize>,
+    file: Pdf,
+    next: Ref,
     /// Number in the original, and the page's object.
-    pages: Vec<(u32, usize)>,
+    pages: Vec<(i32, Ref)>,
 }
 
 impl Default for ImagePdf {
     fn default() -> Self {
-        // Four bytes above 127 tell transfer programs that the file is binary (ISO 32000-1, 7.5.2).
-        Self {
-            file: b"%PDF-1.5\n%\xe2\xe3\xcf\xd3\n".to_vec(),
-            offsets: Vec::new(),
-            pages: Vec::new(),
-        }
+        Self { file: Pdf::new(), next: FIRST_PAGE, pages: Vec::new() }
     }
 }
 
@@ -42,97 +45,71 @@ impl ImagePdf {
     /// Adds the image of page `number` of the original, starting at 1, in its size on paper.
     ///
     /// # Errors
-    /// [`InvalidImageError`] for a PNG that is not 8 bits of grey without interlacing; nothing is added.
+    /// [`InvalidImageError`] for a PNG that is not 8 bits of grey without interlacing, and for a number or
+    /// a size of 2^31 and above, which a PDF cannot hold; nothing is added.
     pub fn add_page(&mut self, number: u32, page: &EncodedImage) -> Result<(), InvalidImageError> {
-        let ImageHeader { width: across, height: down, dpi, encoding } = page.header;
-        let (filter, data) = match encoding {
-            ImageEncoding::Jpeg => ("/Filter/DCTDecode".to_owned(), vec![page.bytes.as_slice()]),
-            ImageEncoding::Png => {
-                let predictor = format!(
-                    "/Filter/FlateDecode/DecodeParms<</Predictor 15/Colors 1\
-                     /BitsPerComponent 8/Columns {}>>",
-                    across
-                );
-                (predictor, png_data(page).ok_or(InvalidImageError)?)
-            }
+        let ImageHeader { width, height, dpi, encoding } = page.header;
+        let integer = |value: u32| i32::try_from(value).map_err(|_| InvalidImageError);
+        let (number, across, down) = (integer(number)?, integer(width)?, integer(height)?);
+        let data = match encoding {
+            ImageEncoding::Jpeg => Cow::Borrowed(page.bytes.as_slice()),
+            ImageEncoding::Png => Cow::Owned(png_data(page).ok_or(InvalidImageError)?.concat()),
         };
-        let (width, height) = (to_points(across, dpi), to_points(down, dpi));
-        let first = FIRST_OBJECT + self.offsets.len();
-        let (contents, image) = (first + 1, first + 2);
-        self.pages.push((number, first));
-        self.write_object(&format!(
-            "<</Type/Page/Parent 2 0 R/MediaBox[0 0 {width:.2} {height:.2}]/Contents {contents} 0 R\
-             /Resources<</XObject<</Im {image} 0 R>>>>>>"
-        ));
-        let content = format!("q {width:.2} 0 0 {height:.2} 0 0 cm /Im Do Q");
-        self.write_stream("", &[content.as_bytes()]);
-        let dictionary = format!(
-            "/Type/XObject/Subtype/Image/Width {across}/Height {down}/ColorSpace/DeviceGray\
-             /BitsPerComponent 8{filter}"
-        );
-        self.write_stream(&dictionary, &data);
+        let (width, height) = (to_points(width, dpi), to_points(height, dpi));
+        let (page, contents, image) = (self.next.bump(), self.next.bump(), self.next.bump());
+        self.pages.push((number, page));
+        let mut dictionary = self.file.page(page);
+        dictionary.parent(PAGE_TREE).media_box(Rect::new(0.0, 0.0, width, height));
+        dictionary.contents(contents).resources().x_objects().pair(IMAGE, image);
+        dictionary.finish();
+        let mut content = Content::new();
+        content.save_state().transform([width, 0.0, 0.0, height, 0.0, 0.0]);
+        content.x_object(IMAGE).restore_state();
+        self.file.stream(contents, &content.finish());
+        let mut stream = self.file.image_xobject(image, &data);
+        stream.width(across).height(down).bits_per_component(8).color_space().device_gray();
+        match encoding {
+            ImageEncoding::Jpeg => _ = stream.filter(Filter::DctDecode),
+            ImageEncoding::Png => {
+                let mut parameters = stream.filter(Filter::FlateDecode).decode_parms();
+                parameters.predictor(Predictor::PngOptimum).colors(1);
+                parameters.bits_per_component(8).columns(across);
+            }
+        }
         Ok(())
-    }
-
-    /// The numbers of the pages so far, in order.
-    pub fn page_numbers(&self) -> Vec<u32> {
-        let mut numbers: Vec<u32> = self.pages.iter().map(|(number, _)| *number).collect();
-        numbers.sort_unstable();
-        numbers
     }
 
     /// Ends the file.
     pub fn finish(mut self) -> Vec<u8> {
         self.pages.sort_unstable();
-        let kids: Vec<String> =
-            self.pages.iter().map(|(_, object)| format!("{object} 0 R")).collect();
-        let labels: Vec<String> = (0..)
-            .zip(&self.pages)
-            .map(|(at, (number, _)): (usize, _)| format!("{at}<</S/D/St {number}>>"))
-            .collect();
-        let catalog = self.file.len();
-        let labels = labels.concat();
-        self.write_raw(1, &format!("<</Type/Catalog/Pages 2 0 R/PageLabels<</Nums[{labels}]>>>>"));
-        let tree = self.file.len();
-        let (count, kids) = (kids.len(), kids.join(" "));
-        self.write_raw(2, &format!("<</Type/Pages/Count {count}/Kids[{kids}]>>"));
-        let table = self.file.len();
-        let size = FIRST_OBJECT + self.offsets.len();
-        let mut end = format!("xref\n0 {size}\n0000000000 65535 f \n");
-        for offset in [catalog, tree].iter().chain(&self.offsets) {
-            end.push_str(&format!("{offset:010} 00000 n \n"));
+        let mut labels = Vec::new();
+        for (number, _) in &self.pages {
+            let label = self.next.bump();
+            let mut dictionary: PageLabel<'_> = self.file.indirect(label).start();
+            dictionary.style(NumberingStyle::Arabic).offset(*number);
+            labels.push(label);
         }
-        end.push_str(&format!("trailer\n<</Size {size}/Root 1 0 R>>\nstartxref\n{table}\n%%EOF\n"));
-        self.file.extend_from_slice(end.as_bytes());
-        self.file
-    }
-
-    /// The next object.
-    fn write_object(&mut self, body: &str) {
-        self.offsets.push(self.file.len());
-        self.write_raw(FIRST_OBJECT + self.offsets.len() - 1, body);
-    }
-
-    fn write_stream(&mut self, dictionary: &str, data: &[&[u8]]) {
-        let length: usize = data.iter().map(|part| part.len()).sum();
-        self.offsets.push(self.file.len());
-        let number = FIRST_OBJECT + self.offsets.len() - 1;
-        let head = format!("{number} 0 obj\n<<{dictionary}/Length {length}>>\nstream\n");
-        self.file.extend_from_slice(head.as_bytes());
-        for part in data {
-            self.file.extend_from_slice(part);
+        let mut tree = self.file.pages(PAGE_TREE);
+        tree.count(i32::try_from(self.pages.len()).unwrap_or(i32::MAX));
+        tree.kids(self.pages.iter().map(|(_, page)| *page));
+        tree.finish();
+        let mut catalog = self.file.catalog(CATALOG);
+        catalog.pages(PAGE_TREE);
+        let mut tree = catalog.page_labels();
+        let mut entries = tree.nums();
+        for (index, label) in (0..).zip(labels) {
+            entries.insert(index, label);
         }
-        self.file.extend_from_slice(b"\nendstream\nendobj\n");
-    }
-
-    fn write_raw(&mut self, number: usize, body: &str) {
-        self.file.extend_from_slice(format!("{number} 0 obj\n{body}\nendobj\n").as_bytes());
+        entries.finish();
+        tree.finish();
+        catalog.finish();
+        self.file.finish()
     }
 }
 
 /// Pixels on paper, in points of 1/72 inch.
-fn to_points(pixels: u32, dpi: u32) -> f64 {
-    f64::from(pixels) * 72.0 / f64::from(dpi.max(1))
+fn to_points(pixels: u32, dpi: u32) -> f32 {
+    pixels as f32 * 72.0 / dpi.max(1) as f32
 }
 
 /// The data of a PNG's `IDAT` chunks, which together are one zlib stream (PNG, 10.2), if it is of
@@ -186,17 +163,29 @@ mod tests {
         EncodedImage { header, bytes: bytes.into_inner() }
     }
 
+    /// The page labels as another library reads them: the index and the number shown, and one for
+    /// every page.
+    fn labels(file: &[u8]) -> Vec<(i64, i64)> {
+        let document = lopdf::Document::load_mem(file).unwrap();
+        let tree = document.catalog().unwrap().get(b"PageLabels").unwrap().as_dict().unwrap();
+        let entries = tree.get(b"Nums").unwrap().as_array().unwrap();
+        let label = |entry: &[lopdf::Object]| {
+            let label = document.dereference(&entry[1]).unwrap().1.as_dict().unwrap();
+            assert_eq!(label.get(b"S").unwrap().as_name().unwrap(), b"D");
+            (entry[0].as_i64().unwrap(), label.get(b"St").unwrap().as_i64().unwrap())
+        };
+        let labels: Vec<_> = entries.chunks(2).map(label).collect();
+        assert_eq!(document.get_pages().len(), labels.len());
+        labels
+    }
+
     #[test]
     fn pages_of_either_encoding_are_shown_by_number_and_labelled_with_it() {
         let mut pdf = ImagePdf::default();
         pdf.add_page(7, &image(ImageEncoding::Png, 200)).unwrap();
         pdf.add_page(3, &image(ImageEncoding::Jpeg, 30)).unwrap();
-        assert_eq!(pdf.page_numbers(), [3, 7]);
         let file = pdf.finish();
-        let again = lopdf::Document::load_mem(&file).unwrap();
-        assert_eq!(again.get_pages().len(), 2);
-        let text = String::from_utf8_lossy(&file);
-        assert!(text.contains("/Nums[0<</S/D/St 3>>1<</S/D/St 7>>]"));
+        assert_eq!(labels(&file), [(0, 3), (1, 7)]);
         let document = open_document(file.into(), &LimitsConfig::default(), 100).unwrap();
         for (index, dark, light) in [(0, 50, 220), (1, 220, 50)] {
             let PageContent::Image(shown) = document.page_content(index).unwrap() else {
@@ -224,7 +213,7 @@ mod tests {
         for bad in table {
             let mut pdf = ImagePdf::default();
             assert_eq!(pdf.add_page(1, &bad), Err(InvalidImageError));
-            assert!(pdf.page_numbers().is_empty());
+            assert!(labels(&pdf.finish()).is_empty());
         }
     }
 }

@@ -1,15 +1,14 @@
 //! Any model behind the throttle governor.
 //!
-//! A call that was refused is tried again here while the wait is short, in front of those that
-//! came later; a longer wait is handed up as throttled. Nothing else is repeated.
+//! A refused call is tried again as [`GovernedCall`] says; nothing else is repeated.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use crate::fault::{Fault, Result};
+use crate::fault::Result;
 use crate::llm::{Llm, ModelReply, Prompt, estimate_tokens};
-use crate::throttle::{CallOutcome, Governor, LimiterKey, TokenEstimate};
+use crate::throttle::{GovernedAnswer, GovernedCall, Governor, LimiterKey, TokenEstimate};
 
 /// A model that is called no faster than its server takes.
 pub struct GovernedLlm<L> {
@@ -39,32 +38,19 @@ impl<L: Llm> Llm for GovernedLlm<L> {
     async fn complete(&self, prompt: &Prompt) -> Result<ModelReply> {
         let input = estimate_tokens(&prompt.system).saturating_add(estimate_tokens(&prompt.user));
         let estimate = TokenEstimate { input, output: u64::from(prompt.max_output_tokens) };
-        let mut call = self.governor.enqueue_call(&self.key, estimate);
-        loop {
-            let permit = call.admit().await?;
-            let answer = self.inner.complete(prompt).await;
-            let outcome = match &answer {
-                Ok(reply) => {
-                    let used = reply.usage.prompt_tokens().saturating_add(reply.usage.output);
-                    let tokens = u32::try_from(used).ok().filter(|used| *used > 0);
-                    CallOutcome::Answered { limits: reply.limits, tokens: tokens.map(f64::from) }
-                }
-                Err(error) => CallOutcome::from_fault(error.fault),
-            };
-            let down = permit.report_outcome(&outcome);
-            match answer {
-                Err(error) if matches!(error.fault, Fault::Throttled(_)) => {
-                    if !call.may_try_again() {
-                        return Err(call.deferral_error(error));
-                    }
-                    tracing::debug!(llm.model = self.key.model, "refused, waiting: {error}");
-                }
-                Err(mut error) if down && error.fault == Fault::Transient => {
-                    error.fault = Fault::Unavailable;
-                    return Err(error);
-                }
-                answer => return answer,
-            }
-        }
+        let call = GovernedCall {
+            governor: &self.governor,
+            key: &self.key,
+            estimate,
+            // A model's call is long and paid for: whether to ask again is for the caller to say.
+            quick_retries: 0,
+        };
+        call.make(|| async {
+            let reply = self.inner.complete(prompt).await?;
+            let used = reply.usage.prompt_tokens().saturating_add(reply.usage.output);
+            let tokens = u32::try_from(used).ok().filter(|used| *used > 0).map(f64::from);
+            Ok(GovernedAnswer { limits: reply.limits, tokens, value: reply })
+        })
+        .await
     }
 }

@@ -1,0 +1,133 @@
+//! One call to a provider behind the governor, for page reading and language models alike.
+//!
+//! A refused call is tried again here while the wait is short, in front of those that came later; a
+//! longer wait is handed up as throttled. A call that failed quickly and in passing is repeated as
+//! often as its caller says. One that ran into its time limit is not: it may be charged already,
+//! and its wait was long.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::{CallOutcome, Governor, LimiterKey, RateLimitHeaders, TokenEstimate};
+use crate::fault::{Fault, Result};
+use crate::retry::{Jitter, RetryBackoff};
+
+/// The waits of a call that failed quickly and in passing.
+const WAITS: RetryBackoff =
+    RetryBackoff::doubling(Duration::from_millis(500)).with_jitter(Jitter::Quarter);
+/// A call that failed after longer than this is not repeated here.
+const QUICK: Duration = Duration::from_secs(20);
+
+/// A call that is to be made no faster than its provider takes it.
+pub struct GovernedCall<'a> {
+    /// Who says when it may go out.
+    pub governor: &'a Governor,
+    /// Whose limits it counts against.
+    pub key: &'a LimiterKey,
+    /// What it is expected to use.
+    pub estimate: TokenEstimate,
+    /// How often it is repeated after it failed quickly and in passing.
+    pub quick_retries: u32,
+}
+
+/// What a provider answered, with what the answer tells of its limits.
+pub struct GovernedAnswer<T> {
+    /// The answer itself.
+    pub value: T,
+    /// What its headers said.
+    pub limits: RateLimitHeaders,
+    /// Tokens used, if known.
+    pub tokens: Option<f64>,
+}
+
+impl GovernedCall<'_> {
+    /// Makes the call, and makes it again where that is the thing to do.
+    ///
+    /// # Errors
+    /// What the last attempt said, [`Fault::Unavailable`] instead of [`Fault::Transient`] if the
+    /// provider counts as down since; [`Fault::Throttled`] if the wait is too long to wait here;
+    /// [`Fault::Unavailable`] or [`Fault::Denied`] while the breaker is open.
+    pub async fn make<T, F>(&self, attempt: impl Fn() -> F) -> Result<T>
+    where
+        F: Future<Output = Result<GovernedAnswer<T>>>,
+    {
+        let LimiterKey { provider, model, .. } = self.key;
+        let mut call = self.governor.enqueue_call(self.key, self.estimate);
+        let mut tries = 0;
+        loop {
+            let permit = call.admit().await?;
+            let started = Instant::now();
+            let mut error = match attempt().await {
+                Ok(GovernedAnswer { value, limits, tokens }) => {
+                    // An answer is the end of a provider's being down, never its beginning.
+                    let _down = permit.report_outcome(&CallOutcome::Answered { limits, tokens });
+                    return Ok(value);
+                }
+                Err(error) => error,
+            };
+            let down = permit.report_outcome(&CallOutcome::from_fault(error.fault));
+            let passing = error.fault == Fault::Transient;
+            let may_repeat = passing && !down && started.elapsed() < QUICK;
+            let wait = WAITS.with_retries(self.quick_retries).next_wait(tries);
+            if matches!(error.fault, Fault::Throttled(_)) {
+                if !call.may_try_again() {
+                    return Err(call.deferral_error(error));
+                }
+                tracing::debug!(provider, model, "refused, waiting: {error}");
+            } else if let Some(wait) = wait.filter(|_| may_repeat) {
+                tracing::debug!(provider, model, tries, "failed, trying again: {error}");
+                tokio::time::sleep(wait).await;
+                tries += 1;
+            } else {
+                if passing && down {
+                    error.fault = Fault::Unavailable;
+                }
+                return Err(error);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+    use crate::config::ThrottleConfig;
+    use crate::fault::Error;
+
+    /// How many attempts were made of a call that always fails with `fault`, and how it ended.
+    async fn failing(config: &ThrottleConfig, quick_retries: u32, fault: Fault) -> (u32, Fault) {
+        let governor = Governor::new(config.clone());
+        let key = LimiterKey { provider: "p".into(), account: "a".into(), model: "m".into() };
+        let (governor, estimate) = (&governor, TokenEstimate::default());
+        let call = GovernedCall { governor, key: &key, estimate, quick_retries };
+        let attempts = AtomicU32::new(0);
+        let ended: Result<()> = call
+            .make(|| async {
+                attempts.fetch_add(1, Ordering::Relaxed);
+                Err(Error::new(fault, "scripted"))
+            })
+            .await;
+        (attempts.into_inner(), ended.unwrap_err().fault)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_failure_in_passing_is_repeated_as_often_as_the_caller_says() {
+        let config = ThrottleConfig::default();
+        for retries in [0, 1, 3] {
+            let made = failing(&config, retries, Fault::Transient).await;
+            assert_eq!(made, (retries + 1, Fault::Transient));
+            assert_eq!(failing(&config, retries, Fault::Rejected).await, (1, Fault::Rejected));
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_provider_that_counts_as_down_is_not_called_again_and_costs_no_attempt() {
+        let config = ThrottleConfig { failures: 1, ..ThrottleConfig::default() };
+        let began = Instant::now();
+        assert_eq!(failing(&config, 2, Fault::Transient).await, (1, Fault::Unavailable));
+        assert_eq!(began.elapsed(), Duration::ZERO, "nor waited for");
+    }
+}
