@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use docmill::app::App;
-use docmill::config::Config;
+use docmill_core::config::Config;
 
 const RUNS: u32 = 20;
 const MOST: Duration = Duration::from_millis(20);

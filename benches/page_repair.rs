@@ -6,11 +6,11 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use docmill::config::LimitsConfig;
-use docmill::model::RepairSwitches;
-use docmill::pages::quality::{PageAssessment, assess_page};
-use docmill::pages::repair::{RepairedRaster, repair_page};
-use docmill::pages::{PageContent, PageRaster, open_document};
+use docmill_core::config::LimitsConfig;
+use docmill_core::model::RepairSwitches;
+use docmill_documents::pages::quality::{PageAssessment, assess_page};
+use docmill_documents::pages::repair::{RepairedRaster, repair_page};
+use docmill_documents::pages::{PageContent, PageRaster, open_document};
 
 fn main() -> anyhow::Result<()> {
     let mut write: Option<PathBuf> = None;

@@ -33,8 +33,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::app::App;
-use crate::config::{Config, ConfigNeeds, InvalidConfig, LogFormat};
-use crate::telemetry::{self, TraceExporter};
+use docmill_client::telemetry::{self, TraceExporter};
+use docmill_core::config::{Config, ConfigNeeds, InvalidConfig, LogFormat};
 
 /// Reads documents named by queue messages and records structured data in Postgres, exactly once.
 #[derive(Debug, Parser)]
@@ -140,7 +140,7 @@ enum Command {
     /// Write man pages, one per command
     Man(shell::ManArgs),
     /// Read documents for a worker, over standard input and output; docmill starts it by itself
-    #[command(name = crate::cpu::COMMAND, hide = true)]
+    #[command(name = docmill_documents::cpu::COMMAND, hide = true)]
     PageProcess,
 }
 

@@ -18,4 +18,4 @@ pub mod sending;
 pub mod submit;
 pub mod workspace;
 
-pub use crate::db::Db;
+pub use docmill_ledger::db::Db;

@@ -44,12 +44,12 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::Span;
 
-use crate::config::RetryConfig;
-use crate::fault::Fault;
-use crate::model::{IngestionStage, OutcomeReason};
 use crate::pipeline::failure::RetryAttempt;
 use crate::pipeline::{ClaimHandle, ClaimRenewer, StepError};
 use crate::shutdown::Shutdown;
+use docmill_core::config::RetryConfig;
+use docmill_core::fault::Fault;
+use docmill_core::model::{IngestionStage, OutcomeReason};
 pub use doors::{IntakeGate, PauseReason};
 pub use handle::{PULSE, RunnerHandle, SlotPermit};
 pub use monitor::RunnerMonitor;

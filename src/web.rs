@@ -18,13 +18,13 @@ use metrics_exporter_prometheus::PrometheusHandle;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-use crate::fault;
-use crate::ledger::Ledger;
-use crate::metrics;
 use crate::ops::bucket::BlobForgeBucket;
 use crate::ops::workspace::Workspace;
-use crate::queue::MessageQueue;
 use crate::runner::RunnerMonitor;
+use docmill_core::fault;
+use docmill_core::metrics;
+use docmill_ledger::ledger::Ledger;
+use docmill_queue::queue::MessageQueue;
 
 /// The intake loop turns every second; this long without a turn means that it hangs.
 const STUCK: Duration = Duration::from_secs(60);

@@ -36,21 +36,21 @@ use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
-use crate::config::{AcknowledgeMode, AllowedPrefix, Config, QueueDestination, RetryConfig};
-use crate::fault;
-use crate::ledger::{ClaimTerms, IngestionResult, Ledger, WorkerStatus};
-use crate::metrics;
-use crate::model::{ClaimedIngestion, IngestionId};
 use crate::pipeline::failure::RetryAttempt;
 use crate::pipeline::{self, ClaimHandle, PipelineContext, StepError};
-use crate::queue::{Delivery, MessageQueue, OutgoingMessage};
 use crate::runner::{
     Backlog, DueRenewal, FinishedJob, IntakeGate, JobConclusion, LeaseTerms, PauseReason,
     RenewalResult, Runner, RunnerHandle, RunnerMonitor, RunnerOptions, WorkerStats,
 };
 use crate::shutdown::Shutdown;
-use crate::telemetry::spans;
 use dispose::{AckBatcher, MessageDisposition};
+use docmill_client::telemetry::spans;
+use docmill_core::config::{AcknowledgeMode, AllowedPrefix, Config, QueueDestination, RetryConfig};
+use docmill_core::fault;
+use docmill_core::metrics;
+use docmill_core::model::{ClaimedIngestion, IngestionId};
+use docmill_ledger::ledger::{ClaimTerms, IngestionResult, Ledger, WorkerStatus};
+use docmill_queue::queue::{Delivery, MessageQueue, OutgoingMessage};
 use pauses::PauseTracker;
 use registry::{InFlightMessage, MessageRegistry};
 

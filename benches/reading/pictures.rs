@@ -2,8 +2,8 @@
 
 use std::io::Cursor;
 
-use docmill::model::{EncodedImage, ImageEncoding, ImageHeader};
-use docmill::pages::ImagePdf;
+use docmill_core::model::{EncodedImage, ImageEncoding, ImageHeader};
+use docmill_documents::pages::ImagePdf;
 
 use super::support::documents;
 

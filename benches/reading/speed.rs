@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use docmill::app::App;
-use docmill::config::Config;
-use docmill::fault::Result;
-use docmill::model::TextLine;
-use docmill::pages::{PageRaster, PageRecogniser, open_document, read_page};
+use docmill_core::config::Config;
+use docmill_core::fault::Result;
+use docmill_core::model::TextLine;
+use docmill_documents::pages::{PageRaster, PageRecogniser, open_document, read_page};
 use futures::StreamExt;
 
 use crate::support::whole::ReadWhole as _;

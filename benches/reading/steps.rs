@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use docmill::app::App;
-use docmill::config::{Config, LimitsConfig, OcrConfig};
-use docmill::pages::{PageContent, PageRaster, open_document};
+use docmill_core::config::{Config, LimitsConfig, OcrConfig};
+use docmill_documents::pages::{PageContent, PageRaster, open_document};
 
 use super::{pictures, support::documents};
 
@@ -90,8 +90,8 @@ fn degraded(page: &PageRaster) -> PageRaster {
 }
 
 fn assess_and_repair(clean: &PageRaster, bad: &PageRaster) {
-    use docmill::model::RepairSwitches;
-    use docmill::pages::{quality::assess_page, repair::repair_page};
+    use docmill_core::model::RepairSwitches;
+    use docmill_documents::pages::{quality::assess_page, repair::repair_page};
     step("assess a clean page", || assess_page(clean).unwrap());
     step("assess a bad page", || assess_page(bad).unwrap());
     let found = assess_page(bad).unwrap();

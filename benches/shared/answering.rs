@@ -7,9 +7,9 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use docmill::fault::{Error, Result};
-use docmill::llm::{FinishReason, Llm, ModelReply, Prompt};
-use docmill::model::ModelUsage;
+use docmill_core::fault::{Error, Result};
+use docmill_core::model::ModelUsage;
+use docmill_llm::llm::{FinishReason, Llm, ModelReply, Prompt};
 use docmill_testkit::openai::read_document;
 use serde_json::json;
 
@@ -55,7 +55,7 @@ impl Llm for Answering {
             stop: FinishReason::Complete,
             usage,
             model: self.model().to_owned(),
-            limits: docmill::throttle::RateLimitHeaders::default(),
+            limits: docmill_client::throttle::RateLimitHeaders::default(),
         })
     }
 }

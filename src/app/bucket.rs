@@ -6,16 +6,16 @@ use std::time::Duration;
 use anyhow::Context as _;
 
 use super::App;
-use crate::config::StoreConfig;
 use crate::ops::bucket::{
     BlobForgeBucket, BucketWorkerOptions, BucketWorkerSetup, PipelineConverter,
 };
 use crate::ops::object_pipeline::ObjectPipeline;
-use crate::queue::objects::engine::StoreClock;
-use crate::store::folder::FolderStore;
-use crate::store::prefixed::PrefixedStore;
-use crate::store::s3::{BucketAccess, S3Store};
-use crate::store::{ObjectStore, conditions};
+use docmill_core::config::StoreConfig;
+use docmill_queue::queue::objects::engine::StoreClock;
+use docmill_storage::store::folder::FolderStore;
+use docmill_storage::store::prefixed::PrefixedStore;
+use docmill_storage::store::s3::{BucketAccess, S3Store};
+use docmill_storage::store::{ObjectStore, conditions};
 
 /// Listing a folder costs nothing: how often it is looked into.
 const FOLDER_EVERY: Duration = Duration::from_millis(500);

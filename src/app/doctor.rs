@@ -3,16 +3,16 @@
 use std::time::Duration;
 
 use super::{App, providers};
-use crate::config::{QueueBackend, StoreBackend};
-use crate::fault::{Error, Fault, Result};
-use crate::llm::Llm;
 use crate::ops::doctor::process::{self, PlatformLimits};
 use crate::ops::doctor::store::BucketNotification;
 use crate::ops::doctor::{DoctorFinding, DoctorReport, clock, database, queue, store};
-use crate::queue::sqs::SqsQueue;
-use crate::retry::with_deadline;
-use crate::store::folder::FolderStore;
-use crate::store::s3::S3Store;
+use docmill_core::config::{QueueBackend, StoreBackend};
+use docmill_core::fault::{Error, Fault, Result};
+use docmill_core::retry::with_deadline;
+use docmill_llm::llm::Llm;
+use docmill_queue::queue::sqs::SqsQueue;
+use docmill_storage::store::folder::FolderStore;
+use docmill_storage::store::s3::S3Store;
 
 /// A server that does not answer is reported after this, whatever the worker's own patience is.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -35,7 +35,7 @@ impl App {
     async fn check_database(&self) -> Vec<DoctorFinding> {
         let mut config = self.config.database.clone();
         config.connect_timeout = config.connect_timeout.min(PATIENCE);
-        match crate::db::Db::connect(&config).await {
+        match docmill_ledger::db::Db::connect(&config).await {
             Ok(db) => {
                 let findings = database::check(&db, db.is_remote()).await;
                 db.close().await;
@@ -126,7 +126,7 @@ impl App {
         });
         findings.push(match rules {
             Ok(rules) => {
-                let rule = |rule: crate::store::s3::BucketQueueRule| BucketNotification {
+                let rule = |rule: docmill_storage::store::s3::BucketQueueRule| BucketNotification {
                     queue: rule.queue,
                     prefix: rule.prefix,
                 };

@@ -49,7 +49,7 @@ impl App {
 impl HealthPages {
     fn with_listener(listener: Option<TcpListener>) -> anyhow::Result<Self> {
         let metrics =
-            crate::metrics::install_metrics().context("installing the metrics recorder")?;
+            docmill_core::metrics::install_metrics().context("installing the metrics recorder")?;
         Ok(Self { listener, metrics })
     }
 

@@ -3,19 +3,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::config::{LlmConfig, LlmProvider, ThrottleConfig};
-use crate::fault::{self, Fault};
-use crate::llm::Llm;
-use crate::llm::anthropic::AnthropicClient;
-use crate::llm::bedrock::BedrockClient;
-use crate::llm::chain::{ChainModel, ModelChain};
-use crate::llm::governed::GovernedLlm;
-use crate::llm::openai::OpenAiClient;
-use crate::llm::traced::TracedLlm;
-use crate::model::digest;
-use crate::retry::{RetryBackoff, retry};
-use crate::scheduler::Scheduler;
-use crate::throttle::Governor;
+use docmill_client::throttle::Governor;
+use docmill_core::config::{LlmConfig, LlmProvider, ThrottleConfig};
+use docmill_core::fault::{self, Fault};
+use docmill_core::model::digest;
+use docmill_core::retry::{RetryBackoff, retry};
+use docmill_llm::llm::Llm;
+use docmill_llm::llm::anthropic::AnthropicClient;
+use docmill_llm::llm::bedrock::BedrockClient;
+use docmill_llm::llm::chain::{ChainModel, ModelChain};
+use docmill_llm::llm::governed::GovernedLlm;
+use docmill_llm::llm::openai::OpenAiClient;
+use docmill_llm::llm::traced::TracedLlm;
+use docmill_scheduler::scheduler::Scheduler;
 
 /// How often a model server is asked again at start, a second longer apart each time.
 const STARTING: RetryBackoff = RetryBackoff::linear(Duration::from_secs(1)).with_retries(3);

@@ -8,11 +8,11 @@ use std::io;
 
 use rustix::process::{Signal, getpgrp, getpid, kill_current_process_group};
 
-use crate::cpu::ProcessSetup;
-use crate::cpu::confine::{self, ConfinementStatus};
-use crate::ocr::OcrEngine;
-use crate::ocr::tesseract::TesseractEngine;
-use crate::pages::serve::{self, PageReaderFactory};
+use docmill_documents::cpu::ProcessSetup;
+use docmill_documents::cpu::confine::{self, ConfinementStatus};
+use docmill_documents::ocr::OcrEngine;
+use docmill_documents::ocr::tesseract::TesseractEngine;
+use docmill_documents::pages::serve::{self, PageReaderFactory};
 
 /// Serves until standard input ends.
 ///

@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::config::{Config, OcrProvider, StoreBackend};
-use crate::kinds::KindSet;
-use crate::ocr::RemoteOcrProvider;
-use crate::ocr::document_ai::{DocumentAi, GoogleCredentials};
-use crate::ocr::lane::GovernedClient;
-use crate::ocr::textract::{OperationClients, TextractOcr};
 use crate::pipeline::RemoteOcr;
-use crate::throttle::{Governor, LimiterKey};
+use docmill_client::throttle::{Governor, LimiterKey};
+use docmill_core::config::{Config, OcrProvider, StoreBackend};
+use docmill_documents::ocr::RemoteOcrProvider;
+use docmill_documents::ocr::document_ai::{DocumentAi, GoogleCredentials};
+use docmill_documents::ocr::lane::GovernedClient;
+use docmill_documents::ocr::textract::{OperationClients, TextractOcr};
+use docmill_gate::kinds::KindSet;
 
 /// Sets them up; nothing is sent.
 ///

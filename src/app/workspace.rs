@@ -7,15 +7,15 @@ use std::time::Duration;
 use anyhow::Context as _;
 
 use super::App;
-use crate::config::StoreConfig;
 use crate::ops::object_pipeline::ObjectPipeline;
 use crate::ops::workspace::{DocumentSources, PipelineReader, Workspace};
-use crate::queue::objects::engine::StoreClock;
-use crate::queue::objects::olmocr::{LEDGER, WorkspaceFormat};
-use crate::store::ObjectStore;
-use crate::store::folder::FolderStore;
-use crate::store::prefixed::PrefixedStore;
-use crate::store::s3::{BucketAccess, S3Store};
+use docmill_core::config::StoreConfig;
+use docmill_queue::queue::objects::engine::StoreClock;
+use docmill_queue::queue::objects::olmocr::{LEDGER, WorkspaceFormat};
+use docmill_storage::store::ObjectStore;
+use docmill_storage::store::folder::FolderStore;
+use docmill_storage::store::prefixed::PrefixedStore;
+use docmill_storage::store::s3::{BucketAccess, S3Store};
 
 /// What a command on a workspace needs.
 pub struct WorkspaceParts {

@@ -8,8 +8,8 @@ use clap::{Subcommand, ValueEnum};
 
 use super::{CommandContext, CommandExit, NOTHING};
 use crate::app::App;
-use crate::model::Priority;
 use crate::ops::bucket::{BlobForgeBucket, BucketSettings, BucketState};
+use docmill_core::model::Priority;
 
 /// What to do.
 #[derive(Debug, Subcommand)]

@@ -15,13 +15,13 @@ use std::path::PathBuf;
 use super::submit as submitted;
 use super::{CommandContext, CommandExit, NOTHING, UsageError, print};
 use crate::app::{App, ServiceBackends};
-use crate::config::Config;
-use crate::model::IngestionId;
 use crate::ops::submit::{
     self, SearchResult, Submission, SubmitContext, SubmitOptions, SubmitStatus,
 };
 use crate::runner::RunnerMonitor;
 use crate::shutdown::Shutdown;
+use docmill_core::config::Config;
+use docmill_core::model::IngestionId;
 use ends::DocumentSummary;
 use place::DataFolder;
 

@@ -9,15 +9,15 @@ use serde_json::json;
 
 use super::{CommandContext, CommandExit, NOTHING, print};
 use crate::app::App;
-use crate::config::LlmProvider;
-use crate::eval::baseline::{EarlierReport, RunComparison};
-use crate::eval::inject::{ErrorInjector, InjectReport};
-use crate::eval::limits::{self, MeasureLimit};
-use crate::eval::{self, EvalReport, EvalSample};
-use crate::gate::{EinvoiceState, GateLookups};
-use crate::model::{IngestionStatus, Transcript};
 use crate::ops::process::{LocalPipeline, ProcessReport};
 use crate::pipeline::StepError;
+use docmill_core::config::LlmProvider;
+use docmill_core::model::{IngestionStatus, Transcript};
+use docmill_eval::eval::baseline::{EarlierReport, RunComparison};
+use docmill_eval::eval::inject::{ErrorInjector, InjectReport};
+use docmill_eval::eval::limits::{self, MeasureLimit};
+use docmill_eval::eval::{self, EvalReport, EvalSample};
+use docmill_gate::gate::{EinvoiceState, GateLookups};
 
 /// Arguments of `process`.
 #[derive(Debug, clap::Args)]
@@ -164,7 +164,7 @@ pub(super) async fn transcribe(
 }
 
 fn render_transcript(read: &Transcript, format: TranscriptFormat) -> String {
-    let page = |page: &crate::model::PageText| match format {
+    let page = |page: &docmill_core::model::PageText| match format {
         TranscriptFormat::Markdown => {
             format!("## Page {}\n\n{}\n", page.number, page.text().trim_end())
         }

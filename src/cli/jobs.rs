@@ -4,11 +4,11 @@ use clap::builder::PossibleValuesParser;
 use time::OffsetDateTime;
 
 use super::{CommandContext, CommandExit, DATABASE, DATABASE_AND_QUEUE, print};
-use crate::config::ConfigNeeds;
-use crate::model::{IngestionId, IngestionStatus, OutcomeReason};
 use crate::ops::Db;
 use crate::ops::inspect::{self, IngestionFilter, IngestionHistory, IngestionRow};
 use crate::ops::retry::{self, AuditNote, IngestionChange, PauseScope, PauseTarget};
+use docmill_core::config::ConfigNeeds;
+use docmill_core::model::{IngestionId, IngestionStatus, OutcomeReason};
 
 /// Arguments of `status`.
 #[derive(Debug, clap::Args)]

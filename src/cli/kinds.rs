@@ -6,7 +6,7 @@ use clap::Subcommand;
 use serde_json::json;
 
 use super::{CommandContext, CommandExit, NOTHING, print};
-use crate::kinds::{Kind, KindProblem, KindSet, KindsError};
+use docmill_gate::kinds::{Kind, KindProblem, KindSet, KindsError};
 
 /// Characters of a version that tell one from another.
 const SHORT: usize = 12;

@@ -6,9 +6,9 @@ use std::time::Duration;
 use clap::Subcommand;
 
 use super::{CommandContext, CommandExit, QUEUE, UsageError};
-use crate::config::QueueBackend;
-use crate::queue::redis::{Cleaning, RedisQueue};
 use crate::shutdown::Shutdown;
+use docmill_core::config::QueueBackend;
+use docmill_queue::queue::redis::{Cleaning, RedisQueue};
 
 /// What to do.
 #[derive(Debug, Subcommand)]

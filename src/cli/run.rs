@@ -4,10 +4,10 @@ use std::process::ExitCode;
 
 use super::{CommandContext, CommandExit, DATABASE, NOTHING, print};
 use crate::app;
-use crate::config::ConfigNeeds;
 use crate::ops::janitor::{JanitorReport, Maintenance};
 use crate::shutdown::Shutdown;
-use crate::telemetry;
+use docmill_client::telemetry;
+use docmill_core::config::ConfigNeeds;
 
 /// Arguments of `janitor`.
 #[derive(Debug, clap::Args)]

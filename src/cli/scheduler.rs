@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde::Serialize;
 
 use super::{CommandContext, CommandExit, NOTHING, print};
-use crate::scheduler::{self, MemoryDevice, MemoryNeed, ModelDemand, ProcessState};
+use docmill_scheduler::scheduler::{self, MemoryDevice, MemoryNeed, ModelDemand, ProcessState};
 
 /// Everything that is known, for programs.
 #[derive(Debug, Serialize)]

@@ -3,7 +3,7 @@
 use clap::Subcommand;
 
 use super::{CommandContext, CommandExit, NOTHING};
-use crate::config::ConfigNeeds;
+use docmill_core::config::ConfigNeeds;
 
 /// What to do.
 #[derive(Debug, Clone, Copy, Subcommand)]

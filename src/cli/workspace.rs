@@ -10,15 +10,15 @@ use tokio::sync::mpsc;
 
 use super::{CommandContext, CommandExit, NOTHING, print};
 use crate::app::{App, WorkspaceParts};
-use crate::config::LogFormat;
 use crate::ops::submit::{SearchStep, SubmitSearch, SubmitSource};
 use crate::ops::workspace::{
     self, PopulateReport, RefusedPath, WorkspaceOptions, WorkspaceStats, WorkspaceTally,
     WorkspaceWorkerSetup,
 };
-use crate::queue::objects::olmocr::WorkspaceFormat;
 use crate::shutdown::Shutdown;
-use crate::telemetry;
+use docmill_client::telemetry;
+use docmill_core::config::LogFormat;
+use docmill_queue::queue::objects::olmocr::WorkspaceFormat;
 
 /// Pause before a group is tried again.
 const RETRY_PAUSE: Duration = Duration::from_secs(15);
@@ -222,7 +222,7 @@ async fn read_lists(files: &[PathBuf]) -> anyhow::Result<Vec<String>> {
 /// The documents that paths mean, local ones absolute; and what is left out.
 async fn resolve_documents(
     documents: &[PathBuf],
-    s3: Option<&dyn crate::store::ObjectStore>,
+    s3: Option<&dyn docmill_storage::store::ObjectStore>,
 ) -> (Vec<String>, Vec<RefusedPath>) {
     let (steps, mut inbox) = mpsc::channel(64);
     let search = async {

@@ -57,14 +57,16 @@ pub use who::WorkerIdentity;
 pub use work::{BucketWorker, BucketWorkerOptions, BucketWorkerSetup};
 
 use self::end::DeadLetterReason;
-use crate::fault::Result;
-use crate::model::Priority;
 use crate::ops::object_ledger::remove_artefacts;
-use crate::queue::objects::blobforge::records::{DeadMarker, QueueMarker};
-use crate::queue::objects::blobforge::{SETTINGS, dead_key, failed_key, lock_key, out_key};
-use crate::queue::objects::engine::{RecordStore, StoreClock, VersionedRecord, format_rfc3339};
-use crate::queue::objects::marker_queue::MarkerQueue;
-use crate::store::ObjectStore;
+use docmill_core::fault::Result;
+use docmill_core::model::Priority;
+use docmill_queue::queue::objects::blobforge::records::{DeadMarker, QueueMarker};
+use docmill_queue::queue::objects::blobforge::{SETTINGS, dead_key, failed_key, lock_key, out_key};
+use docmill_queue::queue::objects::engine::{
+    RecordStore, StoreClock, VersionedRecord, format_rfc3339,
+};
+use docmill_queue::queue::objects::marker_queue::MarkerQueue;
+use docmill_storage::store::ObjectStore;
 
 /// A bucket of that layout.
 pub struct BlobForgeBucket {
@@ -200,7 +202,7 @@ impl BlobForgeBucket {
 
     /// How long ago something was written, by the store's clock.
     async fn age_by_store(&self, modified: std::time::SystemTime) -> Result<Duration> {
-        let written = crate::queue::objects::engine::to_millis(modified);
+        let written = docmill_queue::queue::objects::engine::to_millis(modified);
         Ok(Duration::from_millis(self.engine.now().await?.saturating_sub(written)))
     }
 }

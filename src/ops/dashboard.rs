@@ -2,14 +2,14 @@
 
 use serde::Serialize;
 
-use crate::db::Db;
-use crate::db::operators::{self, PauseRow};
-use crate::db::overview::{
+use docmill_core::fault::Result;
+use docmill_core::model::Priority;
+use docmill_ledger::db::Db;
+use docmill_ledger::db::operators::{self, PauseRow};
+use docmill_ledger::db::overview::{
     self, ActiveIngestion, FailureCount, StateCount, Throughput, WorkerTotals,
 };
-use crate::fault::Result;
-use crate::model::Priority;
-use crate::queue::{MessageQueue, QueueDepth};
+use docmill_queue::queue::{MessageQueue, QueueDepth};
 
 /// Jobs that are listed one by one.
 const JOBS: u32 = 15;

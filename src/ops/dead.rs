@@ -9,14 +9,14 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::db::Db;
-use crate::db::janitor::{self as rows, DeadLetterRow};
-use crate::db::operators::{self, AuditNote};
-use crate::fault;
-use crate::metrics;
-use crate::model::message::MessageBody;
-use crate::model::{IngestionId, IngestionStatus, OutcomeReason};
-use crate::queue::{DeadLetter, MessageQueue, OutgoingMessage, ReceiptHandle};
+use docmill_core::fault;
+use docmill_core::metrics;
+use docmill_core::model::message::MessageBody;
+use docmill_core::model::{IngestionId, IngestionStatus, OutcomeReason};
+use docmill_ledger::db::Db;
+use docmill_ledger::db::janitor::{self as rows, DeadLetterRow};
+use docmill_ledger::db::operators::{self, AuditNote};
+use docmill_queue::queue::{DeadLetter, MessageQueue, OutgoingMessage, ReceiptHandle};
 
 /// Letters that are read stay hidden from other readers for so long.
 const HIDDEN: Duration = Duration::from_secs(30);

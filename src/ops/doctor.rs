@@ -12,7 +12,7 @@ pub mod store;
 
 use serde::Serialize;
 
-use crate::fault;
+use docmill_core::fault;
 
 /// How serious a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]

@@ -11,16 +11,16 @@ use std::time::Duration;
 use serde::Serialize;
 use uuid::Uuid;
 
-pub use crate::db::erasure::{TenantRetention, list_retentions, set_retention};
+pub use docmill_ledger::db::erasure::{TenantRetention, list_retentions, set_retention};
 
-use crate::db::Db;
-use crate::db::erasure::{self, ErasableDocument, IngestionArtefacts};
-use crate::db::operators::{self, AuditNote};
-use crate::fault::Result;
-use crate::model::message::MessageBody;
-use crate::model::{DocumentId, IngestionId};
-use crate::queue::{DeadLetter, MessageQueue};
-use crate::store::{ObjectStore, keys};
+use docmill_core::fault::Result;
+use docmill_core::model::message::MessageBody;
+use docmill_core::model::{DocumentId, IngestionId};
+use docmill_ledger::db::Db;
+use docmill_ledger::db::erasure::{self, ErasableDocument, IngestionArtefacts};
+use docmill_ledger::db::operators::{self, AuditNote};
+use docmill_queue::queue::{DeadLetter, MessageQueue};
+use docmill_storage::store::{ObjectStore, keys};
 
 /// Documents at a time: short transactions.
 const BATCH: u32 = 200;

@@ -3,17 +3,17 @@
 use serde::Serialize;
 use serde_json::Value;
 
-pub use crate::db::costs::{CostGrouping, CostSum, sum_costs};
-pub use crate::db::reports::{
+pub use docmill_ledger::db::costs::{CostGrouping, CostSum, sum_costs};
+pub use docmill_ledger::db::reports::{
     InFlightIngestion, IngestionFilter, IngestionRow, find_waiting, ingestions_by_id,
     list_ingestions,
 };
-pub use crate::db::search::{DocumentQuery, DocumentRow, find_documents};
+pub use docmill_ledger::db::search::{DocumentQuery, DocumentRow, find_documents};
 
-use crate::db::Db;
-use crate::db::reports::{self, AttemptRow};
-use crate::fault::{Error, Fault, Result};
-use crate::model::IngestionId;
+use docmill_core::fault::{Error, Fault, Result};
+use docmill_core::model::IngestionId;
+use docmill_ledger::db::Db;
+use docmill_ledger::db::reports::{self, AttemptRow};
 
 /// A document has rarely more ingestions; an id that means more is not precise enough to act on.
 const MOST: u32 = 100;

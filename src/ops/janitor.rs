@@ -12,18 +12,18 @@ use std::time::Duration;
 
 use time::OffsetDateTime;
 
-use crate::config::JanitorConfig;
-use crate::db::Db;
-use crate::db::{erasure, janitor as rows, overview, retention};
-use crate::fault;
-use crate::metrics;
-use crate::model::IngestionId;
 use crate::ops::erase::{self, ErasureBackends};
 use crate::ops::{dead, sending};
 use crate::pipeline::journal;
-use crate::queue::MessageQueue;
 use crate::shutdown::Shutdown;
-use crate::store::ObjectStore;
+use docmill_core::config::JanitorConfig;
+use docmill_core::fault;
+use docmill_core::metrics;
+use docmill_core::model::IngestionId;
+use docmill_ledger::db::Db;
+use docmill_ledger::db::{erasure, janitor as rows, overview, retention};
+use docmill_queue::queue::MessageQueue;
+use docmill_storage::store::ObjectStore;
 
 /// The lease of the leader.
 const LEASE: &str = "janitor";

@@ -21,13 +21,15 @@ use futures::{StreamExt as _, TryStreamExt as _};
 use serde::{Deserialize, Serialize};
 use time::{Date, OffsetDateTime};
 
-use crate::fault::{Error, Result};
-use crate::ledger::{AttemptLedger, ProviderSpending, SpentToday, StoredTranscript, WriteResult};
-use crate::model::{
+use docmill_core::fault::{Error, Result};
+use docmill_core::model::{
     ArtefactRef, ClaimToken, ClaimedIngestion, DocumentId, DocumentRef, IngestionId, ModelUsage,
 };
-use crate::store::prefixed::PrefixedStore;
-use crate::store::{Etag, GetOptions, GetResult, ObjectStore, PutResult, keys};
+use docmill_ledger::ledger::{
+    AttemptLedger, ProviderSpending, SpentToday, StoredTranscript, WriteResult,
+};
+use docmill_storage::store::prefixed::PrefixedStore;
+use docmill_storage::store::{Etag, GetOptions, GetResult, ObjectStore, PutResult, keys};
 
 /// Where what is ours lies in a store whose layout is another's.
 pub const OWN_FOLDER: &str = "docmill/";

@@ -12,13 +12,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::fault::Result;
-use crate::model::{DocumentId, DocumentRef, IngestionId};
 use crate::ops::object_ledger::{KEPT_FOR, ObjectLedger};
 use crate::ops::process::{ProcessReport, process_claimed};
 use crate::pipeline::{ClaimHandle, PipelineContext, PipelineServices};
-use crate::store::ObjectStore;
-use crate::store::memory::MemoryStore;
+use docmill_core::fault::Result;
+use docmill_core::model::{DocumentId, DocumentRef, IngestionId};
+use docmill_storage::store::ObjectStore;
+use docmill_storage::store::memory::MemoryStore;
 
 /// Where an original lies in the store that is made for it.
 const KEY: &str = "document";

@@ -15,22 +15,22 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use time::OffsetDateTime;
 
-use crate::config::CostConfig;
-use crate::fault::{self, Error};
-use crate::gate;
-use crate::ledger::memory::MemoryLedger;
-use crate::ledger::{ClaimOutcome, ClaimTerms, IngestionResult, Ledger};
-use crate::model::{
-    ClaimedIngestion, DocumentId, IngestionId, IngestionStage, IngestionStatus, OutcomeReason,
-    PageDefect, PageSource, PageText, Transcript, digest,
-};
-use crate::pages;
 use crate::pipeline::{
     self, ClaimHandle, CostTracker, PipelineContext, PipelineOutput, PipelineServices,
     StageFailure, StageTimings, StepError, verdict,
 };
-use crate::store::ObjectStore as _;
-use crate::store::memory::MemoryStore;
+use docmill_core::config::CostConfig;
+use docmill_core::fault::{self, Error};
+use docmill_core::model::{
+    ClaimedIngestion, DocumentId, IngestionId, IngestionStage, IngestionStatus, OutcomeReason,
+    PageDefect, PageSource, PageText, Transcript, digest,
+};
+use docmill_documents::pages;
+use docmill_gate::gate;
+use docmill_ledger::ledger::memory::MemoryLedger;
+use docmill_ledger::ledger::{ClaimOutcome, ClaimTerms, IngestionResult, Ledger};
+use docmill_storage::store::ObjectStore as _;
+use docmill_storage::store::memory::MemoryStore;
 
 /// Where a document lies in the store that is made for it.
 const KEY: &str = "document";

@@ -2,15 +2,15 @@
 
 use serde::Serialize;
 
-pub use crate::db::operators::{
+pub use docmill_ledger::db::operators::{
     AuditNote, PauseRow, PauseScope, block_content, list_pauses, unblock_content,
 };
 
-use crate::db::{Db, operators, routes};
-use crate::fault::{Error, Fault, Result};
-use crate::model::{IngestionId, Priority};
 use crate::ops::sending;
-use crate::queue::MessageQueue;
+use docmill_core::fault::{Error, Fault, Result};
+use docmill_core::model::{IngestionId, Priority};
+use docmill_ledger::db::{Db, operators, routes};
+use docmill_queue::queue::MessageQueue;
 
 /// What became of one ingestion that was to be retried or cancelled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

@@ -1,11 +1,11 @@
 //! Messages for ingestions that are in the database: to the tier of their priority, in the group
 //! of their tenant.
 
-use crate::db::Db;
-use crate::db::routes::{self, MessageRoute};
-use crate::fault::{Error, Fault, Result};
-use crate::model::IngestionId;
-use crate::queue::{MessageQueue, OutgoingMessage};
+use docmill_core::fault::{Error, Fault, Result};
+use docmill_core::model::IngestionId;
+use docmill_ledger::db::Db;
+use docmill_ledger::db::routes::{self, MessageRoute};
+use docmill_queue::queue::{MessageQueue, OutgoingMessage};
 
 /// Sends one message for each ingestion. One result per id, in order; `Missing` for an id without
 /// a row.

@@ -22,13 +22,13 @@ use futures::{Stream, StreamExt as _};
 use serde::Serialize;
 use tokio::sync::mpsc;
 
-use crate::config::QueueDestination;
-use crate::db::Db;
-use crate::fault::Result;
-use crate::model::{DocumentId, IngestionId, IngestionStatus, Priority};
-use crate::queue::MessageQueue;
-use crate::store::{ObjectStore, keys};
 use batch::{CandidateContent, SubmitCandidate};
+use docmill_core::config::QueueDestination;
+use docmill_core::fault::Result;
+use docmill_core::model::{DocumentId, IngestionId, IngestionStatus, Priority};
+use docmill_ledger::db::Db;
+use docmill_queue::queue::MessageQueue;
+use docmill_storage::store::{ObjectStore, keys};
 
 pub use files::{SearchResult, SearchStep, SkippedPath, SubmitSearch, SubmitSource, find_paths};
 

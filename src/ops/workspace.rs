@@ -36,13 +36,13 @@ pub use source::{DocumentSources, SourceContent};
 pub use stats::{UnreadDocument, WorkspaceStats, load_stats};
 pub use work::{WorkspaceOptions, WorkspaceTally, WorkspaceWorker, WorkspaceWorkerSetup};
 
-use crate::fault::{Error, Result};
-use crate::queue::objects::engine::{RecordStore, StoreClock};
-use crate::queue::objects::olmocr::index::{LARGEST, WorkIndex};
-use crate::queue::objects::olmocr::{
+use docmill_core::fault::{Error, Result};
+use docmill_queue::queue::objects::engine::{RecordStore, StoreClock};
+use docmill_queue::queue::objects::olmocr::index::{LARGEST, WorkIndex};
+use docmill_queue::queue::objects::olmocr::{
     FLAGS, INDEX, LEDGER, RESULTS, WorkspaceFormat, finished_group, flag_key, result_key,
 };
-use crate::store::{Etag, GetOptions, GetResult, ObjectStore, conditions};
+use docmill_storage::store::{Etag, GetOptions, GetResult, ObjectStore, conditions};
 
 /// A workspace.
 pub struct Workspace {

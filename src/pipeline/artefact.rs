@@ -8,10 +8,10 @@ use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::fault;
-use crate::model::digest::{LengthOrder, sha256_of_parts};
 use crate::pipeline::claim_handle::ClaimHandle;
-use crate::store::{Etag, GetOptions, GetResult, ObjectStore, PutResult};
+use docmill_core::fault;
+use docmill_core::model::digest::{LengthOrder, sha256_of_parts};
+use docmill_storage::store::{Etag, GetOptions, GetResult, ObjectStore, PutResult};
 
 /// Larger artefacts are not ours.
 const LARGEST: u64 = 256 << 20;
@@ -86,8 +86,8 @@ impl<T: Serialize + DeserializeOwned> ArtefactSlot<T> {
     }
 
     /// What a row keeps of it.
-    pub fn to_ref(&self) -> crate::model::ArtefactRef {
-        crate::model::ArtefactRef { path: self.key.clone(), identity: self.identity.clone() }
+    pub fn to_ref(&self) -> docmill_core::model::ArtefactRef {
+        docmill_core::model::ArtefactRef { path: self.key.clone(), identity: self.identity.clone() }
     }
 }
 

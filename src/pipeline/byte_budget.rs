@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::config::ByteSize;
-use crate::fault;
+use docmill_core::config::ByteSize;
+use docmill_core::fault;
 
 /// Bytes per permit of the semaphore.
 const PERMIT_BYTES: u64 = 4096;

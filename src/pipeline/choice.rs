@@ -8,18 +8,18 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use crate::extract::{self, KindChoice, RecordedReplies, ReplyJournal};
-use crate::fault;
-use crate::kinds::{ClassifiedKind, Kind, KindAmbiguity, KindSet};
-use crate::llm::chain::{ChainModel, ModelChain};
-use crate::metrics;
-use crate::model::ModelUsage;
 use crate::pipeline::artefact::ArtefactSlot;
 use crate::pipeline::context::AttemptContext;
 use crate::pipeline::cost::LlmCallBilling;
 use crate::pipeline::step_error::StepError;
 use crate::pipeline::transcribe::TranscribedDocument;
-use crate::store::keys;
+use docmill_core::fault;
+use docmill_core::metrics;
+use docmill_core::model::ModelUsage;
+use docmill_extract::extract::{self, KindChoice, RecordedReplies, ReplyJournal};
+use docmill_gate::kinds::{ClassifiedKind, Kind, KindAmbiguity, KindSet};
+use docmill_llm::llm::chain::{ChainModel, ModelChain};
+use docmill_storage::store::keys;
 
 /// The kinds that tie and the model that is asked; none where there is no tie or no model for them.
 fn find_tie(models: &ModelChain, told: &ClassifiedKind) -> Option<(Vec<Arc<Kind>>, ChainModel)> {
@@ -103,7 +103,7 @@ impl ReplyJournal for KindChoiceStore<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::KindsConfig;
+    use docmill_core::config::KindsConfig;
 
     #[test]
     fn a_model_settles_a_tie_or_leaves_it_to_a_person() {

@@ -12,8 +12,8 @@ use std::time::Instant;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::fault;
-use crate::model::{ClaimToken, IngestionId, IngestionStage};
+use docmill_core::fault;
+use docmill_core::model::{ClaimToken, IngestionId, IngestionStage};
 
 /// A claim as the attempt under it sees it.
 #[derive(Debug, Clone)]
@@ -152,7 +152,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::fault::Fault;
+    use docmill_core::fault::Fault;
 
     fn fresh(until: Instant) -> (ClaimHandle, ClaimRenewer) {
         claim_pair(IngestionId::random(), ClaimToken::random(), until)

@@ -3,19 +3,19 @@
 
 use std::sync::Arc;
 
-use crate::config::Config;
-use crate::cpu::CpuPool;
-use crate::extract::CallLimits;
-use crate::fault;
-use crate::kinds::KindSet;
-use crate::ledger::{AttemptLedger, StoredTranscript, WriteResult};
-use crate::llm::chain::ModelChain;
-use crate::model::{ArtefactRef, ClaimedIngestion};
 use crate::pipeline::byte_budget::ByteBudget;
 use crate::pipeline::claim_handle::ClaimHandle;
 use crate::pipeline::cost::{CostTracker, SpendingBook};
 use crate::pipeline::reading::DocumentReader;
-use crate::store::ObjectStore;
+use docmill_core::config::Config;
+use docmill_core::fault;
+use docmill_core::model::{ArtefactRef, ClaimedIngestion};
+use docmill_documents::cpu::CpuPool;
+use docmill_extract::extract::CallLimits;
+use docmill_gate::kinds::KindSet;
+use docmill_ledger::ledger::{AttemptLedger, StoredTranscript, WriteResult};
+use docmill_llm::llm::chain::ModelChain;
+use docmill_storage::store::ObjectStore;
 
 /// What a process has once for all its documents.
 pub struct PipelineServices {

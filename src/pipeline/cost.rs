@@ -13,15 +13,15 @@ use rust_decimal::prelude::ToPrimitive as _;
 use rust_decimal::{Decimal, RoundingStrategy};
 use time::{Date, OffsetDateTime};
 
-use crate::config::CostConfig;
-use crate::extract::RecordedReplies;
-use crate::fault::{Error, Fault, Result};
-use crate::ledger::{AttemptLedger, ProviderSpending};
-use crate::llm::Llm;
-use crate::metrics;
-use crate::model::{ClaimedIngestion, EncodedImage, ModelUsage, PageText, PageUsage};
 use crate::pipeline::page_sink::PageSink;
 use crate::pipeline::step_error::StepError;
+use docmill_core::config::CostConfig;
+use docmill_core::fault::{Error, Fault, Result};
+use docmill_core::metrics;
+use docmill_core::model::{ClaimedIngestion, EncodedImage, ModelUsage, PageText, PageUsage};
+use docmill_extract::extract::RecordedReplies;
+use docmill_ledger::ledger::{AttemptLedger, ProviderSpending};
+use docmill_llm::llm::Llm;
 
 /// How old what is known of the day's spending may be.
 const FRESH: Duration = Duration::from_secs(2);

@@ -7,20 +7,20 @@
 
 use std::sync::Arc;
 
-use crate::cpu::OpenDocument;
-use crate::extract::einvoice::{self, EinvoiceDefect, ParsedInvoiceXml};
-use crate::gate;
-use crate::kinds::{Kind, KindSet};
-use crate::ledger::StoredTranscript;
-use crate::metrics;
-use crate::model::{EinvoiceAttachment, EinvoiceFindings, Extraction, Transcript};
-use crate::pages;
 use crate::pipeline::artefact::{ArtefactSlot, identity_of};
 use crate::pipeline::context::{AttemptContext, PipelineServices};
 use crate::pipeline::fetch::FetchedDocument;
 use crate::pipeline::reading::mean_quality;
 use crate::pipeline::step_error::StepError;
-use crate::store::keys;
+use docmill_core::metrics;
+use docmill_core::model::{EinvoiceAttachment, EinvoiceFindings, Extraction, Transcript};
+use docmill_documents::cpu::OpenDocument;
+use docmill_documents::pages;
+use docmill_extract::extract::einvoice::{self, EinvoiceDefect, ParsedInvoiceXml};
+use docmill_gate::gate;
+use docmill_gate::kinds::{Kind, KindSet};
+use docmill_ledger::ledger::StoredTranscript;
+use docmill_storage::store::keys;
 
 /// What a look at a document's XML came to.
 pub(super) struct EinvoiceScan {

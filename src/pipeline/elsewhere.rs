@@ -20,14 +20,14 @@ mod slices;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::config::{ByteSize, OcrProvider};
-use crate::cpu::OpenDocument;
-use crate::fault;
-use crate::model::{PageSource, PageText};
-use crate::ocr::RemoteOcrProvider;
 use crate::pipeline::page_sink::PageSink;
 use crate::pipeline::reading::DocumentReader;
 use crate::pipeline::step_error::StepError;
+use docmill_core::config::{ByteSize, OcrProvider};
+use docmill_core::fault;
+use docmill_core::model::{PageSource, PageText};
+use docmill_documents::cpu::OpenDocument;
+use docmill_documents::ocr::RemoteOcrProvider;
 
 pub use original::StoredOriginal;
 use round::ProviderPass;

@@ -10,13 +10,13 @@
 use async_trait::async_trait;
 
 use super::extract::{ExtractionOutcome, UnfinishedExtraction};
-use crate::extract::combine_extractions;
-use crate::gate::Verdict;
-use crate::kinds::RuleConsequence;
-use crate::llm::chain::ChainModel;
-use crate::metrics;
-use crate::model::{Extraction, OutcomeReason};
 use crate::pipeline::step_error::StepError;
+use docmill_core::metrics;
+use docmill_core::model::{Extraction, OutcomeReason};
+use docmill_extract::extract::combine_extractions;
+use docmill_gate::gate::Verdict;
+use docmill_gate::kinds::RuleConsequence;
+use docmill_llm::llm::chain::ChainModel;
 
 /// What one rung does. A trait so that the order of the rungs is tested over scripted readings.
 #[async_trait]
@@ -56,7 +56,9 @@ pub(super) async fn escalate(
         tracing::debug!(llm.model = rung.llm.model(), "the next model of the chain is asked");
         so_far = Some(now);
     }
-    so_far.ok_or_else(|| crate::fault::Error::internal("a chain without a model was asked").into())
+    so_far.ok_or_else(|| {
+        docmill_core::fault::Error::internal("a chain without a model was asked").into()
+    })
 }
 
 /// Whether the next rung may bring what this one did not.
@@ -133,7 +135,8 @@ async fn choose_better(
 
 /// How many rules refuse, then how many object at all.
 fn severity(verdict: &Verdict) -> (usize, usize) {
-    let refusing = |it: &&crate::gate::GateFinding| it.consequence >= RuleConsequence::Review;
+    let refusing =
+        |it: &&docmill_gate::gate::GateFinding| it.consequence >= RuleConsequence::Review;
     (verdict.findings.iter().filter(refusing).count(), verdict.findings.len())
 }
 

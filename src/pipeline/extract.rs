@@ -10,18 +10,18 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use crate::cpu::CpuPool;
-use crate::extract::{self, ExtractError, RecordedReplies, ReplyJournal};
-use crate::fault;
-use crate::kinds::Kind;
-use crate::llm::chain::ChainModel;
-use crate::model::{Extraction, ModelUsage, OutcomeReason, Transcript};
 use crate::pipeline::artefact::ArtefactSlot;
 use crate::pipeline::context::AttemptContext;
 use crate::pipeline::cost::LlmCallBilling;
 use crate::pipeline::step_error::StepError;
 use crate::pipeline::transcribe::TranscribedDocument;
-use crate::store::keys;
+use docmill_core::fault;
+use docmill_core::model::{Extraction, ModelUsage, OutcomeReason, Transcript};
+use docmill_documents::cpu::CpuPool;
+use docmill_extract::extract::{self, ExtractError, RecordedReplies, ReplyJournal};
+use docmill_gate::kinds::Kind;
+use docmill_llm::llm::chain::ChainModel;
+use docmill_storage::store::keys;
 
 /// What a reader made of the transcript.
 #[derive(Debug)]

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use crate::config::RetryConfig;
-use crate::fault::Fault;
-use crate::model::OutcomeReason;
+use docmill_core::config::RetryConfig;
+use docmill_core::fault::Fault;
+use docmill_core::model::OutcomeReason;
 
 /// What was put off for long is put off for at least this part of that time again: a limit that
 /// lasts for hours costs a message tens of receives, not thousands, and a queue counts them.

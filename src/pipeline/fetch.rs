@@ -5,13 +5,13 @@
 
 use bytes::Bytes;
 
-use crate::config::LimitsConfig;
-use crate::fault::{self, Fault};
-use crate::ledger::AttemptLedger;
-use crate::model::{DocumentRef, OutcomeReason, digest};
 use crate::pipeline::byte_budget::{ByteBudget, ReservedBytes};
 use crate::pipeline::step_error::StepError;
-use crate::store::{Etag, GetOptions, GetResult, ObjectStore};
+use docmill_core::config::LimitsConfig;
+use docmill_core::fault::{self, Fault};
+use docmill_core::model::{DocumentRef, OutcomeReason, digest};
+use docmill_ledger::ledger::AttemptLedger;
+use docmill_storage::store::{Etag, GetOptions, GetResult, ObjectStore};
 
 /// The original document.
 #[derive(Debug)]

@@ -20,14 +20,14 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt};
 
-use crate::fault::{self, Fault};
-use crate::metrics;
-use crate::model::{EncodedImage, IngestionId, PageSource, PageText, PageUsage};
 use crate::pipeline::byte_budget::{ByteBudget, ReservedBytes};
 use crate::pipeline::claim_handle::ClaimHandle;
 use crate::pipeline::page_sink::PageSink;
 use crate::pipeline::step_error::StepError;
-use crate::store::{GetOptions, GetResult, ObjectStore, PutResult, keys};
+use docmill_core::fault::{self, Fault};
+use docmill_core::metrics;
+use docmill_core::model::{EncodedImage, IngestionId, PageSource, PageText, PageUsage};
+use docmill_storage::store::{GetOptions, GetResult, ObjectStore, PutResult, keys};
 use part::JournalPart;
 
 /// Pages in a part. At two to five seconds a page and core, ten are lost work of half a minute.

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::fault;
-use crate::gate::{GateFinding, Verdict};
-use crate::kinds::{ClassifiedKind, Kind, KindAmbiguity, RuleConsequence};
-use crate::model::Transcript;
 use crate::pipeline::context::AttemptContext;
+use docmill_core::fault;
+use docmill_core::model::Transcript;
+use docmill_gate::gate::{GateFinding, Verdict};
+use docmill_gate::kinds::{ClassifiedKind, Kind, KindAmbiguity, RuleConsequence};
 
 /// The kind that the producer named, or the configured one.
 ///

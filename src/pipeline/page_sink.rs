@@ -2,8 +2,8 @@
 
 use async_trait::async_trait;
 
-use crate::model::{EncodedImage, PageText, PageUsage};
 use crate::pipeline::step_error::StepError;
+use docmill_core::model::{EncodedImage, PageText, PageUsage};
 
 /// Takes pages as they are finished.
 #[async_trait]

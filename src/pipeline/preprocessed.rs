@@ -11,13 +11,13 @@ use std::collections::BTreeSet;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::fault;
-use crate::model::{EncodedImage, FileRef, IngestionId, digest};
-use crate::pages::{DocumentFormat, ImagePdf};
 use crate::pipeline::artefact::replace_version;
 use crate::pipeline::journal::PageJournal;
 use crate::pipeline::step_error::StepError;
-use crate::store::keys;
+use docmill_core::fault;
+use docmill_core::model::{EncodedImage, FileRef, IngestionId, digest};
+use docmill_documents::pages::{DocumentFormat, ImagePdf};
+use docmill_storage::store::keys;
 
 /// What the transcript says of the stored file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

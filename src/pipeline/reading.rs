@@ -10,15 +10,15 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt};
 
-use crate::cpu::{DocumentReadError, OpenDocument, ProcessPool};
-use crate::model::{
-    EinvoiceFindings, OutcomeReason, PageReadResult, PageSource, PageText, ReadRecipe, Transcript,
-};
-use crate::ocr::OcrEngine;
-use crate::pages;
 use crate::pipeline::elsewhere::{self, PagesByNumber, ReadOptions, RemoteOcr};
 use crate::pipeline::page_sink::PageSink;
 use crate::pipeline::step_error::StepError;
+use docmill_core::model::{
+    EinvoiceFindings, OutcomeReason, PageReadResult, PageSource, PageText, ReadRecipe, Transcript,
+};
+use docmill_documents::cpu::{DocumentReadError, OpenDocument, ProcessPool};
+use docmill_documents::ocr::OcrEngine;
+use docmill_documents::pages;
 
 /// Reads documents.
 pub struct DocumentReader {

@@ -1,7 +1,7 @@
 //! Why a step could not hand its document on, and which one it was.
 
-use crate::fault::{self, Fault};
-use crate::model::{IngestionStage, OutcomeReason};
+use docmill_core::fault::{self, Fault};
+use docmill_core::model::{IngestionStage, OutcomeReason};
 
 /// Why a step could not hand its document on.
 #[derive(Debug, thiserror::Error)]

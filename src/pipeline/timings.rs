@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use crate::metrics;
-use crate::model::IngestionStage;
+use docmill_core::metrics;
+use docmill_core::model::IngestionStage;
 
 /// The time a run has spent in each stage so far; a stage that is entered twice counts both times.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -6,13 +6,6 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::config::OcrProvider;
-use crate::cpu::OpenDocument;
-use crate::fault;
-use crate::ledger::StoredTranscript;
-use crate::metrics;
-use crate::model::{PageSource, Transcript};
-use crate::pages::DocumentFormat;
 use crate::pipeline::artefact::{ArtefactSlot, identity_of};
 use crate::pipeline::context::AttemptContext;
 use crate::pipeline::cost::BilledPageSink;
@@ -22,7 +15,14 @@ use crate::pipeline::journal::{self, PageJournal};
 use crate::pipeline::preprocessed::{self, PreprocessedFile};
 use crate::pipeline::reading::ReadRequest;
 use crate::pipeline::step_error::StepError;
-use crate::store::keys;
+use docmill_core::config::OcrProvider;
+use docmill_core::fault;
+use docmill_core::metrics;
+use docmill_core::model::{PageSource, Transcript};
+use docmill_documents::cpu::OpenDocument;
+use docmill_documents::pages::DocumentFormat;
+use docmill_ledger::ledger::StoredTranscript;
+use docmill_storage::store::keys;
 
 /// A document's text, stored and referenced.
 #[derive(Debug)]

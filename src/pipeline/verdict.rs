@@ -4,17 +4,17 @@
 
 use std::sync::Arc;
 
-use crate::fault;
-use crate::gate::{self, EinvoiceState, GateLookups, Verdict};
-use crate::kinds::ClassifiedKind;
-use crate::ledger::{IngestionResult, VerdictDetails};
-use crate::model::{
-    Extraction, ExtractionMethod, IngestionStage, IngestionStatus, ModelUsage, OutcomeReason,
-    Transcript,
-};
 use crate::pipeline::context::AttemptContext;
 use crate::pipeline::extract::UnfinishedExtraction;
 use crate::pipeline::kind;
+use docmill_core::fault;
+use docmill_core::model::{
+    Extraction, ExtractionMethod, IngestionStage, IngestionStatus, ModelUsage, OutcomeReason,
+    Transcript,
+};
+use docmill_gate::gate::{self, EinvoiceState, GateLookups, Verdict};
+use docmill_gate::kinds::ClassifiedKind;
+use docmill_ledger::ledger::{IngestionResult, VerdictDetails};
 
 /// What the gate has to know of a document beside its data.
 #[derive(Clone, Copy)]

@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::metrics;
+use docmill_core::metrics;
 
 /// A reason why intake may be paused; the label of the metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -9,8 +9,8 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{Backlog, ClaimedJob, IntakeGate, RunnerState, RunningJob, WorkerStats, job};
-use crate::metrics;
-use crate::model::IngestionStage;
+use docmill_core::metrics;
+use docmill_core::model::IngestionStage;
 
 /// The loop that supplies jobs shows that it lives at least this often.
 pub const PULSE: Duration = Duration::from_secs(1);

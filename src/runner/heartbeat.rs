@@ -11,7 +11,7 @@ use tokio::time::{Instant, Interval, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
 use super::{Backlog, DueRenewal, LeaseTerms, RenewalResult, RunnerState};
-use crate::metrics;
+use docmill_core::metrics;
 
 /// Beats until told to stop; the caller stops it last of all.
 pub(super) async fn run<B: Backlog>(shared: Arc<RunnerState<B>>, stop: CancellationToken) {
@@ -25,7 +25,7 @@ pub(super) async fn run<B: Backlog>(shared: Arc<RunnerState<B>>, stop: Cancellat
         tokio::join!(renew_due(&shared, terms), shared.backlog.renew_side_leases());
         let now = shared.backlog.lease_terms();
         if now.every != terms.every {
-            ticks = self::heartbeat_interval(now.every);
+            ticks = heartbeat_interval(now.every);
         }
         terms = now;
     }

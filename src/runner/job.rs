@@ -11,13 +11,13 @@ use tracing::{Instrument as _, Span};
 
 use super::guard::{GuardedOutcome, run_guarded};
 use super::{Backlog, FinishedJob, JobConclusion, JobEnd, PauseReason, RunnerState, SlotPermit};
-use crate::config::RetryConfig;
-use crate::fault::Fault;
-use crate::metrics;
-use crate::model::{IngestionStage, OutcomeReason};
 use crate::pipeline::failure::{self, RetryAttempt, RetryDecision};
 use crate::pipeline::{ClaimHandle, StepError};
-use crate::telemetry::spans;
+use docmill_client::telemetry::spans;
+use docmill_core::config::RetryConfig;
+use docmill_core::fault::Fault;
+use docmill_core::metrics;
+use docmill_core::model::{IngestionStage, OutcomeReason};
 
 /// A job's place among those that run, and its slot; given up together, whatever happened.
 pub(super) struct RunningJobGuard<B: Backlog> {

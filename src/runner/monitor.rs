@@ -8,8 +8,8 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{Backlog, RunnerState, WorkerStats};
-use crate::metrics;
-use crate::model::{IngestionId, IngestionStage};
+use docmill_core::metrics;
+use docmill_core::model::{IngestionId, IngestionStage};
 
 /// Gauges are written this often.
 const EVERY: Duration = Duration::from_secs(2);

@@ -11,18 +11,18 @@ use std::time::{Duration, Instant, SystemTime};
 
 use tracing::Span;
 
-use crate::fault;
-use crate::ledger::{ClaimOutcome, ClaimRelease, ObjectRegistration, QuarantinedMessage};
-use crate::metrics;
-use crate::model::message::{MessageBody, ObjectCreated};
-use crate::model::{ClaimedIngestion, DocumentId, IngestionId};
 use crate::pipeline::{ClaimHandle, claim_handle};
-use crate::queue::{Delivery, OutgoingMessage};
 use crate::runner::{ClaimedJob, RunnerHandle, SlotPermit};
-use crate::store::keys;
-use crate::telemetry::spans;
 use crate::worker::registry::InFlightMessage;
 use crate::worker::{DATABASE, QueueBacklog, QueuedJob, settle};
+use docmill_client::telemetry::spans;
+use docmill_core::fault;
+use docmill_core::metrics;
+use docmill_core::model::message::{MessageBody, ObjectCreated};
+use docmill_core::model::{ClaimedIngestion, DocumentId, IngestionId};
+use docmill_ledger::ledger::{ClaimOutcome, ClaimRelease, ObjectRegistration, QuarantinedMessage};
+use docmill_queue::queue::{Delivery, OutgoingMessage};
+use docmill_storage::store::keys;
 
 /// How long a message is hidden when something it needs did not answer.
 const TROUBLE: Duration = Duration::from_secs(10);

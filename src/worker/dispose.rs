@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
-use crate::fault::{self, Fault};
-use crate::metrics;
-use crate::queue::{MessageQueue, ReceiptHandle};
+use docmill_core::fault::{self, Fault};
+use docmill_core::metrics;
+use docmill_queue::queue::{MessageQueue, ReceiptHandle};
 
 /// How long the first of a batch waits for company: no slot waits with it, and a request for one
 /// costs as much as a request for ten.

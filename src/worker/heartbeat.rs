@@ -6,12 +6,12 @@
 
 use std::time::{Duration, Instant};
 
-use crate::fault::{self, Fault};
-use crate::ledger::{Ledger, WriteResult};
-use crate::metrics;
-use crate::queue::{MessageQueue, ReceiptHandle};
 use crate::runner::{DueRenewal, LeaseTerms, RenewalResult};
 use crate::worker::registry::MessageRegistry;
+use docmill_core::fault::{self, Fault};
+use docmill_core::metrics;
+use docmill_ledger::ledger::{Ledger, WriteResult};
+use docmill_queue::queue::{MessageQueue, ReceiptHandle};
 
 /// Renews claims, all in one statement.
 pub async fn renew_rows<J>(

@@ -11,12 +11,12 @@ use std::time::Duration;
 use futures::future::{BoxFuture, FutureExt as _, OptionFuture};
 use tokio::task::JoinSet;
 
-use crate::fault;
-use crate::metrics;
-use crate::queue::Delivery;
 use crate::runner::{PULSE, RunnerHandle, SlotPermit};
 use crate::worker::lanes::{PollRequest, TierPoller};
 use crate::worker::{QUEUE, QueueBacklog, batch};
+use docmill_core::fault;
+use docmill_core::metrics;
+use docmill_queue::queue::Delivery;
 
 /// How long the first free slot waits for company while others are taken: a poll for one costs as
 /// much as a poll for ten. The slot stands idle for it, so no longer than a receive takes.

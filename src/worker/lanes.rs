@@ -7,8 +7,8 @@
 
 use std::time::Duration;
 
-use crate::queue::QueueTier;
-use crate::queue::turns::WeightedRoundRobin;
+use docmill_queue::queue::QueueTier;
+use docmill_queue::queue::turns::WeightedRoundRobin;
 
 /// Messages per poll; the most SQS hands out.
 const PER_POLL: usize = 10;
@@ -105,7 +105,7 @@ impl TierPoller {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Priority;
+    use docmill_core::model::Priority;
 
     fn tiers(weights: &[u32]) -> Vec<QueueTier> {
         let tier = |weight: &u32| QueueTier { priority: Priority::Normal, weight: *weight };

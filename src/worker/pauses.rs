@@ -2,9 +2,9 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::ledger::OperatorPause;
-use crate::model::ClaimedIngestion;
 use crate::runner::{IntakeGate, PauseReason};
+use docmill_core::model::ClaimedIngestion;
+use docmill_ledger::ledger::OperatorPause;
 
 /// Most messages name ingestions that are not in the database.
 const UNKNOWN: PauseReason = PauseReason::from_label("unknown_ingestions");

@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::fault::{Error, Result};
-use crate::http;
-use crate::metrics;
 use crate::runner::RunnerMonitor;
+use docmill_client::http;
+use docmill_core::fault::{Error, Result};
+use docmill_core::metrics;
 
 /// The agent is on this machine.
 const PATIENCE: Duration = Duration::from_secs(5);

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use crate::model::IngestionId;
-use crate::queue::{Delivery, OutgoingMessage, ReceiptHandle};
+use docmill_core::model::IngestionId;
+use docmill_queue::queue::{Delivery, OutgoingMessage, ReceiptHandle};
 
 /// Every held message.
 #[derive(Debug, Default)]

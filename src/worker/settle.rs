@@ -5,13 +5,13 @@
 
 use std::time::Duration;
 
-use crate::fault;
-use crate::ledger::{ClaimRelease, IngestionResult, Ledger, ReadBack, WriteResult};
-use crate::metrics;
-use crate::model::{AttemptOutcome, OutcomeReason};
 use crate::pipeline::{ClaimHandle, verdict};
 use crate::runner::{FinishedJob, JobConclusion, JobEnd};
 use crate::worker::dispose::MessageDisposition;
+use docmill_core::fault;
+use docmill_core::metrics;
+use docmill_core::model::{AttemptOutcome, OutcomeReason};
+use docmill_ledger::ledger::{ClaimRelease, IngestionResult, Ledger, ReadBack, WriteResult};
 
 /// One write may take so long.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(20);

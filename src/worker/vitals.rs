@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::fault;
 use crate::runner::RunnerHandle;
 use crate::worker::{DATABASE, QueueBacklog};
+use docmill_core::fault;
 
 /// Pauses are obeyed within this.
 const EVERY: Duration = Duration::from_secs(2);

@@ -18,19 +18,19 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use docmill::fault::{Error, Fault, Result};
-use docmill::model::Priority;
 use docmill::ops::bucket::{
     BlobForgeBucket, BucketClaim, BucketClaimResult, BucketSettings, BucketWorkerOptions,
     BucketWorkerSetup, ConversionOutput, ConversionResult, DocumentConverter, MarkerCandidate,
     OriginalDocument, WorkerIdentity, claim_document,
 };
 use docmill::pipeline::ClaimHandle;
-use docmill::queue::objects::blobforge::{raw_key, todo_key};
-use docmill::queue::objects::engine::StoreClock;
 use docmill::runner::WorkerStats;
 use docmill::shutdown::Shutdown;
-use docmill::store::ObjectStore;
+use docmill_core::fault::{Error, Fault, Result};
+use docmill_core::model::Priority;
+use docmill_queue::queue::objects::blobforge::{raw_key, todo_key};
+use docmill_queue::queue::objects::engine::StoreClock;
+use docmill_storage::store::ObjectStore;
 use sha2::{Digest, Sha256};
 
 use crate::support::memory_store::{MemoryStore, simulated_clock};

@@ -8,10 +8,12 @@ mod workers;
 use std::sync::Arc;
 use std::time::Duration;
 
-use docmill::config::{ByteSize, CpuConfig, LimitsConfig, OcrConfig};
-use docmill::cpu::{DocumentReadError, OpenDocument, ProcessPool, ProcessProgram, ProcessSetup};
-use docmill::fault::Fault;
-use docmill::model::{OutcomeReason, PageReadResult};
+use docmill_core::config::{ByteSize, CpuConfig, LimitsConfig, OcrConfig};
+use docmill_core::fault::Fault;
+use docmill_core::model::{OutcomeReason, PageReadResult};
+use docmill_documents::cpu::{
+    DocumentReadError, OpenDocument, ProcessPool, ProcessProgram, ProcessSetup,
+};
 
 use crate::reading::papers::{content, pdf};
 use crate::support::cells::{Driven, docmill, lives, recipe, signal, until_gone};
@@ -217,8 +219,11 @@ async fn memory_ends_where_the_smallest_configuration_says() {
     };
     let cpu =
         CpuConfig { page_memory: ByteSize::from_mib(268), confine: false, ..Default::default() };
-    let config =
-        docmill::config::Config { limits: limits.clone(), cpu: cpu.clone(), ..Default::default() };
+    let config = docmill_core::config::Config {
+        limits: limits.clone(),
+        cpu: cpu.clone(),
+        ..Default::default()
+    };
     config.check(Default::default()).unwrap();
     let mut less = config.clone();
     less.cpu.page_memory = ByteSize::from_mib(267);

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use docmill::config::{EscalationModelConfig, LlmProvider};
+use docmill_core::config::{EscalationModelConfig, LlmProvider};
 use docmill_testkit::models::{Answer, Request, Script, Server, Vendor};
 
 use crate::llm::vendors::config_of;

@@ -2,7 +2,7 @@
 //! other.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-use docmill::model::IngestionId;
+use docmill_core::model::IngestionId;
 use docmill_testkit::models::{Answer, Request, Script, read_document};
 use serde_json::json;
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use docmill::config::{Config, ConfigNeeds};
+use docmill_core::config::{Config, ConfigNeeds};
 use toml::Value;
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/configuration.md");

@@ -7,8 +7,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use docmill::cluster::{CrashDurability, PrivatePostgres};
-use docmill::config::{DatabaseConfig, SecretString};
-use docmill::db::{Db, inspect};
+use docmill_core::config::{DatabaseConfig, SecretString};
+use docmill_ledger::db::{Db, inspect};
 use sqlx::{Connection, Executor, PgConnection};
 
 use crate::support::documents;

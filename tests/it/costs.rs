@@ -4,8 +4,8 @@
 
 use std::time::{Duration, Instant};
 
-use docmill::config::{CostConfig, ModelPrice};
-use docmill::db::costs::{self, CostGrouping};
+use docmill_core::config::{CostConfig, ModelPrice};
+use docmill_ledger::db::costs::{self, CostGrouping};
 use docmill_testkit::models::{Answer, Script};
 use time::OffsetDateTime;
 

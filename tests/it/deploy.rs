@@ -14,8 +14,8 @@ use aws_sdk_s3::types::{
     QueueConfiguration, S3KeyFilter,
 };
 use aws_sdk_sqs::types::QueueAttributeName as Attribute;
-use docmill::queue::sqs::SqsQueue;
-use docmill::store::s3::S3Store;
+use docmill_queue::queue::sqs::SqsQueue;
+use docmill_storage::store::s3::S3Store;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::support::documents;
@@ -264,7 +264,7 @@ async fn deploy(moto: &Moto, template: &str, stack: &str) -> BTreeMap<String, St
     let call = async |parameters: String| {
         let scope = "test/20261121/us-east-1/cloudformation/aws4_request";
         let url = moto.endpoint().parse().unwrap();
-        let client = docmill::http::build_client(&url, Duration::from_secs(60)).unwrap();
+        let client = docmill_client::http::build_client(&url, Duration::from_secs(60)).unwrap();
         let answer = client
             .post(url)
             .header("authorization", format!("AWS4-HMAC-SHA256 Credential={scope}"))

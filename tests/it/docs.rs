@@ -5,9 +5,9 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use docmill::config::Config;
-use docmill::fault::Fault;
-use docmill::model::OutcomeReason;
+use docmill_core::config::Config;
+use docmill_core::fault::Fault;
+use docmill_core::model::OutcomeReason;
 use sqlx::AssertSqlSafe;
 
 use crate::support::postgres::TestDatabase;
@@ -162,7 +162,8 @@ fn every_module_is_on_the_map() {
 #[test]
 fn every_rule_and_check_of_the_built_in_kinds_is_explained() {
     let page = read("docs/gate.md");
-    let kinds = docmill::kinds::KindSet::load(&docmill::config::KindsConfig::default()).unwrap();
+    let kinds =
+        docmill_gate::kinds::KindSet::load(&docmill_core::config::KindsConfig::default()).unwrap();
     let mut rules = 0;
     for rule in kinds.iter().flat_map(|kind| &kind.rules) {
         rules += 1;

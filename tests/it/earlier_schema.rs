@@ -4,11 +4,11 @@
 
 use std::time::Duration;
 
-use docmill::config::DatabaseConfig;
-use docmill::db::claims::PostgresLedger;
-use docmill::db::{Db, SchemaVersion};
-use docmill::ledger::{ClaimOutcome, ClaimTerms, Ledger};
-use docmill::model::{IngestionId, IngestionStatus};
+use docmill_core::config::DatabaseConfig;
+use docmill_core::model::{IngestionId, IngestionStatus};
+use docmill_ledger::db::claims::PostgresLedger;
+use docmill_ledger::db::{Db, SchemaVersion};
+use docmill_ledger::ledger::{ClaimOutcome, ClaimTerms, Ledger};
 use serde_json::{Value, json};
 use sqlx::{AssertSqlSafe, Executor};
 
@@ -129,10 +129,10 @@ async fn the_earlier_trigger_no_longer_lets_a_failure_wipe_good_data() {
         .execute(database.pool())
         .await
         .unwrap();
-    let failed = docmill::db::janitor::fail_unclaimed(
+    let failed = docmill_ledger::db::janitor::fail_unclaimed(
         &db,
         IngestionId(newer),
-        docmill::model::OutcomeReason::Missing,
+        docmill_core::model::OutcomeReason::Missing,
         "not there",
     );
     assert!(failed.await.unwrap());

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use docmill::config::{AcknowledgeMode, Config};
+use docmill_core::config::{AcknowledgeMode, Config};
 use docmill_testkit::openai::{Answer, Script};
 use docmill_testkit::sqs::{Action, Failure};
 

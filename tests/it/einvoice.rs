@@ -6,10 +6,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use docmill::app::App;
-use docmill::config::Config;
-use docmill::extract::einvoice::EinvoiceDefect;
 use docmill::ops::process::{LocalPipeline, ProcessReport};
-use docmill::xml::XmlError;
+use docmill_core::config::Config;
+use docmill_extract::extract::einvoice::EinvoiceDefect;
+use docmill_formats::xml::XmlError;
 use docmill_testkit::openai::{Answer, Script};
 
 use crate::support::documents::{cii, drawn_carrying, invoice_carrying};

@@ -3,12 +3,12 @@
 
 use std::time::Duration;
 
-use docmill::config::QueueDestination;
-use docmill::db::erasure;
-use docmill::db::operators::AuditNote;
-use docmill::model::IngestionId;
 use docmill::ops::erase::{self, ErasureBackends};
 use docmill::ops::submit::{self, SubmitContext, SubmitOptions};
+use docmill_core::config::QueueDestination;
+use docmill_core::model::IngestionId;
+use docmill_ledger::db::erasure;
+use docmill_ledger::db::operators::AuditNote;
 
 use crate::support::documents;
 use crate::support::world::{SOON, World, until};
@@ -87,7 +87,7 @@ async fn erasing_a_tenant_leaves_no_row_object_or_message_of_it_and_the_others_a
     let waiting = hand_in(&world, FORGOTTEN, "F-3").await;
     let kept_waiting = hand_in(&world, KEPT, "K-3").await;
     let db = world.database.db();
-    docmill::db::operators::cancel_ingestions(&db, &[dead], &by()).await.unwrap();
+    docmill_ledger::db::operators::cancel_ingestions(&db, &[dead], &by()).await.unwrap();
     let mut all_words = vec![FORGOTTEN.to_owned()];
     for id in [done, dead, waiting] {
         all_words.extend(words(&world, id).await);

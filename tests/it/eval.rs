@@ -6,11 +6,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
-use docmill::config::{KindsConfig, LimitsConfig};
-use docmill::eval::{self, EvalError, EvalSample};
-use docmill::kinds::KindSet;
-use docmill::model::{PageText, Transcript};
-use docmill::{extract, gate, pages};
+use docmill_core::config::{KindsConfig, LimitsConfig};
+use docmill_core::model::{PageText, Transcript};
+use docmill_documents::pages;
+use docmill_eval::eval::{self, EvalError, EvalSample};
+use docmill_extract::extract;
+use docmill_gate::gate;
+use docmill_gate::kinds::KindSet;
 use serde_json::json;
 
 /// Reads native text by labels, judges, and reports as the pipeline would.

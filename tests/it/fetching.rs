@@ -9,16 +9,16 @@ use std::time::{Duration, Instant, SystemTime};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use docmill::config::{ByteSize, LimitsConfig};
-use docmill::fault::{Fault, Result};
-use docmill::ledger::memory::MemoryLedger;
-use docmill::model::{ClaimToken, DocumentId, DocumentRef, IngestionId, OutcomeReason};
 use docmill::pipeline::artefact::ArtefactSlot;
 use docmill::pipeline::claim_handle::{self, ClaimHandle, ClaimRenewer};
 use docmill::pipeline::fetch::{FetchedDocument, fetch_document};
 use docmill::pipeline::{ByteBudget, StepError};
-use docmill::store::folder::FolderStore;
-use docmill::store::{
+use docmill_core::config::{ByteSize, LimitsConfig};
+use docmill_core::fault::{Fault, Result};
+use docmill_core::model::{ClaimToken, DocumentId, DocumentRef, IngestionId, OutcomeReason};
+use docmill_ledger::ledger::memory::MemoryLedger;
+use docmill_storage::store::folder::FolderStore;
+use docmill_storage::store::{
     Etag, FetchedObject, GetOptions, GetResult, ObjectEntry, ObjectMeta, ObjectStore, PutResult,
 };
 
@@ -133,7 +133,7 @@ fn claim(id: IngestionId) -> (ClaimHandle, ClaimRenewer) {
 }
 
 async fn slot(store: &dyn ObjectStore, id: IngestionId) -> ArtefactSlot<BTreeMap<String, String>> {
-    let key = docmill::store::keys::extraction_key(id);
+    let key = docmill_storage::store::keys::extraction_key(id);
     ArtefactSlot::load(store, key, "the same".to_owned()).await.unwrap()
 }
 
@@ -180,6 +180,6 @@ async fn invariant_2_no_artefact_is_written_once_the_claim_is_known_to_be_lost()
     keeper.note_lost();
     let answer = slot.write(&store, &hold, content("late")).await;
     assert_eq!(answer.unwrap_err().fault, Fault::ClaimLost);
-    let key = docmill::store::keys::extraction_key(id);
+    let key = docmill_storage::store::keys::extraction_key(id);
     assert!(store.head(&key).await.unwrap().is_none());
 }

@@ -6,17 +6,17 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use docmill::config::{KindsConfig, LlmConfig, LlmProvider};
-use docmill::extract::reply::ReplyDefect;
-use docmill::extract::{
-    self, CallLimits, ExtractError, IncompleteReason, RecordedReplies, ReplyJournal,
-};
-use docmill::gate::{self, EinvoiceState, GateLookups, Verdict};
-use docmill::kinds::{Kind, KindSet};
-use docmill::llm::openai::OpenAiClient;
-use docmill::model::{
+use docmill_core::config::{KindsConfig, LlmConfig, LlmProvider};
+use docmill_core::model::{
     BoundingBox, Extraction, OutcomeReason, PageSource, PageText, TextLine, TextWord, Transcript,
 };
+use docmill_extract::extract::reply::ReplyDefect;
+use docmill_extract::extract::{
+    self, CallLimits, ExtractError, IncompleteReason, RecordedReplies, ReplyJournal,
+};
+use docmill_gate::gate::{self, EinvoiceState, GateLookups, Verdict};
+use docmill_gate::kinds::{Kind, KindSet};
+use docmill_llm::llm::openai::OpenAiClient;
 use docmill_testkit::openai::{Answer, Request, Script, Server, read_document};
 use serde_json::{Value, json};
 
@@ -37,11 +37,11 @@ struct Nothing;
 
 #[async_trait]
 impl ReplyJournal for Nothing {
-    async fn load_replies(&mut self) -> docmill::fault::Result<Option<RecordedReplies>> {
+    async fn load_replies(&mut self) -> docmill_core::fault::Result<Option<RecordedReplies>> {
         Ok(None)
     }
 
-    async fn save_replies(&mut self, _: &RecordedReplies) -> docmill::fault::Result<()> {
+    async fn save_replies(&mut self, _: &RecordedReplies) -> docmill_core::fault::Result<()> {
         Ok(())
     }
 }

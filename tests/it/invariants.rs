@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use docmill::ledger::{ClaimTerms, Ledger};
-use docmill::model::ClaimToken;
+use docmill_core::model::ClaimToken;
+use docmill_ledger::ledger::{ClaimTerms, Ledger};
 use docmill_testkit::openai::{Answer, Script};
 use docmill_testkit::sqs::Action;
 
@@ -75,7 +75,7 @@ async fn invariant_2_a_worker_whose_claim_was_taken_writes_nothing_more() {
     assert_eq!(world.column(id, "claim_token").await.unwrap(), thief.to_string());
     assert_eq!(world.column(id, "status").await.unwrap(), "in-progress");
     assert_eq!(world.column(id, "extraction_output_file_path").await, None);
-    let key = docmill::store::keys::extraction_key(id);
+    let key = docmill_storage::store::keys::extraction_key(id);
     assert!(world.store.head(&key).await.unwrap().is_none(), "no artefact after the loss");
     assert!(world.attempts(id).await.is_empty());
     let depth = world.queue.depth().await.unwrap();
@@ -87,7 +87,7 @@ async fn invariant_3_both_leases_are_renewed_for_as_long_as_a_job_takes() {
     let script = Script::always(Answer::late(Duration::from_secs(8)));
     let world = World::with_model(script).await;
     let id = world.submit("a.pdf", documents::invoice("I-3")).await;
-    let short = |config: &mut docmill::config::Config| {
+    let short = |config: &mut docmill_core::config::Config| {
         config.claim.lease = Duration::from_secs(3);
         config.queue.visibility = Duration::from_secs(3);
     };
@@ -235,7 +235,9 @@ async fn invariant_9_a_document_over_the_limit_is_refused_before_its_body_is_rea
     bytes.resize(300 << 10, b' ');
     let id = world.submit("a.pdf", bytes).await;
     let worker = world
-        .worker_with(|config| config.limits.document_bytes = docmill::config::ByteSize(200 << 10))
+        .worker_with(|config| {
+            config.limits.document_bytes = docmill_core::config::ByteSize(200 << 10)
+        })
         .await;
     world.until(id, "reason", "too_large").await;
     worker.stop().await;

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use docmill::model::IngestionId;
+use docmill_core::model::IngestionId;
 use docmill_testkit::models::{Answer, Request, Script, document_lines};
 
 use crate::support::documents;

@@ -8,12 +8,12 @@ mod locks;
 
 use std::time::Duration;
 
-use docmill::fault::Fault;
-use docmill::ledger::{
-    ClaimOutcome, OperatorPause, QuarantinedMessage, ReadBack, WorkerStatus, WriteResult,
-};
-use docmill::model::{
+use docmill_core::fault::Fault;
+use docmill_core::model::{
     ArtefactRef, ClaimToken, DocumentId, IngestionId, IngestionStatus, OutcomeReason,
+};
+use docmill_ledger::ledger::{
+    ClaimOutcome, OperatorPause, QuarantinedMessage, ReadBack, WorkerStatus, WriteResult,
 };
 
 use fixture::{Fixture, START, failed, object, record, terms};
@@ -125,7 +125,7 @@ async fn invariant_2_nothing_is_written_under_a_token_that_is_not_in_the_row() {
         let before = (at.row(id).await, at.attempts(id).await);
         let ledger = at.ledger();
         let artefact = ArtefactRef { path: "p".to_owned(), identity: "i".to_owned() };
-        let saved = docmill::ledger::StoredTranscript {
+        let saved = docmill_ledger::ledger::StoredTranscript {
             artefact: artefact.clone(),
             quality: 0.5,
             sha256: "f".repeat(64),
@@ -133,7 +133,7 @@ async fn invariant_2_nothing_is_written_under_a_token_that_is_not_in_the_row() {
             preprocessed: None,
         };
         let how = failed(Fault::Transient, true, 15);
-        let stage = docmill::model::IngestionStage::Gate;
+        let stage = docmill_core::model::IngestionStage::Gate;
         let answers = [
             ledger.record_result(id, zombie, &record(None)).await.unwrap(),
             ledger.release_claim(id, zombie, &how).await.unwrap(),

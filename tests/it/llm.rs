@@ -8,19 +8,19 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use docmill::config::{KindsConfig, LlmConfig, LlmProvider};
-use docmill::extract::reply::ReplyDefect;
-use docmill::extract::{
-    self, CallLimits, ExtractError, IncompleteReason, RecordedReplies, ReplyJournal,
-};
-use docmill::fault::{self, Fault};
-use docmill::kinds::{Kind, KindSet};
-use docmill::llm::openai::OpenAiClient;
-use docmill::llm::{FinishReason, Llm, Prompt};
-use docmill::model::{
+use docmill_core::config::{KindsConfig, LlmConfig, LlmProvider};
+use docmill_core::fault::{self, Fault};
+use docmill_core::model::{
     BoundingBox, Extraction, OutcomeReason, PageSource, PageText, StatedConfidence, TextLine,
     TextWord, Transcript,
 };
+use docmill_extract::extract::reply::ReplyDefect;
+use docmill_extract::extract::{
+    self, CallLimits, ExtractError, IncompleteReason, RecordedReplies, ReplyJournal,
+};
+use docmill_gate::kinds::{Kind, KindSet};
+use docmill_llm::llm::openai::OpenAiClient;
+use docmill_llm::llm::{FinishReason, Llm, Prompt};
 use docmill_testkit::openai::{Answer, LimitNames, Request, Script, Server};
 use serde_json::{Value, json};
 

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
 
-use docmill::scheduler::{ModelDemand, held_mib, read_states};
+use docmill_scheduler::scheduler::{ModelDemand, held_mib, read_states};
 use docmill_testkit::models::{Answer, Script};
 
 use crate::support::documents;

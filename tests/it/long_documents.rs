@@ -10,18 +10,18 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use docmill::app::App;
-use docmill::config::Config;
-use docmill::cpu::confine::ConfinementStatus;
-use docmill::cpu::{ProcessPool, ProcessProgram};
-use docmill::db::operators::{self, AuditNote};
-use docmill::model::{
+use docmill::pipeline::{DocumentReader, PageSink, ReadOptions, ReadRequest, RemoteOcr, StepError};
+use docmill_core::config::Config;
+use docmill_core::model::{
     BoundingBox, EncodedImage, ImageEncoding, ImageHeader, IngestionId, PageReadResult, PageSource,
     PageText, PageUsage, ReadRecipe, TextLine, TextWord,
 };
-use docmill::pages::serve::{self, PageError, PageReader, PageReaderFactory};
-use docmill::pages::{ImagePdf, ParsedDocument};
-use docmill::pipeline::{DocumentReader, PageSink, ReadOptions, ReadRequest, RemoteOcr, StepError};
-use docmill::store::{Etag, GetOptions, GetResult, ObjectStore, keys};
+use docmill_documents::cpu::confine::ConfinementStatus;
+use docmill_documents::cpu::{ProcessPool, ProcessProgram};
+use docmill_documents::pages::serve::{self, PageError, PageReader, PageReaderFactory};
+use docmill_documents::pages::{ImagePdf, ParsedDocument};
+use docmill_ledger::db::operators::{self, AuditNote};
+use docmill_storage::store::{Etag, GetOptions, GetResult, ObjectStore, keys};
 use docmill_testkit::sqs::Action;
 use serde_json::Value;
 
@@ -98,7 +98,7 @@ async fn reader(counting: &Counting, dpi: u32) -> Arc<DocumentReader> {
     let counting = counting.clone();
     let served = move |input: PipeReader, output: PipeWriter| {
         let counting = counting.clone();
-        let prepare = move |_: &docmill::cpu::ProcessSetup| {
+        let prepare = move |_: &docmill_documents::cpu::ProcessSetup| {
             let make: PageReaderFactory = Box::new(move || Ok(Box::new(counting.clone())));
             Ok((ConfinementStatus::default(), make))
         };
@@ -106,7 +106,7 @@ async fn reader(counting: &Counting, dpi: u32) -> Arc<DocumentReader> {
     };
     let recipe = usual.recipe.clone();
     let (cpu, limits, ocr) = (&config.cpu, &config.limits, &config.ocr);
-    let setup = docmill::cpu::ProcessSetup {
+    let setup = docmill_documents::cpu::ProcessSetup {
         threads: 2,
         limits: limits.clone(),
         recipe: recipe.clone(),
@@ -291,7 +291,7 @@ async fn pages_that_nobody_came_back_for_go_with_the_attempts_and_those_of_live_
     let world = World::new().await;
     let by = AuditNote { operator: "test".to_owned(), why: "a test".to_owned() };
     let (ledger, db) = (world.ledger().await, world.database.db());
-    let terms = docmill::ledger::ClaimTerms {
+    let terms = docmill_ledger::ledger::ClaimTerms {
         worker: "other".to_owned(),
         lease: Duration::from_secs(600),
         crash_limit: 3,

@@ -1,7 +1,7 @@
 //! An invoice of thousands of lines comes out whole or not at all.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-use docmill::model::IngestionId;
+use docmill_core::model::IngestionId;
 use docmill_testkit::openai::{Answer, Request, Script, read_document};
 use serde_json::Value;
 

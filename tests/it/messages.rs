@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::Bytes;
-use docmill::model::{DocumentId, IngestionId};
+use docmill_core::model::{DocumentId, IngestionId};
 
 use docmill_testkit::sqs::Action;
 

@@ -8,9 +8,6 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use docmill::app::App;
-use docmill::config::{Config, EscalationModelConfig, LlmProvider};
-use docmill::fault::Fault;
-use docmill::model::{ClaimToken, IngestionId, Priority, digest};
 use docmill::ops::bucket::{
     self, BlobForgeBucket, ConversionResult, DocumentConverter, OriginalDocument,
 };
@@ -20,11 +17,14 @@ use docmill::ops::workspace::{
     self, DocumentSources, ReadOutcome, Workspace, WorkspaceReader, populate_workspace,
 };
 use docmill::pipeline::{ClaimHandle, ClaimRenewer, claim_handle};
-use docmill::queue::objects::blobforge::{out_key, raw_key, todo_key};
-use docmill::queue::objects::engine::StoreClock;
-use docmill::queue::objects::olmocr::{WorkspaceFormat, all_lock_keys, result_key};
 use docmill::shutdown::Shutdown;
-use docmill::store::ObjectStore;
+use docmill_core::config::{Config, EscalationModelConfig, LlmProvider};
+use docmill_core::fault::Fault;
+use docmill_core::model::{ClaimToken, IngestionId, Priority, digest};
+use docmill_queue::queue::objects::blobforge::{out_key, raw_key, todo_key};
+use docmill_queue::queue::objects::engine::StoreClock;
+use docmill_queue::queue::objects::olmocr::{WorkspaceFormat, all_lock_keys, result_key};
+use docmill_storage::store::ObjectStore;
 use docmill_testkit::models::{Answer, Request, Script, Server, read_document};
 
 use crate::costs::prices;

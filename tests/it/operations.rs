@@ -4,15 +4,15 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use docmill::db::claims::PostgresLedger;
-use docmill::db::operators::{self, AuditNote, PauseScope};
-use docmill::db::registration::{self, NewDocument, NewIngestion};
-use docmill::db::reports::{self, IngestionFilter};
-use docmill::db::{janitor, retention};
-use docmill::ledger::{
+use docmill_core::model::{DocumentId, IngestionId, IngestionStatus, OutcomeReason};
+use docmill_ledger::db::claims::PostgresLedger;
+use docmill_ledger::db::operators::{self, AuditNote, PauseScope};
+use docmill_ledger::db::registration::{self, NewDocument, NewIngestion};
+use docmill_ledger::db::reports::{self, IngestionFilter};
+use docmill_ledger::db::{janitor, retention};
+use docmill_ledger::ledger::{
     AttemptLedger, ClaimOutcome, ClaimTerms, Ledger, OperatorPause, WorkerStatus,
 };
-use docmill::model::{DocumentId, IngestionId, IngestionStatus, OutcomeReason};
 
 use crate::support::postgres::TestDatabase;
 
@@ -37,7 +37,7 @@ async fn submit(database: &TestDatabase, sha256: &str, tenant: Option<&str>) -> 
         tags: BTreeMap::from([("from".to_owned(), "test".to_owned())]),
     };
     let ingestion = NewIngestion {
-        priority: docmill::model::Priority::Normal,
+        priority: docmill_core::model::Priority::Normal,
         id: IngestionId::random(),
         kind: Some("invoice".to_owned()),
         object_etag: None,
@@ -182,11 +182,11 @@ async fn only_a_row_that_was_quiet_for_long_enough_is_sent_again() {
     let ClaimOutcome::Claimed(put_off) = claim(&database, ids[2]).await else {
         panic!("not claimed")
     };
-    let how = docmill::ledger::ClaimRelease {
-        fault: docmill::fault::Fault::Unavailable,
+    let how = docmill_ledger::ledger::ClaimRelease {
+        fault: docmill_core::fault::Fault::Unavailable,
         counted: false,
         after: Duration::from_secs(60),
-        stage: docmill::model::IngestionStage::Fetch,
+        stage: docmill_core::model::IngestionStage::Fetch,
         detail: String::new(),
     };
     let ledger = PostgresLedger::new(db.clone());

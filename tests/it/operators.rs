@@ -5,26 +5,26 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use docmill::config::QueueDestination;
-use docmill::db::Db;
-use docmill::db::claims::PostgresLedger;
-use docmill::db::operators::{AuditNote, PauseScope};
-use docmill::fault::Fault;
-use docmill::ledger::decide::FRESH_ATTEMPTS;
-use docmill::ledger::{
-    ClaimOutcome, ClaimRelease, ClaimTerms, IngestionResult, Ledger, WriteResult,
-};
-use docmill::model::{
-    ClaimToken, ClaimedIngestion, IngestionId, IngestionStage, IngestionStatus, ModelUsage,
-    OutcomeReason,
-};
 use docmill::ops::inspect;
 use docmill::ops::retry::{self, IngestionAction, PauseTarget};
 use docmill::ops::submit::{self, Submission, SubmitContext, SubmitOptions, SubmitStatus};
-use docmill::queue::objects::ObjectQueue;
-use docmill::queue::{Delivery, MessageQueue};
-use docmill::store::folder::FolderStore;
-use docmill::store::{GetOptions, GetResult, ObjectStore};
+use docmill_core::config::QueueDestination;
+use docmill_core::fault::Fault;
+use docmill_core::model::{
+    ClaimToken, ClaimedIngestion, IngestionId, IngestionStage, IngestionStatus, ModelUsage,
+    OutcomeReason,
+};
+use docmill_ledger::db::Db;
+use docmill_ledger::db::claims::PostgresLedger;
+use docmill_ledger::db::operators::{AuditNote, PauseScope};
+use docmill_ledger::ledger::decide::FRESH_ATTEMPTS;
+use docmill_ledger::ledger::{
+    ClaimOutcome, ClaimRelease, ClaimTerms, IngestionResult, Ledger, WriteResult,
+};
+use docmill_queue::queue::objects::ObjectQueue;
+use docmill_queue::queue::{Delivery, MessageQueue};
+use docmill_storage::store::folder::FolderStore;
+use docmill_storage::store::{GetOptions, GetResult, ObjectStore};
 
 use sha2::Digest;
 

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use docmill::fault::Fault;
-use docmill::ledger::{ClaimTerms, Ledger};
-use docmill::model::{ClaimToken, IngestionId};
-use docmill::queue::{Delivery, MessageQueue, ReceiptHandle};
 use docmill::worker::registry::MessageRegistry;
+use docmill_core::fault::Fault;
+use docmill_core::model::{ClaimToken, IngestionId};
+use docmill_ledger::ledger::{ClaimTerms, Ledger};
+use docmill_queue::queue::{Delivery, MessageQueue, ReceiptHandle};
 use docmill_testkit::openai::{Answer, Script};
 
 use crate::support::documents;
@@ -160,7 +160,7 @@ async fn invariant_3_a_stopping_worker_keeps_both_leases_until_its_last_job_is_d
     let script = Script::always(Answer::late(Duration::from_secs(8)));
     let world = World::with_model(script).await;
     let id = world.submit("a.pdf", documents::invoice("O-4")).await;
-    let short = |config: &mut docmill::config::Config| {
+    let short = |config: &mut docmill_core::config::Config| {
         config.claim.lease = Duration::from_secs(3);
         config.queue.visibility = Duration::from_secs(3);
     };
@@ -184,7 +184,7 @@ async fn invariant_7_every_delivery_has_one_disposition_and_every_claim_one_outc
     let good = world.submit("a.pdf", documents::invoice("O-5")).await;
     let corrupt = world.submit("b.pdf", b"%PDF-1.4 nothing more".to_vec()).await;
     let gone = IngestionId::random();
-    let missing = docmill::model::DocumentId::random();
+    let missing = docmill_core::model::DocumentId::random();
     world.insert_rows(missing, gone, "documents/not-there.pdf").await;
     let busy = world.insert("c.pdf", documents::invoice("O-6")).await;
     world.ledger().await.claim(&[busy], &others()).await.unwrap();

@@ -4,14 +4,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use docmill::config::TierConfig;
-use docmill::db::operators::AuditNote;
-use docmill::fault::Fault;
-use docmill::model::{IngestionId, Priority};
 use docmill::ops::dashboard;
 use docmill::ops::retry::{self, IngestionAction};
 use docmill::ops::sending;
-use docmill::queue::OutgoingMessage;
+use docmill_core::config::TierConfig;
+use docmill_core::fault::Fault;
+use docmill_core::model::{IngestionId, Priority};
+use docmill_ledger::db::operators::AuditNote;
+use docmill_queue::queue::OutgoingMessage;
 use docmill_testkit::openai::{Answer, Script};
 
 use crate::support::documents;

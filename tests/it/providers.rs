@@ -16,18 +16,18 @@ use std::process::Command;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use docmill::config::{
+use docmill::pipeline::{DocumentReader, RemoteOcr};
+use docmill_client::throttle::{Governor, LimiterKey};
+use docmill_core::config::{
     ByteSize, DocumentAiConfig, LimitsConfig, OcrProvider, TextractConfig, ThrottleConfig,
 };
-use docmill::fault;
-use docmill::model::{BoundingBox, RepairSwitches, TextLine, TextWord, Transcript};
-use docmill::ocr::document_ai::{DocumentAi, GoogleCredentials};
-use docmill::ocr::lane::GovernedClient;
-use docmill::ocr::textract::{OperationClients, TextractOcr};
-use docmill::ocr::{OcrEngine, RemoteOcrProvider};
-use docmill::pages::{PageRaster, PageRecogniser};
-use docmill::pipeline::{DocumentReader, RemoteOcr};
-use docmill::throttle::{Governor, LimiterKey};
+use docmill_core::fault;
+use docmill_core::model::{BoundingBox, RepairSwitches, TextLine, TextWord, Transcript};
+use docmill_documents::ocr::document_ai::{DocumentAi, GoogleCredentials};
+use docmill_documents::ocr::lane::GovernedClient;
+use docmill_documents::ocr::textract::{OperationClients, TextractOcr};
+use docmill_documents::ocr::{OcrEngine, RemoteOcrProvider};
+use docmill_documents::pages::{PageRaster, PageRecogniser};
 use docmill_testkit::{document_ai as google, textract as amazon};
 
 use crate::support::cells::reader_here;
@@ -154,5 +154,5 @@ fn repairing(mut reader: DocumentReader) -> DocumentReader {
 
 /// The texts of the pages, in order.
 fn texts(transcript: &Transcript) -> Vec<String> {
-    transcript.pages.iter().map(docmill::model::PageText::text).collect()
+    transcript.pages.iter().map(docmill_core::model::PageText::text).collect()
 }

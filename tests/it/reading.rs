@@ -10,15 +10,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use docmill::config::{ByteSize, CpuConfig, LimitsConfig, OcrConfig};
-use docmill::cpu::{ProcessPool, ProcessProgram, ProcessSetup};
-use docmill::fault::{self, Fault};
-use docmill::model::{OutcomeReason, PageSource, TextLine, Transcript};
-use docmill::ocr::OcrEngine;
-use docmill::ocr::tesseract::TesseractEngine;
-use docmill::pages::{PageRaster, PageRecogniser};
 use docmill::pipeline::reading::DocumentReader;
 use docmill::pipeline::{RemoteOcr, StepError};
+use docmill_core::config::{ByteSize, CpuConfig, LimitsConfig, OcrConfig};
+use docmill_core::fault::{self, Fault};
+use docmill_core::model::{OutcomeReason, PageSource, TextLine, Transcript};
+use docmill_documents::cpu::{ProcessPool, ProcessProgram, ProcessSetup};
+use docmill_documents::ocr::OcrEngine;
+use docmill_documents::ocr::tesseract::TesseractEngine;
+use docmill_documents::pages::{PageRaster, PageRecogniser};
 use image::ImageFormat;
 
 use crate::support::cells::{docmill, lives, reader_here as reader, recipe};

@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use docmill::db::operators::AuditNote;
-use docmill::model::IngestionId;
 use docmill::ops::dead;
 use docmill::ops::janitor::{JanitorReport, Maintenance};
+use docmill_core::model::IngestionId;
+use docmill_ledger::db::operators::AuditNote;
 use docmill_testkit::openai::{Answer, Script};
 
 use crate::support::documents;

@@ -8,9 +8,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use docmill::config::RetryConfig;
-use docmill::fault::{Error, Fault};
-use docmill::model::{ClaimToken, IngestionId, OutcomeReason};
 use docmill::pipeline::failure::RetryAttempt;
 use docmill::pipeline::{ClaimHandle, StepError, claim_handle};
 use docmill::runner::{
@@ -18,6 +15,9 @@ use docmill::runner::{
     RenewalResult, Runner, RunnerHandle, RunnerOptions, WorkerStats,
 };
 use docmill::shutdown::Shutdown;
+use docmill_core::config::RetryConfig;
+use docmill_core::fault::{Error, Fault};
+use docmill_core::model::{ClaimToken, IngestionId, OutcomeReason};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 

@@ -4,13 +4,15 @@
 
 use std::time::Duration;
 
-use docmill::config::{DatabaseConfig, SecretString};
-use docmill::db::claims::PostgresLedger;
-use docmill::db::{Db, SchemaVersion};
-use docmill::fault::Fault;
-use docmill::ledger::decide::FRESH_ATTEMPTS;
-use docmill::ledger::{ClaimOutcome, ClaimTerms, Ledger};
-use docmill::model::{AttemptOutcome, IngestionId, IngestionStage, IngestionStatus, OutcomeReason};
+use docmill_core::config::{DatabaseConfig, SecretString};
+use docmill_core::fault::Fault;
+use docmill_core::model::{
+    AttemptOutcome, IngestionId, IngestionStage, IngestionStatus, OutcomeReason,
+};
+use docmill_ledger::db::claims::PostgresLedger;
+use docmill_ledger::db::{Db, SchemaVersion};
+use docmill_ledger::ledger::decide::FRESH_ATTEMPTS;
+use docmill_ledger::ledger::{ClaimOutcome, ClaimTerms, Ledger};
 use sqlx::{AssertSqlSafe, Executor};
 
 use crate::support::postgres::TestDatabase;

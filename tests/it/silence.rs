@@ -5,7 +5,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use docmill::model::IngestionId;
+use docmill_core::model::IngestionId;
 use docmill_testkit::openai::{Answer, Request, Script, document_lines, read_document};
 use serde_json::json;
 

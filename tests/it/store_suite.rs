@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use docmill::fault::Fault;
-use docmill::store::folder::FolderStore;
-use docmill::store::memory::MemoryStore;
-use docmill::store::{Etag, GetOptions, GetResult, ObjectStore, PutResult};
+use docmill_core::fault::Fault;
+use docmill_storage::store::folder::FolderStore;
+use docmill_storage::store::memory::MemoryStore;
+use docmill_storage::store::{Etag, GetOptions, GetResult, ObjectStore, PutResult};
 
 /// One store of each kind, empty, with what keeps it alive.
 struct Subject {

@@ -6,12 +6,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use aws_sdk_s3::primitives::ByteStream;
-use docmill::config::QueueDestination;
 use docmill::ops::submit::{
     self, Submission, SubmitContext, SubmitLine, SubmitOptions, SubmitSearch, SubmitStatus,
 };
-use docmill::store::ObjectStore;
-use docmill::store::s3::S3Store;
+use docmill_core::config::QueueDestination;
+use docmill_storage::store::ObjectStore;
+use docmill_storage::store::s3::S3Store;
 use tokio::sync::mpsc;
 
 use crate::support::moto::Moto;

@@ -2,9 +2,9 @@
 //! the design, and the ends that come late, fail, or meet a person's correction.
 #![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-use docmill::db::claims::PostgresLedger;
-use docmill::ledger::{ClaimOutcome, ClaimTerms, IngestionResult, Ledger, WriteResult};
-use docmill::model::{DocumentId, IngestionId, IngestionStage, ModelUsage, OutcomeReason};
+use docmill_core::model::{DocumentId, IngestionId, IngestionStage, ModelUsage, OutcomeReason};
+use docmill_ledger::db::claims::PostgresLedger;
+use docmill_ledger::ledger::{ClaimOutcome, ClaimTerms, IngestionResult, Ledger, WriteResult};
 use serde_json::{Value, json};
 
 use crate::support::postgres::TestDatabase;
@@ -14,7 +14,7 @@ struct Stage1 {
     database: TestDatabase,
     ledger: PostgresLedger,
     document: DocumentId,
-    claims: Vec<(IngestionId, docmill::model::ClaimToken)>,
+    claims: Vec<(IngestionId, docmill_core::model::ClaimToken)>,
 }
 
 /// What the document says.

@@ -14,20 +14,20 @@ use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use docmill::fault::{Error, Fault, Result};
 use docmill::ops::workspace::{
     DocumentSources, DocumentText, GroupClaim, GroupClaimResult, ReadOutcome, Workspace,
     WorkspaceOptions, WorkspaceReader, WorkspaceTally, WorkspaceWorkerSetup, load_stats,
     populate_workspace,
 };
 use docmill::pipeline::ClaimHandle;
-use docmill::queue::objects::engine::StoreClock;
-use docmill::queue::objects::olmocr::index::{WorkGroup, WorkIndex};
-use docmill::queue::objects::olmocr::{
+use docmill::shutdown::Shutdown;
+use docmill_core::fault::{Error, Fault, Result};
+use docmill_queue::queue::objects::engine::StoreClock;
+use docmill_queue::queue::objects::olmocr::index::{WorkGroup, WorkIndex};
+use docmill_queue::queue::objects::olmocr::{
     INDEX, WorkspaceFormat, all_lock_keys, flag_key, group_hash, result_key,
 };
-use docmill::shutdown::Shutdown;
-use docmill::store::{GetOptions, GetResult, ObjectStore};
+use docmill_storage::store::{GetOptions, GetResult, ObjectStore};
 use tempfile::TempDir;
 
 use crate::support::memory_store::MemoryStore;

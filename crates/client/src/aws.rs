@@ -9,7 +9,7 @@
 use aws_sdk_sqs::config::http::HttpResponse;
 use aws_sdk_sqs::error::{ProvideErrorMetadata, SdkError};
 
-use crate::fault::Fault;
+use docmill_core::fault::Fault;
 
 /// How a request ended that brought no usable answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

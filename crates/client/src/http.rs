@@ -11,7 +11,7 @@ use reqwest::header::{HeaderMap, RETRY_AFTER};
 use reqwest::{Client, Response, StatusCode, Url, redirect};
 use time::{OffsetDateTime, PrimitiveDateTime};
 
-use crate::fault::{Error, Fault, Result};
+use docmill_core::fault::{Error, Fault, Result};
 
 /// Longest a connection may take to come about. Vendors' own SDKs use the same.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);

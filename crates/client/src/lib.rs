@@ -5,5 +5,3 @@ pub mod aws;
 pub mod http;
 pub mod telemetry;
 pub mod throttle;
-
-use docmill_core::{config, fault, metrics, model, retry};

@@ -14,7 +14,7 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Layer, Registry, fmt};
 
-use crate::config::{LogFormat, TelemetryConfig};
+use docmill_core::config::{LogFormat, TelemetryConfig};
 
 pub use traces::TraceExporter;
 

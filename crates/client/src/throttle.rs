@@ -30,9 +30,9 @@ use tokio::time::Instant;
 pub use governed_call::{GovernedAnswer, GovernedCall};
 pub use headers::{LimitWindow, RateLimitHeaders};
 
-use crate::config::ThrottleConfig;
-use crate::fault::{Error, Fault, Result};
-use crate::metrics;
+use docmill_core::config::ThrottleConfig;
+use docmill_core::fault::{Error, Fault, Result};
+use docmill_core::metrics;
 use lane::{Admission, LimiterState, SentCall};
 
 /// Most keys that are remembered; the one unused for longest is forgotten first.

@@ -186,11 +186,11 @@ mod tests {
     async fn a_call_is_tried_until_it_succeeds_its_failure_is_final_or_the_tries_are_used_up() {
         let backoff = RetryBackoff::linear(SECOND).with_retries(2);
         // What each try answers, then how many there are and how long they take.
-        let table: [(&[Result<(), bool>], u32, u32); 4] = [
-            (&[Ok(())], 1, 0),
-            (&[Err(true), Ok(())], 2, 1),
-            (&[Err(false), Ok(())], 1, 0),
-            (&[Err(true), Err(true), Err(true), Ok(())], 3, 3),
+        let table = [
+            (vec![Ok(())], 1, 0),
+            (vec![Err(true), Ok(())], 2, 1),
+            (vec![Err(false), Ok(())], 1, 0),
+            (vec![Err(true), Err(true), Err(true), Ok(())], 3, 3),
         ];
         for (answers, tries, seconds) in table {
             let (begun, made) = (Instant::now(), Cell::new(0));
@@ -200,7 +200,7 @@ mod tests {
             };
             let passes = |passes: &bool, failed| backoff.next_wait(failed).filter(|_| *passes);
             let ended = retry(attempt, passes).await;
-            assert_eq!(ended, answers[usize::try_from(tries - 1).unwrap()], "{answers:?}");
+            assert_eq!(ended, answers[usize::try_from(tries - 1_u32).unwrap()], "{answers:?}");
             assert_eq!((made.get(), begun.elapsed()), (tries, seconds * SECOND), "{answers:?}");
         }
     }

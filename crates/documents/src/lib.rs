@@ -4,6 +4,3 @@
 pub mod cpu;
 pub mod ocr;
 pub mod pages;
-
-use docmill_client::{aws, http, telemetry, throttle};
-use docmill_core::{config, fault, metrics, model, retry};

@@ -19,9 +19,9 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 
-use crate::fault::Result;
-use crate::model::{PagePicture, PageUsage, ProviderReading};
 use crate::pages::PageRecogniser;
+use docmill_core::fault::Result;
+use docmill_core::model::{PagePicture, PageUsage, ProviderReading};
 
 /// Something that reads page images in this process.
 pub trait OcrEngine: Send + Sync {
@@ -51,7 +51,7 @@ pub struct ProviderCallLimits {
 /// Something that reads pictures of pages elsewhere, for money.
 ///
 /// Calls are paced by the throttle governor inside; a short wait is waited there, a long one comes
-/// back as [`Fault::Throttled`](crate::fault::Fault::Throttled).
+/// back as [`Fault::Throttled`](docmill_core::fault::Fault::Throttled).
 #[async_trait]
 pub trait RemoteOcrProvider: Send + Sync {
     /// Its name in the configuration, in pauses and in metric labels, e.g. `document_ai`.
@@ -68,7 +68,7 @@ pub trait RemoteOcrProvider: Send + Sync {
     /// order, and what the call used. Dropping the future aborts the call.
     ///
     /// # Errors
-    /// [`Fault::Rejected`](crate::fault::Fault::Rejected): it does not take these pictures, which
+    /// [`Fault::Rejected`](docmill_core::fault::Fault::Rejected): it does not take these pictures, which
     /// says nothing about others. Anything else is not the pictures' fault.
     async fn read_pictures(
         &self,
@@ -113,7 +113,7 @@ pub trait FileReader: Send + Sync {
     /// first one started.
     ///
     /// # Errors
-    /// [`Fault::Rejected`](crate::fault::Fault::Rejected): it does not take this file, or cannot
+    /// [`Fault::Rejected`](docmill_core::fault::Fault::Rejected): it does not take this file, or cannot
     /// reach it. Anything else is not the file's fault.
     async fn read_file(
         &self,

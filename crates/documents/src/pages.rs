@@ -46,9 +46,9 @@ use std::time::Instant;
 use bytes::Bytes;
 use docmill_formats::xml::{self, XmlError};
 
-use crate::config::LimitsConfig;
 use crate::cpu::wire::EINVOICES;
-use crate::model::{EinvoiceFindings, OutcomeReason, PageText, TextLayer, TextLine};
+use docmill_core::config::LimitsConfig;
+use docmill_core::model::{EinvoiceFindings, OutcomeReason, PageText, TextLayer, TextLine};
 
 pub use format::DocumentFormat;
 pub use image_pdf::{ImagePdf, InvalidImageError};

@@ -2,9 +2,3 @@
 //! what came out.
 
 pub mod eval;
-
-#[cfg(test)]
-use docmill_core::config;
-use docmill_core::model;
-use docmill_formats::notation;
-use docmill_gate::{gate, kinds};

@@ -24,9 +24,9 @@ pub use choose::{KindChoice, choice_identity, choose_kind};
 pub use combine::combine_extractions;
 pub use journal::{RecordedReplies, ReplyJournal, StoredCall};
 
-use crate::kinds::Kind;
-use crate::llm::Llm;
-use crate::model::digest::{LengthOrder, sha256_of_parts};
+use docmill_core::model::digest::{LengthOrder, sha256_of_parts};
+use docmill_gate::kinds::Kind;
+use docmill_llm::llm::Llm;
 
 /// The identity of what a model makes of a transcript, SHA-256 in hex: over the transcript's
 /// identity, provider, model, kind with its version, and the version of our own prompt text.

@@ -3,5 +3,3 @@
 
 pub mod notation;
 pub mod xml;
-
-use docmill_core::model;

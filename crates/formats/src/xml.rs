@@ -10,7 +10,7 @@
 
 use roxmltree::{Document, ParsingOptions};
 
-use crate::model::{BoundingBox, TextLine, TextWord};
+use docmill_core::model::{BoundingBox, TextLine, TextWord};
 
 /// Most bytes of an XML file. Invoices carry other documents inside, as base64 text.
 pub const MOST_BYTES: usize = 32 << 20;

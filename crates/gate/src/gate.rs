@@ -21,12 +21,12 @@ use serde::{Deserialize, Serialize};
 use time::Date;
 
 use crate::kinds::{GateRule, Kind, RuleCheck, RuleConsequence};
-use crate::model::{Extraction, IngestionId, Transcript};
+use docmill_core::model::{Extraction, IngestionId, Transcript};
 
 pub use self::einvoice::EinvoiceState;
 use self::ground::PrintedValues;
 use self::subject::GateSubject;
-pub use crate::model::{GroundedField, PageRegion};
+pub use docmill_core::model::{GroundedField, PageRegion};
 
 /// What the pipeline looked up for the gate.
 #[derive(Debug, Clone, PartialEq)]

@@ -27,7 +27,7 @@ pub use problem::KindProblem;
 pub use rule::{CashRounding, GateRule, RoundingMode, RuleCheck, RuleConsequence, ValueFormat};
 pub use signals::{KindSignal, SignalArea};
 
-use crate::config::{KindsConfig, OcrProvider};
+use docmill_core::config::{KindsConfig, OcrProvider};
 
 /// One kind of document.
 #[derive(Debug, Clone)]

@@ -3,6 +3,3 @@
 
 pub mod gate;
 pub mod kinds;
-
-use docmill_core::{config, model};
-use docmill_formats::notation;

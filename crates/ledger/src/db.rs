@@ -31,10 +31,10 @@ use sqlx::migrate::Migrator;
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Executor};
 
-use crate::config::DatabaseConfig;
-use crate::fault::{Error, Fault, Result};
-use crate::model::digest::encode_hex;
-use crate::retry::{retry, with_deadline};
+use docmill_core::config::DatabaseConfig;
+use docmill_core::fault::{Error, Fault, Result};
+use docmill_core::model::digest::encode_hex;
+use docmill_core::retry::{retry, with_deadline};
 
 use login::DatabaseLogin;
 

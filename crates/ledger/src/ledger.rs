@@ -22,8 +22,8 @@ use async_trait::async_trait;
 use serde_json::{Map, Value};
 use time::OffsetDateTime;
 
-use crate::fault::{Fault, Result};
-use crate::model::{
+use docmill_core::fault::{Fault, Result};
+use docmill_core::model::{
     ArtefactRef, ClaimToken, ClaimedIngestion, DocumentId, FileRef, GroundedField, IngestionId,
     IngestionStage, IngestionStatus, ModelUsage, OutcomeReason,
 };

@@ -3,5 +3,3 @@
 
 pub mod db;
 pub mod ledger;
-
-use docmill_core::{config, fault, model, retry};

@@ -2,6 +2,3 @@
 //! reply is worth is for others to say.
 
 pub mod llm;
-
-use docmill_client::{aws, http, telemetry, throttle};
-use docmill_core::{config, fault, model, retry};

@@ -20,9 +20,9 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::fault::Result;
-use crate::model::ModelUsage;
-use crate::throttle::RateLimitHeaders;
+use docmill_client::throttle::RateLimitHeaders;
+use docmill_core::fault::Result;
+use docmill_core::model::ModelUsage;
 
 /// One request.
 #[derive(Debug, Clone)]

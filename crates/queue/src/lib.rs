@@ -2,7 +2,3 @@
 //! means for an ingestion is for the worker and the ledger to say.
 
 pub mod queue;
-
-use docmill_client::aws;
-use docmill_core::{config, fault, metrics, model, retry};
-use docmill_storage::store;

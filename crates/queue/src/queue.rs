@@ -19,8 +19,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use async_trait::async_trait;
 
-use crate::fault::{Fault, Result};
-use crate::model::Priority;
+use docmill_core::fault::{Fault, Result};
+use docmill_core::model::Priority;
 
 /// The proof of one receive; only the newest of a message is sure to work.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -34,12 +34,12 @@ pub use plan::{
     DeviceMemory, IdleModel, MemoryDevice, MemoryNeed, ModelDemand, ModelTurn, held_mib,
 };
 
-use crate::config::SchedulerConfig;
-use crate::fault::{Error, Fault, Result};
-use crate::llm::{Llm, ModelReply, Prompt};
-use crate::metrics;
 use board::SharedState;
 use desk::{CallQueues, QueueRefusal};
+use docmill_core::config::SchedulerConfig;
+use docmill_core::fault::{Error, Fault, Result};
+use docmill_core::metrics;
+use docmill_llm::llm::{Llm, ModelReply, Prompt};
 use driver::SchedulerDriver;
 use plan::SchedulingRules;
 

@@ -2,6 +2,3 @@
 //! to say.
 
 pub mod store;
-
-use docmill_client::aws;
-use docmill_core::{config, fault, model, retry};

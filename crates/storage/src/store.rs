@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 use bytes::Bytes;
 
-use crate::fault::Result;
+use docmill_core::fault::Result;
 
 /// Changes with every write of the object.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,10 +1,10 @@
 //! What changes documents and settings of a bucket.
 
 use crate::cli::{CommandContext, CommandExit, print};
-use crate::model::Priority;
 use crate::ops::bucket::{
     self, BlobForgeBucket, BucketAction, BucketChange, BucketSettings, BucketState, SweepOptions,
 };
+use docmill_core::model::Priority;
 
 /// Arguments of `reprioritize`.
 #[derive(Debug, clap::Args)]
@@ -151,7 +151,7 @@ async fn change_each(
     bucket: &BlobForgeBucket,
     documents: &[String],
     dry_run: bool,
-    change: impl AsyncFn(&str) -> crate::fault::Result<BucketChange>,
+    change: impl AsyncFn(&str) -> docmill_core::fault::Result<BucketChange>,
 ) -> anyhow::Result<CommandExit> {
     let hashes = super::resolve_hashes(bucket, documents).await?;
     if dry_run {

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use super::BucketStateArg;
 use crate::cli::{CommandContext, CommandExit, print};
-use crate::model::Priority;
 use crate::ops::bucket::{
     self, BlobForgeBucket, BucketCounts, BucketState, ManifestEntry, RebuildOptions,
     RegisteredWorker,
 };
+use docmill_core::model::Priority;
 
 /// Arguments of `list`.
 #[derive(Debug, clap::Args)]

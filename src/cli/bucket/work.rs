@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use crate::app::App;
 use crate::cli::{CommandContext, CommandExit, print, standard_input};
-use crate::config::LogFormat;
-use crate::model::Priority;
 use crate::ops::bucket::{self, BlobForgeBucket, IngestSource, IngestStatus, IngestedFile};
 use crate::runner::WorkerStats;
 use crate::shutdown::Shutdown;
-use crate::telemetry;
+use docmill_client::telemetry;
+use docmill_core::config::LogFormat;
+use docmill_core::model::Priority;
 
 /// Arguments of `ingest`.
 #[derive(Debug, clap::Args)]

@@ -4,10 +4,10 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::{print, submitted_ingestions};
-use crate::model::{DocumentId, IngestionId, OutcomeReason};
 use crate::ops::Db;
 use crate::ops::inspect::{self, IngestionRow};
 use crate::ops::submit::{Submission, SubmitStatus};
+use docmill_core::model::{DocumentId, IngestionId, OutcomeReason};
 
 /// One file and how it ended.
 #[derive(Debug, Clone, Serialize)]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 
 use crate::cluster::{CrashDurability, PrivatePostgres};
-use crate::config::{Config, QueueBackend, SecretString, StoreBackend};
+use docmill_core::config::{Config, QueueBackend, SecretString, StoreBackend};
 
 /// Everything that `--fresh` removes; nothing else in the folder is ours.
 const OURS: [&str; 3] = ["postgres", "store", "queue"];

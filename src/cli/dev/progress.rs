@@ -7,12 +7,12 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::{print, submitted_ingestions};
-use crate::model::IngestionId;
 use crate::ops::Db;
 use crate::ops::inspect;
 use crate::ops::submit::Submission;
 use crate::runner::RunnerMonitor;
 use crate::shutdown::Shutdown;
+use docmill_core::model::IngestionId;
 
 /// How often it is looked.
 const EVERY: Duration = Duration::from_millis(250);
@@ -73,7 +73,8 @@ impl ProgressDisplay {
     fn show_stages(&self, monitor: &RunnerMonitor, done: usize) {
         let mut stages: BTreeMap<usize, (&str, usize)> = BTreeMap::new();
         for (_, stage) in monitor.running_jobs() {
-            let place = crate::model::IngestionStage::ALL.iter().position(|one| *one == stage);
+            let place =
+                docmill_core::model::IngestionStage::ALL.iter().position(|one| *one == stage);
             stages.entry(place.unwrap_or_default()).or_insert((stage.code(), 0)).1 += 1;
         }
         let parts: Vec<_> =

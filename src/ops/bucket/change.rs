@@ -7,14 +7,16 @@ use super::convert::artefact_id;
 use super::end::DeadLetterReason;
 use super::manifest::BucketManifest;
 use super::{BlobForgeBucket, BucketSettings};
-use crate::fault::{Fault, Result};
-use crate::model::Priority;
 use crate::ops::object_ledger::erase_artefacts;
-use crate::queue::objects::blobforge::records::{
+use docmill_core::fault::{Fault, Result};
+use docmill_core::model::Priority;
+use docmill_queue::queue::objects::blobforge::records::{
     CANCELLED, DeadMarker, FailedMarker, MarkerLock, QueueMarker,
 };
-use crate::queue::objects::blobforge::{RAW, dead_key, failed_key, lock_key, out_key, todo_key};
-use crate::queue::objects::engine::ObjectLock;
+use docmill_queue::queue::objects::blobforge::{
+    RAW, dead_key, failed_key, lock_key, out_key, todo_key,
+};
+use docmill_queue::queue::objects::engine::ObjectLock;
 
 /// What became of one document.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -8,16 +8,16 @@
 use super::end::DeadLetterReason;
 use super::who::WorkerIdentity;
 use super::{BlobForgeBucket, BucketSettings, format_rfc3339};
-use crate::fault::Result;
-use crate::model::Priority;
-use crate::queue::objects::blobforge::records::{
+use crate::runner::JobEnd;
+use docmill_core::fault::Result;
+use docmill_core::model::Priority;
+use docmill_queue::queue::objects::blobforge::records::{
     CANCELLED, EXCEEDED, FailedMarker, LockProgress, MarkerLock, QueueMarker, RecordedFailure,
     append_failure,
 };
-use crate::queue::objects::blobforge::{dead_key, failed_key, out_key, todo_key};
-use crate::queue::objects::engine::ObjectLock;
-use crate::runner::JobEnd;
-use crate::store::PutResult;
+use docmill_queue::queue::objects::blobforge::{dead_key, failed_key, out_key, todo_key};
+use docmill_queue::queue::objects::engine::ObjectLock;
+use docmill_storage::store::PutResult;
 
 /// A marker of a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]

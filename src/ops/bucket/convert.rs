@@ -9,11 +9,11 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use crate::fault::{Error, Result};
-use crate::model::{DocumentId, IngestionId, Transcript};
 use crate::ops::object_pipeline::{ObjectPipeline, ingestion_of};
 use crate::ops::process::ProcessReport;
 use crate::pipeline::ClaimHandle;
+use docmill_core::fault::{Error, Result};
+use docmill_core::model::{DocumentId, IngestionId, Transcript};
 
 /// A document as it lies in the bucket.
 #[derive(Debug, Clone)]

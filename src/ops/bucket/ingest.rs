@@ -22,11 +22,11 @@ use self::files::{IngestContent, IngestFile, find_files};
 pub use self::git::IngestSource;
 use super::manifest::{BucketManifest, ManifestEntry};
 use super::{BlobForgeBucket, BucketState, format_rfc3339};
-use crate::fault::Result;
-use crate::model::Priority;
-use crate::pages::DocumentFormat;
-use crate::queue::objects::blobforge::records::{DocumentHistory, QueueMarker};
-use crate::queue::objects::blobforge::{raw_key, todo_key};
+use docmill_core::fault::Result;
+use docmill_core::model::Priority;
+use docmill_documents::pages::DocumentFormat;
+use docmill_queue::queue::objects::blobforge::records::{DocumentHistory, QueueMarker};
+use docmill_queue::queue::objects::blobforge::{raw_key, todo_key};
 
 /// Documents handed in between two changes of the manifest.
 const BATCH: usize = 50;

@@ -15,16 +15,16 @@ use self::decide::{DocumentFacts, SweepDecision, decide_action};
 use super::end::DeadLetterReason;
 use super::who::WorkerIdentity;
 use super::{BlobForgeBucket, BucketSettings, format_rfc3339};
-use crate::fault::Result;
-use crate::model::Priority;
-use crate::queue::objects::blobforge::records::{
+use docmill_core::fault::Result;
+use docmill_core::model::Priority;
+use docmill_queue::queue::objects::blobforge::records::{
     EXCEEDED, FailedMarker, MarkerLock, QueueMarker, RecordedFailure, append_failure,
 };
-use crate::queue::objects::blobforge::{
+use docmill_queue::queue::objects::blobforge::{
     FAILED, dead_key, failed_key, lock_key, out_key, raw_key, todo_key,
 };
-use crate::queue::objects::engine::ObjectLock;
-use crate::store::ObjectEntry;
+use docmill_queue::queue::objects::engine::ObjectLock;
+use docmill_storage::store::ObjectEntry;
 
 /// Who a janitor is in a lock.
 const JANITOR: &str = "janitor";

@@ -12,9 +12,9 @@ use tokio::time::Instant;
 
 use super::BlobForgeBucket;
 use super::claim::MarkerCandidate;
-use crate::fault::Result;
-use crate::queue::objects::blobforge::{marker_in, shard_prefix};
-use crate::store::ObjectEntry;
+use docmill_core::fault::Result;
+use docmill_queue::queue::objects::blobforge::{marker_in, shard_prefix};
+use docmill_storage::store::ObjectEntry;
 
 /// Documents that were found waiting, and when to look again.
 #[derive(Debug)]

@@ -11,10 +11,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{BlobForgeBucket, format_rfc3339};
-use crate::fault::{Error, Fault, Result};
-use crate::queue::objects::blobforge::{MANIFEST, RAW, is_hash};
-use crate::queue::objects::engine::{back_off, contention_error};
-use crate::store::{Etag, GetOptions, GetResult, PutResult};
+use docmill_core::fault::{Error, Fault, Result};
+use docmill_queue::queue::objects::blobforge::{MANIFEST, RAW, is_hash};
+use docmill_queue::queue::objects::engine::{back_off, contention_error};
+use docmill_storage::store::{Etag, GetOptions, GetResult, PutResult};
 
 /// How often a change is tried; BlobForge tries as often.
 const TRIES: u32 = 10;
@@ -274,7 +274,9 @@ async fn list_originals(bucket: &BlobForgeBucket) -> Result<BTreeMap<String, Man
                 .collect(),
             size: meta.size,
             tags: serde_json::from_str(&label("tags")).unwrap_or_default(),
-            ingested_at: format_rfc3339(crate::queue::objects::engine::to_millis(meta.modified)),
+            ingested_at: format_rfc3339(docmill_queue::queue::objects::engine::to_millis(
+                meta.modified,
+            )),
             source: String::new(),
             rest: Map::new(),
         };

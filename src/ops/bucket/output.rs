@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use zip::write::SimpleFileOptions;
 
 use super::convert::{ConversionOutput, OriginalDocument};
-use crate::fault::{Error, Result};
+use docmill_core::fault::{Error, Result};
 
 /// Who made it, and when.
 #[derive(Debug, Clone, Copy)]

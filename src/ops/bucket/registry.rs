@@ -12,10 +12,10 @@ use serde_json::{Map, Value};
 
 use super::who::{ProcessIdentity, WorkerIdentity, machine_fingerprint};
 use super::{BlobForgeBucket, BucketSettings, format_rfc3339};
-use crate::fault::{Error, Fault, Result};
-use crate::queue::objects::blobforge::{WORKERS, worker_key};
-use crate::queue::objects::engine::{LockRecord, ObjectLock, ObservedLock};
 use crate::runner::WorkerStats;
+use docmill_core::fault::{Error, Fault, Result};
+use docmill_queue::queue::objects::blobforge::{WORKERS, worker_key};
+use docmill_queue::queue::objects::engine::{LockRecord, ObjectLock, ObservedLock};
 
 /// Most workers on one machine.
 const SEATS: u32 = 256;

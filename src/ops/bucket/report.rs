@@ -8,12 +8,12 @@ use serde::Serialize;
 use super::manifest::{BucketManifest, ManifestEntry};
 use super::registry::{RegisteredWorker, list_workers};
 use super::{BlobForgeBucket, BucketState};
-use crate::fault::{Error, Fault, Result};
-use crate::model::Priority;
-use crate::queue::objects::blobforge::records::{
+use docmill_core::fault::{Error, Fault, Result};
+use docmill_core::model::Priority;
+use docmill_queue::queue::objects::blobforge::records::{
     DeadMarker, FailedMarker, MarkerLock, QueueMarker, RecordedFailure,
 };
-use crate::queue::objects::blobforge::{
+use docmill_queue::queue::objects::blobforge::{
     DEAD, FAILED, LOCKS, OUT, TODO, dead_key, failed_key, hash_in, is_hash, lock_key, marker_in,
     tier_prefix,
 };

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::BlobForgeBucket;
-use crate::fault::{Error, Fault, Result};
-use crate::queue::objects::blobforge::SETTINGS;
+use docmill_core::fault::{Error, Fault, Result};
+use docmill_queue::queue::objects::blobforge::SETTINGS;
 
 /// What all workers of a bucket go by.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::digest;
+use docmill_core::model::digest;
 
 /// Who holds locks.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -25,10 +25,6 @@ use super::look::TodoScanner;
 use super::registry::WorkerRegistration;
 use super::who::WorkerIdentity;
 use super::{BlobForgeBucket, BucketSettings, janitor};
-use crate::config::{QueueDestination, RetryConfig};
-use crate::fault::Result;
-use crate::metrics;
-use crate::model::{ClaimToken, DocumentId, IngestionId};
 use crate::pipeline::failure::RetryAttempt;
 use crate::pipeline::{ClaimHandle, StepError, claim_handle};
 use crate::runner::{
@@ -37,7 +33,11 @@ use crate::runner::{
     WorkerStats,
 };
 use crate::shutdown::Shutdown;
-use crate::telemetry::spans;
+use docmill_client::telemetry::spans;
+use docmill_core::config::{QueueDestination, RetryConfig};
+use docmill_core::fault::Result;
+use docmill_core::metrics;
+use docmill_core::model::{ClaimToken, DocumentId, IngestionId};
 
 /// How long a worker waits after something that is not a document's fault, and the longest after
 /// many in a row.

@@ -8,8 +8,8 @@ use std::time::{Duration, SystemTime};
 use time::OffsetDateTime;
 
 use super::DoctorFinding;
-use crate::fault::{Error, Result};
-use crate::http;
+use docmill_client::http;
+use docmill_core::fault::{Error, Result};
 
 /// AWS refuses signatures that are off by 5 minutes.
 const TOO_MUCH: Duration = Duration::from_secs(240);

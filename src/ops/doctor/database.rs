@@ -4,9 +4,9 @@ use std::time::SystemTime;
 
 use super::clock::{self, ClockSample};
 use super::{DoctorFinding, Severity, findings_or_unusable};
-use crate::db::inspect::{self, DatabaseInspection};
-use crate::db::{Db, SchemaVersion};
-use crate::fault::Result;
+use docmill_core::fault::Result;
+use docmill_ledger::db::inspect::{self, DatabaseInspection};
+use docmill_ledger::db::{Db, SchemaVersion};
 
 /// Versions that are tested.
 const OLDEST: i32 = 13;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use humantime::format_duration;
 
 use super::DoctorFinding;
-use crate::config::{ByteSize, Config};
+use docmill_core::config::{ByteSize, Config};
 
 /// The variable in which our manifests say how long the platform waits after SIGTERM.
 pub const STOP_TIMEOUT_VARIABLE: &str = "DOCMILL_STOP_TIMEOUT";

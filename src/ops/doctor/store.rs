@@ -1,8 +1,8 @@
 //! The bucket's event notifications: those of our own artefacts must not come back as documents.
 
 use super::DoctorFinding;
-use crate::config::AllowedPrefix;
-use crate::store::keys;
+use docmill_core::config::AllowedPrefix;
+use docmill_storage::store::keys;
 
 /// A rule by which a bucket tells a queue of new objects.
 #[derive(Debug, Clone, PartialEq, Eq)]

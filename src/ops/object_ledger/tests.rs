@@ -1,7 +1,7 @@
 //! Attempts and spending over a store in memory.
 
 use super::*;
-use crate::store::memory::MemoryStore;
+use docmill_storage::store::memory::MemoryStore;
 
 fn document() -> DocumentRef {
     DocumentRef {

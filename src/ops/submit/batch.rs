@@ -8,12 +8,12 @@ use futures::{StreamExt as _, TryStreamExt as _};
 use super::content::{self, FileContent};
 use super::files::SubmitSource;
 use super::{Submission, SubmitContext, SubmitOptions, SubmitStatus};
-use crate::db::registration::{self, KnownDocument, NewDocument, NewIngestion};
-use crate::fault::{Error, Result};
-use crate::model::{DocumentId, IngestionId, IngestionStatus};
 use crate::ops::sending;
-use crate::store::{ObjectMeta, keys};
-use crate::telemetry::spans;
+use docmill_client::telemetry::spans;
+use docmill_core::fault::{Error, Result};
+use docmill_core::model::{DocumentId, IngestionId, IngestionStatus};
+use docmill_ledger::db::registration::{self, KnownDocument, NewDocument, NewIngestion};
+use docmill_storage::store::{ObjectMeta, keys};
 
 /// Files uploaded at the same time; each is in memory as a whole.
 const UPLOADS: usize = 4;

@@ -8,8 +8,8 @@ use bytes::Bytes;
 use sha2::{Digest, Sha256};
 use tokio::io::AsyncReadExt as _;
 
-use crate::model::digest;
-use crate::pages::DocumentFormat;
+use docmill_core::model::digest;
+use docmill_documents::pages::DocumentFormat;
 
 /// Bytes read at a time.
 const PIECE: usize = 128 << 10;

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use tokio::sync::mpsc;
 
-use crate::store::{ObjectEntry, ObjectStore};
+use docmill_storage::store::{ObjectEntry, ObjectStore};
 
 /// A folder's folders are followed so deep.
 const DEEPEST: usize = 32;
@@ -215,7 +215,7 @@ impl<'a> SubmitSearch<'a> {
     /// A file of a folder is handed in if it looks like a document.
     async fn add_if_document(&mut self, path: PathBuf) -> bool {
         let why = match read_prefix(&path).await {
-            Ok(bytes) if crate::pages::DocumentFormat::sniff(&bytes).is_some() => {
+            Ok(bytes) if docmill_documents::pages::DocumentFormat::sniff(&bytes).is_some() => {
                 self.send_found(SubmitSource::File(path)).await;
                 return true;
             }

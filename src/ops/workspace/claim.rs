@@ -4,11 +4,11 @@
 use std::time::Duration;
 
 use super::Workspace;
-use crate::fault::Result;
-use crate::queue::objects::engine::{ObjectLock, to_millis};
-use crate::queue::objects::olmocr::index::WorkGroup;
-use crate::queue::objects::olmocr::{WorkspaceLock, all_lock_keys};
-use crate::store::Etag;
+use docmill_core::fault::Result;
+use docmill_queue::queue::objects::engine::{ObjectLock, to_millis};
+use docmill_queue::queue::objects::olmocr::index::WorkGroup;
+use docmill_queue::queue::objects::olmocr::{WorkspaceLock, all_lock_keys};
+use docmill_storage::store::Etag;
 
 /// The locks of a group, held by us.
 #[derive(Debug)]

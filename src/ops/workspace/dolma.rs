@@ -7,7 +7,7 @@
 use serde_json::{Value, json};
 
 use super::read::DocumentText;
-use crate::queue::objects::olmocr::sha1_hex;
+use docmill_queue::queue::objects::olmocr::sha1_hex;
 
 /// The line of a document, without a line break; `None` if there is no text. `today` is a date as
 /// `2026-01-31`.

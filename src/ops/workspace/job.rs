@@ -15,15 +15,15 @@ use super::read::ReadOutcome;
 use super::source::SourceContent;
 use super::work::WorkspaceBacklog;
 use super::{Workspace, dolma};
-use crate::fault::{Error, Fault, Result};
-use crate::model::OutcomeReason;
 use crate::pipeline::failure::{self, RetryAttempt, RetryDecision};
 use crate::pipeline::{ClaimHandle, StepError};
-use crate::queue::objects::olmocr::index::WorkGroup;
-use crate::queue::objects::olmocr::{flag_key, result_key, sha1_hex};
 use crate::runner::guard::{GuardedOutcome, run_guarded};
 use crate::runner::{JobConclusion, JobEnd, RenewalResult};
-use crate::store::PutResult;
+use docmill_core::fault::{Error, Fault, Result};
+use docmill_core::model::OutcomeReason;
+use docmill_queue::queue::objects::olmocr::index::WorkGroup;
+use docmill_queue::queue::objects::olmocr::{flag_key, result_key, sha1_hex};
+use docmill_storage::store::PutResult;
 
 /// How often the end of a run is tried to be written.
 const TRIES: u32 = 3;

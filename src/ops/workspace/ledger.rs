@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 
 use super::Workspace;
 use super::read::artefact_id;
-use crate::fault::{Error, Result};
 use crate::ops::object_ledger::remove_artefacts;
-use crate::queue::objects::olmocr::{ledger_key, ledger_prefix, sha1_hex};
-use crate::store::{Etag, GetOptions, GetResult, ObjectStore, PutResult};
+use docmill_core::fault::{Error, Result};
+use docmill_queue::queue::objects::olmocr::{ledger_key, ledger_prefix, sha1_hex};
+use docmill_storage::store::{Etag, GetOptions, GetResult, ObjectStore, PutResult};
 
 /// The largest entry; it holds a document's whole text.
 const LARGEST: u64 = 256 << 20;

@@ -10,11 +10,11 @@ use serde::Serialize;
 use super::Workspace;
 use super::read::WorkspaceReader;
 use super::source::{DocumentSources, SourceContent};
-use crate::fault::{Fault, Result};
-use crate::queue::objects::engine::{back_off, contention_error};
-use crate::queue::objects::olmocr::INDEX;
-use crate::queue::objects::olmocr::index::path_problem;
-use crate::store::PutResult;
+use docmill_core::fault::{Fault, Result};
+use docmill_queue::queue::objects::engine::{back_off, contention_error};
+use docmill_queue::queue::objects::olmocr::INDEX;
+use docmill_queue::queue::objects::olmocr::index::path_problem;
+use docmill_storage::store::PutResult;
 
 /// How often the index is written against others.
 const TRIES: u32 = 20;

@@ -8,11 +8,13 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use crate::fault::{Fault, Result};
-use crate::model::{DocumentId, IngestionId, OutcomeReason, PageSource, PageText, Transcript};
 use crate::ops::object_pipeline::{ObjectPipeline, ingestion_of};
 use crate::ops::process::ProcessReport;
 use crate::pipeline::{ClaimHandle, StepError};
+use docmill_core::fault::{Fault, Result};
+use docmill_core::model::{
+    DocumentId, IngestionId, OutcomeReason, PageSource, PageText, Transcript,
+};
 
 /// What was read of a document.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -95,7 +97,7 @@ impl WorkspaceReader for PipelineReader {
                 Ok(processed) => return Ok(read_outcome(&processed)),
                 Err(error) if error.fault == Fault::Transient && retries < self.page_retries => {
                     retries += 1;
-                    let document = crate::queue::objects::olmocr::sha1_hex(path.as_bytes());
+                    let document = docmill_queue::queue::objects::olmocr::sha1_hex(path.as_bytes());
                     tracing::warn!(error = %error, document, retries, "a page failed: {error}");
                 }
                 Err(error) => return Err(error),

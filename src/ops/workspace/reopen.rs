@@ -9,10 +9,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::Workspace;
 use super::claim::GroupClaim;
 use super::ledger::{DocumentStatus, GroupEntry, GroupLedger};
-use crate::fault::Result;
-use crate::queue::objects::olmocr::index::WorkGroup;
-use crate::queue::objects::olmocr::{LEDGER, flag_key, group_in_ledger, result_key};
-use crate::store::{GetOptions, GetResult};
+use docmill_core::fault::Result;
+use docmill_queue::queue::objects::olmocr::index::WorkGroup;
+use docmill_queue::queue::objects::olmocr::{LEDGER, flag_key, group_in_ledger, result_key};
+use docmill_storage::store::{GetOptions, GetResult};
 
 /// The largest result.
 const LARGEST: u64 = 4 << 30;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tokio::io::AsyncReadExt as _;
 
-use crate::fault::{Error, Fault, Result};
-use crate::store::{GetOptions, GetResult, ObjectStore};
+use docmill_core::fault::{Error, Fault, Result};
+use docmill_storage::store::{GetOptions, GetResult, ObjectStore};
 
 /// Where documents are read from.
 pub struct DocumentSources {

@@ -7,10 +7,12 @@ use serde::{Deserialize, Serialize};
 
 use super::Workspace;
 use super::ledger::{self, DocumentStatus};
-use crate::fault::Result;
-use crate::queue::objects::engine::to_millis;
-use crate::queue::objects::olmocr::{LEDGER, LOCKS, RESULTS, all_lock_keys, finished_group};
-use crate::store::{GetOptions, GetResult};
+use docmill_core::fault::Result;
+use docmill_queue::queue::objects::engine::to_millis;
+use docmill_queue::queue::objects::olmocr::{
+    LEDGER, LOCKS, RESULTS, all_lock_keys, finished_group,
+};
+use docmill_storage::store::{GetOptions, GetResult};
 
 /// Results that are read at the same time.
 const AT_ONCE: usize = 8;
@@ -149,7 +151,7 @@ async fn list_unread(workspace: &Workspace) -> Result<Vec<UnreadDocument>> {
     for listed in workspace.engine.list_all(LEDGER).await? {
         let Some((entry, _)) = ledger::read_entry(workspace, &listed.key).await? else { continue };
         if matches!(entry.standing, DocumentStatus::Refused | DocumentStatus::Failed) {
-            let group = crate::queue::objects::olmocr::group_in_ledger(&listed.key);
+            let group = docmill_queue::queue::objects::olmocr::group_in_ledger(&listed.key);
             let is_over = group.is_some_and(|hash| finished.contains(hash));
             unread.push(UnreadDocument {
                 waits: entry.standing == DocumentStatus::Failed && !is_over,

@@ -23,20 +23,20 @@ use super::job::{self, GroupJob, GroupProgress};
 use super::ledger::{DocumentStatus, GroupEntry, GroupLedger};
 use super::read::WorkspaceReader;
 use super::source::DocumentSources;
-use crate::config::{QueueDestination, RetryConfig};
-use crate::fault::{Error, Result};
-use crate::metrics;
-use crate::model::{ClaimToken, IngestionId};
 use crate::pipeline::failure::RetryAttempt;
 use crate::pipeline::{ClaimHandle, StepError, claim_handle};
-use crate::queue::objects::olmocr::index::WorkGroup;
 use crate::runner::{
     Backlog, ClaimedJob, DueRenewal, FinishedJob, IntakeGate, JobConclusion, JobEnd, LeaseTerms,
     PauseReason, RenewalResult, Runner, RunnerHandle, RunnerMonitor, RunnerOptions, SlotPermit,
     WorkerStats,
 };
 use crate::shutdown::Shutdown;
-use crate::telemetry::spans;
+use docmill_client::telemetry::spans;
+use docmill_core::config::{QueueDestination, RetryConfig};
+use docmill_core::fault::{Error, Result};
+use docmill_core::metrics;
+use docmill_core::model::{ClaimToken, IngestionId};
+use docmill_queue::queue::objects::olmocr::index::WorkGroup;
 
 /// How long it may take at a stop until everything is given back.
 const GIVING_BACK: Duration = Duration::from_secs(60);

@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use crate::fault;
-use crate::model::IngestionId;
-use crate::ocr::StoredFile;
-use crate::store::{Etag, ObjectStore, S3Address};
+use docmill_core::fault;
+use docmill_core::model::IngestionId;
+use docmill_documents::ocr::StoredFile;
+use docmill_storage::store::{Etag, ObjectStore, S3Address};
 
 /// A document in the store.
 #[derive(Clone)]

@@ -7,17 +7,17 @@ use futures::stream::{self, FuturesUnordered, StreamExt, TryStreamExt};
 use super::original::StoredOriginal;
 use super::slices::{DrawnPages, PageBatch, PageBatcher};
 use super::{PagesByNumber, UnreadPages, finalize_page};
-use crate::cpu::OpenDocument;
-use crate::fault::{self, Fault};
-use crate::model::{
-    EncodedImage, OutcomeReason, PagePicture, PageText, PageUsage, PageViewMode, PageViewResult,
-    ProviderReading,
-};
-use crate::ocr::{FileReader, PictureSizes, RemoteOcrProvider};
-use crate::pages;
 use crate::pipeline::page_sink::PageSink;
 use crate::pipeline::reading::{DocumentReader, step_error};
 use crate::pipeline::step_error::StepError;
+use docmill_core::fault::{self, Fault};
+use docmill_core::model::{
+    EncodedImage, OutcomeReason, PagePicture, PageText, PageUsage, PageViewMode, PageViewResult,
+    ProviderReading,
+};
+use docmill_documents::cpu::OpenDocument;
+use docmill_documents::ocr::{FileReader, PictureSizes, RemoteOcrProvider};
+use docmill_documents::pages;
 
 /// Calls about one document at the same time.
 const CALLS: usize = 4;

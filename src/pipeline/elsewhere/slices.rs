@@ -7,13 +7,13 @@ use std::collections::VecDeque;
 
 use futures::stream::{self, Stream, StreamExt, TryStreamExt};
 
-use crate::config::ByteSize;
-use crate::cpu::OpenDocument;
-use crate::model::{PagePicture, PageText, PageViewMode, PageViewResult};
-use crate::ocr::ProviderCallLimits;
 use crate::pipeline::byte_budget::{ByteBudget, ReservedBytes};
 use crate::pipeline::reading::step_error;
 use crate::pipeline::step_error::StepError;
+use docmill_core::config::ByteSize;
+use docmill_core::model::{PagePicture, PageText, PageViewMode, PageViewResult};
+use docmill_documents::cpu::OpenDocument;
+use docmill_documents::ocr::ProviderCallLimits;
 
 /// A picture is there up to three times while it is sent: by itself, in the PDF, and as base64.
 const COPIES: u64 = 3;
@@ -152,7 +152,7 @@ impl BatchBuilder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{EncodedImage, ImageEncoding, ImageHeader, PictureFacts, TextMap};
+    use docmill_core::model::{EncodedImage, ImageEncoding, ImageHeader, PictureFacts, TextMap};
 
     fn shown(number: u32, bytes: usize) -> PageViewResult {
         let facts = PictureFacts {

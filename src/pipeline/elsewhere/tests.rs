@@ -1,8 +1,8 @@
 use async_trait::async_trait;
 
 use super::*;
-use crate::model::{PagePicture, PageSource, PageUsage, ProviderNotes, ProviderReading};
-use crate::ocr::ProviderCallLimits;
+use docmill_core::model::{PagePicture, PageSource, PageUsage, ProviderNotes, ProviderReading};
+use docmill_documents::ocr::ProviderCallLimits;
 
 struct Named(&'static str);
 

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::fault::{Error, Fault, Result as FaultResult};
-use crate::gate::GateFinding;
-use crate::llm::{Llm, ModelReply, Prompt};
-use crate::model::{ExtractionMethod, ModelUsage, StatedConfidence};
+use docmill_core::fault::{Error, Fault, Result as FaultResult};
+use docmill_core::model::{ExtractionMethod, ModelUsage, StatedConfidence};
+use docmill_gate::gate::GateFinding;
+use docmill_llm::llm::{Llm, ModelReply, Prompt};
 
 /// A model that is only named.
 struct Named(&'static str);

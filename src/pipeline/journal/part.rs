@@ -6,7 +6,7 @@
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::model::{EncodedImage, ImageHeader, PageText};
+use docmill_core::model::{EncodedImage, ImageHeader, PageText};
 
 /// Finished pages that are in memory only.
 #[derive(Debug, Default)]
@@ -88,7 +88,7 @@ impl JournalPart {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{ImageEncoding, PageSource};
+    use docmill_core::model::{ImageEncoding, PageSource};
 
     fn part() -> JournalPart {
         let page = |number| PageText {

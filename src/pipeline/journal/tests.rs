@@ -1,12 +1,12 @@
 //! The journal over a folder, page by page.
 
 use super::*;
-use crate::config::ByteSize;
-use crate::model::{ClaimToken, ImageEncoding, ImageHeader};
-use crate::pages::{DocumentFormat, open_document};
 use crate::pipeline::claim_handle::{ClaimRenewer, claim_pair};
 use crate::pipeline::preprocessed;
-use crate::store::folder::FolderStore;
+use docmill_core::config::ByteSize;
+use docmill_core::model::{ClaimToken, ImageEncoding, ImageHeader};
+use docmill_documents::pages::{DocumentFormat, open_document};
+use docmill_storage::store::folder::FolderStore;
 
 struct Place {
     store: FolderStore,
@@ -108,7 +108,7 @@ async fn a_later_claim_goes_on_where_an_earlier_ended_and_only_with_the_same_ide
     assert!(other.is_empty(), "read otherwise");
     let (mut third, found) = place.claim(3, "a").await;
     assert_eq!(found, (1..=24).collect::<Vec<u32>>(), "what was finished before the failure");
-    let rejected = StepError::rejected(crate::model::OutcomeReason::Timeout, "page 25");
+    let rejected = StepError::rejected(docmill_core::model::OutcomeReason::Timeout, "page 25");
     third.handle_error(&rejected).await;
     assert_eq!(place.parts().await, 0, "nobody will read it again");
 }
@@ -190,9 +190,9 @@ async fn repaired_pages_of_all_claims_are_put_together_by_number_up_to_a_limit()
         panic!("it is not there")
     };
     let document =
-        open_document(object.bytes, &crate::config::LimitsConfig::default(), 100).unwrap();
+        open_document(object.bytes, &docmill_core::config::LimitsConfig::default(), 100).unwrap();
     let sides = [0, 1, 2].map(|index| match document.page_content(index).unwrap() {
-        crate::pages::PageContent::Image(raster) => raster.width,
+        docmill_documents::pages::PageContent::Image(raster) => raster.width,
         other => panic!("{other:?}"),
     });
     assert_eq!(sides, [50, 40, 60]);

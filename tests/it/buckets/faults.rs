@@ -5,19 +5,19 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use docmill::fault::Fault;
-use docmill::model::Priority;
 use docmill::ops::bucket::{
     BlobForgeBucket, BucketClaimResult, BucketSettings, LockRenewal, SweepOptions,
     WorkerRegistration, sweep_bucket,
 };
-use docmill::queue::objects::ObjectQueue;
-use docmill::queue::objects::blobforge::{dead_key, failed_key, lock_key, out_key, todo_key};
-use docmill::queue::objects::engine::{RecordStore, StoreClock};
-use docmill::queue::{MessageQueue, OutgoingMessage};
 use docmill::runner::JobEnd;
 use docmill::shutdown::Shutdown;
-use docmill::store::ObjectStore;
+use docmill_core::fault::Fault;
+use docmill_core::model::Priority;
+use docmill_queue::queue::objects::ObjectQueue;
+use docmill_queue::queue::objects::blobforge::{dead_key, failed_key, lock_key, out_key, todo_key};
+use docmill_queue::queue::objects::engine::{RecordStore, StoreClock};
+use docmill_queue::queue::{MessageQueue, OutgoingMessage};
+use docmill_storage::store::ObjectStore;
 use serde_json::json;
 
 use crate::support::memory_store::MemoryStore;
@@ -386,10 +386,11 @@ async fn a_message_is_given_up_at_a_time_of_the_stores_clock() {
 #[tokio::test]
 async fn a_bucket_that_ignores_conditions_is_refused_with_the_reason() {
     let place = Place::new();
-    docmill::store::conditions::check_conditional_writes(&*place.store, "").await.unwrap();
+    docmill_storage::store::conditions::check_conditional_writes(&*place.store, "").await.unwrap();
     place.store.lenient.store(true, std::sync::atomic::Ordering::SeqCst);
-    let refused =
-        docmill::store::conditions::check_conditional_writes(&*place.store, "").await.unwrap_err();
+    let refused = docmill_storage::store::conditions::check_conditional_writes(&*place.store, "")
+        .await
+        .unwrap_err();
     assert!(refused.context.contains("If-None-Match"), "{refused}");
     assert!(place.store.keys("").is_empty(), "the probe is gone");
 }

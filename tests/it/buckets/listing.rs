@@ -5,19 +5,19 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use docmill::model::Priority;
 use docmill::ops::bucket::BucketWorkerOptions;
-use docmill::queue::MessageQueue;
-use docmill::queue::objects::ObjectQueue;
-use docmill::queue::objects::engine::{RecordStore, StoreClock};
 use docmill::shutdown::Shutdown;
+use docmill_core::model::Priority;
+use docmill_queue::queue::MessageQueue;
+use docmill_queue::queue::objects::ObjectQueue;
+use docmill_queue::queue::objects::engine::{RecordStore, StoreClock};
 
 use super::{Fake, Manner, Place, terms};
 use crate::support::memory_store::simulated_clock;
 
 /// The settings that come with the program.
 fn shipped() -> BucketWorkerOptions {
-    let config = docmill::config::BucketConfig::default();
+    let config = docmill_core::config::BucketConfig::default();
     let (each_list, longest_pause) = (config.list_every, config.longest_pause);
     BucketWorkerOptions { each_list, longest_pause, ..terms(false) }
 }
@@ -98,7 +98,7 @@ async fn twenty_receivers_of_fifty_thousand_messages_list_at_most_120_times_a_mi
         place.add(&format!("{number}"), Priority::Normal).await;
     }
     let stop = Shutdown::default();
-    let each = docmill::config::BucketConfig::default().list_every;
+    let each = docmill_core::config::BucketConfig::default().list_every;
     let receivers: Vec<_> = (0..20)
         .map(|_| {
             let engine =

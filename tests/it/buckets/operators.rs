@@ -1,15 +1,15 @@
 //! What operators change.
 
-use docmill::fault::Fault;
-use docmill::model::{DocumentId, IngestionId, Priority};
 use docmill::ops::bucket::{
     self as bucket, BucketAction, BucketClaimResult, BucketManifest, BucketSettings, BucketState,
     SweepOptions, sweep_bucket,
 };
 use docmill::ops::object_ledger::OWN_FOLDER;
-use docmill::queue::objects::blobforge::{dead_key, lock_key, out_key, todo_key};
 use docmill::shutdown::Shutdown;
-use docmill::store::{ObjectStore as _, keys};
+use docmill_core::fault::Fault;
+use docmill_core::model::{DocumentId, IngestionId, Priority};
+use docmill_queue::queue::objects::blobforge::{dead_key, lock_key, out_key, todo_key};
+use docmill_storage::store::{ObjectStore as _, keys};
 
 use super::{ABANDONED, Fake, Manner, Place, until};
 
@@ -172,7 +172,7 @@ async fn settings_of_others_survive_and_bad_ones_are_refused() {
     let place = Place::new();
     let theirs = "{\"max_retries\": 5, \"s3_supports_conditional_writes\": true}";
     let key = "registry/config.json";
-    use docmill::store::ObjectStore as _;
+    use docmill_storage::store::ObjectStore as _;
     place.store.put(key, theirs.into(), &Default::default()).await.unwrap();
     BucketSettings::set(&place.bucket, "heartbeat_interval", 30).await.unwrap();
     let stored = place.store.json(key);

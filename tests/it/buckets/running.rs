@@ -4,15 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use docmill::fault::Result;
-use docmill::model::Priority;
 use docmill::ops::bucket::{
     BucketSettings, ConversionOutput, ConversionResult, DocumentConverter, OriginalDocument,
 };
 use docmill::pipeline::ClaimHandle;
-use docmill::queue::objects::blobforge::{failed_key, lock_key, out_key, todo_key};
 use docmill::shutdown::Shutdown;
-use docmill::store::ObjectStore;
+use docmill_core::fault::Result;
+use docmill_core::model::Priority;
+use docmill_queue::queue::objects::blobforge::{failed_key, lock_key, out_key, todo_key};
+use docmill_storage::store::ObjectStore;
 
 use super::{Fake, Manner, Place, until};
 

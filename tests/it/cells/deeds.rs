@@ -7,11 +7,11 @@ use std::io::{self, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
-use docmill::cpu::confine;
-use docmill::fault;
-use docmill::model::{PageReadResult, PageSource, PageText, ReadRecipe, TextLine, TextWord};
-use docmill::pages::serve::{self, PageError, PageReader};
-use docmill::pages::{PageContent, ParsedDocument};
+use docmill_core::fault;
+use docmill_core::model::{PageReadResult, PageSource, PageText, ReadRecipe, TextLine, TextWord};
+use docmill_documents::cpu::confine;
+use docmill_documents::pages::serve::{self, PageError, PageReader};
+use docmill_documents::pages::{PageContent, ParsedDocument};
 
 /// The wire's way out; the script that starts this puts it there.
 const OUTPUT: &str = "/dev/fd/3";

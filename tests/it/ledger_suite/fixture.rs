@@ -2,19 +2,19 @@
 
 use std::time::Duration;
 
-use docmill::db::claims::PostgresLedger;
-use docmill::db::operators::{self, AuditNote};
-use docmill::fault::Fault;
-use docmill::ledger::decide::Sequencer;
-use docmill::ledger::memory::{LedgerAttempt, LedgerRow, MemoryLedger};
-use docmill::ledger::{
-    ClaimOutcome, ClaimRelease, ClaimTerms, IngestionResult, Ledger, ObjectRegistration,
-    VerdictDetails,
-};
-use docmill::model::{
+use docmill_core::fault::Fault;
+use docmill_core::model::{
     ArtefactRef, AttemptOutcome, BoundingBox, ClaimToken, ClaimedIngestion, DocumentId,
     GroundedField, IngestionId, IngestionStage, IngestionStatus, ModelUsage, OutcomeReason,
     PageRegion,
+};
+use docmill_ledger::db::claims::PostgresLedger;
+use docmill_ledger::db::operators::{self, AuditNote};
+use docmill_ledger::ledger::decide::Sequencer;
+use docmill_ledger::ledger::memory::{LedgerAttempt, LedgerRow, MemoryLedger};
+use docmill_ledger::ledger::{
+    ClaimOutcome, ClaimRelease, ClaimTerms, IngestionResult, Ledger, ObjectRegistration,
+    VerdictDetails,
 };
 use sqlx::Row as _;
 use sqlx::postgres::PgRow;
@@ -238,9 +238,9 @@ fn row_of(row: &PgRow) -> LedgerRow {
         #[expect(clippy::cast_possible_truncation, reason = "it was widened from an f32")]
         quality: row.get::<Option<f64>, _>("transcription_quality_score").map(|q| q as f32),
         pages: row.get::<Option<i32>, _>("pages").map(|pages| pages.try_into().unwrap()),
-        preprocessed: row
-            .get::<Option<String>, _>("preprocessed_file_path")
-            .map(|path| docmill::model::FileRef { path, sha256: row.get("preprocessed_sha256") }),
+        preprocessed: row.get::<Option<String>, _>("preprocessed_file_path").map(|path| {
+            docmill_core::model::FileRef { path, sha256: row.get("preprocessed_sha256") }
+        }),
         extraction: artefact("extraction_output_file_path", "extraction_identity"),
         structured_data: row
             .get::<Option<serde_json::Value>, _>("structured_data")

@@ -4,12 +4,12 @@
 
 use std::time::Duration;
 
-use docmill::fault::Fault;
-use docmill::ledger::memory::{LedgerAttempt, LedgerRow};
-use docmill::ledger::{ClaimOutcome, StoredTranscript};
-use docmill::model::{
+use docmill_core::fault::Fault;
+use docmill_core::model::{
     ArtefactRef, ClaimToken, DocumentId, FileRef, IngestionId, IngestionStage, OutcomeReason,
 };
+use docmill_ledger::ledger::memory::{LedgerAttempt, LedgerRow};
+use docmill_ledger::ledger::{ClaimOutcome, StoredTranscript};
 use fastrand::Rng;
 
 use super::fixture::{Fixture, failed, object, record, terms};
@@ -262,11 +262,14 @@ fn shown(claim: &ClaimOutcome) -> String {
             let mut claimed = (**claimed).clone();
             claimed.token = ClaimToken(uuid::Uuid::nil());
             let deadline = std::time::Instant::now();
-            format!("{:?}", docmill::model::ClaimedIngestion { lease_until: deadline, ..claimed })
-                .split("lease_until")
-                .next()
-                .unwrap()
-                .to_owned()
+            format!(
+                "{:?}",
+                docmill_core::model::ClaimedIngestion { lease_until: deadline, ..claimed }
+            )
+            .split("lease_until")
+            .next()
+            .unwrap()
+            .to_owned()
         }
         other => format!("{other:?}"),
     }

@@ -3,11 +3,11 @@
 
 use std::time::{Duration, Instant};
 
-use docmill::db::Db;
-use docmill::db::claims::PostgresLedger;
-use docmill::fault::Fault;
-use docmill::ledger::{AttemptLedger, ClaimOutcome, Ledger, WriteResult};
-use docmill::model::{ArtefactRef, ClaimToken, DocumentId, IngestionId, IngestionStage};
+use docmill_core::fault::Fault;
+use docmill_core::model::{ArtefactRef, ClaimToken, DocumentId, IngestionId, IngestionStage};
+use docmill_ledger::db::Db;
+use docmill_ledger::db::claims::PostgresLedger;
+use docmill_ledger::ledger::{AttemptLedger, ClaimOutcome, Ledger, WriteResult};
 
 use super::fixture::{record, terms};
 use crate::support::postgres::TestDatabase;

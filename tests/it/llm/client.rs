@@ -1,8 +1,8 @@
 //! How the client reacts to what a server says or does not say.
 
-use docmill::config::ThrottleConfig;
-use docmill::llm::governed::GovernedLlm;
-use docmill::throttle::Governor;
+use docmill_client::throttle::Governor;
+use docmill_core::config::ThrottleConfig;
+use docmill_llm::llm::governed::GovernedLlm;
 
 use super::*;
 

@@ -1,12 +1,12 @@
 //! Every vendor's client against the scripted server in that vendor's protocol: the same outcome
 //! for the same event, whatever it is called there.
 
-use docmill::config::{StructuredOutput, ThrottleConfig};
-use docmill::llm::anthropic::AnthropicClient;
-use docmill::llm::bedrock::BedrockClient;
-use docmill::llm::governed::GovernedLlm;
-use docmill::model::ModelUsage;
-use docmill::throttle::Governor;
+use docmill_client::throttle::Governor;
+use docmill_core::config::{StructuredOutput, ThrottleConfig};
+use docmill_core::model::ModelUsage;
+use docmill_llm::llm::anthropic::AnthropicClient;
+use docmill_llm::llm::bedrock::BedrockClient;
+use docmill_llm::llm::governed::GovernedLlm;
 use docmill_testkit::models::Vendor;
 
 use super::*;
@@ -320,7 +320,7 @@ async fn one_429_is_waited_out_by_the_governor_at_every_vendor() {
             self.0.model()
         }
 
-        async fn complete(&self, prompt: &Prompt) -> fault::Result<docmill::llm::ModelReply> {
+        async fn complete(&self, prompt: &Prompt) -> fault::Result<docmill_llm::llm::ModelReply> {
             self.0.complete(prompt).await
         }
     }
@@ -338,7 +338,7 @@ async fn one_429_is_waited_out_by_the_governor_at_every_vendor() {
 async fn a_server_that_drops_what_does_not_fit_without_a_word_is_found_out() {
     let server = Server::start(Script::default()).await.unwrap();
     let config = LlmConfig {
-        server: docmill::config::LlmServer::Ollama,
+        server: docmill_core::config::LlmServer::Ollama,
         ..config_of(Vendor::Openai, &server)
     };
     let llm = model(&config).await;

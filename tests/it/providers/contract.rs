@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
-use docmill::model::PagePicture;
-use docmill::ocr::{FileReader, StoredFile};
+use docmill_core::model::PagePicture;
+use docmill_documents::ocr::{FileReader, StoredFile};
 use docmill_testkit::document_ai::{Said, Script, Server, Straightened};
 use docmill_testkit::textract::File;
 use serde_json::Value;
@@ -25,12 +25,12 @@ fn write(service: &str, operation: &str, number: usize, exchange: (&Value, &Valu
 }
 
 fn sent(pages: u32) -> Vec<PagePicture> {
-    let facts = |number| docmill::model::PictureFacts {
+    let facts = |number| docmill_core::model::PictureFacts {
         number,
         repaired: false,
         score: 1.0,
         defects: Vec::new(),
-        text: docmill::model::TextMap::default(),
+        text: docmill_core::model::TextMap::default(),
         layer: None,
         cut: false,
     };

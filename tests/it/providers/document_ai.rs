@@ -1,8 +1,8 @@
 //! Document AI: slices, offsets, boxes, and what its errors ask for.
 
-use docmill::config::OcrProvider::DocumentAi as Google;
-use docmill::fault::Fault;
-use docmill::model::{PageDefectKind, PagePicture, PageSource, PictureFacts, TextMap};
+use docmill_core::config::OcrProvider::DocumentAi as Google;
+use docmill_core::fault::Fault;
+use docmill_core::model::{PageDefectKind, PagePicture, PageSource, PictureFacts, TextMap};
 use docmill_testkit::document_ai::{Said, Script, Server, Straightened, Trouble};
 
 use super::*;

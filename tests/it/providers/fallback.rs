@@ -1,8 +1,8 @@
 //! Who reads when the first one does not.
 
-use docmill::config::OcrProvider::{DocumentAi as Google, Tesseract, Textract as Amazon};
-use docmill::fault::Fault;
 use docmill::pipeline::StepError;
+use docmill_core::config::OcrProvider::{DocumentAi as Google, Tesseract, Textract as Amazon};
+use docmill_core::fault::Fault;
 use docmill_testkit::document_ai::{Script, Server, Trouble};
 
 use super::*;

@@ -2,8 +2,8 @@
 
 use std::io::Cursor;
 
-use docmill::model::{EncodedImage, ImageEncoding, ImageHeader};
-use docmill::pages::ImagePdf;
+use docmill_core::model::{EncodedImage, ImageEncoding, ImageHeader};
+use docmill_documents::pages::ImagePdf;
 use image::{GrayImage, ImageFormat, Luma};
 
 /// Rows of a page.

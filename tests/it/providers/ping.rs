@@ -1,6 +1,6 @@
 //! Asking a provider whether it is there costs no page, and names what is wrong.
 
-use docmill::fault::Fault;
+use docmill_core::fault::Fault;
 use docmill_testkit::document_ai::Trouble;
 use docmill_testkit::textract::{DETECT, GET};
 

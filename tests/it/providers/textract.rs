@@ -2,13 +2,13 @@
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use docmill::config::OcrProvider::Textract as Amazon;
-use docmill::fault::Fault;
-use docmill::model::IngestionId;
-use docmill::ocr::{FileReader, PictureSizes, StoredFile};
 use docmill::pipeline::elsewhere::StoredOriginal;
 use docmill::pipeline::{ReadOptions, ReadRequest, StepError};
-use docmill::store::{
+use docmill_core::config::OcrProvider::Textract as Amazon;
+use docmill_core::fault::Fault;
+use docmill_core::model::IngestionId;
+use docmill_documents::ocr::{FileReader, PictureSizes, StoredFile};
+use docmill_storage::store::{
     Etag, GetOptions, GetResult, ObjectEntry, ObjectMeta, ObjectStore, PutResult, S3Address,
 };
 use docmill_testkit::textract::{DETECT, File, GET, START, Script, Server};
@@ -111,17 +111,17 @@ async fn what_an_error_of_an_operation_asks_for() {
     }
 }
 
-fn document_picture() -> docmill::model::PagePicture {
-    let facts = docmill::model::PictureFacts {
+fn document_picture() -> docmill_core::model::PagePicture {
+    let facts = docmill_core::model::PictureFacts {
         number: 1,
         repaired: false,
         score: 1.0,
         defects: Vec::new(),
-        text: docmill::model::TextMap::default(),
+        text: docmill_core::model::TextMap::default(),
         layer: None,
         cut: false,
     };
-    docmill::model::PagePicture { facts, image: pictures::picture(1, 230) }
+    docmill_core::model::PagePicture { facts, image: pictures::picture(1, 230) }
 }
 
 /// A bucket with one object whose ETag and version are told.

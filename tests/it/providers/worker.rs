@@ -1,9 +1,9 @@
 //! Whole workers that read by providers: what a throttled burst, a repair and a `kill -9` cost.
 
-use docmill::config::OcrProvider::DocumentAi as Google;
-use docmill::config::{CostConfig, ModelPrice};
-use docmill::model::{DocumentId, IngestionId};
-use docmill::store::{GetOptions, GetResult, keys};
+use docmill_core::config::OcrProvider::DocumentAi as Google;
+use docmill_core::config::{CostConfig, ModelPrice};
+use docmill_core::model::{DocumentId, IngestionId};
+use docmill_storage::store::{GetOptions, GetResult, keys};
 use docmill_testkit::document_ai::{Said, Script, Seen, Server, Trouble};
 use docmill_testkit::sqs::Action;
 use docmill_testkit::textract::{DETECT, File, GET, START};
@@ -15,7 +15,10 @@ use crate::support::process::Process;
 use crate::support::world::{SOON, World, s3_client, until};
 
 /// Settings of a worker that reads by this server alone.
-fn reads_by(server: &Server, folder: &tempfile::TempDir) -> impl Fn(&mut docmill::config::Config) {
+fn reads_by(
+    server: &Server,
+    folder: &tempfile::TempDir,
+) -> impl Fn(&mut docmill_core::config::Config) {
     let mut settings = document_ai_config(server);
     settings.credentials = key_file(server, folder);
     move |config| {

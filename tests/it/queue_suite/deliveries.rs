@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use docmill::fault::Fault;
-use docmill::model::Priority;
-use docmill::queue::{OutgoingMessage, QueueDepth, ReceiptHandle};
+use docmill_core::fault::Fault;
+use docmill_core::model::Priority;
+use docmill_queue::queue::{OutgoingMessage, QueueDepth, ReceiptHandle};
 
 use super::{Harness, PATIENT, acknowledge, all_done, faults, look, part, send, take, take_all};
 

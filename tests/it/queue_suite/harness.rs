@@ -5,14 +5,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use docmill::config::{QueueConfig, TierConfig};
-use docmill::model::Priority;
-use docmill::queue::MessageQueue;
-use docmill::queue::objects::ObjectQueue;
-use docmill::queue::redis::RedisQueue;
-use docmill::queue::sqs::SqsQueue;
-use docmill::store::folder::FolderStore;
-use docmill::store::s3::S3Store;
+use docmill_core::config::{QueueConfig, TierConfig};
+use docmill_core::model::Priority;
+use docmill_queue::queue::MessageQueue;
+use docmill_queue::queue::objects::ObjectQueue;
+use docmill_queue::queue::redis::RedisQueue;
+use docmill_queue::queue::sqs::SqsQueue;
+use docmill_storage::store::folder::FolderStore;
+use docmill_storage::store::s3::S3Store;
 use docmill_testkit::sqs::Server;
 
 use super::Harness;

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use docmill::fault::Fault;
-use docmill::queue::{Delivery, OutgoingMessage, ReceiptHandle};
+use docmill_core::fault::Fault;
+use docmill_queue::queue::{Delivery, OutgoingMessage, ReceiptHandle};
 
 use super::{Harness, PATIENT, acknowledge, all_done, faults, look, part, send, take, take_all};
 

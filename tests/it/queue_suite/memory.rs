@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use docmill::fault::Fault;
-use docmill::queue::MessageQueue as _;
+use docmill_core::fault::Fault;
+use docmill_queue::queue::MessageQueue as _;
 
 use super::{acknowledge, send, take_all};
 use crate::support::memory_queue::{Call, MemoryQueue};

@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use docmill::config::QueueConfig;
-use docmill::fault::Fault;
-use docmill::queue::redis::{Cleaning, RedisQueue};
-use docmill::queue::{Delivery, MessageQueue as _, OutgoingMessage};
+use docmill_core::config::QueueConfig;
+use docmill_core::fault::Fault;
+use docmill_queue::queue::redis::{Cleaning, RedisQueue};
+use docmill_queue::queue::{Delivery, MessageQueue as _, OutgoingMessage};
 use redis::AsyncCommands as _;
 use redis_work_queue::{Item, KeyPrefix, WorkQueue};
 

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use docmill::config::QueueConfig;
-use docmill::fault::{Error, Fault};
-use docmill::queue::redis::{Cleaning, RedisQueue};
-use docmill::queue::{MessageQueue, OutgoingMessage};
+use docmill_core::config::QueueConfig;
+use docmill_core::fault::{Error, Fault};
+use docmill_queue::queue::redis::{Cleaning, RedisQueue};
+use docmill_queue::queue::{MessageQueue, OutgoingMessage};
 use redis::AsyncCommands as _;
 
 use super::{acknowledge, all_done, take};

@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use docmill::config::QueueConfig;
-use docmill::fault::Fault;
-use docmill::queue::sqs::SqsQueue;
-use docmill::queue::{MessageQueue, OutgoingMessage, ReceiptHandle};
+use docmill_core::config::QueueConfig;
+use docmill_core::fault::Fault;
+use docmill_queue::queue::sqs::SqsQueue;
+use docmill_queue::queue::{MessageQueue, OutgoingMessage, ReceiptHandle};
 use docmill_testkit::sqs::{Action, Failure};
 
 use super::harness::Sqs;

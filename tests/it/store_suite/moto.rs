@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use aws_sdk_s3::Client;
 use aws_sdk_s3::config::{BehaviorVersion, Credentials, Region};
-use docmill::store::s3::S3Store;
+use docmill_storage::store::s3::S3Store;
 
 pub(super) struct Server {
     child: Child,

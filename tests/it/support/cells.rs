@@ -7,13 +7,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use docmill::config::{CpuConfig, LimitsConfig, OcrConfig};
-use docmill::cpu::confine::ConfinementStatus;
-use docmill::cpu::{ProcessPool, ProcessProgram, ProcessSetup, ServeFunction};
-use docmill::model::{ReadRecipe, RepairSwitches};
-use docmill::ocr::OcrEngine;
-use docmill::pages::serve::{self, PageReaderFactory};
 use docmill::pipeline::{DocumentReader, RemoteOcr};
+use docmill_core::config::{CpuConfig, LimitsConfig, OcrConfig};
+use docmill_core::model::{ReadRecipe, RepairSwitches};
+use docmill_documents::cpu::confine::ConfinementStatus;
+use docmill_documents::cpu::{ProcessPool, ProcessProgram, ProcessSetup, ServeFunction};
+use docmill_documents::ocr::OcrEngine;
+use docmill_documents::pages::serve::{self, PageReaderFactory};
 use tempfile::TempDir;
 
 /// Names the test that is run as a cell.

@@ -5,14 +5,14 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use docmill::fault::{Error, Result};
-use docmill::ledger::{
+use docmill_core::fault::{Error, Result};
+use docmill_core::model::{ArtefactRef, ClaimToken, DocumentId, IngestionId, IngestionStage};
+use docmill_ledger::ledger::{
     AttemptLedger, ClaimOutcome, ClaimRelease, ClaimTerms, IngestionResult, Ledger,
     ObjectRegistration, OperatorPause, ProviderSpending, QuarantinedMessage, ReadBack, SpentToday,
     StoredTranscript, WorkerStatus, WriteResult,
 };
-use docmill::llm::{Llm, ModelReply, Prompt};
-use docmill::model::{ArtefactRef, ClaimToken, DocumentId, IngestionId, IngestionStage};
+use docmill_llm::llm::{Llm, ModelReply, Prompt};
 use time::OffsetDateTime;
 
 /// How `record` misbehaves.

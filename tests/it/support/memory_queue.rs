@@ -10,8 +10,8 @@ use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
-use docmill::fault::{Error, Fault, Result};
-use docmill::queue::{
+use docmill_core::fault::{Error, Fault, Result};
+use docmill_queue::queue::{
     DeadLetter, Delivery, MessageQueue, OutgoingMessage, QueueDepth, ReceiptHandle,
 };
 use tokio::sync::Notify;

@@ -9,8 +9,8 @@ use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use docmill::fault::Result;
-use docmill::store::{
+use docmill_core::fault::Result;
+use docmill_storage::store::{
     Etag, GetOptions, GetResult, ObjectEntry, ObjectMeta, ObjectStore, PutResult, memory,
 };
 use futures::FutureExt as _;

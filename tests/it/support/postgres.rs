@@ -10,8 +10,8 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use docmill::cluster::{CrashDurability, PrivatePostgres};
-use docmill::config::{DatabaseConfig, SecretString};
-use docmill::db::Db;
+use docmill_core::config::{DatabaseConfig, SecretString};
+use docmill_ledger::db::Db;
 use sqlx::postgres::{PgConnection, PgPool, PgPoolOptions};
 use sqlx::{AssertSqlSafe, Connection, Executor};
 use time::OffsetDateTime;

@@ -81,7 +81,7 @@ impl Process {
     pub(crate) fn spawn(mut command: Command, level: &str, logs: &Path) -> Self {
         let log = logs.join(format!("worker-{}.log", fastrand::u64(..)));
         command
-            .env(docmill::telemetry::LEVEL_VARIABLE, level)
+            .env(docmill_client::telemetry::LEVEL_VARIABLE, level)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(std::fs::File::create(&log).unwrap());

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use docmill::fault::Result;
-use docmill::queue::{
+use docmill_core::fault::Result;
+use docmill_queue::queue::{
     DeadLetter, Delivery, MessageQueue, OutgoingMessage, QueueDepth, QueueTier, ReceiptHandle,
 };
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use docmill::config::{QueueBackend, QueueConfig};
+use docmill_core::config::{QueueBackend, QueueConfig};
 use tempfile::TempDir;
 
 /// A running server without files, killed when this is dropped.

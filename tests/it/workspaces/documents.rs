@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use docmill::fault::Fault;
 use docmill::ops::workspace::{DocumentSources, load_stats, reopen_groups, sample_group_size};
-use docmill::queue::objects::olmocr::{flag_key, result_key};
 use docmill::shutdown::Shutdown;
+use docmill_core::fault::Fault;
+use docmill_queue::queue::objects::olmocr::{flag_key, result_key};
 
 use super::{Desk, Fake, Manner, terms};
 

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use docmill::fault::Fault;
 use docmill::ops::workspace::{Workspace, load_stats};
-use docmill::queue::objects::engine::StoreClock;
-use docmill::queue::objects::olmocr::{WorkspaceFormat, all_lock_keys, result_key};
 use docmill::shutdown::Shutdown;
-use docmill::store::ObjectStore;
+use docmill_core::fault::Fault;
+use docmill_queue::queue::objects::engine::StoreClock;
+use docmill_queue::queue::objects::olmocr::{WorkspaceFormat, all_lock_keys, result_key};
+use docmill_storage::store::ObjectStore;
 
 use super::{Desk, Fake, Manner, terms};
 

@@ -16,8 +16,8 @@ use tracing::{Span, field, info_span};
 use tracing_opentelemetry::OpenTelemetrySpanExt;
 
 use super::traces::SCOPE;
-use crate::config::QueueDestination;
-use crate::model::{IngestionId, IngestionStage};
+use docmill_core::config::QueueDestination;
+use docmill_core::model::{IngestionId, IngestionStage};
 
 /// Tells our spans from those of libraries, and from the ones that log lines belong to.
 pub const TARGET: &str = "trace";

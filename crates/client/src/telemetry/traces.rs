@@ -21,8 +21,8 @@ use tracing_subscriber::filter::FilterFn;
 use tracing_subscriber::{Layer, Registry};
 
 use super::{TelemetryError, spans};
-use crate::config::TelemetryConfig;
 use crate::http;
+use docmill_core::config::TelemetryConfig;
 
 /// The name under which our spans are made.
 pub(super) const SCOPE: &str = "docmill";

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::fault::Fault;
+use docmill_core::fault::Fault;
 
 /// The breaker.
 #[derive(Debug)]

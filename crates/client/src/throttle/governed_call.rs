@@ -10,8 +10,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::{CallOutcome, Governor, LimiterKey, RateLimitHeaders, TokenEstimate};
-use crate::fault::{Fault, Result};
-use crate::retry::{Jitter, RetryBackoff};
+use docmill_core::fault::{Fault, Result};
+use docmill_core::retry::{Jitter, RetryBackoff};
 
 /// The waits of a call that failed quickly and in passing.
 const WAITS: RetryBackoff =
@@ -94,8 +94,8 @@ mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
 
     use super::*;
-    use crate::config::ThrottleConfig;
-    use crate::fault::Error;
+    use docmill_core::config::ThrottleConfig;
+    use docmill_core::fault::Error;
 
     /// How many attempts were made of a call that always fails with `fault`, and how it ended.
     async fn failing(config: &ThrottleConfig, quick_retries: u32, fault: Fault) -> (u32, Fault) {

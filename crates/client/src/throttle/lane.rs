@@ -11,8 +11,8 @@ use super::headers::{LimitWindow, RateLimitHeaders};
 use super::pace::RateEstimator;
 use super::window::ConcurrencyWindow;
 use super::{CallOutcome, TokenEstimate};
-use crate::config::ThrottleConfig;
-use crate::fault::Fault;
+use docmill_core::config::ThrottleConfig;
+use docmill_core::fault::Fault;
 
 /// Seconds of the pace that may go out at once.
 const BURST: f64 = 0.25;

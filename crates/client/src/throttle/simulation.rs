@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::lane::{Admission, LimiterState, SentCall};
 use super::{CallOutcome, RateLimitHeaders, TokenEstimate};
-use crate::config::ThrottleConfig;
+use docmill_core::config::ThrottleConfig;
 
 /// Requests a second from each time on (seconds).
 const LIMITS: [(f64, f64); 3] = [(0.0, 20.0), (20.0, 8.0), (45.0, 30.0)];

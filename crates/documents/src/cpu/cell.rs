@@ -15,8 +15,8 @@ use super::confine::ConfinementStatus;
 use super::end::ProcessExit;
 use super::start::{self, ChildProcess, ProcessProgram};
 use super::wire::{self, DocumentAnswer, DocumentRequest, ReplyFrame, RequestFrame};
-use crate::fault::Result;
-use crate::metrics;
+use docmill_core::fault::Result;
+use docmill_core::metrics;
 
 /// For what a dead process still has in its pipes.
 const LAST_WORDS: Duration = Duration::from_secs(2);

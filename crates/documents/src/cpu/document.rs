@@ -12,8 +12,10 @@ use super::cell::{PageProcess, ProcessAnswer};
 use super::end::{ExitVerdict, ProcessExit};
 use super::place::ProcessSlot;
 use super::wire::{DocumentAnswer, DocumentRequest};
-use crate::fault::{Error, Fault};
-use crate::model::{EinvoiceFindings, OutcomeReason, PageReadResult, PageViewMode, PageViewResult};
+use docmill_core::fault::{Error, Fault};
+use docmill_core::model::{
+    EinvoiceFindings, OutcomeReason, PageReadResult, PageViewMode, PageViewResult,
+};
 
 /// Beyond its time a page has this long to notice by itself: then nothing has to be killed.
 const NOTICE: Duration = Duration::from_secs(2);

@@ -2,7 +2,7 @@
 
 use std::process::ExitStatus;
 
-use crate::model::OutcomeReason;
+use docmill_core::model::OutcomeReason;
 
 /// Why a cell ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
 use super::ProcessSetup;
 use super::cell::PageProcess;
 use super::start::ProcessProgram;
-use crate::fault::{Error, Result};
+use docmill_core::fault::{Error, Result};
 
 /// The cells of this process. They are started when they are needed first.
 pub struct ProcessPool {

@@ -15,7 +15,7 @@ use std::time::Duration;
 use tokio::sync::{Semaphore, oneshot};
 
 use super::STACK_BYTES;
-use crate::fault::{Error, Result};
+use docmill_core::fault::{Error, Result};
 
 /// A bounded number of threads for work that keeps a core busy.
 #[derive(Debug)]
@@ -48,7 +48,7 @@ impl CpuPool {
     /// Runs `work` on a core and waits for it.
     ///
     /// # Errors
-    /// [`Fault::Internal`](crate::fault::Fault::Internal) if it panicked.
+    /// [`Fault::Internal`](docmill_core::fault::Fault::Internal) if it panicked.
     pub async fn run<T, F>(&self, work: F) -> Result<T>
     where
         T: Send + 'static,
@@ -105,7 +105,7 @@ mod tests {
     use std::sync::mpsc;
 
     use super::*;
-    use crate::fault::Fault;
+    use docmill_core::fault::Fault;
 
     #[tokio::test]
     async fn work_runs_elsewhere_and_its_answer_comes_back() {

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::STACK_BYTES;
 use super::confine::ProcessPermissions;
-use crate::config::{ByteSize, CpuConfig, LimitsConfig, OcrConfig};
-use crate::model::page_work::ReadRecipe;
+use docmill_core::config::{ByteSize, CpuConfig, LimitsConfig, OcrConfig};
+use docmill_core::model::page_work::ReadRecipe;
 
 /// Program, libraries, heap and the process's own structures, without any document.
 const BASE: u64 = 768 << 20;

@@ -16,7 +16,7 @@ use tokio::task::JoinHandle;
 
 use super::wire::{self, ReadyFrame};
 use super::{ProcessSetup, confine};
-use crate::fault::{Error, Result};
+use docmill_core::fault::{Error, Result};
 
 /// The command of our binary that a cell runs.
 pub const COMMAND: &str = "page-process";

@@ -9,7 +9,7 @@ pub use frame::{read_frame, write_frame};
 pub(super) use frame::{receive_frame, send_frame};
 
 use super::confine::ConfinementStatus;
-use crate::model::{
+use docmill_core::model::{
     EinvoiceAttachment, EinvoiceFindings, EncodedImage, ImageHeader, OutcomeReason, PagePicture,
     PageReadResult, PageText, PageViewMode, PageViewResult, PictureFacts,
 };

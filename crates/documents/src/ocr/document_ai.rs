@@ -24,11 +24,11 @@ pub use credentials::GoogleCredentials;
 
 use super::lane::GovernedClient;
 use super::{ProviderCallLimits, RemoteOcrProvider};
-use crate::config::DocumentAiConfig;
-use crate::fault::{Error, Fault, Result};
-use crate::http;
-use crate::model::{ImageEncoding, PagePicture, PageUsage, ProviderReading};
 use crate::pages::ImagePdf;
+use docmill_client::http;
+use docmill_core::config::DocumentAiConfig;
+use docmill_core::fault::{Error, Fault, Result};
+use docmill_core::model::{ImageEncoding, PagePicture, PageUsage, ProviderReading};
 use refusal::ProviderRefusal;
 use wire::{OcrCallOptions, ProcessResponse};
 

@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use tracing::Instrument as _;
 
-use crate::fault::Result;
-use crate::telemetry::spans;
-use crate::throttle::{
+use docmill_client::telemetry::spans;
+use docmill_client::throttle::{
     GovernedAnswer, GovernedCall, Governor, LimiterKey, RateLimitHeaders, TokenEstimate,
 };
+use docmill_core::fault::Result;
 
 /// Repetitions of a call that failed in passing.
 const RETRIES: u32 = 2;
@@ -66,8 +66,8 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::config::ThrottleConfig;
-    use crate::fault::{Error, Fault};
+    use docmill_core::config::ThrottleConfig;
+    use docmill_core::fault::{Error, Fault};
 
     fn lane() -> GovernedClient {
         let word = |text: &str| text.to_owned();

@@ -16,10 +16,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::OcrEngine;
-use crate::config::OcrConfig;
 use crate::cpu::confine::ProcessPermissions;
-use crate::fault::{Error, Result};
 use crate::pages::PageRecogniser;
+use docmill_core::config::OcrConfig;
+use docmill_core::fault::{Error, Result};
 
 /// Page segmentation mode 3: automatic, without orientation detection, which costs as much as
 /// reading the page.
@@ -152,7 +152,7 @@ mod tests {
     fn a_missing_program_is_named_with_the_package_to_install() {
         let config = OcrConfig { tesseract: "/nowhere/tesseract".into(), ..OcrConfig::default() };
         let error = TesseractEngine::find_installed(&config, Duration::from_secs(1)).unwrap_err();
-        assert_eq!(error.fault, crate::fault::Fault::Internal);
+        assert_eq!(error.fault, docmill_core::fault::Fault::Internal);
         let message = error.to_string();
         assert!(
             message.contains("/nowhere/tesseract") && message.contains("install tesseract-ocr")

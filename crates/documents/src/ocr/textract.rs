@@ -26,10 +26,10 @@ use aws_sdk_textract::types::{Document, DocumentLocation, JobStatus, S3Object};
 
 use super::lane::GovernedClient;
 use super::{FileReader, PictureSizes, ProviderCallLimits, RemoteOcrProvider, StoredFile};
-use crate::config::TextractConfig;
-use crate::fault::{Error, Fault, Result};
-use crate::model::{PagePicture, PageUsage, ProviderReading};
 use blocks::TextractBlocks;
+use docmill_core::config::TextractConfig;
+use docmill_core::fault::{Error, Fault, Result};
+use docmill_core::model::{PagePicture, PageUsage, ProviderReading};
 use faults::textract_error;
 
 /// Most bytes of a picture (docs, "Quotas in Amazon Textract").

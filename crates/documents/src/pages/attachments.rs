@@ -13,8 +13,8 @@ use lopdf::{Dictionary, LoadOptions, Object, Stream};
 use super::format::DocumentFormat;
 use super::xml::MOST_BYTES;
 use super::{PageRefusal, ParsedDocument, catch_decoder};
-use crate::config::LimitsConfig;
-use crate::model::{EinvoiceAttachment, EinvoiceFindings, OutcomeReason};
+use docmill_core::config::LimitsConfig;
+use docmill_core::model::{EinvoiceAttachment, EinvoiceFindings, OutcomeReason};
 
 /// Names of the file, the preferred one first.
 const NAMES: [&str; 3] = ["factur-x.xml", "zugferd-invoice.xml", "xrechnung.xml"];

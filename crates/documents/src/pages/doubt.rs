@@ -7,7 +7,7 @@ use super::language::LanguageEvidence;
 use super::pdf::RenderBounds;
 use super::text_cells::TextCells;
 use super::{PageRefusal, render};
-use crate::model::{BoundingBox, TextLine, TextWord};
+use docmill_core::model::{BoundingBox, TextLine, TextWord};
 
 /// Dots per inch that are enough to see where text is.
 const GLANCE_DPI: u32 = 150;

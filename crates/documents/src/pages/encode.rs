@@ -7,8 +7,8 @@ use image::codecs::png::{CompressionType, FilterType, PngEncoder};
 use image::{ExtendedColorType, ImageEncoder, ImageError};
 
 use super::{PageError, PageRaster};
-use crate::fault::Error;
-use crate::model::page_work::{EncodedImage, ImageEncoding, ImageHeader};
+use docmill_core::fault::Error;
+use docmill_core::model::page_work::{EncodedImage, ImageEncoding, ImageHeader};
 
 /// Pages with no more shades than this are drawings in black and white: PNG is exact and smaller.
 const FEW_SHADES: usize = 16;

@@ -12,8 +12,8 @@ use std::io::Read;
 use flate2::read::ZlibDecoder;
 
 use super::PageRefusal;
-use crate::config::LimitsConfig;
-use crate::model::OutcomeReason;
+use docmill_core::config::LimitsConfig;
+use docmill_core::model::OutcomeReason;
 
 /// Filters upon filters upon filters: more is an attack, and is counted up to here.
 const MAX_NESTING: u32 = 4;
@@ -219,7 +219,7 @@ mod tests {
     use flate2::write::ZlibEncoder;
 
     use super::*;
-    use crate::config::ByteSize;
+    use docmill_core::config::ByteSize;
 
     fn zlib(data: &[u8]) -> Vec<u8> {
         let mut encoder = ZlibEncoder::new(Vec::new(), Compression::best());

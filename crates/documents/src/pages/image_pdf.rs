@@ -12,7 +12,7 @@ use pdf_writer::types::{NumberingStyle, Predictor};
 use pdf_writer::writers::PageLabel;
 use pdf_writer::{Content, Filter, Finish as _, Name, Pdf, Rect, Ref};
 
-use crate::model::{EncodedImage, ImageEncoding, ImageHeader};
+use docmill_core::model::{EncodedImage, ImageEncoding, ImageHeader};
 
 const CATALOG: Ref = Ref::new(1);
 const PAGE_TREE: Ref = Ref::new(2);
@@ -145,8 +145,8 @@ mod tests {
     use image::{GrayImage, ImageFormat, Luma};
 
     use super::*;
-    use crate::config::LimitsConfig;
     use crate::pages::{PageContent, open_document};
+    use docmill_core::config::LimitsConfig;
 
     /// A white page with a dark bar whose left edge is at `x`.
     fn image(encoding: ImageEncoding, x: u32) -> EncodedImage {

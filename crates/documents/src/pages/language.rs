@@ -7,7 +7,7 @@
 
 use unicode_normalization::UnicodeNormalization;
 
-use crate::model::TextLine;
+use docmill_core::model::TextLine;
 
 /// Words of a language. `rechnung*` stands for every word that begins so.
 struct LanguageProfile {
@@ -204,7 +204,7 @@ fn fold_word(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{BoundingBox, TextWord};
+    use docmill_core::model::{BoundingBox, TextWord};
 
     fn text(text: &str) -> Vec<TextLine> {
         let bounding_box = BoundingBox::default();

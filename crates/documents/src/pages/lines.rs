@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use columns::order_rows;
 
 use super::words::{WordPiece, join_pieces};
-use crate::model::{BoundingBox, TextLine, TextWord};
+use docmill_core::model::{BoundingBox, TextLine, TextWord};
 
 /// Orders the words of a page.
 pub(super) fn order_lines(pieces: Vec<WordPiece>) -> Vec<TextLine> {

@@ -18,8 +18,8 @@ use hayro::kurbo::Rect;
 
 use super::surface::{GlyphCollector, PageGlyph};
 use super::{PageContent, PageRefusal, doubt, expansion, lines, render, salvage, words};
-use crate::config::LimitsConfig;
-use crate::model::{OutcomeReason, TextLayer};
+use docmill_core::config::LimitsConfig;
+use docmill_core::model::{OutcomeReason, TextLayer};
 
 /// What a page may cost and how it is rendered.
 pub(super) struct RenderBounds<'a> {

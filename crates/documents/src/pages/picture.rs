@@ -13,8 +13,8 @@ use image::{
 
 use super::tiff::{TiffDirectory, TiffWindow};
 use super::{DocumentFormat, PageContent, PageRaster, PageRefusal};
-use crate::config::LimitsConfig;
-use crate::model::OutcomeReason;
+use docmill_core::config::LimitsConfig;
+use docmill_core::model::OutcomeReason;
 
 /// Tesseract refuses longer sides.
 pub(super) const LONGEST_SIDE: u32 = 30_000;

@@ -12,7 +12,7 @@ use opencv::prelude::*;
 use opencv::{Result, imgproc};
 
 use super::{PageRaster, PageRefusal};
-use crate::model::OutcomeReason;
+use docmill_core::model::OutcomeReason;
 
 /// `OpenCV` refused a call: no memory, or a bug of ours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

@@ -9,8 +9,8 @@ use super::language::{self, LanguageEvidence};
 use super::picture::PixelTransform;
 use super::text_cells::{PageCrop, TextCells};
 use super::{PageRaster, PageRecogniser};
-use crate::fault::Result;
-use crate::model::TextLine;
+use docmill_core::fault::Result;
+use docmill_core::model::TextLine;
 
 /// Cells of the part that is looked at, across and down: about four inches by one.
 const PART: (usize, usize) = (40, 10);

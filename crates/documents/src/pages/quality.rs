@@ -42,7 +42,7 @@ use measures::PageMeasures;
 
 use super::PageRaster;
 use super::plane::{self, OpenCvError};
-use crate::model::{PageDefect, PageDefectKind};
+use docmill_core::model::{PageDefect, PageDefectKind};
 
 /// Confidence from which a defect is taken for real.
 pub const CERTAIN: f32 = 0.5;

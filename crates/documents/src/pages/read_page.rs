@@ -8,8 +8,8 @@ use super::read_picture::{PictureRead, PictureReader};
 use super::{
     OpenCvError, PageContent, PageRecogniser, PageRefusal, ParsedDocument, doubt, join_rows,
 };
-use crate::fault::{self, Fault};
-use crate::model::{
+use docmill_core::fault::{self, Fault};
+use docmill_core::model::{
     OutcomeReason, PageDefect, PageDefectKind, PageReadResult, PageSource, PageText, ReadRecipe,
     RepairSwitches, TextLayer, TextLine,
 };

@@ -16,7 +16,7 @@ use super::score::{LegibilityScore, score_legibility};
 use super::text_cells::TextCells;
 use super::two_readings::merge_lines;
 use super::{PageError, PageRaster, PageRecogniser, join_rows};
-use crate::model::{EncodedImage, PageDefect, PageDefectKind, ReadRecipe, TextLine};
+use docmill_core::model::{EncodedImage, PageDefect, PageDefectKind, ReadRecipe, TextLine};
 
 /// What is read first where nothing is known, if it is installed.
 const USUAL_LANGUAGE: &str = "eng";

@@ -1,8 +1,8 @@
 //! What reads the text of a page image; implemented by `ocr`, handed in by whoever starts the work.
 
 use super::PageRaster;
-use crate::fault::Result;
-use crate::model::TextLine;
+use docmill_core::fault::Result;
+use docmill_core::model::TextLine;
 
 /// Reads page images, one at a time, on the thread that calls it.
 ///
@@ -17,7 +17,7 @@ pub trait PageRecogniser: Send {
     /// Lines as they were found, boxes in pixels of `page`.
     ///
     /// # Errors
-    /// [`Fault::Rejected`](crate::fault::Fault::Rejected): the page takes longer than it may.
+    /// [`Fault::Rejected`](docmill_core::fault::Fault::Rejected): the page takes longer than it may.
     /// Anything else is not the page's fault.
     fn recognise(&mut self, page: &PageRaster, languages: &[String]) -> Result<Vec<TextLine>>;
 }

@@ -15,7 +15,7 @@ use hayro::{PixmapSettings, RenderCache, RenderSettings, render};
 use super::pdf::RenderBounds;
 use super::picture::{LONGEST_SIDE, PixelTransform, grey_of_rgb, shrink_raster};
 use super::{PageRaster, PageRefusal};
-use crate::model::OutcomeReason;
+use docmill_core::model::OutcomeReason;
 
 /// Pixels of a rendered page: A4 at 600 dpi. hayro paints four bytes each and casts sizes to 16
 /// bits, so larger pages are painted coarser instead.

@@ -18,7 +18,7 @@ use opencv::prelude::*;
 use super::PageRaster;
 use super::plane::{self, OpenCvError, PixelMatrix};
 use super::quality::{self, PageAssessment, PaperOutline};
-use crate::model::RepairSwitches;
+use docmill_core::model::RepairSwitches;
 
 /// What was done to a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -122,9 +122,9 @@ fn is_page(body: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::config::LimitsConfig;
-    use crate::model::OutcomeReason;
     use crate::pages::{PageContent, open_document};
+    use docmill_core::config::LimitsConfig;
+    use docmill_core::model::OutcomeReason;
 
     const FONT: &str = "5 0 obj\n<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>\nendobj\n";
     const TREE: &str = "1 0 obj\n<</Type/Catalog/Pages 2 0 R>>\nendobj\n\

@@ -9,7 +9,7 @@
 //! The constants are starting values, set on synthetic pages and not calibrated on real ones.
 
 use super::text_cells::TextCells;
-use crate::model::TextLine;
+use docmill_core::model::TextLine;
 
 /// Share of text cells found that counts as everything: logos, stamps and signatures look like
 /// text as well.
@@ -70,8 +70,8 @@ pub(super) fn score_legibility(text: &TextCells, lines: &[TextLine]) -> Legibili
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{BoundingBox, TextWord};
     use crate::pages::PageRaster;
+    use docmill_core::model::{BoundingBox, TextWord};
 
     /// A page at 200 dpi with "letters": little crosses of 12 x 12 pixels.
     fn page(letters: &[(usize, usize)], rule_at: Option<usize>) -> PageRaster {

@@ -16,8 +16,8 @@ use crate::cpu::wire::{
     self, DocumentAnswer, DocumentRequest, ReadyFrame, ReplyFrame, RequestFrame,
 };
 use crate::cpu::{ProcessSetup, STACK_BYTES};
-use crate::fault::{self, Fault};
-use crate::model::{PageReadResult, ReadRecipe};
+use docmill_core::fault::{self, Fault};
+use docmill_core::model::{PageReadResult, ReadRecipe};
 
 pub use super::PageError;
 

@@ -14,7 +14,7 @@ use super::repair::repair_page;
 use super::score::score_legibility;
 use super::text_cells::TextCells;
 use super::{PageContent, PageError, PageRaster, ParsedDocument, join_rows};
-use crate::model::{
+use docmill_core::model::{
     EncodedImage, ImageEncoding, ImageHeader, PagePicture, PageText, PageViewMode, PageViewResult,
     PictureFacts, ProviderNotes, ProviderReading, ReadRecipe, TextMap,
 };

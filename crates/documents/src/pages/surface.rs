@@ -18,7 +18,7 @@ use hayro::hayro_interpret::{
 use hayro::kurbo::{Affine, BezPath, PathEl, Point, Rect, Shape, Vec2};
 
 use super::{PageRefusal, stop_decoder};
-use crate::model::OutcomeReason;
+use docmill_core::model::OutcomeReason;
 
 /// Drawing operations on one page, forms drawn inside forms included. Several times what dense
 /// drawings need; nested forms reach it in seconds instead of years.

@@ -2,7 +2,7 @@
 //! each with a share of ink and strokes as letters have them. Says nothing about what is written.
 
 use super::PageRaster;
-use crate::model::{TextLine, TextMap};
+use docmill_core::model::{TextLine, TextMap};
 
 /// A pixel is ink if it is this much darker than its surroundings.
 const INK_CONTRAST: u32 = 40;

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::io::{self, Read, Seek, SeekFrom};
 
 use super::PageRefusal;
-use crate::model::OutcomeReason;
+use docmill_core::model::OutcomeReason;
 
 const COMPRESSION: u16 = 259;
 const NEW_SUBFILE_TYPE: u16 = 254;
@@ -180,8 +180,8 @@ mod tests {
     use bytes::Bytes;
 
     use super::*;
-    use crate::config::LimitsConfig;
     use crate::pages::picture::decode_tiff;
+    use docmill_core::config::LimitsConfig;
 
     fn one_page(value: u8) -> Vec<u8> {
         let mut bytes = Cursor::new(Vec::new());

@@ -7,7 +7,7 @@
 //! "Using consensus sequence voting to correct OCR errors", CVIU 67, 1997); with two voters their
 //! confidence decides. It works on boxes, so both readings must be of the same page up to its scale.
 
-use crate::model::{BoundingBox, TextLine, TextWord};
+use docmill_core::model::{BoundingBox, TextLine, TextWord};
 
 /// Two boxes are of one word if they share this much of the larger one.
 const SAME: f32 = 0.6;

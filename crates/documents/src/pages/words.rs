@@ -6,7 +6,7 @@
 //! scripts are left in drawing order.
 
 use super::surface::PageGlyph;
-use crate::model::TextWord;
+use docmill_core::model::TextWord;
 
 /// A gap of this many ems between two letters ends a word; a space is about 0.25 em.
 const WORD_GAP: f64 = 0.15;

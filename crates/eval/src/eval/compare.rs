@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::notation::{date, fold_text};
+use docmill_formats::notation::{date, fold_text};
 
 /// Half a cent, with a margin for binary fractions.
 const CENT: f64 = 0.005 + 1e-9;

@@ -15,9 +15,9 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::calibration::{ScoreCalibration, ScoredResult};
-use crate::gate::{self, GateLookups};
-use crate::kinds::{Kind, RuleCheck, RuleConsequence};
-use crate::model::{Extraction, ExtractionMethod, ModelUsage, StatedConfidence, Transcript};
+use docmill_core::model::{Extraction, ExtractionMethod, ModelUsage, StatedConfidence, Transcript};
+use docmill_gate::gate::{self, GateLookups};
+use docmill_gate::kinds::{Kind, RuleCheck, RuleConsequence};
 
 pub use errors::ErrorSort;
 

@@ -10,10 +10,10 @@ use std::sync::Arc;
 
 use futures::stream::{FuturesUnordered, StreamExt as _};
 
-use crate::fault::{Error, Fault};
-use crate::kinds::{FieldType, Kind};
-use crate::llm::{FinishReason, Llm, Prompt};
-use crate::model::{Extraction, ModelUsage, OutcomeReason, Transcript};
+use docmill_core::fault::{Error, Fault};
+use docmill_core::model::{Extraction, ModelUsage, OutcomeReason, Transcript};
+use docmill_gate::kinds::{FieldType, Kind};
+use docmill_llm::llm::{FinishReason, Llm, Prompt};
 
 use super::calls::{JournaledCalls, MOST_BYTES, MOST_CALLS};
 use super::journal::{ReplyJournal, StoredCall};

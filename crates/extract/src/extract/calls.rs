@@ -7,10 +7,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::hash_parts;
 use super::journal::{RecordedReplies, ReplyJournal, StoredCall};
-use crate::fault;
-use crate::llm::{Llm, Prompt};
-use crate::metrics;
-use crate::model::ModelUsage;
+use docmill_core::fault;
+use docmill_core::metrics;
+use docmill_core::model::ModelUsage;
+use docmill_llm::llm::{Llm, Prompt};
 
 /// Most calls about one document: a bound on what one document may cost.
 pub(super) const MOST_CALLS: usize = 400;

@@ -16,10 +16,10 @@ use super::journal::ReplyJournal;
 use super::parts::RowRange;
 use super::prompt::TranscriptView;
 use super::reply;
-use crate::fault;
-use crate::kinds::Kind;
-use crate::llm::{FinishReason, Llm, Prompt};
-use crate::model::{ModelUsage, Transcript};
+use docmill_core::fault;
+use docmill_core::model::{ModelUsage, Transcript};
+use docmill_gate::kinds::Kind;
+use docmill_llm::llm::{FinishReason, Llm, Prompt};
 
 /// Raised when the text of the prompt changes: part of the identity of stored replies.
 const VERSION: u32 = 1;
@@ -139,8 +139,8 @@ fn parse_choice(text: &str, kinds: &[Arc<Kind>]) -> KindChoice {
 mod tests {
     use super::super::prompt::tests::transcript;
     use super::*;
-    use crate::config::KindsConfig;
-    use crate::kinds::KindSet;
+    use docmill_core::config::KindsConfig;
+    use docmill_gate::kinds::KindSet;
 
     fn two() -> Vec<Arc<Kind>> {
         let kinds = KindSet::load(&KindsConfig::default()).unwrap();

@@ -7,7 +7,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::model::{Extraction, FieldEvidence};
+use docmill_core::model::{Extraction, FieldEvidence};
 
 /// `lead`, with what it lacks from `other`. Tokens are those of both.
 pub fn combine_extractions(lead: &Extraction, other: &Extraction) -> Extraction {
@@ -108,7 +108,7 @@ fn move_evidence(own: &mut Vec<FieldEvidence>, theirs: &[FieldEvidence], field: 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{ExtractionMethod, ModelUsage, StatedConfidence};
+    use docmill_core::model::{ExtractionMethod, ModelUsage, StatedConfidence};
     use proptest::prelude::*;
     use serde_json::json;
 

@@ -18,9 +18,11 @@ mod ubl;
 use roxmltree::Node;
 use serde_json::{Map, Value, json};
 
-use crate::kinds::Kind;
-use crate::model::{Extraction, ExtractionMethod, ModelUsage, OutcomeReason, StatedConfidence};
-use crate::xml::{XmlError, XmlText};
+use docmill_core::model::{
+    Extraction, ExtractionMethod, ModelUsage, OutcomeReason, StatedConfidence,
+};
+use docmill_formats::xml::{XmlError, XmlText};
+use docmill_gate::kinds::Kind;
 
 /// Why an XML is not used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

@@ -7,9 +7,9 @@
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use crate::fault;
-use crate::llm::{FinishReason, ModelReply};
-use crate::model::ModelUsage;
+use docmill_core::fault;
+use docmill_core::model::ModelUsage;
+use docmill_llm::llm::{FinishReason, ModelReply};
 
 /// One finished call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

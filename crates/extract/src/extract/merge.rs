@@ -13,10 +13,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value};
 
 use super::reply::{EvidenceEntry, ReplyEnvelope};
-use crate::kinds::Kind;
-use crate::model::{
+use docmill_core::model::{
     Extraction, ExtractionMethod, FieldEvidence, ModelUsage, StatedConfidence, Transcript,
 };
+use docmill_gate::kinds::Kind;
 
 /// What was read of one part.
 #[derive(Debug)]
@@ -203,7 +203,7 @@ fn takes_last(kind: &Kind, field: &str) -> bool {
         Some(word) => word == "last",
         None => kind
             .fields()
-            .any(|(name, form)| name == field && form == crate::kinds::FieldType::Number),
+            .any(|(name, form)| name == field && form == docmill_gate::kinds::FieldType::Number),
     }
 }
 

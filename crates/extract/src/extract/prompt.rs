@@ -10,8 +10,8 @@ use std::fmt::Write as _;
 use super::hash_parts;
 use super::parts::RowRange;
 use super::schema::ReplySchema;
-use crate::kinds::Kind;
-use crate::model::Transcript;
+use docmill_core::model::Transcript;
+use docmill_gate::kinds::Kind;
 
 /// Raised when the text of the prompt changes: part of the identity of stored replies.
 pub const VERSION: u32 = 3;
@@ -228,7 +228,7 @@ fn split_pieces(text: &str) -> Vec<String> {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::model::{BoundingBox, PageSource, PageText, TextLine, TextWord};
+    use docmill_core::model::{BoundingBox, PageSource, PageText, TextLine, TextWord};
 
     pub(in crate::extract) fn transcript(pages: &[&[&str]]) -> Transcript {
         let word = |text: &str| TextWord {

@@ -12,7 +12,7 @@ use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
 use super::schema::{ReplySchema, SchemaViolation};
-use crate::model::StatedConfidence;
+use docmill_core::model::StatedConfidence;
 
 /// Most bytes of a reply that is read.
 const LONGEST: usize = 10 << 20;

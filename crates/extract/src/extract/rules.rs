@@ -24,12 +24,12 @@ use serde_json::{Map, Number, Value};
 use self::fields::DateReader;
 use self::layout::{CellLayout, TextCell};
 use self::spots::LabelMatches;
-use crate::kinds::{FieldType, Kind, ValueStyle};
-use crate::model::{
+use docmill_core::model::{
     Extraction, ExtractionMethod, FieldEvidence, ModelUsage, StatedConfidence, Transcript,
 };
-use crate::notation::date;
-use crate::notation::number::{self, DecimalSeparator};
+use docmill_formats::notation::date;
+use docmill_formats::notation::number::{self, DecimalSeparator};
+use docmill_gate::kinds::{FieldType, Kind, ValueStyle};
 
 /// A value, whether the reader is sure of it, and where it stands.
 #[derive(Debug, Clone)]
@@ -183,7 +183,7 @@ impl RulesExtractor<'_> {
 
     fn read_date(&mut self, spots: &LabelMatches<'_>, calendar: &DateReader, name: &str) {
         let number = self.roles.number.unwrap_or_default();
-        let mut found = fields::labelled_date(spots, calendar, (name, number));
+        let mut found = fields::labelled_date(spots, calendar, name, number);
         if self.roles.date == Some(name) && found.as_ref().is_none_or(|found| !found.certain) {
             let title = fields::date_of_title(spots, calendar, number);
             let others = &self.roles.other_dates;

@@ -7,9 +7,9 @@ use jsonschema::Validator;
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use serde_json::{Map, Value, json};
 
-use crate::fault::{Error, Result};
-use crate::kinds::Kind;
-use crate::llm::schema::close_schema;
+use docmill_core::fault::{Error, Result};
+use docmill_gate::kinds::Kind;
+use docmill_llm::llm::schema::close_schema;
 
 /// Forms of the kinds of this process by name: compiling one costs more than the gate's whole work
 /// on a page.
@@ -186,8 +186,8 @@ fn describe_demand(kind: &ValidationErrorKind) -> String {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::config::KindsConfig;
-    use crate::kinds::KindSet;
+    use docmill_core::config::KindsConfig;
+    use docmill_gate::kinds::KindSet;
 
     pub(in crate::extract) fn invoice() -> Kind {
         let kinds = KindSet::load(&KindsConfig::default()).unwrap();

@@ -9,8 +9,8 @@ use super::subject::GateSubject;
 use super::sums::{ListSumRule, SumRule};
 use super::tax::TaxByRateRule;
 use crate::kinds::RuleCheck;
-use crate::model::StatedConfidence;
-use crate::notation::date;
+use docmill_core::model::StatedConfidence;
+use docmill_formats::notation::date;
 
 /// Fields at fault; `None` stands for the data as a whole.
 pub(super) type FailedFields = Vec<Option<String>>;

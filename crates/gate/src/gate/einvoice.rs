@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::checks::FailedFields;
 use super::ground::PrintedValues;
 use super::subject::GateSubject;
-use crate::notation::date;
+use docmill_formats::notation::date;
 
 /// What is known of the XML in a document.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

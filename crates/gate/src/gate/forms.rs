@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::subject::json_decimal;
 use crate::kinds::ValueFormat;
-use crate::notation::{account, currency, date, vat_digits, vat_id};
+use docmill_formats::notation::{account, currency, date, vat_digits, vat_id};
 use rust_decimal::Decimal;
 
 /// Whether a value that is not null has the form.

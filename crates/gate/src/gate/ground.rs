@@ -12,9 +12,9 @@ use time::Date;
 
 use super::PageRegion;
 use super::subject::json_decimal;
-use crate::model::{BoundingBox, PageText, TextLine, TextWord, Transcript};
-use crate::notation::number::DecimalSeparator;
-use crate::notation::{currency, date, fold_text, number};
+use docmill_core::model::{BoundingBox, PageText, TextLine, TextWord, Transcript};
+use docmill_formats::notation::number::DecimalSeparator;
+use docmill_formats::notation::{currency, date, fold_text, number};
 
 /// Most places that are kept of one value; a number printed more often says no more.
 const MOST_PLACES: usize = 50;

@@ -7,8 +7,8 @@
 use std::collections::HashSet;
 
 use crate::kinds::{Kind, RuleCheck};
-use crate::model::Transcript;
-use crate::notation::fold_text;
+use docmill_core::model::Transcript;
+use docmill_formats::notation::fold_text;
 
 /// Names of the reply's own fields, beside those of the kind.
 const ENVELOPE: &[&str] = &["extraction_successful", "missing_fields"];

@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 
 use rust_decimal::Decimal;
 
-use crate::model::{PageText, Transcript};
-use crate::notation::number::{self, DecimalSeparator, FoundNumber};
+use docmill_core::model::{PageText, Transcript};
+use docmill_formats::notation::number::{self, DecimalSeparator, FoundNumber};
 
 /// A number and where it stands.
 #[derive(Debug, Clone)]
@@ -135,8 +135,9 @@ fn rows_on_page(page: &PageText, mark: Option<DecimalSeparator>) -> Vec<Vec<Prin
             // The word that ends the digits: a currency may follow them.
             let own = line.words.get(first..).unwrap_or_default();
             let own = own.get(amount.words.clone()).unwrap_or_default();
-            let digits =
-                |word: &&crate::model::TextWord| word.text.contains(|c: char| c.is_ascii_digit());
+            let digits = |word: &&docmill_core::model::TextWord| {
+                word.text.contains(|c: char| c.is_ascii_digit())
+            };
             let Some(last) = own.iter().rev().find(digits) else { return };
             let area = last.bounding_box;
             numbers.push(PrintedNumber {

@@ -10,8 +10,8 @@ use time::Date;
 use super::GateLookups;
 use super::ground::PrintedValues;
 use super::rows::NumberRows;
-use crate::model::{Extraction, PageSource, Transcript};
-use crate::notation::date;
+use docmill_core::model::{Extraction, PageSource, Transcript};
+use docmill_formats::notation::date;
 
 /// One extraction under judgement.
 pub(super) struct GateSubject<'a> {

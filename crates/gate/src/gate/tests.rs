@@ -7,9 +7,9 @@ use std::sync::LazyLock;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::config::KindsConfig;
 use crate::kinds::KindSet;
-use crate::model::{
+use docmill_core::config::KindsConfig;
+use docmill_core::model::{
     BoundingBox, ExtractionMethod, ModelUsage, PageSource, PageText, StatedConfidence, TextLine,
     TextWord,
 };

@@ -7,8 +7,8 @@
 use std::sync::Arc;
 
 use super::{GENERIC, Kind, KindSet, SignalArea};
-use crate::model::{PageText, TextLine, Transcript};
-use crate::notation::fold_text;
+use docmill_core::model::{PageText, TextLine, Transcript};
+use docmill_formats::notation::fold_text;
 
 /// A kind needs this score.
 const LEAST: f64 = 2.0;
@@ -177,8 +177,8 @@ fn join_spaced_letters(folded: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::KindsConfig;
-    use crate::model::{BoundingBox, TextWord};
+    use docmill_core::config::KindsConfig;
+    use docmill_core::model::{BoundingBox, TextWord};
 
     /// Two or more spaces are a wide gap.
     fn transcript(drawing: &str) -> Transcript {

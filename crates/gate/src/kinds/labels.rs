@@ -7,7 +7,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::problem::{KindProblem, ProblemReport};
-use crate::notation::fold_text;
+use docmill_formats::notation::fold_text;
 
 /// Sections that are no fields: what the rules reader has to know of the rest of a page.
 pub(super) const SECTIONS: [&str; 19] = [

@@ -14,7 +14,7 @@ use super::rule::{self, ParsedRules};
 use super::signals::KindDescription;
 use super::source::{self, KindSource};
 use super::{GateRule, Kind, LabelIndex, RuleCheck, schema};
-use crate::model::digest::encode_hex;
+use docmill_core::model::digest::encode_hex;
 
 /// Every kind: the built-in ones and those in `folder`, if one is given. Of one name, the one in
 /// the folder holds.
@@ -270,8 +270,8 @@ fn unknown_fields(schema: &Value, rule: &GateRule) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::KindsConfig;
     use crate::kinds::{FieldType, KindSet, KindsError};
+    use docmill_core::config::KindsConfig;
     use std::path::PathBuf;
 
     fn copy_of_invoice(at: &Path) -> PathBuf {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 pub(super) use read::{ParsedRules, parse_rules};
 
-use crate::model::{ExtractionMethod, StatedConfidence};
+use docmill_core::model::{ExtractionMethod, StatedConfidence};
 
 /// What a failed rule leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

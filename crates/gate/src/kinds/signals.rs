@@ -8,8 +8,8 @@ use toml::de::{DeTable, DeValue};
 
 use super::labels::texts_by_language;
 use super::problem::{KindProblem, ProblemReport};
-use crate::config::OcrProvider;
-use crate::notation::fold_text;
+use docmill_core::config::OcrProvider;
+use docmill_formats::notation::fold_text;
 
 /// Where a sign has to stand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

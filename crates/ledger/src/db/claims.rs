@@ -30,13 +30,13 @@ use coalesce::ResultBatcher;
 use end::ResultRow;
 
 use crate::db::{Db, saturating_int};
-use crate::fault::Result;
 use crate::ledger::{
     AttemptLedger, ClaimOutcome, ClaimRelease, ClaimTerms, IngestionResult, Ledger,
     ObjectRegistration, OperatorPause, ProviderSpending, QuarantinedMessage, ReadBack, SpentToday,
     StoredTranscript, WorkerStatus, WriteResult,
 };
-use crate::model::{ArtefactRef, ClaimToken, DocumentId, IngestionId, IngestionStage};
+use docmill_core::fault::Result;
+use docmill_core::model::{ArtefactRef, ClaimToken, DocumentId, IngestionId, IngestionStage};
 
 /// The ledger in Postgres.
 #[derive(Debug, Clone)]

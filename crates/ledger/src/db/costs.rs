@@ -4,7 +4,7 @@ use serde::Serialize;
 use time::OffsetDateTime;
 
 use crate::db::{Db, SqlErrorContext};
-use crate::fault::Result;
+use docmill_core::fault::Result;
 
 /// What the sums are by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

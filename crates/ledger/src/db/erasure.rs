@@ -13,8 +13,8 @@ use uuid::Uuid;
 
 use crate::db::operators::AuditNote;
 use crate::db::{Db, SqlErrorContext};
-use crate::fault::Result;
-use crate::model::{DocumentId, IngestionId};
+use docmill_core::fault::Result;
+use docmill_core::model::{DocumentId, IngestionId};
 
 /// A document that is to be erased.
 #[derive(Debug, Clone, PartialEq, Eq)]

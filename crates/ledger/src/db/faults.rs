@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::fault::{Error, Fault};
+use docmill_core::fault::{Error, Fault};
 
 /// Turns an error of sqlx into a fault that says what was being done.
 pub(crate) trait SqlErrorContext<T> {

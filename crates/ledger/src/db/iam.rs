@@ -14,7 +14,7 @@ use aws_sigv4::http_request::{
 use aws_sigv4::sign::v4;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-use crate::fault::{Error, Fault, Result};
+use docmill_core::fault::{Error, Fault, Result};
 
 /// The longest that AWS allows.
 const VALID: Duration = Duration::from_secs(900);

@@ -7,7 +7,7 @@ use sqlx::FromRow;
 use time::OffsetDateTime;
 
 use crate::db::{Db, SqlErrorContext};
-use crate::fault::Result;
+use docmill_core::fault::Result;
 
 /// The server and our rights in it.
 #[derive(Debug, Clone, PartialEq, Eq, FromRow)]

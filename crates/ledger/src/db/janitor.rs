@@ -10,9 +10,9 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use crate::db::{Db, SqlErrorContext, saturating_int};
-use crate::fault::Result;
 use crate::ledger::decide::FRESH_ATTEMPTS;
-use crate::model::{IngestionId, IngestionStatus, OutcomeReason};
+use docmill_core::fault::Result;
+use docmill_core::model::{IngestionId, IngestionStatus, OutcomeReason};
 
 /// A waiting row whose message must be gone, if the queue is not behind it.
 #[derive(Debug, Clone, PartialEq, Eq)]

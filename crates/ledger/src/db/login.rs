@@ -11,8 +11,8 @@ use sqlx::ConnectOptions;
 use sqlx::postgres::{PgConnectOptions, PgPool};
 
 use super::iam::{DatabaseUser, PasswordSigner};
-use crate::config::{DatabaseConfig, SecretSource};
-use crate::fault::{Error, Fault, Result};
+use docmill_core::config::{DatabaseConfig, SecretSource};
+use docmill_core::fault::{Error, Fault, Result};
 
 /// A file is looked at this often.
 const LOOK: Duration = Duration::from_secs(3);
@@ -39,7 +39,7 @@ impl DatabaseLogin {
     pub(super) async fn new(config: &DatabaseConfig) -> Result<Self> {
         let file = &config.password_file;
         let password = (!file.as_os_str().is_empty())
-            .then(|| SecretSource::new(&crate::config::SecretString::default(), file));
+            .then(|| SecretSource::new(&docmill_core::config::SecretString::default(), file));
         let signer =
             if config.iam { Some(PasswordSigner::new(&config.region).await?) } else { None };
         Ok(Self { url: SecretSource::new(&config.url, &config.url_file), password, signer })

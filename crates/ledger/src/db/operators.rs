@@ -8,9 +8,9 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use crate::db::{Db, SqlErrorContext, saturating_int};
-use crate::fault::Result;
 use crate::ledger::decide::FRESH_ATTEMPTS;
-use crate::model::IngestionId;
+use docmill_core::fault::Result;
+use docmill_core::model::IngestionId;
 
 /// Who acts, and why.
 #[derive(Debug, Clone)]

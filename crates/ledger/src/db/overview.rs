@@ -6,7 +6,7 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use crate::db::{Db, SqlErrorContext};
-use crate::fault::Result;
+use docmill_core::fault::Result;
 
 /// How many ingestions are in one state.
 #[derive(Debug, Clone, PartialEq, Serialize, FromRow)]

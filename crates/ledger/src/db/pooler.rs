@@ -11,7 +11,7 @@ use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{ConnectOptions, Connection, Row};
 
 use super::{DatabaseAddress, SqlErrorContext};
-use crate::fault::{Error, Fault, Result};
+use docmill_core::fault::{Error, Fault, Result};
 
 /// A pooler in session mode may have no second connection to give; then there is nothing to tell.
 const PATIENCE: Duration = Duration::from_secs(3);

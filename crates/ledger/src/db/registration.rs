@@ -12,8 +12,8 @@ use sqlx::types::Json;
 use uuid::Uuid;
 
 use crate::db::{Db, SqlErrorContext};
-use crate::fault::Result;
-use crate::model::{DocumentId, IngestionId, IngestionStatus, Priority};
+use docmill_core::fault::Result;
+use docmill_core::model::{DocumentId, IngestionId, IngestionStatus, Priority};
 
 /// A document to be registered.
 #[derive(Debug, Clone, Serialize)]

@@ -9,8 +9,8 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use crate::db::{Db, SqlErrorContext};
-use crate::fault::Result;
-use crate::model::{IngestionId, IngestionStatus};
+use docmill_core::fault::Result;
+use docmill_core::model::{IngestionId, IngestionStatus};
 
 /// An ingestion with what one wants to know of its document.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -23,9 +23,9 @@ pub struct IngestionRow {
     pub file_path: String,
     /// The name the file had with its sender.
     pub original_name: Option<String>,
-    /// See [`crate::model::IngestionStatus::code`].
+    /// See [`docmill_core::model::IngestionStatus::code`].
     pub status: String,
-    /// See [`crate::model::OutcomeReason::code`].
+    /// See [`docmill_core::model::OutcomeReason::code`].
     pub reason: Option<String>,
     /// What an operator reads.
     pub detail: Option<String>,
@@ -101,7 +101,7 @@ pub struct AttemptRow {
     pub ended_at: OffsetDateTime,
     /// How far it came.
     pub stage: Option<String>,
-    /// See [`crate::model::AttemptOutcome::code`].
+    /// See [`docmill_core::model::AttemptOutcome::code`].
     pub outcome: String,
     /// Whether the ingestion ended with it.
     pub r#final: bool,

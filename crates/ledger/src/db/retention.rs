@@ -6,8 +6,8 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use crate::db::{Db, SqlErrorContext};
-use crate::fault::Result;
-use crate::model::IngestionId;
+use docmill_core::fault::Result;
+use docmill_core::model::IngestionId;
 
 /// An attempt that is old enough to be deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,8 +4,8 @@ use uuid::Uuid;
 
 use crate::db::operators::AuditNote;
 use crate::db::{Db, SqlErrorContext};
-use crate::fault::Result;
-use crate::model::{IngestionId, Priority};
+use docmill_core::fault::Result;
+use docmill_core::model::{IngestionId, Priority};
 
 /// Where the messages of one ingestion go.
 #[derive(Debug, Clone, PartialEq, Eq)]

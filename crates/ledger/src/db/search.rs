@@ -11,7 +11,7 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use crate::db::{Db, SqlErrorContext};
-use crate::fault::Result;
+use docmill_core::fault::Result;
 
 /// A document and where it stands.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -9,7 +9,7 @@ use serde_json::Value;
 use time::OffsetDateTime;
 
 use crate::ledger::IngestionResult;
-use crate::model::{IngestionStatus, digest};
+use docmill_core::model::{IngestionStatus, digest};
 
 /// A message that becomes due within this time is worked on at once: clocks of queue and ledger
 /// differ, and hiding a message costs more than waiting.

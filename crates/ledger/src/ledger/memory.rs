@@ -14,7 +14,6 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use time::OffsetDateTime;
 
-use crate::fault::Result;
 use crate::ledger::decide::{
     ClaimDecision, Sequencer, decide_claim, duplicate_key, result_duplicate_key, used_attempts,
 };
@@ -23,7 +22,8 @@ use crate::ledger::{
     ObjectRegistration, OperatorPause, ProviderSpending, QuarantinedMessage, ReadBack, SpentToday,
     StoredTranscript, WorkerStatus, WriteResult, stored,
 };
-use crate::model::{
+use docmill_core::fault::Result;
+use docmill_core::model::{
     ArtefactRef, AttemptOutcome, ClaimToken, ClaimedIngestion, DocumentId, DocumentRef,
     IngestionId, IngestionStage, IngestionStatus, OutcomeReason,
 };

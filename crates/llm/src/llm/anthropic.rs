@@ -17,8 +17,8 @@ use super::exchange::{
     secret_header,
 };
 use super::{FinishReason, Llm, ModelReply, Prompt};
-use crate::config::LlmConfig;
-use crate::fault::Result;
+use docmill_core::config::LlmConfig;
+use docmill_core::fault::Result;
 
 /// `ANTHROPIC_API_VERSION` of anthropic 2.11.
 const VERSION: &str = "2026-10-21";

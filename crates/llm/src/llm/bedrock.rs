@@ -20,8 +20,8 @@ use aws_sdk_bedrockruntime::error::{ProvideErrorMetadata, SdkError};
 
 use super::exchange::{FailedTry, RetryableCall, SilenceLimits, call_with_retries, retry_wait};
 use super::{FinishReason, Llm, ModelReply, Prompt};
-use crate::config::{LlmConfig, PromptCache, StructuredOutput};
-use crate::fault::Result;
+use docmill_core::config::{LlmConfig, PromptCache, StructuredOutput};
+use docmill_core::fault::Result;
 
 /// A model on Bedrock.
 pub struct BedrockClient {

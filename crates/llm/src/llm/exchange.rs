@@ -22,11 +22,11 @@ use time::OffsetDateTime;
 use super::events::EventStreamError;
 use super::refusal::ApiErrorBody;
 use super::{FinishReason, ModelReply, Prompt};
-use crate::config::{LlmConfig, SecretSource};
-use crate::fault::{Error, Fault, Result};
-use crate::http;
-use crate::retry::{Jitter, RetryBackoff, retry, with_deadline};
-use crate::throttle::RateLimitHeaders;
+use docmill_client::http;
+use docmill_client::throttle::RateLimitHeaders;
+use docmill_core::config::{LlmConfig, SecretSource};
+use docmill_core::fault::{Error, Fault, Result};
+use docmill_core::retry::{Jitter, RetryBackoff, retry, with_deadline};
 
 /// Most bytes of a reply's body; a longer one is not read and counts as cut.
 pub(super) const REPLY_CAP: usize = 10 << 20;

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use crate::fault::Result;
 use crate::llm::{Llm, ModelReply, Prompt, estimate_tokens};
-use crate::throttle::{GovernedAnswer, GovernedCall, Governor, LimiterKey, TokenEstimate};
+use docmill_client::throttle::{GovernedAnswer, GovernedCall, Governor, LimiterKey, TokenEstimate};
+use docmill_core::fault::Result;
 
 /// A model that is called no faster than its server takes.
 pub struct GovernedLlm<L> {

@@ -20,8 +20,8 @@ use super::exchange::{
     call_with_retries,
 };
 use super::{FinishReason, Llm, ModelReply, Prompt};
-use crate::config::{LlmConfig, StructuredOutput};
-use crate::fault::Result;
+use docmill_core::config::{LlmConfig, StructuredOutput};
+use docmill_core::fault::Result;
 
 use servers::ServerProfile;
 use wire::TokenLimitField;

@@ -10,8 +10,8 @@ use reqwest::StatusCode;
 use reqwest::header::HeaderMap;
 use serde_json::Value;
 
-use crate::fault::{Error, Fault};
-use crate::http;
+use docmill_client::http;
+use docmill_core::fault::{Error, Fault};
 
 /// Codes and types that mean that the account has no money left or a limit of spending was set.
 /// Many come as 429 and would never pass by waiting.

@@ -4,9 +4,9 @@
 use async_trait::async_trait;
 use tracing::Instrument as _;
 
-use crate::fault::Result;
 use crate::llm::{FinishReason, Llm, ModelReply, Prompt};
-use crate::telemetry::spans;
+use docmill_client::telemetry::spans;
+use docmill_core::fault::Result;
 
 /// A model whose calls show up in traces. Belongs inside the governor, so that waiting for
 /// permission is not taken for the model's time.

@@ -52,8 +52,8 @@ use self::message::{ObjectReceipt, end_of};
 use self::receiver::{MessageReceiver, ReceiveTerms};
 use self::writer::MessageWriter;
 use super::{DeadLetter, Delivery, MessageQueue, OutgoingMessage, QueueDepth, ReceiptHandle};
-use crate::fault::{Error, Fault, Result};
-use crate::store::ObjectStore;
+use docmill_core::fault::{Error, Fault, Result};
+use docmill_storage::store::ObjectStore;
 
 /// Pause between two looks while waiting for work, in milliseconds.
 const POLL: std::ops::RangeInclusive<u64> = 100..=250;

@@ -36,9 +36,9 @@ use self::scripts::{ADD, AT_A_TIME, CHANGE, COMPLETE, DEAD, LEASE};
 use self::wait::WorkWaiter;
 use super::turns::WeightedRoundRobin;
 use super::{DeadLetter, Delivery, MessageQueue, OutgoingMessage, QueueDepth, ReceiptHandle};
-use crate::config::QueueConfig;
-use crate::fault::{Error, Result};
-use crate::model::Priority;
+use docmill_core::config::QueueConfig;
+use docmill_core::fault::{Error, Result};
+use docmill_core::model::Priority;
 
 /// No limit of its own; longer than anybody asks for.
 const LONGEST: Duration = Duration::from_secs(30 * 24 * 3600);

@@ -36,9 +36,9 @@ use super::turns::WeightedRoundRobin;
 use super::{
     DeadLetter, Delivery, MessageQueue, OutgoingMessage, QueueDepth, QueueTier, ReceiptHandle,
 };
-use crate::config::QueueConfig;
-use crate::fault::{Error, Fault, Result};
-use crate::model::Priority;
+use docmill_core::config::QueueConfig;
+use docmill_core::fault::{Error, Fault, Result};
+use docmill_core::model::Priority;
 
 const SECOND: Duration = Duration::from_secs(1);
 

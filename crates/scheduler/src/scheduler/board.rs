@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::plan::{DeviceMemory, ModelDemand};
-use crate::fault::{Error, Fault, Result};
+use docmill_core::fault::{Error, Fault, Result};
 
 const GATE: &str = "gate.lock";
 const ENDING: &str = ".sheet";

@@ -7,8 +7,8 @@ use std::io;
 use std::process::Command;
 
 use super::plan::MemoryDevice;
-use crate::config::DeviceSource;
-use crate::fault::{Error, Fault, Result};
+use docmill_core::config::DeviceSource;
+use docmill_core::fault::{Error, Fault, Result};
 
 /// Asked by us only for what we read.
 const QUERY: [&str; 2] =

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::board::{ProcessState, SharedState};
 use super::plan::DeviceMemory;
 use super::{DeviceProbe, Scheduler};
-use crate::metrics;
+use docmill_core::metrics;
 
 /// How often the board is looked at while something waits or runs: other processes cannot call us.
 const LOOK: Duration = Duration::from_millis(200);

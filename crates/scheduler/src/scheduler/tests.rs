@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use futures::FutureExt;
 
 use super::*;
-use crate::llm::FinishReason;
-use crate::model::ModelUsage;
-use crate::throttle::RateLimitHeaders;
+use docmill_client::throttle::RateLimitHeaders;
+use docmill_core::model::ModelUsage;
+use docmill_llm::llm::FinishReason;
 
 /// A device whose free memory tests set.
 #[derive(Clone)]

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::{Etag, ObjectStore, PutResult};
-use crate::fault::{Error, Result};
+use docmill_core::fault::{Error, Result};
 
 /// Some services accept the headers of conditional writes and ignore them; artefacts and queues
 /// would be overwritten in silence. `place` is where a probe may be written and removed.

@@ -18,7 +18,7 @@ use bytes::Bytes;
 
 use self::disk::{FileCondition, FileDraft, StoreDirectory};
 use super::{Etag, GetOptions, GetResult, ObjectEntry, ObjectMeta, ObjectStore, PutResult};
-use crate::fault::{Error, Fault, Result};
+use docmill_core::fault::{Error, Fault, Result};
 
 /// Objects as files.
 #[derive(Debug, Clone)]

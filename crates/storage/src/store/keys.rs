@@ -4,7 +4,7 @@
 //! `documents/{document-id}.{ext}` for what we upload ourselves (what a producer uploaded stays
 //! where it is), `ingestions/{ingestion-id}/…` for everything that is made of it.
 
-use crate::model::{DocumentId, IngestionId};
+use docmill_core::model::{DocumentId, IngestionId};
 
 /// Longest extension that is kept; a longer one is not an extension but part of a name.
 const LONGEST_EXTENSION: usize = 8;
@@ -115,7 +115,7 @@ fn safe_extension(name: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::ImageEncoding;
+    use docmill_core::model::ImageEncoding;
 
     #[test]
     fn only_a_plain_short_extension_gets_into_a_key() {

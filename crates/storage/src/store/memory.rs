@@ -15,7 +15,7 @@ use bytes::Bytes;
 use super::{
     Etag, FetchedObject, GetOptions, GetResult, ObjectEntry, ObjectMeta, ObjectStore, PutResult,
 };
-use crate::fault::Result;
+use docmill_core::fault::Result;
 
 /// Objects in memory.
 #[derive(Debug)]
@@ -135,7 +135,7 @@ impl ObjectStore for MemoryStore {
         match self.write_if(key, bytes, metadata.clone(), MemoryCondition::Always) {
             PutResult::Written(etag) => Ok(etag),
             PutResult::Refused => {
-                Err(crate::fault::Error::internal("a write without condition was refused"))
+                Err(docmill_core::fault::Error::internal("a write without condition was refused"))
             }
         }
     }

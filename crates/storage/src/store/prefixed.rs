@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 
 use super::{Etag, GetOptions, GetResult, ObjectEntry, ObjectMeta, ObjectStore, PutResult};
-use crate::fault::Result;
+use docmill_core::fault::Result;
 
 /// Objects below a prefix.
 pub struct PrefixedStore {

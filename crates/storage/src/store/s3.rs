@@ -31,9 +31,9 @@ use super::{
     Etag, FetchedObject, GetOptions, GetResult, ObjectEntry, ObjectMeta, ObjectStore, PutResult,
     S3Address, conditions,
 };
-use crate::config::StoreConfig;
-use crate::fault::{Error, Fault, Result};
-use crate::retry::{Jitter, RetryBackoff, retry, with_deadline};
+use docmill_core::config::StoreConfig;
+use docmill_core::fault::{Error, Fault, Result};
+use docmill_core::retry::{Jitter, RetryBackoff, retry, with_deadline};
 
 /// How long the check at start may take altogether.
 const PATIENCE: Duration = Duration::from_secs(20);

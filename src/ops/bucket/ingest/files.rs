@@ -6,8 +6,8 @@ use bytes::Bytes;
 use tokio::io::AsyncReadExt;
 
 use super::pointer::LfsPointer;
-use crate::model::digest;
-use crate::pages::DocumentFormat;
+use docmill_core::model::digest;
+use docmill_documents::pages::DocumentFormat;
 
 /// Folders are followed so deep.
 const DEEPEST: usize = 64;

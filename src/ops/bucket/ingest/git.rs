@@ -7,7 +7,7 @@ use std::process::Stdio;
 
 use tokio::process::Command;
 
-use crate::fault::{Error, Fault, Result};
+use docmill_core::fault::{Error, Fault, Result};
 
 /// What is handed in.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -12,8 +12,8 @@ use bytes::Bytes;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::Command;
 
-use crate::model::digest;
-use crate::queue::objects::blobforge::is_hash;
+use docmill_core::model::digest;
+use docmill_queue::queue::objects::blobforge::is_hash;
 
 /// The first line of every pointer.
 const VERSION: &str = "version https://git-lfs.github.com/spec/v1";

@@ -1,6 +1,6 @@
 //! What becomes of a document that nobody works on any more. Pure.
 
-use crate::model::Priority;
+use docmill_core::model::Priority;
 
 /// What there is of the document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

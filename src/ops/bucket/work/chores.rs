@@ -8,11 +8,11 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::BucketBacklog;
-use crate::fault::Result;
 use crate::ops::bucket::janitor::{self, SweepOptions};
 use crate::ops::bucket::{BucketSettings, format_rfc3339};
-use crate::queue::objects::engine::LockRecord;
 use crate::runner::RunnerHandle;
+use docmill_core::fault::Result;
+use docmill_queue::queue::objects::engine::LockRecord;
 
 /// How long settings are good.
 const HOUR: Duration = Duration::from_secs(3600);

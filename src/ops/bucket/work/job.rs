@@ -4,8 +4,6 @@ use std::time::Duration;
 
 use tokio::sync::Mutex;
 
-use crate::fault::{Error, Fault, Result};
-use crate::model::{OutcomeReason, digest};
 use crate::ops::bucket::claim::{BucketClaim, LockRenewal};
 use crate::ops::bucket::convert::{
     ConversionOutput, ConversionResult, DocumentConverter, OriginalDocument,
@@ -14,9 +12,11 @@ use crate::ops::bucket::output::{OutputMaker, pack_output};
 use crate::ops::bucket::who::WorkerIdentity;
 use crate::ops::bucket::{BlobForgeBucket, format_rfc3339};
 use crate::pipeline::ClaimHandle;
-use crate::queue::objects::blobforge::raw_key;
 use crate::runner::{FinishedJob, JobConclusion, JobEnd};
-use crate::store::{GetOptions, GetResult};
+use docmill_core::fault::{Error, Fault, Result};
+use docmill_core::model::{OutcomeReason, digest};
+use docmill_queue::queue::objects::blobforge::raw_key;
+use docmill_storage::store::{GetOptions, GetResult};
 
 /// How often an end is tried before it is left to the janitor.
 const TRIES: u32 = 5;

@@ -10,8 +10,8 @@ use std::time::Duration;
 use gcp_auth::{CustomServiceAccount, MetadataServiceAccount, TokenProvider};
 use tokio::sync::OnceCell;
 
-use crate::fault::{Error, Fault, Result};
-use crate::retry::with_deadline;
+use docmill_core::fault::{Error, Fault, Result};
+use docmill_core::retry::with_deadline;
 
 const SCOPES: [&str; 1] = ["https://www.googleapis.com/auth/cloud-platform"];
 /// Longest a token may take, the library's own repetitions included.

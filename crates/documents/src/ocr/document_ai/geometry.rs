@@ -10,7 +10,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use super::wire::{BoundingPoly, PageDimension, PolyVertex, TransformMatrix};
-use crate::model::BoundingBox;
+use docmill_core::model::BoundingBox;
 
 /// `OpenCV`'s codes of 32-bit and 64-bit floating-point elements (`CV_32F`, `CV_64F`).
 const FLOAT: u32 = 5;

@@ -9,7 +9,7 @@ use super::wire::{
     DetectedLanguage, ImageQualityScores, LayoutElement, ProcessedDocument, ProcessedPage,
     TextSegment,
 };
-use crate::model::{
+use docmill_core::model::{
     BoundingBox, PageDefect, PageDefectKind, PagePicture, ProviderReading, TextLine, TextWord,
 };
 

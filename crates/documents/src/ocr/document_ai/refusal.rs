@@ -8,8 +8,8 @@ use reqwest::StatusCode;
 use reqwest::header::HeaderMap;
 use serde_json::Value;
 
-use crate::fault::{Error, Fault};
-use crate::http;
+use docmill_client::http;
+use docmill_core::fault::{Error, Fault};
 
 /// Reasons (`google.rpc.ErrorInfo`) that only a person can mend.
 const FOR_A_PERSON: [&str; 6] = [

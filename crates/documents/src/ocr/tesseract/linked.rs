@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 use tesseract_plumbing::TessBaseApi;
 
 use super::{SEGMENTATION, tsv};
-use crate::fault::{Error, Result};
-use crate::model::TextLine;
 use crate::pages::{PageRaster, PageRecogniser};
+use docmill_core::fault::{Error, Result};
+use docmill_core::model::TextLine;
 
 /// Where language data lies if `TESSDATA_PREFIX` does not say: Debian and its kin, what others
 /// install from source, Homebrew.

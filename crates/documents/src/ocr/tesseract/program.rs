@@ -11,9 +11,9 @@ use std::thread;
 use std::time::Duration;
 
 use super::{SEGMENTATION, tsv};
-use crate::fault::{Error, Fault, Result};
-use crate::model::TextLine;
 use crate::pages::{PageRaster, PageRecogniser};
+use docmill_core::fault::{Error, Fault, Result};
+use docmill_core::model::TextLine;
 
 /// For answers about itself.
 const INQUIRY: Duration = Duration::from_secs(30);

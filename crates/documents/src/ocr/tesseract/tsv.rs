@@ -3,7 +3,7 @@
 //! Twelve columns, tab-separated: level, page, block, paragraph, line, word, left, top, width,
 //! height, confidence (0 to 100, -1 where there is none), text. Rows of level 5 are words.
 
-use crate::model::{BoundingBox, TextLine, TextWord};
+use docmill_core::model::{BoundingBox, TextLine, TextWord};
 
 const WORD: &str = "5";
 

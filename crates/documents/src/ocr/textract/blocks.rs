@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use aws_sdk_textract::operation::get_document_text_detection::GetDocumentTextDetectionOutput;
 use aws_sdk_textract::types::{Block, BlockType, RelationshipType};
 
-use crate::model::{BoundingBox, ProviderReading, TextLine, TextWord};
+use docmill_core::model::{BoundingBox, ProviderReading, TextLine, TextWord};
 
 /// Everything that was read.
 #[derive(Debug, Default)]

@@ -3,8 +3,8 @@
 use aws_sdk_textract::config::http::HttpResponse;
 use aws_sdk_textract::error::{ProvideErrorMetadata, SdkError};
 
-use crate::aws::{self, SdkFailure};
-use crate::fault::{Error, Fault};
+use docmill_client::aws::{self, SdkFailure};
+use docmill_core::fault::{Error, Fault};
 
 /// The fault behind an error code, with the HTTP status.
 fn fault_of_error_code(code: &str, status: u16) -> Fault {

@@ -2,9 +2,9 @@
 //! of its letters, which are black above and grey below.
 
 use super::*;
-use crate::fault::Result;
-use crate::model::{BoundingBox, RepairSwitches, TextWord};
 use crate::pages::quality::page_in_code::{skewed, text_page};
+use docmill_core::fault::Result;
+use docmill_core::model::{BoundingBox, RepairSwitches, TextWord};
 
 const ENGLISH: &str = "Invoice number and date of the order, please pay the amount due";
 const GERMAN: &str = "Rechnung und Datum der Lieferung, bitte zahlen Sie den Betrag";

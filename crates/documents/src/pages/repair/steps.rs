@@ -8,10 +8,10 @@ use opencv::prelude::*;
 use opencv::{Result, imgproc};
 
 use super::{RepairStep, turn_mat};
-use crate::model::PageDefectKind;
-use crate::model::RepairSwitches;
 use crate::pages::plane::{self, PixelMatrix};
 use crate::pages::quality::PageAssessment;
+use docmill_core::model::PageDefectKind;
+use docmill_core::model::RepairSwitches;
 
 /// Letters are enlarged to this height in pixels, by a whole number. The dots of a fax are not
 /// enlarged more than twice: they would become letters of their own.

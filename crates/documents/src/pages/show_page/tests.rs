@@ -3,9 +3,9 @@ use std::io::Cursor;
 use image::{GrayImage, ImageFormat, Luma};
 
 use super::*;
-use crate::config::LimitsConfig;
-use crate::model::{BoundingBox, PageSource, RepairSwitches, TextLayer, TextLine, TextWord};
 use crate::pages::open_document;
+use docmill_core::config::LimitsConfig;
+use docmill_core::model::{BoundingBox, PageSource, RepairSwitches, TextLayer, TextLine, TextWord};
 
 fn recipe(repairs: RepairSwitches) -> ReadRecipe {
     ReadRecipe { dpi: 100, languages: Vec::new(), repairs, threshold: 0.7 }

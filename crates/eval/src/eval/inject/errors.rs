@@ -5,8 +5,8 @@ use serde::Serialize;
 use serde_json::{Map, Number, Value, json};
 use time::Duration;
 
-use crate::kinds::{FieldType, Kind};
-use crate::notation::date;
+use docmill_formats::notation::date;
+use docmill_gate::kinds::{FieldType, Kind};
 
 /// A sort of error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -233,8 +233,8 @@ fn random_text(field: &str, rng: &mut Rng) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::KindsConfig;
-    use crate::kinds::KindSet;
+    use docmill_core::config::KindsConfig;
+    use docmill_gate::kinds::KindSet;
 
     #[test]
     fn every_sort_changes_correct_data_and_keeps_its_types() {

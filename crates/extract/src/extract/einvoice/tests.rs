@@ -6,8 +6,8 @@ use serde_json::json;
 
 use super::cii::ZUGFERD_1;
 use super::*;
-use crate::config::KindsConfig;
-use crate::kinds::KindSet;
+use docmill_core::config::KindsConfig;
+use docmill_gate::kinds::KindSet;
 
 fn kind() -> Arc<Kind> {
     Arc::clone(KindSet::load(&KindsConfig::default()).unwrap().get("invoice").unwrap())

@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::extract_by_rules;
 use super::layout::tests::transcript;
-use crate::config::KindsConfig;
-use crate::kinds::KindSet;
+use docmill_core::config::KindsConfig;
+use docmill_gate::kinds::KindSet;
 
 /// A language's words and habits.
 struct Words {

@@ -5,8 +5,8 @@ use time::Date;
 use super::FoundValue;
 use super::layout::{CellLayout, TextCell};
 use super::spots::{LabelMatch, LabelMatches, ValueCandidate};
-use crate::notation::date::{self, DayMonthOrder};
-use crate::notation::{fold_text, number, vat_id};
+use docmill_formats::notation::date::{self, DayMonthOrder};
+use docmill_formats::notation::{fold_text, number, vat_id};
 
 /// Folded words between a label and its value.
 const BETWEEN: &[&str] = &[
@@ -166,7 +166,8 @@ impl DateReader {
 pub(super) fn labelled_date(
     spots: &LabelMatches<'_>,
     calendar: &DateReader,
-    (field, number): (&str, &str),
+    field: &str,
+    number: &str,
 ) -> Option<FoundValue<Date>> {
     let mut best: Option<(f32, FoundValue<Date>)> = None;
     for spot in spots.of_field(field) {
@@ -279,8 +280,8 @@ fn is_time(text: &str) -> bool {
 mod tests {
     use super::super::layout::tests::transcript;
     use super::*;
-    use crate::config::KindsConfig;
-    use crate::kinds::KindSet;
+    use docmill_core::config::KindsConfig;
+    use docmill_gate::kinds::KindSet;
 
     fn with_spots<T>(drawing: &str, read: impl Fn(&LabelMatches<'_>) -> T) -> T {
         let kinds = KindSet::load(&KindsConfig::default()).unwrap();
@@ -328,7 +329,8 @@ mod tests {
                 labelled_date(
                     spots,
                     &DateReader::from_layout(spots.layout, None),
-                    (field, "invoice_number"),
+                    field,
+                    "invoice_number",
                 )
             });
             let found = found.filter(|found| found.certain).map(|found| date::to_iso(found.value));
@@ -355,8 +357,8 @@ mod tests {
     fn an_english_date_of_either_order_is_not_certain() {
         let drawing = "Invoice date: 11/03/2017 payment of the amount due";
         let found = with_spots(drawing, |spots| {
-            let field = ("invoice_date", "invoice_number");
-            labelled_date(spots, &DateReader::from_layout(spots.layout, None), field)
+            let calendar = DateReader::from_layout(spots.layout, None);
+            labelled_date(spots, &calendar, "invoice_date", "invoice_number")
         });
         assert!(!found.unwrap().certain);
     }

@@ -13,7 +13,7 @@ use self::header::{
 };
 use super::layout::TextCell;
 use super::spots::LabelMatches;
-use crate::notation::number::{self, DecimalSeparator, FoundNumber};
+use docmill_formats::notation::number::{self, DecimalSeparator, FoundNumber};
 
 /// One line, as far as its columns were found.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -222,8 +222,8 @@ mod tests {
     use super::super::layout::CellLayout;
     use super::super::layout::tests::transcript;
     use super::*;
-    use crate::config::KindsConfig;
-    use crate::kinds::KindSet;
+    use docmill_core::config::KindsConfig;
+    use docmill_gate::kinds::KindSet;
 
     fn read(drawings: &[&str]) -> Vec<String> {
         let kinds = KindSet::load(&KindsConfig::default()).unwrap();

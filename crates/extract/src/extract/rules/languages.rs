@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::extract_by_rules;
 use super::layout::tests::transcript;
-use crate::config::KindsConfig;
-use crate::kinds::KindSet;
+use docmill_core::config::KindsConfig;
+use docmill_gate::kinds::KindSet;
 
 /// Supplier, number, date, due date, currency and total of each drawing.
 const INVOICES: [(&str, [&str; 6]); 8] = [

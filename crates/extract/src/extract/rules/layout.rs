@@ -6,8 +6,8 @@
 
 use std::ops::Range;
 
-use crate::model::{BoundingBox, PageText, Transcript};
-use crate::notation::fold_text;
+use docmill_core::model::{BoundingBox, PageText, Transcript};
+use docmill_formats::notation::fold_text;
 
 /// A gap wider than this many line heights separates two cells...
 const CELL_GAP: f32 = 0.85;
@@ -170,7 +170,7 @@ impl CellLayout {
 /// How much a page's lines fall per unit to the right: the middle of its longer lines. On a crooked
 /// scan the right end of a row stands beside the left end of the next one; native text has none.
 fn page_tilt(page: &PageText) -> f32 {
-    let slope = |line: &crate::model::TextLine| {
+    let slope = |line: &docmill_core::model::TextLine| {
         let (first, last) = (line.words.first()?.bounding_box, line.words.last()?.bounding_box);
         let run = last.x - first.x;
         let fall = (last.y + last.h / 2.0) - (first.y + first.h / 2.0);
@@ -183,7 +183,10 @@ fn page_tilt(page: &PageText) -> f32 {
 }
 
 /// The line as it would stand on an upright page; for small angles a shear both ways is a rotation.
-fn straighten_line(line: &crate::model::TextLine, tilt: f32) -> crate::model::TextLine {
+fn straighten_line(
+    line: &docmill_core::model::TextLine,
+    tilt: f32,
+) -> docmill_core::model::TextLine {
     let mut line = line.clone();
     for word in &mut line.words {
         let area = &mut word.bounding_box;
@@ -197,7 +200,7 @@ fn straighten_line(line: &crate::model::TextLine, tilt: f32) -> crate::model::Te
 fn split_into_cells(
     page: usize,
     line: u32,
-    from: &crate::model::TextLine,
+    from: &docmill_core::model::TextLine,
     cells: &mut Vec<TextCell>,
 ) {
     let mut words: Vec<_> = from.words.iter().filter(|word| is_upright(word)).collect();
@@ -235,8 +238,8 @@ fn split_into_cells(
 }
 
 /// The middle width of a character over the words that are long enough to tell.
-fn character_width(words: &[&crate::model::TextWord]) -> f32 {
-    let width = |word: &&crate::model::TextWord| {
+fn character_width(words: &[&docmill_core::model::TextWord]) -> f32 {
+    let width = |word: &&docmill_core::model::TextWord| {
         let letters = word.text.chars().count();
         (letters >= 3).then_some(word.bounding_box.w / letters as f32)
     };
@@ -246,7 +249,7 @@ fn character_width(words: &[&crate::model::TextWord]) -> f32 {
 }
 
 /// Text set upwards along the margin would join all rows beside it.
-fn is_upright(word: &crate::model::TextWord) -> bool {
+fn is_upright(word: &docmill_core::model::TextWord) -> bool {
     let letters = word.text.trim().chars().count();
     let area = word.bounding_box;
     letters > 0 && (letters < 3 || area.h < 2.0 * area.w)
@@ -269,7 +272,7 @@ fn finish_cell(mut cell: TextCell) -> TextCell {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::model::{PageSource, TextLine, TextWord};
+    use docmill_core::model::{PageSource, TextLine, TextWord};
 
     /// A page drawn in characters: a column is 5 wide, a row 12 high; two or more spaces are a gap.
     pub(in super::super) fn page(number: u32, drawing: &str) -> PageText {

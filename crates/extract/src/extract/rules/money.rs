@@ -6,7 +6,7 @@
 use super::FoundValue;
 use super::layout::TextCell;
 use super::spots::LabelMatches;
-use crate::notation::{account, currency, number, vat_id};
+use docmill_formats::notation::{account, currency, number, vat_id};
 
 /// `kr` alone: words, folded, that only one of the three countries prints on its invoices.
 const CROWNS: [(&str, &[&str]); 3] = [
@@ -189,8 +189,8 @@ mod tests {
     use super::super::layout::CellLayout;
     use super::super::layout::tests::transcript;
     use super::*;
-    use crate::config::KindsConfig;
-    use crate::kinds::KindSet;
+    use docmill_core::config::KindsConfig;
+    use docmill_gate::kinds::KindSet;
 
     #[test]
     fn the_currency_is_read_from_labels_amounts_and_for_crowns_from_the_language() {

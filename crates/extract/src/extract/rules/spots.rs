@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use super::layout::{CellLayout, TextCell};
-use crate::kinds::LabelIndex;
-use crate::model::BoundingBox;
+use docmill_core::model::BoundingBox;
+use docmill_gate::kinds::LabelIndex;
 
 /// Folded words after which a tax is named, not given: "total incl. VAT".
 pub(super) const INCLUDING: &[&str] = &[
@@ -223,8 +223,8 @@ impl<'a> LabelMatches<'a> {
 mod tests {
     use super::super::layout::tests::transcript;
     use super::*;
-    use crate::config::KindsConfig;
-    use crate::kinds::KindSet;
+    use docmill_core::config::KindsConfig;
+    use docmill_gate::kinds::KindSet;
 
     #[test]
     fn values_are_found_after_right_of_and_below_their_label() {

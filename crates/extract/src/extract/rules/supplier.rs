@@ -11,8 +11,8 @@ use self::address::has_postal_code;
 use super::FoundValue;
 use super::layout::{CellLayout, TextCell};
 use super::spots::{LabelMatch, LabelMatches};
-use crate::kinds::LabelIndex;
-use crate::notation::fold_text;
+use docmill_formats::notation::fold_text;
+use docmill_gate::kinds::LabelIndex;
 
 const MOST_CANDIDATES: usize = 100;
 
@@ -360,8 +360,8 @@ fn strip_label(text: &str, labels: &LabelIndex) -> String {
 mod tests {
     use super::super::layout::tests::transcript;
     use super::*;
-    use crate::config::KindsConfig;
-    use crate::kinds::KindSet;
+    use docmill_core::config::KindsConfig;
+    use docmill_gate::kinds::KindSet;
 
     fn read(drawing: &str) -> [String; 3] {
         let kinds = KindSet::load(&KindsConfig::default()).unwrap();

@@ -2,8 +2,8 @@
 
 use super::layout::tests::transcript;
 use super::*;
-use crate::config::KindsConfig;
-use crate::kinds::KindSet;
+use docmill_core::config::KindsConfig;
+use docmill_gate::kinds::KindSet;
 
 fn read(drawing: &str) -> Extraction {
     let kinds = KindSet::load(&KindsConfig::default()).unwrap();

@@ -8,7 +8,7 @@ use rust_decimal::Decimal;
 use super::layout::{CellLayout, TextCell};
 use super::spots::{EXCLUDING, INCLUDING, LabelMatch, LabelMatches};
 use super::{FoundValue, abs_close};
-use crate::notation::number::{self, DecimalSeparator, FoundNumber};
+use docmill_formats::notation::number::{self, DecimalSeparator, FoundNumber};
 
 /// Two cents: what rounding per rate may add.
 const TOLERANCE: Decimal = Decimal::from_parts(2, 0, 0, false, 2);
@@ -331,8 +331,8 @@ fn find_printed(
 mod tests {
     use super::super::layout::tests::transcript;
     use super::*;
-    use crate::config::KindsConfig;
-    use crate::kinds::KindSet;
+    use docmill_core::config::KindsConfig;
+    use docmill_gate::kinds::KindSet;
 
     /// Net, VAT, gross, and whether the gross amount is certain.
     fn read(drawing: &str) -> [String; 4] {

@@ -3,7 +3,7 @@
 use super::FoundValue;
 use super::layout::TextCell;
 use super::spots::{LabelMatch, LabelMatches, ValueCandidate};
-use crate::notation::fold_text;
+use docmill_formats::notation::fold_text;
 
 const LONGEST: usize = 120;
 
@@ -118,8 +118,8 @@ mod tests {
     use super::super::layout::CellLayout;
     use super::super::layout::tests::transcript;
     use super::*;
-    use crate::config::KindsConfig;
-    use crate::kinds::KindSet;
+    use docmill_core::config::KindsConfig;
+    use docmill_gate::kinds::KindSet;
 
     #[test]
     fn parties_are_read_where_contracts_name_them() {

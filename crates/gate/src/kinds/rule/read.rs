@@ -9,7 +9,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::{CashRounding, GateRule, RoundingMode, RuleCheck, RuleConsequence, ValueFormat};
-use crate::model::{ExtractionMethod, StatedConfidence};
+use docmill_core::model::{ExtractionMethod, StatedConfidence};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -8,10 +8,10 @@ use uuid::Uuid;
 
 use super::{count_from_int, saturating_int};
 use crate::db::{Db, SqlErrorContext, erasure};
-use crate::fault::{Error, Result};
 use crate::ledger::decide::{SOON, used_attempts};
 use crate::ledger::{ClaimOutcome, ClaimTerms};
-use crate::model::{
+use docmill_core::fault::{Error, Result};
+use docmill_core::model::{
     ArtefactRef, ClaimToken, ClaimedIngestion, DocumentId, DocumentRef, IngestionId,
     IngestionStatus,
 };

@@ -13,8 +13,8 @@ use tokio::sync::oneshot;
 
 use super::end::{self, ResultRow};
 use crate::db::Db;
-use crate::fault::{Error, Fault, Result};
 use crate::ledger::WriteResult;
+use docmill_core::fault::{Error, Fault, Result};
 
 /// Statements that run at the same time.
 const SIDE_BY_SIDE: usize = 2;

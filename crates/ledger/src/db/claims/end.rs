@@ -8,10 +8,12 @@ use uuid::Uuid;
 
 use super::write_result;
 use crate::db::{Db, SqlErrorContext};
-use crate::fault::{Fault, Result};
 use crate::ledger::decide::result_duplicate_key;
 use crate::ledger::{ClaimRelease, IngestionResult, ReadBack, WriteResult, stored};
-use crate::model::{AttemptOutcome, ClaimToken, GroundedField, IngestionId, IngestionStatus};
+use docmill_core::fault::{Fault, Result};
+use docmill_core::model::{
+    AttemptOutcome, ClaimToken, GroundedField, IngestionId, IngestionStatus,
+};
 
 /// See [`crate::ledger::Ledger::release_claim`].
 pub(super) async fn release_claim(

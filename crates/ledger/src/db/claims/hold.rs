@@ -6,9 +6,9 @@ use uuid::Uuid;
 
 use super::{saturating_int, write_result};
 use crate::db::{Db, SqlErrorContext};
-use crate::fault::Result;
 use crate::ledger::{StoredTranscript, WriteResult, stored};
-use crate::model::{ArtefactRef, ClaimToken, IngestionId, IngestionStage};
+use docmill_core::fault::Result;
+use docmill_core::model::{ArtefactRef, ClaimToken, IngestionId, IngestionStage};
 
 /// See [`crate::ledger::Ledger::renew_leases`].
 pub(super) async fn renew_leases(

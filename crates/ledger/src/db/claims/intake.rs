@@ -7,10 +7,10 @@ use uuid::Uuid;
 
 use super::saturating_int;
 use crate::db::{Db, SqlErrorContext};
-use crate::fault::Result;
 use crate::ledger::decide::{Sequencer, duplicate_key};
 use crate::ledger::{ObjectRegistration, OperatorPause, QuarantinedMessage, WorkerStatus, stored};
-use crate::model::{DocumentId, IngestionId};
+use docmill_core::fault::Result;
+use docmill_core::model::{DocumentId, IngestionId};
 
 /// One object in the form the statement reads.
 #[derive(Serialize)]

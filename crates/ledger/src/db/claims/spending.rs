@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use super::saturating_int;
 use crate::db::{Db, SqlErrorContext};
-use crate::fault::Result;
 use crate::ledger::{ProviderSpending, SpentToday, stored};
-use crate::model::IngestionId;
+use docmill_core::fault::Result;
+use docmill_core::model::IngestionId;
 
 /// See [`crate::ledger::Ledger::spend`].
 pub(super) async fn add_spending(

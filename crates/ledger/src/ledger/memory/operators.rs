@@ -2,7 +2,7 @@
 
 use super::{LedgerRow, MemoryLedger};
 use crate::ledger::OperatorPause;
-use crate::model::{AttemptOutcome, IngestionId, OutcomeReason};
+use docmill_core::model::{AttemptOutcome, IngestionId, OutcomeReason};
 
 impl MemoryLedger {
     /// Sets what is paused.

@@ -4,10 +4,10 @@
 use serde_json::{Map, Value};
 use time::OffsetDateTime;
 
-use crate::fault::Fault;
 use crate::ledger::decide::{ClaimRowState, FRESH_ATTEMPTS, Sequencer};
 use crate::ledger::{ClaimRelease, IngestionResult, StoredTranscript, stored};
-use crate::model::{
+use docmill_core::fault::Fault;
+use docmill_core::model::{
     ArtefactRef, AttemptOutcome, ClaimToken, DocumentId, FileRef, GroundedField, IngestionStage,
     IngestionStatus, ModelUsage, OutcomeReason,
 };

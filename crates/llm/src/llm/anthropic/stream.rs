@@ -11,7 +11,7 @@ use crate::llm::exchange::{ChatTransport, FailedTry};
 use crate::llm::refusal::ApiErrorBody;
 use crate::llm::spaces::WhitespaceDetector;
 use crate::llm::{FinishReason, ModelReply, estimate_tokens};
-use crate::throttle::RateLimitHeaders;
+use docmill_client::throttle::RateLimitHeaders;
 
 /// One event; which parts it has depends on its name.
 #[derive(Deserialize)]
@@ -87,7 +87,7 @@ pub(super) async fn read_stream(
             }
         }
     };
-    let mut usage: crate::model::ModelUsage = sofar.tokens.into();
+    let mut usage: docmill_core::model::ModelUsage = sofar.tokens.into();
     if stop == FinishReason::Garbled || stop == FinishReason::Cut && sofar.reason.is_none() {
         // The last count never came.
         usage.output = usage.output.max(estimate_tokens(&sofar.text));

@@ -3,10 +3,10 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::config::{PromptCache, StructuredOutput};
 use crate::llm::schema::dialect::SchemaDialect;
 use crate::llm::{FinishReason, ModelReply, Prompt};
-use crate::model::ModelUsage;
+use docmill_core::config::{PromptCache, StructuredOutput};
+use docmill_core::model::ModelUsage;
 
 /// What a request looks like beside the prompt.
 #[derive(Debug, Clone, Copy)]
@@ -160,7 +160,7 @@ pub(super) fn parse_reply(body: &[u8], asked: &str) -> Result<ModelReply, Anthro
         stop: parse_finish_reason(message.stop_reason.as_deref()),
         usage: message.usage.unwrap_or_default().into(),
         model: message.model.filter(|name| !name.is_empty()).unwrap_or_else(|| asked.to_owned()),
-        limits: crate::throttle::RateLimitHeaders::default(),
+        limits: docmill_client::throttle::RateLimitHeaders::default(),
     })
 }
 

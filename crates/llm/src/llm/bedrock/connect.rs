@@ -14,8 +14,8 @@ use aws_sdk_bedrockruntime::config::{
     Builder, IdentityCache, ProvideCredentials, ProvideToken, Token,
 };
 
-use crate::config::{LlmConfig, SecretSource};
-use crate::fault::{Error, Fault, Result};
+use docmill_core::config::{LlmConfig, SecretSource};
+use docmill_core::fault::{Error, Fault, Result};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 

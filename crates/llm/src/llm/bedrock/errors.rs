@@ -7,8 +7,8 @@ use aws_sdk_bedrockruntime::config::http::HttpResponse;
 use aws_sdk_bedrockruntime::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_bedrockruntime::types::error::ConverseStreamOutputError;
 
-use crate::aws::{self, SdkFailure, TransportError};
-use crate::fault::{Error, Fault};
+use docmill_client::aws::{self, SdkFailure, TransportError};
+use docmill_core::fault::{Error, Fault};
 
 /// The fault behind an error code and its HTTP status.
 fn fault_of(code: &str, status: u16) -> Fault {

@@ -6,10 +6,10 @@ use aws_sdk_bedrockruntime::types::{ContentBlockDelta, ConverseStreamOutput as E
 
 use super::errors;
 use super::wire::{map_stop_reason, map_usage};
-use crate::fault::Error;
 use crate::llm::exchange::{FailedTry, REPLY_CAP, SilenceLimits};
 use crate::llm::spaces::WhitespaceDetector;
 use crate::llm::{FinishReason, ModelReply, estimate_tokens};
+use docmill_core::fault::Error;
 
 /// What has come so far.
 struct BedrockStreamState {

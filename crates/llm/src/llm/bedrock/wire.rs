@@ -13,12 +13,12 @@ use aws_sdk_bedrockruntime::types::{
 };
 
 use super::document::{from_json, to_json};
-use crate::config::{PromptCache, StructuredOutput};
-use crate::fault::{Error, Result};
 use crate::llm::schema::dialect::SchemaDialect;
 use crate::llm::{FinishReason, ModelReply, Prompt};
-use crate::model::ModelUsage;
-use crate::throttle::RateLimitHeaders;
+use docmill_client::throttle::RateLimitHeaders;
+use docmill_core::config::{PromptCache, StructuredOutput};
+use docmill_core::fault::{Error, Result};
+use docmill_core::model::ModelUsage;
 
 /// What is sent, whether the reply shall come whole or in a stream.
 pub(super) struct BedrockRequest {

@@ -5,8 +5,8 @@ use std::time::Duration;
 use reqwest::Response;
 
 use super::{ChatTransport, SMALL_CAP, redacted_url};
-use crate::fault::{Error, Fault, Result};
-use crate::http;
+use docmill_client::http;
+use docmill_core::fault::{Error, Fault, Result};
 
 /// Longest the check may take.
 const PING_TIMEOUT: Duration = Duration::from_secs(10);

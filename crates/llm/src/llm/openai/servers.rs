@@ -2,9 +2,9 @@
 
 use reqwest::header::{HeaderName, HeaderValue};
 
-use crate::config::LlmServer;
-use crate::fault::Result;
 use crate::llm::exchange::secret_header;
+use docmill_core::config::LlmServer;
+use docmill_core::fault::Result;
 
 /// One server's habits.
 #[derive(Debug, PartialEq, Eq)]

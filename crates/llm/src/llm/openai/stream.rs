@@ -5,13 +5,13 @@ use serde::Deserialize;
 use time::OffsetDateTime;
 
 use super::wire::{OpenAiUsage, parse_finish_reason};
-use crate::fault::Error;
 use crate::llm::events::{EventStream, EventStreamError};
 use crate::llm::exchange::{ChatTransport, FailedTry};
 use crate::llm::refusal::ApiErrorBody;
 use crate::llm::spaces::WhitespaceDetector;
 use crate::llm::{FinishReason, ModelReply, estimate_tokens};
-use crate::throttle::RateLimitHeaders;
+use docmill_client::throttle::RateLimitHeaders;
+use docmill_core::fault::Error;
 
 #[derive(Deserialize)]
 struct OpenAiChunk {

@@ -3,11 +3,11 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::config::StructuredOutput;
 use crate::llm::schema::dialect::SchemaDialect;
 use crate::llm::{FinishReason, ModelReply, Prompt};
-use crate::model::ModelUsage;
-use crate::throttle::RateLimitHeaders;
+use docmill_client::throttle::RateLimitHeaders;
+use docmill_core::config::StructuredOutput;
+use docmill_core::model::ModelUsage;
 
 /// Which of its two names the cap on the reply goes by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

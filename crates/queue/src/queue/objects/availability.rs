@@ -11,8 +11,8 @@ use std::time::SystemTime;
 use super::engine::to_millis;
 use super::marker_queue::MarkerQueue;
 use super::message::{QueuedMessage, end_of};
-use crate::fault::Result;
-use crate::store::ObjectEntry;
+use docmill_core::fault::Result;
+use docmill_storage::store::ObjectEntry;
 
 /// More than this is forgotten at once.
 const MOST: usize = 20_000;

@@ -7,7 +7,7 @@
 
 pub mod records;
 
-use crate::model::Priority;
+use docmill_core::model::Priority;
 
 /// Everything that waits, of all priorities; keys sort by urgency.
 pub const TODO: &str = "queue/todo/";

@@ -8,9 +8,9 @@ use super::engine::{RecordStore, TRIES, back_off, contention_error, time_of, to_
 use super::marker_queue::MarkerQueue;
 use super::message::{DeadMessage, ObjectReceipt};
 use super::{add_duration, lost_lock_error, parse_receipt};
-use crate::fault::Result;
 use crate::queue::{DeadLetter, Delivery, ReceiptHandle};
-use crate::store::{ObjectEntry, PutResult};
+use docmill_core::fault::Result;
+use docmill_storage::store::{ObjectEntry, PutResult};
 
 /// The tier in the receipts of dead letters.
 const TIER: &str = "dead";

@@ -18,10 +18,10 @@ use super::availability::AvailabilityCache;
 use super::blobforge::{DEAD, hash_in, marker_in};
 use super::engine::{LockRecord, PAGE, RecordStore, to_millis};
 use super::marker_queue::{MarkerPage, MarkerQueue};
-use crate::fault::Result;
-use crate::model::Priority;
 use crate::queue::QueueDepth;
-use crate::store::ObjectEntry;
+use docmill_core::fault::Result;
+use docmill_core::model::Priority;
+use docmill_storage::store::ObjectEntry;
 
 /// What was counted last, for all workers.
 const COUNTED: &str = "registry/depth.json";

@@ -18,9 +18,9 @@ use serde::de::DeserializeOwned;
 pub use clock::{StoreClock, format_rfc3339, time_of, to_millis};
 pub use lock::{LockRecord, ObjectLock, ObservedLock};
 
-use crate::fault::{Error, Result};
-use crate::retry::{Jitter, RetryBackoff};
-use crate::store::{Etag, GetOptions, GetResult, ObjectEntry, ObjectStore, PutResult};
+use docmill_core::fault::{Error, Result};
+use docmill_core::retry::{Jitter, RetryBackoff};
+use docmill_storage::store::{Etag, GetOptions, GetResult, ObjectEntry, ObjectStore, PutResult};
 
 /// How often a change is tried against others before it is given up for now.
 pub(super) const TRIES: u32 = 10;

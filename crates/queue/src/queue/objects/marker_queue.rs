@@ -24,9 +24,9 @@ use super::engine::{
     self, ObjectLock, PAGE, RecordStore, TRIES, VersionedRecord, back_off, format_rfc3339,
     to_json_bytes,
 };
-use crate::fault::{Error, Result};
-use crate::model::Priority;
-use crate::store::{Etag, ObjectEntry, PutResult};
+use docmill_core::fault::{Error, Result};
+use docmill_core::model::Priority;
+use docmill_storage::store::{Etag, ObjectEntry, PutResult};
 
 /// The markers of a bucket, and what goes with them.
 pub struct MarkerQueue {

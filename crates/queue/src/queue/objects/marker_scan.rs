@@ -13,9 +13,9 @@ use super::blobforge::{marker_in, shard_prefix};
 use super::engine::{PAGE, time_of};
 use super::marker_queue::MarkerQueue;
 use super::writer::ReturnedMessage;
-use crate::fault::Result;
-use crate::model::Priority;
-use crate::store::ObjectEntry;
+use docmill_core::fault::Result;
+use docmill_core::model::Priority;
+use docmill_storage::store::ObjectEntry;
 
 /// The longest that a listing is kept, however many requests it took.
 const LONGEST: Duration = Duration::from_secs(60);

@@ -8,9 +8,9 @@ use serde_json::{Map, Value};
 
 use super::blobforge::records::MarkerLock;
 use super::blobforge::{TODO, is_hash};
-use crate::model::Priority;
-use crate::model::digest;
 use crate::queue::ReceiptHandle;
+use docmill_core::model::Priority;
+use docmill_core::model::digest;
 
 /// How long a lock without an end of its own (BlobForge's) outlives its last heartbeat.
 const STALE: u64 = 15 * 60 * 1000;

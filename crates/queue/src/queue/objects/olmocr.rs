@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use sha1::{Digest, Sha1};
 
 use super::engine::LockRecord;
-use crate::model::digest;
+use docmill_core::model::digest;
 
 /// Every group and its documents.
 pub const INDEX: &str = "work_index_list.csv.zstd";

@@ -14,10 +14,10 @@ use super::marker_queue::MarkerQueue;
 use super::marker_scan::MarkerScan;
 use super::message::{DeadMessage, ObjectReceipt, QueuedMessage, end_of};
 use super::writer::ReturnedMessage;
-use crate::fault::Result;
-use crate::model::Priority;
 use crate::queue::Delivery;
-use crate::store::ObjectEntry;
+use docmill_core::fault::Result;
+use docmill_core::model::Priority;
+use docmill_storage::store::ObjectEntry;
 
 /// Takes messages for one process, which remembers what it saw.
 pub(super) struct MessageReceiver {

@@ -9,9 +9,9 @@ use super::engine::{ObjectLock, RecordStore, TRIES, back_off, contention_error, 
 use super::marker_queue::MarkerQueue;
 use super::message::{ObjectReceipt, QueuedMessage, name_of};
 use super::{add_duration, lost_lock_error};
-use crate::fault::Result;
 use crate::queue::OutgoingMessage;
-use crate::store::PutResult;
+use docmill_core::fault::Result;
+use docmill_storage::store::PutResult;
 
 /// Sends messages, and renews, finishes and gives back those that were received.
 pub(super) struct MessageWriter {

@@ -10,10 +10,10 @@ use super::errors::from_redis;
 use super::keys::RedisKeys;
 use super::message::RedisReceipt;
 use super::scripts::AT_A_TIME;
-use crate::fault::{Error, Fault, Result};
-use crate::model::Priority;
 use crate::queue::ReceiptHandle;
-use crate::retry::{RetryBackoff, retry};
+use docmill_core::fault::{Error, Fault, Result};
+use docmill_core::model::Priority;
+use docmill_core::retry::{RetryBackoff, retry};
 
 /// How a transition is repeated that may be without harm.
 const WAITS: RetryBackoff = RetryBackoff::linear(Duration::from_millis(100)).with_retries(2);

@@ -13,7 +13,7 @@ use super::calls::RedisCalls;
 use super::keys::RedisKeys;
 use super::message::ceil_millis;
 use super::scripts::{AT_A_TIME, CLEAN};
-use crate::fault::Result;
+use docmill_core::fault::Result;
 
 /// Two steps of another client are this close together, or it is dead.
 const GRACE: Duration = Duration::from_secs(2);

@@ -6,9 +6,9 @@ use ::redis::aio::{ConnectionManager, ConnectionManagerConfig, MultiplexedConnec
 use ::redis::{AsyncConnectionConfig, Client, ConnectionAddr, TlsCertificates};
 
 use super::errors::{from_redis, is_tls};
-use crate::config::QueueConfig;
-use crate::fault::{Error, Fault, Result};
-use crate::retry::{RetryBackoff, retry};
+use docmill_core::config::QueueConfig;
+use docmill_core::fault::{Error, Fault, Result};
+use docmill_core::retry::{RetryBackoff, retry};
 
 /// One command or script, there and back.
 const ANSWER: Duration = Duration::from_secs(5);

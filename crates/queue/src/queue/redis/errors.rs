@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ::redis::{ErrorKind, RedisError, ServerErrorKind};
 
-use crate::fault::{Error, Fault};
+use docmill_core::fault::{Error, Fault};
 
 /// The fault behind an error.
 fn fault_of(error: &RedisError) -> Fault {

@@ -2,7 +2,7 @@
 //! are those of redis-work-queue 0.3.0, by plain concatenation; everything of our own lies under
 //! `PREFIX:docmill:`, where its clients do not look.
 
-use crate::model::Priority;
+use docmill_core::model::Priority;
 
 /// The keys of one queue.
 #[derive(Debug, Clone, PartialEq, Eq)]

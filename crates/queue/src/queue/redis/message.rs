@@ -10,9 +10,9 @@ use ::redis::{FromRedisValue, ParsingError, Value};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::model::Priority;
-use crate::model::digest::{decode_hex, encode_hex};
 use crate::queue::{Delivery, ReceiptHandle};
+use docmill_core::model::Priority;
+use docmill_core::model::digest::{decode_hex, encode_hex};
 
 /// Which item, from which tier, leased under which token.
 #[derive(Debug, Clone, PartialEq, Eq)]

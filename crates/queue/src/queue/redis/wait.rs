@@ -12,8 +12,8 @@ use ::redis::aio::MultiplexedConnection;
 
 use super::keys::RedisKeys;
 use super::{connect, errors};
-use crate::fault::Result;
-use crate::model::Priority;
+use docmill_core::fault::Result;
+use docmill_core::model::Priority;
 
 /// The longest one command blocks: what became due by another worker's hand is seen this soon.
 const LONGEST: Duration = Duration::from_secs(1);

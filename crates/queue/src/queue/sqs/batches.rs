@@ -13,7 +13,7 @@ use super::envelope::{fair_group, message_attributes};
 use super::errors::{from_entry, from_sdk};
 use super::lines::SqsTier;
 use super::receipt::{ceil_seconds, handle_of};
-use crate::fault::{Error, Fault, Result};
+use docmill_core::fault::{Error, Fault, Result};
 
 /// Entries per batch (API reference).
 const ENTRIES: usize = 10;

@@ -12,9 +12,9 @@ use tokio::time::Instant;
 
 use super::errors::from_sdk;
 use super::requests::RequestCounter;
-use crate::config::{QueueConfig, TierConfig};
-use crate::fault::{Error, Fault, Result};
-use crate::retry::retry;
+use docmill_core::config::{QueueConfig, TierConfig};
+use docmill_core::fault::{Error, Fault, Result};
+use docmill_core::retry::retry;
 
 /// How long a start waits for a queue that does not answer.
 pub(super) const PATIENCE: Duration = Duration::from_secs(20);

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use aws_sdk_sqs::types::MessageAttributeValue;
 
 use super::super::OutgoingMessage;
-use crate::fault::{Error, Result};
-use crate::model::digest;
+use docmill_core::fault::{Error, Result};
+use docmill_core::model::digest;
 
 /// The attribute's name, as W3C Trace Context spells the header.
 pub(super) const TRACEPARENT: &str = "traceparent";

@@ -7,8 +7,8 @@ use aws_sdk_sqs::config::http::HttpResponse;
 use aws_sdk_sqs::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_sqs::types::BatchResultErrorEntry;
 
-use crate::aws::{self, SdkFailure, TransportError};
-use crate::fault::{Error, Fault};
+use docmill_client::aws::{self, SdkFailure, TransportError};
+use docmill_core::fault::{Error, Fault};
 
 /// The fault behind an error code, with the HTTP status (0 if there is none) and the message,
 /// which alone tells a dead handle from another wrong parameter.

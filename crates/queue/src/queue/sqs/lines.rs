@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use futures::future::{BoxFuture, join_all};
 
-use crate::fault::{Error, Fault, Result};
-use crate::model::Priority;
+use docmill_core::fault::{Error, Fault, Result};
+use docmill_core::model::Priority;
 
 /// One queue and, if it has one, its dead-letter queue.
 #[derive(Debug)]

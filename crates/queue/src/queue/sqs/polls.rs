@@ -9,9 +9,9 @@ use super::envelope::TRACEPARENT;
 use super::errors::from_sdk;
 use super::receipt::{LONGEST, ReceiptClock, ceil_seconds};
 use super::{SECOND, connect};
-use crate::fault::Result;
-use crate::model::Priority;
 use crate::queue::Delivery;
+use docmill_core::fault::Result;
+use docmill_core::model::Priority;
 
 /// Messages per receive (API reference).
 const MOST: usize = 10;

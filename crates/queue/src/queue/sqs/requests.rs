@@ -4,7 +4,7 @@ use aws_sdk_sqs::config::interceptors::BeforeTransmitInterceptorContextRef;
 use aws_sdk_sqs::config::{ConfigBag, Intercept, RuntimeComponents};
 use aws_sdk_sqs::error::BoxError;
 
-use crate::metrics;
+use docmill_core::metrics;
 
 /// Sees every request just before it is sent.
 #[derive(Debug)]

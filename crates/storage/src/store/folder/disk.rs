@@ -13,8 +13,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use crate::model::digest;
 use crate::store::{Etag, FetchedObject, GetOptions, GetResult, ObjectMeta, PutResult};
+use docmill_core::model::digest;
 
 /// Everything of ours inside the folder; no key has this name.
 const OURS: &str = ".docmill-store";

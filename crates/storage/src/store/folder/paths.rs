@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 
-use crate::fault::{Error, Fault, Result};
+use docmill_core::fault::{Error, Fault, Result};
 
 /// S3's own limit, in bytes.
 const LONGEST_KEY: usize = 1024;

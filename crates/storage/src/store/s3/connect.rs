@@ -8,8 +8,8 @@ use aws_sdk_s3::config::{
     BehaviorVersion, Credentials, Region, RequestChecksumCalculation, ResponseChecksumValidation,
 };
 
-use crate::config::{SecretString, StoreConfig};
-use crate::fault::Fault;
+use docmill_core::config::{SecretString, StoreConfig};
+use docmill_core::fault::Fault;
 
 /// One request without its body; a 64 MiB upload at 1 MiB/s still fits.
 const ATTEMPT: Duration = Duration::from_secs(90);

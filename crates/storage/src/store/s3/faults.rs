@@ -9,8 +9,8 @@ use aws_sdk_s3::config::http::HttpResponse;
 use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
 
 use super::place::S3Location;
-use crate::aws;
-use crate::fault::{Error, Fault, Result};
+use docmill_client::aws;
+use docmill_core::fault::{Error, Fault, Result};
 
 /// A request that did not succeed.
 pub(super) enum S3Failure {

@@ -2,7 +2,7 @@
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
-use crate::fault::{Error, Fault, Result};
+use docmill_core::fault::{Error, Fault, Result};
 
 /// S3's own limit, in bytes.
 const LONGEST_KEY: usize = 1024;

@@ -1,5 +1,5 @@
 use super::*;
-use crate::model::{EncodedImage, ImageEncoding, ImageHeader, PictureFacts, TextMap};
+use docmill_core::model::{EncodedImage, ImageEncoding, ImageHeader, PictureFacts, TextMap};
 use serde_json::{Value, json};
 
 fn picture(number: u32) -> PagePicture {

@@ -4,7 +4,7 @@ use super::SupplierSearch;
 use crate::extract::rules::FoundValue;
 use crate::extract::rules::layout::TextCell;
 use crate::extract::rules::spots::LabelMatch;
-use crate::notation::vat_id;
+use docmill_formats::notation::vat_id;
 
 impl SupplierSearch<'_> {
     /// The identifier that is least likely the customer's.

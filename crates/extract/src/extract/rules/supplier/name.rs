@@ -2,7 +2,7 @@
 
 use super::{LONGEST_NAME, SupplierSearch, is_next_line};
 use crate::extract::rules::layout::TextCell;
-use crate::notation::{date, fold_text};
+use docmill_formats::notation::{date, fold_text};
 
 impl SupplierSearch<'_> {
     /// Whether a heading such as "Bill to" stands over or before the cell.

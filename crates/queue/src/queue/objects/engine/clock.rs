@@ -14,8 +14,8 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 use tokio::time::Instant;
 
-use crate::fault::{Error, Result};
-use crate::store::ObjectStore;
+use docmill_core::fault::{Error, Result};
+use docmill_storage::store::ObjectStore;
 
 /// How long a measurement is good; clocks drift by seconds a day at most.
 const GOOD: Duration = Duration::from_secs(600);

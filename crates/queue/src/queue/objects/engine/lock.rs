@@ -12,8 +12,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::{RecordStore, TRIES, VersionedRecord, back_off, contention_error, to_json_bytes};
-use crate::fault::Result;
-use crate::store::{Etag, PutResult};
+use docmill_core::fault::Result;
+use docmill_storage::store::{Etag, PutResult};
 
 /// What a dialect writes into a lock.
 pub trait LockRecord: Serialize + DeserializeOwned + Default + Clone + Send + Sync {

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::group_hash;
-use crate::fault::{Error, Fault, Result};
+use docmill_core::fault::{Error, Fault, Result};
 
 /// The largest index; bytes before compression.
 pub const LARGEST: u64 = 1 << 30;

@@ -1,0 +1,198 @@
+//! Keeps the language of the code countable: names that two types share, names of one word, and
+//! parameters that hide a second parameter in a tuple.
+//!
+//! It counts product code only: neither tests nor what they stand on. It cannot tell a good name
+//! from a bad one; docs/architecture.md says what the words mean.
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use syn::{Attribute, FnArg, ImplItem, Item, Signature, TraitItem, Type};
+
+/// Names of types that mean something only behind their module (`queue::Config`).
+const BEHIND_THEIR_MODULE: &[&str] = &["Config", "Error", "Row"];
+/// Of all types, in percent: those that share their bare name with another one.
+const SHARED_TYPE_NAMES: usize = 8;
+/// Of all types, in percent: those whose name is one word.
+const ONE_WORD_TYPES: usize = 35;
+/// Of all functions, in percent: those whose name is one word.
+const ONE_WORD_FUNCTIONS: usize = 45;
+
+/// What product code declares.
+#[derive(Default)]
+struct Declarations {
+    /// Bare name of a type to the files that declare one.
+    types: BTreeMap<String, Vec<PathBuf>>,
+    /// Functions and methods, except those that implement a trait: their names are the trait's.
+    functions: Vec<String>,
+    /// `file: function` for each tuple parameter that is neither coordinates nor a range.
+    tuple_parameters: Vec<String>,
+}
+
+impl Declarations {
+    fn of_workspace() -> Self {
+        let mut found = Self::default();
+        let mut roots = vec![PathBuf::from("src")];
+        if let Ok(crates) = fs::read_dir("crates") {
+            roots.extend(crates.map(|entry| entry.unwrap().path().join("src")));
+        }
+        for root in roots {
+            for name in ["lib.rs", "main.rs"] {
+                let file = root.join(name);
+                if file.exists() {
+                    found.read_file(&file, &root);
+                }
+            }
+        }
+        found
+    }
+
+    /// Reads `file`, whose child modules lie in `children`.
+    fn read_file(&mut self, file: &Path, children: &Path) {
+        let text = fs::read_to_string(file).unwrap();
+        let items = syn::parse_file(&text).unwrap().items;
+        self.read_items(&items, file, children);
+    }
+
+    fn read_items(&mut self, items: &[Item], file: &Path, children: &Path) {
+        for item in items {
+            match item {
+                Item::Mod(module) if !is_test_only(&module.attrs) => {
+                    let below = children.join(module.ident.to_string());
+                    match &module.content {
+                        Some((_, items)) => self.read_items(items, file, &below),
+                        None => self.read_file(&below.with_extension("rs"), &below),
+                    }
+                }
+                Item::Struct(item) if !is_test_only(&item.attrs) => {
+                    self.add_type(&item.ident, file)
+                }
+                Item::Enum(item) if !is_test_only(&item.attrs) => self.add_type(&item.ident, file),
+                Item::Trait(item) if !is_test_only(&item.attrs) => {
+                    self.add_type(&item.ident, file);
+                    for item in &item.items {
+                        if let TraitItem::Fn(function) = item {
+                            self.add_function(&function.sig, file);
+                        }
+                    }
+                }
+                Item::Fn(item) if !is_test_only(&item.attrs) => self.add_function(&item.sig, file),
+                Item::Impl(item) if item.trait_.is_none() && !is_test_only(&item.attrs) => {
+                    for item in &item.items {
+                        if let ImplItem::Fn(function) = item
+                            && !is_test_only(&function.attrs)
+                        {
+                            self.add_function(&function.sig, file);
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn add_type(&mut self, name: &syn::Ident, file: &Path) {
+        self.types.entry(name.to_string()).or_default().push(file.to_owned());
+    }
+
+    fn add_function(&mut self, signature: &Signature, file: &Path) {
+        let hides_parameters = |argument: &FnArg| match argument {
+            FnArg::Receiver(_) => false,
+            FnArg::Typed(argument) => is_bundle(&argument.ty),
+        };
+        if signature.inputs.iter().any(hides_parameters) {
+            self.tuple_parameters.push(format!("{}: {}", file.display(), signature.ident));
+        }
+        self.functions.push(signature.ident.to_string());
+    }
+}
+
+/// Whether an item is compiled for tests alone.
+fn is_test_only(attributes: &[Attribute]) -> bool {
+    attributes.iter().any(|attribute| {
+        let Ok(list) = attribute.meta.require_list() else { return false };
+        list.path.is_ident("cfg") && list.tokens.to_string() == "test"
+    })
+}
+
+/// Whether a parameter is a tuple of unlike things. Coordinates and ranges are tuples of one type.
+fn is_bundle(parameter: &Type) -> bool {
+    let Type::Tuple(tuple) = parameter else { return false };
+    let number = |element: &Type| match element {
+        Type::Path(path) => path.path.get_ident().map(ToString::to_string).filter(|name| {
+            ["f32", "f64", "i32", "i64", "u8", "u16", "u32", "u64", "usize"]
+                .contains(&name.as_str())
+        }),
+        _ => None,
+    };
+    let mut numbers = tuple.elems.iter().map(number);
+    match numbers.next() {
+        None => false,
+        Some(None) => true,
+        Some(first) => numbers.any(|other| other != first),
+    }
+}
+
+/// Words of a name in `CamelCase`; a run of capitals is one word.
+fn words_of_type(name: &str) -> usize {
+    let mut words = 0;
+    let mut before = '_';
+    for c in name.chars() {
+        if c.is_uppercase() && !before.is_uppercase() {
+            words += 1;
+        }
+        before = c;
+    }
+    words
+}
+
+fn percent(part: usize, whole: usize) -> usize {
+    (part * 100).div_ceil(whole.max(1))
+}
+
+#[test]
+fn a_type_has_its_name_to_itself_and_most_names_say_more_than_one_word() {
+    let found = Declarations::of_workspace();
+    let all: usize = found.types.values().map(Vec::len).sum();
+    assert!(all > 300, "the reader of declarations finds only {all} types");
+    let shared: Vec<_> = found
+        .types
+        .iter()
+        .filter(|(name, files)| files.len() > 1 && !BEHIND_THEIR_MODULE.contains(&name.as_str()))
+        .collect();
+    let sharing: usize = shared.iter().map(|(_, files)| files.len()).sum();
+    assert!(
+        percent(sharing, all) <= SHARED_TYPE_NAMES,
+        "{sharing} of {all} types share their name: {shared:#?}"
+    );
+    let short = found.types.iter().filter(|(name, _)| words_of_type(name) < 2);
+    let short: usize = short.map(|(_, files)| files.len()).sum();
+    assert!(percent(short, all) <= ONE_WORD_TYPES, "{short} of {all} types have one word");
+}
+
+#[test]
+fn most_functions_say_what_they_do_to_what() {
+    let functions = Declarations::of_workspace().functions;
+    let all = functions.len();
+    assert!(all > 1000, "the reader of declarations finds only {all} functions");
+    let short = functions.iter().filter(|name| !name.contains('_')).count();
+    assert!(percent(short, all) <= ONE_WORD_FUNCTIONS, "{short} of {all} functions have one word");
+}
+
+#[test]
+fn no_parameter_is_a_tuple_of_unlike_things() {
+    let hidden = Declarations::of_workspace().tuple_parameters;
+    assert!(hidden.is_empty(), "give each of these a struct with a name: {hidden:#?}");
+}
+
+#[test]
+fn the_counter_of_words_reads_camel_case() {
+    for (name, words) in [("Ledger", 1), ("ClaimHandle", 2), ("HTTP", 1), ("PageTextLayer", 3)] {
+        assert_eq!(words_of_type(name), words, "{name}");
+    }
+    let bundle: Type = syn::parse_str("(&Ports, &Hold)").unwrap();
+    let point: Type = syn::parse_str("(f32, f32)").unwrap();
+    assert!(is_bundle(&bundle) && !is_bundle(&point));
+}
