@@ -89,7 +89,7 @@ struct PauseTargetArgs {
 }
 
 impl PauseTargetArgs {
-    fn to_target(self) -> PauseTarget {
+    fn into_target(self) -> PauseTarget {
         let (scope, name) = match (self.kind, self.tenant, self.provider) {
             (Some(name), ..) => (PauseScope::Kind, name),
             (_, Some(name), _) => (PauseScope::Tenant, name),
@@ -296,7 +296,7 @@ pub(super) async fn pause(
     pausing: PauseArgs,
 ) -> anyhow::Result<CommandExit> {
     let (_, db) = open_database(context, DATABASE).await?;
-    retry::pause_target(&db, &pausing.what.to_target(), &audit_note(pausing.why)).await?;
+    retry::pause_target(&db, &pausing.what.into_target(), &audit_note(pausing.why)).await?;
     show_pauses(context, &db, "").await
 }
 
@@ -306,7 +306,7 @@ pub(super) async fn resume(
 ) -> anyhow::Result<CommandExit> {
     let (_, db) = open_database(context, DATABASE).await?;
     let lifted =
-        retry::resume_target(&db, &pausing.what.to_target(), &audit_note(pausing.why)).await?;
+        retry::resume_target(&db, &pausing.what.into_target(), &audit_note(pausing.why)).await?;
     show_pauses(context, &db, if lifted { "" } else { "it was not paused; " }).await
 }
 

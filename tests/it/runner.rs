@@ -230,7 +230,7 @@ async fn each_job_ends_by_the_failure_table_and_takes_no_other_with_it() {
         (Does::Fails(Fault::Rejected), "ended corrupt"),
         (Does::Fails(Fault::Throttled(None)), "again throttled false"),
         (Does::Fails(Fault::OverBudget(S(9))), "again over_budget false"),
-        (Does::Fails(Fault::Denied), "again unavailable false"),
+        (Does::Fails(Fault::Denied), "again denied false"),
         (Does::Takes(S(30)), "completed"),
     ];
     let (script, stats) = Script::of(table.map(|(does, _)| does)).run().await;
@@ -388,7 +388,7 @@ async fn what_an_operator_has_paused_is_given_back_unbegun() {
     let script = Script::of([Does::Well]);
     script.holds_back.store(true, Ordering::SeqCst);
     let (script, _) = script.run().await;
-    assert_eq!(script.ended(), [(Does::Well, "again unavailable false".to_owned())]);
+    assert_eq!(script.ended(), [(Does::Well, "again paused false".to_owned())]);
     assert_eq!(script.most_working.load(Ordering::SeqCst), 0);
 }
 

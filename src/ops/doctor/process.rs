@@ -183,7 +183,7 @@ mod tests {
         ] {
             let memory = gib.map(|gib: u64| gib << 30);
             let around = PlatformLimits { memory, threads, ..PlatformLimits::default() };
-            assert_eq!(super::check_memory(&config, &around).verdict, verdict, "{gib:?} {threads}");
+            assert_eq!(check_memory(&config, &around).verdict, verdict, "{gib:?} {threads}");
         }
     }
 

@@ -86,7 +86,7 @@ fn decode_image<R: BufRead + Seek>(
             Ok(picture) => (picture, false),
             Err(refused) if refused.reason == OutcomeReason::Corrupt => {
                 // Once more, into pixels of our own that stay when the decoder gives up.
-                let again = self::make_decoder(bytes(), format, limits)?;
+                let again = make_decoder(bytes(), format, limits)?;
                 (decode_partial(again).ok_or(refused)?, true)
             }
             Err(refused) => return Err(refused),
