@@ -3,7 +3,7 @@
 /// Why a document was given up.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct DeadLetterReason<'a> {
-    /// See [`Dead::reason`](docmill_queue::queue::objects::blobforge::records::Dead::reason).
+    /// See [`DeadMarker::reason`](docmill_queue::queue::objects::blobforge::records::DeadMarker::reason).
     pub(super) reason: &'a str,
     /// What went wrong: codes and counts, never content.
     pub(super) detail: &'a str,

@@ -26,7 +26,7 @@ use super::schema::ReplySchema;
 /// What bounds the calls, and whose they are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallLimits {
-    /// See [`super::identity`]; stored replies of another identity are not used.
+    /// See [`super::extraction_identity`]; stored replies of another identity are not used.
     pub identity: String,
     /// `limits.prompt_tokens`.
     pub prompt_tokens: u32,

@@ -33,7 +33,7 @@ pub struct StoredCall {
 pub struct RecordedReplies {
     /// Version of this form, [`RecordedReplies::FORMAT`] when written by this build.
     pub format: u32,
-    /// See [`super::identity`].
+    /// See [`super::extraction_identity`].
     pub identity: String,
     /// In the order in which they were made.
     pub calls: Vec<StoredCall>,
