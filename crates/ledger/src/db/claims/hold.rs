@@ -72,7 +72,7 @@ pub(super) async fn save_stage(
     Ok(write_result(done.rows_affected()))
 }
 
-/// See [`crate::ledger::Ledger::save_transcription`]. Without waiting for the disk: the transcript
+/// See [`crate::ledger::AttemptLedger::save_transcription`]. Without waiting for the disk: the transcript
 /// itself lies in the store under the same identity.
 pub(super) async fn save_transcription(
     db: &Db,
@@ -105,7 +105,7 @@ pub(super) async fn save_transcription(
     Ok(write_result(done.rows_affected()))
 }
 
-/// See [`crate::ledger::Ledger::save_extraction`]; as above.
+/// See [`crate::ledger::AttemptLedger::save_extraction`]; as above.
 pub(super) async fn save_extraction(
     db: &Db,
     id: IngestionId,

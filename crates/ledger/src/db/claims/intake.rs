@@ -73,7 +73,7 @@ pub(super) async fn quarantine_message(db: &Db, message: &QuarantinedMessage) ->
     Ok(())
 }
 
-/// See [`crate::ledger::Ledger::find_duplicate`].
+/// See [`crate::ledger::AttemptLedger::find_duplicate`].
 pub(super) async fn find_duplicate(
     db: &Db,
     document: DocumentId,
@@ -97,7 +97,7 @@ pub(super) async fn find_duplicate(
     Ok(found.map(IngestionId))
 }
 
-/// See [`crate::ledger::Ledger::is_blocked`].
+/// See [`crate::ledger::AttemptLedger::is_blocked`].
 pub(super) async fn is_blocked(db: &Db, sha256: &str) -> Result<bool> {
     sqlx::query_scalar!(
         r#"SELECT EXISTS (SELECT 1 FROM blocked_content WHERE sha256 = $1) AS "blocked!""#,
@@ -152,7 +152,7 @@ pub(super) async fn save_worker_status(db: &Db, worker: &str, vitals: &WorkerSta
     Ok(())
 }
 
-/// See [`crate::ledger::Ledger::now`].
+/// See [`crate::ledger::AttemptLedger::current_time`].
 pub(super) async fn current_time(db: &Db) -> Result<OffsetDateTime> {
     sqlx::query_scalar!(r#"SELECT docmill_now() AS "now!""#)
         .fetch_one(db.pool())
