@@ -2,7 +2,7 @@
 //! parameters that hide a second parameter in a tuple.
 //!
 //! It counts product code only: neither tests nor what they stand on. It cannot tell a good name
-//! from a bad one; docs/architecture.md says what the words mean.
+//! from a bad one; docs/glossary.md says what the names mean.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::collections::BTreeMap;
@@ -25,6 +25,8 @@ const ONE_WORD_FUNCTIONS: usize = 45;
 struct Declarations {
     /// Bare name of a type to the files that declare one.
     types: BTreeMap<String, Vec<PathBuf>>,
+    /// Other names of types.
+    aliases: Vec<String>,
     /// Functions and methods, except those that implement a trait: their names are the trait's.
     functions: Vec<String>,
     /// `file: function` for each tuple parameter that is neither coordinates nor a range.
@@ -78,6 +80,7 @@ impl Declarations {
                         }
                     }
                 }
+                Item::Type(item) => self.aliases.push(item.ident.to_string()),
                 Item::Fn(item) if !is_test_only(&item.attrs) => self.add_function(&item.sig, file),
                 Item::Impl(item) if item.trait_.is_none() && !is_test_only(&item.attrs) => {
                     for item in &item.items {
@@ -185,6 +188,29 @@ fn most_functions_say_what_they_do_to_what() {
 fn no_parameter_is_a_tuple_of_unlike_things() {
     let hidden = Declarations::of_workspace().tuple_parameters;
     assert!(hidden.is_empty(), "give each of these a struct with a name: {hidden:#?}");
+}
+
+#[test]
+fn every_name_in_the_glossary_and_in_the_walk_is_one_of_the_code() {
+    let found = Declarations::of_workspace();
+    let glossary = fs::read_to_string("docs/glossary.md").unwrap();
+    let architecture = fs::read_to_string("docs/architecture.md").unwrap();
+    let walk = architecture.split("\n## ").find(|part| part.starts_with("One document")).unwrap();
+    let first_cells =
+        glossary.lines().filter_map(|line| line.strip_prefix("| ")?.split(" | ").next());
+    let quoted = first_cells.chain([walk]).flat_map(|text| text.split('`').skip(1).step_by(2));
+    // Paths and commands are no names.
+    let names: Vec<_> = quoted
+        .filter(|name| !name.contains(['/', ' ']))
+        .filter_map(|name| name.split("::").last())
+        .collect();
+    assert!(names.len() > 500, "the reader of names finds only {}", names.len());
+    let is_declared = |name: &str| {
+        found.types.contains_key(name)
+            || found.aliases.iter().chain(&found.functions).any(|declared| declared == name)
+    };
+    let unknown: Vec<_> = names.into_iter().filter(|name| !is_declared(name)).collect();
+    assert!(unknown.is_empty(), "no such type or function: {unknown:?}");
 }
 
 #[test]
