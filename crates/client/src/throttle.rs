@@ -1,7 +1,7 @@
 //! The throttle governor: how fast a provider may be called, learned while calling it.
 //!
-//! One lane for each provider, account and model, for page reading and language models alike. A
-//! lane has a line (first come, first served), a pace in requests a second learned from 429s, a
+//! One limiter for each provider, account and model, for page reading and language models alike. A
+//! limiter has a queue (first come, first served), a pace in requests a second learned from 429s, a
 //! ceiling and a token bucket learned from headers, a window of calls under way, a pause that the
 //! server asked for and that every job shares, and a circuit breaker.
 //!
@@ -47,7 +47,7 @@ const HIDE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(
 /// Whose limit it is.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LimiterKey {
-    /// E.g. `openai`.
+    /// Name of the provider, e.g. `openai`.
     pub provider: String,
     /// Tells accounts and servers apart; never a credential itself.
     pub account: String,
@@ -110,7 +110,7 @@ impl CallOutcome {
     }
 }
 
-/// All lanes of this process.
+/// All rate limiters of this process.
 pub struct Governor {
     config: ThrottleConfig,
     lanes: Mutex<HashMap<LimiterKey, Arc<RateLimiter>>>,
@@ -192,7 +192,7 @@ impl RateLimiter {
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets the head of the line look again.
+    /// Wakes the head of the queue, so that it checks again whether it may go.
     fn wake_first(&self) {
         let waiting = {
             let line = self.line();
@@ -207,7 +207,7 @@ impl RateLimiter {
         metrics::set_breaker(lane, shown.breaker, shown.denied);
     }
 
-    /// Waiting calls that came before this one.
+    /// Number of waiting calls that arrived before this one.
     fn calls_ahead_of(&self, number: u64) -> usize {
         self.line().waiting.range(..number).count()
     }

@@ -64,7 +64,7 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// Whether the data is refused, if no further rung is left.
+    /// Whether the data is refused if no stronger model is left to ask.
     pub fn is_refused(&self) -> bool {
         self.findings.iter().any(|finding| finding.consequence >= RuleConsequence::Review)
     }

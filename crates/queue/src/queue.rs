@@ -43,11 +43,11 @@ pub struct Delivery {
     pub first_received_at: Option<SystemTime>,
     /// Monotonic time just before the receive call was sent: from here its hiding is counted.
     pub received: Instant,
-    /// The tier it came from; `None` if the queue has none.
+    /// The tier it was received from; `None` if the queue has none.
     pub priority: Option<Priority>,
     /// On whose behalf it was sent, if the sender said so and the format has room for it.
     pub tenant: Option<String>,
-    /// The sender's W3C `traceparent`, as it came, if the format has room for it.
+    /// The sender's W3C `traceparent`, unchanged, if the format has room for it.
     pub traceparent: Option<String>,
 }
 
@@ -80,7 +80,7 @@ pub struct OutgoingMessage {
 }
 
 impl OutgoingMessage {
-    /// A message of nobody in particular that is visible at once.
+    /// A message without a tenant that is visible at once.
     pub fn from_body(body: impl Into<String>) -> Self {
         Self { body: body.into(), ..Self::default() }
     }

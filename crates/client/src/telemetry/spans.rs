@@ -27,7 +27,7 @@ const HEADER: &str = "traceparent";
 /// A message as its span shows it.
 #[derive(Debug, Clone, Copy)]
 pub struct TracedMessage<'a> {
-    /// The queue it came from.
+    /// The queue it was received from.
     pub from: &'a QueueDestination,
     /// The queue's id of the message.
     pub id: &'a str,

@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde::{Deserialize, Serialize};
 
-/// Pipes of the cell itself and of the programs that its threads run.
+/// Pipes of the page process itself and of the programs that its threads run.
 const OPEN_FILES: u64 = 1024;
 
 /// What a confined process may still reach.

@@ -6,7 +6,7 @@
 //! cannot be stopped from outside: a dropped future or a passed limit leaves it behind, and its
 //! core stays taken until it ends. Page work therefore carries deadlines of its own. What this
 //! cannot survive is an abort of the process (a failed allocation, a stack overflow): work on the
-//! bytes of documents belongs into a [cell](super::Cells).
+//! bytes of documents belongs into a [page process](super::ProcessPool).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;

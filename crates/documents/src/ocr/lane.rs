@@ -16,7 +16,7 @@ use docmill_core::fault::Result;
 /// Repetitions of a call that failed in passing.
 const RETRIES: u32 = 2;
 
-/// One provider, account and operation, behind the governor.
+/// The calls of one provider, account and operation, behind the governor.
 #[derive(Clone)]
 pub struct GovernedClient {
     governor: Arc<Governor>,
@@ -25,12 +25,12 @@ pub struct GovernedClient {
 }
 
 impl GovernedClient {
-    /// A lane of this key, for calls that traces show by this name.
+    /// A client with this limiter key, for calls that traces show by this name.
     pub fn new(governor: Arc<Governor>, key: LimiterKey, operation: &'static str) -> Self {
         Self { governor, key, operation }
     }
 
-    /// Calls, and calls again where that is the thing to do.
+    /// Makes a call, and repeats it where that makes sense.
     ///
     /// # Errors
     /// Those of [`GovernedCall::make`].

@@ -43,14 +43,14 @@ const NO_JOB: &str = "docmill-asks-whether-it-may";
 /// The first question about a job comes after this; later ones after twice as long each time.
 const FIRST_POLL: Duration = Duration::from_millis(500);
 
-/// One lane for each operation: each has a limit of its own.
+/// One governed client for each operation: each operation has a limit of its own.
 #[derive(Clone)]
 pub struct OperationClients {
-    /// `DetectDocumentText`.
+    /// Client of `DetectDocumentText`: one page, answered at once.
     pub detect: GovernedClient,
-    /// `StartDocumentTextDetection`.
+    /// Client of `StartDocumentTextDetection`: starts an asynchronous job.
     pub start: GovernedClient,
-    /// `GetDocumentTextDetection`.
+    /// Client of `GetDocumentTextDetection`: fetches the job's result.
     pub get: GovernedClient,
 }
 
@@ -72,7 +72,7 @@ enum TextractJobResult {
 impl TextractOcr {
     /// Its name in the configuration.
     pub const NAME: &'static str = "textract";
-    /// The operation that reads a picture, as a lane and a price name it.
+    /// The operation that reads a picture, as limiters and prices name it.
     pub const DETECT: &'static str = "DetectDocumentText";
     /// The operation that starts a job.
     pub const START: &'static str = "StartDocumentTextDetection";

@@ -19,7 +19,7 @@ pub enum RuleConsequence {
     Flag,
     /// Refused: a person decides.
     Review,
-    /// Try the next rung; refused on the last one.
+    /// Ask the next model of the chain; refuse the data on the last one.
     Again,
 }
 

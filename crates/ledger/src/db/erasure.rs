@@ -168,7 +168,7 @@ pub async fn delete_documents(
         .execute(&mut *transaction)
         .await
         .context(doing)?;
-    // What was paid stays on the books, of nobody in particular.
+    // What was paid stays on the books, without a tenant or a document.
     sqlx::query!("UPDATE spending SET tenant = NULL WHERE ingestion_id = ANY ($1)", &ids)
         .execute(&mut *transaction)
         .await

@@ -55,7 +55,7 @@ use super::{DeadLetter, Delivery, MessageQueue, OutgoingMessage, QueueDepth, Rec
 use docmill_core::fault::{Error, Fault, Result};
 use docmill_storage::store::ObjectStore;
 
-/// Pause between two looks while waiting for work, in milliseconds.
+/// Pause between two scans while waiting for work, in milliseconds.
 const POLL: std::ops::RangeInclusive<u64> = 100..=250;
 /// Requests in flight for one call with many receipts.
 const AT_ONCE: usize = 16;

@@ -11,7 +11,8 @@ use super::plan::DeviceMemory;
 use super::{DeviceProbe, Scheduler};
 use docmill_core::metrics;
 
-/// How often the board is looked at while something waits or runs: other processes cannot call us.
+/// How often the shared state is read while something waits or runs: other processes cannot notify
+/// us.
 const LOOK: Duration = Duration::from_millis(200);
 /// How old a reading of the devices may become.
 const READ: Duration = Duration::from_secs(2);
@@ -22,7 +23,8 @@ pub(super) struct SchedulerDriver {
     probe: Arc<dyn DeviceProbe>,
     reading: DeviceMemory,
     read: Instant,
-    /// Whether the last try to read or look failed: said once, not every time.
+    /// Whether the last attempt to read the devices or the shared state failed: logged once, not
+    /// every time.
     troubled: bool,
 }
 

@@ -35,9 +35,9 @@ pub struct MemoryDevice {
 /// because processes compare them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceMemory {
-    /// All of them.
+    /// All devices of this machine.
     pub devices: Vec<MemoryDevice>,
-    /// When.
+    /// When they were read, in milliseconds of the scheduler's clock.
     pub at_ms: u64,
 }
 
@@ -51,7 +51,7 @@ impl DeviceMemory {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MemoryNeed {
-    /// So many MiB.
+    /// A fixed amount, in MiB.
     Mib(u64),
     /// Nobody knows: nothing else may run there.
     Alone,
@@ -60,7 +60,7 @@ pub enum MemoryNeed {
 /// Memory that a model has now.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelTurn {
-    /// Where.
+    /// Name of the device.
     pub device: String,
     /// Since when; several processes that share a turn share its beginning.
     pub began_ms: u64,
@@ -73,7 +73,7 @@ pub struct ModelTurn {
 /// A model without a turn that its server has probably still loaded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IdleModel {
-    /// Where.
+    /// Name of the device.
     pub device: String,
     /// When it was known to be loaded.
     pub since_ms: u64,
@@ -84,17 +84,17 @@ pub struct IdleModel {
 /// What one process wants and holds of one model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelDemand {
-    /// The model.
+    /// Name of the model.
     pub model: String,
-    /// What it needs.
+    /// The memory it needs while it is loaded.
     pub need: MemoryNeed,
-    /// Calls that wait.
+    /// Number of calls that wait for it.
     pub waiting: usize,
     /// Since when the oldest of them does.
     pub oldest_ms: Option<u64>,
-    /// Calls under way.
+    /// Number of calls under way.
     pub running: u32,
-    /// Its memory.
+    /// The turn it has; `None` while it holds no memory.
     pub turn: Option<ModelTurn>,
     /// Where it is idle.
     pub idle: Option<IdleModel>,

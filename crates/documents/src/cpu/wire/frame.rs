@@ -47,7 +47,7 @@ pub fn read_frame<T: DeserializeOwned>(
     Ok(Some((head, bytes)))
 }
 
-/// As [`write_frame()`].
+/// As [`write_frame()`], asynchronously.
 pub(in crate::cpu) async fn send_frame<T: Serialize>(
     to: &mut (impl AsyncWrite + Unpin),
     head: &T,
@@ -60,7 +60,7 @@ pub(in crate::cpu) async fn send_frame<T: Serialize>(
     to.flush().await
 }
 
-/// As [`read_frame`].
+/// As [`read_frame`], asynchronously.
 pub(in crate::cpu) async fn receive_frame<T: DeserializeOwned>(
     from: &mut (impl AsyncRead + Unpin),
     most: u64,

@@ -152,7 +152,7 @@ impl<'a> LabelMatches<'a> {
         fields.len() >= 2
     }
 
-    /// The spots in some cells. A search, not a scan: asked for every row of a long document.
+    /// The matches in some cells. A search, not a scan: done for every row of a long document.
     pub(super) fn in_cells(&self, cells: Range<usize>) -> impl Iterator<Item = &LabelMatch> {
         let from = self.all.partition_point(|spot| spot.cell < cells.start);
         self.all.iter().skip(from).take_while(move |spot| spot.cell < cells.end)

@@ -92,7 +92,7 @@ impl DepthCounter {
         self.queue.engine()
     }
 
-    /// Looks at everything.
+    /// Counts every message, with no sampling.
     async fn count_all(&self) -> Result<QueueDepth> {
         let mut tally = self.begin_tally(usize::MAX).await?;
         let markers = self.queue.list_markers().await?;
