@@ -67,7 +67,7 @@ impl Fault {
 #[derive(Debug, thiserror::Error)]
 #[error("{context}")]
 pub struct Error {
-    /// How to react.
+    /// The class of the error, which decides how to react.
     pub fault: Fault,
     /// What was being done and what came back, in words that hold no document content.
     pub context: Cow<'static, str>,

@@ -42,9 +42,9 @@ pub trait OcrEngine: Send + Sync {
 /// Most that one call to a provider may carry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProviderCallLimits {
-    /// Pages.
+    /// Most pages of one call.
     pub pages: usize,
-    /// Bytes of all their pictures together.
+    /// Most bytes of all their pictures together.
     pub bytes: usize,
 }
 
@@ -91,9 +91,9 @@ pub trait RemoteOcrProvider: Send + Sync {
 /// A PDF where a provider can fetch it by itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredFile {
-    /// Bucket.
+    /// Name of the bucket.
     pub bucket: String,
-    /// Key.
+    /// Key of the object in the bucket.
     pub key: String,
     /// The version to be read, in a bucket that keeps versions.
     pub version: Option<String>,

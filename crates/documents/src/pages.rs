@@ -101,7 +101,7 @@ const _: () = assert!(xml::MOST_BYTES as u64 <= EINVOICES, "a cell could not han
 pub struct PageRaster {
     /// Pixels per row.
     pub width: u32,
-    /// Rows.
+    /// Number of pixel rows.
     pub height: u32,
     /// Dots per inch; estimated from the size of the paper where the file does not say.
     pub dpi: u32,
@@ -114,9 +114,9 @@ pub struct PageRaster {
 pub enum PageContent {
     /// A sound text layer (or a page with nothing on it); sizes and boxes in points of 1/72 inch.
     Text {
-        /// Width after rotation.
+        /// Width after rotation, in points.
         width: f32,
-        /// Height after rotation.
+        /// Height after rotation, in points.
         height: f32,
         /// Lines in reading order.
         lines: Vec<TextLine>,

@@ -33,7 +33,7 @@ pub enum XmlError {
     /// Bytes that are not what the declaration says, or an encoding that is not read.
     #[error("XML in an encoding that is not read, or that it is not written in")]
     Encoding,
-    /// Not well-formed.
+    /// The XML is not well-formed.
     #[error("XML that is damaged or cut off")]
     Malformed,
     /// A document type, which is where entities are declared.

@@ -48,7 +48,7 @@ pub struct GateFinding {
     pub rule: String,
     /// The field at fault, if it is one.
     pub field: Option<String>,
-    /// What follows.
+    /// What follows for the data.
     pub consequence: RuleConsequence,
 }
 

@@ -62,11 +62,11 @@ pub const GENERIC: &str = "generic";
 /// What a field of a kind holds, as its schema says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FieldType {
-    /// Any text.
+    /// Text of any form.
     Text,
-    /// `YYYY-MM-DD`.
+    /// A calendar day, `YYYY-MM-DD`.
     Date,
-    /// A number.
+    /// A decimal number.
     Number,
     /// True or false, which only a model tells.
     Boolean,

@@ -24,7 +24,7 @@ use docmill_client::throttle::RateLimitHeaders;
 use docmill_core::fault::Result;
 use docmill_core::model::ModelUsage;
 
-/// One request.
+/// One request to a language model.
 #[derive(Debug, Clone)]
 pub struct Prompt {
     /// Stable text first, so that prompt caching works.
@@ -43,7 +43,7 @@ pub struct Prompt {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FinishReason {
-    /// It was done.
+    /// The model had finished.
     Complete,
     /// It ran into the token limit: the text is cut.
     Cut,
@@ -56,14 +56,14 @@ pub enum FinishReason {
     Garbled,
 }
 
-/// One reply.
+/// One reply of a language model.
 #[derive(Debug, Clone)]
 pub struct ModelReply {
     /// The text, possibly cut or empty.
     pub text: String,
-    /// Why it ended.
+    /// Why the model stopped.
     pub stop: FinishReason,
-    /// Tokens spent.
+    /// Tokens that the call used.
     pub usage: ModelUsage,
     /// The model that answered, as it names itself.
     pub model: String,
@@ -114,7 +114,7 @@ impl ModelReply {
     }
 }
 
-/// A language model.
+/// A language model that answers prompts.
 #[async_trait]
 pub trait Llm: Send + Sync {
     /// Name for pauses and metric labels, e.g. `openai`.

@@ -26,12 +26,12 @@ use docmill_core::model::Priority;
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ReceiptHandle(pub String);
 
-/// One received message.
+/// A message as it was received, hidden from other workers for a while.
 #[derive(Debug, Clone)]
 pub struct Delivery {
     /// The service's id of the message, the same at every receive.
     pub message_id: String,
-    /// The body, untouched.
+    /// The body, exactly as it was sent.
     pub body: String,
     /// Needed for everything that follows.
     pub receipt: ReceiptHandle,
@@ -67,7 +67,7 @@ impl Delivery {
 /// A message to be sent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OutgoingMessage {
-    /// The body.
+    /// The text to send.
     pub body: String,
     /// How long it stays invisible first; at most 15 minutes.
     pub delay: Duration,
@@ -98,9 +98,9 @@ pub struct QueueTier {
 /// How much waits. Approximate.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct QueueDepth {
-    /// Visible now.
+    /// Messages that can be received now.
     pub ready: u64,
-    /// Received and hidden.
+    /// Messages that were received and are hidden.
     pub in_flight: u64,
     /// Sent with a delay that still runs.
     pub delayed: u64,
@@ -169,7 +169,7 @@ pub trait MessageQueue: Send + Sync {
     /// Sends messages. One result per message, in order.
     async fn send(&self, messages: &[OutgoingMessage]) -> Vec<Result<()>>;
 
-    /// How much waits.
+    /// Counts the messages that wait.
     async fn depth(&self) -> Result<QueueDepth>;
 
     /// How much waits in each of [`MessageQueue::tiers`], in their order. Without `dead`: tiers may share

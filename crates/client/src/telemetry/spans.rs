@@ -48,7 +48,7 @@ pub struct TracedAttempt<'a> {
     pub attempt: u32,
 }
 
-/// Sending a message.
+/// Span of sending one message.
 pub fn send_span(to: &QueueDestination) -> Span {
     info_span!(
         target: TARGET,
@@ -103,7 +103,7 @@ pub fn step_span(stage: IngestionStage) -> Span {
     )
 }
 
-/// Writing the outcome.
+/// Span of writing the outcome to the ledger.
 pub fn record_span() -> Span {
     info_span!(target: TARGET, "record")
 }

@@ -33,7 +33,7 @@ pub struct GovernedCall<'a> {
 
 /// What a provider answered, with what the answer tells of its limits.
 pub struct GovernedAnswer<T> {
-    /// The answer itself.
+    /// The value that the call returned.
     pub value: T,
     /// What its headers said.
     pub limits: RateLimitHeaders,
@@ -42,7 +42,7 @@ pub struct GovernedAnswer<T> {
 }
 
 impl GovernedCall<'_> {
-    /// Makes the call, and makes it again where that is the thing to do.
+    /// Makes the call, and repeats it where that makes sense.
     ///
     /// # Errors
     /// What the last attempt said, [`Fault::Unavailable`] instead of [`Fault::Transient`] if the

@@ -43,7 +43,7 @@ pub struct RateLimitHeaders {
 }
 
 impl RateLimitHeaders {
-    /// Reads them.
+    /// Reads the limits from the headers of an answer received at `now`.
     pub fn read(headers: &HeaderMap, now: OffsetDateTime) -> Self {
         let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
         let number =

@@ -9,7 +9,7 @@ use time::macros::format_description;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModelPrice {
-    /// E.g. `openai`.
+    /// Name of the provider, e.g. `openai`.
     pub provider: String,
     /// The configured model; of pages the processor or operation, or empty for all of the provider.
     #[serde(default)]

@@ -19,7 +19,7 @@ pub struct RetryConfig {
     /// First delay; doubled with every attempt, with full jitter.
     #[serde(with = "humantime_serde")]
     pub base_delay: Duration,
-    /// Longest delay.
+    /// No delay between two attempts is longer.
     #[serde(with = "humantime_serde")]
     pub longest_delay: Duration,
     /// Delay between attempts to find a missing object.

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub enum LogFormat {
     /// One JSON object per line.
     Json,
-    /// For people.
+    /// Lines of text for people to read.
     Text,
 }
 

@@ -12,7 +12,7 @@ use crate::model::IngestionId;
 /// What a body asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MessageBody {
-    /// One ingestion.
+    /// The id of an ingestion that is registered already.
     Ingestion(IngestionId),
     /// Several ingestions, none twice: to be fanned out.
     Group(Vec<IngestionId>),
@@ -27,17 +27,17 @@ pub enum MessageBody {
 /// One `ObjectCreated` record of an S3 event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObjectCreated {
-    /// Bucket.
+    /// Name of the bucket.
     pub bucket: String,
-    /// Key, decoded.
+    /// Key of the object, URL-decoded.
     pub key: String,
     /// Version, in a bucket with versions.
     pub version: Option<String>,
-    /// ETag without quotes.
+    /// ETag of the object, without quotes.
     pub etag: Option<String>,
     /// Hex; orders events of one key after left-padding.
     pub sequencer: Option<String>,
-    /// Bytes.
+    /// Size of the object in bytes.
     pub size: Option<u64>,
 }
 

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Priority {
-    /// Before everything else.
+    /// Processed before everything else.
     Critical,
     /// A person waits for it.
     High,

@@ -42,14 +42,14 @@ impl Transcript {
 pub enum PageSource {
     /// The text layer of the file.
     Native,
-    /// Optical character recognition.
+    /// Optical character recognition of a page image.
     Ocr,
 }
 
-/// One page.
+/// The text of one page, with the positions of its lines.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PageText {
-    /// Starting at 1.
+    /// Number of the page, starting at 1.
     pub number: u32,
     /// How it was read.
     pub source: PageSource,
@@ -164,23 +164,23 @@ pub struct TextWord {
 /// A rectangle with its origin at the page's top left, y downwards.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct BoundingBox {
-    /// Left edge.
+    /// Left edge, in the unit of the page's width.
     pub x: f32,
-    /// Top edge.
+    /// Top edge, in the unit of the page's height.
     pub y: f32,
-    /// Width.
+    /// Width, in the unit of the page's width.
     pub w: f32,
-    /// Height.
+    /// Height, in the unit of the page's height.
     pub h: f32,
 }
 
 impl BoundingBox {
-    /// Right edge.
+    /// The right edge: left edge plus width.
     pub fn right(&self) -> f32 {
         self.x + self.w
     }
 
-    /// Bottom edge.
+    /// The bottom edge: top edge plus height.
     pub fn bottom(&self) -> f32 {
         self.y + self.h
     }
@@ -198,9 +198,9 @@ impl BoundingBox {
 /// Something wrong with a page image, and how sure we are of it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct PageDefect {
-    /// What.
+    /// What is wrong.
     pub kind: PageDefectKind,
-    /// 0..1.
+    /// How sure we are that the defect is there, 0..1.
     pub confidence: f32,
 }
 

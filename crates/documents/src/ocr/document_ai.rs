@@ -41,7 +41,7 @@ const MOST_BYTES: usize = 39_000_000;
 const MOST_PAGES: usize = 15;
 const MOST_PAGES_IMAGELESS: usize = 30;
 
-/// An OCR processor.
+/// Calls an OCR processor of Google Document AI.
 pub struct DocumentAi {
     client: Client,
     process: Url,
@@ -112,7 +112,7 @@ impl DocumentAi {
     }
 }
 
-/// Where calls go.
+/// The URL of the processor's `process` method.
 fn process_url(config: &DocumentAiConfig) -> Result<Url> {
     let DocumentAiConfig { project, location, processor, version, endpoint, .. } = config;
     let server = match endpoint.trim_end_matches('/') {

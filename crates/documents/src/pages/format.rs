@@ -21,9 +21,9 @@ const NAMESPACES: [&str; 3] = [
 /// A format we read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum DocumentFormat {
-    /// Portable Document Format.
+    /// Portable Document Format (PDF).
     Pdf,
-    /// Portable Network Graphics.
+    /// Portable Network Graphics (PNG).
     Png,
     /// JPEG, JFIF or EXIF.
     Jpeg,
@@ -33,7 +33,7 @@ pub enum DocumentFormat {
     WebP,
     /// GIF; its first frame.
     Gif,
-    /// Windows bitmap.
+    /// Windows bitmap (BMP).
     Bmp,
     /// XML; of use only if it is an e-invoice.
     Xml,

@@ -79,7 +79,7 @@ impl ImagePdf {
         Ok(())
     }
 
-    /// Ends the file.
+    /// Writes the page tree and trailer; returns the whole file.
     pub fn finish(mut self) -> Vec<u8> {
         self.pages.sort_unstable();
         let mut labels = Vec::new();

@@ -23,7 +23,7 @@ use docmill_core::model::{OutcomeReason, TextLayer};
 
 /// What a page may cost and how it is rendered.
 pub(super) struct RenderBounds<'a> {
-    /// The limits.
+    /// The configured caps on a document.
     pub limits: &'a LimitsConfig,
     /// Dots per inch to render at.
     pub dpi: u32,
@@ -31,7 +31,7 @@ pub(super) struct RenderBounds<'a> {
     pub deadline: Instant,
 }
 
-/// An open PDF.
+/// A parsed PDF whose pages can be read.
 pub(super) struct PdfFile {
     pdf: Pdf,
     is_cut: bool,

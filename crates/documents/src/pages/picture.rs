@@ -217,16 +217,16 @@ pub(super) fn grey_of_rgb([red, green, blue]: [u8; 3]) -> u8 {
 /// bottom.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PixelTransform {
-    /// Rows become columns.
+    /// Whether rows become columns.
     pub transpose: bool,
-    /// Left becomes right.
+    /// Whether left becomes right.
     pub mirror: bool,
-    /// Top becomes bottom.
+    /// Whether top becomes bottom.
     pub flip: bool,
 }
 
 impl PixelTransform {
-    /// Turns the pixels.
+    /// Moves the pixels: transposes first, then mirrors, then flips.
     pub(super) fn apply(self, raster: PageRaster) -> PageRaster {
         if self == (Self { transpose: false, mirror: false, flip: false }) {
             return raster;

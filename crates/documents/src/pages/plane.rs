@@ -18,7 +18,7 @@ use docmill_core::model::OutcomeReason;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("OpenCV error {code}")]
 pub struct OpenCvError {
-    /// `OpenCV`'s number, negative.
+    /// `OpenCV`'s error number, negative.
     pub code: i32,
 }
 

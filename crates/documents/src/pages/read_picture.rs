@@ -38,9 +38,9 @@ pub(super) struct PictureRead {
     pub lines: Vec<TextLine>,
     /// Width of that picture.
     pub width: u32,
-    /// Its height.
+    /// Height of that picture.
     pub height: u32,
-    /// 0 to 1.
+    /// Quality of the reading, 0 to 1.
     pub quality: f32,
     /// What was wrong with the picture as the file has it.
     pub defects: Vec<PageDefect>,
@@ -54,15 +54,15 @@ pub(super) struct PictureRead {
 
 /// Reads pictures of one document's pages.
 pub(super) struct PictureReader<'a> {
-    /// What reads.
+    /// The OCR engine that reads the pictures.
     pub recogniser: &'a mut dyn PageRecogniser,
-    /// How.
+    /// How pages are to be read: resolution, languages and repairs.
     pub recipe: &'a ReadRecipe,
-    /// Language of an earlier page.
+    /// Language of an earlier page of the document.
     pub hint: Option<String>,
-    /// When work on the page began, and how long it may take.
+    /// When work on the page began.
     pub started: Instant,
-    /// See there.
+    /// How long work on the page may take, counted from `started`.
     pub page_time: Duration,
 }
 

@@ -32,7 +32,7 @@ pub(super) struct LegibilityScore {
 }
 
 impl LegibilityScore {
-    /// The page's quality.
+    /// The page's quality, 0 to 1: the product of the three parts.
     pub(super) fn quality(self) -> f32 {
         let found = (self.coverage / FULL_COVERAGE).min(1.0);
         (self.confidence * found * self.size).clamp(0.0, 1.0)

@@ -70,7 +70,7 @@ pub(super) struct GlyphCollector {
     pub images: Vec<PlacedImage>,
     /// Curves in filled shapes: text that was turned into outlines has ten per letter.
     pub curves: usize,
-    /// Any painted shape.
+    /// Number of painted shapes of any form.
     pub shapes: usize,
     clips: Vec<Rect>,
     groups: Vec<OpacityGroup>,

@@ -20,13 +20,13 @@ pub(super) struct TextCells {
 /// A part of a page, in pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PageCrop {
-    /// Left edge.
+    /// Left edge of the part.
     pub left: usize,
-    /// Top edge.
+    /// Top edge of the part.
     pub top: usize,
-    /// Width.
+    /// Width of the part.
     pub width: usize,
-    /// Height.
+    /// Height of the part.
     pub height: usize,
 }
 

@@ -28,11 +28,11 @@ use super::schema::ReplySchema;
 pub struct CallLimits {
     /// See [`super::extraction_identity`]; stored replies of another identity are not used.
     pub identity: String,
-    /// `limits.prompt_tokens`.
+    /// Most tokens of a prompt, from `limits.prompt_tokens`.
     pub prompt_tokens: u32,
-    /// `llm.max_output_tokens`.
+    /// Most tokens of a reply, from `llm.max_output_tokens`.
     pub max_output_tokens: u32,
-    /// `llm.parts_at_once`.
+    /// How many parts are read at the same time, from `llm.parts_at_once`.
     pub parts_at_once: usize,
 }
 
@@ -48,7 +48,7 @@ pub enum IncompleteReason {
     /// The document needs more calls or longer replies than one document may.
     #[error("the document needs more than {MOST_CALLS} calls or {MOST_BYTES} bytes of replies")]
     TooCostly,
-    /// The model declined.
+    /// The model declined to answer.
     #[error("the model or its filter declined")]
     Refused,
 }
@@ -70,7 +70,7 @@ pub enum ExtractError {
     /// The model answered, but not acceptably; asking again the same way gives the same.
     #[error("{ending}")]
     Ended {
-        /// How.
+        /// Why the extraction is not whole.
         ending: IncompleteReason,
         /// What was read before it ended, never `successful`.
         partial: Option<Box<Extraction>>,
@@ -132,7 +132,7 @@ fn schema_name(kind: &Kind) -> String {
     if name.is_empty() { "document".to_owned() } else { name }
 }
 
-/// What was read.
+/// What was read of the parts so far.
 #[derive(Default)]
 struct PartsRead {
     /// In the order of the document.

@@ -39,9 +39,9 @@ const REPLY_TOKENS: u32 = 1_000;
 pub enum KindChoice {
     /// The kind at this index of those that were named.
     Kind(usize),
-    /// None of them.
+    /// The model says that it is none of these kinds.
     Neither,
-    /// Nothing that can be used.
+    /// The model said nothing that can be used.
     Nothing,
 }
 

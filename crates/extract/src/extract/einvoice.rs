@@ -87,27 +87,27 @@ pub struct ParsedInvoiceXml {
 #[derive(Debug, Default)]
 struct InvoiceXmlFields {
     is_credit_note: bool,
-    /// BT-27 or BT-28.
+    /// Seller name (BT-27) or trading name (BT-28).
     supplier_name: Value,
-    /// BG-5 on one line.
+    /// Seller address (BG-5) on one line.
     supplier_address: Value,
-    /// BT-31.
+    /// Seller VAT identifier (BT-31).
     supplier_vat_id: Value,
-    /// BT-1.
+    /// Invoice number (BT-1).
     number: Value,
-    /// BT-2.
+    /// Issue date (BT-2).
     date: Value,
-    /// BT-9.
+    /// Payment due date (BT-9).
     due_date: Value,
-    /// BT-5.
+    /// Invoice currency code (BT-5).
     currency: Value,
-    /// BG-25.
+    /// Invoice lines (BG-25).
     lines: Vec<Value>,
-    /// BT-109.
+    /// Total without VAT (BT-109).
     subtotal: Value,
-    /// BT-110.
+    /// Total VAT amount (BT-110).
     vat_amount: Value,
-    /// BT-112.
+    /// Total with VAT (BT-112).
     total: Value,
 }
 

@@ -11,18 +11,18 @@ use docmill_core::fault;
 use docmill_core::model::ModelUsage;
 use docmill_llm::llm::{FinishReason, ModelReply};
 
-/// One finished call.
+/// One finished call to a model, as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredCall {
-    /// What it was for, for people who look: `read pages 1-3`, `repair pages 1-3`.
+    /// What the call was for, for operators: `read pages 1-3`, `repair pages 1-3`.
     pub purpose: String,
     /// SHA-256, in hex, of everything that was asked.
     pub prompt: String,
     /// The reply's text, possibly cut or empty.
     pub text: String,
-    /// Why it ended.
+    /// Why the model stopped.
     pub stop: FinishReason,
-    /// Tokens spent.
+    /// Tokens that the call used.
     pub usage: ModelUsage,
     /// The model that answered, as it names itself.
     pub model: String,
@@ -33,7 +33,7 @@ pub struct StoredCall {
 pub struct RecordedReplies {
     /// Version of this form, [`RecordedReplies::FORMAT`] when written by this build.
     pub format: u32,
-    /// See [`super::extraction_identity`].
+    /// What the replies depend on, see [`super::extraction_identity`].
     pub identity: String,
     /// In the order in which they were made.
     pub calls: Vec<StoredCall>,
@@ -43,7 +43,7 @@ impl RecordedReplies {
     /// The current version of the stored form.
     pub const FORMAT: u32 = 1;
 
-    /// None yet.
+    /// An empty record for an extraction of this identity.
     pub fn new(identity: impl Into<String>) -> Self {
         Self { format: Self::FORMAT, identity: identity.into(), calls: Vec::new() }
     }

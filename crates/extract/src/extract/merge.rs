@@ -23,7 +23,7 @@ use docmill_gate::kinds::Kind;
 pub(super) struct PartReply {
     /// Page and index of its first line; what stands before was shown for the context.
     pub(super) first_line: LinePosition,
-    /// The reply.
+    /// The fields and evidence of the part's reply.
     pub(super) envelope: ReplyEnvelope,
 }
 

@@ -18,7 +18,7 @@ const ENTRY_TOKENS: usize = 50;
 /// A part of fewer rows than twice this is not split.
 const LEAST_ROWS: usize = 4;
 
-/// Some consecutive rows.
+/// A range of consecutive rows of a document.
 pub type RowRange = Range<usize>;
 
 /// What one part may be.

@@ -55,7 +55,7 @@ pub fn estimated_tokens(text: &str) -> usize {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PromptRow {
     pub(super) page: u32,
-    /// From 1.
+    /// Number of the line on its page, starting at 1.
     pub(super) line: usize,
     pub(super) text: String,
 }

@@ -35,7 +35,7 @@ pub enum ReplyDefect {
     /// White space without end, or a form that the vendor itself calls broken.
     #[error("the reply did not come to an end: write compact JSON, without white space")]
     Garbled,
-    /// Not JSON.
+    /// The text is not JSON.
     #[error("the reply is not valid JSON at line {line}, column {column}")]
     Syntax {
         /// Line in the reply, from 1.
@@ -96,7 +96,7 @@ fn join_violations(violations: &[SchemaViolation]) -> String {
 /// A reply that matches its schema.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct ReplyEnvelope {
-    /// The kind's fields.
+    /// The kind's fields and their values.
     pub fields: Map<String, Value>,
     /// Where they were read.
     pub evidence: Vec<EvidenceEntry>,

@@ -12,19 +12,19 @@ use rust_decimal::Decimal;
 
 use super::currency;
 
-/// The decimal mark.
+/// Which character separates the decimals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DecimalSeparator {
-    /// `1.234,56`
+    /// A comma: `1.234,56`.
     Comma,
-    /// `1,234.56`
+    /// A point: `1,234.56`.
     Point,
 }
 
 /// A number found among words.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FoundNumber {
-    /// Its value.
+    /// The exact value of the number.
     pub value: Decimal,
     /// Digits after the decimal mark.
     pub decimals: usize,

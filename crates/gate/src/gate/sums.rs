@@ -34,7 +34,7 @@ pub(super) struct SumRule<'a> {
 }
 
 impl<'a> SumRule<'a> {
-    /// Of terms alone.
+    /// A rule that adds up terms only, with no charges or rounding.
     pub(super) fn of_terms(terms: &'a [String], total: &'a str, tolerance: Decimal) -> Self {
         Self { terms, plus: &[], minus: &[], total, tolerance, charges: &[], rounding: None }
     }

@@ -31,7 +31,7 @@ pub enum ValueFormat {
     Text,
     /// A day of the calendar, `YYYY-MM-DD`.
     Date,
-    /// A number.
+    /// A decimal number.
     Number,
     /// A code of ISO 4217.
     Currency,
@@ -151,9 +151,9 @@ pub enum RuleCheck {
 pub struct CashRounding {
     /// The field of the currency.
     pub currency: String,
-    /// Of what a total is a multiple, by currency.
+    /// The unit that a total is a multiple of, by currency.
     pub to: BTreeMap<String, Decimal>,
-    /// In which direction.
+    /// In which direction totals are rounded.
     pub mode: RoundingMode,
 }
 
@@ -164,9 +164,9 @@ pub enum RoundingMode {
     /// To the nearest multiple; halves either way, for both are in use.
     #[default]
     Nearest,
-    /// Away from zero.
+    /// To the next multiple away from zero.
     Up,
-    /// Towards zero.
+    /// To the next multiple towards zero.
     Down,
 }
 
@@ -175,7 +175,7 @@ pub enum RoundingMode {
 pub struct GateRule {
     /// Stable name: what a person sees as the reason.
     pub name: String,
-    /// What is checked.
+    /// The condition that has to hold.
     pub check: RuleCheck,
     /// What follows when it fails.
     pub consequence: RuleConsequence,

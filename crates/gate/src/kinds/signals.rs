@@ -34,7 +34,7 @@ pub struct KindSignal {
     pub phrases: Vec<String>,
 }
 
-/// What `kind.toml` says.
+/// The contents of a `kind.toml`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct KindDescription {
     pub(super) title: String,

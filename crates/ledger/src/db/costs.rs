@@ -9,13 +9,13 @@ use docmill_core::fault::Result;
 /// What the sums are by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CostGrouping {
-    /// Days, in UTC.
+    /// By day, in UTC.
     Day,
-    /// Tenants; empty for nobody in particular.
+    /// By tenant; the name is empty for documents without a tenant.
     Tenant,
-    /// Providers with their models.
+    /// By provider and model.
     Model,
-    /// Documents.
+    /// By document.
     Document,
 }
 
@@ -30,7 +30,7 @@ impl CostGrouping {
     }
 }
 
-/// One sum.
+/// What was spent on one day, tenant, model or document.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CostSum {
     /// The day, tenant, model or document.
@@ -41,13 +41,13 @@ pub struct CostSum {
     pub calls: i64,
     /// Pages that were paid for.
     pub pages: i64,
-    /// Prompt tokens that no cache held.
+    /// Prompt tokens that did not come from a cache and were not written to one.
     pub input_tokens: i64,
     /// Prompt tokens out of a cache.
     pub cache_read_tokens: i64,
     /// Prompt tokens written to a cache.
     pub cache_write_tokens: i64,
-    /// Generated tokens.
+    /// Tokens that models generated.
     pub output_tokens: i64,
     /// Billionths of the currency.
     pub cost_nanos: i64,

@@ -12,9 +12,9 @@ use docmill_core::fault::Result;
 /// The server and our rights in it.
 #[derive(Debug, Clone, PartialEq, Eq, FromRow)]
 pub struct DatabaseInspection {
-    /// `server_version_num`, e.g. 150018.
+    /// Postgres's `server_version_num`, e.g. 150018 for 15.18.
     pub version: i32,
-    /// The login.
+    /// The database user we are logged in as.
     pub login: String,
     /// Whether the schema is there and we may look into it.
     pub may_use: bool,

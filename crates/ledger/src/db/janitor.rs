@@ -17,7 +17,7 @@ use docmill_core::model::{IngestionId, IngestionStatus, OutcomeReason};
 /// A waiting row whose message must be gone, if the queue is not behind it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResendCandidate {
-    /// The ingestion.
+    /// Id of the waiting ingestion.
     pub id: IngestionId,
     /// When a message for it was last sent.
     pub enqueued_at: OffsetDateTime,
@@ -28,9 +28,9 @@ pub struct ResendCandidate {
 /// What there is to know of the row behind a dead letter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeadLetterRow {
-    /// The ingestion.
+    /// Id of the ingestion that the dead letter names.
     pub id: IngestionId,
-    /// Its status.
+    /// Current status of the ingestion.
     pub status: IngestionStatus,
     /// Why it ended other than completed.
     pub reason: Option<String>,

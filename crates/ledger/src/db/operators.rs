@@ -24,13 +24,13 @@ pub struct AuditNote {
 /// What can be paused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PauseScope {
-    /// Everything.
+    /// All work of all workers.
     All,
-    /// One kind of document.
+    /// The documents of one kind.
     Kind,
-    /// One tenant.
+    /// The documents of one tenant.
     Tenant,
-    /// One provider of OCR or models.
+    /// The calls of one provider of OCR or models.
     Provider,
 }
 
@@ -49,16 +49,16 @@ impl PauseScope {
 /// A pause as operators see it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PauseRow {
-    /// See [`PauseScope::code`].
+    /// What is paused, as [`PauseScope::code`] writes it.
     pub scope: String,
     /// Which one; empty for everything.
     pub name: String,
-    /// Since when.
+    /// When the pause began.
     #[serde(with = "time::serde::rfc3339")]
     pub paused_at: OffsetDateTime,
-    /// By whom.
+    /// The operator who paused.
     pub paused_by: String,
-    /// Their words.
+    /// The reason the operator gave; may be empty.
     pub why: String,
 }
 

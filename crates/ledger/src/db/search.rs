@@ -16,7 +16,7 @@ use docmill_core::fault::Result;
 /// A document and where it stands.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct DocumentRow {
-    /// The document.
+    /// Id of the document.
     pub id: Uuid,
     /// Where the original lies: a key, or `s3://bucket/key`.
     pub file_path: String,
@@ -24,9 +24,9 @@ pub struct DocumentRow {
     pub original_name: Option<String>,
     /// SHA-256 of the original, in hex.
     pub sha256: Option<String>,
-    /// Bytes.
+    /// Size of the original in bytes.
     pub size_bytes: Option<i64>,
-    /// On whose behalf.
+    /// The tenant the document belongs to; `None`: no tenant.
     pub tenant: Option<String>,
     /// Labels and their values.
     pub tags: Value,
@@ -39,11 +39,11 @@ pub struct DocumentRow {
     /// When it was registered.
     #[serde(with = "time::serde::rfc3339")]
     pub created_at: OffsetDateTime,
-    /// Its newest ingestion.
+    /// Id of its newest ingestion.
     pub ingestion_id: Option<Uuid>,
-    /// Where that stands.
+    /// Status of that ingestion.
     pub status: Option<String>,
-    /// Why it failed.
+    /// Reason code, if that ingestion failed.
     pub reason: Option<String>,
 }
 
@@ -60,9 +60,9 @@ pub struct DocumentQuery {
     pub path: Option<String>,
     /// Part of the supplier's name.
     pub supplier: Option<String>,
-    /// Exactly this number.
+    /// Exactly this invoice number.
     pub number: Option<String>,
-    /// On whose behalf.
+    /// Only documents of this tenant.
     pub tenant: Option<String>,
 }
 

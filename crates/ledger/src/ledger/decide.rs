@@ -21,11 +21,11 @@ pub const FRESH_ATTEMPTS: u32 = 8;
 /// The columns that a claim depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClaimRowState {
-    /// Terminal or not.
+    /// Current status of the ingestion.
     pub status: IngestionStatus,
     /// End of the current claim's lease; `None`: not claimed.
     pub lease_expires_at: Option<OffsetDateTime>,
-    /// Not due before.
+    /// The earliest time of the next attempt; `None`: at once.
     pub next_attempt_at: Option<OffsetDateTime>,
     /// Claims since the last reopening that ended without a word, as written so far.
     pub crashes: u32,

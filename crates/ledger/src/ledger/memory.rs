@@ -46,7 +46,7 @@ struct MemoryLedgerState {
     pauses: Vec<OperatorPause>,
     blocked: BTreeSet<String>,
     workers: BTreeMap<String, WorkerStatus>,
-    /// Day, ingestion, claim.
+    /// Entries as day, ingestion, number of the claim, and what was spent.
     spending: Vec<(time::Date, IngestionId, i64, ProviderSpending)>,
 }
 

@@ -7,7 +7,7 @@ use reqwest::Response;
 
 use super::exchange::{REPLY_CAP, SilenceLimits};
 
-/// One event.
+/// One event of a `text/event-stream` body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ServerSentEvent {
     /// `message` if the server does not name it.

@@ -101,11 +101,11 @@ pub(super) fn retry_wait(tries: u32) -> Duration {
     WAITS.wait_after(tries)
 }
 
-/// What came back to a request.
+/// The response to a request, by its status.
 pub(super) enum ChatResponse {
     /// A status of success; the body is unread.
     Yes(Response),
-    /// Any other.
+    /// Any other status: the call was refused.
     No(RefusedCall),
 }
 
@@ -180,7 +180,7 @@ impl ChatTransport {
         Ok(headers)
     }
 
-    /// The configured model.
+    /// Name of the model, as configured.
     pub(super) fn model(&self) -> &str {
         &self.model
     }

@@ -60,7 +60,7 @@ const POLL: std::ops::RangeInclusive<u64> = 100..=250;
 /// Requests in flight for one call with many receipts.
 const AT_ONCE: usize = 16;
 
-/// Messages as objects.
+/// A message queue whose messages are objects of a store.
 pub struct ObjectQueue {
     queue: Arc<MarkerQueue>,
     receiver: MessageReceiver,

@@ -37,7 +37,7 @@ pub struct MemoryDevice {
 pub struct DeviceMemory {
     /// All devices of this machine.
     pub devices: Vec<MemoryDevice>,
-    /// When they were read, in milliseconds of the scheduler's clock.
+    /// When they were read, in milliseconds since 1970.
     pub at_ms: u64,
 }
 

@@ -17,7 +17,7 @@ use super::{
 };
 use docmill_core::fault::Result;
 
-/// Objects in memory.
+/// An object store in memory, for tests and single runs.
 #[derive(Debug)]
 pub struct MemoryStore {
     state: Mutex<MemoryStoreState>,

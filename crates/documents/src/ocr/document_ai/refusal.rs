@@ -28,7 +28,7 @@ pub(super) struct ProviderRefusal {
     status: String,
     /// Of an `ErrorInfo`, e.g. `RATE_LIMIT_EXCEEDED`.
     reason: String,
-    /// Of a `RetryInfo`.
+    /// The delay of a `RetryInfo`, if the error carries one.
     delay: Option<Duration>,
     /// The message speaks of the size of a message, not of a quota.
     about_size: bool,

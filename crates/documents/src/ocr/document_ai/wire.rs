@@ -82,7 +82,7 @@ pub(super) fn encode_request(
     })
 }
 
-/// `ProcessResponse`.
+/// The API's `ProcessResponse`, as far as it is used.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct ProcessResponse {
@@ -192,7 +192,7 @@ pub(super) struct TransformMatrix {
     /// `OpenCV`'s code of the element type.
     #[serde(rename = "type")]
     pub kind: u32,
-    /// Base64.
+    /// The matrix elements, row by row, in Base64.
     pub data: String,
 }
 

@@ -48,7 +48,7 @@ pub enum LineAxis {
 /// How the lines run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LineDirection {
-    /// Along what.
+    /// Whether lines run along the rows or the columns of the picture.
     pub axis: LineAxis,
     /// How many times more letters have their nearest neighbour along `axis` than across it.
     pub clarity: f32,

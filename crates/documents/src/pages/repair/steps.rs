@@ -96,7 +96,7 @@ pub(super) fn enlargement_factor(found: &PageAssessment) -> u32 {
     (1..=times.unwrap_or(most)).rev().find(fits).unwrap_or(1)
 }
 
-/// One step.
+/// Applies one step of the repair to a page.
 pub(super) fn apply_step(step: RepairStep, page: &Mat, found: &PageAssessment) -> Result<Mat> {
     match step {
         RepairStep::Turn => turn_mat(page, found.quarter_turns()),

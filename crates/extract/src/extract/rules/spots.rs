@@ -45,7 +45,7 @@ pub(super) const EXCLUDING: &[&str] = &[
 pub(super) struct LabelMatch {
     pub(super) field: String,
     pub(super) strong: bool,
-    /// Index into `CellLayout::cells`.
+    /// The cell that holds the label: an index into `CellLayout::cells`.
     pub(super) cell: usize,
     /// Words of the cell that are the label.
     pub(super) words: Range<usize>,
@@ -67,7 +67,7 @@ pub(super) struct ValueCandidate<'a> {
     pub(super) words: Range<usize>,
     /// The label's own cell, rather than one right of or below it.
     pub(super) inline: bool,
-    /// Below the label.
+    /// Whether the cell is below the label's.
     pub(super) below: bool,
 }
 

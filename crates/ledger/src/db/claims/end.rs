@@ -15,7 +15,7 @@ use docmill_core::model::{
     AttemptOutcome, ClaimToken, GroundedField, IngestionId, IngestionStatus,
 };
 
-/// See [`crate::ledger::Ledger::release_claim`].
+/// Gives a claim back; see [`crate::ledger::Ledger::release_claim`].
 pub(super) async fn release_claim(
     db: &Db,
     id: IngestionId,
@@ -140,7 +140,7 @@ pub(super) async fn record_results(db: &Db, ends: &[ResultRow]) -> Result<Vec<Wr
         .collect())
 }
 
-/// See [`crate::ledger::Ledger::read_back`].
+/// Reads back whether a claim's outcome was written; see [`crate::ledger::Ledger::read_back`].
 pub(super) async fn read_back(db: &Db, id: IngestionId, token: ClaimToken) -> Result<ReadBack> {
     let row = sqlx::query!(
         r#"SELECT

@@ -8,7 +8,7 @@ use crate::ledger::{ProviderSpending, SpentToday, stored};
 use docmill_core::fault::Result;
 use docmill_core::model::IngestionId;
 
-/// See [`crate::ledger::Ledger::spend`].
+/// Adds what was paid for an attempt; see [`crate::ledger::AttemptLedger::add_spending`].
 pub(super) async fn add_spending(
     db: &Db,
     id: IngestionId,
@@ -53,7 +53,7 @@ pub(super) async fn add_spending(
     Ok(())
 }
 
-/// See [`crate::ledger::Ledger::spent_today`].
+/// The sum of today's spending (UTC); see [`crate::ledger::AttemptLedger::spent_today`].
 pub(super) async fn spent_today(db: &Db) -> Result<SpentToday> {
     let row = sqlx::query!(
         r#"SELECT

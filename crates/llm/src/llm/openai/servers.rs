@@ -6,7 +6,7 @@ use crate::llm::exchange::secret_header;
 use docmill_core::config::LlmServer;
 use docmill_core::fault::Result;
 
-/// One server's habits.
+/// How one server differs from OpenAI's own.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ServerProfile {
     /// The header of the key, and what stands before it.

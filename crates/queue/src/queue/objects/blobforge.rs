@@ -17,9 +17,9 @@ pub const LOCKS: &str = "queue/processing/";
 pub const FAILED: &str = "queue/failed/";
 /// What was given up.
 pub const DEAD: &str = "queue/dead/";
-/// Originals.
+/// Prefix of the originals' keys.
 pub const RAW: &str = "store/raw/";
-/// Results.
+/// Prefix of the results' keys.
 pub const OUT: &str = "store/out/";
 /// Workers, one object each.
 pub const WORKERS: &str = "registry/workers/";

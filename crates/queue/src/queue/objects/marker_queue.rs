@@ -85,7 +85,7 @@ impl MarkerQueue {
         Self { engine }
     }
 
-    /// The objects themselves.
+    /// The records of the store that the queue works on.
     pub fn engine(&self) -> &RecordStore {
         &self.engine
     }

@@ -28,9 +28,9 @@ const MOST: usize = 2 * PAGE;
 pub(super) struct MarkerScan {
     /// Most urgent first, within a priority in no order.
     pub(super) found: Vec<ObjectEntry>,
-    /// By name.
+    /// The locks by the name of their message.
     pub(super) locks: BTreeMap<String, ObjectEntry>,
-    /// What did not fit.
+    /// Markers that did not fit, to continue with later.
     rest: Option<TierWalk>,
     next: Option<Instant>,
 }

@@ -57,9 +57,9 @@ impl WorkspaceFormat {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct WorkspaceLock {
-    /// Who holds it.
+    /// Name of the worker that holds the lock.
     pub worker: String,
-    /// Different for every taking.
+    /// Different each time the lock is taken.
     pub nonce: String,
     /// Milliseconds since 1970, by the store's clock, of the last renewal.
     pub renewed: u64,

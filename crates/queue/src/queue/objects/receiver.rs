@@ -50,7 +50,7 @@ struct ListedMessage<'a> {
 
 /// What became of an attempt to receive one.
 enum ReceiveAttempt {
-    /// It is ours.
+    /// We hold the lock: the message is ours.
     Taken(Box<Delivery>),
     /// Hidden or locked; it may be had later.
     Later,

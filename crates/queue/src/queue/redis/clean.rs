@@ -22,16 +22,16 @@ const PAGE: isize = 1000;
 /// Of so many runs of the maintenance the first cleans deeply.
 const DEEP_EVERY: u32 = 16;
 
-/// How thoroughly.
+/// How thoroughly a tier is cleaned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CleaningDepth {
-    /// What is being processed: a look at one list.
+    /// Only what is being processed: one list is read.
     Light,
     /// Every item: also those that are in no list.
     Deep,
 }
 
-/// Cleans every tier.
+/// Returns lost items of every tier to their queue.
 pub(super) struct RedisCleaner {
     calls: Arc<RedisCalls>,
     /// Runs of the maintenance so far.

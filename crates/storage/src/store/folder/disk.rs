@@ -36,7 +36,7 @@ pub(super) struct FileDraft {
     pub(super) condition: FileCondition,
 }
 
-/// The folder.
+/// The folder that holds the files of the store.
 #[derive(Debug, Clone)]
 pub(super) struct StoreDirectory {
     pub(super) root: PathBuf,

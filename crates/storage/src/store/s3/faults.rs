@@ -20,7 +20,7 @@ pub(super) enum S3Failure {
     Conflict,
     /// There is no such object.
     NoSuchKey,
-    /// Everything else.
+    /// Any other failure, already classified.
     Other(Error),
 }
 

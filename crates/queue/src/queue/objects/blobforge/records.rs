@@ -19,7 +19,7 @@ const REMEMBERED: usize = 20;
 pub struct QueueMarker {
     /// How often it was begun. Counted when it is begun, so that a worker that dies is counted too.
     pub retries: u32,
-    /// When it was put here.
+    /// When it was put here, in milliseconds since 1970.
     pub queued_at: u64,
     /// The worker it was taken from, or what gave it back.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -30,7 +30,7 @@ pub struct QueueMarker {
     /// What its next mark is to remember.
     #[serde(flatten)]
     pub past: DocumentHistory,
-    /// Fields of others.
+    /// Fields that we do not know, kept when the record is rewritten.
     #[serde(flatten)]
     pub rest: Map<String, Value>,
 }
@@ -51,17 +51,17 @@ pub struct DocumentHistory {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct MarkerLock {
-    /// Who works.
+    /// Name of the worker that holds the lock.
     pub worker: String,
-    /// Since when.
+    /// When the lock was taken, in milliseconds since 1970.
     pub started: u64,
-    /// When it was renewed, by the holder's own clock; decides nothing.
+    /// When it was renewed, in milliseconds by the holder's own clock; decides nothing.
     pub last_heartbeat: u64,
     /// Where the marker lies.
     pub priority: String,
     /// How often it was begun before this time.
     pub retries: u32,
-    /// Different for every taking.
+    /// Different each time the lock is taken.
     pub nonce: String,
     /// 2: the form with a nonce.
     pub lock_version: u32,
@@ -71,16 +71,16 @@ pub struct MarkerLock {
     /// The start of the worker that holds it: a later start of the same worker holds others.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub instance: String,
-    /// How far it is.
+    /// How far the worker is with the document.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub progress: Option<LockProgress>,
-    /// An operator wants the work to stop.
+    /// Whether an operator wants the work to stop.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub cancel: bool,
     /// Of the queue of messages: when anybody may take it over.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<u64>,
-    /// Fields of others.
+    /// Fields that we do not know, kept when the record is rewritten.
     #[serde(flatten)]
     pub rest: Map<String, Value>,
 }
@@ -119,7 +119,7 @@ pub struct LockProgress {
     pub stage: String,
     /// Since the lock was taken.
     pub elapsed_seconds: u64,
-    /// Fields of others.
+    /// Fields that we do not know, kept when the record is rewritten.
     #[serde(flatten)]
     pub rest: Map<String, Value>,
 }
@@ -128,11 +128,11 @@ pub struct LockProgress {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RecordedFailure {
-    /// When, RFC 3339, UTC.
+    /// When it failed: RFC 3339, UTC.
     pub at: String,
-    /// Whose.
+    /// Name of the worker whose run failed.
     pub worker: String,
-    /// Of which run.
+    /// Number of the run that failed, starting at 1.
     pub run: u32,
     /// What went wrong: codes and counts, never content.
     pub error: String,
@@ -149,23 +149,23 @@ pub fn append_failure(history: &mut Vec<RecordedFailure>, failure: RecordedFailu
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FailedMarker {
-    /// What went wrong.
+    /// What went wrong: codes and counts, never content.
     pub error: String,
     /// Whose run it was.
     pub worker: String,
     /// When, RFC 3339, UTC.
     pub failed_at: String,
-    /// When.
+    /// The same time as a number.
     pub timestamp: u64,
     /// How often it was begun before the run that failed.
     pub retries: u32,
     /// Where it is to wait again; absent in BlobForge's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<String>,
-    /// See [`QueueMarker::past`].
+    /// What the next marker is to remember, see [`QueueMarker::past`].
     #[serde(flatten)]
     pub past: DocumentHistory,
-    /// Fields of others.
+    /// Fields that we do not know, kept when the record is rewritten.
     #[serde(flatten)]
     pub rest: Map<String, Value>,
 }
@@ -189,10 +189,10 @@ pub struct DeadMarker {
     pub total_retries: u32,
     /// `exceeded_max_retries`, `cancelled`, or why the document itself is at fault.
     pub reason: String,
-    /// Where it waited.
+    /// The priority under which it waited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<String>,
-    /// See [`QueueMarker::past`].
+    /// What a new marker is to remember, see [`QueueMarker::past`].
     #[serde(flatten)]
     pub past: DocumentHistory,
     /// Fields of others, and those of the queue of messages.

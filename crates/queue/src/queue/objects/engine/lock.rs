@@ -39,7 +39,7 @@ impl<L> ObjectLock<L> {
 /// A lock as anybody sees it.
 #[derive(Debug, Clone)]
 pub struct ObservedLock<L> {
-    /// What it says.
+    /// The parsed lock record.
     pub lease: L,
     /// The version that was read.
     pub etag: Etag,

@@ -12,7 +12,7 @@ use docmill_core::fault::{Error, Fault, Result};
 
 /// The largest index; bytes before compression.
 pub const LARGEST: u64 = 1 << 30;
-/// olmOCR's own level.
+/// The zstd compression level that olmOCR uses.
 const LEVEL: i32 = 3;
 
 /// Documents that are worked on together.
