@@ -16,13 +16,13 @@ use docmill_core::fault::Fault;
 pub enum TransportError {
     /// The time for the whole request ran out: it may have been done, and charged.
     Late,
-    /// No connection came about in its time.
+    /// No connection was made in time.
     LateConnection,
     /// Refused, no such host, no route: nobody is there.
     NoConnection,
     /// The connection ended before the answer did.
     Broken,
-    /// An answer came and makes no sense.
+    /// The answer makes no sense.
     Garbled,
     /// Nothing was sent: no credentials or no region were found.
     Unsigned,
@@ -64,7 +64,7 @@ pub enum SdkFailure<'a> {
     Refused {
         /// The service's word for it; empty if it gave none.
         code: &'a str,
-        /// HTTP status; 0 if it came within a stream.
+        /// HTTP status; 0 if it arrived within a stream.
         status: u16,
     },
 }

@@ -132,7 +132,7 @@ impl Config {
     }
 
     /// [`Config::load`] and [`Config::check`] in one: what is misspelt and what is missing or out
-    /// of range are told at once.
+    /// of range are reported together.
     ///
     /// # Errors
     /// Everything that is wrong.

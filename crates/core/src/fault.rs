@@ -30,11 +30,11 @@ pub enum Fault {
     Missing,
     /// The input itself is at fault; trying again gives the same answer.
     Rejected,
-    /// We were told to stop before the work was done.
+    /// We were asked to stop before the work was done.
     Interrupted,
     /// Another claim, or an operator, has the ingestion by now: nothing more is written or started.
     ClaimLost,
-    /// Our own bug or a broken deployment; a person has to look.
+    /// Our own bug or a broken deployment; a person has to investigate.
     Internal,
 }
 
@@ -69,7 +69,7 @@ impl Fault {
 pub struct Error {
     /// The class of the error, which decides how to react.
     pub fault: Fault,
-    /// What was being done and what came back, in words that hold no document content.
+    /// What was being done and what the result was, in words without document content.
     pub context: Cow<'static, str>,
     /// The cause, for the log.
     #[source]

@@ -272,7 +272,7 @@ pub fn visibility_remaining(left: Duration) {
     histogram!(VISIBILITY_LEFT).record(left);
 }
 
-/// A write came after its claim was lost, and changed nothing.
+/// A write arrived after its claim was lost, and changed nothing.
 pub fn fenced_write(write: &'static str) {
     counter!(FENCED, "write" => write).increment(1);
 }
@@ -339,7 +339,7 @@ pub fn set_throttle(
     }
 }
 
-/// A device for local models: what is free, and what is held.
+/// A device for local models: its free memory, and the memory that models hold.
 pub fn scheduler_memory(device: &str, free_mib: u64, held_mib: u64) {
     #[expect(clippy::cast_precision_loss, reason = "MiB are far below 2^52")]
     let (free, held) = (free_mib as f64, held_mib as f64);

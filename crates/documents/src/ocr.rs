@@ -3,7 +3,8 @@
 //! An [`OcrEngine`] makes recognisers, which read one page image at a time inside a page process. A
 //! [`RemoteOcrProvider`] reads pictures of pages over the network, from the worker itself. Both answer in the
 //! provider-neutral form of `model::transcript`. Neither judges a page nor decides what to do about
-//! a bad one, and neither ever sees a document as it came: what they get was drawn from it.
+//! a bad one, and neither ever sees a document in its original form: what they get was drawn from
+//! it.
 //!
 //! | provider | a call carries | whole files |
 //! |---|---|---|

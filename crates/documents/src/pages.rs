@@ -253,7 +253,7 @@ impl ParsedDocument {
 }
 
 impl ParsedDocument {
-    /// Looks for e-invoices in it. Reads no picture.
+    /// Finds the e-invoices in it. Reads no picture.
     ///
     /// # Errors
     /// It has an e-invoice, but its pages cannot be read.
@@ -262,7 +262,7 @@ impl ParsedDocument {
     }
 
     /// What the pages print as text, page by page, without rendering or recognising anything. A
-    /// page that would have to be read from its picture has no lines, and nothing is held against
+    /// page that would have to be read from its picture has no lines, and nothing is compared with
     /// it. All pages together take at most `limits.page_time`.
     ///
     /// # Errors

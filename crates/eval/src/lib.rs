@@ -1,4 +1,4 @@
 //! Scores what was read and extracted against known truth. It runs nothing itself: it is handed
-//! what came out.
+//! the result.
 
 pub mod eval;

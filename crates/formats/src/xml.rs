@@ -1,4 +1,4 @@
-//! XML from strangers: decoded, looked over, and only then parsed.
+//! XML from strangers: decoded, checked, and only then parsed.
 //!
 //! A document type is refused, so that no entity is ever expanded and nothing outside is ever
 //! asked for. One pass over the text, before the parser meets it, bounds what the parser's time and
@@ -63,7 +63,7 @@ pub struct XmlText {
 }
 
 impl XmlText {
-    /// Decodes `bytes` and looks them over.
+    /// Decodes `bytes` and checks them.
     ///
     /// # Errors
     /// Every [`XmlError`]; damage inside tags is only seen by [`XmlText::parse_tree`].

@@ -49,7 +49,7 @@ pub struct Kind {
     pub rules: Vec<GateRule>,
     /// What stands beside the values, for the rules reader.
     pub labels: LabelIndex,
-    /// How its documents are told.
+    /// How its documents are recognised.
     pub signals: Vec<KindSignal>,
     /// Who reads page images of documents whose producer names this kind, in this order; none: as
     /// for all.

@@ -232,7 +232,7 @@ pub(crate) fn saturating_int(value: u32) -> i32 {
     i32::try_from(value).unwrap_or(i32::MAX)
 }
 
-/// What every connection is told first. A statement rather than start-up options, because
+/// The settings of every new connection. A statement rather than start-up options, because
 /// poolers refuse those. The schema's name was checked by the configuration.
 fn session_statement(config: &DatabaseConfig) -> String {
     format!(

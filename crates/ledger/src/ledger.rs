@@ -35,7 +35,7 @@ pub struct ClaimTerms {
     pub worker: String,
     /// How long the claim lasts without a renewal.
     pub lease: Duration,
-    /// A document on which this many claims ended without a word is given up as `crashed`.
+    /// A document on which this many claims ended without an outcome is given up as `crashed`.
     pub crash_limit: u32,
 }
 
@@ -80,9 +80,9 @@ pub struct IngestionResult {
     pub stage: IngestionStage,
     /// The stage that the attempt reached.
     pub structured_data: Option<Map<String, Value>>,
-    /// Whether a person has to look.
+    /// Whether a person has to review it.
     pub needs_human_review: bool,
-    /// Why a person has to look: names of gate rules and reason codes.
+    /// Why a person has to review it: names of gate rules and reason codes.
     pub review_reasons: Vec<String>,
     /// Which reader produced the data.
     pub reader: Option<String>,
@@ -92,7 +92,7 @@ pub struct IngestionResult {
     pub model: Option<String>,
     /// Tokens of this attempt's calls and of the stored reply it used.
     pub usage: ModelUsage,
-    /// What the gate found out, if it came to a verdict.
+    /// What the gate found out, if it reached a verdict.
     pub judged: Option<VerdictDetails>,
     /// SHA-256 of the original, in hex, once it was read.
     pub sha256: Option<String>,
@@ -212,7 +212,7 @@ pub struct WorkerStatus {
     /// Jobs that are running.
     pub slots_used: u32,
     /// When the newest message that was received for the first time since the last report was
-    /// sent: how far the queue has come. `None`: there was none.
+    /// sent: how far the queue has been worked off. `None`: there was none.
     pub queue_position: Option<OffsetDateTime>,
 }
 
@@ -300,7 +300,7 @@ pub trait Ledger: AttemptLedger {
         how: &ClaimRelease,
     ) -> Result<WriteResult>;
 
-    /// Says how far the claim has come (for people who look).
+    /// Says which stage the claim has reached (for operators).
     async fn save_stage(
         &self,
         id: IngestionId,

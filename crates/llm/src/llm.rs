@@ -102,7 +102,7 @@ impl ModelReply {
         self
     }
 
-    /// For servers that shorten a prompt without a word: fewer tokens than the document alone can
+    /// For servers that silently shorten a prompt: fewer tokens than the document alone can
     /// have mean that pages are missing from it.
     fn check_truncation(mut self, prompt: &Prompt) -> Self {
         let document = u64::try_from(prompt.user.len()).unwrap_or(u64::MAX);

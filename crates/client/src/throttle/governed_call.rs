@@ -1,6 +1,6 @@
 //! One call to a provider behind the governor, for page reading and language models alike.
 //!
-//! A refused call is tried again here while the wait is short, in front of those that came later; a
+//! A refused call is tried again here while the wait is short, ahead of those that arrived later; a
 //! longer wait is handed up as throttled. A call that failed quickly and in passing is repeated as
 //! often as its caller says. One that ran into its time limit is not: it may be charged already,
 //! and its wait was long.

@@ -46,10 +46,10 @@ pub struct BucketConfig {
     /// What a worker logs: `error`, `warn`, `info` or `debug`, in any case. Also
     /// `BLOBFORGE_LOG_LEVEL`.
     pub log_level: String,
-    /// Time between two looks for work, for every listing request they take.
+    /// Time between two scans for work, for every listing request they take.
     #[serde(with = "humantime_serde")]
     pub list_every: Duration,
-    /// The longest pause between two looks while nothing waits.
+    /// The longest pause between two scans while nothing waits.
     #[serde(with = "humantime_serde")]
     pub longest_pause: Duration,
 }

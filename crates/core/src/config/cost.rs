@@ -16,7 +16,7 @@ pub struct ModelPrice {
     pub model: String,
     /// First day, `YYYY-MM-DD`, in UTC. Of several prices the one that began last holds.
     pub from: String,
-    /// For a million prompt tokens that no cache held.
+    /// For a million prompt tokens that were not read from a cache.
     #[serde(default)]
     pub input: Decimal,
     /// For a million prompt tokens out of the vendor's cache.

@@ -154,7 +154,7 @@ pub enum LlmServer {
     Azure,
     /// A vLLM server.
     Vllm,
-    /// Ollama, which shortens prompts that do not fit without a word.
+    /// Ollama, which shortens prompts that do not fit, silently.
     Ollama,
     /// The server of llama.cpp.
     LlamaCpp,

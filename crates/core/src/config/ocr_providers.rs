@@ -64,7 +64,7 @@ pub struct DocumentAiConfig {
     pub timeout: Duration,
     /// Ask for replies without page images by the option that allows 30 pages a call, not 15.
     pub imageless: bool,
-    /// Languages to expect, BCP-47; empty: told from the page.
+    /// Languages to expect, BCP-47; empty: detected on the page.
     pub languages: Vec<String>,
 }
 

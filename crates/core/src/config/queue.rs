@@ -51,7 +51,7 @@ pub struct QueueConfig {
     pub endpoint: String,
     /// AWS region; empty: from the environment.
     pub region: String,
-    /// Whether SQS is told the tenant of a message (`MessageGroupId`: a fair queue).
+    /// Whether SQS receives the tenant of a message (`MessageGroupId`: a fair queue).
     pub fair: bool,
     /// Queues by priority, each with its share of the slots.
     pub tiers: Vec<TierConfig>,

@@ -42,9 +42,9 @@ pub enum StatedConfidence {
 /// vendor. Each class has a price of its own.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelUsage {
-    /// Prompt tokens that no cache held and that were written to none.
+    /// Prompt tokens that were not read from a cache and that were written to none.
     pub input: u64,
-    /// Prompt tokens that came out of the vendor's cache.
+    /// Prompt tokens that were read from the vendor's cache.
     #[serde(default)]
     pub cache_read: u64,
     /// Prompt tokens that were written to the vendor's cache.

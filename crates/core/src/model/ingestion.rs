@@ -14,7 +14,7 @@ pub enum IngestionStatus {
     InProgress,
     /// Done; the data is in `structured_data`.
     Completed,
-    /// Given up; `reason` says why, a person has to look.
+    /// Given up; `reason` says why, a person has to review it.
     Failed,
     /// Withdrawn by an operator or superseded by a newer object.
     Cancelled,
@@ -105,7 +105,7 @@ pub struct ClaimedIngestion {
     pub claims: i64,
     /// Attempts that count, this one included, since the last reopening.
     pub attempt: u32,
-    /// An earlier claim ended without a word: the worker died while it had this document.
+    /// An earlier claim ended without an outcome: the worker died while it had this document.
     /// Such a document is worked on alone in its own child.
     pub suspect: bool,
     /// How long the current streak of deferrals has lasted, if one is running.

@@ -1,4 +1,5 @@
-//! What a message body means. Pure: nothing is looked up, nothing is checked against an allow-list.
+//! What a message body means. Pure: nothing is read from the store, nothing is checked against an
+//! allow-list.
 //!
 //! Accepted: a bare ingestion id; `{"ingestion_id": …}`; `{"ingestion_ids": […]}`; an S3 event
 //! notification, bare or wrapped by SNS. S3 keys are form-url-encoded (a `+` is a space), see

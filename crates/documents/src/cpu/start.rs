@@ -1,4 +1,4 @@
-//! Starting a page process: what it runs, what it sees of us, and the first words.
+//! Starting a page process: what it runs, what it sees of us, and its first frame.
 
 use std::ffi::OsStr;
 use std::io::{PipeReader, PipeWriter};
@@ -20,7 +20,7 @@ use docmill_core::fault::{Error, Result};
 
 /// The command of our binary that a page process runs.
 pub const COMMAND: &str = "page-process";
-/// Until a page process has said that it is ready, on a machine that is busy.
+/// How long a page process may take to report that it is ready, on a machine that is busy.
 const START: Duration = Duration::from_secs(60);
 /// Where things lie; nothing else of our environment is passed on.
 const PLACES: [&str; 4] = ["PATH", "TESSDATA_PREFIX", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"];
@@ -73,7 +73,7 @@ pub(super) struct StartedProcess {
     pub ready: ReadyFrame,
 }
 
-/// A page process's process.
+/// The child process that serves pages.
 pub(super) struct ChildProcess {
     pub child: Child,
     /// Also the number of its process group.

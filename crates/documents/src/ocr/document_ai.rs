@@ -164,7 +164,7 @@ impl RemoteOcrProvider for DocumentAi {
         ProviderCallLimits { pages, bytes: MOST_BYTES }
     }
 
-    /// A request without a document is looked at after who sends it and what it is sent to.
+    /// A request without a document is checked after who sends it and what it is sent to.
     async fn ping(&self) -> Result<()> {
         match self.process_document(&Bytes::from_static(b"{}")).await {
             Err(error) if error.fault != Fault::Rejected => Err(error),

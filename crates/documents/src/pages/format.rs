@@ -5,10 +5,10 @@
 //! WEBP, GIF in both versions, BMP. XML by its declaration, or by an element and the namespace of an
 //! e-invoice near the start.
 
-/// How far into the file a PDF header is looked for.
+/// How far into the file a PDF header is searched for.
 const HEADER_WINDOW: usize = 1024;
 
-/// How far into a file without an XML declaration the namespace of an e-invoice is looked for.
+/// How far into a file without an XML declaration the namespace of an e-invoice is searched for.
 const NAMESPACE_WINDOW: usize = 8192;
 
 /// What the namespaces of e-invoices have in common: CII, `ZUGFeRD` 1, UBL.

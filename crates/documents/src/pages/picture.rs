@@ -1,6 +1,6 @@
 //! Image files as grey pixels.
 //!
-//! Sizes are read from the header and held against the limit before anything is decoded. The
+//! Sizes are read from the header and checked against the limit before anything is decoded. The
 //! camera's orientation is honoured, transparency lies on white paper, colours become grey.
 
 use std::io::{BufRead, BufReader, Cursor, Seek};
@@ -115,7 +115,7 @@ fn make_decoder<'a, R: BufRead + Seek + 'a>(
 }
 
 /// What a decoder that gives up leaves behind, on white. `None` if that is nothing, or if it has more
-/// than 8 bits: the order of their bytes is not settled before the end. Takes no more memory than a
+/// than 8 bits: the order of their bytes is not known before the end. Takes no more memory than a
 /// whole picture does, since its size was checked.
 fn decode_partial(decoder: impl ImageDecoder) -> Option<DynamicImage> {
     const UNTOUCHED: u8 = u8::MAX;

@@ -73,7 +73,7 @@ struct PictureCandidate<'a> {
     turned: u8,
     /// Whether more was done to it than turning.
     repaired: bool,
-    /// Whether it still shows the page as it came, larger perhaps, but nowhere else. A page is
+    /// Whether it still shows the page in its original place, larger perhaps. A page is
     /// repaired once at most, so pictures that are not in place show it in the same other places.
     in_place: bool,
     /// Whether its letters were enlarged.
@@ -108,7 +108,7 @@ impl OcrPass<'_> {
     }
 
     /// With the words that `other`, a reading of the same page that is not as good, has better or
-    /// alone; as it is if the words of the two cannot be held against each other, or if the other
+    /// alone; as it is if the words of the two cannot be compared, or if the other
     /// is so much worse that its few sure words are luck.
     fn merge_with(mut self, other: &Self) -> Self {
         let is_equal = other.legibility.confidence >= PEER * self.legibility.confidence;

@@ -3,8 +3,8 @@
 //! Nothing is decoded and nothing in front of the damage moves, so every other check of the file
 //! still holds. Three mends, each linear in the file: an end for a stream that is cut off, an empty
 //! array in place of one that nests too deep, and a new page tree over the page objects that are
-//! still there. Pages inside object streams are not looked for, nor those of an encrypted file; what
-//! a page inherited from a lost page tree is gone.
+//! still there. Pages inside object streams are not searched for, nor those of an encrypted file;
+//! what a page inherited from a lost page tree is gone.
 
 use bytes::Bytes;
 use memchr::memmem;

@@ -199,7 +199,7 @@ impl GlyphCollector {
     }
 }
 
-/// What a paint looks like, as far as it decides about visibility.
+/// The properties of a paint that decide about visibility.
 struct PaintAppearance {
     alpha: f32,
     luma: u8,

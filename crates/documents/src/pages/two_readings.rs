@@ -1,7 +1,7 @@
 //! Two readings of one page in one: where both have a word, the one that was read more surely;
 //! where only one has a word, that one.
 //!
-//! A small or worn print is read now better as it came, now better enlarged, and within one page
+//! A small or worn print is read now better unchanged, now better enlarged, and within one page
 //! that changes from word to word, so the better of two readings of a receipt still misses words
 //! that the other has. Voting among recognisers word by word is an old remedy (Lopresti and Zhou,
 //! "Using consensus sequence voting to correct OCR errors", CVIU 67, 1997); with two voters their

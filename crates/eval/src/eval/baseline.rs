@@ -60,7 +60,7 @@ pub struct RunComparison {
 const SAME: f64 = 5e-4;
 
 impl RunComparison {
-    /// Holds `report` against an earlier one.
+    /// Compares `report` with an earlier one.
     pub fn from_reports(earlier: &EarlierReport, report: &EvalReport) -> Self {
         let moved = report.measures.iter().filter_map(|(name, after)| {
             let before = *earlier.measures.get(name)?;

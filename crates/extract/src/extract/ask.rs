@@ -1,7 +1,7 @@
 //! Asking a model about a transcript: in parts if it is long, some at the same time, one repair per
 //! part, and nothing paid for twice.
 //!
-//! Every reply is kept through the journal before it is looked at (invariant 8), and a data set is
+//! Every reply is kept through the journal before it is examined (invariant 8), and a data set is
 //! whole only if every part ended normally and matched the schema (invariant 11). What was read of
 //! an extraction that did not end well is handed out as partial data for the reviewer.
 
@@ -252,7 +252,7 @@ impl ExtractionSession<'_> {
         }
     }
 
-    /// The stop reason decides before the text is looked at.
+    /// The stop reason decides before the text is parsed.
     fn check_reply(&self, call: &StoredCall) -> Result<PartOutcome, ReplyDefect> {
         match call.stop {
             FinishReason::Cut | FinishReason::TooLong => Ok(PartOutcome::TooMuch),

@@ -3,7 +3,7 @@
 //!
 //! The model sees how the document begins, fenced as everywhere, and can answer with nothing but
 //! one of the names it is given. An answer of any other form is no answer; it is not asked for
-//! again, because a person looks at such a document anyway.
+//! again, because a person reviews such a document anyway.
 
 use std::fmt::Write as _;
 use std::sync::Arc;

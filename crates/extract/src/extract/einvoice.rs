@@ -191,7 +191,8 @@ impl ParsedInvoiceXml {
     }
 }
 
-/// Whether documents of this kind are told by an e-invoice: a contract that carries one is not.
+/// Whether documents of this kind are recognised by an e-invoice: a contract that carries one is
+/// not.
 pub fn kind_uses_einvoice(kind: &Kind) -> bool {
     REQUIRED.iter().all(|field| kind.has_field(field))
 }

@@ -222,7 +222,7 @@ fn merge_value(into: &mut Value, value: Value, last: bool) {
 }
 
 /// The lines that an entry names, page by page. Ids of lines that are not there are left out: a
-/// value that is on no line is found by the gate, which looks for the value itself.
+/// value that is on no line is found by the gate, which searches for the value itself.
 fn locate_lines(entry: &EvidenceEntry, transcript: &Transcript) -> Vec<FieldEvidence> {
     let mut pages: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
     for (page, line) in entry.lines.iter().filter_map(|id| parse_line_id(id)) {

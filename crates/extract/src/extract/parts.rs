@@ -112,7 +112,7 @@ impl TranscriptView {
         self.rows.get(part).unwrap_or_default().iter().map(PromptRow::text_bytes).sum()
     }
 
-    /// Tokens of the list entries that these rows look like.
+    /// Tokens of the list entries that these rows seem to hold.
     fn expected_reply_tokens(&self, part: RowRange) -> usize {
         let rows = self.rows.get(part).unwrap_or_default().iter();
         rows.filter(|row| looks_like_an_entry(&row.text))

@@ -1,5 +1,5 @@
-//! The offline reader: labels and layout, no model. What a kind's `labels.toml` names is looked for
-//! beside the labels; totals, supplier and line items have readers of their own.
+//! The offline reader: labels and layout, no model. What a kind's `labels.toml` names is searched
+//! for beside the labels; totals, supplier and line items have readers of their own.
 //!
 //! It says of itself how sure it is, but does not check the result: that is the gate's.
 

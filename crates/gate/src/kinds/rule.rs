@@ -15,7 +15,7 @@ use docmill_core::model::{ExtractionMethod, StatedConfidence};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RuleConsequence {
-    /// Completed, but a person should look.
+    /// Completed, but a person should review the data.
     Flag,
     /// Refused: a person decides.
     Review,
@@ -23,7 +23,7 @@ pub enum RuleConsequence {
     Again,
 }
 
-/// What a value must look like.
+/// The form that a value must have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ValueFormat {

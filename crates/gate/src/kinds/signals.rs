@@ -1,4 +1,4 @@
-//! `kind.toml`: what a kind is called, and the cheap signs by which its documents are told.
+//! `kind.toml`: what a kind is called, and the cheap signs by which its documents are recognised.
 
 use std::path::Path;
 

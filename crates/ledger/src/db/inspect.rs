@@ -16,7 +16,7 @@ pub struct DatabaseInspection {
     pub version: i32,
     /// The database user we are logged in as.
     pub login: String,
-    /// Whether the schema is there and we may look into it.
+    /// Whether the schema is there and we may read it.
     pub may_use: bool,
     /// Whether we may make tables in it.
     pub may_create: bool,

@@ -36,7 +36,7 @@ pub struct DeadLetterRow {
     pub reason: Option<String>,
     /// Whether a worker holds a live lease.
     pub leased: bool,
-    /// Claims since the last reopening that ended without a word, an expired lease included.
+    /// Claims since the last reopening that ended without an outcome, an expired lease included.
     pub crashes: u32,
     /// Attempts since the last reopening.
     pub attempts: u32,

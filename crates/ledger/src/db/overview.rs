@@ -24,7 +24,7 @@ pub struct StateCount {
 pub struct ActiveIngestion {
     /// Id of the ingestion.
     pub ingestion_id: Uuid,
-    /// How far it is, as of the last heartbeat.
+    /// The stage it has reached, as of the last heartbeat.
     pub stage: Option<String>,
     /// Name of the worker that holds the claim.
     pub worker: Option<String>,
@@ -43,7 +43,7 @@ pub struct Throughput {
     pub minutes: i32,
     /// Ingestions that ended completed.
     pub completed: i64,
-    /// Of these, with something for a person to look at.
+    /// Of these, those that a person has to review.
     pub flagged: i64,
     /// Ingestions that ended failed.
     pub failed: i64,

@@ -37,7 +37,7 @@ pub struct IngestionRow {
     pub tenant: Option<String>,
     /// Number of attempts that count against the limit.
     pub attempt_count: i32,
-    /// Claims since the last reopening that ended without a word.
+    /// Claims since the last reopening that ended without an outcome.
     pub crashes: i32,
     /// When it was registered.
     #[serde(with = "time::serde::rfc3339")]
@@ -56,9 +56,9 @@ pub struct IngestionRow {
     pub lease_expires_at: Option<OffsetDateTime>,
     /// Name of the worker that holds the claim, or last held it.
     pub worker: Option<String>,
-    /// Whether a person has to look.
+    /// Whether a person has to review it.
     pub needs_human_review: bool,
-    /// Why a person has to look: names of gate rules and reason codes.
+    /// Why a person has to review it: names of gate rules and reason codes.
     pub review_reasons: Vec<String>,
     /// Which reader produced the data.
     pub reader: Option<String>,
@@ -150,7 +150,7 @@ pub struct InFlightIngestion {
     pub state: String,
     /// The reason in words.
     pub explanation: String,
-    /// How far its claim has come.
+    /// The stage that its claim has reached.
     pub stage: Option<String>,
     /// Name of the worker that holds the claim.
     pub worker: Option<String>,

@@ -1,7 +1,7 @@
 //! Finding documents by what people remember of them: names, paths, labels, hashes, suppliers,
 //! numbers. Read-only.
 //!
-//! Words are looked for anywhere in a value, which reads the whole table: right for a person who
+//! Words are searched for anywhere in a value, which reads the whole table: right for a person who
 //! asks now and then, not for a program that asks often ([`find_documents`] by hash or path has indexes or
 //! ends early). Not promised: ranking; the newest come first.
 
@@ -34,7 +34,7 @@ pub struct DocumentRow {
     pub supplier_name: Option<String>,
     /// Number, as the data has it.
     pub invoice_number: Option<String>,
-    /// Whether a person has to look.
+    /// Whether a person has to review it.
     pub needs_human_review: bool,
     /// When it was registered.
     #[serde(with = "time::serde::rfc3339")]
@@ -47,7 +47,7 @@ pub struct DocumentRow {
     pub reason: Option<String>,
 }
 
-/// What is looked for; what is `None` or empty does not matter.
+/// The conditions of a search; what is `None` or empty does not matter.
 #[derive(Debug, Clone, Default)]
 pub struct DocumentQuery {
     /// Each has to be part of the name, path, a label, the hash, the supplier or the number.

@@ -27,7 +27,7 @@ pub struct ClaimRowState {
     pub lease_expires_at: Option<OffsetDateTime>,
     /// The earliest time of the next attempt; `None`: at once.
     pub next_attempt_at: Option<OffsetDateTime>,
-    /// Claims since the last reopening that ended without a word, as written so far.
+    /// Claims since the last reopening that ended without an outcome, as written so far.
     pub crashes: u32,
 }
 
@@ -36,12 +36,12 @@ pub struct ClaimRowState {
 pub enum ClaimDecision {
     /// Take it; `after_crash`: an expired lease of an earlier claim is closed as `crashed`.
     Take {
-        /// Whether an earlier claim ended without a word just now.
+        /// Whether an earlier claim just ended without an outcome.
         after_crash: bool,
     },
     /// Fail it as `crashed`; `after_crash` as above.
     GiveUp {
-        /// Whether an earlier claim ended without a word just now.
+        /// Whether an earlier claim just ended without an outcome.
         after_crash: bool,
     },
     /// Another claim is live for this long.

@@ -37,10 +37,10 @@ pub struct BedrockClient {
 }
 
 impl BedrockClient {
-    /// Sets the client up and looks for credentials, without spending a token.
+    /// Sets the client up and searches for credentials, without spending a token.
     ///
     /// # Errors
-    /// No credentials or no region, and where they are looked for.
+    /// No credentials or no region, and where they are searched for.
     pub async fn connect(config: &LlmConfig) -> Result<Self> {
         let (client, address) = connect::build_client(config).await?;
         Ok(Self::with_client(client, address, config))

@@ -1,4 +1,4 @@
-//! The rungs of escalation: which model is asked first, and which ones next where the gate says
+//! The chain of escalation: which model is asked first, and which ones next where the gate says
 //! `again`.
 
 use std::sync::Arc;

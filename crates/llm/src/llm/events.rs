@@ -19,7 +19,7 @@ pub(super) struct ServerSentEvent {
 /// Why there are no further events.
 #[derive(Debug)]
 pub(super) enum EventStreamError {
-    /// Nothing came for longer than allowed.
+    /// Nothing arrived for longer than allowed.
     Silent,
     /// More bytes than a reply may have.
     Endless,

@@ -274,7 +274,7 @@ impl ChatTransport {
         }
     }
 
-    /// An error that came within a stream. What was generated until then is billed and lost.
+    /// An error that arrived within a stream. What was generated until then is billed and lost.
     pub(super) fn refused_stream(&self, refusal: ApiErrorBody) -> FailedTry {
         let status = refusal.status_in_stream();
         let call = RefusedCall { status, headers: HeaderMap::new(), refusal };

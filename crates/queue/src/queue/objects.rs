@@ -5,7 +5,7 @@
 //! is conditional on the version that was read, so that a worker that was believed dead can
 //! neither keep a lock it lost nor remove somebody else's:
 //!
-//! - after taking a lock the marker is looked at again: a finished message is not done twice from
+//! - after taking a lock the marker is read again: a finished message is not done twice from
 //!   an old listing;
 //! - a lock past its end is taken over by replacing exactly the version that was seen;
 //! - receives are counted in the marker when the lock is taken, not when the work fails;

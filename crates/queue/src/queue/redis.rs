@@ -107,7 +107,7 @@ impl RedisQueue {
     }
 
     /// Leases from every tier in turn until `max` are found. Returns what was found, and when to
-    /// look again for what of ours becomes due.
+    /// check again which of our messages become due.
     async fn lease_items(&self, max: usize) -> Result<(Vec<Delivery>, Option<Duration>)> {
         let order = self.turns.lock().unwrap_or_else(PoisonError::into_inner).next_round();
         let mut taken = Vec::new();

@@ -106,7 +106,7 @@ impl SqsQueue {
         })
     }
 
-    /// Looks at the queue without changing anything.
+    /// Inspects the queue without changing anything.
     ///
     /// # Errors
     /// SQS does not answer.
@@ -342,7 +342,7 @@ impl MessageQueue for SqsQueue {
     }
 
     async fn run_maintenance(&self) -> Result<u64> {
-        // The service looks after itself.
+        // The service cleans up by itself.
         Ok(0)
     }
 }

@@ -1,5 +1,5 @@
-//! The task that turns events into looks at the board: one for each scheduler, so that its files
-//! and devices are never touched twice at the same time.
+//! The task that turns events into updates of the shared state: one for each scheduler, so that its
+//! files and devices are never touched twice at the same time.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;

@@ -1,8 +1,8 @@
 //! Which model gets memory next: pure. Everything it needs comes in, a decision goes out.
 //!
 //! What every process of this machine wants and holds lies on the table as [`ModelDemand`]s. Two bounds
-//! hold for each device: what is held, counted once for each model, never exceeds its memory less
-//! the margin; and a model that is not loaded yet must fit into what is really free, less what
+//! hold for each device: the memory held, counted once for each model, never exceeds its memory
+//! less the margin; and a model that is not loaded yet must fit into what is really free, less what
 //! others are about to load. Order: overdue models first, of these the one whose last turn is
 //! longest ago; then the deepest queue, with points for waiting and for being loaded already. An
 //! overdue model that does not fit keeps others off the devices that it could run on. A turn that
@@ -290,7 +290,8 @@ fn merge_turns(one: ModelTurn, other: &ModelTurn) -> ModelTurn {
     ModelTurn { began_ms, loaded_ms, evicts: one.evicts || other.evicts, ..one }
 }
 
-/// What is held of a device, each model once; of a model that runs alone nobody knows how much.
+/// The memory held on a device, counting each model once; of a model that runs alone nobody knows
+/// how much.
 pub fn held_mib(device: &str, posts: &[ModelDemand]) -> u64 {
     let on_it = |post: &&ModelDemand| post.turn.as_ref().is_some_and(|turn| turn.device == device);
     let mut models: BTreeMap<&str, u64> = BTreeMap::new();

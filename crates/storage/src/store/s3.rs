@@ -201,7 +201,7 @@ impl S3Store {
         Ok(queue_rules_of(&answer))
     }
 
-    /// Whether a key that is not there is told from one that we may not see: without
+    /// Whether a key that is not there is distinguished from one that we may not see: without
     /// `s3:ListBucket` S3 answers both alike, and missing documents look like wrong credentials.
     ///
     /// # Errors
@@ -225,7 +225,7 @@ fn size_of(length: Option<i64>) -> u64 {
     length.and_then(|length| u64::try_from(length).ok()).unwrap_or_default()
 }
 
-/// Reads a body piece by piece; `Err(size)` with what came so far if that is more than allowed.
+/// Reads a body piece by piece; `Err(size)` with what was read so far if that is more than allowed.
 async fn read_capped(
     mut body: ByteStream,
     at_most: u64,

@@ -1,7 +1,7 @@
 //! Who we are to Google: a service account's key file, or the metadata server of the machine.
 //!
 //! Tokens are fetched and kept by `gcp_auth`, which has no time limits of its own; here it gets one.
-//! The command-line program `gcloud` and a person's own credentials are not looked for: a service
+//! The command-line program `gcloud` and a person's own credentials are not searched for: a service
 //! should not run on them by accident.
 
 use std::path::Path;

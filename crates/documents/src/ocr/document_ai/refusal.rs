@@ -1,6 +1,6 @@
 //! What a refused call means: `google.rpc.Status` in JSON, with its details.
 //!
-//! The message may repeat what we sent, so it is looked at but never passed on.
+//! The message may repeat what we sent, so it is examined but never passed on.
 
 use std::time::{Duration, SystemTime};
 
@@ -103,7 +103,7 @@ pub(super) fn fault_of_rpc_code(code: i32) -> Fault {
     }
 }
 
-/// A code, as far as it looks like one.
+/// The text, if it has the form of a code.
 fn clean_code(text: Option<&str>) -> String {
     let plain = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
     text.filter(|text| text.len() <= 64 && text.chars().all(plain)).unwrap_or_default().to_owned()

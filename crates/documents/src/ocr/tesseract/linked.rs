@@ -92,7 +92,7 @@ impl EngineCache {
     /// No engine yet: each is loaded when a page first needs it.
     ///
     /// # Errors
-    /// OpenMP is not held to one thread, or the folder has a name that C cannot say.
+    /// OpenMP is not limited to one thread, or the folder has a name that C cannot say.
     pub(super) fn new(data: &Path, languages: Vec<String>) -> Result<Self> {
         if std::env::var_os("OMP_THREAD_LIMIT").is_none_or(|limit| limit != "1") {
             return Err(Error::internal(

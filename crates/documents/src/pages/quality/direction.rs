@@ -8,7 +8,7 @@
 //! ([`shear`]).
 //!
 //! Axis: a letter's nearest neighbour stands in its own line (O'Gorman's docstrum, PAMI 15,
-//! 1993), under any skew that is looked for and also where letters stand below each other, as on
+//! 1993), under any skew that is searched for and also where letters stand below each other, as on
 //! a typewriter. Comparing the clarity of rows and columns instead was wrong on such pages.
 //!
 //! Head or feet: in the scripts of Europe letters share their baseline but not their upper edge
@@ -23,7 +23,7 @@ use opencv::{Result, imgproc};
 use super::glyphs::InkBox;
 use super::{shear, to_f32};
 
-/// Skew that is looked for, either way, in degrees.
+/// Greatest skew that is searched for, either way, in degrees.
 const WIDEST: f64 = 20.0;
 /// Steps of the search in degrees, each over the neighbourhood of the best of the one before, and
 /// the width in pixels that the ink is reduced to for it.

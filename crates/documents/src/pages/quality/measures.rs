@@ -15,7 +15,7 @@ use crate::pages::PageRaster;
 
 /// Pixels on the longer side of what is measured, at most.
 const LONGER_SIDE: i32 = 2_600;
-/// Noise, in grey levels, from which letters are looked for on a smoothed page.
+/// Noise, in grey levels, from which letters are searched for on a smoothed page.
 const NOISY: f32 = 6.0;
 /// Ink is darker than its paper by this much, of 255, whatever the rest of the page looks like,
 /// and by this many deviations of the noise.

@@ -40,7 +40,7 @@ struct ClaimRow {
     object_etag: Option<String>,
 }
 
-/// Claims ingestions in one statement; see [`crate::ledger::Ledger::claim`].
+/// Claims a batch of ingestions; see [`crate::ledger::Ledger::claim`].
 pub(super) async fn claim_batch(
     db: &Db,
     ids: &[IngestionId],

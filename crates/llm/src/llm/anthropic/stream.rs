@@ -89,7 +89,7 @@ pub(super) async fn read_stream(
     };
     let mut usage: docmill_core::model::ModelUsage = sofar.tokens.into();
     if stop == FinishReason::Garbled || stop == FinishReason::Cut && sofar.reason.is_none() {
-        // The last count never came.
+        // The last count never arrived.
         usage.output = usage.output.max(estimate_tokens(&sofar.text));
     }
     Ok(ModelReply { text: sofar.text, stop, usage, model: sofar.model, limits })

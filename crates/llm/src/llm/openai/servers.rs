@@ -16,7 +16,7 @@ pub(super) struct ServerProfile {
     pub(super) newer_limit: bool,
     /// Whether `prompt_cache_key` is sent: prompts of one kind then meet the same cache.
     pub(super) cache_key: bool,
-    /// Whether a prompt over its window is shortened without a word.
+    /// Whether a prompt over its window is silently shortened.
     pub(super) truncates: bool,
 }
 

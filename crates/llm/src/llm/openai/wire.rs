@@ -18,7 +18,7 @@ pub(super) enum TokenLimitField {
     Newer,
 }
 
-/// What a request looks like beside the prompt.
+/// The options of a request, besides the prompt.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct OpenAiOptions {
     pub(super) limit: TokenLimitField,

@@ -44,7 +44,8 @@ impl SchemaDialect {
         min_items: Some(1),
     };
 
-    /// Compiles a schema: first into the form of all dialects ([`closed`]), then into this one.
+    /// Compiles a schema: first into the form of all dialects ([`close_schema`]), then into this
+    /// one.
     pub(in crate::llm) fn compile(self, schema: &Value) -> Value {
         self.compile_schema(&close_schema(schema))
     }

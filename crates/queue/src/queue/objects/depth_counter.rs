@@ -1,6 +1,6 @@
 //! How much waits.
 //!
-//! In a folder everything is looked at. In a bucket that would be a request for every message and
+//! In a folder every message is counted. In a bucket that would be a request for every message and
 //! for every thousand of them, from each worker that is asked. There one worker counts for all and
 //! leaves the answer in the bucket, by one listing request per priority: names are hashes, spread
 //! evenly, so that how far a full page reaches tells how many there are (within a few per cent).
@@ -29,7 +29,7 @@ const COUNTED: &str = "registry/depth.json";
 const GOOD_FOR: u32 = 4;
 /// Objects read for one count of a bucket, at most.
 const READ: usize = 200;
-/// How often a worker looks whether another has finished counting, and for how long each time.
+/// How often a worker checks whether another has finished counting, and for how long each time.
 const LOOKS: u32 = 20;
 const BETWEEN: Duration = Duration::from_millis(100);
 

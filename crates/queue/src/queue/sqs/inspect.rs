@@ -1,7 +1,7 @@
 //! What a queue says about itself, and what it lets us do: for `docmill doctor`.
 //!
 //! Permissions are found out by requests that cannot succeed (a handle nobody has, a delay that is
-//! too long): the service looks at who asks before it looks at what is asked, so such a request is
+//! too long): the service checks who asks before it checks what is asked, so such a request is
 //! either denied or refused for its content. Nothing is received, sent or deleted.
 
 use std::time::Duration;
@@ -29,14 +29,14 @@ pub struct QueueInspection {
     pub denied: Vec<&'static str>,
 }
 
-/// Looks at the queues without changing anything.
+/// Inspects the queues without changing anything.
 pub(super) struct SqsInspector<'a> {
     pub(super) clients: &'a SqsClients,
     pub(super) lines: &'a SqsTiers,
 }
 
 impl SqsInspector<'_> {
-    /// Looks at every queue.
+    /// Inspects every queue.
     ///
     /// # Errors
     /// SQS does not answer.
