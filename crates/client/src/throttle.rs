@@ -135,7 +135,7 @@ impl Governor {
         Self { config, lanes: Mutex::default() }
     }
 
-    /// Takes a place in the key's line. The place is kept over refusals: a call that was refused
+    /// Takes a place in the key's queue. The place is kept over refusals: a call that was refused
     /// is the first to be tried again.
     pub fn enqueue_call(&self, key: &LimiterKey, estimate: TokenEstimate) -> QueuedCall {
         let lane = self.limiter(key);
@@ -223,7 +223,7 @@ impl RateLimiter {
     }
 }
 
-/// One call's place in the line, over all its tries.
+/// One call's place in the queue, over all its tries.
 pub struct QueuedCall {
     lane: Arc<RateLimiter>,
     number: u64,

@@ -1,10 +1,10 @@
 //! The memory scheduler for models that run on this machine.
 //!
 //! Such a model takes gigabytes of one device while it is loaded, and several do not fit at once.
-//! Calls wait in one line for each model; a model gets a turn (a reservation on one device) when it
-//! fits, and its calls go out in order until the line is empty or others have waited long enough.
-//! Which model is next is decided by `plan`, pure; the queues of calls are kept by `desk`, pure;
-//! `devices` reads what is free and `board` lets the processes of this machine share it.
+//! Calls wait in one queue for each model; a model gets a turn (a reservation on one device) when
+//! it fits, and its calls go out in order until the queue is empty or others have waited long
+//! enough. Which model is next is decided by `plan`, pure; the queues of calls are kept by `desk`,
+//! pure; `devices` reads what is free and `board` lets the processes of this machine share it.
 //!
 //! Nothing is durable here and nothing needs to be: a call that waits belongs to a job whose
 //! message is in the queue. Not promised: that the server loads a model where and when it gets its
@@ -94,7 +94,7 @@ impl Drop for CallPermit {
     }
 }
 
-/// A place in a line, given up when dropped.
+/// A place in a queue, given up when dropped.
 struct QueueTicket<'a> {
     scheduler: &'a Scheduler,
     model: &'a str,

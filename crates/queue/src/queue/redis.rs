@@ -5,7 +5,7 @@
 //! steps do not exist for us; a lease is compared before anything is done in its name; attempts,
 //! times, dead letters and whatever else a message carries are in keys that the others do not look
 //! at. A delayed or hidden message is, for them, one that somebody has leased. Re-queued messages
-//! go to the end of the line. Each priority is a queue of its own (`keys`).
+//! go to the end of the queue. Each priority is a queue of its own (`keys`).
 //!
 //! Not promised: that the others keep to it. A client of theirs may complete what it has lost. The
 //! claim in the ledger is what makes a job run once. Redis without `appendfsync always` may forget

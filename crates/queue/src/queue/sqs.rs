@@ -114,7 +114,7 @@ impl SqsQueue {
         SqsInspector { clients: &self.clients, lines: &self.lines }.inspect().await
     }
 
-    /// Receives from whichever line has something, each asked in its turn.
+    /// Receives from whichever tier has messages, each polled in its turn.
     async fn poll_in_turn(&self, most: usize, wait: Duration) -> Result<Vec<Delivery>> {
         let give_up = Instant::now() + wait;
         loop {
@@ -133,7 +133,7 @@ impl SqsQueue {
         }
     }
 
-    /// What messages of the line are of; one queue for all has messages of every priority.
+    /// The priority of the tier's messages; one queue for all has messages of every priority.
     fn priority_of(&self, line: &SqsTier) -> Option<Priority> {
         self.lines.are_tiers().then_some(line.priority)
     }

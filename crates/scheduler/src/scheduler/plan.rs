@@ -1,6 +1,6 @@
 //! Which model gets memory next: pure. Everything it needs comes in, a decision goes out.
 //!
-//! What every process of this machine wants and holds lies on the table as [`ModelDemand`]s. Two bounds
+//! What every process of this machine wants and holds is given as [`ModelDemand`]s. Two bounds
 //! hold for each device: the memory held, counted once for each model, never exceeds its memory
 //! less the margin; and a model that is not loaded yet must fit into what is really free, less what
 //! others are about to load. Order: overdue models first, of these the one whose last turn is
@@ -99,7 +99,7 @@ pub struct ModelDemand {
     /// Where it is idle.
     pub idle: Option<IdleModel>,
     /// The longest of its late calls, loading aside; 0: not known. Workers of an earlier version
-    /// do not post it.
+    /// do not write it.
     #[serde(default)]
     pub longest_ms: u64,
     /// When its last turn ended.
@@ -202,7 +202,7 @@ impl<'a> DeviceRoom<'a> {
         }
     }
 
-    /// Whether it goes in without an idle model leaving.
+    /// Whether it fits without unloading an idle model.
     fn fits_beside_idle(&self, mib: u64) -> bool {
         let wanted = [mib, self.loading, self.unseen, self.margin];
         wanted.into_iter().fold(0, u64::saturating_add) <= self.device.free_mib
@@ -237,7 +237,7 @@ impl<'a> DeviceRoom<'a> {
         }
     }
 
-    /// What would be left; the smallest remainder is the best place.
+    /// What would be left in MiB; the device with the smallest remainder is chosen.
     fn remaining_mib(&self, need: MemoryNeed) -> u64 {
         match need {
             MemoryNeed::Alone => u64::MAX - self.device.free_mib,
@@ -246,7 +246,7 @@ impl<'a> DeviceRoom<'a> {
     }
 }
 
-/// The posts of all processes, by model.
+/// The demands of all processes, merged by model.
 fn merge_demands<'a>(posts: &'a [ModelDemand], reading: &DeviceMemory) -> Vec<ModelView<'a>> {
     let mut views: BTreeMap<&str, ModelView<'a>> = BTreeMap::new();
     for post in posts {
@@ -360,7 +360,7 @@ pub(super) fn decide_turns(
             true => 0,
             false => waiting.saturating_add(age(view) / WAITING).saturating_add(loaded),
         };
-        // By age alone a model whose line is longer than the bound would be the first for ever.
+        // By age alone a model whose queue is longer than the bound would be the first for ever.
         let served_ms = if is_overdue(view) { view.ended_ms } else { 0 };
         (Reverse(is_overdue(view)), Reverse(points), served_ms, view.oldest_ms, view.model)
     });

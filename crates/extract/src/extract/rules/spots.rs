@@ -77,7 +77,7 @@ impl ValueCandidate<'_> {
     }
 }
 
-/// Every label of every field, in reading order. Fields that share a label each get a spot.
+/// Every label of every field, in reading order. Fields that share a label each get a match.
 pub(super) fn find_labels(layout: &CellLayout, labels: &LabelIndex) -> Vec<LabelMatch> {
     let mut spots = Vec::new();
     for (index, cell) in layout.cells.iter().enumerate() {

@@ -19,11 +19,11 @@ const MOST: usize = 10;
 /// What one receive asks for, and of which queue.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SqsPoll<'a> {
-    /// Which line the receipts are to name.
+    /// Index of the tier that the receipts are to name.
     pub(super) line: usize,
     /// The tier that its messages are of; `None` where there is one queue for all.
     pub(super) priority: Option<Priority>,
-    /// The line's queue, or its dead-letter queue.
+    /// The tier's queue, or its dead-letter queue.
     pub(super) url: &'a str,
     pub(super) most: usize,
     pub(super) wait: Duration,
