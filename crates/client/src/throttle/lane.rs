@@ -193,6 +193,7 @@ impl LimiterState {
                 self.breaker.record_answer();
                 self.pace.record_accepted(now);
                 self.window.record_answer(sent.filled);
+                // The estimate was taken at admission: book only the difference.
                 if let (Some(quota), Some(used)) = (&mut self.tokens, tokens) {
                     quota.bucket.take_tokens(*used - sent.tokens);
                 }
@@ -225,6 +226,8 @@ impl LimiterState {
         let known = self.pace.rate().is_some();
         if self.pace.record_refused(now, sent.at, told) {
             self.bucket.cap_level(0.0);
+            // The pace was known and did not prevent this, and the window was full: so there were
+            // too many calls at the same time rather than too many a second.
             if known && sent.filled {
                 self.window.shrink();
             }

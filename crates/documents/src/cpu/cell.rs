@@ -151,6 +151,7 @@ impl PageProcess {
         let status = std::fs::read_to_string(status).ok()?;
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
         let kibibytes: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
+        // KiB to bytes.
         Some(kibibytes << 10)
     }
 }
@@ -177,6 +178,7 @@ impl PageProcessShared {
         if state.exit_reason().is_none() {
             state.killed = Some(why);
         }
+        // Signalled under the lock, so that `reaped` cannot change between the check and the kill.
         match self.pid {
             Some(pid) if !state.reaped => {
                 let _gone_already = kill_process_group(pid, Signal::KILL);

@@ -240,6 +240,7 @@ impl<'a> DeviceRoom<'a> {
     /// What would be left in MiB; the device with the smallest remainder is chosen.
     fn remaining_mib(&self, need: MemoryNeed) -> u64 {
         match need {
+            // Of unknown need: the device with the most free memory has the smallest value.
             MemoryNeed::Alone => u64::MAX - self.device.free_mib,
             MemoryNeed::Mib(mib) => self.capacity.saturating_sub(self.held).saturating_sub(mib),
         }
