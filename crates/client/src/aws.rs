@@ -55,12 +55,12 @@ impl TransportError {
     }
 }
 
-/// How a request failed.
+/// A failed request, sorted by whether and how the service answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SdkFailure<'a> {
-    /// Without a usable answer.
+    /// There was no usable answer.
     Silent(TransportError),
-    /// With an answer that refuses.
+    /// The service answered and refused the request.
     Refused {
         /// The service's word for it; empty if it gave none.
         code: &'a str,
@@ -69,7 +69,7 @@ pub enum SdkFailure<'a> {
     },
 }
 
-/// What became of a request.
+/// Sorts an SDK error into an answer that refuses or a transport failure.
 pub fn classify_failure<E: ProvideErrorMetadata>(
     error: &SdkError<E, HttpResponse>,
 ) -> SdkFailure<'_> {

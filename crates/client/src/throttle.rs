@@ -44,7 +44,7 @@ const FOREVER: Duration = Duration::from_secs(24 * 3600);
 /// is no guess and is kept to in full.
 const HIDE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(10));
 
-/// Whose limit it is.
+/// The provider, account and model that share one limit.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LimiterKey {
     /// Name of the provider, e.g. `openai`.
@@ -76,7 +76,7 @@ impl TokenEstimate {
 pub enum CallOutcome {
     /// With an answer, be it a refusal of this request.
     Answered {
-        /// What its headers said.
+        /// The limits that the headers of the answer stated.
         limits: RateLimitHeaders,
         /// Tokens used, if known.
         tokens: Option<f64>,
@@ -92,7 +92,7 @@ pub enum CallOutcome {
 }
 
 impl CallOutcome {
-    /// What a failed call means.
+    /// The outcome that a failed call with this fault counts as.
     pub fn from_fault(fault: Fault) -> Self {
         match fault {
             Fault::Throttled(told) => Self::Throttled(told),
@@ -122,7 +122,7 @@ struct RateLimiter {
     line: Mutex<WaitingLine>,
 }
 
-/// Who waits, oldest first.
+/// The calls that wait for a limiter, oldest first.
 #[derive(Default)]
 struct WaitingLine {
     next: u64,

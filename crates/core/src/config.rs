@@ -61,15 +61,15 @@ pub use worker::{LogFormat, WorkerConfig};
 pub struct Config {
     /// `[database]`: the Postgres server.
     pub database: DatabaseConfig,
-    /// Where messages come from.
+    /// `[queue]`: where messages come from.
     pub queue: QueueConfig,
-    /// Where documents and artefacts lie.
+    /// `[store]`: where documents and artefacts are stored.
     pub store: StoreConfig,
     /// `[worker]`: slots, ports and logging of the worker process.
     pub worker: WorkerConfig,
     /// `[claim]`: how a worker owns an ingestion, and for how long.
     pub claim: ClaimConfig,
-    /// What follows a failed attempt.
+    /// `[retry]`: what follows a failed attempt.
     pub retry: RetryConfig,
     /// Caps on what one document may cost.
     pub limits: LimitsConfig,
@@ -77,7 +77,7 @@ pub struct Config {
     pub cpu: CpuConfig,
     /// `[ocr]`: how page images are read.
     pub ocr: OcrConfig,
-    /// How providers are called.
+    /// `[throttle]`: how providers are called.
     pub throttle: ThrottleConfig,
     /// `[llm]`: which language models are called, and how.
     pub llm: LlmConfig,

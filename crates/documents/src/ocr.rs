@@ -62,7 +62,7 @@ pub trait RemoteOcrProvider: Send + Sync {
     /// options): part of the transcript's identity.
     fn identity(&self) -> String;
 
-    /// What one call can carry.
+    /// The most that one call can carry.
     fn call_limits(&self) -> ProviderCallLimits;
 
     /// Reads the pictures, which are within [`RemoteOcrProvider::call_limits`]; one reading for each, in the same

@@ -127,7 +127,7 @@ pub enum PageContent {
     Cut(PageRaster),
     /// A text layer that cannot be all there is, or that cannot be right, and the page's picture.
     Doubtful {
-        /// What the layer says.
+        /// The text of the layer.
         layer: TextLayer,
         /// The rendered page, upright.
         picture: PageRaster,
@@ -203,7 +203,7 @@ pub fn open_document(
 }
 
 impl ParsedDocument {
-    /// What the bytes are.
+    /// The format that the bytes were recognised as.
     pub fn format(&self) -> DocumentFormat {
         self.format
     }

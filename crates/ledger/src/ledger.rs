@@ -28,7 +28,7 @@ use docmill_core::model::{
     IngestionStage, IngestionStatus, ModelUsage, OutcomeReason,
 };
 
-/// What a claim asks for.
+/// The worker, lease and crash limit that a claim is made with.
 #[derive(Debug, Clone)]
 pub struct ClaimTerms {
     /// Who claims: unique per process, e.g. `host-pid-random`.
@@ -267,7 +267,7 @@ pub trait AttemptLedger: Send + Sync {
         spent: &ProviderSpending,
     ) -> Result<()>;
 
-    /// What was spent today.
+    /// The sum of today's spending (UTC).
     async fn spent_today(&self) -> Result<SpentToday>;
 
     /// Whether an operator has blocked this content.
@@ -327,7 +327,7 @@ pub trait Ledger: AttemptLedger {
     /// Keeps a copy of a message that is not one of ours. Repeating it changes nothing.
     async fn quarantine_message(&self, message: &QuarantinedMessage) -> Result<()>;
 
-    /// What is paused now.
+    /// Everything that operators have paused now.
     async fn active_pauses(&self) -> Result<Vec<OperatorPause>>;
 
     /// Writes the row that says that this worker lives, and how it is.

@@ -33,7 +33,7 @@ pub struct Prompt {
     pub user: String,
     /// Name of the schema: 1 to 64 of `[a-zA-Z0-9_-]`.
     pub schema_name: String,
-    /// What the reply must match.
+    /// JSON schema that the reply must match.
     pub schema: Value,
     /// Most tokens the reply may have.
     pub max_output_tokens: u32,

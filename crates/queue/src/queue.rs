@@ -89,13 +89,13 @@ impl OutgoingMessage {
 /// One of the queues that a backend with tiers consists of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueueTier {
-    /// What is sent there.
+    /// The priority of the messages that are sent there.
     pub priority: Priority,
     /// Its share of the slots against the other tiers' while all have work, at least 1.
     pub weight: u32,
 }
 
-/// How much waits. Approximate.
+/// How many messages wait; the numbers are approximate.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct QueueDepth {
     /// Messages that can be received now.

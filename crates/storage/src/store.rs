@@ -86,7 +86,7 @@ pub enum GetResult {
     Changed,
     /// More bytes than allowed; nothing was kept.
     TooLarge {
-        /// Its size in bytes.
+        /// Size of the object in bytes.
         size: u64,
     },
 }
@@ -100,7 +100,7 @@ pub struct S3Address {
     pub key: String,
     /// Its current version, in a bucket that keeps versions.
     pub version: Option<String>,
-    /// Its current ETag.
+    /// ETag of its current content.
     pub etag: Etag,
 }
 

@@ -23,7 +23,7 @@ const QUICK: Duration = Duration::from_secs(20);
 pub struct GovernedCall<'a> {
     /// Who says when it may go out.
     pub governor: &'a Governor,
-    /// Whose limits it counts against.
+    /// The limiter that the call counts against.
     pub key: &'a LimiterKey,
     /// What it is expected to use.
     pub estimate: TokenEstimate,
@@ -35,7 +35,7 @@ pub struct GovernedCall<'a> {
 pub struct GovernedAnswer<T> {
     /// The value that the call returned.
     pub value: T,
-    /// What its headers said.
+    /// The limits that the headers of the answer stated.
     pub limits: RateLimitHeaders,
     /// Tokens used, if known.
     pub tokens: Option<f64>,

@@ -39,7 +39,7 @@ const SLOWEST: f64 = 1.0 / 60.0;
 /// Refusals of the last ten answers that still mean the same limit.
 const SAME: f64 = 0.8;
 
-/// What refusals have taught.
+/// The pace that refusals have taught.
 #[derive(Debug, Default)]
 pub(super) struct RateEstimator {
     learned: Option<LearnedLimit>,

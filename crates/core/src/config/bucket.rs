@@ -39,7 +39,7 @@ pub struct BucketConfig {
     /// Access key; empty: from the environment, a profile or a role. Also
     /// `BLOBFORGE_S3_ACCESS_KEY_ID`.
     pub access_key_id: String,
-    /// Its secret. Also `BLOBFORGE_S3_SECRET_ACCESS_KEY`.
+    /// The secret of the access key. Also `BLOBFORGE_S3_SECRET_ACCESS_KEY`.
     pub secret_access_key: SecretString,
     /// In the place of the machine's fingerprint in a worker's name. Also `BLOBFORGE_WORKER_ID`.
     pub worker_id: String,

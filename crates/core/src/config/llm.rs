@@ -10,7 +10,7 @@ use super::scheduler::SchedulerConfig;
 use super::secret::{self, SecretSource};
 use super::units::SecretString;
 
-/// Which language model server.
+/// The vendor or API of a language model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LlmProvider {
@@ -166,11 +166,11 @@ pub enum LlmServer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum StructuredOutput {
-    /// By the vendor's structured output.
+    /// The vendor's structured output enforces the schema.
     Schema,
-    /// By a tool that must be used.
+    /// The model has to call a tool whose arguments are the reply.
     Tool,
-    /// By the prompt alone.
+    /// The prompt alone asks for the form.
     Prompt,
 }
 

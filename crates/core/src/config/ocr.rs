@@ -8,7 +8,7 @@ use super::ocr_providers::{DocumentAiConfig, OcrProvider, TextractConfig};
 use super::units::ByteSize;
 use crate::model::RepairSwitches;
 
-/// How page images are read.
+/// `[ocr]`: how page images are read.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct OcrConfig {

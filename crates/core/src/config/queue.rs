@@ -26,7 +26,7 @@ pub enum QueueBackend {
     Objects,
 }
 
-/// When a message is deleted.
+/// When a message is deleted from the queue.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AcknowledgeMode {
@@ -55,7 +55,7 @@ pub struct QueueConfig {
     pub fair: bool,
     /// Queues by priority, each with its share of the slots.
     pub tiers: Vec<TierConfig>,
-    /// When messages are deleted.
+    /// When messages are deleted from the queue.
     pub acknowledge: AcknowledgeMode,
     /// `redis://user:password@host:6379/0`, or `rediss://` for TLS.
     pub redis_url: SecretString,

@@ -25,7 +25,7 @@ pub struct AllowedPrefix {
     pub prefix: String,
 }
 
-/// How objects are reached.
+/// `[store]`: the bucket or folder of documents and artefacts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct StoreConfig {

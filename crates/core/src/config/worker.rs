@@ -15,7 +15,7 @@ pub enum LogFormat {
     Text,
 }
 
-/// How the worker runs.
+/// `[worker]`: how the worker process runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct WorkerConfig {

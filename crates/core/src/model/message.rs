@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::model::IngestionId;
 
-/// What a body asks for.
+/// The request that a message body contains.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MessageBody {
     /// The id of an ingestion that is registered already.

@@ -142,7 +142,7 @@ pub enum PageViewResult {
 /// The picture of a page, and what is needed to make a [`PageText`] of what is read from it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PagePicture {
-    /// What is known of it.
+    /// What is known of the picture without reading it.
     pub facts: PictureFacts,
     /// The picture; without bytes if only the facts were asked for.
     pub image: EncodedImage,
@@ -249,14 +249,14 @@ pub struct ImageHeader {
     pub height: u32,
     /// Dots per inch of these pixels.
     pub dpi: u32,
-    /// What the bytes are.
+    /// Format of the encoded bytes.
     pub encoding: ImageEncoding,
 }
 
 /// The picture of a page, repaired or as the file has it, as an encoded grey image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EncodedImage {
-    /// Its size and encoding.
+    /// Size, resolution and encoding of the image.
     pub header: ImageHeader,
     /// The image file's bytes, in the format above.
     pub bytes: Vec<u8>,

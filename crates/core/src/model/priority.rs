@@ -16,7 +16,7 @@ pub enum Priority {
     Critical,
     /// A person waits for it.
     High,
-    /// What nobody said anything about.
+    /// The default, where no priority was given.
     #[default]
     Normal,
     /// May wait behind the day's work.

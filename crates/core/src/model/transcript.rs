@@ -36,7 +36,7 @@ impl Transcript {
     }
 }
 
-/// How a page was read.
+/// By which method the text of a page was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PageSource {
@@ -51,7 +51,7 @@ pub enum PageSource {
 pub struct PageText {
     /// Number of the page, starting at 1.
     pub number: u32,
-    /// How it was read.
+    /// By which method the page was read.
     pub source: PageSource,
     /// Width in the unit of the boxes: points for native text; for OCR pixels of the image that was
     /// read, upright, which is the repaired one if `repaired` says so and the file's own otherwise.
@@ -152,7 +152,7 @@ impl TextLine {
 /// A word and where it stands.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TextWord {
-    /// Its text, without white space.
+    /// The characters of the word, without white space.
     pub text: String,
     /// Where it stands; origin at the top left of the page.
     #[serde(rename = "box")]
@@ -198,7 +198,7 @@ impl BoundingBox {
 /// Something wrong with a page image, and how sure we are of it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct PageDefect {
-    /// What is wrong.
+    /// The kind of defect.
     pub kind: PageDefectKind,
     /// How sure we are that the defect is there, 0..1.
     pub confidence: f32,

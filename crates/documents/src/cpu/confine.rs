@@ -54,7 +54,7 @@ const LIBRARIES: [&str; 11] = [
     "/proc/cpuinfo",
 ];
 
-/// What became of [`restrict_process`].
+/// Which confinements [`restrict_process`] could apply.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConfinementStatus {
     /// Files and programs beyond the permissions are out of reach (Landlock).

@@ -18,9 +18,9 @@ pub struct ProcessSetup {
     pub threads: usize,
     /// Caps on documents and pages.
     pub limits: LimitsConfig,
-    /// How pages are read.
+    /// Resolution, languages and repairs for reading pages.
     pub recipe: ReadRecipe,
-    /// What reads page images.
+    /// Which engine reads page images, and its settings.
     pub ocr: OcrConfig,
     /// Memory for one page, see `cpu.page_memory`.
     pub page_memory: ByteSize,

@@ -112,7 +112,7 @@ pub enum DocumentAnswer {
         /// Their sizes in bytes and whether they are the document itself; `None`: one that is there
         /// cannot be taken out.
         einvoices: Option<Vec<(usize, bool)>>,
-        /// What the pages print.
+        /// The text layers of the pages, to compare the e-invoices with.
         printed: Vec<PageText>,
     },
     /// The document is not read, and trying again gives the same answer.
@@ -122,7 +122,7 @@ pub enum DocumentAnswer {
         /// Counts and limits; never document content.
         detail: String,
     },
-    /// Not the document's fault.
+    /// The request failed for a reason that is not the document's fault.
     Failed {
         /// Whether another try may succeed.
         passing: bool,

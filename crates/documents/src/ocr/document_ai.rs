@@ -53,7 +53,7 @@ pub struct DocumentAi {
 }
 
 impl DocumentAi {
-    /// Its name in the configuration.
+    /// The provider's name in the configuration.
     pub const NAME: &'static str = "document_ai";
     /// Its one operation, as traces name it.
     pub const PROCESS: &'static str = "process";

@@ -63,14 +63,14 @@ pub struct TextractOcr {
     poll: Duration,
 }
 
-/// How a job ended.
+/// How an asynchronous job ended.
 enum TextractJobResult {
     Whole(TextractBlocks),
     Failed,
 }
 
 impl TextractOcr {
-    /// Its name in the configuration.
+    /// The provider's name in the configuration.
     pub const NAME: &'static str = "textract";
     /// The operation that reads a picture, as limiters and prices name it.
     pub const DETECT: &'static str = "DetectDocumentText";

@@ -27,7 +27,7 @@ pub(super) struct RenderBounds<'a> {
     pub limits: &'a LimitsConfig,
     /// Dots per inch to render at.
     pub dpi: u32,
-    /// When to give up.
+    /// When reading is given up.
     pub deadline: Instant,
 }
 

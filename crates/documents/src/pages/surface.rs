@@ -35,7 +35,7 @@ const WHITE: u8 = 245;
 pub(super) struct PageGlyph {
     /// Its text: usually one character; `U+FFFD` if the font does not tell.
     pub text: String,
-    /// Where its baseline starts.
+    /// Where the glyph's baseline starts.
     pub origin: Point,
     /// From its origin to where the next glyph is due.
     pub advance: Vec2,

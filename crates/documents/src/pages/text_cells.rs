@@ -71,7 +71,7 @@ impl TextCells {
         share
     }
 
-    /// The same as plain data.
+    /// The grid as plain data that can be stored and sent.
     pub(super) fn to_map(&self) -> TextMap {
         let text = self.is_text.iter().enumerate().filter(|(_, is_text)| **is_text);
         let text = text.map(|(cell, _)| cell).collect();

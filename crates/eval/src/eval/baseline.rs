@@ -26,7 +26,7 @@ struct EarlierDocument {
 /// A figure that moved.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct MovedFigure {
-    /// As in the report's `measures`.
+    /// Name of the figure, as in the report's `measures`.
     pub name: String,
     /// The figure's value in the earlier run.
     pub before: f64,

@@ -29,7 +29,7 @@ const TRIES: usize = 5;
 pub struct ErrorDetection {
     /// The sort of error that was put in.
     pub sort: ErrorSort,
-    /// How many were made.
+    /// Number of errors that were made.
     pub made: usize,
     /// Of those, how many a person would see.
     pub caught: usize,
@@ -50,7 +50,7 @@ pub struct InjectReport {
     pub clean_reviewed: usize,
     /// Those, and why: names of rules and fields.
     pub clean_reasons: Vec<String>,
-    /// By sort of error.
+    /// How the gate fared, by sort of error.
     pub sorts: Vec<ErrorDetection>,
     /// Of the score, over correct and faulty ones together, the correct ones repeated so that they
     /// are as many: how often a reader errs is not known here.

@@ -34,7 +34,7 @@ const SHOWN: usize = 6_000;
 /// Most tokens of the reply. The answer takes ten; the rest is for models that think first.
 const REPLY_TOKENS: u32 = 1_000;
 
-/// What a model said.
+/// The kind that a model chose among candidates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KindChoice {
     /// The kind at this index of those that were named.

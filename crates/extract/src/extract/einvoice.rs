@@ -30,7 +30,7 @@ pub enum EinvoiceDefect {
     /// It cannot be taken out of its document.
     #[error("the attached e-invoice cannot be taken out of the document")]
     Attachment,
-    /// It cannot be parsed.
+    /// The XML cannot be parsed.
     #[error(transparent)]
     Xml(#[from] XmlError),
     /// Its root is neither of the two syntaxes.

@@ -76,7 +76,7 @@ impl RecordedReplies {
     }
 }
 
-/// Where replies are kept.
+/// Stores the replies of a transcript's calls, so that no call is paid for twice.
 #[async_trait]
 pub trait ReplyJournal: Send {
     /// What an earlier run kept, of whatever identity; `None` if there is nothing.

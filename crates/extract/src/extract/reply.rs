@@ -98,7 +98,7 @@ fn join_violations(violations: &[SchemaViolation]) -> String {
 pub struct ReplyEnvelope {
     /// The kind's fields and their values.
     pub fields: Map<String, Value>,
-    /// Where they were read.
+    /// The lines that the fields were read from.
     pub evidence: Vec<EvidenceEntry>,
     /// What the model did not find.
     pub missing_fields: Vec<String>,

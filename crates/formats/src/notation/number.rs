@@ -30,7 +30,7 @@ pub struct FoundNumber {
     pub decimals: usize,
     /// Followed by a percent sign.
     pub percent: bool,
-    /// With a currency beside it.
+    /// The currency that stands beside the number, if any.
     pub currency: Option<&'static str>,
     /// The words it is made of, the currency included.
     pub words: Range<usize>,

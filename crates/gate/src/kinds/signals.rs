@@ -26,7 +26,7 @@ pub enum SignalArea {
 /// Words that speak for a kind, or with a negative weight against it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KindSignal {
-    /// Where they have to stand.
+    /// Where in the document the signal's words have to stand.
     pub place: SignalArea,
     /// What one or more of them add to the kind's score; one counts as much as many.
     pub weight: f64,

@@ -6,16 +6,16 @@ use time::OffsetDateTime;
 use crate::db::{Db, SqlErrorContext};
 use docmill_core::fault::Result;
 
-/// What the sums are by.
+/// By what the sums are grouped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CostGrouping {
-    /// By day, in UTC.
+    /// One sum for each day, in UTC.
     Day,
-    /// By tenant; the name is empty for documents without a tenant.
+    /// One sum for each tenant; the name is empty for documents without a tenant.
     Tenant,
-    /// By provider and model.
+    /// One sum for each provider and model.
     Model,
-    /// By document.
+    /// One sum for each document.
     Document,
 }
 

@@ -46,7 +46,7 @@ SELECT current_setting('server_version_num')::int AS version,
     clock_timestamp() AS clock
 FROM (VALUES ($1)) AS wanted(schema) LEFT JOIN pg_namespace n ON n.nspname = wanted.schema";
 
-/// Asks the server.
+/// Reads version, login and rights from the server.
 ///
 /// # Errors
 /// No answer from Postgres.

@@ -12,7 +12,7 @@ use crate::ledger::decide::FRESH_ATTEMPTS;
 use docmill_core::fault::Result;
 use docmill_core::model::IngestionId;
 
-/// Who acts, and why.
+/// Which operator acts, and why.
 #[derive(Debug, Clone)]
 pub struct AuditNote {
     /// A person or program, as the audit shows it.
@@ -51,7 +51,7 @@ impl PauseScope {
 pub struct PauseRow {
     /// What is paused, as [`PauseScope::code`] writes it.
     pub scope: String,
-    /// Which one; empty for everything.
+    /// Name of the kind, tenant or provider; empty for everything.
     pub name: String,
     /// When the pause began.
     #[serde(with = "time::serde::rfc3339")]

@@ -36,7 +36,7 @@ pub struct ActiveIngestion {
     pub age_s: f64,
 }
 
-/// What ended within some time.
+/// How many ingestions ended within the last minutes.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, FromRow)]
 pub struct Throughput {
     /// Length of the time.
@@ -54,7 +54,7 @@ pub struct Throughput {
 /// How many failed for one reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, FromRow)]
 pub struct FailureCount {
-    /// The reason code.
+    /// Code of the reason.
     pub reason: String,
     /// Number of failures with this reason.
     pub count: i64,

@@ -27,7 +27,7 @@ pub struct IngestionRow {
     pub status: String,
     /// Why it failed, as [`docmill_core::model::OutcomeReason::code`] writes it.
     pub reason: Option<String>,
-    /// What an operator reads.
+    /// Codes and counts for operators; never document content.
     pub detail: Option<String>,
     /// The stage that the newest claim reached.
     pub stage: Option<String>,
@@ -107,7 +107,7 @@ pub struct AttemptRow {
     pub r#final: bool,
     /// Whether it counts against the limit.
     pub counted: bool,
-    /// What an operator reads.
+    /// Codes and counts for operators; never document content.
     pub detail: Option<String>,
 }
 

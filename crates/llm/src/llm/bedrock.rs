@@ -26,7 +26,7 @@ use docmill_core::fault::Result;
 /// A model on Bedrock.
 pub struct BedrockClient {
     client: Client,
-    /// Where it is, for errors.
+    /// The address that error messages name.
     address: String,
     model: String,
     structured: StructuredOutput,

@@ -113,7 +113,7 @@ pub(super) enum ChatResponse {
 pub(super) struct RefusedCall {
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
-    /// What the body says.
+    /// What the error body says.
     pub(super) refusal: ApiErrorBody,
 }
 

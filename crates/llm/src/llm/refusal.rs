@@ -50,7 +50,7 @@ const TOO_LONG_WORDS: [&str; 6] = [
     "prompt is too long",
 ];
 
-/// What an error body says.
+/// The parts of an error body that decide what follows.
 #[derive(Debug, Default)]
 pub(super) struct ApiErrorBody {
     code: Option<String>,

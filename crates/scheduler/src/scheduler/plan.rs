@@ -96,18 +96,18 @@ pub struct ModelDemand {
     pub running: u32,
     /// The turn it has; `None` while it holds no memory.
     pub turn: Option<ModelTurn>,
-    /// Where it is idle.
+    /// The device on which it is idle, still loaded but without a turn.
     pub idle: Option<IdleModel>,
     /// The longest of its late calls, loading aside; 0: not known. Workers of an earlier version
     /// do not write it.
     #[serde(default)]
     pub longest_ms: u64,
-    /// When its last turn ended.
+    /// When its last turn ended, in milliseconds since 1970; 0 if it has had none.
     #[serde(default)]
     pub ended_ms: u64,
 }
 
-/// What the operator has set.
+/// The operator's settings that the plan depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SchedulingRules {
     pub(super) margin_mib: u64,
@@ -122,12 +122,12 @@ pub(super) struct SchedulingRules {
 pub(super) struct TurnStart {
     pub(super) model: String,
     pub(super) device: String,
-    /// It is loaded there already.
+    /// Whether the model is loaded there already.
     pub(super) loaded: bool,
     pub(super) evicts: bool,
 }
 
-/// What is to happen.
+/// Which turns begin, and which models give way.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct TurnDecision {
     pub(super) starts: Vec<TurnStart>,
@@ -155,7 +155,7 @@ struct DeviceRoom<'a> {
     held: u64,
     /// Held, but not yet missing from what is free.
     loading: u64,
-    /// What idle models would leave.
+    /// MiB that would become free if idle models were unloaded.
     reclaimable: u64,
     /// What idle models have taken since the reading: it still shows it as free.
     unseen: u64,

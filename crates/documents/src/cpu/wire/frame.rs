@@ -1,6 +1,6 @@
 //! Frames: two lengths (32 bits for the head, 64 bits for the body, little-endian), a head in JSON
 //! and a body of plain bytes: documents on the way in, page images on the way out. Both lengths are
-//! held against caps before anything is read, so that a child gone wrong cannot make its worker
+//! checked against caps before anything is read, so that a child gone wrong cannot make its worker
 //! allocate. A frame that breaks the rules is [`std::io::ErrorKind::InvalidData`].
 
 use std::io::{self, Read, Write};
@@ -13,7 +13,7 @@ const LENGTHS: usize = 12;
 /// Most bytes of a head: the words of the fullest page, with their boxes, many times over.
 const HEAD: usize = 64 << 20;
 
-/// Writes a frame.
+/// Writes one frame: its head as JSON, then its body.
 ///
 /// # Errors
 /// The pipe is closed.

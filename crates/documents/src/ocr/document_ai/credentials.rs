@@ -17,7 +17,7 @@ const SCOPES: [&str; 1] = ["https://www.googleapis.com/auth/cloud-platform"];
 /// Longest a token may take, the library's own repetitions included.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Where tokens come from.
+/// Credentials of Google Cloud, from which access tokens are made.
 pub struct GoogleCredentials {
     source: TokenSource,
 }

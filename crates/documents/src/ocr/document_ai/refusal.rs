@@ -21,12 +21,12 @@ const FOR_A_PERSON: [&str; 6] = [
     "ACCESS_TOKEN_EXPIRED",
 ];
 
-/// What an error body says.
+/// The parts of an error body that decide what follows.
 #[derive(Debug, Default)]
 pub(super) struct ProviderRefusal {
     /// `RESOURCE_EXHAUSTED` and its like.
     status: String,
-    /// Of an `ErrorInfo`, e.g. `RATE_LIMIT_EXCEEDED`.
+    /// The reason of an `ErrorInfo`, e.g. `RATE_LIMIT_EXCEEDED`.
     reason: String,
     /// The delay of a `RetryInfo`, if the error carries one.
     delay: Option<Duration>,

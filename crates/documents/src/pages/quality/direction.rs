@@ -45,7 +45,7 @@ pub enum LineAxis {
     Columns,
 }
 
-/// How the lines run.
+/// In which direction the lines run, and how sure that is.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LineDirection {
     /// Whether lines run along the rows or the columns of the picture.

@@ -42,7 +42,7 @@ struct AnthropicDelta {
     stop_reason: Option<String>,
 }
 
-/// What has come so far.
+/// What has arrived of the reply so far.
 struct AnthropicStreamState {
     text: String,
     model: String,

@@ -168,7 +168,7 @@ pub(super) fn parse_reply(body: &[u8], asked: &str) -> Result<ModelReply, Comple
     })
 }
 
-/// Why a completion ended.
+/// Maps the vendor's finish reason to ours.
 pub(super) fn parse_finish_reason(reason: Option<&str>, declined: bool) -> FinishReason {
     match reason {
         _ if declined => FinishReason::Refused,

@@ -220,7 +220,7 @@ struct DepthTally {
     depth: QueueDepth,
     /// Objects that may still be read.
     reads: usize,
-    /// By the store's clock.
+    /// The time by the store's clock, in milliseconds since 1970.
     now: u64,
     /// Every lock, by name.
     locks: BTreeMap<String, ObjectEntry>,

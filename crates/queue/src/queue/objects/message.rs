@@ -88,7 +88,7 @@ pub(super) struct ObjectReceipt {
 }
 
 impl ObjectReceipt {
-    /// Where the message lies.
+    /// Key of the marker while the message waits.
     pub(super) fn todo_key(&self) -> String {
         format!("{TODO}{}/{}", self.tier, self.name)
     }

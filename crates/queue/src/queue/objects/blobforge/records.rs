@@ -24,7 +24,7 @@ pub struct QueueMarker {
     /// The worker it was taken from, or what gave it back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recovered_from: Option<String>,
-    /// What went wrong last.
+    /// The error of the last failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,
     /// What its next mark is to remember.
@@ -39,7 +39,7 @@ pub struct QueueMarker {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DocumentHistory {
-    /// What went wrong, oldest first.
+    /// The latest failures, oldest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<RecordedFailure>,
     /// What the original is, if no PDF: the extension of its key.
@@ -57,7 +57,7 @@ pub struct MarkerLock {
     pub started: u64,
     /// When it was renewed, in milliseconds by the holder's own clock; decides nothing.
     pub last_heartbeat: u64,
-    /// Where the marker lies.
+    /// The priority under which the marker lies.
     pub priority: String,
     /// How often it was begun before this time.
     pub retries: u32,
@@ -117,7 +117,7 @@ impl LockRecord for MarkerLock {
 pub struct LockProgress {
     /// `fetching`, `converting` or `publishing`.
     pub stage: String,
-    /// Since the lock was taken.
+    /// Seconds since the lock was taken.
     pub elapsed_seconds: u64,
     /// Fields that we do not know, kept when the record is rewritten.
     #[serde(flatten)]
@@ -151,9 +151,9 @@ pub fn append_failure(history: &mut Vec<RecordedFailure>, failure: RecordedFailu
 pub struct FailedMarker {
     /// What went wrong: codes and counts, never content.
     pub error: String,
-    /// Whose run it was.
+    /// Name of the worker whose run failed.
     pub worker: String,
-    /// When, RFC 3339, UTC.
+    /// When it failed: RFC 3339, UTC.
     pub failed_at: String,
     /// The same time as a number.
     pub timestamp: u64,
@@ -181,11 +181,11 @@ impl FailedMarker {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DeadMarker {
-    /// What went wrong last.
+    /// The error of the last failure.
     pub error: String,
-    /// When, RFC 3339, UTC.
+    /// When it was given up: RFC 3339, UTC.
     pub moved_to_dead_at: String,
-    /// How often it was begun.
+    /// How often the document was begun.
     pub total_retries: u32,
     /// `exceeded_max_retries`, `cancelled`, or why the document itself is at fault.
     pub reason: String,
