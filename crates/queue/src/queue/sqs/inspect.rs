@@ -16,12 +16,12 @@ use docmill_core::fault::{Fault, Result};
 /// A receipt handle that no message has.
 const NOBODYS: &str = "docmill-doctor";
 
-/// What the inspection found out about a queue.
+/// What the inspection found out about all queues of the configuration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct QueueInspection {
     /// The least `maxReceiveCount` of a redrive policy; `None`: a queue is without one.
     pub receives: Option<u32>,
-    /// For how long it keeps a message: `MessageRetentionPeriod`.
+    /// For how long a queue keeps a message: `MessageRetentionPeriod`.
     pub retention: Option<Duration>,
     /// The same of the dead-letter queue.
     pub dead_retention: Option<Duration>,
