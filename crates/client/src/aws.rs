@@ -2,8 +2,8 @@
 //!
 //! The SDKs share their error type. What is the same everywhere is here: how a request can end
 //! without a usable answer, and the codes that every service uses ("Common Error Types" of each API
-//! reference, and the SDKs' own lists of throttling errors). What a code means to one service alone,
-//! and where that service wants another reaction, is said beside its client.
+//! reference, and the SDKs' own lists of throttling errors). What a code means to one service
+//! alone, and where that service wants another reaction, is said beside its client.
 
 // The same types in every SDK; one of them has to be named.
 use aws_sdk_sqs::config::http::HttpResponse;
@@ -101,8 +101,8 @@ pub fn classify_transport_error<E, R>(error: &SdkError<E, R>) -> TransportError 
     }
 }
 
-/// What a code asks for that means the same at every service; `None`: look at the service's own, then
-/// at the status.
+/// What a code asks for that means the same at every service; `None`: look at the service's own,
+/// then at the status.
 pub fn fault_of_code(code: &str) -> Option<Fault> {
     match code {
         "BandwidthLimitExceeded"

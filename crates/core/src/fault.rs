@@ -24,7 +24,8 @@ pub enum Fault {
     Misconfigured,
     /// An operator paused what the job needs. Never ends a job by its age.
     Paused,
-    /// What may be spent in a day is spent; the time until the next one. Never ends a job by its age.
+    /// What may be spent in a day is spent; the time until the next one. Never ends a job by its
+    /// age.
     OverBudget(Duration),
     /// The thing asked for is not there.
     Missing,

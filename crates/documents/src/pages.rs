@@ -307,7 +307,8 @@ fn text_page(lines: Vec<TextLine>) -> PageContent {
     PageContent::Text { width, height, lines }
 }
 
-/// Runs a decoder on hostile bytes. A panic becomes `corrupt`; a [`stop_decoder`] becomes its refusal.
+/// Runs a decoder on hostile bytes. A panic becomes `corrupt`; a [`stop_decoder`] becomes its
+/// refusal.
 fn catch_decoder<T>(decode: impl FnOnce() -> Result<T, PageRefusal>) -> Result<T, PageRefusal> {
     catch_unwind(AssertUnwindSafe(decode))
         .unwrap_or_else(|payload| Err(refusal_from_panic(payload)))

@@ -1,9 +1,9 @@
 //! Postgres: the pool, the migrations, readiness, and what its errors ask of us.
 //!
 //! All SQL lives here and in the children of this module, the claims on ingestions in [`claims`];
-//! one function per statement. Statements name tables without a schema: the schema is the search path of every
-//! connection, set from `database.schema`. A pooler that hands out another server connection per
-//! transaction is refused.
+//! one function per statement. Statements name tables without a schema: the schema is the search
+//! path of every connection, set from `database.schema`. A pooler that hands out another server
+//! connection per transaction is refused.
 
 pub mod claims;
 pub mod costs;

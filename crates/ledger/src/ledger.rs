@@ -258,8 +258,8 @@ pub trait AttemptLedger: Send + Sync {
         number: &str,
     ) -> Result<Option<IngestionId>>;
 
-    /// Adds to what was spent in an attempt. Without a token: what is paid is paid, whoever owns the
-    /// ingestion now. Not idempotent; after an error it is not known whether it was added.
+    /// Adds to what was spent in an attempt. Without a token: what is paid is paid, whoever owns
+    /// the ingestion now. Not idempotent; after an error it is not known whether it was added.
     async fn add_spending(
         &self,
         id: IngestionId,

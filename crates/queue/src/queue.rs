@@ -1,14 +1,15 @@
 //! The place work comes from, behind one small trait.
 //!
-//! A [`MessageQueue`] hands out [`Delivery`] values and hides each of them from other workers for a time.
-//! That is all the worker relies on. Ordering, exactly-once and exact counts are deliberately not
-//! promised: the claim in the ledger makes a job run once, the queue only says that there may be
-//! work. Every implementation passes the same suite, `tests/it/queue_suite.rs`.
+//! A [`MessageQueue`] hands out [`Delivery`] values and hides each of them from other workers for a
+//! time. That is all the worker relies on. Ordering, exactly-once and exact counts are deliberately
+//! not promised: the claim in the ledger makes a job run once, the queue only says that there may
+//! be work. Every implementation passes the same suite, `tests/it/queue_suite.rs`.
 //!
 //! Who is responsible for what: the caller keeps batches of any size and never asks to hide for
-//! longer than [`MessageQueue::longest_hide`]; the implementation splits batches to what its service
-//! takes, retries failed entries singly, and puts a timeout on every network call. A receive that
-//! was sent is never dropped by the caller (the service hands the messages out all the same).
+//! longer than [`MessageQueue::longest_hide`]; the implementation splits batches to what its
+//! service takes, retries failed entries singly, and puts a timeout on every network call. A
+//! receive that was sent is never dropped by the caller (the service hands the messages out all the
+//! same).
 
 pub mod objects;
 pub mod redis;
@@ -172,14 +173,14 @@ pub trait MessageQueue: Send + Sync {
     /// Counts the messages that wait.
     async fn depth(&self) -> Result<QueueDepth>;
 
-    /// How much waits in each of [`MessageQueue::tiers`], in their order. Without `dead`: tiers may share
-    /// a dead-letter queue.
+    /// How much waits in each of [`MessageQueue::tiers`], in their order. Without `dead`: tiers may
+    /// share a dead-letter queue.
     async fn tier_depths(&self) -> Result<Vec<QueueDepth>> {
         Ok(Vec::new())
     }
 
-    /// The longest time [`MessageQueue::hide`] and [`MessageQueue::extend_visibility`] may ask for, counted from the
-    /// receive (SQS: 12 h).
+    /// The longest time [`MessageQueue::hide`] and [`MessageQueue::extend_visibility`] may ask for,
+    /// counted from the receive (SQS: 12 h).
     fn longest_hide(&self) -> Duration;
 
     /// After how many receives the service moves a message to the dead-letter queue; `None` if it
@@ -187,8 +188,8 @@ pub trait MessageQueue: Send + Sync {
     async fn receives_before_dead(&self) -> Result<Option<u32>>;
 
     /// Receives up to `max` dead letters, hidden from other readers for `hidden`. Finish with
-    /// [`MessageQueue::acknowledge_dead`] or [`MessageQueue::release_dead`]; those that are neither stay where
-    /// they are and show again when the time is over.
+    /// [`MessageQueue::acknowledge_dead`] or [`MessageQueue::release_dead`]; those that are neither
+    /// stay where they are and show again when the time is over.
     async fn receive_dead(&self, max: usize, hidden: Duration) -> Result<Vec<DeadLetter>>;
 
     /// Deletes dead letters (after their ingestion was sent again or recorded as failed).

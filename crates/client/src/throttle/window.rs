@@ -4,8 +4,8 @@
 //! windowful. Overload (a timeout, a server that is down) halves it; so does a refusal of a call
 //! that the window itself had held back.
 
-/// Calls at the same time before anything is known: a worker's usual slots. Fewer would leave a slow
-/// provider idle for several of its calls after each start; a small one says what is too many.
+/// Calls at the same time before anything is known: a worker's usual slots. Fewer would leave a
+/// slow provider idle for several of its calls after each start; a small one says what is too many.
 const FIRST: f64 = 64.0;
 
 /// How many calls may be under way at the same time, learned from answers and refusals.

@@ -1,11 +1,11 @@
 //! What a process gives up before it meets the bytes of documents, for good and for all threads and
 //! programs it starts from then on.
 //!
-//! Limits ([`limit_resources`]) hold everywhere: address space, no core dumps (they would hold documents), few
-//! open files. Files, network and system calls ([`restrict_process`]) are taken away where the kernel has
-//! Landlock and seccomp: nothing is written, nothing read or run but what [`ProcessPermissions`] names, no
-//! socket is opened, nothing of other processes is looked at. Where it lacks them, [`ConfinementStatus`]
-//! says so, for one line in the log.
+//! Limits ([`limit_resources`]) hold everywhere: address space, no core dumps (they would hold
+//! documents), few open files. Files, network and system calls ([`restrict_process`]) are taken
+//! away where the kernel has Landlock and seccomp: nothing is written, nothing read or run but what
+//! [`ProcessPermissions`] names, no socket is opened, nothing of other processes is read. Where it
+//! lacks them, [`ConfinementStatus`] says so, for one line in the log.
 //!
 //! Not promised: protection against bugs of the kernel itself.
 

@@ -182,7 +182,8 @@ impl DocumentAnswer {
         (Self::Looked { einvoices, printed }, body)
     }
 
-    /// The inverse of [`DocumentAnswer::from_einvoices`]; `None` if it is something else or does not add up.
+    /// The inverse of [`DocumentAnswer::from_einvoices`]; `None` if it is something else or does
+    /// not add up.
     pub fn into_einvoices(self, body: &[u8]) -> Option<EinvoiceFindings> {
         let Self::Looked { einvoices, printed } = self else { return None };
         let mut rest = body;

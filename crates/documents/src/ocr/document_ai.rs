@@ -4,8 +4,8 @@
 //! refuse replies of more than 4 MB. Online calls are limited to 15 pages (30 with
 //! `imagelessMode`) and 40 MB, so a document goes in slices. What is sent is never the document:
 //! one page goes as its picture, several as a PDF of pictures, so that neither a hidden text layer
-//! nor an attachment leaves the house. Batch processing is not used: it takes its input from Google's
-//! own storage only.
+//! nor an attachment leaves the house. Batch processing is not used: it takes its input from
+//! Google's own storage only.
 //!
 //! Not promised: that a call that broke off was not charged. There are no idempotency keys; whoever
 //! must not pay twice stores the reading.

@@ -1,7 +1,8 @@
 //! Calls to a provider, no faster than it takes them.
 //!
-//! A call that failed quickly and in passing is repeated twice, as the vendors' own SDKs do; what
-//! else is tried again is for [`GovernedCall`] to say. Every attempt has a span of its own.
+//! A call that failed quickly with a transient error is repeated twice, as the vendors' own SDKs
+//! do; what else is tried again is for [`GovernedCall`] to say. Every attempt has a span of its
+//! own.
 
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use docmill_client::throttle::{
 };
 use docmill_core::fault::Result;
 
-/// Repetitions of a call that failed in passing.
+/// Repetitions of a call that failed with a transient error.
 const RETRIES: u32 = 2;
 
 /// The calls of one provider, account and operation, behind the governor.

@@ -79,8 +79,8 @@ impl TextractOcr {
     /// The operation that asks for a job's result.
     pub const GET: &'static str = "GetDocumentTextDetection";
 
-    /// Sets the client up from the environment; nothing is sent. `files`: PDFs lie where Textract can
-    /// reach them.
+    /// Sets the client up from the environment; nothing is sent. `files`: PDFs lie where Textract
+    /// can reach them.
     pub async fn connect(config: &TextractConfig, files: bool, lanes: OperationClients) -> Self {
         let timeouts = TimeoutConfig::builder()
             .connect_timeout(Duration::from_secs(5).min(config.timeout))

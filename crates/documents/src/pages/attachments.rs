@@ -3,8 +3,8 @@
 //!
 //! Attachments are searched for in every object of the file, not in the tree of names alone, which
 //! some writers leave out: whatever is a file specification with an embedded file (PDF 32000-1
-//! §7.11.3) and is called as the standards say (`ZUGFeRD` 1 and 2, Factur-X, `XRechnung`), in any case.
-//! Other attachments are nobody's business, `order-x.xml` among them: an order is no invoice.
+//! §7.11.3) and is called as the standards say (`ZUGFeRD` 1 and 2, Factur-X, `XRechnung`), in any
+//! case. Other attachments are nobody's business, `order-x.xml` among them: an order is no invoice.
 //!
 //! What is promised is bytes within the limits, not that they are an invoice.
 

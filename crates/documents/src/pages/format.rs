@@ -2,8 +2,8 @@
 //!
 //! Signatures: PDF 32000-1 §7.5.2 and implementation note 13 (the header may stand anywhere in
 //! the first 1024 bytes), PNG §5.2, JPEG SOI + marker, TIFF 6.0 §2 and its 64-bit form, RIFF with
-//! WEBP, GIF in both versions, BMP. XML by its declaration, or by an element and the namespace of an
-//! e-invoice near the start.
+//! WEBP, GIF in both versions, BMP. XML by its declaration, or by an element and the namespace of
+//! an e-invoice near the start.
 
 /// How far into the file a PDF header is searched for.
 const HEADER_WINDOW: usize = 1024;
@@ -100,8 +100,8 @@ fn is_bitmap(bytes: &[u8]) -> bool {
         })
 }
 
-/// An XML declaration, or an element and a namespace of e-invoices. A byte order mark may come first,
-/// and every other byte may be zero, as in UTF-16.
+/// An XML declaration, or an element and a namespace of e-invoices. A byte order mark may come
+/// first, and every other byte may be zero, as in UTF-16.
 fn is_xml(bytes: &[u8]) -> bool {
     let window = bytes.get(..NAMESPACE_WINDOW).unwrap_or(bytes);
     let marks = [&b"\xef\xbb\xbf"[..], b"\xff\xfe", b"\xfe\xff"];

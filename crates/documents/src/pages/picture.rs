@@ -114,9 +114,9 @@ fn make_decoder<'a, R: BufRead + Seek + 'a>(
     Ok(decoder)
 }
 
-/// What a decoder that gives up leaves behind, on white. `None` if that is nothing, or if it has more
-/// than 8 bits: the order of their bytes is not known before the end. Takes no more memory than a
-/// whole picture does, since its size was checked.
+/// What a decoder that gives up leaves behind, on white. `None` if that is nothing, or if it has
+/// more than 8 bits: the order of their bytes is not known before the end. Takes no more memory
+/// than a whole picture does, since its size was checked.
 fn decode_partial(decoder: impl ImageDecoder) -> Option<DynamicImage> {
     const UNTOUCHED: u8 = u8::MAX;
     let ((width, height), color) = (decoder.dimensions(), decoder.color_type());

@@ -80,8 +80,8 @@ pub(super) struct ProbeOptions<'a> {
     pub unless_sure: u8,
 }
 
-/// Reads a few lines of `page`, whose text is where `text` says, first as it lies, then, if that fails, turned. `None`: there is no
-/// text to look at.
+/// Reads a few lines of `page`, whose text is where `text` says, first as it lies, then, if that
+/// fails, turned. `None`: there is no text to look at.
 ///
 /// # Errors
 /// Those of the recogniser.

@@ -169,8 +169,9 @@ impl PictureReader<'_> {
         })
     }
 
-    /// The better of two readings of the page with what the other has beyond it; if that falls short
-    /// as well and one of the two was of an enlarged picture, with a third reading of that one.
+    /// The better of two readings of the page with what the other has beyond it; if that falls
+    /// short as well and one of the two was of an enlarged picture, with a third reading of that
+    /// one.
     fn join_passes<'a>(
         &mut self,
         first: OcrPass<'a>,

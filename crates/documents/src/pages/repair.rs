@@ -119,9 +119,9 @@ fn repair_surface(
     Ok(Some(RepairedRaster { raster: plane::raster_from_mat(&current, dpi)?, steps: plan }))
 }
 
-/// `page`, whose letters were enlarged, with the edges that enlarging softened made steep again, and
-/// with the noise smoothed that this would show: another picture to read where the first one was
-/// read badly.
+/// `page`, whose letters were enlarged, with the edges that enlarging softened made steep again,
+/// and with the noise smoothed that this would show: another picture to read where the first one
+/// was read badly.
 ///
 /// # Errors
 /// `OpenCV` had no memory.

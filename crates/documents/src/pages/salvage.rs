@@ -33,8 +33,8 @@ pub(super) fn close_last_stream(bytes: &[u8]) -> Option<Bytes> {
     (!closes).then(|| [bytes, b"\nendstream\nendobj\n"].concat().into())
 }
 
-/// Empties arrays that nest too deep for the parser, blank for bracket. `None` if there are none, or
-/// if one is never closed.
+/// Empties arrays that nest too deep for the parser, blank for bracket. `None` if there are none,
+/// or if one is never closed.
 pub(super) fn flatten_arrays(bytes: &[u8]) -> Option<Bytes> {
     let too_deep = vec![b'['; DEEPEST];
     let mut flat = Vec::with_capacity(bytes.len());

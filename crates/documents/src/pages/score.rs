@@ -45,8 +45,8 @@ impl LegibilityScore {
     }
 }
 
-/// Judges what was read from the page whose cells are `text`. A page without text and without anything that looks like text
-/// is perfectly legible.
+/// Judges what was read from the page whose cells are `text`. A page without text and without
+/// anything that looks like text is perfectly legible.
 pub(super) fn score_legibility(text: &TextCells, lines: &[TextLine]) -> LegibilityScore {
     let coverage = text.coverage(lines);
     let words: Vec<_> = lines.iter().flat_map(|line| &line.words).collect();

@@ -142,7 +142,8 @@ impl GlyphCollector {
     /// A font that is not embedded is drawn with another one's letters, each stretched to the width
     /// its own should have. That stretch is in the matrix, like a horizontal scaling of the text,
     /// but does not move the next glyph. A scaling is the same for a whole run; if the matrices are
-    /// all alike, it shows in where the next glyphs stand; for a single glyph, the run before tells.
+    /// all alike, it shows in where the next glyphs stand; for a single glyph, the run before
+    /// tells.
     fn undo_stretching(&mut self, glyphs: &mut [PageGlyph]) {
         let ratio = |glyph: &PageGlyph| glyph.em.length() / glyph.size;
         if glyphs.iter().all(|glyph| (ratio(glyph) - 1.0).abs() < 0.005) {

@@ -159,8 +159,8 @@ struct ExtractionSession<'a> {
 }
 
 impl ExtractionSession<'_> {
-    /// Reads some parts at a time. The first that does not end well is the last that is begun; those
-    /// under way are waited for, because they are paid for and kept.
+    /// Reads some parts at a time. The first that does not end well is the last that is begun;
+    /// those under way are waited for, because they are paid for and kept.
     async fn read_all(&self) -> Result<(PartsRead, Option<IncompleteReason>), ExtractError> {
         let mut todo = VecDeque::from(self.first_parts()?);
         let mut under_way = FuturesUnordered::new();

@@ -6,8 +6,8 @@
 //!
 //! Exact or not at all: an amount, date or text that cannot be carried as it stands makes the whole
 //! XML unusable, because a reader that leaves out what it does not understand would be wrong
-//! without a word. What is absent is null. Whether the values make sense, and whether they are those
-//! of the page, is the gate's to say.
+//! without a word. What is absent is null. Whether the values make sense, and whether they are
+//! those of the page, is the gate's to say.
 
 mod cii;
 mod element;
@@ -118,7 +118,8 @@ const REQUIRED: [&str; 5] =
 /// Reads an XML.
 ///
 /// # Errors
-/// Every [`EinvoiceDefect`] but `EinvoiceAttachment`, `Incomplete` and `Several`, which are not seen from here.
+/// Every [`EinvoiceDefect`] but `EinvoiceAttachment`, `Incomplete` and `Several`, which are not
+/// seen from here.
 pub fn parse_einvoice(bytes: &[u8]) -> Result<ParsedInvoiceXml, EinvoiceDefect> {
     let xml = XmlText::decode(bytes)?;
     let tree = xml.parse_tree()?;

@@ -1,7 +1,7 @@
 //! Model replies as they are stored, before anything is done with them.
 //!
-//! Invariant 8: nothing paid for is paid twice. Every reply goes through the [`ReplyJournal`] first and
-//! is used afterwards; a later run over the same document finds it there. The stored form is
+//! Invariant 8: nothing paid for is paid twice. Every reply goes through the [`ReplyJournal`] first
+//! and is used afterwards; a later run over the same document finds it there. The stored form is
 //! `extraction-output.json`; a change of meaning raises [`RecordedReplies::FORMAT`].
 
 use async_trait::async_trait;

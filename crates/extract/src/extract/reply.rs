@@ -1,9 +1,9 @@
 //! Reading a reply: strictly, and without ever repeating it in an error.
 //!
 //! A reply is one JSON object that matches the schema, with nothing around it. Everything else is
-//! a [`ReplyDefect`] with a name. A fence or prose around the object is not peeled off: a model that
-//! does not keep to the form may not have kept to the content either, and one repair call settles
-//! it.
+//! a [`ReplyDefect`] with a name. A fence or prose around the object is not peeled off: a model
+//! that does not keep to the form may not have kept to the content either, and one repair call
+//! settles it.
 
 use std::fmt;
 

@@ -2,7 +2,8 @@
 //! `(5)`, with a currency or percent sign attached or beside.
 //!
 //! Whether a lone `1.234` is a thousand or a fraction cannot be known from it alone: the document's
-//! other numbers decide ([`DecimalSeparator::from_words`]), else three digits after a mark are taken for a group.
+//! other numbers decide ([`DecimalSeparator::from_words`]), else three digits after a mark are
+//! taken for a group.
 
 use std::ops::Range;
 use std::sync::LazyLock;

@@ -190,8 +190,9 @@ impl GateSubject<'_> {
         }
     }
 
-    /// Whether lines of these amounts add up to the total, or with the tax to the total. A single line that repeats
-    /// the total says nothing new, but is printed twice: that is a confirmation too.
+    /// Whether lines of these amounts add up to the total, or with the tax to the total. A single
+    /// line that repeats the total says nothing new, but is printed twice: that is a confirmation
+    /// too.
     pub(super) fn list_confirms(
         &self,
         amounts: &[Decimal],

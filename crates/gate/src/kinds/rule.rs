@@ -61,10 +61,10 @@ pub enum RuleCheck {
     Format(Vec<String>, ValueFormat),
     /// Numbers of at most so many digits before and after the mark.
     Magnitude { fields: Vec<String>, digits: u32, decimals: u32 },
-    /// `terms` and `plus` without `minus` add up to `total`. All terms have to be known; allowances,
-    /// charges and prepayments in `plus` and `minus` count nothing where they are null. Also if
-    /// what is between them is printed beside one of the words `charges`, or is the rounding of
-    /// the total that is usual in its currency.
+    /// `terms` and `plus` without `minus` add up to `total`. All terms have to be known;
+    /// allowances, charges and prepayments in `plus` and `minus` count nothing where they are null.
+    /// Also if what is between them is printed beside one of the words `charges`, or is the
+    /// rounding of the total that is usual in its currency.
     Sum {
         terms: Vec<String>,
         plus: Vec<String>,
@@ -81,7 +81,8 @@ pub enum RuleCheck {
     TaxRate { net: String, tax: String, most: Decimal, tolerance: Decimal },
     /// `tax` is what the printed rates make of `net`: one of them of all of it, several of parts of
     /// it, or the sum of a printed table of taxes. A rate is a percentage up to `most` on a line
-    /// with one of `words`; nothing is said where there is none. Tax may be rounded for each of so many entries of `list`, by `per_item`.
+    /// with one of `words`; nothing is said where there is none. Tax may be rounded for each of so
+    /// many entries of `list`, by `per_item`.
     TaxByRate {
         net: String,
         tax: String,

@@ -184,8 +184,8 @@ pub async fn delete_documents(
     transaction.commit().await.context(doing)
 }
 
-/// Deletes those of the documents that are past their tenant's retention, as [`delete_documents`] does;
-/// returns how many. A worker's login may do this, but not [`delete_documents`].
+/// Deletes those of the documents that are past their tenant's retention, as [`delete_documents`]
+/// does; returns how many. A worker's login may do this, but not [`delete_documents`].
 ///
 /// # Errors
 /// As [`delete_documents`].

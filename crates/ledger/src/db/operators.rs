@@ -63,8 +63,8 @@ pub struct PauseRow {
 }
 
 /// Opens terminal ingestions again: their attempts start from one, the history stays. The
-/// transcript is used again, the model's replies are not: the same reply would end the same way. Returns
-/// those that were terminal; each is to be sent.
+/// transcript is used again, the model's replies are not: the same reply would end the same way.
+/// Returns those that were terminal; each is to be sent.
 ///
 /// # Errors
 /// No answer from Postgres.

@@ -2,8 +2,8 @@
 //! numbers. Read-only.
 //!
 //! Words are searched for anywhere in a value, which reads the whole table: right for a person who
-//! asks now and then, not for a program that asks often ([`find_documents`] by hash or path has indexes or
-//! ends early). Not promised: ranking; the newest come first.
+//! asks now and then, not for a program that asks often ([`find_documents`] by hash or path has
+//! indexes or ends early). Not promised: ranking; the newest come first.
 
 use serde::Serialize;
 use serde_json::Value;

@@ -1,6 +1,7 @@
 //! What a claim finds, as a pure function, and the other rules that both ledgers share.
 //!
-//! [`crate::ledger::memory`] calls [`decide_claim`]; `db::claims` says the same in one SQL statement, because the decision must be taken under the row's lock without a round trip in
+//! [`crate::ledger::memory`] calls [`decide_claim`]; `db::claims` says the same in one SQL
+//! statement, because the decision must be taken under the row's lock without a round trip in
 //! between. The differential test of `tests/it/ledger_suite.rs` holds the two together.
 
 use std::time::Duration;

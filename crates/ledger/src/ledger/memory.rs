@@ -1,5 +1,5 @@
-//! The ledger in memory, for documents without a database, tests and simulations: the pure [`decide`] under a lock, a clock that
-//! is set by hand.
+//! The ledger in memory, for documents without a database, tests and simulations: the pure
+//! [`decide`] under a lock, a clock that is set by hand.
 //!
 //! Not promised: the document's data (the trigger is Postgres' own), durability, speed with many
 //! rows.

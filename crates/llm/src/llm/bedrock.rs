@@ -1,9 +1,9 @@
 //! Models on Amazon Bedrock, through its Converse API.
 //!
 //! Contract: botocore's model `bedrock-runtime/2023-09-30`; requests are made by the AWS SDK, whose
-//! own repetitions are switched off in favour of those of all vendors (`exchange`). The reply's form is
-//! demanded by `outputConfig`, or by a strict tool that must be used (older models), or by the
-//! prompt alone. The first use of a schema compiles a grammar, which may take minutes:
+//! own repetitions are switched off in favour of those of all vendors (`exchange`). The reply's
+//! form is demanded by `outputConfig`, or by a strict tool that must be used (older models), or by
+//! the prompt alone. The first use of a schema compiles a grammar, which may take minutes:
 //! `llm.timeout` has to be longer. A reply that may be longer than `llm.stream_above` tokens is
 //! streamed.
 

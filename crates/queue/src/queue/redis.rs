@@ -91,7 +91,7 @@ impl RedisQueue {
         Ok(self.calls.run_script::<Vec<u8>>("adding an item", &call).await? == [1])
     }
 
-    /// Puts back what nobody holds, in every tier; returns how many items.
+    /// Puts back what no worker has leased, in every tier; returns how many items.
     ///
     /// # Errors
     /// No answer; what was put back until then is.

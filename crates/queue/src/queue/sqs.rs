@@ -1,9 +1,9 @@
 //! Amazon SQS, standard queues: one, or one per tier.
 //!
-//! What it promises beyond [`MessageQueue`]: a receive that was sent is never dropped before its wait and
-//! 5 s are over, every call has a timeout, how a call is retried is fixed per operation
-//! (`connect::SqsClients`), and no wish to hide exceeds what twelve hours from the receive leave. What
-//! it does not: FIFO queues are refused, counts are SQS's approximate ones.
+//! What it promises beyond [`MessageQueue`]: a receive that was sent is never dropped before its
+//! wait and 5 s are over, every call has a timeout, how a call is retried is fixed per operation
+//! (`connect::SqsClients`), and no wish to hide exceeds what twelve hours from the receive leave.
+//! What it does not: FIFO queues are refused, counts are SQS's approximate ones.
 
 mod batches;
 mod connect;

@@ -1,10 +1,11 @@
 //! Amazon S3 and what speaks its protocol.
 //!
 //! Relies on conditional writes (`If-None-Match`, `If-Match`), on delete as well; a service that
-//! ignores them is refused by [`S3Store::connect`]. The SDK repeats calls that failed in passing;
-//! a repeated conditional write whose first reply was lost is recognised as our own, so that the
-//! winner of a race never takes itself for the loser. Versions are S3's ETags: two writes of the
-//! same bytes look the same. No total time limit on a body, but one on every piece of it.
+//! ignores them is refused by [`S3Store::connect`]. The SDK repeats calls that failed with a
+//! transient error; a repeated conditional write whose first reply was lost is recognised as our
+//! own, so that the winner of a race never takes itself for the loser. Versions are S3's ETags: two
+//! writes of the same bytes look the same. No total time limit on a body, but one on every piece of
+//! it.
 
 mod connect;
 mod faults;

@@ -1,8 +1,8 @@
 //! Tesseract as a library, its engines kept warm between pages.
 //!
 //! Loading a language costs a tenth of an ordinary page, so each reader keeps the engines of the
-//! languages it was asked for last. An engine takes 20 to 90 MB and cannot be stopped within a page:
-//! the process has to be. What is read does not depend on earlier pages: nothing is learned
+//! languages it was asked for last. An engine takes 20 to 90 MB and cannot be stopped within a
+//! page: the process has to be. What is read does not depend on earlier pages: nothing is learned
 //! between pages by the neural engine, and the dictionary of a document is off.
 
 use std::ffi::{CStr, CString};

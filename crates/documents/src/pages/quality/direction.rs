@@ -56,7 +56,8 @@ pub struct LineDirection {
     /// [`LineAxis::Columns`]); turning the page anticlockwise by this straightens it.
     pub skew_degrees: f32,
     /// Above 0 the letters stand on their feet (after one quarter turn clockwise if `axis` is
-    /// [`LineAxis::Columns`]), below on their heads; 0.25 either way is sure. 0 where nothing is known.
+    /// [`LineAxis::Columns`]), below on their heads; 0.25 either way is sure. 0 where nothing is
+    /// known.
     pub feet: f32,
 }
 

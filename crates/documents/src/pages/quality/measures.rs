@@ -237,7 +237,8 @@ impl PageMeasures {
         self.grey < 0.005
     }
 
-    /// Whether its paper is not level from pixel to pixel: coarse compression, or a scanner's grain.
+    /// Whether its paper is not level from pixel to pixel: coarse compression, or a scanner's
+    /// grain.
     pub(super) fn is_rough(&self) -> bool {
         !self.is_bilevel() && (self.blockiness > BLOCKY || self.grain > 0.0)
     }

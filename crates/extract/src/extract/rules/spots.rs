@@ -52,7 +52,8 @@ pub(super) struct LabelMatch {
 }
 
 impl LabelMatch {
-    /// Whether a value is expected beside it: headings of columns, titles and legal forms have none.
+    /// Whether a value is expected beside it: headings of columns, titles and legal forms have
+    /// none.
     fn names_value(&self) -> bool {
         let field = self.field.as_str();
         !field.starts_with("column_") && !matches!(field, "legal_form" | "credit_note")

@@ -1,6 +1,7 @@
 //! Taking claims: one statement for a whole received batch.
 //!
-//! The CASE in it is [`crate::ledger::decide::decide_claim`] in SQL, with the same order of questions.
+//! The CASE in it is [`crate::ledger::decide::decide_claim`] in SQL, with the same order of
+//! questions.
 
 use std::time::{Duration, Instant};
 

@@ -126,7 +126,8 @@ impl ResultRow {
     }
 }
 
-/// See [`crate::ledger::Ledger::record_result`]; for several at once, one answer per end in their order.
+/// See [`crate::ledger::Ledger::record_result`]; for several at once, one answer per end in their
+/// order.
 pub(super) async fn record_results(db: &Db, ends: &[ResultRow]) -> Result<Vec<WriteResult>> {
     let recorded = sqlx::query_file!("src/db/claims/record.sql", sqlx::types::Json(ends) as _)
         .fetch_all(db.pool())

@@ -215,7 +215,7 @@ impl DepthCounter {
     }
 }
 
-/// A count in the making.
+/// A count that is being made.
 struct DepthTally {
     depth: QueueDepth,
     /// Objects that may still be read.
