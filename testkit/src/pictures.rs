@@ -53,8 +53,9 @@ fn pdf(bytes: &[u8]) -> Vec<Seen> {
         let end = rest.find(|c: char| !c.is_ascii_digit())?;
         rest.get(..end)?.parse().ok()
     };
-    let images = text.split("/Subtype/Image").skip(1);
-    images
+    let types = text.split("/Subtype").skip(1);
+    types
+        .filter(|object| object.trim_start().starts_with("/Image"))
         .filter_map(|image| {
             let head = image.split("stream").next()?;
             Some(Seen { width: number(head, "/Width ")?, height: number(head, "/Height ")? })

@@ -2,8 +2,8 @@
 //!
 //! The SDKs share their error type. What is the same everywhere is here: how a request can end
 //! without a usable answer, and the codes that every service uses ("Common Error Types" of each API
-//! reference, and the SDKs' own lists of throttling errors). What a code means to one service alone,
-//! and where that service wants another reaction, is said beside its client.
+//! reference, and the SDKs' own lists of throttling errors). What a code means to one service
+//! alone, and where that service wants another reaction, is said beside its client.
 
 // The same types in every SDK; one of them has to be named.
 use aws_sdk_sqs::config::http::HttpResponse;
@@ -16,13 +16,13 @@ use docmill_core::fault::Fault;
 pub enum TransportError {
     /// The time for the whole request ran out: it may have been done, and charged.
     Late,
-    /// No connection came about in its time.
+    /// No connection was made in time.
     LateConnection,
     /// Refused, no such host, no route: nobody is there.
     NoConnection,
     /// The connection ended before the answer did.
     Broken,
-    /// An answer came and makes no sense.
+    /// The answer makes no sense.
     Garbled,
     /// Nothing was sent: no credentials or no region were found.
     Unsigned,
@@ -55,21 +55,21 @@ impl TransportError {
     }
 }
 
-/// How a request failed.
+/// A failed request, sorted by whether and how the service answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SdkFailure<'a> {
-    /// Without a usable answer.
+    /// There was no usable answer.
     Silent(TransportError),
-    /// With an answer that refuses.
+    /// The service answered and refused the request.
     Refused {
         /// The service's word for it; empty if it gave none.
         code: &'a str,
-        /// HTTP status; 0 if it came within a stream.
+        /// HTTP status; 0 if it arrived within a stream.
         status: u16,
     },
 }
 
-/// What became of a request.
+/// Sorts an SDK error into an answer that refuses or a transport failure.
 pub fn classify_failure<E: ProvideErrorMetadata>(
     error: &SdkError<E, HttpResponse>,
 ) -> SdkFailure<'_> {
@@ -101,8 +101,8 @@ pub fn classify_transport_error<E, R>(error: &SdkError<E, R>) -> TransportError 
     }
 }
 
-/// What a code asks for that means the same at every service; `None`: look at the service's own, then
-/// at the status.
+/// What a code asks for that means the same at every service; `None`: look at the service's own,
+/// then at the status.
 pub fn fault_of_code(code: &str) -> Option<Fault> {
     match code {
         "BandwidthLimitExceeded"

@@ -23,7 +23,7 @@ const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(24 * 3600);
 /// A client for one server. `timeout` bounds each whole request, its body included.
 ///
 /// A server on this machine is reached directly, whatever proxy the environment names: the proxy
-/// would look for it on its own machine.
+/// would search for it on its own machine.
 ///
 /// # Errors
 /// No usable TLS set-up on this machine (usually: no root certificates).

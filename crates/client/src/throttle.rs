@@ -1,7 +1,7 @@
 //! The throttle governor: how fast a provider may be called, learned while calling it.
 //!
-//! One lane for each provider, account and model, for page reading and language models alike. A
-//! lane has a line (first come, first served), a pace in requests a second learned from 429s, a
+//! One limiter for each provider, account and model, for page reading and language models alike. A
+//! limiter has a queue (first come, first served), a pace in requests a second learned from 429s, a
 //! ceiling and a token bucket learned from headers, a window of calls under way, a pause that the
 //! server asked for and that every job shares, and a circuit breaker.
 //!
@@ -44,10 +44,10 @@ const FOREVER: Duration = Duration::from_secs(24 * 3600);
 /// is no guess and is kept to in full.
 const HIDE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(10));
 
-/// Whose limit it is.
+/// The provider, account and model that share one limit.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LimiterKey {
-    /// E.g. `openai`.
+    /// Name of the provider, e.g. `openai`.
     pub provider: String,
     /// Tells accounts and servers apart; never a credential itself.
     pub account: String,
@@ -76,7 +76,7 @@ impl TokenEstimate {
 pub enum CallOutcome {
     /// With an answer, be it a refusal of this request.
     Answered {
-        /// What its headers said.
+        /// The limits that the headers of the answer stated.
         limits: RateLimitHeaders,
         /// Tokens used, if known.
         tokens: Option<f64>,
@@ -92,7 +92,7 @@ pub enum CallOutcome {
 }
 
 impl CallOutcome {
-    /// What a failed call means.
+    /// The outcome that a failed call with this fault counts as.
     pub fn from_fault(fault: Fault) -> Self {
         match fault {
             Fault::Throttled(told) => Self::Throttled(told),
@@ -110,7 +110,7 @@ impl CallOutcome {
     }
 }
 
-/// All lanes of this process.
+/// All rate limiters of this process.
 pub struct Governor {
     config: ThrottleConfig,
     lanes: Mutex<HashMap<LimiterKey, Arc<RateLimiter>>>,
@@ -122,7 +122,7 @@ struct RateLimiter {
     line: Mutex<WaitingLine>,
 }
 
-/// Who waits, oldest first.
+/// The calls that wait for a limiter, oldest first.
 #[derive(Default)]
 struct WaitingLine {
     next: u64,
@@ -135,7 +135,7 @@ impl Governor {
         Self { config, lanes: Mutex::default() }
     }
 
-    /// Takes a place in the key's line. The place is kept over refusals: a call that was refused
+    /// Takes a place in the key's queue. The place is kept over refusals: a call that was refused
     /// is the first to be tried again.
     pub fn enqueue_call(&self, key: &LimiterKey, estimate: TokenEstimate) -> QueuedCall {
         let lane = self.limiter(key);
@@ -192,7 +192,7 @@ impl RateLimiter {
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets the head of the line look again.
+    /// Wakes the head of the queue, so that it checks again whether it may go.
     fn wake_first(&self) {
         let waiting = {
             let line = self.line();
@@ -207,7 +207,7 @@ impl RateLimiter {
         metrics::set_breaker(lane, shown.breaker, shown.denied);
     }
 
-    /// Waiting calls that came before this one.
+    /// Number of waiting calls that arrived before this one.
     fn calls_ahead_of(&self, number: u64) -> usize {
         self.line().waiting.range(..number).count()
     }
@@ -223,7 +223,7 @@ impl RateLimiter {
     }
 }
 
-/// One call's place in the line, over all its tries.
+/// One call's place in the queue, over all its tries.
 pub struct QueuedCall {
     lane: Arc<RateLimiter>,
     number: u64,

@@ -59,35 +59,35 @@ pub use worker::{LogFormat, WorkerConfig};
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// Postgres.
+    /// `[database]`: the Postgres server.
     pub database: DatabaseConfig,
-    /// Where messages come from.
+    /// `[queue]`: where messages come from.
     pub queue: QueueConfig,
-    /// Where documents and artefacts lie.
+    /// `[store]`: where documents and artefacts are stored.
     pub store: StoreConfig,
-    /// The process.
+    /// `[worker]`: slots, ports and logging of the worker process.
     pub worker: WorkerConfig,
-    /// Ownership of ingestions.
+    /// `[claim]`: how a worker owns an ingestion, and for how long.
     pub claim: ClaimConfig,
-    /// What follows a failed attempt.
+    /// `[retry]`: what follows a failed attempt.
     pub retry: RetryConfig,
     /// Caps on what one document may cost.
     pub limits: LimitsConfig,
     /// The child processes that read documents.
     pub cpu: CpuConfig,
-    /// Reading page images.
+    /// `[ocr]`: how page images are read.
     pub ocr: OcrConfig,
-    /// How providers are called.
+    /// `[throttle]`: how providers are called.
     pub throttle: ThrottleConfig,
-    /// Language models.
+    /// `[llm]`: which language models are called, and how.
     pub llm: LlmConfig,
     /// What providers charge, and what may be spent.
     pub cost: CostConfig,
-    /// Kinds of documents.
+    /// `[kinds]`: where kinds of documents are defined.
     pub kinds: KindsConfig,
-    /// Maintenance.
+    /// `[janitor]`: when and how maintenance runs.
     pub janitor: JanitorConfig,
-    /// Traces.
+    /// `[telemetry]`: where traces are sent.
     pub telemetry: TelemetryConfig,
     /// A bucket that is worked on without a database.
     pub bucket: BucketConfig,
@@ -96,11 +96,11 @@ pub struct Config {
 /// What a command needs of the configuration; what it does not need is not checked for presence.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ConfigNeeds {
-    /// `database.url`.
+    /// Whether `database.url` must be set.
     pub database: bool,
-    /// The queue's address.
+    /// Whether the queue's address must be set.
     pub queue: bool,
-    /// The store's place.
+    /// Whether the store's bucket or folder must be set.
     pub store: bool,
 }
 
@@ -132,7 +132,7 @@ impl Config {
     }
 
     /// [`Config::load`] and [`Config::check`] in one: what is misspelt and what is missing or out
-    /// of range are told at once.
+    /// of range are reported together.
     ///
     /// # Errors
     /// Everything that is wrong.

@@ -24,17 +24,18 @@ pub enum Fault {
     Misconfigured,
     /// An operator paused what the job needs. Never ends a job by its age.
     Paused,
-    /// What may be spent in a day is spent; the time until the next one. Never ends a job by its age.
+    /// What may be spent in a day is spent; the time until the next one. Never ends a job by its
+    /// age.
     OverBudget(Duration),
     /// The thing asked for is not there.
     Missing,
     /// The input itself is at fault; trying again gives the same answer.
     Rejected,
-    /// We were told to stop before the work was done.
+    /// We were asked to stop before the work was done.
     Interrupted,
     /// Another claim, or an operator, has the ingestion by now: nothing more is written or started.
     ClaimLost,
-    /// Our own bug or a broken deployment; a person has to look.
+    /// Our own bug or a broken deployment; a person has to investigate.
     Internal,
 }
 
@@ -67,9 +68,9 @@ impl Fault {
 #[derive(Debug, thiserror::Error)]
 #[error("{context}")]
 pub struct Error {
-    /// How to react.
+    /// The class of the error, which decides how to react.
     pub fault: Fault,
-    /// What was being done and what came back, in words that hold no document content.
+    /// What was being done and what the result was, in words without document content.
     pub context: Cow<'static, str>,
     /// The cause, for the log.
     #[source]

@@ -63,7 +63,7 @@ const PROTECTED: &str = "docmill_scale_in_protected";
 const BUCKETS: [f64; 14] =
     [0.001, 0.005, 0.02, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0, 60.0, 240.0, 600.0, 1800.0];
 
-/// Numbers of attempts.
+/// Buckets of histograms that count attempts.
 const COUNTS: [f64; 7] = [1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 16.0];
 
 /// Installs the recorder for this process.
@@ -149,7 +149,7 @@ pub fn count_disposition(what: &'static str) {
     counter!(DISPOSITIONS, "disposition" => what).increment(1);
 }
 
-/// An attempt ended.
+/// Counts an attempt that ended, and its duration in seconds.
 pub fn record_attempt(outcome: &'static str, took: Duration) {
     counter!(OUTCOMES, "outcome" => outcome).increment(1);
     histogram!(JOB_SECONDS, "outcome" => outcome).record(took);
@@ -197,7 +197,7 @@ pub fn count_quarantined(reason: &'static str) {
     counter!(QUARANTINED, "reason" => reason).increment(1);
 }
 
-/// Pages were read.
+/// Counts pages that were read, by the source of their text.
 pub fn count_pages(source: &'static str, count: u64) {
     counter!(PAGES, "source" => source).increment(count);
 }
@@ -222,7 +222,7 @@ pub fn process_replaced() {
     counter!(CELLS_REPLACED).increment(1);
 }
 
-/// Tokens were spent.
+/// Counts the tokens that calls to models used.
 pub fn count_tokens(usage: &ModelUsage) {
     let ModelUsage { input, cache_read, cache_write, output } = *usage;
     for (direction, tokens) in [
@@ -272,7 +272,7 @@ pub fn visibility_remaining(left: Duration) {
     histogram!(VISIBILITY_LEFT).record(left);
 }
 
-/// A write came after its claim was lost, and changed nothing.
+/// A write arrived after its claim was lost, and changed nothing.
 pub fn fenced_write(write: &'static str) {
     counter!(FENCED, "write" => write).increment(1);
 }
@@ -310,9 +310,9 @@ pub fn scale_in_protected(is: bool) {
 /// A provider and model as labels: as many series as are configured.
 #[derive(Debug, Clone, Copy)]
 pub struct LimiterLabels<'a> {
-    /// E.g. `openai`.
+    /// Name of the provider, e.g. `openai`.
     pub provider: &'a str,
-    /// The configured model.
+    /// Name of the model as configured.
     pub model: &'a str,
 }
 
@@ -339,7 +339,7 @@ pub fn set_throttle(
     }
 }
 
-/// A device for local models: what is free, and what is held.
+/// A device for local models: its free memory, and the memory that models hold.
 pub fn scheduler_memory(device: &str, free_mib: u64, held_mib: u64) {
     #[expect(clippy::cast_precision_loss, reason = "MiB are far below 2^52")]
     let (free, held) = (free_mib as f64, held_mib as f64);

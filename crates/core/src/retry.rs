@@ -17,7 +17,7 @@ enum BackoffGrowth {
 /// What chance takes off a wait, so that many callers do not try again in step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Jitter {
-    /// Nothing.
+    /// The wait is kept in full.
     None,
     /// Up to a quarter, as the model vendors' own SDKs do.
     Quarter,
@@ -62,7 +62,7 @@ impl RetryBackoff {
         Self { longest, ..self }
     }
 
-    /// Shortened by chance.
+    /// The same backoff with each wait shortened at random by `jitter`.
     #[must_use]
     pub const fn with_jitter(self, jitter: Jitter) -> Self {
         Self { jitter, ..self }

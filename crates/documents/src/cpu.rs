@@ -1,21 +1,22 @@
 //! CPU work: threads of this process for work on our own data, and child processes for whatever
 //! touches the bytes of documents.
 //!
-//! A child process of our own binary is a *cell*. It runs `pages::serve`, which nobody here knows:
-//! this module starts cells, takes away what they do not need ([`confine`]), talks to them in
-//! frames over two pipes ([`wire`]), watches their time, and decides what follows when one dies.
+//! A child process of our own binary is a *page process* ([`ProcessPool`] holds them). It runs
+//! `pages::serve`, of which nothing here knows: this module starts page processes, takes away the
+//! permissions they do not need ([`confine`]), talks to them in frames over two pipes ([`wire`]),
+//! watches their time, and decides what follows when one dies.
 //!
-//! One cell is shared by all ordinary documents, with one thread per core. When it dies, nobody can
-//! tell which document killed it, so each of those that were in it goes on in a cell of its own:
-//! the guilty one dies there once more and is refused, the others complete. Pages that were
-//! answered before the death are not read again. A document that was under suspicion from the
-//! start never enters the shared cell.
+//! One page process is shared by all ordinary documents, with one thread per core. When it dies,
+//! nobody can tell which document killed it, so each document that was in it continues in a page
+//! process of its own: the guilty one dies there once more and is refused, the others complete.
+//! Pages that were answered before the death are not read again. A document that was suspect from
+//! the start never enters the shared process.
 //!
-//! [`ProcessPool::open_document`] and [`OpenDocument::read_page`] wait for a free core first, in the order of asking,
-//! over all cells together, so that no document can fill the cores ahead of others by more than the
-//! few pages its reader asks for at a time. Dropping the last handle of a document ends its own
-//! cell at once; in the shared one its running pages are given a moment, and their answers are
-//! dropped.
+//! [`ProcessPool::open_document`] and [`OpenDocument::read_page`] first wait for a free core, in
+//! the order of the requests over all page processes together, so that no document can occupy the
+//! cores ahead of others by more than the few pages its reader requests at a time. Dropping the
+//! last handle of a document ends its own page process at once; in the shared one its running pages
+//! get a moment to finish, and their replies are dropped.
 //!
 //! Not promised: that a death is ever explained better than by the document that was alone with it.
 

@@ -1,9 +1,10 @@
 //! Text from page images, behind two small traits.
 //!
 //! An [`OcrEngine`] makes recognisers, which read one page image at a time inside a page process. A
-//! [`RemoteOcrProvider`] reads pictures of pages over the network, from the worker itself. Both answer in the
-//! provider-neutral form of `model::transcript`. Neither judges a page nor decides what to do about
-//! a bad one, and neither ever sees a document as it came: what they get was drawn from it.
+//! [`RemoteOcrProvider`] reads pictures of pages over the network, from the worker itself. Both
+//! answer in the provider-neutral form of `model::transcript`. Neither judges a page nor decides
+//! what to do about a bad one, and neither ever sees a document in its original form: what they get
+//! was drawn from it.
 //!
 //! | provider | a call carries | whole files |
 //! |---|---|---|
@@ -42,9 +43,9 @@ pub trait OcrEngine: Send + Sync {
 /// Most that one call to a provider may carry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProviderCallLimits {
-    /// Pages.
+    /// Most pages of one call.
     pub pages: usize,
-    /// Bytes of all their pictures together.
+    /// Most bytes of all their pictures together.
     pub bytes: usize,
 }
 
@@ -61,15 +62,15 @@ pub trait RemoteOcrProvider: Send + Sync {
     /// options): part of the transcript's identity.
     fn identity(&self) -> String;
 
-    /// What one call can carry.
+    /// The most that one call can carry.
     fn call_limits(&self) -> ProviderCallLimits;
 
-    /// Reads the pictures, which are within [`RemoteOcrProvider::call_limits`]; one reading for each, in the same
-    /// order, and what the call used. Dropping the future aborts the call.
+    /// Reads the pictures, which are within [`RemoteOcrProvider::call_limits`]; one reading for
+    /// each, in the same order, and what the call used. Dropping the future aborts the call.
     ///
     /// # Errors
-    /// [`Fault::Rejected`](docmill_core::fault::Fault::Rejected): it does not take these pictures, which
-    /// says nothing about others. Anything else is not the pictures' fault.
+    /// [`Fault::Rejected`](docmill_core::fault::Fault::Rejected): it does not take these pictures,
+    /// which says nothing about others. Anything else is not the pictures' fault.
     async fn read_pictures(
         &self,
         pictures: &[PagePicture],
@@ -91,9 +92,9 @@ pub trait RemoteOcrProvider: Send + Sync {
 /// A PDF where a provider can fetch it by itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredFile {
-    /// Bucket.
+    /// Name of the bucket.
     pub bucket: String,
-    /// Key.
+    /// Key of the object in the bucket.
     pub key: String,
     /// The version to be read, in a bucket that keeps versions.
     pub version: Option<String>,
@@ -108,13 +109,13 @@ pub type PictureSizes = BTreeMap<u32, (u32, u32)>;
 /// Reads whole files that lie in a bucket.
 #[async_trait]
 pub trait FileReader: Send + Sync {
-    /// Reads the pages of a file of which `sizes` are known; pages that could not be read are not in
-    /// the answer. A second call with the same token, by whichever process, goes on with what the
-    /// first one started.
+    /// Reads the pages of a file of which `sizes` are known; pages that could not be read are not
+    /// in the answer. A second call with the same token, by whichever process, goes on with what
+    /// the first one started.
     ///
     /// # Errors
-    /// [`Fault::Rejected`](docmill_core::fault::Fault::Rejected): it does not take this file, or cannot
-    /// reach it. Anything else is not the file's fault.
+    /// [`Fault::Rejected`](docmill_core::fault::Fault::Rejected): it does not take this file, or
+    /// cannot reach it. Anything else is not the file's fault.
     async fn read_file(
         &self,
         file: &StoredFile,

@@ -101,7 +101,7 @@ const _: () = assert!(xml::MOST_BYTES as u64 <= EINVOICES, "a cell could not han
 pub struct PageRaster {
     /// Pixels per row.
     pub width: u32,
-    /// Rows.
+    /// Number of pixel rows.
     pub height: u32,
     /// Dots per inch; estimated from the size of the paper where the file does not say.
     pub dpi: u32,
@@ -114,9 +114,9 @@ pub struct PageRaster {
 pub enum PageContent {
     /// A sound text layer (or a page with nothing on it); sizes and boxes in points of 1/72 inch.
     Text {
-        /// Width after rotation.
+        /// Width after rotation, in points.
         width: f32,
-        /// Height after rotation.
+        /// Height after rotation, in points.
         height: f32,
         /// Lines in reading order.
         lines: Vec<TextLine>,
@@ -127,7 +127,7 @@ pub enum PageContent {
     Cut(PageRaster),
     /// A text layer that cannot be all there is, or that cannot be right, and the page's picture.
     Doubtful {
-        /// What the layer says.
+        /// The text of the layer.
         layer: TextLayer,
         /// The rendered page, upright.
         picture: PageRaster,
@@ -203,7 +203,7 @@ pub fn open_document(
 }
 
 impl ParsedDocument {
-    /// What the bytes are.
+    /// The format that the bytes were recognised as.
     pub fn format(&self) -> DocumentFormat {
         self.format
     }
@@ -253,7 +253,7 @@ impl ParsedDocument {
 }
 
 impl ParsedDocument {
-    /// Looks for e-invoices in it. Reads no picture.
+    /// Finds the e-invoices in it. Reads no picture.
     ///
     /// # Errors
     /// It has an e-invoice, but its pages cannot be read.
@@ -262,7 +262,7 @@ impl ParsedDocument {
     }
 
     /// What the pages print as text, page by page, without rendering or recognising anything. A
-    /// page that would have to be read from its picture has no lines, and nothing is held against
+    /// page that would have to be read from its picture has no lines, and nothing is compared with
     /// it. All pages together take at most `limits.page_time`.
     ///
     /// # Errors
@@ -307,7 +307,8 @@ fn text_page(lines: Vec<TextLine>) -> PageContent {
     PageContent::Text { width, height, lines }
 }
 
-/// Runs a decoder on hostile bytes. A panic becomes `corrupt`; a [`stop_decoder`] becomes its refusal.
+/// Runs a decoder on hostile bytes. A panic becomes `corrupt`; a [`stop_decoder`] becomes its
+/// refusal.
 fn catch_decoder<T>(decode: impl FnOnce() -> Result<T, PageRefusal>) -> Result<T, PageRefusal> {
     catch_unwind(AssertUnwindSafe(decode))
         .unwrap_or_else(|payload| Err(refusal_from_panic(payload)))

@@ -37,17 +37,17 @@ pub use text::TextScore;
 /// What was read from one document, as far as it is scored.
 #[derive(Debug, Clone, Default)]
 pub struct EvalSample {
-    /// `completed` or `failed`.
+    /// How the document ended: `completed` or `failed`.
     pub status: String,
     /// Reason code of a failure.
     pub reason: Option<String>,
     /// The data, partial data of a refused document included.
     pub data: Option<Map<String, Value>>,
-    /// All text.
+    /// The text of all pages, if it is scored.
     pub text: Option<String>,
-    /// A person was asked to look.
+    /// Whether a person was asked to check the document.
     pub needs_review: bool,
-    /// The gate's score, if it came to a verdict.
+    /// The gate's score, if it reached a verdict.
     pub score: Option<f32>,
 }
 
@@ -57,29 +57,29 @@ pub enum EvalError {
     /// A file or folder cannot be read.
     #[error("{} cannot be read: {source}", path.display())]
     Unreadable {
-        /// Which.
+        /// Path of the file or folder.
         path: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// A truth file is not a JSON object.
     #[error("{} is not a JSON object: {detail}", path.display())]
     BadTruth {
-        /// Which.
+        /// Path of the truth file.
         path: PathBuf,
-        /// Why.
+        /// What is wrong with it.
         detail: String,
     },
     /// A table of scans without its columns.
     #[error("the first line of {} names no columns `file` and `kind`", path.display())]
     BadTable {
-        /// Which.
+        /// Path of the table.
         path: PathBuf,
     },
     /// No document has a truth beside it.
     #[error("{} holds no document with a file of its name in truth/", path.display())]
     Nothing {
-        /// The folder.
+        /// Path of the folder.
         path: PathBuf,
     },
 }
@@ -87,17 +87,17 @@ pub enum EvalError {
 /// How often a field was right.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct FieldScore {
-    /// Right.
+    /// Number of values that are right.
     pub correct: usize,
     /// Given, but wrong; for lines also those that do not exist.
     pub wrong: usize,
     /// Known, but not given or given wrong.
     pub missed: usize,
-    /// Right among the given.
+    /// Share of right values among those given.
     pub precision: Option<f64>,
-    /// Right among the known.
+    /// Share of right values among those known.
     pub recall: Option<f64>,
-    /// Their harmonic mean.
+    /// Harmonic mean of precision and recall.
     pub f1: Option<f64>,
 }
 
@@ -117,7 +117,7 @@ impl FieldScore {
     }
 }
 
-/// One document.
+/// How well one document was read.
 #[derive(Debug, Clone, Serialize)]
 pub struct DocumentScore {
     /// File name without its ending.
@@ -125,19 +125,19 @@ pub struct DocumentScore {
     /// What is wrong with the scan, where a table says so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// `completed` or `failed`.
+    /// How the document ended: `completed` or `failed`.
     pub status: String,
     /// Reason code of a failure.
     pub reason: Option<String>,
-    /// A person was asked to look.
+    /// Whether a person was asked to check the document.
     pub needs_review: bool,
     /// Every scored field outside lists is right; none if no data is known.
     pub whole: Option<bool>,
     /// Scored fields that are wrong or lacking. Names only, no values.
     pub faults: Vec<String>,
-    /// Text against text.
+    /// How the text that was read compares with the true text.
     pub text: Option<TextScore>,
-    /// The gate's score, if it came to a verdict.
+    /// The gate's score, if it reached a verdict.
     pub score: Option<f32>,
     /// Known entries of lists, and how many of them are there at all.
     pub rows: ListCompleteness,
@@ -171,7 +171,7 @@ struct FieldDifference {
 pub struct LabelledDocument {
     /// File name without its ending.
     pub name: String,
-    /// The document.
+    /// Path of the document's file.
     pub path: PathBuf,
     kind: Option<String>,
     /// The kind's fields as they are known; null where they are not.
@@ -254,7 +254,7 @@ fn read_truth(path: &Path) -> Result<Option<Map<String, Value>>, EvalError> {
         .map_err(|error| EvalError::BadTruth { path: path.to_owned(), detail: error.to_string() })
 }
 
-/// Scores one document.
+/// Scores one document: what was read of it against what is known.
 pub fn score_document(document: &LabelledDocument, sample: &EvalSample) -> DocumentScore {
     let empty = Map::new();
     let given = sample.data.as_ref().unwrap_or(&empty);

@@ -1,4 +1,4 @@
-//! Scores what was read and extracted against known truth. It runs nothing itself: it is handed
-//! what came out.
+//! Scores what was read and extracted against known truth. It runs nothing itself: it is given
+//! the results.
 
 pub mod eval;

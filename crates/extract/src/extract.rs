@@ -2,9 +2,9 @@
 //!
 //! Readers, cheapest certain one first: the XML of an e-invoice ([`einvoice`]), a language model
 //! ([`ask::extract_by_model`]) or, offline, labels and layout
-//! ([`rules`]). What kind of document it is a model says only where cheap signs tie ([`choose_kind`]).
-//! A reader reports what is on the document; whether that is acceptable is the gate's
-//! to say. Nothing here decides about retries across attempts.
+//! ([`rules`]). What kind of document it is a model says only where cheap signs tie
+//! ([`choose_kind`]). A reader reports what is on the document; whether that is acceptable is the
+//! gate's to say. Nothing here decides about retries across attempts.
 
 pub mod ask;
 mod calls;

@@ -1,4 +1,4 @@
-//! XML from strangers: decoded, looked over, and only then parsed.
+//! XML from strangers: decoded, checked, and only then parsed.
 //!
 //! A document type is refused, so that no entity is ever expanded and nothing outside is ever
 //! asked for. One pass over the text, before the parser meets it, bounds what the parser's time and
@@ -33,7 +33,7 @@ pub enum XmlError {
     /// Bytes that are not what the declaration says, or an encoding that is not read.
     #[error("XML in an encoding that is not read, or that it is not written in")]
     Encoding,
-    /// Not well-formed.
+    /// The XML is not well-formed.
     #[error("XML that is damaged or cut off")]
     Malformed,
     /// A document type, which is where entities are declared.
@@ -63,7 +63,7 @@ pub struct XmlText {
 }
 
 impl XmlText {
-    /// Decodes `bytes` and looks them over.
+    /// Decodes `bytes` and checks them.
     ///
     /// # Errors
     /// Every [`XmlError`]; damage inside tags is only seen by [`XmlText::parse_tree`].

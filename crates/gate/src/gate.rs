@@ -1,8 +1,8 @@
 //! The deterministic verdict on an extraction: a pure function over the data, the transcript, the
-//! kind's rules and what the pipeline looked up.
+//! kind's rules and the facts that the pipeline looked up.
 //!
 //! Amounts are compared as exact decimals. Findings name rules and fields, never values. What a
-//! consequence leads to (next rung, refusal, flag) is the pipeline's to carry out.
+//! consequence leads to (next model, refusal, flag) is the pipeline's to carry out.
 
 mod checks;
 mod einvoice;
@@ -48,7 +48,7 @@ pub struct GateFinding {
     pub rule: String,
     /// The field at fault, if it is one.
     pub field: Option<String>,
-    /// What follows.
+    /// What follows for the data.
     pub consequence: RuleConsequence,
 }
 
@@ -64,24 +64,24 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// Whether the data is refused, if no further rung is left.
+    /// Whether the data is refused if no stronger model is left to ask.
     pub fn is_refused(&self) -> bool {
         self.findings.iter().any(|finding| finding.consequence >= RuleConsequence::Review)
     }
 
-    /// Whether a further rung (better pages, stronger model) may help. A rule that demands a
+    /// Whether another attempt (better pages, stronger model) may help. A rule that demands a
     /// person is not helped by one.
     pub fn needs_escalation(&self) -> bool {
         self.findings.iter().any(|finding| finding.consequence == RuleConsequence::Again)
             && !self.findings.iter().any(|finding| finding.consequence == RuleConsequence::Review)
     }
 
-    /// What a person should look at although the data is complete.
+    /// What a person should review although the data is complete.
     pub fn flagged_findings(&self) -> impl Iterator<Item = &GateFinding> {
         self.findings.iter().filter(|finding| finding.consequence == RuleConsequence::Flag)
     }
 
-    /// Whether a person has to look.
+    /// Whether a person has to review it.
     pub fn needs_review(&self) -> bool {
         !self.findings.is_empty()
     }

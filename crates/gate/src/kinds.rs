@@ -34,7 +34,7 @@ use docmill_core::config::{KindsConfig, OcrProvider};
 pub struct Kind {
     /// Name of its folder, e.g. `invoice`.
     pub name: String,
-    /// What people call it.
+    /// The kind's name for people.
     pub title: String,
     /// It ships; otherwise it comes from the configured folder.
     pub built_in: bool,
@@ -45,11 +45,11 @@ pub struct Kind {
     pub schema: Value,
     /// The model's system prompt, with the examples.
     pub prompt: String,
-    /// What the gate checks.
+    /// The rules that the gate checks.
     pub rules: Vec<GateRule>,
     /// What stands beside the values, for the rules reader.
     pub labels: LabelIndex,
-    /// How its documents are told.
+    /// The signals by which its documents are recognised.
     pub signals: Vec<KindSignal>,
     /// Who reads page images of documents whose producer names this kind, in this order; none: as
     /// for all.
@@ -62,11 +62,11 @@ pub const GENERIC: &str = "generic";
 /// What a field of a kind holds, as its schema says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FieldType {
-    /// Any text.
+    /// Text of any form.
     Text,
-    /// `YYYY-MM-DD`.
+    /// A calendar day, `YYYY-MM-DD`.
     Date,
-    /// A number.
+    /// A decimal number.
     Number,
     /// True or false, which only a model tells.
     Boolean,

@@ -1,9 +1,9 @@
 //! Postgres: the pool, the migrations, readiness, and what its errors ask of us.
 //!
 //! All SQL lives here and in the children of this module, the claims on ingestions in [`claims`];
-//! one function per statement. Statements name tables without a schema: the schema is the search path of every
-//! connection, set from `database.schema`. A pooler that hands out another server connection per
-//! transaction is refused.
+//! one function per statement. Statements name tables without a schema: the schema is the search
+//! path of every connection, set from `database.schema`. A pooler that hands out another server
+//! connection per transaction is refused.
 
 pub mod claims;
 pub mod costs;
@@ -232,7 +232,7 @@ pub(crate) fn saturating_int(value: u32) -> i32 {
     i32::try_from(value).unwrap_or(i32::MAX)
 }
 
-/// What every connection is told first. A statement rather than start-up options, because
+/// The settings of every new connection. A statement rather than start-up options, because
 /// poolers refuse those. The schema's name was checked by the configuration.
 fn session_statement(config: &DatabaseConfig) -> String {
     format!(

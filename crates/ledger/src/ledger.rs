@@ -28,14 +28,14 @@ use docmill_core::model::{
     IngestionStage, IngestionStatus, ModelUsage, OutcomeReason,
 };
 
-/// What a claim asks for.
+/// The worker, lease and crash limit that a claim is made with.
 #[derive(Debug, Clone)]
 pub struct ClaimTerms {
     /// Who claims: unique per process, e.g. `host-pid-random`.
     pub worker: String,
     /// How long the claim lasts without a renewal.
     pub lease: Duration,
-    /// A document on which this many claims ended without a word is given up as `crashed`.
+    /// A document on which this many claims ended without an outcome is given up as `crashed`.
     pub crash_limit: u32,
 }
 
@@ -59,13 +59,13 @@ pub enum ClaimOutcome {
 /// How an attempt that did not end the ingestion is given back.
 #[derive(Debug, Clone)]
 pub struct ClaimRelease {
-    /// What happened.
+    /// The fault that ended the attempt.
     pub fault: Fault,
     /// Whether the attempt counts (it was the document's or our fault) or is given back.
     pub counted: bool,
     /// Not due again before this time has passed; zero: at once.
     pub after: Duration,
-    /// Where it happened.
+    /// The stage in which it happened.
     pub stage: IngestionStage,
     /// What an operator reads: ids, codes and counts, never document content.
     pub detail: String,
@@ -78,21 +78,21 @@ pub struct IngestionResult {
     pub reason: Option<OutcomeReason>,
     /// What the attempt got as far as.
     pub stage: IngestionStage,
-    /// The data: whole when completed, partial when the gate refused, else absent.
+    /// The stage that the attempt reached.
     pub structured_data: Option<Map<String, Value>>,
-    /// Whether a person has to look.
+    /// Whether a person has to review it.
     pub needs_human_review: bool,
-    /// Why a person has to look: names of gate rules and reason codes.
+    /// Why a person has to review it: names of gate rules and reason codes.
     pub review_reasons: Vec<String>,
     /// Which reader produced the data.
     pub reader: Option<String>,
-    /// Kind of document.
+    /// Kind of document, if it is known.
     pub kind: Option<String>,
     /// Model, if one was called.
     pub model: Option<String>,
     /// Tokens of this attempt's calls and of the stored reply it used.
     pub usage: ModelUsage,
-    /// What the gate found out, if it came to a verdict.
+    /// What the gate found out, if it reached a verdict.
     pub judged: Option<VerdictDetails>,
     /// SHA-256 of the original, in hex, once it was read.
     pub sha256: Option<String>,
@@ -112,7 +112,7 @@ pub struct VerdictDetails {
 /// Whether a write under a token took effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WriteResult {
-    /// Written.
+    /// The write took effect.
     Yes,
     /// The claim is no longer ours; nothing was written.
     Lost,
@@ -121,13 +121,13 @@ pub enum WriteResult {
 /// The transcript of a claimed ingestion, stored and about to be referenced.
 #[derive(Debug, Clone)]
 pub struct StoredTranscript {
-    /// Where it lies.
+    /// Key and hash of the stored transcript.
     pub artefact: ArtefactRef,
-    /// The transcript's quality.
+    /// Quality of the transcript, 0 to 1.
     pub quality: f32,
     /// SHA-256 of the original, in hex.
     pub sha256: String,
-    /// Pages read.
+    /// Number of pages that were read.
     pub pages: u32,
     /// The repaired pages, if any reading came from one.
     pub preprocessed: Option<FileRef>,
@@ -136,11 +136,11 @@ pub struct StoredTranscript {
 /// A new object in the store that an event named.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObjectRegistration {
-    /// Deterministic, see [`DocumentId::from_object`].
+    /// Id of the document: deterministic, see [`DocumentId::from_object`].
     pub document: DocumentId,
-    /// Deterministic, see [`IngestionId::from_object_version`].
+    /// Id of the ingestion: deterministic, see [`IngestionId::from_object_version`].
     pub ingestion: IngestionId,
-    /// `s3://bucket/key`.
+    /// Address of the object, `s3://bucket/key`.
     pub file_path: String,
     /// Last part of the key.
     pub original_name: String,
@@ -159,7 +159,7 @@ pub struct QuarantinedMessage {
     pub message_id: String,
     /// The body, cut to 64 KiB.
     pub body: String,
-    /// `malformed` or `unknown_ingestion`.
+    /// Why it is kept: `malformed` or `unknown_ingestion`.
     pub reason: String,
     /// How often it was received.
     pub receive_count: u32,
@@ -168,15 +168,15 @@ pub struct QuarantinedMessage {
 /// What was paid to one provider for one attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProviderSpending {
-    /// E.g. `openai`.
+    /// Name of the provider, e.g. `openai`.
     pub provider: String,
     /// The configured model; of pages the processor or operation.
     pub model: String,
-    /// Answered calls.
+    /// Number of calls that were answered.
     pub calls: u32,
-    /// Pages read.
+    /// Number of pages the provider read.
     pub pages: u32,
-    /// Tokens.
+    /// Tokens of the calls, summed up.
     pub usage: ModelUsage,
     /// Billionths of the currency; `None`: there is no price.
     pub cost_nanos: Option<u64>,
@@ -194,25 +194,25 @@ pub struct SpentToday {
 /// What an operator has paused. All workers obey within seconds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OperatorPause {
-    /// Everything.
+    /// All work of all workers.
     All,
     /// One kind of document.
     Kind(String),
-    /// One tenant.
+    /// The documents of the tenant with this name.
     Tenant(String),
     /// One provider of OCR or models.
     Provider(String),
 }
 
-/// How a worker is.
+/// What a worker reports of itself.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct WorkerStatus {
     /// Jobs that may run at the same time.
     pub slots: u32,
-    /// Jobs that run.
+    /// Jobs that are running.
     pub slots_used: u32,
     /// When the newest message that was received for the first time since the last report was
-    /// sent: how far the queue has come. `None`: there was none.
+    /// sent: how far the queue has been worked off. `None`: there was none.
     pub queue_position: Option<OffsetDateTime>,
 }
 
@@ -258,8 +258,8 @@ pub trait AttemptLedger: Send + Sync {
         number: &str,
     ) -> Result<Option<IngestionId>>;
 
-    /// Adds to what was spent in an attempt. Without a token: what is paid is paid, whoever owns the
-    /// ingestion now. Not idempotent; after an error it is not known whether it was added.
+    /// Adds to what was spent in an attempt. Without a token: what is paid is paid, whoever owns
+    /// the ingestion now. Not idempotent; after an error it is not known whether it was added.
     async fn add_spending(
         &self,
         id: IngestionId,
@@ -267,13 +267,13 @@ pub trait AttemptLedger: Send + Sync {
         spent: &ProviderSpending,
     ) -> Result<()>;
 
-    /// What was spent today.
+    /// The sum of today's spending (UTC).
     async fn spent_today(&self) -> Result<SpentToday>;
 
     /// Whether an operator has blocked this content.
     async fn is_blocked(&self, sha256: &str) -> Result<bool>;
 
-    /// The ledger's time.
+    /// The current time by the ledger's clock.
     async fn current_time(&self) -> Result<OffsetDateTime>;
 }
 
@@ -300,7 +300,7 @@ pub trait Ledger: AttemptLedger {
         how: &ClaimRelease,
     ) -> Result<WriteResult>;
 
-    /// Says how far the claim has come (for people who look).
+    /// Says which stage the claim has reached (for operators).
     async fn save_stage(
         &self,
         id: IngestionId,
@@ -327,7 +327,7 @@ pub trait Ledger: AttemptLedger {
     /// Keeps a copy of a message that is not one of ours. Repeating it changes nothing.
     async fn quarantine_message(&self, message: &QuarantinedMessage) -> Result<()>;
 
-    /// What is paused now.
+    /// Everything that operators have paused now.
     async fn active_pauses(&self) -> Result<Vec<OperatorPause>>;
 
     /// Writes the row that says that this worker lives, and how it is.

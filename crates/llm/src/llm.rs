@@ -24,7 +24,7 @@ use docmill_client::throttle::RateLimitHeaders;
 use docmill_core::fault::Result;
 use docmill_core::model::ModelUsage;
 
-/// One request.
+/// One request to a language model.
 #[derive(Debug, Clone)]
 pub struct Prompt {
     /// Stable text first, so that prompt caching works.
@@ -33,7 +33,7 @@ pub struct Prompt {
     pub user: String,
     /// Name of the schema: 1 to 64 of `[a-zA-Z0-9_-]`.
     pub schema_name: String,
-    /// What the reply must match.
+    /// JSON schema that the reply must match.
     pub schema: Value,
     /// Most tokens the reply may have.
     pub max_output_tokens: u32,
@@ -43,7 +43,7 @@ pub struct Prompt {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FinishReason {
-    /// It was done.
+    /// The model had finished.
     Complete,
     /// It ran into the token limit: the text is cut.
     Cut,
@@ -56,14 +56,14 @@ pub enum FinishReason {
     Garbled,
 }
 
-/// One reply.
+/// One reply of a language model.
 #[derive(Debug, Clone)]
 pub struct ModelReply {
     /// The text, possibly cut or empty.
     pub text: String,
-    /// Why it ended.
+    /// Why the model stopped.
     pub stop: FinishReason,
-    /// Tokens spent.
+    /// Tokens that the call used.
     pub usage: ModelUsage,
     /// The model that answered, as it names itself.
     pub model: String,
@@ -102,7 +102,7 @@ impl ModelReply {
         self
     }
 
-    /// For servers that shorten a prompt without a word: fewer tokens than the document alone can
+    /// For servers that silently shorten a prompt: fewer tokens than the document alone can
     /// have mean that pages are missing from it.
     fn check_truncation(mut self, prompt: &Prompt) -> Self {
         let document = u64::try_from(prompt.user.len()).unwrap_or(u64::MAX);
@@ -114,7 +114,7 @@ impl ModelReply {
     }
 }
 
-/// A language model.
+/// A language model that answers prompts.
 #[async_trait]
 pub trait Llm: Send + Sync {
     /// Name for pauses and metric labels, e.g. `openai`.

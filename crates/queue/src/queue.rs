@@ -1,14 +1,15 @@
 //! The place work comes from, behind one small trait.
 //!
-//! A [`MessageQueue`] hands out [`Delivery`] values and hides each of them from other workers for a time.
-//! That is all the worker relies on. Ordering, exactly-once and exact counts are deliberately not
-//! promised: the claim in the ledger makes a job run once, the queue only says that there may be
-//! work. Every implementation passes the same suite, `tests/it/queue_suite.rs`.
+//! A [`MessageQueue`] hands out [`Delivery`] values and hides each of them from other workers for a
+//! time. That is all the worker relies on. Ordering, exactly-once and exact counts are deliberately
+//! not promised: the claim in the ledger makes a job run once, the queue only says that there may
+//! be work. Every implementation passes the same suite, `tests/it/queue_suite.rs`.
 //!
 //! Who is responsible for what: the caller keeps batches of any size and never asks to hide for
-//! longer than [`MessageQueue::longest_hide`]; the implementation splits batches to what its service
-//! takes, retries failed entries singly, and puts a timeout on every network call. A receive that
-//! was sent is never dropped by the caller (the service hands the messages out all the same).
+//! longer than [`MessageQueue::longest_hide`]; the implementation splits batches to what its
+//! service takes, retries failed entries singly, and puts a timeout on every network call. A
+//! receive that was sent is never dropped by the caller (the service hands the messages out all the
+//! same).
 
 pub mod objects;
 pub mod redis;
@@ -26,12 +27,12 @@ use docmill_core::model::Priority;
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ReceiptHandle(pub String);
 
-/// One received message.
+/// A message as it was received, hidden from other workers for a while.
 #[derive(Debug, Clone)]
 pub struct Delivery {
     /// The service's id of the message, the same at every receive.
     pub message_id: String,
-    /// The body, untouched.
+    /// The body, exactly as it was sent.
     pub body: String,
     /// Needed for everything that follows.
     pub receipt: ReceiptHandle,
@@ -43,11 +44,11 @@ pub struct Delivery {
     pub first_received_at: Option<SystemTime>,
     /// Monotonic time just before the receive call was sent: from here its hiding is counted.
     pub received: Instant,
-    /// The tier it came from; `None` if the queue has none.
+    /// The tier it was received from; `None` if the queue has none.
     pub priority: Option<Priority>,
     /// On whose behalf it was sent, if the sender said so and the format has room for it.
     pub tenant: Option<String>,
-    /// The sender's W3C `traceparent`, as it came, if the format has room for it.
+    /// The sender's W3C `traceparent`, unchanged, if the format has room for it.
     pub traceparent: Option<String>,
 }
 
@@ -67,7 +68,7 @@ impl Delivery {
 /// A message to be sent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OutgoingMessage {
-    /// The body.
+    /// The text to send.
     pub body: String,
     /// How long it stays invisible first; at most 15 minutes.
     pub delay: Duration,
@@ -80,7 +81,7 @@ pub struct OutgoingMessage {
 }
 
 impl OutgoingMessage {
-    /// A message of nobody in particular that is visible at once.
+    /// A message without a tenant that is visible at once.
     pub fn from_body(body: impl Into<String>) -> Self {
         Self { body: body.into(), ..Self::default() }
     }
@@ -89,18 +90,18 @@ impl OutgoingMessage {
 /// One of the queues that a backend with tiers consists of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueueTier {
-    /// What is sent there.
+    /// The priority of the messages that are sent there.
     pub priority: Priority,
     /// Its share of the slots against the other tiers' while all have work, at least 1.
     pub weight: u32,
 }
 
-/// How much waits. Approximate.
+/// How many messages wait; the numbers are approximate.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct QueueDepth {
-    /// Visible now.
+    /// Messages that can be received now.
     pub ready: u64,
-    /// Received and hidden.
+    /// Messages that were received and are hidden.
     pub in_flight: u64,
     /// Sent with a delay that still runs.
     pub delayed: u64,
@@ -169,17 +170,17 @@ pub trait MessageQueue: Send + Sync {
     /// Sends messages. One result per message, in order.
     async fn send(&self, messages: &[OutgoingMessage]) -> Vec<Result<()>>;
 
-    /// How much waits.
+    /// Counts the messages that wait.
     async fn depth(&self) -> Result<QueueDepth>;
 
-    /// How much waits in each of [`MessageQueue::tiers`], in their order. Without `dead`: tiers may share
-    /// a dead-letter queue.
+    /// How much waits in each of [`MessageQueue::tiers`], in their order. Without `dead`: tiers may
+    /// share a dead-letter queue.
     async fn tier_depths(&self) -> Result<Vec<QueueDepth>> {
         Ok(Vec::new())
     }
 
-    /// The longest time [`MessageQueue::hide`] and [`MessageQueue::extend_visibility`] may ask for, counted from the
-    /// receive (SQS: 12 h).
+    /// The longest time [`MessageQueue::hide`] and [`MessageQueue::extend_visibility`] may ask for,
+    /// counted from the receive (SQS: 12 h).
     fn longest_hide(&self) -> Duration;
 
     /// After how many receives the service moves a message to the dead-letter queue; `None` if it
@@ -187,8 +188,8 @@ pub trait MessageQueue: Send + Sync {
     async fn receives_before_dead(&self) -> Result<Option<u32>>;
 
     /// Receives up to `max` dead letters, hidden from other readers for `hidden`. Finish with
-    /// [`MessageQueue::acknowledge_dead`] or [`MessageQueue::release_dead`]; those that are neither stay where
-    /// they are and show again when the time is over.
+    /// [`MessageQueue::acknowledge_dead`] or [`MessageQueue::release_dead`]; those that are neither
+    /// stay where they are and show again when the time is over.
     async fn receive_dead(&self, max: usize, hidden: Duration) -> Result<Vec<DeadLetter>>;
 
     /// Deletes dead letters (after their ingestion was sent again or recorded as failed).

@@ -1,10 +1,10 @@
 //! The memory scheduler for models that run on this machine.
 //!
 //! Such a model takes gigabytes of one device while it is loaded, and several do not fit at once.
-//! Calls wait in one line for each model; a model gets a turn (a reservation on one device) when it
-//! fits, and its calls go out in order until the line is empty or others have waited long enough.
-//! Which model is next is decided by `plan`, pure; the lines are kept by `desk`, pure;
-//! `devices` reads what is free and `board` lets the processes of this machine share it.
+//! Calls wait in one queue for each model; a model gets a turn (a reservation on one device) when
+//! it fits, and its calls go out in order until the queue is empty or others have waited long
+//! enough. Which model is next is decided by `plan`, pure; the queues of calls are kept by `desk`,
+//! pure; `devices` reads what is free and `board` lets the processes of this machine share it.
 //!
 //! Nothing is durable here and nothing needs to be: a call that waits belongs to a job whose
 //! message is in the queue. Not promised: that the server loads a model where and when it gets its
@@ -48,7 +48,7 @@ pub struct Scheduler {
     config: SchedulerConfig,
     clock: SchedulerClock,
     state: Mutex<SchedulerState>,
-    /// Something came or ended.
+    /// Notified when a call arrives or ends.
     changed: Notify,
 }
 
@@ -94,7 +94,7 @@ impl Drop for CallPermit {
     }
 }
 
-/// A place in a line, given up when dropped.
+/// A place in a queue, given up when dropped.
 struct QueueTicket<'a> {
     scheduler: &'a Scheduler,
     model: &'a str,
@@ -129,7 +129,7 @@ impl Scheduler {
     /// The same over devices that are read in another way.
     ///
     /// # Errors
-    /// As [`Scheduler::start`].
+    /// As `Scheduler::start`.
     pub fn with_probe(config: &SchedulerConfig, probe: Box<dyn DeviceProbe>) -> Result<Arc<Self>> {
         let devices = probe.read_devices()?;
         let needs = model_needs(config, &devices)?;
@@ -210,8 +210,8 @@ impl Scheduler {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One look at the board: turns end and begin, calls are let in. Returns what others have
-    /// posted. Blocking, for as long as another process holds the board.
+    /// Updates the shared state once: turns end and begin, calls are let in. Returns the states of
+    /// the other processes. Blocking, for as long as another process holds the lock of the folder.
     fn run_tick(
         self: &Arc<Self>,
         board: &SharedState,
@@ -244,7 +244,7 @@ impl Scheduler {
     }
 }
 
-/// A local model.
+/// A local model whose calls wait for their turn.
 struct ScheduledLlm {
     inner: Arc<dyn Llm>,
     scheduler: Arc<Scheduler>,

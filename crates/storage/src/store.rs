@@ -27,7 +27,7 @@ pub struct Etag(pub String);
 /// What is known about an object without reading it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObjectMeta {
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
     /// Changes with every write.
     pub etag: Etag,
@@ -40,7 +40,7 @@ pub struct ObjectMeta {
 /// An object as it was read.
 #[derive(Debug, Clone)]
 pub struct FetchedObject {
-    /// Its bytes.
+    /// The object's whole content.
     pub bytes: Bytes,
     /// The version that was read.
     pub etag: Etag,
@@ -58,9 +58,9 @@ pub enum PutResult {
 /// One entry of a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObjectEntry {
-    /// The whole key.
+    /// The whole key, not only what follows the prefix.
     pub key: String,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
     /// When it was last written, by the store's clock.
     pub modified: std::time::SystemTime,
@@ -78,15 +78,15 @@ pub struct GetOptions {
 /// How a read ended.
 #[derive(Debug, Clone)]
 pub enum GetResult {
-    /// Here it is.
+    /// The object was read.
     Found(FetchedObject),
-    /// No such object.
+    /// There is no such object.
     Missing,
     /// The object is another version than asked for.
     Changed,
     /// More bytes than allowed; nothing was kept.
     TooLarge {
-        /// Its size in bytes.
+        /// Size of the object in bytes.
         size: u64,
     },
 }
@@ -94,17 +94,17 @@ pub enum GetResult {
 /// Where S3, and services beside it, find an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct S3Address {
-    /// Bucket.
+    /// Name of the bucket.
     pub bucket: String,
-    /// Key.
+    /// Key of the object in the bucket.
     pub key: String,
     /// Its current version, in a bucket that keeps versions.
     pub version: Option<String>,
-    /// Its current ETag.
+    /// ETag of its current content.
     pub etag: Etag,
 }
 
-/// Objects by key.
+/// A store of objects by key, with conditional writes.
 #[async_trait]
 pub trait ObjectStore: Send + Sync {
     /// A few words for logs: backend and address, without credentials.

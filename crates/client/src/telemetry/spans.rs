@@ -27,7 +27,7 @@ const HEADER: &str = "traceparent";
 /// A message as its span shows it.
 #[derive(Debug, Clone, Copy)]
 pub struct TracedMessage<'a> {
-    /// The queue it came from.
+    /// The queue it was received from.
     pub from: &'a QueueDestination,
     /// The queue's id of the message.
     pub id: &'a str,
@@ -48,7 +48,7 @@ pub struct TracedAttempt<'a> {
     pub attempt: u32,
 }
 
-/// Sending a message.
+/// Span of sending one message.
 pub fn send_span(to: &QueueDestination) -> Span {
     info_span!(
         target: TARGET,
@@ -103,7 +103,7 @@ pub fn step_span(stage: IngestionStage) -> Span {
     )
 }
 
-/// Writing the outcome.
+/// Span of writing the outcome to the ledger.
 pub fn record_span() -> Span {
     info_span!(target: TARGET, "record")
 }

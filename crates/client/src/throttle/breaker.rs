@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use docmill_core::fault::Fault;
 
-/// The breaker.
+/// Opens after too many failures in a row, and tries one call after a while.
 #[derive(Debug)]
 pub(super) struct CircuitBreaker {
     state: BreakerState,
@@ -32,11 +32,11 @@ enum BreakerState {
 /// Whether a call may go out.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum BreakerDecision {
-    /// As any other.
+    /// The call may go out like any other.
     Yes,
-    /// As the trial.
+    /// The call may go out as the one trial of an open breaker.
     Trial,
-    /// It fails at once with this fault.
+    /// The call may not go out; it fails at once with this fault.
     No(Fault),
 }
 

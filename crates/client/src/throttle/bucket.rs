@@ -15,7 +15,7 @@ pub(super) struct TokenBucket {
 }
 
 impl TokenBucket {
-    /// Holds `level` now.
+    /// A bucket that holds `level` tokens at `now`.
     pub(super) fn new(level: f64, now: Instant) -> Self {
         Self { level, at: now }
     }

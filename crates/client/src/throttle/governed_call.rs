@@ -1,9 +1,9 @@
 //! One call to a provider behind the governor, for page reading and language models alike.
 //!
-//! A refused call is tried again here while the wait is short, in front of those that came later; a
-//! longer wait is handed up as throttled. A call that failed quickly and in passing is repeated as
-//! often as its caller says. One that ran into its time limit is not: it may be charged already,
-//! and its wait was long.
+//! A refused call is tried again here while the wait is short, ahead of those that arrived later; a
+//! longer wait is handed up as throttled. A call that failed quickly with a transient error is
+//! repeated as often as its caller says. One that ran into its time limit is not: it may be charged
+//! already, and its wait was long.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use super::{CallOutcome, Governor, LimiterKey, RateLimitHeaders, TokenEstimate};
 use docmill_core::fault::{Fault, Result};
 use docmill_core::retry::{Jitter, RetryBackoff};
 
-/// The waits of a call that failed quickly and in passing.
+/// The waits of a call that failed quickly with a transient error.
 const WAITS: RetryBackoff =
     RetryBackoff::doubling(Duration::from_millis(500)).with_jitter(Jitter::Quarter);
 /// A call that failed after longer than this is not repeated here.
@@ -23,26 +23,26 @@ const QUICK: Duration = Duration::from_secs(20);
 pub struct GovernedCall<'a> {
     /// Who says when it may go out.
     pub governor: &'a Governor,
-    /// Whose limits it counts against.
+    /// The limiter that the call counts against.
     pub key: &'a LimiterKey,
     /// What it is expected to use.
     pub estimate: TokenEstimate,
-    /// How often it is repeated after it failed quickly and in passing.
+    /// How often it is repeated after it failed quickly with a transient error.
     pub quick_retries: u32,
 }
 
 /// What a provider answered, with what the answer tells of its limits.
 pub struct GovernedAnswer<T> {
-    /// The answer itself.
+    /// The value that the call returned.
     pub value: T,
-    /// What its headers said.
+    /// The limits that the headers of the answer stated.
     pub limits: RateLimitHeaders,
     /// Tokens used, if known.
     pub tokens: Option<f64>,
 }
 
 impl GovernedCall<'_> {
-    /// Makes the call, and makes it again where that is the thing to do.
+    /// Makes the call, and repeats it where that makes sense.
     ///
     /// # Errors
     /// What the last attempt said, [`Fault::Unavailable`] instead of [`Fault::Transient`] if the

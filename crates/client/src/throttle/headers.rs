@@ -15,7 +15,7 @@ use time::format_description::well_known::Rfc3339;
 pub struct LimitWindow {
     /// Most that may be there.
     pub limit: f64,
-    /// What is there now.
+    /// What is left of the limit at this moment.
     pub remaining: f64,
     /// How long until all of it is there again.
     pub reset: Duration,
@@ -31,7 +31,7 @@ impl LimitWindow {
     }
 }
 
-/// What one response says.
+/// The limits that the headers of one response state.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct RateLimitHeaders {
     /// Requests, refilled all the time.
@@ -43,7 +43,7 @@ pub struct RateLimitHeaders {
 }
 
 impl RateLimitHeaders {
-    /// Reads them.
+    /// Reads the limits from the headers of an answer received at `now`.
     pub fn read(headers: &HeaderMap, now: OffsetDateTime) -> Self {
         let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
         let number =

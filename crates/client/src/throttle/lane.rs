@@ -1,5 +1,5 @@
-//! One key's state: everything that decides whether the next call may go out. Pure; the caller
-//! brings the time, keeps the lock and does the waiting.
+//! The state of one limiter: everything that decides whether the next call may go out. Pure; the
+//! caller supplies the time, holds the lock and does the waiting.
 
 use std::time::Duration;
 
@@ -14,33 +14,33 @@ use super::{CallOutcome, TokenEstimate};
 use docmill_core::config::ThrottleConfig;
 use docmill_core::fault::Fault;
 
-/// Seconds of the pace that may go out at once.
+/// How many seconds' worth of calls may go out at once.
 const BURST: f64 = 0.25;
 /// Weight of a newly read rate against the earlier ones: resets are rounded.
 const NEWEST: f64 = 0.3;
 
-/// Whether the head of the line may go.
+/// Whether the head of the queue may go.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Admission {
-    /// Now.
+    /// The call may go out now.
     Go(SentCall),
-    /// Not before this time; `None`: not before a call under way is settled.
+    /// Not before this time; `None`: not before a call under way has ended.
     Wait(Option<Instant>),
-    /// The breaker is open.
+    /// The breaker is open: no call goes out.
     Refused(Fault),
 }
 
-/// What is remembered of a call that went out.
+/// What is remembered of a call that was sent.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct SentCall {
     at: Instant,
     trial: bool,
-    /// It was the last that the window had room for.
+    /// Whether it was the last call that the window had room for.
     filled: bool,
     tokens: f64,
 }
 
-/// A limit that the server's headers told.
+/// A limit that the server stated in its headers.
 #[derive(Debug, Clone, Copy)]
 struct TokenQuota {
     per_second: f64,
@@ -48,7 +48,7 @@ struct TokenQuota {
     bucket: TokenBucket,
 }
 
-/// The state.
+/// Everything a limiter knows about its provider.
 #[derive(Debug)]
 pub(super) struct LimiterState {
     pace: RateEstimator,
@@ -67,7 +67,7 @@ pub(super) struct LimiterState {
 pub(super) struct WaitForecast {
     /// Until the end of the pause that the server asked for.
     pub(super) held: Duration,
-    /// After it, for the calls ahead at the pace of now.
+    /// After that, for the calls ahead of it at the current pace.
     pub(super) paced: Duration,
 }
 
@@ -77,13 +77,13 @@ impl WaitForecast {
     }
 }
 
-/// For the metrics.
+/// The figures that metrics report.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct LimiterSnapshot {
     /// Requests a second; `None`: no limit known.
     pub(super) rate: Option<f64>,
     pub(super) in_flight: u32,
-    /// 0 closed, 1 half open, 2 open.
+    /// State of the breaker: 0 closed, 1 half open, 2 open.
     pub(super) breaker: u8,
     pub(super) denied: bool,
 }
@@ -103,7 +103,7 @@ impl LimiterState {
         }
     }
 
-    /// Requests a second: what refusals taught, never above what headers told.
+    /// Requests a second: learned from refusals, never above what headers state.
     fn current_rate(&self) -> Option<f64> {
         match (self.pace.rate(), self.requests) {
             (Some(learned), Some(told)) => Some(learned.min(told)),
@@ -111,7 +111,7 @@ impl LimiterState {
         }
     }
 
-    /// Takes everything a call needs, or says what it waits for.
+    /// Takes everything a call needs, or says what it has to wait for.
     pub(super) fn admit(&mut self, now: Instant, estimate: TokenEstimate) -> Admission {
         self.used = now;
         self.pace.advance_time(now);
@@ -147,7 +147,7 @@ impl LimiterState {
         })
     }
 
-    /// Until both buckets have enough.
+    /// Time until both buckets have enough.
     fn time_until_tokens(&mut self, now: Instant, estimate: TokenEstimate) -> Duration {
         let requests = match self.current_rate() {
             Some(rate) => {
@@ -155,7 +155,7 @@ impl LimiterState {
                 self.bucket.refill(now, rate, capacity);
                 self.bucket.time_until(1.0, rate, capacity)
             }
-            // Nothing known: one is always there.
+            // No limit is known: one call is always allowed.
             None => {
                 self.bucket = TokenBucket::new(1.0, now);
                 Duration::ZERO
@@ -179,7 +179,7 @@ impl LimiterState {
         WaitForecast { held: held.min(super::FOREVER), paced: paced.min(super::FOREVER) }
     }
 
-    /// A call is over. Returns whether the provider counts as down.
+    /// Records the end of a call. Returns whether the provider counts as down.
     pub(super) fn record_outcome(
         &mut self,
         now: Instant,
@@ -193,6 +193,7 @@ impl LimiterState {
                 self.breaker.record_answer();
                 self.pace.record_accepted(now);
                 self.window.record_answer(sent.filled);
+                // The estimate was taken at admission: book only the difference.
                 if let (Some(quota), Some(used)) = (&mut self.tokens, tokens) {
                     quota.bucket.take_tokens(*used - sent.tokens);
                 }
@@ -225,6 +226,8 @@ impl LimiterState {
         let known = self.pace.rate().is_some();
         if self.pace.record_refused(now, sent.at, told) {
             self.bucket.cap_level(0.0);
+            // The pace was known and did not prevent this, and the window was full: so there were
+            // too many calls at the same time rather than too many a second.
             if known && sent.filled {
                 self.window.shrink();
             }
@@ -235,13 +238,13 @@ impl LimiterState {
         }
     }
 
-    /// Learns from the headers of an answer.
+    /// Learns limits from the headers of an answer.
     fn learn_limits(&mut self, now: Instant, limits: &RateLimitHeaders) {
         if let Some(told) = limits.requests {
             if let Some(rate) = told.per_second() {
                 self.requests = Some(self.requests.map_or(rate, |old| smooth_rate(old, rate)));
             }
-            // What others under the same key have used is gone for us too.
+            // What others used under the same key is not available to us either.
             self.bucket.cap_level(told.remaining);
         }
         if let Some(told) = limits.tokens {
@@ -258,7 +261,7 @@ impl LimiterState {
         LimiterSnapshot { rate: self.current_rate(), in_flight: self.in_flight, breaker, denied }
     }
 
-    /// Whether nothing would be lost by forgetting it but what was learned.
+    /// Whether forgetting this state would lose nothing but what was learned.
     pub(super) fn is_idle(&self) -> bool {
         self.in_flight == 0
     }

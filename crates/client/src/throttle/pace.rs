@@ -39,7 +39,7 @@ const SLOWEST: f64 = 1.0 / 60.0;
 /// Refusals of the last ten answers that still mean the same limit.
 const SAME: f64 = 0.8;
 
-/// What refusals have taught.
+/// The pace that refusals have taught.
 #[derive(Debug, Default)]
 pub(super) struct RateEstimator {
     learned: Option<LearnedLimit>,
@@ -63,6 +63,7 @@ struct LearnedLimit {
 
 impl LearnedLimit {
     fn current_share(self) -> f64 {
+        // Four phases by age: up to `TOP`, staying there for `calm`, feeling above it, doubling.
         let feeling = self.age - CLIMB - self.calm;
         if feeling <= 0.0 {
             self.from + (TOP - self.from) * (self.age / CLIMB).min(1.0)
@@ -119,6 +120,7 @@ impl RateEstimator {
             Some(learned) => {
                 let rate = learned.limit * learned.current_share();
                 let share = self.share_accepted();
+                // Refused where the limit was expected: stay below it for longer next time.
                 let same = share >= SAME && learned.current_share() < 1.3 && learned.age > CLIMB;
                 let calm = if same { (learned.calm * 2.0).min(CALM.1) } else { CALM.0 };
                 (rate * share.max(0.5), calm)

@@ -4,11 +4,11 @@
 //! windowful. Overload (a timeout, a server that is down) halves it; so does a refusal of a call
 //! that the window itself had held back.
 
-/// Calls at the same time before anything is known: a worker's usual slots. Fewer would leave a slow
-/// provider idle for several of its calls after each start; a small one says what is too many.
+/// Calls at the same time before anything is known: a worker's usual slots. Fewer would leave a
+/// slow provider idle for several of its calls after each start; a small one says what is too many.
 const FIRST: f64 = 64.0;
 
-/// The window.
+/// How many calls may be under way at the same time, learned from answers and refusals.
 #[derive(Debug)]
 pub(super) struct ConcurrencyWindow {
     size: f64,
@@ -17,7 +17,7 @@ pub(super) struct ConcurrencyWindow {
 }
 
 impl ConcurrencyWindow {
-    /// Never above `most`.
+    /// The window before anything is known; it never grows above `most` calls.
     pub(super) fn new(most: u32) -> Self {
         Self { size: FIRST.min(f64::from(most)), most: f64::from(most), cut: false }
     }
@@ -35,7 +35,7 @@ impl ConcurrencyWindow {
         }
     }
 
-    /// Too much.
+    /// The provider said that there were too many calls: halves the window.
     pub(super) fn shrink(&mut self) {
         self.size = (self.size / 2.0).max(1.0);
         self.cut = true;

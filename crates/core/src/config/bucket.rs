@@ -39,17 +39,17 @@ pub struct BucketConfig {
     /// Access key; empty: from the environment, a profile or a role. Also
     /// `BLOBFORGE_S3_ACCESS_KEY_ID`.
     pub access_key_id: String,
-    /// Its secret. Also `BLOBFORGE_S3_SECRET_ACCESS_KEY`.
+    /// The secret of the access key. Also `BLOBFORGE_S3_SECRET_ACCESS_KEY`.
     pub secret_access_key: SecretString,
     /// In the place of the machine's fingerprint in a worker's name. Also `BLOBFORGE_WORKER_ID`.
     pub worker_id: String,
     /// What a worker logs: `error`, `warn`, `info` or `debug`, in any case. Also
     /// `BLOBFORGE_LOG_LEVEL`.
     pub log_level: String,
-    /// Time between two looks for work, for every listing request they take.
+    /// Time between two scans for work, for every listing request they take.
     #[serde(with = "humantime_serde")]
     pub list_every: Duration,
-    /// The longest pause between two looks while nothing waits.
+    /// The longest pause between two scans while nothing waits.
     #[serde(with = "humantime_serde")]
     pub longest_pause: Duration,
 }

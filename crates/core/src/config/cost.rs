@@ -9,14 +9,14 @@ use time::macros::format_description;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModelPrice {
-    /// E.g. `openai`.
+    /// Name of the provider, e.g. `openai`.
     pub provider: String,
     /// The configured model; of pages the processor or operation, or empty for all of the provider.
     #[serde(default)]
     pub model: String,
     /// First day, `YYYY-MM-DD`, in UTC. Of several prices the one that began last holds.
     pub from: String,
-    /// For a million prompt tokens that no cache held.
+    /// For a million prompt tokens that were not read from a cache.
     #[serde(default)]
     pub input: Decimal,
     /// For a million prompt tokens out of the vendor's cache.

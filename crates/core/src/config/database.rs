@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::secret;
 use super::units::SecretString;
 
-/// How Postgres is reached.
+/// `[database]`: the address of Postgres and how to log in.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct DatabaseConfig {

@@ -1,4 +1,4 @@
-//! `[kinds]`: where kinds of documents are defined, and how a document's kind is told.
+//! `[kinds]`: where kinds of documents are defined, and how a document's kind is recognised.
 
 use std::path::PathBuf;
 
@@ -11,12 +11,12 @@ pub struct KindsConfig {
     /// A folder with one folder per kind, beside the ones built in; of one name, the one in the
     /// folder holds. Empty: only the ones built in.
     pub path: PathBuf,
-    /// Whether the kind is told from the document where the producer names none.
+    /// Whether the kind is recognised from the document where the producer names none.
     pub classify: bool,
     /// Whether a model is asked, in one short call, where a document might be of several kinds. It
     /// needs a model and `classify`.
     pub ask_on_ties: bool,
-    /// The kind of documents for which the producer names none, where it is not told from the
+    /// The kind of documents for which the producer names none, where it is not recognised from the
     /// document: without `classify`, and of e-invoices.
     pub default: String,
 }

@@ -10,7 +10,7 @@ use super::scheduler::SchedulerConfig;
 use super::secret::{self, SecretSource};
 use super::units::SecretString;
 
-/// Which language model server.
+/// The vendor or API of a language model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LlmProvider {
@@ -18,9 +18,9 @@ pub enum LlmProvider {
     None,
     /// Any server with an OpenAI-compatible chat completions endpoint.
     Openai,
-    /// Anthropic's messages API.
+    /// Anthropic's Messages API.
     Anthropic,
-    /// Amazon Bedrock.
+    /// Amazon Bedrock's Converse API.
     Bedrock,
 }
 
@@ -28,7 +28,7 @@ pub enum LlmProvider {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LlmConfig {
-    /// Which server.
+    /// Which vendor's API is called.
     pub provider: LlmProvider,
     /// Which server, where several speak the same protocol.
     pub server: LlmServer,
@@ -148,15 +148,15 @@ impl LlmConfig {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LlmServer {
-    /// OpenAI's own.
+    /// OpenAI's own service.
     Openai,
-    /// Azure OpenAI.
+    /// Models that Azure OpenAI hosts.
     Azure,
-    /// vLLM.
+    /// A vLLM server.
     Vllm,
-    /// Ollama, which shortens prompts that do not fit without a word.
+    /// Ollama, which shortens prompts that do not fit, silently.
     Ollama,
-    /// llama.cpp's server.
+    /// The server of llama.cpp.
     LlamaCpp,
     /// Any other; nothing is taken for granted.
     Other,
@@ -166,24 +166,24 @@ pub enum LlmServer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum StructuredOutput {
-    /// By the vendor's structured output.
+    /// The vendor's structured output enforces the schema.
     Schema,
-    /// By a tool that must be used.
+    /// The model has to call a tool whose arguments are the reply.
     Tool,
-    /// By the prompt alone.
+    /// The prompt alone asks for the form.
     Prompt,
 }
 
 /// How long a vendor is asked to keep the stable part of the prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PromptCache {
-    /// Not at all.
+    /// The vendor is not asked to cache anything.
     #[serde(rename = "off")]
     Off,
-    /// Five minutes.
+    /// The vendor keeps the prompt for five minutes.
     #[serde(rename = "5m")]
     Short,
-    /// An hour.
+    /// The vendor keeps the prompt for an hour.
     #[serde(rename = "1h")]
     Long,
 }
@@ -208,15 +208,15 @@ pub struct EscalationModelConfig {
     /// Kinds of documents that it is asked about; empty: all.
     #[serde(default)]
     pub kinds: Vec<String>,
-    /// Another vendor.
+    /// Another vendor than that of `[llm]`.
     pub provider: Option<LlmProvider>,
     /// Another server of the same protocol.
     pub server: Option<LlmServer>,
-    /// Another address.
+    /// Another address than that of `[llm]`.
     pub base_url: Option<String>,
-    /// Another key.
+    /// Another API key than that of `[llm]`.
     pub api_key: Option<SecretString>,
-    /// Another AWS region.
+    /// Another AWS region than that of `[llm]`.
     pub region: Option<String>,
     /// Longest one call may take.
     #[serde(default, with = "humantime_serde::option")]

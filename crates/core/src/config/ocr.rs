@@ -8,7 +8,7 @@ use super::ocr_providers::{DocumentAiConfig, OcrProvider, TextractConfig};
 use super::units::ByteSize;
 use crate::model::RepairSwitches;
 
-/// How page images are read.
+/// `[ocr]`: how page images are read.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct OcrConfig {
@@ -17,9 +17,9 @@ pub struct OcrConfig {
     pub providers: Vec<OcrProvider>,
     /// Bytes that pictures on their way to providers may take together in this process.
     pub pictures_in_memory: ByteSize,
-    /// Google Document AI.
+    /// `[ocr.document_ai]`: how Google Document AI is called.
     pub document_ai: DocumentAiConfig,
-    /// Amazon Textract.
+    /// `[ocr.textract]`: how Amazon Textract is called.
     pub textract: TextractConfig,
     /// A `tesseract` program to run for each page; empty: the linked library.
     pub tesseract: PathBuf,

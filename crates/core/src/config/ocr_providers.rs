@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// Who may read page images.
+/// A reader of page images: a provider, or Tesseract here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OcrProvider {
@@ -18,7 +18,7 @@ pub enum OcrProvider {
 }
 
 impl OcrProvider {
-    /// Its name in the configuration.
+    /// The provider's name in the configuration.
     pub fn name(self) -> &'static str {
         match self {
             Self::DocumentAi => "document_ai",
@@ -42,7 +42,7 @@ impl OcrProvider {
     }
 }
 
-/// How Document AI is reached.
+/// `[ocr.document_ai]`: which processor is called, and with which credentials.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct DocumentAiConfig {
@@ -64,7 +64,7 @@ pub struct DocumentAiConfig {
     pub timeout: Duration,
     /// Ask for replies without page images by the option that allows 30 pages a call, not 15.
     pub imageless: bool,
-    /// Languages to expect, BCP-47; empty: told from the page.
+    /// Languages to expect, BCP-47; empty: detected on the page.
     pub languages: Vec<String>,
 }
 

@@ -12,7 +12,7 @@ use crate::model::Priority;
 /// The longest SQS hides a message, counted from its receive.
 const SQS_LONGEST: Duration = Duration::from_secs(12 * 3600);
 
-/// Which implementation.
+/// Which implementation of the message queue is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum QueueBackend {
@@ -26,7 +26,7 @@ pub enum QueueBackend {
     Objects,
 }
 
-/// When a message is deleted.
+/// When a message is deleted from the queue.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AcknowledgeMode {
@@ -41,7 +41,7 @@ pub enum AcknowledgeMode {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct QueueConfig {
-    /// Which implementation.
+    /// Which implementation of the message queue is used.
     pub backend: QueueBackend,
     /// URL of the SQS queue.
     pub url: String,
@@ -51,11 +51,11 @@ pub struct QueueConfig {
     pub endpoint: String,
     /// AWS region; empty: from the environment.
     pub region: String,
-    /// Whether SQS is told the tenant of a message (`MessageGroupId`: a fair queue).
+    /// Whether SQS receives the tenant of a message (`MessageGroupId`: a fair queue).
     pub fair: bool,
-    /// Queues by priority.
+    /// Queues by priority, each with its share of the slots.
     pub tiers: Vec<TierConfig>,
-    /// When messages are deleted.
+    /// When messages are deleted from the queue.
     pub acknowledge: AcknowledgeMode,
     /// `redis://user:password@host:6379/0`, or `rediss://` for TLS.
     pub redis_url: SecretString,
@@ -78,7 +78,8 @@ pub struct QueueConfig {
     /// A message whose ingestion is not in the database is quarantined after so many receives,
     /// if it is also older than `unknown_age`.
     pub unknown_receives: u32,
-    /// See `unknown_receives`.
+    /// The least age of a message of an unknown ingestion before it is quarantined; see
+    /// `unknown_receives`.
     #[serde(with = "humantime_serde")]
     pub unknown_age: Duration,
 }

@@ -14,12 +14,12 @@ pub struct RetryConfig {
     pub internal_attempts: u32,
     /// Attempts before a missing object is final.
     pub missing_attempts: u32,
-    /// Claims that may end without a word before the document is given up as `crashed`.
+    /// Claims that may end without an outcome before the document is given up as `crashed`.
     pub crash_attempts: u32,
     /// First delay; doubled with every attempt, with full jitter.
     #[serde(with = "humantime_serde")]
     pub base_delay: Duration,
-    /// Longest delay.
+    /// No delay between two attempts is longer.
     #[serde(with = "humantime_serde")]
     pub longest_delay: Duration,
     /// Delay between attempts to find a missing object.
@@ -28,7 +28,7 @@ pub struct RetryConfig {
     /// How long a job is put off at a time while something it needs is down.
     #[serde(with = "humantime_serde")]
     pub unavailable_delay: Duration,
-    /// How long a job is put off when it was throttled without being told for how long.
+    /// How long a job is put off when it was throttled and the server did not say for how long.
     #[serde(with = "humantime_serde")]
     pub throttled_delay: Duration,
     /// How long a job may be put off altogether before it fails `deferred_too_long`.

@@ -28,7 +28,7 @@ pub struct SchedulerConfig {
     /// What a model needs of one device while it is loaded, in MiB. One that is in `models` only
     /// runs alone on its device.
     pub budgets_mib: BTreeMap<String, u64>,
-    /// Where the memory is.
+    /// How the memory of devices is read.
     pub devices: DeviceSource,
     /// Left free on each device, in MiB.
     pub margin_mib: u64,

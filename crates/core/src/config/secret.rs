@@ -16,7 +16,7 @@ pub struct SecretSource {
     read: Arc<Mutex<Option<SecretFileContent>>>,
 }
 
-/// What the file held, and when it was last changed.
+/// The file's content, and when it was last changed.
 struct SecretFileContent {
     modified: SystemTime,
     secret: SecretString,

@@ -4,13 +4,13 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-/// Which implementation.
+/// Which implementation of the object store is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum StoreBackend {
     /// Amazon S3 and what speaks its protocol.
     S3,
-    /// A local folder.
+    /// A folder of the local file system.
     Folder,
 }
 
@@ -18,18 +18,18 @@ pub enum StoreBackend {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AllowedPrefix {
-    /// Bucket.
+    /// Name of the bucket.
     pub bucket: String,
     /// Keys must begin with this; empty: every key.
     #[serde(default)]
     pub prefix: String,
 }
 
-/// How objects are reached.
+/// `[store]`: the bucket or folder of documents and artefacts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct StoreConfig {
-    /// Which implementation.
+    /// Which implementation of the object store is used.
     pub backend: StoreBackend,
     /// Bucket of documents without a bucket of their own, and of all artefacts.
     pub bucket: String,

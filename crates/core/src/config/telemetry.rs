@@ -9,7 +9,7 @@ use super::{Config, QueueBackend};
 /// The path of the OTLP protocol for traces, added to an address without one.
 const TRACES_PATH: &str = "/v1/traces";
 
-/// Traces over OTLP.
+/// `[telemetry]`: where traces are sent over OTLP, and how many.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TelemetryConfig {

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::Priority;
 
-/// One tier.
+/// One queue of a priority, and its share of the slots.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TierConfig {

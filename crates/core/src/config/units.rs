@@ -15,7 +15,7 @@ pub struct ByteSize(pub u64);
 const UNITS: [(&str, u64); 3] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
 
 impl ByteSize {
-    /// So many times 2^20 bytes.
+    /// A size of so many mebibytes (2^20 bytes).
     pub const fn from_mib(mebibytes: u64) -> Self {
         Self(mebibytes << 20)
     }

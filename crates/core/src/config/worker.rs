@@ -5,17 +5,17 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// How log lines look.
+/// The format of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {
     /// One JSON object per line.
     Json,
-    /// For people.
+    /// Lines of text for people to read.
     Text,
 }
 
-/// How the worker runs.
+/// `[worker]`: how the worker process runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct WorkerConfig {
@@ -32,7 +32,7 @@ pub struct WorkerConfig {
     pub job_timeout: Duration,
     /// Where `/livez`, `/readyz` and `/metrics` are served.
     pub address: SocketAddr,
-    /// How log lines look.
+    /// The format of log lines.
     pub log: LogFormat,
     /// Whether the worker asks ECS, where it runs there, not to scale its task in while it is busy.
     pub scale_in_protection: bool,

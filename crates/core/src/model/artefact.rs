@@ -12,7 +12,7 @@ pub struct ArtefactRef {
     pub identity: String,
 }
 
-/// A file that was made on the way to an artefact, for people to look at.
+/// A file that was made on the way to an artefact, kept for people to view.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileRef {
     /// Key in the store.

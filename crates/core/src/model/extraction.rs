@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 pub enum ExtractionMethod {
     /// The XML of an e-invoice: exact, no model.
     Einvoice,
-    /// A language model.
+    /// A language model read the transcript.
     Llm,
     /// Labels and layout, offline.
     Rules,
@@ -32,9 +32,9 @@ impl ExtractionMethod {
 pub enum StatedConfidence {
     /// Everything asked for was read.
     High,
-    /// Some doubt.
+    /// The reader had some doubt.
     Medium,
-    /// Mostly guessed.
+    /// The reader mostly guessed.
     Low,
 }
 
@@ -42,9 +42,9 @@ pub enum StatedConfidence {
 /// vendor. Each class has a price of its own.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelUsage {
-    /// Prompt tokens that no cache held and that were written to none.
+    /// Prompt tokens that were not read from a cache and that were written to none.
     pub input: u64,
-    /// Prompt tokens that came out of the vendor's cache.
+    /// Prompt tokens that were read from the vendor's cache.
     #[serde(default)]
     pub cache_read: u64,
     /// Prompt tokens that were written to the vendor's cache.
@@ -77,14 +77,14 @@ pub struct FieldEvidence {
     pub field: String,
     /// Page, starting at 1.
     pub page: u32,
-    /// Indexes into [`crate::model::PageText::lines`].
+    /// The lines that the value was read from: indexes into [`crate::model::PageText::lines`].
     pub lines: Vec<u32>,
 }
 
 /// The data and what the reader said about it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Extraction {
-    /// Who read it.
+    /// By which method the data was read.
     pub reader: ExtractionMethod,
     /// Name of the model, if a model read it.
     pub model: Option<String>,
@@ -100,6 +100,6 @@ pub struct Extraction {
     pub missing_fields: Vec<String>,
     /// Where each value was read, as far as known.
     pub evidence: Vec<FieldEvidence>,
-    /// Tokens spent.
+    /// Tokens that the calls of this extraction used.
     pub usage: ModelUsage,
 }

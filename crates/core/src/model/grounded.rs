@@ -1,5 +1,5 @@
 //! Where on a document the data's values stand: page and box, kept beside the data so that a
-//! reviewer is shown the place and does not have to look for it.
+//! reviewer is shown the place and does not have to search for it.
 
 use serde::{Deserialize, Serialize};
 

@@ -14,7 +14,7 @@ pub enum IngestionStatus {
     InProgress,
     /// Done; the data is in `structured_data`.
     Completed,
-    /// Given up; `reason` says why, a person has to look.
+    /// Given up; `reason` says why, a person has to review it.
     Failed,
     /// Withdrawn by an operator or superseded by a newer object.
     Cancelled,
@@ -50,15 +50,15 @@ impl IngestionStatus {
 pub enum IngestionStage {
     /// Claimed, nothing done yet.
     Claimed,
-    /// Reading the original.
+    /// Fetching the original from the store.
     Fetch,
-    /// Text and OCR.
+    /// Reading the text of every page, by OCR where needed.
     Transcribe,
-    /// Structured data.
+    /// Reading structured data from the text.
     Extract,
-    /// The deterministic verdict.
+    /// Judging the data by deterministic rules.
     Gate,
-    /// Writing the outcome.
+    /// Writing the outcome to the database.
     Record,
 }
 
@@ -83,7 +83,7 @@ impl IngestionStage {
 /// The document of a claimed ingestion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DocumentRef {
-    /// Row in `document`.
+    /// Id of the row in `document`.
     pub id: DocumentId,
     /// Where the original lies: a key, or `s3://bucket/key`.
     pub file_path: String,
@@ -97,7 +97,7 @@ pub struct DocumentRef {
 /// An ingestion under our claim.
 #[derive(Debug, Clone)]
 pub struct ClaimedIngestion {
-    /// The ingestion.
+    /// Id of the claimed ingestion.
     pub id: IngestionId,
     /// Demanded by every later write.
     pub token: ClaimToken,
@@ -105,7 +105,7 @@ pub struct ClaimedIngestion {
     pub claims: i64,
     /// Attempts that count, this one included, since the last reopening.
     pub attempt: u32,
-    /// An earlier claim ended without a word: the worker died while it had this document.
+    /// An earlier claim ended without an outcome: the worker died while it had this document.
     /// Such a document is worked on alone in its own child.
     pub suspect: bool,
     /// How long the current streak of deferrals has lasted, if one is running.
@@ -114,7 +114,7 @@ pub struct ClaimedIngestion {
     pub kind: Option<String>,
     /// Tenant, if the producer named one.
     pub tenant: Option<String>,
-    /// The document.
+    /// The document that is to be read.
     pub document: DocumentRef,
     /// Transcript stored by an earlier attempt.
     pub transcription: Option<ArtefactRef>,

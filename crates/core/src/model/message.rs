@@ -1,4 +1,5 @@
-//! What a message body means. Pure: nothing is looked up, nothing is checked against an allow-list.
+//! What a message body means. Pure: nothing is read from the store, nothing is checked against an
+//! allow-list.
 //!
 //! Accepted: a bare ingestion id; `{"ingestion_id": …}`; `{"ingestion_ids": […]}`; an S3 event
 //! notification, bare or wrapped by SNS. S3 keys are form-url-encoded (a `+` is a space), see
@@ -9,10 +10,10 @@ use serde_json::Value;
 
 use crate::model::IngestionId;
 
-/// What a body asks for.
+/// The request that a message body contains.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MessageBody {
-    /// One ingestion.
+    /// The id of an ingestion that is registered already.
     Ingestion(IngestionId),
     /// Several ingestions, none twice: to be fanned out.
     Group(Vec<IngestionId>),
@@ -27,17 +28,17 @@ pub enum MessageBody {
 /// One `ObjectCreated` record of an S3 event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObjectCreated {
-    /// Bucket.
+    /// Name of the bucket.
     pub bucket: String,
-    /// Key, decoded.
+    /// Key of the object, URL-decoded.
     pub key: String,
     /// Version, in a bucket with versions.
     pub version: Option<String>,
-    /// ETag without quotes.
+    /// ETag of the object, without quotes.
     pub etag: Option<String>,
     /// Hex; orders events of one key after left-padding.
     pub sequencer: Option<String>,
-    /// Bytes.
+    /// Size of the object in bytes.
     pub size: Option<u64>,
 }
 

@@ -28,7 +28,7 @@ pub enum OutcomeReason {
     GateRefused,
     /// The model's reply was cut and could not be completed.
     Cut,
-    /// The model declined.
+    /// The model declined to answer.
     ModelRefused,
     /// Workers died on it as often as is allowed.
     Crashed,
@@ -71,7 +71,7 @@ impl OutcomeReason {
         Self::Blocked,
     ];
 
-    /// The stable code.
+    /// The stable code that is stored, logged and counted.
     pub fn code(self) -> &'static str {
         match self {
             Self::Corrupt => "corrupt",
@@ -147,7 +147,7 @@ pub enum AttemptOutcome {
 }
 
 impl AttemptOutcome {
-    /// The stable code.
+    /// The stable code that is stored, logged and counted.
     pub fn code(self) -> &'static str {
         match self {
             Self::Completed => "completed",

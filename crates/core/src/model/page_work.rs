@@ -46,7 +46,7 @@ pub struct RepairSwitches {
     pub orientation: bool,
     /// Cutting a photographed page out of its surroundings and straightening it.
     pub perspective: bool,
-    /// Evening out shadows.
+    /// Whether shadows and uneven light are evened out.
     pub illumination: bool,
     /// Stretching faint or dark pages to the full range.
     pub contrast: bool,
@@ -54,14 +54,14 @@ pub struct RepairSwitches {
     pub noise: bool,
     /// Sharpening blurred pages, and small print that was read badly enlarged.
     pub sharpen: bool,
-    /// Straightening skewed pages.
+    /// Whether skewed pages are straightened.
     pub deskew: bool,
-    /// Enlarging small text.
+    /// Whether small text is enlarged.
     pub upscale: bool,
 }
 
 impl RepairSwitches {
-    /// Every step.
+    /// All repairs allowed.
     pub const ALL: Self = Self::with_all(true);
     /// No step: pages are read as they are.
     pub const NONE: Self = Self::with_all(false);
@@ -80,7 +80,7 @@ impl RepairSwitches {
         }
     }
 
-    /// See [`ReadRecipe::identity`].
+    /// The repairs as part of the recipe's identity, see [`ReadRecipe::identity`].
     fn identity(&self) -> String {
         let Self {
             enabled,
@@ -110,7 +110,7 @@ impl Default for RepairSwitches {
 /// A page that was read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PageReadResult {
-    /// Its text.
+    /// The text of the page, with its lines and words.
     pub page: PageText,
     /// The image that the text was read from, if that is not what the file shows.
     pub repaired: Option<EncodedImage>,
@@ -142,7 +142,7 @@ pub enum PageViewResult {
 /// The picture of a page, and what is needed to make a [`PageText`] of what is read from it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PagePicture {
-    /// What is known of it.
+    /// What is known of the picture without reading it.
     pub facts: PictureFacts,
     /// The picture; without bytes if only the facts were asked for.
     pub image: EncodedImage,
@@ -172,7 +172,7 @@ pub struct PictureFacts {
 pub struct TextLayer {
     /// Width of the page after rotation, in points.
     pub width: f32,
-    /// Its height.
+    /// Height of the page after rotation, in points.
     pub height: f32,
     /// Its lines in reading order, boxes in points.
     pub lines: Vec<TextLine>,
@@ -185,7 +185,7 @@ pub struct TextLayer {
 pub struct TextMap {
     /// Cells side by side.
     pub across: usize,
-    /// Cells altogether.
+    /// Number of cells of the whole grid.
     pub cells: usize,
     /// Width of a cell in pixels.
     pub cell: usize,
@@ -245,20 +245,20 @@ pub struct EinvoiceFindings {
 pub struct ImageHeader {
     /// Pixels per row.
     pub width: u32,
-    /// Rows.
+    /// Number of pixel rows.
     pub height: u32,
     /// Dots per inch of these pixels.
     pub dpi: u32,
-    /// What the bytes are.
+    /// Format of the encoded bytes.
     pub encoding: ImageEncoding,
 }
 
 /// The picture of a page, repaired or as the file has it, as an encoded grey image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EncodedImage {
-    /// Its size and encoding.
+    /// Size, resolution and encoding of the image.
     pub header: ImageHeader,
-    /// The encoded image.
+    /// The image file's bytes, in the format above.
     pub bytes: Vec<u8>,
 }
 

@@ -12,11 +12,11 @@ use serde::{Deserialize, Serialize};
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Priority {
-    /// Before everything else.
+    /// Processed before everything else.
     Critical,
     /// A person waits for it.
     High,
-    /// What nobody said anything about.
+    /// The default, where no priority was given.
     #[default]
     Normal,
     /// May wait behind the day's work.

@@ -36,22 +36,22 @@ impl Transcript {
     }
 }
 
-/// How a page was read.
+/// By which method the text of a page was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PageSource {
     /// The text layer of the file.
     Native,
-    /// Optical character recognition.
+    /// Optical character recognition of a page image.
     Ocr,
 }
 
-/// One page.
+/// The text of one page, with the positions of its lines.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PageText {
-    /// Starting at 1.
+    /// Number of the page, starting at 1.
     pub number: u32,
-    /// How it was read.
+    /// By which method the page was read.
     pub source: PageSource,
     /// Width in the unit of the boxes: points for native text; for OCR pixels of the image that was
     /// read, upright, which is the repaired one if `repaired` says so and the file's own otherwise.
@@ -152,7 +152,7 @@ impl TextLine {
 /// A word and where it stands.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TextWord {
-    /// Its text, without white space.
+    /// The characters of the word, without white space.
     pub text: String,
     /// Where it stands; origin at the top left of the page.
     #[serde(rename = "box")]
@@ -164,23 +164,23 @@ pub struct TextWord {
 /// A rectangle with its origin at the page's top left, y downwards.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct BoundingBox {
-    /// Left edge.
+    /// Left edge, in the unit of the page's width.
     pub x: f32,
-    /// Top edge.
+    /// Top edge, in the unit of the page's height.
     pub y: f32,
-    /// Width.
+    /// Width, in the unit of the page's width.
     pub w: f32,
-    /// Height.
+    /// Height, in the unit of the page's height.
     pub h: f32,
 }
 
 impl BoundingBox {
-    /// Right edge.
+    /// The right edge: left edge plus width.
     pub fn right(&self) -> f32 {
         self.x + self.w
     }
 
-    /// Bottom edge.
+    /// The bottom edge: top edge plus height.
     pub fn bottom(&self) -> f32 {
         self.y + self.h
     }
@@ -198,9 +198,9 @@ impl BoundingBox {
 /// Something wrong with a page image, and how sure we are of it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct PageDefect {
-    /// What.
+    /// The kind of defect.
     pub kind: PageDefectKind,
-    /// 0..1.
+    /// How sure we are that the defect is there, 0..1.
     pub confidence: f32,
 }
 

@@ -1,4 +1,5 @@
-//! One cell as its worker sees it: questions go in, answers come out, and in the end it dies.
+//! One page process as its worker sees it: requests go in, replies come out, and in the end it
+//! dies.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,25 +19,25 @@ use super::wire::{self, DocumentAnswer, DocumentRequest, ReplyFrame, RequestFram
 use docmill_core::fault::Result;
 use docmill_core::metrics;
 
-/// For what a dead process still has in its pipes.
+/// How long we read what a dead process still has in its pipes.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
-/// An answer and its body, or how the cell ended instead.
+/// A reply and its body, or how the process ended instead.
 pub(super) type ProcessAnswer = std::result::Result<(DocumentAnswer, Vec<u8>), ProcessExit>;
 
-/// A running cell. Dropping it kills it.
+/// A running page process. Dropping it kills the process.
 pub(super) struct PageProcess {
     shared: Arc<PageProcessShared>,
     asks: mpsc::UnboundedSender<(RequestFrame, Bytes)>,
-    /// What it could give up.
+    /// Which confinements the process could apply to itself.
     pub confined: ConfinementStatus,
 }
 
 struct PageProcessShared {
-    /// None: a thread.
+    /// The child's process id; `None` if a thread serves instead of a process.
     pid: Option<rustix::process::Pid>,
     state: Mutex<PageProcessState>,
-    /// It has ended, or must end and cannot be killed.
+    /// Cancelled once the process has ended, or has to end and cannot be killed.
     over: CancellationToken,
 }
 
@@ -44,21 +45,21 @@ struct PageProcessShared {
 struct PageProcessState {
     waiting: HashMap<u64, oneshot::Sender<ProcessAnswer>>,
     next: u64,
-    /// Documents that are in it.
+    /// Documents that are open in it now.
     documents: usize,
-    /// Documents that were in it and have left.
+    /// Documents that were in it and have been closed.
     served: u64,
-    /// Takes no further document.
+    /// It accepts no further document and ends once it is empty.
     retiring: bool,
-    /// Why we killed it.
+    /// Why we killed it, if we did.
     killed: Option<ProcessExit>,
     end: Option<ProcessExit>,
-    /// Its number may be another process's.
+    /// The process was waited for: its id may belong to another process now.
     reaped: bool,
 }
 
 impl PageProcess {
-    /// Starts one.
+    /// Starts a page process and the tasks that serve its pipes.
     ///
     /// # Errors
     /// As [`start::start_process`].
@@ -78,7 +79,7 @@ impl PageProcess {
         Ok(Arc::new(Self { shared, asks, confined: started.ready.confinement }))
     }
 
-    /// A document comes in, if the cell still takes any.
+    /// Counts a document in; `false` if the process accepts no more.
     pub(super) fn add_document(&self) -> bool {
         let mut state = self.shared.lock_state();
         let open = state.exit_reason().is_none() && !state.retiring;
@@ -86,7 +87,7 @@ impl PageProcess {
         open
     }
 
-    /// A document leaves. `worn`: the cell is to be replaced once it is empty.
+    /// Closes a document. `worn`: whether the process is to be replaced once it is empty.
     pub(super) fn remove_document(&self, document: u64, worn: impl FnOnce(u64) -> bool) {
         self.send_notice(DocumentRequest::Close { document });
         let mut state = self.shared.lock_state();
@@ -103,12 +104,12 @@ impl PageProcess {
         }
     }
 
-    /// Whether no document is in it.
+    /// Whether no document is open in it.
     pub(super) fn is_empty(&self) -> bool {
         self.shared.lock_state().documents == 0
     }
 
-    /// Asks for something; the receiver gets the answer, or how the cell ended instead.
+    /// Sends a request; the receiver gets the reply, or how the process ended instead.
     pub(super) fn send_request(
         &self,
         request: DocumentRequest,
@@ -123,33 +124,34 @@ impl PageProcess {
         let id = state.next;
         state.next += 1;
         state.waiting.insert(id, answer);
-        // If nobody writes any more the cell has ended, and whoever found that out answers.
+        // If the writing task is gone the process has ended, and whoever noticed that answers.
         drop(self.asks.send((RequestFrame { id, request }, body)));
         receiver
     }
 
     fn send_notice(&self, request: DocumentRequest) {
-        // The number of an answer that never comes.
+        // Notices get no reply, so this id is never looked up.
         drop(self.asks.send((RequestFrame { id: u64::MAX, request }, Bytes::new())));
     }
 
-    /// Ends it, unless it has ended.
+    /// Kills the process, unless it has ended already.
     pub(super) fn kill(&self, why: ProcessExit) {
         self.shared.kill(why);
     }
 
-    /// How it ended or is about to.
+    /// Why the process ended or is about to end; `None` while it runs.
     pub(super) fn exit_reason(&self) -> Option<ProcessExit> {
         self.shared.lock_state().exit_reason()
     }
 
-    /// Resident memory in bytes, where the system tells (Linux).
+    /// Resident memory in bytes, where the system reports it (Linux).
     pub(super) fn resident_bytes(&self) -> Option<u64> {
         let pid = self.shared.pid?;
         let status = format!("/proc/{}/status", pid.as_raw_nonzero());
         let status = std::fs::read_to_string(status).ok()?;
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
         let kibibytes: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
+        // KiB to bytes.
         Some(kibibytes << 10)
     }
 }
@@ -176,6 +178,7 @@ impl PageProcessShared {
         if state.exit_reason().is_none() {
             state.killed = Some(why);
         }
+        // Signalled under the lock, so that `reaped` cannot change between the check and the kill.
         match self.pid {
             Some(pid) if !state.reaped => {
                 let _gone_already = kill_process_group(pid, Signal::KILL);
@@ -185,18 +188,18 @@ impl PageProcessShared {
         }
     }
 
-    /// Passes an answer on; false if nobody asked.
+    /// Passes a reply to whoever waits for it; `false` if no request has this id.
     fn deliver_reply(&self, reply: ReplyFrame, body: Vec<u8>) -> bool {
         let asked = self.lock_state().waiting.remove(&reply.id);
         let known = asked.is_some();
         if let Some(asked) = asked {
-            // Who asked may have gone.
+            // The requester may have stopped waiting.
             drop(asked.send(Ok((reply.answer, body))));
         }
         known
     }
 
-    /// The cell has ended: everybody who waits learns how.
+    /// Records the end of the process and tells everybody who waits for a reply.
     fn mark_ended(&self, found: ProcessExit) -> (ProcessExit, usize) {
         let mut state = self.lock_state();
         let end = state.killed.unwrap_or(found);
@@ -212,7 +215,7 @@ impl PageProcessShared {
     }
 }
 
-/// Writes questions until the cell has ended.
+/// Writes requests until the page process has ended.
 async fn write_requests(
     mut to: Box<dyn AsyncWrite + Send + Unpin>,
     mut asks: mpsc::UnboundedReceiver<(RequestFrame, Bytes)>,
@@ -231,7 +234,7 @@ async fn write_requests(
     }
 }
 
-/// Passes answers on until the cell ends, and finds out why it did.
+/// Passes replies on until the page process ends, and finds out why it did.
 async fn read_replies(
     shared: Arc<PageProcessShared>,
     mut from: Box<dyn AsyncRead + Send + Unpin>,
@@ -260,7 +263,8 @@ async fn read_replies(
         return;
     };
     {
-        // What it ran dies with it. From here on the number may become another's.
+        // Programs that it ran die with it. The lock is held over kill and flag: once the child is
+        // waited for, its id may belong to another process, and nobody may signal it.
         let mut state = shared.lock_state();
         let _gone_already = kill_process_group(pid, Signal::KILL);
         state.reaped = true;
@@ -274,7 +278,7 @@ async fn read_replies(
     log_exit(pid.as_raw_nonzero().get(), end, documents);
 }
 
-/// One line for each death.
+/// Writes one log line for each process that ended.
 fn log_exit(pid: i32, end: ProcessExit, documents: usize) {
     let reason = end.code();
     if end.is_orderly() {

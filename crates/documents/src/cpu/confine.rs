@@ -1,11 +1,11 @@
 //! What a process gives up before it meets the bytes of documents, for good and for all threads and
 //! programs it starts from then on.
 //!
-//! Limits ([`limit_resources`]) hold everywhere: address space, no core dumps (they would hold documents), few
-//! open files. Files, network and system calls ([`restrict_process`]) are taken away where the kernel has
-//! Landlock and seccomp: nothing is written, nothing read or run but what [`ProcessPermissions`] names, no
-//! socket is opened, nothing of other processes is looked at. Where it lacks them, [`ConfinementStatus`]
-//! says so, for one line in the log.
+//! Limits ([`limit_resources`]) hold everywhere: address space, no core dumps (they would hold
+//! documents), few open files. Files, network and system calls ([`restrict_process`]) are taken
+//! away where the kernel has Landlock and seccomp: nothing is written, nothing read or run but what
+//! [`ProcessPermissions`] names, no socket is opened, nothing of other processes is read. Where it
+//! lacks them, [`ConfinementStatus`] says so, for one line in the log.
 //!
 //! Not promised: protection against bugs of the kernel itself.
 
@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde::{Deserialize, Serialize};
 
-/// Pipes of the cell itself and of the programs that its threads run.
+/// Pipes of the page process itself and of the programs that its threads run.
 const OPEN_FILES: u64 = 1024;
 
 /// What a confined process may still reach.
@@ -54,7 +54,7 @@ const LIBRARIES: [&str; 11] = [
     "/proc/cpuinfo",
 ];
 
-/// What became of [`restrict_process`].
+/// Which confinements [`restrict_process`] could apply.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConfinementStatus {
     /// Files and programs beyond the permissions are out of reach (Landlock).

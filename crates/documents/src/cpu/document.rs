@@ -1,4 +1,4 @@
-//! A document that is being read in a cell, whichever cell that is at the moment.
+//! A document that is being read in a page process, whichever process that is at the moment.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,15 +17,16 @@ use docmill_core::model::{
     EinvoiceFindings, OutcomeReason, PageReadResult, PageViewMode, PageViewResult,
 };
 
-/// Beyond its time a page has this long to notice by itself: then nothing has to be killed.
+/// A page over its time has this long to stop by itself, so that nothing has to be killed.
 const NOTICE: Duration = Duration::from_secs(2);
-/// How long a page that nobody wants any more may go on in a cell that nobody else needs.
+/// How long a page that nobody waits for any more may run on in a process that serves no other
+/// document.
 const FAREWELL: Duration = Duration::from_secs(1);
 
 /// Why a document could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum DocumentReadError {
-    /// It is to blame itself, and trying again gives the same answer.
+    /// The document itself is to blame, and trying again gives the same answer.
     #[error("{}: {detail}", reason.code())]
     Refused {
         /// The code for the row.
@@ -58,18 +59,18 @@ pub struct OpenDocument {
 #[derive(Default)]
 struct ProcessAssignment {
     seat: Option<Arc<ProcessSlot>>,
-    /// Under suspicion.
+    /// The document is suspect and is read in a process of its own.
     alone: bool,
-    /// What a cell's end said about it.
+    /// What the exit of a page process said about this document.
     judged: Option<ExitVerdict>,
 }
 
 impl ProcessPool {
-    /// Opens a document: recognises it, holds it against the limits and counts its pages. `alone`:
-    /// in a cell of its own.
+    /// Opens a document: recognises its format, checks it against the limits and counts its pages.
+    /// `alone`: in a page process of its own.
     ///
     /// # Errors
-    /// The document is refused; cells cannot be started.
+    /// The document is refused; page processes cannot be started.
     pub async fn open_document(
         self: &Arc<Self>,
         bytes: Bytes,
@@ -97,7 +98,7 @@ impl OpenDocument {
         self.pages
     }
 
-    /// Reads page `index`, which starts at 0. Several pages may be asked for at the same time.
+    /// Reads page `index`, which starts at 0. Several pages may be requested at the same time.
     ///
     /// # Errors
     /// The document is refused; what reads it fails.
@@ -109,8 +110,8 @@ impl OpenDocument {
         .await
     }
 
-    /// Shows page `index`, which starts at 0, to whoever reads it elsewhere. Several pages may be
-    /// asked for at the same time.
+    /// Draws page `index`, which starts at 0, for a reader elsewhere. Several pages may be
+    /// requested at the same time.
     ///
     /// # Errors
     /// As [`OpenDocument::read_page`].
@@ -140,8 +141,8 @@ impl OpenDocument {
         self.ask_with_retry(request, |answer, body| answer.into_einvoices(&body)).await
     }
 
-    /// Asks until a cell lives long enough to answer. `parse` gives `None` for an answer to
-    /// another question, which ends the cell.
+    /// Repeats the request until a page process lives long enough to answer. `parse` gives `None`
+    /// for a reply to another request, which ends the process.
     async fn ask_with_retry<T>(
         &self,
         request: DocumentRequest,
@@ -159,7 +160,7 @@ impl OpenDocument {
         }
     }
 
-    /// Where it sits, after sitting down again if its cell has ended.
+    /// The document's current slot; a new one if its page process has ended.
     async fn process_slot(&self) -> Result<Arc<ProcessSlot>, DocumentReadError> {
         let mut place = self.place.lock().await;
         if let Some(seat) = place.seat.as_ref().filter(|seat| seat.cell.exit_reason().is_none()) {
@@ -169,7 +170,7 @@ impl OpenDocument {
         place.seat.clone().ok_or_else(|| Error::internal("a document without a place").into())
     }
 
-    /// Finds a place and opens the document there; its number of pages.
+    /// Acquires a slot and opens the document in its process; returns its number of pages.
     async fn assign_process(
         &self,
         place: &mut ProcessAssignment,
@@ -190,7 +191,7 @@ impl OpenDocument {
         }
     }
 
-    /// Draws the conclusion from the end of its cell, if that has ended.
+    /// Applies the verdict of a page process that has ended.
     fn apply_verdict(&self, place: &mut ProcessAssignment) -> Result<(), DocumentReadError> {
         if let Some(seat) = place.seat.take()
             && let Some(end) = seat.cell.exit_reason()
@@ -214,7 +215,7 @@ impl OpenDocument {
         }
     }
 
-    /// Waits for a core and asks; `None` if the cell ended instead of answering.
+    /// Waits for a core and sends the request; `None` if the process ended instead of answering.
     async fn ask_once(
         &self,
         seat: &Arc<ProcessSlot>,
@@ -257,7 +258,7 @@ impl OpenDocument {
     }
 }
 
-/// Turns the answers that are no success into errors.
+/// Turns replies that are no success into errors.
 fn success_or_refusal(answer: DocumentAnswer) -> Result<DocumentAnswer, DocumentReadError> {
     match answer {
         DocumentAnswer::Refused { reason, detail } => {
@@ -269,8 +270,8 @@ fn success_or_refusal(answer: DocumentAnswer) -> Result<DocumentAnswer, Document
     }
 }
 
-/// A question that was put to a cell, and the core that works on it until it is answered, whether
-/// or not anybody still wants the answer.
+/// A request that was sent to a page process, and the core that it occupies until it is answered,
+/// whether or not anybody still wants the answer.
 struct RunningRequest {
     cell: Arc<PageProcess>,
     document: u64,
@@ -280,7 +281,7 @@ struct RunningRequest {
 }
 
 impl RunningRequest {
-    /// Waits for the answer and passes it on; kills the cell over time.
+    /// Waits for the reply and passes it on; kills the page process if it takes too long.
     async fn await_answer(
         self,
         mut answer: oneshot::Receiver<ProcessAnswer>,
@@ -291,7 +292,7 @@ impl RunningRequest {
         tokio::pin!(over_time);
         let mut is_wanted = true;
         let answered = loop {
-            // Gone without an answer only together with the runtime.
+            // The reply is lost only if the runtime itself shuts down.
             let farewell = tokio::time::sleep(FAREWELL);
             tokio::select! {
                 answered = &mut answer => break answered.unwrap_or(Err(ProcessExit::Unwanted)),
@@ -308,7 +309,7 @@ impl RunningRequest {
         };
         let spent = u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.spent.fetch_add(spent, Ordering::Relaxed);
-        // Nobody wants it any more if the document was dropped.
+        // Nobody receives it if the document was dropped.
         drop(tell.send(answered));
     }
 }

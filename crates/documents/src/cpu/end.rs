@@ -1,30 +1,30 @@
-//! Why a cell ended, and what that says about a document that was in it.
+//! Why a page process ended, and what that says about a document that was in it.
 
 use std::process::ExitStatus;
 
 use docmill_core::model::OutcomeReason;
 
-/// Why a cell ended.
+/// Why a page process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ProcessExit {
-    /// We replaced it.
+    /// We replaced it after it had served enough documents.
     Retired,
-    /// Nobody wanted anything of it any more.
+    /// No document was left that needed it.
     Unwanted,
-    /// We killed it because a page of this document was over its time.
+    /// We killed it because a page of this document exceeded its time.
     OverTime {
-        /// As the supervisor numbers them.
+        /// The document's number, as the supervisor assigns it.
         document: u64,
     },
-    /// It said something that makes no sense.
+    /// It sent a frame that makes no sense.
     Nonsense,
-    /// It wanted more memory than it may have.
+    /// It asked for more memory than it may have.
     Memory,
-    /// It crashed, by this signal.
+    /// It crashed with this signal.
     Crash(i32),
-    /// Killed by a signal that programs do not send themselves.
+    /// It was killed by this signal, one that programs do not send themselves.
     Killed(i32),
-    /// It went of its own accord.
+    /// It exited by itself with this code.
     Exit(i32),
 }
 
@@ -35,7 +35,8 @@ const SIGINT: i32 = 2;
 const SIGHUP: i32 = 1;
 
 impl ProcessExit {
-    /// Of a process whose end was not our doing. `starved`: its last words were about memory.
+    /// The exit of a process that we did not end. `starved`: its last lines on standard error were
+    /// about memory.
     pub(super) fn from_status(status: Option<ExitStatus>, starved: bool) -> Self {
         use std::os::unix::process::ExitStatusExt;
         let signal = status.and_then(|status| status.signal());
@@ -47,7 +48,7 @@ impl ProcessExit {
         }
     }
 
-    /// For log and metrics.
+    /// The stable word for log and metrics.
     pub(super) fn code(self) -> &'static str {
         match self {
             Self::Retired => "retired",
@@ -61,12 +62,12 @@ impl ProcessExit {
         }
     }
 
-    /// Whether this is how we end cells that did nothing wrong.
+    /// Whether this is how we end page processes that did nothing wrong.
     pub(super) fn is_orderly(self) -> bool {
         matches!(self, Self::Retired | Self::Unwanted)
     }
 
-    /// What it means for `document`, which was in the cell; `alone`: with no other.
+    /// What the exit means for `document`, which was in the process; `alone`: with no other.
     pub(super) fn verdict_for(self, document: u64, alone: bool) -> ExitVerdict {
         match self {
             Self::OverTime { document: slow } if slow == document => ExitVerdict::OverTime,
@@ -88,16 +89,16 @@ impl ProcessExit {
     }
 }
 
-/// What follows for a document whose cell ended.
+/// What follows for a document whose page process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ExitVerdict {
-    /// It is known to be innocent.
+    /// The document is known to be innocent and is read again.
     Again,
-    /// One of those that were there is guilty.
+    /// One of the documents that were in the process is guilty.
     Suspect,
-    /// It is to blame, by its time.
+    /// The document is to blame: it exceeded its time.
     OverTime,
-    /// It is to blame.
+    /// The document is to blame, for this reason.
     Refused(OutcomeReason, &'static str),
     /// Nobody is to blame.
     Failed {

@@ -1,4 +1,4 @@
-//! Where documents sit: the shared cell, or a cell of their own.
+//! Which page process a document is assigned to: the shared one, or one of its own.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -10,33 +10,34 @@ use super::cell::PageProcess;
 use super::start::ProcessProgram;
 use docmill_core::fault::{Error, Result};
 
-/// The cells of this process. They are started when they are needed first.
+/// The page processes of this worker. Each is started when it is first needed.
 pub struct ProcessPool {
     program: ProcessProgram,
     setup: ProcessSetup,
-    /// Documents after which a cell is replaced.
+    /// A page process is replaced after it has served this many documents.
     documents_per_cell: u64,
     /// One permit for every core.
     pub(super) cores: Arc<Semaphore>,
-    /// One permit for every cell with a single document in it.
+    /// One permit for every page process that serves a single document.
     own: Arc<Semaphore>,
     shared: Mutex<Option<Arc<PageProcess>>>,
     numbers: AtomicU64,
     is_told: AtomicBool,
 }
 
-/// A document's place in a cell; dropping it closes the document, and kills a cell of its own.
+/// A document's slot in a page process. Dropping it closes the document there, and kills the
+/// process if it was the document's own.
 pub(super) struct ProcessSlot {
     pub cell: Arc<PageProcess>,
-    /// The document's number in every cell.
+    /// The document's number, the same in every page process.
     pub document: u64,
-    /// Of a cell of its own.
+    /// The permit, if the process serves this document alone.
     own: Option<OwnedSemaphorePermit>,
     worn: RetirementLimits,
 }
 
 impl ProcessSlot {
-    /// Whether no other document is in the cell.
+    /// Whether the page process serves no other document.
     pub(super) fn is_alone(&self) -> bool {
         self.own.is_some()
     }
@@ -51,7 +52,7 @@ impl Drop for ProcessSlot {
     }
 }
 
-/// When a cell has done enough.
+/// When a page process has done enough and is replaced.
 #[derive(Debug, Clone, Copy)]
 struct RetirementLimits {
     documents: u64,
@@ -59,7 +60,7 @@ struct RetirementLimits {
 }
 
 impl ProcessPool {
-    /// Starts nothing yet.
+    /// Creates the pool; page processes are started later, on demand.
     pub fn new(program: ProcessProgram, setup: ProcessSetup, documents_per_cell: u64) -> Arc<Self> {
         Arc::new(Self {
             cores: Arc::new(Semaphore::new(setup.threads)),
@@ -73,12 +74,12 @@ impl ProcessPool {
         })
     }
 
-    /// Pages that are read at the same time.
+    /// How many pages are read at the same time.
     pub fn thread_count(&self) -> usize {
         self.setup.threads
     }
 
-    /// Starts the shared cell, so that the first document does not wait for it.
+    /// Starts the shared page process, so that the first document does not wait for it.
     ///
     /// # Errors
     /// It cannot be started.
@@ -98,10 +99,10 @@ impl ProcessPool {
         self.numbers.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// A place for a document, `alone` or among others.
+    /// A slot for a document, `alone` in its process or among others.
     ///
     /// # Errors
-    /// A cell has to be started and cannot be.
+    /// A page process has to be started and cannot be.
     pub(super) async fn acquire_slot(&self, document: u64, alone: bool) -> Result<ProcessSlot> {
         let (cell, own) = if alone {
             let own = Arc::clone(&self.own).acquire_owned().await;
@@ -117,14 +118,14 @@ impl ProcessPool {
         Ok(ProcessSlot { cell, document, own, worn })
     }
 
-    /// The shared cell with the document in it; a new one if there is none that takes it.
+    /// The shared page process with the document added; a new one if the current one takes no more.
     async fn shared_process(&self) -> Result<Arc<PageProcess>> {
         let mut shared = self.shared.lock().await;
         loop {
             if let Some(cell) = shared.as_ref().filter(|cell| cell.add_document()) {
                 return Ok(Arc::clone(cell));
             }
-            // The one before lives on as long as documents are in it.
+            // The previous process lives on as long as it has documents.
             *shared = Some(self.start_process().await?);
         }
     }

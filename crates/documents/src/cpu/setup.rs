@@ -1,4 +1,4 @@
-//! What a cell is told before anything else.
+//! What a page process is sent before anything else.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,26 +10,27 @@ use docmill_core::model::page_work::ReadRecipe;
 /// Program, libraries, heap and the process's own structures, without any document.
 const BASE: u64 = 768 << 20;
 
-/// Everything a cell needs to know: sent to it as its first frame, because it has no environment.
+/// Everything a page process needs to know: sent to it as its first frame, because it has no
+/// environment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProcessSetup {
     /// Pages that are read at the same time.
     pub threads: usize,
     /// Caps on documents and pages.
     pub limits: LimitsConfig,
-    /// How pages are read.
+    /// Resolution, languages and repairs for reading pages.
     pub recipe: ReadRecipe,
-    /// What reads page images.
+    /// Which engine reads page images, and its settings.
     pub ocr: OcrConfig,
     /// Memory for one page, see `cpu.page_memory`.
     pub page_memory: ByteSize,
-    /// What the cell may still do once it is set up; `None`: whatever this process may.
+    /// What the page process may still do once it is set up; `None`: whatever this process may.
     pub permissions: Option<ProcessPermissions>,
 }
 
 impl ProcessSetup {
-    /// From the configuration; `threads` is the number of cores to use. Where cells are confined,
-    /// nothing is permitted yet.
+    /// From the configuration; `threads` is the number of cores to use. Where page processes are
+    /// confined, nothing is permitted yet.
     pub fn new(
         cpu: &CpuConfig,
         limits: &LimitsConfig,
@@ -55,7 +56,7 @@ impl ProcessSetup {
     }
 
     /// Bytes of address space: what every thread may take for its page, the documents that can be
-    /// in the cell at the same time, and the process itself.
+    /// in the page process at the same time, and the process itself.
     pub fn address_space(&self) -> u64 {
         let threads = u64::try_from(self.threads).unwrap_or(u64::MAX);
         // A thread's stack, and the arena that the C library reserves for its heap.

@@ -1,4 +1,4 @@
-//! Starting a cell: what it runs, what it sees of us, and the first words.
+//! Starting a page process: what it runs, what it sees of us, and its first frame.
 
 use std::ffi::OsStr;
 use std::io::{PipeReader, PipeWriter};
@@ -18,17 +18,17 @@ use super::wire::{self, ReadyFrame};
 use super::{ProcessSetup, confine};
 use docmill_core::fault::{Error, Result};
 
-/// The command of our binary that a cell runs.
+/// The command of our binary that a page process runs.
 pub const COMMAND: &str = "page-process";
-/// Until a cell has said that it is ready, on a machine that is busy.
+/// How long a page process may take to report that it is ready, on a machine that is busy.
 const START: Duration = Duration::from_secs(60);
 /// Where things lie; nothing else of our environment is passed on.
 const PLACES: [&str; 4] = ["PATH", "TESSDATA_PREFIX", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"];
 
-/// A cell served by a thread: given its input and its output, until the input ends.
+/// A page process served by a thread: given its input and its output, until the input ends.
 pub type ServeFunction = dyn Fn(PipeReader, PipeWriter) + Send + Sync;
 
-/// What a cell runs.
+/// What a page process runs.
 #[derive(Clone)]
 pub enum ProcessProgram {
     /// A docmill of the same version.
@@ -64,16 +64,16 @@ impl std::fmt::Debug for ProcessProgram {
     }
 }
 
-/// A cell that is ready.
+/// A page process that is ready.
 pub(super) struct StartedProcess {
     pub input: Box<dyn AsyncWrite + Send + Unpin>,
     pub output: Box<dyn AsyncRead + Send + Unpin>,
-    /// None: a thread.
+    /// The child process; `None` if a thread serves instead.
     pub process: Option<ChildProcess>,
     pub ready: ReadyFrame,
 }
 
-/// A cell's process.
+/// The child process that serves pages.
 pub(super) struct ChildProcess {
     pub child: Child,
     /// Also the number of its process group.
@@ -82,7 +82,7 @@ pub(super) struct ChildProcess {
     pub starved: JoinHandle<bool>,
 }
 
-/// Starts a cell and waits until it is ready.
+/// Starts a page process and waits until it is ready.
 ///
 /// # Errors
 /// It cannot be started, or ends before it is ready.
@@ -146,8 +146,9 @@ fn spawn_binary(program: &OsStr, setup: &ProcessSetup) -> Result<StartedProcess>
     })
 }
 
-/// Reads what a cell says on standard error to its end. It may hold text of documents, so nothing
-/// of it is kept or logged, but whether it says that an allocation failed: how Rust and C++ say it.
+/// Reads what a page process says on standard error to its end. It may hold text of documents, so
+/// nothing of it is kept or logged, but whether it says that an allocation failed: how Rust and C++
+/// say it.
 async fn watch_for_memory_error(mut words: ChildStderr) -> bool {
     const SIGNS: [&[u8]; 2] = [b"memory allocation of", b"std::bad_alloc"];
     const LONGEST: usize = 32;

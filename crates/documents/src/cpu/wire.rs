@@ -1,5 +1,5 @@
-//! What a worker and its cells say to each other: questions, and answers with the bytes that go
-//! with them. How that travels over a pipe is `frame`'s.
+//! What a worker and its page processes say to each other: requests, and replies with the bytes
+//! that go with them. How they travel over a pipe is in `frame`.
 
 mod frame;
 
@@ -14,71 +14,71 @@ use docmill_core::model::{
     PageReadResult, PageText, PageViewMode, PageViewResult, PictureFacts,
 };
 
-/// Most bytes of a document's e-invoices together.
+/// Most bytes that the e-invoices of one document may have together.
 pub const EINVOICES: u64 = 32 << 20;
 
-/// Something that a cell is to do. Only [`DocumentRequest::Close`] is not answered.
+/// A request to a page process. Only [`DocumentRequest::Close`] gets no reply.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct RequestFrame {
-    /// Repeated by the answer.
+    /// The request's number, repeated by its reply.
     pub id: u64,
-    /// What.
+    /// What the page process is to do.
     pub request: DocumentRequest,
 }
 
-/// What a cell can do.
+/// What a page process can be asked to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum DocumentRequest {
     /// Recognise the document in the frame's body and count its pages.
     Open {
-        /// How it will be called from now on.
+        /// The number by which later requests name this document.
         document: u64,
     },
     /// Read a page.
     Read {
-        /// Of which document.
+        /// The number under which the document was opened.
         document: u64,
-        /// Starting at 0.
+        /// Index of the page, starting at 0.
         index: u32,
     },
     /// Show a page to a reader elsewhere.
     Show {
-        /// Of which document.
+        /// The number under which the document was opened.
         document: u64,
-        /// Starting at 0.
+        /// Index of the page, starting at 0.
         index: u32,
-        /// How.
+        /// Whether the picture is drawn, and whether it is repaired first.
         view: PageViewMode,
     },
     /// Look for e-invoices in a document.
     Look {
-        /// In which.
+        /// The number under which the document was opened.
         document: u64,
     },
-    /// Forget a document.
+    /// Close a document and free what belongs to it.
     Close {
-        /// Which.
+        /// The number under which the document was opened.
         document: u64,
     },
 }
 
-/// The first frame of a cell: it is ready.
+/// The first frame a page process sends: it is ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReadyFrame {
-    /// What it can no longer do.
+    /// Which permissions it has given up.
     pub confinement: ConfinementStatus,
 }
 
-/// What became of an [`RequestFrame`].
+/// The reply to a [`RequestFrame`].
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ReplyFrame {
-    /// Which one.
+    /// The number of the request that this answers.
     pub id: u64,
-    /// What became of it.
+    /// The result of the request.
     pub answer: DocumentAnswer,
 }
 
-/// What a cell answers.
+/// The result of a request to a page process.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum DocumentAnswer {
     /// The document can be read.
@@ -88,21 +88,21 @@ pub enum DocumentAnswer {
     },
     /// A page; an image that goes with it is the frame's body.
     Read {
-        /// What was read.
+        /// The page's lines and words.
         page: Box<PageText>,
         /// The image it was read from, if that is not what the file shows.
         image: Option<ImageHeader>,
     },
     /// A page whose text is known without reading its picture.
     Known {
-        /// What it says.
+        /// The page's text, taken from the file.
         page: Box<PageText>,
     },
     /// A page that has to be read; its picture is the frame's body, if it was asked for.
     Shown {
-        /// What is known of it.
+        /// What is known of the page without reading its picture.
         facts: Box<PictureFacts>,
-        /// Its picture.
+        /// Size and format of the picture in the frame's body.
         image: ImageHeader,
     },
     /// A page on which there is nothing to repair.
@@ -112,7 +112,7 @@ pub enum DocumentAnswer {
         /// Their sizes in bytes and whether they are the document itself; `None`: one that is there
         /// cannot be taken out.
         einvoices: Option<Vec<(usize, bool)>>,
-        /// What the pages print.
+        /// The text layers of the pages, to compare the e-invoices with.
         printed: Vec<PageText>,
     },
     /// The document is not read, and trying again gives the same answer.
@@ -122,7 +122,7 @@ pub enum DocumentAnswer {
         /// Counts and limits; never document content.
         detail: String,
     },
-    /// Not the document's fault.
+    /// The request failed for a reason that is not the document's fault.
     Failed {
         /// Whether another try may succeed.
         passing: bool,
@@ -182,7 +182,8 @@ impl DocumentAnswer {
         (Self::Looked { einvoices, printed }, body)
     }
 
-    /// The inverse of [`DocumentAnswer::from_einvoices`]; `None` if it is something else or does not add up.
+    /// The inverse of [`DocumentAnswer::from_einvoices`]; `None` if it is something else or does
+    /// not add up.
     pub fn into_einvoices(self, body: &[u8]) -> Option<EinvoiceFindings> {
         let Self::Looked { einvoices, printed } = self else { return None };
         let mut rest = body;

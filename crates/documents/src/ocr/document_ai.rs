@@ -4,8 +4,8 @@
 //! refuse replies of more than 4 MB. Online calls are limited to 15 pages (30 with
 //! `imagelessMode`) and 40 MB, so a document goes in slices. What is sent is never the document:
 //! one page goes as its picture, several as a PDF of pictures, so that neither a hidden text layer
-//! nor an attachment leaves the house. Batch processing is not used: it takes its input from Google's
-//! own storage only.
+//! nor an attachment leaves the house. Batch processing is not used: it takes its input from
+//! Google's own storage only.
 //!
 //! Not promised: that a call that broke off was not charged. There are no idempotency keys; whoever
 //! must not pay twice stores the reading.
@@ -41,7 +41,7 @@ const MOST_BYTES: usize = 39_000_000;
 const MOST_PAGES: usize = 15;
 const MOST_PAGES_IMAGELESS: usize = 30;
 
-/// An OCR processor.
+/// Calls an OCR processor of Google Document AI.
 pub struct DocumentAi {
     client: Client,
     process: Url,
@@ -53,7 +53,7 @@ pub struct DocumentAi {
 }
 
 impl DocumentAi {
-    /// Its name in the configuration.
+    /// The provider's name in the configuration.
     pub const NAME: &'static str = "document_ai";
     /// Its one operation, as traces name it.
     pub const PROCESS: &'static str = "process";
@@ -112,7 +112,7 @@ impl DocumentAi {
     }
 }
 
-/// Where calls go.
+/// The URL of the processor's `process` method.
 fn process_url(config: &DocumentAiConfig) -> Result<Url> {
     let DocumentAiConfig { project, location, processor, version, endpoint, .. } = config;
     let server = match endpoint.trim_end_matches('/') {
@@ -164,7 +164,7 @@ impl RemoteOcrProvider for DocumentAi {
         ProviderCallLimits { pages, bytes: MOST_BYTES }
     }
 
-    /// A request without a document is looked at after who sends it and what it is sent to.
+    /// A request without a document is checked after who sends it and what it is sent to.
     async fn ping(&self) -> Result<()> {
         match self.process_document(&Bytes::from_static(b"{}")).await {
             Err(error) if error.fault != Fault::Rejected => Err(error),

@@ -1,7 +1,8 @@
 //! Calls to a provider, no faster than it takes them.
 //!
-//! A call that failed quickly and in passing is repeated twice, as the vendors' own SDKs do; what
-//! else is tried again is for [`GovernedCall`] to say. Every attempt has a span of its own.
+//! A call that failed quickly with a transient error is repeated twice, as the vendors' own SDKs
+//! do; what else is tried again is for [`GovernedCall`] to say. Every attempt has a span of its
+//! own.
 
 use std::sync::Arc;
 
@@ -13,10 +14,10 @@ use docmill_client::throttle::{
 };
 use docmill_core::fault::Result;
 
-/// Repetitions of a call that failed in passing.
+/// Repetitions of a call that failed with a transient error.
 const RETRIES: u32 = 2;
 
-/// One provider, account and operation, behind the governor.
+/// The calls of one provider, account and operation, behind the governor.
 #[derive(Clone)]
 pub struct GovernedClient {
     governor: Arc<Governor>,
@@ -25,12 +26,12 @@ pub struct GovernedClient {
 }
 
 impl GovernedClient {
-    /// A lane of this key, for calls that traces show by this name.
+    /// A client with this limiter key, for calls that traces show by this name.
     pub fn new(governor: Arc<Governor>, key: LimiterKey, operation: &'static str) -> Self {
         Self { governor, key, operation }
     }
 
-    /// Calls, and calls again where that is the thing to do.
+    /// Makes a call, and repeats it where that makes sense.
     ///
     /// # Errors
     /// Those of [`GovernedCall::make`].

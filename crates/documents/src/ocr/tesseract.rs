@@ -3,7 +3,7 @@
 //! The library (`linked`) keeps its engines warm, which saves a tenth of an ordinary page's time.
 //! Tesseract and Leptonica are C++ that meets hostile pixels, so it belongs into a process that may
 //! die ([`crate::cpu`]). A program (`program`) is for another version than the one linked, and
-//! costs a process per page. Both are held to one thread (`OMP_THREAD_LIMIT=1`): with threads
+//! costs a process per page. Both are limited to one thread (`OMP_THREAD_LIMIT=1`): with threads
 //! beyond the cores OpenMP slows down tenfold. For the library that variable must be in the
 //! environment when the process starts.
 

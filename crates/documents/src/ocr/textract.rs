@@ -43,14 +43,14 @@ const NO_JOB: &str = "docmill-asks-whether-it-may";
 /// The first question about a job comes after this; later ones after twice as long each time.
 const FIRST_POLL: Duration = Duration::from_millis(500);
 
-/// One lane for each operation: each has a limit of its own.
+/// One governed client for each operation: each operation has a limit of its own.
 #[derive(Clone)]
 pub struct OperationClients {
-    /// `DetectDocumentText`.
+    /// Client of `DetectDocumentText`: one page, answered at once.
     pub detect: GovernedClient,
-    /// `StartDocumentTextDetection`.
+    /// Client of `StartDocumentTextDetection`: starts an asynchronous job.
     pub start: GovernedClient,
-    /// `GetDocumentTextDetection`.
+    /// Client of `GetDocumentTextDetection`: fetches the job's result.
     pub get: GovernedClient,
 }
 
@@ -63,24 +63,24 @@ pub struct TextractOcr {
     poll: Duration,
 }
 
-/// How a job ended.
+/// How an asynchronous job ended.
 enum TextractJobResult {
     Whole(TextractBlocks),
     Failed,
 }
 
 impl TextractOcr {
-    /// Its name in the configuration.
+    /// The provider's name in the configuration.
     pub const NAME: &'static str = "textract";
-    /// The operation that reads a picture, as a lane and a price name it.
+    /// The operation that reads a picture, as limiters and prices name it.
     pub const DETECT: &'static str = "DetectDocumentText";
     /// The operation that starts a job.
     pub const START: &'static str = "StartDocumentTextDetection";
     /// The operation that asks for a job's result.
     pub const GET: &'static str = "GetDocumentTextDetection";
 
-    /// Sets the client up from the environment; nothing is sent. `files`: PDFs lie where Textract can
-    /// reach them.
+    /// Sets the client up from the environment; nothing is sent. `files`: PDFs lie where Textract
+    /// can reach them.
     pub async fn connect(config: &TextractConfig, files: bool, lanes: OperationClients) -> Self {
         let timeouts = TimeoutConfig::builder()
             .connect_timeout(Duration::from_secs(5).min(config.timeout))

@@ -1,10 +1,10 @@
 //! E-invoices inside a document: the XML that PDF/A-3 carries as an attached file, or the document
 //! itself if it is XML.
 //!
-//! Attachments are looked for in every object of the file, not in the tree of names alone, which
+//! Attachments are searched for in every object of the file, not in the tree of names alone, which
 //! some writers leave out: whatever is a file specification with an embedded file (PDF 32000-1
-//! §7.11.3) and is called as the standards say (`ZUGFeRD` 1 and 2, Factur-X, `XRechnung`), in any case.
-//! Other attachments are nobody's business, `order-x.xml` among them: an order is no invoice.
+//! §7.11.3) and is called as the standards say (`ZUGFeRD` 1 and 2, Factur-X, `XRechnung`), in any
+//! case. Other attachments are nobody's business, `order-x.xml` among them: an order is no invoice.
 //!
 //! What is promised is bytes within the limits, not that they are an invoice.
 
@@ -22,7 +22,7 @@ const NAMES: [&str; 3] = ["factur-x.xml", "zugferd-invoice.xml", "xrechnung.xml"
 /// More e-invoices than this in one document are none.
 const MOST: usize = 8;
 
-/// Looks for e-invoices in a document. Reads no picture.
+/// Finds the e-invoices in a document. Reads no picture.
 ///
 /// # Errors
 /// The document has an e-invoice, but its pages cannot be read.

@@ -108,7 +108,8 @@ fn stream_filters(dictionary: &[u8]) -> Vec<StreamFilter> {
     names.take(if is_list { usize::MAX } else { 1 }).filter_map(parse_filter).collect()
 }
 
-/// PDF 32000-1 tables 6 and 94 (the short names of inline images, which some readers take anywhere).
+/// PDF 32000-1 tables 6 and 94 (the short names of inline images, which some readers take
+/// anywhere).
 fn parse_filter(name: &[u8]) -> Option<StreamFilter> {
     Some(match name {
         b"FlateDecode" | b"Fl" => StreamFilter::Seen("FlateDecode"),

@@ -2,13 +2,13 @@
 //!
 //! Signatures: PDF 32000-1 §7.5.2 and implementation note 13 (the header may stand anywhere in
 //! the first 1024 bytes), PNG §5.2, JPEG SOI + marker, TIFF 6.0 §2 and its 64-bit form, RIFF with
-//! WEBP, GIF in both versions, BMP. XML by its declaration, or by an element and the namespace of an
-//! e-invoice near the start.
+//! WEBP, GIF in both versions, BMP. XML by its declaration, or by an element and the namespace of
+//! an e-invoice near the start.
 
-/// How far into the file a PDF header is looked for.
+/// How far into the file a PDF header is searched for.
 const HEADER_WINDOW: usize = 1024;
 
-/// How far into a file without an XML declaration the namespace of an e-invoice is looked for.
+/// How far into a file without an XML declaration the namespace of an e-invoice is searched for.
 const NAMESPACE_WINDOW: usize = 8192;
 
 /// What the namespaces of e-invoices have in common: CII, `ZUGFeRD` 1, UBL.
@@ -21,9 +21,9 @@ const NAMESPACES: [&str; 3] = [
 /// A format we read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum DocumentFormat {
-    /// Portable Document Format.
+    /// Portable Document Format (PDF).
     Pdf,
-    /// Portable Network Graphics.
+    /// Portable Network Graphics (PNG).
     Png,
     /// JPEG, JFIF or EXIF.
     Jpeg,
@@ -33,7 +33,7 @@ pub enum DocumentFormat {
     WebP,
     /// GIF; its first frame.
     Gif,
-    /// Windows bitmap.
+    /// Windows bitmap (BMP).
     Bmp,
     /// XML; of use only if it is an e-invoice.
     Xml,
@@ -100,8 +100,8 @@ fn is_bitmap(bytes: &[u8]) -> bool {
         })
 }
 
-/// An XML declaration, or an element and a namespace of e-invoices. A byte order mark may come first,
-/// and every other byte may be zero, as in UTF-16.
+/// An XML declaration, or an element and a namespace of e-invoices. A byte order mark may come
+/// first, and every other byte may be zero, as in UTF-16.
 fn is_xml(bytes: &[u8]) -> bool {
     let window = bytes.get(..NAMESPACE_WINDOW).unwrap_or(bytes);
     let marks = [&b"\xef\xbb\xbf"[..], b"\xff\xfe", b"\xfe\xff"];

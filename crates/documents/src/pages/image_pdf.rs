@@ -45,8 +45,8 @@ impl ImagePdf {
     /// Adds the image of page `number` of the original, starting at 1, in its size on paper.
     ///
     /// # Errors
-    /// [`InvalidImageError`] for a PNG that is not 8 bits of grey without interlacing, and for a number or
-    /// a size of 2^31 and above, which a PDF cannot hold; nothing is added.
+    /// [`InvalidImageError`] for a PNG that is not 8 bits of grey without interlacing, and for a
+    /// number or a size of 2^31 and above, which a PDF cannot hold; nothing is added.
     pub fn add_page(&mut self, number: u32, page: &EncodedImage) -> Result<(), InvalidImageError> {
         let ImageHeader { width, height, dpi, encoding } = page.header;
         let integer = |value: u32| i32::try_from(value).map_err(|_| InvalidImageError);
@@ -79,7 +79,7 @@ impl ImagePdf {
         Ok(())
     }
 
-    /// Ends the file.
+    /// Writes the page tree and trailer; returns the whole file.
     pub fn finish(mut self) -> Vec<u8> {
         self.pages.sort_unstable();
         let mut labels = Vec::new();

@@ -1,9 +1,9 @@
 //! Which language a text is written in, by its commonest words.
 //!
-//! Function words of running text, and the words that forms, invoices and receipts are made of, each
-//! without its accents: what reads a text before its language is known loses those first. A word of
-//! several languages counts for each of them in part. It tells the languages of [`PROFILES`] apart
-//! and says nothing about others.
+//! Function words of running text, and the words that forms, invoices and receipts are made of,
+//! each without its accents: what reads a text before its language is known loses those first. A
+//! word of several languages counts for each of them in part. It tells the languages of
+//! [`PROFILES`] apart and says nothing about others.
 
 use unicode_normalization::UnicodeNormalization;
 

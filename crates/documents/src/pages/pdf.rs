@@ -23,15 +23,15 @@ use docmill_core::model::{OutcomeReason, TextLayer};
 
 /// What a page may cost and how it is rendered.
 pub(super) struct RenderBounds<'a> {
-    /// The limits.
+    /// The configured caps on a document.
     pub limits: &'a LimitsConfig,
     /// Dots per inch to render at.
     pub dpi: u32,
-    /// When to give up.
+    /// When reading is given up.
     pub deadline: Instant,
 }
 
-/// An open PDF.
+/// A parsed PDF whose pages can be read.
 pub(super) struct PdfFile {
     pdf: Pdf,
     is_cut: bool,

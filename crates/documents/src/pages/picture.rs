@@ -1,6 +1,6 @@
 //! Image files as grey pixels.
 //!
-//! Sizes are read from the header and held against the limit before anything is decoded. The
+//! Sizes are read from the header and checked against the limit before anything is decoded. The
 //! camera's orientation is honoured, transparency lies on white paper, colours become grey.
 
 use std::io::{BufRead, BufReader, Cursor, Seek};
@@ -114,9 +114,9 @@ fn make_decoder<'a, R: BufRead + Seek + 'a>(
     Ok(decoder)
 }
 
-/// What a decoder that gives up leaves behind, on white. `None` if that is nothing, or if it has more
-/// than 8 bits: the order of their bytes is not settled before the end. Takes no more memory than a
-/// whole picture does, since its size was checked.
+/// What a decoder that gives up leaves behind, on white. `None` if that is nothing, or if it has
+/// more than 8 bits: the order of their bytes is not known before the end. Takes no more memory
+/// than a whole picture does, since its size was checked.
 fn decode_partial(decoder: impl ImageDecoder) -> Option<DynamicImage> {
     const UNTOUCHED: u8 = u8::MAX;
     let ((width, height), color) = (decoder.dimensions(), decoder.color_type());
@@ -217,16 +217,16 @@ pub(super) fn grey_of_rgb([red, green, blue]: [u8; 3]) -> u8 {
 /// bottom.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PixelTransform {
-    /// Rows become columns.
+    /// Whether rows become columns.
     pub transpose: bool,
-    /// Left becomes right.
+    /// Whether left becomes right.
     pub mirror: bool,
-    /// Top becomes bottom.
+    /// Whether top becomes bottom.
     pub flip: bool,
 }
 
 impl PixelTransform {
-    /// Turns the pixels.
+    /// Moves the pixels: transposes first, then mirrors, then flips.
     pub(super) fn apply(self, raster: PageRaster) -> PageRaster {
         if self == (Self { transpose: false, mirror: false, flip: false }) {
             return raster;

@@ -1,8 +1,8 @@
 //! Grey pixels handed to `OpenCV` and back.
 //!
-//! Every call of `OpenCV` can fail (it asks for memory); the failure becomes an [`OpenCvError`] that
-//! names the error's number and nothing of the page. What `OpenCV` writes to stderr itself holds
-//! sizes and types only.
+//! Every call of `OpenCV` can fail (it asks for memory); the failure becomes an [`OpenCvError`]
+//! that names the error's number and nothing of the page. What `OpenCV` writes to stderr itself
+//! holds sizes and types only.
 
 use std::sync::LazyLock;
 
@@ -18,7 +18,7 @@ use docmill_core::model::OutcomeReason;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("OpenCV error {code}")]
 pub struct OpenCvError {
-    /// `OpenCV`'s number, negative.
+    /// `OpenCV`'s error number, negative.
     pub code: i32,
 }
 
@@ -85,8 +85,8 @@ pub(super) fn shrink_mat(plane: &impl PixelMatrix, factor: i32) -> Result<Mat> {
     Ok(small)
 }
 
-/// Sides of the closing and the median in [`estimate_paper`], in its eighths of a pixel: wider than the
-/// strokes of a headline, narrower than a shadow.
+/// Sides of the closing and the median in [`estimate_paper`], in its eighths of a pixel: wider than
+/// the strokes of a headline, narrower than a shadow.
 const CLOSING: i32 = 15;
 const MEDIAN: i32 = 21;
 /// How much coarser [`estimate_paper`] is than its page.

@@ -1,9 +1,9 @@
-//! A first look at a page image: a few lines of it are read, to learn which way up the page is and
+//! A first probe of a page image: a few lines of it are read, to learn which way up the page is and
 //! in which language it is written, before all of it is read once.
 //!
-//! The look costs about a tenth of the page. A page is turned only if the few lines are not read at
-//! all as the page lies and are read well when turned: a page that lies right stays as it is, and so
-//! does one that is too bad to tell.
+//! The probe costs about a tenth of the page. A page is turned only if the few lines are not read
+//! at all as the page lies and are read well when turned: a page that lies right stays as it is,
+//! and so does one that is too bad to tell.
 
 use super::language::{self, LanguageEvidence};
 use super::picture::PixelTransform;
@@ -12,7 +12,7 @@ use super::{PageRaster, PageRecogniser};
 use docmill_core::fault::Result;
 use docmill_core::model::TextLine;
 
-/// Cells of the part that is looked at, across and down: about four inches by one.
+/// Cells of the part that is probed, across and down: about four inches by one.
 const PART: (usize, usize) = (40, 10);
 /// A word is surely read if Tesseract is this sure of it and it is this long.
 const SURE: f32 = 0.7;
@@ -26,7 +26,7 @@ const LEAD: usize = 3;
 /// Languages without known words that are tried at most.
 const MOST_TRIALS: usize = 6;
 
-/// What a first look says.
+/// What the probe found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct OrientationProbe {
     /// Quarter turns clockwise that put the page upright.
@@ -80,8 +80,8 @@ pub(super) struct ProbeOptions<'a> {
     pub unless_sure: u8,
 }
 
-/// Reads a few lines of `page`, whose text is where `text` says, first as it lies, then, if that fails, turned. `None`: there is no
-/// text to look at.
+/// Reads a few lines of `page`, whose text is where `text` says, first as it lies, then, if that
+/// fails, turned. `None`: there is no text to look at.
 ///
 /// # Errors
 /// Those of the recogniser.

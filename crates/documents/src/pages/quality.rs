@@ -75,7 +75,7 @@ pub struct PageAssessment {
     pub score: f32,
     /// What is wrong, and how surely; the kinds in order of their declaration.
     pub defects: Vec<PageDefect>,
-    /// How the lines run.
+    /// The direction and skew of the lines.
     pub direction: LineDirection,
     /// Median height of the letters in pixels of the page, across the lines; 0 without letters.
     pub letter_height: f32,
@@ -130,7 +130,7 @@ impl PageAssessment {
 /// [`LineDirection::feet`] beyond this, either way, is sure.
 pub const SURE_FEET: f32 = 0.25;
 
-/// Judges `page`.
+/// Measures `page` and judges what is wrong with it.
 ///
 /// # Errors
 /// `OpenCV` had no memory.

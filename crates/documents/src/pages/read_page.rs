@@ -53,8 +53,8 @@ impl From<OpenCvError> for PageError {
     }
 }
 
-/// Reads page `index` of `document`, which starts at 0. A page of a document that is cut off says so
-/// by its quality and as a defect.
+/// Reads page `index` of `document`, which starts at 0. A page of a document that is cut off says
+/// so by its quality and as a defect.
 ///
 /// # Errors
 /// The document is to blame, or something else is.

@@ -38,9 +38,9 @@ pub(super) struct PictureRead {
     pub lines: Vec<TextLine>,
     /// Width of that picture.
     pub width: u32,
-    /// Its height.
+    /// Height of that picture.
     pub height: u32,
-    /// 0 to 1.
+    /// Quality of the reading, 0 to 1.
     pub quality: f32,
     /// What was wrong with the picture as the file has it.
     pub defects: Vec<PageDefect>,
@@ -54,15 +54,15 @@ pub(super) struct PictureRead {
 
 /// Reads pictures of one document's pages.
 pub(super) struct PictureReader<'a> {
-    /// What reads.
+    /// The OCR engine that reads the pictures.
     pub recogniser: &'a mut dyn PageRecogniser,
-    /// How.
+    /// How pages are to be read: resolution, languages and repairs.
     pub recipe: &'a ReadRecipe,
-    /// Language of an earlier page.
+    /// Language of an earlier page of the document.
     pub hint: Option<String>,
-    /// When work on the page began, and how long it may take.
+    /// When work on the page began.
     pub started: Instant,
-    /// See there.
+    /// How long work on the page may take, counted from `started`.
     pub page_time: Duration,
 }
 
@@ -73,7 +73,7 @@ struct PictureCandidate<'a> {
     turned: u8,
     /// Whether more was done to it than turning.
     repaired: bool,
-    /// Whether it still shows the page as it came, larger perhaps, but nowhere else. A page is
+    /// Whether it still shows the page in its original place, larger perhaps. A page is
     /// repaired once at most, so pictures that are not in place show it in the same other places.
     in_place: bool,
     /// Whether its letters were enlarged.
@@ -108,7 +108,7 @@ impl OcrPass<'_> {
     }
 
     /// With the words that `other`, a reading of the same page that is not as good, has better or
-    /// alone; as it is if the words of the two cannot be held against each other, or if the other
+    /// alone; as it is if the words of the two cannot be compared, or if the other
     /// is so much worse that its few sure words are luck.
     fn merge_with(mut self, other: &Self) -> Self {
         let is_equal = other.legibility.confidence >= PEER * self.legibility.confidence;
@@ -169,8 +169,9 @@ impl PictureReader<'_> {
         })
     }
 
-    /// The better of two readings of the page with what the other has beyond it; if that falls short
-    /// as well and one of the two was of an enlarged picture, with a third reading of that one.
+    /// The better of two readings of the page with what the other has beyond it; if that falls
+    /// short as well and one of the two was of an enlarged picture, with a third reading of that
+    /// one.
     fn join_passes<'a>(
         &mut self,
         first: OcrPass<'a>,

@@ -17,7 +17,7 @@ pub trait PageRecogniser: Send {
     /// Lines as they were found, boxes in pixels of `page`.
     ///
     /// # Errors
-    /// [`Fault::Rejected`](docmill_core::fault::Fault::Rejected): the page takes longer than it may.
-    /// Anything else is not the page's fault.
+    /// [`Fault::Rejected`](docmill_core::fault::Fault::Rejected): the page takes longer than it
+    /// may. Anything else is not the page's fault.
     fn recognise(&mut self, page: &PageRaster, languages: &[String]) -> Result<Vec<TextLine>>;
 }

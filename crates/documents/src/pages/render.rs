@@ -49,7 +49,7 @@ pub(super) fn render_page(
     })
 }
 
-/// Pixels per point.
+/// The scale to render a page at, in pixels per point.
 fn render_scale(width: f64, height: f64, bounds: &RenderBounds<'_>) -> f64 {
     let wanted = f64::from(bounds.dpi) / 72.0;
     #[expect(clippy::cast_precision_loss, reason = "a limit, not a count")]

@@ -23,7 +23,7 @@ use docmill_core::model::RepairSwitches;
 /// What was done to a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RepairStep {
-    /// Quarter turns.
+    /// The page was turned by quarter turns.
     Turn,
     /// The sheet was cut out of its surroundings and made a rectangle.
     Perspective,
@@ -33,7 +33,7 @@ pub enum RepairStep {
     Stretch,
     /// Noise was smoothed or specks removed.
     Denoise,
-    /// Edges were sharpened.
+    /// Blurred edges were sharpened.
     Sharpen,
     /// Skewed lines were levelled.
     Deskew,
@@ -65,7 +65,7 @@ impl RepairStep {
 /// A page after its repair.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RepairedRaster {
-    /// The new picture.
+    /// The picture after all steps.
     pub raster: PageRaster,
     /// What was done, in order; never empty.
     pub steps: Vec<RepairStep>,
@@ -119,9 +119,9 @@ fn repair_surface(
     Ok(Some(RepairedRaster { raster: plane::raster_from_mat(&current, dpi)?, steps: plan }))
 }
 
-/// `page`, whose letters were enlarged, with the edges that enlarging softened made steep again, and
-/// with the noise smoothed that this would show: another picture to read where the first one was
-/// read badly.
+/// `page`, whose letters were enlarged, with the edges that enlarging softened made steep again,
+/// and with the noise smoothed that this would show: another picture to read where the first one
+/// was read badly.
 ///
 /// # Errors
 /// `OpenCV` had no memory.

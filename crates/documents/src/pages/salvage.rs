@@ -3,8 +3,8 @@
 //! Nothing is decoded and nothing in front of the damage moves, so every other check of the file
 //! still holds. Three mends, each linear in the file: an end for a stream that is cut off, an empty
 //! array in place of one that nests too deep, and a new page tree over the page objects that are
-//! still there. Pages inside object streams are not looked for, nor those of an encrypted file; what
-//! a page inherited from a lost page tree is gone.
+//! still there. Pages inside object streams are not searched for, nor those of an encrypted file;
+//! what a page inherited from a lost page tree is gone.
 
 use bytes::Bytes;
 use memchr::memmem;
@@ -33,8 +33,8 @@ pub(super) fn close_last_stream(bytes: &[u8]) -> Option<Bytes> {
     (!closes).then(|| [bytes, b"\nendstream\nendobj\n"].concat().into())
 }
 
-/// Empties arrays that nest too deep for the parser, blank for bracket. `None` if there are none, or
-/// if one is never closed.
+/// Empties arrays that nest too deep for the parser, blank for bracket. `None` if there are none,
+/// or if one is never closed.
 pub(super) fn flatten_arrays(bytes: &[u8]) -> Option<Bytes> {
     let too_deep = vec![b'['; DEEPEST];
     let mut flat = Vec::with_capacity(bytes.len());

@@ -32,7 +32,7 @@ pub(super) struct LegibilityScore {
 }
 
 impl LegibilityScore {
-    /// The page's quality.
+    /// The page's quality, 0 to 1: the product of the three parts.
     pub(super) fn quality(self) -> f32 {
         let found = (self.coverage / FULL_COVERAGE).min(1.0);
         (self.confidence * found * self.size).clamp(0.0, 1.0)
@@ -45,8 +45,8 @@ impl LegibilityScore {
     }
 }
 
-/// Judges what was read from the page whose cells are `text`. A page without text and without anything that looks like text
-/// is perfectly legible.
+/// Judges what was read from the page whose cells are `text`. A page without text and without
+/// anything that looks like text is perfectly legible.
 pub(super) fn score_legibility(text: &TextCells, lines: &[TextLine]) -> LegibilityScore {
     let coverage = text.coverage(lines);
     let words: Vec<_> = lines.iter().flat_map(|line| &line.words).collect();

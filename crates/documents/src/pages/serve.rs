@@ -1,4 +1,4 @@
-//! The inside of a cell: answers what comes over one pipe into another, until the first ends.
+//! The inside of a page process: answers the requests of one pipe on another, until the first ends.
 //!
 //! Questions are worked on by as many threads as the setup says, one question each, and answered in
 //! the order in which they are done. The reader of pages is handed in, because what reads pictures
@@ -35,7 +35,7 @@ pub trait PageReader: Send {
     ) -> Result<PageReadResult, PageError>;
 }
 
-/// The one that there is, but for tests of what cells survive.
+/// The one that there is, but for tests of what page processes survive.
 impl PageReader for Box<dyn PageRecogniser> {
     fn read_page(
         &mut self,

@@ -3,8 +3,8 @@
 //!
 //! Showing belongs into a page process, because it opens the document. Making a page of a reading
 //! meets no bytes of the document and belongs to whoever asked the reader. Both follow the rules of
-//! [`super::read_page()`]: a sound text layer stays, a hidden one is not believed, what a doubtful one
-//! leaves out is added.
+//! [`super::read_page()`]: a sound text layer stays, a hidden one is not believed, what a doubtful
+//! one leaves out is added.
 
 use super::encode::encode_page;
 use super::quality::{self, PageAssessment};

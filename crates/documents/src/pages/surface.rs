@@ -35,7 +35,7 @@ const WHITE: u8 = 245;
 pub(super) struct PageGlyph {
     /// Its text: usually one character; `U+FFFD` if the font does not tell.
     pub text: String,
-    /// Where its baseline starts.
+    /// Where the glyph's baseline starts.
     pub origin: Point,
     /// From its origin to where the next glyph is due.
     pub advance: Vec2,
@@ -70,7 +70,7 @@ pub(super) struct GlyphCollector {
     pub images: Vec<PlacedImage>,
     /// Curves in filled shapes: text that was turned into outlines has ten per letter.
     pub curves: usize,
-    /// Any painted shape.
+    /// Number of painted shapes of any form.
     pub shapes: usize,
     clips: Vec<Rect>,
     groups: Vec<OpacityGroup>,
@@ -142,7 +142,8 @@ impl GlyphCollector {
     /// A font that is not embedded is drawn with another one's letters, each stretched to the width
     /// its own should have. That stretch is in the matrix, like a horizontal scaling of the text,
     /// but does not move the next glyph. A scaling is the same for a whole run; if the matrices are
-    /// all alike, it shows in where the next glyphs stand; for a single glyph, the run before tells.
+    /// all alike, it shows in where the next glyphs stand; for a single glyph, the run before
+    /// tells.
     fn undo_stretching(&mut self, glyphs: &mut [PageGlyph]) {
         let ratio = |glyph: &PageGlyph| glyph.em.length() / glyph.size;
         if glyphs.iter().all(|glyph| (ratio(glyph) - 1.0).abs() < 0.005) {
@@ -199,7 +200,7 @@ impl GlyphCollector {
     }
 }
 
-/// What a paint looks like, as far as it decides about visibility.
+/// The properties of a paint that decide about visibility.
 struct PaintAppearance {
     alpha: f32,
     luma: u8,

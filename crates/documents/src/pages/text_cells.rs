@@ -20,13 +20,13 @@ pub(super) struct TextCells {
 /// A part of a page, in pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PageCrop {
-    /// Left edge.
+    /// Left edge of the part.
     pub left: usize,
-    /// Top edge.
+    /// Top edge of the part.
     pub top: usize,
-    /// Width.
+    /// Width of the part.
     pub width: usize,
-    /// Height.
+    /// Height of the part.
     pub height: usize,
 }
 
@@ -71,7 +71,7 @@ impl TextCells {
         share
     }
 
-    /// The same as plain data.
+    /// The grid as plain data that can be stored and sent.
     pub(super) fn to_map(&self) -> TextMap {
         let text = self.is_text.iter().enumerate().filter(|(_, is_text)| **is_text);
         let text = text.map(|(cell, _)| cell).collect();

@@ -29,8 +29,8 @@ pub(super) struct TiffDirectory {
 
 impl TiffDirectory {
     /// Whether the page is in one of the registered compressions that are not decoded: fax Group 3,
-    /// the old form of JPEG, JPEG 2000, LZMA, Zstandard, JBIG and others. Decoded are none, Group 4,
-    /// LZW, JPEG, Deflate (both numbers) and `PackBits`.
+    /// the old form of JPEG, JPEG 2000, LZMA, Zstandard, JBIG and others. Decoded are none, Group
+    /// 4, LZW, JPEG, Deflate (both numbers) and `PackBits`.
     pub(super) fn is_unread_compression(&self) -> bool {
         !matches!(self.compression, 0 | 1 | 4 | 5 | 7 | 8 | 32_773 | 32_946)
     }

@@ -1,11 +1,12 @@
 //! Two readings of one page in one: where both have a word, the one that was read more surely;
 //! where only one has a word, that one.
 //!
-//! A small or worn print is read now better as it came, now better enlarged, and within one page
+//! A small or worn print is read now better unchanged, now better enlarged, and within one page
 //! that changes from word to word, so the better of two readings of a receipt still misses words
 //! that the other has. Voting among recognisers word by word is an old remedy (Lopresti and Zhou,
 //! "Using consensus sequence voting to correct OCR errors", CVIU 67, 1997); with two voters their
-//! confidence decides. It works on boxes, so both readings must be of the same page up to its scale.
+//! confidence decides. It works on boxes, so both readings must be of the same page up to its
+//! scale.
 
 use docmill_core::model::{BoundingBox, TextLine, TextWord};
 
@@ -16,7 +17,8 @@ const TAKEN: f32 = 0.5;
 /// How much surer the other reading must be of a word to replace it: confidences of two pictures
 /// are not quite alike.
 const SURER: f32 = 0.1;
-/// A word that only one reading has is believed from this confidence on: specks look like words too.
+/// A word that only one reading has is believed from this confidence on: specks look like words
+/// too.
 const BELIEVED: f32 = 0.5;
 
 /// `base` with what `other` read more surely, and with what only `other` has. Boxes of `other` are

@@ -18,17 +18,17 @@ const BACK_JUMP: f64 = 0.6;
 /// A word in the frame of its direction: `u` along the baseline, `v` across it, downwards.
 #[derive(Debug, Clone)]
 pub(super) struct WordPiece {
-    /// Its text.
+    /// The characters of the word.
     pub text: String,
     /// Direction of its baseline in whole degrees, clockwise, 0 for ordinary text.
     pub angle: i32,
     /// Where it starts on the baseline.
     pub start: f64,
-    /// Where it ends.
+    /// Where it ends on the baseline (`u`).
     pub end: f64,
-    /// The baseline.
+    /// Position of its baseline across the direction of writing (`v`).
     pub baseline: f64,
-    /// Font size.
+    /// Size of the font, in the unit of the positions.
     pub size: f64,
     /// A space stands before it: it is no continuation of what is there.
     pub after_space: bool,

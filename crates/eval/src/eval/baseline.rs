@@ -26,18 +26,18 @@ struct EarlierDocument {
 /// A figure that moved.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct MovedFigure {
-    /// As in the report's `measures`.
+    /// Name of the figure, as in the report's `measures`.
     pub name: String,
-    /// In the earlier run.
+    /// The figure's value in the earlier run.
     pub before: f64,
-    /// In this one.
+    /// The figure's value in this run.
     pub after: f64,
 }
 
 /// A document that is read otherwise than before.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ChangedDocument {
-    /// Its name.
+    /// File name of the document, without its ending.
     pub name: String,
     /// Fields that are wrong now and were not.
     pub worse: Vec<String>,
@@ -48,7 +48,7 @@ pub struct ChangedDocument {
 /// Two runs side by side.
 #[derive(Debug, Clone, Serialize)]
 pub struct RunComparison {
-    /// Figures that moved.
+    /// The figures that differ between the runs.
     pub moved: Vec<MovedFigure>,
     /// Documents of both runs that changed.
     pub changed: Vec<ChangedDocument>,
@@ -60,7 +60,7 @@ pub struct RunComparison {
 const SAME: f64 = 5e-4;
 
 impl RunComparison {
-    /// Holds `report` against an earlier one.
+    /// Compares `report` with an earlier one.
     pub fn from_reports(earlier: &EarlierReport, report: &EvalReport) -> Self {
         let moved = report.measures.iter().filter_map(|(name, after)| {
             let before = *earlier.measures.get(name)?;

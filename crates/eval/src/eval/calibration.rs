@@ -34,11 +34,11 @@ pub struct ScoreCalibration {
 /// Results of about one score.
 #[derive(Debug, Clone, Serialize)]
 pub struct CalibrationBin {
-    /// Lower end.
+    /// Least score of the bin.
     pub from: f64,
-    /// Results in it.
+    /// Number of results in the bin.
     pub results: usize,
-    /// Their mean score.
+    /// Mean score of those results.
     pub score: f64,
     /// Share of right ones.
     pub right: f64,
@@ -54,7 +54,7 @@ pub struct LogOddsFit {
 }
 
 impl ScoreCalibration {
-    /// Measures.
+    /// Measures how well the scores of these results tell right from wrong.
     pub fn from_results(results: &[ScoredResult]) -> Self {
         let right = results.iter().filter(|(_, right)| *right).count();
         let bins = make_bins(results);

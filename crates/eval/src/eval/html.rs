@@ -22,7 +22,7 @@ fill-opacity:.7}code{overflow-wrap:anywhere}.plots{display:flex;flex-wrap:wrap;g
 @media(prefers-color-scheme:dark){body{color:#dfe3ea;background:#14181f}.bad{color:#ff8a80}\
 .ok{color:#7bd88f}.bar,.point{fill:#7aa7e8}}";
 
-/// The page.
+/// Renders the report as one HTML page.
 pub fn html_page(report: &EvalReport, comparison: Option<&RunComparison>) -> String {
     let mut html = format!(
         "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\">\

@@ -27,9 +27,9 @@ const TRIES: usize = 5;
 /// How the gate fared with one sort of error.
 #[derive(Debug, Clone, Serialize)]
 pub struct ErrorDetection {
-    /// Of the error.
+    /// The sort of error that was put in.
     pub sort: ErrorSort,
-    /// How many were made.
+    /// Number of errors that were made.
     pub made: usize,
     /// Of those, how many a person would see.
     pub caught: usize,
@@ -46,11 +46,11 @@ pub struct InjectReport {
     pub documents: usize,
     /// Documents whose truth lacks a required field, or that could not be read.
     pub left_out: usize,
-    /// Correct extractions that a person would be asked to look at.
+    /// Correct extractions that a person would be asked to check.
     pub clean_reviewed: usize,
     /// Those, and why: names of rules and fields.
     pub clean_reasons: Vec<String>,
-    /// By sort of error.
+    /// How the gate fared, by sort of error.
     pub sorts: Vec<ErrorDetection>,
     /// Of the score, over correct and faulty ones together, the correct ones repeated so that they
     /// are as many: how often a reader errs is not known here.
@@ -62,7 +62,7 @@ pub struct InjectReport {
 /// What the score of one extraction is made of.
 #[derive(Debug, Clone, Serialize)]
 pub struct GateJudgement {
-    /// Without an error.
+    /// Whether the extraction was left without an error.
     pub right: bool,
     /// Rules that failed, each with its gravest consequence; the score's own is not among them.
     pub rules: BTreeMap<String, RuleConsequence>,
@@ -180,7 +180,7 @@ impl<'a> ErrorInjector<'a> {
         GateJudgement { right, rules, least }
     }
 
-    /// Sums up.
+    /// Sums up all documents into the report.
     pub fn finish(self) -> InjectReport {
         let faulty: usize = self.sorts.iter().map(|(_, scores)| scores.len()).sum();
         let times = faulty.checked_div(self.clean.len()).unwrap_or(0).max(1);

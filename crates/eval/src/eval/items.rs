@@ -82,7 +82,7 @@ fn match_rows(known: &[Value], given: &[Value]) -> Vec<(usize, usize)> {
     pairs
 }
 
-/// How far a row is looked for in a very long list.
+/// How far a row is searched for in a very long list.
 const NEAR: usize = 50;
 
 fn row_likeness(a: &Value, b: &Value) -> f64 {

@@ -13,13 +13,13 @@ use super::{DocumentScore, FieldScore, ListCompleteness, ScanKindScore, measures
 /// All documents, or those whose names begin alike.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct GroupReport {
-    /// How many.
+    /// Number of documents.
     pub documents: usize,
-    /// Ended completed.
+    /// Documents that ended completed.
     pub completed: usize,
-    /// Of those, how many a person was asked to look at.
+    /// Completed documents that a person was asked to check.
     pub flagged: usize,
-    /// Failures by reason.
+    /// Number of failed documents by reason code.
     pub failed: BTreeMap<String, usize>,
     /// Completed without a word to a person, although a scored field outside lists is wrong.
     pub silent_errors: usize,
@@ -41,10 +41,10 @@ pub struct GroupReport {
     pub character_error_rate: Option<f64>,
 }
 
-/// The result.
+/// The scores of a whole folder.
 #[derive(Debug, Clone, Serialize)]
 pub struct EvalReport {
-    /// Everything.
+    /// The sums over all documents.
     pub all: GroupReport,
     /// By the part of the name up to its first `_`.
     pub groups: BTreeMap<String, GroupReport>,
@@ -59,7 +59,7 @@ pub struct EvalReport {
     pub measures: BTreeMap<String, f64>,
 }
 
-/// Sums up.
+/// Sums up scored documents into a report.
 pub fn build_report(mut documents: Vec<DocumentScore>, without_truth: usize) -> EvalReport {
     documents.sort_by(|a, b| a.name.cmp(&b.name));
     let mut groups: BTreeMap<String, Vec<&DocumentScore>> = BTreeMap::new();

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::report::mean;
 use super::{DocumentScore, EvalError, EvalReport, read_optional, text::TextScore};
 
-/// The table's name.
+/// File name of the table of scans.
 pub(super) const TABLE: &str = "SCANS.tsv";
 
 /// How well the documents of one kind were read.
@@ -17,7 +17,7 @@ pub(super) const TABLE: &str = "SCANS.tsv";
 pub struct ScanKindScore {
     /// Documents of this kind whose text is known.
     pub documents: usize,
-    /// What was read.
+    /// How well their text was read.
     #[serde(flatten)]
     pub text: TextMeans,
     /// What is read of them without repair, if that was asked for.
@@ -25,7 +25,7 @@ pub struct ScanKindScore {
     pub without_repair: Option<TextMeans>,
 }
 
-/// Means over documents.
+/// Means of text scores over documents.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct TextMeans {
     /// Of the share of words found.

@@ -1,7 +1,7 @@
 //! Asking a model about a transcript: in parts if it is long, some at the same time, one repair per
 //! part, and nothing paid for twice.
 //!
-//! Every reply is kept through the journal before it is looked at (invariant 8), and a data set is
+//! Every reply is kept through the journal before it is examined (invariant 8), and a data set is
 //! whole only if every part ended normally and matched the schema (invariant 11). What was read of
 //! an extraction that did not end well is handed out as partial data for the reviewer.
 
@@ -28,11 +28,11 @@ use super::schema::ReplySchema;
 pub struct CallLimits {
     /// See [`super::extraction_identity`]; stored replies of another identity are not used.
     pub identity: String,
-    /// `limits.prompt_tokens`.
+    /// Most tokens of a prompt, from `limits.prompt_tokens`.
     pub prompt_tokens: u32,
-    /// `llm.max_output_tokens`.
+    /// Most tokens of a reply, from `llm.max_output_tokens`.
     pub max_output_tokens: u32,
-    /// `llm.parts_at_once`.
+    /// How many parts are read at the same time, from `llm.parts_at_once`.
     pub parts_at_once: usize,
 }
 
@@ -48,7 +48,7 @@ pub enum IncompleteReason {
     /// The document needs more calls or longer replies than one document may.
     #[error("the document needs more than {MOST_CALLS} calls or {MOST_BYTES} bytes of replies")]
     TooCostly,
-    /// The model declined.
+    /// The model declined to answer.
     #[error("the model or its filter declined")]
     Refused,
 }
@@ -70,7 +70,7 @@ pub enum ExtractError {
     /// The model answered, but not acceptably; asking again the same way gives the same.
     #[error("{ending}")]
     Ended {
-        /// How.
+        /// Why the extraction is not whole.
         ending: IncompleteReason,
         /// What was read before it ended, never `successful`.
         partial: Option<Box<Extraction>>,
@@ -132,7 +132,7 @@ fn schema_name(kind: &Kind) -> String {
     if name.is_empty() { "document".to_owned() } else { name }
 }
 
-/// What was read.
+/// What was read of the parts so far.
 #[derive(Default)]
 struct PartsRead {
     /// In the order of the document.
@@ -159,8 +159,8 @@ struct ExtractionSession<'a> {
 }
 
 impl ExtractionSession<'_> {
-    /// Reads some parts at a time. The first that does not end well is the last that is begun; those
-    /// under way are waited for, because they are paid for and kept.
+    /// Reads some parts at a time. The first that does not end well is the last that is begun;
+    /// those under way are waited for, because they are paid for and kept.
     async fn read_all(&self) -> Result<(PartsRead, Option<IncompleteReason>), ExtractError> {
         let mut todo = VecDeque::from(self.first_parts()?);
         let mut under_way = FuturesUnordered::new();
@@ -252,7 +252,7 @@ impl ExtractionSession<'_> {
         }
     }
 
-    /// The stop reason decides before the text is looked at.
+    /// The stop reason decides before the text is parsed.
     fn check_reply(&self, call: &StoredCall) -> Result<PartOutcome, ReplyDefect> {
         match call.stop {
             FinishReason::Cut | FinishReason::TooLong => Ok(PartOutcome::TooMuch),

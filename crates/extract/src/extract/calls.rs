@@ -27,7 +27,7 @@ pub(super) struct JournaledCalls<'a> {
 struct CallState {
     replies: RecordedReplies,
     under_way: usize,
-    /// How many replies have come in; what is kept is told by this number.
+    /// How many replies have arrived; this number tells which of them are stored.
     came: u64,
     answered: usize,
     usage: ModelUsage,

@@ -3,7 +3,7 @@
 //!
 //! The model sees how the document begins, fenced as everywhere, and can answer with nothing but
 //! one of the names it is given. An answer of any other form is no answer; it is not asked for
-//! again, because a person looks at such a document anyway.
+//! again, because a person reviews such a document anyway.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -34,14 +34,14 @@ const SHOWN: usize = 6_000;
 /// Most tokens of the reply. The answer takes ten; the rest is for models that think first.
 const REPLY_TOKENS: u32 = 1_000;
 
-/// What a model said.
+/// The kind that a model chose among candidates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KindChoice {
     /// The kind at this index of those that were named.
     Kind(usize),
-    /// None of them.
+    /// The model says that it is none of these kinds.
     Neither,
-    /// Nothing that can be used.
+    /// The model said nothing that can be used.
     Nothing,
 }
 

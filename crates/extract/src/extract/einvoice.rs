@@ -6,8 +6,8 @@
 //!
 //! Exact or not at all: an amount, date or text that cannot be carried as it stands makes the whole
 //! XML unusable, because a reader that leaves out what it does not understand would be wrong
-//! without a word. What is absent is null. Whether the values make sense, and whether they are those
-//! of the page, is the gate's to say.
+//! without a word. What is absent is null. Whether the values make sense, and whether they are
+//! those of the page, is the gate's to say.
 
 mod cii;
 mod element;
@@ -30,7 +30,7 @@ pub enum EinvoiceDefect {
     /// It cannot be taken out of its document.
     #[error("the attached e-invoice cannot be taken out of the document")]
     Attachment,
-    /// It cannot be parsed.
+    /// The XML cannot be parsed.
     #[error(transparent)]
     Xml(#[from] XmlError),
     /// Its root is neither of the two syntaxes.
@@ -87,27 +87,27 @@ pub struct ParsedInvoiceXml {
 #[derive(Debug, Default)]
 struct InvoiceXmlFields {
     is_credit_note: bool,
-    /// BT-27 or BT-28.
+    /// Seller name (BT-27) or trading name (BT-28).
     supplier_name: Value,
-    /// BG-5 on one line.
+    /// Seller address (BG-5) on one line.
     supplier_address: Value,
-    /// BT-31.
+    /// Seller VAT identifier (BT-31).
     supplier_vat_id: Value,
-    /// BT-1.
+    /// Invoice number (BT-1).
     number: Value,
-    /// BT-2.
+    /// Issue date (BT-2).
     date: Value,
-    /// BT-9.
+    /// Payment due date (BT-9).
     due_date: Value,
-    /// BT-5.
+    /// Invoice currency code (BT-5).
     currency: Value,
-    /// BG-25.
+    /// Invoice lines (BG-25).
     lines: Vec<Value>,
-    /// BT-109.
+    /// Total without VAT (BT-109).
     subtotal: Value,
-    /// BT-110.
+    /// Total VAT amount (BT-110).
     vat_amount: Value,
-    /// BT-112.
+    /// Total with VAT (BT-112).
     total: Value,
 }
 
@@ -118,7 +118,8 @@ const REQUIRED: [&str; 5] =
 /// Reads an XML.
 ///
 /// # Errors
-/// Every [`EinvoiceDefect`] but `EinvoiceAttachment`, `Incomplete` and `Several`, which are not seen from here.
+/// Every [`EinvoiceDefect`] but `EinvoiceAttachment`, `Incomplete` and `Several`, which are not
+/// seen from here.
 pub fn parse_einvoice(bytes: &[u8]) -> Result<ParsedInvoiceXml, EinvoiceDefect> {
     let xml = XmlText::decode(bytes)?;
     let tree = xml.parse_tree()?;
@@ -191,7 +192,8 @@ impl ParsedInvoiceXml {
     }
 }
 
-/// Whether documents of this kind are told by an e-invoice: a contract that carries one is not.
+/// Whether documents of this kind are recognised by an e-invoice: a contract that carries one is
+/// not.
 pub fn kind_uses_einvoice(kind: &Kind) -> bool {
     REQUIRED.iter().all(|field| kind.has_field(field))
 }

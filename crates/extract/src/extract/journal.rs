@@ -1,7 +1,7 @@
 //! Model replies as they are stored, before anything is done with them.
 //!
-//! Invariant 8: nothing paid for is paid twice. Every reply goes through the [`ReplyJournal`] first and
-//! is used afterwards; a later run over the same document finds it there. The stored form is
+//! Invariant 8: nothing paid for is paid twice. Every reply goes through the [`ReplyJournal`] first
+//! and is used afterwards; a later run over the same document finds it there. The stored form is
 //! `extraction-output.json`; a change of meaning raises [`RecordedReplies::FORMAT`].
 
 use async_trait::async_trait;
@@ -11,18 +11,18 @@ use docmill_core::fault;
 use docmill_core::model::ModelUsage;
 use docmill_llm::llm::{FinishReason, ModelReply};
 
-/// One finished call.
+/// One finished call to a model, as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredCall {
-    /// What it was for, for people who look: `read pages 1-3`, `repair pages 1-3`.
+    /// What the call was for, for operators: `read pages 1-3`, `repair pages 1-3`.
     pub purpose: String,
     /// SHA-256, in hex, of everything that was asked.
     pub prompt: String,
     /// The reply's text, possibly cut or empty.
     pub text: String,
-    /// Why it ended.
+    /// Why the model stopped.
     pub stop: FinishReason,
-    /// Tokens spent.
+    /// Tokens that the call used.
     pub usage: ModelUsage,
     /// The model that answered, as it names itself.
     pub model: String,
@@ -33,7 +33,7 @@ pub struct StoredCall {
 pub struct RecordedReplies {
     /// Version of this form, [`RecordedReplies::FORMAT`] when written by this build.
     pub format: u32,
-    /// See [`super::extraction_identity`].
+    /// What the replies depend on, see [`super::extraction_identity`].
     pub identity: String,
     /// In the order in which they were made.
     pub calls: Vec<StoredCall>,
@@ -43,7 +43,7 @@ impl RecordedReplies {
     /// The current version of the stored form.
     pub const FORMAT: u32 = 1;
 
-    /// None yet.
+    /// An empty record for an extraction of this identity.
     pub fn new(identity: impl Into<String>) -> Self {
         Self { format: Self::FORMAT, identity: identity.into(), calls: Vec::new() }
     }
@@ -76,7 +76,7 @@ impl RecordedReplies {
     }
 }
 
-/// Where replies are kept.
+/// Stores the replies of a transcript's calls, so that no call is paid for twice.
 #[async_trait]
 pub trait ReplyJournal: Send {
     /// What an earlier run kept, of whatever identity; `None` if there is nothing.

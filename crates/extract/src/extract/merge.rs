@@ -23,7 +23,7 @@ use docmill_gate::kinds::Kind;
 pub(super) struct PartReply {
     /// Page and index of its first line; what stands before was shown for the context.
     pub(super) first_line: LinePosition,
-    /// The reply.
+    /// The fields and evidence of the part's reply.
     pub(super) envelope: ReplyEnvelope,
 }
 
@@ -222,7 +222,7 @@ fn merge_value(into: &mut Value, value: Value, last: bool) {
 }
 
 /// The lines that an entry names, page by page. Ids of lines that are not there are left out: a
-/// value that is on no line is found by the gate, which looks for the value itself.
+/// value that is on no line is found by the gate, which searches for the value itself.
 fn locate_lines(entry: &EvidenceEntry, transcript: &Transcript) -> Vec<FieldEvidence> {
     let mut pages: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
     for (page, line) in entry.lines.iter().filter_map(|id| parse_line_id(id)) {

@@ -18,7 +18,7 @@ const ENTRY_TOKENS: usize = 50;
 /// A part of fewer rows than twice this is not split.
 const LEAST_ROWS: usize = 4;
 
-/// Some consecutive rows.
+/// A range of consecutive rows of a document.
 pub type RowRange = Range<usize>;
 
 /// What one part may be.
@@ -112,7 +112,7 @@ impl TranscriptView {
         self.rows.get(part).unwrap_or_default().iter().map(PromptRow::text_bytes).sum()
     }
 
-    /// Tokens of the list entries that these rows look like.
+    /// Tokens of the list entries that these rows seem to hold.
     fn expected_reply_tokens(&self, part: RowRange) -> usize {
         let rows = self.rows.get(part).unwrap_or_default().iter();
         rows.filter(|row| looks_like_an_entry(&row.text))

@@ -55,7 +55,7 @@ pub fn estimated_tokens(text: &str) -> usize {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PromptRow {
     pub(super) page: u32,
-    /// From 1.
+    /// Number of the line on its page, starting at 1.
     pub(super) line: usize,
     pub(super) text: String,
 }
@@ -203,7 +203,8 @@ fn one_line(text: &str) -> String {
 }
 
 /// Characters that show nothing and carry text past a reader's eyes to a model: zero width spaces,
-/// marks of direction, tags, variation selectors. Joiners stay, Persian and Indic scripts need them.
+/// marks of direction, tags, variation selectors. Joiners stay, Persian and Indic scripts need
+/// them.
 fn is_invisible(c: char) -> bool {
     matches!(c,
         '\u{ad}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}'

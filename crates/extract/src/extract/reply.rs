@@ -1,9 +1,9 @@
 //! Reading a reply: strictly, and without ever repeating it in an error.
 //!
 //! A reply is one JSON object that matches the schema, with nothing around it. Everything else is
-//! a [`ReplyDefect`] with a name. A fence or prose around the object is not peeled off: a model that
-//! does not keep to the form may not have kept to the content either, and one repair call settles
-//! it.
+//! a [`ReplyDefect`] with a name. A fence or prose around the object is not peeled off: a model
+//! that does not keep to the form may not have kept to the content either, and one repair call
+//! settles it.
 
 use std::fmt;
 
@@ -35,7 +35,7 @@ pub enum ReplyDefect {
     /// White space without end, or a form that the vendor itself calls broken.
     #[error("the reply did not come to an end: write compact JSON, without white space")]
     Garbled,
-    /// Not JSON.
+    /// The text is not JSON.
     #[error("the reply is not valid JSON at line {line}, column {column}")]
     Syntax {
         /// Line in the reply, from 1.
@@ -96,9 +96,9 @@ fn join_violations(violations: &[SchemaViolation]) -> String {
 /// A reply that matches its schema.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct ReplyEnvelope {
-    /// The kind's fields.
+    /// The kind's fields and their values.
     pub fields: Map<String, Value>,
-    /// Where they were read.
+    /// The lines that the fields were read from.
     pub evidence: Vec<EvidenceEntry>,
     /// What the model did not find.
     pub missing_fields: Vec<String>,

@@ -1,5 +1,5 @@
-//! The offline reader: labels and layout, no model. What a kind's `labels.toml` names is looked for
-//! beside the labels; totals, supplier and line items have readers of their own.
+//! The offline reader: labels and layout, no model. What a kind's `labels.toml` names is searched
+//! for beside the labels; totals, supplier and line items have readers of their own.
 //!
 //! It says of itself how sure it is, but does not check the result: that is the gate's.
 
@@ -81,9 +81,9 @@ pub fn extract_by_rules(transcript: &Transcript, kind: &Kind) -> Extraction {
 /// Which of a kind's fields say which document it is.
 struct FieldRoles<'a> {
     required: Vec<&'a str>,
-    /// Its own number.
+    /// The field of the document's own number.
     number: Option<&'a str>,
-    /// The day it was written.
+    /// The field of the day it was written.
     date: Option<&'a str>,
     /// Other days it names.
     other_dates: Vec<&'a str>,

@@ -11,9 +11,9 @@ use super::fold_text;
 /// Which of two numbers is the day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DayMonthOrder {
-    /// `31/12/2024`
+    /// The day comes first: `31/12/2024`.
     DayFirst,
-    /// `12/31/2024`
+    /// The month comes first: `12/31/2024`.
     MonthFirst,
 }
 
@@ -247,7 +247,7 @@ pub fn parse_iso(text: &str) -> Option<Date> {
     build_date(year.parse().ok()?, month.parse().ok()?, day.parse().ok()?)
 }
 
-/// Writes `YYYY-MM-DD`.
+/// Writes a date in ISO 8601: `YYYY-MM-DD`.
 pub fn to_iso(date: Date) -> String {
     format!("{:04}-{:02}-{:02}", date.year(), u8::from(date.month()), date.day())
 }

@@ -2,7 +2,8 @@
 //! `(5)`, with a currency or percent sign attached or beside.
 //!
 //! Whether a lone `1.234` is a thousand or a fraction cannot be known from it alone: the document's
-//! other numbers decide ([`DecimalSeparator::from_words`]), else three digits after a mark are taken for a group.
+//! other numbers decide ([`DecimalSeparator::from_words`]), else three digits after a mark are
+//! taken for a group.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -12,25 +13,25 @@ use rust_decimal::Decimal;
 
 use super::currency;
 
-/// The decimal mark.
+/// Which character separates the decimals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DecimalSeparator {
-    /// `1.234,56`
+    /// A comma: `1.234,56`.
     Comma,
-    /// `1,234.56`
+    /// A point: `1,234.56`.
     Point,
 }
 
 /// A number found among words.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FoundNumber {
-    /// Its value.
+    /// The exact value of the number.
     pub value: Decimal,
     /// Digits after the decimal mark.
     pub decimals: usize,
     /// Followed by a percent sign.
     pub percent: bool,
-    /// With a currency beside it.
+    /// The currency that stands beside the number, if any.
     pub currency: Option<&'static str>,
     /// The words it is made of, the currency included.
     pub words: Range<usize>,

@@ -1,4 +1,4 @@
-//! What single values must look like.
+//! The form that single values must have.
 
 use serde_json::Value;
 

@@ -1,6 +1,6 @@
 //! Where a value stands on the document: numbers and dates in any notation, texts folded.
 //!
-//! A reader's own word on where it read a value is not used: the value itself is looked for. What
+//! A reader's own word on where it read a value is not used: the value itself is searched for. What
 //! stands only on lines that speak to a model ([`super::instructions`]) does not count as printed.
 //! Nothing here knows what a value means: a total that is printed as a subtotal is found as well.
 

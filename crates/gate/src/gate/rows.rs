@@ -159,7 +159,7 @@ fn rows_on_page(page: &PageText, mark: Option<DecimalSeparator>) -> Vec<Vec<Prin
     numbers.chunk_by(same).map(<[PrintedNumber]>::to_vec).collect()
 }
 
-/// Amounts that pairs are looked for among.
+/// Amounts among which pairs are searched for.
 const MOST_AMOUNTS: usize = 2_000;
 
 const CENT: Decimal = Decimal::from_parts(1, 0, 0, false, 2);

@@ -5,9 +5,10 @@
 //! the log-odds, once, however many fields fail it; doubtful letters under the values take some
 //! more. `docmill eval` measures how well the number ranks (area under the ROC curve) and how far
 //! it is from the share of right results (expected calibration error), and prints the straight line
-//! that would fit better. The constants are fitted by `scripts/fit_score.py` to errors put into known
-//! truth, right and faulty data in equal parts: where a reader errs less often than that, data that
-//! a rule objects to is right more often than the score says. The reader's own confidence enters only through its rule.
+//! that would fit better. The constants are fitted by `scripts/fit_score.py` to errors put into
+//! known truth, right and faulty data in equal parts: where a reader errs less often than that,
+//! data that a rule objects to is right more often than the score says. The reader's own confidence
+//! enters only through its rule.
 
 use super::{GateFinding, PageRegion};
 use crate::kinds::{Kind, RuleConsequence};
@@ -17,8 +18,8 @@ const CERTAINTY: f32 = 3.4;
 /// What a rule without a weight of its own takes off.
 const REFUSED: f32 = 5.8;
 const FLAGGED: f32 = 5.0;
-/// What values of no confidence at all would take off. Errors put into native text say nothing about
-/// it: chosen so that it alone calls for a person where letters are no surer than a coin.
+/// What values of no confidence at all would take off. Errors put into native text say nothing
+/// about it: chosen so that it alone calls for a person where letters are no surer than a coin.
 const ILLEGIBLE: f32 = 5.8;
 
 /// The score of a verdict with these findings. `places`: where the values stand that were found.

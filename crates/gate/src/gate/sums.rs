@@ -34,7 +34,7 @@ pub(super) struct SumRule<'a> {
 }
 
 impl<'a> SumRule<'a> {
-    /// Of terms alone.
+    /// A rule that adds up terms only, with no charges or rounding.
     pub(super) fn of_terms(terms: &'a [String], total: &'a str, tolerance: Decimal) -> Self {
         Self { terms, plus: &[], minus: &[], total, tolerance, charges: &[], rounding: None }
     }
@@ -190,8 +190,9 @@ impl GateSubject<'_> {
         }
     }
 
-    /// Whether lines of these amounts add up to the total, or with the tax to the total. A single line that repeats
-    /// the total says nothing new, but is printed twice: that is a confirmation too.
+    /// Whether lines of these amounts add up to the total, or with the tax to the total. A single
+    /// line that repeats the total says nothing new, but is printed twice: that is a confirmation
+    /// too.
     pub(super) fn list_confirms(
         &self,
         amounts: &[Decimal],

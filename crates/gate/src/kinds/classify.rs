@@ -1,7 +1,7 @@
 //! Which kind a document is of, from the words of its first pages: no model, microseconds.
 //!
 //! Every kind's signals add up to a score. The best one wins if it is high enough and the next one
-//! is clearly below; what is not clear is said, not decided silently. A tie may be settled by one
+//! is clearly below; what is not clear is said, not decided silently. A tie may be decided by one
 //! call of a model, which is not made here.
 
 use std::sync::Arc;
@@ -16,7 +16,7 @@ const LEAST: f64 = 2.0;
 /// The next kind has to be this far below.
 const MARGIN: f64 = 1.0;
 
-/// Pages that are looked at.
+/// Number of first pages that are examined.
 const PAGES: usize = 2;
 
 /// Share of the first page's height in which headings and titles stand.

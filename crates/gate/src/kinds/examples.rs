@@ -16,7 +16,7 @@ pub(super) struct KindExample {
     pub(super) name: String,
     /// The document as text.
     pub(super) text: String,
-    /// The kind's fields.
+    /// The kind's fields and their values.
     pub(super) fields: Value,
 }
 

@@ -71,7 +71,7 @@ struct FieldLabel {
 /// A label found at some place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LabelHit<'a> {
-    /// Its field.
+    /// Name of the field that the label stands for.
     pub field: &'a str,
     /// Whether it means that field and nothing else.
     pub strong: bool,

@@ -163,7 +163,8 @@ impl<'a> KindBuilder<'a> {
         rules
     }
 
-    /// The rules of `kind`, or of `kind.rule` those of that name, without those that `own` replaces.
+    /// The rules of `kind`, or of `kind.rule` those of that name, without those that `own`
+    /// replaces.
     fn included_rules(
         &mut self,
         name: &Spanned<String>,

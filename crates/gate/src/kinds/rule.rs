@@ -15,15 +15,15 @@ use docmill_core::model::{ExtractionMethod, StatedConfidence};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RuleConsequence {
-    /// Completed, but a person should look.
+    /// Completed, but a person should review the data.
     Flag,
     /// Refused: a person decides.
     Review,
-    /// Try the next rung; refused on the last one.
+    /// Ask the next model of the chain; refuse the data on the last one.
     Again,
 }
 
-/// What a value must look like.
+/// The form that a value must have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ValueFormat {
@@ -31,7 +31,7 @@ pub enum ValueFormat {
     Text,
     /// A day of the calendar, `YYYY-MM-DD`.
     Date,
-    /// A number.
+    /// A decimal number.
     Number,
     /// A code of ISO 4217.
     Currency,
@@ -61,10 +61,10 @@ pub enum RuleCheck {
     Format(Vec<String>, ValueFormat),
     /// Numbers of at most so many digits before and after the mark.
     Magnitude { fields: Vec<String>, digits: u32, decimals: u32 },
-    /// `terms` and `plus` without `minus` add up to `total`. All terms have to be known; allowances,
-    /// charges and prepayments in `plus` and `minus` count nothing where they are null. Also if
-    /// what is between them is printed beside one of the words `charges`, or is the rounding of
-    /// the total that is usual in its currency.
+    /// `terms` and `plus` without `minus` add up to `total`. All terms have to be known;
+    /// allowances, charges and prepayments in `plus` and `minus` count nothing where they are null.
+    /// Also if what is between them is printed beside one of the words `charges`, or is the
+    /// rounding of the total that is usual in its currency.
     Sum {
         terms: Vec<String>,
         plus: Vec<String>,
@@ -81,7 +81,8 @@ pub enum RuleCheck {
     TaxRate { net: String, tax: String, most: Decimal, tolerance: Decimal },
     /// `tax` is what the printed rates make of `net`: one of them of all of it, several of parts of
     /// it, or the sum of a printed table of taxes. A rate is a percentage up to `most` on a line
-    /// with one of `words`; nothing is said where there is none. Tax may be rounded for each of so many entries of `list`, by `per_item`.
+    /// with one of `words`; nothing is said where there is none. Tax may be rounded for each of so
+    /// many entries of `list`, by `per_item`.
     TaxByRate {
         net: String,
         tax: String,
@@ -151,9 +152,9 @@ pub enum RuleCheck {
 pub struct CashRounding {
     /// The field of the currency.
     pub currency: String,
-    /// Of what a total is a multiple, by currency.
+    /// The unit that a total is a multiple of, by currency.
     pub to: BTreeMap<String, Decimal>,
-    /// In which direction.
+    /// In which direction totals are rounded.
     pub mode: RoundingMode,
 }
 
@@ -164,9 +165,9 @@ pub enum RoundingMode {
     /// To the nearest multiple; halves either way, for both are in use.
     #[default]
     Nearest,
-    /// Away from zero.
+    /// To the next multiple away from zero.
     Up,
-    /// Towards zero.
+    /// To the next multiple towards zero.
     Down,
 }
 
@@ -175,7 +176,7 @@ pub enum RoundingMode {
 pub struct GateRule {
     /// Stable name: what a person sees as the reason.
     pub name: String,
-    /// What is checked.
+    /// The condition that has to hold.
     pub check: RuleCheck,
     /// What follows when it fails.
     pub consequence: RuleConsequence,

@@ -1,4 +1,4 @@
-//! `kind.toml`: what a kind is called, and the cheap signs by which its documents are told.
+//! `kind.toml`: what a kind is called, and the cheap signs by which its documents are recognised.
 
 use std::path::Path;
 
@@ -26,7 +26,7 @@ pub enum SignalArea {
 /// Words that speak for a kind, or with a negative weight against it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KindSignal {
-    /// Where they have to stand.
+    /// Where in the document the signal's words have to stand.
     pub place: SignalArea,
     /// What one or more of them add to the kind's score; one counts as much as many.
     pub weight: f64,
@@ -34,7 +34,7 @@ pub struct KindSignal {
     pub phrases: Vec<String>,
 }
 
-/// What `kind.toml` says.
+/// The contents of a `kind.toml`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct KindDescription {
     pub(super) title: String,

@@ -15,7 +15,7 @@ pub(super) const FILES: [&str; 5] =
 /// Largest file that is read; a prompt or table of labels is a hundredth of it.
 const LARGEST_FILE: u64 = 4 << 20;
 
-/// A kind's files.
+/// The files that define one kind.
 #[derive(Debug, Clone)]
 pub(super) struct KindSource {
     /// Name of the folder.
@@ -72,7 +72,7 @@ impl KindSource {
     }
 }
 
-/// What ships.
+/// The kinds that ship with the program.
 pub(super) fn built_in_sources() -> Vec<KindSource> {
     let source = |(name, files): &(&str, built_in::BuiltInFiles)| KindSource {
         name: (*name).to_owned(),

@@ -6,16 +6,16 @@ use time::OffsetDateTime;
 use crate::db::{Db, SqlErrorContext};
 use docmill_core::fault::Result;
 
-/// What the sums are by.
+/// By what the sums are grouped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CostGrouping {
-    /// Days, in UTC.
+    /// One sum for each day, in UTC.
     Day,
-    /// Tenants; empty for nobody in particular.
+    /// One sum for each tenant; the name is empty for documents without a tenant.
     Tenant,
-    /// Providers with their models.
+    /// One sum for each provider and model.
     Model,
-    /// Documents.
+    /// One sum for each document.
     Document,
 }
 
@@ -30,7 +30,7 @@ impl CostGrouping {
     }
 }
 
-/// One sum.
+/// What was spent on one day, tenant, model or document.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CostSum {
     /// The day, tenant, model or document.
@@ -41,13 +41,13 @@ pub struct CostSum {
     pub calls: i64,
     /// Pages that were paid for.
     pub pages: i64,
-    /// Prompt tokens that no cache held.
+    /// Prompt tokens that did not come from a cache and were not written to one.
     pub input_tokens: i64,
     /// Prompt tokens out of a cache.
     pub cache_read_tokens: i64,
     /// Prompt tokens written to a cache.
     pub cache_write_tokens: i64,
-    /// Generated tokens.
+    /// Tokens that models generated.
     pub output_tokens: i64,
     /// Billionths of the currency.
     pub cost_nanos: i64,

@@ -19,7 +19,7 @@ use docmill_core::model::{DocumentId, IngestionId};
 /// A document that is to be erased.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ErasableDocument {
-    /// Which.
+    /// Id of the document.
     pub id: DocumentId,
     /// Where its original lies.
     pub file_path: String,
@@ -30,7 +30,7 @@ pub struct ErasableDocument {
 /// An ingestion that is to be erased, with where its artefacts lie.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IngestionArtefacts {
-    /// Which.
+    /// Id of the ingestion.
     pub id: IngestionId,
     /// Keys of artefacts that its row names.
     pub paths: Vec<String>,
@@ -39,14 +39,14 @@ pub struct IngestionArtefacts {
 /// For how long a tenant's documents are kept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TenantRetention {
-    /// The tenant.
+    /// The tenant whose documents are kept this long.
     pub tenant: String,
     /// Days after the end of a document's newest ingestion.
     pub days: i32,
-    /// Since when.
+    /// When this retention was set.
     #[serde(with = "time::serde::rfc3339")]
     pub set_at: OffsetDateTime,
-    /// By whom.
+    /// The operator who set it.
     pub set_by: String,
 }
 
@@ -168,7 +168,7 @@ pub async fn delete_documents(
         .execute(&mut *transaction)
         .await
         .context(doing)?;
-    // What was paid stays on the books, of nobody in particular.
+    // What was paid stays on the books, without a tenant or a document.
     sqlx::query!("UPDATE spending SET tenant = NULL WHERE ingestion_id = ANY ($1)", &ids)
         .execute(&mut *transaction)
         .await
@@ -184,8 +184,8 @@ pub async fn delete_documents(
     transaction.commit().await.context(doing)
 }
 
-/// Deletes those of the documents that are past their tenant's retention, as [`delete_documents`] does;
-/// returns how many. A worker's login may do this, but not [`delete_documents`].
+/// Deletes those of the documents that are past their tenant's retention, as [`delete_documents`]
+/// does; returns how many. A worker's login may do this, but not [`delete_documents`].
 ///
 /// # Errors
 /// As [`delete_documents`].

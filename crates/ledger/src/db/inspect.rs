@@ -12,11 +12,11 @@ use docmill_core::fault::Result;
 /// The server and our rights in it.
 #[derive(Debug, Clone, PartialEq, Eq, FromRow)]
 pub struct DatabaseInspection {
-    /// `server_version_num`, e.g. 150018.
+    /// Postgres's `server_version_num`, e.g. 150018 for 15.18.
     pub version: i32,
-    /// The login.
+    /// The database user we are logged in as.
     pub login: String,
-    /// Whether the schema is there and we may look into it.
+    /// Whether the schema is there and we may read it.
     pub may_use: bool,
     /// Whether we may make tables in it.
     pub may_create: bool,
@@ -46,7 +46,7 @@ SELECT current_setting('server_version_num')::int AS version,
     clock_timestamp() AS clock
 FROM (VALUES ($1)) AS wanted(schema) LEFT JOIN pg_namespace n ON n.nspname = wanted.schema";
 
-/// Asks the server.
+/// Reads version, login and rights from the server.
 ///
 /// # Errors
 /// No answer from Postgres.

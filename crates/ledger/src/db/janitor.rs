@@ -17,7 +17,7 @@ use docmill_core::model::{IngestionId, IngestionStatus, OutcomeReason};
 /// A waiting row whose message must be gone, if the queue is not behind it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResendCandidate {
-    /// The ingestion.
+    /// Id of the waiting ingestion.
     pub id: IngestionId,
     /// When a message for it was last sent.
     pub enqueued_at: OffsetDateTime,
@@ -28,15 +28,15 @@ pub struct ResendCandidate {
 /// What there is to know of the row behind a dead letter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeadLetterRow {
-    /// The ingestion.
+    /// Id of the ingestion that the dead letter names.
     pub id: IngestionId,
-    /// Its status.
+    /// Current status of the ingestion.
     pub status: IngestionStatus,
     /// Why it ended other than completed.
     pub reason: Option<String>,
     /// Whether a worker holds a live lease.
     pub leased: bool,
-    /// Claims since the last reopening that ended without a word, an expired lease included.
+    /// Claims since the last reopening that ended without an outcome, an expired lease included.
     pub crashes: u32,
     /// Attempts since the last reopening.
     pub attempts: u32,

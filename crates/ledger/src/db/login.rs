@@ -14,7 +14,7 @@ use super::iam::{DatabaseUser, PasswordSigner};
 use docmill_core::config::{DatabaseConfig, SecretSource};
 use docmill_core::fault::{Error, Fault, Result};
 
-/// A file is looked at this often.
+/// A file is checked this often.
 const LOOK: Duration = Duration::from_secs(3);
 /// A signed password lives for 15 minutes.
 const SIGN: Duration = Duration::from_secs(5 * 60);

@@ -12,7 +12,7 @@ use crate::ledger::decide::FRESH_ATTEMPTS;
 use docmill_core::fault::Result;
 use docmill_core::model::IngestionId;
 
-/// Who acts, and why.
+/// Which operator acts, and why.
 #[derive(Debug, Clone)]
 pub struct AuditNote {
     /// A person or program, as the audit shows it.
@@ -24,13 +24,13 @@ pub struct AuditNote {
 /// What can be paused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PauseScope {
-    /// Everything.
+    /// All work of all workers.
     All,
-    /// One kind of document.
+    /// The documents of one kind.
     Kind,
-    /// One tenant.
+    /// The documents of one tenant.
     Tenant,
-    /// One provider of OCR or models.
+    /// The calls of one provider of OCR or models.
     Provider,
 }
 
@@ -49,22 +49,22 @@ impl PauseScope {
 /// A pause as operators see it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PauseRow {
-    /// See [`PauseScope::code`].
+    /// What is paused, as [`PauseScope::code`] writes it.
     pub scope: String,
-    /// Which one; empty for everything.
+    /// Name of the kind, tenant or provider; empty for everything.
     pub name: String,
-    /// Since when.
+    /// When the pause began.
     #[serde(with = "time::serde::rfc3339")]
     pub paused_at: OffsetDateTime,
-    /// By whom.
+    /// The operator who paused.
     pub paused_by: String,
-    /// Their words.
+    /// The reason the operator gave; may be empty.
     pub why: String,
 }
 
 /// Opens terminal ingestions again: their attempts start from one, the history stays. The
-/// transcript is used again, the model's replies are not: the same reply would end the same way. Returns
-/// those that were terminal; each is to be sent.
+/// transcript is used again, the model's replies are not: the same reply would end the same way.
+/// Returns those that were terminal; each is to be sent.
 ///
 /// # Errors
 /// No answer from Postgres.

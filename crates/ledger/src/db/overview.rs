@@ -13,7 +13,7 @@ use docmill_core::fault::Result;
 pub struct StateCount {
     /// `queued`, `leased`, `deferred`, `parked` or `orphaned`.
     pub state: String,
-    /// How many.
+    /// Number of ingestions in this state.
     pub count: i64,
     /// Seconds since the oldest of them was registered.
     pub oldest_s: f64,
@@ -22,13 +22,13 @@ pub struct StateCount {
 /// An ingestion that a worker has right now.
 #[derive(Debug, Clone, PartialEq, Serialize, FromRow)]
 pub struct ActiveIngestion {
-    /// Which.
+    /// Id of the ingestion.
     pub ingestion_id: Uuid,
-    /// How far it is, as of the last heartbeat.
+    /// The stage it has reached, as of the last heartbeat.
     pub stage: Option<String>,
-    /// Who has it.
+    /// Name of the worker that holds the claim.
     pub worker: Option<String>,
-    /// Kind of document.
+    /// Kind of document, if it is known.
     pub kind: Option<String>,
     /// Attempts that count, this one included.
     pub attempt_count: i32,
@@ -36,29 +36,29 @@ pub struct ActiveIngestion {
     pub age_s: f64,
 }
 
-/// What ended within some time.
+/// How many ingestions ended within the last minutes.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, FromRow)]
 pub struct Throughput {
     /// Length of the time.
     pub minutes: i32,
-    /// Ended completed.
+    /// Ingestions that ended completed.
     pub completed: i64,
-    /// Of these, with something for a person to look at.
+    /// Of these, those that a person has to review.
     pub flagged: i64,
-    /// Ended failed.
+    /// Ingestions that ended failed.
     pub failed: i64,
-    /// Ended cancelled.
+    /// Ingestions that ended cancelled.
     pub cancelled: i64,
 }
 
 /// How many failed for one reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, FromRow)]
 pub struct FailureCount {
-    /// The code.
+    /// Code of the reason.
     pub reason: String,
-    /// How many.
+    /// Number of failures with this reason.
     pub count: i64,
-    /// The newest.
+    /// When the newest of these failures ended.
     #[serde(with = "time::serde::rfc3339")]
     pub latest: OffsetDateTime,
 }
@@ -68,9 +68,9 @@ pub struct FailureCount {
 pub struct WorkerTotals {
     /// Seen within the last minute.
     pub live: i64,
-    /// Jobs they may run.
+    /// Jobs that they may run at the same time.
     pub slots: i64,
-    /// Jobs they run.
+    /// Jobs that they are running.
     pub slots_used: i64,
 }
 

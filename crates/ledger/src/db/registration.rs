@@ -18,7 +18,7 @@ use docmill_core::model::{DocumentId, IngestionId, IngestionStatus, Priority};
 /// A document to be registered.
 #[derive(Debug, Clone, Serialize)]
 pub struct NewDocument {
-    /// Its id.
+    /// Id of the document.
     #[serde(rename = "document")]
     pub id: DocumentId,
     /// Where the original lies: a key, or `s3://bucket/key`.
@@ -27,9 +27,9 @@ pub struct NewDocument {
     pub original_name: Option<String>,
     /// SHA-256 of the original, in hex.
     pub sha256: Option<String>,
-    /// Bytes.
+    /// Size of the original in bytes, if it is known.
     pub size: Option<u64>,
-    /// On whose behalf.
+    /// The tenant the document belongs to; `None`: no tenant.
     pub tenant: Option<String>,
     /// The producer's own labels.
     pub tags: BTreeMap<String, String>,
@@ -43,7 +43,7 @@ pub struct NewIngestion {
     pub id: IngestionId,
     /// Kind of document, if it is known.
     pub kind: Option<String>,
-    /// How urgent.
+    /// How urgent the ingestion is.
     pub priority: Priority,
     /// The version of the object that is meant, where it lies in a bucket of the producer's.
     pub object_etag: Option<String>,
@@ -61,9 +61,9 @@ struct RegistrationRow<'a> {
 /// A document that is there already, and its newest ingestion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnownDocument {
-    /// The document.
+    /// Id of the document.
     pub document: DocumentId,
-    /// Where it lies.
+    /// Where the original lies: a key, or `s3://bucket/key`.
     pub file_path: String,
     /// Its newest ingestion, if it has one.
     pub newest: Option<NewestIngestion>,
@@ -72,11 +72,11 @@ pub struct KnownDocument {
 /// The newest ingestion of a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewestIngestion {
-    /// Its id.
+    /// Id of the ingestion.
     pub ingestion: IngestionId,
-    /// Where it stands.
+    /// Current status of the ingestion.
     pub status: IngestionStatus,
-    /// The version of the object that it is about, if it came from an object.
+    /// The version of the object that it is about, if it was registered for an object.
     pub object_etag: Option<String>,
 }
 

@@ -15,29 +15,29 @@ use docmill_core::model::{IngestionId, IngestionStatus};
 /// An ingestion with what one wants to know of its document.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct IngestionRow {
-    /// The ingestion.
+    /// Id of the ingestion.
     pub id: Uuid,
-    /// Its document.
+    /// Id of its document.
     pub document_id: Uuid,
     /// Where the original lies.
     pub file_path: String,
     /// The name the file had with its sender.
     pub original_name: Option<String>,
-    /// See [`docmill_core::model::IngestionStatus::code`].
+    /// Current status, as [`docmill_core::model::IngestionStatus::code`] writes it.
     pub status: String,
-    /// See [`docmill_core::model::OutcomeReason::code`].
+    /// Why it failed, as [`docmill_core::model::OutcomeReason::code`] writes it.
     pub reason: Option<String>,
-    /// What an operator reads.
+    /// Codes and counts for operators; never document content.
     pub detail: Option<String>,
-    /// How far the newest claim came.
+    /// The stage that the newest claim reached.
     pub stage: Option<String>,
-    /// Kind of document.
+    /// Kind of document, if it is known.
     pub kind: Option<String>,
-    /// On whose behalf.
+    /// The tenant the document belongs to; `None`: no tenant.
     pub tenant: Option<String>,
-    /// Attempts that count.
+    /// Number of attempts that count against the limit.
     pub attempt_count: i32,
-    /// Claims since the last reopening that ended without a word.
+    /// Claims since the last reopening that ended without an outcome.
     pub crashes: i32,
     /// When it was registered.
     #[serde(with = "time::serde::rfc3339")]
@@ -45,28 +45,28 @@ pub struct IngestionRow {
     /// When the newest claim began.
     #[serde(with = "time::serde::rfc3339::option")]
     pub started_at: Option<OffsetDateTime>,
-    /// When it ended.
+    /// When the ingestion ended; `None` while it has not.
     #[serde(with = "time::serde::rfc3339::option")]
     pub completed_at: Option<OffsetDateTime>,
-    /// Not due before.
+    /// The earliest time of the next attempt, if there is one.
     #[serde(with = "time::serde::rfc3339::option")]
     pub next_attempt_at: Option<OffsetDateTime>,
     /// End of the current claim's lease.
     #[serde(with = "time::serde::rfc3339::option")]
     pub lease_expires_at: Option<OffsetDateTime>,
-    /// Who holds or last held the claim.
+    /// Name of the worker that holds the claim, or last held it.
     pub worker: Option<String>,
-    /// Whether a person has to look.
+    /// Whether a person has to review it.
     pub needs_human_review: bool,
-    /// Why.
+    /// Why a person has to review it: names of gate rules and reason codes.
     pub review_reasons: Vec<String>,
     /// Which reader produced the data.
     pub reader: Option<String>,
     /// The model, if one was called.
     pub extraction_model: Option<String>,
-    /// Prompt tokens.
+    /// Prompt tokens of the extraction.
     pub extraction_input_tokens: Option<i64>,
-    /// Generated tokens.
+    /// Tokens that the model generated for the extraction.
     pub extraction_output_tokens: Option<i64>,
     /// Quality of the transcript, 0 to 1.
     pub transcription_quality_score: Option<f64>,
@@ -78,11 +78,11 @@ pub struct IngestionRow {
     pub extraction_output_file_path: Option<String>,
     /// SHA-256 of the original, in hex.
     pub sha256: Option<String>,
-    /// Pages read.
+    /// Number of pages that were read.
     pub pages: Option<i32>,
     /// How likely the data is right, 0 to 1, as the gate sees it.
     pub gate_score: Option<f32>,
-    /// The data.
+    /// The extracted data; partial if the gate refused it.
     pub structured_data: Option<Value>,
 }
 
@@ -91,7 +91,7 @@ pub struct IngestionRow {
 pub struct AttemptRow {
     /// Number of the claim.
     pub claims: i64,
-    /// Who held it.
+    /// Name of the worker that held the claim.
     pub worker: Option<String>,
     /// When it was claimed.
     #[serde(with = "time::serde::rfc3339::option")]
@@ -99,30 +99,30 @@ pub struct AttemptRow {
     /// When its end was written.
     #[serde(with = "time::serde::rfc3339")]
     pub ended_at: OffsetDateTime,
-    /// How far it came.
+    /// The stage that the attempt reached.
     pub stage: Option<String>,
-    /// See [`docmill_core::model::AttemptOutcome::code`].
+    /// How the attempt ended, as [`docmill_core::model::AttemptOutcome::code`] writes it.
     pub outcome: String,
     /// Whether the ingestion ended with it.
     pub r#final: bool,
     /// Whether it counts against the limit.
     pub counted: bool,
-    /// What an operator reads.
+    /// Codes and counts for operators; never document content.
     pub detail: Option<String>,
 }
 
 /// Which ingestions to list; what is `None` does not matter.
 #[derive(Debug, Clone, Default)]
 pub struct IngestionFilter {
-    /// This status.
+    /// Only ingestions with this status.
     pub status: Option<IngestionStatus>,
-    /// This reason code.
+    /// Only ingestions with this reason code.
     pub reason: Option<String>,
-    /// This kind.
+    /// Only ingestions of this kind of document.
     pub kind: Option<String>,
-    /// This tenant.
+    /// Only ingestions of this tenant.
     pub tenant: Option<String>,
-    /// A person has to look, or not.
+    /// Only ingestions that a person has to look at, or only the others.
     pub needs_review: Option<bool>,
     /// Registered at or after.
     pub since: Option<OffsetDateTime>,
@@ -131,18 +131,18 @@ pub struct IngestionFilter {
 /// How many rows have a status and reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct StatusCount {
-    /// Status.
+    /// Code of the status.
     pub status: String,
-    /// Reason.
+    /// Code of the reason; `None` where the status has none.
     pub reason: Option<String>,
-    /// How many.
+    /// Number of ingestions with both.
     pub count: i64,
 }
 
 /// One row of the view `ops_in_flight`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct InFlightIngestion {
-    /// The ingestion.
+    /// Id of the ingestion.
     pub ingestion_id: Uuid,
     /// Where its document lies.
     pub file_path: String,
@@ -150,11 +150,11 @@ pub struct InFlightIngestion {
     pub state: String,
     /// The reason in words.
     pub explanation: String,
-    /// How far its claim has come.
+    /// The stage that its claim has reached.
     pub stage: Option<String>,
-    /// Who holds it.
+    /// Name of the worker that holds the claim.
     pub worker: Option<String>,
-    /// Attempts that count.
+    /// Number of attempts that count against the limit.
     pub attempt_count: i32,
     /// When it was registered.
     #[serde(with = "time::serde::rfc3339")]

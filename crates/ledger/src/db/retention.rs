@@ -12,7 +12,7 @@ use docmill_core::model::IngestionId;
 /// An attempt that is old enough to be deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExpiredAttempt {
-    /// Its ingestion.
+    /// Id of the ingestion it belongs to.
     pub ingestion: IngestionId,
     /// Number of its claim.
     pub claims: i64,

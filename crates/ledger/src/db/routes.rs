@@ -10,11 +10,11 @@ use docmill_core::model::{IngestionId, Priority};
 /// Where the messages of one ingestion go.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MessageRoute {
-    /// The ingestion.
+    /// Id of the ingestion, which is the message's body.
     pub id: IngestionId,
-    /// Its tier.
+    /// The priority, which selects the queue's tier.
     pub priority: Priority,
-    /// On whose behalf.
+    /// The tenant the document belongs to; `None`: no tenant.
     pub tenant: Option<String>,
 }
 

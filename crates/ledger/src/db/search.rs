@@ -1,9 +1,9 @@
 //! Finding documents by what people remember of them: names, paths, labels, hashes, suppliers,
 //! numbers. Read-only.
 //!
-//! Words are looked for anywhere in a value, which reads the whole table: right for a person who
-//! asks now and then, not for a program that asks often ([`find_documents`] by hash or path has indexes or
-//! ends early). Not promised: ranking; the newest come first.
+//! Words are searched for anywhere in a value, which reads the whole table: right for a person who
+//! asks now and then, not for a program that asks often ([`find_documents`] by hash or path has
+//! indexes or ends early). Not promised: ranking; the newest come first.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -16,7 +16,7 @@ use docmill_core::fault::Result;
 /// A document and where it stands.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct DocumentRow {
-    /// The document.
+    /// Id of the document.
     pub id: Uuid,
     /// Where the original lies: a key, or `s3://bucket/key`.
     pub file_path: String,
@@ -24,9 +24,9 @@ pub struct DocumentRow {
     pub original_name: Option<String>,
     /// SHA-256 of the original, in hex.
     pub sha256: Option<String>,
-    /// Bytes.
+    /// Size of the original in bytes.
     pub size_bytes: Option<i64>,
-    /// On whose behalf.
+    /// The tenant the document belongs to; `None`: no tenant.
     pub tenant: Option<String>,
     /// Labels and their values.
     pub tags: Value,
@@ -34,20 +34,20 @@ pub struct DocumentRow {
     pub supplier_name: Option<String>,
     /// Number, as the data has it.
     pub invoice_number: Option<String>,
-    /// Whether a person has to look.
+    /// Whether a person has to review it.
     pub needs_human_review: bool,
     /// When it was registered.
     #[serde(with = "time::serde::rfc3339")]
     pub created_at: OffsetDateTime,
-    /// Its newest ingestion.
+    /// Id of its newest ingestion.
     pub ingestion_id: Option<Uuid>,
-    /// Where that stands.
+    /// Status of that ingestion.
     pub status: Option<String>,
-    /// Why it failed.
+    /// Reason code, if that ingestion failed.
     pub reason: Option<String>,
 }
 
-/// What is looked for; what is `None` or empty does not matter.
+/// The conditions of a search; what is `None` or empty does not matter.
 #[derive(Debug, Clone, Default)]
 pub struct DocumentQuery {
     /// Each has to be part of the name, path, a label, the hash, the supplier or the number.
@@ -60,9 +60,9 @@ pub struct DocumentQuery {
     pub path: Option<String>,
     /// Part of the supplier's name.
     pub supplier: Option<String>,
-    /// Exactly this number.
+    /// Exactly this invoice number.
     pub number: Option<String>,
-    /// On whose behalf.
+    /// Only documents of this tenant.
     pub tenant: Option<String>,
 }
 

@@ -1,6 +1,7 @@
 //! What a claim finds, as a pure function, and the other rules that both ledgers share.
 //!
-//! [`crate::ledger::memory`] calls [`decide_claim`]; `db::claims` says the same in one SQL statement, because the decision must be taken under the row's lock without a round trip in
+//! [`crate::ledger::memory`] calls [`decide_claim`]; `db::claims` says the same in one SQL
+//! statement, because the decision must be taken under the row's lock without a round trip in
 //! between. The differential test of `tests/it/ledger_suite.rs` holds the two together.
 
 use std::time::Duration;
@@ -21,13 +22,13 @@ pub const FRESH_ATTEMPTS: u32 = 8;
 /// The columns that a claim depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClaimRowState {
-    /// Terminal or not.
+    /// Current status of the ingestion.
     pub status: IngestionStatus,
     /// End of the current claim's lease; `None`: not claimed.
     pub lease_expires_at: Option<OffsetDateTime>,
-    /// Not due before.
+    /// The earliest time of the next attempt; `None`: at once.
     pub next_attempt_at: Option<OffsetDateTime>,
-    /// Claims since the last reopening that ended without a word, as written so far.
+    /// Claims since the last reopening that ended without an outcome, as written so far.
     pub crashes: u32,
 }
 
@@ -36,12 +37,12 @@ pub struct ClaimRowState {
 pub enum ClaimDecision {
     /// Take it; `after_crash`: an expired lease of an earlier claim is closed as `crashed`.
     Take {
-        /// Whether an earlier claim ended without a word just now.
+        /// Whether an earlier claim just ended without an outcome.
         after_crash: bool,
     },
     /// Fail it as `crashed`; `after_crash` as above.
     GiveUp {
-        /// Whether an earlier claim ended without a word just now.
+        /// Whether an earlier claim just ended without an outcome.
         after_crash: bool,
     },
     /// Another claim is live for this long.

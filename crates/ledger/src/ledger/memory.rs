@@ -1,5 +1,9 @@
 //! The ledger in memory, for documents without a database, tests and simulations: the pure
+<<<<<<< HEAD
 //! [`super::decide`] under a lock, a clock that is set by hand.
+=======
+//! [`decide`] under a lock, a clock that is set by hand.
+>>>>>>> d1
 //!
 //! Not promised: the document's data (the trigger is Postgres' own), durability, speed with many
 //! rows.
@@ -46,7 +50,7 @@ struct MemoryLedgerState {
     pauses: Vec<OperatorPause>,
     blocked: BTreeSet<String>,
     workers: BTreeMap<String, WorkerStatus>,
-    /// Day, ingestion, claim.
+    /// Entries as day, ingestion, number of the claim, and what was spent.
     spending: Vec<(time::Date, IngestionId, i64, ProviderSpending)>,
 }
 

@@ -55,7 +55,7 @@ impl AnthropicClient {
     /// Checks at start that the server is there and takes our key, without spending a token.
     ///
     /// # Errors
-    /// Which address did not answer or refused, and which setting to look at.
+    /// Which address did not answer or refused, and which setting to check.
     pub async fn check_server(&self) -> Result<()> {
         self.exchange.check_server().await
     }

@@ -1,9 +1,9 @@
 //! Models on Amazon Bedrock, through its Converse API.
 //!
 //! Contract: botocore's model `bedrock-runtime/2023-09-30`; requests are made by the AWS SDK, whose
-//! own repetitions are switched off in favour of those of all vendors (`exchange`). The reply's form is
-//! demanded by `outputConfig`, or by a strict tool that must be used (older models), or by the
-//! prompt alone. The first use of a schema compiles a grammar, which may take minutes:
+//! own repetitions are switched off in favour of those of all vendors (`exchange`). The reply's
+//! form is demanded by `outputConfig`, or by a strict tool that must be used (older models), or by
+//! the prompt alone. The first use of a schema compiles a grammar, which may take minutes:
 //! `llm.timeout` has to be longer. A reply that may be longer than `llm.stream_above` tokens is
 //! streamed.
 
@@ -26,7 +26,7 @@ use docmill_core::fault::Result;
 /// A model on Bedrock.
 pub struct BedrockClient {
     client: Client,
-    /// Where it is, for errors.
+    /// The address that error messages name.
     address: String,
     model: String,
     structured: StructuredOutput,
@@ -37,10 +37,10 @@ pub struct BedrockClient {
 }
 
 impl BedrockClient {
-    /// Sets the client up and looks for credentials, without spending a token.
+    /// Sets the client up and searches for credentials, without spending a token.
     ///
     /// # Errors
-    /// No credentials or no region, and where they are looked for.
+    /// No credentials or no region, and where they are searched for.
     pub async fn connect(config: &LlmConfig) -> Result<Self> {
         let (client, address) = connect::build_client(config).await?;
         Ok(Self::with_client(client, address, config))

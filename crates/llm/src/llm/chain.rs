@@ -1,4 +1,4 @@
-//! The rungs of escalation: which model is asked first, and which ones next where the gate says
+//! The chain of escalation: which model is asked first, and which ones next where the gate says
 //! `again`.
 
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use super::Llm;
 /// One model of a chain.
 #[derive(Clone)]
 pub struct ChainModel {
-    /// The model.
+    /// The client of this model.
     pub llm: Arc<dyn Llm>,
     /// Kinds of documents that it is asked about; empty: all.
     pub kinds: Vec<String>,
@@ -21,7 +21,7 @@ pub struct ChainModel {
 pub struct ModelChain(Vec<ChainModel>);
 
 impl ModelChain {
-    /// In this order.
+    /// Builds the chain; models are asked in this order.
     pub fn new(rungs: Vec<ChainModel>) -> Self {
         Self(rungs)
     }
@@ -36,12 +36,12 @@ impl ModelChain {
         self.0.is_empty()
     }
 
-    /// All rungs.
+    /// All models, in the order of escalation.
     pub fn iter(&self) -> impl Iterator<Item = &ChainModel> {
         self.0.iter()
     }
 
-    /// The rungs for documents of this kind.
+    /// The models that documents of this kind are read by.
     pub fn for_kind(&self, kind: &str) -> Vec<ChainModel> {
         let asked =
             |rung: &&ChainModel| rung.kinds.is_empty() || rung.kinds.iter().any(|it| it == kind);

@@ -7,7 +7,7 @@ use reqwest::Response;
 
 use super::exchange::{REPLY_CAP, SilenceLimits};
 
-/// One event.
+/// One event of a `text/event-stream` body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ServerSentEvent {
     /// `message` if the server does not name it.
@@ -19,7 +19,7 @@ pub(super) struct ServerSentEvent {
 /// Why there are no further events.
 #[derive(Debug)]
 pub(super) enum EventStreamError {
-    /// Nothing came for longer than allowed.
+    /// Nothing arrived for longer than allowed.
     Silent,
     /// More bytes than a reply may have.
     Endless,

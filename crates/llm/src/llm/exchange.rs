@@ -101,11 +101,11 @@ pub(super) fn retry_wait(tries: u32) -> Duration {
     WAITS.wait_after(tries)
 }
 
-/// What came back to a request.
+/// The response to a request, by its status.
 pub(super) enum ChatResponse {
     /// A status of success; the body is unread.
     Yes(Response),
-    /// Any other.
+    /// Any other status: the call was refused.
     No(RefusedCall),
 }
 
@@ -113,7 +113,7 @@ pub(super) enum ChatResponse {
 pub(super) struct RefusedCall {
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
-    /// What the body says.
+    /// What the error body says.
     pub(super) refusal: ApiErrorBody,
 }
 
@@ -180,7 +180,7 @@ impl ChatTransport {
         Ok(headers)
     }
 
-    /// The configured model.
+    /// Name of the model, as configured.
     pub(super) fn model(&self) -> &str {
         &self.model
     }
@@ -274,7 +274,7 @@ impl ChatTransport {
         }
     }
 
-    /// An error that came within a stream. What was generated until then is billed and lost.
+    /// An error that arrived within a stream. What was generated until then is billed and lost.
     pub(super) fn refused_stream(&self, refusal: ApiErrorBody) -> FailedTry {
         let status = refusal.status_in_stream();
         let call = RefusedCall { status, headers: HeaderMap::new(), refusal };

@@ -59,7 +59,7 @@ impl OpenAiClient {
     /// server without a list of models passes.
     ///
     /// # Errors
-    /// Which address did not answer or refused, and which setting to look at.
+    /// Which address did not answer or refused, and which setting to check.
     pub async fn check_server(&self) -> Result<()> {
         self.exchange.check_server().await
     }

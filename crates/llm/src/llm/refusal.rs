@@ -1,7 +1,7 @@
 //! What a refused call means: the error body with the status and headers, as OpenAI-compatible
 //! servers and Anthropic write it.
 //!
-//! The message of an error body may repeat parts of the prompt, so it is looked at but never
+//! The message of an error body may repeat parts of the prompt, so it is examined but never
 //! passed on; `code`, `type` and `param` are passed on where they look like identifiers.
 
 use std::time::{Duration, SystemTime};
@@ -50,7 +50,7 @@ const TOO_LONG_WORDS: [&str; 6] = [
     "prompt is too long",
 ];
 
-/// What an error body says.
+/// The parts of an error body that decide what follows.
 #[derive(Debug, Default)]
 pub(super) struct ApiErrorBody {
     code: Option<String>,

@@ -5,7 +5,7 @@
 //! is conditional on the version that was read, so that a worker that was believed dead can
 //! neither keep a lock it lost nor remove somebody else's:
 //!
-//! - after taking a lock the marker is looked at again: a finished message is not done twice from
+//! - after taking a lock the marker is read again: a finished message is not done twice from
 //!   an old listing;
 //! - a lock past its end is taken over by replacing exactly the version that was seen;
 //! - receives are counted in the marker when the lock is taken, not when the work fails;
@@ -55,12 +55,12 @@ use super::{DeadLetter, Delivery, MessageQueue, OutgoingMessage, QueueDepth, Rec
 use docmill_core::fault::{Error, Fault, Result};
 use docmill_storage::store::ObjectStore;
 
-/// Pause between two looks while waiting for work, in milliseconds.
+/// Pause between two scans while waiting for work, in milliseconds.
 const POLL: std::ops::RangeInclusive<u64> = 100..=250;
 /// Requests in flight for one call with many receipts.
 const AT_ONCE: usize = 16;
 
-/// Messages as objects.
+/// A message queue whose messages are objects of a store.
 pub struct ObjectQueue {
     queue: Arc<MarkerQueue>,
     receiver: MessageReceiver,

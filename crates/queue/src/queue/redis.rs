@@ -5,7 +5,7 @@
 //! steps do not exist for us; a lease is compared before anything is done in its name; attempts,
 //! times, dead letters and whatever else a message carries are in keys that the others do not look
 //! at. A delayed or hidden message is, for them, one that somebody has leased. Re-queued messages
-//! go to the end of the line. Each priority is a queue of its own (`keys`).
+//! go to the end of the queue. Each priority is a queue of its own (`keys`).
 //!
 //! Not promised: that the others keep to it. A client of theirs may complete what it has lost. The
 //! claim in the ledger is what makes a job run once. Redis without `appendfsync always` may forget
@@ -91,7 +91,7 @@ impl RedisQueue {
         Ok(self.calls.run_script::<Vec<u8>>("adding an item", &call).await? == [1])
     }
 
-    /// Puts back what nobody holds, in every tier; returns how many items.
+    /// Puts back what no worker has leased, in every tier; returns how many items.
     ///
     /// # Errors
     /// No answer; what was put back until then is.
@@ -107,7 +107,7 @@ impl RedisQueue {
     }
 
     /// Leases from every tier in turn until `max` are found. Returns what was found, and when to
-    /// look again for what of ours becomes due.
+    /// check again which of our messages become due.
     async fn lease_items(&self, max: usize) -> Result<(Vec<Delivery>, Option<Duration>)> {
         let order = self.turns.lock().unwrap_or_else(PoisonError::into_inner).next_round();
         let mut taken = Vec::new();

@@ -1,9 +1,9 @@
 //! Amazon SQS, standard queues: one, or one per tier.
 //!
-//! What it promises beyond [`MessageQueue`]: a receive that was sent is never dropped before its wait and
-//! 5 s are over, every call has a timeout, how a call is retried is fixed per operation
-//! (`connect::SqsClients`), and no wish to hide exceeds what twelve hours from the receive leave. What
-//! it does not: FIFO queues are refused, counts are SQS's approximate ones.
+//! What it promises beyond [`MessageQueue`]: a receive that was sent is never dropped before its
+//! wait and 5 s are over, every call has a timeout, how a call is retried is fixed per operation
+//! (`connect::SqsClients`), and no wish to hide exceeds what twelve hours from the receive leave.
+//! What it does not: FIFO queues are refused, counts are SQS's approximate ones.
 
 mod batches;
 mod connect;
@@ -106,7 +106,7 @@ impl SqsQueue {
         })
     }
 
-    /// Looks at the queue without changing anything.
+    /// Inspects the queue without changing anything.
     ///
     /// # Errors
     /// SQS does not answer.
@@ -114,7 +114,7 @@ impl SqsQueue {
         SqsInspector { clients: &self.clients, lines: &self.lines }.inspect().await
     }
 
-    /// Receives from whichever line has something, each asked in its turn.
+    /// Receives from whichever tier has messages, each polled in its turn.
     async fn poll_in_turn(&self, most: usize, wait: Duration) -> Result<Vec<Delivery>> {
         let give_up = Instant::now() + wait;
         loop {
@@ -133,7 +133,7 @@ impl SqsQueue {
         }
     }
 
-    /// What messages of the line are of; one queue for all has messages of every priority.
+    /// The priority of the tier's messages; one queue for all has messages of every priority.
     fn priority_of(&self, line: &SqsTier) -> Option<Priority> {
         self.lines.are_tiers().then_some(line.priority)
     }
@@ -342,7 +342,7 @@ impl MessageQueue for SqsQueue {
     }
 
     async fn run_maintenance(&self) -> Result<u64> {
-        // The service looks after itself.
+        // The service cleans up by itself.
         Ok(0)
     }
 }

@@ -2,7 +2,7 @@
 //! any stretch of turns each gets its share, and the turns of one are spread evenly among those of
 //! the others, so that nobody waits for a run of another.
 
-/// Turns by weight.
+/// Chooses among several queues in turn, each as often as its weight says.
 #[derive(Debug, Clone)]
 pub struct WeightedRoundRobin {
     weights: Vec<i64>,

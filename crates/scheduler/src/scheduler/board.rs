@@ -1,10 +1,10 @@
-//! The board on which the processes of one machine post what they want and hold: a folder.
+//! The shared state of the processes of one machine, a folder: what each wants and what it holds.
 //!
-//! Every process has one file, locked for as long as it lives; so a file that can be locked is a
-//! dead process's, holds nothing and is removed. Reading all files, deciding and writing one's own
-//! happens under one more lock, so that two processes never give away the same memory. Locks are
-//! the kernel's (`flock`): they end with the process, whatever ends it. The folder must be on a
-//! local file system, and in containers a volume that they share.
+//! Every process has one file, locked for as long as it lives; so a file that can be locked belongs
+//! to a dead process, holds nothing and is removed. Reading all files, deciding and writing one's
+//! own file happens under one more lock, so that two processes never give away the same memory.
+//! Locks are the kernel's (`flock`): they end with the process, whatever ends it. The folder must
+//! be on a local file system, and in containers on a volume that they share.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
@@ -18,18 +18,18 @@ use docmill_core::fault::{Error, Fault, Result};
 const GATE: &str = "gate.lock";
 const ENDING: &str = ".sheet";
 
-/// What one process has posted.
+/// What one process has written for the others to read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessState {
-    /// Its number in the system.
+    /// The process id.
     pub process: u32,
-    /// What it wants and holds.
+    /// The models it wants or holds memory for.
     pub posts: Vec<ModelDemand>,
-    /// What it last read of the devices.
+    /// The free memory of the devices as it last read it.
     pub reading: DeviceMemory,
 }
 
-/// The board, and our sheet on it.
+/// The folder, and this process's own file in it.
 #[derive(Debug)]
 pub(super) struct SharedState {
     folder: PathBuf,
@@ -38,7 +38,7 @@ pub(super) struct SharedState {
 }
 
 impl SharedState {
-    /// Makes the folder if need be, and our empty sheet.
+    /// Creates the folder if need be, and an empty file for this process.
     pub(super) fn create(folder: &Path) -> Result<Self> {
         let wrong = |error| folder_error(folder, error);
         fs::create_dir_all(folder).map_err(wrong)?;
@@ -47,15 +47,15 @@ impl SharedState {
         let gate = lock_folder(folder).map_err(wrong)?;
         let own = OpenOptions::new().read(true).write(true).create_new(true).open(&own_path);
         let own = own.map_err(wrong)?;
-        // Nobody else knows the name before the gate opens.
+        // Under the gate lock nobody else knows the name yet, so this lock is free.
         own.lock().map_err(wrong)?;
         drop(gate);
         Ok(Self { folder: folder.to_owned(), own, own_path })
     }
 
-    /// Shows the others' sheets to `change` and posts the sheet that it returns. Nobody else posts
-    /// in between. If the sheet could not be posted, the answer is an error and nothing may be done
-    /// on the strength of it.
+    /// Passes the states of the other processes to `change` and writes the state that it returns.
+    /// Nobody else writes in between. If writing fails, the result is an error and the caller must
+    /// not act on what `change` decided.
     pub(super) fn update_shared<T>(
         &self,
         change: impl FnOnce(Vec<ProcessState>) -> (ProcessState, T),
@@ -79,14 +79,14 @@ impl SharedState {
 
 impl Drop for SharedState {
     fn drop(&mut self) {
-        // Left behind it would be removed by whoever reads next: its lock ends with this process.
+        // A file that stays behind is removed by the next reader: its lock ends with this process.
         if let Err(error) = fs::remove_file(&self.own_path) {
             tracing::debug!(error = %error, "the sheet of the model scheduler was left behind");
         }
     }
 }
 
-/// Everything that living processes have posted; nothing if there is no such folder.
+/// The states of all living processes; empty if there is no such folder.
 ///
 /// # Errors
 /// The folder cannot be read.
@@ -115,7 +115,7 @@ fn load_states(folder: &Path, except: Option<&Path>) -> std::io::Result<Vec<Proc
         }
         let mut file = match File::open(&path) {
             Ok(file) => file,
-            // It has just ended.
+            // The process has just ended.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
             Err(error) => return Err(error),
         };
@@ -129,7 +129,7 @@ fn load_states(folder: &Path, except: Option<&Path>) -> std::io::Result<Vec<Proc
         }
         let mut text = String::new();
         file.read_to_string(&mut text)?;
-        // Empty: it has not posted yet.
+        // An empty file: the process has not written its state yet.
         if !text.is_empty() {
             sheets.push(serde_json::from_str(&text)?);
         }

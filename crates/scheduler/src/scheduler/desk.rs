@@ -1,5 +1,5 @@
-//! The lines of waiting calls of this process, and the memory it has for them. Pure: the caller
-//! brings the time, what was read of the devices and what other processes have posted.
+//! The queues of waiting calls of this process, and the memory it holds for their models. Pure: the
+//! caller supplies the time, the readings of the devices and the states of other processes.
 //!
 //! What is held is never added up as it changes; it is counted from the turns each time, in whole
 //! MiB. So nothing can drift, and what has no turn holds nothing.
@@ -11,10 +11,10 @@ use super::plan::{
     TurnDecision,
 };
 
-/// Calls whose length is remembered: enough to know the longest, few enough to forget it.
+/// How many call durations are remembered: enough to know the longest, few enough to forget it.
 const REMEMBERED: usize = 32;
 
-/// One waiting call.
+/// A call that waits for its model to have memory.
 #[derive(Debug, Clone, Copy)]
 struct WaitingCall {
     ticket: u64,
@@ -29,20 +29,20 @@ struct ModelQueue {
     running: u32,
     turn: Option<ModelTurn>,
     idle: Option<IdleModel>,
-    /// How long its last calls took, loading aside, in milliseconds.
+    /// Duration of its last calls in milliseconds, without the loading of the model.
     took_ms: VecDeque<u64>,
-    /// When its last turn ended; 0: it had none.
+    /// When its last turn ended, in milliseconds; 0 if it has had none.
     ended_ms: u64,
 }
 
-/// The lines and turns.
+/// The queues of calls and the turns of models.
 #[derive(Debug, Clone)]
 pub(super) struct CallQueues {
     rules: SchedulingRules,
     models: BTreeMap<String, ModelQueue>,
 }
 
-/// Why a call was not put into a line.
+/// Why a call was not queued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum QueueRefusal {
     Full,
@@ -67,7 +67,7 @@ impl CallQueues {
         Self { rules, models }
     }
 
-    /// A call comes to the end of its model's line.
+    /// Adds a call to the end of its model's queue.
     pub(super) fn join(
         &mut self,
         model: &str,
@@ -83,19 +83,19 @@ impl CallQueues {
         Ok(())
     }
 
-    /// A call that waits has gone; nothing happens if it was let in before.
+    /// Removes a call that has stopped waiting; does nothing if it was let in before.
     pub(super) fn leave(&mut self, model: &str, ticket: u64) {
         if let Some(model) = self.models.get_mut(model) {
             model.line.retain(|waiting| waiting.ticket != ticket);
         }
     }
 
-    /// A call that was let in at `since_ms` is over, however it ended.
+    /// Records that a call that was let in at `since_ms` is over, however it ended.
     pub(super) fn finish_call(&mut self, model: &str, since_ms: u64, now_ms: u64) {
         let Some(model) = self.models.get_mut(model) else { return };
         model.running = model.running.saturating_sub(1);
         let Some(turn) = &mut model.turn else { return };
-        // One that waited for the model to load says nothing about the next.
+        // A call that waited for the model to load says nothing about the duration of the next.
         if turn.loaded_ms.is_some_and(|loaded| loaded <= since_ms) {
             model.took_ms.push_back(now_ms.saturating_sub(since_ms));
             if model.took_ms.len() > REMEMBERED {
@@ -105,7 +105,7 @@ impl CallQueues {
         turn.loaded_ms = turn.loaded_ms.or(Some(now_ms));
     }
 
-    /// Ends turns, gives turns, and lets calls in: their models and tickets, in order.
+    /// Ends turns, gives turns and lets calls in; returns their models and tickets, in order.
     pub(super) fn tick(
         &mut self,
         now_ms: u64,
@@ -133,7 +133,7 @@ impl CallQueues {
         plan::decide_turns(&posts, reading, now_ms, self.rules)
     }
 
-    /// A model is not loaded any more once another has taken its memory, or it came free.
+    /// A model is no longer loaded once another has taken its memory, or its memory is free again.
     fn forget_idle(&mut self, reading: &DeviceMemory, others: &[ModelDemand]) {
         let own = self.model_demands();
         let evicting: Vec<(String, &str)> = own
@@ -156,7 +156,7 @@ impl CallQueues {
         }
     }
 
-    /// Returns whether any ended.
+    /// Ends the turns that are over; returns whether there were any.
     fn end_turns(&mut self, now_ms: u64, reading: &DeviceMemory, decision: &TurnDecision) -> bool {
         let mut ended = false;
         for (name, model) in &mut self.models {
@@ -225,12 +225,12 @@ impl CallQueues {
         let_in
     }
 
-    /// Whether there is nothing to wait for and nothing to give back.
+    /// Whether nothing waits and no turn is held.
     pub(super) fn is_idle(&self) -> bool {
         self.models.values().all(|model| model.line.is_empty() && model.turn.is_none())
     }
 
-    /// What other processes, and people, may know.
+    /// What other processes and operators may see.
     pub(super) fn model_demands(&self) -> Vec<ModelDemand> {
         let post = |(name, model): (&String, &ModelQueue)| ModelDemand {
             model: name.clone(),

@@ -15,7 +15,7 @@ const QUERY: [&str; 2] =
     ["--query-gpu=index,uuid,memory.total,memory.free", "--format=csv,noheader,nounits"];
 const MEMINFO: &str = "/proc/meminfo";
 
-/// Where devices are read. Blocking.
+/// Reads the memory of devices. Blocking.
 pub trait DeviceProbe: Send + Sync {
     /// All devices, as they are now.
     ///

@@ -1,5 +1,5 @@
-//! The task that turns events into looks at the board: one for each scheduler, so that its files
-//! and devices are never touched twice at the same time.
+//! The task that turns events into updates of the shared state: one for each scheduler, so that its
+//! files and devices are never touched twice at the same time.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -11,7 +11,8 @@ use super::plan::DeviceMemory;
 use super::{DeviceProbe, Scheduler};
 use docmill_core::metrics;
 
-/// How often the board is looked at while something waits or runs: other processes cannot call us.
+/// How often the shared state is read while something waits or runs: other processes cannot notify
+/// us.
 const LOOK: Duration = Duration::from_millis(200);
 /// How old a reading of the devices may become.
 const READ: Duration = Duration::from_secs(2);
@@ -22,7 +23,8 @@ pub(super) struct SchedulerDriver {
     probe: Arc<dyn DeviceProbe>,
     reading: DeviceMemory,
     read: Instant,
-    /// Whether the last try to read or look failed: said once, not every time.
+    /// Whether the last attempt to read the devices or the shared state failed: logged once, not
+    /// every time.
     troubled: bool,
 }
 

@@ -1,8 +1,8 @@
 //! Which model gets memory next: pure. Everything it needs comes in, a decision goes out.
 //!
-//! What every process of this machine wants and holds lies on the table as [`ModelDemand`]s. Two bounds
-//! hold for each device: what is held, counted once for each model, never exceeds its memory less
-//! the margin; and a model that is not loaded yet must fit into what is really free, less what
+//! What every process of this machine wants and holds is given as [`ModelDemand`]s. Two bounds
+//! hold for each device: the memory held, counted once for each model, never exceeds its memory
+//! less the margin; and a model that is not loaded yet must fit into what is really free, less what
 //! others are about to load. Order: overdue models first, of these the one whose last turn is
 //! longest ago; then the deepest queue, with points for waiting and for being loaded already. An
 //! overdue model that does not fit keeps others off the devices that it could run on. A turn that
@@ -35,9 +35,9 @@ pub struct MemoryDevice {
 /// because processes compare them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceMemory {
-    /// All of them.
+    /// All devices of this machine.
     pub devices: Vec<MemoryDevice>,
-    /// When.
+    /// When they were read, in milliseconds since 1970.
     pub at_ms: u64,
 }
 
@@ -51,7 +51,7 @@ impl DeviceMemory {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MemoryNeed {
-    /// So many MiB.
+    /// A fixed amount, in MiB.
     Mib(u64),
     /// Nobody knows: nothing else may run there.
     Alone,
@@ -60,7 +60,7 @@ pub enum MemoryNeed {
 /// Memory that a model has now.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelTurn {
-    /// Where.
+    /// Name of the device.
     pub device: String,
     /// Since when; several processes that share a turn share its beginning.
     pub began_ms: u64,
@@ -73,7 +73,7 @@ pub struct ModelTurn {
 /// A model without a turn that its server has probably still loaded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IdleModel {
-    /// Where.
+    /// Name of the device.
     pub device: String,
     /// When it was known to be loaded.
     pub since_ms: u64,
@@ -84,30 +84,30 @@ pub struct IdleModel {
 /// What one process wants and holds of one model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelDemand {
-    /// The model.
+    /// Name of the model.
     pub model: String,
-    /// What it needs.
+    /// The memory it needs while it is loaded.
     pub need: MemoryNeed,
-    /// Calls that wait.
+    /// Number of calls that wait for it.
     pub waiting: usize,
     /// Since when the oldest of them does.
     pub oldest_ms: Option<u64>,
-    /// Calls under way.
+    /// Number of calls under way.
     pub running: u32,
-    /// Its memory.
+    /// The turn it has; `None` while it holds no memory.
     pub turn: Option<ModelTurn>,
-    /// Where it is idle.
+    /// The device on which it is idle, still loaded but without a turn.
     pub idle: Option<IdleModel>,
     /// The longest of its late calls, loading aside; 0: not known. Workers of an earlier version
-    /// do not post it.
+    /// do not write it.
     #[serde(default)]
     pub longest_ms: u64,
-    /// When its last turn ended.
+    /// When its last turn ended, in milliseconds since 1970; 0 if it has had none.
     #[serde(default)]
     pub ended_ms: u64,
 }
 
-/// What the operator has set.
+/// The operator's settings that the plan depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SchedulingRules {
     pub(super) margin_mib: u64,
@@ -122,12 +122,12 @@ pub(super) struct SchedulingRules {
 pub(super) struct TurnStart {
     pub(super) model: String,
     pub(super) device: String,
-    /// It is loaded there already.
+    /// Whether the model is loaded there already.
     pub(super) loaded: bool,
     pub(super) evicts: bool,
 }
 
-/// What is to happen.
+/// Which turns begin, and which models give way.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct TurnDecision {
     pub(super) starts: Vec<TurnStart>,
@@ -155,7 +155,7 @@ struct DeviceRoom<'a> {
     held: u64,
     /// Held, but not yet missing from what is free.
     loading: u64,
-    /// What idle models would leave.
+    /// MiB that would become free if idle models were unloaded.
     reclaimable: u64,
     /// What idle models have taken since the reading: it still shows it as free.
     unseen: u64,
@@ -202,7 +202,7 @@ impl<'a> DeviceRoom<'a> {
         }
     }
 
-    /// Whether it goes in without an idle model leaving.
+    /// Whether it fits without unloading an idle model.
     fn fits_beside_idle(&self, mib: u64) -> bool {
         let wanted = [mib, self.loading, self.unseen, self.margin];
         wanted.into_iter().fold(0, u64::saturating_add) <= self.device.free_mib
@@ -237,16 +237,17 @@ impl<'a> DeviceRoom<'a> {
         }
     }
 
-    /// What would be left; the smallest remainder is the best place.
+    /// What would be left in MiB; the device with the smallest remainder is chosen.
     fn remaining_mib(&self, need: MemoryNeed) -> u64 {
         match need {
+            // Of unknown need: the device with the most free memory has the smallest value.
             MemoryNeed::Alone => u64::MAX - self.device.free_mib,
             MemoryNeed::Mib(mib) => self.capacity.saturating_sub(self.held).saturating_sub(mib),
         }
     }
 }
 
-/// The posts of all processes, by model.
+/// The demands of all processes, merged by model.
 fn merge_demands<'a>(posts: &'a [ModelDemand], reading: &DeviceMemory) -> Vec<ModelView<'a>> {
     let mut views: BTreeMap<&str, ModelView<'a>> = BTreeMap::new();
     for post in posts {
@@ -290,7 +291,8 @@ fn merge_turns(one: ModelTurn, other: &ModelTurn) -> ModelTurn {
     ModelTurn { began_ms, loaded_ms, evicts: one.evicts || other.evicts, ..one }
 }
 
-/// What is held of a device, each model once; of a model that runs alone nobody knows how much.
+/// The memory held on a device, counting each model once; of a model that runs alone nobody knows
+/// how much.
 pub fn held_mib(device: &str, posts: &[ModelDemand]) -> u64 {
     let on_it = |post: &&ModelDemand| post.turn.as_ref().is_some_and(|turn| turn.device == device);
     let mut models: BTreeMap<&str, u64> = BTreeMap::new();
@@ -359,7 +361,7 @@ pub(super) fn decide_turns(
             true => 0,
             false => waiting.saturating_add(age(view) / WAITING).saturating_add(loaded),
         };
-        // By age alone a model whose line is longer than the bound would be the first for ever.
+        // By age alone a model whose queue is longer than the bound would be the first for ever.
         let served_ms = if is_overdue(view) { view.ended_ms } else { 0 };
         (Reverse(is_overdue(view)), Reverse(points), served_ms, view.oldest_ms, view.model)
     });

@@ -20,7 +20,7 @@ use self::disk::{FileCondition, FileDraft, StoreDirectory};
 use super::{Etag, GetOptions, GetResult, ObjectEntry, ObjectMeta, ObjectStore, PutResult};
 use docmill_core::fault::{Error, Fault, Result};
 
-/// Objects as files.
+/// An object store whose objects are files of a folder.
 #[derive(Debug, Clone)]
 pub struct FolderStore {
     disk: StoreDirectory,

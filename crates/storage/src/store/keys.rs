@@ -1,4 +1,4 @@
-//! Where documents and artefacts lie. Pure: names only, nothing is looked up.
+//! Where documents and artefacts lie. Pure: names only, nothing is read from the store.
 //!
 //! The layout is the earlier system's, so that its operators find what they know:
 //! `documents/{document-id}.{ext}` for what we upload ourselves (what a producer uploaded stays

@@ -17,7 +17,7 @@ use super::{
 };
 use docmill_core::fault::Result;
 
-/// Objects in memory.
+/// An object store in memory, for documents that are worked on without any store.
 #[derive(Debug)]
 pub struct MemoryStore {
     state: Mutex<MemoryStoreState>,

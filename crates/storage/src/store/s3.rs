@@ -1,10 +1,11 @@
 //! Amazon S3 and what speaks its protocol.
 //!
 //! Relies on conditional writes (`If-None-Match`, `If-Match`), on delete as well; a service that
-//! ignores them is refused by [`S3Store::connect`]. The SDK repeats calls that failed in passing;
-//! a repeated conditional write whose first reply was lost is recognised as our own, so that the
-//! winner of a race never takes itself for the loser. Versions are S3's ETags: two writes of the
-//! same bytes look the same. No total time limit on a body, but one on every piece of it.
+//! ignores them is refused by [`S3Store::connect`]. The SDK repeats calls that failed with a
+//! transient error; a repeated conditional write whose first reply was lost is recognised as our
+//! own, so that the winner of a race never takes itself for the loser. Versions are S3's ETags: two
+//! writes of the same bytes look the same. No total time limit on a body, but one on every piece of
+//! it.
 
 mod connect;
 mod faults;
@@ -201,7 +202,7 @@ impl S3Store {
         Ok(queue_rules_of(&answer))
     }
 
-    /// Whether a key that is not there is told from one that we may not see: without
+    /// Whether a key that is not there is distinguished from one that we may not see: without
     /// `s3:ListBucket` S3 answers both alike, and missing documents look like wrong credentials.
     ///
     /// # Errors
@@ -225,7 +226,7 @@ fn size_of(length: Option<i64>) -> u64 {
     length.and_then(|length| u64::try_from(length).ok()).unwrap_or_default()
 }
 
-/// Reads a body piece by piece; `Err(size)` with what came so far if that is more than allowed.
+/// Reads a body piece by piece; `Err(size)` with what was read so far if that is more than allowed.
 async fn read_capped(
     mut body: ByteStream,
     at_most: u64,

@@ -1,6 +1,6 @@
 //! Frames: two lengths (32 bits for the head, 64 bits for the body, little-endian), a head in JSON
 //! and a body of plain bytes: documents on the way in, page images on the way out. Both lengths are
-//! held against caps before anything is read, so that a child gone wrong cannot make its worker
+//! checked against caps before anything is read, so that a child gone wrong cannot make its worker
 //! allocate. A frame that breaks the rules is [`std::io::ErrorKind::InvalidData`].
 
 use std::io::{self, Read, Write};
@@ -13,7 +13,7 @@ const LENGTHS: usize = 12;
 /// Most bytes of a head: the words of the fullest page, with their boxes, many times over.
 const HEAD: usize = 64 << 20;
 
-/// Writes a frame.
+/// Writes one frame: its head as JSON, then its body.
 ///
 /// # Errors
 /// The pipe is closed.
@@ -47,7 +47,7 @@ pub fn read_frame<T: DeserializeOwned>(
     Ok(Some((head, bytes)))
 }
 
-/// As [`write_frame()`].
+/// As [`write_frame()`], asynchronously.
 pub(in crate::cpu) async fn send_frame<T: Serialize>(
     to: &mut (impl AsyncWrite + Unpin),
     head: &T,
@@ -60,7 +60,7 @@ pub(in crate::cpu) async fn send_frame<T: Serialize>(
     to.flush().await
 }
 
-/// As [`read_frame`].
+/// As [`read_frame`], asynchronously.
 pub(in crate::cpu) async fn receive_frame<T: DeserializeOwned>(
     from: &mut (impl AsyncRead + Unpin),
     most: u64,

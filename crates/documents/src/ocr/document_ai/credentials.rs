@@ -1,8 +1,8 @@
 //! Who we are to Google: a service account's key file, or the metadata server of the machine.
 //!
-//! Tokens are fetched and kept by `gcp_auth`, which has no time limits of its own; here it gets one.
-//! The command-line program `gcloud` and a person's own credentials are not looked for: a service
-//! should not run on them by accident.
+//! Tokens are fetched and kept by `gcp_auth`, which has no time limits of its own; here it gets
+//! one. The command-line program `gcloud` and a person's own credentials are not searched for: a
+//! service should not run on them by accident.
 
 use std::path::Path;
 use std::time::Duration;
@@ -17,7 +17,7 @@ const SCOPES: [&str; 1] = ["https://www.googleapis.com/auth/cloud-platform"];
 /// Longest a token may take, the library's own repetitions included.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Where tokens come from.
+/// Credentials of Google Cloud, from which access tokens are made.
 pub struct GoogleCredentials {
     source: TokenSource,
 }
@@ -29,8 +29,8 @@ enum TokenSource {
 }
 
 impl GoogleCredentials {
-    /// The account of a key file; without one that of `GOOGLE_APPLICATION_CREDENTIALS`, without that
-    /// the metadata server's. Nothing is sent.
+    /// The account of a key file; without one that of `GOOGLE_APPLICATION_CREDENTIALS`, without
+    /// that the metadata server's. Nothing is sent.
     ///
     /// # Errors
     /// The file is not there or is no key file: which one.

@@ -21,7 +21,7 @@ pub(super) type AffineTransform = [f32; 6];
 
 const SAME: AffineTransform = [1.0, 0.0, 0.0, 0.0, 1.0, 0.0];
 
-/// One page's geometry.
+/// Maps positions on the provider's page image to positions on our picture.
 #[derive(Debug)]
 pub(super) struct PageGeometry {
     /// Size of the provider's page image.

@@ -1,6 +1,6 @@
 //! What a refused call means: `google.rpc.Status` in JSON, with its details.
 //!
-//! The message may repeat what we sent, so it is looked at but never passed on.
+//! The message may repeat what we sent, so it is examined but never passed on.
 
 use std::time::{Duration, SystemTime};
 
@@ -21,14 +21,14 @@ const FOR_A_PERSON: [&str; 6] = [
     "ACCESS_TOKEN_EXPIRED",
 ];
 
-/// What an error body says.
+/// The parts of an error body that decide what follows.
 #[derive(Debug, Default)]
 pub(super) struct ProviderRefusal {
     /// `RESOURCE_EXHAUSTED` and its like.
     status: String,
-    /// Of an `ErrorInfo`, e.g. `RATE_LIMIT_EXCEEDED`.
+    /// The reason of an `ErrorInfo`, e.g. `RATE_LIMIT_EXCEEDED`.
     reason: String,
-    /// Of a `RetryInfo`.
+    /// The delay of a `RetryInfo`, if the error carries one.
     delay: Option<Duration>,
     /// The message speaks of the size of a message, not of a quota.
     about_size: bool,
@@ -103,7 +103,7 @@ pub(super) fn fault_of_rpc_code(code: i32) -> Fault {
     }
 }
 
-/// A code, as far as it looks like one.
+/// The text, if it has the form of a code.
 fn clean_code(text: Option<&str>) -> String {
     let plain = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
     text.filter(|text| text.len() <= 64 && text.chars().all(plain)).unwrap_or_default().to_owned()

@@ -1,8 +1,9 @@
 //! What goes to Document AI and what comes back, as its discovery document names it (v1, revision
 //! 20260929): `ProcessRequest` and the parts of `ProcessResponse` that are read.
 //!
-//! The dialect is that of protocol buffers in JSON: fields with a zero value are left out, and 64-bit
-//! numbers are strings. Unknown fields are passed over: the vendor adds some with every revision.
+//! The dialect is that of protocol buffers in JSON: fields with a zero value are left out, and
+//! 64-bit numbers are strings. Unknown fields are passed over: the vendor adds some with every
+//! revision.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -82,7 +83,7 @@ pub(super) fn encode_request(
     })
 }
 
-/// `ProcessResponse`.
+/// The API's `ProcessResponse`, as far as it is used.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct ProcessResponse {
@@ -192,7 +193,7 @@ pub(super) struct TransformMatrix {
     /// `OpenCV`'s code of the element type.
     #[serde(rename = "type")]
     pub kind: u32,
-    /// Base64.
+    /// The matrix elements, row by row, in Base64.
     pub data: String,
 }
 

@@ -1,8 +1,8 @@
 //! Tesseract as a library, its engines kept warm between pages.
 //!
 //! Loading a language costs a tenth of an ordinary page, so each reader keeps the engines of the
-//! languages it was asked for last. An engine takes 20 to 90 MB and cannot be stopped within a page:
-//! the process has to be. What is read does not depend on earlier pages: nothing is learned
+//! languages it was asked for last. An engine takes 20 to 90 MB and cannot be stopped within a
+//! page: the process has to be. What is read does not depend on earlier pages: nothing is learned
 //! between pages by the neural engine, and the dictionary of a document is off.
 
 use std::ffi::{CStr, CString};
@@ -92,7 +92,7 @@ impl EngineCache {
     /// No engine yet: each is loaded when a page first needs it.
     ///
     /// # Errors
-    /// OpenMP is not held to one thread, or the folder has a name that C cannot say.
+    /// OpenMP is not limited to one thread, or the folder has a name that C cannot say.
     pub(super) fn new(data: &Path, languages: Vec<String>) -> Result<Self> {
         if std::env::var_os("OMP_THREAD_LIMIT").is_none_or(|limit| limit != "1") {
             return Err(Error::internal(

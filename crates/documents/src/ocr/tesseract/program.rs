@@ -154,7 +154,7 @@ fn missing_error(program: &Path, error: std::io::Error) -> Error {
 
 /// What an unsuccessful end asks for. Killed from outside (no memory left on the machine, most
 /// often): another try may succeed. A crash or a refusal of its own: it should not happen on pixels
-/// that we made, a person has to look.
+/// that we made, a person has to investigate.
 fn exit_error(status: ExitStatus) -> Error {
     #[cfg(unix)]
     {

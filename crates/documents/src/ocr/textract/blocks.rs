@@ -27,7 +27,7 @@ struct TextractPage {
     /// Ids of the words of each line.
     lines: Vec<Vec<String>>,
     words: HashMap<String, TextWord>,
-    /// Ids in the order in which they came.
+    /// Ids in the order of the response.
     order: Vec<String>,
 }
 

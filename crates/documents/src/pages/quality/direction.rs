@@ -8,7 +8,7 @@
 //! ([`shear`]).
 //!
 //! Axis: a letter's nearest neighbour stands in its own line (O'Gorman's docstrum, PAMI 15,
-//! 1993), under any skew that is looked for and also where letters stand below each other, as on
+//! 1993), under any skew that is searched for and also where letters stand below each other, as on
 //! a typewriter. Comparing the clarity of rows and columns instead was wrong on such pages.
 //!
 //! Head or feet: in the scripts of Europe letters share their baseline but not their upper edge
@@ -23,7 +23,7 @@ use opencv::{Result, imgproc};
 use super::glyphs::InkBox;
 use super::{shear, to_f32};
 
-/// Skew that is looked for, either way, in degrees.
+/// Greatest skew that is searched for, either way, in degrees.
 const WIDEST: f64 = 20.0;
 /// Steps of the search in degrees, each over the neighbourhood of the best of the one before, and
 /// the width in pixels that the ink is reduced to for it.
@@ -45,10 +45,10 @@ pub enum LineAxis {
     Columns,
 }
 
-/// How the lines run.
+/// In which direction the lines run, and how sure that is.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LineDirection {
-    /// Along what.
+    /// Whether lines run along the rows or the columns of the picture.
     pub axis: LineAxis,
     /// How many times more letters have their nearest neighbour along `axis` than across it.
     pub clarity: f32,
@@ -56,7 +56,8 @@ pub struct LineDirection {
     /// [`LineAxis::Columns`]); turning the page anticlockwise by this straightens it.
     pub skew_degrees: f32,
     /// Above 0 the letters stand on their feet (after one quarter turn clockwise if `axis` is
-    /// [`LineAxis::Columns`]), below on their heads; 0.25 either way is sure. 0 where nothing is known.
+    /// [`LineAxis::Columns`]), below on their heads; 0.25 either way is sure. 0 where nothing is
+    /// known.
     pub feet: f32,
 }
 

@@ -15,7 +15,7 @@ use crate::pages::PageRaster;
 
 /// Pixels on the longer side of what is measured, at most.
 const LONGER_SIDE: i32 = 2_600;
-/// Noise, in grey levels, from which letters are looked for on a smoothed page.
+/// Noise, in grey levels, from which letters are searched for on a smoothed page.
 const NOISY: f32 = 6.0;
 /// Ink is darker than its paper by this much, of 255, whatever the rest of the page looks like,
 /// and by this many deviations of the noise.
@@ -26,11 +26,11 @@ const LEAST_INK_IN_NOISE: f64 = 3.0;
 /// such as read better smoothed 3.9 and more.
 const BLOCKY: f32 = 3.0;
 
-/// The numbers.
+/// What is measured on a page image, before anything is judged.
 pub(in crate::pages) struct PageMeasures {
     /// How many pixels of the page's side are one measured pixel.
     pub factor: i32,
-    /// Measured size.
+    /// Size of the measured picture, in measured pixels.
     pub size: Size,
     /// Grey level of the paper: three quarters of the page are not brighter.
     pub paper: f32,
@@ -52,7 +52,7 @@ pub(in crate::pages) struct PageMeasures {
     pub contrast: f32,
     /// Pixels, as measured, that an edge of a letter takes from paper to ink.
     pub edge_width: f32,
-    /// Letters and specks.
+    /// The pieces of ink: letters and specks.
     pub pieces: InkPieces,
     /// Ink, 255 or 0, at the measured size.
     pub ink: Mat,
@@ -60,7 +60,7 @@ pub(in crate::pages) struct PageMeasures {
     pub outline: PaperOutline,
 }
 
-/// Measures `page`.
+/// Measures `page`, scaled down if it is large.
 pub(super) fn measure_page(page: &PageRaster) -> Result<PageMeasures> {
     let whole = plane::view_raster(page)?;
     let factor = 1 + (whole.cols().max(whole.rows()) - 1) / LONGER_SIDE;
@@ -237,7 +237,8 @@ impl PageMeasures {
         self.grey < 0.005
     }
 
-    /// Whether its paper is not level from pixel to pixel: coarse compression, or a scanner's grain.
+    /// Whether its paper is not level from pixel to pixel: coarse compression, or a scanner's
+    /// grain.
     pub(super) fn is_rough(&self) -> bool {
         !self.is_bilevel() && (self.blockiness > BLOCKY || self.grain > 0.0)
     }

@@ -13,14 +13,14 @@ use opencv::{Result, imgproc};
 use super::plane::PixelMatrix;
 use super::{shear, to_f32};
 
-/// The longer side of the picture in which edges are looked for.
+/// The longer side of the picture in which edges are searched for.
 const LONGER_SIDE: i32 = 400;
-/// Steepest edge that is looked for, as a tangent, and the steps.
+/// Steepest edge that is searched for, as a tangent, and the steps.
 const STEEPEST: i32 = 16;
 const SLOPE_STEP: f64 = 0.015;
 /// An edge lies within this share of the page from its side.
 const REACH: f64 = 0.35;
-/// The ends of an edge, where it meets the next one, are not looked at.
+/// The ends of an edge, where it meets the next one, are not examined.
 const ENDS: f64 = 0.12;
 /// Rise per pixel, in logarithms, that is clipped, and that counts as rising.
 const CLIPPED: f64 = 0.35;
@@ -64,7 +64,7 @@ struct PaperEdge {
     found: bool,
 }
 
-/// Looks for the outline in `plane`.
+/// Finds the outline in `plane`.
 pub(in crate::pages) fn find_outline(plane: &impl PixelMatrix) -> Result<PaperOutline> {
     let factor = (plane.cols().max(plane.rows()) / LONGER_SIDE).max(1);
     let small = super::plane::smooth_median(&super::plane::shrink_mat(plane, factor)?, 5)?;

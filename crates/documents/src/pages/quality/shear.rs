@@ -1,5 +1,5 @@
-//! Sums along lines that run aslant: the lines of pixels across them are added up, each moved by its
-//! own share of the fall. No sheared page is ever made, which was most of the work.
+//! Sums along lines that run aslant: the lines of pixels across them are added up, each moved by
+//! its own share of the fall. No sheared page is ever made, which was most of the work.
 
 use super::to_f32;
 

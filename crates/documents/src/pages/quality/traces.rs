@@ -43,7 +43,8 @@ pub(super) fn measure_blockiness(page: &impl PixelMatrix, bands: &[Rect]) -> Res
     Ok(ratio)
 }
 
-/// Adds to `steps`, by their column modulo eight, the steps of `row` with level pixels on both sides.
+/// Adds to `steps`, by their column modulo eight, the steps of `row` with level pixels on both
+/// sides.
 fn count_lone_steps(row: &[u8], steps: &mut [usize; SQUARE]) {
     for (column, pixels) in row.windows(4).enumerate() {
         let &[before, left, right, after] = pixels else { continue };

@@ -69,8 +69,8 @@ fn is_speckled(found: &PageAssessment) -> bool {
     found.has_defect(PageDefectKind::Noisy) && !found.bilevel && found.noise < GRAIN
 }
 
-/// Whether noise is smoothed: grain, a fax, and small letters out of a shadow, where evening out the
-/// light multiplied what noise there was.
+/// Whether noise is smoothed: grain, a fax, and small letters out of a shadow, where evening out
+/// the light multiplied what noise there was.
 fn needs_smoothing(found: &PageAssessment) -> bool {
     let from_shadow = found.has_defect(PageDefectKind::Shadowed) && is_small(found);
     !is_speckled(found) && (found.has_defect(PageDefectKind::Noisy) || from_shadow)
@@ -96,7 +96,7 @@ pub(super) fn enlargement_factor(found: &PageAssessment) -> u32 {
     (1..=times.unwrap_or(most)).rev().find(fits).unwrap_or(1)
 }
 
-/// One step.
+/// Applies one step of the repair to a page.
 pub(super) fn apply_step(step: RepairStep, page: &Mat, found: &PageAssessment) -> Result<Mat> {
     match step {
         RepairStep::Turn => turn_mat(page, found.quarter_turns()),
@@ -120,7 +120,8 @@ fn stretch_contrast(page: &Mat) -> Result<Mat> {
     Ok(stretched)
 }
 
-/// Specks by a median, grain, the squares of a JPEG and the dots of a fax by smoothing them into the paper.
+/// Specks by a median, grain, the squares of a JPEG and the dots of a fax by smoothing them into
+/// the paper.
 fn denoise_page(page: &Mat, found: &PageAssessment) -> Result<Mat> {
     if is_speckled(found) {
         // Specks are single pixels of the page, whose letters may have been enlarged since.
@@ -145,7 +146,8 @@ pub(super) fn sharpen_letters(page: &impl PixelMatrix) -> Result<Mat> {
     unsharp_mask(&plane::smooth_gaussian(page, 1.0)?, 3.0, 1.0)
 }
 
-/// Unsharp masking: `amount` times the difference from the page smoothed by `sigma` pixels is added.
+/// Unsharp masking: `amount` times the difference from the page smoothed by `sigma` pixels is
+/// added.
 fn unsharp_mask(page: &Mat, sigma: f64, amount: f64) -> Result<Mat> {
     let soft = plane::smooth_gaussian(page, sigma)?;
     let mut sharp = Mat::default();

@@ -24,7 +24,7 @@ pub enum ErrorSort {
 }
 
 impl ErrorSort {
-    /// Every sort.
+    /// All sorts of errors.
     pub const ALL: [Self; 4] =
         [Self::DigitSwap, Self::SwappedFields, Self::DroppedRow, Self::InventedValue];
 

@@ -10,9 +10,9 @@ use super::element::{
 };
 use super::{EinvoiceDefect, InvoiceXmlFields, invoice_line_value, is_credit_note};
 
-/// Since `ZUGFeRD` 2 and Factur-X.
+/// Namespace of CII, used since `ZUGFeRD` 2 and by Factur-X.
 pub(super) const NAMESPACE: &str = "urn:un:unece:uncefact:data:standard:CrossIndustryInvoice:100";
-/// `ZUGFeRD` 1.0.
+/// Namespace of `ZUGFeRD` 1.0, an older form of CII.
 pub(super) const ZUGFERD_1: &str = "urn:ferd:CrossIndustryDocument:invoice:1p0";
 
 pub(super) fn parse_cii(root: Node<'_, '_>) -> Result<InvoiceXmlFields, EinvoiceDefect> {

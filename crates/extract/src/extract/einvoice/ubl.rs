@@ -9,9 +9,9 @@ use super::element::{
 };
 use super::{EinvoiceDefect, InvoiceXmlFields, invoice_line_value, is_credit_note};
 
-/// An invoice.
+/// Namespace of a UBL invoice.
 pub(super) const INVOICE: &str = "urn:oasis:names:specification:ubl:schema:xsd:Invoice-2";
-/// A credit note.
+/// Namespace of a UBL credit note.
 pub(super) const CREDIT_NOTE: &str = "urn:oasis:names:specification:ubl:schema:xsd:CreditNote-2";
 
 pub(super) fn parse_ubl(root: Node<'_, '_>) -> Result<InvoiceXmlFields, EinvoiceDefect> {

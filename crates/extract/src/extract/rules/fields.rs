@@ -125,7 +125,7 @@ pub(super) struct DateReader {
     open: bool,
 }
 
-/// Words by which an English document is told from others that write days first.
+/// Words by which an English document is distinguished from others that write days first.
 const ENGLISH: &[&str] = &["the", "of", "and", "invoice", "due", "payment", "amount", "to", "for"];
 const OTHERS: &[&str] = &[
     "der", "die", "und", "rechnung", "betrag", "le", "la", "et", "facture", "les", "het", "een",

@@ -25,7 +25,7 @@ pub(super) struct TextCell {
     pub(super) page: usize,
     /// Index of the row on its page.
     pub(super) row: usize,
-    /// Index into `PageText::lines`.
+    /// The line that the cell is part of: an index into `PageText::lines`.
     pub(super) line: u32,
     pub(super) words: Vec<String>,
     pub(super) boxes: Vec<BoundingBox>,

@@ -60,7 +60,7 @@ const CROWNS: [(&str, &[&str]); 3] = [
     ),
 ];
 
-/// The document's currency.
+/// Finds the currency of the document's amounts.
 pub(super) fn find_currency(spots: &LabelMatches<'_>) -> Option<FoundValue<&'static str>> {
     labelled_currency(spots)
         .or_else(|| most_frequent_currency(spots))

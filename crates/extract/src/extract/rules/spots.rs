@@ -45,14 +45,15 @@ pub(super) const EXCLUDING: &[&str] = &[
 pub(super) struct LabelMatch {
     pub(super) field: String,
     pub(super) strong: bool,
-    /// Index into `CellLayout::cells`.
+    /// The cell that holds the label: an index into `CellLayout::cells`.
     pub(super) cell: usize,
     /// Words of the cell that are the label.
     pub(super) words: Range<usize>,
 }
 
 impl LabelMatch {
-    /// Whether a value is expected beside it: headings of columns, titles and legal forms have none.
+    /// Whether a value is expected beside it: headings of columns, titles and legal forms have
+    /// none.
     fn names_value(&self) -> bool {
         let field = self.field.as_str();
         !field.starts_with("column_") && !matches!(field, "legal_form" | "credit_note")
@@ -67,7 +68,7 @@ pub(super) struct ValueCandidate<'a> {
     pub(super) words: Range<usize>,
     /// The label's own cell, rather than one right of or below it.
     pub(super) inline: bool,
-    /// Below the label.
+    /// Whether the cell is below the label's.
     pub(super) below: bool,
 }
 
@@ -77,7 +78,7 @@ impl ValueCandidate<'_> {
     }
 }
 
-/// Every label of every field, in reading order. Fields that share a label each get a spot.
+/// Every label of every field, in reading order. Fields that share a label each get a match.
 pub(super) fn find_labels(layout: &CellLayout, labels: &LabelIndex) -> Vec<LabelMatch> {
     let mut spots = Vec::new();
     for (index, cell) in layout.cells.iter().enumerate() {
@@ -152,7 +153,7 @@ impl<'a> LabelMatches<'a> {
         fields.len() >= 2
     }
 
-    /// The spots in some cells. A search, not a scan: asked for every row of a long document.
+    /// The matches in some cells. A search, not a scan: done for every row of a long document.
     pub(super) fn in_cells(&self, cells: Range<usize>) -> impl Iterator<Item = &LabelMatch> {
         let from = self.all.partition_point(|spot| spot.cell < cells.start);
         self.all.iter().skip(from).take_while(move |spot| spot.cell < cells.end)

@@ -1,6 +1,7 @@
 //! Taking claims: one statement for a whole received batch.
 //!
-//! The CASE in it is [`crate::ledger::decide::decide_claim`] in SQL, with the same order of questions.
+//! The CASE in it is [`crate::ledger::decide::decide_claim`] in SQL, with the same order of
+//! questions.
 
 use std::time::{Duration, Instant};
 
@@ -40,7 +41,7 @@ struct ClaimRow {
     object_etag: Option<String>,
 }
 
-/// See [`crate::ledger::Ledger::claim`].
+/// Claims a batch of ingestions; see [`crate::ledger::Ledger::claim`].
 pub(super) async fn claim_batch(
     db: &Db,
     ids: &[IngestionId],

@@ -15,7 +15,7 @@ use docmill_core::model::{
     AttemptOutcome, ClaimToken, GroundedField, IngestionId, IngestionStatus,
 };
 
-/// See [`crate::ledger::Ledger::release_claim`].
+/// Gives a claim back; see [`crate::ledger::Ledger::release_claim`].
 pub(super) async fn release_claim(
     db: &Db,
     id: IngestionId,
@@ -126,7 +126,8 @@ impl ResultRow {
     }
 }
 
-/// See [`crate::ledger::Ledger::record_result`]; for several at once, one answer per end in their order.
+/// See [`crate::ledger::Ledger::record_result`]; for several at once, one answer per end in their
+/// order.
 pub(super) async fn record_results(db: &Db, ends: &[ResultRow]) -> Result<Vec<WriteResult>> {
     let recorded = sqlx::query_file!("src/db/claims/record.sql", sqlx::types::Json(ends) as _)
         .fetch_all(db.pool())
@@ -140,7 +141,7 @@ pub(super) async fn record_results(db: &Db, ends: &[ResultRow]) -> Result<Vec<Wr
         .collect())
 }
 
-/// See [`crate::ledger::Ledger::read_back`].
+/// Reads back whether a claim's outcome was written; see [`crate::ledger::Ledger::read_back`].
 pub(super) async fn read_back(db: &Db, id: IngestionId, token: ClaimToken) -> Result<ReadBack> {
     let row = sqlx::query!(
         r#"SELECT

@@ -10,7 +10,7 @@ use crate::ledger::{StoredTranscript, WriteResult, stored};
 use docmill_core::fault::Result;
 use docmill_core::model::{ArtefactRef, ClaimToken, IngestionId, IngestionStage};
 
-/// See [`crate::ledger::Ledger::renew_leases`].
+/// Extends the leases of claims; see [`crate::ledger::Ledger::renew_leases`].
 pub(super) async fn renew_leases(
     db: &Db,
     claims: &[(IngestionId, ClaimToken)],
@@ -49,7 +49,7 @@ ORDER BY a.place
         .collect())
 }
 
-/// See [`crate::ledger::Ledger::save_stage`].
+/// Writes the stage a claim has reached; see [`crate::ledger::Ledger::save_stage`].
 pub(super) async fn save_stage(
     db: &Db,
     id: IngestionId,

@@ -57,7 +57,7 @@ pub(super) async fn register_objects(db: &Db, objects: &[ObjectRegistration]) ->
     Ok(())
 }
 
-/// See [`crate::ledger::Ledger::quarantine_message`].
+/// Keeps a message that is not ours; see [`crate::ledger::Ledger::quarantine_message`].
 pub(super) async fn quarantine_message(db: &Db, message: &QuarantinedMessage) -> Result<()> {
     sqlx::query!(
         "INSERT INTO quarantined_message (message_id, body, reason, receive_count)
@@ -73,7 +73,11 @@ pub(super) async fn quarantine_message(db: &Db, message: &QuarantinedMessage) ->
     Ok(())
 }
 
+<<<<<<< HEAD
 /// See [`crate::ledger::AttemptLedger::find_duplicate`].
+=======
+/// Finds a completed ingestion of another document with the same supplier and number.
+>>>>>>> d1
 pub(super) async fn find_duplicate(
     db: &Db,
     document: DocumentId,
@@ -97,7 +101,11 @@ pub(super) async fn find_duplicate(
     Ok(found.map(IngestionId))
 }
 
+<<<<<<< HEAD
 /// See [`crate::ledger::AttemptLedger::is_blocked`].
+=======
+/// Whether this content is blocked; see [`crate::ledger::AttemptLedger::is_blocked`].
+>>>>>>> d1
 pub(super) async fn is_blocked(db: &Db, sha256: &str) -> Result<bool> {
     sqlx::query_scalar!(
         r#"SELECT EXISTS (SELECT 1 FROM blocked_content WHERE sha256 = $1) AS "blocked!""#,
@@ -108,7 +116,7 @@ pub(super) async fn is_blocked(db: &Db, sha256: &str) -> Result<bool> {
     .context("looking for blocked content")
 }
 
-/// See [`crate::ledger::Ledger::active_pauses`].
+/// What operators have paused; see [`crate::ledger::Ledger::active_pauses`].
 pub(super) async fn active_pauses(db: &Db) -> Result<Vec<OperatorPause>> {
     let rows = sqlx::query!("SELECT scope, name FROM pause ORDER BY scope, name")
         .fetch_all(db.pool())
@@ -127,7 +135,7 @@ pub(super) async fn active_pauses(db: &Db) -> Result<Vec<OperatorPause>> {
         .collect())
 }
 
-/// See [`crate::ledger::Ledger::save_worker_status`].
+/// Writes what a worker reports of itself; see [`crate::ledger::Ledger::save_worker_status`].
 pub(super) async fn save_worker_status(db: &Db, worker: &str, vitals: &WorkerStatus) -> Result<()> {
     sqlx::query!(
         "WITH clock AS MATERIALIZED (
@@ -152,7 +160,11 @@ pub(super) async fn save_worker_status(db: &Db, worker: &str, vitals: &WorkerSta
     Ok(())
 }
 
+<<<<<<< HEAD
 /// See [`crate::ledger::AttemptLedger::current_time`].
+=======
+/// The time by the database's clock.
+>>>>>>> d1
 pub(super) async fn current_time(db: &Db) -> Result<OffsetDateTime> {
     sqlx::query_scalar!(r#"SELECT docmill_now() AS "now!""#)
         .fetch_one(db.pool())

@@ -10,7 +10,7 @@ impl MemoryLedger {
         self.lock_state().pauses = pauses;
     }
 
-    /// Blocks content.
+    /// Blocks documents with this SHA-256, as an operator does.
     pub fn block_content(&self, sha256: &str) {
         self.lock_state().blocked.insert(sha256.to_owned());
     }

@@ -163,7 +163,7 @@ impl LedgerRow {
         })
     }
 
-    /// A new claim.
+    /// Starts a new claim of this row for `worker`.
     pub(super) fn start_claim(&mut self, token: ClaimToken, worker: &str, now: OffsetDateTime) {
         self.claim_token = Some(token);
         self.worker = Some(worker.to_owned());

@@ -42,7 +42,7 @@ struct AnthropicDelta {
     stop_reason: Option<String>,
 }
 
-/// What has come so far.
+/// What has arrived of the reply so far.
 struct AnthropicStreamState {
     text: String,
     model: String,
@@ -89,7 +89,7 @@ pub(super) async fn read_stream(
     };
     let mut usage: docmill_core::model::ModelUsage = sofar.tokens.into();
     if stop == FinishReason::Garbled || stop == FinishReason::Cut && sofar.reason.is_none() {
-        // The last count never came.
+        // The last count never arrived.
         usage.output = usage.output.max(estimate_tokens(&sofar.text));
     }
     Ok(ModelReply { text: sofar.text, stop, usage, model: sofar.model, limits })

@@ -8,7 +8,7 @@ use crate::llm::{FinishReason, ModelReply, Prompt};
 use docmill_core::config::{PromptCache, StructuredOutput};
 use docmill_core::model::ModelUsage;
 
-/// What a request looks like beside the prompt.
+/// The options of a request, besides the prompt.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct AnthropicOptions {
     pub(super) structured: StructuredOutput,
@@ -90,7 +90,8 @@ struct AnthropicBlock {
     input: Option<Value>,
 }
 
-/// `input_tokens` leaves out what the cache held or took, `output_tokens` includes reasoning.
+/// `input_tokens` leaves out what was read from the cache or written to it, `output_tokens`
+/// includes reasoning.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 pub(super) struct AnthropicUsage {
     #[serde(default)]

@@ -26,7 +26,7 @@ fn fault_of(code: &str, status: u16) -> Fault {
     }
 }
 
-/// What to look at.
+/// Which setting to check.
 fn advice_for(code: &str, fault: Fault) -> &'static str {
     match (code, fault) {
         ("ResourceNotFoundException", _) => ": check llm.model and llm.region",
@@ -45,7 +45,7 @@ fn advice_for(code: &str, fault: Fault) -> &'static str {
 
 /// Whether the prompt did not fit into the model's window.
 pub(super) fn is_prompt_too_long(error: &impl ProvideErrorMetadata) -> bool {
-    // The words are looked at and never passed on: they may quote the prompt.
+    // The words are examined and never passed on: they may quote the prompt.
     let message = error.message().unwrap_or_default().to_lowercase();
     error.code() == Some("ValidationException")
         && ["too long", "too many input tokens", "maximum context length", "context window"]

@@ -11,7 +11,7 @@ use crate::llm::spaces::WhitespaceDetector;
 use crate::llm::{FinishReason, ModelReply, estimate_tokens};
 use docmill_core::fault::Error;
 
-/// What has come so far.
+/// What has arrived of the reply so far.
 struct BedrockStreamState {
     reply: ModelReply,
     reason: Option<StopReason>,

@@ -128,7 +128,7 @@ fn tool_config(prompt: &Prompt) -> std::result::Result<ToolConfiguration, BuildE
         .build()
 }
 
-/// What came back. Bedrock does not say which model answered, so it is the one asked.
+/// The reply. Bedrock does not say which model answered, so it is the one asked.
 pub(super) fn parse_reply(answer: Answer, asked: &str) -> ModelReply {
     let blocks = match answer.output {
         Some(ConverseOutput::Message(message)) => message.content,
@@ -161,7 +161,7 @@ pub(super) fn map_stop_reason(reason: &StopReason) -> FinishReason {
     }
 }
 
-/// `inputTokens` leaves out what the cache held or took.
+/// `inputTokens` leaves out what was read from the cache or written to it.
 pub(super) fn map_usage(tokens: &TokenUsage) -> ModelUsage {
     let count = |tokens: i32| u64::try_from(tokens).unwrap_or(0);
     ModelUsage {

@@ -16,7 +16,7 @@ impl ChatTransport {
     /// server without a list of models passes.
     ///
     /// # Errors
-    /// Which address did not answer or refused, and which setting to look at.
+    /// Which address did not answer or refused, and which setting to check.
     pub(in crate::llm) async fn check_server(&self) -> Result<()> {
         let what = format!("the model server at {} (llm.base_url)", redacted_url(&self.models));
         let request = self.client.get(self.models.clone()).headers(self.request_headers()?);

@@ -6,7 +6,7 @@ use crate::llm::exchange::secret_header;
 use docmill_core::config::LlmServer;
 use docmill_core::fault::Result;
 
-/// One server's habits.
+/// How one server differs from OpenAI's own.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ServerProfile {
     /// The header of the key, and what stands before it.
@@ -16,7 +16,7 @@ pub(super) struct ServerProfile {
     pub(super) newer_limit: bool,
     /// Whether `prompt_cache_key` is sent: prompts of one kind then meet the same cache.
     pub(super) cache_key: bool,
-    /// Whether a prompt over its window is shortened without a word.
+    /// Whether a prompt over its window is silently shortened.
     pub(super) truncates: bool,
 }
 

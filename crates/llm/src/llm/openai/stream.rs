@@ -39,7 +39,7 @@ struct OpenAiDelta {
     refusal: Option<String>,
 }
 
-/// What has come so far.
+/// What has arrived of the reply so far.
 #[derive(Default)]
 struct OpenAiStreamState {
     text: String,

@@ -18,7 +18,7 @@ pub(super) enum TokenLimitField {
     Newer,
 }
 
-/// What a request looks like beside the prompt.
+/// The options of a request, besides the prompt.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct OpenAiOptions {
     pub(super) limit: TokenLimitField,
@@ -168,7 +168,7 @@ pub(super) fn parse_reply(body: &[u8], asked: &str) -> Result<ModelReply, Comple
     })
 }
 
-/// Why a completion ended.
+/// Maps the vendor's finish reason to ours.
 pub(super) fn parse_finish_reason(reason: Option<&str>, declined: bool) -> FinishReason {
     match reason {
         _ if declined => FinishReason::Refused,

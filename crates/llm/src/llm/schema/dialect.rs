@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::close_schema;
 
-/// What a vendor takes.
+/// Which JSON schema features a vendor accepts.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::llm) struct SchemaDialect {
     /// `format`s that may be sent.

@@ -15,11 +15,11 @@ pub const TODO: &str = "queue/todo/";
 pub const LOCKS: &str = "queue/processing/";
 /// What failed and is to be tried again.
 pub const FAILED: &str = "queue/failed/";
-/// What was given up.
+/// Prefix of the keys of documents that were given up.
 pub const DEAD: &str = "queue/dead/";
-/// Originals.
+/// Prefix of the originals' keys.
 pub const RAW: &str = "store/raw/";
-/// Results.
+/// Prefix of the results' keys.
 pub const OUT: &str = "store/out/";
 /// Workers, one object each.
 pub const WORKERS: &str = "registry/workers/";
@@ -28,7 +28,7 @@ pub const MANIFEST: &str = "registry/manifest.json";
 /// Settings that all workers of the bucket share.
 pub const SETTINGS: &str = "registry/config.json";
 
-/// What waits with this priority.
+/// Prefix of the keys of markers that wait with this priority.
 pub fn tier_prefix(priority: Priority) -> String {
     format!("{TODO}{}/", priority.blobforge_key())
 }

@@ -1,6 +1,6 @@
 //! How much waits.
 //!
-//! In a folder everything is looked at. In a bucket that would be a request for every message and
+//! In a folder every message is counted. In a bucket that would be a request for every message and
 //! for every thousand of them, from each worker that is asked. There one worker counts for all and
 //! leaves the answer in the bucket, by one listing request per priority: names are hashes, spread
 //! evenly, so that how far a full page reaches tells how many there are (within a few per cent).
@@ -29,7 +29,7 @@ const COUNTED: &str = "registry/depth.json";
 const GOOD_FOR: u32 = 4;
 /// Objects read for one count of a bucket, at most.
 const READ: usize = 200;
-/// How often a worker looks whether another has finished counting, and for how long each time.
+/// How often a worker checks whether another has finished counting, and for how long each time.
 const LOOKS: u32 = 20;
 const BETWEEN: Duration = Duration::from_millis(100);
 
@@ -92,7 +92,7 @@ impl DepthCounter {
         self.queue.engine()
     }
 
-    /// Looks at everything.
+    /// Counts every message, with no sampling.
     async fn count_all(&self) -> Result<QueueDepth> {
         let mut tally = self.begin_tally(usize::MAX).await?;
         let markers = self.queue.list_markers().await?;
@@ -215,12 +215,12 @@ impl DepthCounter {
     }
 }
 
-/// A count in the making.
+/// A count that is being made.
 struct DepthTally {
     depth: QueueDepth,
     /// Objects that may still be read.
     reads: usize,
-    /// By the store's clock.
+    /// The time by the store's clock, in milliseconds since 1970.
     now: u64,
     /// Every lock, by name.
     locks: BTreeMap<String, ObjectEntry>,

@@ -38,7 +38,7 @@ pub struct RecordStore {
 /// A record as it was read.
 #[derive(Debug, Clone)]
 pub struct VersionedRecord<T> {
-    /// What it says.
+    /// The parsed record.
     pub value: T,
     /// The version that was read.
     pub etag: Etag,

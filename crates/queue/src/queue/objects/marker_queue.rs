@@ -4,7 +4,7 @@
 //! Something waits because there is a marker of it, is worked on because there is a lock of its
 //! name, and was given up because there is a mark of that. What the marker and the mark say beside
 //! BlobForge's fields is the caller's; the steps that keep two workers apart are here: lock first,
-//! look at the marker again and count under the lock, write what is new before removing what is
+//! read the marker again and count under the lock, write what is new before removing what is
 //! old. Every time in a record is the store's.
 //!
 //! Not promised: when a lock has ended. Messages have an end in their lock, documents are judged by
@@ -85,7 +85,7 @@ impl MarkerQueue {
         Self { engine }
     }
 
-    /// The objects themselves.
+    /// The records of the store that the queue works on.
     pub fn engine(&self) -> &RecordStore {
         &self.engine
     }
@@ -231,12 +231,12 @@ impl MarkerQueue {
         self.engine.find_held_lock(&lock_key(name), nonce).await
     }
 
-    /// Keeps a lock under which something came of the second look, and gives back any other. If
-    /// both the look and the giving back fail, the look's error is returned; the lock then stays
+    /// Keeps a lock under which the second read led to something, and gives back any other. If
+    /// both the read and the giving back fail, the read's error is returned; the lock then stays
     /// until it has ended.
     ///
     /// # Errors
-    /// The look's, or else the store's.
+    /// That of the read, or else that of the store.
     pub async fn keep_or_release<T>(
         &self,
         mut lock: ObjectLock<MarkerLock>,
@@ -257,7 +257,7 @@ impl MarkerQueue {
         }
     }
 
-    /// Looks at the marker again, now that the lock is ours, and counts in it as `count` does;
+    /// Reads the marker again, now that the lock is ours, and counts in it as `count` does;
     /// what it makes of the marker is returned. `None`: the marker is gone, `count` found nothing
     /// to do, or too many change it at once; the next listing tells.
     ///
@@ -288,7 +288,7 @@ impl MarkerQueue {
     }
 
     /// Gives something up whose lock is ours: first the mark, then the markers of `priorities` go,
-    /// so that a crash between them leaves both and the next look does it again. `mark` makes the
+    /// so that a crash between them leaves both and the next scan does it again. `mark` makes the
     /// record, told when (RFC 3339, by the store's clock).
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! What a look into the store found, kept for a while: listings of a bucket are slow and paid.
+//! What a scan of the store found, kept for a while: listings of a bucket are slow and paid.
 //!
 //! One listing over all priorities tells most of the time all there is. Only a priority that does
 //! not fit into it is entered by itself, from a random shard on, so that workers do not meet at
@@ -28,9 +28,9 @@ const MOST: usize = 2 * PAGE;
 pub(super) struct MarkerScan {
     /// Most urgent first, within a priority in no order.
     pub(super) found: Vec<ObjectEntry>,
-    /// By name.
+    /// The locks by the name of their message.
     pub(super) locks: BTreeMap<String, ObjectEntry>,
-    /// What did not fit.
+    /// Markers that did not fit, to continue with later.
     rest: Option<TierWalk>,
     next: Option<Instant>,
 }
@@ -45,12 +45,12 @@ struct TierWalk {
 }
 
 impl MarkerScan {
-    /// Whether it is time to look again.
+    /// Whether it is time for the next scan.
     pub(super) fn is_old(&self) -> bool {
         self.next.is_none_or(|next| next <= Instant::now())
     }
 
-    /// The next look comes at once: what was found may be wrong.
+    /// The next scan is due at once: what was found may be wrong.
     pub(super) fn mark_old(&mut self) {
         self.next = None;
     }
@@ -69,7 +69,7 @@ impl MarkerScan {
         }
     }
 
-    /// Looks again, and keeps that for `each` listing request it took.
+    /// Scans again, and keeps the result for `each` listing request it took.
     pub(super) async fn refresh(&mut self, queue: &MarkerQueue, each: Duration) -> Result<()> {
         self.locks = queue.list_locks().await?;
         let mut requests = 2 + self.locks.len() / PAGE;
@@ -80,7 +80,7 @@ impl MarkerScan {
         if let Some(cut) = cut {
             // Of what is cut off, the beginning is what everybody sees.
             self.found.retain(|entry| marker_in(&entry.key).is_some_and(|(tier, _)| tier < cut));
-            // Paid for twice over: while so much waits, an older look does as well.
+            // Paid for twice over: while so much waits, an older scan is good enough.
             requests += 2;
             self.load_next_page(queue).await?;
         }

@@ -35,7 +35,7 @@ pub(super) struct QueuedMessage {
     /// Absent in markers written by BlobForge: the name is all they say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) body: Option<String>,
-    /// Invisible before.
+    /// Invisible before this time, in milliseconds since 1970.
     pub(super) not_before: u64,
     /// Counted when the lock is taken, so that a worker that dies is counted too.
     pub(super) receives: u32,
@@ -60,7 +60,7 @@ impl QueuedMessage {
 #[serde(default)]
 pub(super) struct DeadMessage {
     pub(super) error: String,
-    /// RFC 3339.
+    /// When it was given up: RFC 3339.
     pub(super) moved_to_dead_at: String,
     pub(super) total_retries: u32,
     pub(super) reason: String,
@@ -88,7 +88,7 @@ pub(super) struct ObjectReceipt {
 }
 
 impl ObjectReceipt {
-    /// Where the message lies.
+    /// Key of the marker while the message waits.
     pub(super) fn todo_key(&self) -> String {
         format!("{TODO}{}/{}", self.tier, self.name)
     }

@@ -2,8 +2,8 @@
 //!
 //! olmOCR changed its layout once. Up to 0.2 a group is done when its result is there, and its lock
 //! is named like the result; from 0.3 there are flags and locks of their own. The two do not see
-//! each other's marks. We look at both and write both, unless told otherwise. Bodies of locks and
-//! flags are empty with olmOCR, which looks only at whether and since when they are there. Pure:
+//! each other's marks. We read both and write both, unless configured otherwise. Bodies of locks
+//! and flags are empty with olmOCR, which checks only whether they exist and since when. Pure:
 //! nothing is read or written here.
 
 pub mod index;
@@ -25,7 +25,7 @@ pub const RESULTS: &str = "results/";
 /// What became of each document; ours, unknown to olmOCR.
 pub const LEDGER: &str = "document_ledger/";
 
-/// Whose marks are written. Both are always looked at.
+/// Whose marks are written. Both are always read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum WorkspaceFormat {
     /// olmOCR 0.3 and later: flags, locks of their own.
@@ -57,9 +57,9 @@ impl WorkspaceFormat {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct WorkspaceLock {
-    /// Who holds it.
+    /// Name of the worker that holds the lock.
     pub worker: String,
-    /// Different for every taking.
+    /// Different each time the lock is taken.
     pub nonce: String,
     /// Milliseconds since 1970, by the store's clock, of the last renewal.
     pub renewed: u64,

@@ -50,7 +50,7 @@ struct ListedMessage<'a> {
 
 /// What became of an attempt to receive one.
 enum ReceiveAttempt {
-    /// It is ours.
+    /// We hold the lock: the message is ours.
     Taken(Box<Delivery>),
     /// Hidden or locked; it may be had later.
     Later,
@@ -118,7 +118,7 @@ impl MessageReceiver {
                 }
             }
             scan.found.extend(entries);
-            // Where listings are dear, the next look begins elsewhere by itself.
+            // Where listings are dear, the next scan begins elsewhere by itself.
             let go_on = taken.len() < max && self.terms.each_list.is_zero();
             if !go_on || !scan.load_next_page(&self.queue).await? {
                 return Ok(());

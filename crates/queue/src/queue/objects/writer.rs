@@ -21,7 +21,7 @@ pub(super) struct MessageWriter {
 
 /// What was put (back) among the messages that wait.
 pub(super) struct ReturnedMessage {
-    /// Its marker.
+    /// Key of the message's marker.
     pub(super) key: String,
     /// When, in milliseconds by the store's clock.
     pub(super) at: u64,

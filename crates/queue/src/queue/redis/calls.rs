@@ -1,5 +1,5 @@
-//! What is asked of the server: scripts, once or again when an answer was lost, and over receipts of
-//! several tiers; single commands.
+//! What is asked of the server: scripts, once or again when an answer was lost, and over receipts
+//! of several tiers; single commands.
 
 use std::time::Duration;
 
@@ -29,12 +29,12 @@ impl RedisCalls {
         Self { connection, tiers }
     }
 
-    /// Most urgent first.
+    /// The tiers with their keys, most urgent first.
     pub(super) fn tiers(&self) -> &[(Priority, RedisKeys)] {
         &self.tiers
     }
 
-    /// One command.
+    /// Runs one command and reads its reply.
     pub(super) async fn run_command<T: FromRedisValue>(
         &self,
         doing: &str,

@@ -1,5 +1,5 @@
-//! Putting back what nobody holds: items whose worker died, also workers of other clients, and
-//! items that a crash left in no list at all.
+//! Putting back what no worker has leased: items whose worker died, also workers of other clients,
+//! and items that a crash left in no list at all.
 //!
 //! Other clients lease and add in two steps. What is seen between them is put back only after the
 //! [`GRACE`], so that a cleaner makes no double of an item that is just being leased.
@@ -22,16 +22,16 @@ const PAGE: isize = 1000;
 /// Of so many runs of the maintenance the first cleans deeply.
 const DEEP_EVERY: u32 = 16;
 
-/// How thoroughly.
+/// How thoroughly a tier is cleaned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CleaningDepth {
-    /// What is being processed: a look at one list.
+    /// Only what is being processed: one list is read.
     Light,
     /// Every item: also those that are in no list.
     Deep,
 }
 
-/// Cleans every tier.
+/// Returns lost items of every tier to their queue.
 pub(super) struct RedisCleaner {
     calls: Arc<RedisCalls>,
     /// Runs of the maintenance so far.
@@ -43,7 +43,7 @@ impl RedisCleaner {
         Self { calls, passes: AtomicU32::new(0) }
     }
 
-    /// Puts back what nobody holds, in every tier; returns how many items.
+    /// Puts back what no worker has leased, in every tier; returns how many items.
     ///
     /// # Errors
     /// No answer; what was put back until then is.

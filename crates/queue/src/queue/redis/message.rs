@@ -82,7 +82,7 @@ impl FromRedisValue for LeasedItems {
 }
 
 impl LeasedItems {
-    /// As deliveries.
+    /// Makes deliveries of the leased items.
     pub(super) fn into_deliveries(
         self,
         tier: usize,

@@ -163,7 +163,7 @@ impl SqsBatches {
         async move { self.change_visibility(&line.url, &changes).await }.boxed()
     }
 
-    /// Makes dead letters of a line visible.
+    /// Makes dead letters of a tier visible.
     pub(super) fn release_dead<'a>(
         &'a self,
         line: &'a SqsTier,
@@ -178,7 +178,7 @@ impl SqsBatches {
         .boxed()
     }
 
-    /// Deletes dead letters of a line.
+    /// Deletes dead letters of a tier.
     pub(super) fn delete_dead<'a>(
         &'a self,
         line: &'a SqsTier,

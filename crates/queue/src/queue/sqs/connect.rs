@@ -89,7 +89,7 @@ pub(super) async fn build_client(config: &QueueConfig) -> Client {
     Client::new(&loader.load().await)
 }
 
-/// What was found at start.
+/// What was found out about a queue at start.
 #[derive(Debug)]
 pub(super) struct FoundQueue {
     pub(super) redrive: Option<RedrivePolicy>,
@@ -176,7 +176,7 @@ async fn fetch_redrive_policy(client: &Client, url: &str) -> Result<Option<Redri
         .and_then(|text| RedrivePolicy::parse(text)))
 }
 
-/// `arn:aws:sqs:REGION:ACCOUNT:NAME`
+/// The URL of the queue that `arn:aws:sqs:REGION:ACCOUNT:NAME` names.
 async fn url_of(client: &Client, arn: &str) -> Result<String> {
     let mut parts = arn.split(':').skip(4);
     let (Some(account), Some(name)) = (parts.next(), parts.next()) else {

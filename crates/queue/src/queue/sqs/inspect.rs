@@ -1,7 +1,7 @@
 //! What a queue says about itself, and what it lets us do: for `docmill doctor`.
 //!
 //! Permissions are found out by requests that cannot succeed (a handle nobody has, a delay that is
-//! too long): the service looks at who asks before it looks at what is asked, so such a request is
+//! too long): the service checks who asks before it checks what is asked, so such a request is
 //! either denied or refused for its content. Nothing is received, sent or deleted.
 
 use std::time::Duration;
@@ -16,12 +16,12 @@ use docmill_core::fault::{Fault, Result};
 /// A receipt handle that no message has.
 const NOBODYS: &str = "docmill-doctor";
 
-/// What was found.
+/// What the inspection found out about all queues of the configuration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct QueueInspection {
     /// The least `maxReceiveCount` of a redrive policy; `None`: a queue is without one.
     pub receives: Option<u32>,
-    /// `MessageRetentionPeriod`.
+    /// For how long a queue keeps a message: `MessageRetentionPeriod`.
     pub retention: Option<Duration>,
     /// The same of the dead-letter queue.
     pub dead_retention: Option<Duration>,
@@ -29,14 +29,14 @@ pub struct QueueInspection {
     pub denied: Vec<&'static str>,
 }
 
-/// Looks at the queues without changing anything.
+/// Inspects the queues without changing anything.
 pub(super) struct SqsInspector<'a> {
     pub(super) clients: &'a SqsClients,
     pub(super) lines: &'a SqsTiers,
 }
 
 impl SqsInspector<'_> {
-    /// Looks at every queue.
+    /// Inspects every queue.
     ///
     /// # Errors
     /// SQS does not answer.

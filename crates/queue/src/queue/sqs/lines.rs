@@ -51,7 +51,7 @@ impl SqsTiers {
         priority.nearest_among(&offered).unwrap_or(0)
     }
 
-    /// The lines with a dead-letter queue of their own, one of those that share one.
+    /// The tiers with a dead-letter queue of their own, one of those that share one.
     pub(super) fn with_dead_letters(&self) -> impl Iterator<Item = (usize, &str)> {
         let earlier = |at: usize, url: &str| {
             let mut before = self.0.iter().take(at);
@@ -68,7 +68,7 @@ impl SqsTiers {
         counts.filter(|count| *count > 0).min()
     }
 
-    /// Runs `work` once for each line that has entries, side by side; results in the entries'
+    /// Runs `work` once for each tier that has entries, side by side; results in the entries'
     /// order.
     pub(super) async fn run_by_tier<'a, T>(
         &'a self,

@@ -16,21 +16,21 @@ use docmill_core::model::Priority;
 /// Messages per receive (API reference).
 const MOST: usize = 10;
 
-/// One poll.
+/// What one receive asks for, and of which queue.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SqsPoll<'a> {
-    /// Which line the receipts are to name.
+    /// Index of the tier that the receipts are to name.
     pub(super) line: usize,
     /// The tier that its messages are of; `None` where there is one queue for all.
     pub(super) priority: Option<Priority>,
-    /// The line's queue, or its dead-letter queue.
+    /// The tier's queue, or its dead-letter queue.
     pub(super) url: &'a str,
     pub(super) most: usize,
     pub(super) wait: Duration,
     pub(super) visibility: Duration,
 }
 
-/// Receives messages.
+/// Receives messages from the queues of SQS.
 #[derive(Debug)]
 pub(super) struct SqsPoller {
     client: Client,
@@ -44,7 +44,7 @@ impl SqsPoller {
         Self { client, wait, stamp }
     }
 
-    /// One `ReceiveMessage`.
+    /// Makes one `ReceiveMessage` call.
     pub(super) async fn poll(&self, poll: SqsPoll<'_>) -> Result<Vec<Delivery>> {
         let SqsPoll { url, most, wait, visibility, .. } = poll;
         // Rounded up: a wait below a second would else become a busy loop of empty answers.

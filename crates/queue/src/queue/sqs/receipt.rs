@@ -1,7 +1,7 @@
 //! Receipts that remember when their message was received.
 //!
 //! SQS refuses to hide a message beyond twelve hours from its receive (it does not shorten the
-//! wish), so the time of the receive travels with the handle, and the line it came from:
+//! wish), so the time of the receive travels with the handle, and the tier it was received from:
 //! `MILLISECONDS:LINE:HANDLE`, counted on the monotonic clock from when this queue was connected. A
 //! receipt means nothing to another process.
 
@@ -59,7 +59,7 @@ pub(super) fn handle_of(receipt: &ReceiptHandle) -> &str {
     open_receipt(receipt).handle
 }
 
-/// The line it came from; a receipt of other make is of the first.
+/// The tier it was received from; a receipt of another form is of the first.
 pub(super) fn tier_of(receipt: &ReceiptHandle) -> usize {
     open_receipt(receipt).line
 }

@@ -12,7 +12,7 @@ fn random_step(world: &mut World, running: &mut Vec<(String, u64)>, random: &mut
     match random.u8(0..10) {
         0..=3 => {
             world.tickets += 1;
-            // A full line is one of the things that happen.
+            // A full queue is one of the things that happen.
             let _full = world.desk.join(model, world.tickets, world.now_ms);
         }
         4 => world.desk.leave(model, random.u64(0..=world.tickets)),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::*;
 
-/// Calls of one length, one at a time, over a line of `a` that never ends, with room for one
+/// Calls of one length, one at a time, over a queue of `a` that never ends, with room for one
 /// model: the longest wait of a call of the rare models.
 fn longest_wait_of_the_rare(rare: &[&'static str], call_ms: u64) -> u64 {
     let models = std::iter::once("a").chain(rare.iter().copied());

@@ -36,7 +36,7 @@ pub(super) struct FileDraft {
     pub(super) condition: FileCondition,
 }
 
-/// The folder.
+/// The folder that holds the files of the store.
 #[derive(Debug, Clone)]
 pub(super) struct StoreDirectory {
     pub(super) root: PathBuf,
@@ -138,7 +138,7 @@ impl StoreDirectory {
 
     /// A synced file beside the tree and the stamp it will keep. Its time is set explicitly
     /// because the file system's own clock ticks only every few milliseconds, and two versions
-    /// written within one tick must not look the same.
+    /// written within one tick must be distinguishable.
     fn write_temporary(&self, bytes: &[u8]) -> io::Result<(PathBuf, Etag)> {
         let path = self.own_path("tmp").join(uuid::Uuid::new_v4().to_string());
         let mut file = File::create_new(&path)?;

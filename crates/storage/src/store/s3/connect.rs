@@ -28,7 +28,7 @@ pub(super) fn is_passing(fault: Fault) -> bool {
     matches!(fault, Fault::Transient | Fault::Throttled(_) | Fault::Unavailable)
 }
 
-/// What to look at where the bucket cannot be used.
+/// Which settings to check where the bucket cannot be used.
 pub(super) fn advice_for(fault: Fault) -> &'static str {
     match fault {
         Fault::Denied => {

@@ -20,7 +20,7 @@ pub(super) enum S3Failure {
     Conflict,
     /// There is no such object.
     NoSuchKey,
-    /// Everything else.
+    /// Any other failure, already classified.
     Other(Error),
 }
 
@@ -51,7 +51,7 @@ impl S3Failure {
     }
 }
 
-/// Sorts what came back from a request to `place` that was to do `what`.
+/// Classifies the result of a request to `place` that was to do `what`.
 pub(super) fn classify_failure<E>(
     error: SdkError<E, HttpResponse>,
     place: &S3Location<'_>,

@@ -11,7 +11,7 @@ const LONGEST_KEY: usize = 1024;
 /// `original-name`, `tags` and `size`.
 const QUOTED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'_').remove(b'.').remove(b'-').remove(b'~');
 
-/// One object.
+/// Bucket and key of one object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct S3Location<'a> {
     pub(super) bucket: &'a str,

@@ -15,8 +15,8 @@ pub(in crate::extract::rules) enum ItemColumn {
 }
 
 impl ItemColumn {
-    /// The column by which a row of a table is told from a wrapped description: the amounts, or
-    /// the quantities where the entries have none.
+    /// The column by which a row of a table is distinguished from a wrapped description: the
+    /// amounts, or the quantities where the entries have none.
     pub(in crate::extract::rules) fn key_column(fields: &[&str]) -> Option<Self> {
         match () {
             () if fields.contains(&"amount") => Some(Self::Amount),

@@ -1,4 +1,4 @@
-//! The supplier's VAT identifier, told from the customer's.
+//! The supplier's VAT identifier, kept apart from the customer's.
 
 use super::SupplierSearch;
 use crate::extract::rules::FoundValue;

@@ -19,18 +19,18 @@ const REMEMBERED: usize = 20;
 pub struct QueueMarker {
     /// How often it was begun. Counted when it is begun, so that a worker that dies is counted too.
     pub retries: u32,
-    /// When it was put here.
+    /// When it was put here, in milliseconds since 1970.
     pub queued_at: u64,
     /// The worker it was taken from, or what gave it back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recovered_from: Option<String>,
-    /// What went wrong last.
+    /// The error of the last failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,
     /// What its next mark is to remember.
     #[serde(flatten)]
     pub past: DocumentHistory,
-    /// Fields of others.
+    /// Fields that we do not know, kept when the record is rewritten.
     #[serde(flatten)]
     pub rest: Map<String, Value>,
 }
@@ -39,7 +39,7 @@ pub struct QueueMarker {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DocumentHistory {
-    /// What went wrong, oldest first.
+    /// The latest failures, oldest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<RecordedFailure>,
     /// What the original is, if no PDF: the extension of its key.
@@ -51,17 +51,17 @@ pub struct DocumentHistory {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct MarkerLock {
-    /// Who works.
+    /// Name of the worker that holds the lock.
     pub worker: String,
-    /// Since when.
+    /// When the lock was taken, in milliseconds since 1970.
     pub started: u64,
-    /// When it was renewed, by the holder's own clock; decides nothing.
+    /// When it was renewed, in milliseconds by the holder's own clock; decides nothing.
     pub last_heartbeat: u64,
-    /// Where the marker lies.
+    /// The priority under which the marker lies.
     pub priority: String,
     /// How often it was begun before this time.
     pub retries: u32,
-    /// Different for every taking.
+    /// Different each time the lock is taken.
     pub nonce: String,
     /// 2: the form with a nonce.
     pub lock_version: u32,
@@ -71,16 +71,16 @@ pub struct MarkerLock {
     /// The start of the worker that holds it: a later start of the same worker holds others.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub instance: String,
-    /// How far it is.
+    /// How far the worker is with the document.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub progress: Option<LockProgress>,
-    /// An operator wants the work to stop.
+    /// Whether an operator wants the work to stop.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub cancel: bool,
     /// Of the queue of messages: when anybody may take it over.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<u64>,
-    /// Fields of others.
+    /// Fields that we do not know, kept when the record is rewritten.
     #[serde(flatten)]
     pub rest: Map<String, Value>,
 }
@@ -117,9 +117,9 @@ impl LockRecord for MarkerLock {
 pub struct LockProgress {
     /// `fetching`, `converting` or `publishing`.
     pub stage: String,
-    /// Since the lock was taken.
+    /// Seconds since the lock was taken.
     pub elapsed_seconds: u64,
-    /// Fields of others.
+    /// Fields that we do not know, kept when the record is rewritten.
     #[serde(flatten)]
     pub rest: Map<String, Value>,
 }
@@ -128,11 +128,11 @@ pub struct LockProgress {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RecordedFailure {
-    /// When, RFC 3339, UTC.
+    /// When it failed: RFC 3339, UTC.
     pub at: String,
-    /// Whose.
+    /// Name of the worker whose run failed.
     pub worker: String,
-    /// Of which run.
+    /// Number of the run that failed, starting at 1.
     pub run: u32,
     /// What went wrong: codes and counts, never content.
     pub error: String,
@@ -149,23 +149,23 @@ pub fn append_failure(history: &mut Vec<RecordedFailure>, failure: RecordedFailu
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FailedMarker {
-    /// What went wrong.
+    /// What went wrong: codes and counts, never content.
     pub error: String,
-    /// Whose run it was.
+    /// Name of the worker whose run failed.
     pub worker: String,
-    /// When, RFC 3339, UTC.
+    /// When it failed: RFC 3339, UTC.
     pub failed_at: String,
-    /// When.
+    /// The same time as a number.
     pub timestamp: u64,
     /// How often it was begun before the run that failed.
     pub retries: u32,
     /// Where it is to wait again; absent in BlobForge's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<String>,
-    /// See [`QueueMarker::past`].
+    /// What the next marker is to remember, see [`QueueMarker::past`].
     #[serde(flatten)]
     pub past: DocumentHistory,
-    /// Fields of others.
+    /// Fields that we do not know, kept when the record is rewritten.
     #[serde(flatten)]
     pub rest: Map<String, Value>,
 }
@@ -181,18 +181,18 @@ impl FailedMarker {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DeadMarker {
-    /// What went wrong last.
+    /// The error of the last failure.
     pub error: String,
-    /// When, RFC 3339, UTC.
+    /// When it was given up: RFC 3339, UTC.
     pub moved_to_dead_at: String,
-    /// How often it was begun.
+    /// How often the document was begun.
     pub total_retries: u32,
     /// `exceeded_max_retries`, `cancelled`, or why the document itself is at fault.
     pub reason: String,
-    /// Where it waited.
+    /// The priority under which it waited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<String>,
-    /// See [`QueueMarker::past`].
+    /// What a new marker is to remember, see [`QueueMarker::past`].
     #[serde(flatten)]
     pub past: DocumentHistory,
     /// Fields of others, and those of the queue of messages.

@@ -76,7 +76,7 @@ impl StoreClock {
     }
 }
 
-/// Milliseconds since 1970.
+/// A time in milliseconds since 1970.
 pub fn to_millis(time: SystemTime) -> u64 {
     let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)

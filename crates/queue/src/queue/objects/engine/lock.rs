@@ -2,7 +2,7 @@
 //!
 //! A lock is taken by writing it where there is none, or taken over by replacing exactly the
 //! version that was judged abandoned. Whatever its holder does with it, keeping or releasing,
-//! names the version it wrote last. A version that is not the holder's any more is looked at: the
+//! names the version it wrote last. A version that is not the holder's any more is read: the
 //! nonce in it says whether it is still the holder's lock (a reply was lost, an operator left a
 //! note in it) or somebody else's, which the holder then never touches.
 
@@ -39,7 +39,7 @@ impl<L> ObjectLock<L> {
 /// A lock as anybody sees it.
 #[derive(Debug, Clone)]
 pub struct ObservedLock<L> {
-    /// What it says.
+    /// The parsed lock record.
     pub lease: L,
     /// The version that was read.
     pub etag: Etag,
@@ -136,7 +136,7 @@ impl RecordStore {
         }))
     }
 
-    /// Looks at a lock without touching it; `None` if there is none.
+    /// Reads a lock without changing it; `None` if there is none.
     ///
     /// # Errors
     /// The store's; transient if it changes faster than it can be read.

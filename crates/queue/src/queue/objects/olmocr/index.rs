@@ -1,7 +1,7 @@
 //! The index of a workspace: one work group per line, as rows of comma-separated values, in one
 //! zstd frame that tells its content's size.
 //!
-//! olmOCR splits into lines before it looks at quotes, strips each line, and decodes exactly one
+//! olmOCR splits into lines before it interprets quotes, strips each line, and decodes exactly one
 //! frame of known size. What it would misread is refused here, both ways: such a path is not
 //! written, such an index is not read.
 
@@ -12,7 +12,7 @@ use docmill_core::fault::{Error, Fault, Result};
 
 /// The largest index; bytes before compression.
 pub const LARGEST: u64 = 1 << 30;
-/// olmOCR's own level.
+/// The zstd compression level that olmOCR uses.
 const LEVEL: i32 = 3;
 
 /// Documents that are worked on together.
