@@ -5,17 +5,18 @@
 //!
 //! 1. [`intake`] polls the queue, for no more messages than there are free slots; [`lanes`] chooses
 //!    the tier and the size of each poll.
-//! 2. [`batch`] holds every received message ([`registry`]: from now on [`heartbeat`] keeps it
+//! 2. [`batch`] registers every received message ([`registry`]: from now on [`heartbeat`] keeps it
 //!    hidden), reads the bodies, and claims all ingestions of the batch by one statement.
 //! 3. Each claimed ingestion becomes a [`QueuedJob`] with a slot; every other message is answered
 //!    at once: acknowledged, hidden, fanned out, or put into quarantine.
-//! 4. The runner does the work, `pipeline::run_pipeline`, and renews the claims, all in one statement.
+//! 4. The runner does the work, `pipeline::run_pipeline`, and renews the claims, all in one
+//!    statement.
 //! 5. [`settle`] writes the outcome into the ledger, exactly once whatever gets lost (invariant 7);
 //!    the slot is free again.
 //! 6. [`dispose`] acknowledges, hides or replaces the message, many in one request.
 //!
-//! [`vitals`] obeys operators' pauses meanwhile and says that the worker lives. Nothing here knows
-//! documents; `pipeline` does.
+//! Meanwhile [`vitals`] obeys operators' pauses and writes that the worker is alive. Nothing here
+//! knows documents; `pipeline` does.
 
 pub mod batch;
 pub mod dispose;

@@ -47,7 +47,7 @@ fn apply_choice(
     now.unwrap_or(told)
 }
 
-/// Settles a tie of a document, if there is one and a model to ask; and the tokens it took.
+/// Resolves a tie of a document, if there is one and a model to ask; also returns the tokens used.
 ///
 /// # Errors
 /// Faults of store, ledger and model; a lost claim.

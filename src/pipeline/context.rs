@@ -19,21 +19,21 @@ use docmill_storage::store::ObjectStore;
 
 /// What a process has once for all its documents.
 pub struct PipelineServices {
-    /// Bytes to transcript.
+    /// Opens documents and reads their pages into a transcript.
     pub reader: Arc<DocumentReader>,
-    /// CPU work.
+    /// The threads for CPU work.
     pub pool: Arc<CpuPool>,
     /// The models; none: the rules reader.
     pub models: ModelChain,
-    /// Kinds of documents.
+    /// The kinds of documents that are configured.
     pub kinds: Arc<KindSet>,
-    /// Bytes of documents in memory.
+    /// The budget for bytes of documents in memory.
     pub budget: ByteBudget,
-    /// Prices and the day's budget.
+    /// Prices, and the day's budget for spending.
     pub costs: Arc<CostTracker>,
-    /// The settings.
+    /// The configuration of this process.
     pub config: Arc<Config>,
-    /// Read the pages alone, whatever XML the document carries.
+    /// Whether only the pages are read, whatever XML the document carries.
     pub ignore_xml: bool,
 }
 
@@ -55,7 +55,7 @@ pub struct PipelineContext {
     pub artefacts: Arc<dyn ObjectStore>,
     /// What the attempt asks, and writes down of itself.
     pub ledger: Arc<dyn AttemptLedger>,
-    /// The rest.
+    /// What all attempts of this process share.
     pub services: Arc<PipelineServices>,
 }
 

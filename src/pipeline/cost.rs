@@ -147,7 +147,7 @@ pub(super) struct SpendingBook<'a> {
 }
 
 impl SpendingBook<'_> {
-    /// See [`CostTracker::ensure_budget`].
+    /// Fails once nothing may be spent any more; see [`CostTracker::ensure_budget`].
     async fn allow(&self) -> Result<()> {
         self.costs.ensure_budget(self.ledger).await
     }
@@ -175,8 +175,8 @@ impl SpendingBook<'_> {
     }
 }
 
-/// Keeps pages as another sink does, lets no call to a provider begin once the budget is spent, and
-/// writes down what each has read.
+/// Passes pages on to another sink, lets no call to a provider begin once the budget is spent, and
+/// writes down the cost of each call.
 pub(super) struct BilledPageSink<'a> {
     spending: SpendingBook<'a>,
     inner: &'a mut dyn PageSink,
@@ -215,7 +215,8 @@ impl PageSink for BilledPageSink<'_> {
         usage: &PageUsage,
         is_whole: bool,
     ) -> std::result::Result<(), StepError> {
-        // Paid for, whether or not the pages can be kept; kept, whether or not that is written down.
+        // Paid for, whether or not the pages can be stored; stored, whether or not that is written
+        // down.
         let booked = self.book(usage).await;
         self.inner.after_call(usage, is_whole).await?;
         Ok(booked?)

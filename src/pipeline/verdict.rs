@@ -23,7 +23,7 @@ pub(super) struct GateInput<'a> {
     pub(super) told: &'a ClassifiedKind,
     /// What is known of an e-invoice it carries.
     pub(super) note: EinvoiceState,
-    /// What was read.
+    /// The transcript that the data was read from.
     pub(super) transcript: &'a Arc<Transcript>,
 }
 

@@ -11,7 +11,7 @@ const UNKNOWN: PauseReason = PauseReason::from_label("unknown_ingestions");
 /// An operator paused everything.
 const OPERATOR: PauseReason = PauseReason::from_label("operator");
 
-/// What operators have paused in part, and what claims were answered of late.
+/// What operators have paused in part, and the results of recent claims.
 #[derive(Debug, Default)]
 pub struct PauseTracker {
     state: Mutex<PauseState>,
