@@ -1,4 +1,4 @@
-//! What a person wants to see of the whole service at one glance.
+//! The state of the whole service on one page.
 
 use serde::Serialize;
 
@@ -19,9 +19,9 @@ const JOBS: u32 = 15;
 pub struct TierDepth {
     /// What is sent there.
     pub priority: Priority,
-    /// Visible now.
+    /// Messages that can be received now.
     pub ready: u64,
-    /// Received and hidden.
+    /// Messages that are received and hidden.
     pub in_flight: u64,
     /// Sent with a delay that still runs.
     pub delayed: u64,
@@ -36,7 +36,7 @@ pub struct ServiceOverview {
     pub tiers: Vec<TierDepth>,
     /// Why the queue does not answer.
     pub queue_problem: Option<String>,
-    /// Workers that live.
+    /// The workers that are alive.
     pub workers: WorkerTotals,
     /// What operators have paused.
     pub pauses: Vec<PauseRow>,
@@ -52,8 +52,8 @@ pub struct ServiceOverview {
     pub failures: Vec<FailureCount>,
 }
 
-/// Looks at everything once. A queue that does not answer is told, not an error: the database is
-/// what an operator needs to see then.
+/// Loads everything once. A queue that does not answer is part of the result, not an error: the
+/// database is what an operator needs to see then.
 ///
 /// # Errors
 /// No answer from Postgres.

@@ -1,7 +1,7 @@
 //! What is wrong with a set-up, and what to change: the findings of `docmill doctor`.
 //!
-//! Every check is a small function from facts to a [`DoctorFinding`]; gathering the facts is `app`'s,
-//! which knows the implementations. Nothing here changes anything: permissions are found out by
+//! Every check is a small function from facts to a [`DoctorFinding`]; `app`, which knows the
+//! implementations, gathers the facts. Nothing here changes anything: permissions are found out by
 //! requests that cannot succeed. Not promised: that a set-up without a finding works for ever.
 
 pub mod clock;
@@ -22,7 +22,7 @@ pub enum Severity {
     Ok,
     /// Works, but will hurt one day.
     Warn,
-    /// Must be changed.
+    /// The set-up does not work like this and must be changed.
     Wrong,
 }
 
@@ -45,13 +45,13 @@ impl DoctorFinding {
         Self { check, verdict: Severity::Ok, found: found.into(), advice: None }
     }
 
-    /// Works, but.
+    /// A finding about something that works, but should be changed.
     pub fn warn(check: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Self {
         let advice = Some(advice.into());
         Self { check, verdict: Severity::Warn, found: found.into(), advice }
     }
 
-    /// Must be changed.
+    /// A finding about something that must be changed.
     pub fn wrong(check: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Self {
         Self { verdict: Severity::Wrong, ..Self::warn(check, found, advice) }
     }
@@ -73,7 +73,7 @@ pub struct DoctorReport {
 }
 
 impl DoctorReport {
-    /// Sums findings up.
+    /// Builds the report from its findings.
     pub fn from_findings(findings: Vec<DoctorFinding>) -> Self {
         let well = findings.iter().all(|finding| finding.verdict != Severity::Wrong);
         Self { well, findings }

@@ -21,7 +21,7 @@ const MOST: u32 = 100;
 /// One ingestion with its history.
 #[derive(Debug, Clone, Serialize)]
 pub struct IngestionHistory {
-    /// How it stands.
+    /// The ingestion's row, with its state.
     #[serde(flatten)]
     pub ingestion: IngestionRow,
     /// While in progress: `queued`, `leased`, `deferred`, `parked` or `orphaned`.

@@ -35,11 +35,11 @@ pub enum IngestionAction {
 /// One line of the report.
 #[derive(Debug, Clone, Serialize)]
 pub struct IngestionChange {
-    /// Which.
+    /// The id of the ingestion.
     pub ingestion_id: IngestionId,
-    /// What happened.
+    /// What was done with it.
     pub change: IngestionAction,
-    /// Why not, in words.
+    /// Why nothing was done, for people.
     pub problem: Option<String>,
 }
 

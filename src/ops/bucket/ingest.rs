@@ -71,7 +71,7 @@ pub struct IngestedFile {
     pub fate: IngestStatus,
     /// SHA-256 of its bytes, in hex.
     pub hash: Option<String>,
-    /// Where it stood before.
+    /// The state it had before.
     pub state: Option<BucketState>,
     /// Its content was fetched from Git LFS.
     pub fetched: bool,
@@ -79,14 +79,14 @@ pub struct IngestedFile {
     pub problem: Option<String>,
 }
 
-/// What became of all.
+/// The report of one ingest.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct IngestReport {
-    /// Each file.
+    /// One line for each file that was found.
     pub files: Vec<IngestedFile>,
 }
 
-/// Hands everything in that lies at a place. `seen` is told how many files are through.
+/// Hands in everything that lies at a place. `seen` is called with how many files are through.
 ///
 /// # Errors
 /// The bucket does not answer, or the repository cannot be cloned. What is wrong with one file is
@@ -97,7 +97,7 @@ pub async fn ingest_all(
     how: &IngestOptions,
     seen: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<IngestReport> {
-    // The folder of a clone lives as long as this.
+    // The folder of a clone is removed when this is dropped.
     let checkout = git::open_source(place, &how.git).await?;
     let found = find_files(&checkout.roots, how.any_format).await;
     let mut report = IngestReport::default();

@@ -18,7 +18,7 @@ use docmill_storage::store::{ObjectMeta, keys};
 /// Files uploaded at the same time; each is in memory as a whole.
 const UPLOADS: usize = 4;
 
-/// Something that was looked at and may be handed in.
+/// A file or object that was inspected and may be handed in.
 #[derive(Debug, Clone)]
 pub(super) struct SubmitCandidate {
     pub(super) source: SubmitSource,
@@ -42,7 +42,7 @@ enum SubmitPlan {
     New(Box<NewRows>),
     /// The same content as a candidate before it in this batch.
     Same(DocumentId, IngestionId),
-    /// Not handed in.
+    /// It cannot be handed in, for this reason.
     Refused(String),
 }
 
@@ -50,7 +50,7 @@ enum SubmitPlan {
 struct NewRows {
     document: NewDocument,
     ingestion: NewIngestion,
-    /// What the file to be uploaded first holds.
+    /// The content of the file to be uploaded first.
     upload: Option<FileContent>,
 }
 

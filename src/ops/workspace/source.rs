@@ -19,7 +19,7 @@ pub struct DocumentSources {
 /// A document as it was fetched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SourceContent {
-    /// Its bytes.
+    /// The bytes of the document.
     Bytes(Bytes),
     /// It has more than allowed.
     TooLarge,
@@ -29,7 +29,7 @@ impl DocumentSources {
     /// Reads a document.
     ///
     /// # Errors
-    /// Missing: there is none. The store's, or the file system's. No text holds the path.
+    /// Missing: there is none. The store's, or the file system's. No text contains the path.
     pub async fn fetch(&self, path: &str) -> Result<SourceContent> {
         if !path.starts_with("s3://") {
             return self.file(path).await;

@@ -41,7 +41,7 @@ pub(super) struct FoundFiles {
 /// What is in a file.
 #[derive(Debug)]
 pub(super) enum IngestContent {
-    /// The document itself.
+    /// The content is the document itself.
     Here { hash: String, extension: String, bytes: Bytes },
     /// A pointer of Git LFS.
     Elsewhere(LfsPointer),

@@ -34,7 +34,7 @@ pub(super) enum SweepDecision {
     Clear,
     /// It was begun too often.
     Bury { priority: Priority, runs: u32 },
-    /// It waits (again).
+    /// The document waits (again), with this priority and this count of runs.
     Queue { priority: Priority, runs: u32 },
     /// There is nothing of it but the lock.
     Forget,

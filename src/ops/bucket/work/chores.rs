@@ -1,5 +1,5 @@
-//! What a worker does beside its documents: says that it lives, reads the bucket's settings again,
-//! and takes its turn as janitor.
+//! What a worker does beside its documents: writes that it is alive, reads the bucket's settings
+//! again, and takes its turn as janitor.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ const LONGEST: Duration = Duration::from_secs(300);
 /// Whose turn it was last.
 const TURN: &str = "registry/janitor.json";
 
-/// The newest turn at mending. Nobody gives it back: its age says when the next one is due.
+/// The newest turn as janitor. Nobody releases it: its age says when the next one is due.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct SweepTurn {
@@ -36,7 +36,7 @@ impl LockRecord for SweepTurn {
     }
 }
 
-/// Runs until no document is in work any more, then gives the worker's seat up.
+/// Runs until no document is in work any more, then gives up the worker's registration.
 pub(super) async fn run_background(
     backlog: &BucketBacklog,
     runner: &RunnerHandle<BucketBacklog>,
