@@ -39,7 +39,7 @@ const SLOW: Duration = Duration::from_secs(2);
 const QUICK: Duration = Duration::from_millis(5);
 /// Of the ideal time.
 const MOST: f64 = 1.25;
-/// Of each order.
+/// Runs of each order.
 const RUNS: usize = 5;
 /// The whole run of one order; far more than it may take.
 const PATIENCE: Duration = Duration::from_secs(120);

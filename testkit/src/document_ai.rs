@@ -38,13 +38,13 @@ const BODY_CAP: usize = 80 << 20;
 pub enum Trouble {
     /// A refusal, as `google.rpc.Status` in JSON.
     Refused {
-        /// Status of HTTP.
+        /// Status code of the HTTP response.
         status: u16,
-        /// E.g. `RESOURCE_EXHAUSTED`.
+        /// Name of the RPC status, e.g. `RESOURCE_EXHAUSTED`.
         code: &'static str,
         /// A header, and the delay of a `RetryInfo`.
         retry_after: Option<&'static str>,
-        /// Its message.
+        /// The message of the RPC status.
         message: &'static str,
         /// Reason of an `ErrorInfo`.
         reason: Option<&'static str>,
@@ -76,7 +76,7 @@ impl Trouble {
 
 type Reads = Arc<dyn Fn(Seen) -> Said + Send + Sync>;
 
-/// What it does.
+/// How the stand-in answers.
 #[derive(Clone)]
 pub struct Script {
     troubles: VecDeque<Trouble>,
@@ -105,7 +105,7 @@ impl Script {
     }
 }
 
-/// One call.
+/// A call that the stand-in has received.
 #[derive(Debug, Clone, Serialize)]
 pub struct Call {
     /// What was asked, whole.
@@ -259,7 +259,7 @@ impl Desk {
     }
 }
 
-/// `google.rpc.Status` in JSON.
+/// Builds a refusal: a `google.rpc.Status` in JSON.
 fn refused(
     status: u16,
     code: &str,

@@ -94,7 +94,7 @@ impl Server {
         Ok(Self { address, state, task })
     }
 
-    /// Where it listens.
+    /// The address that the stand-in listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }

@@ -30,7 +30,7 @@ impl Served {
         Ok(Self { address, task })
     }
 
-    /// `http://ADDRESS`.
+    /// The server's URL, `http://ADDRESS`.
     pub(crate) fn endpoint(&self) -> String {
         format!("http://{}", self.address)
     }
