@@ -65,7 +65,7 @@ pub trait Backlog: Send + Sync + Sized + 'static {
     /// A claimed piece of work. The job's task and the heartbeat share it; it is dropped after
     /// both.
     type Job: Send + Sync + 'static;
-    /// What work that came to its end hands to [`Backlog::finish_job`].
+    /// What completed work hands to [`Backlog::finish_job`].
     type Output: Send + 'static;
     /// What is left to do once the outcome is written.
     type Rest: Send + 'static;
@@ -180,7 +180,7 @@ pub enum RenewalResult {
 /// What follows from the way a job ended.
 #[derive(Debug)]
 pub enum JobConclusion<T> {
-    /// The work came to its end.
+    /// The work was completed, with this output.
     Completed(T),
     /// The job ends for good without an output.
     Ended {

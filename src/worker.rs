@@ -347,7 +347,7 @@ impl QueueWorker {
         self.runner.monitor()
     }
 
-    /// Works until told to stop, then drains; see [`Runner::run`].
+    /// Works until asked to stop, then drains; see [`Runner::run`].
     pub async fn run(self, stop: Shutdown) -> WorkerStats {
         self.runner.run(stop).await
     }

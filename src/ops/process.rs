@@ -179,8 +179,8 @@ impl LocalAttempt {
     }
 }
 
-/// Takes a claimed document, whose bytes are given besides, through every step, and says what it
-/// came to as `docmill process` does.
+/// Takes a claimed document, whose bytes are given besides, through every step, and reports the
+/// result as `docmill process` does.
 ///
 /// # Errors
 /// A fault of a backend, a lost claim: the document itself is not to blame. A rejected document is

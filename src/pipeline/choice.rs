@@ -2,7 +2,7 @@
 //! one short call that is paid for, stored and counted like every other.
 //!
 //! The reply lies beside the other artefacts, found by its identity; no row refers to it. Without a
-//! model, and after an answer that is none, the tie stays and a person looks.
+//! model, and after an answer that is none, the tie stays and a person decides.
 
 use std::sync::Arc;
 

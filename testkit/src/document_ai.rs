@@ -1,10 +1,10 @@
 //! A scripted Google Document AI: `:process` of an OCR processor, and the token server before it.
 //!
 //! As strict as the real one about what it knows of: unknown fields, paths, tokens, 15 pages and 40
-//! MB a call. What it "reads" follows from the sizes of the pictures that it gets, so that pages that
-//! are mixed up, or offsets that are wrong, show in the text. Replies have the dialect's traps:
-//! 64-bit numbers as strings, zeros left out, one text for all pages, tokens that are less than a
-//! word. Every exchange is recorded. Not there: batch processing, anything but OCR.
+//! MB a call. What it "reads" follows from the sizes of the pictures that it gets, so that pages
+//! that are mixed up, or offsets that are wrong, show in the text. Replies have the dialect's
+//! traps: 64-bit numbers as strings, zeros left out, one text for all pages, tokens that are less
+//! than a word. Every exchange is recorded. Not there: batch processing, anything but OCR.
 
 mod check;
 mod reply;
@@ -149,7 +149,8 @@ impl Server {
         self.served.endpoint()
     }
 
-    /// The key file of a service account whose tokens come from here; `private_key` in PEM (PKCS #8).
+    /// The key file of a service account whose tokens come from here; `private_key` is PEM (PKCS
+    /// #8).
     pub fn key_file(&self, private_key: &str) -> String {
         json!({
             "type": "service_account",

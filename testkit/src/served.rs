@@ -1,5 +1,5 @@
-//! What stand-ins have in common that are written as a router: a server on a free port, and the list
-//! of the calls that it got.
+//! What stand-ins that are written as a router have in common: a server on a free port, and the
+//! list of the calls that it got.
 
 use std::io;
 use std::net::SocketAddr;

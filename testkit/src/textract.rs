@@ -1,9 +1,10 @@
 //! A scripted Amazon Textract: text detection in a picture, and by a job in a file in S3.
 //!
 //! The protocol is AWS JSON 1.1. Requests are checked as the service model (`textract/2018-06-27`)
-//! says; signatures are looked at, not verified. A token stands for the same job for ever, which is
-//! what a worker that takes over relies on. What is "read" from a picture follows from its size; what
-//! is in a file is scripted. Every exchange is recorded. Not there: anything but text detection.
+//! says; signatures must be there, but are not verified. A token stands for the same job for ever,
+//! which is what a worker that takes over relies on. What is "read" from a picture follows from its
+//! size; what is in a file is scripted. Every exchange is recorded. Not there: anything but text
+//! detection.
 
 mod check;
 mod reply;

@@ -68,7 +68,7 @@ pub enum LockRenewal {
 /// Tries to take the document.
 ///
 /// # Errors
-/// The store's. A lock that was taken is given back before.
+/// The store's. A lock that was taken is released before.
 pub async fn claim_document(
     bucket: &BlobForgeBucket,
     who: &WorkerIdentity,

@@ -142,7 +142,7 @@ impl Workspace {
         Ok(())
     }
 
-    /// The same where there is another error to tell.
+    /// Releases the locks, and only logs a failure: for callers that return another error.
     pub(super) async fn try_release_locks(&self, claim: &mut GroupClaim) {
         if let Err(error) = self.release_locks(claim).await {
             tracing::warn!(error = %error, "a lock stays until it is abandoned: {error}");

@@ -323,9 +323,10 @@ impl World {
         self.sqs.advance(time);
     }
 
-    /// Waits for what needs hides to lapse: whenever it has not happened for half a second, a minute
-    /// passes. Never faster, because a disposition that is still on its way starts its hide when it
-    /// arrives, and a claim that is being worked on must not lose its lease to a leaping clock.
+    /// Waits for what needs hides to lapse: whenever it has not happened for half a second, a
+    /// minute passes. Never faster, because a disposition that is still on its way starts its hide
+    /// when it arrives, and a claim that is being worked on must not lose its lease to a leaping
+    /// clock.
     pub(crate) async fn pass_until<F: Future<Output = bool>>(&self, condition: impl Fn() -> F) {
         let deadline = Instant::now() + SOON * 3;
         let mut still_since = Instant::now();
