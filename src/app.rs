@@ -76,7 +76,7 @@ impl ServiceBackends {
         }
     }
 
-    /// What the health pages ask.
+    /// The backends that the health pages ask.
     pub fn dependencies(&self) -> Arc<ServiceDependencies> {
         let (ledger, queue) = (Arc::clone(&self.ledger), Arc::clone(&self.queue));
         Arc::new(ServiceDependencies { ledger, queue })

@@ -19,7 +19,7 @@ use programs::PostgresPrograms;
 /// What a crash of the machine may cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CrashDurability {
-    /// Nothing that was committed.
+    /// A crash loses nothing that was committed.
     Durable,
     /// The whole cluster; for tests.
     Fast,
@@ -57,7 +57,7 @@ pub enum ClusterError {
     Folder {
         /// The file or folder that could not be prepared.
         path: PathBuf,
-        /// What the system said.
+        /// The error that the system returned.
         source: std::io::Error,
     },
 }

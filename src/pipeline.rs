@@ -77,9 +77,9 @@ use verdict::GateInput;
 pub struct PipelineOutput {
     /// What is to be written down of it.
     pub record: IngestionResult,
-    /// What was read of it.
+    /// The transcript of the document.
     pub transcript: Arc<Transcript>,
-    /// How long each step took.
+    /// The time spent in each stage.
     pub timings: StageTimings,
 }
 

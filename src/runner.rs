@@ -139,7 +139,7 @@ pub trait Backlog: Send + Sync + Sized + 'static {
     }
 }
 
-/// How claims are renewed.
+/// The terms on which claims are renewed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LeaseTerms {
     /// A claim is never older than this when its renewal is asked for.
@@ -213,17 +213,17 @@ pub enum JobConclusion<T> {
 /// What [`Backlog::finish_job`] has written, and what is left to do.
 #[derive(Debug)]
 pub struct FinishedJob<R> {
-    /// How the job counts.
+    /// The way in which the job is counted.
     pub end: JobEnd,
     /// The word for it in metrics, traces and logs.
     pub outcome: &'static str,
-    /// What is left to do.
+    /// What [`Backlog::run_deferred`] still has to do.
     pub rest: R,
 }
 
-/// A job to be started.
+/// A claimed job that is to be started.
 pub struct ClaimedJob<J> {
-    /// What is to be done.
+    /// The work that is to be done.
     pub job: J,
     /// Its claim, as the job sees it.
     pub claim: ClaimHandle,
@@ -271,7 +271,7 @@ struct RunnerState<B: Backlog> {
     pulse_ms: AtomicU64,
 }
 
-/// A job that runs.
+/// A job that runs, as the heartbeat sees it.
 struct RunningJob<J> {
     job: Arc<J>,
     claim: ClaimHandle,

@@ -80,7 +80,7 @@ pub struct QueueBacklog {
     ledger: Arc<dyn Ledger>,
     queue: Arc<dyn MessageQueue>,
     config: Arc<Config>,
-    /// What follows a failed attempt.
+    /// The limits and delays that follow a failed attempt.
     retry: RetryConfig,
     terms: ClaimTerms,
     /// Places whose events are taken.

@@ -68,7 +68,7 @@ use docmill_queue::queue::objects::engine::{
 use docmill_queue::queue::objects::marker_queue::MarkerQueue;
 use docmill_storage::store::ObjectStore;
 
-/// A bucket of that layout.
+/// A bucket in BlobForge's layout.
 pub struct BlobForgeBucket {
     engine: Arc<RecordStore>,
     queue: MarkerQueue,
@@ -80,13 +80,13 @@ pub struct BlobForgeBucket {
 pub enum BucketState {
     /// A marker below `queue/todo/` waits for a worker.
     Todo,
-    /// Somebody works on it.
+    /// A worker or an operator has locked it.
     Processing,
     /// It failed and is to be tried again.
     Failed,
-    /// It was given up.
+    /// It was given up: no worker takes it any more.
     Dead,
-    /// Its result is there.
+    /// Its result is in the bucket.
     Done,
 }
 
@@ -118,7 +118,7 @@ impl BlobForgeBucket {
         self.engine.store().describe()
     }
 
-    /// What the bucket lies in.
+    /// The store that the bucket lies in.
     pub fn store(&self) -> Arc<dyn ObjectStore> {
         self.engine.shared_store()
     }

@@ -17,7 +17,7 @@ const JOBS: u32 = 15;
 /// How much waits in one tier. Approximate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct TierDepth {
-    /// What is sent there.
+    /// The priority that the tier is for.
     pub priority: Priority,
     /// Messages that can be received now.
     pub ready: u64,
@@ -38,7 +38,7 @@ pub struct ServiceOverview {
     pub queue_problem: Option<String>,
     /// The workers that are alive.
     pub workers: WorkerTotals,
-    /// What operators have paused.
+    /// The pauses that operators have set.
     pub pauses: Vec<PauseRow>,
     /// Ingestions that have not ended, by state, with the age of the oldest.
     pub in_flight: Vec<StateCount>,
@@ -48,7 +48,7 @@ pub struct ServiceOverview {
     pub working: Vec<ActiveIngestion>,
     /// What ended within 1, 10 and 60 minutes.
     pub throughput: Vec<Throughput>,
-    /// What failed within a day.
+    /// Failures within the last day, by reason.
     pub failures: Vec<FailureCount>,
 }
 

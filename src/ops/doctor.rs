@@ -18,7 +18,7 @@ use docmill_core::fault;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// As it should be.
+    /// Everything is as it should be.
     Ok,
     /// Works, but will hurt one day.
     Warn,
@@ -26,12 +26,12 @@ pub enum Severity {
     Wrong,
 }
 
-/// What one check found.
+/// The finding of one check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DoctorFinding {
     /// Name of the check, e.g. `queue.redrive`.
     pub check: &'static str,
-    /// How serious it is.
+    /// How serious the finding is.
     pub verdict: Severity,
     /// What was found, in words.
     pub found: String,
@@ -40,7 +40,7 @@ pub struct DoctorFinding {
 }
 
 impl DoctorFinding {
-    /// As it should be.
+    /// A finding about something that is as it should be.
     pub fn ok(check: &'static str, found: impl Into<String>) -> Self {
         Self { check, verdict: Severity::Ok, found: found.into(), advice: None }
     }

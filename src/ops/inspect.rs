@@ -28,7 +28,7 @@ pub struct IngestionHistory {
     pub state: Option<String>,
     /// While in progress: what it waits for, in words.
     pub explanation: Option<String>,
-    /// Its attempts, oldest first.
+    /// The attempts at the ingestion, oldest first.
     pub attempts: Vec<AttemptRow>,
     /// Where on the pages its values were found: a list of field, page, box and confidence.
     pub grounded: Option<Value>,

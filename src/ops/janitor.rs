@@ -41,7 +41,7 @@ const MESSAGES_LIVE: Duration = Duration::from_secs(15 * 24 * 3600);
 /// A worker not heard of for so long is gone.
 const WORKER_SILENCE: Duration = Duration::from_secs(24 * 3600);
 
-/// What the maintenance works with.
+/// The backends and settings of the maintenance.
 pub struct Maintenance {
     /// The Postgres database.
     pub db: Db,

@@ -118,7 +118,7 @@ impl ObjectLedger {
         })
     }
 
-    /// Where artefacts are kept.
+    /// The store that artefacts are written to.
     pub fn artefacts(&self) -> Arc<dyn ObjectStore> {
         Arc::clone(&self.store)
     }

@@ -35,7 +35,7 @@ impl ObjectPipeline {
         Self { services: Arc::new(services), ledger: ObjectLedger::new(store) }
     }
 
-    /// What it works with.
+    /// The services that the pipeline works with.
     pub fn services(&self) -> &PipelineServices {
         &self.services
     }

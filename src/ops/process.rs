@@ -58,7 +58,7 @@ pub struct ProcessReport {
     pub detail: String,
     /// Name of the document's kind, if it is known.
     pub kind: Option<String>,
-    /// Which reader produced the data.
+    /// Name of the reader that produced the data.
     pub reader: Option<String>,
     /// The data, by the kind's field names.
     pub data: Option<Map<String, Value>>,
@@ -117,7 +117,7 @@ impl LocalPipeline {
         Self { services: Arc::new(services) }
     }
 
-    /// What it works with.
+    /// The services that the pipeline works with.
     pub fn services(&self) -> &PipelineServices {
         &self.services
     }

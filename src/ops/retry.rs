@@ -134,12 +134,12 @@ pub async fn resume_target(db: &Db, what: &PauseTarget, by: &AuditNote) -> Resul
     operators::remove_pause(db, what.scope, what.checked_name()?, by).await
 }
 
-/// What is paused or resumed.
+/// What an operator pauses or resumes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PauseTarget {
-    /// Which sort of thing.
+    /// Whether everything, a kind, a tenant or a provider is meant.
     pub scope: PauseScope,
-    /// Which one; empty for everything.
+    /// Name of the kind, tenant or provider; empty for everything.
     pub name: String,
 }
 

@@ -69,7 +69,7 @@ pub struct SubmitOptions {
     pub tags: BTreeMap<String, String>,
 }
 
-/// What became of one file.
+/// The result of handing one file in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SubmitStatus {
@@ -88,7 +88,7 @@ pub enum SubmitStatus {
 pub struct Submission {
     /// The path as it was found.
     pub file: PathBuf,
-    /// What became of it.
+    /// The result of handing the file in.
     pub fate: SubmitStatus,
     /// The id of its document, if it has one.
     pub document_id: Option<DocumentId>,
@@ -194,9 +194,9 @@ pub async fn submit_all(
 #[derive(Debug, Clone, Serialize)]
 #[serde(untagged)]
 pub enum SubmitLine {
-    /// What became of a document.
+    /// The result for a file or object that was inspected.
     Done(Submission),
-    /// What was no document.
+    /// A path that is no document.
     Skipped(SkippedPath),
 }
 

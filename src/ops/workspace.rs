@@ -72,7 +72,7 @@ impl Workspace {
         self.engine.store().describe()
     }
 
-    /// What the workspace lies in.
+    /// The store that the workspace lies in.
     pub fn store(&self) -> Arc<dyn ObjectStore> {
         self.engine.shared_store()
     }

@@ -49,7 +49,7 @@ impl PipelineServices {
 /// Everything the steps work with.
 #[derive(Clone)]
 pub struct PipelineContext {
-    /// Where originals are fetched.
+    /// The store that originals are fetched from.
     pub documents: Arc<dyn ObjectStore>,
     /// Where transcripts, replies and finished pages are kept, and found again by a later attempt.
     pub artefacts: Arc<dyn ObjectStore>,
@@ -62,7 +62,7 @@ pub struct PipelineContext {
 /// One attempt at one document.
 #[derive(Clone, Copy)]
 pub(super) struct AttemptContext<'a> {
-    /// What it works with.
+    /// The services and backends of the attempt.
     pub(super) context: &'a PipelineContext,
     /// The document, and what earlier attempts have left of it.
     pub(super) claimed: &'a ClaimedIngestion,

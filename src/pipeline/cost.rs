@@ -45,7 +45,7 @@ struct KnownSpending {
 }
 
 impl CostTracker {
-    /// Nothing is known yet.
+    /// A tracker that knows nothing of the day's spending yet.
     pub fn new(config: CostConfig) -> Self {
         metrics::daily_budget(nanos_to_units(decimal_to_nanos(config.daily_budget)));
         Self { config, known: Mutex::new(None) }
@@ -113,7 +113,7 @@ impl CostTracker {
     }
 }
 
-/// What one write is about.
+/// What was spent with one model of one provider.
 #[derive(Debug, Clone, Copy)]
 struct SpendingEntry<'a> {
     provider: &'a str,
@@ -140,7 +140,7 @@ fn nanos_to_units(nanos: u64) -> f64 {
 pub(super) struct SpendingBook<'a> {
     /// Prices, and what is known of the day.
     pub(super) costs: &'a CostTracker,
-    /// Where it is written down.
+    /// The ledger that spending is written to.
     pub(super) ledger: &'a dyn AttemptLedger,
     /// The ingestion and the claim that spends.
     pub(super) claimed: &'a ClaimedIngestion,

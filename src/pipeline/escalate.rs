@@ -30,7 +30,7 @@ pub(super) trait EscalationStep: Send {
     async fn judge(&mut self, extraction: &Extraction) -> Result<Verdict, StepError>;
 }
 
-/// Where the escalation ended.
+/// The end of an escalation.
 #[derive(Debug)]
 pub(super) enum EscalationOutcome {
     /// With data and the verdict on it.

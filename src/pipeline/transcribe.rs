@@ -29,7 +29,7 @@ use docmill_storage::store::keys;
 pub(super) struct TranscribedDocument {
     /// The text of every page.
     pub transcript: Arc<Transcript>,
-    /// What it was made from.
+    /// The identity of the transcript: what it was made from.
     pub identity: String,
 }
 

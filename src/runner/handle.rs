@@ -180,7 +180,7 @@ impl<B: Backlog> RunnerHandle<B> {
         (self.0.options.slots, self.0.used_slots())
     }
 
-    /// How jobs ended so far.
+    /// The counts of how jobs have ended so far.
     pub fn stats(&self) -> WorkerStats {
         self.0.stats.snapshot()
     }

@@ -8,11 +8,11 @@ use serde::Serialize;
 /// How a job ended, in terms that every backlog shares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JobEnd {
-    /// Its result is there.
+    /// Its result was written.
     Done,
     /// It is to be tried again, this attempt counted.
     Failed,
-    /// It was given up.
+    /// It was given up for good.
     Dead,
     /// An operator cancelled it.
     Cancelled,

@@ -29,7 +29,8 @@ impl PauseTracker {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What operators have paused now.
+    /// Replaces the pauses by those that operators have set now, and pauses intake if all is
+    /// paused.
     pub fn apply_pauses(&self, pauses: Vec<OperatorPause>, doors: &IntakeGate) {
         let all = pauses.contains(&OperatorPause::All);
         self.lock_state().partial = pauses;

@@ -108,7 +108,7 @@ impl Script {
 /// A call that the stand-in has received.
 #[derive(Debug, Clone, Serialize)]
 pub struct Call {
-    /// What was asked, whole.
+    /// The whole body of the request as JSON.
     pub request: Value,
     /// What was answered; null if nothing that is JSON.
     pub reply: Value,

@@ -38,7 +38,7 @@ pub const GET: &str = "GetDocumentTextDetection";
 /// A call that is refused.
 #[derive(Debug, Clone)]
 pub struct Trouble {
-    /// Which operation it happens to.
+    /// The operation that is refused.
     pub operation: &'static str,
     /// The error code, e.g. `ProvisionedThroughputExceededException`.
     pub code: &'static str,
@@ -124,7 +124,7 @@ pub struct Call {
 
 struct Job {
     id: String,
-    /// What it was started with.
+    /// The request that started the job.
     asked: Value,
     file: File,
 }

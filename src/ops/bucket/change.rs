@@ -18,7 +18,7 @@ use docmill_queue::queue::objects::blobforge::{
 };
 use docmill_queue::queue::objects::engine::ObjectLock;
 
-/// What became of one document.
+/// The result of an operator's change to one document.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct BucketChange {
     /// SHA-256 of the document's bytes, in hex.
@@ -33,17 +33,17 @@ pub struct BucketChange {
 pub enum BucketAction {
     /// The document waits (again).
     Queued,
-    /// It waits with another priority.
+    /// The document waits with another priority.
     Moved,
-    /// It was given up.
+    /// The document was given up.
     Cancelled,
     /// Its worker was asked to stop.
     Asked,
     /// There is nothing of it any more.
     Removed,
-    /// Somebody works on it.
+    /// Nothing was changed, because somebody works on the document.
     Busy,
-    /// There was nothing to do.
+    /// Nothing was changed, because there was nothing to do.
     Nothing,
 }
 

@@ -19,7 +19,7 @@ use docmill_queue::queue::objects::blobforge::{dead_key, failed_key, out_key, to
 use docmill_queue::queue::objects::engine::ObjectLock;
 use docmill_storage::store::PutResult;
 
-/// A marker of a listing.
+/// A marker that a listing has shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MarkerCandidate {
     /// The priority under which the marker lies.
@@ -48,13 +48,13 @@ pub struct BucketClaim {
 pub enum BucketClaimResult {
     /// The document is claimed by us.
     Ours(Box<BucketClaim>),
-    /// Somebody else has its lock.
+    /// Somebody else has the document's lock.
     Busy,
     /// Nothing is to be done: it is done, given up, or its marker is gone.
     Settled,
 }
 
-/// What a renewal found.
+/// The result of renewing a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LockRenewal {
     /// The lock is still ours, and renewed.

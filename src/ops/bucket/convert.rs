@@ -20,7 +20,7 @@ use docmill_core::model::{DocumentId, IngestionId, Transcript};
 pub struct OriginalDocument {
     /// SHA-256 of the bytes, in hex.
     pub hash: String,
-    /// What the file was called.
+    /// The name of the file that was handed in.
     pub name: String,
     /// The document's tags, as its original is labelled.
     pub tags: Vec<String>,

@@ -38,7 +38,7 @@ pub struct SweepReport {
     pub acts: Vec<JanitorAction>,
 }
 
-/// What became of one document.
+/// What the janitor did about one document.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct JanitorAction {
     /// SHA-256 of the document's bytes, in hex.
@@ -47,11 +47,11 @@ pub struct JanitorAction {
     pub worker: Option<String>,
     /// `finished`, `dead`, `queued` or `forgotten`.
     pub act: &'static str,
-    /// How often it was begun.
+    /// How many runs the document has had.
     pub runs: u32,
 }
 
-/// How a pass is made.
+/// Options of a janitor's pass.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SweepOptions {
     /// Only say what would be done.
@@ -103,7 +103,7 @@ pub(super) async fn sweep_own_locks(
     Ok(swept)
 }
 
-/// How locks are repaired.
+/// The means of repairing locks.
 #[derive(Clone, Copy)]
 struct LockRepair<'a> {
     dry_run: bool,

@@ -86,7 +86,7 @@ pub struct BucketDashboard {
     pub standing: BucketCounts,
     /// The registered workers, and how many seconds ago each was heard of.
     pub workers: Vec<(RegisteredWorker, u64)>,
-    /// What is worked on.
+    /// The documents that are worked on.
     pub running: Vec<RunningDocument>,
 }
 
@@ -114,7 +114,7 @@ pub async fn load_dashboard(bucket: &BlobForgeBucket) -> Result<BucketDashboard>
     Ok(BucketDashboard { standing, workers: workers.into_iter().map(seconds).collect(), running })
 }
 
-/// A document of a listing.
+/// A document as a listing shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ListedDocument {
     /// SHA-256 of the document's bytes, in hex.
@@ -186,17 +186,17 @@ pub struct DocumentDetails {
     pub hash: String,
     /// Its state; none: its original may be there, but nothing is to be done with it.
     pub state: Option<BucketState>,
-    /// Its place in the manifest.
+    /// Its entry in the manifest, if it has one.
     pub entry: Option<ManifestEntry>,
     /// The name of its priority, if it waits.
     pub priority: Option<&'static str>,
-    /// How often it was begun.
+    /// How many runs the document has had.
     pub runs: u32,
     /// The id of the worker that has it, if it is worked on.
     pub worker: Option<String>,
     /// Why it was given up, or what went wrong last.
     pub reason: Option<String>,
-    /// What went wrong, oldest first.
+    /// Its failures, oldest first.
     pub history: Vec<RecordedFailure>,
 }
 

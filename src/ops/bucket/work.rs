@@ -69,7 +69,7 @@ pub struct BucketWorkerOptions {
 pub struct BucketWorkerSetup {
     /// The bucket to work on.
     pub bucket: Arc<BlobForgeBucket>,
-    /// How documents are converted.
+    /// The converter of documents.
     pub convert: Arc<dyn DocumentConverter>,
     /// Limits and options of the worker.
     pub terms: BucketWorkerOptions,
@@ -80,7 +80,7 @@ pub struct BucketWorker {
     runner: Runner<BucketBacklog>,
 }
 
-/// What waits in a bucket.
+/// The documents that wait in a bucket, as work for a runner.
 struct BucketBacklog {
     bucket: Arc<BlobForgeBucket>,
     convert: Arc<dyn DocumentConverter>,

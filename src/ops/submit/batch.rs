@@ -38,7 +38,7 @@ pub(super) enum CandidateContent {
 enum SubmitPlan {
     /// Its content was handed in before.
     Known(DocumentId, IngestionId, IngestionStatus),
-    /// A row, and perhaps bytes.
+    /// It is new: a row is written, and its bytes are uploaded where they must be.
     New(Box<NewRows>),
     /// The same content as a candidate before it in this batch.
     Same(DocumentId, IngestionId),
@@ -318,7 +318,7 @@ fn file_name(path: &Path) -> String {
 }
 
 impl SubmitSource {
-    /// As the report names it.
+    /// The path by which the report names it.
     pub(super) fn name(&self) -> std::path::PathBuf {
         match self {
             Self::File(path) => path.clone(),

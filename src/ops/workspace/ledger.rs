@@ -41,11 +41,11 @@ pub enum DocumentStatus {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct GroupEntry {
-    /// As the index names it.
+    /// The path or address by which the index names it.
     pub path: String,
     /// How far its reading is.
     pub standing: DocumentStatus,
-    /// How often reading was begun.
+    /// How many times reading it was begun.
     pub tries: u32,
     /// Why it was not read, by our table of reasons or faults.
     pub reason: String,

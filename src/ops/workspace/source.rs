@@ -8,7 +8,7 @@ use tokio::io::AsyncReadExt as _;
 use docmill_core::fault::{Error, Fault, Result};
 use docmill_storage::store::{GetOptions, GetResult, ObjectStore};
 
-/// Where documents are read from.
+/// The places from which documents are read.
 pub struct DocumentSources {
     /// For `s3://` addresses; none: local files only.
     pub s3: Option<Arc<dyn ObjectStore>>,
@@ -21,7 +21,7 @@ pub struct DocumentSources {
 pub enum SourceContent {
     /// The bytes of the document.
     Bytes(Bytes),
-    /// It has more than allowed.
+    /// The document has more bytes than allowed.
     TooLarge,
 }
 

@@ -22,11 +22,11 @@ const LARGEST: u64 = 4 << 30;
 /// A document that could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct UnreadDocument {
-    /// As the index names it.
+    /// The path or address by which the index names it.
     pub path: String,
     /// Whether it is to be tried again without being asked for.
     pub waits: bool,
-    /// How often it was begun.
+    /// How many times reading it was begun.
     pub tries: u32,
     /// Why it could not be read: a code of our reasons or faults.
     pub reason: String,
@@ -39,7 +39,7 @@ pub struct UnreadDocument {
 pub struct WorkspaceStats {
     /// Groups of the index.
     pub groups: usize,
-    /// Those that are done.
+    /// Groups that are finished.
     pub groups_done: usize,
     /// Those that are not done and that somebody works on.
     pub groups_in_work: usize,

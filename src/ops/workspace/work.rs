@@ -66,7 +66,7 @@ pub struct WorkspaceOptions {
 pub struct WorkspaceWorkerSetup {
     /// The workspace to work on.
     pub workspace: Arc<Workspace>,
-    /// How documents are read.
+    /// The reader of documents.
     pub reader: Arc<dyn WorkspaceReader>,
     /// The places that documents are fetched from.
     pub sources: Arc<DocumentSources>,

@@ -14,11 +14,11 @@ use crate::runner::RunnerHandle;
 use docmill_core::fault::Result;
 use docmill_queue::queue::objects::engine::LockRecord;
 
-/// How long settings are good.
+/// How long the bucket's settings are used before they are read again.
 const HOUR: Duration = Duration::from_secs(3600);
 /// The longest time between two passes of some janitor.
 const LONGEST: Duration = Duration::from_secs(300);
-/// Whose turn it was last.
+/// The key of the object that says which worker was janitor last.
 const TURN: &str = "registry/janitor.json";
 
 /// The newest turn as janitor. Nobody releases it: its age says when the next one is due.

@@ -21,7 +21,7 @@ use docmill_storage::store::{GetOptions, GetResult};
 /// How often an end is tried before it is left to the janitor.
 const TRIES: u32 = 5;
 
-/// A document in work.
+/// A document that this worker has claimed.
 pub(super) struct BucketJob {
     pub(super) hash: String,
     pub(super) run: u32,
