@@ -154,7 +154,7 @@ impl QueueBacklog {
         self.acknowledge(ticket).await;
     }
 
-    /// Until nothing is left: a delivery that is adopted meanwhile shares the fate.
+    /// Disposes of every receipt, until none is left: one that is adopted meanwhile is included.
     async fn dispose_receipts(&self, ticket: &InFlightMessage, what: MessageDisposition) {
         loop {
             let receipts = ticket.take_receipts();

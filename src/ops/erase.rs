@@ -28,7 +28,7 @@ const BATCH: u32 = 200;
 const FIRST: DocumentId = DocumentId(Uuid::nil());
 /// Objects listed at a time.
 const LISTED: usize = 1000;
-/// Dead letters that are looked at stay hidden from other readers for so long.
+/// Dead letters that are checked stay hidden from other readers for so long.
 const HIDDEN: Duration = Duration::from_secs(30);
 
 /// The backends that store what belongs to a tenant.

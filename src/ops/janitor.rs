@@ -31,7 +31,7 @@ const LEASE: &str = "janitor";
 const LEADS: Duration = Duration::from_secs(180);
 /// The queue has passed a row if a message sent so much later has been received already.
 const OVERTAKEN_BY: Duration = Duration::from_secs(60);
-/// Dead letters looked at in one pass.
+/// Dead letters that one pass checks.
 const DEAD_PER_PASS: usize = 1000;
 
 /// Old rows deleted of one table in one pass: short transactions.

@@ -77,7 +77,7 @@ struct AttemptRecord {
     extraction: Option<ArtefactRef>,
 }
 
-/// What is known of a day.
+/// What is known of one day's spending.
 struct DayBook {
     day: Date,
     own: DailySpending,
@@ -262,7 +262,7 @@ impl DailySpending {
     }
 }
 
-/// The book of the day that it is now.
+/// What is known of today's spending; begun anew when the day (UTC) changes.
 fn current_day(book: &mut Option<DayBook>) -> &mut DayBook {
     let day = OffsetDateTime::now_utc().date();
     if book.as_ref().is_some_and(|book| book.day != day) {

@@ -108,7 +108,7 @@ pub fn early_result(
     stage: IngestionStage,
     detail: String,
 ) -> IngestionResult {
-    // A withdrawn ingestion needs nobody's eyes; every failed one does.
+    // A cancelled ingestion needs nobody's eyes; every failed one does.
     let needs_human_review = reason.status() == IngestionStatus::Failed;
     let review_reasons = if needs_human_review { vec![reason.code().to_owned()] } else { vec![] };
     IngestionResult {

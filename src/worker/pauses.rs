@@ -29,8 +29,7 @@ impl PauseTracker {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Replaces the pauses by those that operators have set now, and pauses intake if all is
-    /// paused.
+    /// Takes over what operators have paused now; the gate is closed while that is everything.
     pub fn apply_pauses(&self, pauses: Vec<OperatorPause>, doors: &IntakeGate) {
         let all = pauses.contains(&OperatorPause::All);
         self.lock_state().partial = pauses;
