@@ -185,7 +185,7 @@ async fn until_done(world: &World) {
     }
 }
 
-/// The worker's process.
+/// A worker that runs as a process of its own.
 struct Process {
     child: Child,
     said: tokio::io::Lines<BufReader<tokio::process::ChildStdout>>,

@@ -5,8 +5,9 @@
 //! which is the stand-in in this process. Postgres runs without durability. The time counts from
 //! the first receive to the last record, every step included, not only the model's; the worker has
 //! read a document per slot before, because opening connections is not the question here. Each
-//! order is run [`RUNS`] times and its fastest run counts: what other machines on the same host take
-//! away meanwhile (printed, where Linux tells) is not the worker's. Exit code 1 if any order of the
+//! order is run [`RUNS`] times and its fastest run counts: what other machines on the same host
+//! take away meanwhile (printed, where Linux tells) is not the worker's. Exit code 1 if any order
+//! of the
 //! messages takes more than [`MOST`] times the ideal time.
 #![expect(clippy::print_stdout, reason = "figures are what it is for")]
 
@@ -39,7 +40,7 @@ const SLOW: Duration = Duration::from_secs(2);
 const QUICK: Duration = Duration::from_millis(5);
 /// Of the ideal time.
 const MOST: f64 = 1.25;
-/// Of each order.
+/// Runs of each order.
 const RUNS: usize = 5;
 /// The whole run of one order; far more than it may take.
 const PATIENCE: Duration = Duration::from_secs(120);

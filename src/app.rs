@@ -55,13 +55,13 @@ pub struct App {
 
 /// The parts that a worker and its maintenance share.
 pub struct ServiceBackends {
-    /// Postgres.
+    /// The Postgres database.
     pub db: Db,
     /// Claims and their ends.
     pub ledger: Arc<dyn Ledger>,
-    /// Messages.
+    /// The queue of messages that name ingestions.
     pub queue: Arc<dyn MessageQueue>,
-    /// Documents and artefacts.
+    /// The store of original documents and artefacts.
     pub store: Arc<dyn ObjectStore>,
 }
 
@@ -76,7 +76,7 @@ impl ServiceBackends {
         }
     }
 
-    /// What the health pages ask.
+    /// The backends that the health pages ask.
     pub fn dependencies(&self) -> Arc<ServiceDependencies> {
         let (ledger, queue) = (Arc::clone(&self.ledger), Arc::clone(&self.queue));
         Arc::new(ServiceDependencies { ledger, queue })
@@ -97,7 +97,7 @@ impl App {
         Self { config }
     }
 
-    /// The configuration.
+    /// The checked configuration of this process.
     pub fn config(&self) -> &Config {
         &self.config
     }

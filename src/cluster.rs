@@ -3,8 +3,8 @@
 //!
 //! It listens on a free port of 127.0.0.1 and asks for a random password that lies in the folder.
 //! Not promised: tuning, backups, upgrades of a folder that another major version made. A folder
-//! belongs to one process at a time, held by a lock that ends with the process; a server left
-//! behind by a killed process is found and used again.
+//! belongs to one process at a time, by a lock that ends with the process; a server left behind by
+//! a killed process is found and used again.
 
 mod programs;
 
@@ -19,7 +19,7 @@ use programs::PostgresPrograms;
 /// What a crash of the machine may cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CrashDurability {
-    /// Nothing that was committed.
+    /// A crash loses nothing that was committed.
     Durable,
     /// The whole cluster; for tests.
     Fast,
@@ -28,7 +28,7 @@ pub enum CrashDurability {
 /// Why there is no private Postgres.
 #[derive(Debug, thiserror::Error)]
 pub enum ClusterError {
-    /// Not installed.
+    /// Postgres is not installed; holds the program that was not found.
     #[error(
         "Postgres is not installed ({0} not found in $PG_BIN, PATH, /usr/lib/postgresql or \
          Homebrew): run `apt-get install postgresql` or `brew install postgresql@16`, or set \
@@ -47,7 +47,7 @@ pub enum ClusterError {
     /// A program failed; the end of what it said.
     #[error("{program} failed: {said}")]
     Program {
-        /// `initdb` or `pg_ctl`.
+        /// The program that failed: `initdb` or `pg_ctl`.
         program: &'static str,
         /// The end of its output or of the server's log.
         said: String,
@@ -55,9 +55,9 @@ pub enum ClusterError {
     /// The folder could not be prepared.
     #[error("cannot prepare {}: {source}", path.display())]
     Folder {
-        /// Which one.
+        /// The file or folder that could not be prepared.
         path: PathBuf,
-        /// What the system said.
+        /// The error that the system returned.
         source: std::io::Error,
     },
 }
@@ -70,7 +70,7 @@ pub struct PrivatePostgres {
     port: u16,
     password: String,
     running: bool,
-    /// Held as long as we live; the system gives it up with the process, however that ends.
+    /// Locked as long as we live; the system releases it with the process, however that ends.
     _lock: File,
 }
 

@@ -1,19 +1,19 @@
-//! The way of a document: the one place where the order of the steps is written.
+//! The pipeline: the one place where the order of a document's steps is written.
 //!
-//! [`run_pipeline`] takes a claimed document through them. Each is a plain function that takes what the one
-//! before handed over:
+//! [`run_pipeline`] takes a claimed document through the steps. Each is a plain function that takes
+//! the output of the one before:
 //!
 //! 1. **Fetch** ([`fetch`]): the original's bytes, within the limits and not on the block list.
 //! 2. **Transcribe** (`einvoice`, `transcribe`): it is opened in a page process. If it carries an
 //!    e-invoice, that is its data, and of the pages only the text layers are taken. If not, its
 //!    pages are read, by text layer or OCR. The transcript is stored before anything is made of it.
-//! 3. **Extract** (`kind`, `choice`, `extract`, `escalate`): its kind is told, then the models of
-//!    the chain read the transcript, one after the other for as long as the gate asks for more, or
-//!    the rules reader does. Every reply of a model is stored before it is used.
+//! 3. **Extract** (`kind`, `choice`, `extract`, `escalate`): its kind is determined, then the
+//!    models of the chain read the transcript, one after the other for as long as the gate asks for
+//!    more, or the rules reader does. Every reply of a model is stored before it is used.
 //! 4. **Gate** (`verdict`): deterministic rules judge what was extracted.
 //! 5. **Record**: what is to be written down, which is the caller's to write.
 //!
-//! Before each step, each paid call and each write the claim is looked at: once it is lost, nothing
+//! Before each step, each paid call and each write the claim is checked: once it is lost, nothing
 //! more happens. What an earlier attempt has stored is used and not paid for again.
 //!
 //! Where a document comes from, where its artefacts go and who notes what it has cost are the three
@@ -72,14 +72,14 @@ use timings::StageClock;
 pub use timings::StageTimings;
 use verdict::GateInput;
 
-/// What a document came to.
+/// The output of a run of the pipeline.
 #[derive(Debug)]
 pub struct PipelineOutput {
     /// What is to be written down of it.
     pub record: IngestionResult,
-    /// What was read of it.
+    /// The transcript of the document.
     pub transcript: Arc<Transcript>,
-    /// How long each step took.
+    /// The time spent in each stage.
     pub timings: StageTimings,
 }
 
@@ -262,7 +262,7 @@ impl<'a> PipelineRun<'a> {
         escalate::escalate(&rungs, &mut GatedModelStep { steps: self, readings, input }).await
     }
 
-    /// Asks the gate.
+    /// Has the gate judge an extraction.
     async fn judge(
         &mut self,
         input: GateInput<'_>,

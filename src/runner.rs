@@ -1,23 +1,27 @@
-//! Runs jobs until told to stop: one runner for every place that work comes from.
+//! Runs jobs until it is asked to stop: one runner for every place that work comes from.
 //!
-//! A [`Backlog`] knows where work is found, how a claim on it is kept and what is written when it
-//! ends; the runner knows everything else: slots, the list of what runs, panics, time, heartbeats,
-//! the failure table, pauses after outages, metrics, traces, the drain. The life of a job:
+//! A [`Backlog`] knows where work is found, how a claim on it is renewed and what is written when
+//! it ends; the runner knows everything else: slots, the list of running jobs, panics, timeouts,
+//! heartbeats, the failure table, pauses after outages, metrics, traces, the drain. The life of a
+//! job:
 //!
-//! 1. [`Backlog::supply_jobs`] waits for a slot ([`RunnerHandle::acquire_slot`]: only while every [`PauseReason`] is open),
-//!    finds work, claims it, and hands it over with the slot ([`RunnerHandle::start_job`]).
-//! 2. The job enters the list of what runs; from now on [`Backlog::renew`] is asked, for all jobs
-//!    that are due together, to keep their claims. A loss is told to the job by its claim handle.
+//! 1. [`Backlog::supply_jobs`] waits for a slot ([`RunnerHandle::acquire_slot`]: only while no
+//!    [`PauseReason`] closes the [`IntakeGate`]), finds work, claims it, and hands it over with the
+//!    slot ([`RunnerHandle::start_job`]).
+//! 2. The job enters the list of running jobs. From now on [`Backlog::renew`] is called, for all
+//!    jobs that are due together, to renew their claims. The job learns of a loss from its claim
+//!    handle.
 //! 3. [`Backlog::run_job`] does the work. A panic, a job that takes too long, a lost claim, a stop:
 //!    each ends this job and no other.
-//! 4. What follows is one table (`pipeline::failure`): done, ended, tried again, given back.
-//! 5. [`Backlog::finish_job`] writes that down. The slot is free again, the claim is renewed no more.
-//! 6. [`Backlog::run_deferred`] does what no slot has to wait for, as deleting a message.
+//! 4. What follows is one table (`pipeline::failure`): completed, ended, tried again, released.
+//! 5. [`Backlog::finish_job`] writes that down. The slot is free again; the claim is no longer
+//!    renewed.
+//! 6. [`Backlog::run_deferred`] does what no slot has to wait for, such as deleting a message.
 //!
-//! Intake pushes instead of being pulled (`next(free)`): the three backlogs find work in ways of
-//! their own (long polls of several tiers, listings with a price, an index in a random order), and
-//! one that has polls out for minutes must hold slots for what they may bring. What they share is
-//! the slot, the doors and the stop, so that is what they are given.
+//! Intake pushes jobs instead of being pulled (`next(free)`): the three backlogs find work in ways
+//! of their own (long polls of several tiers, listings that cost money, an index in random order),
+//! and one that has polls out for minutes must reserve slots for what they may bring. What they
+//! share is the slots, the intake gate and the stop, so that is what they are given.
 //!
 //! Nothing here knows queues, Postgres or buckets. Not promised: that a job is not begun twice. A
 //! claim that is lost is noticed at the next renewal or write, and until then both may work.
@@ -55,12 +59,13 @@ pub use handle::{PULSE, RunnerHandle, SlotPermit};
 pub use monitor::RunnerMonitor;
 pub use stats::{JobEnd, WorkerStats};
 
-/// Where work comes from, how a claim on it is kept, and how it ends.
+/// Where work comes from, how a claim on it is renewed, and how it ends.
 #[async_trait]
 pub trait Backlog: Send + Sync + Sized + 'static {
-    /// A claimed piece of work. Shared by the job and the heartbeat, and dropped after both.
+    /// A claimed piece of work. The job's task and the heartbeat share it; it is dropped after
+    /// both.
     type Job: Send + Sync + 'static;
-    /// What work that came to its end hands to [`Backlog::finish_job`].
+    /// What completed work hands to [`Backlog::finish_job`].
     type Output: Send + 'static;
     /// What is left to do once the outcome is written.
     type Rest: Send + 'static;
@@ -79,10 +84,10 @@ pub trait Backlog: Send + Sync + Sized + 'static {
         claim: &ClaimHandle,
     ) -> Result<Self::Output, StepError>;
 
-    /// How claims are kept, now.
+    /// The terms on which claims are renewed now.
     fn lease_terms(&self) -> LeaseTerms;
 
-    /// Keeps these claims for another lease; one answer for each, in their order. Failures are
+    /// Renews these claims for another lease; one answer for each, in their order. Failures are
     /// logged here.
     async fn renew(&self, due: &[DueRenewal<Self::Job>]) -> Vec<RenewalResult>;
 
@@ -109,37 +114,37 @@ pub trait Backlog: Send + Sync + Sized + 'static {
     /// Does what no slot has to wait for.
     async fn run_deferred(&self, _job: &Self::Job, _rest: Self::Rest) {}
 
-    /// Keeps what is held beside the claims of jobs; called at every heartbeat.
+    /// Renews leases that belong to no job; called at every heartbeat.
     async fn renew_side_leases(&self) {}
 
-    /// Whether something is held beside jobs.
+    /// Whether there are leases that belong to no job.
     fn has_side_leases(&self) -> bool {
         false
     }
 
-    /// Whether an operator has paused what this job needs: then it is given back unbegun.
+    /// Whether an operator has paused what this job needs: then it is released before it begins.
     fn is_job_paused(&self, _job: &Self::Job) -> bool {
         false
     }
 
-    /// Whether work that is given back for a while stays away for that long. Where it does not,
+    /// Whether work that is released with a delay stays away for that long. Where it does not,
     /// intake as a whole waits.
     fn supports_delay(&self) -> bool {
         true
     }
 
-    /// What is done beside the jobs, until `stop`; that comes once no job is left.
+    /// Runs beside the jobs until `stop`, which is cancelled once no job is left.
     async fn run_background(self: Arc<Self>, _runner: RunnerHandle<Self>, stop: CancellationToken) {
         stop.cancelled().await;
     }
 }
 
-/// How claims are kept.
+/// The terms on which claims are renewed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LeaseTerms {
     /// A claim is never older than this when its renewal is asked for.
     pub every: Duration,
-    /// A claim that is not renewed for so long is anybody's.
+    /// A claim that is not renewed for this long may be taken by anybody.
     pub lease: Duration,
     /// Whether a claim counts as lost when it could not be renewed in time. If not, only an answer
     /// that says so is a loss, and the job waits for one before everything that counts.
@@ -151,74 +156,74 @@ pub struct LeaseTerms {
 /// A claim that is to be renewed.
 #[derive(Debug)]
 pub struct DueRenewal<J> {
-    /// The job.
+    /// The job whose claim is to be renewed.
     pub job: Arc<J>,
-    /// Its claim.
+    /// The claim as the job sees it.
     pub claim: ClaimHandle,
     /// The stage, if it changed since the last renewal.
     pub new_stage: Option<IngestionStage>,
 }
 
-/// What a renewal came to.
+/// The result of a renewal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RenewalResult {
     /// Ours for another lease, from when it was asked for.
     Kept,
-    /// Somebody else's.
+    /// The claim belongs to somebody else.
     Lost,
-    /// Still ours, but an operator wants the work to stop.
+    /// The claim is still ours, but an operator wants the work to stop.
     Withdrawn,
-    /// No answer: tried again at the next beat.
+    /// No answer: tried again at the next heartbeat.
     Failed,
 }
 
-/// What follows from how a job ended.
+/// What follows from the way a job ended.
 #[derive(Debug)]
 pub enum JobConclusion<T> {
-    /// The work came to its end.
+    /// The work was completed, with this output.
     Completed(T),
-    /// It ends for good without.
+    /// The job ends for good without an output.
     Ended {
         /// The code for it.
         reason: OutcomeReason,
-        /// Where.
+        /// The stage in which it ended.
         stage: IngestionStage,
         /// Counts and limits, never content.
         detail: String,
     },
-    /// Another attempt.
+    /// The job is to be attempted again.
     Again {
-        /// What came in between.
+        /// The fault that ended this attempt.
         fault: Fault,
         /// Whether this attempt counts.
         counted: bool,
-        /// After this time; zero: at once.
+        /// How long to wait before the next attempt; zero: at once.
         after: Duration,
-        /// Where.
+        /// The stage in which the attempt ended.
         stage: IngestionStage,
         /// What was being done, never content.
         detail: String,
     },
-    /// An operator has asked for the end of it.
+    /// An operator has cancelled the work.
     Withdrawn,
-    /// Nothing is to be written: it is somebody else's.
+    /// The claim belongs to somebody else, so nothing is written.
     ClaimLost,
 }
 
-/// What was written.
+/// What [`Backlog::finish_job`] has written, and what is left to do.
 #[derive(Debug)]
 pub struct FinishedJob<R> {
-    /// How the job counts.
+    /// The way in which the job is counted.
     pub end: JobEnd,
     /// The word for it in metrics, traces and logs.
     pub outcome: &'static str,
-    /// What is left to do.
+    /// What [`Backlog::run_deferred`] still has to do.
     pub rest: R,
 }
 
-/// A job to be started.
+/// A claimed job that is to be started.
 pub struct ClaimedJob<J> {
-    /// What is to be done.
+    /// The work that is to be done.
     pub job: J,
     /// Its claim, as the job sees it.
     pub claim: ClaimHandle,
@@ -232,14 +237,14 @@ pub struct ClaimedJob<J> {
     pub log: Span,
 }
 
-/// How a runner works.
+/// The limits of a runner.
 #[derive(Debug, Clone, Copy)]
 pub struct RunnerOptions {
-    /// Jobs at the same time.
+    /// How many jobs run at the same time.
     pub slots: usize,
     /// How long jobs may go on after the stop.
     pub drain: Duration,
-    /// How long it may take, after that, until everything is given back.
+    /// How long it may take, after that, until every job is released.
     pub settling: Duration,
 }
 
@@ -256,7 +261,7 @@ struct RunnerState<B: Backlog> {
     changed: Notify,
     stop_intake: CancellationToken,
     cancel_jobs: CancellationToken,
-    /// Asked for from inside.
+    /// Cancelled to stop the runner from inside ([`RunnerHandle::stop`]).
     quit: CancellationToken,
     /// Ends every task at once: the runner is no more.
     dropped: CancellationToken,
@@ -266,7 +271,7 @@ struct RunnerState<B: Backlog> {
     pulse_ms: AtomicU64,
 }
 
-/// A job that runs.
+/// A job that runs, as the heartbeat sees it.
 struct RunningJob<J> {
     job: Arc<J>,
     claim: ClaimHandle,
@@ -332,10 +337,10 @@ impl<B: Backlog> Runner<B> {
         RunnerMonitor::from_shared(Arc::clone(&self.shared))
     }
 
-    /// Works until told to stop or nothing is left, then drains.
+    /// Works until asked to stop or nothing is left, then drains.
     ///
-    /// Every job that is still running at the drain deadline is cancelled and given back. Returns
-    /// when nothing is held any more. If this future is dropped, everything stops where it is.
+    /// Every job that is still running at the drain deadline is cancelled and released. Returns
+    /// when no claim and no lease is left. If this future is dropped, everything stops where it is.
     pub async fn run(self, stop: Shutdown) -> WorkerStats {
         let Self { shared } = self;
         let _alive = shared.dropped.clone().drop_guard();
@@ -367,7 +372,7 @@ impl<B: Backlog> Runner<B> {
         };
         drain_jobs(&shared, drained, &stop).await;
 
-        // Every job has written its end: now nothing is held and nothing to beat for.
+        // Every job has written its end: now there is no lease left to renew.
         last.cancel();
         for (task, name) in [(beats, "heartbeat"), (gauges, "gauges"), (tend, "upkeep")] {
             if let Err(error) = task.await {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-/// How a worker is told to stop. Cloned freely; all clones are one.
+/// How a worker is asked to stop. Cloned freely; all clones are one.
 #[derive(Debug, Clone, Default)]
 pub struct Shutdown {
     /// Stop receiving, let jobs end until the drain deadline.
@@ -31,7 +31,7 @@ impl Shutdown {
         self.asked.is_cancelled()
     }
 
-    /// Resolves when asked.
+    /// Resolves once the worker is asked to drain.
     pub async fn wait_until_requested(&self) {
         self.asked.cancelled().await;
     }

@@ -1,8 +1,9 @@
 //! Health, readiness and metrics over HTTP. Read-only by construction.
 //!
 //! `/livez` answers 503 when the intake loop has not turned for too long: the platform restarts
-//! the process. `/readyz` answers 503 while something the worker needs (Postgres and the queue,
-//! or the store of a bucket) does not answer, and from the moment the worker drains. `/metrics` is Prometheus text.
+//! the process. `/readyz` answers 503 while something the worker needs (Postgres and the queue, or
+//! the store of a bucket) does not answer, and from the moment the worker drains. `/metrics` is
+//! Prometheus text.
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -42,12 +43,12 @@ pub trait HealthDependencies: Send + Sync {
     async fn refresh_gauges(&self) {}
 }
 
-/// What the pages look at.
+/// What the health pages show and ask.
 #[derive(Clone)]
 pub struct HealthState {
-    /// The worker.
+    /// The runner of this process, seen from outside.
     pub monitor: RunnerMonitor,
-    /// What it needs.
+    /// The backends that the worker needs.
     pub dependencies: Arc<dyn HealthDependencies>,
     /// The metrics of this process.
     pub metrics: PrometheusHandle,
@@ -55,9 +56,9 @@ pub struct HealthState {
 
 /// Postgres and a queue.
 pub struct ServiceDependencies {
-    /// Postgres.
+    /// The ledger in Postgres.
     pub ledger: Arc<dyn Ledger>,
-    /// The queue.
+    /// The queue of messages.
     pub queue: Arc<dyn MessageQueue>,
 }
 

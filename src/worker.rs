@@ -5,17 +5,18 @@
 //!
 //! 1. [`intake`] polls the queue, for no more messages than there are free slots; [`lanes`] chooses
 //!    the tier and the size of each poll.
-//! 2. [`batch`] holds every received message ([`registry`]: from now on [`heartbeat`] keeps it
+//! 2. [`batch`] registers every received message ([`registry`]: from now on [`heartbeat`] keeps it
 //!    hidden), reads the bodies, and claims all ingestions of the batch by one statement.
 //! 3. Each claimed ingestion becomes a [`QueuedJob`] with a slot; every other message is answered
 //!    at once: acknowledged, hidden, fanned out, or put into quarantine.
-//! 4. The runner does the work, `pipeline::run_pipeline`, and renews the claims, all in one statement.
+//! 4. The runner does the work, `pipeline::run_pipeline`, and renews the claims, all in one
+//!    statement.
 //! 5. [`settle`] writes the outcome into the ledger, exactly once whatever gets lost (invariant 7);
 //!    the slot is free again.
 //! 6. [`dispose`] acknowledges, hides or replaces the message, many in one request.
 //!
-//! [`vitals`] obeys operators' pauses meanwhile and says that the worker lives. Nothing here knows
-//! documents; `pipeline` does.
+//! Meanwhile [`vitals`] obeys operators' pauses and writes that the worker is alive. Nothing here
+//! knows documents; `pipeline` does.
 
 pub mod batch;
 pub mod dispose;
@@ -79,7 +80,7 @@ pub struct QueueBacklog {
     ledger: Arc<dyn Ledger>,
     queue: Arc<dyn MessageQueue>,
     config: Arc<Config>,
-    /// What follows a failed attempt.
+    /// The limits and delays that follow a failed attempt.
     retry: RetryConfig,
     terms: ClaimTerms,
     /// Places whose events are taken.
@@ -153,7 +154,7 @@ impl QueueBacklog {
         self.acknowledge(ticket).await;
     }
 
-    /// Until nothing is left: a delivery that is adopted meanwhile shares the fate.
+    /// Disposes of every receipt, until none is left: one that is adopted meanwhile is included.
     async fn dispose_receipts(&self, ticket: &InFlightMessage, what: MessageDisposition) {
         loop {
             let receipts = ticket.take_receipts();
@@ -346,7 +347,7 @@ impl QueueWorker {
         self.runner.monitor()
     }
 
-    /// Works until told to stop, then drains; see [`Runner::run`].
+    /// Works until asked to stop, then drains; see [`Runner::run`].
     pub async fn run(self, stop: Shutdown) -> WorkerStats {
         self.runner.run(stop).await
     }

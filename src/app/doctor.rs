@@ -1,4 +1,4 @@
-//! Gathers what `docmill doctor` looks at, from implementations that only `app` may name.
+//! Gathers what `docmill doctor` checks, from implementations that only `app` may name.
 
 use std::time::Duration;
 
@@ -199,7 +199,7 @@ impl App {
     }
 }
 
-/// A server that does not tell its time is not wrong for that.
+/// A server that does not report its time is not wrong for that.
 fn clock_finding(
     check: &'static str,
     whose: &str,

@@ -1,4 +1,4 @@
-//! `docmill page-process`: the process of a cell.
+//! `docmill page-process`: the process that opens documents and reads their pages.
 //!
 //! Reads its setup from standard input, gives up what it does not need, and answers on standard
 //! output until its input ends: then its worker is gone, whatever way it went, and so is this

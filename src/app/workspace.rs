@@ -19,7 +19,7 @@ use docmill_storage::store::s3::{BucketAccess, S3Store};
 
 /// What a command on a workspace needs.
 pub struct WorkspaceParts {
-    /// Where the groups are.
+    /// The workspace with its groups.
     pub workspace: Arc<Workspace>,
     /// For documents and prefixes of `s3://`; a workspace in a folder has one only where it was
     /// asked for.

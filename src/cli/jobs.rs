@@ -1,4 +1,4 @@
-//! Commands on ingestions: look, change.
+//! Commands on ingestions: show them, change their course.
 
 use clap::builder::PossibleValuesParser;
 use time::OffsetDateTime;

@@ -1,11 +1,11 @@
-//! A BlobForge bucket without a database: hand documents in, work on them, look and mend.
+//! A BlobForge bucket without a database: hand documents in, work on them, inspect and repair.
 //!
-//! A document is named by the SHA-256 of its bytes. Where it stands is told by objects: a marker
-//! below `queue/todo/`, a lock while somebody works on it, a mark in `queue/failed/` or
-//! `queue/dead/`, a result below `store/out/`. The layout is that of BlobForge, whose tools find
-//! what they know. Whoever changes where a document stands holds its lock, workers and operators
-//! alike, and every change of the lock names the version that was written last: a worker that was
-//! believed dead can neither keep a lock it lost nor end what is somebody else's by now.
+//! A document is named by the SHA-256 of its bytes. Its state is shown by objects: a marker below
+//! `queue/todo/`, a lock while somebody works on it, a mark in `queue/failed/` or `queue/dead/`, a
+//! result below `store/out/`. The layout is that of BlobForge, whose tools find what they know.
+//! Whoever changes the state of a document must own its lock, workers and operators alike, and
+//! every change of the lock names the version that was written last: a worker that was believed
+//! dead can neither renew a lock it lost nor end what is somebody else's by now.
 //!
 //! A run is counted in the marker when it begins, so that a document that kills its workers is
 //! counted too, and what is seen twice is counted once. Not promised: that two workers never
@@ -68,25 +68,25 @@ use docmill_queue::queue::objects::engine::{
 use docmill_queue::queue::objects::marker_queue::MarkerQueue;
 use docmill_storage::store::ObjectStore;
 
-/// A bucket of that layout.
+/// A bucket in BlobForge's layout.
 pub struct BlobForgeBucket {
     engine: Arc<RecordStore>,
     queue: MarkerQueue,
 }
 
-/// Where a document stands.
+/// The state of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BucketState {
-    /// It waits.
+    /// A marker below `queue/todo/` waits for a worker.
     Todo,
-    /// Somebody works on it.
+    /// A worker or an operator has locked it.
     Processing,
     /// It failed and is to be tried again.
     Failed,
-    /// It was given up.
+    /// It was given up: no worker takes it any more.
     Dead,
-    /// Its result is there.
+    /// Its result is in the bucket.
     Done,
 }
 
@@ -94,7 +94,7 @@ impl BucketState {
     /// Every state, in the order of a document's way.
     pub const ALL: [Self; 5] = [Self::Todo, Self::Processing, Self::Failed, Self::Dead, Self::Done];
 
-    /// The word for it.
+    /// The name of the state.
     pub fn code(self) -> &'static str {
         match self {
             Self::Todo => "todo",
@@ -118,7 +118,7 @@ impl BlobForgeBucket {
         self.engine.store().describe()
     }
 
-    /// What the bucket lies in.
+    /// The store that the bucket lies in.
     pub fn store(&self) -> Arc<dyn ObjectStore> {
         self.engine.shared_store()
     }
@@ -131,7 +131,7 @@ impl BlobForgeBucket {
         self.engine.exists(SETTINGS).await.map(drop)
     }
 
-    /// Where the document stands; `None` if nobody knows it.
+    /// The state of the document; `None` if nobody knows it.
     ///
     /// # Errors
     /// The store's: a question that was not answered is no "no".
@@ -164,13 +164,13 @@ impl BlobForgeBucket {
         self.queue.read_markers(hash).await
     }
 
-    /// Removes the document's markers; for the holder of its lock only.
+    /// Removes the document's markers; only for the owner of its lock.
     async fn clear_markers(&self, hash: &str) -> Result<()> {
         self.queue.remove_markers(hash, &Priority::ALL).await
     }
 
-    /// Writes the mark of what is given up, then removes what else there is of it; for the holder
-    /// of the lock only.
+    /// Writes the mark of what is given up, then removes what else there is of it; only for the
+    /// owner of the lock.
     async fn dead_letter(
         &self,
         hash: &str,
@@ -191,8 +191,8 @@ impl BlobForgeBucket {
         self.engine.delete(&failed_key(hash)).await
     }
 
-    /// Removes what was kept of a document while it was worked on, once its result stands; for the
-    /// holder of its lock only. What cannot be removed now goes when it is old.
+    /// Removes what was stored of a document while it was worked on, once its result is there; only
+    /// for the owner of its lock. What cannot be removed now goes when it is old.
     async fn forget_artefacts(&self, hash: &str) {
         let removed = remove_artefacts(self.engine.store(), convert::artefact_id(hash)).await;
         if let Err(error) = removed {

@@ -1,4 +1,4 @@
-//! What a person wants to see of the whole service at one glance.
+//! The state of the whole service on one page.
 
 use serde::Serialize;
 
@@ -17,11 +17,11 @@ const JOBS: u32 = 15;
 /// How much waits in one tier. Approximate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct TierDepth {
-    /// What is sent there.
+    /// The priority that the tier is for.
     pub priority: Priority,
-    /// Visible now.
+    /// Messages that can be received now.
     pub ready: u64,
-    /// Received and hidden.
+    /// Messages that are received and hidden.
     pub in_flight: u64,
     /// Sent with a delay that still runs.
     pub delayed: u64,
@@ -36,9 +36,9 @@ pub struct ServiceOverview {
     pub tiers: Vec<TierDepth>,
     /// Why the queue does not answer.
     pub queue_problem: Option<String>,
-    /// Workers that live.
+    /// The workers that are alive.
     pub workers: WorkerTotals,
-    /// What operators have paused.
+    /// The pauses that operators have set.
     pub pauses: Vec<PauseRow>,
     /// Ingestions that have not ended, by state, with the age of the oldest.
     pub in_flight: Vec<StateCount>,
@@ -48,12 +48,12 @@ pub struct ServiceOverview {
     pub working: Vec<ActiveIngestion>,
     /// What ended within 1, 10 and 60 minutes.
     pub throughput: Vec<Throughput>,
-    /// What failed within a day.
+    /// Failures within the last day, by reason.
     pub failures: Vec<FailureCount>,
 }
 
-/// Looks at everything once. A queue that does not answer is told, not an error: the database is
-/// what an operator needs to see then.
+/// Loads everything once. A queue that does not answer is part of the result, not an error: the
+/// database is what an operator needs to see then.
 ///
 /// # Errors
 /// No answer from Postgres.

@@ -34,7 +34,7 @@ pub struct DeadLetterView {
     pub ingestion: Option<IngestionId>,
     /// `no row`, `in-progress`, `completed`, `failed`, `cancelled`, or `not one ingestion`.
     pub state: String,
-    /// Why the ingestion failed.
+    /// The reason for which the ingestion failed.
     pub reason: Option<String>,
     /// How often the message was received.
     pub receive_count: u32,
@@ -58,7 +58,7 @@ pub struct ReconcileReport {
     pub given_up: usize,
 }
 
-/// What a redrive did.
+/// The report of a redrive.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct RedriveReport {
     /// Ingestions reopened (or still open) and sent again.

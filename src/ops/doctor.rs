@@ -1,7 +1,7 @@
 //! What is wrong with a set-up, and what to change: the findings of `docmill doctor`.
 //!
-//! Every check is a small function from facts to a [`DoctorFinding`]; gathering the facts is `app`'s,
-//! which knows the implementations. Nothing here changes anything: permissions are found out by
+//! Every check is a small function from facts to a [`DoctorFinding`]; `app`, which knows the
+//! implementations, gathers the facts. Nothing here changes anything: permissions are found out by
 //! requests that cannot succeed. Not promised: that a set-up without a finding works for ever.
 
 pub mod clock;
@@ -18,20 +18,20 @@ use docmill_core::fault;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// As it should be.
+    /// Everything is as it should be.
     Ok,
     /// Works, but will hurt one day.
     Warn,
-    /// Must be changed.
+    /// The set-up does not work like this and must be changed.
     Wrong,
 }
 
-/// What one check found.
+/// The finding of one check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DoctorFinding {
     /// Name of the check, e.g. `queue.redrive`.
     pub check: &'static str,
-    /// How serious it is.
+    /// How serious the finding is.
     pub verdict: Severity,
     /// What was found, in words.
     pub found: String,
@@ -40,18 +40,18 @@ pub struct DoctorFinding {
 }
 
 impl DoctorFinding {
-    /// As it should be.
+    /// A finding about something that is as it should be.
     pub fn ok(check: &'static str, found: impl Into<String>) -> Self {
         Self { check, verdict: Severity::Ok, found: found.into(), advice: None }
     }
 
-    /// Works, but.
+    /// A finding about something that works, but should be changed.
     pub fn warn(check: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Self {
         let advice = Some(advice.into());
         Self { check, verdict: Severity::Warn, found: found.into(), advice }
     }
 
-    /// Must be changed.
+    /// A finding about something that must be changed.
     pub fn wrong(check: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Self {
         Self { verdict: Severity::Wrong, ..Self::warn(check, found, advice) }
     }
@@ -73,7 +73,7 @@ pub struct DoctorReport {
 }
 
 impl DoctorReport {
-    /// Sums findings up.
+    /// Builds the report from its findings.
     pub fn from_findings(findings: Vec<DoctorFinding>) -> Self {
         let well = findings.iter().all(|finding| finding.verdict != Severity::Wrong);
         Self { well, findings }

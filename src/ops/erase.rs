@@ -24,34 +24,34 @@ use docmill_storage::store::{ObjectStore, keys};
 
 /// Documents at a time: short transactions.
 const BATCH: u32 = 200;
-/// Before every document.
+/// The smallest id, before that of every document.
 const FIRST: DocumentId = DocumentId(Uuid::nil());
 /// Objects listed at a time.
 const LISTED: usize = 1000;
-/// Dead letters that are looked at stay hidden from other readers for so long.
+/// Dead letters that are checked stay hidden from other readers for so long.
 const HIDDEN: Duration = Duration::from_secs(30);
 
-/// Where a tenant's things are.
+/// The backends that store what belongs to a tenant.
 #[derive(Clone, Copy)]
 pub struct ErasureBackends<'a> {
-    /// Rows.
+    /// The database with the tenant's rows.
     pub db: &'a Db,
-    /// Objects.
+    /// The store with the tenant's objects.
     pub store: &'a dyn ObjectStore,
-    /// Messages.
+    /// The queue with the tenant's messages.
     pub queue: &'a dyn MessageQueue,
 }
 
 /// What was erased, or would be.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct ErasureReport {
-    /// Whose.
+    /// The tenant whose documents these were.
     pub tenant: String,
     /// Whether nothing was changed.
     pub dry_run: bool,
-    /// Documents.
+    /// Documents that were erased.
     pub documents: usize,
-    /// Ingestions of these.
+    /// Ingestions of these documents.
     pub ingestions: usize,
     /// Of these, cancelled because they had not ended.
     pub cancelled: usize,
@@ -59,7 +59,7 @@ pub struct ErasureReport {
     pub objects: usize,
     /// Originals that stay because another tenant's document refers to them.
     pub shared: usize,
-    /// Dead letters.
+    /// Dead letters that were deleted.
     pub dead_letters: usize,
 }
 

@@ -21,14 +21,14 @@ const MOST: u32 = 100;
 /// One ingestion with its history.
 #[derive(Debug, Clone, Serialize)]
 pub struct IngestionHistory {
-    /// How it stands.
+    /// The ingestion's row, with its state.
     #[serde(flatten)]
     pub ingestion: IngestionRow,
     /// While in progress: `queued`, `leased`, `deferred`, `parked` or `orphaned`.
     pub state: Option<String>,
     /// While in progress: what it waits for, in words.
     pub explanation: Option<String>,
-    /// Its attempts, oldest first.
+    /// The attempts at the ingestion, oldest first.
     pub attempts: Vec<AttemptRow>,
     /// Where on the pages its values were found: a list of field, page, box and confidence.
     pub grounded: Option<Value>,

@@ -31,7 +31,7 @@ const LEASE: &str = "janitor";
 const LEADS: Duration = Duration::from_secs(180);
 /// The queue has passed a row if a message sent so much later has been received already.
 const OVERTAKEN_BY: Duration = Duration::from_secs(60);
-/// Dead letters looked at in one pass.
+/// Dead letters that one pass checks.
 const DEAD_PER_PASS: usize = 1000;
 
 /// Old rows deleted of one table in one pass: short transactions.
@@ -41,19 +41,19 @@ const MESSAGES_LIVE: Duration = Duration::from_secs(15 * 24 * 3600);
 /// A worker not heard of for so long is gone.
 const WORKER_SILENCE: Duration = Duration::from_secs(24 * 3600);
 
-/// What the maintenance works with.
+/// The backends and settings of the maintenance.
 pub struct Maintenance {
-    /// Postgres.
+    /// The Postgres database.
     pub db: Db,
-    /// Messages.
+    /// The queue of messages that name ingestions.
     pub queue: Arc<dyn MessageQueue>,
-    /// Documents and artefacts.
+    /// The store of original documents and artefacts.
     pub store: Arc<dyn ObjectStore>,
-    /// How often, and how much.
+    /// How often passes are made, and how much each may do.
     pub config: JanitorConfig,
-    /// See `retry.crash_attempts`.
+    /// After so many attempts that no worker survived a row is failed; see `retry.crash_attempts`.
     pub crash_limit: u32,
-    /// Who we are, for the lease.
+    /// The name of this worker, for the lease.
     pub holder: String,
 }
 
@@ -74,7 +74,7 @@ pub struct JanitorReport {
     pub cleared: usize,
     /// Dead-lettered rows that no worker survived, failed as `crashed`.
     pub given_up: usize,
-    /// Old rows deleted.
+    /// Old rows that were deleted.
     pub deleted_rows: u64,
     /// Things the queue's backend put right.
     pub queue_repairs: u64,
@@ -83,7 +83,7 @@ pub struct JanitorReport {
 }
 
 impl Maintenance {
-    /// Passes at the configured interval, whenever this worker leads, until told to stop.
+    /// Makes passes at the configured interval, whenever this worker leads, until asked to stop.
     pub async fn run(self, stop: Shutdown) {
         if !self.config.enabled {
             return;
@@ -192,7 +192,7 @@ impl Maintenance {
         retention::delete_attempts(&self.db, &old).await
     }
 
-    /// What is known about the line of messages.
+    /// How far the queue has come, as far as it is known.
     async fn queue_progress(&self) -> fault::Result<QueueProgress> {
         let depth = self.queue.depth().await?;
         let position = rows::queue_position(&self.db, self.config.quiet).await?;

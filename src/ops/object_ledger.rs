@@ -1,11 +1,11 @@
 //! What attempts write down where an object store is all there is: a BlobForge bucket, an olmOCR
 //! workspace.
 //!
-//! Everything lies below [`OWN_FOLDER`], which the other users of such a store do not look at. Each
+//! Everything lies below [`OWN_FOLDER`], which the other users of such a store do not read. Each
 //! document has a record with the number of its newest attempt and the references that a row would
-//! hold. The record is written on condition only: an attempt that begins replaces the token in it,
+//! have. The record is written on condition only: an attempt that begins replaces the token in it,
 //! and from then on every write of an earlier attempt is refused. Who may begin one is not decided
-//! here but by the lock of the document, which the caller holds.
+//! here but by the lock of the document, which the caller must own.
 //!
 //! What a process has spent in a day is one object, so that no two processes write to one; the
 //! day's sum is read from all of them. Not promised: duplicates by supplier and number, a block
@@ -69,7 +69,7 @@ pub struct ObjectAttempt {
 struct AttemptRecord {
     /// The number of the newest attempt.
     claims: i64,
-    /// Its token.
+    /// The token of the newest attempt; none before the first.
     token: Option<ClaimToken>,
     #[serde(skip_serializing_if = "Option::is_none")]
     transcription: Option<ArtefactRef>,
@@ -77,7 +77,7 @@ struct AttemptRecord {
     extraction: Option<ArtefactRef>,
 }
 
-/// What is known of a day.
+/// What is known of one day's spending.
 struct DayBook {
     day: Date,
     own: DailySpending,
@@ -118,12 +118,12 @@ impl ObjectLedger {
         })
     }
 
-    /// Where artefacts are kept.
+    /// The store that artefacts are written to.
     pub fn artefacts(&self) -> Arc<dyn ObjectStore> {
         Arc::clone(&self.store)
     }
 
-    /// Begins an attempt at a document whose lock the caller holds; earlier ones write no more.
+    /// Begins an attempt at a document whose lock the caller owns; earlier ones write no more.
     ///
     /// # Errors
     /// The store's; transient if others begin attempts at it again and again.
@@ -262,7 +262,7 @@ impl DailySpending {
     }
 }
 
-/// The book of the day that it is now.
+/// What is known of today's spending; begun anew when the day (UTC) changes.
 fn current_day(book: &mut Option<DayBook>) -> &mut DayBook {
     let day = OffsetDateTime::now_utc().date();
     if book.as_ref().is_some_and(|book| book.day != day) {

@@ -3,7 +3,7 @@
 //! The steps of a worker with Postgres, over a ledger and artefacts in the store of the bucket or
 //! workspace itself: transcript, finished pages and replies of models are stored before they are
 //! used and found again by the next attempt at the same document, and the day's spending of all
-//! workers is summed. Who may work on a document is not decided here: the caller holds its lock, and
+//! workers is summed. Who may work on a document is not decided here: the caller owns its lock, and
 //! says so with a claim.
 
 use std::collections::BTreeMap;
@@ -35,7 +35,7 @@ impl ObjectPipeline {
         Self { services: Arc::new(services), ledger: ObjectLedger::new(store) }
     }
 
-    /// What it works with.
+    /// The services that the pipeline works with.
     pub fn services(&self) -> &PipelineServices {
         &self.services
     }
@@ -93,7 +93,8 @@ impl ObjectPipeline {
     }
 }
 
-/// The one ingestion of a document of a bucket or workspace: what is kept of it is found by it.
+/// The id of the one ingestion of a document of a bucket or workspace, under which its artefacts
+/// lie.
 pub fn ingestion_of(document: DocumentId) -> IngestionId {
     IngestionId::first_for_document(document)
 }

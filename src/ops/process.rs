@@ -1,8 +1,9 @@
-//! Documents one by one, without database, queue and store: `docmill process`, `transcribe`, `eval`.
+//! Documents one by one, without database, queue and store: `docmill process`, `transcribe` and
+//! `eval`.
 //!
-//! The same pipeline as in a worker, over a ledger and a store in memory that live as long as the
-//! document is worked on. So nothing is kept, each run asks anew, and nothing is known of what was
-//! spent elsewhere: the day's budget does not hold here.
+//! The same pipeline as in a worker, over a ledger and a store in memory that are dropped with the
+//! document. So nothing is stored, each run asks anew, and nothing is known of what was spent
+//! elsewhere: the day's budget does not apply here.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -49,27 +50,27 @@ pub struct ProcessReport {
     pub sha256: String,
     /// What the bytes are, e.g. `pdf`; null if none of ours.
     pub format: Option<String>,
-    /// `completed` or `failed`.
+    /// How it ended: `completed` or `failed`.
     pub status: IngestionStatus,
-    /// Why not completed.
+    /// Why it was not completed; null if it was.
     pub reason: Option<OutcomeReason>,
     /// For people: counts and limits.
     pub detail: String,
-    /// Kind of document.
+    /// Name of the document's kind, if it is known.
     pub kind: Option<String>,
-    /// Which reader produced the data.
+    /// Name of the reader that produced the data.
     pub reader: Option<String>,
-    /// The kind's fields.
+    /// The data, by the kind's field names.
     pub data: Option<Map<String, Value>>,
-    /// Why a person should look.
+    /// Why a person should review it.
     pub review_reasons: Vec<String>,
     /// 0..1: how likely the data is right, as the gate sees it; null without a verdict.
     pub score: Option<f32>,
     /// Where on the pages the data's values were found.
     pub grounded: Vec<gate::GroundedField>,
-    /// What was read.
+    /// The pages and their texts; null if nothing was read.
     pub transcription: Option<TranscriptionView>,
-    /// Milliseconds per step.
+    /// Milliseconds that each step took.
     pub timings_ms: TimingsView,
     /// The transcript itself, for callers in this process.
     #[serde(skip)]
@@ -79,9 +80,9 @@ pub struct ProcessReport {
 /// The transcript as `docmill process` prints it.
 #[derive(Debug, Clone, Serialize)]
 pub struct TranscriptionView {
-    /// 0..1.
+    /// The quality of the whole transcript, 0 to 1.
     pub quality: f32,
-    /// The pages.
+    /// The pages in their order.
     pub pages: Vec<PageView>,
 }
 
@@ -99,11 +100,11 @@ pub struct PageView {
 /// Milliseconds per step; zero for a step that was not reached.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub struct TimingsView {
-    /// Bytes to transcript.
+    /// From the bytes to the transcript.
     pub transcribe: u64,
-    /// Transcript to data.
+    /// From the transcript to the data.
     pub extract: u64,
-    /// The verdict.
+    /// The gate's judgement of the data.
     pub gate: u64,
 }
 
@@ -116,7 +117,7 @@ impl LocalPipeline {
         Self { services: Arc::new(services) }
     }
 
-    /// What it works with.
+    /// The services that the pipeline works with.
     pub fn services(&self) -> &PipelineServices {
         &self.services
     }
@@ -132,7 +133,7 @@ impl LocalPipeline {
         process_claimed(context, claimed, claim, file, &bytes).await
     }
 
-    /// Stops after reading, and looks at no XML that the document carries.
+    /// Stops after reading, and ignores any XML that the document carries.
     ///
     /// # Errors
     /// Rejected with the reader's reasons; faults of OCR.
@@ -144,7 +145,7 @@ impl LocalPipeline {
     }
 }
 
-/// A document that nobody else can work on, and the backends that hold it alone.
+/// An attempt at a document that nobody else can work on, and backends for it alone.
 struct LocalAttempt {
     context: PipelineContext,
     claimed: ClaimedIngestion,
@@ -178,12 +179,12 @@ impl LocalAttempt {
     }
 }
 
-/// Takes a claimed document, whose bytes are given besides, through every step, and says what it
-/// came to as `docmill process` does.
+/// Takes a claimed document, whose bytes are given besides, through every step, and reports the
+/// result as `docmill process` does.
 ///
 /// # Errors
-/// A fault of a port, a lost claim: the document itself is not to blame. A rejected document is no
-/// error but a failed [`ProcessReport`].
+/// A fault of a backend, a lost claim: the document itself is not to blame. A rejected document is
+/// no error but a failed [`ProcessReport`].
 pub async fn process_claimed(
     context: &PipelineContext,
     claimed: &ClaimedIngestion,

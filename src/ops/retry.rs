@@ -35,11 +35,11 @@ pub enum IngestionAction {
 /// One line of the report.
 #[derive(Debug, Clone, Serialize)]
 pub struct IngestionChange {
-    /// Which.
+    /// The id of the ingestion.
     pub ingestion_id: IngestionId,
-    /// What happened.
+    /// What was done with it.
     pub change: IngestionAction,
-    /// Why not, in words.
+    /// Why nothing was done, for people.
     pub problem: Option<String>,
 }
 
@@ -134,12 +134,12 @@ pub async fn resume_target(db: &Db, what: &PauseTarget, by: &AuditNote) -> Resul
     operators::remove_pause(db, what.scope, what.checked_name()?, by).await
 }
 
-/// What is paused or resumed.
+/// What an operator pauses or resumes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PauseTarget {
-    /// Which sort of thing.
+    /// Whether everything, a kind, a tenant or a provider is meant.
     pub scope: PauseScope,
-    /// Which one; empty for everything.
+    /// Name of the kind, tenant or provider; empty for everything.
     pub name: String,
 }
 

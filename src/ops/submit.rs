@@ -36,17 +36,17 @@ pub use files::{SearchResult, SearchStep, SkippedPath, SubmitSearch, SubmitSourc
 const TOGETHER: usize = 200;
 /// A batch waits so long for more, so that a list that trickles in is handed in as it comes.
 const LINGER: Duration = Duration::from_millis(50);
-/// Files looked at, and objects asked for, at the same time.
+/// Files inspected, and objects asked for, at the same time.
 const AT_ONCE: usize = 8;
 
-/// Where documents are handed in.
+/// The backends that documents are handed in to.
 #[derive(Clone, Copy)]
 pub struct SubmitContext<'a> {
-    /// For the rows.
+    /// The database that gets the rows.
     pub db: &'a Db,
-    /// For the bytes.
+    /// The store that gets the bytes.
     pub store: &'a dyn ObjectStore,
-    /// For the messages.
+    /// The queue that gets the messages.
     pub queue: &'a dyn MessageQueue,
     /// Larger files are refused.
     pub largest: u64,
@@ -54,26 +54,26 @@ pub struct SubmitContext<'a> {
     pub destination: &'a QueueDestination,
 }
 
-/// What is to be known about the documents.
+/// What is to be known about the documents, besides their content.
 #[derive(Debug, Clone, Default)]
 pub struct SubmitOptions {
     /// Make a new ingestion even if the content was handed in before.
     pub again: bool,
-    /// Kind of document.
+    /// Name of the documents' kind; none: the configured default.
     pub kind: Option<String>,
-    /// Whose they are.
+    /// The tenant that the documents belong to.
     pub tenant: Option<String>,
-    /// How urgent.
+    /// The priority of their ingestions.
     pub priority: Priority,
     /// Labels; a label without value has an empty one.
     pub tags: BTreeMap<String, String>,
 }
 
-/// What became of one file.
+/// The result of handing one file in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SubmitStatus {
-    /// Handed in.
+    /// The file is in store, database and queue.
     Submitted,
     /// The same content was handed in before.
     Known,
@@ -88,15 +88,15 @@ pub enum SubmitStatus {
 pub struct Submission {
     /// The path as it was found.
     pub file: PathBuf,
-    /// What became of it.
+    /// The result of handing the file in.
     pub fate: SubmitStatus,
-    /// Its document.
+    /// The id of its document, if it has one.
     pub document_id: Option<DocumentId>,
-    /// Its ingestion.
+    /// The id of its ingestion, if it has one.
     pub ingestion_id: Option<IngestionId>,
-    /// Where the ingestion stands.
+    /// The status of the ingestion.
     pub status: Option<IngestionStatus>,
-    /// Why not, in words.
+    /// Why it was not handed in, for people.
     pub problem: Option<String>,
 }
 
@@ -194,9 +194,9 @@ pub async fn submit_all(
 #[derive(Debug, Clone, Serialize)]
 #[serde(untagged)]
 pub enum SubmitLine {
-    /// What became of a document.
+    /// The result for a file or object that was inspected.
     Done(Submission),
-    /// What was no document.
+    /// A path that is no document.
     Skipped(SkippedPath),
 }
 

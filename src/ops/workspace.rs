@@ -2,11 +2,11 @@
 //!
 //! A workspace is an index of work groups beside locks, marks and results, in a folder or below an
 //! `s3://` prefix; nodes of olmOCR may work on the same one. A group is worked on under a lock that
-//! is taken, kept, given back and taken over on condition only, so that of our workers exactly one
-//! has it; what olmOCR does without conditions is seen when a lock is renewed. What became of each
-//! document is kept until its group is finished, and for those that could not be read afterwards as
-//! well. Not promised: that a node of olmOCR that overwrites a lock between two of our looks does
-//! not begin a group as well; one result is kept, and whatever needs Postgres (see
+//! is taken, renewed, released and taken over on condition only, so that of our workers exactly one
+//! has it; what olmOCR does without conditions is seen when a lock is renewed. The status of each
+//! document is stored until its group is finished, and for those that could not be read afterwards
+//! as well. Not promised: that a node of olmOCR that overwrites a lock between two of our checks
+//! does not begin a group as well; one result is kept, and whatever needs Postgres (see
 //! `docs/workspaces.md`).
 
 mod claim;
@@ -44,7 +44,7 @@ use docmill_queue::queue::objects::olmocr::{
 };
 use docmill_storage::store::{Etag, GetOptions, GetResult, ObjectStore, conditions};
 
-/// A workspace.
+/// An olmOCR workspace in an object store or a folder.
 pub struct Workspace {
     engine: RecordStore,
     format: WorkspaceFormat,
@@ -72,7 +72,7 @@ impl Workspace {
         self.engine.store().describe()
     }
 
-    /// What the workspace lies in.
+    /// The store that the workspace lies in.
     pub fn store(&self) -> Arc<dyn ObjectStore> {
         self.engine.shared_store()
     }

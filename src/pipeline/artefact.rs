@@ -1,8 +1,8 @@
 //! Artefacts in the store: identified by what they were made from, written so that a late zombie
 //! cannot replace what a newer claim refers to (invariant 8).
 //!
-//! The stored form is the content's JSON with `made_from`, the identity, beside it. What is not readable, or was
-//! made from something else, is treated as absent and replaced, never used.
+//! The stored form is the content's JSON with `made_from`, the identity, beside it. Anything
+//! unreadable, or made from something else, is treated as absent and replaced, never used.
 
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
@@ -23,7 +23,7 @@ struct ArtefactEnvelope<T> {
     content: T,
 }
 
-/// An artefact's place, and what lies there now.
+/// The key of an artefact, and what is stored there now.
 #[derive(Debug)]
 pub struct ArtefactSlot<T> {
     key: String,
@@ -40,7 +40,7 @@ pub fn identity_of(parts: &[&str]) -> String {
 }
 
 impl<T: Serialize + DeserializeOwned> ArtefactSlot<T> {
-    /// Looks at what lies at `key`.
+    /// Reads what is stored at `key`.
     ///
     /// # Errors
     /// What the store says. Unreadable content is not an error.
@@ -68,7 +68,8 @@ impl<T: Serialize + DeserializeOwned> ArtefactSlot<T> {
     /// Writes new content over exactly what was found, while the claim is live.
     ///
     /// # Errors
-    /// [`fault::Fault::ClaimLost`] also when somebody else wrote in between: only another claim does.
+    /// [`fault::Fault::ClaimLost`] also when somebody else wrote in between: only another claim
+    /// does that.
     pub async fn write(
         &mut self,
         store: &dyn ObjectStore,

@@ -1,7 +1,7 @@
 //! Bytes that may be in memory at the same time, as a budget that is waited for.
 //!
-//! Counted in pieces of 4 KiB, because permits are 32-bit numbers and documents may be large. Who
-//! waits here must hold nothing of the same budget.
+//! Counted in pieces of 4 KiB, because permits are 32-bit numbers and documents may be large.
+//! Whoever waits here must have nothing reserved from the same budget.
 
 use std::sync::Arc;
 
@@ -13,14 +13,14 @@ use docmill_core::fault;
 /// Bytes per permit of the semaphore.
 const PERMIT_BYTES: u64 = 4096;
 
-/// A number of bytes that all holders share. Cloned freely; all clones are one.
+/// A budget of bytes that every part of the process shares. Cloned freely; all clones are one.
 #[derive(Debug, Clone)]
 pub struct ByteBudget {
     free: Arc<Semaphore>,
     total: u64,
 }
 
-/// Bytes taken from a [`ByteBudget`], given back on drop.
+/// Bytes reserved from a [`ByteBudget`], released on drop.
 #[derive(Debug)]
 #[must_use = "what is dropped at once is given back at once"]
 pub struct ReservedBytes {
@@ -36,19 +36,19 @@ impl ByteBudget {
         Self { free: Arc::new(Semaphore::new(permits)), total }
     }
 
-    /// All of it, in bytes: nobody can take more.
+    /// The whole budget in bytes: no reservation can be larger.
     pub fn total(&self) -> u64 {
         self.total
     }
 
-    /// Takes so many bytes if they are free now.
+    /// Reserves so many bytes if they are free now.
     pub fn try_reserve(&self, bytes: u64) -> Option<ReservedBytes> {
         let permit = Arc::clone(&self.free).try_acquire_many_owned(permits(bytes)).ok()?;
         Some(ReservedBytes { _permit: permit })
     }
 
-    /// Waits until so many bytes are free, which are at most [`ByteBudget::total`]. Whoever waits
-    /// here must hold none of them.
+    /// Waits until so many bytes are free, which are at most [`ByteBudget::total`], and reserves
+    /// them. Whoever waits here must have none of them reserved.
     ///
     /// # Errors
     /// `Internal`: the budget is closed, which nobody does.

@@ -2,7 +2,7 @@
 //! one short call that is paid for, stored and counted like every other.
 //!
 //! The reply lies beside the other artefacts, found by its identity; no row refers to it. Without a
-//! model, and after an answer that is none, the tie stays and a person looks.
+//! model, and after an answer that is none, the tie stays and a person decides.
 
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ fn apply_choice(
     now.unwrap_or(told)
 }
 
-/// Settles a tie of a document, if there is one and a model to ask; and the tokens it took.
+/// Resolves a tie of a document, if there is one and a model to ask; also returns the tokens used.
 ///
 /// # Errors
 /// Faults of store, ledger and model; a lost claim.

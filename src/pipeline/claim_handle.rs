@@ -3,7 +3,7 @@
 //! The heartbeat moves the local deadline and reports a loss; the attempt asks before everything
 //! that costs money or writes (invariant 2). A renewal that merely failed is not a loss: past the
 //! deadline [`ClaimHandle::ensure_live`] waits until a renewal succeeds. Knows nothing of where a
-//! claim is kept: a row, an object or, for a document that nobody else can have, nowhere.
+//! claim is stored: a row, an object or, for a document that nobody else can have, nowhere.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -18,13 +18,13 @@ use docmill_core::model::{ClaimToken, IngestionId, IngestionStage};
 /// A claim as the attempt under it sees it.
 #[derive(Debug, Clone)]
 pub struct ClaimHandle {
-    /// The ingestion.
+    /// Id of the claimed ingestion.
     pub id: IngestionId,
     /// Demanded by every write.
     pub token: ClaimToken,
     lost: CancellationToken,
     lease: LocalLease,
-    /// Index into [`IngestionStage::ALL`].
+    /// The current stage, as an index into [`IngestionStage::ALL`].
     stage: Arc<AtomicU8>,
 }
 

@@ -19,21 +19,21 @@ use docmill_storage::store::ObjectStore;
 
 /// What a process has once for all its documents.
 pub struct PipelineServices {
-    /// Bytes to transcript.
+    /// Opens documents and reads their pages into a transcript.
     pub reader: Arc<DocumentReader>,
-    /// CPU work.
+    /// The threads for CPU work.
     pub pool: Arc<CpuPool>,
     /// The models; none: the rules reader.
     pub models: ModelChain,
-    /// Kinds of documents.
+    /// The kinds of documents that are configured.
     pub kinds: Arc<KindSet>,
-    /// Bytes of documents in memory.
+    /// The budget for bytes of documents in memory.
     pub budget: ByteBudget,
-    /// Prices and the day's budget.
+    /// Prices, and the day's budget for spending.
     pub costs: Arc<CostTracker>,
-    /// The settings.
+    /// The configuration of this process.
     pub config: Arc<Config>,
-    /// Read the pages alone, whatever XML the document carries.
+    /// Whether only the pages are read, whatever XML the document carries.
     pub ignore_xml: bool,
 }
 
@@ -49,20 +49,20 @@ impl PipelineServices {
 /// Everything the steps work with.
 #[derive(Clone)]
 pub struct PipelineContext {
-    /// Where originals are fetched.
+    /// The store that originals are fetched from.
     pub documents: Arc<dyn ObjectStore>,
     /// Where transcripts, replies and finished pages are kept, and found again by a later attempt.
     pub artefacts: Arc<dyn ObjectStore>,
     /// What the attempt asks, and writes down of itself.
     pub ledger: Arc<dyn AttemptLedger>,
-    /// The rest.
+    /// What all attempts of this process share.
     pub services: Arc<PipelineServices>,
 }
 
 /// One attempt at one document.
 #[derive(Clone, Copy)]
 pub(super) struct AttemptContext<'a> {
-    /// What it works with.
+    /// The services and backends of the attempt.
     pub(super) context: &'a PipelineContext,
     /// The document, and what earlier attempts have left of it.
     pub(super) claimed: &'a ClaimedIngestion,

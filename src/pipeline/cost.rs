@@ -45,7 +45,7 @@ struct KnownSpending {
 }
 
 impl CostTracker {
-    /// Nothing is known yet.
+    /// A tracker that knows nothing of the day's spending yet.
     pub fn new(config: CostConfig) -> Self {
         metrics::daily_budget(nanos_to_units(decimal_to_nanos(config.daily_budget)));
         Self { config, known: Mutex::new(None) }
@@ -113,7 +113,7 @@ impl CostTracker {
     }
 }
 
-/// What one write is about.
+/// What was spent with one model of one provider.
 #[derive(Debug, Clone, Copy)]
 struct SpendingEntry<'a> {
     provider: &'a str,
@@ -140,14 +140,14 @@ fn nanos_to_units(nanos: u64) -> f64 {
 pub(super) struct SpendingBook<'a> {
     /// Prices, and what is known of the day.
     pub(super) costs: &'a CostTracker,
-    /// Where it is written down.
+    /// The ledger that spending is written to.
     pub(super) ledger: &'a dyn AttemptLedger,
     /// The ingestion and the claim that spends.
     pub(super) claimed: &'a ClaimedIngestion,
 }
 
 impl SpendingBook<'_> {
-    /// See [`CostTracker::ensure_budget`].
+    /// Fails once nothing may be spent any more; see [`CostTracker::ensure_budget`].
     async fn allow(&self) -> Result<()> {
         self.costs.ensure_budget(self.ledger).await
     }
@@ -175,8 +175,8 @@ impl SpendingBook<'_> {
     }
 }
 
-/// Keeps pages as another sink does, lets no call to a provider begin once the budget is spent, and
-/// writes down what each has read.
+/// Passes pages on to another sink, lets no call to a provider begin once the budget is spent, and
+/// writes down the cost of each call.
 pub(super) struct BilledPageSink<'a> {
     spending: SpendingBook<'a>,
     inner: &'a mut dyn PageSink,
@@ -215,7 +215,8 @@ impl PageSink for BilledPageSink<'_> {
         usage: &PageUsage,
         is_whole: bool,
     ) -> std::result::Result<(), StepError> {
-        // Paid for, whether or not the pages can be kept; kept, whether or not that is written down.
+        // Paid for, whether or not the pages can be stored; stored, whether or not that is written
+        // down.
         let booked = self.book(usage).await;
         self.inner.after_call(usage, is_whole).await?;
         Ok(booked?)

@@ -1,8 +1,8 @@
 //! Fetched to extracted without OCR and model: a document that carries an e-invoice, or is one.
 //!
 //! The XML is looked for before anything else is read, because it costs milliseconds and may spare
-//! the rest. Pages beside it are read only as far as they have a text layer: the gate holds the
-//! XML against what they print. An XML that is of no use leaves the pages to the other readers, and
+//! the rest. Pages beside it are read only as far as they have a text layer: the gate compares the
+//! XML with what they print. An XML that is of no use leaves the pages to the other readers, and
 //! the gate says why; a document that is nothing but this XML ends here.
 
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use docmill_gate::kinds::{Kind, KindSet};
 use docmill_ledger::ledger::StoredTranscript;
 use docmill_storage::store::keys;
 
-/// What a look at a document's XML came to.
+/// The result of the search for XML in a document.
 pub(super) struct EinvoiceScan {
     /// What the XML says; none: other readers have to be asked.
     pub parsed: Option<ParsedEinvoice>,
@@ -31,7 +31,7 @@ pub(super) struct EinvoiceScan {
 }
 
 impl EinvoiceScan {
-    /// Nobody looked.
+    /// No e-invoice was looked for.
     pub(super) const NONE: Self = Self { parsed: None, note: gate::EinvoiceState::Absent };
 }
 

@@ -1,17 +1,17 @@
 //! Reading pages by providers: pictures out, texts in.
 //!
 //! A page with a sound text layer stays as it is: the layer is exact, costs nothing, and the page
-//! does not leave the house. All others are shown by the page process and go to the providers in
-//! the configured order, in slices that one call can carry. The next provider reads what the one
-//! before does not take, and everything while that one is down. It does not step in for one that
-//! is only busy: that passes, and the job waits for it without using an attempt.
+//! does not leave this machine. The page process draws all others, and they go to the providers in
+//! the configured order, in batches that one call can carry. The next provider reads what the one
+//! before does not take, and everything while that one is down. It does not step in for one that is
+//! only busy: that passes, and the job waits for it without using an attempt.
 //!
 //! A page whose reading falls short is repaired once and read again by the same provider; the
 //! better reading stays. Whatever was paid for is with the sink before the next call is made, the
 //! first reading of such a page too.
 //!
-//! Memory: a slice takes its room before its first picture is drawn, and whoever waits for room
-//! holds no pictures, so that documents cannot block each other.
+//! Memory: a batch reserves its bytes before its first picture is drawn, and whoever waits for
+//! bytes has no pictures in memory, so that documents cannot block each other.
 
 mod original;
 mod round;
@@ -44,13 +44,13 @@ pub struct RemoteOcr {
 }
 
 impl Default for RemoteOcr {
-    /// Nobody elsewhere: every page is read here.
+    /// No remote provider: every page is read on this machine.
     fn default() -> Self {
         Self::new(vec![OcrProvider::Tesseract], BTreeMap::new(), ByteSize::from_mib(64))
     }
 }
 
-/// What a document asks of its reading, besides what is configured for all.
+/// What a document asks of the providers, besides what is configured for all.
 #[derive(Clone, Default)]
 pub struct ReadOptions {
     /// Who is asked, in this order; none: as configured.
@@ -83,12 +83,12 @@ impl RemoteOcr {
         if self.is_local_first(wishes) { String::new() } else { asked.collect() }
     }
 
-    /// Whether nobody elsewhere is asked first.
+    /// Whether the first to be asked is this machine's own OCR.
     pub(super) fn is_local_first(&self, wishes: &ReadOptions) -> bool {
         self.provider_order(wishes).first() == Some(&OcrProvider::Tesseract)
     }
 
-    /// Who is asked first, if that is somebody elsewhere.
+    /// The name of the provider that is asked first, unless that is this machine's own OCR.
     pub(super) fn first_remote(&self) -> Option<&'static str> {
         let first = self.order.first().and_then(|name| self.providers.get(name));
         first.map(|provider| provider.name())
@@ -167,7 +167,7 @@ pub(super) async fn read_pages(
     Ok(())
 }
 
-/// Nothing more is to come for the page.
+/// Marks the reading of a page as final: no better one is to come.
 fn finalize_page(page: &mut PageText) {
     if let Some(notes) = &mut page.provider {
         notes.provisional = false;

@@ -1,5 +1,6 @@
-//! Rung after rung: a model reads, the gate judges, and where it says `again` the next model of the
-//! chain reads the same pages, inside the same claim.
+//! Model after model: one reads, the gate judges, and where its verdict asks for more
+//! ([`Verdict::needs_escalation`]) the next model of the chain reads the same pages, inside the
+//! same claim.
 //!
 //! The pages themselves are as good as they get by then: what repair they call for comes before
 //! the first reading, once. A stronger model's reading never replaces a weaker one's as a whole:
@@ -18,17 +19,18 @@ use docmill_gate::gate::Verdict;
 use docmill_gate::kinds::RuleConsequence;
 use docmill_llm::llm::chain::ChainModel;
 
-/// What one rung does. A trait so that the order of the rungs is tested over scripted readings.
+/// What one model of the chain does. A trait so that the order of the models is tested over
+/// scripted readings.
 #[async_trait]
 pub(super) trait EscalationStep: Send {
-    /// Has the pages read by the model of this rung.
+    /// Has the pages read by this model of the chain.
     async fn read(&mut self, at: usize, rung: &ChainModel) -> Result<ExtractionOutcome, StepError>;
 
-    /// Asks the gate.
+    /// Has the gate judge an extraction.
     async fn judge(&mut self, extraction: &Extraction) -> Result<Verdict, StepError>;
 }
 
-/// Where the escalation ended.
+/// The end of an escalation.
 #[derive(Debug)]
 pub(super) enum EscalationOutcome {
     /// With data and the verdict on it.
@@ -61,7 +63,7 @@ pub(super) async fn escalate(
     })
 }
 
-/// Whether the next rung may bring what this one did not.
+/// Whether the next model may find what this one did not.
 fn may_help(now: &EscalationOutcome, next: Option<&ChainModel>, this: &ChainModel) -> bool {
     let Some(next) = next else { return false };
     match now {
@@ -74,7 +76,7 @@ fn may_help(now: &EscalationOutcome, next: Option<&ChainModel>, this: &ChainMode
     }
 }
 
-/// What the rungs so far and a new reading make together.
+/// Merges the result of the models so far with a new reading.
 async fn merge_attempt(
     before: Option<EscalationOutcome>,
     read: ExtractionOutcome,
@@ -113,8 +115,8 @@ async fn merge_attempt(
     })
 }
 
-/// Both ways of joining two readings hold every value; the gate has the say, and the newer leads
-/// where it has none.
+/// Both ways of joining two readings keep every value; the gate decides, and the newer leads where
+/// the gate finds no difference.
 async fn choose_better(
     new: &Extraction,
     before: &Extraction,

@@ -37,11 +37,11 @@ pub(super) enum ExtractionOutcome {
 pub(super) struct UnfinishedExtraction {
     /// The code that goes into the row.
     pub(super) reason: OutcomeReason,
-    /// For operators.
+    /// What went wrong, for operators; never document content.
     pub(super) detail: String,
     /// What there is of it, for the reviewer.
     pub(super) partial: Option<Box<Extraction>>,
-    /// Tokens spent.
+    /// Tokens that the model has used.
     pub(super) usage: ModelUsage,
     /// The model that answered.
     pub(super) model: Option<String>,
@@ -79,7 +79,7 @@ struct StoredModelReplies {
 }
 
 impl<'a> ModelReadings<'a> {
-    /// Looks at what an earlier run has stored.
+    /// Loads what an earlier run has stored.
     ///
     /// # Errors
     /// What the store says.

@@ -6,8 +6,8 @@ use docmill_core::config::RetryConfig;
 use docmill_core::fault::Fault;
 use docmill_core::model::OutcomeReason;
 
-/// What was put off for long is put off for at least this part of that time again: a limit that
-/// lasts for hours costs a message tens of receives, not thousands, and a queue counts them.
+/// After a long deferral the next one lasts at least this part of that time: a limit that lasts for
+/// hours costs a message tens of receives, not thousands, and a queue counts them.
 const STREAK: u32 = 8;
 
 /// What is known about the attempt when the decision is taken.
@@ -28,10 +28,10 @@ pub enum RetryDecision {
     Again {
         /// Whether this attempt counts.
         counted: bool,
-        /// Zero: at once.
+        /// How long to wait before the next attempt; zero: at once.
         after: Duration,
     },
-    /// It ends.
+    /// The ingestion ends for good, for this reason.
     End(OutcomeReason),
     /// Nothing is written: another claim, or an operator, says what becomes of it.
     LeaveToOwner,
@@ -60,7 +60,7 @@ pub fn decide_retry(fault: Fault, attempt: RetryAttempt, config: &RetryConfig) -
         Fault::Missing => {
             counted(config.missing_attempts, OutcomeReason::Missing, config.missing_delay)
         }
-        // A port that rejects without a code of its own: the bytes cannot be used.
+        // A backend that rejects without a code of its own: the bytes cannot be used.
         Fault::Rejected => RetryDecision::End(OutcomeReason::Corrupt),
         Fault::Throttled(told) => {
             let after =
@@ -81,7 +81,7 @@ pub fn decide_retry(fault: Fault, attempt: RetryAttempt, config: &RetryConfig) -
     }
 }
 
-/// Put off without counting, unless that has gone on for too long.
+/// Defers without counting the attempt, unless that has gone on for too long.
 fn defer_uncounted(after: Duration, attempt: RetryAttempt, config: &RetryConfig) -> RetryDecision {
     if attempt.deferred_for.is_some_and(|streak| streak > config.max_deferral) {
         return RetryDecision::End(OutcomeReason::DeferredTooLong);
@@ -97,7 +97,7 @@ fn backoff_delay(attempt: RetryAttempt, config: &RetryConfig) -> Duration {
     ceiling.mul_f64(attempt.jitter.clamp(0.0, 1.0))
 }
 
-/// Between the delay and a quarter more, so that what was put off together does not come back
+/// Between the delay and a quarter more, so that what was deferred together does not come back
 /// together.
 fn spread_delay(delay: Duration, jitter: f64) -> Duration {
     delay.mul_f64(1.0 + jitter.clamp(0.0, 1.0) / 4.0)

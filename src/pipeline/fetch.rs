@@ -1,4 +1,4 @@
-//! Claimed to fetched: the original's bytes, within the limits.
+//! The first step, fetch: reads the original's bytes, within the limits.
 //!
 //! The size is asked for before the body, so that an oversized upload costs one request and no
 //! memory. The bytes count against one budget for the whole process until they are dropped.
@@ -13,16 +13,16 @@ use docmill_core::model::{DocumentRef, OutcomeReason, digest};
 use docmill_ledger::ledger::AttemptLedger;
 use docmill_storage::store::{Etag, GetOptions, GetResult, ObjectStore};
 
-/// The original document.
+/// The original document as it was fetched.
 #[derive(Debug)]
 pub struct FetchedDocument {
-    /// The untouched bytes.
+    /// The bytes exactly as they are stored.
     pub bytes: Bytes,
     /// SHA-256 of the bytes, in hex.
     pub sha256: String,
     /// The version of the object that they are.
     pub etag: Etag,
-    /// Part of the budget, given back on drop.
+    /// The reserved part of the budget, released on drop.
     _budget: ReservedBytes,
 }
 

@@ -6,8 +6,9 @@
 //! one. A part is written when `MOST_PAGES` pages read by OCR are due, when the oldest of them has
 //! waited for `LONGEST`, or when there is no room for their repaired images in the budget: a
 //! document of a few pages costs no request. Pages that a provider was paid for are written before
-//! the next call. Pages of native text are not kept, they are read again in no time. A first claim looks for nothing. All parts go once the transcript is stored and
-//! referenced; what no claim comes back for, the janitor removes with the attempts.
+//! the next call. Pages of native text are not kept, they are read again in no time. A first claim
+//! looks for nothing. All parts go once the transcript is stored and referenced; what no claim
+//! comes back for, the janitor removes with the attempts.
 //!
 //! Not promised: the last few pages that were read here. A kill costs up to `MOST_PAGES` of them.
 
@@ -59,7 +60,7 @@ pub(super) struct PageJournal<'a> {
     open: JournalPart,
     /// When the oldest page of the open part was finished.
     open_since: Option<Instant>,
-    /// Room for the open part's images.
+    /// Bytes reserved for the open part's images.
     room: Vec<ReservedBytes>,
 }
 
@@ -98,8 +99,9 @@ impl<'a> PageJournal<'a> {
         Ok((journal, finished))
     }
 
-    /// Looks for what earlier claims have left. Of a page that was read twice the later reading
-    /// holds: parts are listed in the order of claims, and within a claim in that of writing.
+    /// Lists and reads what earlier claims have left. Of a page that was read twice the later
+    /// reading counts: parts are listed in the order of claims, and within a claim in that of
+    /// writing.
     async fn load_finished(&mut self) -> fault::Result<Vec<PageText>> {
         let mut finished = BTreeMap::new();
         for key in list_parts(self.store, &keys::page_parts_prefix(self.hold.id)).await? {
@@ -192,8 +194,8 @@ impl<'a> PageJournal<'a> {
         Ok(())
     }
 
-    /// The reading ended in an error. If the document will be read again, its finished pages are
-    /// kept for that; otherwise they are of no use to anybody.
+    /// Called when the reading ended in an error. If the document will be read again, its finished
+    /// pages are kept for that; otherwise they are removed.
     pub(super) async fn handle_error(&mut self, error: &StepError) {
         match error {
             StepError::Rejected { .. } => self.remove().await,

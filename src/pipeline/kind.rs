@@ -1,4 +1,4 @@
-//! Which kind a document is read as: the one its producer named, else the one its words tell.
+//! Which kind a document is read as: the one its producer named, else the one its words indicate.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub(super) fn named_kind(attempt: AttemptContext<'_>) -> fault::Result<Arc<Kind>
     })
 }
 
-/// `named`, unless the kind is to be told from the document.
+/// `named`, unless the kind is to be determined from the document.
 pub(super) fn resolve_kind(
     attempt: AttemptContext<'_>,
     named: &Arc<Kind>,

@@ -8,8 +8,8 @@ use docmill_core::model::{EncodedImage, PageText, PageUsage};
 /// Takes pages as they are finished.
 #[async_trait]
 pub trait PageSink: Send {
-    /// Keeps a page, and the image its text was read from if that is not what the file shows.
-    /// An error ends the reading.
+    /// Stores a page, and the image its text was read from if that is not what the file shows. An
+    /// error ends the reading.
     async fn store_page(
         &mut self,
         page: &PageText,

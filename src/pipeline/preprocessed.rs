@@ -22,16 +22,16 @@ use docmill_storage::store::keys;
 /// What the transcript says of the stored file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct PreprocessedFile {
-    /// Where it lies.
+    /// The stored object's key and version.
     #[serde(flatten)]
     pub file: FileRef,
     /// The pages of the original that are in it, in order.
     pub pages: Vec<u32>,
 }
 
-/// Stores the repaired pages that the journal holds, up to `most` bytes of images; `None` if there
-/// are none. `format` and `pages` are the original's. The caller holds nothing of the document
-/// budget any more.
+/// Stores the repaired pages that the journal has, up to `most` bytes of images; `None` if there
+/// are none. `format` and `pages` are the original's. The caller must have released its part of the
+/// document budget.
 ///
 /// # Errors
 /// [`fault::Fault::ClaimLost`]; what the store says.

@@ -1,8 +1,8 @@
 //! Bytes to transcript: every page by its text layer or by OCR, here or by a provider.
 //!
-//! The bytes are only opened in cells (`cpu`), never here. Pages stream: a few of them are asked for
-//! at the same time, each finished page goes to a [`PageSink`] at once, and the first that fails
-//! ends the document.
+//! Documents are only opened in page processes (`cpu`), never here. Pages stream: a few of them are
+//! asked for at the same time, each finished page goes to a [`PageSink`] at once, and the first
+//! that fails ends the document.
 //! A page is read once, however bad it is: its quality says so, and the gate decides.
 
 use std::sync::Arc;
@@ -20,27 +20,27 @@ use docmill_documents::cpu::{DocumentReadError, OpenDocument, ProcessPool};
 use docmill_documents::ocr::OcrEngine;
 use docmill_documents::pages;
 
-/// Reads documents.
+/// Opens documents and reads their pages into texts.
 pub struct DocumentReader {
-    /// Where page work runs.
+    /// The page processes that open documents and read pages.
     pub cells: Arc<ProcessPool>,
-    /// What reads pictures there.
+    /// The OCR engine of this machine.
     pub ocr: Arc<dyn OcrEngine>,
-    /// How pages are read there.
+    /// The settings by which pages are read there.
     pub recipe: ReadRecipe,
-    /// Who reads pictures elsewhere, if anybody does.
+    /// The remote providers that read page images, if any are configured.
     pub elsewhere: RemoteOcr,
 }
 
 /// A document and how much of it is read already.
 pub struct ReadRequest {
-    /// The document.
+    /// The document, opened in a page process.
     pub document: OpenDocument,
     /// SHA-256 of its bytes, in hex.
     pub sha256: String,
     /// Pages that an earlier reading of the same identity finished; they are not read again.
     pub finished: Vec<PageText>,
-    /// What it asks besides.
+    /// What it asks of the remote providers.
     pub wishes: ReadOptions,
 }
 
@@ -60,8 +60,8 @@ impl DocumentReader {
         self.elsewhere.first_remote().map_or_else(here, str::to_owned)
     }
 
-    /// Opens a document: recognises it, holds it against the limits and counts its pages. `alone`:
-    /// a worker died on it before, so that it shares no process with others.
+    /// Opens a document: recognises it, checks it against the limits and counts its pages. `alone`:
+    /// a worker died on it before, so it shares no process with others.
     ///
     /// # Errors
     /// The input's fault (`empty`, `unsupported_type`, `encrypted`, `corrupt`, `too_large`,
@@ -85,12 +85,12 @@ impl DocumentReader {
         document.find_einvoices().await.map_err(step_error)
     }
 
-    /// Reads the pages that are not finished yet and hands each to `sink` as soon as it is read,
-    /// in any order. Never more than [`DocumentReader::max_parallel_pages`] pages are between the document and the
-    /// sink, and while the sink is busy no further page is begun: whatever a document's length,
-    /// only texts pile up.
+    /// Reads the pages that are not finished yet and hands each to `sink` as soon as it is read, in
+    /// any order. Never more than [`DocumentReader::max_parallel_pages`] pages are between the
+    /// document and the sink, and while the sink is busy no further page is begun: whatever a
+    /// document's length, only texts pile up.
     ///
-    /// Dropping the future ends the document's own cell, or gives its pages in the shared one a
+    /// Dropping the future ends the document's own process, or gives its pages in the shared one a
     /// moment to end.
     ///
     /// # Errors

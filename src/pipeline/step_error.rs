@@ -47,8 +47,8 @@ impl StepError {
 /// A step that failed, and which one.
 #[derive(Debug)]
 pub struct StageFailure {
-    /// Where.
+    /// The stage in which the step failed.
     pub stage: IngestionStage,
-    /// Why.
+    /// Why the step failed.
     pub error: StepError,
 }

@@ -1,4 +1,4 @@
-//! Fetched to transcribed: a stored transcript of the same identity is reused, otherwise the
+//! The second step, transcribe: a stored transcript of the same identity is reused, otherwise the
 //! document is read, its pages kept as they are finished, and the transcript stored and referenced
 //! before anything is made of it.
 
@@ -27,9 +27,9 @@ use docmill_storage::store::keys;
 /// A document's text, stored and referenced.
 #[derive(Debug)]
 pub(super) struct TranscribedDocument {
-    /// The text.
+    /// The text of every page.
     pub transcript: Arc<Transcript>,
-    /// What it was made from.
+    /// The identity of the transcript: what it was made from.
     pub identity: String,
 }
 
@@ -108,7 +108,7 @@ async fn read_and_store(
     let format = DocumentFormat::sniff(&fetched.bytes);
     let mut paid = BilledPageSink::new(attempt.spending_book(), journal);
     let read = attempt.services().reader.read_remaining(reading, &mut paid).await;
-    // Gives its part of the budget back: what follows may have to wait for some.
+    // Releases its part of the budget: what follows may have to wait for some.
     drop(fetched);
     let transcript = match read {
         Ok(transcript) => transcript,

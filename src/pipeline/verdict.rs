@@ -23,7 +23,7 @@ pub(super) struct GateInput<'a> {
     pub(super) told: &'a ClassifiedKind,
     /// What is known of an e-invoice it carries.
     pub(super) note: EinvoiceState,
-    /// What was read.
+    /// The transcript that the data was read from.
     pub(super) transcript: &'a Arc<Transcript>,
 }
 
@@ -108,7 +108,7 @@ pub fn early_result(
     stage: IngestionStage,
     detail: String,
 ) -> IngestionResult {
-    // A withdrawn ingestion needs nobody's eyes; every failed one does.
+    // A cancelled ingestion needs nobody's eyes; every failed one does.
     let needs_human_review = reason.status() == IngestionStatus::Failed;
     let review_reasons = if needs_human_review { vec![reason.code().to_owned()] } else { vec![] };
     IngestionResult {

@@ -1,7 +1,7 @@
-//! Why nothing is taken right now: the doors that intake must find open.
+//! The intake gate: the reasons why no work is taken right now.
 //!
-//! A door is closed for a time (a dependency is down) or until opened (an operator's pause, the
-//! database). Jobs under way are not touched.
+//! A reason closes the gate for a time (a dependency is down) or until it is lifted (an operator's
+//! pause, the database). The gate is open while no reason closes it. Running jobs are not touched.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -22,21 +22,21 @@ impl PauseReason {
     /// Where work comes from does not answer.
     pub const SOURCE: Self = Self("source");
 
-    /// A reason of a backlog's own.
+    /// A reason that only one backlog has; `label` is its value in the metric.
     pub const fn from_label(label: &'static str) -> Self {
         Self(label)
     }
 }
 
-/// How long a door stays closed that is closed for a while: the first time, and at most, after it
-/// was closed many times in a row.
+/// How long a reason closes the gate when no time is given: the first time, and at most, after many
+/// times in a row.
 #[derive(Debug, Clone, Copy)]
 struct PauseBackoff {
     first: Duration,
     longest: Duration,
 }
 
-/// The doors of one runner.
+/// The intake gate of one runner: open while no [`PauseReason`] closes it.
 #[derive(Debug)]
 pub struct IntakeGate {
     closed: Mutex<HashMap<PauseReason, GateClosure>>,
@@ -46,21 +46,21 @@ pub struct IntakeGate {
 
 #[derive(Debug, Clone, Copy)]
 struct GateClosure {
-    /// `None`: until opened.
+    /// When the reason lapses by itself; `None`: it stays until [`IntakeGate::open`].
     until: Option<Instant>,
-    /// How often in a row.
+    /// How many times in a row this reason has closed the gate.
     times: u32,
 }
 
 impl IntakeGate {
-    /// All open. What is closed for a while is closed for `first`, twice as long each time in a
-    /// row, and never for longer than `longest`.
+    /// An open gate. [`IntakeGate::close_with_backoff`] closes it for `first`, twice as long each
+    /// time in a row, and never for longer than `longest`.
     pub fn new(first: Duration, longest: Duration) -> Self {
         let backoff = PauseBackoff { first, longest };
         Self { closed: Mutex::default(), changed: Notify::new(), backoff }
     }
 
-    /// The same, one of them closed until it is opened.
+    /// The same gate, closed for one reason until that is lifted.
     #[must_use]
     pub fn starting_closed(self, door: PauseReason) -> Self {
         self.lock_closed().insert(door, GateClosure { until: None, times: 0 });
@@ -71,7 +71,7 @@ impl IntakeGate {
         self.closed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Closes a door until it is opened.
+    /// Closes the gate for this reason until it is lifted by [`IntakeGate::open`].
     pub fn close(&self, door: PauseReason) {
         let closed = GateClosure { until: None, times: 0 };
         if self.lock_closed().insert(door, closed).is_none_or(|before| before.until.is_some()) {
@@ -80,15 +80,15 @@ impl IntakeGate {
         }
     }
 
-    /// Closes a door for a while, which grows each time in a row; one that is closed stays as it
-    /// is.
+    /// Closes the gate for this reason for a while, which grows each time in a row. A reason that
+    /// closes it already stays as it is.
     pub fn close_with_backoff(&self, door: PauseReason) {
         let times = self.lock_closed().get(&door).map_or(0, |closed| closed.times);
         let PauseBackoff { first, longest } = self.backoff;
         self.close_for(door, first.saturating_mul(1 << times.min(6)).min(longest));
     }
 
-    /// Closes a door for so long; one that is closed stays as it is.
+    /// Closes the gate for this reason for `pause`; a reason that closes it already stays as it is.
     pub fn close_for(&self, door: PauseReason, pause: Duration) {
         let now = Instant::now();
         let mut closed = self.lock_closed();
@@ -104,7 +104,7 @@ impl IntakeGate {
         tracing::warn!(reason = door.0, pause_s, "intake paused: {}", door.0);
     }
 
-    /// Opens a door and forgets how often it was closed.
+    /// Lifts this reason and forgets how often it has closed the gate.
     pub fn open(&self, door: PauseReason) {
         if self.lock_closed().remove(&door).is_some() {
             metrics::set_paused(door.0, false);
@@ -113,7 +113,7 @@ impl IntakeGate {
         }
     }
 
-    /// Returns when every door is open.
+    /// Returns when no reason closes the gate.
     pub async fn wait_until_open(&self) {
         loop {
             let changed = self.changed.notified();
@@ -132,7 +132,7 @@ impl IntakeGate {
         }
     }
 
-    /// `None`: all open. `Some(None)`: one is closed until opened.
+    /// `None`: the gate is open. `Some(None)`: a reason closes it until that is lifted.
     fn closed_until(&self) -> Option<Option<Instant>> {
         let now = Instant::now();
         let closed = self.lock_closed();

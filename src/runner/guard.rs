@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 
-/// How guarded work came back.
+/// How guarded work ended.
 #[derive(Debug, PartialEq, Eq)]
 pub enum GuardedOutcome<T> {
-    /// By itself.
+    /// The work ended by itself, with this output.
     Ended(T),
     /// It panicked; the panic hook has logged where.
     Panicked,

@@ -21,7 +21,7 @@ pub struct SlotPermit {
     _permit: OwnedSemaphorePermit,
 }
 
-/// A backlog's side of its runner. Cloned freely.
+/// What a backlog can ask of its runner. Cloned freely.
 pub struct RunnerHandle<B: Backlog>(Arc<RunnerState<B>>);
 
 impl<B: Backlog> Clone for RunnerHandle<B> {
@@ -35,8 +35,8 @@ impl<B: Backlog> RunnerHandle<B> {
         Self(Arc::clone(shared))
     }
 
-    /// Waits until every door is open and a slot is free; `None` once the runner stops. The loop
-    /// that waits here counts as alive.
+    /// Waits until the intake gate is open and a slot is free; `None` once the runner stops. The
+    /// loop that waits here counts as alive.
     pub async fn acquire_slot(&self) -> Option<SlotPermit> {
         let one = self.acquire_slots(1, Duration::ZERO);
         tokio::pin!(one);
@@ -51,8 +51,9 @@ impl<B: Backlog> RunnerHandle<B> {
         }
     }
 
-    /// Waits until every door is open and a slot is free, and takes up to `most`. While others are
-    /// in use, it waits up to `linger` for their company. Does not return once the process ends.
+    /// Waits until the intake gate is open and a slot is free, and takes up to `most`. While others
+    /// are in use, it waits up to `linger` for more to become free. Does not return once the
+    /// process ends.
     pub async fn acquire_slots(&self, most: usize, linger: Duration) -> Vec<SlotPermit> {
         let shared = &self.0;
         let mut slots = vec![self.acquire_first_slot().await];
@@ -78,10 +79,10 @@ impl<B: Backlog> RunnerHandle<B> {
         loop {
             shared.doors.wait_until_open().await;
             match Arc::clone(&shared.slots).acquire_owned().await {
-                // The job that gave it up may have closed a door.
+                // The job that released the slot may have closed the gate.
                 Ok(_) if shared.doors.is_paused() => {}
                 Ok(slot) => return SlotPermit { _permit: slot },
-                // Closed only when the process ends.
+                // The semaphore is closed only when the process ends.
                 Err(_) => std::future::pending::<()>().await,
             }
         }
@@ -110,12 +111,12 @@ impl<B: Backlog> RunnerHandle<B> {
         shared.tasks.spawn(run);
     }
 
-    /// Why intake may have to wait.
+    /// The gate that pauses intake.
     pub fn intake_gate(&self) -> &IntakeGate {
         &self.0.doors
     }
 
-    /// The loop that supplies jobs lives.
+    /// Notes that the loop that supplies jobs is alive.
     pub fn note_alive(&self) {
         let elapsed = u64::try_from(self.0.started.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.0.pulse_ms.store(elapsed, Ordering::Relaxed);
@@ -164,7 +165,7 @@ impl<B: Backlog> RunnerHandle<B> {
         self.0.lock_running().is_empty()
     }
 
-    /// Whether such a job runs.
+    /// Whether a job runs that `is_meant` accepts.
     pub fn is_running(&self, is_meant: impl Fn(&B::Job) -> bool) -> bool {
         self.0.lock_running().values().any(|running| is_meant(&running.job))
     }
@@ -174,12 +175,12 @@ impl<B: Backlog> RunnerHandle<B> {
         self.0.lock_running().values().next().map(|running| Arc::clone(&running.job))
     }
 
-    /// Slots there are, and slots in use.
+    /// The number of all slots, and of the slots in use.
     pub fn slot_counts(&self) -> (usize, usize) {
         (self.0.options.slots, self.0.used_slots())
     }
 
-    /// How jobs ended so far.
+    /// The counts of how jobs have ended so far.
     pub fn stats(&self) -> WorkerStats {
         self.0.stats.snapshot()
     }

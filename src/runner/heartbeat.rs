@@ -1,8 +1,8 @@
 //! Renews the claims of everything that runs, in batches.
 //!
 //! A renewal that answers "not yours" ends the job. One that merely failed is tried again at the
-//! next beat; meanwhile the claim handle's local deadline keeps the job from starting anything that
-//! counts, or the claim is given up for lost where nobody would tell (`lost_unrenewed`).
+//! next heartbeat; meanwhile the claim handle's local deadline keeps the job from starting anything
+//! that counts, or the claim counts as lost where no answer would say so (`lost_unrenewed`).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Backlog, DueRenewal, LeaseTerms, RenewalResult, RunnerState};
 use docmill_core::metrics;
 
-/// Beats until told to stop; the caller stops it last of all.
+/// Renews claims until asked to stop; the caller stops it last of all.
 pub(super) async fn run<B: Backlog>(shared: Arc<RunnerState<B>>, stop: CancellationToken) {
     let mut terms = shared.backlog.lease_terms();
     let mut ticks = heartbeat_interval(terms.every);
@@ -31,8 +31,8 @@ pub(super) async fn run<B: Backlog>(shared: Arc<RunnerState<B>>, stop: Cancellat
     }
 }
 
-/// Twice as often as needed, for what is older than half a beat: nothing is ever older than one
-/// beat, and what was just claimed costs nothing.
+/// Twice as often as needed, for what is older than half an interval: nothing is ever older than
+/// one interval, and what was just claimed costs nothing.
 fn heartbeat_interval(every: Duration) -> Interval {
     let mut ticks = tokio::time::interval(every / 2);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -55,7 +55,7 @@ async fn renew_due<B: Backlog>(shared: &RunnerState<B>, terms: LeaseTerms) {
     }
 }
 
-/// What was last renewed before `before`, by the keys to report back by.
+/// What was last renewed before `before`, with the keys to report the results by.
 fn collect_due<B: Backlog>(
     shared: &RunnerState<B>,
     before: Instant,
@@ -72,8 +72,8 @@ fn collect_due<B: Backlog>(
     due.unzip()
 }
 
-/// Tells the job's claim handle. The lease counts from when it was asked for: the answer may have
-/// been long on its way.
+/// Passes the result on to the job's claim handle. The lease counts from when it was asked for: the
+/// answer may have taken long to arrive.
 fn apply_renewal<B: Backlog>(
     shared: &RunnerState<B>,
     key: u64,

@@ -1,7 +1,7 @@
 //! One claimed job from its start to its end: exactly one outcome, whatever happens.
 //!
-//! The work may panic, hang, lose its claim or be interrupted; each ends here in one ending, and
-//! what follows from it is settled before the slot is free.
+//! The work may panic, hang, lose its claim or be interrupted. Each of these is one
+//! [`WorkOutcome`], and what follows from it is written before the slot is free.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use docmill_core::fault::Fault;
 use docmill_core::metrics;
 use docmill_core::model::{IngestionStage, OutcomeReason};
 
-/// A job's place among those that run, and its slot; given up together, whatever happened.
+/// A job's entry in the list of running jobs, and its slot; dropped together, whatever happened.
 pub(super) struct RunningJobGuard<B: Backlog> {
     shared: Arc<RunnerState<B>>,
     key: u64,
@@ -34,7 +34,7 @@ impl<B: Backlog> RunningJobGuard<B> {
 
 impl<B: Backlog> Drop for RunningJobGuard<B> {
     fn drop(&mut self) {
-        // Not under the lock: what the job holds may have more to do when it is dropped.
+        // Not under the lock: dropping the job may do more work.
         let removed = self.shared.lock_running().remove(&self.key);
         drop(removed);
         drop(self.slot.take());
@@ -42,7 +42,7 @@ impl<B: Backlog> Drop for RunningJobGuard<B> {
     }
 }
 
-/// A job as its task has it.
+/// What the task of a job owns.
 pub(super) struct JobTask<J> {
     pub(super) job: Arc<J>,
     pub(super) claim: ClaimHandle,
@@ -57,7 +57,7 @@ enum WorkOutcome<T> {
     Failed(StepError),
     Panicked,
     TookTooLong,
-    /// The drain deadline.
+    /// The drain deadline came before the work ended.
     Interrupted,
     /// Something this job needs is paused by an operator.
     HeldBack,
@@ -65,8 +65,8 @@ enum WorkOutcome<T> {
     Withdrawn,
 }
 
-/// Runs one job. Its slot is free again as soon as the outcome is written: what is left to do is
-/// done while the next job starts.
+/// Runs one job. Its slot is free again as soon as the outcome is written: deferred work is done
+/// while the next job starts.
 pub(super) async fn run_job<B: Backlog>(
     shared: Arc<RunnerState<B>>,
     run: JobTask<B::Job>,
@@ -132,7 +132,7 @@ async fn run_to_outcome<B: Backlog>(
     }
 }
 
-/// Logs what went wrong, once, and lets intake know of outages.
+/// Logs what went wrong, once, and pauses intake after outages.
 fn report_outcome<B: Backlog, T>(
     shared: &RunnerState<B>,
     job: &B::Job,
@@ -143,7 +143,7 @@ fn report_outcome<B: Backlog, T>(
     let name = shared.backlog.describe(job);
     match ending {
         WorkOutcome::Done(_) => shared.doors.open(PauseReason::DEPENDENCY),
-        // Whoever has it by now tells what becomes of it.
+        // Whoever has the claim by now reports the outcome.
         WorkOutcome::Failed(error) if error.is_claim_lost() => {}
         WorkOutcome::Failed(StepError::Fault(error)) => {
             pause_intake(shared, error.fault);
@@ -169,8 +169,8 @@ fn report_outcome<B: Backlog, T>(
     }
 }
 
-/// After what every other job would meet as well, intake waits: for a while that grows, or, where
-/// work that is given back is there again at once, for as long as it was to stay away.
+/// Pauses intake after a fault that every other job would meet as well: for a while that grows, or,
+/// where released work is available again at once, for as long as it was to stay away.
 fn pause_intake<B: Backlog>(shared: &RunnerState<B>, fault: Fault) {
     let stays_away = shared.backlog.supports_delay();
     match fault {

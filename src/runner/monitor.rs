@@ -14,11 +14,11 @@ use docmill_core::model::{IngestionId, IngestionStage};
 /// Gauges are written this often.
 const EVERY: Duration = Duration::from_secs(2);
 
-/// A look at a runner from outside, whatever its backlog. Cloned freely.
+/// A read-only view of a runner, whatever its backlog. Cloned freely.
 #[derive(Clone)]
 pub struct RunnerMonitor(Arc<dyn ObservedRunner>);
 
-/// What is seen of a runner.
+/// What a monitor sees of a runner.
 trait ObservedRunner: Send + Sync {
     fn intake_age(&self) -> Duration;
     fn is_draining(&self) -> bool;
@@ -37,17 +37,17 @@ impl RunnerMonitor {
         self.0.intake_age()
     }
 
-    /// Whether it was told to stop.
+    /// Whether the runner was asked to stop.
     pub fn is_draining(&self) -> bool {
         self.0.is_draining()
     }
 
-    /// Whether it holds anything that would be lost time if it stopped now.
+    /// Whether it has a claim or lease whose work would be lost if it stopped now.
     pub fn is_busy(&self) -> bool {
         self.0.is_busy()
     }
 
-    /// What is worked on, and the stages.
+    /// The ingestions of the running jobs, with the stage of each.
     pub fn running_jobs(&self) -> Vec<(IngestionId, IngestionStage)> {
         self.0.running_jobs()
     }
@@ -82,7 +82,7 @@ impl<B: Backlog> ObservedRunner for RunnerState<B> {
     }
 }
 
-/// Writes the gauges until told to stop.
+/// Writes the gauges until asked to stop.
 pub(super) async fn update_gauges<B: Backlog>(
     shared: Arc<RunnerState<B>>,
     stop: CancellationToken,

@@ -5,25 +5,25 @@ use std::sync::{Mutex, PoisonError};
 
 use serde::Serialize;
 
-/// How a job ended, as far as every backlog tells it.
+/// How a job ended, in terms that every backlog shares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JobEnd {
-    /// Its result is there.
+    /// Its result was written.
     Done,
     /// It is to be tried again, this attempt counted.
     Failed,
-    /// It was given up.
+    /// It was given up for good.
     Dead,
-    /// An operator withdrew it.
+    /// An operator cancelled it.
     Cancelled,
-    /// Put back, the attempt not counted.
+    /// It was released; the attempt does not count.
     GivenBack,
-    /// It was somebody else's by then, or nobody could tell; nothing was written.
+    /// It belonged to somebody else by then, or that could not be found out; nothing was written.
     Lost,
 }
 
 impl JobEnd {
-    /// The word for it in logs and counts.
+    /// The name of this end in logs and counts.
     pub fn code(self) -> &'static str {
         match self {
             Self::Done => "done",
@@ -36,25 +36,25 @@ impl JobEnd {
     }
 }
 
-/// How often each end came.
+/// How many jobs ended in each way.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct WorkerStats {
-    /// Results written.
+    /// Jobs whose result was written.
     pub done: u64,
-    /// To be tried again.
+    /// Failed attempts that are to be tried again.
     pub failed: u64,
-    /// Given up.
+    /// Jobs given up for good.
     pub dead: u64,
-    /// Withdrawn by an operator.
+    /// Jobs that an operator cancelled.
     pub cancelled: u64,
-    /// Put back, not counted.
+    /// Jobs released without counting the attempt.
     pub given_back: u64,
-    /// Lost to another worker while in work.
+    /// Jobs whose claim was lost to another worker while they ran.
     pub lost: u64,
 }
 
 impl WorkerStats {
-    /// The counts by the words for the ends.
+    /// The counts by [`JobEnd::code`].
     pub fn by_code(&self) -> BTreeMap<String, u64> {
         let Self { done, failed, dead, cancelled, given_back, lost } = *self;
         let named = [
@@ -81,7 +81,7 @@ impl WorkerStats {
     }
 }
 
-/// Stats that are being made.
+/// The stats of a runner as they grow.
 #[derive(Debug, Default)]
 pub(super) struct StatsCounter(Mutex<WorkerStats>);
 

@@ -45,7 +45,7 @@ pub async fn handle_batch(
     deliveries: Vec<Delivery>,
     slots: Vec<SlotPermit>,
 ) {
-    // Held first, all of them: the heartbeat counts from the receipt.
+    // All of them enter the registry first: the heartbeat counts from the receipt.
     let held: Vec<(Delivery, InFlightMessage)> = deliveries
         .into_iter()
         .map(|delivery| {
@@ -140,7 +140,7 @@ fn build_registration(object: ObjectCreated) -> ObjectRegistration {
     let ObjectCreated { bucket, key, version, etag, sequencer, size } = object;
     let revision = version.as_deref().or(etag.as_deref()).unwrap_or_default();
     let order = sequencer.as_deref().unwrap_or_default();
-    // A bucket that tells of uploads tells of those of `submit` too: what it registers, or will
+    // A bucket that announces uploads announces those of `submit` too: what it registers, or will
     // in a moment, is the same document and the same ingestion.
     let (document, ingestion) = match keys::submitted_document(&key) {
         Some(document) => (document, IngestionId::first_for_document(document)),
@@ -322,7 +322,7 @@ async fn try_delete_early(backlog: &QueueBacklog, ticket: &InFlightMessage) -> b
     won
 }
 
-/// The message is another's, or still there: the claim is given back without a trace of work.
+/// The message is another's, or still there: the claim is released without a trace of work.
 async fn release_unstarted(backlog: &QueueBacklog, claim: &ClaimHandle) {
     let how = ClaimRelease {
         fault: fault::Fault::Interrupted,

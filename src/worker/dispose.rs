@@ -26,9 +26,9 @@ const TRIES: u32 = 4;
 /// What is done with a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MessageDisposition {
-    /// Deleted for good.
+    /// The message is deleted for good.
     Acknowledge,
-    /// Visible again after this time; zero: at once.
+    /// The message is visible again after this time; zero: at once.
     Hide(Duration),
 }
 

@@ -1,4 +1,4 @@
-//! Both leases of what is held: the row's, of every job that runs, and the queue's, of every
+//! Both leases of what is in flight: the row's, of every running job, and the queue's, of every
 //! message from the moment of its receipt.
 //!
 //! The row decides: only its answer "no such claim" is a loss. A receipt that is no longer good
@@ -48,7 +48,7 @@ pub async fn renew_rows<J>(
     renewals
 }
 
-/// Hides messages again that were last hidden more than half a beat ago.
+/// Extends messages that were last hidden more than half a heartbeat ago.
 pub async fn extend_messages(
     registry: &MessageRegistry,
     queue: &dyn MessageQueue,

@@ -29,7 +29,7 @@ struct PollResult {
     slots: Vec<SlotPermit>,
 }
 
-/// Receives until told to stop; returns when the last poll has come back and every batch of it is
+/// Receives until asked to stop; returns when the last poll has returned and every batch of it is
 /// answered. Jobs go on.
 pub async fn run_intake(backlog: Arc<QueueBacklog>, runner: RunnerHandle<QueueBacklog>) {
     let mut polls: JoinSet<PollResult> = JoinSet::new();

@@ -1,9 +1,9 @@
 //! Which tier is polled next, for how many messages and for how long. Pure.
 //!
-//! A queue without tiers is one lane. An idle lane has one poll out that waits. With several lanes
-//! such a poll asks for one message only, so that the slots it holds while it waits are few; a
-//! lane whose polls come back full asks for more, and gets more polls. Free slots go to the lanes
-//! by weight.
+//! A queue without tiers counts as one tier. An idle tier has one poll out that waits. With several
+//! tiers such a poll asks for one message only, so that the slots it reserves while it waits are
+//! few; a tier whose polls come back full asks for more, and gets more polls. Free slots go to the
+//! tiers by weight.
 
 use std::time::Duration;
 
@@ -12,15 +12,15 @@ use docmill_queue::queue::turns::WeightedRoundRobin;
 
 /// Messages per poll; the most SQS hands out.
 const PER_POLL: usize = 10;
-/// Polls of one lane at the same time.
+/// Polls of one tier at the same time.
 const MOST_POLLS: usize = 8;
-/// With fewer slots than lanes not every lane can have a poll out: they take turns this often.
+/// With fewer slots than tiers not every tier can have a poll out: they take turns this often.
 const SHORT_WAIT: Duration = Duration::from_secs(1);
 
-/// One poll.
+/// One receive request that is to be sent to the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PollRequest {
-    /// Which tier.
+    /// Index of the tier that is polled.
     pub tier: usize,
     /// At most so many messages.
     pub most: usize,
@@ -28,7 +28,7 @@ pub struct PollRequest {
     pub longest_wait: Duration,
 }
 
-/// How one tier fares.
+/// The polls of one tier.
 #[derive(Debug, Clone, Copy)]
 struct TierPolls {
     out: usize,
@@ -36,7 +36,7 @@ struct TierPolls {
     size: usize,
 }
 
-/// All tiers.
+/// Decides which tier is polled next; it knows the polls of every tier.
 #[derive(Debug)]
 pub struct TierPoller {
     lanes: Vec<TierPolls>,
@@ -45,7 +45,7 @@ pub struct TierPoller {
 }
 
 impl TierPoller {
-    /// For a queue with these tiers (none: it is one lane) and a worker with so many slots.
+    /// For a queue with these tiers (none: it counts as one) and a worker with so many slots.
     pub fn new(tiers: &[QueueTier], slots: usize) -> Self {
         let weights: Vec<u32> = match tiers {
             [] => vec![1],
@@ -56,7 +56,7 @@ impl TierPoller {
         Self { lanes, turns: WeightedRoundRobin::new(weights), slots }
     }
 
-    /// How many slots the next poll may use; `None` while every lane has the polls it wants.
+    /// How many slots the next poll may use; `None` while every tier has the polls it wants.
     pub fn next_size(&self) -> Option<usize> {
         let open = self.lanes.iter().filter(|lane| lane.out < lane.wanted);
         open.map(|lane| lane.size).max()
@@ -93,7 +93,8 @@ impl TierPoller {
         }
     }
 
-    /// A poll ended without saying which: nothing is known to be out any more than must be.
+    /// A poll ended without telling its tier: every tier counts one poll fewer as out, and wants
+    /// one.
     pub fn reset_counts(&mut self) {
         for lane in &mut self.lanes {
             lane.out = lane.out.saturating_sub(1);

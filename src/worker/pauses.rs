@@ -11,7 +11,7 @@ const UNKNOWN: PauseReason = PauseReason::from_label("unknown_ingestions");
 /// An operator paused everything.
 const OPERATOR: PauseReason = PauseReason::from_label("operator");
 
-/// What operators have paused in part, and what claims were answered of late.
+/// What operators have paused in part, and the results of recent claims.
 #[derive(Debug, Default)]
 pub struct PauseTracker {
     state: Mutex<PauseState>,
@@ -29,7 +29,7 @@ impl PauseTracker {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What operators have paused now.
+    /// Takes over what operators have paused now; the gate is closed while that is everything.
     pub fn apply_pauses(&self, pauses: Vec<OperatorPause>, doors: &IntakeGate) {
         let all = pauses.contains(&OperatorPause::All);
         self.lock_state().partial = pauses;

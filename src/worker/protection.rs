@@ -1,9 +1,9 @@
 //! Asks ECS not to scale this task in while it is busy.
 //!
-//! The container agent takes the wish at `$ECS_AGENT_URI/task-protection/v1/state` and forgets it
-//! after a time, so that a worker that died does not keep its task for ever; a busy worker says it
-//! again at half of that. Without protection a scale-in costs no document either, only the work of
-//! jobs that do not end within the drain.
+//! The container agent takes the request at `$ECS_AGENT_URI/task-protection/v1/state` and forgets
+//! it after a time, so that a worker that died does not keep its task for ever; a busy worker
+//! repeats it at half of that time. Without protection a scale-in costs no document either, only
+//! the work of jobs that do not end within the drain.
 
 use std::time::Duration;
 
@@ -21,13 +21,13 @@ use docmill_core::metrics;
 const PATIENCE: Duration = Duration::from_secs(5);
 /// More of an answer is not read.
 const ANSWER: usize = 64 << 10;
-/// After a refusal it is not asked again for so long.
+/// After a refusal the agent is not asked again for this long.
 const REST: Duration = Duration::from_secs(30);
 
-/// How often, and how long.
+/// How often the worker is checked, and how long protection lasts.
 #[derive(Debug, Clone, Copy)]
 pub struct ProtectionTiming {
-    /// Time between two looks at the worker.
+    /// Time between two checks of the worker.
     pub look: Duration,
     /// A worker that was idle for so long is free to go.
     pub linger: Duration,
@@ -45,7 +45,7 @@ impl Default for ProtectionTiming {
     }
 }
 
-/// The container agent.
+/// The ECS container agent of this task.
 #[derive(Debug)]
 pub struct ContainerAgent {
     client: Client,
@@ -93,7 +93,7 @@ impl ContainerAgent {
     }
 }
 
-/// What is wished for, and since when.
+/// The protection last asked for, and since when the worker is idle.
 #[derive(Debug, Default)]
 struct ProtectionState {
     protected_at: Option<Instant>,
@@ -101,7 +101,7 @@ struct ProtectionState {
 }
 
 impl ProtectionState {
-    /// What the agent has to be told now.
+    /// The next request to the agent, if one is due.
     fn next_request(&mut self, busy: bool, now: Instant, pace: ProtectionTiming) -> Option<bool> {
         if busy {
             self.idle_since = None;
@@ -119,7 +119,7 @@ impl ProtectionState {
     }
 }
 
-/// Keeps the agent informed until told to stop, then takes the protection back.
+/// Keeps the agent informed until asked to stop, then withdraws the protection.
 pub async fn run_protection(
     agent: ContainerAgent,
     monitor: RunnerMonitor,

@@ -1,7 +1,8 @@
-//! The messages that this process holds, from their receipt until their disposition is done.
+//! The messages that are in flight in this process, from their receipt until their disposition is
+//! done.
 //!
-//! The heartbeat reads it, and second deliveries are recognised by it. A [`InFlightMessage`] is one held message; dropping it forgets the message, whatever
-//! happened to the job.
+//! The heartbeat reads it, and second deliveries are recognised by it. An [`InFlightMessage`]
+//! stands for one such message; dropping it forgets the message, whatever happened to the job.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,7 +12,7 @@ use std::time::Instant;
 use docmill_core::model::IngestionId;
 use docmill_queue::queue::{Delivery, OutgoingMessage, ReceiptHandle};
 
-/// Every held message.
+/// Every message that is in flight in this process.
 #[derive(Debug, Default)]
 pub struct MessageRegistry {
     next: AtomicU64,
@@ -35,7 +36,7 @@ struct HeldMessage {
     successor: OutgoingMessage,
 }
 
-/// A held message; dropping it ends its heartbeat.
+/// A message in flight; dropping it ends its heartbeat.
 #[derive(Debug)]
 pub struct InFlightMessage {
     registry: Arc<MessageRegistry>,
@@ -57,7 +58,7 @@ impl MessageRegistry {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Holds a delivery from now on.
+    /// Registers a delivery: from now on its message is in flight.
     pub fn hold(self: &Arc<Self>, delivery: &Delivery) -> InFlightMessage {
         let key = self.next.fetch_add(1, Ordering::Relaxed);
         let message = HeldMessage {
@@ -71,12 +72,12 @@ impl MessageRegistry {
         InFlightMessage { registry: Arc::clone(self), key }
     }
 
-    /// How many messages are held.
+    /// How many messages are in flight.
     pub fn len(&self) -> usize {
         self.lock_state().messages.len()
     }
 
-    /// Whether nothing is held.
+    /// Whether no message is in flight.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

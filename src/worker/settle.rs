@@ -1,4 +1,4 @@
-//! From how a job ended to what is in the ledger and what happens to the message.
+//! Writes how a job ended into the ledger and decides what happens to its message.
 //!
 //! Writes are retried in place while the claim lives. After a reply that may be lost the row is
 //! read back by token first, so that an outcome is recorded exactly once (invariant 7).
@@ -19,8 +19,8 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(20);
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// Writes what follows from how the work ended, and says what happens to the message; `None`: it is
-/// somebody else's business.
+/// Writes what follows from how the work ended, and returns what happens to the message; `None`:
+/// the claim is lost, and the message is somebody else's business.
 pub async fn finalize_attempt(
     ledger: &dyn Ledger,
     claim: &ClaimHandle,
@@ -61,7 +61,7 @@ async fn write_result(
     }
 }
 
-/// Gives the attempt back; the message comes again after the pause.
+/// Releases the claim; the message comes again after the pause.
 pub async fn write_release(
     ledger: &dyn Ledger,
     claim: &ClaimHandle,

@@ -15,7 +15,7 @@ const ALIVE_ROUNDS: u32 = 5;
 /// One statement may take so long.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Looks after the worker until told to stop.
+/// Runs until asked to stop: obeys pauses, checks Postgres and writes the worker's row.
 pub async fn run_liveness(
     backlog: &QueueBacklog,
     runner: &RunnerHandle<QueueBacklog>,

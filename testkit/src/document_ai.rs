@@ -1,10 +1,10 @@
 //! A scripted Google Document AI: `:process` of an OCR processor, and the token server before it.
 //!
 //! As strict as the real one about what it knows of: unknown fields, paths, tokens, 15 pages and 40
-//! MB a call. What it "reads" follows from the sizes of the pictures that it gets, so that pages that
-//! are mixed up, or offsets that are wrong, show in the text. Replies have the dialect's traps:
-//! 64-bit numbers as strings, zeros left out, one text for all pages, tokens that are less than a
-//! word. Every exchange is recorded. Not there: batch processing, anything but OCR.
+//! MB a call. What it "reads" follows from the sizes of the pictures that it gets, so that pages
+//! that are mixed up, or offsets that are wrong, show in the text. Replies have the dialect's
+//! traps: 64-bit numbers as strings, zeros left out, one text for all pages, tokens that are less
+//! than a word. Every exchange is recorded. Not there: batch processing, anything but OCR.
 
 mod check;
 mod reply;
@@ -38,13 +38,13 @@ const BODY_CAP: usize = 80 << 20;
 pub enum Trouble {
     /// A refusal, as `google.rpc.Status` in JSON.
     Refused {
-        /// Status of HTTP.
+        /// Status code of the HTTP response.
         status: u16,
-        /// E.g. `RESOURCE_EXHAUSTED`.
+        /// Name of the RPC status, e.g. `RESOURCE_EXHAUSTED`.
         code: &'static str,
         /// A header, and the delay of a `RetryInfo`.
         retry_after: Option<&'static str>,
-        /// Its message.
+        /// The message of the RPC status.
         message: &'static str,
         /// Reason of an `ErrorInfo`.
         reason: Option<&'static str>,
@@ -76,7 +76,7 @@ impl Trouble {
 
 type Reads = Arc<dyn Fn(Seen) -> Said + Send + Sync>;
 
-/// What it does.
+/// How the stand-in answers.
 #[derive(Clone)]
 pub struct Script {
     troubles: VecDeque<Trouble>,
@@ -105,10 +105,10 @@ impl Script {
     }
 }
 
-/// One call.
+/// A call that the stand-in has received.
 #[derive(Debug, Clone, Serialize)]
 pub struct Call {
-    /// What was asked, whole.
+    /// The whole body of the request as JSON.
     pub request: Value,
     /// What was answered; null if nothing that is JSON.
     pub reply: Value,
@@ -149,7 +149,8 @@ impl Server {
         self.served.endpoint()
     }
 
-    /// The key file of a service account whose tokens come from here; `private_key` in PEM (PKCS #8).
+    /// The key file of a service account whose tokens come from here; `private_key` is PEM (PKCS
+    /// #8).
     pub fn key_file(&self, private_key: &str) -> String {
         json!({
             "type": "service_account",
@@ -259,7 +260,7 @@ impl Desk {
     }
 }
 
-/// `google.rpc.Status` in JSON.
+/// Builds a refusal: a `google.rpc.Status` in JSON.
 fn refused(
     status: u16,
     code: &str,

@@ -2,10 +2,10 @@
 //!
 //! It speaks HTTP/1.1 over plain sockets, so that it can do what a web framework forbids: reset a
 //! connection, cut a body, stay silent. Requests are checked as strictly as the contracts allow
-//! (`openai/openai-openapi` 2.3.0, `PyPI`'s anthropic 2.11, botocore's bedrock-runtime), replies carry
-//! every field that they require, and every call is recorded, so that a test can say that no
-//! completed call was made twice. `scripts/contracts.sh` holds what it sends against the vendors' own
-//! types.
+//! (`openai/openai-openapi` 2.3.0, `PyPI`'s anthropic 2.11, botocore's bedrock-runtime), replies
+//! carry every field that they require, and every call is recorded, so that a test can say that no
+//! completed call was made twice. `scripts/contracts.sh` compares what it sends with the vendors'
+//! own types.
 //!
 //! Not there: images, pipelined requests.
 
@@ -94,7 +94,7 @@ impl Server {
         Ok(Self { address, state, task })
     }
 
-    /// Where it listens.
+    /// The address that the stand-in listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }

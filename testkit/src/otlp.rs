@@ -23,19 +23,19 @@ use crate::served::Served;
 /// A span as it arrived; ids in hex.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Span {
-    /// 32 digits.
+    /// Id of the trace, 32 hex digits.
     pub trace_id: String,
-    /// 16 digits.
+    /// Id of the span, 16 hex digits.
     pub span_id: String,
-    /// Empty: a root.
+    /// Id of the parent span; empty: this is a root.
     pub parent_id: String,
-    /// Its name.
+    /// The name of the span.
     pub name: String,
     /// The protocol's number: 1 internal, 3 client, 4 producer, 5 consumer.
     pub kind: i32,
-    /// Nanoseconds since 1970.
+    /// The start, in nanoseconds since 1970.
     pub start: u64,
-    /// Nanoseconds since 1970.
+    /// The end, in nanoseconds since 1970.
     pub end: u64,
     /// Texts as they are, everything else as text.
     pub attributes: BTreeMap<String, String>,

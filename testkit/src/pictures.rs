@@ -1,5 +1,5 @@
 //! What the stand-ins for page reading see of a picture: its size. Tests give each page a size of
-//! its own, so that a page is told by what was sent and by nothing else.
+//! its own, so that a page is recognised by what was sent and by nothing else.
 
 use serde::Serialize;
 
@@ -9,9 +9,9 @@ const MARKERS: usize = 64;
 /// A picture as it was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 pub struct Seen {
-    /// Pixels per row.
+    /// Width of the picture in pixels.
     pub width: u32,
-    /// Rows.
+    /// Height of the picture in pixels.
     pub height: u32,
 }
 

@@ -1,5 +1,5 @@
-//! What stand-ins have in common that are written as a router: a server on a free port, and the list
-//! of the calls that it got.
+//! What stand-ins that are written as a router have in common: a server on a free port, and the
+//! list of the calls that it got.
 
 use std::io;
 use std::net::SocketAddr;
@@ -30,7 +30,7 @@ impl Served {
         Ok(Self { address, task })
     }
 
-    /// `http://ADDRESS`.
+    /// The server's URL, `http://ADDRESS`.
     pub(crate) fn endpoint(&self) -> String {
         format!("http://{}", self.address)
     }

@@ -92,7 +92,7 @@ impl Server {
         Ok(Self { broker, address, task })
     }
 
-    /// `http://127.0.0.1:PORT`.
+    /// The server's URL, `http://127.0.0.1:PORT`.
     pub fn endpoint(&self) -> String {
         format!("http://{}", self.address)
     }

@@ -1,9 +1,10 @@
 //! A scripted Amazon Textract: text detection in a picture, and by a job in a file in S3.
 //!
 //! The protocol is AWS JSON 1.1. Requests are checked as the service model (`textract/2018-06-27`)
-//! says; signatures are looked at, not verified. A token stands for the same job for ever, which is
-//! what a worker that takes over relies on. What is "read" from a picture follows from its size; what
-//! is in a file is scripted. Every exchange is recorded. Not there: anything but text detection.
+//! says; signatures must be there, but are not verified. A token stands for the same job for ever,
+//! which is what a worker that takes over relies on. What is "read" from a picture follows from its
+//! size; what is in a file is scripted. Every exchange is recorded. Not there: anything but text
+//! detection.
 
 mod check;
 mod reply;
@@ -29,19 +30,19 @@ const BODY_CAP: usize = 32 << 20;
 
 /// The operations that there are.
 pub const DETECT: &str = "DetectDocumentText";
-/// Starts a job.
+/// The operation that starts a job.
 pub const START: &str = "StartDocumentTextDetection";
 /// Asks for a job's result.
 pub const GET: &str = "GetDocumentTextDetection";
 
-/// A refused call.
+/// A call that is refused.
 #[derive(Debug, Clone)]
 pub struct Trouble {
-    /// Which operation it happens to.
+    /// The operation that is refused.
     pub operation: &'static str,
-    /// E.g. `ProvisionedThroughputExceededException`.
+    /// The error code, e.g. `ProvisionedThroughputExceededException`.
     pub code: &'static str,
-    /// Status of HTTP.
+    /// Status code of the HTTP response.
     pub status: u16,
 }
 
@@ -74,7 +75,7 @@ impl File {
     }
 }
 
-/// What it does.
+/// How the stand-in answers.
 #[derive(Debug, Clone, Default)]
 pub struct Script {
     /// How the next calls end, each for its operation.
@@ -108,14 +109,14 @@ impl Script {
     }
 }
 
-/// One call.
+/// A call that the stand-in has received, and its answer.
 #[derive(Debug, Clone, Serialize)]
 pub struct Call {
-    /// Which operation.
+    /// Name of the operation, without the service's prefix.
     pub operation: String,
-    /// What was asked.
+    /// The body of the request as JSON.
     pub request: Value,
-    /// What was answered.
+    /// The body of the answer as JSON.
     pub reply: Value,
     /// Status that was sent.
     pub status: u16,
@@ -123,7 +124,7 @@ pub struct Call {
 
 struct Job {
     id: String,
-    /// What it was started with.
+    /// The request that started the job.
     asked: Value,
     file: File,
 }

@@ -121,7 +121,7 @@ enum Manner {
     Fails(Fault),
     Refuses,
     Hangs,
-    /// Takes so long.
+    /// The conversion takes this long.
     Takes(Duration),
 }
 

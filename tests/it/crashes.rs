@@ -1,4 +1,4 @@
-//! Workers that die without a word, and workers that are told to stop: real processes, real
+//! Workers that die without a word, and workers that are asked to stop: real processes, real
 //! signals.
 
 use std::time::Duration;

@@ -58,7 +58,7 @@ fn stranger(path: &Path) -> String {
 
 /// Reader, reason and review reasons.
 type End<'a> = (&'a str, &'a str, Vec<&'a str>);
-/// Names and contents.
+/// Names and contents of the files.
 type Files<'a> = Vec<(&'a str, String)>;
 
 #[tokio::test(flavor = "multi_thread")]

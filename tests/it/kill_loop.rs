@@ -20,7 +20,7 @@ use crate::support::process::Process;
 use crate::support::redis::Redis;
 use crate::support::world::{World, s3_client};
 
-/// Short, so that what a dead worker held is free again soon.
+/// Short, so that what a dead worker had claimed is free again soon.
 const SHORT: [(&str, &str); 4] = [
     ("QUEUE__VISIBILITY", "3s"),
     ("CLAIM__LEASE", "5s"),

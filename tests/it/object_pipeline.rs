@@ -84,7 +84,7 @@ impl Desk {
         workspace::PipelineReader { pipeline: self.pipeline().await, page_retries: 0 }
     }
 
-    /// A bucket's worker, always in the same seat.
+    /// A bucket's worker, always under the same name.
     async fn bucket_work(&self) -> bucket::BucketWorkerSetup {
         let bucket = BlobForgeBucket::new(
             Arc::clone(&self.store) as Arc<dyn ObjectStore>,
@@ -170,7 +170,7 @@ async fn invariant_8_a_bucket_run_that_is_killed_pays_no_finished_call_twice() {
     let work = desk.bucket_work().await.run(Shutdown::default());
     desk.killed_at_the_second_model(work).await;
     assert!(!desk.store.keys(KEPT).is_empty(), "what was paid for is kept");
-    // Its process is no more, so that its seat is free.
+    // Its process is no more, so that its name is free.
     desk.store.delete("registry/workers/w-0.json").await.unwrap();
     let tally = desk.bucket_work().await.run(Shutdown::default()).await.unwrap();
     assert_eq!(tally.done, 1);

@@ -28,7 +28,7 @@ async fn a_task_is_protected_while_its_worker_is_busy_and_not_a_moment_longer() 
     // Renewed while the job goes on, with an expiry in case the worker dies.
     until(SOON, || async { agent.wishes().len() >= 2 }).await;
     assert!(agent.wishes().iter().all(|wish| *wish == (true, Some(1))), "{:?}", agent.wishes());
-    // The job is given back: nothing is held any more.
+    // The job is released: nothing is claimed any more.
     worker.hurry().await;
     until(SOON, || async { agent.wishes().last() == Some(&(false, None)) }).await;
     ended.cancel();

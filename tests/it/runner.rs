@@ -31,7 +31,7 @@ enum Does {
     IsRefused,
     Panics,
     Hangs,
-    /// Takes so long.
+    /// The job takes this long.
     Takes(Duration),
 }
 
@@ -46,7 +46,7 @@ struct Script {
     renewal: Mutex<(RenewalResult, Duration)>,
     holds_back: AtomicBool,
     puts_off: bool,
-    /// Lets disposals pass.
+    /// One permit for each disposal that may pass.
     disposal: Semaphore,
     /// When each renewal was asked for, and for how many claims.
     renewals: Mutex<Vec<(Instant, usize)>>,

@@ -16,7 +16,7 @@ async fn submit(world: &World, count: usize) {
     }
 }
 
-/// Completed, and all.
+/// How many ingestions are completed, and how many have ended.
 async fn progress(world: &World) -> (String, String) {
     let completed = "SELECT count(*)::text FROM docmill.ingestion WHERE status = 'completed'";
     let ended = "SELECT count(*)::text FROM docmill.ingestion WHERE status <> 'in-progress'";

@@ -32,7 +32,7 @@ use tempfile::TempDir;
 
 use crate::support::memory_store::MemoryStore;
 
-/// olmOCR's.
+/// olmOCR's timeout of a lock.
 const TIMEOUT: Duration = Duration::from_secs(1800);
 
 /// A workspace and documents on disk.
@@ -135,7 +135,7 @@ enum Manner {
     LosesPages(usize),
     Panics,
     Hangs,
-    /// Takes so long.
+    /// The reading takes this long.
     Takes(Duration),
 }
 

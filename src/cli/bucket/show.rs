@@ -1,4 +1,4 @@
-//! What only looks at a bucket.
+//! Commands that only read a bucket.
 
 use std::time::Duration;
 

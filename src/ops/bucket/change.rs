@@ -18,32 +18,32 @@ use docmill_queue::queue::objects::blobforge::{
 };
 use docmill_queue::queue::objects::engine::ObjectLock;
 
-/// What became of one document.
+/// The result of an operator's change to one document.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct BucketChange {
-    /// Which.
+    /// SHA-256 of the document's bytes, in hex.
     pub hash: String,
     /// What was done (or would be).
     pub change: BucketAction,
 }
 
-/// What was done.
+/// What an operator's change has done to a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BucketAction {
-    /// It waits (again).
+    /// The document waits (again).
     Queued,
-    /// It waits with another priority.
+    /// The document waits with another priority.
     Moved,
-    /// It was given up.
+    /// The document was given up.
     Cancelled,
-    /// Its worker was told to stop.
+    /// Its worker was asked to stop.
     Asked,
     /// There is nothing of it any more.
     Removed,
-    /// Somebody works on it.
+    /// Nothing was changed, because somebody works on the document.
     Busy,
-    /// There was nothing to do.
+    /// Nothing was changed, because there was nothing to do.
     Nothing,
 }
 
@@ -58,7 +58,7 @@ async fn lock_for_operator(
     bucket.queue.try_lock(hash, lock).await
 }
 
-/// Does something under the lock and gives it back, whatever comes of it.
+/// Takes the lock, makes the change, and releases the lock whatever the result.
 async fn run_locked<F>(bucket: &BlobForgeBucket, hash: &str, work: F) -> Result<BucketChange>
 where
     F: AsyncFnOnce() -> Result<BucketAction>,
@@ -146,8 +146,8 @@ pub async fn reprioritize_document(
     .await
 }
 
-/// Gives up a document that waits or failed; the worker of one in work is told by a note in its
-/// lock, which it sees at its next heartbeat. BlobForge's workers do not know such notes.
+/// Gives up a document that waits or failed. The worker of one in work learns of it from a note in
+/// its lock, which it sees at its next heartbeat. BlobForge's workers do not know such notes.
 ///
 /// # Errors
 /// The store's.

@@ -1,9 +1,9 @@
-//! Taking a document, keeping it, and ending its run.
+//! Claiming a document, renewing its lock, and ending its run.
 //!
-//! Taking: the lock first, then a second look at everything the listing may have been wrong about,
-//! then the count. Each end renews the lock first, so that a worker that lost it changes nothing,
-//! then writes what is new before it removes what is old: a crash in between leaves a document
-//! that the next look ends the same way.
+//! Claiming: the lock first, then a second check of everything the listing may have been wrong
+//! about, then the count. Each end renews the lock first, so that a worker that lost it changes
+//! nothing, then writes what is new before it removes what is old: a crash in between leaves a
+//! document that the next check ends the same way.
 
 use super::end::DeadLetterReason;
 use super::who::WorkerIdentity;
@@ -19,21 +19,21 @@ use docmill_queue::queue::objects::blobforge::{dead_key, failed_key, out_key, to
 use docmill_queue::queue::objects::engine::ObjectLock;
 use docmill_storage::store::PutResult;
 
-/// A marker of a listing.
+/// A marker that a listing has shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MarkerCandidate {
-    /// Where it waits.
+    /// The priority under which the marker lies.
     pub priority: Priority,
-    /// Which document.
+    /// SHA-256 of the document's bytes, in hex.
     pub hash: String,
 }
 
 /// A document that is ours to convert.
 #[derive(Debug)]
 pub struct BucketClaim {
-    /// Which.
+    /// SHA-256 of the document's bytes, in hex.
     pub hash: String,
-    /// Where its marker was.
+    /// The priority that its marker had.
     pub priority: Priority,
     /// Which run this is, from 1; counted in the marker.
     pub run: u32,
@@ -46,18 +46,18 @@ pub struct BucketClaim {
 /// How an attempt to take a document ended.
 #[derive(Debug)]
 pub enum BucketClaimResult {
-    /// It is ours.
+    /// The document is claimed by us.
     Ours(Box<BucketClaim>),
-    /// Somebody else has its lock.
+    /// Somebody else has the document's lock.
     Busy,
     /// Nothing is to be done: it is done, given up, or its marker is gone.
     Settled,
 }
 
-/// What a renewal found.
+/// The result of renewing a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LockRenewal {
-    /// Still ours.
+    /// The lock is still ours, and renewed.
     Ours,
     /// Still ours, but an operator wants the work to stop.
     Cancelled,
@@ -68,7 +68,7 @@ pub enum LockRenewal {
 /// Tries to take the document.
 ///
 /// # Errors
-/// The store's. A lock that was taken is given back before.
+/// The store's. A lock that was taken is released before.
 pub async fn claim_document(
     bucket: &BlobForgeBucket,
     who: &WorkerIdentity,
@@ -162,7 +162,7 @@ async fn begin_run(
 }
 
 impl BucketClaim {
-    /// Keeps the lock for another while and says how far the work is.
+    /// Renews the lock and writes into it how far the work is.
     ///
     /// # Errors
     /// The store's: the lock may still be ours, and is to be renewed soon.
@@ -277,7 +277,7 @@ impl BucketClaim {
         Ok(if ours { JobEnd::Cancelled } else { JobEnd::Lost })
     }
 
-    /// Puts the document back as if it had not been begun.
+    /// Releases the document as if it had not been begun.
     ///
     /// # Errors
     /// As [`BucketClaim::publish`].

@@ -1,5 +1,5 @@
-//! From an original to what is published: the same steps as with a database, without it. What they
-//! have come to is kept in the bucket until the result is published, so that a run that is killed
+//! Turns an original into what is published: the same steps as with a database, without it. Their
+//! results are stored in the bucket until the document is published, so that a run that is killed
 //! pays nothing twice.
 
 use std::fmt::Write as _;
@@ -20,18 +20,18 @@ use docmill_core::model::{DocumentId, IngestionId, Transcript};
 pub struct OriginalDocument {
     /// SHA-256 of the bytes, in hex.
     pub hash: String,
-    /// What the file was called.
+    /// The name of the file that was handed in.
     pub name: String,
-    /// Labels.
+    /// The document's tags, as its original is labelled.
     pub tags: Vec<String>,
-    /// The untouched bytes.
+    /// The bytes exactly as they were handed in.
     pub bytes: Bytes,
 }
 
-/// What a document became.
+/// The result of converting a document.
 #[derive(Debug, Clone)]
 pub enum ConversionResult {
-    /// To be published.
+    /// The document was converted; this is to be published.
     Whole(ConversionOutput),
     /// The document itself is at fault: another run would end the same way.
     Refused {
@@ -42,10 +42,10 @@ pub enum ConversionResult {
     },
 }
 
-/// What is published.
+/// The parts of a converted document that are published.
 #[derive(Debug, Clone, Default)]
 pub struct ConversionOutput {
-    /// The text.
+    /// The document's text as Markdown.
     pub markdown: String,
     /// Names without folders, and bytes.
     pub assets: Vec<(String, Bytes)>,
@@ -97,7 +97,7 @@ fn document_of(hash: &str) -> DocumentId {
     DocumentId::from_content(hash, "")
 }
 
-/// What is kept of the document of this hash while it is worked on is found by this id.
+/// The id under which everything about the document of this hash is stored while it is worked on.
 pub(super) fn artefact_id(hash: &str) -> IngestionId {
     ingestion_of(document_of(hash))
 }

@@ -1,9 +1,11 @@
-//! The words for why a document is given up.
+//! The reasons for which a document is given up, as they are stored.
 
 /// Why a document was given up.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct DeadLetterReason<'a> {
-    /// See [`DeadMarker::reason`](docmill_queue::queue::objects::blobforge::records::DeadMarker::reason).
+    /// The code that is stored; see [`DeadMarker::reason`][reason].
+    ///
+    /// [reason]: docmill_queue::queue::objects::blobforge::records::DeadMarker::reason
     pub(super) reason: &'a str,
     /// What went wrong: codes and counts, never content.
     pub(super) detail: &'a str,

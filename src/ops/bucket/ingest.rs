@@ -33,10 +33,10 @@ const BATCH: usize = 50;
 /// Documents handed in at the same time.
 const AT_ONCE: usize = 8;
 
-/// How documents are handed in.
+/// Options for handing documents in.
 #[derive(Debug, Clone)]
 pub struct IngestOptions {
-    /// How urgent they are.
+    /// The priority of the documents.
     pub priority: Priority,
     /// Labels beside those of their paths.
     pub tags: Vec<String>,
@@ -50,13 +50,13 @@ pub struct IngestOptions {
     pub git: PathBuf,
 }
 
-/// What became of one file.
+/// The result of handing one file in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum IngestStatus {
-    /// It waits now (or would).
+    /// The file's document waits now (or would).
     Queued,
-    /// It was handed in before.
+    /// The same bytes were handed in before.
     Known,
     /// Nothing was done; `problem` says why.
     Refused,
@@ -67,26 +67,26 @@ pub enum IngestStatus {
 pub struct IngestedFile {
     /// Relative to what was named.
     pub path: String,
-    /// What became of it.
+    /// The result of handing the file in.
     pub fate: IngestStatus,
     /// SHA-256 of its bytes, in hex.
     pub hash: Option<String>,
-    /// Where it stood before.
+    /// The state it had before.
     pub state: Option<BucketState>,
     /// Its content was fetched from Git LFS.
     pub fetched: bool,
-    /// Why nothing was done.
+    /// Why nothing was done, for people.
     pub problem: Option<String>,
 }
 
-/// What became of all.
+/// The report of one ingest.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct IngestReport {
-    /// Each file.
+    /// One line for each file that was found.
     pub files: Vec<IngestedFile>,
 }
 
-/// Hands everything in that lies at a place. `seen` is told how many files are through.
+/// Hands in everything that lies at a place. `seen` is called with how many files are through.
 ///
 /// # Errors
 /// The bucket does not answer, or the repository cannot be cloned. What is wrong with one file is
@@ -97,7 +97,7 @@ pub async fn ingest_all(
     how: &IngestOptions,
     seen: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<IngestReport> {
-    // The folder of a clone lives as long as this.
+    // The folder of a clone is removed when this is dropped.
     let checkout = git::open_source(place, &how.git).await?;
     let found = find_files(&checkout.roots, how.any_format).await;
     let mut report = IngestReport::default();

@@ -1,4 +1,4 @@
-//! Mending: locks that nobody renews any more, failed documents whose pause is over, and what a
+//! Repairs: locks that nobody renews any more, failed documents whose pause is over, and what a
 //! former start of the same worker left behind.
 //!
 //! Each document is looked at and changed under its lock, an abandoned one taken over by replacing
@@ -26,32 +26,32 @@ use docmill_queue::queue::objects::blobforge::{
 use docmill_queue::queue::objects::engine::ObjectLock;
 use docmill_storage::store::ObjectEntry;
 
-/// Who a janitor is in a lock.
+/// The id that a janitor writes into a lock.
 const JANITOR: &str = "janitor";
 
 /// What one pass did, or would do.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct SweepReport {
-    /// Nothing was changed.
+    /// Whether this was a dry run, which changes nothing.
     pub dry_run: bool,
     /// Each document that was not as it should be.
     pub acts: Vec<JanitorAction>,
 }
 
-/// What became of one document.
+/// What the janitor did about one document.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct JanitorAction {
-    /// Which document.
+    /// SHA-256 of the document's bytes, in hex.
     pub hash: String,
     /// Whose lock was abandoned; none: it had failed.
     pub worker: Option<String>,
     /// `finished`, `dead`, `queued` or `forgotten`.
     pub act: &'static str,
-    /// How often it was begun.
+    /// How many runs the document has had.
     pub runs: u32,
 }
 
-/// How a pass is made.
+/// Options of a janitor's pass.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SweepOptions {
     /// Only say what would be done.
@@ -60,7 +60,7 @@ pub struct SweepOptions {
     pub at_once: bool,
 }
 
-/// Looks at every lock and every failed document.
+/// Checks every lock and every failed document.
 ///
 /// # Errors
 /// The store's; what was done before stays done.
@@ -83,8 +83,8 @@ pub async fn sweep_bucket(
     Ok(swept)
 }
 
-/// At the start of a worker: what a former start of the same worker still holds. It cannot run any
-/// more, since this one has its seat.
+/// Called at the start of a worker: repairs what a former start of the same worker still has
+/// locked. That one cannot run any more, since this one has its registration.
 ///
 /// # Errors
 /// The store's.
@@ -103,7 +103,7 @@ pub(super) async fn sweep_own_locks(
     Ok(swept)
 }
 
-/// How locks are mended.
+/// The means of repairing locks.
 #[derive(Clone, Copy)]
 struct LockRepair<'a> {
     dry_run: bool,
@@ -113,7 +113,7 @@ struct LockRepair<'a> {
     who: Option<&'a WorkerIdentity>,
 }
 
-/// Looks at one lock; if it is abandoned, takes it over and settles its document.
+/// Checks one lock; if it is abandoned, takes it over and repairs its document.
 async fn repair_abandoned(
     bucket: &BlobForgeBucket,
     settings: &BucketSettings,
@@ -142,7 +142,7 @@ async fn repair_abandoned(
     apply_decision(bucket, settings, hash, held, Some(&seen.lease)).await.map(Some)
 }
 
-/// Looks at one failed document; if its pause is over and nobody has it, settles it.
+/// Checks one failed document; if its pause is over and nobody has it, repairs it.
 async fn repair_failed(
     bucket: &BlobForgeBucket,
     settings: &BucketSettings,

@@ -2,8 +2,7 @@
 //!
 //! One listing over all priorities shows either everything or the most urgent; if all it shows is
 //! of one priority, a second one begins at a random of its 256 shards, so that workers do not meet.
-//! What was found is drawn from until it is used up or old. Each request has to be paid for by
-//! time before the next look.
+//! What was found is drawn from until it is used up or old. Each request delays the next scan.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -16,47 +15,47 @@ use docmill_core::fault::Result;
 use docmill_queue::queue::objects::blobforge::{marker_in, shard_prefix};
 use docmill_storage::store::ObjectEntry;
 
-/// Documents that were found waiting, and when to look again.
+/// Documents that were found waiting, and when to scan again.
 #[derive(Debug)]
 pub struct TodoScanner {
     found: VecDeque<MarkerCandidate>,
     each: Duration,
     longest: Duration,
     next: Instant,
-    /// Looks in a row that found nothing.
+    /// Scans in a row that found nothing.
     empty: u32,
     whole: bool,
-    /// Something of the newest look could be taken.
+    /// Whether something that the newest scan found could be claimed.
     fruitful: bool,
-    /// Requests that are still to be paid for.
+    /// Requests whose delay is still to be waited out.
     owed: u32,
 }
 
 impl TodoScanner {
-    /// `each` request keeps the next look off for so long; after looks that find nothing it waits
-    /// twice as long each time, up to `longest`. The first look pays for the listing that a worker
-    /// makes at its start.
+    /// Each request delays the next scan by `each`; after scans that find nothing the delay doubles
+    /// each time, up to `longest`. The first scan also waits for the listing that a worker makes at
+    /// its start.
     pub fn new(each: Duration, longest: Duration) -> Self {
         let (found, next) = (VecDeque::new(), Instant::now());
         Self { found, each, longest, next, empty: 0, whole: false, fruitful: true, owed: 1 }
     }
 
-    /// When it is time to look again.
+    /// When it is time to scan again.
     pub fn next_scan(&self) -> Instant {
         self.next
     }
 
-    /// Whether the newest look showed everything and nothing of it could be taken.
+    /// Whether the newest scan showed everything and nothing of it could be claimed.
     pub fn is_over(&self) -> bool {
         self.whole && self.found.is_empty() && !self.fruitful
     }
 
-    /// Something that was found could be taken: another look is worth it.
+    /// Notes that something that was found could be claimed: another scan is worth it.
     pub fn mark_productive(&mut self) {
         self.fruitful = true;
     }
 
-    /// The next candidate; `None` until it is time to look again.
+    /// The next candidate; `None` until it is time to scan again.
     ///
     /// # Errors
     /// The store's.
@@ -72,7 +71,7 @@ impl TodoScanner {
 
     async fn scan_bucket(&mut self, bucket: &BlobForgeBucket) -> Result<()> {
         let mut requests = 1 + std::mem::take(&mut self.owed);
-        // Should the store fail, the next look comes no sooner.
+        // Should the store fail, the next scan comes no sooner.
         self.next = Instant::now() + self.each;
         let mut page = bucket.queue.list_first().await?;
         let full = page.is_full();
@@ -96,8 +95,8 @@ impl TodoScanner {
         Ok(())
     }
 
-    /// What the requests cost, and more while nothing is found; up to a quarter more, so that
-    /// workers that began together do not look together.
+    /// The delay that the requests cost, and more while nothing is found; up to a quarter more, so
+    /// that workers that began together do not scan together.
     fn scan_pause(&self, requests: u32) -> Duration {
         let idle = self.each.saturating_mul(1 << self.empty.saturating_sub(1).min(16));
         let idle = if self.empty > 1 { idle.min(self.longest) } else { Duration::ZERO };

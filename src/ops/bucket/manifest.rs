@@ -21,17 +21,17 @@ const TRIES: u32 = 10;
 /// A larger manifest is not read: about four million names.
 const LARGEST: u64 = 1 << 30;
 
-/// The whole.
+/// The manifest as it is stored.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BucketManifest {
-    /// Of the form; 1.
+    /// The version of the format; 1.
     pub version: u32,
-    /// RFC 3339, UTC.
+    /// When it was last changed; RFC 3339, UTC.
     #[serde(default)]
     pub updated_at: String,
-    /// By hash.
+    /// One entry per document, by the SHA-256 of its bytes in hex.
     pub entries: BTreeMap<String, ManifestEntry>,
-    /// Fields of others.
+    /// Fields that other programs wrote; they are kept.
     #[serde(flatten)]
     pub rest: Map<String, Value>,
 }
@@ -43,21 +43,21 @@ impl Default for BucketManifest {
     }
 }
 
-/// One document.
+/// One document of the manifest.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ManifestEntry {
     /// Every path it was handed in by.
     pub paths: Vec<String>,
-    /// Bytes.
+    /// The size of the original in bytes.
     pub size: u64,
-    /// Labels.
+    /// The tags of the document.
     pub tags: Vec<String>,
-    /// RFC 3339, UTC.
+    /// When it was handed in; RFC 3339, UTC.
     pub ingested_at: String,
     /// The folder or repository it came from.
     pub source: String,
-    /// Fields of others.
+    /// Fields that other programs wrote; they are kept.
     #[serde(flatten)]
     pub rest: Map<String, Value>,
 }
@@ -92,18 +92,18 @@ pub struct RebuildReport {
     pub added: usize,
     /// Entries without an original, which go.
     pub removed: usize,
-    /// Where a file that was no manifest lies now.
+    /// The key to which a file that was no manifest was moved.
     pub put_aside: Option<String>,
 }
 
-/// How [`BucketManifest::rebuild`] goes about it.
+/// Options of [`BucketManifest::rebuild`].
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RebuildOptions {
     /// Only say what would change.
     pub dry_run: bool,
 }
 
-/// What lies under the manifest's name.
+/// What is stored under the manifest's name.
 enum ManifestRead {
     Nothing,
     Whole(Box<BucketManifest>, Etag),
@@ -177,8 +177,8 @@ impl BucketManifest {
         if how.dry_run {
             return Ok(rebuilt);
         }
-        // What was handed in while the originals were looked at stays: only what was known before
-        // and has no original goes.
+        // What was handed in while the originals were listed stays: only what was known before and
+        // has no original goes.
         rebuilt.put_aside = update_manifest(bucket, |manifest| {
             let before = manifest.entries.clone();
             manifest

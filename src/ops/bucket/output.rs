@@ -9,12 +9,12 @@ use zip::write::SimpleFileOptions;
 use super::convert::{ConversionOutput, OriginalDocument};
 use docmill_core::fault::{Error, Result};
 
-/// Who made it, and when.
+/// Which worker made the output, and when.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct OutputMaker<'a> {
-    /// The worker.
+    /// The id of the worker.
     pub(super) worker: &'a str,
-    /// RFC 3339, UTC.
+    /// When the output was made; RFC 3339, UTC.
     pub(super) at: &'a str,
 }
 

@@ -1,8 +1,8 @@
 //! The workers of a bucket, one object each below `registry/workers/`.
 //!
-//! A worker's name is the machine's fingerprint and a seat on it. A seat is taken on condition, as
-//! locks are, so that two processes on one machine never have the same name; one is free once its
-//! worker said that it stopped, surely ended, or was not heard of for as long as a lock may be.
+//! A worker's name is the machine's fingerprint and a number on it. A number is taken on condition,
+//! as locks are, so that two processes on one machine never have the same name; one is free once
+//! its worker said that it stopped, surely ended, or was not heard of for as long as a lock may be.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -24,24 +24,24 @@ const SEATS: u32 = 256;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RegisteredWorker {
-    /// Fingerprint and seat.
+    /// The machine's fingerprint and the worker's number on it.
     pub worker_id: String,
     /// `idle`, `processing` or `stopped`.
     pub status: String,
     /// One of the documents it works on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub current_job: Option<String>,
-    /// RFC 3339, UTC.
+    /// When it last said that it is alive; RFC 3339, UTC.
     pub last_heartbeat: String,
-    /// RFC 3339, UTC.
+    /// When this start of it began; RFC 3339, UTC.
     pub started_at: String,
     /// This start of it.
     pub instance: String,
-    /// The process.
+    /// The process of this start.
     pub(super) process: ProcessIdentity,
     /// What became of the documents it took.
     pub metrics: BTreeMap<String, u64>,
-    /// Fields of others.
+    /// Fields that other programs wrote; they are kept.
     #[serde(flatten)]
     pub rest: Map<String, Value>,
 }
@@ -52,20 +52,20 @@ impl LockRecord for RegisteredWorker {
     }
 }
 
-/// The word of a worker that ended by itself.
+/// The status of a worker that ended by itself.
 const STOPPED: &str = "stopped";
 
-/// A seat that is ours.
+/// The registration of this worker: a name that is ours.
 pub struct WorkerRegistration {
     who: WorkerIdentity,
     held: ObjectLock<RegisteredWorker>,
 }
 
 impl WorkerRegistration {
-    /// Takes a free seat on this machine. `named` replaces the fingerprint.
+    /// Takes a free number on this machine. `named` replaces the fingerprint.
     ///
     /// # Errors
-    /// The store's; unavailable if every seat is taken.
+    /// The store's; unavailable if every number is taken.
     pub async fn register(
         bucket: &BlobForgeBucket,
         named: Option<&str>,
@@ -83,12 +83,13 @@ impl WorkerRegistration {
         Err(Error::new(Fault::Unavailable, text))
     }
 
-    /// Who sits here.
+    /// The identity of the registered worker.
     pub fn identity(&self) -> &WorkerIdentity {
         &self.who
     }
 
-    /// Says that the worker lives and what it does; `false` if the seat was taken by another.
+    /// Writes that the worker is alive and what it does; `false` if another has taken the
+    /// registration.
     ///
     /// # Errors
     /// The store's.
@@ -102,7 +103,7 @@ impl WorkerRegistration {
         self.write(bucket, status, job, stats).await
     }
 
-    /// Gives the seat up.
+    /// Gives up the registration.
     ///
     /// # Errors
     /// The store's.

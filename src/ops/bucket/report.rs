@@ -1,4 +1,4 @@
-//! Looking at a bucket; nothing here changes anything.
+//! Reports on a bucket; nothing here changes anything.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,22 +18,22 @@ use docmill_queue::queue::objects::blobforge::{
     tier_prefix,
 };
 
-/// How many documents stand where.
+/// How many documents are in each state.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct BucketCounts {
-    /// Waiting, by priority.
+    /// Documents that wait, by the name of their priority.
     pub todo: BTreeMap<&'static str, u64>,
-    /// In work.
+    /// Documents that a worker has locked.
     pub processing: u64,
-    /// To be tried again.
+    /// Failed documents that are to be tried again.
     pub failed: u64,
-    /// Given up.
+    /// Documents that were given up.
     pub dead: u64,
-    /// With a result.
+    /// Documents that have a result.
     pub done: u64,
 }
 
-/// Counts, in the order of a document's way.
+/// Counts documents by state.
 ///
 /// # Errors
 /// The store's.
@@ -65,13 +65,13 @@ fn hash_in_result_key(key: &str) -> Option<&str> {
 /// A document that is worked on.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RunningDocument {
-    /// Which.
+    /// SHA-256 of the document's bytes, in hex.
     pub hash: String,
-    /// By whom.
+    /// The id of the worker that has the lock.
     pub worker: String,
-    /// Which run.
+    /// The number of this run, from 1.
     pub run: u32,
-    /// How far it is.
+    /// The stage that the work has reached.
     pub stage: String,
     /// Seconds since it was taken.
     pub elapsed_seconds: u64,
@@ -82,15 +82,15 @@ pub struct RunningDocument {
 /// Counts, workers and what they do.
 #[derive(Debug, Clone, Serialize)]
 pub struct BucketDashboard {
-    /// How many documents stand where.
+    /// How many documents are in each state.
     pub standing: BucketCounts,
-    /// Who is registered, and how many seconds ago each was heard of.
+    /// The registered workers, and how many seconds ago each was heard of.
     pub workers: Vec<(RegisteredWorker, u64)>,
-    /// What is worked on.
+    /// The documents that are worked on.
     pub running: Vec<RunningDocument>,
 }
 
-/// Everything that is shown at one look.
+/// Loads everything that the dashboard shows.
 ///
 /// # Errors
 /// The store's.
@@ -114,14 +114,14 @@ pub async fn load_dashboard(bucket: &BlobForgeBucket) -> Result<BucketDashboard>
     Ok(BucketDashboard { standing, workers: workers.into_iter().map(seconds).collect(), running })
 }
 
-/// A document of a listing.
+/// A document as a listing shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ListedDocument {
-    /// Which.
+    /// SHA-256 of the document's bytes, in hex.
     pub hash: String,
-    /// Where it stands.
+    /// The state of the document.
     pub state: BucketState,
-    /// Where it waits, if it does.
+    /// The name of its priority, if it waits.
     pub priority: Option<&'static str>,
     /// What it is called, as far as the manifest knows.
     pub paths: Vec<String>,
@@ -182,21 +182,21 @@ async fn load_names(bucket: &BlobForgeBucket) -> Result<BucketManifest> {
 /// All that is known of a document.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct DocumentDetails {
-    /// Which.
+    /// SHA-256 of the document's bytes, in hex.
     pub hash: String,
-    /// Where it stands; none: its original may be there, but nothing is to be done with it.
+    /// Its state; none: its original may be there, but nothing is to be done with it.
     pub state: Option<BucketState>,
-    /// Its place in the manifest.
+    /// Its entry in the manifest, if it has one.
     pub entry: Option<ManifestEntry>,
-    /// Where it waits.
+    /// The name of its priority, if it waits.
     pub priority: Option<&'static str>,
-    /// How often it was begun.
+    /// How many runs the document has had.
     pub runs: u32,
-    /// By whom, if it is worked on.
+    /// The id of the worker that has it, if it is worked on.
     pub worker: Option<String>,
     /// Why it was given up, or what went wrong last.
     pub reason: Option<String>,
-    /// What went wrong, oldest first.
+    /// Its failures, oldest first.
     pub history: Vec<RecordedFailure>,
 }
 

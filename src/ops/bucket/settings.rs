@@ -12,7 +12,7 @@ use super::BlobForgeBucket;
 use docmill_core::fault::{Error, Fault, Result};
 use docmill_queue::queue::objects::blobforge::SETTINGS;
 
-/// What all workers of a bucket go by.
+/// The settings that all workers of a bucket follow.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct BucketSettings {
@@ -26,7 +26,7 @@ pub struct BucketSettings {
     pub conversion_timeout: u64,
     /// Seconds before a failed document is tried again, doubled with every failure. Ours.
     pub retry_pause_seconds: u64,
-    /// Fields of others.
+    /// Fields that other programs wrote; they are kept.
     #[serde(flatten)]
     pub rest: Map<String, Value>,
 }

@@ -1,7 +1,9 @@
-//! Who a worker is: the machine's fingerprint, the seat on it, and the start of the process.
+//! The identity of a worker: the machine's fingerprint, its number there, and the start of the
+//! process.
 //!
-//! The fingerprint is BlobForge's (the first 12 hex digits of the SHA-256 of `hostname:machine-id`);
-//! there it is the whole name, so that two processes on one machine steal each other's work.
+//! The fingerprint is BlobForge's (the first 12 hex digits of the SHA-256 of
+//! `hostname:machine-id`); there it is the whole name, so that two processes on one machine steal
+//! each other's work.
 
 use std::path::Path;
 
@@ -9,10 +11,10 @@ use serde::{Deserialize, Serialize};
 
 use docmill_core::model::digest;
 
-/// Who holds locks.
+/// The identity that a worker writes into its locks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkerIdentity {
-    /// The machine and the seat on it.
+    /// The machine's fingerprint and the worker's number on it.
     pub id: String,
     /// This start of the process.
     pub instance: String,
@@ -25,15 +27,15 @@ impl WorkerIdentity {
     }
 }
 
-/// This process, as others on the same machine can tell whether it still runs.
+/// This process, described so that others on the same machine can find out whether it still runs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct ProcessIdentity {
-    /// The machine's name.
+    /// The host name of the machine.
     pub(super) hostname: String,
-    /// The start of the machine; empty where it cannot be told.
+    /// The start of the machine; empty where it cannot be found out.
     pub(super) boot: String,
-    /// The process's number.
+    /// The id of the process (PID).
     pub(super) pid: u32,
 }
 

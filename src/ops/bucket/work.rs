@@ -1,11 +1,11 @@
-//! A worker of a bucket: takes what waits, converts it, tells how it ended, and takes its turn at
-//! mending, until it is stopped.
+//! A worker of a bucket: claims what waits, converts it, writes how it ended, and takes its turn as
+//! janitor, until it is stopped.
 //!
-//! It is a [`Backlog`] of the one runner (`crate::runner`): listings are looked through for what
-//! waits, a claim is a lock, an end is written beside the original. At a signal the documents in
-//! work may go on for as long as the drain lasts, none by default; then they are put back, their
-//! runs not counted. What is not the documents' fault (the store or a model does not answer) is
-//! put back as well, and the worker waits a while.
+//! It is a [`Backlog`] of the one runner (`crate::runner`): listings are scanned for what waits, a
+//! claim is a lock, an end is written beside the original. At a signal the documents in work may go
+//! on for as long as the drain lasts, none by default; then they are released, their runs not
+//! counted. What is not the documents' fault (the store or a model does not answer) is released as
+//! well, and the worker waits a while.
 
 mod chores;
 mod job;
@@ -43,19 +43,19 @@ use docmill_core::model::{ClaimToken, DocumentId, IngestionId};
 /// many in a row.
 const BREATH: Duration = Duration::from_secs(15);
 const LONGEST_BREATH: Duration = Duration::from_secs(60);
-/// How long it may take at a stop until everything is put back.
+/// How long it may take at a stop until everything is released.
 const PUTTING_BACK: Duration = Duration::from_secs(60);
 
-/// How a worker works.
+/// Options of a bucket worker.
 #[derive(Debug, Clone)]
 pub struct BucketWorkerOptions {
-    /// Documents at the same time.
+    /// How many documents are converted at the same time.
     pub jobs: usize,
     /// End once nothing waits any more.
     pub once: bool,
-    /// Time between two looks for every listing request they take.
+    /// Time between two scans for every listing request they take.
     pub each_list: Duration,
-    /// The longest pause between two looks while nothing waits.
+    /// The longest pause between two scans while nothing waits.
     pub longest_pause: Duration,
     /// Larger documents are refused; bytes.
     pub largest: u64,
@@ -65,22 +65,22 @@ pub struct BucketWorkerOptions {
     pub drain: Duration,
 }
 
-/// A worker, ready to take its seat.
+/// What a worker needs before it registers.
 pub struct BucketWorkerSetup {
-    /// Where.
+    /// The bucket to work on.
     pub bucket: Arc<BlobForgeBucket>,
-    /// How documents are converted.
+    /// The converter of documents.
     pub convert: Arc<dyn DocumentConverter>,
-    /// How it works.
+    /// Limits and options of the worker.
     pub terms: BucketWorkerOptions,
 }
 
-/// A worker that has its seat.
+/// A worker that is registered.
 pub struct BucketWorker {
     runner: Runner<BucketBacklog>,
 }
 
-/// What waits in a bucket.
+/// The documents that wait in a bucket, as work for a runner.
 struct BucketBacklog {
     bucket: Arc<BlobForgeBucket>,
     convert: Arc<dyn DocumentConverter>,
@@ -94,7 +94,7 @@ struct BucketBacklog {
 }
 
 impl BucketWorkerSetup {
-    /// Takes a seat, and up what an earlier worker in it left.
+    /// Registers the worker, and repairs what an earlier worker of the same name left.
     ///
     /// # Errors
     /// The store does not answer, or its settings make no sense.
@@ -293,7 +293,7 @@ impl Backlog for BucketBacklog {
         format!("document {}", job.hash)
     }
 
-    /// A marker that was put back is there for everybody at once.
+    /// A marker that was released is there for everybody at once.
     fn supports_delay(&self) -> bool {
         false
     }

@@ -15,13 +15,13 @@ use docmill_core::fault::{Error, Result};
 const TOO_MUCH: Duration = Duration::from_secs(240);
 /// Logs and metrics of several machines no longer fit together.
 const MUCH: Duration = Duration::from_secs(10);
-/// How long the other side may take to tell its time.
+/// How long the other side may take to answer with its time.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The time that somebody's clock showed when ours showed `at`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClockSample {
-    /// Theirs.
+    /// The time that the other side reported.
     pub theirs: SystemTime,
     /// Ours, in the middle of the question.
     pub at: SystemTime,

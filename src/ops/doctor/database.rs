@@ -12,7 +12,7 @@ use docmill_ledger::db::{Db, SchemaVersion};
 const OLDEST: i32 = 13;
 const NEWEST: i32 = 17;
 
-/// Every check of the database; `url` tells whether the way to it leaves this machine.
+/// Every check of the database; `url` shows whether the way to it leaves this machine.
 pub async fn check(db: &Db, leaves_machine: bool) -> Vec<DoctorFinding> {
     let facts = match inspect::inspect_database(db).await {
         Ok(facts) => facts,

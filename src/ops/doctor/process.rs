@@ -9,7 +9,7 @@ use docmill_core::config::{ByteSize, Config};
 
 /// The variable in which our manifests say how long the platform waits after SIGTERM.
 pub const STOP_TIMEOUT_VARIABLE: &str = "DOCMILL_STOP_TIMEOUT";
-/// Jobs that were cancelled at the end of the drain may take so long to be given back.
+/// Jobs that were cancelled at the end of the drain may take so long to be released.
 const SETTLE: Duration = Duration::from_secs(8);
 /// What the process takes besides documents and pages.
 const BASE: u64 = 256 << 20;

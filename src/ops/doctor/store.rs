@@ -4,7 +4,7 @@ use super::DoctorFinding;
 use docmill_core::config::AllowedPrefix;
 use docmill_storage::store::keys;
 
-/// A rule by which a bucket tells a queue of new objects.
+/// A rule by which a bucket sends a queue events about new objects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BucketNotification {
     /// ARN of the queue.

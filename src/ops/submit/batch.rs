@@ -18,7 +18,7 @@ use docmill_storage::store::{ObjectMeta, keys};
 /// Files uploaded at the same time; each is in memory as a whole.
 const UPLOADS: usize = 4;
 
-/// Something that was looked at and may be handed in.
+/// A file or object that was inspected and may be handed in.
 #[derive(Debug, Clone)]
 pub(super) struct SubmitCandidate {
     pub(super) source: SubmitSource,
@@ -38,11 +38,11 @@ pub(super) enum CandidateContent {
 enum SubmitPlan {
     /// Its content was handed in before.
     Known(DocumentId, IngestionId, IngestionStatus),
-    /// A row, and perhaps bytes.
+    /// It is new: a row is written, and its bytes are uploaded where they must be.
     New(Box<NewRows>),
     /// The same content as a candidate before it in this batch.
     Same(DocumentId, IngestionId),
-    /// Not handed in.
+    /// It cannot be handed in, for this reason.
     Refused(String),
 }
 
@@ -50,7 +50,7 @@ enum SubmitPlan {
 struct NewRows {
     document: NewDocument,
     ingestion: NewIngestion,
-    /// What the file to be uploaded first holds.
+    /// The content of the file to be uploaded first.
     upload: Option<FileContent>,
 }
 
@@ -318,7 +318,7 @@ fn file_name(path: &Path) -> String {
 }
 
 impl SubmitSource {
-    /// As the report names it.
+    /// The path by which the report names it.
     pub(super) fn name(&self) -> std::path::PathBuf {
         match self {
             Self::File(path) => path.clone(),

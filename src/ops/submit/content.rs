@@ -1,5 +1,5 @@
-//! What a file holds: its size, whether it is a document, its SHA-256. Read in pieces, so that a
-//! file of any size costs the memory of one piece. What is no larger is kept, and so read once; a
+//! The content of a file: its size, whether it is a document, its SHA-256. Read in pieces, so that
+//! a file of any size costs the memory of one piece. What is no larger is kept, and so read once; a
 //! larger file is read again when it is uploaded.
 
 use std::path::Path;
@@ -17,15 +17,15 @@ const PIECE: usize = 128 << 10;
 /// What is known of a file's content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FileContent {
-    /// In hex.
+    /// SHA-256 of the bytes, in hex.
     pub(super) sha256: String,
-    /// Bytes.
+    /// Size of the file in bytes.
     pub(super) size: u64,
     /// All of it, if it is no more than one piece.
     pub(super) whole: Option<Bytes>,
 }
 
-/// Looks at a file; the error is in words for the report.
+/// Inspects a file; the error is in words for the report.
 pub(super) async fn inspect_file(path: &Path, largest: u64) -> Result<FileContent, String> {
     let words = |error: std::io::Error| error.to_string();
     let mut file = tokio::fs::File::open(path).await.map_err(words)?;

@@ -24,7 +24,7 @@ const LISTED: usize = 1000;
 /// Something to hand in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SubmitSource {
-    /// A local file.
+    /// The path of a local file.
     File(PathBuf),
     /// An object that stays where it is, as `s3://bucket/key`.
     Object(String),
@@ -33,7 +33,7 @@ pub enum SubmitSource {
 /// One step of the search.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SearchStep {
-    /// Hand this in.
+    /// A document that is to be handed in.
     Found(SubmitSource),
     /// This is not handed in.
     Skipped(SkippedPath),
@@ -51,15 +51,15 @@ pub struct SearchResult {
 /// A path that is not handed in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SkippedPath {
-    /// Which.
+    /// The path as it was found.
     pub file: PathBuf,
-    /// Why.
+    /// Why it is not handed in, for people.
     pub problem: String,
     /// Whether the person named this path, rather than a folder it lies in.
     pub named: bool,
 }
 
-/// Looks through local paths and waits for the end.
+/// Searches local paths and waits for the end.
 pub async fn find_paths(paths: &[PathBuf]) -> SearchResult {
     let (steps, mut inbox) = mpsc::channel(64);
     let search = async {

@@ -1,5 +1,5 @@
-//! The right to work on a group: its locks, in both layouts, and then a second look at whether it
-//! is done.
+//! The right to work on a group: its locks, in both layouts, and then a second check whether it is
+//! done.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use docmill_queue::queue::objects::olmocr::index::WorkGroup;
 use docmill_queue::queue::objects::olmocr::{WorkspaceLock, all_lock_keys};
 use docmill_storage::store::Etag;
 
-/// The locks of a group, held by us.
+/// The locks of a group, taken by us.
 #[derive(Debug)]
 pub struct GroupClaim {
     held: Vec<ObjectLock<WorkspaceLock>>,
@@ -19,15 +19,15 @@ pub struct GroupClaim {
 /// How an attempt to take a group ended.
 #[derive(Debug)]
 pub enum GroupClaimResult {
-    /// It is ours.
+    /// The group is claimed by us.
     Ours(GroupClaim),
     /// Somebody else has it; its lock is abandoned after so long if it is not renewed.
     Busy(Duration),
-    /// It is done.
+    /// The group is finished already.
     Done,
 }
 
-/// What a look at a lock found.
+/// The status of a lock.
 enum LockStatus {
     Free,
     Stale(Etag),
@@ -38,7 +38,7 @@ impl Workspace {
     /// Tries to take a group.
     ///
     /// # Errors
-    /// The store's. Locks that were taken are given back before.
+    /// The store's. Locks that were taken are released before.
     pub async fn claim_group(&self, worker: &str, group: &WorkGroup) -> Result<GroupClaimResult> {
         if self.is_done(&group.hash).await? {
             return Ok(GroupClaimResult::Done);
@@ -117,7 +117,7 @@ impl Workspace {
         })
     }
 
-    /// Keeps the locks for another while; `false` if one of them is not ours any more.
+    /// Renews the locks; `false` if one of them is not ours any more.
     ///
     /// # Errors
     /// The store's: the locks may still be ours, and are to be renewed soon.
@@ -131,7 +131,7 @@ impl Workspace {
         Ok(true)
     }
 
-    /// Gives the locks back; those that are not ours any more are left alone.
+    /// Releases the locks; those that are not ours any more are left alone.
     ///
     /// # Errors
     /// The store's: a lock may stay until it is abandoned.
@@ -142,7 +142,7 @@ impl Workspace {
         Ok(())
     }
 
-    /// The same where there is another error to tell.
+    /// Releases the locks, and only logs a failure: for callers that return another error.
     pub(super) async fn try_release_locks(&self, claim: &mut GroupClaim) {
         if let Err(error) = self.release_locks(claim).await {
             tracing::warn!(error = %error, "a lock stays until it is abandoned: {error}");

@@ -28,7 +28,7 @@ use docmill_storage::store::PutResult;
 /// How often the end of a run is tried to be written.
 const TRIES: u32 = 3;
 
-/// A group in work.
+/// A group that this worker has claimed.
 pub(super) struct GroupJob {
     pub(super) group: WorkGroup,
     /// Gone once the end of the run is being written.
@@ -36,7 +36,7 @@ pub(super) struct GroupJob {
     known: Mutex<GroupLedger>,
 }
 
-/// How far a run of a group came.
+/// How far a run of a group has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum GroupProgress {
     /// Nothing is left to be read.
@@ -50,7 +50,7 @@ impl GroupJob {
         Self { group, claim: Mutex::new(Some(claim)), known: Mutex::new(known) }
     }
 
-    /// Keeps the locks for another while.
+    /// Renews the locks of the group.
     pub(super) async fn renew(&self, workspace: &Workspace) -> RenewalResult {
         // Without a claim the end is being written, which renews the locks itself.
         let mut claim = self.claim.lock().await;
@@ -65,7 +65,7 @@ impl GroupJob {
         }
     }
 
-    /// Reads what is not settled yet.
+    /// Reads the documents that are still open.
     pub(super) async fn read_documents(
         &self,
         backlog: &WorkspaceBacklog,
@@ -111,7 +111,7 @@ impl GroupJob {
         Ok(run)
     }
 
-    /// Writes how the run ended, and gives the locks back.
+    /// Writes how the run ended, and releases the locks.
     pub(super) async fn finish_run(
         &self,
         backlog: &WorkspaceBacklog,
@@ -203,7 +203,7 @@ pub(super) fn outcome_label(conclusion: &JobConclusion<GroupProgress>) -> &'stat
 /// What follows for one document, by the failure table.
 ///
 /// # Errors
-/// The error itself, if every other document would fare the same: the group is given back.
+/// The error itself, if every other document would fare the same: the group is released.
 fn note_failure(
     backlog: &WorkspaceBacklog,
     entry: &mut GroupEntry,
@@ -251,7 +251,7 @@ async fn fail_crashed(
     Ok(true)
 }
 
-/// What reading a document came to.
+/// What follows from reading a document.
 enum DocumentRead {
     Line(String),
     Empty,

@@ -1,7 +1,7 @@
 //! What became of each document of a group, so that one that failed is not lost with its group, and
 //! one that was read is not read again.
 //!
-//! Written by the holder of the group's lock, each time on condition that nobody else has written
+//! Written by the owner of the group's lock, each time on condition that nobody else has written
 //! meanwhile. Entries of read documents go once their group's result is there.
 
 use std::collections::BTreeMap;
@@ -15,14 +15,14 @@ use docmill_core::fault::{Error, Result};
 use docmill_queue::queue::objects::olmocr::{ledger_key, ledger_prefix, sha1_hex};
 use docmill_storage::store::{Etag, GetOptions, GetResult, ObjectStore, PutResult};
 
-/// The largest entry; it holds a document's whole text.
+/// The largest entry in bytes; it contains a document's whole text.
 const LARGEST: u64 = 256 << 20;
 
-/// Where a document stands.
+/// The status of a document in its group.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DocumentStatus {
-    /// To be read.
+    /// It waits to be read.
     #[default]
     Waiting,
     /// Being read; or its worker died over it.
@@ -33,19 +33,19 @@ pub enum DocumentStatus {
     Empty,
     /// The document itself is at fault.
     Refused,
-    /// Reading it failed.
+    /// Reading it failed; it is tried again until its tries are used up.
     Failed,
 }
 
-/// One document.
+/// What the ledger knows of one document.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct GroupEntry {
-    /// As the index names it.
+    /// The path or address by which the index names it.
     pub path: String,
-    /// Where it stands.
+    /// How far its reading is.
     pub standing: DocumentStatus,
-    /// How often reading was begun.
+    /// How many times reading it was begun.
     pub tries: u32,
     /// Why it was not read, by our table of reasons or faults.
     pub reason: String,
@@ -100,7 +100,7 @@ impl GroupLedger {
         self.entries.get(path).map_or_else(nothing, |(entry, _)| entry.clone())
     }
 
-    /// All of them.
+    /// The entries of all documents.
     pub(super) fn entries(&self) -> impl Iterator<Item = &GroupEntry> {
         self.entries.values().map(|(entry, _)| entry)
     }
@@ -139,8 +139,8 @@ impl GroupLedger {
     }
 }
 
-/// Removes what was kept of a document while it was read, once what was read stands in the ledger.
-/// What cannot be removed now goes when it is old.
+/// Removes what was stored of a document while it was read, once its text is in the ledger. What
+/// cannot be removed now goes when it is old.
 async fn forget_artefacts(store: &dyn ObjectStore, path: &str) {
     if let Err(error) = remove_artefacts(store, artefact_id(path)).await {
         let document = sha1_hex(path.as_bytes());

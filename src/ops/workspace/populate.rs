@@ -26,18 +26,18 @@ const AVERAGE_UNKNOWN: u64 = 10;
 /// A path that cannot stand in an index.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RefusedPath {
-    /// Which.
+    /// The path as it was given.
     pub path: String,
-    /// Why.
+    /// Why it was refused, for people.
     pub problem: String,
 }
 
-/// What populating did.
+/// What populating has added and left out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PopulateReport {
     /// Documents that are new in the index.
     pub added: usize,
-    /// New groups.
+    /// Groups that are new in the index.
     pub groups: usize,
     /// Documents that were in a group already.
     pub known: usize,

@@ -1,5 +1,5 @@
-//! From a document's bytes to its pages: the same steps as with a database, without it. What they
-//! have come to is kept in the workspace until the document's line is in the ledger, so that a run
+//! Reads a document's pages from its bytes: the same steps as with a database, without it. Their
+//! results are stored in the workspace until the document's line is in the ledger, so that a run
 //! that is killed pays nothing twice.
 
 use std::path::Path;
@@ -27,10 +27,10 @@ pub struct DocumentText {
     pub extraction: Value,
 }
 
-/// What a document became.
+/// The outcome of reading a document.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ReadOutcome {
-    /// Its text.
+    /// The document was read; this is its text.
     Whole(Box<DocumentText>),
     /// Read to the end, nothing on it.
     Empty,
@@ -106,13 +106,13 @@ impl WorkspaceReader for PipelineReader {
     }
 }
 
-/// A document is in one group only, whose lock keeps others away from what is kept of it; the same
-/// bytes under another path may be in another group.
+/// A document is in one group only, whose lock keeps others away from what is stored of it; the
+/// same bytes under another path may be in another group.
 fn document_of(path: &str) -> DocumentId {
     DocumentId::from_object("", path)
 }
 
-/// What is kept of the document of this path while it is worked on is found by this id.
+/// The id under which everything about the document of this path is stored while it is worked on.
 pub(super) fn artefact_id(path: &str) -> IngestionId {
     ingestion_of(document_of(path))
 }

@@ -14,7 +14,7 @@ use docmill_queue::queue::objects::olmocr::index::WorkGroup;
 use docmill_queue::queue::objects::olmocr::{LEDGER, flag_key, group_in_ledger, result_key};
 use docmill_storage::store::{GetOptions, GetResult};
 
-/// The largest result.
+/// The largest result that is read, in bytes.
 const LARGEST: u64 = 4 << 30;
 
 /// Opens every finished group with unread documents; returns these documents' paths. Groups that

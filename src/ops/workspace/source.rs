@@ -8,7 +8,7 @@ use tokio::io::AsyncReadExt as _;
 use docmill_core::fault::{Error, Fault, Result};
 use docmill_storage::store::{GetOptions, GetResult, ObjectStore};
 
-/// Where documents are read from.
+/// The places from which documents are read.
 pub struct DocumentSources {
     /// For `s3://` addresses; none: local files only.
     pub s3: Option<Arc<dyn ObjectStore>>,
@@ -19,9 +19,9 @@ pub struct DocumentSources {
 /// A document as it was fetched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SourceContent {
-    /// Its bytes.
+    /// The bytes of the document.
     Bytes(Bytes),
-    /// It has more than allowed.
+    /// The document has more bytes than allowed.
     TooLarge,
 }
 
@@ -29,7 +29,7 @@ impl DocumentSources {
     /// Reads a document.
     ///
     /// # Errors
-    /// Missing: there is none. The store's, or the file system's. No text holds the path.
+    /// Missing: there is none. The store's, or the file system's. No text contains the path.
     pub async fn fetch(&self, path: &str) -> Result<SourceContent> {
         if !path.starts_with("s3://") {
             return self.file(path).await;

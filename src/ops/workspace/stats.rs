@@ -16,21 +16,21 @@ use docmill_storage::store::{GetOptions, GetResult};
 
 /// Results that are read at the same time.
 const AT_ONCE: usize = 8;
-/// The largest result.
+/// The largest result that is read, in bytes.
 const LARGEST: u64 = 4 << 30;
 
 /// A document that could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct UnreadDocument {
-    /// As the index names it.
+    /// The path or address by which the index names it.
     pub path: String,
     /// Whether it is to be tried again without being asked for.
     pub waits: bool,
-    /// How often it was begun.
+    /// How many times reading it was begun.
     pub tries: u32,
-    /// Why.
+    /// Why it could not be read: a code of our reasons or faults.
     pub reason: String,
-    /// Counts and limits.
+    /// Counts and limits, never content.
     pub detail: String,
 }
 
@@ -39,15 +39,15 @@ pub struct UnreadDocument {
 pub struct WorkspaceStats {
     /// Groups of the index.
     pub groups: usize,
-    /// Those that are done.
+    /// Groups that are finished.
     pub groups_done: usize,
     /// Those that are not done and that somebody works on.
     pub groups_in_work: usize,
     /// Documents of the index.
     pub documents: usize,
-    /// Documents in results.
+    /// Documents whose text is in a result.
     pub documents_read: u64,
-    /// Their pages.
+    /// Pages of these documents.
     pub pages: u64,
     /// Those of them whose content was lost.
     pub pages_lost: u64,
@@ -78,7 +78,7 @@ struct DolmaMetadata {
     total_fallback_pages: u64,
 }
 
-/// Looks at everything; reads every result.
+/// Loads the counts; reads every result.
 ///
 /// # Errors
 /// The store's; an index of no use.

@@ -1,11 +1,11 @@
-//! A worker of a workspace: goes through the groups in an order of its own, several at a time, until
-//! all are done or it is stopped.
+//! A worker of a workspace: goes through the groups in an order of its own, several at a time,
+//! until all are done or it is stopped.
 //!
 //! It is a [`Backlog`] of the one runner (`crate::runner`): one group is one job, which loops over
-//! its documents. A group that somebody else has is put back and looked at again; groups that are
+//! its documents. A group that somebody else has is put back and checked again; groups that are
 //! added meanwhile are seen once the others are done. At a signal the groups in work may go on for
-//! as long as the drain lasts, none by default; then they are given back, what was read of them
-//! kept, and the document in work not counted.
+//! as long as the drain lasts, none by default; then they are released, what was read of them stays
+//! stored, and the document in work is not counted.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -38,10 +38,10 @@ use docmill_core::metrics;
 use docmill_core::model::{ClaimToken, IngestionId};
 use docmill_queue::queue::objects::olmocr::index::WorkGroup;
 
-/// How long it may take at a stop until everything is given back.
+/// How long it may take at a stop until everything is released.
 const GIVING_BACK: Duration = Duration::from_secs(60);
 
-/// How a worker works.
+/// Options of a workspace worker.
 #[derive(Debug, Clone)]
 pub struct WorkspaceOptions {
     /// Groups at the same time; at least 1.
@@ -54,7 +54,7 @@ pub struct WorkspaceOptions {
     pub page_error_rate: f64,
     /// Pause before a group is tried again, and after something that is no document's fault.
     pub retry_pause: Duration,
-    /// Pause between two looks at a group that somebody else has.
+    /// Pause between two checks of a group that somebody else has.
     pub look_again: Duration,
     /// End once only such groups are left.
     pub leave_locked: bool,
@@ -62,19 +62,19 @@ pub struct WorkspaceOptions {
     pub drain: Duration,
 }
 
-/// A worker, ready to look at its workspace.
+/// What a worker needs before it reads the index.
 pub struct WorkspaceWorkerSetup {
-    /// Where.
+    /// The workspace to work on.
     pub workspace: Arc<Workspace>,
-    /// How documents are read.
+    /// The reader of documents.
     pub reader: Arc<dyn WorkspaceReader>,
-    /// Where they are.
+    /// The places that documents are fetched from.
     pub sources: Arc<DocumentSources>,
-    /// How it works.
+    /// Limits and options of the worker.
     pub terms: WorkspaceOptions,
 }
 
-/// What became of what a worker took.
+/// Counts of what a worker has done.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct WorkspaceTally {
     /// Groups whose result it wrote.
@@ -105,7 +105,7 @@ impl WorkspaceTally {
     }
 }
 
-/// A worker that has looked at its workspace.
+/// A worker that has read the index of its workspace.
 pub struct WorkspaceWorker {
     backlog: Arc<WorkspaceBacklog>,
     runner: Runner<WorkspaceBacklog>,
@@ -132,12 +132,12 @@ pub(super) struct WorkspaceBacklog {
 struct WaitingGroup {
     group: WorkGroup,
     not_before: Instant,
-    /// Somebody else had it at the last look.
+    /// Whether somebody else had it at the last check.
     locked: bool,
 }
 
 impl WorkspaceWorkerSetup {
-    /// Looks at the index.
+    /// Reads the index of the workspace.
     ///
     /// # Errors
     /// The store does not answer, or the index is of no use.
@@ -342,7 +342,8 @@ impl Backlog for WorkspaceBacklog {
             }
             let next = match (self.next_turn(), is_idle) {
                 (Some(turn), _) => turn,
-                // Nothing waits and nothing is in work: the index is looked at again, once the doors are open.
+                // Nothing waits and nothing is in work: the index is read again, once the intake
+                // gate is open.
                 (None, true) => Instant::now(),
                 (None, false) => Instant::now() + self.terms.look_again,
             };
@@ -416,7 +417,7 @@ impl Backlog for WorkspaceBacklog {
         format!("group {}", job.group.hash)
     }
 
-    /// A group that is given back is there for everybody at once.
+    /// A group that is released is there for everybody at once.
     fn supports_delay(&self) -> bool {
         false
     }

@@ -8,7 +8,7 @@ use docmill_core::model::IngestionId;
 use docmill_documents::ocr::StoredFile;
 use docmill_storage::store::{Etag, ObjectStore, S3Address};
 
-/// A document in the store.
+/// A document in the store, as a provider can fetch it.
 #[derive(Clone)]
 pub struct StoredOriginal {
     store: Arc<dyn ObjectStore>,
@@ -39,7 +39,8 @@ impl StoredOriginal {
         }))
     }
 
-    /// Whether it still is what it was. Only a bucket that keeps versions makes sure of it by itself.
+    /// Whether it still is what it was. Only a bucket that keeps versions makes sure of that by
+    /// itself.
     ///
     /// # Errors
     /// What the store says.

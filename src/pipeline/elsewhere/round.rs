@@ -175,7 +175,7 @@ impl<'a> ProviderPass<'a> {
         }
     }
 
-    /// Makes a page of what was read, and keeps it if it is better than what there is.
+    /// Makes a page of what was read, and stores it if it is better than what there is.
     async fn accept_reading(
         &mut self,
         picture: PagePicture,
@@ -268,7 +268,7 @@ impl<'a> ProviderPass<'a> {
         Ok(numbers.into_iter().filter(|number| !self.pages.contains_key(number)).collect())
     }
 
-    /// Looks at the pages of these numbers without drawing pictures of them: keeps those that nobody
+    /// Reads the pages of these numbers without drawing pictures of them: stores those that nobody
     /// has to read, and returns what is known of the others.
     async fn survey(&mut self, numbers: &[u32]) -> Result<Vec<PagePicture>, StepError> {
         let document = self.document;

@@ -1,7 +1,7 @@
-//! Pages into slices that one call can carry.
+//! Groups pages into batches that one call can carry.
 //!
-//! Room for a slice is taken before its first picture is drawn, from one budget for the process, and
-//! given back when the slice has been read.
+//! The bytes of a batch are reserved before its first picture is drawn, from one budget for the
+//! process, and released when the batch has been read.
 
 use std::collections::VecDeque;
 
@@ -25,13 +25,13 @@ const USUAL_PICTURE: u64 = 1 << 20;
 pub struct ImageByteBudget(ByteBudget);
 
 impl ImageByteBudget {
-    /// So many bytes, rounded down to 4 KiB.
+    /// A budget of so many bytes, rounded down to 4 KiB.
     pub fn new(bytes: ByteSize) -> Self {
         Self(ByteBudget::new(bytes))
     }
 
-    /// Waits for the room that so many usual pictures take, and says how many bytes of pictures may
-    /// be put there. Whoever waits here must hold none.
+    /// Reserves, when they are free, the bytes that so many usual pictures take, and returns how
+    /// many bytes of pictures fit in there. Whoever waits here must have none reserved.
     async fn reserve_bytes(&self, pages: usize) -> Result<(ReservedBytes, usize), StepError> {
         let pages = u64::try_from(pages).unwrap_or(u64::MAX);
         let wanted = pages.saturating_mul(USUAL_PICTURE * COPIES).min(self.0.total());
@@ -40,13 +40,13 @@ impl ImageByteBudget {
     }
 }
 
-/// Pictures for one call, and the room that they take.
+/// Pictures for one call, and the bytes reserved for them.
 pub(super) struct PageBatch {
     pub(super) pictures: Vec<PagePicture>,
     _room: ReservedBytes,
 }
 
-/// What the next pages of a document came to.
+/// The next pages of a document, sorted by what is to be done with them.
 pub(super) struct DrawnPages {
     /// Pages that nobody has to read.
     pub(super) known: Vec<PageText>,
@@ -124,7 +124,7 @@ struct BatchBuilder {
 }
 
 impl BatchBuilder {
-    /// Takes a page in, unless it does not fit any more. One that is alone always fits.
+    /// Adds a page, unless it does not fit any more. One that is alone always fits.
     fn try_add(&mut self, shown: PageViewResult, reach: ProviderCallLimits) -> bool {
         let picture = match shown {
             PageViewResult::Text(page) => {

@@ -1,4 +1,4 @@
-//! A climb over scripted readings: what each rung brings, and what the gate says of it.
+//! An escalation over scripted readings: what each model brings, and what the gate says of it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -11,7 +11,7 @@ use docmill_core::model::{EncodedImage, ImageHeader, PageText};
 /// Finished pages that are in memory only.
 #[derive(Debug, Default)]
 pub(super) struct JournalPart {
-    /// Their texts.
+    /// The texts of the pages.
     pub pages: Vec<PageText>,
     /// Images that texts were read from, by page number.
     pub images: Vec<(u32, EncodedImage)>,
@@ -44,7 +44,7 @@ impl JournalPart {
         self.image_sizes().map(|(_, bytes)| bytes).sum()
     }
 
-    /// The stored form.
+    /// Encodes the part as it is stored: a line of JSON, then the images.
     pub(super) fn encode(&self, identity: &str) -> serde_json::Result<Bytes> {
         let images = self.images.iter().map(|(page, image)| StoredImage {
             page: *page,

@@ -10,7 +10,7 @@ use crate::pictures::Seen;
 /// What is read from a page.
 #[derive(Debug, Clone)]
 pub struct Said {
-    /// Lines of words.
+    /// The lines of the page, each of words set apart by spaces.
     pub lines: Vec<String>,
     /// Confidence of every token.
     pub confidence: f64,

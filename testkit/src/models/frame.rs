@@ -32,7 +32,7 @@ pub(super) fn frame(kind: &str, name: &str, payload: &Value) -> Vec<u8> {
     frame
 }
 
-/// CRC-32 (ISO-HDLC).
+/// CRC-32 (ISO-HDLC) of the bytes.
 fn checksum(bytes: &[u8]) -> u32 {
     let step = |crc: u32| if crc & 1 == 1 { crc >> 1 ^ 0xEDB8_8320 } else { crc >> 1 };
     let all = bytes

@@ -28,9 +28,9 @@ struct State {
 /// How many were let through and refused.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Let through.
+    /// Requests that were let through.
     pub accepted: usize,
-    /// Answered by 429.
+    /// Requests that were answered by 429.
     pub refused: usize,
     /// Both since the twentieth second.
     pub late: usize,
@@ -85,7 +85,7 @@ impl RateLimit {
         }
     }
 
-    /// So far.
+    /// The counts so far.
     pub fn counts(&self) -> Counts {
         self.state().counts
     }

@@ -35,7 +35,7 @@ const SCHEMAS: [&str; 5] = [
 /// What stands before the schema in a prompt of ours.
 const IN_PROMPT: &str = "JSON Schema of the reply:\n";
 
-/// Reads a request.
+/// Reads what a request asks for.
 pub(crate) fn asked(body: &Value) -> Asked {
     let messages = body.get("messages").and_then(Value::as_array);
     let message = |role: &str| {
@@ -76,7 +76,7 @@ pub fn document_lines(body: &Value) -> Vec<(String, String)> {
     user.lines().filter_map(line).map(|(id, text)| (id.to_owned(), text.to_owned())).collect()
 }
 
-/// `p1.l12| text`
+/// Splits a line of a prompt (`p1.l12| text`) into its id and its text.
 fn line(text: &str) -> Option<(&str, &str)> {
     let (id, text) = text.split_once("| ")?;
     let (page, line) = id.strip_prefix('p')?.split_once(".l")?;

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 
 use super::vendor::Tokens;
 
-/// One call.
+/// A call that the stand-in has received, and its answer.
 #[derive(Debug, Clone, Serialize)]
 pub struct Call {
     /// The same for calls with the same messages.
@@ -28,11 +28,11 @@ pub struct Call {
 pub struct Exchange {
     /// Number of the call.
     pub number: usize,
-    /// Where it went.
+    /// The path of the request.
     pub path: String,
-    /// The request's body.
+    /// The body of the request as JSON.
     pub request: Value,
-    /// The answer's status.
+    /// The HTTP status of the answer.
     pub status: u16,
     /// The answer's body; of a stream its `events`.
     pub answer: Value,

@@ -14,7 +14,7 @@ use super::vendor::{End, Vendor};
 /// A request as an answering function sees it.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// The whole body.
+    /// The whole body of the request as JSON.
     pub body: Value,
     /// Number of this call, starting at 0.
     pub number: usize,
@@ -28,18 +28,18 @@ impl Request {
     }
 }
 
-/// One answer.
+/// One answer of a script.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "answer", deny_unknown_fields)]
 pub enum Answer {
     /// This JSON as the reply's text.
     Ok {
-        /// The JSON.
+        /// The JSON that becomes the reply's text.
         content: Value,
     },
     /// This text as the reply's text: prose, broken JSON, whatever.
     Text {
-        /// The text.
+        /// The text of the reply.
         content: String,
     },
     /// What a simple reader finds on the document lines of the prompt, in the schema asked for.
@@ -56,11 +56,11 @@ pub enum Answer {
         /// Most document lines that still fit.
         lines: usize,
     },
-    /// The model declines.
+    /// The model declines, in the vendor's own form.
     Refusal,
     /// As `Read`, but the reply ends for this reason, in the vendor's own word.
     Ends {
-        /// The word.
+        /// The vendor's word for the reason.
         reason: String,
     },
     /// The beginning of a reply, then white space up to the token limit.
@@ -78,20 +78,20 @@ pub enum Answer {
     ContentFilter,
     /// This many bytes of text.
     Huge {
-        /// Bytes.
+        /// Length of the text in bytes.
         bytes: usize,
     },
-    /// An error status.
+    /// An HTTP status that is an error.
     Status {
-        /// The status.
+        /// The HTTP status code.
         status: u16,
-        /// The `retry-after` header.
+        /// The value of the `retry-after` header, if it is sent.
         #[serde(default)]
         retry_after: Option<String>,
-        /// The `retry-after-ms` header.
+        /// The value of the `retry-after-ms` header, if it is sent.
         #[serde(default)]
         retry_after_ms: Option<String>,
-        /// The `x-should-retry` header.
+        /// The value of the `x-should-retry` header, if it is sent.
         #[serde(default)]
         should_retry: Option<bool>,
         /// `error.code` of the body.
@@ -101,16 +101,16 @@ pub enum Answer {
         #[serde(default)]
         message: Option<String>,
     },
-    /// Sends elsewhere.
+    /// A redirect to another address.
     Redirect {
-        /// The `location` header.
+        /// The value of the `location` header.
         location: String,
     },
     /// Another answer, after a while.
     Late {
-        /// Milliseconds.
+        /// The delay in milliseconds.
         millis: u64,
-        /// The answer.
+        /// The answer that follows.
         then: Box<Answer>,
     },
     /// Half of a body, then the connection ends.
@@ -279,7 +279,7 @@ impl Script {
         Self { answers: answers.into_iter().collect(), ..Self::default() }
     }
 
-    /// Always this answer.
+    /// A script that always gives this answer.
     pub fn always(answer: Answer) -> Self {
         Self { then: answer, ..Self::default() }
     }

@@ -20,12 +20,12 @@ pub(crate) type Wrong = (&'static str, String);
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Vendor {
-    /// OpenAI's chat completions.
+    /// The protocol of OpenAI's chat completions.
     #[default]
     Openai,
-    /// Anthropic's messages.
+    /// The protocol of Anthropic's messages.
     Anthropic,
-    /// Amazon Bedrock's Converse.
+    /// The protocol of Amazon Bedrock's Converse.
     Bedrock,
 }
 
@@ -40,7 +40,7 @@ pub(crate) enum End {
     Other(String),
 }
 
-/// One reply.
+/// One reply of the model, before it takes a vendor's form.
 #[derive(Debug)]
 pub(crate) struct Said {
     pub(crate) number: usize,
@@ -147,7 +147,7 @@ impl Vendor {
         }
     }
 
-    /// A whole reply.
+    /// A whole reply in this vendor's form.
     pub(crate) fn reply(self, body: &Value, said: &Said) -> Value {
         match self {
             Self::Openai => openai::reply(body, said),
@@ -173,7 +173,7 @@ impl Vendor {
         }
     }
 
-    /// An error.
+    /// An error in this vendor's form.
     pub(crate) fn error(self, trouble: &Trouble<'_>) -> Outgoing {
         match self {
             Self::Openai => openai::error(trouble),

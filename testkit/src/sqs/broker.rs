@@ -28,7 +28,7 @@ struct Inside {
     purged_at: Option<Millis>,
 }
 
-/// One queue.
+/// One queue of the broker.
 #[derive(Debug)]
 pub(super) struct QueueCell {
     pub(super) name: String,
@@ -227,7 +227,7 @@ impl Broker {
                 Duration::from_millis(due.saturating_sub(self.clock.now()).max(1))
             });
             let look_again = give_up.min(tokio::time::Instant::now() + due);
-            // Either way the next turn looks at the shelf.
+            // Either way the next turn checks the queue's messages.
             tokio::select! {
                 () = woken => {}
                 () = tokio::time::sleep_until(look_again) => {}

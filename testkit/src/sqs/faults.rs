@@ -41,7 +41,7 @@ struct Script {
     answered: BTreeMap<Action, u64>,
 }
 
-/// What a server is told to do wrong. All switches may be turned while it runs.
+/// The faults that a server is to show. All switches may be turned while it runs.
 #[derive(Debug, Default)]
 pub struct Faults {
     script: Mutex<Script>,
@@ -201,7 +201,7 @@ impl Counts {
         self.of(action) - self.answered.get(&action).copied().unwrap_or_default()
     }
 
-    /// All requests.
+    /// The number of all requests.
     pub fn total(&self) -> u64 {
         self.requests.values().sum()
     }

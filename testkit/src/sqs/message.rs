@@ -29,7 +29,7 @@ pub(super) enum Place {
     Ready(u64),
     /// Sent with a delay.
     Delayed(Millis),
-    /// Received and hidden.
+    /// Received and hidden until this time.
     InFlight(Millis),
 }
 

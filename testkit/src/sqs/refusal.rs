@@ -6,7 +6,7 @@
 
 use serde_json::{Value, json};
 
-/// One refusal.
+/// A request that SQS refuses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Refusal {
     pub(super) kind: Kind,

@@ -41,9 +41,9 @@ pub(super) struct Taken {
 /// How many messages stand where.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Depth {
-    /// Visible.
+    /// Messages that can be received now.
     pub ready: usize,
-    /// Received and hidden.
+    /// Messages that are received and hidden.
     pub in_flight: usize,
     /// Sent with a delay that still runs.
     pub delayed: usize,

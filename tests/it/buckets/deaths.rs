@@ -13,7 +13,7 @@ use docmill_storage::store::{GetOptions, GetResult, ObjectStore};
 
 use super::{Fake, Manner, Place};
 
-/// A worker in the first seat of a machine called `w`.
+/// A worker under the first free name of a machine called `w`.
 fn worker(place: &Place, convert: &std::sync::Arc<Fake>) -> BucketWorkerSetup {
     let mut work = place.work(convert.clone(), true);
     work.terms.name = Some("w".to_owned());
@@ -21,14 +21,14 @@ fn worker(place: &Place, convert: &std::sync::Arc<Fake>) -> BucketWorkerSetup {
     work
 }
 
-/// What a worker of the same seat finds after one was killed by `writes`; whether it was killed.
+/// What a worker of the same name finds after one was killed by `writes`; whether it was killed.
 async fn killed_after(writes: u32, place: &Place, convert: &std::sync::Arc<Fake>) -> bool {
     place.store.dies_after(Some(writes));
     let first = worker(place, convert).run(Shutdown::default());
     // Simulated: as long as anything still happens, no time passes.
     let ended = tokio::time::timeout(Duration::from_secs(20), first).await.is_ok();
     place.store.dies_after(None);
-    // Its process is no more, so that its seat is free.
+    // Its process is no more, so that its name is free.
     place.store.delete("registry/workers/w-0.json").await.unwrap();
     worker(place, convert).run(Shutdown::default()).await.unwrap();
     !ended

@@ -16,7 +16,7 @@ use docmill_storage::store::ObjectStore;
 
 use super::{Fake, Manner, Place, until};
 
-/// Converts as it is told by a document's name.
+/// Converts each document as its name says.
 struct ByName;
 
 #[async_trait]

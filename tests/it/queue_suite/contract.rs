@@ -53,7 +53,7 @@ impl Cleaner {
     }
 }
 
-/// What everybody shares.
+/// What the tasks of one test share.
 struct Scene {
     server: Redis,
     over: AtomicBool,

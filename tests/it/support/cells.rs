@@ -45,7 +45,7 @@ pub(crate) fn reader_here(ocr: Arc<dyn OcrEngine>, limits: LimitsConfig) -> Docu
     DocumentReader { cells, ocr, recipe: recipe(), elsewhere: RemoteOcr::default() }
 }
 
-/// The real program.
+/// The path of the real program.
 pub(crate) fn docmill() -> PathBuf {
     PathBuf::from(env!("CARGO_BIN_EXE_docmill"))
 }
@@ -99,7 +99,7 @@ pub(crate) fn parent(pid: &str) -> String {
     String::from_utf8(parent.unwrap().stdout).unwrap().trim().to_owned()
 }
 
-/// Sends a signal.
+/// Sends a signal to a process.
 pub(crate) fn signal(name: &str, pid: &str) {
     let sent = std::process::Command::new("kill").args([name, pid]).status();
     assert!(sent.unwrap().success(), "{name} to {pid}");

@@ -15,7 +15,7 @@ use docmill_ledger::ledger::{
 use docmill_llm::llm::{Llm, ModelReply, Prompt};
 use time::OffsetDateTime;
 
-/// How `record` misbehaves.
+/// How the ledger's recording of results misbehaves.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Recording {
     /// It writes, but its reply is lost this often.
@@ -24,7 +24,7 @@ pub(crate) enum Recording {
     Fails(u32),
 }
 
-/// A ledger whose `record` misbehaves.
+/// A ledger whose recording of results misbehaves.
 pub(crate) struct FlakyLedger {
     pub(crate) inner: Arc<dyn Ledger>,
     pub(crate) recording: Recording,

@@ -17,7 +17,7 @@ use futures::FutureExt as _;
 
 type Labels = BTreeMap<String, String>;
 
-/// Objects in memory.
+/// A store whose objects are in memory.
 #[derive(Default)]
 pub(crate) struct MemoryStore {
     inner: memory::MemoryStore,

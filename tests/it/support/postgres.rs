@@ -89,7 +89,7 @@ impl TestDatabase {
         Self { server, name, db, pool }
     }
 
-    /// Its address.
+    /// The database's URL.
     pub(crate) fn url(&self) -> String {
         self.server.url(&self.name)
     }

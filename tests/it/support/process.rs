@@ -88,7 +88,7 @@ impl Process {
         Self(command.spawn().unwrap(), log)
     }
 
-    /// Its number.
+    /// The id of the process (PID).
     pub(crate) fn id(&self) -> u32 {
         self.0.id()
     }
@@ -106,13 +106,13 @@ impl Process {
         address.get(..end.unwrap_or(address.len())).unwrap().to_owned()
     }
 
-    /// `kill -9`.
+    /// Kills the process as `kill -9` does.
     pub(crate) fn kill(&mut self) {
         self.0.kill().unwrap();
         self.0.wait().unwrap();
     }
 
-    /// SIGTERM.
+    /// Asks the process to stop, by SIGTERM.
     pub(crate) fn terminate(&self) {
         let pid = self.id().to_string();
         assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());

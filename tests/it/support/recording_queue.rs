@@ -20,7 +20,7 @@ pub(crate) struct Fate {
     pub(crate) hidden: u32,
 }
 
-/// The recorder.
+/// A queue that records the calls it gets.
 pub(crate) struct RecordingQueue {
     inner: Arc<dyn MessageQueue>,
     fates: Mutex<BTreeMap<String, Fate>>,

@@ -186,7 +186,7 @@ impl World {
         Running::start(worker.unwrap())
     }
 
-    /// The configured model.
+    /// Builds the configured model, if there is one.
     pub(crate) async fn model(&self) -> Option<Arc<dyn Llm>> {
         let chain = App::new(self.config.clone()).connect_models().await.unwrap();
         chain.for_kind("").into_iter().next().map(|rung| rung.llm)
@@ -202,7 +202,7 @@ impl World {
         ingestion
     }
 
-    /// The rows alone.
+    /// Inserts the rows of a document and its ingestion, without a message.
     pub(crate) async fn insert_rows(
         &self,
         document: DocumentId,
@@ -215,14 +215,14 @@ impl World {
         sqlx::query(sql).bind(ingestion.0).bind(document.0).execute(&self.pool).await.unwrap();
     }
 
-    /// Sends a body.
+    /// Sends a message with this body.
     pub(crate) async fn send(&self, body: impl Into<String>) {
         for answer in self.queue.send(&[OutgoingMessage::from_body(body)]).await {
             answer.unwrap();
         }
     }
 
-    /// Inserts and sends.
+    /// Inserts a document with its rows and sends its message.
     pub(crate) async fn submit(&self, name: &str, bytes: Vec<u8>) -> IngestionId {
         let id = self.insert(name, bytes).await;
         self.send(id.to_string()).await;
@@ -243,7 +243,7 @@ impl World {
         row.unwrap().get::<Option<String>, _>(0).unwrap_or_default()
     }
 
-    /// Runs a statement.
+    /// Runs a statement in the database.
     pub(crate) async fn execute(&self, sql: &str) {
         sqlx::query(sqlx::AssertSqlSafe(sql.to_owned())).execute(&self.pool).await.unwrap();
     }
@@ -283,7 +283,7 @@ impl World {
         rows.iter().map(|row| row.get(0)).collect()
     }
 
-    /// Every ingestion.
+    /// The ids of all ingestions.
     pub(crate) async fn all_ids(&self) -> Vec<IngestionId> {
         let rows = sqlx::query("SELECT id FROM docmill.ingestion").fetch_all(&self.pool).await;
         rows.unwrap().iter().map(|row| IngestionId(row.get(0))).collect()
@@ -323,9 +323,10 @@ impl World {
         self.sqs.advance(time);
     }
 
-    /// Waits for what needs hides to lapse: whenever it has not happened for half a second, a minute
-    /// passes. Never faster, because a disposition that is still on its way starts its hide when it
-    /// arrives, and a claim that is being worked on must not lose its lease to a leaping clock.
+    /// Waits for what needs hides to lapse: whenever it has not happened for half a second, a
+    /// minute passes. Never faster, because a disposition that is still on its way starts its hide
+    /// when it arrives, and a claim that is being worked on must not lose its lease to a leaping
+    /// clock.
     pub(crate) async fn pass_until<F: Future<Output = bool>>(&self, condition: impl Fn() -> F) {
         let deadline = Instant::now() + SOON * 3;
         let mut still_since = Instant::now();

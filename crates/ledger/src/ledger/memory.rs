@@ -1,9 +1,5 @@
 //! The ledger in memory, for documents without a database, tests and simulations: the pure
-<<<<<<< HEAD
 //! [`super::decide`] under a lock, a clock that is set by hand.
-=======
-//! [`decide`] under a lock, a clock that is set by hand.
->>>>>>> d1
 //!
 //! Not promised: the document's data (the trigger is Postgres' own), durability, speed with many
 //! rows.

@@ -30,7 +30,7 @@ impl IngestFile {
     }
 }
 
-/// What lies below a folder.
+/// The files that were found below a folder.
 #[derive(Debug, Default)]
 pub(super) struct FoundFiles {
     pub(super) files: Vec<IngestFile>,
@@ -38,12 +38,12 @@ pub(super) struct FoundFiles {
     pub(super) refused: Vec<(String, String)>,
 }
 
-/// What is in a file.
+/// The content of a file.
 #[derive(Debug)]
 pub(super) enum IngestContent {
-    /// The document itself.
+    /// The content is the document itself.
     Here { hash: String, extension: String, bytes: Bytes },
-    /// A pointer of Git LFS.
+    /// The file is a pointer of Git LFS; the content lies elsewhere.
     Elsewhere(LfsPointer),
 }
 

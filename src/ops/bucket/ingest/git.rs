@@ -9,7 +9,7 @@ use tokio::process::Command;
 
 use docmill_core::fault::{Error, Fault, Result};
 
-/// What is handed in.
+/// The source of documents that are handed in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IngestSource {
     /// A file or folder of this machine; may be the working tree of a repository.

@@ -45,7 +45,7 @@ fn truncate_name(name: &str) -> String {
     starts.into_iter().find(fits).and_then(|at| name.get(at..)).unwrap_or_default().to_owned()
 }
 
-/// Bytes once percent-encoded.
+/// The length of the text in bytes once it is percent-encoded.
 fn encoded_length(text: &str) -> usize {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-~".contains(&byte);
     text.bytes().map(|byte| if plain(byte) { 1 } else { 3 }).sum()

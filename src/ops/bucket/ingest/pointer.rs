@@ -22,7 +22,7 @@ const LONGEST: usize = 1024;
 /// The longest that one content may take.
 const PATIENCE: Duration = Duration::from_secs(1800);
 
-/// What a pointer says.
+/// The fields of a Git LFS pointer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct LfsPointer {
     /// SHA-256 of the content, in hex.

@@ -5,13 +5,13 @@ use docmill_core::model::Priority;
 /// What there is of the document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct DocumentFacts {
-    /// Its result is there.
+    /// Whether its result is in the bucket.
     pub(super) done: bool,
-    /// It was given up.
+    /// Whether it was given up.
     pub(super) dead: bool,
-    /// There is a lock.
+    /// Whether there is a lock on it.
     pub(super) locked: bool,
-    /// Its original is there.
+    /// Whether its original is in the bucket.
     pub(super) raw: bool,
     /// The most urgent of its markers.
     pub(super) marker: Option<Priority>,
@@ -27,14 +27,14 @@ pub(super) struct DocumentFacts {
     pub(super) max: u32,
 }
 
-/// What is to be done.
+/// What is to be done about a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SweepDecision {
     /// It has ended: remove what still says otherwise.
     Clear,
-    /// It was begun too often.
+    /// The document was begun too often and is given up.
     Bury { priority: Priority, runs: u32 },
-    /// It waits (again).
+    /// The document waits (again), with this priority and this count of runs.
     Queue { priority: Priority, runs: u32 },
     /// There is nothing of it but the lock.
     Forget,

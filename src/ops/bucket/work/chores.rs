@@ -1,5 +1,5 @@
-//! What a worker does beside its documents: says that it lives, reads the bucket's settings again,
-//! and takes its turn as janitor.
+//! What a worker does beside its documents: writes that it is alive, reads the bucket's settings
+//! again, and takes its turn as janitor.
 
 use std::time::Duration;
 
@@ -14,14 +14,14 @@ use crate::runner::RunnerHandle;
 use docmill_core::fault::Result;
 use docmill_queue::queue::objects::engine::LockRecord;
 
-/// How long settings are good.
+/// How long the bucket's settings are used before they are read again.
 const HOUR: Duration = Duration::from_secs(3600);
 /// The longest time between two passes of some janitor.
 const LONGEST: Duration = Duration::from_secs(300);
-/// Whose turn it was last.
+/// The key of the object that says which worker was janitor last.
 const TURN: &str = "registry/janitor.json";
 
-/// The newest turn at mending. Nobody gives it back: its age says when the next one is due.
+/// The newest turn as janitor. Nobody releases it: its age says when the next one is due.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct SweepTurn {
@@ -36,7 +36,7 @@ impl LockRecord for SweepTurn {
     }
 }
 
-/// Runs until no document is in work any more, then gives the worker's seat up.
+/// Runs until no document is in work any more, then gives up the worker's registration.
 pub(super) async fn run_background(
     backlog: &BucketBacklog,
     runner: &RunnerHandle<BucketBacklog>,

@@ -21,7 +21,7 @@ use docmill_storage::store::{GetOptions, GetResult};
 /// How often an end is tried before it is left to the janitor.
 const TRIES: u32 = 5;
 
-/// A document in work.
+/// A document that this worker has claimed.
 pub(super) struct BucketJob {
     pub(super) hash: String,
     pub(super) run: u32,
@@ -30,7 +30,7 @@ pub(super) struct BucketJob {
     claim: Mutex<Option<BucketClaim>>,
 }
 
-/// What a document became.
+/// The result of a run.
 pub(super) enum JobConversion {
     Whole(Box<(OriginalDocument, ConversionOutput)>),
     Refused(DocumentRefusal),
@@ -69,7 +69,7 @@ impl BucketJob {
         })
     }
 
-    /// Keeps the lock for another while; `None`: its end is being written.
+    /// Renews the lock; `None`: the end of the run is being written.
     pub(super) async fn renew(&self, bucket: &BlobForgeBucket) -> Result<Option<LockRenewal>> {
         match self.claim.lock().await.as_mut() {
             None => Ok(None),

@@ -73,11 +73,7 @@ pub(super) async fn quarantine_message(db: &Db, message: &QuarantinedMessage) ->
     Ok(())
 }
 
-<<<<<<< HEAD
 /// See [`crate::ledger::AttemptLedger::find_duplicate`].
-=======
-/// Finds a completed ingestion of another document with the same supplier and number.
->>>>>>> d1
 pub(super) async fn find_duplicate(
     db: &Db,
     document: DocumentId,
@@ -101,11 +97,7 @@ pub(super) async fn find_duplicate(
     Ok(found.map(IngestionId))
 }
 
-<<<<<<< HEAD
 /// See [`crate::ledger::AttemptLedger::is_blocked`].
-=======
-/// Whether this content is blocked; see [`crate::ledger::AttemptLedger::is_blocked`].
->>>>>>> d1
 pub(super) async fn is_blocked(db: &Db, sha256: &str) -> Result<bool> {
     sqlx::query_scalar!(
         r#"SELECT EXISTS (SELECT 1 FROM blocked_content WHERE sha256 = $1) AS "blocked!""#,
@@ -160,11 +152,7 @@ pub(super) async fn save_worker_status(db: &Db, worker: &str, vitals: &WorkerSta
     Ok(())
 }
 
-<<<<<<< HEAD
 /// See [`crate::ledger::AttemptLedger::current_time`].
-=======
-/// The time by the database's clock.
->>>>>>> d1
 pub(super) async fn current_time(db: &Db) -> Result<OffsetDateTime> {
     sqlx::query_scalar!(r#"SELECT docmill_now() AS "now!""#)
         .fetch_one(db.pool())

@@ -8,11 +8,7 @@ use crate::ledger::{ProviderSpending, SpentToday, stored};
 use docmill_core::fault::Result;
 use docmill_core::model::IngestionId;
 
-<<<<<<< HEAD
 /// See [`crate::ledger::AttemptLedger::add_spending`].
-=======
-/// Adds what was paid for an attempt; see [`crate::ledger::AttemptLedger::add_spending`].
->>>>>>> d1
 pub(super) async fn add_spending(
     db: &Db,
     id: IngestionId,
@@ -57,11 +53,7 @@ pub(super) async fn add_spending(
     Ok(())
 }
 
-<<<<<<< HEAD
 /// See [`crate::ledger::AttemptLedger::spent_today`].
-=======
-/// The sum of today's spending (UTC); see [`crate::ledger::AttemptLedger::spent_today`].
->>>>>>> d1
 pub(super) async fn spent_today(db: &Db) -> Result<SpentToday> {
     let row = sqlx::query!(
         r#"SELECT
