@@ -12,11 +12,11 @@ use futures::{StreamExt, TryStreamExt};
 
 use crate::pipeline::elsewhere::{self, PagesByNumber, ReadOptions, RemoteOcr};
 use crate::pipeline::page_sink::PageSink;
-use crate::pipeline::step_error::StepError;
+use crate::pipeline::step_error::{StepError, step_error};
 use docmill_core::model::{
     EinvoiceFindings, OutcomeReason, PageReadResult, PageSource, PageText, ReadRecipe, Transcript,
 };
-use docmill_documents::cpu::{DocumentReadError, OpenDocument, ProcessPool};
+use docmill_documents::cpu::{OpenDocument, ProcessPool};
 use docmill_documents::ocr::OcrEngine;
 use docmill_documents::pages;
 
@@ -161,14 +161,6 @@ fn no_text_error(transcript: &Transcript) -> StepError {
             OutcomeReason::Corrupt,
             format!("the content of {damaged} of {pages} pages is lost, no text is on the others"),
         ),
-    }
-}
-
-/// What a page process says, as a step says it.
-pub(super) fn step_error(error: DocumentReadError) -> StepError {
-    match error {
-        DocumentReadError::Refused { reason, detail } => StepError::rejected(reason, detail),
-        DocumentReadError::Fault(error) => StepError::Fault(error),
     }
 }
 

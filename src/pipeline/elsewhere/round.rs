@@ -8,8 +8,8 @@ use super::original::StoredOriginal;
 use super::slices::{DrawnPages, PageBatch, PageBatcher};
 use super::{PagesByNumber, UnreadPages, finalize_page};
 use crate::pipeline::page_sink::PageSink;
-use crate::pipeline::reading::{DocumentReader, step_error};
-use crate::pipeline::step_error::StepError;
+use crate::pipeline::reading::DocumentReader;
+use crate::pipeline::step_error::{StepError, step_error};
 use docmill_core::fault::{self, Fault};
 use docmill_core::model::{
     EncodedImage, OutcomeReason, PagePicture, PageText, PageUsage, PageViewMode, PageViewResult,
