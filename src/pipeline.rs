@@ -35,6 +35,7 @@ pub mod failure;
 pub mod fetch;
 pub mod journal;
 mod kind;
+mod local_pages;
 mod page_sink;
 mod preprocessed;
 pub mod reading;

@@ -16,25 +16,23 @@
 mod original;
 mod round;
 mod slices;
+mod unread;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::pipeline::local_pages::{LocalPages, PagesByNumber};
 use crate::pipeline::page_sink::PageSink;
-use crate::pipeline::reading::DocumentReader;
 use crate::pipeline::step_error::StepError;
 use docmill_core::config::{ByteSize, OcrProvider};
 use docmill_core::fault;
 use docmill_core::model::{PageSource, PageText};
-use docmill_documents::cpu::OpenDocument;
 use docmill_documents::ocr::RemoteOcrProvider;
 
 pub use original::StoredOriginal;
 use round::ProviderPass;
 pub use slices::ImageByteBudget;
-
-/// The pages of a document that are read, by number.
-pub(super) type PagesByNumber = BTreeMap<u32, PageText>;
+use unread::{UnreadPages, finalize_page};
 
 /// Who reads page images, and in which order they are asked.
 pub struct RemoteOcr {
@@ -109,29 +107,23 @@ impl RemoteOcr {
     }
 }
 
-/// What a provider left unread, and why.
-#[derive(Debug, Default)]
-struct UnreadPages {
-    numbers: Vec<u32>,
-    why: Option<StepError>,
-}
-
-/// Reads the pages of `document` that are not in `pages` yet.
+/// Reads the pages of a document that are not in `pages` yet.
 ///
 /// # Errors
-/// As [`DocumentReader::read_remaining`].
+/// The input's fault, that of the providers or of the OCR here, or what the sink says.
 pub(super) async fn read_pages(
-    reader: &DocumentReader,
-    document: &OpenDocument,
+    remote: &RemoteOcr,
+    local: &LocalPages<'_>,
     wishes: &ReadOptions,
     pages: &mut PagesByNumber,
     sink: &mut dyn PageSink,
 ) -> Result<(), StepError> {
-    let elsewhere = &reader.elsewhere;
-    let order = elsewhere.provider_order(wishes);
+    let order = remote.provider_order(wishes);
     let unread = |number: &u32| !pages.contains_key(number);
-    let mut left =
-        UnreadPages { numbers: (1..=document.page_count()).filter(unread).collect(), why: None };
+    let mut left = UnreadPages {
+        numbers: (1..=local.document.page_count()).filter(unread).collect(),
+        why: None,
+    };
     for name in order {
         if left.numbers.is_empty() {
             break;
@@ -140,13 +132,14 @@ pub(super) async fn read_pages(
             let (count, provider) = (left.numbers.len(), name.name());
             tracing::warn!(ocr.provider = provider, "{why}: {count} pages go to {provider}");
         }
-        left = match elsewhere.find_provider(*name)? {
+        left = match remote.find_provider(*name)? {
             Some(provider) => {
-                let mut round = ProviderPass::new(reader, document, provider.as_ref(), pages, sink);
+                let mut round =
+                    ProviderPass::new(local, &remote.room, provider.as_ref(), pages, sink);
                 round.read_first(left.numbers, wishes.original.as_ref()).await?
             }
             None => {
-                reader.read_locally(document, &left.numbers, pages, sink).await?;
+                local.read_pages(&left.numbers, pages, sink).await?;
                 UnreadPages::default()
             }
         };
@@ -155,8 +148,8 @@ pub(super) async fn read_pages(
         return Err(why);
     }
     for name in order {
-        if let Some(provider) = elsewhere.find_provider(*name)? {
-            let mut round = ProviderPass::new(reader, document, provider.as_ref(), pages, sink);
+        if let Some(provider) = remote.find_provider(*name)? {
+            let mut round = ProviderPass::new(local, &remote.room, provider.as_ref(), pages, sink);
             round.read_repaired().await?;
         }
     }
@@ -165,13 +158,6 @@ pub(super) async fn read_pages(
         finalize_page(page);
     }
     Ok(())
-}
-
-/// Marks the reading of a page as final: no better one is to come.
-fn finalize_page(page: &mut PageText) {
-    if let Some(notes) = &mut page.provider {
-        notes.provisional = false;
-    }
 }
 
 /// What read the pages, for the transcript: every provider in the order of the pages, and `here`

@@ -8,15 +8,15 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use futures::{StreamExt, TryStreamExt};
 
-use crate::pipeline::elsewhere::{self, PagesByNumber, ReadOptions, RemoteOcr};
+use crate::pipeline::elsewhere::{self, ReadOptions, RemoteOcr};
+use crate::pipeline::local_pages::{LocalPages, PagesByNumber};
 use crate::pipeline::page_sink::PageSink;
-use crate::pipeline::step_error::StepError;
+use crate::pipeline::step_error::{StepError, step_error};
 use docmill_core::model::{
-    EinvoiceFindings, OutcomeReason, PageReadResult, PageSource, PageText, ReadRecipe, Transcript,
+    EinvoiceFindings, OutcomeReason, PageSource, PageText, ReadRecipe, Transcript,
 };
-use docmill_documents::cpu::{DocumentReadError, OpenDocument, ProcessPool};
+use docmill_documents::cpu::{OpenDocument, ProcessPool};
 use docmill_documents::ocr::OcrEngine;
 use docmill_documents::pages;
 
@@ -104,12 +104,17 @@ impl DocumentReader {
         let ReadRequest { document, sha256, finished, wishes } = reading;
         let mut pages: PagesByNumber =
             finished.into_iter().map(|page| (page.number, page)).collect();
+        let local = LocalPages {
+            document: &document,
+            recipe: &self.recipe,
+            at_once: self.max_parallel_pages(),
+        };
         if self.elsewhere.is_local_first(&wishes) {
             let unread = |number: &u32| !pages.contains_key(number);
             let open: Vec<u32> = (1..=document.page_count()).filter(unread).collect();
-            self.read_locally(&document, &open, &mut pages, sink).await?;
+            local.read_pages(&open, &mut pages, sink).await?;
         } else {
-            elsewhere::read_pages(self, &document, &wishes, &mut pages, sink).await?;
+            elsewhere::read_pages(&self.elsewhere, &local, &wishes, &mut pages, sink).await?;
         }
         let pages: Vec<PageText> = pages.into_values().collect();
         let transcript = Transcript {
@@ -120,25 +125,6 @@ impl DocumentReader {
             pages,
         };
         if transcript.is_empty() { Err(no_text_error(&transcript)) } else { Ok(transcript) }
-    }
-
-    /// Reads the pages of these numbers in page processes.
-    pub(super) async fn read_locally(
-        &self,
-        document: &OpenDocument,
-        numbers: &[u32],
-        pages: &mut PagesByNumber,
-        sink: &mut dyn PageSink,
-    ) -> Result<(), StepError> {
-        let mut reads = futures::stream::iter(numbers.to_vec())
-            .map(|number| document.read_page(number.saturating_sub(1)))
-            .buffer_unordered(self.max_parallel_pages());
-        while let Some(read) = reads.try_next().await.map_err(step_error)? {
-            let PageReadResult { page, repaired } = read;
-            sink.store_page(&page, repaired).await?;
-            pages.insert(page.number, page);
-        }
-        Ok(())
     }
 
     /// Most pages of one document that are worked on at the same time: one for every core, and one
@@ -161,14 +147,6 @@ fn no_text_error(transcript: &Transcript) -> StepError {
             OutcomeReason::Corrupt,
             format!("the content of {damaged} of {pages} pages is lost, no text is on the others"),
         ),
-    }
-}
-
-/// What a page process says, as a step says it.
-pub(super) fn step_error(error: DocumentReadError) -> StepError {
-    match error {
-        DocumentReadError::Refused { reason, detail } => StepError::rejected(reason, detail),
-        DocumentReadError::Fault(error) => StepError::Fault(error),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use docmill_core::fault::{self, Fault};
 use docmill_core::model::{IngestionStage, OutcomeReason};
+use docmill_documents::cpu::DocumentReadError;
 
 /// Why a step could not hand its document on.
 #[derive(Debug, thiserror::Error)]
@@ -51,4 +52,12 @@ pub struct StageFailure {
     pub stage: IngestionStage,
     /// Why the step failed.
     pub error: StepError,
+}
+
+/// What a page process says, as a step says it.
+pub(super) fn step_error(error: DocumentReadError) -> StepError {
+    match error {
+        DocumentReadError::Refused { reason, detail } => StepError::rejected(reason, detail),
+        DocumentReadError::Fault(error) => StepError::Fault(error),
+    }
 }

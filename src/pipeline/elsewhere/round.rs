@@ -5,17 +5,16 @@
 use futures::stream::{self, FuturesUnordered, StreamExt, TryStreamExt};
 
 use super::original::StoredOriginal;
-use super::slices::{DrawnPages, PageBatch, PageBatcher};
-use super::{PagesByNumber, UnreadPages, finalize_page};
+use super::slices::{DrawnPages, ImageByteBudget, PageBatch, PageBatcher};
+use super::unread::{UnreadPages, finalize_page};
+use crate::pipeline::local_pages::{LocalPages, PagesByNumber};
 use crate::pipeline::page_sink::PageSink;
-use crate::pipeline::reading::{DocumentReader, step_error};
-use crate::pipeline::step_error::StepError;
+use crate::pipeline::step_error::{StepError, step_error};
 use docmill_core::fault::{self, Fault};
 use docmill_core::model::{
     EncodedImage, OutcomeReason, PagePicture, PageText, PageUsage, PageViewMode, PageViewResult,
     ProviderReading,
 };
-use docmill_documents::cpu::OpenDocument;
 use docmill_documents::ocr::{FileReader, PictureSizes, RemoteOcrProvider};
 use docmill_documents::pages;
 
@@ -30,8 +29,8 @@ type ProviderAnswer = fault::Result<(Vec<ProviderReading>, PageUsage)>;
 
 /// A provider, a document, and what there is of it.
 pub(super) struct ProviderPass<'a> {
-    reader: &'a DocumentReader,
-    document: &'a OpenDocument,
+    local: &'a LocalPages<'a>,
+    room: &'a ImageByteBudget,
     provider: &'a dyn RemoteOcrProvider,
     pages: &'a mut PagesByNumber,
     sink: &'a mut dyn PageSink,
@@ -43,13 +42,13 @@ pub(super) struct ProviderPass<'a> {
 
 impl<'a> ProviderPass<'a> {
     pub(super) fn new(
-        reader: &'a DocumentReader,
-        document: &'a OpenDocument,
+        local: &'a LocalPages<'a>,
+        room: &'a ImageByteBudget,
         provider: &'a dyn RemoteOcrProvider,
         pages: &'a mut PagesByNumber,
         sink: &'a mut dyn PageSink,
     ) -> Self {
-        Self { reader, document, provider, pages, sink, stop: None, refused: None }
+        Self { local, room, provider, pages, sink, stop: None, refused: None }
     }
 
     /// Reads the pages of these numbers; those that are left go to the next provider.
@@ -103,13 +102,13 @@ impl<'a> ProviderPass<'a> {
     /// Draws and sends, several calls at the same time, until there is nothing left or the provider
     /// has had enough.
     async fn run_calls(&mut self, view: PageViewMode, numbers: Vec<u32>) -> Result<(), StepError> {
-        let (provider, at_once) = (self.provider, self.reader.max_parallel_pages());
+        let (provider, at_once) = (self.provider, self.local.at_once);
         let filler = PageBatcher {
-            document: self.document,
+            document: self.local.document,
             view,
             reach: provider.call_limits(),
             at_once,
-            room: &self.reader.elsewhere.room,
+            room: self.room,
         };
         let mut batches = Box::pin(filler.stream_batches(numbers));
         let mut calls = FuturesUnordered::new();
@@ -185,7 +184,7 @@ impl<'a> ProviderPass<'a> {
         let mut page =
             pages::page_from_reading(self.provider.name(), &facts, &image.header, reading);
         if !facts.repaired {
-            let recipe = &self.reader.recipe;
+            let recipe = self.local.recipe;
             let falls_short = page.quality < recipe.threshold && recipe.repairs.enabled;
             let may_gain = facts.layer.is_none() && !facts.cut && pages::has_text(&facts.text);
             if let Some(notes) = &mut page.provider {
@@ -204,7 +203,7 @@ impl<'a> ProviderPass<'a> {
     }
 
     async fn book_call(&mut self, usage: &PageUsage) -> Result<(), StepError> {
-        let all = usize::try_from(self.document.page_count()).unwrap_or(usize::MAX);
+        let all = usize::try_from(self.local.document.page_count()).unwrap_or(usize::MAX);
         let is_whole = self.pages.len() == all && !self.pages.values().any(is_provisional);
         self.sink.after_call(usage, is_whole).await
     }
@@ -234,7 +233,7 @@ impl<'a> ProviderPass<'a> {
             |page: &&PageText| page.provider.as_ref().is_some_and(|notes| notes.name == name);
         // Pages that an earlier claim has kept belong to the same job.
         let wanted = numbers.len() + self.pages.values().filter(has_read).count();
-        let all = usize::try_from(self.document.page_count()).unwrap_or(usize::MAX);
+        let all = usize::try_from(self.local.document.page_count()).unwrap_or(usize::MAX);
         if numbers.is_empty() || wanted < FEW_PAGES || (all - wanted.min(all)) * IN_VAIN > all {
             return Ok(numbers);
         }
@@ -271,10 +270,10 @@ impl<'a> ProviderPass<'a> {
     /// Reads the pages of these numbers without drawing pictures of them: stores those that nobody
     /// has to read, and returns what is known of the others.
     async fn survey(&mut self, numbers: &[u32]) -> Result<Vec<PagePicture>, StepError> {
-        let document = self.document;
+        let document = self.local.document;
         let mut looks = stream::iter(numbers.to_vec())
             .map(|number| document.show_page(number.saturating_sub(1), PageViewMode::Facts))
-            .buffered(self.reader.max_parallel_pages());
+            .buffered(self.local.at_once);
         let mut pictures = Vec::new();
         while let Some(shown) = looks.try_next().await.map_err(step_error)? {
             match shown {

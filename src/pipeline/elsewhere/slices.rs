@@ -8,8 +8,7 @@ use std::collections::VecDeque;
 use futures::stream::{self, Stream, StreamExt, TryStreamExt};
 
 use crate::pipeline::byte_budget::{ByteBudget, ReservedBytes};
-use crate::pipeline::reading::step_error;
-use crate::pipeline::step_error::StepError;
+use crate::pipeline::step_error::{StepError, step_error};
 use docmill_core::config::ByteSize;
 use docmill_core::model::{PagePicture, PageText, PageViewMode, PageViewResult};
 use docmill_documents::cpu::OpenDocument;

@@ -1,44 +1,29 @@
 //! E-invoices inside a document: the XML that PDF/A-3 carries as an attached file, or the document
 //! itself if it is XML.
 //!
-//! Attachments are searched for in every object of the file, not in the tree of names alone, which
+//! Attachments are looked for in every object of the file, not in the tree of names alone, which
 //! some writers leave out: whatever is a file specification with an embedded file (PDF 32000-1
-//! §7.11.3) and is called as the standards say (`ZUGFeRD` 1 and 2, Factur-X, `XRechnung`), in any
-//! case. Other attachments are nobody's business, `order-x.xml` among them: an order is no invoice.
+//! §7.11.3) and is called as the standards say (`ZUGFeRD` 1 and 2, Factur-X, `XRechnung`), in any case.
+//! Other attachments are nobody's business, `order-x.xml` among them: an order is no invoice.
 //!
 //! What is promised is bytes within the limits, not that they are an invoice.
 
 use lopdf::{Dictionary, LoadOptions, Object, Stream};
 
 use super::format::DocumentFormat;
-use super::xml::MOST_BYTES;
-use super::{PageRefusal, ParsedDocument, catch_decoder};
+use super::refusal::{PageRefusal, catch_decoder};
+use crate::cpu::wire::EINVOICES;
 use docmill_core::config::LimitsConfig;
-use docmill_core::model::{EinvoiceAttachment, EinvoiceFindings, OutcomeReason};
+use docmill_core::model::{EinvoiceAttachment, OutcomeReason};
+use docmill_formats::xml::MOST_BYTES;
 
 /// Names of the file, the preferred one first.
 const NAMES: [&str; 3] = ["factur-x.xml", "zugferd-invoice.xml", "xrechnung.xml"];
 
+const _: () = assert!(MOST_BYTES as u64 <= EINVOICES, "a cell could not hand it over");
+
 /// More e-invoices than this in one document are none.
 const MOST: usize = 8;
-
-/// Finds the e-invoices in a document. Reads no picture.
-///
-/// # Errors
-/// The document has an e-invoice, but its pages cannot be read.
-pub(super) fn scan_einvoices(document: &ParsedDocument) -> Result<EinvoiceFindings, PageRefusal> {
-    let einvoices = match list_einvoices(&document.bytes, document.format, &document.limits) {
-        Ok(found) if found.is_empty() => {
-            return Ok(EinvoiceFindings { einvoices: Some(found), printed: Vec::new() });
-        }
-        Ok(found) => found,
-        Err(refusal) => {
-            tracing::debug!(reason = refusal.reason.code(), "an e-invoice cannot be taken out");
-            return Ok(EinvoiceFindings { einvoices: None, printed: Vec::new() });
-        }
-    };
-    Ok(EinvoiceFindings { einvoices: Some(einvoices), printed: document.printed_pages()? })
-}
 
 /// The e-invoices of a document, each content once, the preferred name first. Empty for a document
 /// that carries none, and for formats that cannot.
@@ -46,7 +31,7 @@ pub(super) fn scan_einvoices(document: &ParsedDocument) -> Result<EinvoiceFindin
 /// # Errors
 /// `too_large` for a file that carries too much; `corrupt` for an e-invoice that
 /// is there but cannot be taken out. The pages may be sound all the same.
-fn list_einvoices(
+pub(super) fn list_einvoices(
     bytes: &[u8],
     format: DocumentFormat,
     limits: &LimitsConfig,

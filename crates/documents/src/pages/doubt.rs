@@ -4,9 +4,10 @@
 use hayro::hayro_interpret::hayro_syntax::page::Page as PdfPage;
 
 use super::language::LanguageEvidence;
-use super::pdf::RenderBounds;
+use super::refusal::PageRefusal;
+use super::render;
+use super::render::RenderBounds;
 use super::text_cells::TextCells;
-use super::{PageRefusal, render};
 use docmill_core::model::{BoundingBox, TextLine, TextWord};
 
 /// Dots per inch that are enough to see where text is.

@@ -6,7 +6,8 @@ use image::codecs::jpeg::JpegEncoder;
 use image::codecs::png::{CompressionType, FilterType, PngEncoder};
 use image::{ExtendedColorType, ImageEncoder, ImageError};
 
-use super::{PageError, PageRaster};
+use super::page::PageRaster;
+use super::page_error::PageError;
 use docmill_core::fault::Error;
 use docmill_core::model::page_work::{EncodedImage, ImageEncoding, ImageHeader};
 

@@ -11,7 +11,7 @@ use std::io::Read;
 
 use flate2::read::ZlibDecoder;
 
-use super::PageRefusal;
+use super::refusal::PageRefusal;
 use docmill_core::config::LimitsConfig;
 use docmill_core::model::OutcomeReason;
 

@@ -145,7 +145,8 @@ mod tests {
     use image::{GrayImage, ImageFormat, Luma};
 
     use super::*;
-    use crate::pages::{PageContent, open_document};
+    use crate::pages::document::open_document;
+    use crate::pages::page::PageContent;
     use docmill_core::config::LimitsConfig;
 
     /// A white page with a dark bar whose left edge is at `x`.

@@ -7,10 +7,12 @@
 //! directions follows after the main text.
 
 mod columns;
+mod row;
 
 use std::collections::BTreeMap;
 
 use columns::order_rows;
+use row::WordRow;
 
 use super::words::{WordPiece, join_pieces};
 use docmill_core::model::{BoundingBox, TextLine, TextWord};
@@ -92,26 +94,6 @@ fn row_of_words(line: TextLine) -> WordRow {
         word: Some(word),
     });
     WordRow { baseline, size, pieces: pieces.collect() }
-}
-
-/// Words on one baseline.
-#[derive(Debug, Clone)]
-struct WordRow {
-    baseline: f64,
-    size: f64,
-    pieces: Vec<WordPiece>,
-}
-
-impl WordRow {
-    fn from_piece(piece: WordPiece) -> Self {
-        Self { baseline: piece.baseline, size: piece.size, pieces: vec![piece] }
-    }
-
-    fn extent(&self) -> (f64, f64) {
-        let start = self.pieces.iter().map(|piece| piece.start).fold(f64::INFINITY, f64::min);
-        let end = self.pieces.iter().map(|piece| piece.end).fold(f64::NEG_INFINITY, f64::max);
-        (start, end)
-    }
 }
 
 /// Groups words by baseline, top to bottom.

@@ -4,8 +4,6 @@
 //! on a scan. A page that is one image is taken out at the image's own resolution; any other page
 //! without a sound text layer is rendered. A page on which nothing is drawn is an empty text.
 
-use std::time::Instant;
-
 use bytes::Bytes;
 use hayro::hayro_interpret::hayro_syntax::object::dict::keys;
 use hayro::hayro_interpret::hayro_syntax::object::{Array, Dict, Stream};
@@ -16,22 +14,15 @@ use hayro::hayro_interpret::{
 };
 use hayro::kurbo::Rect;
 
+use super::page::PageContent;
+use super::refusal::PageRefusal;
+use super::render::RenderBounds;
 use super::surface::{GlyphCollector, PageGlyph};
-use super::{PageContent, PageRefusal, doubt, expansion, lines, render, salvage, words};
+use super::{doubt, expansion, lines, render, salvage, words};
 use docmill_core::config::LimitsConfig;
 use docmill_core::model::{OutcomeReason, TextLayer};
 
-/// What a page may cost and how it is rendered.
-pub(super) struct RenderBounds<'a> {
-    /// The configured caps on a document.
-    pub limits: &'a LimitsConfig,
-    /// Dots per inch to render at.
-    pub dpi: u32,
-    /// When reading is given up.
-    pub deadline: Instant,
-}
-
-/// A parsed PDF whose pages can be read.
+/// An open PDF.
 pub(super) struct PdfFile {
     pdf: Pdf,
     is_cut: bool,
@@ -319,6 +310,8 @@ fn is_unreadable(c: char) -> bool {
 #[cfg(test)]
 mod tests {
     use hayro::kurbo::{Point, Vec2};
+
+    use std::time::Instant;
 
     use super::*;
     use crate::pages::surface::PlacedImage;

@@ -11,8 +11,10 @@ use image::{
     DynamicImage, ImageBuffer, ImageDecoder, ImageError, ImageFormat, ImageReader, Limits,
 };
 
+use super::format::DocumentFormat;
+use super::page::{PageContent, PageRaster};
+use super::refusal::PageRefusal;
 use super::tiff::{TiffDirectory, TiffWindow};
-use super::{DocumentFormat, PageContent, PageRaster, PageRefusal};
 use docmill_core::config::LimitsConfig;
 use docmill_core::model::OutcomeReason;
 

@@ -11,7 +11,8 @@ use opencv::core::{self, Mat, Scalar, Size};
 use opencv::prelude::*;
 use opencv::{Result, imgproc};
 
-use super::{PageRaster, PageRefusal};
+use super::page::PageRaster;
+use super::refusal::PageRefusal;
 use docmill_core::model::OutcomeReason;
 
 /// `OpenCV` refused a call: no memory, or a bug of ours.
@@ -177,6 +178,29 @@ impl GreyHistogram {
 /// A plane of one value.
 pub(super) fn uniform_mat(size: Size, value: f64) -> Result<Mat> {
     Mat::new_rows_cols_with_default(size.height, size.width, core::CV_8UC1, Scalar::all(value))
+}
+
+/// Turns a page by so many quarter turns clockwise.
+pub(super) fn turn_mat(plane: &impl PixelMatrix, quarter_turns: u8) -> Result<Mat> {
+    let code = match quarter_turns % 4 {
+        1 => core::ROTATE_90_CLOCKWISE,
+        2 => core::ROTATE_180,
+        3 => core::ROTATE_90_COUNTERCLOCKWISE,
+        _ => {
+            let mut same = Mat::default();
+            plane.copy_to(&mut same)?;
+            return Ok(same);
+        }
+    };
+    let mut turned = Mat::default();
+    core::rotate(plane, &mut turned, code)?;
+    Ok(turned)
+}
+
+/// As `OpenCV` counts: of a measure or a place on a page nothing is lost that matters.
+#[expect(clippy::cast_possible_truncation, reason = "a measure or a place on a page, not a count")]
+pub(super) fn to_f32(value: f64) -> f32 {
+    value as f32
 }
 
 #[cfg(test)]

@@ -6,9 +6,10 @@
 //! and so does one that is too bad to tell.
 
 use super::language::{self, LanguageEvidence};
+use super::page::PageRaster;
 use super::picture::PixelTransform;
+use super::recognise::PageRecogniser;
 use super::text_cells::{PageCrop, TextCells};
-use super::{PageRaster, PageRecogniser};
 use docmill_core::fault::Result;
 use docmill_core::model::TextLine;
 

@@ -40,8 +40,8 @@ pub(super) use outline::PaperOutline;
 
 use measures::PageMeasures;
 
-use super::PageRaster;
-use super::plane::{self, OpenCvError};
+use super::page::PageRaster;
+use super::plane::OpenCvError;
 use docmill_core::model::{PageDefect, PageDefectKind};
 
 /// Confidence from which a defect is taken for real.
@@ -189,11 +189,6 @@ impl PageAssessment {
 #[expect(clippy::cast_precision_loss, reason = "some millions, of which six digits are enough")]
 fn pixels_of(page: &PageRaster) -> f32 {
     page.width as f32 * page.height as f32
-}
-
-#[expect(clippy::cast_possible_truncation, reason = "a measure or a place on a page, not a count")]
-fn to_f32(value: f64) -> f32 {
-    value as f32
 }
 
 struct DefectScorer<'a> {

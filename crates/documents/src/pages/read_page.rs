@@ -3,55 +3,21 @@
 
 use std::time::Instant;
 
+use super::document::ParsedDocument;
+use super::doubt;
 use super::language::LanguageEvidence;
+use super::lines::join_rows;
+use super::page::{CUT_QUALITY, PageContent};
+use super::page_error::PageError;
 use super::read_picture::{PictureRead, PictureReader};
-use super::{
-    OpenCvError, PageContent, PageRecogniser, PageRefusal, ParsedDocument, doubt, join_rows,
-};
-use docmill_core::fault::{self, Fault};
+use super::recognise::PageRecogniser;
 use docmill_core::model::{
-    OutcomeReason, PageDefect, PageDefectKind, PageReadResult, PageSource, PageText, ReadRecipe,
-    RepairSwitches, TextLayer, TextLine,
+    PageDefect, PageDefectKind, PageReadResult, PageSource, PageText, ReadRecipe, RepairSwitches,
+    TextLayer, TextLine,
 };
 
 /// A picture of at least this quality was read well enough to replace a garbled text layer.
 const READABLE: f32 = 0.5;
-/// Best quality of a page whose file or picture is cut off: what is missing may be what matters, so
-/// a document of such pages stays below any threshold that lets it pass unseen.
-pub(super) const CUT_QUALITY: f32 = 0.3;
-
-/// Why a page was not read.
-#[derive(Debug)]
-pub enum PageError {
-    /// Because of the document.
-    Refused(PageRefusal),
-    /// Because of something else.
-    Failed(fault::Error),
-}
-
-impl From<PageRefusal> for PageError {
-    fn from(refusal: PageRefusal) -> Self {
-        Self::Refused(refusal)
-    }
-}
-
-impl From<fault::Error> for PageError {
-    /// A page that the recogniser gives up on is the input's fault.
-    fn from(error: fault::Error) -> Self {
-        match error.fault {
-            Fault::Rejected => {
-                Self::Refused(PageRefusal::new(OutcomeReason::Timeout, error.context))
-            }
-            _ => Self::Failed(error),
-        }
-    }
-}
-
-impl From<OpenCvError> for PageError {
-    fn from(error: OpenCvError) -> Self {
-        Self::Failed(fault::Error::internal("a page image cannot be looked at").with_source(error))
-    }
-}
 
 /// Reads page `index` of `document`, which starts at 0. A page of a document that is cut off says
 /// so by its quality and as a defect.
@@ -156,16 +122,6 @@ pub(super) fn merge_suspect_layer(
     let quality = (sure + added * read.quality) / (sure + added);
     let lines = join_rows(in_pixels.into_iter().chain(missing).collect());
     PageText { lines, quality, ..read_from(number, read) }
-}
-
-impl ParsedDocument {
-    /// Keeps the language of the first page that says it: the others are then read in it at once,
-    /// unless their own words say otherwise.
-    fn remember_language(&self, language: Option<&str>) {
-        if let Some(language) = language {
-            self.heard.get_or_init(|| language.to_owned());
-        }
-    }
 }
 
 fn page_from_picture(number: u32, mut read: PictureRead) -> PageReadResult {

@@ -8,14 +8,17 @@ use std::time::{Duration, Instant};
 
 use super::encode::encode_page;
 use super::language::LanguageEvidence;
+use super::lines::join_rows;
+use super::page::PageRaster;
+use super::page_error::PageError;
 use super::plane::{self, OpenCvError};
 use super::probe;
 use super::quality::{self, PageAssessment};
+use super::recognise::PageRecogniser;
 use super::repair::{RepairStep, repair_page, sharpen_enlarged};
 use super::score::{LegibilityScore, score_legibility};
 use super::text_cells::TextCells;
 use super::two_readings::merge_lines;
-use super::{PageError, PageRaster, PageRecogniser, join_rows};
 use docmill_core::model::{EncodedImage, PageDefect, PageDefectKind, ReadRecipe, TextLine};
 
 /// What is read first where nothing is known, if it is installed.

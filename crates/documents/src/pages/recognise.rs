@@ -1,6 +1,6 @@
 //! What reads the text of a page image; implemented by `ocr`, handed in by whoever starts the work.
 
-use super::PageRaster;
+use super::page::PageRaster;
 use docmill_core::fault::Result;
 use docmill_core::model::TextLine;
 

@@ -1,6 +1,7 @@
 //! A PDF page as grey pixels: rendered, or its one image taken out.
 
 use std::cell::RefCell;
+use std::time::Instant;
 
 use hayro::hayro_interpret::font::GlyphRun;
 use hayro::hayro_interpret::hayro_syntax::page::Page as PdfPage;
@@ -12,14 +13,25 @@ use hayro::kurbo::{Affine, BezPath, Rect};
 use hayro::vello_cpu::color::palette::css::WHITE;
 use hayro::{PixmapSettings, RenderCache, RenderSettings, render};
 
-use super::pdf::RenderBounds;
+use super::page::PageRaster;
 use super::picture::{LONGEST_SIDE, PixelTransform, grey_of_rgb, shrink_raster};
-use super::{PageRaster, PageRefusal};
+use super::refusal::PageRefusal;
+use docmill_core::config::LimitsConfig;
 use docmill_core::model::OutcomeReason;
 
 /// Pixels of a rendered page: A4 at 600 dpi. hayro paints four bytes each and casts sizes to 16
 /// bits, so larger pages are painted coarser instead.
 const MOST_PIXELS: f64 = 36_000_000.0;
+
+/// What a page may cost and how it is rendered.
+pub(super) struct RenderBounds<'a> {
+    /// The limits.
+    pub limits: &'a LimitsConfig,
+    /// Dots per inch to render at.
+    pub dpi: u32,
+    /// When to give up.
+    pub deadline: Instant,
+}
 
 /// Renders a page at `bounds.dpi`, or as fine as the limits allow.
 ///

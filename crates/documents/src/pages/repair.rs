@@ -12,60 +12,19 @@ mod steps;
 #[cfg(test)]
 mod tests;
 
-use opencv::core::{self, Mat};
+pub use steps::RepairStep;
+
 use opencv::prelude::*;
 
-use super::PageRaster;
-use super::plane::{self, OpenCvError, PixelMatrix};
+use super::page::PageRaster;
+use super::plane::{self, OpenCvError};
 use super::quality::{self, PageAssessment, PaperOutline};
 use docmill_core::model::RepairSwitches;
-
-/// What was done to a page.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RepairStep {
-    /// The page was turned by quarter turns.
-    Turn,
-    /// The sheet was cut out of its surroundings and made a rectangle.
-    Perspective,
-    /// Shadows were evened out.
-    Flatten,
-    /// The paper was made white and the ink black.
-    Stretch,
-    /// Noise was smoothed or specks removed.
-    Denoise,
-    /// Blurred edges were sharpened.
-    Sharpen,
-    /// Skewed lines were levelled.
-    Deskew,
-    /// Small text was enlarged.
-    Upscale,
-}
-
-impl RepairStep {
-    /// Whether afterwards the ink lies elsewhere on the page, its scale left aside.
-    pub fn moves_ink(self) -> bool {
-        matches!(self, Self::Turn | Self::Perspective | Self::Deskew)
-    }
-
-    /// Its name in transcripts and logs.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Turn => "turn",
-            Self::Perspective => "perspective",
-            Self::Flatten => "flatten",
-            Self::Stretch => "stretch",
-            Self::Denoise => "denoise",
-            Self::Sharpen => "sharpen",
-            Self::Deskew => "deskew",
-            Self::Upscale => "upscale",
-        }
-    }
-}
 
 /// A page after its repair.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RepairedRaster {
-    /// The picture after all steps.
+    /// The new picture.
     pub raster: PageRaster,
     /// What was done, in order; never empty.
     pub steps: Vec<RepairStep>,
@@ -119,9 +78,9 @@ fn repair_surface(
     Ok(Some(RepairedRaster { raster: plane::raster_from_mat(&current, dpi)?, steps: plan }))
 }
 
-/// `page`, whose letters were enlarged, with the edges that enlarging softened made steep again,
-/// and with the noise smoothed that this would show: another picture to read where the first one
-/// was read badly.
+/// `page`, whose letters were enlarged, with the edges that enlarging softened made steep again, and
+/// with the noise smoothed that this would show: another picture to read where the first one was
+/// read badly.
 ///
 /// # Errors
 /// `OpenCV` had no memory.
@@ -135,21 +94,5 @@ pub fn sharpen_enlarged(page: &PageRaster) -> Result<PageRaster, OpenCvError> {
 /// `OpenCV` had no memory.
 pub fn turn_page(page: &PageRaster, quarter_turns: u8) -> Result<PageRaster, OpenCvError> {
     let plane = plane::view_raster(page)?;
-    Ok(plane::raster_from_mat(&turn_mat(&plane, quarter_turns)?, page.dpi)?)
-}
-
-fn turn_mat(plane: &impl PixelMatrix, quarter_turns: u8) -> opencv::Result<Mat> {
-    let code = match quarter_turns % 4 {
-        1 => core::ROTATE_90_CLOCKWISE,
-        2 => core::ROTATE_180,
-        3 => core::ROTATE_90_COUNTERCLOCKWISE,
-        _ => {
-            let mut same = Mat::default();
-            plane.copy_to(&mut same)?;
-            return Ok(same);
-        }
-    };
-    let mut turned = Mat::default();
-    core::rotate(plane, &mut turned, code)?;
-    Ok(turned)
+    Ok(plane::raster_from_mat(&plane::turn_mat(&plane, quarter_turns)?, page.dpi)?)
 }

@@ -122,7 +122,8 @@ fn is_page(body: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::pages::{PageContent, open_document};
+    use crate::pages::document::open_document;
+    use crate::pages::page::PageContent;
     use docmill_core::config::LimitsConfig;
     use docmill_core::model::OutcomeReason;
 

@@ -70,7 +70,7 @@ pub(super) fn score_legibility(text: &TextCells, lines: &[TextLine]) -> Legibili
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pages::PageRaster;
+    use crate::pages::page::PageRaster;
     use docmill_core::model::{BoundingBox, TextWord};
 
     /// A page at 200 dpi with "letters": little crosses of 12 x 12 pixels.

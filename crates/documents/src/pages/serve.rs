@@ -10,7 +10,11 @@ use std::io::{self, Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::{PageRecogniser, PageRefusal, ParsedDocument, read_page, show_page};
+use super::document::{ParsedDocument, open_document};
+use super::read_page::read_page;
+use super::recognise::PageRecogniser;
+use super::refusal::PageRefusal;
+use super::show_page::show_page;
 use crate::cpu::confine::ConfinementStatus;
 use crate::cpu::wire::{
     self, DocumentAnswer, DocumentRequest, ReadyFrame, ReplyFrame, RequestFrame,
@@ -19,7 +23,7 @@ use crate::cpu::{ProcessSetup, STACK_BYTES};
 use docmill_core::fault::{self, Fault};
 use docmill_core::model::{PageReadResult, ReadRecipe};
 
-pub use super::PageError;
+pub use super::page_error::PageError;
 
 /// Reads pages, one at a time, on one thread.
 pub trait PageReader: Send {
@@ -118,7 +122,7 @@ impl<W: Write> PageServer<W> {
         match request {
             DocumentRequest::Open { document } => {
                 let ProcessSetup { limits, recipe, .. } = &self.setup;
-                let opened = super::open_document(body.into(), limits, recipe.dpi)?;
+                let opened = open_document(body.into(), limits, recipe.dpi)?;
                 let pages = opened.page_count();
                 lock_mutex(&self.documents).insert(document, Arc::new(opened));
                 Ok((DocumentAnswer::Opened { pages }, Vec::new()))

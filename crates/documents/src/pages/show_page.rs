@@ -6,14 +6,17 @@
 //! [`super::read_page()`]: a sound text layer stays, a hidden one is not believed, what a doubtful
 //! one leaves out is added.
 
+use super::document::ParsedDocument;
 use super::encode::encode_page;
+use super::lines::join_rows;
+use super::page::{PageContent, PageRaster};
+use super::page_error::PageError;
 use super::quality::{self, PageAssessment};
 use super::read_page::{mark_incomplete, merge_suspect_layer, read_from};
 use super::read_picture::PictureRead;
 use super::repair::repair_page;
 use super::score::score_legibility;
 use super::text_cells::TextCells;
-use super::{PageContent, PageError, PageRaster, ParsedDocument, join_rows};
 use docmill_core::model::{
     EncodedImage, ImageEncoding, ImageHeader, PagePicture, PageText, PageViewMode, PageViewResult,
     PictureFacts, ProviderNotes, ProviderReading, ReadRecipe, TextMap,

@@ -17,7 +17,7 @@ use hayro::hayro_interpret::{
 };
 use hayro::kurbo::{Affine, BezPath, PathEl, Point, Rect, Shape, Vec2};
 
-use super::{PageRefusal, stop_decoder};
+use super::refusal::{PageRefusal, stop_decoder};
 use docmill_core::model::OutcomeReason;
 
 /// Drawing operations on one page, forms drawn inside forms included. Several times what dense

@@ -1,7 +1,7 @@
 //! Where on a page image there seems to be text: the image in cells of about the height of a line,
 //! each with a share of ink and strokes as letters have them. Says nothing about what is written.
 
-use super::PageRaster;
+use super::page::PageRaster;
 use docmill_core::model::{TextLine, TextMap};
 
 /// A pixel is ink if it is this much darker than its surroundings.

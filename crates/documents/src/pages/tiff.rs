@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 use std::io::{self, Read, Seek, SeekFrom};
 
-use super::PageRefusal;
+use super::refusal::PageRefusal;
 use docmill_core::model::OutcomeReason;
 
 const COMPRESSION: u16 = 259;

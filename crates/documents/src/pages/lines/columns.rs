@@ -1,7 +1,7 @@
 //! Reading order of the rows of a page: which of them stand in columns side by side, and which
 //! belong to a table that reaches across.
 
-use super::WordRow;
+use super::row::WordRow;
 use crate::pages::words::WordPiece;
 
 /// Columns within columns within columns: deeper is no layout that anyone reads.

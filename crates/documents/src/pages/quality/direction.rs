@@ -21,7 +21,8 @@ use opencv::prelude::*;
 use opencv::{Result, imgproc};
 
 use super::glyphs::InkBox;
-use super::{shear, to_f32};
+use super::shear;
+use crate::pages::plane::{self, to_f32};
 
 /// Greatest skew that is searched for, either way, in degrees.
 const WIDEST: f64 = 20.0;
@@ -132,7 +133,7 @@ fn gap_beside(one: &InkBox, other: &InkBox) -> Option<i32> {
 
 /// The ink under the boxes of letters: rules and pictures have directions of their own.
 fn mask_glyphs(ink: &Mat, glyphs: &[InkBox]) -> Result<Mat> {
-    let mut boxes = super::plane::uniform_mat(ink.size()?, 0.0)?;
+    let mut boxes = plane::uniform_mat(ink.size()?, 0.0)?;
     for glyph in glyphs {
         let rect = Rect::new(glyph.left, glyph.top, glyph.width, glyph.height);
         imgproc::rectangle(
@@ -174,7 +175,7 @@ struct ProjectionColumns {
 impl ProjectionColumns {
     /// `plane` reduced to about `width` columns.
     fn from_mat(plane: &Mat, width: i32) -> Result<Self> {
-        let small = super::plane::shrink_mat(plane, (plane.cols() + width - 1) / width)?;
+        let small = plane::shrink_mat(plane, (plane.cols() + width - 1) / width)?;
         let mut columns = Mat::default();
         core::transpose(&small, &mut columns)?;
         Ok(Self {

@@ -9,9 +9,9 @@ use opencv::{Result, imgproc};
 
 use super::glyphs::{self, InkPieces};
 use super::outline::{self, PaperOutline};
-use super::plane::{self, PixelMatrix};
 use super::traces;
-use crate::pages::PageRaster;
+use crate::pages::page::PageRaster;
+use crate::pages::plane::{self, PixelMatrix};
 
 /// Pixels on the longer side of what is measured, at most.
 const LONGER_SIDE: i32 = 2_600;

@@ -10,8 +10,8 @@ use opencv::core::{self, Mat, Point2f, Scalar};
 use opencv::prelude::*;
 use opencv::{Result, imgproc};
 
-use super::plane::PixelMatrix;
-use super::{shear, to_f32};
+use super::shear;
+use crate::pages::plane::{self, PixelMatrix, to_f32};
 
 /// The longer side of the picture in which edges are searched for.
 const LONGER_SIDE: i32 = 400;
@@ -67,7 +67,7 @@ struct PaperEdge {
 /// Finds the outline in `plane`.
 pub(in crate::pages) fn find_outline(plane: &impl PixelMatrix) -> Result<PaperOutline> {
     let factor = (plane.cols().max(plane.rows()) / LONGER_SIDE).max(1);
-    let small = super::plane::smooth_median(&super::plane::shrink_mat(plane, factor)?, 5)?;
+    let small = plane::smooth_median(&plane::shrink_mat(plane, factor)?, 5)?;
     if small.cols() < 64 || small.rows() < 64 || !has_dark_frame(&small)? {
         return Ok(PaperOutline::None);
     }
@@ -99,7 +99,7 @@ pub(in crate::pages) fn find_outline(plane: &impl PixelMatrix) -> Result<PaperOu
 fn has_dark_frame(small: &Mat) -> Result<bool> {
     let (width, height) = (small.cols(), small.rows());
     let (thin_x, thin_y) = ((width / 50).max(1), (height / 50).max(1));
-    let page = super::plane::count_values(small, &Mat::default())?.quantile(0.6);
+    let page = plane::count_values(small, &Mat::default())?.quantile(0.6);
     let strips = [
         core::Rect::new(0, 0, thin_x, height),
         core::Rect::new(width - thin_x, 0, thin_x, height),

@@ -5,7 +5,8 @@ use opencv::core::{self, Mat, Point, Point2f, Rect, Scalar, Size};
 use opencv::imgproc;
 use opencv::prelude::*;
 
-use crate::pages::{PageRaster, plane};
+use crate::pages::page::PageRaster;
+use crate::pages::plane;
 
 /// A page of text: every line has letters with and without ascender, a few with descender.
 pub(in crate::pages) fn text_page(width: u32, height: u32, letter: i32) -> PageRaster {

@@ -1,7 +1,7 @@
 //! Sums along lines that run aslant: the lines of pixels across them are added up, each moved by
 //! its own share of the fall. No sheared page is ever made, which was most of the work.
 
-use super::to_f32;
+use crate::pages::plane::to_f32;
 
 /// Adds a line of pixels to `sums`, moved towards its beginning by `by`; a place between two pixels
 /// takes from both. What is moved out of `sums` is left out.

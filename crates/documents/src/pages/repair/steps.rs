@@ -7,11 +7,52 @@ use opencv::core::{self, Mat, Point2f, Scalar, Size};
 use opencv::prelude::*;
 use opencv::{Result, imgproc};
 
-use super::{RepairStep, turn_mat};
 use crate::pages::plane::{self, PixelMatrix};
 use crate::pages::quality::PageAssessment;
 use docmill_core::model::PageDefectKind;
 use docmill_core::model::RepairSwitches;
+
+/// What was done to a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RepairStep {
+    /// Quarter turns.
+    Turn,
+    /// The sheet was cut out of its surroundings and made a rectangle.
+    Perspective,
+    /// Shadows were evened out.
+    Flatten,
+    /// The paper was made white and the ink black.
+    Stretch,
+    /// Noise was smoothed or specks removed.
+    Denoise,
+    /// Edges were sharpened.
+    Sharpen,
+    /// Skewed lines were levelled.
+    Deskew,
+    /// Small text was enlarged.
+    Upscale,
+}
+
+impl RepairStep {
+    /// Whether afterwards the ink lies elsewhere on the page, its scale left aside.
+    pub fn moves_ink(self) -> bool {
+        matches!(self, Self::Turn | Self::Perspective | Self::Deskew)
+    }
+
+    /// Its name in transcripts and logs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Turn => "turn",
+            Self::Perspective => "perspective",
+            Self::Flatten => "flatten",
+            Self::Stretch => "stretch",
+            Self::Denoise => "denoise",
+            Self::Sharpen => "sharpen",
+            Self::Deskew => "deskew",
+            Self::Upscale => "upscale",
+        }
+    }
+}
 
 /// Letters are enlarged to this height in pixels, by a whole number. The dots of a fax are not
 /// enlarged more than twice: they would become letters of their own.
@@ -99,7 +140,7 @@ pub(super) fn enlargement_factor(found: &PageAssessment) -> u32 {
 /// Applies one step of the repair to a page.
 pub(super) fn apply_step(step: RepairStep, page: &Mat, found: &PageAssessment) -> Result<Mat> {
     match step {
-        RepairStep::Turn => turn_mat(page, found.quarter_turns()),
+        RepairStep::Turn => plane::turn_mat(page, found.quarter_turns()),
         RepairStep::Perspective => page.try_clone(),
         RepairStep::Flatten => plane::flatten_light(page, &plane::estimate_paper(page)?),
         RepairStep::Stretch => stretch_contrast(page),

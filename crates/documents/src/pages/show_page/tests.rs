@@ -3,7 +3,7 @@ use std::io::Cursor;
 use image::{GrayImage, ImageFormat, Luma};
 
 use super::*;
-use crate::pages::open_document;
+use crate::pages::document::open_document;
 use docmill_core::config::LimitsConfig;
 use docmill_core::model::{BoundingBox, PageSource, RepairSwitches, TextLayer, TextLine, TextWord};
 

@@ -1,0 +1,197 @@
+//! A document: what its bytes are, how many pages it has, and what each page consists of.
+//!
+//! Not promised: that a page can be read because the document could be opened.
+
+use std::sync::OnceLock;
+use std::time::Instant;
+
+use bytes::Bytes;
+
+use super::format::{self, DocumentFormat};
+use super::page::{CUT_QUALITY, PageContent};
+use super::refusal::{PageRefusal, catch_decoder};
+use super::render::RenderBounds;
+use super::{attachments, pdf, picture, tiff};
+use docmill_core::config::LimitsConfig;
+use docmill_core::model::{EinvoiceFindings, OutcomeReason, PageText, TextLine};
+use docmill_formats::xml;
+
+/// A document whose format and number of pages are known and within the limits.
+#[derive(Debug)]
+pub struct ParsedDocument {
+    format: DocumentFormat,
+    bytes: Bytes,
+    pub(super) limits: LimitsConfig,
+    dpi: u32,
+    content: DocumentContent,
+    /// Language of the first page that said it, for the others.
+    pub(super) heard: OnceLock<String>,
+}
+
+#[derive(Debug)]
+enum DocumentContent {
+    Pdf(pdf::PdfFile),
+    Picture(Bytes),
+    Tiff(Bytes, Vec<tiff::TiffDirectory>),
+    Xml(Vec<TextLine>),
+}
+
+/// Recognises `bytes`, checks the limits that can be checked before decoding, and counts pages.
+/// Pages that have to be rendered will be rendered at `dpi`.
+///
+/// # Errors
+/// `empty`, `unsupported_type`, `encrypted`, `corrupt` or `too_large`.
+pub fn open_document(
+    bytes: Bytes,
+    limits: &LimitsConfig,
+    dpi: u32,
+) -> Result<ParsedDocument, PageRefusal> {
+    if bytes.is_empty() {
+        return Err(PageRefusal::new(OutcomeReason::Empty, "0 bytes"));
+    }
+    let Some(format) = DocumentFormat::sniff(&bytes) else {
+        let what = format::describe_unsupported(&bytes);
+        return Err(PageRefusal::new(OutcomeReason::UnsupportedType, what));
+    };
+    let all = bytes.clone();
+    let content = catch_decoder(|| match format {
+        DocumentFormat::Pdf => pdf::PdfFile::open(bytes, limits).map(DocumentContent::Pdf),
+        DocumentFormat::Tiff => {
+            let directories = tiff::list_directories(&bytes, limits.pages)?;
+            Ok(DocumentContent::Tiff(bytes, directories))
+        }
+        DocumentFormat::Xml => {
+            let xml = xml::XmlText::decode(&bytes)?;
+            Ok(DocumentContent::Xml(xml::tree_lines(&xml.parse_tree()?)))
+        }
+        _ => Ok(DocumentContent::Picture(bytes)),
+    })?;
+    let heard = OnceLock::new();
+    let document =
+        ParsedDocument { format, bytes: all, limits: limits.clone(), dpi, content, heard };
+    let (pages, limit) = (document.page_count(), limits.pages);
+    if pages > limit {
+        let detail = format!("{pages} pages, the limit is {limit}");
+        return Err(PageRefusal::new(OutcomeReason::TooLarge, detail));
+    }
+    Ok(document)
+}
+
+impl ParsedDocument {
+    /// What the bytes are.
+    pub fn format(&self) -> DocumentFormat {
+        self.format
+    }
+
+    /// Number of pages, at least 1.
+    pub fn page_count(&self) -> u32 {
+        match &self.content {
+            DocumentContent::Pdf(file) => file.page_count(),
+            DocumentContent::Picture(_) | DocumentContent::Xml(_) => 1,
+            DocumentContent::Tiff(_, directories) => {
+                u32::try_from(directories.len()).unwrap_or(u32::MAX)
+            }
+        }
+    }
+
+    /// Whether a part of the file is known to be missing, so that no page speaks for the whole.
+    pub(super) fn is_cut(&self) -> bool {
+        matches!(&self.content, DocumentContent::Pdf(file) if file.is_cut())
+    }
+
+    /// Reads page `index`, which starts at 0.
+    ///
+    /// # Errors
+    /// `too_large`, `corrupt`, `unsupported_type` (a picture in an encoding that is not read), or
+    /// `timeout` past `limits.page_time` from now.
+    pub fn page_content(&self, index: u32) -> Result<PageContent, PageRefusal> {
+        let deadline = Instant::now() + self.limits.page_time;
+        catch_decoder(|| match &self.content {
+            DocumentContent::Pdf(file) => file
+                .read_page(index, &RenderBounds { limits: &self.limits, dpi: self.dpi, deadline }),
+            DocumentContent::Picture(bytes) => {
+                picture::decode_picture(bytes, self.format, &self.limits)
+                    .map(picture::DecodedPicture::into_page)
+            }
+            DocumentContent::Tiff(bytes, directories) => {
+                let at = usize::try_from(index).ok().and_then(|index| directories.get(index));
+                let at =
+                    at.ok_or_else(|| PageRefusal::new(OutcomeReason::Corrupt, "no such page"))?;
+                picture::decode_tiff(bytes, at, &self.limits)
+                    .map(picture::DecodedPicture::into_page)
+            }
+            DocumentContent::Xml(lines) => Ok(text_page(lines.clone())),
+        })
+    }
+
+    /// Looks for e-invoices in it. Reads no picture.
+    ///
+    /// # Errors
+    /// It has an e-invoice, but its pages cannot be read.
+    pub fn find_einvoices(&self) -> Result<EinvoiceFindings, PageRefusal> {
+        let einvoices = match attachments::list_einvoices(&self.bytes, self.format, &self.limits) {
+            Ok(found) if found.is_empty() => {
+                return Ok(EinvoiceFindings { einvoices: Some(found), printed: Vec::new() });
+            }
+            Ok(found) => found,
+            Err(refusal) => {
+                tracing::debug!(reason = refusal.reason.code(), "an e-invoice cannot be taken out");
+                return Ok(EinvoiceFindings { einvoices: None, printed: Vec::new() });
+            }
+        };
+        Ok(EinvoiceFindings { einvoices: Some(einvoices), printed: self.printed_pages()? })
+    }
+
+    /// Keeps the language of the first page that says it: the others are then read in it at once,
+    /// unless their own words say otherwise.
+    pub(super) fn remember_language(&self, language: Option<&str>) {
+        if let Some(language) = language {
+            self.heard.get_or_init(|| language.to_owned());
+        }
+    }
+
+    /// What the pages print as text, page by page, without rendering or recognising anything. A
+    /// page that would have to be read from its picture has no lines, and nothing is held against
+    /// it. All pages together take at most `limits.page_time`.
+    ///
+    /// # Errors
+    /// As [`ParsedDocument::page_content`].
+    fn printed_pages(&self) -> Result<Vec<PageText>, PageRefusal> {
+        let deadline = Instant::now() + self.limits.page_time;
+        let bounds = RenderBounds { limits: &self.limits, dpi: self.dpi, deadline };
+        (0..self.page_count())
+            .map(|index| {
+                let page = match &self.content {
+                    DocumentContent::Pdf(file) => {
+                        catch_decoder(|| file.text_layer(index, &bounds))?
+                    }
+                    DocumentContent::Xml(lines) => Some(text_page(lines.clone())),
+                    DocumentContent::Picture(_) | DocumentContent::Tiff(..) => None,
+                };
+                Ok(match page {
+                    Some(PageContent::Text { width, height, lines }) => {
+                        let quality = if self.is_cut() { CUT_QUALITY } else { 1.0 };
+                        PageText::from_native(index + 1, (width, height), quality, lines)
+                    }
+                    // Quality 0 lets the gate see that the document is not complete.
+                    Some(PageContent::Damaged { width, height }) => {
+                        PageText::from_native(index + 1, (width, height), 0.0, Vec::new())
+                    }
+                    Some(
+                        PageContent::Image(_) | PageContent::Cut(_) | PageContent::Doubtful { .. },
+                    )
+                    | None => PageText::from_native(index + 1, (0.0, 0.0), 1.0, Vec::new()),
+                })
+            })
+            .collect()
+    }
+}
+
+/// A page that is as large as its lines.
+fn text_page(lines: Vec<TextLine>) -> PageContent {
+    let boxes = lines.iter().map(TextLine::bounding_box);
+    let (width, height) = boxes.fold((0.0_f32, 0.0_f32), |(width, height), area| {
+        (width.max(area.right()), height.max(area.bottom()))
+    });
+    PageContent::Text { width, height, lines }
+}
