@@ -10,6 +10,7 @@ use crate::runner::{DueRenewal, LeaseTerms, RenewalResult};
 use crate::worker::registry::MessageRegistry;
 use docmill_core::fault::{self, Fault};
 use docmill_core::metrics;
+use docmill_core::retry::with_deadline;
 use docmill_ledger::ledger::{Ledger, WriteResult};
 use docmill_queue::queue::{MessageQueue, ReceiptHandle};
 
@@ -21,7 +22,7 @@ pub async fn renew_rows<J>(
 ) -> Vec<RenewalResult> {
     let claims: Vec<_> = due.iter().map(|due| (due.claim.id, due.claim.token)).collect();
     let renewals =
-        match with_timeout(terms.every, ledger.renew_leases(&claims, terms.lease)).await {
+        match with_deadline(terms.every, ledger.renew_leases(&claims, terms.lease), late).await {
             Ok(answers) => answers
                 .into_iter()
                 .map(|held| {
@@ -38,7 +39,7 @@ pub async fn renew_rows<J>(
         let Some(stage) = *new_stage else { continue };
         // Informational: a failure is seen by the next renewal anyway.
         if let Err(error) =
-            with_timeout(terms.every, ledger.save_stage(claim.id, claim.token, stage)).await
+            with_deadline(terms.every, ledger.save_stage(claim.id, claim.token, stage), late).await
         {
             let id = claim.id;
             tracing::debug!(ingestion.id = %id, error = %error, "stage of {id} not written");
@@ -82,12 +83,7 @@ pub async fn extend_messages(
     }
 }
 
-async fn with_timeout<T>(
-    limit: Duration,
-    call: impl Future<Output = fault::Result<T>>,
-) -> fault::Result<T> {
-    match tokio::time::timeout(limit, call).await {
-        Ok(answer) => answer,
-        Err(_) => Err(fault::Error::transient("no answer within one heartbeat")),
-    }
+/// What is said of a ledger that does not answer before the next beat.
+fn late() -> fault::Error {
+    fault::Error::transient("no answer within one heartbeat")
 }

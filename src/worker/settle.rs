@@ -11,13 +11,14 @@ use crate::worker::dispose::MessageDisposition;
 use docmill_core::fault;
 use docmill_core::metrics;
 use docmill_core::model::{AttemptOutcome, OutcomeReason};
+use docmill_core::retry::{RetryBackoff, with_deadline};
 use docmill_ledger::ledger::{ClaimRelease, IngestionResult, Ledger, ReadBack, WriteResult};
 
 /// One write may take so long.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(20);
-/// Pause between two tries, doubled up to the longest.
-const FIRST_PAUSE: Duration = Duration::from_millis(100);
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// Between two tries.
+const WRITE_WAITS: RetryBackoff =
+    RetryBackoff::doubling(Duration::from_millis(100)).up_to(Duration::from_secs(5));
 
 /// Writes what follows from how the work ended, and returns what happens to the message; `None`:
 /// the claim is lost, and the message is somebody else's business.
@@ -97,11 +98,12 @@ async fn write_until_answered<F>(
 where
     F: Future<Output = fault::Result<WriteResult>>,
 {
-    let mut pause = FIRST_PAUSE;
+    let late = || fault::Error::transient("the ledger did not answer in time");
+    let mut failed = 0;
     let mut in_doubt = false;
     loop {
         if in_doubt {
-            match with_timeout(ledger.read_back(hold.id, hold.token)).await {
+            match with_deadline(WRITE_TIMEOUT, ledger.read_back(hold.id, hold.token), late).await {
                 Ok(ReadBack::Recorded) => return WriteResult::Yes,
                 Ok(ReadBack::Lost) => return WriteResult::Lost,
                 Ok(ReadBack::StillHeld) => in_doubt = false,
@@ -109,7 +111,7 @@ where
             }
         }
         if !in_doubt {
-            match with_timeout(write()).await {
+            match with_deadline(WRITE_TIMEOUT, write(), late).await {
                 Ok(held) => return held,
                 Err(error) => {
                     in_doubt = true;
@@ -124,14 +126,7 @@ where
                 }
             }
         }
-        tokio::time::sleep(pause).await;
-        pause = (pause * 2).min(LONGEST_PAUSE);
-    }
-}
-
-async fn with_timeout<T>(call: impl Future<Output = fault::Result<T>>) -> fault::Result<T> {
-    match tokio::time::timeout(WRITE_TIMEOUT, call).await {
-        Ok(answer) => answer,
-        Err(_) => Err(fault::Error::transient("the ledger did not answer in time")),
+        WRITE_WAITS.sleep(failed).await;
+        failed += 1;
     }
 }

@@ -7,6 +7,7 @@ use tokio_util::sync::CancellationToken;
 use crate::runner::RunnerHandle;
 use crate::worker::{DATABASE, QueueBacklog};
 use docmill_core::fault;
+use docmill_core::retry::with_deadline;
 
 /// Pauses are obeyed within this.
 const EVERY: Duration = Duration::from_secs(2);
@@ -46,18 +47,13 @@ async fn check_liveness(
     write_alive: bool,
 ) -> fault::Result<()> {
     let ledger = &backlog.ledger;
-    let pauses = with_timeout(ledger.active_pauses()).await?;
+    let late = || fault::Error::transient("no answer in time");
+    let pauses = with_deadline(TIMEOUT, ledger.active_pauses(), late).await?;
     backlog.pauses.apply_pauses(pauses, &backlog.doors);
     if write_alive {
         let vitals = backlog.worker_status(runner);
-        with_timeout(ledger.save_worker_status(&backlog.terms.worker, &vitals)).await?;
+        let saving = ledger.save_worker_status(&backlog.terms.worker, &vitals);
+        with_deadline(TIMEOUT, saving, late).await?;
     }
     Ok(())
-}
-
-async fn with_timeout<T>(call: impl Future<Output = fault::Result<T>>) -> fault::Result<T> {
-    match tokio::time::timeout(TIMEOUT, call).await {
-        Ok(answer) => answer,
-        Err(_) => Err(fault::Error::transient("no answer in time")),
-    }
 }
