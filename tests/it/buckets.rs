@@ -33,7 +33,7 @@ use docmill_queue::queue::objects::engine::StoreClock;
 use docmill_storage::store::ObjectStore;
 use sha2::{Digest, Sha256};
 
-use crate::support::memory_store::{MemoryStore, simulated_clock};
+use crate::support::controlled_store::{ControlledStore, simulated_clock};
 
 /// Longer than a lock lasts without renewal.
 const ABANDONED: Duration = Duration::from_secs(16 * 60);
@@ -44,21 +44,21 @@ fn hash_of(bytes: &[u8]) -> String {
 
 /// A bucket in memory.
 struct Place {
-    store: Arc<MemoryStore>,
+    store: Arc<ControlledStore>,
     bucket: Arc<BlobForgeBucket>,
 }
 
 impl Place {
     fn new() -> Self {
-        Self::over(MemoryStore::default(), StoreClock::default())
+        Self::over(ControlledStore::default(), StoreClock::default())
     }
 
     /// In tokio's time, which may be paused.
     fn simulated() -> Self {
-        Self::over(MemoryStore::simulated(), StoreClock::with_local(simulated_clock))
+        Self::over(ControlledStore::simulated(), StoreClock::with_local(simulated_clock))
     }
 
-    fn over(store: MemoryStore, clock: StoreClock) -> Self {
+    fn over(store: ControlledStore, clock: StoreClock) -> Self {
         let store = Arc::new(store);
         let bucket = Arc::new(BlobForgeBucket::new(store.clone(), clock));
         Self { store, bucket }

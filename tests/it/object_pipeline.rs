@@ -28,8 +28,8 @@ use docmill_storage::store::ObjectStore;
 use docmill_testkit::models::{Answer, Request, Script, Server, read_document};
 
 use crate::costs::prices;
+use crate::support::controlled_store::ControlledStore;
 use crate::support::documents;
-use crate::support::memory_store::MemoryStore;
 use crate::support::world::SOON;
 
 /// Everything that is kept while documents are worked on.
@@ -37,7 +37,7 @@ const KEPT: &str = "docmill/ingestions/";
 
 /// Two models and a store.
 struct Desk {
-    store: Arc<MemoryStore>,
+    store: Arc<ControlledStore>,
     first: Server,
     second: Server,
     config: Config,

@@ -33,7 +33,7 @@ macro_rules! suite {
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $test() { let it = super::folder().await; super::$test(it.store.clone()).await; })*
         }
-        mod memory_store {
+        mod controlled_store {
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $test() { let it = super::memory().await; super::$test(it.store.clone()).await; })*
         }

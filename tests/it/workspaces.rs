@@ -30,7 +30,7 @@ use docmill_queue::queue::objects::olmocr::{
 use docmill_storage::store::{GetOptions, GetResult, ObjectStore};
 use tempfile::TempDir;
 
-use crate::support::memory_store::MemoryStore;
+use crate::support::controlled_store::ControlledStore;
 
 /// olmOCR's timeout of a lock.
 const TIMEOUT: Duration = Duration::from_secs(1800);
@@ -48,8 +48,8 @@ impl Desk {
         Self { store, workspace, papers: tempfile::tempdir().unwrap() }
     }
 
-    async fn in_memory() -> (Self, Arc<MemoryStore>) {
-        let store = Arc::new(MemoryStore::default());
+    async fn in_memory() -> (Self, Arc<ControlledStore>) {
+        let store = Arc::new(ControlledStore::default());
         (Self::over(store.clone()).await, store)
     }
 
@@ -387,7 +387,7 @@ async fn each_format_writes_its_own_marks() {
 
 #[tokio::test]
 async fn a_store_without_conditions_is_refused_with_the_reason() {
-    let store = Arc::new(MemoryStore::default());
+    let store = Arc::new(ControlledStore::default());
     store.lenient.store(true, std::sync::atomic::Ordering::SeqCst);
     let opened =
         Workspace::open(store, StoreClock::default(), WorkspaceFormat::Both, TIMEOUT).await;

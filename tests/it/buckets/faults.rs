@@ -20,7 +20,7 @@ use docmill_queue::queue::{MessageQueue, OutgoingMessage};
 use docmill_storage::store::ObjectStore;
 use serde_json::json;
 
-use crate::support::memory_store::MemoryStore;
+use crate::support::controlled_store::ControlledStore;
 
 use super::{ABANDONED, Fake, Manner, Place, terms, until};
 
@@ -373,7 +373,7 @@ async fn a_clock_two_hours_off_neither_steals_a_message_nor_sees_it_early() {
 
 #[tokio::test(start_paused = true)]
 async fn a_message_is_given_up_at_a_time_of_the_stores_clock() {
-    let store = Arc::new(MemoryStore::simulated());
+    let store = Arc::new(ControlledStore::simulated());
     let queue = ObjectQueue::new(store.clone(), Duration::from_secs(3600), Some(0));
     queue.send(&[OutgoingMessage::from_body("deadly")]).await.pop().unwrap().unwrap();
     assert!(queue.receive(1, Duration::ZERO).await.unwrap().is_empty(), "it is given up");

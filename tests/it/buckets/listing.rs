@@ -13,7 +13,7 @@ use docmill_queue::queue::objects::ObjectQueue;
 use docmill_queue::queue::objects::engine::{RecordStore, StoreClock};
 
 use super::{Fake, Manner, Place, terms};
-use crate::support::memory_store::simulated_clock;
+use crate::support::controlled_store::simulated_clock;
 
 /// The settings that come with the program.
 fn shipped() -> BucketWorkerOptions {

@@ -17,9 +17,9 @@ use futures::FutureExt as _;
 
 type Labels = BTreeMap<String, String>;
 
-/// A store whose objects are in memory.
+/// The store in memory, whose failings a test controls.
 #[derive(Default)]
-pub(crate) struct MemoryStore {
+pub(crate) struct ControlledStore {
     inner: memory::MemoryStore,
     /// Listing requests so far.
     pub(crate) lists: AtomicU64,
@@ -51,7 +51,7 @@ fn simulated_store_clock() -> SystemTime {
     BEGINNING + Duration::from_secs(1_000_000) + simulated_time()
 }
 
-impl MemoryStore {
+impl ControlledStore {
     /// Its clock goes with tokio's, which may be paused.
     pub(crate) fn simulated() -> Self {
         let inner = memory::MemoryStore::with_clock(simulated_store_clock);
@@ -123,7 +123,7 @@ impl MemoryStore {
 }
 
 #[async_trait]
-impl ObjectStore for MemoryStore {
+impl ObjectStore for ControlledStore {
     fn describe(&self) -> String {
         self.inner.describe()
     }
