@@ -14,8 +14,8 @@ mod answering;
 #[expect(dead_code, reason = "the tests need more of it")]
 #[path = "../tests/it/support"]
 mod support {
-    pub(crate) mod cells;
     pub(crate) mod documents;
+    pub(crate) mod page_processes;
     pub(crate) mod postgres;
     pub(crate) mod sqs;
     pub(crate) mod world;
@@ -246,7 +246,7 @@ async fn worker(arguments: Vec<String>) {
     config.store.path = folder.into();
     config.llm.provider = LlmProvider::None;
     // This very program would be started again as a page process, and it knows no such part.
-    config.cpu.program = support::cells::docmill();
+    config.cpu.program = support::page_processes::docmill();
 
     let services = App::new(config.clone()).pipeline_services().await.unwrap();
     let models = ModelChain::from_single(Arc::new(Answering::new(|_| Duration::ZERO)), 8_192);

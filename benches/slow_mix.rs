@@ -16,8 +16,8 @@ mod answering;
 #[expect(dead_code, reason = "the tests need more of it")]
 #[path = "../tests/it/support"]
 mod support {
-    pub(crate) mod cells;
     pub(crate) mod documents;
+    pub(crate) mod page_processes;
     pub(crate) mod postgres;
     pub(crate) mod sqs;
     pub(crate) mod world;

@@ -25,7 +25,7 @@ use crate::runner::RunnerMonitor;
 use crate::shutdown::Shutdown;
 use crate::web::ServiceDependencies;
 use crate::worker::QueueWorker;
-use crate::worker::protection::{self, ContainerAgent, ProtectionTiming};
+use crate::worker::scale_in_protection::{self, ContainerAgent, ProtectionTiming};
 use docmill_core::config::{Config, QueueBackend, StoreBackend};
 use docmill_core::model::{ReadRecipe, RepairSwitches};
 use docmill_documents::cpu::{CpuPool, ProcessPool, ProcessProgram, ProcessSetup};
@@ -215,7 +215,7 @@ impl App {
         let services = Box::pin(self.pipeline_services()).await?;
         let reader = Arc::clone(&services.reader);
         tokio::spawn(async move {
-            if let Err(error) = reader.cells.start_shared().await {
+            if let Err(error) = reader.processes.start_shared().await {
                 tracing::warn!(error = %error, "{error}: documents will wait for another");
             }
         });
@@ -274,8 +274,12 @@ impl App {
             Ok(uri) if self.config.worker.scale_in_protection => ContainerAgent::from_uri(&uri)?,
             _ => return Ok((ended, None)),
         };
-        let run =
-            protection::run_protection(agent, monitor, ProtectionTiming::default(), ended.clone());
+        let run = scale_in_protection::run_protection(
+            agent,
+            monitor,
+            ProtectionTiming::default(),
+            ended.clone(),
+        );
         Ok((ended, Some(tokio::spawn(run))))
     }
 
@@ -297,9 +301,9 @@ impl App {
             true => ProcessProgram::current_binary()?,
             false => ProcessProgram::Binary(cpu.program.clone()),
         };
-        let cells = ProcessPool::new(program, setup, cpu.documents_per_process);
-        let elsewhere = providers::build_remote_ocr(&self.config, kinds).await?;
-        Ok(Arc::new(DocumentReader { cells, ocr: Arc::new(tesseract), recipe, elsewhere }))
+        let processes = ProcessPool::new(program, setup, cpu.documents_per_process);
+        let remote_ocr = providers::build_remote_ocr(&self.config, kinds).await?;
+        Ok(Arc::new(DocumentReader { processes, ocr: Arc::new(tesseract), recipe, remote_ocr }))
     }
 
     fn page_recipe(&self) -> ReadRecipe {

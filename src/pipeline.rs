@@ -23,22 +23,22 @@
 
 pub mod artefact;
 mod byte_budget;
-mod choice;
 pub mod claim_handle;
 mod context;
 pub mod cost;
 mod einvoice;
-pub mod elsewhere;
 mod escalate;
 mod extract;
 pub mod failure;
 pub mod fetch;
 pub mod journal;
 mod kind;
+mod kind_choice;
 mod local_pages;
 mod page_sink;
 mod preprocessed;
 pub mod reading;
+pub mod remote_ocr;
 mod step_error;
 mod timings;
 mod transcribe;
@@ -62,12 +62,12 @@ use docmill_gate::kinds::{ClassifiedKind, Kind};
 use docmill_ledger::ledger::IngestionResult;
 use docmill_llm::llm::chain::ChainModel;
 use einvoice::{EinvoiceScan, ParsedEinvoice};
-pub use elsewhere::{ReadOptions, RemoteOcr};
 use escalate::{EscalationOutcome, EscalationStep};
 use extract::{ExtractionOutcome, ModelReadings};
 use fetch::FetchedDocument;
 pub use page_sink::PageSink;
 pub use reading::{DocumentReader, ReadRequest};
+pub use remote_ocr::{ReadOptions, RemoteOcr};
 pub use step_error::{StageFailure, StepError};
 use timings::StageClock;
 pub use timings::StageTimings;
@@ -236,7 +236,7 @@ impl<'a> PipelineRun<'a> {
         transcribed: &transcribe::TranscribedDocument,
     ) -> Result<ClassifiedKind, StepError> {
         let told = kind::resolve_kind(self.attempt, named, &transcribed.transcript);
-        let (told, spent) = choice::resolve_tie(self.attempt, transcribed, told)
+        let (told, spent) = kind_choice::resolve_tie(self.attempt, transcribed, told)
             .instrument(self.span.clone())
             .await?;
         self.spent += spent;

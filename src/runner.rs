@@ -26,10 +26,10 @@
 //! Nothing here knows queues, Postgres or buckets. Not promised: that a job is not begun twice. A
 //! claim that is lost is noticed at the next renewal or write, and until then both may work.
 
-pub mod doors;
 pub mod guard;
 mod handle;
 mod heartbeat;
+pub mod intake_gate;
 mod job;
 mod monitor;
 mod stats;
@@ -54,8 +54,8 @@ use crate::shutdown::Shutdown;
 use docmill_core::config::RetryConfig;
 use docmill_core::fault::Fault;
 use docmill_core::model::{IngestionStage, OutcomeReason};
-pub use doors::{IntakeGate, PauseReason};
 pub use handle::{PULSE, RunnerHandle, SlotPermit};
+pub use intake_gate::{IntakeGate, PauseReason};
 pub use monitor::RunnerMonitor;
 pub use stats::{JobEnd, WorkerStats};
 
@@ -252,7 +252,7 @@ pub struct RunnerOptions {
 struct RunnerState<B: Backlog> {
     backlog: Arc<B>,
     options: RunnerOptions,
-    doors: Arc<IntakeGate>,
+    intake_gate: Arc<IntakeGate>,
     slots: Arc<Semaphore>,
     tasks: TaskTracker,
     running: Mutex<HashMap<u64, RunningJob<B::Job>>>,
@@ -311,11 +311,11 @@ pub struct Runner<B: Backlog> {
 
 impl<B: Backlog> Runner<B> {
     /// Puts a runner together; nothing is taken yet.
-    pub fn new(backlog: Arc<B>, options: RunnerOptions, doors: Arc<IntakeGate>) -> Self {
+    pub fn new(backlog: Arc<B>, options: RunnerOptions, intake_gate: Arc<IntakeGate>) -> Self {
         let shared = RunnerState {
             backlog,
             options,
-            doors,
+            intake_gate,
             slots: Arc::new(Semaphore::new(options.slots)),
             tasks: TaskTracker::new(),
             running: Mutex::default(),

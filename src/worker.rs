@@ -18,16 +18,16 @@
 //! Meanwhile [`vitals`] obeys operators' pauses and writes that the worker is alive. Nothing here
 //! knows documents; `pipeline` does.
 
+pub mod ack_batcher;
 pub mod batch;
-pub mod dispose;
+pub mod finalize;
 pub mod heartbeat;
 pub mod intake;
-pub mod lanes;
+pub mod pause_watch;
 pub mod pauses;
-pub mod protection;
 pub mod registry;
-pub mod settle;
-pub mod vitals;
+pub mod scale_in_protection;
+pub mod tier_poller;
 
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -44,7 +44,7 @@ use crate::runner::{
     RenewalResult, Runner, RunnerHandle, RunnerMonitor, RunnerOptions, WorkerStats,
 };
 use crate::shutdown::Shutdown;
-use dispose::{AckBatcher, MessageDisposition};
+use ack_batcher::{AckBatcher, MessageDisposition};
 use docmill_client::telemetry::spans;
 use docmill_core::config::{AcknowledgeMode, AllowedPrefix, Config, QueueDestination, RetryConfig};
 use docmill_core::fault;
@@ -89,7 +89,7 @@ pub struct QueueBacklog {
     destination: QueueDestination,
     registry: Arc<MessageRegistry>,
     disposer: AckBatcher,
-    doors: Arc<IntakeGate>,
+    intake_gate: Arc<IntakeGate>,
     pauses: PauseTracker,
     /// Names that an operator may pause.
     providers: Vec<String>,
@@ -232,7 +232,7 @@ impl Backlog for QueueBacklog {
         claim: &ClaimHandle,
         conclusion: JobConclusion<Box<IngestionResult>>,
     ) -> FinishedJob<Option<MessageDisposition>> {
-        settle::finalize_attempt(self.ledger.as_ref(), claim, conclusion).await
+        finalize::finalize_attempt(self.ledger.as_ref(), claim, conclusion).await
     }
 
     async fn run_deferred(&self, job: &QueuedJob, disposition: Option<MessageDisposition>) {
@@ -283,7 +283,7 @@ impl Backlog for QueueBacklog {
     }
 
     async fn run_background(self: Arc<Self>, runner: RunnerHandle<Self>, stop: CancellationToken) {
-        vitals::run_liveness(&self, &runner, stop).await;
+        pause_watch::run_liveness(&self, &runner, stop).await;
     }
 }
 
@@ -321,7 +321,8 @@ impl QueueWorker {
         };
         // Until Postgres has answered once: what operators have paused is not known before, and a
         // job taken until then would not obey it.
-        let doors = Arc::new(IntakeGate::new(FIRST_PAUSE, LONGEST_PAUSE).starting_closed(DATABASE));
+        let intake_gate =
+            Arc::new(IntakeGate::new(FIRST_PAUSE, LONGEST_PAUSE).starting_closed(DATABASE));
         let backlog = QueueBacklog {
             pipeline,
             ledger,
@@ -333,13 +334,13 @@ impl QueueWorker {
             config,
             registry: Arc::new(MessageRegistry::default()),
             disposer,
-            doors: Arc::clone(&doors),
+            intake_gate: Arc::clone(&intake_gate),
             pauses: PauseTracker::default(),
             providers,
             replace_at,
             position: Mutex::new(None),
         };
-        Ok(Self { runner: Runner::new(Arc::new(backlog), options, doors) })
+        Ok(Self { runner: Runner::new(Arc::new(backlog), options, intake_gate) })
     }
 
     /// For the health pages.

@@ -30,7 +30,7 @@ pub(crate) async fn run(folder: &Path, out: &Path, languages: &[&str]) {
 
     let services = App::new(config.clone()).pipeline_services().await.unwrap();
     let reader = &services.reader;
-    reader.cells.start_shared().await.unwrap();
+    reader.processes.start_shared().await.unwrap();
     let at_once = reader.max_parallel_pages();
     let (before, started) = (children_cpu(), Instant::now());
     let jobs = files.iter().map(|path| async move {

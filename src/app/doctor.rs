@@ -165,7 +165,7 @@ impl App {
                     |llm: &dyn Llm| format!("{} answers for {}", llm.provider(), llm.model());
                 models
                     .iter()
-                    .map(|rung| DoctorFinding::ok(CHECK, answers(rung.llm.as_ref())))
+                    .map(|model| DoctorFinding::ok(CHECK, answers(model.llm.as_ref())))
                     .collect()
             }
             Err(error) => vec![DoctorFinding::unusable(CHECK, &error)],

@@ -38,20 +38,20 @@ pub(super) async fn build_chain(
         Some(scheduler) => scheduler.wrap_model(llm),
         None => llm,
     };
-    let mut rungs = vec![ChainModel {
+    let mut models = vec![ChainModel {
         llm: scheduled(build_model(config, &governor).await?),
         kinds: Vec::new(),
         max_output_tokens: config.max_output_tokens,
     }];
     for stronger in &config.chain {
         let whole = stronger.inherit_from(config);
-        rungs.push(ChainModel {
+        models.push(ChainModel {
             llm: scheduled(build_model(&whole, &governor).await?),
             kinds: stronger.kinds.clone(),
             max_output_tokens: whole.max_output_tokens,
         });
     }
-    Ok(ModelChain::new(rungs))
+    Ok(ModelChain::new(models))
 }
 
 async fn build_model(config: &LlmConfig, governor: &Arc<Governor>) -> fault::Result<Arc<dyn Llm>> {

@@ -8,7 +8,7 @@ use docmill_client::throttle::{Governor, LimiterKey};
 use docmill_core::config::{Config, OcrProvider, StoreBackend};
 use docmill_documents::ocr::RemoteOcrProvider;
 use docmill_documents::ocr::document_ai::{DocumentAi, GoogleCredentials};
-use docmill_documents::ocr::lane::GovernedClient;
+use docmill_documents::ocr::governed_client::GovernedClient;
 use docmill_documents::ocr::textract::{OperationClients, TextractOcr};
 use docmill_gate::kinds::KindSet;
 
@@ -80,7 +80,7 @@ async fn build_textract(config: &Config, governor: &Arc<Governor>) -> TextractOc
     // Textract fetches from S3 itself; another service's buckets are nothing to it.
     let is_aws = store.endpoint.is_empty() || !config.endpoint.is_empty();
     let files = store.backend == StoreBackend::S3 && is_aws;
-    let lane = |operation: &'static str| {
+    let client = |operation: &'static str| {
         let key = LimiterKey {
             provider: TextractOcr::NAME.to_owned(),
             account: format!("aws {}", config.region),
@@ -88,10 +88,10 @@ async fn build_textract(config: &Config, governor: &Arc<Governor>) -> TextractOc
         };
         GovernedClient::new(Arc::clone(governor), key, operation)
     };
-    let lanes = OperationClients {
-        detect: lane(TextractOcr::DETECT),
-        start: lane(TextractOcr::START),
-        get: lane(TextractOcr::GET),
+    let clients = OperationClients {
+        detect: client(TextractOcr::DETECT),
+        start: client(TextractOcr::START),
+        get: client(TextractOcr::GET),
     };
-    TextractOcr::connect(config, files, lanes).await
+    TextractOcr::connect(config, files, clients).await
 }

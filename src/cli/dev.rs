@@ -6,8 +6,8 @@
 //! what was read before is shown, what was interrupted goes on. Not meant for production: the
 //! database has no backup.
 
-mod ends;
-mod place;
+mod data_folder;
+mod document_summary;
 mod progress;
 
 use std::path::PathBuf;
@@ -20,10 +20,10 @@ use crate::ops::submit::{
 };
 use crate::runner::RunnerMonitor;
 use crate::shutdown::Shutdown;
+use data_folder::DataFolder;
 use docmill_core::config::Config;
 use docmill_core::model::IngestionId;
-use ends::DocumentSummary;
-use place::DataFolder;
+use document_summary::DocumentSummary;
 
 /// Arguments of `dev`.
 #[derive(Debug, clap::Args)]
@@ -106,10 +106,10 @@ async fn serve_dev(
     let (submissions, ends) = watched?;
     let ends = match ends {
         Some(ends) => ends,
-        None => ends::load_summaries(&parts.db, &submissions).await?,
+        None => document_summary::load_summaries(&parts.db, &submissions).await?,
     };
     parts.db.close().await;
-    context.result_output().show(&ends, || ends::format_summaries(&ends))?;
+    context.result_output().show(&ends, || document_summary::format_summaries(&ends))?;
     let well = ends.iter().all(DocumentSummary::is_success);
     Ok(CommandExit::from_success(well && !found.skipped.iter().any(|skip| skip.named)))
 }
@@ -137,7 +137,7 @@ async fn submit_and_watch(
     }
     progress::wait_until_ended(desk.db, monitor, &submissions, stop).await?;
     if dev.keep && !stop.is_requested() {
-        let ends = ends::load_summaries(desk.db, &submissions).await?;
+        let ends = document_summary::load_summaries(desk.db, &submissions).await?;
         return Ok((submissions, Some(ends)));
     }
     Ok((submissions, None))

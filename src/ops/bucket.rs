@@ -15,17 +15,17 @@
 mod change;
 mod claim;
 mod convert;
-mod end;
+mod dead_letter_reason;
 mod ingest;
 mod janitor;
-mod look;
 mod manifest;
 mod output;
 mod registry;
 mod report;
 mod settings;
-mod who;
+mod todo_scanner;
 mod work;
+mod worker_identity;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -45,7 +45,6 @@ pub use ingest::{
     IngestOptions, IngestReport, IngestSource, IngestStatus, IngestedFile, ingest_all,
 };
 pub use janitor::{JanitorAction, SweepOptions, SweepReport, sweep_bucket};
-pub use look::TodoScanner;
 pub use manifest::{BucketManifest, ManifestEntry, RebuildOptions, RebuildReport};
 pub use registry::{RegisteredWorker, WorkerRegistration, list_workers};
 pub use report::{
@@ -53,10 +52,11 @@ pub use report::{
     find_document, list_documents, load_dashboard, search_manifest,
 };
 pub use settings::BucketSettings;
-pub use who::WorkerIdentity;
+pub use todo_scanner::TodoScanner;
 pub use work::{BucketWorker, BucketWorkerOptions, BucketWorkerSetup};
+pub use worker_identity::WorkerIdentity;
 
-use self::end::DeadLetterReason;
+use self::dead_letter_reason::DeadLetterReason;
 use crate::ops::object_ledger::remove_artefacts;
 use docmill_core::fault::Result;
 use docmill_core::model::Priority;

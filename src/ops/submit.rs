@@ -145,13 +145,13 @@ impl Submission {
 /// Store or database do not answer: the next file would fare no better. What is wrong with the
 /// file itself is in the report.
 pub async fn submit_file(
-    desk: SubmitContext<'_>,
+    context: SubmitContext<'_>,
     file: &Path,
     terms: &SubmitOptions,
 ) -> Result<Submission> {
-    match inspect_source(desk, SubmitSource::File(file.to_owned())).await? {
+    match inspect_source(context, SubmitSource::File(file.to_owned())).await? {
         Ok(candidate) => {
-            let mut done = batch::submit_batch(desk, vec![candidate], terms).await?;
+            let mut done = batch::submit_batch(context, vec![candidate], terms).await?;
             let nothing = || Submission::refused(file, "nothing was done");
             Ok(done.pop().unwrap_or_else(nothing))
         }
@@ -166,7 +166,7 @@ pub async fn submit_file(
 /// # Errors
 /// Store or database do not answer; what was reported before is done.
 pub async fn submit_all(
-    desk: SubmitContext<'_>,
+    context: SubmitContext<'_>,
     found: mpsc::Receiver<SearchStep>,
     terms: &SubmitOptions,
     mut report: impl FnMut(SubmitLine),
@@ -174,7 +174,7 @@ pub async fn submit_all(
     let steps = futures::stream::unfold(found, |mut found| async {
         found.recv().await.map(|step| (step, found))
     });
-    let looked_at = steps.map(|step| inspect_step(desk, step)).buffered(AT_ONCE);
+    let looked_at = steps.map(|step| inspect_step(context, step)).buffered(AT_ONCE);
     tokio::pin!(looked_at);
     while let Some(batch) = next_batch(looked_at.as_mut()).await {
         let mut candidates = Vec::new();
@@ -184,7 +184,7 @@ pub async fn submit_all(
                 InspectedStep::Ended(line) => report(line),
             }
         }
-        let done = batch::submit_batch(desk, candidates, terms).await?;
+        let done = batch::submit_batch(context, candidates, terms).await?;
         done.into_iter().map(SubmitLine::Done).for_each(&mut report);
     }
     Ok(())
@@ -205,10 +205,10 @@ enum InspectedStep {
     Ended(SubmitLine),
 }
 
-async fn inspect_step(desk: SubmitContext<'_>, step: SearchStep) -> Result<InspectedStep> {
+async fn inspect_step(context: SubmitContext<'_>, step: SearchStep) -> Result<InspectedStep> {
     Ok(match step {
         SearchStep::Skipped(skipped) => InspectedStep::Ended(SubmitLine::Skipped(skipped)),
-        SearchStep::Found(source) => match inspect_source(desk, source).await? {
+        SearchStep::Found(source) => match inspect_source(context, source).await? {
             Ok(candidate) => InspectedStep::At(candidate),
             Err(refused) => InspectedStep::Ended(SubmitLine::Done(refused)),
         },
@@ -229,13 +229,13 @@ async fn next_batch<T>(mut items: Pin<&mut impl Stream<Item = T>>) -> Option<Vec
 
 /// Learns what a batch needs to know; the inner error is a line of the report.
 async fn inspect_source(
-    desk: SubmitContext<'_>,
+    context: SubmitContext<'_>,
     source: SubmitSource,
 ) -> Result<std::result::Result<SubmitCandidate, Submission>> {
     let what = match &source {
-        SubmitSource::File(path) => match content::inspect_file(path, desk.largest).await {
+        SubmitSource::File(path) => match content::inspect_file(path, context.largest).await {
             Ok(mut content) => {
-                let lies_at = stored_key(desk, path).await;
+                let lies_at = stored_key(context, path).await;
                 if lies_at.is_some() {
                     // Nothing will be uploaded.
                     content.whole = None;
@@ -248,10 +248,10 @@ async fn inspect_source(
             }
             Err(problem) => return Ok(Err(Submission::refused(path, problem))),
         },
-        SubmitSource::Object(name) => match desk.store.head(name).await? {
-            Some(meta) if meta.size > desk.largest => {
+        SubmitSource::Object(name) => match context.store.head(name).await? {
+            Some(meta) if meta.size > context.largest => {
                 let problem =
-                    format!("{} bytes, limits.document_bytes is {}", meta.size, desk.largest);
+                    format!("{} bytes, limits.document_bytes is {}", meta.size, context.largest);
                 return Ok(Err(Submission::refused(Path::new(name), problem)));
             }
             Some(meta) => CandidateContent::Object(meta),
@@ -262,6 +262,6 @@ async fn inspect_source(
 }
 
 /// The key of a file that lies in the store already.
-async fn stored_key(desk: SubmitContext<'_>, path: &Path) -> Option<String> {
-    desk.store.key_of_file(&tokio::fs::canonicalize(path).await.ok()?)
+async fn stored_key(context: SubmitContext<'_>, path: &Path) -> Option<String> {
+    context.store.key_of_file(&tokio::fs::canonicalize(path).await.ok()?)
 }

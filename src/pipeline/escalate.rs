@@ -24,7 +24,8 @@ use docmill_llm::llm::chain::ChainModel;
 #[async_trait]
 pub(super) trait EscalationStep: Send {
     /// Has the pages read by this model of the chain.
-    async fn read(&mut self, at: usize, rung: &ChainModel) -> Result<ExtractionOutcome, StepError>;
+    async fn read(&mut self, at: usize, model: &ChainModel)
+    -> Result<ExtractionOutcome, StepError>;
 
     /// Has the gate judge an extraction.
     async fn judge(&mut self, extraction: &Extraction) -> Result<Verdict, StepError>;
@@ -44,18 +45,18 @@ pub(super) enum EscalationOutcome {
 /// # Errors
 /// What a reading or a judgement ended in.
 pub(super) async fn escalate(
-    rungs: &[ChainModel],
+    models: &[ChainModel],
     step: &mut dyn EscalationStep,
 ) -> Result<EscalationOutcome, StepError> {
     let mut so_far: Option<EscalationOutcome> = None;
-    for (at, rung) in rungs.iter().enumerate() {
-        let read = step.read(at, rung).await?;
+    for (at, model) in models.iter().enumerate() {
+        let read = step.read(at, model).await?;
         let now = merge_attempt(so_far, read, step).await?;
-        if !may_help(&now, rungs.get(at + 1), rung) {
+        if !may_help(&now, models.get(at + 1), model) {
             return Ok(now);
         }
-        metrics::count_escalation(rung.llm.provider());
-        tracing::debug!(llm.model = rung.llm.model(), "the next model of the chain is asked");
+        metrics::count_escalation(model.llm.provider());
+        tracing::debug!(llm.model = model.llm.model(), "the next model of the chain is asked");
         so_far = Some(now);
     }
     so_far.ok_or_else(|| {

@@ -108,14 +108,14 @@ impl<'a> ModelReadings<'a> {
     pub(super) async fn read_with_model(
         &mut self,
         at: usize,
-        rung: &ChainModel,
+        model: &ChainModel,
     ) -> Result<ExtractionOutcome, StepError> {
-        let llm = rung.llm.as_ref();
+        let llm = model.llm.as_ref();
         let kind = Arc::clone(&self.kind);
         let (identity, transcript) = (&self.transcribed.identity, &self.transcribed.transcript);
         let identity = extract::extraction_identity(identity, llm, &kind);
         let services = self.attempt.services();
-        let terms = services.call_terms(identity.clone(), rung.max_output_tokens);
+        let terms = services.call_terms(identity.clone(), model.max_output_tokens);
         let book = LlmCallBilling::new(self.attempt.spending_book(), llm);
         let mut journal = ModelReplyStore { readings: self, at, identity, book };
         sort_outcome(extract::extract_by_model(llm, &kind, transcript, &terms, &mut journal).await)

@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::pipeline::elsewhere::{self, ReadOptions, RemoteOcr};
 use crate::pipeline::local_pages::{LocalPages, PagesByNumber};
 use crate::pipeline::page_sink::PageSink;
+use crate::pipeline::remote_ocr::{self, ReadOptions, RemoteOcr};
 use crate::pipeline::step_error::{StepError, step_error};
 use docmill_core::model::{
     EinvoiceFindings, OutcomeReason, PageSource, PageText, ReadRecipe, Transcript,
@@ -23,13 +23,13 @@ use docmill_documents::pages;
 /// Opens documents and reads their pages into texts.
 pub struct DocumentReader {
     /// The page processes that open documents and read pages.
-    pub cells: Arc<ProcessPool>,
+    pub processes: Arc<ProcessPool>,
     /// The OCR engine of this machine.
     pub ocr: Arc<dyn OcrEngine>,
     /// The settings by which pages are read there.
     pub recipe: ReadRecipe,
     /// The remote providers that read page images, if any are configured.
-    pub elsewhere: RemoteOcr,
+    pub remote_ocr: RemoteOcr,
 }
 
 /// A document and how much of it is read already.
@@ -50,14 +50,14 @@ impl DocumentReader {
     pub fn reader_identity(&self, wishes: &ReadOptions) -> String {
         let (format, pages) = (Transcript::FORMAT, pages::reader_version());
         let (recipe, ocr) = (self.recipe.identity(), self.ocr.identity());
-        let elsewhere = self.elsewhere.identity(wishes);
-        format!("transcript {format}; pages {pages}; {recipe}; {ocr}{elsewhere}")
+        let remote_ocr = self.remote_ocr.identity(wishes);
+        format!("transcript {format}; pages {pages}; {recipe}; {ocr}{remote_ocr}")
     }
 
     /// Who is asked first for what a picture says, by the name under which operators pause it.
     pub fn primary_provider(&self) -> String {
         let here = || self.ocr.name().split(' ').take(1).collect();
-        self.elsewhere.first_remote().map_or_else(here, str::to_owned)
+        self.remote_ocr.first_remote().map_or_else(here, str::to_owned)
     }
 
     /// Opens a document: recognises it, checks it against the limits and counts its pages. `alone`:
@@ -71,7 +71,7 @@ impl DocumentReader {
         bytes: Bytes,
         alone: bool,
     ) -> Result<OpenDocument, StepError> {
-        self.cells.open_document(bytes, alone).await.map_err(step_error)
+        self.processes.open_document(bytes, alone).await.map_err(step_error)
     }
 
     /// Looks for e-invoices in a document.
@@ -109,18 +109,18 @@ impl DocumentReader {
             recipe: &self.recipe,
             at_once: self.max_parallel_pages(),
         };
-        if self.elsewhere.is_local_first(&wishes) {
+        if self.remote_ocr.is_local_first(&wishes) {
             let unread = |number: &u32| !pages.contains_key(number);
             let open: Vec<u32> = (1..=document.page_count()).filter(unread).collect();
             local.read_pages(&open, &mut pages, sink).await?;
         } else {
-            elsewhere::read_pages(&self.elsewhere, &local, &wishes, &mut pages, sink).await?;
+            remote_ocr::read_pages(&self.remote_ocr, &local, &wishes, &mut pages, sink).await?;
         }
         let pages: Vec<PageText> = pages.into_values().collect();
         let transcript = Transcript {
             format: Transcript::FORMAT,
             sha256,
-            provider: elsewhere::provider_names(&pages, &self.ocr.name()),
+            provider: remote_ocr::provider_names(&pages, &self.ocr.name()),
             quality: mean_quality(&pages),
             pages,
         };
@@ -130,7 +130,7 @@ impl DocumentReader {
     /// Most pages of one document that are worked on at the same time: one for every core, and one
     /// that is ready when a core becomes free.
     pub fn max_parallel_pages(&self) -> usize {
-        self.cells.thread_count() + 1
+        self.processes.thread_count() + 1
     }
 }
 

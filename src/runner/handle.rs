@@ -77,10 +77,10 @@ impl<B: Backlog> RunnerHandle<B> {
     async fn acquire_first_slot(&self) -> SlotPermit {
         let shared = &self.0;
         loop {
-            shared.doors.wait_until_open().await;
+            shared.intake_gate.wait_until_open().await;
             match Arc::clone(&shared.slots).acquire_owned().await {
                 // The job that released the slot may have closed the gate.
-                Ok(_) if shared.doors.is_paused() => {}
+                Ok(_) if shared.intake_gate.is_paused() => {}
                 Ok(slot) => return SlotPermit { _permit: slot },
                 // The semaphore is closed only when the process ends.
                 Err(_) => std::future::pending::<()>().await,
@@ -113,7 +113,7 @@ impl<B: Backlog> RunnerHandle<B> {
 
     /// The gate that pauses intake.
     pub fn intake_gate(&self) -> &IntakeGate {
-        &self.0.doors
+        &self.0.intake_gate
     }
 
     /// Notes that the loop that supplies jobs is alive.

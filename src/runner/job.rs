@@ -142,7 +142,7 @@ fn report_outcome<B: Backlog, T>(
     let (id, stage) = (claim.id, claim.stage().code());
     let name = shared.backlog.describe(job);
     match ending {
-        WorkOutcome::Done(_) => shared.doors.open(PauseReason::DEPENDENCY),
+        WorkOutcome::Done(_) => shared.intake_gate.open(PauseReason::DEPENDENCY),
         // Whoever has the claim by now reports the outcome.
         WorkOutcome::Failed(error) if error.is_claim_lost() => {}
         WorkOutcome::Failed(StepError::Fault(error)) => {
@@ -175,13 +175,13 @@ fn pause_intake<B: Backlog>(shared: &RunnerState<B>, fault: Fault) {
     let stays_away = shared.backlog.supports_delay();
     match fault {
         Fault::Unavailable | Fault::Denied | Fault::Misconfigured => {
-            shared.doors.close_with_backoff(PauseReason::DEPENDENCY)
+            shared.intake_gate.close_with_backoff(PauseReason::DEPENDENCY)
         }
         Fault::Throttled(Some(told)) | Fault::OverBudget(told) if !stays_away => {
-            shared.doors.close_for(PauseReason::DEPENDENCY, told);
+            shared.intake_gate.close_for(PauseReason::DEPENDENCY, told);
         }
         Fault::Throttled(None) if !stays_away => {
-            shared.doors.close_with_backoff(PauseReason::DEPENDENCY);
+            shared.intake_gate.close_with_backoff(PauseReason::DEPENDENCY);
         }
         Fault::Throttled(_)
         | Fault::OverBudget(_)

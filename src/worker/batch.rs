@@ -14,7 +14,7 @@ use tracing::Span;
 use crate::pipeline::{ClaimHandle, claim_handle};
 use crate::runner::{ClaimedJob, RunnerHandle, SlotPermit};
 use crate::worker::registry::InFlightMessage;
-use crate::worker::{DATABASE, QueueBacklog, QueuedJob, settle};
+use crate::worker::{DATABASE, QueueBacklog, QueuedJob, finalize};
 use docmill_client::telemetry::spans;
 use docmill_core::fault;
 use docmill_core::metrics;
@@ -220,7 +220,7 @@ async fn hide_after_error(backlog: &QueueBacklog, ticket: &InFlightMessage, erro
     metrics::count_delivery("trouble");
     tracing::warn!(error = %error, "a message could not be looked at: {error}");
     if backlog.ledger.current_time().await.is_err() {
-        backlog.doors.close(DATABASE);
+        backlog.intake_gate.close(DATABASE);
     }
     backlog.hide(ticket, None, add_jitter(TROUBLE)).await;
 }
@@ -245,7 +245,7 @@ async fn claim_requested(
     let claiming = asked_at..Instant::now();
     let unknown = answers.iter().filter(|answer| matches!(answer, ClaimOutcome::Unknown)).count();
     let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-    backlog.pauses.count_unknown(count(answers.len()), count(unknown), &backlog.doors);
+    backlog.pauses.count_unknown(count(answers.len()), count(unknown), &backlog.intake_gate);
     let (mut ours, mut others) = (Vec::new(), Vec::new());
     for (wanted, answer) in wanted.into_iter().zip(answers) {
         match answer {
@@ -331,7 +331,7 @@ async fn release_unstarted(backlog: &QueueBacklog, claim: &ClaimHandle) {
         stage: claim.stage(),
         detail: "the worker was stopped".to_owned(),
     };
-    settle::write_release(backlog.ledger.as_ref(), claim, &how).await;
+    finalize::write_release(backlog.ledger.as_ref(), claim, &how).await;
     metrics::count_delivery("claimed");
     metrics::count_disposition("leave");
     let id = claim.id;
@@ -368,7 +368,7 @@ async fn hide_requested(
 ) {
     let count = wanted.len();
     tracing::warn!(error = %error, messages = count, "claiming {count} ingestions failed");
-    backlog.doors.close(DATABASE);
+    backlog.intake_gate.close(DATABASE);
     let hidden = wanted.iter().map(|wanted| {
         metrics::count_delivery("trouble");
         backlog.hide(&wanted.ticket, Some(wanted.id), add_jitter(TROUBLE))

@@ -12,7 +12,7 @@ use futures::future::{BoxFuture, FutureExt as _, OptionFuture};
 use tokio::task::JoinSet;
 
 use crate::runner::{PULSE, RunnerHandle, SlotPermit};
-use crate::worker::lanes::{PollRequest, TierPoller};
+use crate::worker::tier_poller::{PollRequest, TierPoller};
 use crate::worker::{QUEUE, QueueBacklog, batch};
 use docmill_core::fault;
 use docmill_core::metrics;
@@ -34,14 +34,14 @@ struct PollResult {
 pub async fn run_intake(backlog: Arc<QueueBacklog>, runner: RunnerHandle<QueueBacklog>) {
     let mut polls: JoinSet<PollResult> = JoinSet::new();
     let mut batches: JoinSet<()> = JoinSet::new();
-    let mut lanes = TierPoller::new(&backlog.queue.tiers(), runner.slot_counts().0);
+    let mut poller = TierPoller::new(&backlog.queue.tiers(), runner.slot_counts().0);
     // Kept from turn to turn: what it has waited for already counts.
     let mut gathering: Option<BoxFuture<'_, Vec<SlotPermit>>> = None;
     while !runner.is_stopping() {
         runner.note_alive();
         metrics::set_polls(polls.len());
         if gathering.is_none()
-            && let Some(most) = lanes.next_size()
+            && let Some(most) = poller.next_size()
         {
             gathering = Some(runner.acquire_slots(most, LINGER).boxed());
         }
@@ -49,12 +49,12 @@ pub async fn run_intake(backlog: Arc<QueueBacklog>, runner: RunnerHandle<QueueBa
             () = runner.wait_until_stopping() => {}
             Some(slots) = OptionFuture::from(gathering.as_mut()) => {
                 gathering = None;
-                if let Some(request) = lanes.next_request(slots.len()) {
+                if let Some(request) = poller.next_request(slots.len()) {
                     polls.spawn(poll_queue(Arc::clone(&backlog), request, slots));
                 }
             }
             Some(polled) = polls.join_next(), if !polls.is_empty() => {
-                record_poll(&mut lanes, &polled);
+                record_poll(&mut poller, &polled);
                 dispatch_batch(&backlog, &runner, polled, &mut batches);
             }
             Some(_) = batches.join_next(), if !batches.is_empty() => {}
@@ -82,13 +82,13 @@ async fn poll_queue(
     PollResult { request, received, slots }
 }
 
-fn record_poll(lanes: &mut TierPoller, polled: &Result<PollResult, tokio::task::JoinError>) {
+fn record_poll(poller: &mut TierPoller, polled: &Result<PollResult, tokio::task::JoinError>) {
     match polled {
         Ok(PollResult { request, received: Ok(deliveries), .. }) => {
-            lanes.note_result(request.tier, Some((deliveries.len(), request.most)));
+            poller.note_result(request.tier, Some((deliveries.len(), request.most)));
         }
-        Ok(PollResult { request, received: Err(_), .. }) => lanes.note_result(request.tier, None),
-        Err(_died) => lanes.reset_counts(),
+        Ok(PollResult { request, received: Err(_), .. }) => poller.note_result(request.tier, None),
+        Err(_died) => poller.reset_counts(),
     }
 }
 
@@ -100,7 +100,7 @@ fn dispatch_batch(
 ) {
     match polled {
         Ok(PollResult { received: Ok(deliveries), slots, .. }) => {
-            backlog.doors.open(QUEUE);
+            backlog.intake_gate.open(QUEUE);
             if !deliveries.is_empty() {
                 batches.spawn(batch::handle_batch(
                     Arc::clone(backlog),
@@ -112,11 +112,11 @@ fn dispatch_batch(
         }
         Ok(PollResult { received: Err(error), .. }) => {
             tracing::warn!(error = %error, "receiving failed: {error}");
-            backlog.doors.close_with_backoff(QUEUE);
+            backlog.intake_gate.close_with_backoff(QUEUE);
         }
         Err(error) => {
             tracing::error!(error = %error, "a poll died");
-            backlog.doors.close_with_backoff(QUEUE);
+            backlog.intake_gate.close_with_backoff(QUEUE);
         }
     }
 }

@@ -30,10 +30,10 @@ impl PauseTracker {
     }
 
     /// Takes over what operators have paused now; the gate is closed while that is everything.
-    pub fn apply_pauses(&self, pauses: Vec<OperatorPause>, doors: &IntakeGate) {
+    pub fn apply_pauses(&self, pauses: Vec<OperatorPause>, intake_gate: &IntakeGate) {
         let all = pauses.contains(&OperatorPause::All);
         self.lock_state().partial = pauses;
-        if all { doors.close(OPERATOR) } else { doors.open(OPERATOR) }
+        if all { intake_gate.close(OPERATOR) } else { intake_gate.open(OPERATOR) }
     }
 
     /// Whether an operator has paused this job's kind, tenant or provider.
@@ -54,7 +54,7 @@ impl PauseTracker {
 
     /// Counts claims; when most of the last twenty or more were unknown, intake waits: the
     /// database is probably the wrong one, or restored from a backup.
-    pub fn count_unknown(&self, asked: u32, unknown: u32, doors: &IntakeGate) {
+    pub fn count_unknown(&self, asked: u32, unknown: u32, intake_gate: &IntakeGate) {
         let mut state = self.lock_state();
         let (total, missing) = (state.recent.0 + asked, state.recent.1 + unknown);
         if total < 20 {
@@ -70,9 +70,9 @@ impl PauseTracker {
                 "{missing} of the last {total} messages name ingestions that are not in the \
                  database: is it the right one?"
             );
-            doors.close_with_backoff(UNKNOWN);
+            intake_gate.close_with_backoff(UNKNOWN);
         } else {
-            doors.open(UNKNOWN);
+            intake_gate.open(UNKNOWN);
         }
     }
 }
@@ -83,29 +83,29 @@ mod tests {
 
     use super::*;
 
-    fn doors() -> IntakeGate {
+    fn intake_gate() -> IntakeGate {
         IntakeGate::new(Duration::from_secs(1), Duration::from_secs(60))
     }
 
     #[test]
     fn a_pause_of_everything_closes_intake_until_it_is_lifted_and_one_of_a_part_does_not() {
-        let (pauses, doors) = (PauseTracker::default(), doors());
-        pauses.apply_pauses(vec![OperatorPause::Kind("invoice".to_owned())], &doors);
-        assert!(!doors.is_paused());
-        pauses.apply_pauses(vec![OperatorPause::All], &doors);
-        assert!(doors.is_paused());
-        pauses.apply_pauses(vec![], &doors);
-        assert!(!doors.is_paused());
+        let (pauses, intake_gate) = (PauseTracker::default(), intake_gate());
+        pauses.apply_pauses(vec![OperatorPause::Kind("invoice".to_owned())], &intake_gate);
+        assert!(!intake_gate.is_paused());
+        pauses.apply_pauses(vec![OperatorPause::All], &intake_gate);
+        assert!(intake_gate.is_paused());
+        pauses.apply_pauses(vec![], &intake_gate);
+        assert!(!intake_gate.is_paused());
     }
 
     #[test]
     fn mostly_unknown_messages_pause_intake_and_a_few_do_not() {
-        let (pauses, doors) = (PauseTracker::default(), doors());
-        pauses.count_unknown(30, 10, &doors);
-        assert!(!doors.is_paused());
-        pauses.count_unknown(10, 10, &doors);
-        assert!(!doors.is_paused(), "ten are too few to judge by");
-        pauses.count_unknown(10, 10, &doors);
-        assert!(doors.is_paused());
+        let (pauses, intake_gate) = (PauseTracker::default(), intake_gate());
+        pauses.count_unknown(30, 10, &intake_gate);
+        assert!(!intake_gate.is_paused());
+        pauses.count_unknown(10, 10, &intake_gate);
+        assert!(!intake_gate.is_paused(), "ten are too few to judge by");
+        pauses.count_unknown(10, 10, &intake_gate);
+        assert!(intake_gate.is_paused());
     }
 }

@@ -93,7 +93,7 @@ impl PageReader for Counting {
 async fn reader(counting: &Counting, dpi: u32) -> Arc<DocumentReader> {
     let mut config = Config::default();
     config.ocr.dpi = dpi;
-    config.cpu.program = crate::support::cells::docmill();
+    config.cpu.program = crate::support::page_processes::docmill();
     let usual = App::new(config.clone()).pipeline_services().await.unwrap().reader;
     let counting = counting.clone();
     let served = move |input: PipeReader, output: PipeWriter| {
@@ -114,9 +114,9 @@ async fn reader(counting: &Counting, dpi: u32) -> Arc<DocumentReader> {
         page_memory: cpu.page_memory,
         permissions: None,
     };
-    let cells = ProcessPool::new(ProcessProgram::Thread(Arc::new(served)), setup, 1000);
-    let elsewhere = RemoteOcr::default();
-    Arc::new(DocumentReader { cells, ocr: Arc::clone(&usual.ocr), recipe, elsewhere })
+    let processes = ProcessPool::new(ProcessProgram::Thread(Arc::new(served)), setup, 1000);
+    let remote_ocr = RemoteOcr::default();
+    Arc::new(DocumentReader { processes, ocr: Arc::clone(&usual.ocr), recipe, remote_ocr })
 }
 
 /// Notes how many pages were begun when each was kept.

@@ -1,7 +1,6 @@
 //! The one integration test binary: one link, real Postgres, real protocols, real processes.
 
 mod buckets;
-mod cells;
 mod chain;
 mod choosing;
 mod cli;
@@ -36,6 +35,7 @@ mod object_pipeline;
 mod operations;
 mod operators;
 mod ownership;
+mod page_processes;
 mod priorities;
 mod protection;
 mod providers;

@@ -64,7 +64,7 @@ impl Desk {
     /// Settings with one model.
     fn with_model(server: &Server) -> Config {
         let mut config = Config::default();
-        config.cpu.program = crate::support::cells::docmill();
+        config.cpu.program = crate::support::page_processes::docmill();
         config.llm.provider = LlmProvider::Openai;
         config.llm.base_url = server.base_url();
         config.llm.model = "scripted".to_owned();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use docmill::worker::protection::{self, ProtectionTiming};
+use docmill::worker::scale_in_protection::{self, ProtectionTiming};
 use docmill_testkit::ecs_agent::Agent;
 use docmill_testkit::openai::{Answer, Script};
 use tokio_util::sync::CancellationToken;
@@ -22,8 +22,9 @@ async fn a_task_is_protected_while_its_worker_is_busy_and_not_a_moment_longer() 
         expires: Duration::from_secs(2),
     };
     let (ended, monitor) = (CancellationToken::new(), worker.monitor.clone());
-    let asking = protection::ContainerAgent::from_uri(&agent.uri()).unwrap();
-    let running = tokio::spawn(protection::run_protection(asking, monitor, pace, ended.clone()));
+    let asking = scale_in_protection::ContainerAgent::from_uri(&agent.uri()).unwrap();
+    let running =
+        tokio::spawn(scale_in_protection::run_protection(asking, monitor, pace, ended.clone()));
     world.submit("a.pdf", documents::invoice("E-1")).await;
     // Renewed while the job goes on, with an expiry in case the worker dies.
     until(SOON, || async { agent.wishes().len() >= 2 }).await;

@@ -24,13 +24,13 @@ use docmill_core::config::{
 use docmill_core::fault;
 use docmill_core::model::{BoundingBox, RepairSwitches, TextLine, TextWord, Transcript};
 use docmill_documents::ocr::document_ai::{DocumentAi, GoogleCredentials};
-use docmill_documents::ocr::lane::GovernedClient;
+use docmill_documents::ocr::governed_client::GovernedClient;
 use docmill_documents::ocr::textract::{OperationClients, TextractOcr};
 use docmill_documents::ocr::{OcrEngine, RemoteOcrProvider};
 use docmill_documents::pages::{PageRaster, PageRecogniser};
 use docmill_testkit::{document_ai as google, textract as amazon};
 
-use crate::support::cells::reader_here;
+use crate::support::page_processes::reader_here;
 
 /// What reads here if it is asked: it finds one word, and says that it was it.
 #[derive(Clone)]
@@ -140,9 +140,9 @@ fn reader(
 ) -> DocumentReader {
     let providers: BTreeMap<OcrProvider, Arc<dyn RemoteOcrProvider>> =
         providers.into_iter().collect();
-    let elsewhere = RemoteOcr::new(order.to_vec(), providers, ByteSize::from_mib(64));
+    let remote_ocr = RemoteOcr::new(order.to_vec(), providers, ByteSize::from_mib(64));
     let mut reader =
-        DocumentReader { elsewhere, ..reader_here(Arc::new(Here), LimitsConfig::default()) };
+        DocumentReader { remote_ocr, ..reader_here(Arc::new(Here), LimitsConfig::default()) };
     reader.recipe.repairs = RepairSwitches::NONE;
     reader
 }

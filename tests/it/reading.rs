@@ -21,7 +21,7 @@ use docmill_documents::ocr::tesseract::TesseractEngine;
 use docmill_documents::pages::{PageRaster, PageRecogniser};
 use image::ImageFormat;
 
-use crate::support::cells::{docmill, lives, reader_here as reader, recipe};
+use crate::support::page_processes::{docmill, lives, reader_here as reader, recipe};
 use crate::support::whole::ReadWhole as _;
 use papers::{content, encoded, encrypted, pdf, pdf_of, picture, scan, stream};
 
@@ -293,5 +293,5 @@ async fn page_images_are_never_all_held_at_once() {
     assert_eq!(reason(reader.read(file.into(), "sha", false).await), Some(OutcomeReason::NoText));
     assert_eq!(blind.0.sizes.lock().unwrap().len(), 8);
     let most = blind.0.most.load(Ordering::SeqCst);
-    assert!(most <= reader.cells.thread_count() + 1, "{most} at once");
+    assert!(most <= reader.processes.thread_count() + 1, "{most} at once");
 }

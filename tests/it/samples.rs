@@ -38,7 +38,7 @@ fn row(file: &str, processed: &ProcessReport) -> Vec<String> {
 async fn every_sample_ends_as_expected() {
     let table = std::fs::read_to_string(samples().join("EXPECT.tsv")).unwrap();
     let mut config = Config::default();
-    config.cpu.program = crate::support::cells::docmill();
+    config.cpu.program = crate::support::page_processes::docmill();
     let pipeline = App::new(config).local_pipeline().await.unwrap();
     let mut wrong = Vec::new();
     for line in table.lines().skip(1) {

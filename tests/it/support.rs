@@ -1,11 +1,11 @@
 //! What the integration tests share.
 
-pub(crate) mod cells;
 pub(crate) mod controlled_store;
 pub(crate) mod documents;
 pub(crate) mod flaky;
 pub(crate) mod memory_queue;
 pub(crate) mod moto;
+pub(crate) mod page_processes;
 pub(crate) mod postgres;
 pub(crate) mod process;
 pub(crate) mod recording_queue;

@@ -14,7 +14,7 @@ mod breaker;
 mod bucket;
 mod governed_call;
 mod headers;
-mod lane;
+mod limiter_state;
 mod pace;
 #[cfg(test)]
 mod simulation;
@@ -33,7 +33,7 @@ pub use headers::{LimitWindow, RateLimitHeaders};
 use docmill_core::config::ThrottleConfig;
 use docmill_core::fault::{Error, Fault, Result};
 use docmill_core::metrics;
-use lane::{Admission, LimiterState, SentCall};
+use limiter_state::{Admission, LimiterState, SentCall};
 
 /// Most keys that are remembered; the one unused for longest is forgotten first.
 const MOST_KEYS: usize = 256;
@@ -113,7 +113,7 @@ impl CallOutcome {
 /// All rate limiters of this process.
 pub struct Governor {
     config: ThrottleConfig,
-    lanes: Mutex<HashMap<LimiterKey, Arc<RateLimiter>>>,
+    limiters: Mutex<HashMap<LimiterKey, Arc<RateLimiter>>>,
 }
 
 struct RateLimiter {
@@ -132,20 +132,20 @@ struct WaitingLine {
 impl Governor {
     /// Nothing is known yet.
     pub fn new(config: ThrottleConfig) -> Self {
-        Self { config, lanes: Mutex::default() }
+        Self { config, limiters: Mutex::default() }
     }
 
     /// Takes a place in the key's queue. The place is kept over refusals: a call that was refused
     /// is the first to be tried again.
     pub fn enqueue_call(&self, key: &LimiterKey, estimate: TokenEstimate) -> QueuedCall {
-        let lane = self.limiter(key);
+        let limiter = self.limiter(key);
         let number = {
-            let mut line = lane.line();
+            let mut line = limiter.line();
             line.next += 1;
             line.next
         };
         let deadline = Instant::now() + self.config.longest_wait;
-        QueuedCall { lane, number, estimate, deadline }
+        QueuedCall { limiter, number, estimate, deadline }
     }
 
     /// Waits for one call that is not tried again here.
@@ -157,29 +157,29 @@ impl Governor {
     }
 
     fn limiter(&self, key: &LimiterKey) -> Arc<RateLimiter> {
-        let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(lane) = lanes.get(key) {
-            return Arc::clone(lane);
+        let mut limiters = self.limiters.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(limiter) = limiters.get(key) {
+            return Arc::clone(limiter);
         }
-        if lanes.len() >= MOST_KEYS {
-            let idle = lanes.iter().filter(|(_, lane)| Arc::strong_count(lane) == 1);
+        if limiters.len() >= MOST_KEYS {
+            let idle = limiters.iter().filter(|(_, limiter)| Arc::strong_count(limiter) == 1);
             let oldest = idle
-                .filter_map(|(key, lane)| {
-                    let state = lane.state();
+                .filter_map(|(key, limiter)| {
+                    let state = limiter.state();
                     state.is_idle().then_some((state.used, key.clone()))
                 })
                 .min();
             if let Some((_, key)) = oldest {
-                lanes.remove(&key);
+                limiters.remove(&key);
             }
         }
-        let lane = Arc::new(RateLimiter {
+        let limiter = Arc::new(RateLimiter {
             key: key.clone(),
             state: Mutex::new(LimiterState::new(&self.config, Instant::now())),
             line: Mutex::default(),
         });
-        lanes.insert(key.clone(), Arc::clone(&lane));
-        lane
+        limiters.insert(key.clone(), Arc::clone(&limiter));
+        limiter
     }
 }
 
@@ -202,9 +202,10 @@ impl RateLimiter {
             line.waiting.len()
         };
         let shown = self.state().snapshot();
-        let lane = metrics::LimiterLabels { provider: &self.key.provider, model: &self.key.model };
-        metrics::set_throttle(lane, shown.in_flight, waiting, shown.rate);
-        metrics::set_breaker(lane, shown.breaker, shown.denied);
+        let limiter =
+            metrics::LimiterLabels { provider: &self.key.provider, model: &self.key.model };
+        metrics::set_throttle(limiter, shown.in_flight, waiting, shown.rate);
+        metrics::set_breaker(limiter, shown.breaker, shown.denied);
     }
 
     /// Number of waiting calls that arrived before this one.
@@ -225,7 +226,7 @@ impl RateLimiter {
 
 /// One call's place in the queue, over all its tries.
 pub struct QueuedCall {
-    lane: Arc<RateLimiter>,
+    limiter: Arc<RateLimiter>,
     number: u64,
     estimate: TokenEstimate,
     deadline: Instant,
@@ -233,15 +234,15 @@ pub struct QueuedCall {
 
 /// A place that is given up when dropped.
 struct LimiterTicket<'a> {
-    lane: &'a RateLimiter,
+    limiter: &'a RateLimiter,
     number: u64,
     turn: Arc<Notify>,
 }
 
 impl Drop for LimiterTicket<'_> {
     fn drop(&mut self) {
-        self.lane.line().waiting.remove(&self.number);
-        self.lane.wake_first();
+        self.limiter.line().waiting.remove(&self.number);
+        self.limiter.wake_first();
     }
 }
 
@@ -253,45 +254,48 @@ impl QueuedCall {
     /// [`Fault::Throttled`] with the time to wait if that is too long to wait here;
     /// [`Fault::Unavailable`] or [`Fault::Denied`] while the breaker is open.
     pub async fn admit(&mut self) -> Result<LimiterPermit> {
-        let lane = self.lane.as_ref();
+        let limiter = self.limiter.as_ref();
         let turn = Arc::new(Notify::new());
-        lane.line().waiting.insert(self.number, Arc::clone(&turn));
-        let ahead = lane.calls_ahead_of(self.number);
-        let place = LimiterTicket { lane, number: self.number, turn };
-        let forecast = lane.state().forecast_wait(Instant::now(), ahead).total();
+        limiter.line().waiting.insert(self.number, Arc::clone(&turn));
+        let ahead = limiter.calls_ahead_of(self.number);
+        let place = LimiterTicket { limiter, number: self.number, turn };
+        let forecast = limiter.state().forecast_wait(Instant::now(), ahead).total();
         let mut closed = None;
         if ahead == 0 || Instant::now() + forecast <= self.deadline {
             closed = self.wait_for_turn(&place).await?;
         }
         match closed {
-            Some(sent) => Ok(LimiterPermit { lane: Arc::clone(&self.lane), sent: Some(sent) }),
+            Some(sent) => {
+                Ok(LimiterPermit { limiter: Arc::clone(&self.limiter), sent: Some(sent) })
+            }
             None => Err(self.deferral_error("throttled, its turn is too far off")),
         }
     }
 
     /// What a call comes to that is not waited for any longer; `why` is for the reader.
     pub fn deferral_error(&self, why: impl std::fmt::Display) -> Error {
-        let lane = self.lane.as_ref();
-        let forecast = lane.state().forecast_wait(Instant::now(), lane.calls_ahead_of(self.number));
+        let limiter = self.limiter.as_ref();
+        let forecast =
+            limiter.state().forecast_wait(Instant::now(), limiter.calls_ahead_of(self.number));
         let wait = forecast.held + forecast.paced.clamp(HIDE.0, HIDE.1);
         let wait = wait.mul_f64(1.0 + fastrand::f64() / 4.0);
-        let LimiterKey { provider, model, .. } = &lane.key;
+        let LimiterKey { provider, model, .. } = &limiter.key;
         // Without the time: a long streak of deferrals makes it longer, and the row tells it.
         Error::new(Fault::Throttled(Some(wait)), format!("{provider}, model {model}: {why}"))
     }
 
     /// `None`: it would take too long.
     async fn wait_for_turn(&self, place: &LimiterTicket<'_>) -> Result<Option<SentCall>> {
-        let lane = place.lane;
+        let limiter = place.limiter;
         loop {
-            let first = lane.line().waiting.keys().next().copied();
+            let first = limiter.line().waiting.keys().next().copied();
             let mut until = self.deadline;
             if first == Some(place.number) {
                 let now = Instant::now();
-                let admit = lane.state().admit(now, self.estimate);
+                let admit = limiter.state().admit(now, self.estimate);
                 match admit {
                     Admission::Go(sent) => return Ok(Some(sent)),
-                    Admission::Refused(fault) => return Err(lane.refusal_error(fault)),
+                    Admission::Refused(fault) => return Err(limiter.refusal_error(fault)),
                     Admission::Wait(Some(at)) if at > self.deadline => return Ok(None),
                     Admission::Wait(Some(at)) => until = at,
                     Admission::Wait(None) => {}
@@ -316,7 +320,7 @@ impl QueuedCall {
 
 /// Leave to make one call. Dropping it counts as giving the call up.
 pub struct LimiterPermit {
-    lane: Arc<RateLimiter>,
+    limiter: Arc<RateLimiter>,
     sent: Option<SentCall>,
 }
 
@@ -330,11 +334,11 @@ impl LimiterPermit {
     fn finish_call(&mut self, outcome: &CallOutcome) -> bool {
         let Some(sent) = self.sent.take() else { return false };
         if matches!(outcome, CallOutcome::Throttled(_)) {
-            let LimiterKey { provider, model, .. } = &self.lane.key;
+            let LimiterKey { provider, model, .. } = &self.limiter.key;
             metrics::refused_calls(metrics::LimiterLabels { provider, model });
         }
-        let down = self.lane.state().record_outcome(Instant::now(), sent, outcome);
-        self.lane.wake_first();
+        let down = self.limiter.state().record_outcome(Instant::now(), sent, outcome);
+        self.limiter.wake_first();
         down
     }
 }

@@ -20,21 +20,21 @@
 //!
 //! Not promised: that a death is ever explained better than by the document that was alone with it.
 
-mod cell;
 pub mod confine;
 mod document;
-mod end;
-mod place;
+mod page_process;
 mod pool;
-mod setup;
-mod start;
+mod process_exit;
+mod process_pool;
+mod process_program;
+mod process_setup;
 pub mod wire;
 
 pub use document::{DocumentReadError, OpenDocument};
-pub use place::ProcessPool;
 pub use pool::CpuPool;
-pub use setup::ProcessSetup;
-pub use start::{COMMAND, ProcessProgram, ServeFunction};
+pub use process_pool::ProcessPool;
+pub use process_program::{COMMAND, ProcessProgram, ServeFunction};
+pub use process_setup::ProcessSetup;
 
 /// Stack of a thread that works on documents. Parsers of nested formats recurse; the memory is
 /// only touched when it is used.

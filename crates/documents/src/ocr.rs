@@ -12,7 +12,7 @@
 //! | `textract` | one page, 10 MB | PDFs in S3, as a job |
 
 pub mod document_ai;
-pub mod lane;
+pub mod governed_client;
 pub mod tesseract;
 pub mod textract;
 

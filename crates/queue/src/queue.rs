@@ -13,8 +13,8 @@
 
 pub mod objects;
 pub mod redis;
+pub mod round_robin;
 pub mod sqs;
-pub mod turns;
 
 use std::time::{Duration, Instant, SystemTime};
 

@@ -10,11 +10,11 @@
 //! message is in the queue. Not promised: that the server loads a model where and when it gets its
 //! turn; docmill does not load models, it only keeps calls apart that would not fit together.
 
-mod board;
-mod desk;
+mod call_queues;
 mod devices;
 mod driver;
 mod plan;
+mod shared_state;
 #[cfg(test)]
 mod simulation;
 #[cfg(test)]
@@ -28,20 +28,20 @@ use async_trait::async_trait;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 
-pub use board::{ProcessState, read_states};
 pub use devices::{DeviceProbe, select_probe};
 pub use plan::{
     DeviceMemory, IdleModel, MemoryDevice, MemoryNeed, ModelDemand, ModelTurn, held_mib,
 };
+pub use shared_state::{ProcessState, read_states};
 
-use board::SharedState;
-use desk::{CallQueues, QueueRefusal};
+use call_queues::{CallQueues, QueueRefusal};
 use docmill_core::config::SchedulerConfig;
 use docmill_core::fault::{Error, Fault, Result};
 use docmill_core::metrics;
 use docmill_llm::llm::{Llm, ModelReply, Prompt};
 use driver::SchedulerDriver;
 use plan::SchedulingRules;
+use shared_state::SharedState;
 
 /// Gives turns to local models.
 pub struct Scheduler {
@@ -53,7 +53,7 @@ pub struct Scheduler {
 }
 
 struct SchedulerState {
-    desk: CallQueues,
+    queues: CallQueues,
     waiting: HashMap<u64, oneshot::Sender<CallPermit>>,
     tickets: u64,
 }
@@ -89,7 +89,7 @@ pub struct CallPermit {
 impl Drop for CallPermit {
     fn drop(&mut self) {
         let now_ms = self.scheduler.clock.now_ms();
-        self.scheduler.lock_state().desk.finish_call(&self.model, self.since_ms, now_ms);
+        self.scheduler.lock_state().queues.finish_call(&self.model, self.since_ms, now_ms);
         self.scheduler.changed.notify_one();
     }
 }
@@ -104,7 +104,7 @@ struct QueueTicket<'a> {
 impl Drop for QueueTicket<'_> {
     fn drop(&mut self) {
         let mut state = self.scheduler.lock_state();
-        state.desk.leave(self.model, self.ticket);
+        state.queues.leave(self.model, self.ticket);
         // With a permit in it, if it was let in this very moment: dropped outside the lock.
         let left = state.waiting.remove(&self.ticket);
         drop(state);
@@ -133,17 +133,17 @@ impl Scheduler {
     pub fn with_probe(config: &SchedulerConfig, probe: Box<dyn DeviceProbe>) -> Result<Arc<Self>> {
         let devices = probe.read_devices()?;
         let needs = model_needs(config, &devices)?;
-        let board = SharedState::create(&config.shared_folder())?;
+        let shared = SharedState::create(&config.shared_folder())?;
         let clock = SchedulerClock::start();
         let reading = DeviceMemory { devices, at_ms: clock.now_ms() };
-        let desk = CallQueues::new(scheduling_rules(config), needs);
+        let queues = CallQueues::new(scheduling_rules(config), needs);
         let scheduler = Arc::new(Self {
             config: config.clone(),
             clock,
-            state: Mutex::new(SchedulerState { desk, waiting: HashMap::new(), tickets: 0 }),
+            state: Mutex::new(SchedulerState { queues, waiting: HashMap::new(), tickets: 0 }),
             changed: Notify::new(),
         });
-        tokio::spawn(SchedulerDriver::new(&scheduler, board, probe, reading).run());
+        tokio::spawn(SchedulerDriver::new(&scheduler, shared, probe, reading).run());
         Ok(scheduler)
     }
 
@@ -182,7 +182,7 @@ impl Scheduler {
         let mut state = self.lock_state();
         state.tickets += 1;
         let ticket = state.tickets;
-        match state.desk.join(model, ticket, now_ms) {
+        match state.queues.join(model, ticket, now_ms) {
             Ok(()) => {}
             Err(QueueRefusal::Full) => {
                 drop(state);
@@ -214,22 +214,22 @@ impl Scheduler {
     /// the other processes. Blocking, for as long as another process holds the lock of the folder.
     fn run_tick(
         self: &Arc<Self>,
-        board: &SharedState,
+        shared: &SharedState,
         reading: &DeviceMemory,
     ) -> Result<Vec<ProcessState>> {
-        let (mut state, (desk, let_in, since_ms), others) = board.update_shared(|others| {
+        let (mut state, (queues, let_in, since_ms), others) = shared.update_shared(|others| {
             let posts: Vec<ModelDemand> =
                 others.iter().flat_map(|sheet| sheet.posts.iter().cloned()).collect();
             let state = self.lock_state();
-            let mut desk = state.desk.clone();
+            let mut queues = state.queues.clone();
             let now_ms = self.clock.now_ms();
-            let let_in = desk.tick(now_ms, reading, &posts);
-            let (process, posts) = (std::process::id(), desk.model_demands());
+            let let_in = queues.tick(now_ms, reading, &posts);
+            let (process, posts) = (std::process::id(), queues.model_demands());
             let sheet = ProcessState { process, posts, reading: reading.clone() };
-            (sheet, (state, (desk, let_in, now_ms), others))
+            (sheet, (state, (queues, let_in, now_ms), others))
         })?;
         // Posted: from here on others leave us the memory, and the calls may go.
-        state.desk = desk;
+        state.queues = queues;
         let senders: Vec<_> = let_in
             .into_iter()
             .filter_map(|(model, ticket)| Some((model, state.waiting.remove(&ticket)?)))

@@ -4,7 +4,7 @@
 use serde::Serialize;
 
 use super::convert::artefact_id;
-use super::end::DeadLetterReason;
+use super::dead_letter_reason::DeadLetterReason;
 use super::manifest::BucketManifest;
 use super::{BlobForgeBucket, BucketSettings};
 use crate::ops::object_ledger::erase_artefacts;

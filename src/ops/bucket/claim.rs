@@ -5,8 +5,8 @@
 //! nothing, then writes what is new before it removes what is old: a crash in between leaves a
 //! document that the next check ends the same way.
 
-use super::end::DeadLetterReason;
-use super::who::WorkerIdentity;
+use super::dead_letter_reason::DeadLetterReason;
+use super::worker_identity::WorkerIdentity;
 use super::{BlobForgeBucket, BucketSettings, format_rfc3339};
 use crate::runner::JobEnd;
 use docmill_core::fault::Result;

@@ -12,8 +12,8 @@ use std::time::{Duration, SystemTime};
 use serde::Serialize;
 
 use self::decide::{DocumentFacts, SweepDecision, decide_action};
-use super::end::DeadLetterReason;
-use super::who::WorkerIdentity;
+use super::dead_letter_reason::DeadLetterReason;
+use super::worker_identity::WorkerIdentity;
 use super::{BlobForgeBucket, BucketSettings, format_rfc3339};
 use docmill_core::fault::Result;
 use docmill_core::model::Priority;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::who::{ProcessIdentity, WorkerIdentity, machine_fingerprint};
+use super::worker_identity::{ProcessIdentity, WorkerIdentity, machine_fingerprint};
 use super::{BlobForgeBucket, BucketSettings, format_rfc3339};
 use crate::runner::WorkerStats;
 use docmill_core::fault::{Error, Fault, Result};
@@ -72,8 +72,8 @@ impl WorkerRegistration {
         settings: &BucketSettings,
     ) -> Result<Self> {
         let base = named.map_or_else(machine_fingerprint, ToOwned::to_owned);
-        for seat in 0..SEATS {
-            let who = WorkerIdentity::new(format!("{base}-{seat}"));
+        for number in 0..SEATS {
+            let who = WorkerIdentity::new(format!("{base}-{number}"));
             if let Some(held) = try_register(bucket, &who, settings.stale_after()).await? {
                 return Ok(Self { who, held });
             }

@@ -7,7 +7,7 @@
 //! counted. What is not the documents' fault (the store or a model does not answer) is released as
 //! well, and the worker waits a while.
 
-mod chores;
+mod background;
 mod job;
 
 use std::borrow::Cow;
@@ -21,9 +21,9 @@ use tokio_util::sync::CancellationToken;
 use self::job::{BucketJob, JobConversion};
 use super::claim::{BucketClaim, BucketClaimResult, LockRenewal, MarkerCandidate, claim_document};
 use super::convert::DocumentConverter;
-use super::look::TodoScanner;
 use super::registry::WorkerRegistration;
-use super::who::WorkerIdentity;
+use super::todo_scanner::TodoScanner;
+use super::worker_identity::WorkerIdentity;
 use super::{BlobForgeBucket, BucketSettings, janitor};
 use crate::pipeline::failure::RetryAttempt;
 use crate::pipeline::{ClaimHandle, StepError, claim_handle};
@@ -86,9 +86,9 @@ struct BucketBacklog {
     convert: Arc<dyn DocumentConverter>,
     terms: BucketWorkerOptions,
     who: WorkerIdentity,
-    seat: Mutex<WorkerRegistration>,
+    registration: Mutex<WorkerRegistration>,
     settings: watch::Sender<BucketSettings>,
-    doors: Arc<IntakeGate>,
+    intake_gate: Arc<IntakeGate>,
     /// The bucket as traces name it.
     destination: QueueDestination,
 }
@@ -101,12 +101,13 @@ impl BucketWorkerSetup {
     pub async fn open(self) -> Result<BucketWorker> {
         let Self { bucket, convert, terms } = self;
         let settings = BucketSettings::load(&bucket).await?;
-        let seat = WorkerRegistration::register(&bucket, terms.name.as_deref(), &settings).await?;
-        let who = seat.identity().clone();
+        let registration =
+            WorkerRegistration::register(&bucket, terms.name.as_deref(), &settings).await?;
+        let who = registration.identity().clone();
         let swept = janitor::sweep_own_locks(&bucket, &settings, &who).await?;
         let (place, recovered) = (bucket.describe(), swept.acts.len());
         tracing::info!(worker = who.id, recovered, "working on {place}");
-        let doors = Arc::new(IntakeGate::new(BREATH, LONGEST_BREATH));
+        let intake_gate = Arc::new(IntakeGate::new(BREATH, LONGEST_BREATH));
         let options =
             RunnerOptions { slots: terms.jobs, drain: terms.drain, settling: PUTTING_BACK };
         let backlog = BucketBacklog {
@@ -114,12 +115,12 @@ impl BucketWorkerSetup {
             convert,
             terms,
             who,
-            seat: Mutex::new(seat),
+            registration: Mutex::new(registration),
             settings: watch::Sender::new(settings),
-            doors: Arc::clone(&doors),
+            intake_gate: Arc::clone(&intake_gate),
             destination: QueueDestination { system: "blobforge".to_owned(), name: place },
         };
-        Ok(BucketWorker { runner: Runner::new(Arc::new(backlog), options, doors) })
+        Ok(BucketWorker { runner: Runner::new(Arc::new(backlog), options, intake_gate) })
     }
 
     /// Works until stopped, or with `once` until nothing waits.
@@ -169,7 +170,7 @@ impl BucketBacklog {
             Err(error) => {
                 tracing::warn!(error = %error, "cannot take a document: {error}");
                 metrics::count_delivery("trouble");
-                self.doors.close_with_backoff(PauseReason::SOURCE);
+                self.intake_gate.close_with_backoff(PauseReason::SOURCE);
                 // It is not known to be nobody's or somebody else's.
                 true
             }
@@ -228,7 +229,7 @@ impl Backlog for BucketBacklog {
                 }
                 Err(error) => {
                     tracing::warn!(error = %error, "cannot look for documents: {error}");
-                    self.doors.close_with_backoff(PauseReason::SOURCE);
+                    self.intake_gate.close_with_backoff(PauseReason::SOURCE);
                 }
             }
         }
@@ -299,6 +300,6 @@ impl Backlog for BucketBacklog {
     }
 
     async fn run_background(self: Arc<Self>, runner: RunnerHandle<Self>, stop: CancellationToken) {
-        chores::run_background(&self, &runner, stop).await;
+        background::run_background(&self, &runner, stop).await;
     }
 }

@@ -59,21 +59,21 @@ struct NewRows {
 /// # Errors
 /// Store or database do not answer.
 pub(super) async fn submit_batch(
-    desk: SubmitContext<'_>,
+    context: SubmitContext<'_>,
     candidates: Vec<SubmitCandidate>,
     terms: &SubmitOptions,
 ) -> Result<Vec<Submission>> {
-    let known = KnownRows::load(desk, &candidates, terms).await?;
+    let known = KnownRows::load(context, &candidates, terms).await?;
     let mut leaders = HashSet::new();
     let plans: Vec<SubmitPlan> =
         candidates.iter().map(|one| plan_candidate(one, &known, terms, &mut leaders)).collect();
     let plans: Vec<SubmitPlan> = futures::stream::iter(candidates.iter().zip(plans))
-        .map(|(candidate, plan)| upload_bytes(desk, candidate, plan))
+        .map(|(candidate, plan)| upload_bytes(context, candidate, plan))
         .buffered(UPLOADS)
         .try_collect()
         .await?;
-    let fresh = registration::register_documents(desk.db, &new_rows(&plans)).await?;
-    let mut answers = send_messages(desk, &plans).await;
+    let fresh = registration::register_documents(context.db, &new_rows(&plans)).await?;
+    let mut answers = send_messages(context, &plans).await;
     let submissions = candidates.iter().zip(plans).map(|(candidate, plan)| {
         let file = candidate.source.name();
         match plan {
@@ -110,7 +110,7 @@ struct KnownRows {
 
 impl KnownRows {
     async fn load(
-        desk: SubmitContext<'_>,
+        context: SubmitContext<'_>,
         candidates: &[SubmitCandidate],
         terms: &SubmitOptions,
     ) -> Result<Self> {
@@ -129,8 +129,8 @@ impl KnownRows {
         }
         let tenant = terms.tenant.as_deref();
         Ok(Self {
-            by_sha256: registration::find_by_sha256(desk.db, &hashes, tenant).await?,
-            by_document: registration::find_by_document(desk.db, &documents).await?,
+            by_sha256: registration::find_by_sha256(context.db, &hashes, tenant).await?,
+            by_document: registration::find_by_document(context.db, &documents).await?,
         })
     }
 }
@@ -197,7 +197,7 @@ fn plan_candidate(
 
 /// Bytes first: a row never refers to what is not there.
 async fn upload_bytes(
-    desk: SubmitContext<'_>,
+    context: SubmitContext<'_>,
     candidate: &SubmitCandidate,
     plan: SubmitPlan,
 ) -> Result<SubmitPlan> {
@@ -215,7 +215,7 @@ async fn upload_bytes(
         ("tags".to_owned(), serde_json::to_string(&document_labels(document)).unwrap_or_default()),
         ("size".to_owned(), bytes.len().to_string()),
     ]);
-    desk.store.put(&document.file_path, bytes, &metadata).await?;
+    context.store.put(&document.file_path, bytes, &metadata).await?;
     Ok(plan)
 }
 
@@ -237,7 +237,7 @@ fn new_rows(plans: &[SubmitPlan]) -> Vec<(NewDocument, NewIngestion)> {
 /// Messages of what is new, and once more of what was registered and has not ended: the run that
 /// registered it may have died before it sent one.
 async fn send_messages(
-    desk: SubmitContext<'_>,
+    context: SubmitContext<'_>,
     plans: &[SubmitPlan],
 ) -> HashMap<IngestionId, Result<()>> {
     let due: Vec<IngestionId> = plans
@@ -252,9 +252,9 @@ async fn send_messages(
         .collect();
     // A trace of its own for each: what follows goes on with it, on whatever machine.
     let spans: HashMap<IngestionId, _> =
-        due.iter().map(|id| (*id, spans::send_span(desk.destination))).collect();
+        due.iter().map(|id| (*id, spans::send_span(context.destination))).collect();
     let trace = |id| spans.get(&id).and_then(|span| span.in_scope(spans::current_traceparent));
-    let mut answers = match sending::send_traced(desk.db, desk.queue, &due, trace).await {
+    let mut answers = match sending::send_traced(context.db, context.queue, &due, trace).await {
         Ok(answers) => answers.into_iter(),
         // The rows are written: the janitor sends what this could not.
         Err(error) => return due.into_iter().map(|id| (id, Err(not_sent(&error)))).collect(),

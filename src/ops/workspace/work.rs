@@ -122,7 +122,7 @@ pub(super) struct WorkspaceBacklog {
     worker: String,
     /// The workspace as traces name it.
     destination: QueueDestination,
-    doors: Arc<IntakeGate>,
+    intake_gate: Arc<IntakeGate>,
     /// Neither done nor in work.
     waiting: Mutex<VecDeque<WaitingGroup>>,
     tally: Mutex<WorkspaceTally>,
@@ -143,7 +143,7 @@ impl WorkspaceWorkerSetup {
     /// The store does not answer, or the index is of no use.
     pub async fn open(self) -> Result<WorkspaceWorker> {
         let Self { workspace, reader, sources, terms } = self;
-        let doors = Arc::new(IntakeGate::new(terms.retry_pause, terms.retry_pause));
+        let intake_gate = Arc::new(IntakeGate::new(terms.retry_pause, terms.retry_pause));
         let options =
             RunnerOptions { slots: terms.jobs, drain: terms.drain, settling: GIVING_BACK };
         let place = workspace.describe();
@@ -155,14 +155,14 @@ impl WorkspaceWorkerSetup {
             terms,
             worker: format!("docmill-{}", uuid::Uuid::new_v4()),
             destination: QueueDestination { system: "olmocr".to_owned(), name: place.clone() },
-            doors: Arc::clone(&doors),
+            intake_gate: Arc::clone(&intake_gate),
             waiting: Mutex::default(),
             tally: Mutex::default(),
         };
         backlog.load_waiting().await?;
         tracing::info!(groups = backlog.lock_waiting().len(), "working on {place}");
         let backlog = Arc::new(backlog);
-        let runner = Runner::new(Arc::clone(&backlog), options, doors);
+        let runner = Runner::new(Arc::clone(&backlog), options, intake_gate);
         Ok(WorkspaceWorker { backlog, runner })
     }
 
@@ -253,7 +253,7 @@ impl WorkspaceBacklog {
 
     /// Takes nothing for a while.
     pub(super) fn pause_intake(&self) {
-        self.doors.close_with_backoff(PauseReason::SOURCE);
+        self.intake_gate.close_with_backoff(PauseReason::SOURCE);
     }
 
     /// Takes a group and starts its job, or puts it back.

@@ -29,13 +29,13 @@ impl Llm for Named {
     }
 }
 
-fn rungs(caps: &[u32]) -> Vec<ChainModel> {
-    let rung = |(at, cap): (usize, &u32)| ChainModel {
+fn models(caps: &[u32]) -> Vec<ChainModel> {
+    let model = |(at, cap): (usize, &u32)| ChainModel {
         llm: Arc::new(Named(if at == 0 { "small" } else { "large" })),
         kinds: Vec::new(),
         max_output_tokens: *cap,
     };
-    caps.iter().enumerate().map(rung).collect()
+    caps.iter().enumerate().map(model).collect()
 }
 
 fn reading(data: Value) -> Extraction {
@@ -109,7 +109,7 @@ async fn climbed(
     readings: Vec<Result<ExtractionOutcome, StepError>>,
 ) -> (Result<EscalationOutcome, StepError>, usize) {
     let mut scripted = Scripted { readings: readings.into(), asked: Vec::new() };
-    let climbed = escalate(&rungs(caps), &mut scripted).await;
+    let climbed = escalate(&models(caps), &mut scripted).await;
     assert_eq!(scripted.asked, (0..scripted.asked.len()).collect::<Vec<_>>());
     (climbed, scripted.asked.len())
 }

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use docmill::pipeline::elsewhere::StoredOriginal;
+use docmill::pipeline::remote_ocr::StoredOriginal;
 use docmill::pipeline::{ReadOptions, ReadRequest, StepError};
 use docmill_core::config::OcrProvider::Textract as Amazon;
 use docmill_core::fault::Fault;

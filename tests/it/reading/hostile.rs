@@ -11,7 +11,7 @@ use docmill_core::config::Config;
 use std::sync::Arc;
 use unicode_normalization::UnicodeNormalization;
 
-use crate::support::cells::docmill;
+use crate::support::page_processes::docmill;
 use crate::support::whole::ReadWhole as _;
 
 /// For a whole document, OCR included.

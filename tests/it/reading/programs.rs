@@ -62,12 +62,12 @@ async fn dropping_the_future_stops_the_child() {
     let cpu = CpuConfig { confine: false, ..CpuConfig::default() };
     let setup = ProcessSetup::new(&cpu, &limits, &config, recipe(), 2)
         .permitting(tesseract.process_permissions());
-    let cells = ProcessPool::new(ProcessProgram::Binary(docmill()), setup, 1000);
+    let processes = ProcessPool::new(ProcessProgram::Binary(docmill()), setup, 1000);
     let reader = DocumentReader {
-        cells,
+        processes,
         ocr: Arc::new(tesseract),
         recipe: recipe(),
-        elsewhere: RemoteOcr::default(),
+        remote_ocr: RemoteOcr::default(),
     };
     let reading = tokio::spawn(async move { reader.read(grey().into(), "sha", false).await });
     let note = folder.path().join("pid");

@@ -92,7 +92,7 @@ impl World {
         config.store.path = folder.path().to_owned();
         config.store.bucket = "documents".to_owned();
         config.janitor.enabled = false;
-        config.cpu.program = super::cells::docmill();
+        config.cpu.program = super::page_processes::docmill();
         if let Some(server) = &llm {
             config.llm.provider = LlmProvider::Openai;
             config.llm.base_url = server.base_url();

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::lane::{Admission, LimiterState, SentCall};
+use super::limiter_state::{Admission, LimiterState, SentCall};
 use super::{CallOutcome, RateLimitHeaders, TokenEstimate};
 use docmill_core::config::ThrottleConfig;
 

@@ -60,10 +60,10 @@ async fn a_job_that_waits_for_a_guessed_pace_is_put_off_for_seconds_however_long
         wait
     };
     let refuse = |told| {
-        let lane = governor.limiter(&key());
-        let admit = lane.state().admit(Instant::now(), TokenEstimate::default());
+        let limiter = governor.limiter(&key());
+        let admit = limiter.state().admit(Instant::now(), TokenEstimate::default());
         let Admission::Go(sent) = admit else { panic!("{admit:?}") };
-        lane.state().record_outcome(Instant::now(), sent, &CallOutcome::Throttled(told));
+        limiter.state().record_outcome(Instant::now(), sent, &CallOutcome::Throttled(told));
     };
     refuse(None);
     let mut calls = [(); 200].map(|()| governor.enqueue_call(&key(), TokenEstimate::default()));
@@ -118,7 +118,7 @@ async fn calls_go_in_the_order_they_came_and_a_refused_one_keeps_its_place() {
 async fn a_waiter_or_permit_that_is_dropped_leaves_its_place_to_the_next() {
     let governor = governor(1);
     let permit = governor.admit(&key(), TokenEstimate::default()).await.unwrap();
-    let lane = governor.limiter(&key());
+    let limiter = governor.limiter(&key());
     let mut gone = governor.enqueue_call(&key(), TokenEstimate::default());
     let mut waits = governor.enqueue_call(&key(), TokenEstimate::default());
     {
@@ -130,8 +130,8 @@ async fn a_waiter_or_permit_that_is_dropped_leaves_its_place_to_the_next() {
         drop(permit);
         drop(next.await.unwrap());
     }
-    assert!(lane.line().waiting.is_empty());
-    assert_eq!(lane.state().snapshot().in_flight, 0);
+    assert!(limiter.line().waiting.is_empty());
+    assert_eq!(limiter.state().snapshot().in_flight, 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -186,7 +186,7 @@ async fn keys_that_are_not_used_any_more_are_forgotten() {
     for number in 1..MOST_KEYS * 3 {
         drop(governor.admit(&named(number), TokenEstimate::default()).await.unwrap());
     }
-    let lanes = governor.lanes.lock().unwrap();
-    assert!(lanes.len() <= MOST_KEYS && lanes.contains_key(&named(0)), "{}", lanes.len());
+    let limiters = governor.limiters.lock().unwrap();
+    assert!(limiters.len() <= MOST_KEYS && limiters.contains_key(&named(0)), "{}", limiters.len());
     drop(kept);
 }

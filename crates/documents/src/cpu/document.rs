@@ -8,9 +8,9 @@ use bytes::Bytes;
 use tokio::sync::{Mutex, OwnedSemaphorePermit, oneshot};
 
 use super::ProcessPool;
-use super::cell::{PageProcess, ProcessAnswer};
-use super::end::{ExitVerdict, ProcessExit};
-use super::place::ProcessSlot;
+use super::page_process::{PageProcess, ProcessAnswer};
+use super::process_exit::{ExitVerdict, ProcessExit};
+use super::process_pool::ProcessSlot;
 use super::wire::{DocumentAnswer, DocumentRequest};
 use docmill_core::fault::{Error, Fault};
 use docmill_core::model::{
@@ -47,7 +47,7 @@ impl DocumentReadError {
 
 /// An open document. Dropping it closes it.
 pub struct OpenDocument {
-    cells: Arc<ProcessPool>,
+    pool: Arc<ProcessPool>,
     bytes: Bytes,
     number: u64,
     pages: u32,
@@ -58,7 +58,7 @@ pub struct OpenDocument {
 
 #[derive(Default)]
 struct ProcessAssignment {
-    seat: Option<Arc<ProcessSlot>>,
+    slot: Option<Arc<ProcessSlot>>,
     /// The document is suspect and is read in a process of its own.
     alone: bool,
     /// What the exit of a page process said about this document.
@@ -77,7 +77,7 @@ impl ProcessPool {
         alone: bool,
     ) -> Result<OpenDocument, DocumentReadError> {
         let mut document = OpenDocument {
-            cells: Arc::clone(self),
+            pool: Arc::clone(self),
             bytes,
             number: self.next_document_number(),
             pages: 0,
@@ -149,13 +149,13 @@ impl OpenDocument {
         parse: impl Fn(DocumentAnswer, Vec<u8>) -> Option<T>,
     ) -> Result<T, DocumentReadError> {
         loop {
-            let seat = self.process_slot().await?;
-            let Some((answer, body)) = self.ask_once(&seat, request, Bytes::new()).await? else {
+            let slot = self.process_slot().await?;
+            let Some((answer, body)) = self.ask_once(&slot, request, Bytes::new()).await? else {
                 continue;
             };
             match parse(success_or_refusal(answer)?, body) {
                 Some(parsed) => return Ok(parsed),
-                None => seat.cell.kill(ProcessExit::Nonsense),
+                None => slot.process.kill(ProcessExit::Nonsense),
             }
         }
     }
@@ -163,11 +163,12 @@ impl OpenDocument {
     /// The document's current slot; a new one if its page process has ended.
     async fn process_slot(&self) -> Result<Arc<ProcessSlot>, DocumentReadError> {
         let mut place = self.place.lock().await;
-        if let Some(seat) = place.seat.as_ref().filter(|seat| seat.cell.exit_reason().is_none()) {
-            return Ok(Arc::clone(seat));
+        if let Some(slot) = place.slot.as_ref().filter(|slot| slot.process.exit_reason().is_none())
+        {
+            return Ok(Arc::clone(slot));
         }
         self.assign_process(&mut place).await?;
-        place.seat.clone().ok_or_else(|| Error::internal("a document without a place").into())
+        place.slot.clone().ok_or_else(|| Error::internal("a document without a place").into())
     }
 
     /// Acquires a slot and opens the document in its process; returns its number of pages.
@@ -177,14 +178,14 @@ impl OpenDocument {
     ) -> Result<u32, DocumentReadError> {
         loop {
             self.apply_verdict(place)?;
-            let seat = Arc::new(self.cells.acquire_slot(self.number, place.alone).await?);
+            let slot = Arc::new(self.pool.acquire_slot(self.number, place.alone).await?);
             let request = DocumentRequest::Open { document: self.number };
-            let answer = self.ask_once(&seat, request, self.bytes.clone()).await?;
+            let answer = self.ask_once(&slot, request, self.bytes.clone()).await?;
             let opened = answer.map(|(answer, _)| success_or_refusal(answer)).transpose()?;
             if opened.is_some() && !matches!(opened, Some(DocumentAnswer::Opened { pages: 1.. })) {
-                seat.cell.kill(ProcessExit::Nonsense);
+                slot.process.kill(ProcessExit::Nonsense);
             }
-            place.seat = Some(seat);
+            place.slot = Some(slot);
             if let Some(DocumentAnswer::Opened { pages: pages @ 1.. }) = opened {
                 return Ok(pages);
             }
@@ -193,10 +194,10 @@ impl OpenDocument {
 
     /// Applies the verdict of a page process that has ended.
     fn apply_verdict(&self, place: &mut ProcessAssignment) -> Result<(), DocumentReadError> {
-        if let Some(seat) = place.seat.take()
-            && let Some(end) = seat.cell.exit_reason()
+        if let Some(slot) = place.slot.take()
+            && let Some(end) = slot.process.exit_reason()
         {
-            match end.verdict_for(self.number, seat.is_alone()) {
+            match end.verdict_for(self.number, slot.is_alone()) {
                 ExitVerdict::Again => {}
                 ExitVerdict::Suspect => place.alone = true,
                 verdict => place.judged = Some(verdict),
@@ -218,21 +219,21 @@ impl OpenDocument {
     /// Waits for a core and sends the request; `None` if the process ended instead of answering.
     async fn ask_once(
         &self,
-        seat: &Arc<ProcessSlot>,
+        slot: &Arc<ProcessSlot>,
         request: DocumentRequest,
         body: Bytes,
     ) -> Result<Option<(DocumentAnswer, Vec<u8>)>, DocumentReadError> {
-        let core = Arc::clone(&self.cells.cores).acquire_owned().await;
+        let core = Arc::clone(&self.pool.cores).acquire_owned().await;
         let core = core.map_err(|_| Error::internal("there are no cores any more"))?;
-        let limits = &self.cells.setup().limits;
+        let limits = &self.pool.setup().limits;
         let left = limits.document_time.saturating_sub(self.time_spent());
         if left.is_zero() {
             return Err(self.over_time_error());
         }
-        let answer = seat.cell.send_request(request, body);
+        let answer = slot.process.send_request(request, body);
         let (tell, told) = oneshot::channel();
         let asked = RunningRequest {
-            cell: Arc::clone(&seat.cell),
+            process: Arc::clone(&slot.process),
             document: self.number,
             limit: limits.page_time.min(left) + NOTICE,
             spent: Arc::clone(&self.spent),
@@ -247,7 +248,7 @@ impl OpenDocument {
     }
 
     fn over_time_error(&self) -> DocumentReadError {
-        let limits = &self.cells.setup().limits;
+        let limits = &self.pool.setup().limits;
         let detail = if self.time_spent() >= limits.document_time {
             let limit = humantime::format_duration(limits.document_time);
             format!("its pages took longer than {limit} together")
@@ -273,7 +274,7 @@ fn success_or_refusal(answer: DocumentAnswer) -> Result<DocumentAnswer, Document
 /// A request that was sent to a page process, and the core that it occupies until it is answered,
 /// whether or not anybody still wants the answer.
 struct RunningRequest {
-    cell: Arc<PageProcess>,
+    process: Arc<PageProcess>,
     document: u64,
     limit: Duration,
     spent: Arc<AtomicU64>,
@@ -296,13 +297,13 @@ impl RunningRequest {
             let farewell = tokio::time::sleep(FAREWELL);
             tokio::select! {
                 answered = &mut answer => break answered.unwrap_or(Err(ProcessExit::Unwanted)),
-                () = &mut over_time, if self.cell.exit_reason().is_none() => {
-                    self.cell.kill(ProcessExit::OverTime { document: self.document });
+                () = &mut over_time, if self.process.exit_reason().is_none() => {
+                    self.process.kill(ProcessExit::OverTime { document: self.document });
                 }
                 () = tell.closed(), if is_wanted => is_wanted = false,
-                () = farewell, if !is_wanted && self.cell.exit_reason().is_none() => {
-                    if self.cell.is_empty() {
-                        self.cell.kill(ProcessExit::Unwanted);
+                () = farewell, if !is_wanted && self.process.exit_reason().is_none() => {
+                    if self.process.is_empty() {
+                        self.process.kill(ProcessExit::Unwanted);
                     }
                 }
             }

@@ -22,7 +22,7 @@ use reqwest::{Client, Url};
 
 pub use credentials::GoogleCredentials;
 
-use super::lane::GovernedClient;
+use super::governed_client::GovernedClient;
 use super::{ProviderCallLimits, RemoteOcrProvider};
 use crate::pages::ImagePdf;
 use docmill_client::http;
@@ -46,7 +46,7 @@ pub struct DocumentAi {
     client: Client,
     process: Url,
     credentials: GoogleCredentials,
-    lane: GovernedClient,
+    governed: GovernedClient,
     options: OcrCallOptions,
     processor: String,
     version: Option<String>,
@@ -65,14 +65,14 @@ impl DocumentAi {
     pub fn new(
         config: &DocumentAiConfig,
         credentials: GoogleCredentials,
-        lane: GovernedClient,
+        governed: GovernedClient,
     ) -> Result<Self> {
         let process = process_url(config)?;
         Ok(Self {
             client: http::build_client(&process, config.timeout)?,
             process,
             credentials,
-            lane,
+            governed,
             options: OcrCallOptions {
                 imageless: config.imageless,
                 languages: config.languages.clone(),
@@ -183,7 +183,7 @@ impl RemoteOcrProvider for DocumentAi {
                 Error::internal("a call to Document AI cannot be written").with_source(error)
             })?)
         };
-        let answer = self.lane.call_with_retry(|| self.process_document(&body)).await?;
+        let answer = self.governed.call_with_retry(|| self.process_document(&body)).await?;
         let found = answer.document.pages.len();
         let readings = pages::parse_readings(&answer.document, pictures, self.version.as_deref());
         let readings = readings.ok_or_else(|| {

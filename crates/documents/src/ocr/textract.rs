@@ -24,7 +24,7 @@ use aws_sdk_textract::operation::get_document_text_detection::GetDocumentTextDet
 use aws_sdk_textract::primitives::Blob;
 use aws_sdk_textract::types::{Document, DocumentLocation, JobStatus, S3Object};
 
-use super::lane::GovernedClient;
+use super::governed_client::GovernedClient;
 use super::{FileReader, PictureSizes, ProviderCallLimits, RemoteOcrProvider, StoredFile};
 use blocks::TextractBlocks;
 use docmill_core::config::TextractConfig;
@@ -57,7 +57,7 @@ pub struct OperationClients {
 /// Text detection in one region.
 pub struct TextractOcr {
     client: Client,
-    lanes: OperationClients,
+    clients: OperationClients,
     /// Whether whole files are read.
     jobs: bool,
     poll: Duration,
@@ -81,7 +81,7 @@ impl TextractOcr {
 
     /// Sets the client up from the environment; nothing is sent. `files`: PDFs lie where Textract
     /// can reach them.
-    pub async fn connect(config: &TextractConfig, files: bool, lanes: OperationClients) -> Self {
+    pub async fn connect(config: &TextractConfig, files: bool, clients: OperationClients) -> Self {
         let timeouts = TimeoutConfig::builder()
             .connect_timeout(Duration::from_secs(5).min(config.timeout))
             .operation_timeout(config.timeout)
@@ -95,7 +95,7 @@ impl TextractOcr {
         if !config.endpoint.is_empty() {
             loader = loader.endpoint_url(&config.endpoint);
         }
-        Self::with_client(Client::new(&loader.load().await), config, files, lanes)
+        Self::with_client(Client::new(&loader.load().await), config, files, clients)
     }
 
     /// Over a client that is set up already.
@@ -103,9 +103,9 @@ impl TextractOcr {
         client: Client,
         config: &TextractConfig,
         files: bool,
-        lanes: OperationClients,
+        clients: OperationClients,
     ) -> Self {
-        Self { client, lanes, jobs: config.jobs && files, poll: config.poll }
+        Self { client, clients, jobs: config.jobs && files, poll: config.poll }
     }
 
     /// Starts a job or finds the one that the token stands for; `None`: the token stands for
@@ -123,7 +123,7 @@ impl TextractOcr {
             .document_location(place)
             .client_request_token(token);
         let started = self
-            .lanes
+            .clients
             .start
             .call_with_retry(|| {
                 let request = request.clone();
@@ -191,7 +191,7 @@ impl TextractOcr {
             .job_id(job)
             .max_results(MOST_RESULTS)
             .set_next_token(token);
-        self.lanes
+        self.clients
             .get
             .call_with_retry(|| {
                 let request = request.clone();
@@ -246,7 +246,7 @@ impl RemoteOcrProvider for TextractOcr {
         let document = Document::builder().bytes(Blob::new(image.bytes.clone())).build();
         let request = self.client.detect_document_text().document(document);
         let answer =
-            self.lanes
+            self.clients
                 .detect
                 .call_with_retry(|| {
                     let request = request.clone();

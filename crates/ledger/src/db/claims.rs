@@ -15,9 +15,9 @@
 //! Not promised: fairness between claimers of one row.
 
 mod claim;
+mod claim_writes;
 mod coalesce;
-mod end;
-mod hold;
+mod finish;
 mod intake;
 mod spending;
 
@@ -27,7 +27,7 @@ use async_trait::async_trait;
 use time::OffsetDateTime;
 
 use coalesce::ResultBatcher;
-use end::ResultRow;
+use finish::ResultRow;
 
 use crate::db::{Db, saturating_int};
 use crate::ledger::{
@@ -60,7 +60,7 @@ impl AttemptLedger for PostgresLedger {
         token: ClaimToken,
         saved: &StoredTranscript,
     ) -> Result<WriteResult> {
-        hold::save_transcription(&self.db, id, token, saved).await
+        claim_writes::save_transcription(&self.db, id, token, saved).await
     }
 
     async fn save_extraction(
@@ -69,7 +69,7 @@ impl AttemptLedger for PostgresLedger {
         token: ClaimToken,
         artefact: &ArtefactRef,
     ) -> Result<WriteResult> {
-        hold::save_extraction(&self.db, id, token, artefact).await
+        claim_writes::save_extraction(&self.db, id, token, artefact).await
     }
 
     async fn find_duplicate(
@@ -115,7 +115,7 @@ impl Ledger for PostgresLedger {
         claims: &[(IngestionId, ClaimToken)],
         lease: Duration,
     ) -> Result<Vec<WriteResult>> {
-        hold::renew_leases(&self.db, claims, lease).await
+        claim_writes::renew_leases(&self.db, claims, lease).await
     }
 
     async fn release_claim(
@@ -124,7 +124,7 @@ impl Ledger for PostgresLedger {
         token: ClaimToken,
         how: &ClaimRelease,
     ) -> Result<WriteResult> {
-        end::release_claim(&self.db, id, token, how).await
+        finish::release_claim(&self.db, id, token, how).await
     }
 
     async fn save_stage(
@@ -133,7 +133,7 @@ impl Ledger for PostgresLedger {
         token: ClaimToken,
         stage: IngestionStage,
     ) -> Result<WriteResult> {
-        hold::save_stage(&self.db, id, token, stage).await
+        claim_writes::save_stage(&self.db, id, token, stage).await
     }
 
     async fn record_result(
@@ -146,7 +146,7 @@ impl Ledger for PostgresLedger {
     }
 
     async fn read_back(&self, id: IngestionId, token: ClaimToken) -> Result<ReadBack> {
-        end::read_back(&self.db, id, token).await
+        finish::read_back(&self.db, id, token).await
     }
 
     async fn register_objects(&self, objects: &[ObjectRegistration]) -> Result<Vec<IngestionId>> {

@@ -34,7 +34,7 @@ use self::keys::RedisKeys;
 use self::message::{LeasedItems, ceil_millis};
 use self::scripts::{ADD, AT_A_TIME, CHANGE, COMPLETE, DEAD, LEASE};
 use self::wait::WorkWaiter;
-use super::turns::WeightedRoundRobin;
+use super::round_robin::WeightedRoundRobin;
 use super::{DeadLetter, Delivery, MessageQueue, OutgoingMessage, QueueDepth, ReceiptHandle};
 use docmill_core::config::QueueConfig;
 use docmill_core::fault::{Error, Result};

@@ -10,10 +10,10 @@ mod connect;
 mod envelope;
 mod errors;
 mod inspect;
-mod lines;
 mod polls;
 mod receipt;
 mod requests;
+mod sqs_tiers;
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -29,10 +29,10 @@ use self::connect::{RedrivePolicy, SqsClients};
 use self::errors::from_sdk;
 pub use self::inspect::QueueInspection;
 use self::inspect::SqsInspector;
-use self::lines::{SqsTier, SqsTiers};
 use self::polls::{SqsPoll, SqsPoller};
 use self::receipt::{LONGEST, ReceiptClock, handle_of, tier_of};
-use super::turns::WeightedRoundRobin;
+use self::sqs_tiers::{SqsTier, SqsTiers};
+use super::round_robin::WeightedRoundRobin;
 use super::{
     DeadLetter, Delivery, MessageQueue, OutgoingMessage, QueueDepth, QueueTier, ReceiptHandle,
 };

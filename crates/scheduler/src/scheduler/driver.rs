@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::board::{ProcessState, SharedState};
 use super::plan::DeviceMemory;
+use super::shared_state::{ProcessState, SharedState};
 use super::{DeviceProbe, Scheduler};
 use docmill_core::metrics;
 
@@ -19,7 +19,7 @@ const READ: Duration = Duration::from_secs(2);
 
 pub(super) struct SchedulerDriver {
     scheduler: Weak<Scheduler>,
-    board: Arc<SharedState>,
+    shared: Arc<SharedState>,
     probe: Arc<dyn DeviceProbe>,
     reading: DeviceMemory,
     read: Instant,
@@ -31,13 +31,13 @@ pub(super) struct SchedulerDriver {
 impl SchedulerDriver {
     pub(super) fn new(
         scheduler: &Arc<Scheduler>,
-        board: SharedState,
+        shared: SharedState,
         probe: Box<dyn DeviceProbe>,
         reading: DeviceMemory,
     ) -> Self {
         Self {
             scheduler: Arc::downgrade(scheduler),
-            board: Arc::new(board),
+            shared: Arc::new(shared),
             probe: Arc::from(probe),
             reading,
             read: Instant::now(),
@@ -48,7 +48,7 @@ impl SchedulerDriver {
     /// Works until nobody uses the scheduler any more.
     pub(super) async fn run(mut self) {
         while let Some(scheduler) = self.scheduler.upgrade() {
-            let is_idle = scheduler.lock_state().desk.is_idle();
+            let is_idle = scheduler.lock_state().queues.is_idle();
             let wait = if is_idle { Duration::from_secs(1) } else { LOOK };
             // Held for a second at most: the drop of the last use is what ends this task.
             let changed = async move { scheduler.changed.notified().await };
@@ -66,7 +66,7 @@ impl SchedulerDriver {
     async fn run_round(&mut self) {
         let Some(scheduler) = self.scheduler.upgrade() else { return };
         let is_old = self.read.elapsed() >= READ;
-        let (board, probe) = (Arc::clone(&self.board), Arc::clone(&self.probe));
+        let (shared, probe) = (Arc::clone(&self.shared), Arc::clone(&self.probe));
         let mut reading = self.reading.clone();
         let looked = tokio::task::spawn_blocking(move || {
             let read_at = scheduler.clock.now_ms();
@@ -80,7 +80,7 @@ impl SchedulerDriver {
             if read.is_err() {
                 reading.devices.iter_mut().for_each(|device| device.free_mib = 0);
             }
-            let others = scheduler.run_tick(&board, &reading);
+            let others = scheduler.run_tick(&shared, &reading);
             drop(scheduler);
             (reading, read.and(others))
         });
@@ -111,7 +111,7 @@ impl SchedulerDriver {
             tracing::info!("the memory for local models can be read again");
         }
         let Some(scheduler) = self.scheduler.upgrade() else { return };
-        let own = scheduler.lock_state().desk.model_demands();
+        let own = scheduler.lock_state().queues.model_demands();
         for device in &self.reading.devices {
             let held = scheduler.held_mib(&device.name, &own, others);
             metrics::scheduler_memory(&device.name, device.free_mib, held);

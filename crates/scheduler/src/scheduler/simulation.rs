@@ -4,7 +4,7 @@ mod account;
 mod bounds;
 mod places;
 
-use super::desk::{CallQueues, QueueRefusal};
+use super::call_queues::{CallQueues, QueueRefusal};
 use super::plan::{self, DeviceMemory, MemoryDevice, MemoryNeed, ModelDemand, SchedulingRules};
 
 const RULES: SchedulingRules = SchedulingRules {
@@ -17,7 +17,7 @@ const RULES: SchedulingRules = SchedulingRules {
 
 /// One process, and the devices it sees.
 struct World {
-    desk: CallQueues,
+    queues: CallQueues,
     reading: DeviceMemory,
     now_ms: u64,
     tickets: u64,
@@ -33,7 +33,7 @@ impl World {
         let devices = devices.iter().enumerate().map(device).collect();
         let models = models.iter().map(|(name, need)| ((*name).to_owned(), *need));
         Self {
-            desk: CallQueues::new(rules, models),
+            queues: CallQueues::new(rules, models),
             reading: DeviceMemory { devices, at_ms: 0 },
             now_ms: 1,
             tickets: 0,
@@ -50,7 +50,7 @@ impl World {
     fn join(&mut self, model: &str, count: usize) {
         for _ in 0..count {
             self.tickets += 1;
-            self.desk.join(model, self.tickets, self.now_ms).unwrap();
+            self.queues.join(model, self.tickets, self.now_ms).unwrap();
         }
     }
 
@@ -61,21 +61,21 @@ impl World {
 
     fn look_beside(&mut self, others: &[ModelDemand]) -> Vec<String> {
         self.reading.at_ms = self.now_ms;
-        let let_in = self.desk.tick(self.now_ms, &self.reading, others);
+        let let_in = self.queues.tick(self.now_ms, &self.reading, others);
         let_in.into_iter().map(|(model, _)| model).collect()
     }
 
     fn finish(&mut self, model: &str) {
-        self.desk.finish_call(model, self.now_ms, self.now_ms);
+        self.queues.finish_call(model, self.now_ms, self.now_ms);
         self.now_ms += 1;
     }
 
     fn post(&self, model: &str) -> ModelDemand {
-        self.desk.model_demands().into_iter().find(|post| post.model == model).unwrap()
+        self.queues.model_demands().into_iter().find(|post| post.model == model).unwrap()
     }
 
     fn held(&self) -> u64 {
-        let posts = self.desk.model_demands();
+        let posts = self.queues.model_demands();
         self.reading.devices.iter().map(|device| plan::held_mib(&device.name, &posts)).sum()
     }
 }
@@ -94,7 +94,7 @@ fn within_a_model_calls_go_in_the_order_they_came() {
     world.join("a", 3);
     let mut tickets = Vec::new();
     for _ in 0..3 {
-        tickets.extend(world.desk.tick(world.now_ms, &world.reading, &[]));
+        tickets.extend(world.queues.tick(world.now_ms, &world.reading, &[]));
         world.finish("a");
     }
     assert_eq!(tickets.iter().map(|(_, ticket)| *ticket).collect::<Vec<_>>(), [1, 2, 3]);
@@ -134,7 +134,7 @@ fn a_turn_ends_with_its_last_call_and_holds_nothing_then() {
     assert_eq!(world.held(), 2_500);
     world.finish("a");
     assert_eq!(world.look(), Vec::<String>::new());
-    assert_eq!((world.held(), world.desk.is_idle()), (0, true));
+    assert_eq!((world.held(), world.queues.is_idle()), (0, true));
 }
 
 #[test]
@@ -151,8 +151,8 @@ fn the_line_over_its_limit_takes_nobody_and_stays_as_it_is() {
     let rules = SchedulingRules { max_queue_depth: 2, ..RULES };
     let mut world = World::new(rules, &[(1, 1)], &[("a", MemoryNeed::Mib(5))]);
     world.join("a", 2);
-    assert_eq!(world.desk.join("a", 9, 1), Err(QueueRefusal::Full));
-    assert_eq!(world.desk.join("b", 9, 1), Err(QueueRefusal::Unknown));
+    assert_eq!(world.queues.join("a", 9, 1), Err(QueueRefusal::Full));
+    assert_eq!(world.queues.join("b", 9, 1), Err(QueueRefusal::Unknown));
     assert_eq!(world.post("a").waiting, 2);
 }
 
@@ -178,8 +178,8 @@ fn a_shared_model_costs_nothing_more_and_a_foreign_one_is_left_its_room() {
     assert_eq!(one.look(), ["a"]);
     two.join("a", 1);
     two.join("b", 9);
-    assert_eq!(two.look_beside(&one.desk.model_demands()), ["a"], "loaded by the other process");
-    let all = [one.desk.model_demands(), two.desk.model_demands()].concat();
+    assert_eq!(two.look_beside(&one.queues.model_demands()), ["a"], "loaded by the other process");
+    let all = [one.queues.model_demands(), two.queues.model_demands()].concat();
     assert_eq!(plan::held_mib("d0", &all), 3_000);
     // b of the second process waits for longest: the first must not begin with a again.
     for world in [&mut one, &mut two] {
@@ -189,7 +189,7 @@ fn a_shared_model_costs_nothing_more_and_a_foreign_one_is_left_its_room() {
     for world in [&mut one, &mut two] {
         world.now_ms = 130_000;
     }
-    let posts = two.desk.model_demands();
+    let posts = two.queues.model_demands();
     assert_eq!(one.look_beside(&posts), Vec::<String>::new());
-    assert_eq!(two.look_beside(&one.desk.model_demands()), ["b"]);
+    assert_eq!(two.look_beside(&one.queues.model_demands()), ["b"]);
 }

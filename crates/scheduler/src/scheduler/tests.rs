@@ -101,7 +101,7 @@ async fn a_call_that_panics_gives_its_memory_back_and_the_next_one_runs() {
     });
     assert!(died.await.unwrap_err().is_panic());
     drop(scheduler.acquire_turn("b").await.unwrap());
-    let posts = scheduler.lock_state().desk.model_demands();
+    let posts = scheduler.lock_state().queues.model_demands();
     assert!(posts.iter().all(|post| post.running == 0), "{posts:?}");
 }
 
@@ -133,7 +133,7 @@ async fn a_job_whose_model_gets_no_memory_for_long_is_put_off() {
     let refused = scheduler.acquire_turn("b").await.err().unwrap();
     assert!(matches!(refused.fault, Fault::Throttled(None)), "{refused}");
     assert_eq!(since.elapsed().as_secs(), 300);
-    let posts = scheduler.lock_state().desk.model_demands();
+    let posts = scheduler.lock_state().queues.model_demands();
     assert!(posts.iter().all(|post| post.waiting == 0), "{posts:?}");
     drop(held);
 }

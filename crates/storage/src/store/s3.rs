@@ -10,7 +10,7 @@
 mod connect;
 mod faults;
 mod inspect;
-mod place;
+mod location;
 
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
@@ -27,7 +27,7 @@ use self::connect::{advice_for, build_client, is_passing};
 use self::faults::{S3Failure, classify_failure};
 pub use self::inspect::BucketQueueRule;
 use self::inspect::queue_rules_of;
-use self::place::{S3Location, decode_value, encode_value};
+use self::location::{S3Location, decode_value, encode_value};
 use super::{
     Etag, FetchedObject, GetOptions, GetResult, ObjectEntry, ObjectMeta, ObjectStore, PutResult,
     S3Address, conditions,

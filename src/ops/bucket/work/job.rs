@@ -9,7 +9,7 @@ use crate::ops::bucket::convert::{
     ConversionOutput, ConversionResult, DocumentConverter, OriginalDocument,
 };
 use crate::ops::bucket::output::{OutputMaker, pack_output};
-use crate::ops::bucket::who::WorkerIdentity;
+use crate::ops::bucket::worker_identity::WorkerIdentity;
 use crate::ops::bucket::{BlobForgeBucket, format_rfc3339};
 use crate::pipeline::ClaimHandle;
 use crate::runner::{FinishedJob, JobConclusion, JobEnd};

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::oneshot;
 
-use super::end::{self, ResultRow};
+use super::finish::{self, ResultRow};
 use crate::db::Db;
 use crate::ledger::WriteResult;
 use docmill_core::fault::{Error, Fault, Result};
@@ -92,7 +92,7 @@ impl ResultBatcher {
 /// Writes together; if Postgres refuses that, each by itself, so that one end that cannot be
 /// written (or a deadlock with another batch) is its own affair.
 async fn write_batch(db: &Db, ends: Vec<ResultRow>) -> Vec<Result<WriteResult>> {
-    match end::record_results(db, &ends).await {
+    match finish::record_results(db, &ends).await {
         Ok(held) => held.into_iter().map(Ok).collect(),
         Err(error) if ends.len() == 1 => vec![Err(error)],
         // Nothing is known of what became of it: each caller reads its own outcome back.
@@ -103,7 +103,7 @@ async fn write_batch(db: &Db, ends: Vec<ResultRow>) -> Vec<Result<WriteResult>> 
         Err(_) => {
             let mut results = Vec::with_capacity(ends.len());
             for end in ends {
-                let alone = end::record_results(db, std::slice::from_ref(&end)).await;
+                let alone = finish::record_results(db, std::slice::from_ref(&end)).await;
                 results.push(alone.map(|held| held.first().copied().unwrap_or(WriteResult::Lost)));
             }
             results

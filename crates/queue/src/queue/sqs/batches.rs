@@ -11,8 +11,8 @@ use super::super::{OutgoingMessage, ReceiptHandle};
 use super::connect::SqsClients;
 use super::envelope::{fair_group, message_attributes};
 use super::errors::{from_entry, from_sdk};
-use super::lines::SqsTier;
 use super::receipt::{ceil_seconds, handle_of};
+use super::sqs_tiers::SqsTier;
 use docmill_core::fault::{Error, Fault, Result};
 
 /// Entries per batch (API reference).

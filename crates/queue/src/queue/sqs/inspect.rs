@@ -10,7 +10,7 @@ use aws_sdk_sqs::types::QueueAttributeName as Attribute;
 
 use super::connect::{RedrivePolicy, SqsClients};
 use super::errors::from_sdk;
-use super::lines::{SqsTier, SqsTiers};
+use super::sqs_tiers::{SqsTier, SqsTiers};
 use docmill_core::fault::{Fault, Result};
 
 /// A receipt handle that no message has.

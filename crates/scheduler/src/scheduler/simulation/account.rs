@@ -13,12 +13,12 @@ fn random_step(world: &mut World, running: &mut Vec<(String, u64)>, random: &mut
         0..=3 => {
             world.tickets += 1;
             // A full queue is one of the things that happen.
-            let _full = world.desk.join(model, world.tickets, world.now_ms);
+            let _full = world.queues.join(model, world.tickets, world.now_ms);
         }
-        4 => world.desk.leave(model, random.u64(0..=world.tickets)),
+        4 => world.queues.leave(model, random.u64(0..=world.tickets)),
         5..=7 if !running.is_empty() => {
             let (over, since_ms) = running.swap_remove(random.usize(0..running.len()));
-            world.desk.finish_call(&over, since_ms, world.now_ms);
+            world.queues.finish_call(&over, since_ms, world.now_ms);
         }
         8 => {
             let device = random.usize(0..world.reading.devices.len());
@@ -46,13 +46,13 @@ fn over_a_hundred_thousand_random_steps_of_two_processes_the_account_is_exact() 
     let (mut turns, mut most) = (0_u32, 0);
     for step in 0..100_000 {
         let at = random.usize(0..2);
-        let others = worlds[1 - at].desk.model_demands();
+        let others = worlds[1 - at].queues.model_demands();
         let (world, running) = (&mut worlds[at], &mut running[at]);
         random_step(world, running, &mut random);
-        let let_in = world.desk.tick(world.now_ms, &world.reading.clone(), &others);
+        let let_in = world.queues.tick(world.now_ms, &world.reading.clone(), &others);
         turns += u32::from(!let_in.is_empty());
         running.extend(let_in.into_iter().map(|(model, _)| (model, world.now_ms)));
-        let own = world.desk.model_demands();
+        let own = world.queues.model_demands();
         for post in &own {
             let count = running.iter().filter(|(model, _)| *model == post.model).count();
             assert_eq!(count, post.running as usize, "step {step}: {post:?}");
@@ -73,10 +73,12 @@ fn over_a_hundred_thousand_random_steps_of_two_processes_the_account_is_exact() 
     }
     assert!(turns > 10_000 && most == 7_500, "{turns} turns, {most} MiB at most: too tame");
     for (world, running) in worlds.iter_mut().zip(&mut running) {
-        (0..=world.tickets).for_each(|it| models.iter().for_each(|m| world.desk.leave(m.0, it)));
+        (0..=world.tickets).for_each(|it| models.iter().for_each(|m| world.queues.leave(m.0, it)));
         let now_ms = world.now_ms;
-        running.drain(..).for_each(|(model, since)| world.desk.finish_call(&model, since, now_ms));
+        running
+            .drain(..)
+            .for_each(|(model, since)| world.queues.finish_call(&model, since, now_ms));
         world.look();
-        assert_eq!((world.held(), world.desk.is_idle()), (0, true));
+        assert_eq!((world.held(), world.queues.is_idle()), (0, true));
     }
 }

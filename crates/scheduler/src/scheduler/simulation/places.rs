@@ -78,7 +78,7 @@ fn memory_that_is_being_loaded_into_is_not_given_away_twice() {
     assert_eq!(world.look(), Vec::<String>::new(), "7000 are free, 4000 of them as good as gone");
     world.finish("a");
     // The last reading is older than the load: b goes in because a can be let go, not beside it.
-    let let_in = world.desk.tick(world.now_ms, &world.reading, &[]);
+    let let_in = world.queues.tick(world.now_ms, &world.reading, &[]);
     assert_eq!(let_in.len(), 1);
     assert!(world.post("b").turn.unwrap().evicts);
     world.finish("b");

@@ -8,7 +8,7 @@ use std::time::Duration;
 use aws_sdk_s3::config::http::HttpResponse;
 use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
 
-use super::place::S3Location;
+use super::location::S3Location;
 use docmill_client::aws;
 use docmill_core::fault::{Error, Fault, Result};
 

@@ -158,29 +158,30 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_door_that_is_closed_in_a_row_stays_closed_for_longer_up_to_a_limit() {
-        let doors = IntakeGate::new(S(1), S(5));
+        let intake_gate = IntakeGate::new(S(1), S(5));
         for expected in [1, 2, 4, 5, 5] {
-            doors.close_with_backoff(PauseReason::DEPENDENCY);
-            doors.close_with_backoff(PauseReason::DEPENDENCY);
+            intake_gate.close_with_backoff(PauseReason::DEPENDENCY);
+            intake_gate.close_with_backoff(PauseReason::DEPENDENCY);
             let began = Instant::now();
-            doors.wait_until_open().await;
+            intake_gate.wait_until_open().await;
             assert_eq!(began.elapsed().as_secs(), expected, "another close changes nothing");
         }
-        doors.open(PauseReason::DEPENDENCY);
-        doors.close_with_backoff(PauseReason::DEPENDENCY);
+        intake_gate.open(PauseReason::DEPENDENCY);
+        intake_gate.close_with_backoff(PauseReason::DEPENDENCY);
         let began = Instant::now();
-        doors.wait_until_open().await;
+        intake_gate.wait_until_open().await;
         assert_eq!(began.elapsed().as_secs(), 1, "once all was well it begins anew");
     }
 
     #[tokio::test(start_paused = true)]
     async fn intake_waits_while_any_door_is_closed() {
-        let (doors, database) = (IntakeGate::new(S(1), S(60)), PauseReason::from_label("database"));
-        doors.wait_until_open().await;
-        doors.close(database);
-        doors.close_for(PauseReason::DEPENDENCY, S(30));
-        doors.open(database);
-        assert!(doors.is_paused(), "the other one is still closed");
-        doors.wait_until_open().await;
+        let (intake_gate, database) =
+            (IntakeGate::new(S(1), S(60)), PauseReason::from_label("database"));
+        intake_gate.wait_until_open().await;
+        intake_gate.close(database);
+        intake_gate.close_for(PauseReason::DEPENDENCY, S(30));
+        intake_gate.open(database);
+        assert!(intake_gate.is_paused(), "the other one is still closed");
+        intake_gate.wait_until_open().await;
     }
 }

@@ -13,8 +13,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::ProcessSetup;
 use super::confine::ConfinementStatus;
-use super::end::ProcessExit;
-use super::start::{self, ChildProcess, ProcessProgram};
+use super::process_exit::ProcessExit;
+use super::process_program::{self, ChildProcess, ProcessProgram};
 use super::wire::{self, DocumentAnswer, DocumentRequest, ReplyFrame, RequestFrame};
 use docmill_core::fault::Result;
 use docmill_core::metrics;
@@ -62,9 +62,9 @@ impl PageProcess {
     /// Starts a page process and the tasks that serve its pipes.
     ///
     /// # Errors
-    /// As [`start::start_process`].
+    /// As [`process_program::start_process`].
     pub(super) async fn spawn(program: &ProcessProgram, setup: &ProcessSetup) -> Result<Arc<Self>> {
-        let started = start::start_process(program, setup).await?;
+        let started = process_program::start_process(program, setup).await?;
         metrics::process_started();
         let shared = Arc::new(PageProcessShared {
             pid: started.process.as_ref().map(|process| process.pid),

@@ -17,7 +17,7 @@ use docmill_documents::pages::serve::{self, PageReaderFactory};
 use tempfile::TempDir;
 
 /// Names the test that is run as a cell.
-const CELL: &str = "cells::deeds::cell";
+const CELL: &str = "page_processes::deeds::cell";
 
 /// One language and a resolution that is read quickly.
 pub(crate) fn recipe() -> ReadRecipe {
@@ -41,8 +41,8 @@ pub(crate) fn reader_here(ocr: Arc<dyn OcrEngine>, limits: LimitsConfig) -> Docu
         let _ended =
             serve::serve_pages(input, output, |_| Ok((ConfinementStatus::default(), make)));
     });
-    let cells = ProcessPool::new(ProcessProgram::Thread(serve), setup, 1000);
-    DocumentReader { cells, ocr, recipe: recipe(), elsewhere: RemoteOcr::default() }
+    let processes = ProcessPool::new(ProcessProgram::Thread(serve), setup, 1000);
+    DocumentReader { processes, ocr, recipe: recipe(), remote_ocr: RemoteOcr::default() }
 }
 
 /// The path of the real program.
@@ -66,7 +66,7 @@ impl Default for Driven {
 
 impl Driven {
     /// Cells that run this very test program, whose pages do what stands on them (see
-    /// `cells::deeds`). The folder holds the script that starts it.
+    /// `page_processes::deeds`). The folder holds the script that starts it.
     pub(crate) fn start(self) -> (Arc<ProcessPool>, TempDir) {
         let folder = tempfile::tempdir().unwrap();
         let script = folder.path().join("cell");

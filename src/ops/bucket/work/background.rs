@@ -42,7 +42,7 @@ pub(super) async fn run_background(
     runner: &RunnerHandle<BucketBacklog>,
     stop: CancellationToken,
 ) {
-    let mut seat = backlog.seat.lock().await;
+    let mut registration = backlog.registration.lock().await;
     let mut read = Instant::now();
     loop {
         let beat = backlog.settings.borrow().heartbeat();
@@ -58,7 +58,7 @@ pub(super) async fn run_background(
             }
         }
         let job = runner.any_job().map(|job| job.hash.clone());
-        match seat.renew(&backlog.bucket, job, &runner.stats()).await {
+        match registration.renew(&backlog.bucket, job, &runner.stats()).await {
             Ok(true) => {}
             Ok(false) => {
                 tracing::error!("another process has this worker's seat: stopping");
@@ -71,7 +71,7 @@ pub(super) async fn run_background(
             tracing::warn!(error = %error, "cannot mend: {error}");
         }
     }
-    if let Err(error) = seat.unregister(&backlog.bucket, &runner.stats()).await {
+    if let Err(error) = registration.unregister(&backlog.bucket, &runner.stats()).await {
         tracing::warn!(error = %error, "cannot give its seat up: {error}");
     }
 }

@@ -13,10 +13,10 @@
 //! Memory: a batch reserves its bytes before its first picture is drawn, and whoever waits for
 //! bytes has no pictures in memory, so that documents cannot block each other.
 
-mod original;
-mod round;
-mod slices;
-mod unread;
+mod page_batches;
+mod provider_pass;
+mod stored_original;
+mod unread_pages;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,10 +29,10 @@ use docmill_core::fault;
 use docmill_core::model::{PageSource, PageText};
 use docmill_documents::ocr::RemoteOcrProvider;
 
-pub use original::StoredOriginal;
-use round::ProviderPass;
-pub use slices::ImageByteBudget;
-use unread::{UnreadPages, finalize_page};
+pub use page_batches::ImageByteBudget;
+use provider_pass::ProviderPass;
+pub use stored_original::StoredOriginal;
+use unread_pages::{UnreadPages, finalize_page};
 
 /// Who reads page images, and in which order they are asked.
 pub struct RemoteOcr {

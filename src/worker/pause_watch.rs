@@ -31,10 +31,10 @@ pub async fn run_liveness(
             _ = rounds.tick() => {}
         }
         match check_liveness(backlog, runner, round.is_multiple_of(ALIVE_ROUNDS)).await {
-            Ok(()) => backlog.doors.open(DATABASE),
+            Ok(()) => backlog.intake_gate.open(DATABASE),
             Err(error) => {
                 tracing::warn!(error = %error, "the ledger does not answer: {error}");
-                backlog.doors.close(DATABASE);
+                backlog.intake_gate.close(DATABASE);
             }
         }
         round = round.wrapping_add(1);
@@ -49,7 +49,7 @@ async fn check_liveness(
     let ledger = &backlog.ledger;
     let late = || fault::Error::transient("no answer in time");
     let pauses = with_deadline(TIMEOUT, ledger.active_pauses(), late).await?;
-    backlog.pauses.apply_pauses(pauses, &backlog.doors);
+    backlog.pauses.apply_pauses(pauses, &backlog.intake_gate);
     if write_alive {
         let vitals = backlog.worker_status(runner);
         let saving = ledger.save_worker_status(&backlog.terms.worker, &vitals);

@@ -3,8 +3,8 @@
 
 use docmill_testkit::openai::{Answer, Script};
 
-use crate::support::cells::{lives, parent, signal, until_gone};
 use crate::support::documents;
+use crate::support::page_processes::{lives, parent, signal, until_gone};
 use crate::support::process::{Process, calls, hanging_tesseract};
 use crate::support::world::{SOON, World, until};
 

@@ -32,7 +32,7 @@ impl RemoteOcrProvider for Named {
     }
 }
 
-fn elsewhere(order: &[OcrProvider]) -> RemoteOcr {
+fn remote_ocr(order: &[OcrProvider]) -> RemoteOcr {
     let named: Arc<dyn RemoteOcrProvider> = Arc::new(Named("document_ai"));
     let providers = BTreeMap::from([(OcrProvider::DocumentAi, named)]);
     RemoteOcr::new(order.to_vec(), providers, ByteSize::from_mib(64))
@@ -49,20 +49,20 @@ fn page(number: u32, source: PageSource, provider: Option<&str>) -> PageText {
 #[test]
 fn the_identity_names_everybody_in_their_order_and_nobody_where_all_is_read_here() {
     use OcrProvider::{DocumentAi, Tesseract};
-    let both = elsewhere(&[DocumentAi, Tesseract]);
+    let both = remote_ocr(&[DocumentAi, Tesseract]);
     let identity = both.identity(&ReadOptions::default());
     assert!(identity.contains("document_ai version 1") && identity.contains("tesseract"));
-    assert_ne!(identity, elsewhere(&[DocumentAi]).identity(&ReadOptions::default()));
+    assert_ne!(identity, remote_ocr(&[DocumentAi]).identity(&ReadOptions::default()));
     // As it was before there were any providers: stored transcripts stay of use.
     assert_eq!(RemoteOcr::default().identity(&ReadOptions::default()), "");
-    assert_eq!(elsewhere(&[Tesseract, DocumentAi]).identity(&ReadOptions::default()), "");
+    assert_eq!(remote_ocr(&[Tesseract, DocumentAi]).identity(&ReadOptions::default()), "");
     let wishes = ReadOptions { order: Some(vec![Tesseract]), original: None };
     assert_eq!(both.identity(&wishes), "");
 }
 
 #[test]
 fn one_that_was_not_set_up_is_a_bug_and_not_passed_over() {
-    let both = elsewhere(&[]);
+    let both = remote_ocr(&[]);
     assert!(both.find_provider(OcrProvider::DocumentAi).unwrap().is_some());
     assert!(both.find_provider(OcrProvider::Tesseract).unwrap().is_none());
     assert!(both.find_provider(OcrProvider::Textract).is_err());

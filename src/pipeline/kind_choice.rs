@@ -26,9 +26,9 @@ fn find_tie(models: &ModelChain, told: &ClassifiedKind) -> Option<(Vec<Arc<Kind>
     if told.doubt != Some(KindAmbiguity::Tie) {
         return None;
     }
-    let rung = models.for_kind(&told.kind.name).into_iter().next()?;
+    let model = models.for_kind(&told.kind.name).into_iter().next()?;
     let kinds = [&told.kind].into_iter().chain(&told.rivals).cloned().collect();
-    Some((kinds, rung))
+    Some((kinds, model))
 }
 
 /// What the kind is after a model has spoken.
@@ -58,8 +58,8 @@ pub(super) async fn resolve_tie(
 ) -> Result<(ClassifiedKind, ModelUsage), StepError> {
     let services = attempt.services();
     let asked = find_tie(&services.models, &told).filter(|_| services.config.kinds.ask_on_ties);
-    let Some((kinds, rung)) = asked else { return Ok((told, ModelUsage::default())) };
-    let llm = rung.llm.as_ref();
+    let Some((kinds, model)) = asked else { return Ok((told, ModelUsage::default())) };
+    let llm = model.llm.as_ref();
     let identity = extract::choice_identity(&transcribed.identity, llm, &kinds);
     let key = keys::kind_choice_key(attempt.claim.id);
     let slot = ArtefactSlot::load(attempt.artefacts(), key, identity.clone()).await?;

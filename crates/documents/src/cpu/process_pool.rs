@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
 
 use super::ProcessSetup;
-use super::cell::PageProcess;
-use super::start::ProcessProgram;
+use super::page_process::PageProcess;
+use super::process_program::ProcessProgram;
 use docmill_core::fault::{Error, Result};
 
 /// The page processes of this worker. Each is started when it is first needed.
@@ -28,7 +28,7 @@ pub struct ProcessPool {
 /// A document's slot in a page process. Dropping it closes the document there, and kills the
 /// process if it was the document's own.
 pub(super) struct ProcessSlot {
-    pub cell: Arc<PageProcess>,
+    pub process: Arc<PageProcess>,
     /// The document's number, the same in every page process.
     pub document: u64,
     /// The permit, if the process serves this document alone.
@@ -46,9 +46,9 @@ impl ProcessSlot {
 impl Drop for ProcessSlot {
     fn drop(&mut self) {
         let (worn, alone) = (self.worn, self.is_alone());
-        let resident = self.cell.resident_bytes().unwrap_or(0);
+        let resident = self.process.resident_bytes().unwrap_or(0);
         let is_worn = |served| alone || served >= worn.documents || resident >= worn.resident;
-        self.cell.remove_document(self.document, is_worn);
+        self.process.remove_document(self.document, is_worn);
     }
 }
 
@@ -104,26 +104,26 @@ impl ProcessPool {
     /// # Errors
     /// A page process has to be started and cannot be.
     pub(super) async fn acquire_slot(&self, document: u64, alone: bool) -> Result<ProcessSlot> {
-        let (cell, own) = if alone {
+        let (process, own) = if alone {
             let own = Arc::clone(&self.own).acquire_owned().await;
             let own = own.map_err(|_| Error::internal("there are no cells any more"))?;
-            let cell = self.start_process().await?;
-            cell.add_document();
-            (cell, Some(own))
+            let process = self.start_process().await?;
+            process.add_document();
+            (process, Some(own))
         } else {
             (self.shared_process().await?, None)
         };
         let resident = self.setup.address_space() / 2;
         let worn = RetirementLimits { documents: self.documents_per_cell, resident };
-        Ok(ProcessSlot { cell, document, own, worn })
+        Ok(ProcessSlot { process, document, own, worn })
     }
 
     /// The shared page process with the document added; a new one if the current one takes no more.
     async fn shared_process(&self) -> Result<Arc<PageProcess>> {
         let mut shared = self.shared.lock().await;
         loop {
-            if let Some(cell) = shared.as_ref().filter(|cell| cell.add_document()) {
-                return Ok(Arc::clone(cell));
+            if let Some(process) = shared.as_ref().filter(|process| process.add_document()) {
+                return Ok(Arc::clone(process));
             }
             // The previous process lives on as long as it has documents.
             *shared = Some(self.start_process().await?);
@@ -131,8 +131,8 @@ impl ProcessPool {
     }
 
     async fn start_process(&self) -> Result<Arc<PageProcess>> {
-        let cell = PageProcess::spawn(&self.program, &self.setup).await?;
-        let confined = cell.confined;
+        let process = PageProcess::spawn(&self.program, &self.setup).await?;
+        let confined = process.confined;
         let lacking = self.setup.permissions.is_some() && !(confined.files && confined.calls);
         if lacking && !self.is_told.swap(true, Ordering::Relaxed) {
             tracing::warn!(
@@ -141,6 +141,6 @@ impl ProcessPool {
                 "page processes are not fully confined: this kernel has no Landlock or no seccomp"
             );
         }
-        Ok(cell)
+        Ok(process)
     }
 }

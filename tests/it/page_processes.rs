@@ -16,7 +16,7 @@ use docmill_documents::cpu::{
 };
 
 use crate::reading::papers::{content, pdf};
-use crate::support::cells::{Driven, docmill, lives, recipe, signal, until_gone};
+use crate::support::page_processes::{Driven, docmill, lives, recipe, signal, until_gone};
 
 /// A document with one page for each deed.
 fn of(deeds: &[&str]) -> bytes::Bytes {

@@ -4,9 +4,9 @@
 
 use futures::stream::{self, FuturesUnordered, StreamExt, TryStreamExt};
 
-use super::original::StoredOriginal;
-use super::slices::{DrawnPages, ImageByteBudget, PageBatch, PageBatcher};
-use super::unread::{UnreadPages, finalize_page};
+use super::page_batches::{DrawnPages, ImageByteBudget, PageBatch, PageBatcher};
+use super::stored_original::StoredOriginal;
+use super::unread_pages::{UnreadPages, finalize_page};
 use crate::pipeline::local_pages::{LocalPages, PagesByNumber};
 use crate::pipeline::page_sink::PageSink;
 use crate::pipeline::step_error::{StepError, step_error};

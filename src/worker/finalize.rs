@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::pipeline::{ClaimHandle, verdict};
 use crate::runner::{FinishedJob, JobConclusion, JobEnd};
-use crate::worker::dispose::MessageDisposition;
+use crate::worker::ack_batcher::MessageDisposition;
 use docmill_core::fault;
 use docmill_core::metrics;
 use docmill_core::model::{AttemptOutcome, OutcomeReason};

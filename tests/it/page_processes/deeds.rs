@@ -16,7 +16,7 @@ use docmill_documents::pages::{PageContent, ParsedDocument};
 /// The wire's way out; the script that starts this puts it there.
 const OUTPUT: &str = "/dev/fd/3";
 
-/// Not a test: what a cell of [`super::super::support::cells::Driven`] runs.
+/// Not a test: what a cell of [`super::super::support::page_processes::Driven`] runs.
 #[test]
 #[ignore = "run as a cell by other tests"]
 fn cell() {
