@@ -31,11 +31,7 @@ mod process_setup;
 pub mod wire;
 
 pub use document::{DocumentReadError, OpenDocument};
-pub use pool::CpuPool;
+pub use pool::{CpuPool, STACK_BYTES};
 pub use process_pool::ProcessPool;
 pub use process_program::{COMMAND, ProcessProgram, ServeFunction};
 pub use process_setup::ProcessSetup;
-
-/// Stack of a thread that works on documents. Parsers of nested formats recurse; the memory is
-/// only touched when it is used.
-pub const STACK_BYTES: usize = 32 << 20;

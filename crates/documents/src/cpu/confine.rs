@@ -88,7 +88,10 @@ pub fn restrict_process(permissions: &ProcessPermissions) -> io::Result<Confinem
     // Files do not grow; pipes and devices are no files in this sense.
     cap_resource(Resource::Fsize, 0)?;
     #[cfg(target_os = "linux")]
-    return Ok(linux::apply_restrictions(permissions));
+    return Ok(ConfinementStatus {
+        files: linux::restrict_files(&permissions.programs, &permissions.reads).unwrap_or(false),
+        calls: linux::restrict_calls(!permissions.programs.is_empty()).is_ok(),
+    });
     #[cfg(not(target_os = "linux"))]
     {
         let _none_of_them_can_be_held_here = permissions;

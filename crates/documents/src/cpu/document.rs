@@ -7,10 +7,9 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use tokio::sync::{Mutex, OwnedSemaphorePermit, oneshot};
 
-use super::ProcessPool;
 use super::page_process::{PageProcess, ProcessAnswer};
 use super::process_exit::{ExitVerdict, ProcessExit};
-use super::process_pool::ProcessSlot;
+use super::process_pool::{ProcessPool, ProcessSlot};
 use super::wire::{DocumentAnswer, DocumentRequest};
 use docmill_core::fault::{Error, Fault};
 use docmill_core::model::{

@@ -11,10 +11,10 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use super::ProcessSetup;
 use super::confine::ConfinementStatus;
 use super::process_exit::ProcessExit;
 use super::process_program::{self, ChildProcess, ProcessProgram};
+use super::process_setup::ProcessSetup;
 use super::wire::{self, DocumentAnswer, DocumentRequest, ReplyFrame, RequestFrame};
 use docmill_core::fault::Result;
 use docmill_core::metrics;

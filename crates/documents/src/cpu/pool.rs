@@ -14,8 +14,11 @@ use std::time::Duration;
 
 use tokio::sync::{Semaphore, oneshot};
 
-use super::STACK_BYTES;
 use docmill_core::fault::{Error, Result};
+
+/// Stack of a thread that works on documents. Parsers of nested formats recurse; the memory is
+/// only touched when it is used.
+pub const STACK_BYTES: usize = 32 << 20;
 
 /// A bounded number of threads for work that keeps a core busy.
 #[derive(Debug)]

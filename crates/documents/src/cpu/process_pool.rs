@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
 
-use super::ProcessSetup;
 use super::page_process::PageProcess;
 use super::process_program::ProcessProgram;
+use super::process_setup::ProcessSetup;
 use docmill_core::fault::{Error, Result};
 
 /// The page processes of this worker. Each is started when it is first needed.

@@ -14,8 +14,9 @@ use tokio::net::unix::pipe;
 use tokio::process::{Child, ChildStderr, Command};
 use tokio::task::JoinHandle;
 
+use super::confine::ConfinementStatus;
+use super::process_setup::ProcessSetup;
 use super::wire::{self, ReadyFrame};
-use super::{ProcessSetup, confine};
 use docmill_core::fault::{Error, Result};
 
 /// The command of our binary that a page process runs.
@@ -142,7 +143,7 @@ fn spawn_binary(program: &OsStr, setup: &ProcessSetup) -> Result<StartedProcess>
         input: Box::new(input),
         output: Box::new(output),
         process: Some(ChildProcess { child, pid, starved }),
-        ready: ReadyFrame { confinement: confine::ConfinementStatus::default() },
+        ready: ReadyFrame { confinement: ConfinementStatus::default() },
     })
 }
 
@@ -179,6 +180,6 @@ fn spawn_thread(serve: Arc<ServeFunction>) -> Result<StartedProcess> {
         input: Box::new(pipe::Sender::from_owned_fd(input.into()).map_err(failed)?),
         output: Box::new(pipe::Receiver::from_owned_fd(output.into()).map_err(failed)?),
         process: None,
-        ready: ReadyFrame { confinement: confine::ConfinementStatus::default() },
+        ready: ReadyFrame { confinement: ConfinementStatus::default() },
     })
 }

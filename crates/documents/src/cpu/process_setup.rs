@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::STACK_BYTES;
 use super::confine::ProcessPermissions;
+use super::pool::STACK_BYTES;
 use docmill_core::config::{ByteSize, CpuConfig, LimitsConfig, OcrConfig};
 use docmill_core::model::page_work::ReadRecipe;
 

@@ -9,21 +9,20 @@
 
 mod linked;
 mod needs;
+mod options;
 mod program;
 mod tsv;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
+use self::options::SEGMENTATION;
 use super::OcrEngine;
 use crate::cpu::confine::ProcessPermissions;
 use crate::pages::PageRecogniser;
 use docmill_core::config::OcrConfig;
 use docmill_core::fault::{Error, Result};
 
-/// Page segmentation mode 3: automatic, without orientation detection, which costs as much as
-/// reading the page.
-const SEGMENTATION: u32 = 3;
 /// Data for the detection of orientation and of equations, not languages.
 const NOT_LANGUAGES: [&str; 3] = ["osd", "equ", "snum"];
 

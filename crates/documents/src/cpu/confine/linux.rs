@@ -1,7 +1,7 @@
 //! Landlock and seccomp.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use landlock::{
     ABI, Access, AccessFs, AccessNet, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetError,
@@ -9,8 +9,6 @@ use landlock::{
 };
 use libc::c_long;
 use seccompiler::{BackendError, BpfProgram, SeccompAction, SeccompFilter};
-
-use super::{ConfinementStatus, ProcessPermissions};
 
 /// The newest version of Landlock that we know; of an older kernel's, what it has is used.
 const KNOWN: ABI = ABI::V6;
@@ -24,28 +22,28 @@ const LOADERS: [&str; 4] = [
 /// Programs turn their unwanted output to the first; seeds come from the second.
 const DEVICES: [&str; 2] = ["/dev/null", "/dev/urandom"];
 
-pub(super) fn apply_restrictions(permissions: &ProcessPermissions) -> ConfinementStatus {
-    let files = restrict_files(permissions).unwrap_or(false);
-    let calls = restrict_calls(!permissions.programs.is_empty()).is_ok();
-    ConfinementStatus { files, calls }
-}
-
-/// Whether the kernel holds it.
-fn restrict_files(permissions: &ProcessPermissions) -> Result<bool, RulesetError> {
+/// Lets these programs be run and these files and folders be read, and no others; whether the
+/// kernel holds it.
+pub(super) fn restrict_files(
+    programs: &[PathBuf],
+    reads: &[PathBuf],
+) -> Result<bool, RulesetError> {
     let read = AccessFs::ReadFile | AccessFs::ReadDir;
     let run = AccessFs::ReadFile | AccessFs::Execute;
     let device = AccessFs::ReadFile | AccessFs::WriteFile;
-    let programs = permissions.programs.iter().map(AsRef::as_ref);
-    let programs: Vec<&Path> = match permissions.programs.is_empty() {
+    let programs: Vec<&Path> = match programs.is_empty() {
         true => Vec::new(),
-        false => programs.chain(LOADERS.iter().map(Path::new)).collect(),
+        false => {
+            let programs = programs.iter().map(AsRef::as_ref);
+            programs.chain(LOADERS.iter().map(Path::new)).collect()
+        }
     };
     let status = Ruleset::default()
         .handle_access(AccessFs::from_all(KNOWN))?
         .handle_access(AccessNet::from_all(KNOWN))?
         .scope(Scope::from_all(KNOWN))?
         .create()?
-        .add_rules(path_beneath_rules(&permissions.reads, read))?
+        .add_rules(path_beneath_rules(reads, read))?
         .add_rules(path_beneath_rules(programs, run))?
         .add_rules(path_beneath_rules(DEVICES, device))?
         .restrict_self()?;
@@ -108,7 +106,8 @@ const STARTS: &[c_long] = &[libc::SYS_execve, libc::SYS_execveat];
 #[cfg(target_arch = "x86_64")]
 const OTHER_NUMBERS: c_long = 0x4000_0000;
 
-fn restrict_calls(may_start: bool) -> Result<(), seccompiler::Error> {
+/// Refuses system calls that a confined process has no use for; `may_start`: programs may be run.
+pub(super) fn restrict_calls(may_start: bool) -> Result<(), seccompiler::Error> {
     let starts = if may_start { &[] } else { STARTS };
     let numbers = REFUSED.iter().chain(starts).copied();
     #[cfg(target_arch = "x86_64")]

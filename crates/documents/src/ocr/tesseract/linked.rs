@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 
 use tesseract_plumbing::TessBaseApi;
 
-use super::{SEGMENTATION, tsv};
+use super::options::SEGMENTATION;
+use super::tsv;
 use crate::pages::{PageRaster, PageRecogniser};
 use docmill_core::fault::{Error, Result};
 use docmill_core::model::TextLine;

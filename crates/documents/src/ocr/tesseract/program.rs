@@ -10,7 +10,8 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use super::{SEGMENTATION, tsv};
+use super::options::SEGMENTATION;
+use super::tsv;
 use crate::pages::{PageRaster, PageRecogniser};
 use docmill_core::fault::{Error, Fault, Result};
 use docmill_core::model::TextLine;
