@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use docmill_core::fault;
 use docmill_core::model::{ClaimToken, IngestionId, IngestionStage};
+use docmill_core::work_clock::wait_off_clock;
 
 /// A claim as the attempt under it sees it.
 #[derive(Debug, Clone)]
@@ -84,6 +85,13 @@ impl ClaimHandle {
             LocalLease::Unlimited => return Ok(()),
             LocalLease::Until(lease_until) => lease_until.clone(),
         };
+        wait_off_clock(self.wait_until_live(&mut lease_until)).await
+    }
+
+    async fn wait_until_live(
+        &self,
+        lease_until: &mut watch::Receiver<Instant>,
+    ) -> fault::Result<()> {
         loop {
             if self.is_lost() {
                 return Err(fault::Error::claim_lost());

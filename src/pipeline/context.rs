@@ -10,6 +10,7 @@ use crate::pipeline::reading::DocumentReader;
 use docmill_core::config::Config;
 use docmill_core::fault;
 use docmill_core::model::{ArtefactRef, ClaimedIngestion};
+use docmill_core::work_clock::wait_off_clock;
 use docmill_documents::cpu::CpuPool;
 use docmill_extract::extract::CallLimits;
 use docmill_gate::kinds::KindSet;
@@ -94,8 +95,9 @@ impl<'a> AttemptContext<'a> {
     /// # Errors
     /// What the ledger says; a lost claim.
     pub(super) async fn save_transcription(&self, saved: &StoredTranscript) -> fault::Result<()> {
-        let ledger = &self.context.ledger;
-        ensure_applied(ledger.save_transcription(self.claim.id, self.claim.token, saved).await?)
+        let (ledger, claim) = (&self.context.ledger, self.claim);
+        let saving = ledger.save_transcription(claim.id, claim.token, saved);
+        ensure_applied(wait_off_clock(saving).await?)
     }
 
     /// References stored replies of models.
@@ -103,8 +105,9 @@ impl<'a> AttemptContext<'a> {
     /// # Errors
     /// What the ledger says; a lost claim.
     pub(super) async fn save_extraction(&self, artefact: &ArtefactRef) -> fault::Result<()> {
-        let ledger = &self.context.ledger;
-        ensure_applied(ledger.save_extraction(self.claim.id, self.claim.token, artefact).await?)
+        let (ledger, claim) = (&self.context.ledger, self.claim);
+        let saving = ledger.save_extraction(claim.id, claim.token, artefact);
+        ensure_applied(wait_off_clock(saving).await?)
     }
 }
 

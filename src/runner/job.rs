@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, Span};
 
-use super::guard::{GuardedOutcome, run_guarded};
+use super::guard::{GuardedOutcome, describe_timeout, run_guarded};
 use super::{Backlog, FinishedJob, JobConclusion, JobEnd, PauseReason, RunnerState, SlotPermit};
 use crate::pipeline::failure::{self, RetryAttempt, RetryDecision};
 use crate::pipeline::{ClaimHandle, StepError};
@@ -17,7 +17,7 @@ use docmill_client::telemetry::spans;
 use docmill_core::config::RetryConfig;
 use docmill_core::fault::Fault;
 use docmill_core::metrics;
-use docmill_core::model::{IngestionStage, OutcomeReason};
+use docmill_core::model::IngestionStage;
 
 /// A job's entry in the list of running jobs, and its slot; dropped together, whatever happened.
 pub(super) struct RunningJobGuard<B: Backlog> {
@@ -56,7 +56,9 @@ enum WorkOutcome<T> {
     Done(T),
     Failed(StepError),
     Panicked,
-    TookTooLong,
+    TookTooLong {
+        has_progress: bool,
+    },
     /// The drain deadline came before the work ended.
     Interrupted,
     /// Something this job needs is paused by an operator.
@@ -127,7 +129,9 @@ async fn run_to_outcome<B: Backlog>(
             GuardedOutcome::Ended(Ok(output)) => WorkOutcome::Done(output),
             GuardedOutcome::Ended(Err(error)) => WorkOutcome::Failed(error),
             GuardedOutcome::Panicked => WorkOutcome::Panicked,
-            GuardedOutcome::TookTooLong => WorkOutcome::TookTooLong,
+            GuardedOutcome::TookTooLong { has_progress } => {
+                WorkOutcome::TookTooLong { has_progress }
+            }
         },
     }
 }
@@ -162,7 +166,7 @@ fn report_outcome<B: Backlog, T>(
         WorkOutcome::Panicked => {
             tracing::error!(ingestion.id = %id, stage, "{name}: a step panicked");
         }
-        WorkOutcome::TookTooLong
+        WorkOutcome::TookTooLong { .. }
         | WorkOutcome::Interrupted
         | WorkOutcome::HeldBack
         | WorkOutcome::Withdrawn => {}
@@ -202,14 +206,16 @@ fn conclude_job<T>(
     attempt: RetryAttempt,
     retry: &RetryConfig,
 ) -> JobConclusion<T> {
-    let after_fault =
-        |fault: Fault, detail: String| match failure::decide_retry(fault, attempt, retry) {
-            RetryDecision::End(reason) => JobConclusion::Ended { reason, stage, detail },
-            RetryDecision::Again { counted, after } => {
-                JobConclusion::Again { fault, counted, after, stage, detail }
-            }
-            RetryDecision::LeaveToOwner => JobConclusion::ClaimLost,
-        };
+    let conclude = |decision: RetryDecision, fault: Fault, detail: String| match decision {
+        RetryDecision::End(reason) => JobConclusion::Ended { reason, stage, detail },
+        RetryDecision::Again { counted, after } => {
+            JobConclusion::Again { fault, counted, after, stage, detail }
+        }
+        RetryDecision::LeaveToOwner => JobConclusion::ClaimLost,
+    };
+    let after_fault = |fault: Fault, detail: String| {
+        conclude(failure::decide_retry(fault, attempt, retry), fault, detail)
+    };
     match ending {
         WorkOutcome::Done(output) => JobConclusion::Completed(output),
         WorkOutcome::Withdrawn => JobConclusion::Withdrawn,
@@ -220,9 +226,9 @@ fn conclude_job<T>(
         WorkOutcome::Panicked => {
             after_fault(Fault::Internal, "a panic, see the log of that time".to_owned())
         }
-        WorkOutcome::TookTooLong => {
-            let detail = "the attempt took longer than worker.job_timeout".to_owned();
-            JobConclusion::Ended { reason: OutcomeReason::Timeout, stage, detail }
+        WorkOutcome::TookTooLong { has_progress } => {
+            let detail = describe_timeout(has_progress).to_owned();
+            conclude(failure::decide_timeout(has_progress), Fault::Transient, detail)
         }
         WorkOutcome::Interrupted => {
             after_fault(Fault::Interrupted, "the worker was stopped".to_owned())

@@ -18,6 +18,7 @@ use docmill::shutdown::Shutdown;
 use docmill_core::config::RetryConfig;
 use docmill_core::fault::{Error, Fault};
 use docmill_core::model::{ClaimToken, IngestionId, OutcomeReason};
+use docmill_core::work_clock::{note_progress, wait_off_clock};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
@@ -33,6 +34,10 @@ enum Does {
     Hangs,
     /// The job takes this long.
     Takes(Duration),
+    /// The job waits this long for what others have.
+    Waits(Duration),
+    /// The job keeps something, then hangs.
+    KeepsAndHangs,
 }
 
 /// A backlog in memory.
@@ -147,6 +152,11 @@ impl Backlog for Script {
             Does::Panics => panic!("told to panic"),
             Does::Hangs => std::future::pending().await,
             Does::Takes(time) => tokio::time::sleep(time).await,
+            Does::Waits(time) => wait_off_clock(tokio::time::sleep(time)).await,
+            Does::KeepsAndHangs => {
+                note_progress();
+                std::future::pending().await
+            }
         }
         Ok(())
     }
@@ -232,6 +242,8 @@ async fn each_job_ends_by_the_failure_table_and_takes_no_other_with_it() {
         (Does::Fails(Fault::OverBudget(S(9))), "again over_budget false"),
         (Does::Fails(Fault::Denied), "again denied false"),
         (Does::Takes(S(30)), "completed"),
+        (Does::Waits(S(100_000)), "completed"),
+        (Does::KeepsAndHangs, "again transient false"),
     ];
     let (script, stats) = Script::of(table.map(|(does, _)| does)).run().await;
     let mut ended = script.ended();
@@ -240,7 +252,7 @@ async fn each_job_ends_by_the_failure_table_and_takes_no_other_with_it() {
         let at = ended.iter().position(|(done, _)| *done == does).unwrap();
         assert_eq!(ended.remove(at).1, expected, "{does:?}");
     }
-    let expected = WorkerStats { done: 2, failed: 2, dead: 3, given_back: 3, ..Default::default() };
+    let expected = WorkerStats { done: 3, failed: 2, dead: 3, given_back: 4, ..Default::default() };
     assert_eq!(stats, expected);
     assert_eq!(script.working.load(Ordering::SeqCst), 0);
 }

@@ -33,6 +33,7 @@ pub use headers::{LimitWindow, RateLimitHeaders};
 use docmill_core::config::ThrottleConfig;
 use docmill_core::fault::{Error, Fault, Result};
 use docmill_core::metrics;
+use docmill_core::work_clock::wait_off_clock;
 use limiter_state::{Admission, LimiterState, SentCall};
 
 /// Most keys that are remembered; the one unused for longest is forgotten first.
@@ -262,7 +263,7 @@ impl QueuedCall {
         let forecast = limiter.state().forecast_wait(Instant::now(), ahead).total();
         let mut closed = None;
         if ahead == 0 || Instant::now() + forecast <= self.deadline {
-            closed = self.wait_for_turn(&place).await?;
+            closed = wait_off_clock(self.wait_for_turn(&place)).await?;
         }
         match closed {
             Some(sent) => {

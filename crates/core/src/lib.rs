@@ -6,3 +6,4 @@ pub mod fault;
 pub mod metrics;
 pub mod model;
 pub mod retry;
+pub mod work_clock;

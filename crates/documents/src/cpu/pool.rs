@@ -16,6 +16,7 @@ use tokio::sync::{Semaphore, oneshot};
 
 use super::STACK_BYTES;
 use docmill_core::fault::{Error, Result};
+use docmill_core::work_clock::wait_off_clock;
 
 /// A bounded number of threads for work that keeps a core busy.
 #[derive(Debug)]
@@ -80,7 +81,7 @@ impl CpuPool {
         T: Send + 'static,
         F: FnOnce() -> T + Send + 'static,
     {
-        let permit = Arc::clone(&self.free).acquire_owned().await;
+        let permit = wait_off_clock(Arc::clone(&self.free).acquire_owned()).await;
         let permit = permit.map_err(|_| Error::internal("the CPU pool is closed"))?;
         let span = tracing::Span::current();
         let (answer, receiver) = oneshot::channel();
