@@ -85,7 +85,8 @@ async fn execute_job<B: Backlog>(
 ) {
     let started = Instant::now();
     let (backlog, job, claim) = (&shared.backlog, run.job.as_ref(), &run.claim);
-    let ending = run_to_outcome(shared, &run).await;
+    let mut ending = run_to_outcome(shared, &run).await;
+    note_outage(shared, &mut ending).await;
     report_outcome(shared, job, claim, &ending);
     let attempt = backlog.retry_attempt(job);
     let conclusion = conclude_job(ending, claim.stage(), attempt, &backlog.retry_config());
@@ -136,7 +137,7 @@ async fn run_to_outcome<B: Backlog>(
     }
 }
 
-/// Logs what went wrong, once, and pauses intake after outages.
+/// Logs what went wrong, once.
 fn report_outcome<B: Backlog, T>(
     shared: &RunnerState<B>,
     job: &B::Job,
@@ -146,11 +147,10 @@ fn report_outcome<B: Backlog, T>(
     let (id, stage) = (claim.id, claim.stage().code());
     let name = shared.backlog.describe(job);
     match ending {
-        WorkOutcome::Done(_) => shared.intake_gate.open(PauseReason::DEPENDENCY),
+        WorkOutcome::Done(_) => {}
         // Whoever has the claim by now reports the outcome.
         WorkOutcome::Failed(error) if error.is_claim_lost() => {}
         WorkOutcome::Failed(StepError::Fault(error)) => {
-            pause_intake(shared, error.fault);
             let fault = error.fault.code();
             let cause = error.source.as_ref().map(ToString::to_string);
             if error.fault == Fault::Internal {
@@ -173,23 +173,51 @@ fn report_outcome<B: Backlog, T>(
     }
 }
 
-/// Pauses intake after a fault that every other job would meet as well: for a while that grows, or,
-/// where released work is available again at once, for as long as it was to stay away.
-fn pause_intake<B: Backlog>(shared: &RunnerState<B>, fault: Fault) {
+/// Pauses intake while something is down that every job needs, and lets it go on once that is there
+/// again: a job that is done without it says nothing about it. What is refused to one job only is
+/// that job's affair.
+async fn note_outage<B: Backlog, T>(shared: &RunnerState<B>, ending: &mut WorkOutcome<T>) {
+    let gate = &shared.intake_gate;
     let stays_away = shared.backlog.supports_delay();
+    match ending {
+        WorkOutcome::Done(_) if gate.is_unlifted(PauseReason::DEPENDENCY) => {
+            if !stays_away || shared.backlog.find_outage().await.is_none() {
+                gate.open(PauseReason::DEPENDENCY);
+            }
+        }
+        WorkOutcome::Failed(StepError::Fault(error)) if !stays_away => {
+            pause_intake(shared, error.fault);
+        }
+        WorkOutcome::Failed(StepError::Fault(error)) if may_be_outage(error.fault) => {
+            let Some(name) = shared.backlog.find_outage().await else { return };
+            if gate.close_with_backoff(PauseReason::DEPENDENCY) {
+                tracing::warn!(dependency = name, "every job needs {name}, which is down");
+            }
+            if error.fault == Fault::Transient {
+                // It would have met every other document as well, so it is not counted.
+                error.fault = Fault::Unavailable;
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Whether what failed may have done so because something is down, or refuses us, altogether.
+fn may_be_outage(fault: Fault) -> bool {
+    matches!(fault, Fault::Transient | Fault::Unavailable | Fault::Denied | Fault::Misconfigured)
+}
+
+/// Pauses intake where released work is there again at once: for as long as it was to stay away, or
+/// for a while that grows.
+fn pause_intake<B: Backlog>(shared: &RunnerState<B>, fault: Fault) {
     match fault {
-        Fault::Unavailable | Fault::Denied | Fault::Misconfigured => {
-            shared.intake_gate.close_with_backoff(PauseReason::DEPENDENCY)
-        }
-        Fault::Throttled(Some(told)) | Fault::OverBudget(told) if !stays_away => {
-            shared.intake_gate.close_for(PauseReason::DEPENDENCY, told);
-        }
-        Fault::Throttled(None) if !stays_away => {
+        Fault::Unavailable | Fault::Denied | Fault::Misconfigured | Fault::Throttled(None) => {
             shared.intake_gate.close_with_backoff(PauseReason::DEPENDENCY);
         }
-        Fault::Throttled(_)
-        | Fault::OverBudget(_)
-        | Fault::Transient
+        Fault::Throttled(Some(told)) | Fault::OverBudget(told) => {
+            shared.intake_gate.close_for(PauseReason::DEPENDENCY, told);
+        }
+        Fault::Transient
         | Fault::Missing
         | Fault::Rejected
         | Fault::Interrupted

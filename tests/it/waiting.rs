@@ -1,6 +1,7 @@
 //! Waiting is nobody's fault: it uses up no job's time, and a backlog comes to its end in order.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use docmill::pipeline::{ByteBudget, claim_handle};
@@ -9,12 +10,12 @@ use docmill_core::config::{ByteSize, ThrottleConfig};
 use docmill_core::model::{ClaimToken, IngestionId};
 use docmill_core::work_clock::WorkClock;
 use docmill_documents::cpu::CpuPool;
-use docmill_testkit::sqs::Action;
 use sqlx::Row;
 
 use crate::long_documents::{Counting, reader, scans};
 use crate::support::process::Process;
-use crate::support::world::{World, until};
+use crate::support::recording_queue::RecordingQueue;
+use crate::support::world::{SOON, World, until};
 
 /// Asserts that a job which waits for this has worked for no time after an hour of it.
 async fn is_off_the_clock(what: &str, wait: impl Future) {
@@ -47,7 +48,7 @@ async fn a_jobs_time_stands_still_while_it_waits_for_what_others_have() {
     release.send(()).unwrap();
 
     let hours = Duration::from_secs(7200);
-    let throttle = ThrottleConfig { longest_wait: hours, ..ThrottleConfig::default() };
+    let throttle = ThrottleConfig { longest_wait: hours * 2, ..ThrottleConfig::default() };
     let (governor, word) = (Governor::new(throttle), |text: &str| text.to_owned());
     let key = LimiterKey { provider: word("p"), account: word("a"), model: word("m") };
     let first = governor.admit(&key, TokenEstimate::default()).await.unwrap();
@@ -92,9 +93,9 @@ async fn a_backlog_that_takes_far_longer_than_the_time_of_a_job_completes_in_ord
     world.config.worker.job_timeout = Duration::from_secs(2);
     let page_time = Duration::from_millis(100);
     let counting = Counting { page_time, quality: 0.9, ..Counting::default() };
-    let mut ids = Vec::new();
+    let (mut ids, document) = (Vec::new(), scans(8));
     for _ in 0..DOCUMENTS {
-        ids.push(world.insert("scans.pdf", scans(8)).await);
+        ids.push(world.insert("scans.pdf", document.clone()).await);
     }
     world.send_all(&ids).await;
     let worker = world.worker_reading(reader(&counting, 100).await).await;
@@ -126,6 +127,25 @@ async fn a_document_longer_than_the_time_of_a_job_goes_on_from_the_pages_that_we
     let pages = counting.pages.load(std::sync::atomic::Ordering::SeqCst);
     // A part of the journal, and what was on its way, are read again.
     assert!(pages <= 100 + 13 * before.len(), "{pages} pages were read in {attempts:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_queue_that_hands_out_more_than_it_was_asked_for_costs_no_document_its_claim() {
+    let mut world = World::new().await;
+    world.config.worker.slots = 1;
+    world.queue = Arc::new(RecordingQueue::handing_out(Arc::clone(&world.queue), 1));
+    let counting = Counting { quality: 0.9, ..Counting::default() };
+    let ids = [world.insert("a.pdf", scans(2)).await, world.insert("b.pdf", scans(2)).await];
+    world.send_all(&ids).await;
+    let worker = world.worker_reading(reader(&counting, 100).await).await;
+    until_all_ended(&world, SOON).await;
+    worker.stop().await;
+    for id in ids {
+        let mut ends = world.attempts(id).await;
+        assert_eq!(ends.pop().unwrap(), "gate_refused");
+        assert!(ends.iter().all(|end| end == "interrupted"), "{ends:?}");
+        assert_eq!(world.column(id, "attempt_count").await.unwrap(), "1");
+    }
 }
 
 /// `scripts/load_scans.sh`: so many documents of so many scanned pages, submitted at once to one
@@ -162,9 +182,9 @@ fn scanned_pages(pages: u32) -> Vec<u8> {
     let first = *document.get_pages().values().next().unwrap();
     let page = document.get_object(first).unwrap().clone();
     let parent = page.as_dict().unwrap().get(b"Parent").unwrap().as_reference().unwrap();
-    let mut kids: Vec<lopdf::Object> = vec![first.into()];
+    let mut kids = vec![lopdf::Object::Reference(first)];
     for _ in 1..pages {
-        kids.push(document.add_object(page.clone()).into());
+        kids.push(lopdf::Object::Reference(document.add_object(page.clone())));
     }
     let parent = document.get_object_mut(parent).unwrap().as_dict_mut().unwrap();
     parent.set("Count", i64::from(pages));

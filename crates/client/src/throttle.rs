@@ -157,6 +157,13 @@ impl Governor {
         self.enqueue_call(key, estimate).admit().await
     }
 
+    /// Whether the provider counts as down or denies us, as far as is known: no call is let through
+    /// but one trial now and then.
+    pub fn is_down(&self, key: &LimiterKey) -> bool {
+        let limiters = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        limiters.get(key).is_some_and(|limiter| limiter.state().is_down())
+    }
+
     fn limiter(&self, key: &LimiterKey) -> Arc<RateLimiter> {
         let mut limiters = self.limiters.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(limiter) = limiters.get(key) {

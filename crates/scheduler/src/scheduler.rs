@@ -262,6 +262,10 @@ impl Llm for ScheduledLlm {
         self.inner.model()
     }
 
+    fn is_down(&self) -> bool {
+        self.inner.is_down()
+    }
+
     async fn complete(&self, prompt: &Prompt) -> Result<ModelReply> {
         let _permit = self.scheduler.acquire_turn(self.inner.model()).await?;
         self.inner.complete(prompt).await

@@ -113,7 +113,8 @@ impl<'a> ProviderPass<'a> {
             room: self.room,
         };
         let mut batches = Box::pin(filler.stream_batches(numbers));
-        let (mut calls, mut answered) = (FuturesUnordered::new(), VecDeque::new());
+        let mut calls = FuturesUnordered::new();
+        let mut answered: VecDeque<(PageBatch, ProviderAnswer)> = VecDeque::new();
         let (mut more, mut failed) = (true, None);
         loop {
             if let Some((slice, answer)) = answered.pop_front() {
