@@ -50,6 +50,7 @@ use docmill_core::config::{AcknowledgeMode, AllowedPrefix, Config, QueueDestinat
 use docmill_core::fault;
 use docmill_core::metrics;
 use docmill_core::model::{ClaimedIngestion, IngestionId};
+use docmill_core::retry::with_deadline;
 use docmill_ledger::ledger::{ClaimTerms, IngestionResult, Ledger, WorkerStatus};
 use docmill_queue::queue::{Delivery, MessageQueue, OutgoingMessage};
 use pauses::PauseTracker;
@@ -66,6 +67,11 @@ const QUEUE: PauseReason = PauseReason::from_label("queue");
 /// Intake waits so long after a first failure, and at most so long after many in a row.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// Nothing lies there: asking for it shows whether the store answers.
+const STORE_PROBE: &str = "ingestions/none";
+/// A store that takes longer to say so counts as down.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// An ingestion that is claimed, and the message that named it.
 #[derive(Debug)]
@@ -280,6 +286,15 @@ impl Backlog for QueueBacklog {
     fn is_job_paused(&self, job: &QueuedJob) -> bool {
         let default_kind = &self.config.kinds.default;
         self.pauses.is_paused(&job.claimed, default_kind, &self.providers)
+    }
+
+    async fn find_outage(&self) -> Option<String> {
+        if let Some(provider) = self.pipeline.services.find_outage() {
+            return Some(provider);
+        }
+        let late = || fault::Error::transient("no answer in time");
+        let asked = self.pipeline.documents.head(STORE_PROBE);
+        with_deadline(PROBE_TIMEOUT, asked, late).await.err().map(|_| "the store".to_owned())
     }
 
     async fn run_background(self: Arc<Self>, runner: RunnerHandle<Self>, stop: CancellationToken) {

@@ -10,7 +10,7 @@ use std::path::Path;
 /// Lowest first. Modules that share a line do not know each other.
 const LAYERS: &[&[&str]] = &[
     &["fault"],
-    &["model", "retry"],
+    &["model", "retry", "suspension", "work_clock"],
     &["config", "metrics", "notation", "xml"],
     &["aws", "cluster", "cpu", "http", "kinds", "shutdown"],
     &["ledger", "telemetry"],

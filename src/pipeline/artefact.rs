@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::pipeline::claim_handle::ClaimHandle;
 use docmill_core::fault;
 use docmill_core::model::digest::{LengthOrder, sha256_of_parts};
+use docmill_core::work_clock::note_progress;
 use docmill_storage::store::{Etag, GetOptions, GetResult, ObjectStore, PutResult};
 
 /// Larger artefacts are not ours.
@@ -82,6 +83,7 @@ impl<T: Serialize + DeserializeOwned> ArtefactSlot<T> {
         })?;
         self.found =
             Some(replace_version(store, hold, &self.key, self.found.as_ref(), bytes).await?);
+        note_progress();
         self.content = Some(envelope.content);
         Ok(())
     }

@@ -9,6 +9,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use docmill_core::config::ByteSize;
 use docmill_core::fault;
+use docmill_core::work_clock::wait_off_clock;
 
 /// Bytes per permit of the semaphore.
 const PERMIT_BYTES: u64 = 4096;
@@ -53,7 +54,8 @@ impl ByteBudget {
     /// # Errors
     /// `Internal`: the budget is closed, which nobody does.
     pub async fn take(&self, bytes: u64) -> fault::Result<ReservedBytes> {
-        let taken = Arc::clone(&self.free).acquire_many_owned(permits(bytes)).await;
+        let taken = Arc::clone(&self.free).acquire_many_owned(permits(bytes));
+        let taken = wait_off_clock(taken).await;
         let closed = |_| fault::Error::internal("a budget of bytes is closed");
         Ok(ReservedBytes { _permit: taken.map_err(closed)? })
     }

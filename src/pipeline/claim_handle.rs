@@ -7,13 +7,15 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use docmill_core::fault;
 use docmill_core::model::{ClaimToken, IngestionId, IngestionStage};
+use docmill_core::suspension::suspended_time;
+use docmill_core::work_clock::wait_off_clock;
 
 /// A claim as the attempt under it sees it.
 #[derive(Debug, Clone)]
@@ -28,20 +30,39 @@ pub struct ClaimHandle {
     stage: Arc<AtomicU8>,
 }
 
-/// How long the claim lasts without a renewal, by this machine's monotonic clock.
+/// How long the claim lasts without a renewal, by this machine's own clocks.
 #[derive(Debug, Clone)]
 enum LocalLease {
     /// Nobody else can claim it.
     Unlimited,
     /// Up to the newest value.
-    Until(watch::Receiver<Instant>),
+    Until(watch::Receiver<LeaseEnd>),
+}
+
+/// The end of a lease as it was known at one time.
+#[derive(Debug, Clone, Copy)]
+struct LeaseEnd {
+    until: Instant,
+    /// How long the machine had been suspended by then.
+    suspended: Duration,
+}
+
+impl LeaseEnd {
+    fn known_now(until: Instant) -> Self {
+        Self { until, suspended: suspended_time() }
+    }
+
+    /// Whether the lease is over at `now`, if the machine was suspended for so long by then.
+    fn is_over(self, now: Instant, suspended: Duration) -> bool {
+        now + suspended.saturating_sub(self.suspended) >= self.until
+    }
 }
 
 /// The heartbeat's side of a [`ClaimHandle`].
 #[derive(Debug)]
 pub struct ClaimRenewer {
     lost: CancellationToken,
-    lease_until: watch::Sender<Instant>,
+    lease_until: watch::Sender<LeaseEnd>,
     stage: Arc<AtomicU8>,
 }
 
@@ -52,7 +73,7 @@ pub fn claim_pair(
     lease_until: Instant,
 ) -> (ClaimHandle, ClaimRenewer) {
     let lost = CancellationToken::new();
-    let (sender, receiver) = watch::channel(lease_until);
+    let (sender, receiver) = watch::channel(LeaseEnd::known_now(lease_until));
     let stage = Arc::new(AtomicU8::new(0));
     let renewer =
         ClaimRenewer { lost: lost.clone(), lease_until: sender, stage: Arc::clone(&stage) };
@@ -84,11 +105,19 @@ impl ClaimHandle {
             LocalLease::Unlimited => return Ok(()),
             LocalLease::Until(lease_until) => lease_until.clone(),
         };
+        wait_off_clock(self.wait_until_live(&mut lease_until)).await
+    }
+
+    async fn wait_until_live(
+        &self,
+        lease_until: &mut watch::Receiver<LeaseEnd>,
+    ) -> fault::Result<()> {
         loop {
             if self.is_lost() {
                 return Err(fault::Error::claim_lost());
             }
-            if *lease_until.borrow_and_update() > Instant::now() {
+            let lease_end = *lease_until.borrow_and_update();
+            if !lease_end.is_over(Instant::now(), suspended_time()) {
                 return Ok(());
             }
             tokio::select! {
@@ -128,7 +157,7 @@ impl ClaimHandle {
 impl ClaimRenewer {
     /// A renewal succeeded: the claim is ours until then.
     pub fn note_renewed(&self, until: Instant) {
-        self.lease_until.send_replace(until);
+        self.lease_until.send_replace(LeaseEnd::known_now(until));
     }
 
     /// The stage the job is in.
@@ -149,8 +178,6 @@ fn stage_at(index: &AtomicU8) -> IngestionStage {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
     use docmill_core::fault::Fault;
 
@@ -183,6 +210,26 @@ mod tests {
         assert!(other.ensure_live().await.is_ok() && other.id != claim.id);
         renewer.note_lost();
         assert_eq!(other.ensure_live().await.unwrap_err().fault, Fault::ClaimLost);
+    }
+
+    #[test]
+    fn a_lease_is_over_sooner_by_the_time_that_the_machine_was_suspended() {
+        let (now, minutes) = (Instant::now(), |minutes: u64| Duration::from_secs(60 * minutes));
+        let end = LeaseEnd { until: now + minutes(5), suspended: minutes(30) };
+        #[rustfmt::skip]
+        let table = [
+            // awake since      suspended since  over
+            (minutes(0),        minutes(0),      false),
+            (minutes(4),        minutes(0),      false),
+            (minutes(5),        minutes(0),      true),
+            (minutes(1),        minutes(3),      false),
+            (minutes(1),        minutes(4),      true),
+            (minutes(0),        minutes(600),    true),
+        ];
+        for (awake, asleep, expected) in table {
+            let is_over = end.is_over(now + awake, minutes(30) + asleep);
+            assert_eq!(is_over, expected, "{awake:?}, {asleep:?}");
+        }
     }
 
     #[tokio::test]

@@ -10,9 +10,10 @@ use crate::pipeline::reading::DocumentReader;
 use docmill_core::config::Config;
 use docmill_core::fault;
 use docmill_core::model::{ArtefactRef, ClaimedIngestion};
+use docmill_core::work_clock::wait_off_clock;
 use docmill_documents::cpu::CpuPool;
 use docmill_extract::extract::CallLimits;
-use docmill_gate::kinds::KindSet;
+use docmill_gate::kinds::{Kind, KindSet};
 use docmill_ledger::ledger::{AttemptLedger, StoredTranscript, WriteResult};
 use docmill_llm::llm::chain::ModelChain;
 use docmill_storage::store::ObjectStore;
@@ -38,6 +39,20 @@ pub struct PipelineServices {
 }
 
 impl PipelineServices {
+    /// A provider without which no kind of document comes to its end, if it is known to be down or to
+    /// deny us: of pages, or of the model that is asked first.
+    pub fn find_outage(&self) -> Option<String> {
+        let of_pages = |kind: &Kind| self.reader.remote_ocr.find_outage(kind.read_by.as_deref());
+        let of_models = |kind: &Kind| {
+            let first = self.models.for_kind(&kind.name).into_iter().next();
+            first.map(|first| first.llm).filter(|llm| llm.is_down())
+        };
+        let pages: Option<Vec<_>> = self.kinds.iter().map(of_pages).collect();
+        let models: Option<Vec<_>> = self.kinds.iter().map(of_models).collect();
+        let pages = pages.and_then(|down| down.first().map(|name| (*name).to_owned()));
+        pages.or_else(|| models?.first().map(|llm| llm.provider().to_owned()))
+    }
+
     /// What bounds the calls about one transcript.
     pub(super) fn call_terms(&self, identity: String, max_output_tokens: u32) -> CallLimits {
         let (limits, llm) = (&self.config.limits, &self.config.llm);
@@ -94,8 +109,9 @@ impl<'a> AttemptContext<'a> {
     /// # Errors
     /// What the ledger says; a lost claim.
     pub(super) async fn save_transcription(&self, saved: &StoredTranscript) -> fault::Result<()> {
-        let ledger = &self.context.ledger;
-        ensure_applied(ledger.save_transcription(self.claim.id, self.claim.token, saved).await?)
+        let (ledger, claim) = (&self.context.ledger, self.claim);
+        let saving = ledger.save_transcription(claim.id, claim.token, saved);
+        ensure_applied(wait_off_clock(saving).await?)
     }
 
     /// References stored replies of models.
@@ -103,8 +119,9 @@ impl<'a> AttemptContext<'a> {
     /// # Errors
     /// What the ledger says; a lost claim.
     pub(super) async fn save_extraction(&self, artefact: &ArtefactRef) -> fault::Result<()> {
-        let ledger = &self.context.ledger;
-        ensure_applied(ledger.save_extraction(self.claim.id, self.claim.token, artefact).await?)
+        let (ledger, claim) = (&self.context.ledger, self.claim);
+        let saving = ledger.save_extraction(claim.id, claim.token, artefact);
+        ensure_applied(wait_off_clock(saving).await?)
     }
 }
 

@@ -19,6 +19,7 @@ use docmill_core::config::CostConfig;
 use docmill_core::fault::{Error, Fault, Result};
 use docmill_core::metrics;
 use docmill_core::model::{ClaimedIngestion, EncodedImage, ModelUsage, PageText, PageUsage};
+use docmill_core::work_clock::wait_off_clock;
 use docmill_extract::extract::RecordedReplies;
 use docmill_ledger::ledger::{AttemptLedger, ProviderSpending};
 use docmill_llm::llm::Llm;
@@ -68,7 +69,7 @@ impl CostTracker {
         let known = match fresh {
             Some(known) => known,
             None => {
-                let today = ledger.spent_today().await?;
+                let today = wait_off_clock(ledger.spent_today()).await?;
                 let (nanos, until_next_day) = (today.cost_nanos, today.until_next_day);
                 let known = KnownSpending { nanos, until_next_day, at: Instant::now() };
                 *self.lock_known() = Some(known);
@@ -171,7 +172,8 @@ impl SpendingBook<'_> {
         if let Some(known) = &mut *self.costs.lock_known() {
             known.nanos = known.nanos.saturating_add(price.unwrap_or(0));
         }
-        self.ledger.add_spending(self.claimed.id, self.claimed.claims, &spending).await
+        let (id, claims) = (self.claimed.id, self.claimed.claims);
+        wait_off_clock(self.ledger.add_spending(id, claims, &spending)).await
     }
 }
 

@@ -81,6 +81,17 @@ pub fn decide_retry(fault: Fault, attempt: RetryAttempt, config: &RetryConfig) -
     }
 }
 
+/// Chooses what follows an attempt that has worked for as long as it may. What it has kept the next
+/// one need not do again, so a document that is merely long comes to its end, however many attempts
+/// that takes: none of them counts. One that kept nothing would end the same way each time.
+pub fn decide_timeout(has_progress: bool) -> RetryDecision {
+    if has_progress {
+        RetryDecision::Again { counted: false, after: Duration::ZERO }
+    } else {
+        RetryDecision::End(OutcomeReason::Timeout)
+    }
+}
+
 /// Defers without counting the attempt, unless that has gone on for too long.
 fn defer_uncounted(after: Duration, attempt: RetryAttempt, config: &RetryConfig) -> RetryDecision {
     if attempt.deferred_for.is_some_and(|streak| streak > config.max_deferral) {

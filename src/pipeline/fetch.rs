@@ -10,6 +10,7 @@ use crate::pipeline::step_error::StepError;
 use docmill_core::config::LimitsConfig;
 use docmill_core::fault::{self, Fault};
 use docmill_core::model::{DocumentRef, OutcomeReason, digest};
+use docmill_core::work_clock::wait_off_clock;
 use docmill_ledger::ledger::AttemptLedger;
 use docmill_storage::store::{Etag, GetOptions, GetResult, ObjectStore};
 
@@ -55,7 +56,7 @@ pub async fn fetch_document(
     };
     check_size(u64::try_from(bytes.len()).unwrap_or(u64::MAX), limits)?;
     let sha256 = digest::sha256_hex(&bytes);
-    if ledger.is_blocked(&sha256).await? {
+    if wait_off_clock(ledger.is_blocked(&sha256)).await? {
         return Err(StepError::rejected(
             OutcomeReason::Blocked,
             "the content is on the block list",

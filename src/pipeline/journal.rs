@@ -28,6 +28,7 @@ use crate::pipeline::step_error::StepError;
 use docmill_core::fault::{self, Fault};
 use docmill_core::metrics;
 use docmill_core::model::{EncodedImage, IngestionId, PageSource, PageText, PageUsage};
+use docmill_core::work_clock::note_progress;
 use docmill_storage::store::{GetOptions, GetResult, ObjectStore, PutResult, keys};
 use part::JournalPart;
 
@@ -149,6 +150,7 @@ impl<'a> PageJournal<'a> {
                 return Err(fault::Error::internal(context).into());
             }
         }
+        note_progress();
         self.parts.push(StoredJournalPart { key, images: self.open.image_sizes().collect() });
         self.open = JournalPart::default();
         self.open_since = None;

@@ -31,12 +31,12 @@ pub(super) struct PreprocessedFile {
 
 /// Stores the repaired pages that the journal has, up to `most` bytes of images; `None` if there
 /// are none. `format` and `pages` are the original's. The caller must have released its part of the
-/// document budget.
+/// document budget; if there is no room, the journal writes its open part and releases its own.
 ///
 /// # Errors
 /// [`fault::Fault::ClaimLost`]; what the store says.
 pub(super) async fn store_preprocessed(
-    journal: &PageJournal<'_>,
+    journal: &mut PageJournal<'_>,
     format: Option<DocumentFormat>,
     pages: usize,
     most: u64,
@@ -55,7 +55,14 @@ pub(super) async fn store_preprocessed(
         return Ok(None);
     }
     let (store, budget, hold) = (journal.store, journal.budget, journal.hold);
-    let _room = budget.take(bytes).await?;
+    let _room = match budget.try_reserve(bytes) {
+        Some(room) => room,
+        None => {
+            // Whoever waits for the budget must have none of it.
+            journal.flush().await?;
+            budget.take(bytes).await?
+        }
+    };
     let form = if pages == 1 && format != Some(DocumentFormat::Pdf) {
         PreprocessedFormat::Picture
     } else {

@@ -92,6 +92,15 @@ impl RemoteOcr {
         first.map(|provider| provider.name())
     }
 
+    /// The provider that is asked first in this order (none: the configured one), if everybody in it
+    /// is known to be down or to deny us.
+    pub(super) fn find_outage(&self, order: Option<&[OcrProvider]>) -> Option<&'static str> {
+        let order = order.unwrap_or(&self.order);
+        let down = |name: &OcrProvider| self.providers.get(name).filter(|it| it.is_down());
+        let down: Option<Vec<_>> = order.iter().map(down).collect();
+        down?.first().map(|provider| provider.name())
+    }
+
     fn find_provider(
         &self,
         name: OcrProvider,

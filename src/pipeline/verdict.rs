@@ -12,6 +12,7 @@ use docmill_core::model::{
     Extraction, ExtractionMethod, IngestionStage, IngestionStatus, ModelUsage, OutcomeReason,
     Transcript,
 };
+use docmill_core::work_clock::wait_off_clock;
 use docmill_gate::gate::{self, EinvoiceState, GateLookups, Verdict};
 use docmill_gate::kinds::ClassifiedKind;
 use docmill_ledger::ledger::{IngestionResult, VerdictDetails};
@@ -47,7 +48,8 @@ pub(super) async fn judge_extraction(
             _ => Ok(None),
         }
     };
-    let (duplicate_of, now) = futures::future::try_join(duplicate, ledger.current_time()).await?;
+    let asked = futures::future::try_join(duplicate, ledger.current_time());
+    let (duplicate_of, now) = wait_off_clock(asked).await?;
     let lookups = GateLookups {
         duplicate_of,
         today: now.date(),

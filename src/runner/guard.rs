@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 
+use docmill_core::work_clock::WorkClock;
+
 /// How guarded work ended.
 #[derive(Debug, PartialEq, Eq)]
 pub enum GuardedOutcome<T> {
@@ -13,35 +15,73 @@ pub enum GuardedOutcome<T> {
     /// It panicked; the panic hook has logged where.
     Panicked,
     /// It was stopped at its limit.
-    TookTooLong,
+    TookTooLong {
+        /// Whether it had kept anything by then that need not be done again.
+        has_progress: bool,
+    },
 }
 
-/// Runs work for at most `limit`, and catches its panic.
+/// Runs work until it has worked for `limit`, and catches its panic. What it waits for others is
+/// not counted ([`WorkClock`]).
 ///
 /// What it shares with others must stay sound if it stops anywhere: so must everything that is
 /// dropped at an await.
 pub async fn run_guarded<T>(limit: Duration, work: impl Future<Output = T>) -> GuardedOutcome<T> {
-    match tokio::time::timeout(limit, AssertUnwindSafe(work).catch_unwind()).await {
-        Ok(Ok(ended)) => GuardedOutcome::Ended(ended),
-        Ok(Err(_panic)) => GuardedOutcome::Panicked,
-        Err(_elapsed) => GuardedOutcome::TookTooLong,
+    let clock = WorkClock::start();
+    tokio::select! {
+        biased;
+        ended = clock.run_job(AssertUnwindSafe(work).catch_unwind()) => match ended {
+            Ok(ended) => GuardedOutcome::Ended(ended),
+            Err(_panic) => GuardedOutcome::Panicked,
+        },
+        () = clock.wait_until_worked(limit) => {
+            GuardedOutcome::TookTooLong { has_progress: clock.has_progress() }
+        }
+    }
+}
+
+/// What is said of work that was stopped at its limit.
+pub fn describe_timeout(has_progress: bool) -> &'static str {
+    if has_progress {
+        "it worked for worker.job_timeout; another attempt goes on from what was kept"
+    } else {
+        "it worked for worker.job_timeout and got nowhere"
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use docmill_core::work_clock::{note_progress, wait_off_clock};
+
     use super::*;
+
+    const LIMIT: Duration = Duration::from_secs(1);
 
     #[tokio::test(start_paused = true)]
     async fn work_ends_by_itself_by_its_panic_or_at_its_limit() {
-        let limit = Duration::from_secs(1);
-        assert_eq!(run_guarded(limit, async { 7 }).await, GuardedOutcome::Ended(7));
+        assert_eq!(run_guarded(LIMIT, async { 7 }).await, GuardedOutcome::Ended(7));
         assert_eq!(
-            run_guarded(limit, async { panic!("told to") }).await,
+            run_guarded(LIMIT, async { panic!("told to") }).await,
             GuardedOutcome::<()>::Panicked
         );
         let endless = std::future::pending::<()>();
-        assert_eq!(run_guarded(limit, endless).await, GuardedOutcome::TookTooLong);
+        let too_long = GuardedOutcome::TookTooLong { has_progress: false };
+        assert_eq!(run_guarded(LIMIT, endless).await, too_long);
         assert_eq!(run_guarded(Duration::MAX, async { 8 }).await, GuardedOutcome::Ended(8));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn waiting_for_others_never_uses_up_the_time_of_work() {
+        let waits_long = async {
+            wait_off_clock(tokio::time::sleep(LIMIT * 10_000)).await;
+            tokio::time::sleep(LIMIT / 2).await;
+        };
+        assert_eq!(run_guarded(LIMIT, waits_long).await, GuardedOutcome::Ended(()));
+        let keeps_something = async {
+            note_progress();
+            std::future::pending::<()>().await;
+        };
+        let stopped = GuardedOutcome::TookTooLong { has_progress: true };
+        assert_eq!(run_guarded(LIMIT, keeps_something).await, stopped);
     }
 }

@@ -81,20 +81,21 @@ impl IntakeGate {
     }
 
     /// Closes the gate for this reason for a while, which grows each time in a row. A reason that
-    /// closes it already stays as it is.
-    pub fn close_with_backoff(&self, door: PauseReason) {
+    /// closes it already stays as it is. Returns whether this closed it.
+    pub fn close_with_backoff(&self, door: PauseReason) -> bool {
         let times = self.lock_closed().get(&door).map_or(0, |closed| closed.times);
         let PauseBackoff { first, longest } = self.backoff;
-        self.close_for(door, first.saturating_mul(1 << times.min(6)).min(longest));
+        self.close_for(door, first.saturating_mul(1 << times.min(6)).min(longest))
     }
 
     /// Closes the gate for this reason for `pause`; a reason that closes it already stays as it is.
-    pub fn close_for(&self, door: PauseReason, pause: Duration) {
+    /// Returns whether this closed it.
+    pub fn close_for(&self, door: PauseReason, pause: Duration) -> bool {
         let now = Instant::now();
         let mut closed = self.lock_closed();
         let before = closed.get(&door);
         if before.and_then(|closed| closed.until).is_some_and(|until| until > now) {
-            return;
+            return false;
         }
         let times = before.map_or(0, |closed| closed.times).saturating_add(1);
         closed.insert(door, GateClosure { until: Some(now + pause), times });
@@ -102,6 +103,13 @@ impl IntakeGate {
         metrics::set_paused(door.0, true);
         let pause_s = pause.as_secs();
         tracing::warn!(reason = door.0, pause_s, "intake paused: {}", door.0);
+        true
+    }
+
+    /// Whether this reason has closed the gate, if only for a time that is over, and was not lifted
+    /// since.
+    pub fn is_unlifted(&self, door: PauseReason) -> bool {
+        self.lock_closed().contains_key(&door)
     }
 
     /// Lifts this reason and forgets how often it has closed the gate.

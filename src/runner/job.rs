@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, Span};
 
-use super::guard::{GuardedOutcome, run_guarded};
+use super::guard::{GuardedOutcome, describe_timeout, run_guarded};
 use super::{Backlog, FinishedJob, JobConclusion, JobEnd, PauseReason, RunnerState, SlotPermit};
 use crate::pipeline::failure::{self, RetryAttempt, RetryDecision};
 use crate::pipeline::{ClaimHandle, StepError};
@@ -17,7 +17,7 @@ use docmill_client::telemetry::spans;
 use docmill_core::config::RetryConfig;
 use docmill_core::fault::Fault;
 use docmill_core::metrics;
-use docmill_core::model::{IngestionStage, OutcomeReason};
+use docmill_core::model::IngestionStage;
 
 /// A job's entry in the list of running jobs, and its slot; dropped together, whatever happened.
 pub(super) struct RunningJobGuard<B: Backlog> {
@@ -56,7 +56,9 @@ enum WorkOutcome<T> {
     Done(T),
     Failed(StepError),
     Panicked,
-    TookTooLong,
+    TookTooLong {
+        has_progress: bool,
+    },
     /// The drain deadline came before the work ended.
     Interrupted,
     /// Something this job needs is paused by an operator.
@@ -83,7 +85,8 @@ async fn execute_job<B: Backlog>(
 ) {
     let started = Instant::now();
     let (backlog, job, claim) = (&shared.backlog, run.job.as_ref(), &run.claim);
-    let ending = run_to_outcome(shared, &run).await;
+    let mut ending = run_to_outcome(shared, &run).await;
+    note_outage(shared, &mut ending).await;
     report_outcome(shared, job, claim, &ending);
     let attempt = backlog.retry_attempt(job);
     let conclusion = conclude_job(ending, claim.stage(), attempt, &backlog.retry_config());
@@ -127,12 +130,14 @@ async fn run_to_outcome<B: Backlog>(
             GuardedOutcome::Ended(Ok(output)) => WorkOutcome::Done(output),
             GuardedOutcome::Ended(Err(error)) => WorkOutcome::Failed(error),
             GuardedOutcome::Panicked => WorkOutcome::Panicked,
-            GuardedOutcome::TookTooLong => WorkOutcome::TookTooLong,
+            GuardedOutcome::TookTooLong { has_progress } => {
+                WorkOutcome::TookTooLong { has_progress }
+            }
         },
     }
 }
 
-/// Logs what went wrong, once, and pauses intake after outages.
+/// Logs what went wrong, once.
 fn report_outcome<B: Backlog, T>(
     shared: &RunnerState<B>,
     job: &B::Job,
@@ -142,11 +147,10 @@ fn report_outcome<B: Backlog, T>(
     let (id, stage) = (claim.id, claim.stage().code());
     let name = shared.backlog.describe(job);
     match ending {
-        WorkOutcome::Done(_) => shared.intake_gate.open(PauseReason::DEPENDENCY),
+        WorkOutcome::Done(_) => {}
         // Whoever has the claim by now reports the outcome.
         WorkOutcome::Failed(error) if error.is_claim_lost() => {}
         WorkOutcome::Failed(StepError::Fault(error)) => {
-            pause_intake(shared, error.fault);
             let fault = error.fault.code();
             let cause = error.source.as_ref().map(ToString::to_string);
             if error.fault == Fault::Internal {
@@ -162,30 +166,58 @@ fn report_outcome<B: Backlog, T>(
         WorkOutcome::Panicked => {
             tracing::error!(ingestion.id = %id, stage, "{name}: a step panicked");
         }
-        WorkOutcome::TookTooLong
+        WorkOutcome::TookTooLong { .. }
         | WorkOutcome::Interrupted
         | WorkOutcome::HeldBack
         | WorkOutcome::Withdrawn => {}
     }
 }
 
-/// Pauses intake after a fault that every other job would meet as well: for a while that grows, or,
-/// where released work is available again at once, for as long as it was to stay away.
-fn pause_intake<B: Backlog>(shared: &RunnerState<B>, fault: Fault) {
+/// Pauses intake while something is down that every job needs, and lets it go on once that is there
+/// again: a job that is done without it says nothing about it. What is refused to one job only is
+/// that job's affair.
+async fn note_outage<B: Backlog, T>(shared: &RunnerState<B>, ending: &mut WorkOutcome<T>) {
+    let gate = &shared.intake_gate;
     let stays_away = shared.backlog.supports_delay();
+    match ending {
+        WorkOutcome::Done(_) if gate.is_unlifted(PauseReason::DEPENDENCY) => {
+            if !stays_away || shared.backlog.find_outage().await.is_none() {
+                gate.open(PauseReason::DEPENDENCY);
+            }
+        }
+        WorkOutcome::Failed(StepError::Fault(error)) if !stays_away => {
+            pause_intake(shared, error.fault);
+        }
+        WorkOutcome::Failed(StepError::Fault(error)) if may_be_outage(error.fault) => {
+            let Some(name) = shared.backlog.find_outage().await else { return };
+            if gate.close_with_backoff(PauseReason::DEPENDENCY) {
+                tracing::warn!(dependency = name, "every job needs {name}, which is down");
+            }
+            if error.fault == Fault::Transient {
+                // It would have met every other document as well, so it is not counted.
+                error.fault = Fault::Unavailable;
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Whether what failed may have done so because something is down, or refuses us, altogether.
+fn may_be_outage(fault: Fault) -> bool {
+    matches!(fault, Fault::Transient | Fault::Unavailable | Fault::Denied | Fault::Misconfigured)
+}
+
+/// Pauses intake where released work is there again at once: for as long as it was to stay away, or
+/// for a while that grows.
+fn pause_intake<B: Backlog>(shared: &RunnerState<B>, fault: Fault) {
     match fault {
-        Fault::Unavailable | Fault::Denied | Fault::Misconfigured => {
-            shared.intake_gate.close_with_backoff(PauseReason::DEPENDENCY)
-        }
-        Fault::Throttled(Some(told)) | Fault::OverBudget(told) if !stays_away => {
-            shared.intake_gate.close_for(PauseReason::DEPENDENCY, told);
-        }
-        Fault::Throttled(None) if !stays_away => {
+        Fault::Unavailable | Fault::Denied | Fault::Misconfigured | Fault::Throttled(None) => {
             shared.intake_gate.close_with_backoff(PauseReason::DEPENDENCY);
         }
-        Fault::Throttled(_)
-        | Fault::OverBudget(_)
-        | Fault::Transient
+        Fault::Throttled(Some(told)) | Fault::OverBudget(told) => {
+            shared.intake_gate.close_for(PauseReason::DEPENDENCY, told);
+        }
+        Fault::Transient
         | Fault::Missing
         | Fault::Rejected
         | Fault::Interrupted
@@ -202,14 +234,16 @@ fn conclude_job<T>(
     attempt: RetryAttempt,
     retry: &RetryConfig,
 ) -> JobConclusion<T> {
-    let after_fault =
-        |fault: Fault, detail: String| match failure::decide_retry(fault, attempt, retry) {
-            RetryDecision::End(reason) => JobConclusion::Ended { reason, stage, detail },
-            RetryDecision::Again { counted, after } => {
-                JobConclusion::Again { fault, counted, after, stage, detail }
-            }
-            RetryDecision::LeaveToOwner => JobConclusion::ClaimLost,
-        };
+    let conclude = |decision: RetryDecision, fault: Fault, detail: String| match decision {
+        RetryDecision::End(reason) => JobConclusion::Ended { reason, stage, detail },
+        RetryDecision::Again { counted, after } => {
+            JobConclusion::Again { fault, counted, after, stage, detail }
+        }
+        RetryDecision::LeaveToOwner => JobConclusion::ClaimLost,
+    };
+    let after_fault = |fault: Fault, detail: String| {
+        conclude(failure::decide_retry(fault, attempt, retry), fault, detail)
+    };
     match ending {
         WorkOutcome::Done(output) => JobConclusion::Completed(output),
         WorkOutcome::Withdrawn => JobConclusion::Withdrawn,
@@ -220,9 +254,9 @@ fn conclude_job<T>(
         WorkOutcome::Panicked => {
             after_fault(Fault::Internal, "a panic, see the log of that time".to_owned())
         }
-        WorkOutcome::TookTooLong => {
-            let detail = "the attempt took longer than worker.job_timeout".to_owned();
-            JobConclusion::Ended { reason: OutcomeReason::Timeout, stage, detail }
+        WorkOutcome::TookTooLong { has_progress } => {
+            let detail = describe_timeout(has_progress).to_owned();
+            conclude(failure::decide_timeout(has_progress), Fault::Transient, detail)
         }
         WorkOutcome::Interrupted => {
             after_fault(Fault::Interrupted, "the worker was stopped".to_owned())

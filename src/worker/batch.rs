@@ -246,13 +246,12 @@ async fn claim_requested(
     let unknown = answers.iter().filter(|answer| matches!(answer, ClaimOutcome::Unknown)).count();
     let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
     backlog.pauses.count_unknown(count(answers.len()), count(unknown), &backlog.intake_gate);
-    let (mut ours, mut others) = (Vec::new(), Vec::new());
+    let (mut ours, mut others, mut too_many) = (Vec::new(), Vec::new(), Vec::new());
     for (wanted, answer) in wanted.into_iter().zip(answers) {
         match answer {
             ClaimOutcome::Claimed(claimed) => {
                 let Some(slot) = slots.pop_front() else {
-                    // Cannot happen: no more is received than there are slots.
-                    tracing::error!(ingestion.id = %wanted.id, "{} has no slot", wanted.id);
+                    too_many.push(release_without_slot(backlog, wanted, *claimed));
                     continue;
                 };
                 let RequestedIngestion { delivery, ticket, .. } = wanted;
@@ -268,7 +267,8 @@ async fn claim_requested(
         }
     }
     drop(slots);
-    tokio::join!(futures::future::join_all(ours), futures::future::join_all(others));
+    let (ours, others) = (futures::future::join_all(ours), futures::future::join_all(others));
+    tokio::join!(ours, others, futures::future::join_all(too_many));
 }
 
 /// An ingestion that is ours, and the message that named it.
@@ -324,13 +324,7 @@ async fn try_delete_early(backlog: &QueueBacklog, ticket: &InFlightMessage) -> b
 
 /// The message is another's, or still there: the claim is released without a trace of work.
 async fn release_unstarted(backlog: &QueueBacklog, claim: &ClaimHandle) {
-    let how = ClaimRelease {
-        fault: fault::Fault::Interrupted,
-        counted: false,
-        after: Duration::ZERO,
-        stage: claim.stage(),
-        detail: "the worker was stopped".to_owned(),
-    };
+    let how = unstarted_release(claim, "the worker was stopped");
     finalize::write_release(backlog.ledger.as_ref(), claim, &how).await;
     metrics::count_delivery("claimed");
     metrics::count_disposition("leave");
@@ -339,6 +333,30 @@ async fn release_unstarted(backlog: &QueueBacklog, claim: &ClaimHandle) {
         ingestion.id = %id,
         "the message of {id} could not be deleted before the work, which is left alone"
     );
+}
+
+/// The queue handed out more than it was asked for: neither the claim nor the message is kept.
+async fn release_without_slot(
+    backlog: &QueueBacklog,
+    wanted: RequestedIngestion,
+    claimed: ClaimedIngestion,
+) {
+    let ClaimedIngestion { id, token, lease_until, .. } = claimed;
+    tracing::error!(ingestion.id = %id, "the queue handed out more than asked for: no slot for {id}");
+    let (claim, _renewer) = claim_handle::claim_pair(id, token, lease_until);
+    let how = unstarted_release(&claim, "the worker had no slot for it");
+    finalize::write_release(backlog.ledger.as_ref(), &claim, &how).await;
+    backlog.release(&wanted.ticket).await;
+}
+
+fn unstarted_release(claim: &ClaimHandle, detail: &str) -> ClaimRelease {
+    ClaimRelease {
+        fault: fault::Fault::Interrupted,
+        counted: false,
+        after: Duration::ZERO,
+        stage: claim.stage(),
+        detail: detail.to_owned(),
+    }
 }
 
 /// The span of the job, with what was done for its whole batch.

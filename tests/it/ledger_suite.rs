@@ -8,6 +8,8 @@ mod locks;
 
 use std::time::Duration;
 
+use docmill::pipeline::failure::{RetryAttempt, RetryDecision, decide_retry};
+use docmill_core::config::RetryConfig;
 use docmill_core::fault::Fault;
 use docmill_core::model::{
     ArtefactRef, ClaimToken, DocumentId, IngestionId, IngestionStatus, OutcomeReason,
@@ -197,7 +199,7 @@ async fn a_streak_of_deferrals_lasts_until_an_attempt_counts() {
         at.insert(id, DocumentId::random()).await;
         for _ in 0..3 {
             let token = at.take(id).await.token;
-            let how = failed(Fault::Unavailable, false, 0);
+            let how = failed(Fault::Unavailable, false, 3600);
             at.ledger().release_claim(id, token, &how).await.unwrap();
             at.advance(Duration::from_secs(3600)).await;
         }
@@ -214,6 +216,50 @@ async fn a_streak_of_deferrals_lasts_until_an_attempt_counts() {
             .await
             .unwrap();
         assert_eq!(at.take(id).await.deferred_for, None);
+    }
+}
+
+#[tokio::test]
+async fn neither_a_pause_nor_a_place_in_line_brings_a_document_nearer_to_its_deferral_limit() {
+    let long = Duration::from_secs(9 * 3600);
+    let refused = Fault::Throttled(None);
+    let decide = |deferred_for| {
+        let attempt = RetryAttempt { number: 1, deferred_for, jitter: 0.0 };
+        decide_retry(refused, attempt, &RetryConfig::default())
+    };
+    let ended = RetryDecision::End(OutcomeReason::DeferredTooLong);
+    assert_eq!(decide(Some(long)), ended, "it is longer than the limit");
+    let waits = [
+        Fault::Paused,
+        Fault::Denied,
+        Fault::Misconfigured,
+        Fault::OverBudget(Duration::from_secs(60)),
+    ];
+    for at in Fixture::both().await {
+        for fault in waits {
+            let id = IngestionId::random();
+            at.insert(id, DocumentId::random()).await;
+            let token = at.take(id).await.token;
+            at.ledger().release_claim(id, token, &failed(fault, false, 60)).await.unwrap();
+            at.advance(long).await;
+            let again = at.take(id).await;
+            assert_ne!(decide(again.deferred_for), ended, "{fault:?}, then its first 429");
+        }
+        // A 429, a deploy, a worker that dies: each time it waits in line for nine hours.
+        let id = IngestionId::random();
+        at.insert(id, DocumentId::random()).await;
+        let first = at.take(id).await.token;
+        at.ledger().release_claim(id, first, &failed(refused, false, 60)).await.unwrap();
+        at.advance(Duration::from_secs(60) + long).await;
+        let second = at.take(id).await;
+        assert_eq!(second.deferred_for, Some(Duration::from_secs(60)), "as long as it was put off");
+        let stopped = failed(Fault::Interrupted, false, 0);
+        at.ledger().release_claim(id, second.token, &stopped).await.unwrap();
+        at.advance(long).await;
+        at.take(id).await;
+        at.advance(LEASE + long).await;
+        let last = at.take(id).await;
+        assert_eq!(last.deferred_for, Some(Duration::from_secs(60) + LEASE));
     }
 }
 

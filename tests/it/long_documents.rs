@@ -42,7 +42,7 @@ fn picture(text: &str) -> EncodedImage {
 }
 
 /// A PDF of so many scans, each with its own number on it.
-fn scans(pages: u32) -> Vec<u8> {
+pub(crate) fn scans(pages: u32) -> Vec<u8> {
     let mut file = ImagePdf::default();
     for number in 1..=pages {
         file.add_page(number, &picture(&format!("Page number {number} of a long document")))
@@ -53,9 +53,11 @@ fn scans(pages: u32) -> Vec<u8> {
 
 /// A reader that looks at no page, says the same of each, and counts them.
 #[derive(Clone, Default)]
-struct Counting {
-    pages: Arc<AtomicUsize>,
-    quality: f32,
+pub(crate) struct Counting {
+    pub(crate) pages: Arc<AtomicUsize>,
+    pub(crate) quality: f32,
+    /// How long a page takes.
+    pub(crate) page_time: Duration,
     /// Pages that it claims to have repaired.
     repaired: BTreeSet<u32>,
 }
@@ -68,6 +70,7 @@ impl PageReader for Counting {
         _: &ReadRecipe,
     ) -> Result<PageReadResult, PageError> {
         self.pages.fetch_add(1, Ordering::SeqCst);
+        std::thread::park_timeout(self.page_time);
         let number = index + 1;
         let bounding_box = BoundingBox { x: 9.0, y: 9.0, w: 90.0, h: 9.0 };
         let word = TextWord { text: format!("word-{number}"), bounding_box, confidence: 0.6 };
@@ -90,7 +93,7 @@ impl PageReader for Counting {
 }
 
 /// A reader around it, in a thread of this process.
-async fn reader(counting: &Counting, dpi: u32) -> Arc<DocumentReader> {
+pub(crate) async fn reader(counting: &Counting, dpi: u32) -> Arc<DocumentReader> {
     let mut config = Config::default();
     config.ocr.dpi = dpi;
     config.cpu.program = crate::support::page_processes::docmill();

@@ -53,4 +53,5 @@ mod support;
 mod throttling;
 mod traces;
 mod trigger;
+mod waiting;
 mod workspaces;

@@ -288,8 +288,8 @@ async fn a_retry_makes_a_put_off_ingestion_due_and_leaves_a_running_one_alone() 
     let (later, running) = (office.submitted("later").await, office.submitted("running").await);
     let token = office.claimed(later).await.token;
     let give_back = ClaimRelease {
-        fault: Fault::Transient,
-        counted: true,
+        fault: Fault::Unavailable,
+        counted: false,
         after: Duration::from_secs(3600),
         stage: IngestionStage::Fetch,
         detail: String::new(),
@@ -303,7 +303,8 @@ async fn a_retry_makes_a_put_off_ingestion_due_and_leaves_a_running_one_alone() 
         retry::retry_ingestions(&office.db(), &office.queue, &ids, &somebody()).await.unwrap();
     let changes: Vec<_> = done.iter().map(|line| line.change).collect();
     assert_eq!(changes, [IngestionAction::BeingWorkedOn, IngestionAction::SentAgain]);
-    assert!(matches!(office.claim(later).await, ClaimOutcome::Claimed(_)));
+    let hurried = office.claimed(later).await;
+    assert_eq!(hurried.deferred_for, None, "its limit of deferrals begins anew");
     assert_eq!(
         office.record(running, token, None).await,
         WriteResult::Yes,

@@ -4,6 +4,7 @@
 mod contract;
 mod document_ai;
 mod fallback;
+mod paid;
 mod pictures;
 mod ping;
 mod repair;

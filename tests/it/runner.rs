@@ -18,6 +18,7 @@ use docmill::shutdown::Shutdown;
 use docmill_core::config::RetryConfig;
 use docmill_core::fault::{Error, Fault};
 use docmill_core::model::{ClaimToken, IngestionId, OutcomeReason};
+use docmill_core::work_clock::{note_progress, wait_off_clock};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
@@ -33,6 +34,10 @@ enum Does {
     Hangs,
     /// The job takes this long.
     Takes(Duration),
+    /// The job waits this long for what others have.
+    Waits(Duration),
+    /// The job keeps something, then hangs.
+    KeepsAndHangs,
 }
 
 /// A backlog in memory.
@@ -46,6 +51,8 @@ struct Script {
     renewal: Mutex<(RenewalResult, Duration)>,
     holds_back: AtomicBool,
     puts_off: bool,
+    /// What is down that every job needs.
+    outage: Option<&'static str>,
     /// One permit for each disposal that may pass.
     disposal: Semaphore,
     /// When each renewal was asked for, and for how many claims.
@@ -66,6 +73,7 @@ impl Script {
             renewal: Mutex::new((RenewalResult::Kept, Duration::ZERO)),
             holds_back: AtomicBool::new(false),
             puts_off: true,
+            outage: None,
             disposal: Semaphore::new(1000),
             renewals: Mutex::default(),
             working: AtomicUsize::new(0),
@@ -147,6 +155,11 @@ impl Backlog for Script {
             Does::Panics => panic!("told to panic"),
             Does::Hangs => std::future::pending().await,
             Does::Takes(time) => tokio::time::sleep(time).await,
+            Does::Waits(time) => wait_off_clock(tokio::time::sleep(time)).await,
+            Does::KeepsAndHangs => {
+                note_progress();
+                std::future::pending().await
+            }
         }
         Ok(())
     }
@@ -200,6 +213,10 @@ impl Backlog for Script {
     fn supports_delay(&self) -> bool {
         self.puts_off
     }
+
+    async fn find_outage(&self) -> Option<String> {
+        self.outage.map(str::to_owned)
+    }
 }
 
 struct Left<'a>(&'a AtomicUsize);
@@ -232,6 +249,8 @@ async fn each_job_ends_by_the_failure_table_and_takes_no_other_with_it() {
         (Does::Fails(Fault::OverBudget(S(9))), "again over_budget false"),
         (Does::Fails(Fault::Denied), "again denied false"),
         (Does::Takes(S(30)), "completed"),
+        (Does::Waits(S(100_000)), "completed"),
+        (Does::KeepsAndHangs, "again transient false"),
     ];
     let (script, stats) = Script::of(table.map(|(does, _)| does)).run().await;
     let mut ended = script.ended();
@@ -240,7 +259,7 @@ async fn each_job_ends_by_the_failure_table_and_takes_no_other_with_it() {
         let at = ended.iter().position(|(done, _)| *done == does).unwrap();
         assert_eq!(ended.remove(at).1, expected, "{does:?}");
     }
-    let expected = WorkerStats { done: 2, failed: 2, dead: 3, given_back: 3, ..Default::default() };
+    let expected = WorkerStats { done: 3, failed: 2, dead: 3, given_back: 4, ..Default::default() };
     assert_eq!(stats, expected);
     assert_eq!(script.working.load(Ordering::SeqCst), 0);
 }
@@ -360,14 +379,36 @@ async fn a_second_signal_does_not_wait_for_the_deadline() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_an_outage_intake_waits_longer_each_time_until_a_job_is_done() {
-    let outage = Does::Fails(Fault::Unavailable);
+async fn in_an_outage_intake_waits_longer_each_time_whatever_is_done_without_what_is_down() {
+    let (fails, well) = (Does::Fails(Fault::Unavailable), Does::Well);
     let began = Instant::now();
-    let (_, stats) = Script::of([outage; 12]).run().await;
+    let jobs = [[fails, well, well]; 12].into_iter().flatten();
+    let (_, stats) = Script { outage: Some("p"), ..Script::of(jobs) }.run().await;
+    assert_eq!((stats.given_back, stats.done), (12, 24));
     // Three slots at a time may be taken before the first of them has failed.
-    assert_eq!(stats.given_back, 12);
     let waited = began.elapsed();
-    assert!((S(7)..S(300)).contains(&waited), "{waited:?}");
+    assert!((S(7)..S(600)).contains(&waited), "{waited:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_refused_to_some_jobs_only_pauses_intake_for_nobody() {
+    let faults = [Fault::Unavailable, Fault::Denied, Fault::Misconfigured];
+    let jobs = faults.map(|fault| [Does::Fails(fault), Does::Well]);
+    let began = Instant::now();
+    let (_, stats) = Script::of([jobs; 12].into_iter().flatten().flatten()).run().await;
+    assert_eq!((stats.given_back, stats.done), (36, 36));
+    assert!(began.elapsed() < S(1), "{:?}", began.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failure_in_passing_counts_unless_it_is_one_of_what_is_down_for_all() {
+    let passing = Does::Fails(Fault::Transient);
+    for (outage, expected) in
+        [(None, "again transient true"), (Some("the store"), "again unavailable false")]
+    {
+        let (script, _) = Script { outage, ..Script::of([passing]) }.run().await;
+        assert_eq!(script.ended(), [(passing, expected.to_owned())]);
+    }
 }
 
 #[tokio::test(start_paused = true)]

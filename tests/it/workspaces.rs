@@ -22,6 +22,7 @@ use docmill::ops::workspace::{
 use docmill::pipeline::ClaimHandle;
 use docmill::shutdown::Shutdown;
 use docmill_core::fault::{Error, Fault, Result};
+use docmill_core::work_clock::note_progress;
 use docmill_queue::queue::objects::engine::StoreClock;
 use docmill_queue::queue::objects::olmocr::index::{WorkGroup, WorkIndex};
 use docmill_queue::queue::objects::olmocr::{
@@ -137,6 +138,8 @@ enum Manner {
     Hangs,
     /// The reading takes this long.
     Takes(Duration),
+    /// So many readings keep something and take too long, the next ends.
+    IsLong(u32),
 }
 
 /// A reader that counts, and treats each document as it is told.
@@ -194,6 +197,11 @@ impl WorkspaceReader for Fake {
             Manner::Panics => panic!("told to panic"),
             Manner::Hangs => std::future::pending().await,
             Manner::Takes(time) => tokio::time::sleep(time).await,
+            Manner::IsLong(readings) if self.calls(path) <= readings => {
+                note_progress();
+                std::future::pending().await
+            }
+            Manner::IsLong(_) => {}
         }
         Ok(ReadOutcome::Whole(Box::new(text)))
     }

@@ -33,6 +33,7 @@ pub use headers::{LimitWindow, RateLimitHeaders};
 use docmill_core::config::ThrottleConfig;
 use docmill_core::fault::{Error, Fault, Result};
 use docmill_core::metrics;
+use docmill_core::work_clock::wait_off_clock;
 use limiter_state::{Admission, LimiterState, SentCall};
 
 /// Most keys that are remembered; the one unused for longest is forgotten first.
@@ -156,6 +157,13 @@ impl Governor {
         self.enqueue_call(key, estimate).admit().await
     }
 
+    /// Whether the provider counts as down or denies us, as far as is known: no call is let through
+    /// but one trial now and then.
+    pub fn is_down(&self, key: &LimiterKey) -> bool {
+        let limiters = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        limiters.get(key).is_some_and(|limiter| limiter.state().is_down())
+    }
+
     fn limiter(&self, key: &LimiterKey) -> Arc<RateLimiter> {
         let mut limiters = self.limiters.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(limiter) = limiters.get(key) {
@@ -262,7 +270,7 @@ impl QueuedCall {
         let forecast = limiter.state().forecast_wait(Instant::now(), ahead).total();
         let mut closed = None;
         if ahead == 0 || Instant::now() + forecast <= self.deadline {
-            closed = self.wait_for_turn(&place).await?;
+            closed = wait_off_clock(self.wait_for_turn(&place)).await?;
         }
         match closed {
             Some(sent) => {

@@ -6,3 +6,5 @@ pub mod fault;
 pub mod metrics;
 pub mod model;
 pub mod retry;
+pub mod suspension;
+pub mod work_clock;

@@ -12,15 +12,15 @@
 //! Pages that were answered before the death are not read again. A document that was suspect from
 //! the start never enters the shared process.
 //!
-//! [`ProcessPool::open_document`] and [`OpenDocument::read_page`] first wait for a free core, in
-//! the order of the requests over all page processes together, so that no document can occupy the
-//! cores ahead of others by more than the few pages its reader requests at a time. Dropping the
-//! last handle of a document ends its own page process at once; in the shared one its running pages
+//! [`ProcessPool::open_document`] and [`OpenDocument::read_page`] first wait for a free core, over all
+//! page processes together: long documents in the order in which they were opened, short ones beside
+//! them (`cores`). Dropping the last handle of a document ends its own page process at once; in the shared one its running pages
 //! get a moment to finish, and their replies are dropped.
 //!
 //! Not promised: that a death is ever explained better than by the document that was alone with it.
 
 pub mod confine;
+mod cores;
 mod document;
 mod page_process;
 mod pool;

@@ -83,6 +83,11 @@ pub trait RemoteOcrProvider: Send + Sync {
     /// What is wrong, and what to check.
     async fn ping(&self) -> Result<()>;
 
+    /// Whether it is known to be down, or to deny us.
+    fn is_down(&self) -> bool {
+        false
+    }
+
     /// How it reads whole files, if it does.
     fn file_reader(&self) -> Option<&dyn FileReader> {
         None

@@ -125,4 +125,9 @@ pub trait Llm: Send + Sync {
 
     /// Asks once. Dropping the future aborts the call.
     async fn complete(&self, prompt: &Prompt) -> Result<ModelReply>;
+
+    /// Whether its provider is known to be down, or to deny us.
+    fn is_down(&self) -> bool {
+        false
+    }
 }

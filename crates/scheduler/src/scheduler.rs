@@ -38,6 +38,7 @@ use call_queues::{CallQueues, QueueRefusal};
 use docmill_core::config::SchedulerConfig;
 use docmill_core::fault::{Error, Fault, Result};
 use docmill_core::metrics;
+use docmill_core::work_clock::wait_off_clock;
 use docmill_llm::llm::{Llm, ModelReply, Prompt};
 use driver::SchedulerDriver;
 use plan::SchedulingRules;
@@ -163,7 +164,8 @@ impl Scheduler {
         let since = Instant::now();
         let (place, granted) = self.join_queue(model)?;
         self.changed.notify_one();
-        let answer = tokio::time::timeout(self.config.longest_wait, granted).await;
+        let granted = tokio::time::timeout(self.config.longest_wait, granted);
+        let answer = wait_off_clock(granted).await;
         drop(place);
         let waited = since.elapsed();
         let Ok(Ok(permit)) = answer else {
@@ -258,6 +260,10 @@ impl Llm for ScheduledLlm {
 
     fn model(&self) -> &str {
         self.inner.model()
+    }
+
+    fn is_down(&self) -> bool {
+        self.inner.is_down()
     }
 
     async fn complete(&self, prompt: &Prompt) -> Result<ModelReply> {

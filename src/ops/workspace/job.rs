@@ -17,10 +17,9 @@ use super::work::WorkspaceBacklog;
 use super::{Workspace, dolma};
 use crate::pipeline::failure::{self, RetryAttempt, RetryDecision};
 use crate::pipeline::{ClaimHandle, StepError};
-use crate::runner::guard::{GuardedOutcome, run_guarded};
+use crate::runner::guard::{GuardedOutcome, describe_timeout, run_guarded};
 use crate::runner::{JobConclusion, JobEnd, RenewalResult};
 use docmill_core::fault::{Error, Fault, Result};
-use docmill_core::model::OutcomeReason;
 use docmill_queue::queue::objects::olmocr::index::WorkGroup;
 use docmill_queue::queue::objects::olmocr::{flag_key, result_key, sha1_hex};
 use docmill_storage::store::PutResult;
@@ -95,10 +94,8 @@ impl GroupJob {
                     let error = Error::internal("a panic, see the log of that time");
                     note_failure(backlog, &mut entry, error)?;
                 }
-                GuardedOutcome::TookTooLong => {
-                    let detail = "reading it took longer than worker.job_timeout".to_owned();
-                    let code = OutcomeReason::Timeout.code().to_owned();
-                    DocumentRead::Refused { code, detail }.apply_to(&mut entry);
+                GuardedOutcome::TookTooLong { has_progress } => {
+                    note_timeout(&mut entry, has_progress);
                 }
             }
             if !entry.is_settled(most) {
@@ -220,6 +217,21 @@ fn note_failure(
     error.fault.code().clone_into(&mut entry.reason);
     entry.detail = error.context.into_owned();
     Ok(())
+}
+
+/// What follows for one document that was read for as long as it may be.
+fn note_timeout(entry: &mut GroupEntry, has_progress: bool) {
+    let detail = describe_timeout(has_progress).to_owned();
+    match failure::decide_timeout(has_progress) {
+        RetryDecision::End(reason) => {
+            DocumentRead::Refused { code: reason.code().to_owned(), detail }.apply_to(entry);
+        }
+        RetryDecision::Again { .. } | RetryDecision::LeaveToOwner => {
+            (entry.standing, entry.tries) =
+                (DocumentStatus::Waiting, entry.tries.saturating_sub(1));
+            entry.detail = detail;
+        }
+    }
 }
 
 /// The documents in work are as if they had not been begun: not their fault.

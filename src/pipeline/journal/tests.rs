@@ -172,6 +172,27 @@ async fn images_wait_in_the_budget_and_without_room_are_written_at_once() {
 }
 
 #[tokio::test]
+async fn documents_that_are_done_never_wait_for_bytes_that_each_other_has() {
+    let mut place = Place::new().await;
+    let pictures = image(100);
+    let each = u64::try_from(pictures.bytes.len()).unwrap().div_ceil(4096) * 4096;
+    // Each has half of the budget in its open part, and asks for as much again.
+    place.budget = ByteBudget::new(ByteSize(2 * each));
+    let (mut one, _) = place.claim(1, "a").await;
+    let (mut other, _) = place.claim(2, "a").await;
+    for journal in [&mut one, &mut other] {
+        journal.store_page(&page(1, PageSource::Ocr), Some(pictures.clone())).await.unwrap();
+    }
+    assert_eq!(place.parts().await, 0, "there was room for both");
+    let png = Some(DocumentFormat::Png);
+    for journal in [&mut one, &mut other] {
+        let storing = preprocessed::store_preprocessed(journal, png, 1, 1 << 20);
+        let stored = tokio::time::timeout(Duration::from_secs(60), storing).await;
+        assert!(stored.expect("it waits for the other").unwrap().is_some());
+    }
+}
+
+#[tokio::test]
 async fn repaired_pages_of_all_claims_are_put_together_by_number_up_to_a_limit() {
     let place = Place::new().await;
     let (mut first, _) = place.claim(1, "a").await;
@@ -182,7 +203,8 @@ async fn repaired_pages_of_all_claims_are_put_together_by_number_up_to_a_limit()
         second.store_page(&page(number, PageSource::Ocr), Some(image(side))).await.unwrap();
     }
     let pdf = Some(DocumentFormat::Pdf);
-    let made = preprocessed::store_preprocessed(&second, pdf, 12, 1 << 20).await.unwrap().unwrap();
+    let made =
+        preprocessed::store_preprocessed(&mut second, pdf, 12, 1 << 20).await.unwrap().unwrap();
     assert_eq!(made.pages, [1, 2, 12]);
     assert_eq!(made.file.path, keys::preprocessed_key(place.hold.id, "pdf"));
     let what = GetOptions { at_most: 1 << 20, if_match: None };
@@ -197,8 +219,10 @@ async fn repaired_pages_of_all_claims_are_put_together_by_number_up_to_a_limit()
     });
     assert_eq!(sides, [50, 40, 60]);
     let enough_for_two = u64::try_from(image(50).bytes.len() + image(40).bytes.len()).unwrap();
-    let made =
-        preprocessed::store_preprocessed(&second, pdf, 12, enough_for_two).await.unwrap().unwrap();
+    let made = preprocessed::store_preprocessed(&mut second, pdf, 12, enough_for_two)
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!(made.pages, [1, 2], "the others are left out and not named");
 }
 
@@ -208,14 +232,17 @@ async fn a_single_repaired_picture_stays_a_picture_and_no_repair_leaves_no_file(
     let (mut journal, _) = place.claim(1, "a").await;
     journal.store_page(&page(1, PageSource::Ocr), None).await.unwrap();
     let png = Some(DocumentFormat::Png);
-    assert!(preprocessed::store_preprocessed(&journal, png, 1, 1 << 20).await.unwrap().is_none());
+    assert!(
+        preprocessed::store_preprocessed(&mut journal, png, 1, 1 << 20).await.unwrap().is_none()
+    );
     let (mut journal, _) = place.claim(1, "a").await;
     let repaired = image(30);
     journal.store_page(&page(1, PageSource::Ocr), Some(repaired.clone())).await.unwrap();
-    let made = preprocessed::store_preprocessed(&journal, png, 1, 1 << 20).await.unwrap().unwrap();
+    let made =
+        preprocessed::store_preprocessed(&mut journal, png, 1, 1 << 20).await.unwrap().unwrap();
     assert_eq!(made.file.path, keys::preprocessed_key(place.hold.id, "png"));
     assert!(is_stored(&place.store, &made.file.path, &repaired.bytes.into()).await.unwrap());
     place.keeper.note_lost();
-    let late = preprocessed::store_preprocessed(&journal, png, 1, 1 << 20).await;
+    let late = preprocessed::store_preprocessed(&mut journal, png, 1, 1 << 20).await;
     assert!(late.is_err_and(|error| error.is_claim_lost()));
 }

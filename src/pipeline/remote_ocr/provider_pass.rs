@@ -2,6 +2,8 @@
 //!
 //! Calls that are under way are waited for even if one of them has failed: they are paid for.
 
+use std::collections::VecDeque;
+
 use futures::stream::{self, FuturesUnordered, StreamExt, TryStreamExt};
 
 use super::page_batches::{DrawnPages, ImageByteBudget, PageBatch, PageBatcher};
@@ -100,7 +102,7 @@ impl<'a> ProviderPass<'a> {
     }
 
     /// Draws and sends, several calls at the same time, until there is nothing left or the provider
-    /// has had enough.
+    /// has had enough. Whatever ends it before, the calls under way are waited for, kept and booked.
     async fn run_calls(&mut self, view: PageViewMode, numbers: Vec<u32>) -> Result<(), StepError> {
         let (provider, at_once) = (self.provider, self.local.at_once);
         let filler = PageBatcher {
@@ -112,29 +114,47 @@ impl<'a> ProviderPass<'a> {
         };
         let mut batches = Box::pin(filler.stream_batches(numbers));
         let mut calls = FuturesUnordered::new();
-        let mut more = true;
+        let mut answered: VecDeque<(PageBatch, ProviderAnswer)> = VecDeque::new();
+        let (mut more, mut failed) = (true, None);
         loop {
-            let has_place = more && self.stop.is_none() && calls.len() < CALLS;
+            if let Some((slice, answer)) = answered.pop_front() {
+                let handling = self.handle_answer(slice, answer);
+                if let Err(error) = poll_beside(handling, &mut calls, &mut answered).await {
+                    failed.get_or_insert(error);
+                }
+                continue;
+            }
+            let may_call = more && failed.is_none() && self.stop.is_none();
             tokio::select! {
-                batch = batches.next(), if has_place => match batch.transpose()? {
+                batch = batches.next(), if may_call && calls.len() < CALLS => match batch {
                     None => more = false,
-                    Some(batch) => {
+                    Some(Err(error)) => failed = Some(error),
+                    Some(Ok(batch)) => {
                         more = !batch.is_last;
-                        if let Some(slice) = self.keep_known(batch).await? {
-                            self.sink.before_call().await?;
-                            calls.push(async move {
+                        let admitting = self.admit_batch(batch);
+                        match poll_beside(admitting, &mut calls, &mut answered).await {
+                            Ok(None) => {}
+                            Ok(Some(slice)) => calls.push(async move {
                                 let answer = provider.read_pictures(&slice.pictures).await;
                                 (slice, answer)
-                            });
+                            }),
+                            Err(error) => failed = Some(error),
                         }
                     }
                 },
-                Some((slice, answer)) = calls.next(), if !calls.is_empty() => {
-                    self.handle_answer(slice, answer).await?;
-                }
-                else => return Ok(()),
+                Some(answer) = calls.next(), if !calls.is_empty() => answered.push_back(answer),
+                else => return failed.map_or(Ok(()), Err),
             }
         }
+    }
+
+    /// Keeps the pages that nobody has to read, and asks whether a call may be made for the others.
+    async fn admit_batch(&mut self, batch: DrawnPages) -> Result<Option<PageBatch>, StepError> {
+        let slice = self.keep_known(batch).await?;
+        if slice.is_some() {
+            self.sink.before_call().await?;
+        }
+        Ok(slice)
     }
 
     /// Keeps the pages that nobody has to read; the others.
@@ -158,10 +178,10 @@ impl<'a> ProviderPass<'a> {
     ) -> Result<(), StepError> {
         match answer {
             Ok((readings, usage)) => {
-                for (picture, reading) in slice.pictures.into_iter().zip(readings) {
-                    self.accept_reading(picture, reading).await?;
-                }
-                self.book_call(&usage).await
+                let kept = self.accept_readings(slice.pictures, readings).await;
+                // Paid for, whether or not its pages could be kept.
+                let booked = self.book_call(&usage).await;
+                kept.and(booked)
             }
             Err(error) if error.fault == Fault::Rejected => {
                 self.refused = Some(error.into());
@@ -172,6 +192,17 @@ impl<'a> ProviderPass<'a> {
                 Ok(())
             }
         }
+    }
+
+    async fn accept_readings(
+        &mut self,
+        pictures: Vec<PagePicture>,
+        readings: Vec<ProviderReading>,
+    ) -> Result<(), StepError> {
+        for (picture, reading) in pictures.into_iter().zip(readings) {
+            self.accept_reading(picture, reading).await?;
+        }
+        Ok(())
     }
 
     /// Makes a page of what was read, and stores it if it is better than what there is.
@@ -256,14 +287,14 @@ impl<'a> ProviderPass<'a> {
         };
         if file.version.is_none() && !original.is_unchanged().await? {
             tracing::warn!(ocr.provider = name, "the file was replaced while it was read");
+            self.book_call(&usage).await?;
             return Ok(numbers);
         }
-        for picture in pictures {
-            if let Some(reading) = readings.remove(&picture.facts.number) {
-                self.accept_reading(picture, reading).await?;
-            }
-        }
+        let read = |picture: PagePicture| Some((readings.remove(&picture.facts.number)?, picture));
+        let (readings, pictures) = pictures.into_iter().filter_map(read).unzip();
+        let kept = self.accept_readings(pictures, readings).await;
         self.book_call(&usage).await?;
+        kept?;
         Ok(numbers.into_iter().filter(|number| !self.pages.contains_key(number)).collect())
     }
 
@@ -283,6 +314,23 @@ impl<'a> ProviderPass<'a> {
             }
         }
         Ok(pictures)
+    }
+}
+
+/// Waits for something of this document's own while the calls under way go on: they are paid for, and
+/// must not run into their limits because nobody looks.
+async fn poll_beside<W: Future, C: Future>(
+    wait: W,
+    calls: &mut FuturesUnordered<C>,
+    answered: &mut VecDeque<C::Output>,
+) -> W::Output {
+    tokio::pin!(wait);
+    loop {
+        tokio::select! {
+            biased;
+            waited = &mut wait => return waited,
+            Some(answer) = calls.next(), if !calls.is_empty() => answered.push_back(answer),
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! What the runner gives a bucket's worker: panics and time end one document, a stop drains.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -11,6 +12,7 @@ use docmill::pipeline::ClaimHandle;
 use docmill::shutdown::Shutdown;
 use docmill_core::fault::Result;
 use docmill_core::model::Priority;
+use docmill_core::work_clock::note_progress;
 use docmill_queue::queue::objects::blobforge::{failed_key, lock_key, out_key, todo_key};
 use docmill_storage::store::ObjectStore;
 
@@ -61,6 +63,32 @@ async fn a_converter_that_panics_or_hangs_over_one_document_ends_its_run_and_no_
         assert!(error.starts_with(expected), "{error}");
         assert_eq!(failed["retries"], 0, "its first run");
     }
+}
+
+/// Keeps something each time and takes too long, until the last.
+struct Long(AtomicU32);
+
+#[async_trait]
+impl DocumentConverter for Long {
+    async fn convert(&self, _: &OriginalDocument, _: &ClaimHandle) -> Result<ConversionResult> {
+        if self.0.fetch_add(1, Ordering::SeqCst) < 4 {
+            note_progress();
+            std::future::pending().await
+        }
+        Ok(ConversionResult::Whole(ConversionOutput::default()))
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_document_longer_than_a_conversion_may_work_goes_on_as_often_as_it_takes() {
+    let place = Place::new();
+    BucketSettings::set(&place.bucket, "conversion_timeout", 1).await.unwrap();
+    BucketSettings::set(&place.bucket, "max_retries", 1).await.unwrap();
+    let hash = place.add("long", Priority::Normal).await;
+    let convert = Arc::new(Long(AtomicU32::new(0)));
+    let stats = place.work(convert, true).run(Shutdown::default()).await.unwrap();
+    assert_eq!((stats.done, stats.given_back, stats.failed, stats.dead), (1, 4, 0, 0));
+    assert!(place.store.head(&out_key(&hash)).await.unwrap().is_some());
 }
 
 #[tokio::test(flavor = "multi_thread")]

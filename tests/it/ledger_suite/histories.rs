@@ -159,7 +159,13 @@ impl History {
 
     async fn give_back(&mut self) -> String {
         let Some((id, tokens)) = self.holder().await else { return "nothing".to_owned() };
-        let faults = [Fault::Transient, Fault::Unavailable, Fault::Interrupted, Fault::Missing];
+        let faults = [
+            Fault::Transient,
+            Fault::Unavailable,
+            Fault::Interrupted,
+            Fault::Missing,
+            Fault::Paused,
+        ];
         let fault = *self.rng.choice(&faults).unwrap();
         let how = failed(fault, self.rng.bool(), self.rng.u64(0..4) * 60);
         both!(self, |at, side| at.ledger().release_claim(id, tokens[side], &how).await.unwrap());

@@ -24,11 +24,18 @@ pub(crate) struct Fate {
 pub(crate) struct RecordingQueue {
     inner: Arc<dyn MessageQueue>,
     fates: Mutex<BTreeMap<String, Fate>>,
+    /// It hands out so many messages more than it is asked for.
+    more: usize,
 }
 
 impl RecordingQueue {
     pub(crate) fn new(inner: Arc<dyn MessageQueue>) -> Self {
-        Self { inner, fates: Mutex::default() }
+        Self { inner, fates: Mutex::default(), more: 0 }
+    }
+
+    /// One that hands out so many messages more than it is asked for.
+    pub(crate) fn handing_out(inner: Arc<dyn MessageQueue>, more: usize) -> Self {
+        Self { more, ..Self::new(inner) }
     }
 
     /// Every receipt so far.
@@ -60,7 +67,7 @@ impl MessageQueue for RecordingQueue {
     }
 
     async fn receive_from(&self, tier: usize, max: usize, wait: Duration) -> Result<Vec<Delivery>> {
-        let deliveries = self.inner.receive_from(tier, max, wait).await?;
+        let deliveries = self.inner.receive_from(tier, max + self.more, wait).await?;
         for delivery in &deliveries {
             self.note(&delivery.receipt, |fate| fate.body.clone_from(&delivery.body));
         }

@@ -42,6 +42,20 @@ async fn a_document_that_takes_too_long_is_left_out_as_timeout_and_its_group_goe
 }
 
 #[tokio::test]
+async fn a_document_longer_than_its_time_goes_on_as_often_as_it_takes_and_no_try_counts() {
+    let (desk, _) = Desk::in_memory().await;
+    let group = desk.populate(3, 3).await.remove(0);
+    let reader = Fake::new();
+    // More often than a document may be begun.
+    reader.does(&group.paths[0], Manner::IsLong(6));
+    let mut terms = terms();
+    terms.document_time = Duration::from_millis(50);
+    let tally = desk.worker(&reader, terms).run(Shutdown::default()).await.unwrap();
+    assert_eq!((tally.groups, tally.documents, tally.unread), (1, 3, 0));
+    assert_eq!((reader.calls(&group.paths[0]), reader.calls(&group.paths[1])), (7, 1));
+}
+
+#[tokio::test]
 async fn a_stop_lets_a_group_end_within_the_drain() {
     let (desk, store) = Desk::in_memory().await;
     let groups = desk.populate(2, 1).await;

@@ -96,6 +96,11 @@ impl CircuitBreaker {
         self.state = BreakerState::Open(now + self.open_for, Fault::Denied);
     }
 
+    /// Whether the provider counts as down or as denying us, until a trial says otherwise.
+    pub(super) fn is_open(&self) -> bool {
+        self.state != BreakerState::Closed
+    }
+
     /// For the metric: 0 closed, 1 half open, 2 open; and whether a person has to act.
     pub(super) fn metric_state(&self) -> (u8, bool) {
         match self.state {

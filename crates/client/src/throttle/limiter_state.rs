@@ -256,6 +256,11 @@ impl LimiterState {
         }
     }
 
+    /// Whether no call is let through but a trial.
+    pub(super) fn is_down(&self) -> bool {
+        self.breaker.is_open()
+    }
+
     pub(super) fn snapshot(&self) -> LimiterSnapshot {
         let (breaker, denied) = self.breaker.metric_state();
         LimiterSnapshot { rate: self.current_rate(), in_flight: self.in_flight, breaker, denied }

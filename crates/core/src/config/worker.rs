@@ -27,7 +27,7 @@ pub struct WorkerConfig {
     /// (Fargate: 120 s at most).
     #[serde(with = "humantime_serde")]
     pub drain: Duration,
-    /// The longest one attempt may take; below the 12 h of SQS.
+    /// How long one attempt may work; what it waits for others is not counted. Below 12 h.
     #[serde(with = "humantime_serde")]
     pub job_timeout: Duration,
     /// Where `/livez`, `/readyz` and `/metrics` are served.

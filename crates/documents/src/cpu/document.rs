@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use tokio::sync::{Mutex, OwnedSemaphorePermit, oneshot};
+use tokio::sync::{Mutex, oneshot};
 
+use super::cores::CorePermit;
 use super::page_process::{PageProcess, ProcessAnswer};
 use super::process_exit::{ExitVerdict, ProcessExit};
 use super::process_pool::{ProcessPool, ProcessSlot};
@@ -15,6 +16,7 @@ use docmill_core::fault::{Error, Fault};
 use docmill_core::model::{
     EinvoiceFindings, OutcomeReason, PageReadResult, PageViewMode, PageViewResult,
 };
+use docmill_core::work_clock::{wait_off_clock, work_on_clock};
 
 /// A page over its time has this long to stop by itself, so that nothing has to be killed.
 const NOTICE: Duration = Duration::from_secs(2);
@@ -222,8 +224,8 @@ impl OpenDocument {
         request: DocumentRequest,
         body: Bytes,
     ) -> Result<Option<(DocumentAnswer, Vec<u8>)>, DocumentReadError> {
-        let core = Arc::clone(&self.pool.cores).acquire_owned().await;
-        let core = core.map_err(|_| Error::internal("there are no cores any more"))?;
+        let turn = self.pool.cores.acquire_core(self.number, self.time_spent());
+        let core = wait_off_clock(turn).await;
         let limits = &self.pool.setup().limits;
         let left = limits.document_time.saturating_sub(self.time_spent());
         if left.is_zero() {
@@ -239,7 +241,7 @@ impl OpenDocument {
             _core: core,
         };
         tokio::spawn(asked.await_answer(answer, tell));
-        Ok(told.await.ok().and_then(Result::ok))
+        Ok(work_on_clock(told).await.ok().and_then(Result::ok))
     }
 
     fn time_spent(&self) -> Duration {
@@ -277,7 +279,7 @@ struct RunningRequest {
     document: u64,
     limit: Duration,
     spent: Arc<AtomicU64>,
-    _core: OwnedSemaphorePermit,
+    _core: CorePermit,
 }
 
 impl RunningRequest {

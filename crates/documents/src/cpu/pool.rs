@@ -15,6 +15,7 @@ use std::time::Duration;
 use tokio::sync::{Semaphore, oneshot};
 
 use docmill_core::fault::{Error, Result};
+use docmill_core::work_clock::wait_off_clock;
 
 /// Stack of a thread that works on documents. Parsers of nested formats recurse; the memory is
 /// only touched when it is used.
@@ -83,7 +84,7 @@ impl CpuPool {
         T: Send + 'static,
         F: FnOnce() -> T + Send + 'static,
     {
-        let permit = Arc::clone(&self.free).acquire_owned().await;
+        let permit = wait_off_clock(Arc::clone(&self.free).acquire_owned()).await;
         let permit = permit.map_err(|_| Error::internal("the CPU pool is closed"))?;
         let span = tracing::Span::current();
         let (answer, receiver) = oneshot::channel();

@@ -5,10 +5,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
 
+use super::cores::CoreQueue;
 use super::page_process::PageProcess;
 use super::process_program::ProcessProgram;
 use super::process_setup::ProcessSetup;
 use docmill_core::fault::{Error, Result};
+use docmill_core::work_clock::wait_off_clock;
 
 /// The page processes of this worker. Each is started when it is first needed.
 pub struct ProcessPool {
@@ -16,8 +18,8 @@ pub struct ProcessPool {
     setup: ProcessSetup,
     /// A page process is replaced after it has served this many documents.
     documents_per_cell: u64,
-    /// One permit for every core.
-    pub(super) cores: Arc<Semaphore>,
+    /// The cores, which pages of documents wait for.
+    pub(super) cores: Arc<CoreQueue>,
     /// One permit for every page process that serves a single document.
     own: Arc<Semaphore>,
     shared: Mutex<Option<Arc<PageProcess>>>,
@@ -63,7 +65,7 @@ impl ProcessPool {
     /// Creates the pool; page processes are started later, on demand.
     pub fn new(program: ProcessProgram, setup: ProcessSetup, documents_per_cell: u64) -> Arc<Self> {
         Arc::new(Self {
-            cores: Arc::new(Semaphore::new(setup.threads)),
+            cores: CoreQueue::new(setup.threads),
             own: Arc::new(Semaphore::new(setup.threads)),
             program,
             setup,
@@ -105,7 +107,7 @@ impl ProcessPool {
     /// A page process has to be started and cannot be.
     pub(super) async fn acquire_slot(&self, document: u64, alone: bool) -> Result<ProcessSlot> {
         let (process, own) = if alone {
-            let own = Arc::clone(&self.own).acquire_owned().await;
+            let own = wait_off_clock(Arc::clone(&self.own).acquire_owned()).await;
             let own = own.map_err(|_| Error::internal("there are no cells any more"))?;
             let process = self.start_process().await?;
             process.add_document();

@@ -164,6 +164,10 @@ impl RemoteOcrProvider for DocumentAi {
         ProviderCallLimits { pages, bytes: MOST_BYTES }
     }
 
+    fn is_down(&self) -> bool {
+        self.governed.is_down()
+    }
+
     /// A request without a document is checked after who sends it and what it is sent to.
     async fn ping(&self) -> Result<()> {
         match self.process_document(&Bytes::from_static(b"{}")).await {

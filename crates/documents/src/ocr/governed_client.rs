@@ -31,6 +31,11 @@ impl GovernedClient {
         Self { governor, key, operation }
     }
 
+    /// Whether the provider is known to be down, or to deny us.
+    pub fn is_down(&self) -> bool {
+        self.governor.is_down(&self.key)
+    }
+
     /// Makes a call, and repeats it where that makes sense.
     ///
     /// # Errors

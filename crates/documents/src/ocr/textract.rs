@@ -215,6 +215,10 @@ impl RemoteOcrProvider for TextractOcr {
         ProviderCallLimits { pages: 1, bytes: MOST_BYTES }
     }
 
+    fn is_down(&self) -> bool {
+        self.clients.detect.is_down()
+    }
+
     /// A picture that is none, and a job that there is not. Starting jobs cannot be tried without
     /// an object.
     async fn ping(&self) -> Result<()> {

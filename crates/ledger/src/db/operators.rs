@@ -109,7 +109,8 @@ RETURNING i.id
     Ok(reopened.into_iter().map(IngestionId).collect())
 }
 
-/// Makes waiting ingestions due now: what an operator means by retrying one that is put off.
+/// Makes waiting ingestions due now, and ends their streaks of deferrals: what an operator means by
+/// retrying one that is put off.
 /// Returns those that no worker holds; each is to be sent. No change of state, so no audit.
 ///
 /// # Errors
@@ -123,7 +124,8 @@ pub async fn make_due_now(db: &Db, ids: &[IngestionId]) -> Result<Vec<IngestionI
                AND (lease_expires_at IS NULL OR lease_expires_at <= docmill_now())
              ORDER BY id FOR UPDATE)
          UPDATE ingestion i SET
-             next_attempt_at = NULL, enqueued_at = docmill_now(), updated_at = docmill_now()
+             next_attempt_at = NULL, deferred_since = NULL,
+             enqueued_at = docmill_now(), updated_at = docmill_now()
          FROM held h WHERE i.id = h.id
          RETURNING i.id",
         &ids,

@@ -9,7 +9,8 @@ use std::time::Duration;
 use serde_json::Value;
 use time::OffsetDateTime;
 
-use crate::ledger::IngestionResult;
+use crate::ledger::{ClaimRelease, IngestionResult};
+use docmill_core::fault::Fault;
 use docmill_core::model::{IngestionStatus, digest};
 
 /// A message that becomes due within this time is worked on at once: clocks of queue and ledger
@@ -77,6 +78,37 @@ pub fn decide_claim(row: &ClaimRowState, now: OffsetDateTime, crash_limit: u32) 
 /// Time from `now` to `then`; zero if that is past.
 fn time_until(now: OffsetDateTime, then: OffsetDateTime) -> Duration {
     (then - now).try_into().unwrap_or(Duration::ZERO)
+}
+
+/// What a release does to the streak of deferrals of an ingestion, whose length is limited
+/// (`retry.max_deferral`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DeferralStreak {
+    /// It begins, or goes on: something that the attempt needed had no room or did not answer.
+    Grows,
+    /// It is as it was: the attempt was not let to its end.
+    Stays,
+    /// There is none any more. What a person has to lift and what waits for another day is no part
+    /// of one, however long it takes.
+    Ends,
+}
+
+/// What this release does to the ingestion's streak of deferrals.
+pub fn deferral_streak(how: &ClaimRelease) -> DeferralStreak {
+    match how.fault {
+        _ if how.counted => DeferralStreak::Ends,
+        Fault::Throttled(_) | Fault::Unavailable => DeferralStreak::Grows,
+        Fault::Interrupted => DeferralStreak::Stays,
+        Fault::Transient
+        | Fault::Denied
+        | Fault::Misconfigured
+        | Fault::Paused
+        | Fault::OverBudget(_)
+        | Fault::Missing
+        | Fault::Rejected
+        | Fault::ClaimLost
+        | Fault::Internal => DeferralStreak::Ends,
+    }
 }
 
 /// Attempts since the last reopening: what the limits of the failure table are compared with.

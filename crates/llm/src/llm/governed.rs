@@ -35,6 +35,10 @@ impl<L: Llm> Llm for GovernedLlm<L> {
         self.inner.model()
     }
 
+    fn is_down(&self) -> bool {
+        self.governor.is_down(&self.key)
+    }
+
     async fn complete(&self, prompt: &Prompt) -> Result<ModelReply> {
         let input = estimate_tokens(&prompt.system).saturating_add(estimate_tokens(&prompt.user));
         let estimate = TokenEstimate { input, output: u64::from(prompt.max_output_tokens) };

@@ -6,7 +6,7 @@ WITH clock AS MATERIALIZED (
     SELECT * FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY AS a (id, token, place)
 ), held AS MATERIALIZED (
     SELECT i.id, i.status, i.lease_expires_at, i.next_attempt_at, i.crashes, i.claims,
-        i.claim_token, i.worker, i.started_at, i.stage
+        i.claim_token, i.worker, i.started_at, i.stage, i.deferred_since
     FROM ingestion i WHERE i.id = ANY ($1) ORDER BY i.id FOR UPDATE
 ), decided AS MATERIALIZED (
     SELECT h.*, c.now,
@@ -39,7 +39,10 @@ WITH clock AS MATERIALIZED (
         claim_token = a.token, lease_expires_at = d.now + make_interval(secs => $4),
         worker = $3, stage = 'claimed', started_at = d.now, updated_at = d.now,
         claims = i.claims + 1, attempt_count = i.attempt_count + 1,
-        crashes = d.crashes + (d.lease_expires_at IS NOT NULL)::int, next_attempt_at = NULL
+        crashes = d.crashes + (d.lease_expires_at IS NOT NULL)::int, next_attempt_at = NULL,
+        -- The time that it stood in line since it was due is no part of a streak of deferrals.
+        deferred_since = d.deferred_since + GREATEST(
+            d.now - COALESCE(d.next_attempt_at, d.lease_expires_at, d.now), interval '0')
     FROM decided d JOIN asked a ON a.id = d.id
     WHERE i.id = d.id AND d.answer = 'claimed'
     RETURNING i.*

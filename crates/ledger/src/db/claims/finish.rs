@@ -8,9 +8,9 @@ use uuid::Uuid;
 
 use super::write_result;
 use crate::db::{Db, SqlErrorContext};
-use crate::ledger::decide::result_duplicate_key;
+use crate::ledger::decide::{DeferralStreak, deferral_streak, result_duplicate_key};
 use crate::ledger::{ClaimRelease, IngestionResult, ReadBack, WriteResult, stored};
-use docmill_core::fault::{Fault, Result};
+use docmill_core::fault::Result;
 use docmill_core::model::{
     AttemptOutcome, ClaimToken, GroundedField, IngestionId, IngestionStatus,
 };
@@ -22,13 +22,15 @@ pub(super) async fn release_claim(
     token: ClaimToken,
     how: &ClaimRelease,
 ) -> Result<WriteResult> {
+    let streak = deferral_streak(how);
     let done = sqlx::query!(
         r#"
 WITH clock AS MATERIALIZED (
     SELECT docmill_now() AS now, set_config('synchronous_commit', 'off', true) AS fast
 ), held AS MATERIALIZED (
     SELECT i.id, i.claims, i.worker, i.started_at, c.now,
-        CASE WHEN $4::float8 > 0 THEN c.now + make_interval(secs => $4) END AS due
+        CASE WHEN $4::float8 > 0 THEN c.now + make_interval(secs => $4)
+            WHEN $8 THEN c.now END AS due
     FROM ingestion i CROSS JOIN clock c
     WHERE i.id = $1 AND i.claim_token = $2
     FOR UPDATE OF i
@@ -38,7 +40,7 @@ WITH clock AS MATERIALIZED (
         next_attempt_at = h.due, updated_at = h.now,
         attempt_count = i.attempt_count - CASE WHEN $3 THEN 0 ELSE 1 END,
         deferred_since = CASE
-            WHEN $3 OR $9 THEN NULL
+            WHEN $9 THEN NULL
             WHEN $8 THEN i.deferred_since
             ELSE COALESCE(i.deferred_since, h.now) END
     FROM held h WHERE i.id = h.id
@@ -56,8 +58,8 @@ FROM held h JOIN given g ON g.id = h.id
         how.stage.code(),
         &stored::strip_nul(&how.detail),
         AttemptOutcome::Fault(how.fault).code(),
-        how.fault == Fault::Interrupted,
-        matches!(how.fault, Fault::OverBudget(_)),
+        streak == DeferralStreak::Stays,
+        streak == DeferralStreak::Ends,
     )
     .execute(db.pool())
     .await

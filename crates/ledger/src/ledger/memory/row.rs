@@ -4,9 +4,10 @@
 use serde_json::{Map, Value};
 use time::OffsetDateTime;
 
-use crate::ledger::decide::{ClaimRowState, FRESH_ATTEMPTS, Sequencer};
+use crate::ledger::decide::{
+    ClaimRowState, DeferralStreak, FRESH_ATTEMPTS, Sequencer, deferral_streak,
+};
 use crate::ledger::{ClaimRelease, IngestionResult, StoredTranscript, stored};
-use docmill_core::fault::Fault;
 use docmill_core::model::{
     ArtefactRef, AttemptOutcome, ClaimToken, DocumentId, FileRef, GroundedField, IngestionStage,
     IngestionStatus, ModelUsage, OutcomeReason,
@@ -171,6 +172,9 @@ impl LedgerRow {
         self.started_at = Some(now);
         self.claims += 1;
         self.attempt_count += 1;
+        let in_line_since = self.next_attempt_at.or(self.lease_expires_at).unwrap_or(now);
+        let in_line = (now - in_line_since).max(time::Duration::ZERO);
+        self.deferred_since = self.deferred_since.map(|since| since + in_line);
         self.next_attempt_at = None;
     }
 
@@ -182,7 +186,10 @@ impl LedgerRow {
     ) -> Option<LedgerAttempt> {
         self.stage = Some(how.stage);
         let mut attempt = self.ended_attempt(now, AttemptOutcome::Fault(how.fault), &how.detail)?;
-        let due = (!how.after.is_zero()).then(|| add_duration(now, how.after));
+        let streak = deferral_streak(how);
+        // What goes on with its streak stands in line from now on, which is no part of that.
+        let is_due_known = !how.after.is_zero() || streak == DeferralStreak::Stays;
+        let due = is_due_known.then(|| add_duration(now, how.after));
         attempt.counted = how.counted;
         attempt.next_attempt_at = due;
         self.clear_claim();
@@ -191,12 +198,10 @@ impl LedgerRow {
         if !how.counted {
             self.attempt_count = self.attempt_count.saturating_sub(1);
         }
-        self.deferred_since = match how.fault {
-            // A day's wait for a budget is no part of any streak.
-            _ if how.counted => None,
-            Fault::OverBudget(_) => None,
-            Fault::Interrupted => self.deferred_since,
-            _ => self.deferred_since.or(Some(now)),
+        self.deferred_since = match streak {
+            DeferralStreak::Ends => None,
+            DeferralStreak::Stays => self.deferred_since,
+            DeferralStreak::Grows => self.deferred_since.or(Some(now)),
         };
         Some(attempt)
     }

@@ -2,12 +2,13 @@
 //!
 //! SQS refuses to hide a message beyond twelve hours from its receive (it does not shorten the
 //! wish), so the time of the receive travels with the handle, and the tier it was received from:
-//! `MILLISECONDS:LINE:HANDLE`, counted on the monotonic clock from when this queue was connected. A
-//! receipt means nothing to another process.
+//! `MILLISECONDS:LINE:HANDLE`, counted from when this queue was connected by the monotonic clock and
+//! what the machine was suspended beside it. A receipt means nothing to another process.
 
 use std::time::{Duration, Instant};
 
 use super::super::ReceiptHandle;
+use docmill_core::suspension::suspended_time;
 
 /// The longest SQS hides a message, counted from its receive (API reference,
 /// `ChangeMessageVisibility`).
@@ -17,11 +18,13 @@ pub(super) const LONGEST: Duration = Duration::from_secs(12 * 3600);
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ReceiptClock {
     epoch: Instant,
+    /// How long the machine had been suspended by then.
+    suspended: Duration,
 }
 
 impl ReceiptClock {
     pub(super) fn new() -> Self {
-        Self { epoch: Instant::now() }
+        Self { epoch: Instant::now(), suspended: suspended_time() }
     }
 
     /// Makes the receipt of a message received (at the earliest) at `received`.
@@ -31,7 +34,7 @@ impl ReceiptClock {
         line: usize,
         received: Instant,
     ) -> ReceiptHandle {
-        let since = received.saturating_duration_since(self.epoch).as_millis();
+        let since = self.time_since(received, suspended_time()).as_millis();
         ReceiptHandle(format!("{since}:{line}:{handle}"))
     }
 
@@ -43,10 +46,20 @@ impl ReceiptClock {
         wish: Duration,
         now: Instant,
     ) -> Option<i32> {
+        self.seconds_left(receipt, wish, self.time_since(now, suspended_time()))
+    }
+
+    /// Time since the epoch at `now`, if the machine was suspended for so long by then.
+    fn time_since(self, now: Instant, suspended: Duration) -> Duration {
+        now.saturating_duration_since(self.epoch) + suspended.saturating_sub(self.suspended)
+    }
+
+    /// As [`ReceiptClock::allowed_seconds`], `now` after the epoch.
+    fn seconds_left(self, receipt: &ReceiptHandle, wish: Duration, now: Duration) -> Option<i32> {
         let left = match open_receipt(receipt).since {
-            Some(since) => LONGEST
-                .checked_sub(now.saturating_duration_since(self.epoch + since))
-                .filter(|left| left.as_secs() > 0)?,
+            Some(since) => {
+                LONGEST.checked_sub(now.saturating_sub(since)).filter(|left| left.as_secs() > 0)?
+            }
             None => LONGEST,
         };
         // The rest of the twelve hours is rounded down, a wish within it up.
@@ -119,6 +132,19 @@ mod tests {
             );
         }
         assert_eq!((tier_of(&receipt), handle_of(&receipt)), (2, "h:1"));
+    }
+
+    #[test]
+    fn the_twelve_hours_go_on_while_the_machine_is_suspended() {
+        let stamp = ReceiptClock::new();
+        let receipt = stamp.seal_receipt("h", 0, stamp.epoch);
+        let hour = Duration::from_secs(3600);
+        let left = |awake: Duration, asleep: Duration| {
+            let now = stamp.time_since(stamp.epoch + awake, stamp.suspended + asleep);
+            stamp.seconds_left(&receipt, LONGEST, now)
+        };
+        assert_eq!(left(hour, hour * 2), Some(9 * 3600));
+        assert_eq!(left(hour, hour * 11), None);
     }
 
     #[test]
