@@ -38,7 +38,8 @@ SELECT current_setting('server_version_num')::int AS version,
     ARRAY(SELECT c.relname::text FROM pg_class c
         WHERE c.relnamespace = n.oid AND c.relkind = 'r' AND c.relname <> '_sqlx_migrations'
           AND NOT (has_table_privilege(c.oid, 'SELECT')
-            AND (c.relname IN ('erased_ingestion', 'tenant_retention')
+            AND (c.relname IN ('erased_ingestion', 'tenant_retention', 'operator_action', 'pause',
+                'blocked_content')
               OR (has_table_privilege(c.oid, 'INSERT') AND has_table_privilege(c.oid, 'UPDATE'))))
         ORDER BY c.relname) AS lacking,
     pg_is_in_recovery() AS standby,
