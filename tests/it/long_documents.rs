@@ -112,6 +112,7 @@ async fn reader(counting: &Counting, dpi: u32) -> Arc<DocumentReader> {
         recipe: recipe.clone(),
         ocr: ocr.clone(),
         page_memory: cpu.page_memory,
+        address_space: 1 << 40,
         permissions: None,
     };
     let processes = ProcessPool::new(ProcessProgram::Thread(Arc::new(served)), setup, 1000);

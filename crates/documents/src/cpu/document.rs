@@ -14,8 +14,9 @@ use super::process_pool::ProcessSlot;
 use super::wire::{DocumentAnswer, DocumentRequest};
 use docmill_core::fault::{Error, Fault};
 use docmill_core::model::{
-    EinvoiceFindings, OutcomeReason, PageReadResult, PageViewMode, PageViewResult,
+    OutcomeReason, PageReadResult, PageText, PageViewMode, PageViewResult, TextLimits,
 };
+use docmill_formats::einvoice::EinvoiceFinding;
 
 /// A page over its time has this long to stop by itself, so that nothing has to be killed.
 const NOTICE: Duration = Duration::from_secs(2);
@@ -104,10 +105,40 @@ impl OpenDocument {
     /// The document is refused; what reads it fails.
     pub async fn read_page(&self, index: u32) -> Result<PageReadResult, DocumentReadError> {
         let request = DocumentRequest::Read { document: self.number, index };
-        self.ask_with_retry(request, |answer, body| {
+        let read = self.ask_with_retry(request, |answer, body| {
             answer.into_page(body).filter(|read| read.page.number == index + 1)
+        });
+        let read = read.await?;
+        self.check_text(&read.page)?;
+        Ok(read)
+    }
+
+    /// What page `index`, which starts at 0, has as text, without reading its picture: a page that
+    /// is one has no lines.
+    ///
+    /// # Errors
+    /// As [`OpenDocument::read_page`].
+    pub async fn printed_page(&self, index: u32) -> Result<PageText, DocumentReadError> {
+        let request = DocumentRequest::Print { document: self.number, index };
+        let printed = self.ask_with_retry(request, |answer, _| {
+            answer.into_printed_page().filter(|page| page.number == index + 1)
+        });
+        let printed = printed.await?;
+        self.check_text(&printed)?;
+        Ok(printed)
+    }
+
+    /// The most text that its pages may have.
+    pub fn text_limits(&self) -> TextLimits {
+        self.pool.setup().limits.text()
+    }
+
+    /// A page process may say anything: what it says is counted here once more.
+    fn check_text(&self, page: &PageText) -> Result<(), DocumentReadError> {
+        let counted = self.text_limits().check_page(page);
+        counted.map_err(|over| {
+            DocumentReadError::refused(OutcomeReason::TooLarge, over.to_string())
         })
-        .await
     }
 
     /// Draws page `index`, which starts at 0, for a reader elsewhere. Several pages may be
@@ -126,19 +157,23 @@ impl OpenDocument {
             PageViewResult::Picture(picture) => picture.facts.number == index + 1,
             PageViewResult::Unaltered => view == PageViewMode::Repaired,
         };
-        self.ask_with_retry(request, |answer, body| {
+        let shown = self.ask_with_retry(request, |answer, body| {
             answer.into_shown_page(body).filter(is_asked_for)
-        })
-        .await
+        });
+        let shown = shown.await?;
+        if let PageViewResult::Text(page) = &shown {
+            self.check_text(page)?;
+        }
+        Ok(shown)
     }
 
-    /// Looks for e-invoices in it.
+    /// Looks for e-invoices in it, and reads them.
     ///
     /// # Errors
     /// As [`OpenDocument::read_page`].
-    pub async fn find_einvoices(&self) -> Result<EinvoiceFindings, DocumentReadError> {
+    pub async fn find_einvoice(&self) -> Result<EinvoiceFinding, DocumentReadError> {
         let request = DocumentRequest::Look { document: self.number };
-        self.ask_with_retry(request, |answer, body| answer.into_einvoices(&body)).await
+        self.ask_with_retry(request, |answer, _| answer.into_einvoice()).await
     }
 
     /// Repeats the request until a page process lives long enough to answer. `parse` gives `None`
@@ -223,6 +258,9 @@ impl OpenDocument {
         request: DocumentRequest,
         body: Bytes,
     ) -> Result<Option<(DocumentAnswer, Vec<u8>)>, DocumentReadError> {
+        // A process of one document reads a page at a time, and a page that waits is not at work.
+        let turn = Arc::clone(&slot.turns).acquire_owned().await;
+        let turn = turn.map_err(|_| Error::internal("a page process without turns"))?;
         let core = Arc::clone(&self.pool.cores).acquire_owned().await;
         let core = core.map_err(|_| Error::internal("there are no cores any more"))?;
         let limits = &self.pool.setup().limits;
@@ -238,6 +276,7 @@ impl OpenDocument {
             limit: limits.page_time.min(left) + NOTICE,
             spent: Arc::clone(&self.spent),
             _core: core,
+            _turn: turn,
         };
         tokio::spawn(asked.await_answer(answer, tell));
         Ok(told.await.ok().and_then(Result::ok))
@@ -279,6 +318,7 @@ struct RunningRequest {
     limit: Duration,
     spent: Arc<AtomicU64>,
     _core: OwnedSemaphorePermit,
+    _turn: OwnedSemaphorePermit,
 }
 
 impl RunningRequest {
