@@ -28,7 +28,9 @@ use crate::worker::QueueWorker;
 use crate::worker::scale_in_protection::{self, ContainerAgent, ProtectionTiming};
 use docmill_core::config::{Config, QueueBackend, StoreBackend};
 use docmill_core::model::{ReadRecipe, RepairSwitches};
-use docmill_documents::cpu::{CpuPool, ProcessPool, ProcessProgram, ProcessSetup};
+use docmill_documents::cpu::{
+    CpuPool, ProcessMemory, ProcessPool, ProcessProgram, ProcessSetup, process_memory,
+};
 use docmill_documents::ocr::tesseract::TesseractEngine;
 use docmill_gate::kinds::KindSet;
 use docmill_ledger::db::Db;
@@ -188,7 +190,8 @@ impl App {
             pool,
             models: Box::pin(self.connect_models()).await?,
             kinds,
-            budget: ByteBudget::new(self.config.limits.documents_in_memory),
+            budget: ByteBudget::new(self.config.limits.documents_in_memory)
+                .with_text(self.config.limits.text_bytes),
             costs: Arc::new(CostTracker::new(self.config.cost.clone())),
             config: Arc::new(self.config.clone()),
             ignore_xml: false,
@@ -301,9 +304,28 @@ impl App {
             true => ProcessProgram::current_binary()?,
             false => ProcessProgram::Binary(cpu.program.clone()),
         };
-        let processes = ProcessPool::new(program, setup, cpu.documents_per_process);
+        let memory = self.share_memory(&setup);
+        let processes = ProcessPool::within(memory, program, setup, cpu.documents_per_process);
         let remote_ocr = providers::build_remote_ocr(&self.config, kinds).await?;
         Ok(Arc::new(DocumentReader { processes, ocr: Arc::new(tesseract), recipe, remote_ocr }))
+    }
+
+    /// What page processes may take of the memory that the container, or a setting, leaves them.
+    fn share_memory(&self, setup: &ProcessSetup) -> ProcessMemory {
+        let Config { cpu, limits, .. } = &self.config;
+        let granted = process_memory::granted_bytes();
+        let Some(total) = process_memory::bytes_for_processes(cpu, limits, granted) else {
+            return ProcessMemory::unbounded(setup);
+        };
+        let plan = ProcessMemory::within(total, setup);
+        if plan.total_bytes() > total {
+            tracing::warn!(
+                granted_bytes = total,
+                wanted_bytes = plan.total_bytes(),
+                "page processes may take more memory than there is: `docmill doctor` says what to do"
+            );
+        }
+        plan
     }
 
     fn page_recipe(&self) -> ReadRecipe {

@@ -40,6 +40,8 @@ mod preprocessed;
 pub mod reading;
 pub mod remote_ocr;
 mod step_error;
+mod text_room;
+mod text_work;
 mod timings;
 mod transcribe;
 pub mod verdict;
@@ -69,6 +71,7 @@ pub use page_sink::PageSink;
 pub use reading::{DocumentReader, ReadRequest};
 pub use remote_ocr::{ReadOptions, RemoteOcr};
 pub use step_error::{StageFailure, StepError};
+pub use text_room::TextRoom;
 use timings::StageClock;
 pub use timings::StageTimings;
 use verdict::GateInput;
@@ -121,6 +124,8 @@ struct PipelineRun<'a> {
     span: Span,
     /// Tokens of calls that belong to no reading.
     spent: ModelUsage,
+    /// Room for the text of the pages beside an e-invoice.
+    room: Option<TextRoom>,
 }
 
 impl<'a> PipelineRun<'a> {
@@ -130,6 +135,7 @@ impl<'a> PipelineRun<'a> {
             clock: StageClock::start(),
             span: Span::none(),
             spent: ModelUsage::default(),
+            room: None,
         }
     }
 
@@ -207,6 +213,7 @@ impl<'a> PipelineRun<'a> {
         let is_named = self.attempt.claimed.kind.is_some();
         let kinds = &self.attempt.services().kinds;
         let (kind, extraction) = parsed.to_extraction(kinds, named, is_named);
+        self.room = Some(parsed.room);
         let transcript =
             einvoice::store_transcript(self.attempt, fetched, parsed.transcript).await?;
         self.enter(IngestionStage::Extract)?;
@@ -235,7 +242,7 @@ impl<'a> PipelineRun<'a> {
         named: &Arc<Kind>,
         transcribed: &transcribe::TranscribedDocument,
     ) -> Result<ClassifiedKind, StepError> {
-        let told = kind::resolve_kind(self.attempt, named, &transcribed.transcript);
+        let told = kind::resolve_kind(self.attempt, named, &transcribed.transcript).await?;
         let (told, spent) = kind_choice::resolve_tie(self.attempt, transcribed, told)
             .instrument(self.span.clone())
             .await?;
@@ -254,7 +261,7 @@ impl<'a> PipelineRun<'a> {
         let rungs = services.models.for_kind(&kind.name);
         let Some(first) = rungs.first() else {
             let extraction =
-                extract::extract_by_rules(&services.pool, kind, input.transcript).await?;
+                extract::extract_by_rules(services, kind, input.transcript).await?;
             let verdict = self.judge(input, &extraction).await?;
             return Ok(EscalationOutcome::Judged(extraction, verdict));
         };
@@ -270,7 +277,7 @@ impl<'a> PipelineRun<'a> {
         extraction: &Extraction,
     ) -> Result<Verdict, StepError> {
         self.enter(IngestionStage::Gate)?;
-        Ok(verdict::judge_extraction(self.attempt, input, extraction).await?)
+        verdict::judge_extraction(self.attempt, input, extraction).await
     }
 
     /// Goes on to the next stage, if the claim is still ours.

@@ -14,7 +14,8 @@ use docmill_core::model::digest::{LengthOrder, sha256_of_parts};
 use docmill_core::work_clock::note_progress;
 use docmill_storage::store::{Etag, GetOptions, GetResult, ObjectStore, PutResult};
 
-/// Larger artefacts are not ours.
+/// Larger artefacts are neither written nor read: a transcript of `limits.text_bytes` at their most
+/// and the replies about one document have less.
 const LARGEST: u64 = 256 << 20;
 
 #[derive(Serialize, Deserialize)]
@@ -57,9 +58,9 @@ impl<T: Serialize + DeserializeOwned> ArtefactSlot<T> {
                 let ours = envelope.filter(|envelope| envelope.made_from == identity);
                 (Some(object.etag), ours.map(|envelope| envelope.content))
             }
-            GetResult::TooLarge { size } => {
-                let context = format!("artefact {key} has {size} bytes: not one of ours");
-                return Err(fault::Error::internal(context));
+            // Larger than any that is written now: made anew in its place.
+            GetResult::TooLarge { .. } => {
+                (store.head(&key).await?.map(|meta| meta.etag), None)
             }
             GetResult::Missing | GetResult::Changed => (None, None),
         };
@@ -81,6 +82,12 @@ impl<T: Serialize + DeserializeOwned> ArtefactSlot<T> {
         let bytes = serde_json::to_vec(&envelope).map(Bytes::from).map_err(|error| {
             fault::Error::internal("an artefact could not be serialised").with_source(error)
         })?;
+        let (size, key) = (bytes.len(), &self.key);
+        if size as u64 > LARGEST {
+            // The limits on text and replies keep far below it.
+            let context = format!("{key} would have {size} bytes and could not be read again");
+            return Err(fault::Error::internal(context));
+        }
         self.found =
             Some(replace_version(store, hold, &self.key, self.found.as_ref(), bytes).await?);
         note_progress();

@@ -13,11 +13,15 @@ use docmill_core::work_clock::wait_off_clock;
 
 /// Bytes per permit of the semaphore.
 const PERMIT_BYTES: u64 = 4096;
+/// One part in so many is set aside for texts, on top of the budget.
+const TEXT_SHARE: usize = 4;
 
 /// A budget of bytes that every part of the process shares. Cloned freely; all clones are one.
 #[derive(Debug, Clone)]
 pub struct ByteBudget {
     free: Arc<Semaphore>,
+    /// Set aside for texts, which nobody waits for; see `text_room`.
+    aside: Arc<Semaphore>,
     total: u64,
 }
 
@@ -34,7 +38,29 @@ impl ByteBudget {
         let permits = usize::try_from(bytes.0 / PERMIT_BYTES).unwrap_or(usize::MAX);
         let permits = permits.clamp(1, Semaphore::MAX_PERMITS);
         let total = u64::try_from(permits).unwrap_or(u64::MAX).saturating_mul(PERMIT_BYTES);
-        Self { free: Arc::new(Semaphore::new(permits)), total }
+        // At least one piece, as above.
+        let aside = Arc::new(Semaphore::new((permits / TEXT_SHARE).max(1)));
+        Self { free: Arc::new(Semaphore::new(permits)), aside, total }
+    }
+
+    /// With enough set aside for one text of so many bytes.
+    #[must_use]
+    pub fn with_text(mut self, bytes: ByteSize) -> Self {
+        let wanted = usize::try_from(permits(bytes.0)).unwrap_or(Semaphore::MAX_PERMITS);
+        if wanted > self.aside.available_permits() {
+            self.aside = Arc::new(Semaphore::new(wanted.min(Semaphore::MAX_PERMITS)));
+        }
+        self
+    }
+
+    /// As [`ByteBudget::try_reserve`], in pieces.
+    pub(super) fn try_take_permits(&self, count: u32) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.free).try_acquire_many_owned(count).ok()
+    }
+
+    /// Pieces of what is set aside for texts.
+    pub(super) fn try_take_aside(&self, count: u32) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.aside).try_acquire_many_owned(count).ok()
     }
 
     /// The whole budget in bytes: no reservation can be larger.
@@ -61,7 +87,8 @@ impl ByteBudget {
     }
 }
 
-fn permits(bytes: u64) -> u32 {
+/// Pieces that so many bytes take.
+pub(super) fn permits(bytes: u64) -> u32 {
     u32::try_from(bytes.div_ceil(PERMIT_BYTES).max(1)).unwrap_or(u32::MAX)
 }
 

@@ -1,4 +1,5 @@
-//! Fetched to extracted without OCR and model: a document that carries an e-invoice, or is one.
+//! Fetched to extracted without OCR and model: a document that carries an e-invoice, or is one. The
+//! XML is read in the page process, like everything that strangers write.
 //!
 //! The XML is looked for before anything else is read, because it costs milliseconds and may spare
 //! the rest. Pages beside it are read only as far as they have a text layer: the gate compares the
@@ -12,11 +13,13 @@ use crate::pipeline::context::{AttemptContext, PipelineServices};
 use crate::pipeline::fetch::FetchedDocument;
 use crate::pipeline::reading::mean_quality;
 use crate::pipeline::step_error::StepError;
+use crate::pipeline::text_room::TextRoom;
 use docmill_core::metrics;
-use docmill_core::model::{EinvoiceAttachment, EinvoiceFindings, Extraction, Transcript};
+use docmill_core::model::{Extraction, Transcript};
 use docmill_documents::cpu::OpenDocument;
 use docmill_documents::pages;
-use docmill_extract::extract::einvoice::{self, EinvoiceDefect, ParsedInvoiceXml};
+use docmill_extract::extract::einvoice;
+use docmill_formats::einvoice::{EinvoiceFinding, ParsedInvoiceXml};
 use docmill_gate::gate;
 use docmill_gate::kinds::{Kind, KindSet};
 use docmill_ledger::ledger::StoredTranscript;
@@ -40,6 +43,8 @@ pub(super) struct ParsedEinvoice {
     invoice: ParsedInvoiceXml,
     /// Text layers alone; a page that is a picture has no lines.
     pub transcript: Transcript,
+    /// Room for their text.
+    pub room: TextRoom,
 }
 
 impl ParsedEinvoice {
@@ -54,7 +59,7 @@ impl ParsedEinvoice {
         let own = kinds.get("credit_note").filter(|_| self.invoice.is_credit_note);
         let own = own.filter(|own| !is_named && einvoice::kind_uses_einvoice(own));
         let kind = own.unwrap_or(kind);
-        (Arc::clone(kind), self.invoice.to_extraction(kind))
+        (Arc::clone(kind), einvoice::extract_einvoice(&self.invoice, kind))
     }
 }
 
@@ -69,11 +74,12 @@ pub(super) async fn scan_einvoice(
     sha256: &str,
     kind: &Kind,
 ) -> Result<EinvoiceScan, StepError> {
-    let EinvoiceFindings { einvoices, printed } = services.reader.find_einvoices(document).await?;
-    let is_document = einvoices.as_ref().is_some_and(|all| all.iter().any(|one| one.is_document));
-    let note = match services.pool.run(move || parse_attachments(einvoices)).await? {
+    let EinvoiceFinding { invoice, is_document } = services.reader.find_einvoice(document).await?;
+    let note = match invoice {
         Ok(None) => return Ok(EinvoiceScan::NONE),
         Ok(Some(invoice)) if einvoice::kind_uses_einvoice(kind) => {
+            let mut room = TextRoom::new(&services.budget);
+            let printed = services.reader.printed_pages(document, &mut room).await?;
             let transcript = Transcript {
                 format: Transcript::FORMAT,
                 sha256: sha256.to_owned(),
@@ -86,7 +92,8 @@ pub(super) async fn scan_einvoice(
             } else {
                 gate::EinvoiceState::Attached
             };
-            return Ok(EinvoiceScan { parsed: Some(ParsedEinvoice { invoice, transcript }), note });
+            let parsed = Some(ParsedEinvoice { invoice, transcript, room });
+            return Ok(EinvoiceScan { parsed, note });
         }
         // The producer wants something else of this document.
         Ok(Some(_)) => gate::EinvoiceState::Absent,
@@ -96,29 +103,6 @@ pub(super) async fn scan_einvoice(
         Err(flaw) => gate::EinvoiceState::Unusable(flaw.code()),
     };
     Ok(EinvoiceScan { parsed: None, note })
-}
-
-/// The one thing that all e-invoices say which can be read. A document that is XML is read even if
-/// it is incomplete: nothing else could be asked.
-fn parse_attachments(
-    found: Option<Vec<EinvoiceAttachment>>,
-) -> Result<Option<ParsedInvoiceXml>, EinvoiceDefect> {
-    let found = found.ok_or(EinvoiceDefect::Attachment)?;
-    let (mut usable, mut flaw) = (Vec::new(), None);
-    for attachment in found {
-        match einvoice::parse_einvoice(&attachment.bytes) {
-            Ok(invoice) if invoice.is_complete() || attachment.is_document => usable.push(invoice),
-            Ok(_) => flaw = flaw.or(Some(EinvoiceDefect::Incomplete)),
-            Err(other) => flaw = flaw.or(Some(other)),
-        }
-    }
-    let mut usable = usable.into_iter();
-    match (usable.next(), flaw) {
-        (Some(first), _) if usable.all(|other| other.agrees_with(&first)) => Ok(Some(first)),
-        (Some(_), _) => Err(EinvoiceDefect::Several),
-        (None, Some(flaw)) => Err(flaw),
-        (None, None) => Ok(None),
-    }
 }
 
 /// Stores the text of the pages as the transcript, referenced by the row.

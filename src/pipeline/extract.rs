@@ -11,13 +11,14 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use crate::pipeline::artefact::ArtefactSlot;
-use crate::pipeline::context::AttemptContext;
+use crate::pipeline::context::{AttemptContext, PipelineServices};
 use crate::pipeline::cost::LlmCallBilling;
 use crate::pipeline::step_error::StepError;
+use crate::pipeline::text_work::run_on_text;
 use crate::pipeline::transcribe::TranscribedDocument;
 use docmill_core::fault;
 use docmill_core::model::{Extraction, ModelUsage, OutcomeReason, Transcript};
-use docmill_documents::cpu::CpuPool;
+use docmill_extract::extract::prompt::TranscriptView;
 use docmill_extract::extract::{self, ExtractError, RecordedReplies, ReplyJournal};
 use docmill_gate::kinds::Kind;
 use docmill_llm::llm::chain::ChainModel;
@@ -50,14 +51,26 @@ pub(super) struct UnfinishedExtraction {
 /// Has the transcript read by labels and layout.
 ///
 /// # Errors
-/// The CPU pool is gone.
+/// Rejected if its text keeps the reader busy for too long; the CPU pool is gone.
 pub(super) async fn extract_by_rules(
-    pool: &CpuPool,
+    services: &PipelineServices,
     kind: &Arc<Kind>,
     transcript: &Arc<Transcript>,
 ) -> Result<Extraction, StepError> {
     let (kind, transcript) = (Arc::clone(kind), Arc::clone(transcript));
-    Ok(pool.run(move || extract::rules::extract_by_rules(&transcript, &kind)).await?)
+    run_on_text(services, move || extract::rules::extract_by_rules(&transcript, &kind)).await
+}
+
+/// Lays a transcript out as it is shown to models.
+///
+/// # Errors
+/// Rejected if that takes too long.
+pub(super) async fn lay_out(
+    services: &PipelineServices,
+    transcript: &Arc<Transcript>,
+) -> Result<Arc<TranscriptView>, StepError> {
+    let transcript = Arc::clone(transcript);
+    run_on_text(services, move || Arc::new(TranscriptView::of_transcript(&transcript))).await
 }
 
 /// The readings of a document by the models of a chain.
@@ -65,6 +78,8 @@ pub(super) struct ModelReadings<'a> {
     attempt: AttemptContext<'a>,
     kind: Arc<Kind>,
     transcribed: &'a TranscribedDocument,
+    /// As it is shown to models.
+    shown: Arc<TranscriptView>,
     slot: ArtefactSlot<StoredModelReplies>,
     stored: StoredModelReplies,
 }
@@ -82,7 +97,7 @@ impl<'a> ModelReadings<'a> {
     /// Loads what an earlier run has stored.
     ///
     /// # Errors
-    /// What the store says.
+    /// What the store says; rejected if its text takes too long to lay out.
     pub(super) async fn open(
         attempt: AttemptContext<'a>,
         kind: Arc<Kind>,
@@ -98,7 +113,8 @@ impl<'a> ModelReadings<'a> {
             slot.content = None;
         }
         let stored = slot.content.take().unwrap_or_default();
-        Ok(Self { attempt, kind, transcribed, slot, stored })
+        let shown = lay_out(attempt.services(), &transcribed.transcript).await?;
+        Ok(Self { attempt, kind, transcribed, shown, slot, stored })
     }
 
     /// Has the transcript read by one model.
@@ -112,13 +128,19 @@ impl<'a> ModelReadings<'a> {
     ) -> Result<ExtractionOutcome, StepError> {
         let llm = model.llm.as_ref();
         let kind = Arc::clone(&self.kind);
-        let (identity, transcript) = (&self.transcribed.identity, &self.transcribed.transcript);
-        let identity = extract::extraction_identity(identity, llm, &kind);
+        let (shown, transcript) =
+            (Arc::clone(&self.shown), Arc::clone(&self.transcribed.transcript));
+        let identity = extract::extraction_identity(&self.transcribed.identity, llm, &kind);
         let services = self.attempt.services();
         let terms = services.call_terms(identity.clone(), model.max_output_tokens);
         let book = LlmCallBilling::new(self.attempt.spending_book(), llm);
         let mut journal = ModelReplyStore { readings: self, at, identity, book };
-        sort_outcome(extract::extract_by_model(llm, &kind, transcript, &terms, &mut journal).await)
+        let read = match extract::read_by_model(llm, &kind, shown, &terms, &mut journal).await {
+            Ok(read) => read,
+            Err(error) => return sort_outcome(Err(error)),
+        };
+        let merge = move || read.into_extraction(&kind, &transcript);
+        sort_outcome(run_on_text(services, merge).await?)
     }
 
     /// Writes the replies of all models, and refers to them.

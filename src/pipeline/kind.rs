@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use crate::pipeline::context::AttemptContext;
+use crate::pipeline::step_error::StepError;
+use crate::pipeline::text_work::run_on_text;
 use docmill_core::fault;
 use docmill_core::model::Transcript;
 use docmill_gate::gate::{GateFinding, Verdict};
@@ -22,14 +24,20 @@ pub(super) fn named_kind(attempt: AttemptContext<'_>) -> fault::Result<Arc<Kind>
 }
 
 /// `named`, unless the kind is to be determined from the document.
-pub(super) fn resolve_kind(
+///
+/// # Errors
+/// Rejected if its text takes too long to look through.
+pub(super) async fn resolve_kind(
     attempt: AttemptContext<'_>,
     named: &Arc<Kind>,
-    transcript: &Transcript,
-) -> ClassifiedKind {
-    let classify = attempt.config().kinds.classify && attempt.claimed.kind.is_none();
-    let told = if classify { attempt.services().kinds.classify(transcript) } else { None };
-    told.unwrap_or_else(|| ClassifiedKind::certain(Arc::clone(named)))
+    transcript: &Arc<Transcript>,
+) -> Result<ClassifiedKind, StepError> {
+    let mut told = None;
+    if attempt.config().kinds.classify && attempt.claimed.kind.is_none() {
+        let (kinds, transcript) = (Arc::clone(&attempt.services().kinds), Arc::clone(transcript));
+        told = run_on_text(attempt.services(), move || kinds.classify(&transcript)).await?;
+    }
+    Ok(told.unwrap_or_else(|| ClassifiedKind::certain(Arc::clone(named))))
 }
 
 /// Adds to a verdict what is doubtful about the kind: a document of no known kind is refused, one

@@ -11,6 +11,7 @@ use async_trait::async_trait;
 use crate::pipeline::artefact::ArtefactSlot;
 use crate::pipeline::context::AttemptContext;
 use crate::pipeline::cost::LlmCallBilling;
+use crate::pipeline::extract::lay_out;
 use crate::pipeline::step_error::StepError;
 use crate::pipeline::transcribe::TranscribedDocument;
 use docmill_core::fault;
@@ -65,9 +66,9 @@ pub(super) async fn resolve_tie(
     let slot = ArtefactSlot::load(attempt.artefacts(), key, identity.clone()).await?;
     let book = LlmCallBilling::new(attempt.spending_book(), llm);
     let mut journal = KindChoiceStore { attempt, slot, book };
-    let transcript = &transcribed.transcript;
+    let shown = lay_out(services, &transcribed.transcript).await?;
     let (choice, usage) =
-        extract::choose_kind(llm, &kinds, transcript, &identity, &mut journal).await?;
+        extract::choose_kind(llm, &kinds, &shown, &identity, &mut journal).await?;
     Ok((apply_choice(&services.kinds, told, &kinds, &choice), usage))
 }
 

@@ -6,11 +6,54 @@ use futures::{StreamExt, TryStreamExt};
 
 use crate::pipeline::page_sink::PageSink;
 use crate::pipeline::step_error::{StepError, step_error};
-use docmill_core::model::{PageReadResult, PageText, ReadRecipe};
+use docmill_core::model::{
+    OutcomeReason, PageReadResult, PageText, ReadRecipe, TextLimits, TextMeter, TextOverflow,
+};
 use docmill_documents::cpu::OpenDocument;
 
-/// The pages of a document that are read, by number.
-pub(super) type PagesByNumber = BTreeMap<u32, PageText>;
+/// The pages of a document that are read, by number, and no more text than a document may have.
+pub(super) struct PagesByNumber {
+    pages: BTreeMap<u32, PageText>,
+    meter: TextMeter,
+}
+
+impl PagesByNumber {
+    /// None so far.
+    pub(super) fn new(limits: TextLimits) -> Self {
+        Self { pages: BTreeMap::new(), meter: TextMeter::new(limits) }
+    }
+
+    /// Takes a page in, in the place of what was read of it before.
+    ///
+    /// # Errors
+    /// `too_large`: the page or the document has more text than is kept.
+    pub(super) fn insert(&mut self, page: PageText) -> Result<(), StepError> {
+        self.meter.add_page(&page).map_err(overflow_error)?;
+        self.pages.insert(page.number, page);
+        Ok(())
+    }
+
+    pub(super) fn values_mut(&mut self) -> impl Iterator<Item = &mut PageText> {
+        self.pages.values_mut()
+    }
+
+    pub(super) fn into_pages(self) -> Vec<PageText> {
+        self.pages.into_values().collect()
+    }
+}
+
+impl std::ops::Deref for PagesByNumber {
+    type Target = BTreeMap<u32, PageText>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.pages
+    }
+}
+
+/// More text than a document may have, as a step says it.
+pub(super) fn overflow_error(over: TextOverflow) -> StepError {
+    StepError::rejected(OutcomeReason::TooLarge, over.to_string())
+}
 
 /// An open document and how its pages are read here.
 pub(super) struct LocalPages<'a> {
@@ -39,7 +82,7 @@ impl LocalPages<'_> {
         while let Some(read) = reads.try_next().await.map_err(step_error)? {
             let PageReadResult { page, repaired } = read;
             sink.store_page(&page, repaired).await?;
-            pages.insert(page.number, page);
+            pages.insert(page)?;
         }
         Ok(())
     }

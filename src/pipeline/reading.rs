@@ -8,17 +8,18 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use futures::{StreamExt, TryStreamExt};
 
 use crate::pipeline::local_pages::{LocalPages, PagesByNumber};
 use crate::pipeline::page_sink::PageSink;
 use crate::pipeline::remote_ocr::{self, ReadOptions, RemoteOcr};
 use crate::pipeline::step_error::{StepError, step_error};
-use docmill_core::model::{
-    EinvoiceFindings, OutcomeReason, PageSource, PageText, ReadRecipe, Transcript,
-};
+use crate::pipeline::text_room::TextRoom;
+use docmill_core::model::{OutcomeReason, PageSource, PageText, ReadRecipe, Transcript};
 use docmill_documents::cpu::{OpenDocument, ProcessPool};
 use docmill_documents::ocr::OcrEngine;
 use docmill_documents::pages;
+use docmill_formats::einvoice::EinvoiceFinding;
 
 /// Opens documents and reads their pages into texts.
 pub struct DocumentReader {
@@ -74,15 +75,35 @@ impl DocumentReader {
         self.processes.open_document(bytes, alone).await.map_err(step_error)
     }
 
-    /// Looks for e-invoices in a document.
+    /// Looks for e-invoices in a document, and reads them.
     ///
     /// # Errors
     /// As [`DocumentReader::open_document`].
-    pub async fn find_einvoices(
+    pub async fn find_einvoice(
         &self,
         document: &OpenDocument,
-    ) -> Result<EinvoiceFindings, StepError> {
-        document.find_einvoices().await.map_err(step_error)
+    ) -> Result<EinvoiceFinding, StepError> {
+        document.find_einvoice().await.map_err(step_error)
+    }
+
+    /// What the pages of a document have as text, without reading a picture; `room` grows with it.
+    ///
+    /// # Errors
+    /// As [`DocumentReader::open_document`]; no room for the text.
+    pub async fn printed_pages(
+        &self,
+        document: &OpenDocument,
+        room: &mut TextRoom,
+    ) -> Result<Vec<PageText>, StepError> {
+        let mut pages = PagesByNumber::new(document.text_limits());
+        let mut printed = futures::stream::iter(0..document.page_count())
+            .map(|index| document.printed_page(index))
+            .buffer_unordered(self.max_parallel_pages());
+        while let Some(page) = printed.try_next().await.map_err(step_error)? {
+            room.grow(page.memory_bytes())?;
+            pages.insert(page)?;
+        }
+        Ok(pages.into_pages())
     }
 
     /// Reads the pages that are not finished yet and hands each to `sink` as soon as it is read, in
@@ -102,8 +123,8 @@ impl DocumentReader {
         sink: &mut dyn PageSink,
     ) -> Result<Transcript, StepError> {
         let ReadRequest { document, sha256, finished, wishes } = reading;
-        let mut pages: PagesByNumber =
-            finished.into_iter().map(|page| (page.number, page)).collect();
+        let mut pages = PagesByNumber::new(document.text_limits());
+        finished.into_iter().try_for_each(|page| pages.insert(page))?;
         let local = LocalPages {
             document: &document,
             recipe: &self.recipe,
@@ -116,7 +137,7 @@ impl DocumentReader {
         } else {
             remote_ocr::read_pages(&self.remote_ocr, &local, &wishes, &mut pages, sink).await?;
         }
-        let pages: Vec<PageText> = pages.into_values().collect();
+        let pages = pages.into_pages();
         let transcript = Transcript {
             format: Transcript::FORMAT,
             sha256,

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use crate::pipeline::artefact::{ArtefactSlot, identity_of};
@@ -14,11 +15,16 @@ use crate::pipeline::journal::{self, PageJournal};
 use crate::pipeline::preprocessed::{self, PreprocessedFile};
 use crate::pipeline::reading::ReadRequest;
 use crate::pipeline::remote_ocr::{ReadOptions, StoredOriginal};
+use crate::pipeline::local_pages::overflow_error;
+use crate::pipeline::page_sink::PageSink;
 use crate::pipeline::step_error::StepError;
-use docmill_core::config::OcrProvider;
+use crate::pipeline::text_room::TextRoom;
+use docmill_core::config::{LimitsConfig, OcrProvider};
 use docmill_core::fault;
 use docmill_core::metrics;
-use docmill_core::model::{PageSource, Transcript};
+use docmill_core::model::{
+    EncodedImage, PageSource, PageText, PageUsage, TextMeter, Transcript,
+};
 use docmill_documents::cpu::OpenDocument;
 use docmill_documents::pages::DocumentFormat;
 use docmill_ledger::ledger::StoredTranscript;
@@ -31,6 +37,8 @@ pub(super) struct TranscribedDocument {
     pub transcript: Arc<Transcript>,
     /// The identity of the transcript: what it was made from.
     pub identity: String,
+    /// Room for its text, given back with it.
+    _room: TextRoom,
 }
 
 /// The stored form: the transcript, and beside it where its repaired pages lie.
@@ -62,6 +70,7 @@ pub(super) async fn load_or_transcribe(
     let key = keys::transcription_key(claim.id);
     let mut slot = ArtefactSlot::<TranscriptFile>::load(store, key, identity.clone()).await?;
     let mut journal = None;
+    let mut room = TextRoom::new(&services.budget);
     if slot.content.is_some() {
         metrics::count_reuse("transcript");
     } else {
@@ -71,12 +80,15 @@ pub(super) async fn load_or_transcribe(
             PageJournal::open(store, budget, claim, claims, identity.clone()).await?;
         let kept = journal.insert(kept);
         let reading = ReadRequest { document, sha256: sha256.clone(), finished, wishes };
-        let stored = read_and_store(attempt, kept, fetched, reading).await?;
+        let request = RoomedRequest { reading, room: &mut room };
+        let stored = read_and_store(attempt, kept, fetched, request).await?;
         slot.write(store, claim, stored).await?;
     }
     let Some(TranscriptFile { transcript, preprocessed }) = slot.content.take() else {
         return Err(fault::Error::internal("a transcript that was written is not there").into());
     };
+    // One that was stored under other limits is no smaller for that.
+    room.resize(measure_text(&transcript, &services.config.limits)?)?;
     let saved = StoredTranscript {
         artefact: slot.to_ref(),
         quality: transcript.quality,
@@ -95,19 +107,70 @@ pub(super) async fn load_or_transcribe(
         }
         None => {}
     }
-    Ok(TranscribedDocument { transcript: Arc::new(transcript), identity })
+    Ok(TranscribedDocument { transcript: Arc::new(transcript), identity, _room: room })
 }
 
-/// Reads what is not finished yet and stores what was repaired.
+/// Bytes in memory of a transcript's text.
+///
+/// # Errors
+/// `too_large`.
+pub(super) fn measure_text(
+    transcript: &Transcript,
+    limits: &LimitsConfig,
+) -> Result<u64, StepError> {
+    let mut meter = TextMeter::new(limits.text());
+    let mut bytes = 0;
+    for page in &transcript.pages {
+        bytes = meter.add_page(page).map_err(overflow_error)?;
+    }
+    Ok(bytes)
+}
+
+/// A reading, and the room that grows with what is read.
+struct RoomedRequest<'a> {
+    reading: ReadRequest,
+    room: &'a mut TextRoom,
+}
+
+/// Takes room for the text of each page before it goes on to where pages are kept.
+struct RoomedPageSink<'a> {
+    inner: BilledPageSink<'a>,
+    room: &'a mut TextRoom,
+}
+
+#[async_trait]
+impl PageSink for RoomedPageSink<'_> {
+    async fn store_page(
+        &mut self,
+        page: &PageText,
+        repaired: Option<EncodedImage>,
+    ) -> Result<(), StepError> {
+        self.room.grow(page.memory_bytes())?;
+        self.inner.store_page(page, repaired).await
+    }
+
+    async fn before_call(&mut self) -> Result<(), StepError> {
+        self.inner.before_call().await
+    }
+
+    async fn after_call(&mut self, usage: &PageUsage, is_whole: bool) -> Result<(), StepError> {
+        self.inner.after_call(usage, is_whole).await
+    }
+}
+
+/// Reads what is not finished yet and stores what was repaired. Room for the text grows with it.
 async fn read_and_store(
     attempt: AttemptContext<'_>,
     journal: &mut PageJournal<'_>,
     fetched: FetchedDocument,
-    reading: ReadRequest,
+    request: RoomedRequest<'_>,
 ) -> Result<TranscriptFile, StepError> {
+    let RoomedRequest { reading, room } = request;
     let format = DocumentFormat::sniff(&fetched.bytes);
-    let mut paid = BilledPageSink::new(attempt.spending_book(), journal);
-    let read = attempt.services().reader.read_remaining(reading, &mut paid).await;
+    room.grow(reading.finished.iter().map(PageText::memory_bytes).sum())?;
+    let inner = BilledPageSink::new(attempt.spending_book(), journal);
+    let mut roomed = RoomedPageSink { inner, room };
+    let read = attempt.services().reader.read_remaining(reading, &mut roomed).await;
     // Releases its part of the budget: what follows may have to wait for some.
     drop(fetched);
     let transcript = match read {

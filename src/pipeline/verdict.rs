@@ -7,7 +7,8 @@ use std::sync::Arc;
 use crate::pipeline::context::AttemptContext;
 use crate::pipeline::extract::UnfinishedExtraction;
 use crate::pipeline::kind;
-use docmill_core::fault;
+use crate::pipeline::step_error::StepError;
+use crate::pipeline::text_work::run_on_text;
 use docmill_core::model::{
     Extraction, ExtractionMethod, IngestionStage, IngestionStatus, ModelUsage, OutcomeReason,
     Transcript,
@@ -31,12 +32,12 @@ pub(super) struct GateInput<'a> {
 /// Looks up what the gate needs to know, and asks it.
 ///
 /// # Errors
-/// What the ledger says.
+/// What the ledger says; rejected if the text keeps the gate busy for too long.
 pub(super) async fn judge_extraction(
     attempt: AttemptContext<'_>,
     input: GateInput<'_>,
     extraction: &Extraction,
-) -> fault::Result<Verdict> {
+) -> Result<Verdict, StepError> {
     let (ledger, claimed) = (&attempt.context.ledger, attempt.claimed);
     let (document, tenant) = (claimed.document.id, claimed.tenant.as_deref());
     let text = |field: &str| extraction.data.get(field).and_then(serde_json::Value::as_str);
@@ -56,8 +57,10 @@ pub(super) async fn judge_extraction(
         quality_threshold: attempt.config().ocr.quality_threshold,
         einvoice: input.note,
     };
-    let mut verdict =
-        gate::judge_extraction(extraction, input.transcript, &input.told.kind, &lookups);
+    let (extraction, transcript) = (extraction.clone(), Arc::clone(input.transcript));
+    let kind = Arc::clone(&input.told.kind);
+    let judge = move || gate::judge_extraction(&extraction, &transcript, &kind, &lookups);
+    let mut verdict = run_on_text(attempt.services(), judge).await?;
     kind::note_ambiguity(input.told.doubt, &mut verdict);
     Ok(verdict)
 }

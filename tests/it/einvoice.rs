@@ -8,7 +8,7 @@ use std::time::Duration;
 use docmill::app::App;
 use docmill::ops::process::{LocalPipeline, ProcessReport};
 use docmill_core::config::Config;
-use docmill_extract::extract::einvoice::EinvoiceDefect;
+use docmill_formats::einvoice::EinvoiceDefect;
 use docmill_formats::xml::XmlError;
 use docmill_testkit::openai::{Answer, Script};
 
@@ -215,4 +215,22 @@ async fn a_worker_reads_an_e_invoice_without_asking_the_model() {
     assert_eq!(total.as_deref(), Some("120"));
     let stored = world.column(xml, "transcription_file_path").await;
     assert!(stored.is_some(), "the text of the pages is kept");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn work_on_text_waits_for_a_core_and_never_takes_a_thread_that_keeps_leases() {
+    let mut config = Config::default();
+    config.cpu.program = env!("CARGO_BIN_EXE_docmill").into();
+    config.worker.cpu_threads = 1;
+    let services = App::new(config).pipeline_services().await.unwrap();
+    let pool = std::sync::Arc::clone(&services.pool);
+    let pipeline = LocalPipeline::new(services);
+    let (release, held) = std::sync::mpsc::channel::<()>();
+    let busy = tokio::spawn(async move { pool.run(move || held.recv().is_ok()).await });
+    let mut whole = Box::pin(process(&pipeline, cii("N-1").into()));
+    // Reading takes a moment; the gate cannot follow while the only core is taken.
+    assert!(tokio::time::timeout(Duration::from_secs(3), whole.as_mut()).await.is_err());
+    release.send(()).unwrap();
+    assert_eq!(end(&whole.await), ("einvoice", "-", vec![]));
+    assert!(busy.await.unwrap().unwrap());
 }

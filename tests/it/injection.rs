@@ -12,13 +12,15 @@ use docmill_core::model::{
 };
 use docmill_extract::extract::reply::ReplyDefect;
 use docmill_extract::extract::{
-    self, CallLimits, ExtractError, IncompleteReason, RecordedReplies, ReplyJournal,
+    CallLimits, ExtractError, IncompleteReason, RecordedReplies, ReplyJournal,
 };
 use docmill_gate::gate::{self, EinvoiceState, GateLookups, Verdict};
 use docmill_gate::kinds::{Kind, KindSet};
 use docmill_llm::llm::openai::OpenAiClient;
 use docmill_testkit::openai::{Answer, Request, Script, Server, read_document};
 use serde_json::{Value, json};
+
+use crate::support::model_reading::extract_by_model;
 
 /// An honest invoice; the injected lines follow it.
 const INVOICE: [&str; 9] = [
@@ -116,7 +118,7 @@ async fn asked(
     };
     let (client, kind) = (OpenAiClient::new(&config).unwrap(), kind());
     let mut journal = Nothing;
-    let run = extract::extract_by_model(&client, &kind, transcript, &terms, &mut journal);
+    let run = extract_by_model(&client, &kind, transcript, &terms, &mut journal);
     let result = tokio::time::timeout(Duration::from_secs(20), run).await.unwrap();
     let sent = sent.lock().unwrap().clone();
     (result, sent)

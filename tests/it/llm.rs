@@ -24,6 +24,8 @@ use docmill_llm::llm::{FinishReason, Llm, Prompt};
 use docmill_testkit::openai::{Answer, LimitNames, Request, Script, Server};
 use serde_json::{Value, json};
 
+use crate::support::model_reading::extract_by_model;
+
 const DEADLINE: Duration = Duration::from_secs(20);
 
 fn config(server: &Server) -> LlmConfig {
@@ -131,7 +133,7 @@ async fn extract(
     journal: &mut Memory,
 ) -> Result<Extraction, ExtractError> {
     let (client, kind, terms) = (client(server), kind(), terms());
-    let run = extract::extract_by_model(&client, &kind, transcript, &terms, journal);
+    let run = extract_by_model(&client, &kind, transcript, &terms, journal);
     tokio::time::timeout(DEADLINE, run).await.unwrap()
 }
 
@@ -283,7 +285,7 @@ async fn a_prompt_over_its_limit_is_split_before_anything_is_sent() {
     let pages: Vec<&[&str]> = pages.iter().map(Vec::as_slice).collect();
     let terms = CallLimits { prompt_tokens: 6_000, ..terms() };
     let (client, pages) = (client(&server), transcript(&pages));
-    extract::extract_by_model(&client, &kind(), &pages, &terms, &mut Memory::default())
+    extract_by_model(&client, &kind(), &pages, &terms, &mut Memory::default())
         .await
         .unwrap();
     let calls = server.calls().len();

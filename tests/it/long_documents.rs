@@ -59,7 +59,7 @@ pub(crate) struct Counting {
     /// How long a page takes.
     pub(crate) page_time: Duration,
     /// Pages that it claims to have repaired.
-    repaired: BTreeSet<u32>,
+    pub(crate) repaired: BTreeSet<u32>,
 }
 
 impl PageReader for Counting {
@@ -115,6 +115,7 @@ pub(crate) async fn reader(counting: &Counting, dpi: u32) -> Arc<DocumentReader>
         recipe: recipe.clone(),
         ocr: ocr.clone(),
         page_memory: cpu.page_memory,
+        address_space: 1 << 40,
         permissions: None,
     };
     let processes = ProcessPool::new(ProcessProgram::Thread(Arc::new(served)), setup, 1000);

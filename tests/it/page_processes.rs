@@ -2,6 +2,7 @@
 //! is killed, and what a document does not need is out of its reach.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+mod budgets;
 mod deeds;
 mod workers;
 

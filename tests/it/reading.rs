@@ -245,6 +245,11 @@ async fn every_boundary_has_its_code() {
         ("a bomb of nested drawings", forms(9),                          default(), Some(OutcomeReason::TooLarge)),
         ("no time at all",            forms(5),                          with(|l| l.page_time = Duration::ZERO), Some(OutcomeReason::Timeout)),
         ("a blank page",              pdf(&[""], ""),                    default(), Some(OutcomeReason::NoText)),
+        ("as many words as allowed",  pdf(&[&content(&["a b", "c d"])], ""),    with(|l| l.page_words = 4), None),
+        ("a word too many",           pdf(&[&content(&["a b", "c d e"])], ""),  with(|l| l.page_words = 4), Some(OutcomeReason::TooLarge)),
+        ("more words than are put in order", words(2_000),                with(|l| l.page_words = 4), Some(OutcomeReason::TooLarge)),
+        ("a page of usual text, ten times", pdf(&[page.as_str(); 10], ""), with(|l| l.text_bytes = ByteSize(64 << 10)), None),
+        ("more text than allowed on all pages", pdf(&[page.as_str(); 10], ""), with(|l| l.text_bytes = ByteSize(8 << 10)), Some(OutcomeReason::TooLarge)),
     ];
     for (name, file, limits, expected) in table {
         assert_eq!(reason(read_blind(file, limits).await), expected, "{name}");
@@ -257,6 +262,60 @@ async fn what_expands_too_far_is_refused_before_it_is_parsed() {
     let file = picture_stream(&zeros);
     let limits = LimitsConfig { decompressed_bytes: ByteSize(1_000_000), ..Default::default() };
     assert_eq!(reason(read_blind(file, limits).await), Some(OutcomeReason::TooLarge));
+}
+
+/// A PDF whose page has so many words.
+fn words(count: usize) -> Vec<u8> {
+    let line = "a b c d e f g h i j ";
+    pdf(&[&content(&vec![line; count / 10])], "")
+}
+
+#[tokio::test]
+async fn a_program_that_calls_itself_an_image_is_counted_as_what_it_is() {
+    let zeros = vec![b' '; 600_000];
+    let limits = || LimitsConfig { decompressed_bytes: ByteSize(1_000_000), ..Default::default() };
+    let compressed = |data: &[u8]| {
+        use std::io::Write;
+        let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
+        encoder.write_all(data).unwrap();
+        encoder.finish().unwrap()
+    };
+    let image = "/Type/XObject/Subtype/Image/Width 775/Height 775/ColorSpace/DeviceGray\
+                 /BitsPerComponent 8/Filter/FlateDecode";
+    let file = |contents: &str, objects: &str, more: &[u8]| {
+        pdf_of(&[
+            b"<</Type/Catalog/Pages 2 0 R>>".to_vec(),
+            b"<</Type/Pages/Kids[3 0 R]/Count 1>>".to_vec(),
+            format!(
+                "<</Type/Page/Parent 2 0 R/MediaBox[0 0 595 842]/Contents {contents}\
+                 /Resources<</XObject {objects}>>>>"
+            )
+            .into_bytes(),
+            stream(image, &compressed(&zeros)),
+            stream(image, &compressed(&zeros)),
+            stream("", b"q 595 0 0 421 0 0 cm /A Do Q q 595 0 0 421 0 421 cm /B Do Q"),
+            more.to_vec(),
+        ])
+    };
+    for (name, contents, objects, more, expected) in [
+        ("two images", "6 0 R", "<</A 4 0 R/B 5 0 R>>", "null", OutcomeReason::NoText),
+        ("two named elsewhere", "6 0 R", "7 0 R", "<</A 4 0 R/B 5 0 R>>", OutcomeReason::NoText),
+        ("two programs", "[4 0 R 5 0 R]", "<<>>", "null", OutcomeReason::TooLarge),
+        ("two programs listed elsewhere", "7 0 R", "<<>>", "[4 0 R 5 0 R]", OutcomeReason::TooLarge),
+    ] {
+        let file = file(contents, objects, more.as_bytes());
+        assert_eq!(reason(read_blind(file, limits()).await), Some(expected), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_encrypted_or_filtered_elsewhere_is_counted_once_it_is_open() {
+    let zeros = vec![b' '; 2_000_000];
+    let limits = || LimitsConfig { decompressed_bytes: ByteSize(1_000_000), ..Default::default() };
+    let small = LimitsConfig { decompressed_bytes: ByteSize(3_000_000), ..Default::default() };
+    let bomb = encrypted(&picture_stream(&zeros), "");
+    assert_eq!(reason(read_blind(bomb.clone(), limits()).await), Some(OutcomeReason::TooLarge));
+    assert_eq!(reason(read_blind(bomb, small).await), Some(OutcomeReason::NoText));
 }
 
 /// A PDF whose page content is `data`, compressed.

@@ -4,6 +4,7 @@ pub(crate) mod controlled_store;
 pub(crate) mod documents;
 pub(crate) mod flaky;
 pub(crate) mod memory_queue;
+pub(crate) mod model_reading;
 pub(crate) mod moto;
 pub(crate) mod page_processes;
 pub(crate) mod postgres;

@@ -10,6 +10,7 @@ pub mod message;
 pub mod outcome;
 pub mod page_work;
 pub mod priority;
+pub mod text_size;
 pub mod transcript;
 
 pub use artefact::{ArtefactRef, FileRef};
@@ -19,11 +20,12 @@ pub use ids::{ClaimToken, DocumentId, IngestionId};
 pub use ingestion::{ClaimedIngestion, DocumentRef, IngestionStage, IngestionStatus};
 pub use outcome::{AttemptOutcome, OutcomeReason};
 pub use page_work::{
-    EinvoiceAttachment, EinvoiceFindings, EncodedImage, ImageEncoding, ImageHeader, PagePicture,
+    EncodedImage, ImageEncoding, ImageHeader, PagePicture,
     PageReadResult, PageUsage, PageViewMode, PageViewResult, PictureFacts, ProviderReading,
     ReadRecipe, RepairSwitches, TextLayer, TextMap,
 };
 pub use priority::Priority;
+pub use text_size::{TextLimits, TextMeter, TextOverflow};
 pub use transcript::{
     BoundingBox, PageDefect, PageDefectKind, PageSource, PageText, ProviderNotes, TextLine,
     TextWord, Transcript,

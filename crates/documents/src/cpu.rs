@@ -25,6 +25,7 @@ mod document;
 mod page_process;
 mod pool;
 mod process_exit;
+pub mod process_memory;
 mod process_pool;
 mod process_program;
 mod process_setup;
@@ -32,6 +33,7 @@ pub mod wire;
 
 pub use document::{DocumentReadError, OpenDocument};
 pub use pool::{CpuPool, STACK_BYTES};
+pub use process_memory::ProcessMemory;
 pub use process_pool::ProcessPool;
 pub use process_program::{COMMAND, ProcessProgram, ServeFunction};
 pub use process_setup::ProcessSetup;

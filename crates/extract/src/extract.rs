@@ -1,7 +1,7 @@
 //! From a transcript to structured data.
 //!
 //! Readers, cheapest certain one first: the XML of an e-invoice ([`einvoice`]), a language model
-//! ([`ask::extract_by_model`]) or, offline, labels and layout
+//! ([`ask::read_by_model`]) or, offline, labels and layout
 //! ([`rules`]). What kind of document it is a model says only where cheap signs tie
 //! ([`choose_kind`]). A reader reports what is on the document; whether that is acceptable is the
 //! gate's to say. Nothing here decides about retries across attempts.
@@ -19,7 +19,7 @@ pub mod reply;
 pub mod rules;
 pub mod schema;
 
-pub use ask::{CallLimits, ExtractError, IncompleteReason, extract_by_model};
+pub use ask::{CallLimits, ExtractError, IncompleteReason, ModelReading, read_by_model};
 pub use choose::{KindChoice, choice_identity, choose_kind};
 pub use combine::combine_extractions;
 pub use journal::{RecordedReplies, ReplyJournal, StoredCall};

@@ -9,6 +9,7 @@
 //! Windows-1252, as the XML declaration names them. Any other is refused, not guessed.
 
 use roxmltree::{Document, ParsingOptions};
+use serde::{Deserialize, Serialize};
 
 use docmill_core::model::{BoundingBox, TextLine, TextWord};
 
@@ -28,7 +29,7 @@ const LONGEST_VALUE: usize = 500;
 const MOST_LINES: usize = 20_000;
 
 /// Why an XML file is not parsed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum XmlError {
     /// Bytes that are not what the declaration says, or an encoding that is not read.
     #[error("XML in an encoding that is not read, or that it is not written in")]
@@ -93,16 +94,16 @@ impl XmlText {
     }
 }
 
-/// The values of a tree as the lines of a page, each behind the local name of its element. Lines
-/// stand one under the other, 12 units apart.
-pub fn tree_lines(tree: &Document<'_>) -> Vec<TextLine> {
+/// The values of a tree as the lines of a page, each behind the local name of its element, up to
+/// `most_words` words. Lines stand one under the other, 12 units apart.
+pub fn tree_lines(tree: &Document<'_>, most_words: usize) -> Vec<TextLine> {
     let elements = tree.descendants().filter(|node| node.is_element());
     let valued = elements.filter_map(|node| {
         let value = node.text().map(str::trim)?;
         let fits = !value.is_empty() && value.len() <= LONGEST_VALUE;
         fits.then(|| (node.tag_name().name(), value))
     });
-    let mut top = 0.0;
+    let (mut top, mut left_over) = (0.0, most_words);
     let mut lines = Vec::new();
     for (name, value) in valued.take(MOST_LINES) {
         let mut left = 0.0;
@@ -116,7 +117,10 @@ pub fn tree_lines(tree: &Document<'_>) -> Vec<TextLine> {
             left += width + 6.0;
             word
         });
-        lines.push(TextLine { words: words.collect() });
+        let line = TextLine { words: words.collect() };
+        let Some(rest) = left_over.checked_sub(line.words.len()) else { break };
+        left_over = rest;
+        lines.push(line);
         top += 12.0;
     }
     lines
@@ -361,7 +365,8 @@ mod tests {
         let text = format!("<a xmlns='u'><b>\n 1 2 </b><c><d>3</d></c><e/><f>{long}</f></a>");
         let xml = XmlText::decode(text.as_bytes()).unwrap();
         let lines: Vec<String> =
-            tree_lines(&xml.parse_tree().unwrap()).iter().map(TextLine::text).collect();
+            tree_lines(&xml.parse_tree().unwrap(), 100).iter().map(TextLine::text).collect();
         assert_eq!(lines, ["b 1 2", "d 3"]);
+        assert_eq!(tree_lines(&xml.parse_tree().unwrap(), 4).len(), 1, "three words and no more");
     }
 }

@@ -14,6 +14,7 @@ mod score;
 mod subject;
 mod sums;
 mod tax;
+mod work_budget;
 
 use std::cell::OnceCell;
 

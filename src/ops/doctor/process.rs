@@ -5,21 +5,21 @@ use std::time::Duration;
 use humantime::format_duration;
 
 use super::DoctorFinding;
-use docmill_core::config::{ByteSize, Config};
+use docmill_core::config::{Config, OcrConfig};
+use docmill_core::model::{ReadRecipe, RepairSwitches};
+use docmill_documents::cpu::{ProcessMemory, ProcessSetup, process_memory};
 
 /// The variable in which our manifests say how long the platform waits after SIGTERM.
 pub const STOP_TIMEOUT_VARIABLE: &str = "DOCMILL_STOP_TIMEOUT";
 /// Jobs that were cancelled at the end of the drain may take so long to be released.
 const SETTLE: Duration = Duration::from_secs(8);
-/// What the process takes besides documents and pages.
-const BASE: u64 = 256 << 20;
 
 /// What the platform grants, as far as it says so.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PlatformLimits {
     /// The text of [`STOP_TIMEOUT_VARIABLE`].
     pub stop_timeout: Option<String>,
-    /// Bytes of memory that the control group may use.
+    /// Bytes of memory that the control group may use, or that the machine has.
     pub memory: Option<u64>,
     /// Threads for page work.
     pub threads: usize,
@@ -30,19 +30,12 @@ impl PlatformLimits {
     pub fn detect(config: &Config) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let threads = config.worker.cpu_threads;
-        let files = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
-        let memory = files.iter().find_map(|file| std::fs::read_to_string(file).ok());
         Self {
             stop_timeout: std::env::var(STOP_TIMEOUT_VARIABLE).ok(),
-            memory: memory.and_then(|text| parse_memory_limit(&text)),
+            memory: process_memory::granted_bytes(),
             threads: if threads == 0 { cores } else { threads },
         }
     }
-}
-
-/// A limit as control groups write it; version 1 writes an absurd number for none.
-fn parse_memory_limit(text: &str) -> Option<u64> {
-    text.trim().parse().ok().filter(|bytes| *bytes < 1 << 50)
 }
 
 /// What the platform grants after SIGTERM, in seconds (`120`) or with a unit (`2m`).
@@ -91,45 +84,57 @@ fn check_stop_timeout(config: &Config, around: &PlatformLimits) -> DoctorFinding
     }
 }
 
+/// The worker and all its page processes against what they may take.
 fn check_memory(config: &Config, around: &PlatformLimits) -> DoctorFinding {
     const CHECK: &str = "process.memory";
-    let Some(limit) = around.memory else {
+    let mib = |bytes: u64| bytes.div_ceil(1 << 20);
+    let (cpu, limits) = (&config.cpu, &config.limits);
+    let worker = process_memory::worker_bytes(limits);
+    let total = process_memory::bytes_for_processes(cpu, limits, around.memory);
+    let (Some(granted), Some(total)) = (around.memory, total) else {
         return DoctorFinding::ok(CHECK, "no limit is set for this process");
     };
-    let mib = |bytes: u64| bytes.div_ceil(1 << 20);
-    let (documents, page) = (config.limits.documents_in_memory, config.cpu.page_memory);
-    let threads = u64::try_from(around.threads).unwrap_or(u64::MAX);
-    let of_pages =
-        |pages: u64| BASE.saturating_add(documents.0).saturating_add(page.0.saturating_mul(pages));
-    let parts = |pages: u64| {
-        format!(
-            "limits.documents_in_memory ({documents}), cpu.page_memory ({page}) for {pages} \
-             page(s) at a time and {} for the rest are {} MiB, the limit is {} MiB",
-            ByteSize(BASE),
-            mib(of_pages(pages)),
-            mib(limit)
-        )
-    };
-    if of_pages(1) > limit {
+    let setup = process_setup(config, around.threads);
+    let plan = ProcessMemory::within(total, &setup);
+    let most = worker.saturating_add(plan.total_bytes());
+    let text = format!(
+        "{} MiB for the worker, {} for a shared page process, {} for each of {} of one document, \
+         {} MiB are granted",
+        mib(worker),
+        mib(plan.shared_bytes),
+        mib(plan.own_bytes),
+        plan.own_processes,
+        mib(granted)
+    );
+    if most > granted {
         let advice = format!(
             "give the container at least {} MiB, or lower cpu.page_memory (with \
-             limits.page_pixels) and limits.documents_in_memory: the kernel would kill the worker",
-            mib(of_pages(threads))
+             limits.page_pixels), limits.documents_in_memory or cpu.memory: the kernel would kill \
+             what reads documents, or the container",
+            mib(most)
         );
-        return DoctorFinding::wrong(CHECK, parts(1), advice);
+        return DoctorFinding::wrong(CHECK, text, advice);
     }
-    if of_pages(threads) > limit {
+    if plan.shared_bytes < setup.shared_bytes() {
         let advice = format!(
-            "several of the largest allowed pages at once would not fit: give {} MiB, or lower \
-             worker.cpu_threads",
-            mib(of_pages(threads))
+            "several of the largest allowed pages at once do not fit: they are read one by one; \
+             give {} MiB, or lower worker.cpu_threads or limits.page_pixels",
+            mib(worker + setup.shared_bytes() + setup.own_bytes())
         );
-        return DoctorFinding::warn(CHECK, parts(threads), advice);
+        return DoctorFinding::warn(CHECK, text, advice);
     }
-    DoctorFinding::ok(
-        CHECK,
-        format!("{} MiB, {} MiB at most in use", mib(limit), mib(of_pages(threads))),
-    )
+    DoctorFinding::ok(CHECK, text)
+}
+
+/// As far as memory depends on it.
+fn process_setup(config: &Config, threads: usize) -> ProcessSetup {
+    let recipe = ReadRecipe {
+        dpi: config.ocr.dpi,
+        languages: Vec::new(),
+        repairs: RepairSwitches::ALL,
+        threshold: config.ocr.quality_threshold,
+    };
+    ProcessSetup::new(&config.cpu, &config.limits, &OcrConfig::default(), recipe, threads)
 }
 
 /// A message that stays hidden for longer than the lease delays the takeover of a crashed
@@ -177,9 +182,9 @@ mod tests {
         let config = Config::default();
         for (gib, threads, verdict) in [
             (None, 8, Severity::Ok),
-            (Some(4), 2, Severity::Ok),
-            (Some(4), 4, Severity::Warn),
-            (Some(2), 1, Severity::Wrong),
+            (Some(10), 2, Severity::Ok),
+            (Some(6), 2, Severity::Warn),
+            (Some(4), 1, Severity::Wrong),
         ] {
             let memory = gib.map(|gib: u64| gib << 30);
             let around = PlatformLimits { memory, threads, ..PlatformLimits::default() };
@@ -187,12 +192,4 @@ mod tests {
         }
     }
 
-    #[test]
-    fn the_limit_of_a_control_group_is_read_and_its_way_to_say_none_understood() {
-        for (text, expected) in
-            [("max\n", None), ("2147483648\n", Some(1 << 31)), ("9223372036854771712\n", None)]
-        {
-            assert_eq!(parse_memory_limit(text), expected, "{text}");
-        }
-    }
 }

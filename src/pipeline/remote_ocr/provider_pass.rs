@@ -245,8 +245,7 @@ impl<'a> ProviderPass<'a> {
         image: Option<EncodedImage>,
     ) -> Result<(), StepError> {
         self.sink.store_page(&page, image).await?;
-        self.pages.insert(page.number, page);
-        Ok(())
+        self.pages.insert(page)
     }
 
     /// Has the provider fetch and read the file itself, if nearly all of its pages have to be read;

@@ -47,7 +47,7 @@ async fn started(vendor: Vendor, script: Script) -> (Server, Arc<dyn Llm>) {
 async fn read(llm: &dyn Llm) -> Result<Extraction, ExtractError> {
     let (kind, terms, invoice) = (kind(), terms(), invoice());
     let mut journal = Memory::default();
-    let run = extract::extract_by_model(llm, &kind, &invoice, &terms, &mut journal);
+    let run = extract_by_model(llm, &kind, &invoice, &terms, &mut journal);
     tokio::time::timeout(DEADLINE, run).await.unwrap()
 }
 

@@ -12,6 +12,7 @@ use docmill_core::model::{PageReadResult, PageSource, PageText, ReadRecipe, Text
 use docmill_documents::cpu::confine;
 use docmill_documents::pages::serve::{self, PageError, PageReader};
 use docmill_documents::pages::{PageContent, ParsedDocument};
+use rustix::process::{Resource, getrlimit};
 
 /// The wire's way out; the script that starts this puts it there.
 const OUTPUT: &str = "/dev/fd/3";
@@ -22,7 +23,7 @@ const OUTPUT: &str = "/dev/fd/3";
 fn cell() {
     let output = File::options().write(true).open(OUTPUT).unwrap();
     serve::serve_pages(io::stdin().lock(), output, |setup| {
-        confine::limit_resources(setup.address_space())?;
+        confine::limit_resources(setup.address_space)?;
         let confinement = setup
             .permissions
             .as_ref()
@@ -77,6 +78,8 @@ fn done(deed: &str) -> Vec<String> {
     match deed {
         "pid" => vec![std::process::id().to_string()],
         "wait" => pause(Duration::from_secs(1)),
+        "limit" => vec![getrlimit(Resource::As).current.unwrap_or_default().to_string()],
+        "say five megabytes" => vec!["x".repeat(5 << 20)],
         "hang" => loop {
             pause(Duration::from_secs(600));
         },

@@ -68,22 +68,28 @@ impl Driven {
     /// Cells that run this very test program, whose pages do what stands on them (see
     /// `page_processes::deeds`). The folder holds the script that starts it.
     pub(crate) fn start(self) -> (Arc<ProcessPool>, TempDir) {
-        let folder = tempfile::tempdir().unwrap();
-        let script = folder.path().join("cell");
-        let this = std::env::current_exe().unwrap();
-        // The harness prints on standard output, so the wire moves to another number.
-        let text = format!(
-            "#!/bin/sh\nexec 3>&1 1>/dev/null\nexec '{}' --exact {CELL} --ignored --nocapture\n",
-            this.display()
-        );
-        std::fs::write(&script, text).unwrap();
-        std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let (program, folder) = script_program();
         let Self { limits, cpu, threads } = self;
         let setup = ProcessSetup::new(&cpu, &limits, &OcrConfig::default(), recipe(), threads);
         let cells =
-            ProcessPool::new(ProcessProgram::Binary(script), setup, cpu.documents_per_process);
+            ProcessPool::new(program, setup, cpu.documents_per_process);
         (cells, folder)
     }
+}
+
+/// A page process that runs this very test program. The folder holds the script that starts it.
+pub(crate) fn script_program() -> (ProcessProgram, TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("cell");
+    let this = std::env::current_exe().unwrap();
+    // The harness prints on standard output, so the wire moves to another number.
+    let text = format!(
+        "#!/bin/sh\nexec 3>&1 1>/dev/null\nexec '{}' --exact {CELL} --ignored --nocapture\n",
+        this.display()
+    );
+    std::fs::write(&script, text).unwrap();
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+    (ProcessProgram::Binary(script), folder)
 }
 
 /// Whether a process lives; a zombie does not.

@@ -20,6 +20,9 @@ pub struct CpuConfig {
     /// Memory that reading one page may take; a child process may take this for each of its
     /// threads, besides the documents themselves.
     pub page_memory: ByteSize,
+    /// Memory that all child processes may take together; 0: what the container or the machine
+    /// leaves after the worker itself.
+    pub memory: ByteSize,
     /// A child process is replaced after so many documents, so that what libraries leak does not
     /// add up.
     pub documents_per_process: u64,
@@ -33,6 +36,7 @@ impl Default for CpuConfig {
     fn default() -> Self {
         Self {
             page_memory: ByteSize::from_mib(1536),
+            memory: ByteSize::from_mib(0),
             documents_per_process: 1000,
             confine: true,
             program: PathBuf::new(),

@@ -5,6 +5,12 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::units::ByteSize;
+use crate::model::TextLimits;
+
+/// More words do not fit into what one page process says of one page.
+const MOST_PAGE_WORDS: u32 = 25_000;
+/// A larger transcript could be written but not read again.
+const MOST_TEXT: ByteSize = ByteSize::from_mib(128);
 
 /// Caps; over one of them the document fails `too_large` or `timeout`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -20,7 +26,12 @@ pub struct LimitsConfig {
     pub page_pixels: u64,
     /// Bytes that compressed parts of one document may expand to.
     pub decompressed_bytes: ByteSize,
-    /// CPU work on one page.
+    /// Words of one page, checked where it is read and where it is received.
+    pub page_words: u32,
+    /// Bytes that the text of one document may take in memory: its letters, about 80 for each word
+    /// and 32 for each line.
+    pub text_bytes: ByteSize,
+    /// CPU work on one page, and on the text of one document at a time.
     #[serde(with = "humantime_serde")]
     pub page_time: Duration,
     /// Work on all pages of one document together; waiting for a core is not counted.
@@ -38,6 +49,8 @@ impl Default for LimitsConfig {
             pages: 500,
             page_pixels: 100_000_000,
             decompressed_bytes: ByteSize::from_mib(256),
+            page_words: 20_000,
+            text_bytes: ByteSize::from_mib(64),
             page_time: Duration::from_secs(120),
             document_time: Duration::from_secs(3600),
             prompt_tokens: 100_000,
@@ -46,6 +59,14 @@ impl Default for LimitsConfig {
 }
 
 impl LimitsConfig {
+    /// Those on text.
+    pub fn text(&self) -> TextLimits {
+        TextLimits {
+            page_words: u64::from(self.page_words),
+            document_bytes: self.text_bytes.0,
+        }
+    }
+
     pub(super) fn collect_problems(&self, problems: &mut Vec<String>) {
         if self.document_bytes > self.documents_in_memory {
             problems.push(
@@ -59,6 +80,18 @@ impl LimitsConfig {
                 "limits: document_bytes and pages must be above 0, page_pixels at least 1000000"
                     .to_owned(),
             );
+        }
+        if self.page_words == 0 || self.page_words > MOST_PAGE_WORDS {
+            problems.push(format!(
+                "limits.page_words must be between 1 and {MOST_PAGE_WORDS}: a page has to fit into \
+                 one message of the process that reads it"
+            ));
+        }
+        if self.text_bytes.0 == 0 || self.text_bytes > MOST_TEXT {
+            problems.push(format!(
+                "limits.text_bytes must be above 0 and at most {MOST_TEXT}: a larger transcript \
+                 could not be read again"
+            ));
         }
     }
 }

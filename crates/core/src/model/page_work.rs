@@ -221,24 +221,6 @@ pub struct PageUsage {
     pub pages: u32,
 }
 
-/// XML that may be an e-invoice.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EinvoiceAttachment {
-    /// Its bytes, not decoded.
-    pub bytes: Vec<u8>,
-    /// Whether it is the document itself: there are no pages to hold it against.
-    pub is_document: bool,
-}
-
-/// A document's e-invoices, and what its pages say as text if it has any.
-#[derive(Debug, Clone, PartialEq)]
-pub struct EinvoiceFindings {
-    /// The e-invoices; `None`: one that is there cannot be taken out.
-    pub einvoices: Option<Vec<EinvoiceAttachment>>,
-    /// The text layers of the pages; empty if there is no e-invoice to hold against them.
-    pub printed: Vec<PageText>,
-}
-
 /// What is known of an encoded image without its bytes. Stored in the finished pages of a document
 /// under these names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

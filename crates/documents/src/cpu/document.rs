@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use tokio::sync::{Mutex, oneshot};
+use tokio::sync::{Mutex, OwnedSemaphorePermit, oneshot};
 
 use super::cores::CorePermit;
 use super::page_process::{PageProcess, ProcessAnswer};
@@ -14,9 +14,10 @@ use super::process_pool::{ProcessPool, ProcessSlot};
 use super::wire::{DocumentAnswer, DocumentRequest};
 use docmill_core::fault::{Error, Fault};
 use docmill_core::model::{
-    EinvoiceFindings, OutcomeReason, PageReadResult, PageViewMode, PageViewResult,
+    OutcomeReason, PageReadResult, PageText, PageViewMode, PageViewResult, TextLimits,
 };
 use docmill_core::work_clock::{wait_off_clock, work_on_clock};
+use docmill_formats::einvoice::EinvoiceFinding;
 
 /// A page over its time has this long to stop by itself, so that nothing has to be killed.
 const NOTICE: Duration = Duration::from_secs(2);
@@ -105,10 +106,40 @@ impl OpenDocument {
     /// The document is refused; what reads it fails.
     pub async fn read_page(&self, index: u32) -> Result<PageReadResult, DocumentReadError> {
         let request = DocumentRequest::Read { document: self.number, index };
-        self.ask_with_retry(request, |answer, body| {
+        let read = self.ask_with_retry(request, |answer, body| {
             answer.into_page(body).filter(|read| read.page.number == index + 1)
+        });
+        let read = read.await?;
+        self.check_text(&read.page)?;
+        Ok(read)
+    }
+
+    /// What page `index`, which starts at 0, has as text, without reading its picture: a page that
+    /// is one has no lines.
+    ///
+    /// # Errors
+    /// As [`OpenDocument::read_page`].
+    pub async fn printed_page(&self, index: u32) -> Result<PageText, DocumentReadError> {
+        let request = DocumentRequest::Print { document: self.number, index };
+        let printed = self.ask_with_retry(request, |answer, _| {
+            answer.into_printed_page().filter(|page| page.number == index + 1)
+        });
+        let printed = printed.await?;
+        self.check_text(&printed)?;
+        Ok(printed)
+    }
+
+    /// The most text that its pages may have.
+    pub fn text_limits(&self) -> TextLimits {
+        self.pool.setup().limits.text()
+    }
+
+    /// A page process may say anything: what it says is counted here once more.
+    fn check_text(&self, page: &PageText) -> Result<(), DocumentReadError> {
+        let counted = self.text_limits().check_page(page);
+        counted.map_err(|over| {
+            DocumentReadError::refused(OutcomeReason::TooLarge, over.to_string())
         })
-        .await
     }
 
     /// Draws page `index`, which starts at 0, for a reader elsewhere. Several pages may be
@@ -127,19 +158,23 @@ impl OpenDocument {
             PageViewResult::Picture(picture) => picture.facts.number == index + 1,
             PageViewResult::Unaltered => view == PageViewMode::Repaired,
         };
-        self.ask_with_retry(request, |answer, body| {
+        let shown = self.ask_with_retry(request, |answer, body| {
             answer.into_shown_page(body).filter(is_asked_for)
-        })
-        .await
+        });
+        let shown = shown.await?;
+        if let PageViewResult::Text(page) = &shown {
+            self.check_text(page)?;
+        }
+        Ok(shown)
     }
 
-    /// Looks for e-invoices in it.
+    /// Looks for e-invoices in it, and reads them.
     ///
     /// # Errors
     /// As [`OpenDocument::read_page`].
-    pub async fn find_einvoices(&self) -> Result<EinvoiceFindings, DocumentReadError> {
+    pub async fn find_einvoice(&self) -> Result<EinvoiceFinding, DocumentReadError> {
         let request = DocumentRequest::Look { document: self.number };
-        self.ask_with_retry(request, |answer, body| answer.into_einvoices(&body)).await
+        self.ask_with_retry(request, |answer, _| answer.into_einvoice()).await
     }
 
     /// Repeats the request until a page process lives long enough to answer. `parse` gives `None`
@@ -224,8 +259,11 @@ impl OpenDocument {
         request: DocumentRequest,
         body: Bytes,
     ) -> Result<Option<(DocumentAnswer, Vec<u8>)>, DocumentReadError> {
-        let turn = self.pool.cores.acquire_core(self.number, self.time_spent());
-        let core = wait_off_clock(turn).await;
+        // A process of one document reads a page at a time, and a page that waits is not at work.
+        let turn = wait_off_clock(Arc::clone(&slot.turns).acquire_owned()).await;
+        let turn = turn.map_err(|_| Error::internal("a page process without turns"))?;
+        let core = self.pool.cores.acquire_core(self.number, self.time_spent());
+        let core = wait_off_clock(core).await;
         let limits = &self.pool.setup().limits;
         let left = limits.document_time.saturating_sub(self.time_spent());
         if left.is_zero() {
@@ -239,6 +277,7 @@ impl OpenDocument {
             limit: limits.page_time.min(left) + NOTICE,
             spent: Arc::clone(&self.spent),
             _core: core,
+            _turn: turn,
         };
         tokio::spawn(asked.await_answer(answer, tell));
         Ok(work_on_clock(told).await.ok().and_then(Result::ok))
@@ -280,6 +319,7 @@ struct RunningRequest {
     limit: Duration,
     spent: Arc<AtomicU64>,
     _core: CorePermit,
+    _turn: OwnedSemaphorePermit,
 }
 
 impl RunningRequest {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use rustix::process::{Signal, kill_process_group};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::confine::ConfinementStatus;
@@ -21,6 +21,8 @@ use docmill_core::metrics;
 
 /// How long we read what a dead process still has in its pipes.
 const LAST_WORDS: Duration = Duration::from_secs(2);
+/// More than any header of an encoded page image.
+const IMAGE_HEADER: u64 = 1 << 20;
 
 /// A reply and its body, or how the process ended instead.
 pub(super) type ProcessAnswer = std::result::Result<(DocumentAnswer, Vec<u8>), ProcessExit>;
@@ -59,11 +61,16 @@ struct PageProcessState {
 }
 
 impl PageProcess {
-    /// Starts a page process and the tasks that serve its pipes.
+    /// Starts a page process and the tasks that serve its pipes. `room` is given back once the
+    /// process is gone, and its memory with it.
     ///
     /// # Errors
     /// As [`process_program::start_process`].
-    pub(super) async fn spawn(program: &ProcessProgram, setup: &ProcessSetup) -> Result<Arc<Self>> {
+    pub(super) async fn spawn(
+        program: &ProcessProgram,
+        setup: &ProcessSetup,
+        room: OwnedSemaphorePermit,
+    ) -> Result<Arc<Self>> {
         let started = process_program::start_process(program, setup).await?;
         metrics::process_started();
         let shared = Arc::new(PageProcessShared {
@@ -74,8 +81,12 @@ impl PageProcess {
         let (asks, to_write) = mpsc::unbounded_channel();
         tokio::spawn(write_requests(started.input, to_write, shared.over.clone()));
         // An encoded page image is not larger than its pixels, but for its header.
-        let most = setup.limits.page_pixels.saturating_add(wire::EINVOICES);
-        tokio::spawn(read_replies(Arc::clone(&shared), started.output, started.process, most));
+        let most = setup.limits.page_pixels.saturating_add(IMAGE_HEADER);
+        let reading = read_replies(Arc::clone(&shared), started.output, started.process, most);
+        tokio::spawn(async move {
+            reading.await;
+            drop(room);
+        });
         Ok(Arc::new(Self { shared, asks, confined: started.ready.confinement }))
     }
 

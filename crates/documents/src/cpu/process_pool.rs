@@ -7,6 +7,8 @@ use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
 
 use super::cores::CoreQueue;
 use super::page_process::PageProcess;
+use super::process_exit::ProcessExit;
+use super::process_memory::ProcessMemory;
 use super::process_program::ProcessProgram;
 use super::process_setup::ProcessSetup;
 use docmill_core::fault::{Error, Result};
@@ -20,8 +22,11 @@ pub struct ProcessPool {
     documents_per_cell: u64,
     /// The cores, which pages of documents wait for.
     pub(super) cores: Arc<CoreQueue>,
+    memory: ProcessMemory,
     /// One permit for every page process that serves a single document.
     own: Arc<Semaphore>,
+    /// One permit for every page process that documents share.
+    sharing: Arc<Semaphore>,
     shared: Mutex<Option<Arc<PageProcess>>>,
     numbers: AtomicU64,
     is_told: AtomicBool,
@@ -33,15 +38,17 @@ pub(super) struct ProcessSlot {
     pub process: Arc<PageProcess>,
     /// The document's number, the same in every page process.
     pub document: u64,
-    /// The permit, if the process serves this document alone.
-    own: Option<OwnedSemaphorePermit>,
+    /// The process serves this document alone.
+    is_own: bool,
+    /// One permit for every page that the process reads at the same time.
+    pub turns: Arc<Semaphore>,
     worn: RetirementLimits,
 }
 
 impl ProcessSlot {
     /// Whether the page process serves no other document.
     pub(super) fn is_alone(&self) -> bool {
-        self.own.is_some()
+        self.is_own
     }
 }
 
@@ -62,11 +69,25 @@ struct RetirementLimits {
 }
 
 impl ProcessPool {
-    /// Creates the pool; page processes are started later, on demand.
+    /// Creates the pool, without a bound on what all page processes take together; they are
+    /// started later, on demand.
     pub fn new(program: ProcessProgram, setup: ProcessSetup, documents_per_cell: u64) -> Arc<Self> {
+        let memory = ProcessMemory::unbounded(&setup);
+        Self::within(memory, program, setup, documents_per_cell)
+    }
+
+    /// As [`ProcessPool::new`], all page processes together within `memory`.
+    pub fn within(
+        memory: ProcessMemory,
+        program: ProcessProgram,
+        setup: ProcessSetup,
+        documents_per_cell: u64,
+    ) -> Arc<Self> {
         Arc::new(Self {
             cores: CoreQueue::new(setup.threads),
-            own: Arc::new(Semaphore::new(setup.threads)),
+            own: Arc::new(Semaphore::new(memory.own_processes)),
+            sharing: Arc::new(Semaphore::new(memory.shared_processes)),
+            memory,
             program,
             setup,
             documents_per_cell,
@@ -88,7 +109,7 @@ impl ProcessPool {
     pub async fn start_shared(&self) -> Result<()> {
         let mut shared = self.shared.lock().await;
         if shared.is_none() {
-            *shared = Some(self.start_process().await?);
+            *shared = Some(self.start_shared_process(None).await?);
         }
         Ok(())
     }
@@ -106,18 +127,19 @@ impl ProcessPool {
     /// # Errors
     /// A page process has to be started and cannot be.
     pub(super) async fn acquire_slot(&self, document: u64, alone: bool) -> Result<ProcessSlot> {
-        let (process, own) = if alone {
-            let own = wait_off_clock(Arc::clone(&self.own).acquire_owned()).await;
-            let own = own.map_err(|_| Error::internal("there are no cells any more"))?;
-            let process = self.start_process().await?;
+        let process = if alone {
+            let room = acquire_room(&self.own).await?;
+            let process = self.start_process(&self.setup.own(self.memory.own_bytes), room).await?;
             process.add_document();
-            (process, Some(own))
+            process
         } else {
-            (self.shared_process().await?, None)
+            self.shared_process().await?
         };
-        let resident = self.setup.address_space() / 2;
+        let resident = self.memory.shared_bytes / 2;
         let worn = RetirementLimits { documents: self.documents_per_cell, resident };
-        Ok(ProcessSlot { process, document, own, worn })
+        let turns = if alone { 1 } else { self.setup.threads };
+        let turns = Arc::new(Semaphore::new(turns));
+        Ok(ProcessSlot { process, document, is_own: alone, turns, worn })
     }
 
     /// The shared page process with the document added; a new one if the current one takes no more.
@@ -127,13 +149,35 @@ impl ProcessPool {
             if let Some(process) = shared.as_ref().filter(|process| process.add_document()) {
                 return Ok(Arc::clone(process));
             }
-            // The previous process lives on as long as it has documents.
-            *shared = Some(self.start_process().await?);
+            // The previous process lives on as long as it has documents, if there is memory for two.
+            let previous = shared.take();
+            *shared = Some(self.start_shared_process(previous).await?);
         }
     }
 
-    async fn start_process(&self) -> Result<Arc<PageProcess>> {
-        let process = PageProcess::spawn(&self.program, &self.setup).await?;
+    async fn start_shared_process(
+        &self,
+        previous: Option<Arc<PageProcess>>,
+    ) -> Result<Arc<PageProcess>> {
+        let room = match Arc::clone(&self.sharing).try_acquire_owned() {
+            Ok(room) => room,
+            Err(_none_left) => {
+                // What is still in the previous one goes on in this one.
+                if let Some(previous) = previous {
+                    previous.kill(ProcessExit::Retired);
+                }
+                acquire_room(&self.sharing).await?
+            }
+        };
+        self.start_process(&self.setup.shared(self.memory.shared_bytes), room).await
+    }
+
+    async fn start_process(
+        &self,
+        setup: &ProcessSetup,
+        room: OwnedSemaphorePermit,
+    ) -> Result<Arc<PageProcess>> {
+        let process = PageProcess::spawn(&self.program, setup, room).await?;
         let confined = process.confined;
         let lacking = self.setup.permissions.is_some() && !(confined.files && confined.calls);
         if lacking && !self.is_told.swap(true, Ordering::Relaxed) {
@@ -145,4 +189,10 @@ impl ProcessPool {
         }
         Ok(process)
     }
+}
+
+/// Waits until one page process more may take memory.
+async fn acquire_room(places: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit> {
+    let room = wait_off_clock(Arc::clone(places).acquire_owned()).await;
+    room.map_err(|_| Error::internal("there are no page processes any more"))
 }

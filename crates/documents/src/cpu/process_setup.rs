@@ -24,6 +24,8 @@ pub struct ProcessSetup {
     pub ocr: OcrConfig,
     /// Memory for one page, see `cpu.page_memory`.
     pub page_memory: ByteSize,
+    /// Bytes of address space that the process may have.
+    pub address_space: u64,
     /// What the page process may still do once it is set up; `None`: whatever this process may.
     pub permissions: Option<ProcessPermissions>,
 }
@@ -38,14 +40,16 @@ impl ProcessSetup {
         recipe: ReadRecipe,
         threads: usize,
     ) -> Self {
-        Self {
+        let setup = Self {
             threads: threads.max(1),
             limits: limits.clone(),
             recipe,
             ocr: ocr.clone(),
             page_memory: cpu.page_memory,
+            address_space: 0,
             permissions: cpu.confine.then(ProcessPermissions::default),
-        }
+        };
+        Self { address_space: setup.shared_bytes(), ..setup }
     }
 
     /// With what the reader of page images needs. Cells that are not confined may do it anyway.
@@ -55,14 +59,35 @@ impl ProcessSetup {
         self
     }
 
-    /// Bytes of address space: what every thread may take for its page, the documents that can be
-    /// in the page process at the same time, and the process itself.
-    pub fn address_space(&self) -> u64 {
+    /// For the process that documents share, with this limit.
+    #[must_use]
+    pub(super) fn shared(&self, address_space: u64) -> Self {
+        Self { address_space, ..self.clone() }
+    }
+
+    /// For a process of one document, which reads a page at a time, with this limit.
+    #[must_use]
+    pub(super) fn own(&self, address_space: u64) -> Self {
+        Self { threads: 1, address_space, ..self.clone() }
+    }
+
+    /// Bytes of address space that a shared process takes at most: what every thread may take for
+    /// its page, the documents that can be in it at the same time, and the process itself.
+    pub fn shared_bytes(&self) -> u64 {
         let threads = u64::try_from(self.threads).unwrap_or(u64::MAX);
-        // A thread's stack, and the arena that the C library reserves for its heap.
-        let own = u64::try_from(STACK_BYTES).unwrap_or(u64::MAX).saturating_add(128 << 20);
-        let page = self.page_memory.0.saturating_add(own);
         BASE.saturating_add(self.limits.documents_in_memory.0)
-            .saturating_add(threads.saturating_mul(page))
+            .saturating_add(threads.saturating_mul(self.thread_bytes()))
+    }
+
+    /// Bytes of address space that a process of one document takes at most: one page, the document,
+    /// and the process itself.
+    pub fn own_bytes(&self) -> u64 {
+        BASE.saturating_add(self.limits.document_bytes.0).saturating_add(self.thread_bytes())
+    }
+
+    /// A page, a thread's stack, and the arena that the C library reserves for its heap.
+    fn thread_bytes(&self) -> u64 {
+        let own = u64::try_from(STACK_BYTES).unwrap_or(u64::MAX).saturating_add(128 << 20);
+        self.page_memory.0.saturating_add(own)
     }
 }

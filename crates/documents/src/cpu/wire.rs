@@ -10,12 +10,10 @@ pub(super) use frame::{receive_frame, send_frame};
 
 use super::confine::ConfinementStatus;
 use docmill_core::model::{
-    EinvoiceAttachment, EinvoiceFindings, EncodedImage, ImageHeader, OutcomeReason, PagePicture,
-    PageReadResult, PageText, PageViewMode, PageViewResult, PictureFacts,
+    EncodedImage, ImageHeader, OutcomeReason, PagePicture, PageReadResult, PageText, PageViewMode,
+    PageViewResult, PictureFacts,
 };
-
-/// Most bytes that the e-invoices of one document may have together.
-pub const EINVOICES: u64 = 32 << 20;
+use docmill_formats::einvoice::EinvoiceFinding;
 
 /// A request to a page process. Only [`DocumentRequest::Close`] gets no reply.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -50,7 +48,14 @@ pub enum DocumentRequest {
         /// Whether the picture is drawn, and whether it is repaired first.
         view: PageViewMode,
     },
-    /// Look for e-invoices in a document.
+    /// Tell what a page has as text, without reading its picture.
+    Print {
+        /// The number under which the document was opened.
+        document: u64,
+        /// Index of the page, starting at 0.
+        index: u32,
+    },
+    /// Look for e-invoices in a document and read them.
     Look {
         /// The number under which the document was opened.
         document: u64,
@@ -107,13 +112,10 @@ pub enum DocumentAnswer {
     },
     /// A page on which there is nothing to repair.
     Unaltered,
-    /// E-invoices, one after the other in the frame's body.
+    /// What the e-invoices in the document say.
     Looked {
-        /// Their sizes in bytes and whether they are the document itself; `None`: one that is there
-        /// cannot be taken out.
-        einvoices: Option<Vec<(usize, bool)>>,
-        /// The text layers of the pages, to compare the e-invoices with.
-        printed: Vec<PageText>,
+        /// Fields and lines, not the XML.
+        found: EinvoiceFinding,
     },
     /// The document is not read, and trying again gives the same answer.
     Refused {
@@ -168,35 +170,16 @@ impl DocumentAnswer {
         }
     }
 
-    /// What was found as an answer and the body of its frame.
-    pub fn from_einvoices(look: EinvoiceFindings) -> (Self, Vec<u8>) {
-        let EinvoiceFindings { einvoices, printed } = look;
-        let mut body = Vec::new();
-        let einvoices = einvoices.map(|found| {
-            let packed = found.into_iter().map(|einvoice| {
-                body.extend_from_slice(&einvoice.bytes);
-                (einvoice.bytes.len(), einvoice.is_document)
-            });
-            packed.collect()
-        });
-        (Self::Looked { einvoices, printed }, body)
+    /// What was found; `None` if it is something else.
+    pub fn into_einvoice(self) -> Option<EinvoiceFinding> {
+        let Self::Looked { found } = self else { return None };
+        Some(found)
     }
 
-    /// The inverse of [`DocumentAnswer::from_einvoices`]; `None` if it is something else or does
-    /// not add up.
-    pub fn into_einvoices(self, body: &[u8]) -> Option<EinvoiceFindings> {
-        let Self::Looked { einvoices, printed } = self else { return None };
-        let mut rest = body;
-        let mut unpack = |(size, is_document): (usize, bool)| {
-            let (bytes, behind) = rest.split_at_checked(size)?;
-            rest = behind;
-            Some(EinvoiceAttachment { bytes: bytes.to_vec(), is_document })
-        };
-        let einvoices = match einvoices {
-            Some(packed) => Some(packed.into_iter().map(&mut unpack).collect::<Option<Vec<_>>>()?),
-            None => None,
-        };
-        rest.is_empty().then_some(EinvoiceFindings { einvoices, printed })
+    /// A page whose text the file brings with it; `None` if it is something else.
+    pub fn into_printed_page(self) -> Option<PageText> {
+        let Self::Known { page } = self else { return None };
+        Some(*page)
     }
 
     /// The inverse of [`DocumentAnswer::from_page`]; `None` if it is no page.
@@ -204,26 +187,5 @@ impl DocumentAnswer {
         let Self::Read { page, image } = self else { return None };
         let repaired = image.map(|header| EncodedImage { header, bytes: body });
         Some(PageReadResult { page: *page, repaired })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn e_invoices_travel_in_one_body_and_one_that_does_not_add_up_is_none() {
-        let attachment =
-            |bytes: &[u8], is_document| EinvoiceAttachment { bytes: bytes.to_vec(), is_document };
-        let found = vec![attachment(b"<a/>", false), attachment(b"", true)];
-        for einvoices in [None, Some(Vec::new()), Some(found)] {
-            let look = EinvoiceFindings { einvoices, printed: Vec::new() };
-            let (answer, body) = DocumentAnswer::from_einvoices(look.clone());
-            assert_eq!(answer.clone().into_einvoices(&[body.as_slice(), b"x"].concat()), None);
-            assert_eq!(answer.into_einvoices(&body), Some(look));
-        }
-        let short =
-            DocumentAnswer::Looked { einvoices: Some(vec![(5, false)]), printed: Vec::new() };
-        assert_eq!(short.into_einvoices(b"<a/>"), None);
     }
 }

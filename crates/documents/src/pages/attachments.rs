@@ -12,15 +12,12 @@ use lopdf::{Dictionary, LoadOptions, Object, Stream};
 
 use super::format::DocumentFormat;
 use super::refusal::{PageRefusal, catch_decoder};
-use crate::cpu::wire::EINVOICES;
 use docmill_core::config::LimitsConfig;
-use docmill_core::model::{EinvoiceAttachment, OutcomeReason};
+use docmill_core::model::OutcomeReason;
 use docmill_formats::xml::MOST_BYTES;
 
 /// Names of the file, the preferred one first.
 const NAMES: [&str; 3] = ["factur-x.xml", "zugferd-invoice.xml", "xrechnung.xml"];
-
-const _: () = assert!(MOST_BYTES as u64 <= EINVOICES, "a cell could not hand it over");
 
 /// More e-invoices than this in one document are none.
 const MOST: usize = 8;
@@ -35,11 +32,9 @@ pub(super) fn list_einvoices(
     bytes: &[u8],
     format: DocumentFormat,
     limits: &LimitsConfig,
-) -> Result<Vec<EinvoiceAttachment>, PageRefusal> {
+) -> Result<Vec<Vec<u8>>, PageRefusal> {
     match format {
-        DocumentFormat::Xml => {
-            Ok(vec![EinvoiceAttachment { bytes: bytes.to_vec(), is_document: true }])
-        }
+        DocumentFormat::Xml => Ok(vec![bytes.to_vec()]),
         DocumentFormat::Pdf if may_carry(bytes) => catch_decoder(|| attached_files(bytes, limits)),
         _ => Ok(Vec::new()),
     }
@@ -55,7 +50,7 @@ fn may_carry(bytes: &[u8]) -> bool {
 fn attached_files(
     bytes: &[u8],
     limits: &LimitsConfig,
-) -> Result<Vec<EinvoiceAttachment>, PageRefusal> {
+) -> Result<Vec<Vec<u8>>, PageRefusal> {
     let most = usize::try_from(limits.decompressed_bytes.0).unwrap_or(usize::MAX);
     let options = LoadOptions::with_max_decompressed_size(most);
     let Ok(document) = lopdf::Document::load_mem_with_options(bytes, options) else {
@@ -77,13 +72,12 @@ fn attached_files(
         }
     }
     found.sort_by_key(|(rank, _)| *rank);
-    let attachment = |(_, bytes)| EinvoiceAttachment { bytes, is_document: false };
-    Ok(found.into_iter().map(attachment).collect())
+    Ok(found.into_iter().map(|(_, bytes)| bytes).collect())
 }
 
 /// A file that cannot be taken apart. The pages have a more tolerant reader; here only the question
 /// is left whether something was lost.
-fn scan_unparsed(bytes: &[u8]) -> Result<Vec<EinvoiceAttachment>, PageRefusal> {
+fn scan_unparsed(bytes: &[u8]) -> Result<Vec<Vec<u8>>, PageRefusal> {
     let lower: Vec<u8> = bytes.to_ascii_lowercase();
     if NAMES.iter().any(|name| memchr::memmem::find(&lower, name.as_bytes()).is_some()) {
         let detail = "an e-invoice is named in it, but it cannot be taken apart";
@@ -206,13 +200,13 @@ mod tests {
         bytes
     }
 
-    fn pdf(bytes: &[u8]) -> Result<Vec<EinvoiceAttachment>, PageRefusal> {
+    fn pdf(bytes: &[u8]) -> Result<Vec<Vec<u8>>, PageRefusal> {
         list_einvoices(bytes, DocumentFormat::Pdf, &LimitsConfig::default())
     }
 
     fn found(files: &[(&[u8], &[u8])]) -> Vec<String> {
         let found = pdf(&carrying(files)).unwrap();
-        found.into_iter().map(|file| String::from_utf8(file.bytes).unwrap()).collect()
+        found.into_iter().map(|file| String::from_utf8(file).unwrap()).collect()
     }
 
     #[test]
@@ -279,7 +273,7 @@ mod tests {
         let limits = LimitsConfig::default();
         let xml =
             list_einvoices(b"<?xml version='1.0'?><a/>", DocumentFormat::Xml, &limits).unwrap();
-        assert!(xml.iter().all(|file| file.is_document) && xml.len() == 1);
+        assert_eq!(xml, [b"<?xml version='1.0'?><a/>".to_vec()]);
         assert_eq!(
             list_einvoices(b"\xff\xd8\xff\xe0", DocumentFormat::Jpeg, &limits),
             Ok(Vec::new())

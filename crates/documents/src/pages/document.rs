@@ -13,7 +13,8 @@ use super::refusal::{PageRefusal, catch_decoder};
 use super::render::RenderBounds;
 use super::{attachments, pdf, picture, tiff};
 use docmill_core::config::LimitsConfig;
-use docmill_core::model::{EinvoiceFindings, OutcomeReason, PageText, TextLine};
+use docmill_core::model::{OutcomeReason, PageText, TextLine};
+use docmill_formats::einvoice::{EinvoiceDefect, EinvoiceFinding};
 use docmill_formats::xml;
 
 /// A document whose format and number of pages are known and within the limits.
@@ -62,7 +63,8 @@ pub fn open_document(
         }
         DocumentFormat::Xml => {
             let xml = xml::XmlText::decode(&bytes)?;
-            Ok(DocumentContent::Xml(xml::tree_lines(&xml.parse_tree()?)))
+            let most_words = usize::try_from(limits.page_words).unwrap_or(usize::MAX);
+            Ok(DocumentContent::Xml(xml::tree_lines(&xml.parse_tree()?, most_words)))
         }
         _ => Ok(DocumentContent::Picture(bytes)),
     })?;
@@ -124,22 +126,16 @@ impl ParsedDocument {
         })
     }
 
-    /// Looks for e-invoices in it. Reads no picture.
-    ///
-    /// # Errors
-    /// It has an e-invoice, but its pages cannot be read.
-    pub fn find_einvoices(&self) -> Result<EinvoiceFindings, PageRefusal> {
-        let einvoices = match attachments::list_einvoices(&self.bytes, self.format, &self.limits) {
-            Ok(found) if found.is_empty() => {
-                return Ok(EinvoiceFindings { einvoices: Some(found), printed: Vec::new() });
-            }
-            Ok(found) => found,
+    /// Looks for e-invoices in it and reads them. Reads no picture.
+    pub fn find_einvoice(&self) -> EinvoiceFinding {
+        let is_document = self.format == DocumentFormat::Xml;
+        match attachments::list_einvoices(&self.bytes, self.format, &self.limits) {
+            Ok(files) => EinvoiceFinding::from_files(&files, is_document),
             Err(refusal) => {
                 tracing::debug!(reason = refusal.reason.code(), "an e-invoice cannot be taken out");
-                return Ok(EinvoiceFindings { einvoices: None, printed: Vec::new() });
+                EinvoiceFinding { invoice: Err(EinvoiceDefect::Attachment), is_document }
             }
-        };
-        Ok(EinvoiceFindings { einvoices: Some(einvoices), printed: self.printed_pages()? })
+        }
     }
 
     /// Keeps the language of the first page that says it: the others are then read in it at once,
@@ -150,40 +146,32 @@ impl ParsedDocument {
         }
     }
 
-    /// What the pages print as text, page by page, without rendering or recognising anything. A
-    /// page that would have to be read from its picture has no lines, and nothing is held against
-    /// it. All pages together take at most `limits.page_time`.
+    /// What page `index`, which starts at 0, prints as text, without rendering or recognising
+    /// anything. A page that would have to be read from its picture has no lines, and nothing is
+    /// held against it.
     ///
     /// # Errors
     /// As [`ParsedDocument::page_content`].
-    fn printed_pages(&self) -> Result<Vec<PageText>, PageRefusal> {
+    pub fn printed_page(&self, index: u32) -> Result<PageText, PageRefusal> {
         let deadline = Instant::now() + self.limits.page_time;
         let bounds = RenderBounds { limits: &self.limits, dpi: self.dpi, deadline };
-        (0..self.page_count())
-            .map(|index| {
-                let page = match &self.content {
-                    DocumentContent::Pdf(file) => {
-                        catch_decoder(|| file.text_layer(index, &bounds))?
-                    }
-                    DocumentContent::Xml(lines) => Some(text_page(lines.clone())),
-                    DocumentContent::Picture(_) | DocumentContent::Tiff(..) => None,
-                };
-                Ok(match page {
-                    Some(PageContent::Text { width, height, lines }) => {
-                        let quality = if self.is_cut() { CUT_QUALITY } else { 1.0 };
-                        PageText::from_native(index + 1, (width, height), quality, lines)
-                    }
-                    // Quality 0 lets the gate see that the document is not complete.
-                    Some(PageContent::Damaged { width, height }) => {
-                        PageText::from_native(index + 1, (width, height), 0.0, Vec::new())
-                    }
-                    Some(
-                        PageContent::Image(_) | PageContent::Cut(_) | PageContent::Doubtful { .. },
-                    )
-                    | None => PageText::from_native(index + 1, (0.0, 0.0), 1.0, Vec::new()),
-                })
-            })
-            .collect()
+        let page = match &self.content {
+            DocumentContent::Pdf(file) => catch_decoder(|| file.text_layer(index, &bounds))?,
+            DocumentContent::Xml(lines) => Some(text_page(lines.clone())),
+            DocumentContent::Picture(_) | DocumentContent::Tiff(..) => None,
+        };
+        Ok(match page {
+            Some(PageContent::Text { width, height, lines }) => {
+                let quality = if self.is_cut() { CUT_QUALITY } else { 1.0 };
+                PageText::from_native(index + 1, (width, height), quality, lines)
+            }
+            // Quality 0 lets the gate see that the document is not complete.
+            Some(PageContent::Damaged { width, height }) => {
+                PageText::from_native(index + 1, (width, height), 0.0, Vec::new())
+            }
+            Some(PageContent::Image(_) | PageContent::Cut(_) | PageContent::Doubtful { .. })
+            | None => PageText::from_native(index + 1, (0.0, 0.0), 1.0, Vec::new()),
+        })
     }
 }
 

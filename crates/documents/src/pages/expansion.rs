@@ -1,15 +1,28 @@
 //! How far the compressed parts of a PDF expand, found out before a parser that has no such limit
-//! meets them.
+//! meets them, and counted as that parser (hayro) would decode them.
 //!
-//! The file is searched for streams without being parsed: whatever follows the word `stream` and
-//! looks like zlib data is inflated and counted, never kept; what comes out and looks like zlib
-//! data again is inflated again. That needs no table of objects, so a broken one hides nothing.
-//! Streams whose dictionary names LZW or run lengths are decoded with a cap by lopdf. Not seen are
-//! such filters behind an indirect reference, and the streams of encrypted files.
+//! The file is searched for streams without being parsed ([`check_expansion`]): that needs no table
+//! of objects, so a broken one hides nothing. What a dictionary says of its filters is undone in
+//! that order, with a cap; whatever looks like zlib data is inflated and counted all the same. Where
+//! zlib gives up, hayro goes on with raw deflate, then with a decoder of its own that ignores most
+//! damage: all three are counted (`deflate`), and the largest counts.
+//!
+//! Some files do not say it all in this form: filters behind a reference, names written in another
+//! way, encryption, pictures that together expand beyond the limit. Their objects are looked at one
+//! by one once the file is open ([`check_objects`](objects::check_objects)), with the filters and
+//! the decrypted bytes that hayro itself will use.
+//!
+//! Not promised: object streams of encrypted files, which have to be decoded for that. What they
+//! take is bounded by the memory of the page process.
+
+mod deflate;
+mod objects;
 
 use std::io::Read;
 
-use flate2::read::ZlibDecoder;
+use flate2::read::{DeflateDecoder, ZlibDecoder};
+
+pub(super) use objects::check_objects;
 
 use super::refusal::PageRefusal;
 use docmill_core::config::LimitsConfig;
@@ -22,6 +35,17 @@ const MAX_FILTERS: usize = 8;
 /// How much text before the word `stream` is taken for the stream's dictionary.
 const DICTIONARY: usize = 16 << 10;
 const KEYWORD: &[u8] = b"stream";
+/// The most that a byte of deflate data stands for: 258 bytes in two bits.
+const MOST_DEFLATED: u64 = 1032;
+
+/// What the search through the bytes leaves open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ExpansionScan {
+    /// Nothing.
+    Complete,
+    /// The objects have to be looked at once the file is open.
+    NeedsObjects,
+}
 
 /// Refuses a file whose streams expand to `limits.decompressed_bytes` or more.
 ///
@@ -29,37 +53,39 @@ const KEYWORD: &[u8] = b"stream";
 /// freed after it; all other streams count together.
 ///
 /// # Errors
-/// `too_large`.
-pub(super) fn check_expansion(bytes: &[u8], limits: &LimitsConfig) -> Result<(), PageRefusal> {
+/// `too_large`; `corrupt` for a chain of filters that no writer makes.
+pub(super) fn check_expansion(
+    bytes: &[u8],
+    limits: &LimitsConfig,
+) -> Result<ExpansionScan, PageRefusal> {
     let limit = limits.decompressed_bytes.0;
-    let mut others: u64 = 0;
+    let (mut others, mut images): (u64, u64) = (0, 0);
+    let mut is_open = memchr::memmem::find(bytes, b"/Encrypt").is_some();
     let mut at = 0;
     while let Some(found) = bytes.get(at..).and_then(next_stream) {
         let start = at + found;
         at = start;
-        let data = bytes.get(start..).unwrap_or_default();
         let dictionary = stream_dictionary(bytes, start);
-        let filters = stream_filters(dictionary);
-        if filters.len() > MAX_FILTERS {
-            let detail = format!("a stream with {} filters", filters.len());
-            return Err(PageRefusal::new(OutcomeReason::Corrupt, detail));
-        }
-        let is_image = memchr::memmem::find(dictionary, b"/Image").is_some();
+        let filters = StreamFilters::from_dictionary(dictionary)?;
+        is_open |= filters == StreamFilters::Unknown;
+        let is_image = dictionary.is_some_and(|it| memchr::memmem::find(it, b"/Image").is_some());
         let allowed = if is_image { limit } else { limit.saturating_sub(others) };
-        let expanded = if filters.iter().any(|filter| matches!(filter, StreamFilter::Other(_))) {
-            decoded_bytes(data, &filters, allowed)
-        } else {
-            inflated_bytes(data, allowed, MAX_NESTING)
-        };
-        if !is_image {
-            others += expanded.min(allowed);
-        }
+        let data = StreamData { bytes, start, dictionary: dictionary.unwrap_or_default() };
+        let expanded = data.expanded_bytes(&filters, allowed);
         if expanded >= allowed {
-            let detail = format!("its compressed parts expand to {limit} bytes or more");
-            return Err(PageRefusal::new(OutcomeReason::TooLarge, detail));
+            return Err(too_large_refusal(limit));
         }
+        let sum = if is_image { &mut images } else { &mut others };
+        *sum = sum.saturating_add(expanded);
     }
-    Ok(())
+    // Anything may call itself an image: whether it is drawn as one only the objects say.
+    is_open |= others.saturating_add(images) >= limit;
+    Ok(if is_open { ExpansionScan::NeedsObjects } else { ExpansionScan::Complete })
+}
+
+fn too_large_refusal(limit: u64) -> PageRefusal {
+    let detail = format!("its compressed parts expand to {limit} bytes or more");
+    PageRefusal::new(OutcomeReason::TooLarge, detail)
 }
 
 /// Where the data of the next stream starts.
@@ -78,77 +104,272 @@ fn next_stream(bytes: &[u8]) -> Option<usize> {
     }
 }
 
-/// What stands between the object's start and its data, or the last part of it.
-fn stream_dictionary(bytes: &[u8], data: usize) -> &[u8] {
+/// What stands between the object's start and its data; `None` if that is further away than
+/// dictionaries are long.
+fn stream_dictionary(bytes: &[u8], data: usize) -> Option<&[u8]> {
     let head = bytes.get(data.saturating_sub(DICTIONARY)..data).unwrap_or_default();
-    let own = memchr::memmem::rfind(head, b" obj").unwrap_or(0);
-    head.get(own..).unwrap_or_default()
+    let own = memchr::memmem::rfind(head, b" obj")?;
+    head.get(own..)
 }
 
-/// A compression filter of a stream, as far as it matters here.
+/// A compression filter of a stream, as far as it matters here. Those of images are left out:
+/// dimensions bound what they make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum StreamFilter {
-    /// Recognised by its data; or an image's, whose size its dimensions bound.
-    Seen(&'static str),
-    /// Recognised by its name only.
-    Other(&'static str),
+    Flate,
+    Lzw,
+    RunLength,
+    Ascii85,
+    AsciiHex,
 }
 
 /// The filters that a dictionary names, in the order in which they are undone.
-fn stream_filters(dictionary: &[u8]) -> Vec<StreamFilter> {
-    let Some(key) = memchr::memmem::rfind(dictionary, b"/Filter") else { return Vec::new() };
-    let value = dictionary.get(key + b"/Filter".len()..).unwrap_or_default().trim_ascii_start();
-    let is_list = value.starts_with(b"[");
-    let end = if is_list { value.iter().position(|byte| *byte == b']') } else { None };
-    let value = value.get(..end.unwrap_or(value.len())).unwrap_or_default();
-    let names = value.split(|byte| *byte == b'/').skip(1).map(|rest| {
-        let stop = |byte: &u8| !byte.is_ascii_alphanumeric();
-        rest.split(stop).next().unwrap_or_default()
-    });
-    names.take(if is_list { usize::MAX } else { 1 }).filter_map(parse_filter).collect()
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum StreamFilters {
+    Known(Vec<StreamFilter>),
+    /// They are named elsewhere, or in a way that only a parser understands.
+    Unknown,
+}
+
+impl StreamFilters {
+    fn from_dictionary(dictionary: Option<&[u8]>) -> Result<Self, PageRefusal> {
+        let Some(dictionary) = dictionary else { return Ok(Self::Unknown) };
+        const KEY: &[u8] = b"/Filter";
+        let mut keys = memchr::memmem::find_iter(dictionary, KEY);
+        let (first, second) = (keys.next(), keys.next());
+        // `#` writes any letter of a name otherwise, `%` hides what follows, `/F` is short for it.
+        let is_odd = second.is_some() || names_short_key(dictionary);
+        if is_odd || dictionary.iter().any(|byte| matches!(byte, b'#' | b'%')) {
+            return Ok(Self::Unknown);
+        }
+        let Some(key) = first else { return Ok(Self::Known(Vec::new())) };
+        let value = dictionary.get(key + KEY.len()..).unwrap_or_default().trim_ascii_start();
+        let named = match value.split_first() {
+            Some((b'[', list)) => {
+                let end = list.iter().position(|byte| *byte == b']').unwrap_or(list.len());
+                let list = list.get(..end).unwrap_or_default();
+                let is_direct = !list.contains(&b'R') || !list.iter().any(u8::is_ascii_digit);
+                let has_numbers = list.split(|byte| *byte == b'/').next().unwrap_or_default();
+                if !is_direct && !has_numbers.trim_ascii().is_empty() {
+                    return Ok(Self::Unknown);
+                }
+                list
+            }
+            Some((b'/', _)) => {
+                let end = value.iter().skip(1).position(|byte| !byte.is_ascii_alphanumeric());
+                value.get(..end.map_or(value.len(), |end| end + 1)).unwrap_or_default()
+            }
+            _ => return Ok(Self::Unknown),
+        };
+        let names = named.split(|byte| *byte == b'/').skip(1).map(<[u8]>::trim_ascii);
+        let names: Vec<&[u8]> = names.collect();
+        if names.len() > MAX_FILTERS {
+            let detail = format!("a stream with {} filters", names.len());
+            return Err(PageRefusal::new(OutcomeReason::Corrupt, detail));
+        }
+        if names.iter().any(|name| name.iter().any(u8::is_ascii_whitespace)) {
+            // A reference among the names.
+            return Ok(Self::Unknown);
+        }
+        Ok(Self::Known(names.into_iter().filter_map(parse_filter).collect()))
+    }
+}
+
+/// Whether the dictionary has a key `F`, which stands for the filters of inline images, and which
+/// some readers take anywhere.
+fn names_short_key(dictionary: &[u8]) -> bool {
+    memchr::memmem::find_iter(dictionary, b"/F").any(|at| {
+        let next = dictionary.get(at + 2);
+        next.is_some_and(|byte| !byte.is_ascii_alphanumeric() && !matches!(byte, b'_' | b'-' | b'+'))
+    })
 }
 
 /// PDF 32000-1 tables 6 and 94 (the short names of inline images, which some readers take
 /// anywhere).
 fn parse_filter(name: &[u8]) -> Option<StreamFilter> {
     Some(match name {
-        b"FlateDecode" | b"Fl" => StreamFilter::Seen("FlateDecode"),
-        b"ASCII85Decode" | b"A85" => StreamFilter::Seen("ASCII85Decode"),
-        b"ASCIIHexDecode" | b"AHx" => StreamFilter::Seen("ASCIIHexDecode"),
-        b"LZWDecode" | b"LZW" => StreamFilter::Other("LZWDecode"),
-        b"RunLengthDecode" | b"RL" => StreamFilter::Other("RunLengthDecode"),
+        b"FlateDecode" | b"Fl" => StreamFilter::Flate,
+        b"LZWDecode" | b"LZW" => StreamFilter::Lzw,
+        b"RunLengthDecode" | b"RL" => StreamFilter::RunLength,
+        b"ASCII85Decode" | b"A85" => StreamFilter::Ascii85,
+        b"ASCIIHexDecode" | b"AHx" => StreamFilter::AsciiHex,
         _ => return None,
     })
 }
 
-/// Bytes that `data` decodes to, or `allowed` if that or more. What lopdf cannot decode to its end
-/// counts as much as it could be at worst, because others decode it up to the damage.
-fn decoded_bytes(data: &[u8], filters: &[StreamFilter], allowed: u64) -> u64 {
-    let end = memchr::memmem::find(data, b"endstream").unwrap_or(data.len());
-    let names = filters.iter().map(|filter| match filter {
-        StreamFilter::Seen(name) | StreamFilter::Other(name) => {
-            lopdf::Object::Name(name.as_bytes().to_vec())
-        }
-    });
-    let mut dictionary = lopdf::Dictionary::new();
-    dictionary.set("Filter", lopdf::Object::Array(names.collect()));
-    let content = data.get(..end).unwrap_or_default().trim_ascii_end().to_vec();
-    let worst = filters.iter().fold(content.len() as u64, |size, filter| {
-        size.saturating_mul(match filter {
-            StreamFilter::Seen("FlateDecode") => 1032,
-            StreamFilter::Seen(_) => 4,
-            StreamFilter::Other("RunLengthDecode") => 64,
-            StreamFilter::Other(_) => 4096,
-        })
-    });
-    let stream = lopdf::Stream::new(dictionary, content);
-    match stream.decompressed_content_with_limit(usize::try_from(allowed).unwrap_or(usize::MAX)) {
-        Ok(content) => content.len() as u64,
-        Err(lopdf::Error::Decompress(lopdf::DecompressError::MemoryLimitExceeded { .. })) => {
-            allowed
-        }
-        Err(_undecodable) => worst.min(allowed),
+/// A stream where it lies in the file.
+struct StreamData<'a> {
+    bytes: &'a [u8],
+    start: usize,
+    dictionary: &'a [u8],
+}
+
+impl<'a> StreamData<'a> {
+    /// Bytes that it expands to, or at least `allowed` if it is that much.
+    fn expanded_bytes(&self, filters: &StreamFilters, allowed: u64) -> u64 {
+        let open = self.bytes.get(self.start..).unwrap_or_default();
+        // Whatever the dictionary says: what looks like zlib data is.
+        let looked = inflated_bytes(open, allowed, MAX_NESTING);
+        let named = match filters {
+            StreamFilters::Known(filters) => expanded_bytes(self.content(), filters, allowed),
+            StreamFilters::Unknown if self.is_needed_to_open() => {
+                // Decoded before anybody could look at it: the worst that its bytes can be.
+                (self.content().len() as u64).saturating_mul(StreamFilter::Lzw.most_per_byte())
+            }
+            StreamFilters::Unknown => deflated_bytes(self.content(), allowed),
+        };
+        looked.max(named)
     }
+
+    /// Streams of objects and tables of them.
+    fn is_needed_to_open(&self) -> bool {
+        let is_named = |name: &[u8]| memchr::memmem::find(self.dictionary, name).is_some();
+        is_named(b"/ObjStm") || is_named(b"/XRef")
+    }
+
+    /// Its data: of the length that the dictionary says if it ends there, else up to the word that
+    /// ends it.
+    fn content(&self) -> &'a [u8] {
+        let open = self.bytes.get(self.start..).unwrap_or_default();
+        let stated = stated_length(self.dictionary).and_then(|length| {
+            let (content, after) = open.split_at_checked(length)?;
+            after.trim_ascii_start().starts_with(b"endstream").then_some(content)
+        });
+        stated.unwrap_or_else(|| {
+            let end = memchr::memmem::find(open, b"endstream").unwrap_or(open.len());
+            open.get(..end).unwrap_or_default().trim_ascii_end()
+        })
+    }
+}
+
+/// The number behind `/Length`, if it is one.
+fn stated_length(dictionary: &[u8]) -> Option<usize> {
+    const KEY: &[u8] = b"/Length";
+    let mut found = memchr::memmem::find_iter(dictionary, KEY);
+    found.find_map(|at| {
+        let value = dictionary.get(at + KEY.len()..)?.trim_ascii_start();
+        let end = value.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(value.len());
+        let (digits, after) = value.split_at_checked(end)?;
+        // `/Length 12 0 R` is a reference, and another number stands there.
+        let is_reference = after.trim_ascii_start().first().is_some_and(u8::is_ascii_digit);
+        std::str::from_utf8(digits).ok()?.parse().ok().filter(|_| !is_reference)
+    })
+}
+
+impl StreamFilter {
+    /// The most that a byte of its input stands for.
+    fn most_per_byte(self) -> u64 {
+        match self {
+            Self::Flate => MOST_DEFLATED,
+            Self::Lzw => 4096,
+            Self::RunLength => 64,
+            Self::Ascii85 | Self::AsciiHex => 4,
+        }
+    }
+
+    fn name(self) -> &'static [u8] {
+        match self {
+            Self::Flate => b"FlateDecode",
+            Self::Lzw => b"LZWDecode",
+            Self::RunLength => b"RunLengthDecode",
+            Self::Ascii85 => b"ASCII85Decode",
+            Self::AsciiHex => b"ASCIIHexDecode",
+        }
+    }
+
+    /// What `data` is before this filter was applied. What cannot be decoded to its end counts as
+    /// much as it could be at worst, because others decode it up to the damage.
+    fn undo(self, data: &[u8], allowed: u64) -> Result<Vec<u8>, u64> {
+        if self == Self::Flate {
+            return inflate_within(data, allowed);
+        }
+        let mut dictionary = lopdf::Dictionary::new();
+        dictionary.set("Filter", lopdf::Object::Name(self.name().to_vec()));
+        let stream = lopdf::Stream::new(dictionary, data.to_vec());
+        let most = usize::try_from(allowed).unwrap_or(usize::MAX);
+        stream.decompressed_content_with_limit(most).map_err(|error| match error {
+            lopdf::Error::Decompress(lopdf::DecompressError::MemoryLimitExceeded { .. }) => allowed,
+            _ => (data.len() as u64).saturating_mul(self.most_per_byte()),
+        })
+    }
+}
+
+/// Bytes that `content` takes at most while these filters are undone one after the other, or at
+/// least `allowed` if that or more.
+fn expanded_bytes(content: &[u8], filters: &[StreamFilter], allowed: u64) -> u64 {
+    let Some((first, mut rest)) = filters.split_first() else { return 0 };
+    let (mut data, mut next) = (std::borrow::Cow::Borrowed(content), *first);
+    let mut most: u64 = 0;
+    loop {
+        if next == StreamFilter::Flate && rest.is_empty() {
+            return most.max(deflated_bytes(&data, allowed));
+        }
+        match next.undo(&data, allowed) {
+            Ok(undone) => {
+                most = most.max(undone.len() as u64);
+                data = undone.into();
+            }
+            Err(at_least) => {
+                let worst = rest.iter().fold(at_least, |size, filter| {
+                    size.saturating_mul(filter.most_per_byte())
+                });
+                return most.max(worst);
+            }
+        }
+        let Some((first, others)) = rest.split_first() else { return most };
+        (next, rest) = (*first, others);
+        if most >= allowed {
+            return most;
+        }
+    }
+}
+
+/// Bytes that flate data takes in the decoder that hayro ends up with: the next one is tried only
+/// where one gives up, and what that has made by then is there all the same.
+fn deflated_bytes(data: &[u8], allowed: u64) -> u64 {
+    let (zlib, is_whole) = drain(ZlibDecoder::new(data), allowed);
+    if is_whole || zlib >= allowed {
+        return zlib;
+    }
+    let (raw, is_whole) = drain(DeflateDecoder::new(data), allowed);
+    if is_whole || raw >= allowed {
+        return zlib.max(raw);
+    }
+    zlib.max(raw).max(deflate::count_tolerantly(data, allowed))
+}
+
+/// What flate data holds, for a filter behind it.
+fn inflate_within(data: &[u8], allowed: u64) -> Result<Vec<u8>, u64> {
+    fn read_within(reader: impl Read, allowed: u64) -> Result<Vec<u8>, bool> {
+        let mut content = Vec::new();
+        match reader.take(allowed).read_to_end(&mut content) {
+            Ok(_) if content.len() as u64 >= allowed => Err(true),
+            Ok(_) => Ok(content),
+            Err(_damage) => Err(false),
+        }
+    }
+    let is_over = match read_within(ZlibDecoder::new(data), allowed) {
+        Err(false) => match read_within(DeflateDecoder::new(data), allowed) {
+            Ok(content) => return Ok(content),
+            Err(is_over) => is_over,
+        },
+        Ok(content) => return Ok(content),
+        Err(is_over) => is_over,
+    };
+    Err(if is_over { allowed } else { deflate::count_tolerantly(data, allowed) })
+}
+
+/// Reads to the end, to damage, or to `allowed`: the bytes, and whether it was the end.
+fn drain(mut reader: impl Read, allowed: u64) -> (u64, bool) {
+    let (mut buffer, mut total) = (vec![0; 64 << 10], 0);
+    while total < allowed {
+        match reader.read(&mut buffer) {
+            Ok(0) => return (total, true),
+            Ok(more) => total += more as u64,
+            Err(_damage) => return (total, false),
+        }
+    }
+    (total, false)
 }
 
 /// Bytes that `data` expands to, or at least `allowed` as soon as it is that much.
@@ -217,7 +438,7 @@ mod tests {
     use std::io::Write;
 
     use flate2::Compression;
-    use flate2::write::ZlibEncoder;
+    use flate2::write::{DeflateEncoder, ZlibEncoder};
 
     use super::*;
     use docmill_core::config::ByteSize;
@@ -267,6 +488,92 @@ mod tests {
         ];
         for (name, file, limit, expected) in table {
             assert_eq!(reason(&file, limit), expected, "{name}");
+        }
+    }
+
+    fn raw(data: &[u8]) -> Vec<u8> {
+        let mut encoder = DeflateEncoder::new(Vec::new(), Compression::best());
+        encoder.write_all(data).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    fn ascii_85(data: &[u8]) -> Vec<u8> {
+        let mut text = Vec::new();
+        for four in data.chunks(4) {
+            let mut group = [0; 4];
+            group[..four.len()].copy_from_slice(four);
+            let mut number = u32::from_be_bytes(group);
+            let mut digits = [0; 5];
+            for digit in digits.iter_mut().rev() {
+                *digit = b'!' + u8::try_from(number % 85).unwrap();
+                number /= 85;
+            }
+            text.extend(&digits[..=four.len()]);
+        }
+        text.extend(b"~>");
+        text
+    }
+
+    #[test]
+    fn whatever_hayro_would_decode_is_counted_not_what_the_header_says() {
+        let zeros = vec![0; 1_000_000];
+        let packed = zlib(&zeros);
+        // hayro ignores a wrong checksum, because raw deflate or its own decoder follow.
+        let mut wrong_sum = packed.clone();
+        *wrong_sum.last_mut().unwrap() ^= 1;
+        // A stored block that zlib refuses, with everything behind it.
+        let lenient = [&[0, 2, 0, 0, 0, b'a', b'b'][..], &raw(&zeros)].concat();
+        let cut = &packed[..packed.len() - 6];
+        let flate = "/Filter/FlateDecode";
+        let too_large = Some(OutcomeReason::TooLarge);
+        #[rustfmt::skip]
+        let table = [
+            ("raw deflate",              stream(flate, &raw(&zeros)),                          too_large),
+            ("raw deflate, short name",  stream("/Filter/Fl", &raw(&zeros)),                   too_large),
+            ("a wrong checksum",         stream(flate, &wrong_sum),                            too_large),
+            ("a block that zlib refuses", stream(flate, &lenient),                             too_large),
+            ("cut off",                  stream(flate, cut),                                   too_large),
+            ("text, then deflate",       stream("/Filter[/A85/Fl]", &ascii_85(&packed)),       too_large),
+            ("text, then raw deflate",   stream("/Filter [ /ASCII85Decode /FlateDecode ]", &ascii_85(&raw(&zeros))), too_large),
+            ("filters named elsewhere",  stream("/Filter 9 0 R", &raw(&zeros)),                too_large),
+            ("one of them elsewhere",    stream("/Filter[/Fl 9 0 R]", &raw(&zeros)),           too_large),
+            ("a name written otherwise", stream("/Filt#65r/FlateDecode", &raw(&zeros)),        too_large),
+            ("the short key",            stream("/F/Fl", &raw(&zeros)),                        too_large),
+            ("a comment in between",     stream("/Filter%\n/FlateDecode", &raw(&zeros)),       too_large),
+            ("objects by an unknown filter", stream("/Type/ObjStm/Filter 9 0 R", &[7; 300]),   too_large),
+            ("little, raw",              stream(flate, &raw(&[0; 900_000])),                   None),
+            ("a picture is no deflate",  stream("/Subtype/Image/Filter/DCTDecode", &[0xff; 2000]), None),
+        ];
+        for (name, file, expected) in table {
+            assert_eq!(reason(&file, 1_000_000), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn the_word_that_ends_a_stream_hides_nothing_within_its_length() {
+        let mut data = vec![0, 9, 0, !9, 0xff];
+        data.extend(b"endstream");
+        data.extend(raw(&vec![0; 1_000_000]));
+        let length = format!("/Length {}/Filter/FlateDecode", data.len());
+        assert_eq!(reason(&stream(&length, &data), 1_000_000), Some(OutcomeReason::TooLarge));
+    }
+
+    #[test]
+    fn what_bytes_alone_do_not_say_is_left_to_the_objects() {
+        let limits = LimitsConfig { decompressed_bytes: ByteSize(150_000), ..Default::default() };
+        let scanned = |file: &[u8]| check_expansion(file, &limits).unwrap();
+        let some = zlib(&[0; 100_000]);
+        let image = stream("/Subtype/Image/Filter/FlateDecode", &some);
+        let plain = stream("/Filter/FlateDecode", &some);
+        let encrypted = [&plain[..], b"trailer <</Encrypt 5 0 R>>"].concat();
+        for (name, file, expected) in [
+            ("a plain file", plain, ExpansionScan::Complete),
+            ("one image", image.clone(), ExpansionScan::Complete),
+            ("images beyond the limit", [&image[..], &image].concat(), ExpansionScan::NeedsObjects),
+            ("encryption", encrypted, ExpansionScan::NeedsObjects),
+            ("filters elsewhere", stream("/Filter 9 0 R", b"x"), ExpansionScan::NeedsObjects),
+        ] {
+            assert_eq!(scanned(&file), expected, "{name}");
         }
     }
 }

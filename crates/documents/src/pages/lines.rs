@@ -29,7 +29,7 @@ pub(super) fn order_lines(pieces: Vec<WordPiece>) -> Vec<TextLine> {
     for (angle, pieces) in directions {
         let mut rows = Vec::new();
         order_rows(group_rows(pieces), 0, &mut rows);
-        ordered.extend(rows.into_iter().filter_map(|row| line_from_row(angle, row)));
+        ordered.extend(rows.into_iter().flat_map(|row| lines_from_row(angle, row)));
     }
     ordered
 }
@@ -116,10 +116,17 @@ fn group_rows(mut pieces: Vec<WordPiece>) -> Vec<WordRow> {
     rows
 }
 
-fn line_from_row(angle: i32, row: WordRow) -> Option<TextLine> {
+/// A line of more words than this is none that anybody reads: it goes on in the next one, so that
+/// what compares the words of a line has an end.
+const MOST_LINE_WORDS: usize = 1_000;
+
+fn lines_from_row(angle: i32, row: WordRow) -> Vec<TextLine> {
     let words: Vec<TextWord> =
         join_pieces(row.pieces).into_iter().map(|piece| word_from_piece(angle, piece)).collect();
-    (!words.is_empty()).then_some(TextLine { words })
+    if words.len() <= MOST_LINE_WORDS {
+        return if words.is_empty() { Vec::new() } else { vec![TextLine { words }] };
+    }
+    words.chunks(MOST_LINE_WORDS).map(|words| TextLine { words: words.to_vec() }).collect()
 }
 
 /// Turns a word back into the frame of the page. Ascent and descent are taken as 0.8 and 0.2 of

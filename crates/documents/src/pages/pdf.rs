@@ -14,18 +14,26 @@ use hayro::hayro_interpret::{
 };
 use hayro::kurbo::Rect;
 
+use super::expansion::ExpansionScan;
 use super::page::PageContent;
 use super::refusal::PageRefusal;
 use super::render::RenderBounds;
 use super::surface::{GlyphCollector, PageGlyph};
 use super::{doubt, expansion, lines, render, salvage, words};
 use docmill_core::config::LimitsConfig;
-use docmill_core::model::{OutcomeReason, TextLayer};
+use docmill_core::model::{OutcomeReason, TextLayer, TextLine};
 
 /// An open PDF.
 pub(super) struct PdfFile {
     pdf: Pdf,
     is_cut: bool,
+}
+
+/// What a file is held against while it is opened.
+#[derive(Clone, Copy)]
+struct OpenBounds<'a> {
+    limits: &'a LimitsConfig,
+    scan: ExpansionScan,
 }
 
 impl std::fmt::Debug for PdfFile {
@@ -41,16 +49,17 @@ impl PdfFile {
     /// # Errors
     /// `too_large` if compressed parts expand too far, `encrypted`, `corrupt`, `empty`.
     pub(super) fn open(bytes: Bytes, limits: &LimitsConfig) -> Result<Self, PageRefusal> {
-        expansion::check_expansion(&bytes, limits)?;
+        let scan = expansion::check_expansion(&bytes, limits)?;
+        let bounds = OpenBounds { limits, scan };
         let is_cut = salvage::is_cut_off(&bytes);
         let ended = if is_cut { salvage::close_last_stream(&bytes) } else { None };
         let bytes = ended.unwrap_or(bytes);
-        let refused = match Self::parse(bytes.clone(), is_cut) {
+        let refused = match Self::parse(bytes.clone(), is_cut, bounds) {
             Err(refused) if refused.reason == OutcomeReason::Corrupt => refused,
             decided => return decided,
         };
         let bytes = match salvage::flatten_arrays(&bytes) {
-            Some(flat) => match Self::parse(flat.clone(), is_cut) {
+            Some(flat) => match Self::parse(flat.clone(), is_cut, bounds) {
                 Ok(file) => return Ok(file),
                 Err(_refused) => flat,
             },
@@ -58,13 +67,16 @@ impl PdfFile {
         };
         // Pages may be missing now, and nothing says how many.
         let rebuilt = salvage::rebuild_page_tree(&bytes, limits.pages);
-        rebuilt.map_or(Err(refused), |bytes| Self::parse(bytes, true))
+        rebuilt.map_or(Err(refused), |bytes| Self::parse(bytes, true, bounds))
     }
 
-    fn parse(bytes: Bytes, is_cut: bool) -> Result<Self, PageRefusal> {
+    fn parse(bytes: Bytes, is_cut: bool, bounds: OpenBounds<'_>) -> Result<Self, PageRefusal> {
         // Offsets usually count from the header, whatever a mail system put in front of it.
         let pdf = Pdf::new(std::sync::Arc::new(bytes)).map_err(refusal_from_error)?;
         let file = Self { pdf, is_cut };
+        if bounds.scan == ExpansionScan::NeedsObjects {
+            expansion::check_objects(&file.pdf, bounds.limits)?;
+        }
         if file.pdf.pages().is_empty() {
             return Err(file.empty_pages_refusal());
         }
@@ -112,8 +124,9 @@ impl PdfFile {
         let surface = collect_glyphs(page, bounds);
         let (width, height) = page.render_dimensions();
         let what = read_mode(&surface, f64::from(width) * f64::from(height));
-        Ok(matches!(what, PageReadMode::Blank | PageReadMode::TextLayer)
-            .then(|| self.text_page(page, &surface, what)))
+        matches!(what, PageReadMode::Blank | PageReadMode::TextLayer)
+            .then(|| self.text_page(page, &surface, what, bounds))
+            .transpose()
     }
 
     fn page_at(&self, index: u32) -> Result<&PdfPage<'_>, PageRefusal> {
@@ -127,13 +140,14 @@ impl PdfFile {
         page: &PdfPage<'_>,
         surface: &GlyphCollector,
         what: PageReadMode,
-    ) -> PageContent {
+        bounds: &RenderBounds<'_>,
+    ) -> Result<PageContent, PageRefusal> {
         let (width, height) = page.render_dimensions();
         if what == PageReadMode::Blank && self.hides_content(page) {
-            return PageContent::Damaged { width, height };
+            return Ok(PageContent::Damaged { width, height });
         }
-        let lines = lines::order_lines(words::group_words(&surface.glyphs));
-        PageContent::Text { width, height, lines }
+        let lines = ordered_lines(surface, bounds)?;
+        Ok(PageContent::Text { width, height, lines })
     }
 
     /// Reads page `index`, starting at 0.
@@ -147,7 +161,7 @@ impl PdfFile {
         let (width, height) = page.render_dimensions();
         match read_mode(&surface, f64::from(width) * f64::from(height)) {
             PageReadMode::TextLayer => text_or_doubt(page, &surface, bounds),
-            PageReadMode::Blank => Ok(self.text_page(page, &surface, PageReadMode::Blank)),
+            PageReadMode::Blank => self.text_page(page, &surface, PageReadMode::Blank, bounds),
             PageReadMode::Scan => {
                 Ok(PageContent::Image(match render::extract_scan(page, bounds) {
                     Some(raster) => raster,
@@ -159,6 +173,21 @@ impl PdfFile {
     }
 }
 
+/// The lines of a text layer, unless it has more words than a page may have.
+fn ordered_lines(
+    surface: &GlyphCollector,
+    bounds: &RenderBounds<'_>,
+) -> Result<Vec<TextLine>, PageRefusal> {
+    let pieces = words::group_words(&surface.glyphs);
+    let (words, limit) = (pieces.len(), bounds.limits.page_words);
+    // Pieces that are drawn apart make fewer words, but never a fourth of them.
+    if words as u64 > 4 * u64::from(limit) {
+        let detail = format!("a page of about {words} words, limits.page_words is {limit}");
+        return Err(PageRefusal::new(OutcomeReason::TooLarge, detail));
+    }
+    Ok(lines::order_lines(pieces))
+}
+
 /// A page with a text layer, and its picture as well where the layer may not be all that it shows.
 fn text_or_doubt(
     page: &PdfPage<'_>,
@@ -166,7 +195,7 @@ fn text_or_doubt(
     bounds: &RenderBounds<'_>,
 ) -> Result<PageContent, PageRefusal> {
     let (width, height) = page.render_dimensions();
-    let lines = lines::order_lines(words::group_words(&surface.glyphs));
+    let lines = ordered_lines(surface, bounds)?;
     let may_show_more = !surface.images.is_empty() || surface.curves > OUTLINED_CURVES;
     let garbled = doubt::is_garbled(&lines);
     if garbled || may_show_more && doubt::leaves_text_out(page, &lines, bounds)? {

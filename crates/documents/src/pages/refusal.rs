@@ -4,7 +4,7 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use docmill_core::model::OutcomeReason;
+use docmill_core::model::{OutcomeReason, TextOverflow};
 use docmill_formats::xml::XmlError;
 
 /// Why a document is not read: it goes no further, and trying again gives the same answer.
@@ -30,6 +30,12 @@ impl From<XmlError> for PageRefusal {
             XmlError::Encoding | XmlError::Malformed | XmlError::Entities => OutcomeReason::Corrupt,
         };
         Self::new(reason, error.to_string())
+    }
+}
+
+impl From<TextOverflow> for PageRefusal {
+    fn from(overflow: TextOverflow) -> Self {
+        Self::new(OutcomeReason::TooLarge, overflow.to_string())
     }
 }
 

@@ -21,7 +21,7 @@ use crate::cpu::wire::{
 };
 use crate::cpu::{ProcessSetup, STACK_BYTES};
 use docmill_core::fault::{self, Fault};
-use docmill_core::model::{PageReadResult, ReadRecipe};
+use docmill_core::model::{OutcomeReason, PageReadResult, PageText, PageViewResult, ReadRecipe};
 
 pub use super::page_error::PageError;
 
@@ -109,9 +109,17 @@ impl<W: Write> PageServer<W> {
         });
         let (answer, body) =
             worked.unwrap_or_else(|trouble| (answer_for_error(trouble), Vec::new()));
-        let reply = ReplyFrame { id: ask.id, answer };
+        let written = self.write_reply(ask.id, answer, &body);
+        if written.is_err_and(|error| error.kind() == io::ErrorKind::FileTooLarge) {
+            let detail = "a page says more than one message of the process that reads it can hold";
+            let refusal = PageRefusal::new(OutcomeReason::TooLarge, detail);
+            drop(self.write_reply(ask.id, answer_for_error(refusal.into()), &[]));
+        }
         // Nobody takes it any more only when the worker is gone, and then the input ends too.
-        drop(wire::write_frame(&mut *lock_mutex(&self.output), &reply, &body));
+    }
+
+    fn write_reply(&self, id: u64, answer: DocumentAnswer, body: &[u8]) -> io::Result<()> {
+        wire::write_frame(&mut *lock_mutex(&self.output), &ReplyFrame { id, answer }, body)
     }
 
     fn handle_request(
@@ -133,10 +141,19 @@ impl<W: Write> PageServer<W> {
             DocumentRequest::Show { document, index, view } => {
                 let document = self.find_document(document)?;
                 let shown = show_page(&document, index, view, &self.setup.recipe)?;
+                if let PageViewResult::Text(page) = &shown {
+                    self.check_text(page)?;
+                }
                 Ok(DocumentAnswer::from_shown(shown))
             }
+            DocumentRequest::Print { document, index } => {
+                let page = Box::new(self.find_document(document)?.printed_page(index)?);
+                self.check_text(&page)?;
+                Ok((DocumentAnswer::Known { page }, Vec::new()))
+            }
             DocumentRequest::Look { document } => {
-                Ok(DocumentAnswer::from_einvoices(self.find_document(document)?.find_einvoices()?))
+                let found = self.find_document(document)?.find_einvoice();
+                Ok((DocumentAnswer::Looked { found }, Vec::new()))
             }
             DocumentRequest::Close { .. } => {
                 Err(fault::Error::internal("nothing to answer").into())
@@ -147,6 +164,11 @@ impl<W: Write> PageServer<W> {
     fn find_document(&self, number: u64) -> fault::Result<Arc<ParsedDocument>> {
         let open = lock_mutex(&self.documents).get(&number).cloned();
         open.ok_or_else(|| fault::Error::internal("no such document"))
+    }
+
+    /// Text counts before it is sent, whatever it was read from.
+    fn check_text(&self, page: &PageText) -> Result<(), PageRefusal> {
+        self.setup.limits.text().check_page(page).map_err(PageRefusal::from)
     }
 
     fn read_page(
@@ -162,7 +184,9 @@ impl<W: Write> PageServer<W> {
         // A reader that panics is not used again.
         let read = reader.read_page(document, index, &self.setup.recipe);
         lock_mutex(&self.readers).push(reader);
-        read
+        let read = read?;
+        self.check_text(&read.page)?;
+        Ok(read)
     }
 }
 

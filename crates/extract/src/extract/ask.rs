@@ -84,21 +84,21 @@ pub enum ExtractError {
     Fault(#[from] Error),
 }
 
-/// Reads a transcript by a model.
+/// Has a model read a transcript.
 ///
 /// # Errors
-/// See [`ExtractError`].
-pub async fn extract_by_model(
+/// [`ExtractError::Fault`].
+pub async fn read_by_model(
     llm: &dyn Llm,
     kind: &Kind,
-    transcript: &Transcript,
+    shown: Arc<TranscriptView>,
     terms: &CallLimits,
     journal: &mut dyn ReplyJournal,
-) -> Result<Extraction, ExtractError> {
+) -> Result<ModelReading, ExtractError> {
     let form = ReplySchema::for_kind(kind)?;
     let session = ExtractionSession {
         system: prompt::system_prompt(kind, &form),
-        shown: TranscriptView::of_transcript(transcript),
+        shown,
         form,
         kind,
         terms,
@@ -106,23 +106,48 @@ pub async fn extract_by_model(
         calls: JournaledCalls::from_journal(llm, &terms.identity, journal).await?,
     };
     let (parts, ending) = session.read_all().await?;
-    let mut extraction = merge_parts(kind, transcript, parts.whole);
     let (usage, model) = session.calls.total_usage();
-    extraction.model.clone_from(&model);
-    extraction.usage = usage;
-    let Some(ending) = ending else { return Ok(extraction) };
-    if let Some(rescued) = parts.rescued {
-        for (name, value) in rescued {
-            let place = extraction.data.entry(name).or_insert(serde_json::Value::Null);
-            if place.is_null() {
-                *place = value;
+    Ok(ModelReading { parts, ending, usage, model })
+}
+
+/// What a model replied about a document, part by part.
+#[derive(Debug)]
+pub struct ModelReading {
+    parts: PartsRead,
+    /// Why it is not whole, if it is not.
+    ending: Option<IncompleteReason>,
+    usage: ModelUsage,
+    model: Option<String>,
+}
+
+impl ModelReading {
+    /// Joins the parts. Work that grows with what was replied.
+    ///
+    /// # Errors
+    /// [`ExtractError::Ended`].
+    pub fn into_extraction(
+        self,
+        kind: &Kind,
+        transcript: &Transcript,
+    ) -> Result<Extraction, ExtractError> {
+        let Self { parts, ending, usage, model } = self;
+        let mut extraction = merge_parts(kind, transcript, parts.whole);
+        extraction.model.clone_from(&model);
+        extraction.usage = usage;
+        let Some(ending) = ending else { return Ok(extraction) };
+        if let Some(rescued) = parts.rescued {
+            for (name, value) in rescued {
+                let place = extraction.data.entry(name).or_insert(serde_json::Value::Null);
+                if place.is_null() {
+                    *place = value;
+                }
             }
         }
+        extraction.successful = false;
+        let empty = extraction.data.values().all(serde_json::Value::is_null);
+        let partial = (!empty).then(|| Box::new(extraction));
+        Err(ExtractError::Ended { ending, partial, usage, model })
     }
-    extraction.successful = false;
-    let empty = extraction.data.values().all(serde_json::Value::is_null);
-    let partial = (!empty).then(|| Box::new(extraction));
-    Err(ExtractError::Ended { ending, partial, usage, model })
 }
 
 /// 1 to 64 of `[a-zA-Z0-9_-]`, from the kind's name.
@@ -133,7 +158,7 @@ fn schema_name(kind: &Kind) -> String {
 }
 
 /// What was read of the parts so far.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct PartsRead {
     /// In the order of the document.
     whole: Vec<PartReply>,
@@ -152,7 +177,7 @@ struct ExtractionSession<'a> {
     kind: &'a Kind,
     form: Arc<ReplySchema>,
     system: String,
-    shown: TranscriptView,
+    shown: Arc<TranscriptView>,
     terms: &'a CallLimits,
     schema_name: String,
     calls: JournaledCalls<'a>,
@@ -161,7 +186,7 @@ struct ExtractionSession<'a> {
 impl ExtractionSession<'_> {
     /// Reads some parts at a time. The first that does not end well is the last that is begun;
     /// those under way are waited for, because they are paid for and kept.
-    async fn read_all(&self) -> Result<(PartsRead, Option<IncompleteReason>), ExtractError> {
+    async fn read_all(&self) -> Result<(PartsRead, Option<IncompleteReason>), Error> {
         let mut todo = VecDeque::from(self.first_parts()?);
         let mut under_way = FuturesUnordered::new();
         let mut whole: Vec<(RowRange, ReplyEnvelope)> = Vec::new();
@@ -226,7 +251,7 @@ impl ExtractionSession<'_> {
         Ok(self.shown.split_into_parts(PartTokenBudget { prompt: limit - fixed, reply }))
     }
 
-    async fn read_part(&self, part: &RowRange) -> Result<PartOutcome, ExtractError> {
+    async fn read_part(&self, part: &RowRange) -> Result<PartOutcome, Error> {
         let name = self.shown.part_name(part);
         let user = self.shown.user_prompt(part);
         let Some(first) = self.call_model(format!("read {name}"), user).await? else {

@@ -17,7 +17,7 @@ use super::parts::RowRange;
 use super::prompt::TranscriptView;
 use super::reply;
 use docmill_core::fault;
-use docmill_core::model::{ModelUsage, Transcript};
+use docmill_core::model::ModelUsage;
 use docmill_gate::kinds::Kind;
 use docmill_llm::llm::{FinishReason, Llm, Prompt};
 
@@ -60,16 +60,15 @@ pub fn choice_identity(transcript_identity: &str, llm: &dyn Llm, kinds: &[Arc<Ki
 pub async fn choose_kind(
     llm: &dyn Llm,
     kinds: &[Arc<Kind>],
-    transcript: &Transcript,
+    shown: &TranscriptView,
     identity: &str,
     journal: &mut dyn ReplyJournal,
 ) -> fault::Result<(KindChoice, ModelUsage)> {
-    let shown = TranscriptView::of_transcript(transcript);
     let prompt = Prompt {
         system: system_prompt(kinds),
         user: format!(
             "{}\n\nReply with the JSON object now.",
-            shown.fenced_rows(first_rows(&shown))
+            shown.fenced_rows(first_rows(shown))
         ),
         schema_name: "kind".to_owned(),
         schema: choice_schema(kinds),

@@ -5,6 +5,8 @@
 //! counts, of two as long the fuller; its rows are filled from rows of the other that contradict
 //! them in nothing.
 
+use std::collections::VecDeque;
+
 use serde_json::{Map, Value};
 
 use docmill_core::model::{Extraction, FieldEvidence};
@@ -60,14 +62,20 @@ fn list_weight(list: &[Value]) -> (usize, usize) {
     (list.len(), list.iter().map(cells).sum())
 }
 
+/// Rows of the other list, of those not used yet, that a row is compared with: two readings of one
+/// list go along together.
+const MOST_COMPARED: usize = 200;
+
 /// The rows of a list, each with what it lacks from the first row of the other list that is the
 /// same one, as far as can be seen. No row is used twice.
 fn fill_rows(base: &[Value], filler: &[Value]) -> Vec<Value> {
-    let mut unused: Vec<&Map<String, Value>> = filler.iter().filter_map(Value::as_object).collect();
+    let mut unused: VecDeque<&Map<String, Value>> =
+        filler.iter().filter_map(Value::as_object).collect();
     let row = |row: &Value| {
         let Some(own) = row.as_object() else { return row.clone() };
-        match unused.iter().position(|theirs| is_same_row(own, theirs)) {
-            Some(at) => Value::Object(fill_row(own, unused.remove(at))),
+        let same = unused.iter().take(MOST_COMPARED).position(|theirs| is_same_row(own, theirs));
+        match same.and_then(|at| unused.remove(at)) {
+            Some(theirs) => Value::Object(fill_row(own, theirs)),
             None => row.clone(),
         }
     };

@@ -54,7 +54,9 @@ pub(super) fn merge_parts(
             };
             let lines = lines_of_entries(&name, &known);
             let seen = lines_of_entries(&name, &evidence);
-            let before = PreviousEntries { first_line, lines: &lines, seen: &seen };
+            let all_seen: BTreeSet<LinePosition> = seen.values().flatten().copied().collect();
+            let before =
+                PreviousEntries { first_line, lines: &lines, seen: &seen, all_seen: &all_seen };
             places.insert(name, before.append_entries(into, entries));
         }
         for entry in known {
@@ -87,6 +89,8 @@ struct PreviousEntries<'a> {
     lines: &'a BTreeMap<usize, BTreeSet<LinePosition>>,
     /// The lines of the entries that are there already, by entry.
     seen: &'a BTreeMap<usize, BTreeSet<LinePosition>>,
+    /// All of these lines.
+    all_seen: &'a BTreeSet<LinePosition>,
 }
 
 impl PreviousEntries<'_> {
@@ -121,7 +125,7 @@ impl PreviousEntries<'_> {
             return EntryAction::New;
         };
         if lines.iter().all(|line| *line < self.first_line) {
-            let is_seen = self.seen.values().any(|seen| !seen.is_disjoint(lines));
+            let is_seen = lines.iter().any(|line| self.all_seen.contains(line));
             return if is_seen { EntryAction::LeftOut } else { EntryAction::New };
         }
         let beginning = last.and_then(|last| self.seen.get(&last));

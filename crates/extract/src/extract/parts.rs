@@ -21,6 +21,31 @@ const LEAST_ROWS: usize = 4;
 /// A range of consecutive rows of a document.
 pub type RowRange = Range<usize>;
 
+/// What some rows cost together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct RowSums {
+    /// Bytes in the prompt.
+    bytes: usize,
+    /// Tokens of the list entries that they seem to hold.
+    reply_tokens: usize,
+}
+
+impl RowSums {
+    /// The sums over the rows before each row, and over all of them: one more than there are rows.
+    pub(super) fn before_each(rows: &[PromptRow]) -> Vec<Self> {
+        let mut sum = Self::default();
+        let mut sums = vec![sum];
+        sums.extend(rows.iter().map(|row| {
+            sum.bytes += row.text_bytes();
+            if looks_like_an_entry(&row.text) {
+                sum.reply_tokens += ENTRY_TOKENS + row.text.len() / BYTES_PER_TOKEN;
+            }
+            sum
+        }));
+        sums
+    }
+}
+
 /// What one part may be.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PartTokenBudget {
@@ -36,7 +61,8 @@ impl TranscriptView {
         let bytes = budget.prompt.saturating_mul(BYTES_PER_TOKEN);
         let reply = budget.reply.unwrap_or(usize::MAX);
         let fits = |part: RowRange, bytes: usize| {
-            self.range_bytes(part.clone()) <= bytes && self.expected_reply_tokens(part) <= reply
+            let sums = self.range_sums(&part);
+            sums.bytes <= bytes && sums.reply_tokens <= reply
         };
         let all = 0..self.rows.len();
         if fits(all.clone(), bytes) {
@@ -82,7 +108,7 @@ impl TranscriptView {
         let mut start = part.start;
         while start > 0
             && part.start - start < most
-            && self.range_bytes(start - 1..part.start) <= CONTEXT_BYTES
+            && self.range_sums(&(start - 1..part.start)).bytes <= CONTEXT_BYTES
         {
             start -= 1;
         }
@@ -108,16 +134,14 @@ impl TranscriptView {
         ranges
     }
 
-    fn range_bytes(&self, part: RowRange) -> usize {
-        self.rows.get(part).unwrap_or_default().iter().map(PromptRow::text_bytes).sum()
-    }
-
-    /// Tokens of the list entries that these rows seem to hold.
-    fn expected_reply_tokens(&self, part: RowRange) -> usize {
-        let rows = self.rows.get(part).unwrap_or_default().iter();
-        rows.filter(|row| looks_like_an_entry(&row.text))
-            .map(|row| ENTRY_TOKENS + row.text.len() / BYTES_PER_TOKEN)
-            .sum()
+    /// What the rows of a part cost together. Takes the same time for any part.
+    fn range_sums(&self, part: &RowRange) -> RowSums {
+        let before = |at: usize| self.sums.get(at).or(self.sums.last()).copied().unwrap_or_default();
+        let (first, last) = (before(part.start), before(part.end));
+        RowSums {
+            bytes: last.bytes.saturating_sub(first.bytes),
+            reply_tokens: last.reply_tokens.saturating_sub(first.reply_tokens),
+        }
     }
 }
 
@@ -193,7 +217,10 @@ mod tests {
             let rows: Vec<usize> = parts.iter().cloned().flatten().collect();
             prop_assert_eq!(rows, (0..shown.rows.len()).collect::<Vec<_>>());
             for part in parts {
-                prop_assert!(shown.range_bytes(part) <= prompt * BYTES_PER_TOKEN);
+                prop_assert!(shown.range_sums(&part).bytes <= prompt * BYTES_PER_TOKEN);
+                let rows = shown.rows[part.clone()].iter();
+                let bytes: usize = rows.map(PromptRow::text_bytes).sum();
+                prop_assert_eq!(shown.range_sums(&part).bytes, bytes);
             }
         }
     }

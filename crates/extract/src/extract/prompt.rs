@@ -8,7 +8,7 @@
 use std::fmt::Write as _;
 
 use super::hash_parts;
-use super::parts::RowRange;
+use super::parts::{RowRange, RowSums};
 use super::schema::ReplySchema;
 use docmill_core::model::Transcript;
 use docmill_gate::kinds::Kind;
@@ -70,6 +70,8 @@ impl PromptRow {
 #[derive(Debug)]
 pub struct TranscriptView {
     pub(super) rows: Vec<PromptRow>,
+    /// Sums over the rows before each row, and over all: what a part costs is a difference.
+    pub(super) sums: Vec<RowSums>,
     pages: usize,
     fence: String,
 }
@@ -92,7 +94,8 @@ impl TranscriptView {
             // Out of reach for an honest document and for a hostile one; free to make sure.
             row.text = row.text.replace(&fence, "");
         }
-        Self { rows, pages: transcript.pages.len(), fence }
+        let sums = RowSums::before_each(&rows);
+        Self { rows, sums, pages: transcript.pages.len(), fence }
     }
 
     /// Whether there is nothing to show.

@@ -1,5 +1,6 @@
 //! Dates as written: ISO, day or month first, two-digit years, month names in eleven languages.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::LazyLock;
 
@@ -135,7 +136,8 @@ type DateParser = fn(&Captures<'_>) -> Option<FoundDate>;
 
 /// Every date in `text`, in order, without overlaps.
 pub fn find_dates(text: &str) -> Vec<FoundDate> {
-    let mut found: Vec<FoundDate> = Vec::new();
+    // By where they start: what a date overlaps can only be its neighbours.
+    let mut found: BTreeMap<usize, FoundDate> = BTreeMap::new();
     let forms: [(&LazyLock<Option<Regex>>, DateParser); 4] = [
         (&ISO, date_from_iso),
         (&NUMERIC, date_from_numeric),
@@ -149,16 +151,13 @@ pub fn find_dates(text: &str) -> Vec<FoundDate> {
             else {
                 continue;
             };
-            let overlaps = |other: &FoundDate| {
-                other.range.start < date.range.end && date.range.start < other.range.end
-            };
-            if !found.iter().any(overlaps) {
-                found.push(date);
+            let before = found.range(..date.range.end).next_back();
+            if before.is_none_or(|(_, other)| other.range.end <= date.range.start) {
+                found.insert(date.range.start, date);
             }
         }
     }
-    found.sort_by_key(|date| date.range.start);
-    found
+    found.into_values().collect()
 }
 
 /// Whether a match is not a piece of something longer, such as `00.123.45.67-2014`.
@@ -283,6 +282,18 @@ mod tests {
             let found = find_dates(text);
             let date = found.first().and_then(|found| found.date_under(order));
             assert_eq!(date.map(to_iso).as_deref(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn of_two_forms_that_share_digits_the_first_form_counts() {
+        for (text, expected) in [
+            ("2014-07-03.04.2015", vec!["2014-07-03"]),
+            ("1.2.2014 3.4.2015", vec!["2014-02-01", "2015-04-03"]),
+            ("3 May 2014 - 2014-05-04", vec!["2014-05-03", "2014-05-04"]),
+        ] {
+            let found = find_dates(text).into_iter().filter_map(|date| date.day_first);
+            assert_eq!(found.map(to_iso).collect::<Vec<_>>(), expected, "{text}");
         }
     }
 

@@ -12,15 +12,19 @@ use time::Date;
 
 use super::PageRegion;
 use super::subject::json_decimal;
+use super::work_budget::WorkBudget;
 use docmill_core::model::{BoundingBox, PageText, TextLine, TextWord, Transcript};
 use docmill_formats::notation::number::DecimalSeparator;
 use docmill_formats::notation::{currency, date, fold_text, number};
+
+/// Bytes of text that are searched for the values of one extraction: ten thousand values in a text
+/// of four hundred kilobytes. What is searched for beyond it is not found, which the rules say.
+const MOST_SEARCHED: u64 = 4 << 30;
 
 /// Most places that are kept of one value; a number printed more often says no more.
 const MOST_PLACES: usize = 50;
 
 /// Everything the transcript says, in the forms values are compared in.
-#[derive(Default)]
 pub(super) struct PrintedValues {
     /// By absolute value: signs are often printed apart or as words.
     numbers: HashMap<Decimal, Vec<PageRegion>>,
@@ -34,6 +38,24 @@ pub(super) struct PrintedValues {
     starts: Vec<(usize, PageRegion)>,
     currencies: HashSet<&'static str>,
     lines: Vec<PrintedLine>,
+    /// Bytes of `text` that values may still be searched in.
+    pub(super) searches: WorkBudget,
+}
+
+impl Default for PrintedValues {
+    fn default() -> Self {
+        Self {
+            numbers: HashMap::new(),
+            percentages: HashSet::new(),
+            dates: HashMap::new(),
+            words: HashMap::new(),
+            text: String::new(),
+            starts: Vec::new(),
+            currencies: HashSet::new(),
+            lines: Vec::new(),
+            searches: WorkBudget::new(MOST_SEARCHED),
+        }
+    }
 }
 
 /// A line as far as rules need it.
@@ -63,9 +85,16 @@ impl PrintedValues {
             bounding_place(page.number, line.words.get(range).unwrap_or_default())
         };
         let (numbers, percentages) = self.add_numbers(&words, place);
+        // Bytes of the joined text, back to words: where each word ends, ascending.
+        let ends: Vec<usize> = words
+            .iter()
+            .scan(0, |end, word| {
+                *end += word.len() + 1;
+                Some(*end)
+            })
+            .collect();
         for found in date::find_dates(&text) {
-            // Bytes of the joined text, back to words.
-            let before = text.get(..found.range.start).unwrap_or_default().matches(' ').count();
+            let before = ends.partition_point(|end| *end <= found.range.start);
             let within = text.get(found.range.clone()).unwrap_or_default().matches(' ').count();
             for date in [found.day_first, found.month_first].into_iter().flatten() {
                 add_place(&mut self.dates, date, place(before..before + within + 1));
@@ -173,8 +202,13 @@ impl PrintedValues {
             let end = start + compact.len();
             !numbered || (begins(start) && (end == self.text.len() || begins(end)))
         };
-        let mut matches = self.text.match_indices(&compact).map(|(start, _)| start);
-        if let Some(start) = matches.find(|start| whole(*start)) {
+        let start = if self.searches.spend(self.text.len()) {
+            let mut matches = self.text.match_indices(&compact).map(|(start, _)| start);
+            matches.find(|start| whole(*start))
+        } else {
+            None
+        };
+        if let Some(start) = start {
             let first = self.starts.partition_point(|(at, _)| *at <= start).checked_sub(1)?;
             let end = start + compact.len();
             let own = self.starts.iter().skip(first).take_while(|(at, _)| *at < end);
@@ -190,9 +224,10 @@ impl PrintedValues {
         let folded = fold_text(text);
         let words: Vec<&str> = folded.split(' ').filter(|word| !word.is_empty()).collect();
         // Words may be printed apart or together: `D-80333`, `80333`.
-        let found = |word: &&&str| {
-            self.words.contains_key(**word) || (word.len() > 3 && self.text.contains(**word))
+        let within = |word: &str| {
+            word.len() > 3 && self.searches.spend(self.text.len()) && self.text.contains(word)
         };
+        let found = |word: &&&str| self.words.contains_key(**word) || within(word);
         let numbered = |word: &&&str| word.contains(|c: char| c.is_ascii_digit());
         let count = words.iter().filter(found).count();
         words.iter().filter(numbered).all(|word| found(&word))

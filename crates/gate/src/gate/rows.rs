@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use rust_decimal::Decimal;
 
+use super::work_budget::WorkBudget;
 use docmill_core::model::{PageText, Transcript};
 use docmill_formats::notation::number::{self, DecimalSeparator, FoundNumber};
 
@@ -25,14 +26,25 @@ struct PrintedNumber {
 /// All numbers of a document, row by row.
 pub(super) struct NumberRows {
     rows: Vec<Vec<PrintedNumber>>,
+    /// How many numbers there are.
+    numbers: usize,
+    /// Numbers that may still be compared with entries.
+    pub(super) comparisons: WorkBudget,
 }
+
+/// Printed numbers that are compared with the entries of lists: a thousand entries with fifty
+/// thousand numbers, several times over. What is compared beyond it counts as not shown.
+const MOST_COMPARED: u64 = 200_000_000;
 
 impl NumberRows {
     pub(super) fn from_transcript(transcript: &Transcript) -> Self {
         let words = transcript.pages.iter().flat_map(|page| &page.lines);
         let words = words.flat_map(|line| &line.words).map(|word| word.text.as_str());
         let mark = DecimalSeparator::from_words(words);
-        Self { rows: transcript.pages.iter().flat_map(|page| rows_on_page(page, mark)).collect() }
+        let rows: Vec<Vec<PrintedNumber>> =
+            transcript.pages.iter().flat_map(|page| rows_on_page(page, mark)).collect();
+        let numbers = rows.iter().map(Vec::len).sum();
+        Self { rows, numbers, comparisons: WorkBudget::new(MOST_COMPARED) }
     }
 
     /// Rows that hold an amount and at least one more number, as lines of an invoice do; two more
@@ -69,7 +81,7 @@ impl NumberRows {
                 at.map(|at| rest.remove(at)).is_some()
             })
         };
-        self.rows.iter().any(holds)
+        self.comparisons.spend(self.numbers) && self.rows.iter().any(holds)
     }
 
     /// Printed pairs of net and tax, by a printed percentage of at most `most`.
@@ -78,6 +90,7 @@ impl NumberRows {
         let rates: BTreeSet<Decimal> = all()
             .filter(|it| it.percent && it.value > Decimal::ZERO && it.value <= most)
             .map(|it| it.value)
+            .take(MOST_RATES)
             .collect();
         let amounts: BTreeSet<Decimal> =
             all().filter(|it| it.money).map(|it| it.value.abs()).take(MOST_AMOUNTS).collect();
@@ -102,12 +115,18 @@ impl NumberRows {
         let all: Vec<&PrintedNumber> =
             self.rows.iter().flatten().filter(|it| !it.percent).collect();
         let is = |printed: &PrintedNumber, value: &Decimal| printed.value.abs() == value.abs();
+        if !self.comparisons.spend(all.len().saturating_mul(amounts.len())) {
+            return false;
+        }
         let edges = all.iter().filter(|it| amounts.iter().any(|value| is(it, value)));
         let column = |right: f32| {
             let near = move |it: &&&PrintedNumber| (it.right - right).abs() <= 0.5 * it.height;
             all.iter().filter(near).copied().collect::<Vec<&PrintedNumber>>()
         };
         let holds = |column: &Vec<&PrintedNumber>| {
+            if !self.comparisons.spend(column.len().saturating_mul(amounts.len() + known.len())) {
+                return false;
+            }
             // Each amount takes one printed number away; what is left has to be a total.
             let mut rest: Vec<&&PrintedNumber> = column.iter().collect();
             let every = amounts.iter().all(|value| {
@@ -117,7 +136,10 @@ impl NumberRows {
             let other = |it: &&&PrintedNumber| it.money && !known.iter().any(|value| is(it, value));
             every && !rest.iter().any(other)
         };
-        !amounts.is_empty() && edges.map(|it| column(it.right)).any(|column| holds(&column))
+        let mut columns = edges.map_while(|it| {
+            self.comparisons.spend(all.len()).then(|| column(it.right))
+        });
+        !amounts.is_empty() && columns.any(|column| holds(&column))
     }
 
     /// In how many rows the number is printed.
@@ -161,6 +183,8 @@ fn rows_on_page(page: &PageText, mark: Option<DecimalSeparator>) -> Vec<Vec<Prin
 
 /// Amounts among which pairs are searched for.
 const MOST_AMOUNTS: usize = 2_000;
+/// Printed percentages by which pairs are searched for.
+const MOST_RATES: usize = 500;
 
 const CENT: Decimal = Decimal::from_parts(1, 0, 0, false, 2);
 

@@ -1,6 +1,7 @@
 //! One table: a sound invoice, one thing changed, and the findings that must follow.
 
 mod amounts;
+mod bounds;
 
 use std::sync::LazyLock;
 

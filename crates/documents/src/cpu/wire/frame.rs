@@ -10,13 +10,15 @@ use serde::de::DeserializeOwned;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 const LENGTHS: usize = 12;
-/// Most bytes of a head: the words of the fullest page, with their boxes, many times over.
-const HEAD: usize = 64 << 20;
+/// Most bytes of a head: the words of the fullest page that is allowed, with their boxes. In memory
+/// they take about as much again.
+const HEAD: usize = 4 << 20;
 
 /// Writes one frame: its head as JSON, then its body.
 ///
 /// # Errors
-/// The pipe is closed.
+/// The pipe is closed; [`io::ErrorKind::FileTooLarge`], with nothing written, for a head over the
+/// cap.
 pub fn write_frame<T: Serialize>(mut to: impl Write, head: &T, body: &[u8]) -> io::Result<()> {
     let (lengths, head) = encode_header(head, body)?;
     to.write_all(&lengths)?;
@@ -83,6 +85,9 @@ pub(in crate::cpu) async fn receive_frame<T: DeserializeOwned>(
 
 fn encode_header<T: Serialize>(head: &T, body: &[u8]) -> io::Result<([u8; LENGTHS], Vec<u8>)> {
     let head = serde_json::to_vec(head)?;
+    if head.len() > HEAD {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, "a head over its cap"));
+    }
     let short = u32::try_from(head.len()).map_err(|_| frame_error("a head beyond 32 bits"))?;
     let long = u64::try_from(body.len()).map_err(|_| frame_error("a body beyond 64 bits"))?;
     let mut lengths = [0; LENGTHS];
@@ -114,8 +119,9 @@ fn frame_error(what: &'static str) -> io::Error {
 
 #[cfg(test)]
 mod tests {
-    use super::super::DocumentRequest;
+    use super::super::{DocumentAnswer, DocumentRequest, ReplyFrame};
     use super::*;
+    use docmill_core::model::{BoundingBox, PageText, TextLine, TextWord};
 
     fn frame(head: &DocumentRequest, body: &[u8]) -> Vec<u8> {
         let mut bytes = Vec::new();
@@ -135,6 +141,24 @@ mod tests {
         assert_eq!(sent, bytes);
         let (head, body) = read_frame::<DocumentRequest>(sent.as_slice(), 4).unwrap().unwrap();
         assert_eq!((head, body.as_slice()), (request, b"body".as_slice()));
+    }
+
+    #[test]
+    fn a_head_over_the_cap_is_not_written_and_the_fullest_page_is_not_over_it() {
+        let page = |words: usize| {
+            let bounding_box = BoundingBox { x: 1234.5, y: 1234.5, w: 1234.5, h: 1234.5 };
+            let word = TextWord { text: "Wirtschaft".to_owned(), bounding_box, confidence: 0.875 };
+            let lines = vec![TextLine { words: vec![word; 10] }; words / 10];
+            let page = Box::new(PageText::from_native(1, (1.0, 1.0), 1.0, lines));
+            ReplyFrame { id: 1, answer: DocumentAnswer::Known { page } }
+        };
+        let mut written = Vec::new();
+        // As many words as `limits.page_words` may allow.
+        write_frame(&mut written, &page(25_000), b"").unwrap();
+        let length = written.len();
+        let error = write_frame(&mut written, &page(50_000), b"").unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
+        assert_eq!(written.len(), length, "nothing of it is on its way");
     }
 
     #[tokio::test]

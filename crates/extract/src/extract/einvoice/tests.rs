@@ -4,10 +4,13 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::cii::ZUGFERD_1;
 use super::*;
 use docmill_core::config::KindsConfig;
+use docmill_formats::einvoice::{EinvoiceDefect, EinvoiceFinding, parse_einvoice};
+use docmill_formats::xml::XmlError;
 use docmill_gate::kinds::KindSet;
+
+const ZUGFERD_1: &str = "urn:ferd:CrossIndustryDocument:invoice:1p0";
 
 fn kind() -> Arc<Kind> {
     Arc::clone(KindSet::load(&KindsConfig::default()).unwrap().get("invoice").unwrap())
@@ -171,7 +174,7 @@ fn one_invoice_reads_the_same_in_every_syntax() {
         ),
     ] {
         let read = parse_einvoice(xml.as_bytes()).unwrap_or_else(|flaw| panic!("{name}: {flaw}"));
-        let extraction = read.to_extraction(&kind());
+        let extraction = extract_einvoice(&read, &kind());
         assert_eq!(Value::Object(extraction.data), expected(), "{name}");
         assert_eq!(read.is_credit_note, is_credit_note, "{name}");
         assert!(read.is_complete(), "{name}");
@@ -196,7 +199,7 @@ fn the_smallest_profile_lacks_lines_and_address_and_is_complete() {
             .fold(all, |text, name| without(&text, name));
     let read = parse_einvoice(minimum.as_bytes()).unwrap();
     assert!(read.is_complete());
-    let extraction = read.to_extraction(&kind());
+    let extraction = extract_einvoice(&read, &kind());
     assert_eq!(extraction.missing_fields, ["supplier_address", "due_date", "line_items"]);
     assert_eq!(extraction.data["total"], 229.08);
 }
@@ -255,7 +258,8 @@ fn days_are_read_in_both_forms_and_amounts_with_every_digit() {
     let with = |date: &str, total: &str| {
         let text = cii().replacen(">20260305<", &format!(">{date}<"), 1);
         let text = text.replacen(">229.08<", &format!(">{total}<"), 1);
-        let data = parse_einvoice(text.as_bytes()).unwrap().to_extraction(&kind()).data;
+        let invoice = parse_einvoice(text.as_bytes()).unwrap();
+        let data = extract_einvoice(&invoice, &kind()).data;
         (data["invoice_date"].clone(), data["total"].to_string())
     };
     for (date, total, expected) in [
@@ -276,4 +280,44 @@ fn a_kind_without_an_invoices_fields_is_not_told_by_one() {
     assert!(kind_uses_einvoice(&contract));
     contract.schema["properties"].as_object_mut().unwrap().remove("total");
     assert!(!kind_uses_einvoice(&contract));
+}
+
+#[test]
+fn several_files_say_one_thing_or_are_not_used() {
+    let other = cii().replace("RE-17", "RE-18");
+    let incomplete = cii().replacen(">EUR<", "><", 1);
+    let found = |files: &[&str], is_document| {
+        let files: Vec<Vec<u8>> = files.iter().map(|file| file.as_bytes().to_vec()).collect();
+        let found = EinvoiceFinding::from_files(&files, is_document).invoice;
+        found.map(|invoice| invoice.map(|invoice| invoice.field("invoice_number")))
+    };
+    let sound = Ok(Some(json!("RE-17")));
+    for (name, files, is_document, expected) in [
+        ("none", vec![], false, Ok(None)),
+        ("one", vec![cii()], false, sound.clone()),
+        ("two that agree", vec![cii(), ubl()], false, sound.clone()),
+        ("two that do not", vec![cii(), other], false, Err(EinvoiceDefect::Several)),
+        ("a broken one beside it", vec!["<a>".to_owned(), cii()], false, sound.clone()),
+        ("an incomplete one", vec![incomplete.clone()], false, Err(EinvoiceDefect::Incomplete)),
+        ("an incomplete one that is all there is", vec![incomplete], true, sound),
+    ] {
+        let files: Vec<&str> = files.iter().map(String::as_str).collect();
+        assert_eq!(found(&files, is_document), expected, "{name}");
+    }
+}
+
+#[test]
+fn more_lines_or_words_than_one_message_holds_are_no_invoice() {
+    let text = cii();
+    let line = text.find("<r:IncludedSupplyChainTradeLineItem>").unwrap();
+    let end = text.find("</r:IncludedSupplyChainTradeLineItem>").unwrap() + 37;
+    let with = |lines: usize, name: &str| {
+        let one = text[line..end].replace("Paper", name);
+        let xml = format!("{}{}{}", &text[..end], one.repeat(lines - 3), &text[end..]);
+        parse_einvoice(xml.as_bytes()).map(|_| ())
+    };
+    let refused = Err(EinvoiceDefect::Xml(XmlError::TooLarge));
+    assert_eq!(with(20_000, "P"), Ok(()));
+    assert_eq!(with(20_100, "P"), refused);
+    assert_eq!(with(200, &"P".repeat(9_000)), refused);
 }

@@ -7,8 +7,8 @@ use serde_json::{Number, Value};
 use time::Date;
 
 use super::EinvoiceDefect;
-use docmill_formats::notation::date;
-use docmill_formats::xml::XmlError;
+use crate::notation::date;
+use crate::xml::XmlError;
 
 /// How the namespaces begin whose elements count.
 const FAMILIES: [&str; 3] = [

@@ -1,0 +1,256 @@
+//! The XML of an e-invoice: exact, no model, no doubt. Strangers write it, so it is parsed only where
+//! documents are opened; what comes out is a handful of fields and the lines of the invoice.
+//!
+//! Both syntaxes of EN 16931: UN/CEFACT CII (`ZUGFeRD` 1.0 and 2.x, Factur-X in every profile,
+//! `XRechnung`) and UBL 2.1 (invoice and credit note, `XRechnung`, Peppol). Elements are known by
+//! namespace and local name; prefixes mean nothing. BT numbers are those of EN 16931-1.
+//!
+//! Exact or not at all: an amount, date or text that cannot be carried as it stands makes the whole
+//! XML unusable, because a reader that leaves out what it does not understand would be wrong
+//! without a word. What is absent is null. Whether the values make sense, and whether they are
+//! those of the page, is the gate's to say.
+
+mod cii;
+mod element;
+mod ubl;
+
+use roxmltree::Node;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::xml::{XmlError, XmlText};
+use docmill_core::model::OutcomeReason;
+
+/// Why an XML is not used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+pub enum EinvoiceDefect {
+    /// It cannot be taken out of its document.
+    #[error("the attached e-invoice cannot be taken out of the document")]
+    Attachment,
+    /// The XML cannot be parsed.
+    #[error(transparent)]
+    Xml(#[from] XmlError),
+    /// Its root is neither of the two syntaxes.
+    #[error("XML, but no e-invoice in CII or UBL")]
+    NotAnInvoice,
+    /// An amount, price or quantity that is no number, or has more digits than data can carry.
+    #[error("the e-invoice has an amount that is no number or has too many digits")]
+    Amount,
+    /// A date in a form that is not a day of the calendar.
+    #[error("the e-invoice has a date that is none")]
+    Date,
+    /// It lacks number, date, currency, seller or total.
+    #[error("the e-invoice lacks number, date, currency, seller or total")]
+    Incomplete,
+    /// The document carries several that say different things.
+    #[error("the document carries several e-invoices that say different things")]
+    Several,
+}
+
+impl EinvoiceDefect {
+    /// The stable word: what a person sees behind the name of the rule.
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::Attachment => "attachment",
+            Self::Xml(error) => error.code(),
+            Self::NotAnInvoice => "no_invoice",
+            Self::Amount => "amount",
+            Self::Date => "date",
+            Self::Incomplete => "incomplete",
+            Self::Several => "several",
+        }
+    }
+
+    /// What a document ends in that is nothing but this XML.
+    pub fn outcome_reason(self) -> OutcomeReason {
+        match self {
+            Self::NotAnInvoice => OutcomeReason::UnsupportedType,
+            Self::Xml(XmlError::TooLarge) => OutcomeReason::TooLarge,
+            _ => OutcomeReason::Corrupt,
+        }
+    }
+}
+
+/// What an e-invoice says. Values are in the form of the data: texts, ISO dates, numbers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ParsedInvoiceXml {
+    /// Whether it takes back rather than demands. Amounts have the sign of the XML all the same,
+    /// which for a credit note is none.
+    pub is_credit_note: bool,
+    fields: Map<String, Value>,
+}
+
+/// The header fields and lines that both syntaxes fill.
+#[derive(Debug, Default)]
+struct InvoiceXmlFields {
+    is_credit_note: bool,
+    /// Seller name (BT-27) or trading name (BT-28).
+    supplier_name: Value,
+    /// Seller address (BG-5) on one line.
+    supplier_address: Value,
+    /// Seller VAT identifier (BT-31).
+    supplier_vat_id: Value,
+    /// Invoice number (BT-1).
+    number: Value,
+    /// Issue date (BT-2).
+    date: Value,
+    /// Payment due date (BT-9).
+    due_date: Value,
+    /// Invoice currency code (BT-5).
+    currency: Value,
+    /// Invoice lines (BG-25).
+    lines: Vec<Value>,
+    /// Total without VAT (BT-109).
+    subtotal: Value,
+    /// Total VAT amount (BT-110).
+    vat_amount: Value,
+    /// Total with VAT (BT-112).
+    total: Value,
+}
+
+/// Most lines of an invoice, and bytes of its texts: what is read has to fit into one message.
+const MOST_LINES: usize = 20_000;
+const MOST_TEXT: usize = 1 << 20;
+
+/// Without these it is no invoice.
+pub const REQUIRED: [&str; 5] =
+    ["supplier_name", "invoice_number", "invoice_date", "currency", "total"];
+
+/// Reads an XML.
+///
+/// # Errors
+/// Every [`EinvoiceDefect`] but `Attachment`, `Incomplete` and `Several`, which are not
+/// seen from here.
+pub fn parse_einvoice(bytes: &[u8]) -> Result<ParsedInvoiceXml, EinvoiceDefect> {
+    let xml = XmlText::decode(bytes)?;
+    let tree = xml.parse_tree()?;
+    let invoice = ParsedInvoiceXml::from(parse_by_syntax(tree.root_element())?);
+    let most = invoice.line_count() <= MOST_LINES && invoice.text_bytes() <= MOST_TEXT;
+    if most { Ok(invoice) } else { Err(EinvoiceDefect::Xml(XmlError::TooLarge)) }
+}
+
+fn parse_by_syntax(root: Node<'_, '_>) -> Result<InvoiceXmlFields, EinvoiceDefect> {
+    let name = root.tag_name();
+    match (name.namespace().unwrap_or_default(), name.name()) {
+        (cii::NAMESPACE, "CrossIndustryInvoice") | (cii::ZUGFERD_1, "CrossIndustryDocument") => {
+            cii::parse_cii(root)
+        }
+        (ubl::INVOICE, "Invoice") | (ubl::CREDIT_NOTE, "CreditNote") => ubl::parse_ubl(root),
+        _ => Err(EinvoiceDefect::NotAnInvoice),
+    }
+}
+
+impl From<InvoiceXmlFields> for ParsedInvoiceXml {
+    fn from(read: InvoiceXmlFields) -> Self {
+        let lines = if read.lines.is_empty() { Value::Null } else { Value::Array(read.lines) };
+        let fields = [
+            ("supplier_name", read.supplier_name),
+            ("supplier_address", read.supplier_address),
+            ("supplier_vat_id", read.supplier_vat_id),
+            ("invoice_number", read.number),
+            ("invoice_date", read.date),
+            ("due_date", read.due_date),
+            ("currency", read.currency),
+            ("line_items", lines),
+            ("subtotal", read.subtotal),
+            ("vat_amount", read.vat_amount),
+            ("total", read.total),
+        ];
+        Self {
+            is_credit_note: read.is_credit_note,
+            fields: fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+        }
+    }
+}
+
+impl ParsedInvoiceXml {
+    /// Whether it has what no invoice can lack.
+    pub fn is_complete(&self) -> bool {
+        REQUIRED.iter().all(|field| self.fields.get(*field).is_some_and(|value| !value.is_null()))
+    }
+
+    /// Whether both say the same as far as neither can lack it.
+    pub fn agrees_with(&self, other: &Self) -> bool {
+        REQUIRED.iter().all(|field| self.fields.get(*field) == other.fields.get(*field))
+    }
+
+    /// The value of a field as `invoice_number`; null for one that it lacks, and for what no
+    /// e-invoice knows.
+    pub fn field(&self, name: &str) -> Value {
+        self.fields.get(name).cloned().unwrap_or_default()
+    }
+
+    /// Bytes of all its texts.
+    fn text_bytes(&self) -> usize {
+        let text = |value: &Value| value.as_str().map_or(0, str::len);
+        let lines = self.fields.get("line_items").and_then(Value::as_array).into_iter().flatten();
+        let cells = lines.filter_map(Value::as_object).flat_map(Map::values);
+        self.fields.values().chain(cells).map(text).sum()
+    }
+
+    /// Lines of the invoice.
+    fn line_count(&self) -> usize {
+        self.fields.get("line_items").and_then(Value::as_array).map_or(0, Vec::len)
+    }
+}
+
+/// What a document's e-invoices say together.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EinvoiceFinding {
+    /// The one thing that all say which can be read; `None`: there is none to read.
+    pub invoice: Result<Option<ParsedInvoiceXml>, EinvoiceDefect>,
+    /// Whether it is the document itself: there are no pages to hold it against.
+    pub is_document: bool,
+}
+
+impl EinvoiceFinding {
+    /// Nothing was found.
+    pub const NONE: Self = Self { invoice: Ok(None), is_document: false };
+
+    /// Reads what was found. A document that is XML is read even if it is incomplete: nothing else
+    /// could be asked.
+    pub fn from_files(files: &[Vec<u8>], is_document: bool) -> Self {
+        let (mut usable, mut flaw): (Option<ParsedInvoiceXml>, _) = (None, None);
+        for file in files {
+            match parse_einvoice(file) {
+                Ok(invoice) if !invoice.is_complete() && !is_document => {
+                    flaw = flaw.or(Some(EinvoiceDefect::Incomplete));
+                }
+                Ok(invoice) => match &usable {
+                    Some(first) if !invoice.agrees_with(first) => {
+                        return Self { invoice: Err(EinvoiceDefect::Several), is_document };
+                    }
+                    Some(_) => {}
+                    None => usable = Some(invoice),
+                },
+                Err(other) => flaw = flaw.or(Some(other)),
+            }
+        }
+        let invoice = match (usable, flaw) {
+            (None, Some(flaw)) => Err(flaw),
+            (usable, _) => Ok(usable),
+        };
+        Self { invoice, is_document }
+    }
+}
+
+fn invoice_line_value(
+    description: Value,
+    quantity: Value,
+    unit_price: Value,
+    amount: Value,
+) -> Value {
+    json!({
+        "description": description,
+        "quantity": quantity,
+        "unit_price": unit_price,
+        "amount": amount,
+    })
+}
+
+/// UNTDID 1001: the codes of EN 16931 that stand for credit notes.
+fn is_credit_note(type_code: &Value) -> bool {
+    let codes =
+        ["81", "83", "261", "262", "296", "308", "381", "396", "420", "458", "502", "503", "532"];
+    type_code.as_str().is_some_and(|code| codes.contains(&code))
+}
