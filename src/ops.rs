@@ -8,6 +8,7 @@ pub mod dashboard;
 pub mod dead;
 pub mod doctor;
 pub mod erase;
+mod folder_walk;
 pub mod inspect;
 pub mod janitor;
 pub mod object_ledger;

@@ -11,6 +11,7 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use docmill_core::fault::{self, Fault};
 use docmill_core::metrics;
+use docmill_core::retry::RetryBackoff;
 use docmill_queue::queue::{MessageQueue, ReceiptHandle};
 
 /// How long the first of a batch waits for company: no slot waits with it, and a request for one
@@ -20,8 +21,8 @@ const LINGER: Duration = Duration::from_millis(20);
 const PARALLEL: usize = 8;
 /// Most dispositions that go out together.
 const BATCH: usize = 100;
-/// Tries of one disposition.
-const TRIES: u32 = 4;
+/// The tries of one disposition.
+const BACKOFF: RetryBackoff = RetryBackoff::doubling(Duration::from_millis(200)).with_retries(3);
 
 /// What is done with a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,14 +99,13 @@ async fn fill_batch(
 }
 
 async fn apply_dispositions(queue: &dyn MessageQueue, mut items: Vec<PendingDisposition>) {
-    for attempt in 0..TRIES {
-        if attempt > 0 {
-            tokio::time::sleep(Duration::from_millis(100 << attempt)).await;
-        }
+    for failed in 0.. {
         items = try_batch(queue, items).await;
         if items.is_empty() {
             return;
         }
+        let Some(wait) = BACKOFF.next_wait(failed) else { break };
+        tokio::time::sleep(wait).await;
     }
     for item in &items {
         metrics::count_disposition("failed");

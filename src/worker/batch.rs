@@ -20,6 +20,7 @@ use docmill_core::fault;
 use docmill_core::metrics;
 use docmill_core::model::message::{MessageBody, ObjectCreated};
 use docmill_core::model::{ClaimedIngestion, DocumentId, IngestionId};
+use docmill_core::retry::with_deadline;
 use docmill_ledger::ledger::{ClaimOutcome, ClaimRelease, ObjectRegistration, QuarantinedMessage};
 use docmill_queue::queue::{Delivery, OutgoingMessage};
 use docmill_storage::store::keys;
@@ -234,13 +235,10 @@ async fn claim_requested(
     let ids: Vec<IngestionId> = wanted.iter().map(|wanted| wanted.id).collect();
     let asked_at = Instant::now();
     let asked = backlog.ledger.claim(&ids, &backlog.terms);
-    let answers = match tokio::time::timeout(CLAIM_TIMEOUT, asked).await {
-        Ok(Ok(answers)) => answers,
-        Ok(Err(error)) => return hide_requested(backlog, wanted, &error).await,
-        Err(_) => {
-            let error = fault::Error::transient("claiming took too long");
-            return hide_requested(backlog, wanted, &error).await;
-        }
+    let late = || fault::Error::transient("claiming took too long");
+    let answers = match with_deadline(CLAIM_TIMEOUT, asked, late).await {
+        Ok(answers) => answers,
+        Err(error) => return hide_requested(backlog, wanted, &error).await,
     };
     let claiming = asked_at..Instant::now();
     let unknown = answers.iter().filter(|answer| matches!(answer, ClaimOutcome::Unknown)).count();

@@ -12,10 +12,9 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use tokio::sync::mpsc;
 
+use crate::ops::folder_walk::{FileLinks, FolderWalk, WalkStep};
 use docmill_storage::store::{ObjectEntry, ObjectStore};
 
-/// A folder's folders are followed so deep.
-const DEEPEST: usize = 32;
 /// Enough to know a document by.
 const BEGINNING: u64 = 4096;
 /// Objects of one listing.
@@ -187,25 +186,14 @@ impl<'a> SubmitSearch<'a> {
     }
 
     async fn search_folder(&mut self, root: &Path) {
-        let mut any = false;
-        let mut waiting = vec![(root.to_owned(), 0)];
-        while let Some((dir, depth)) = waiting.pop() {
-            let mut folders = Vec::new();
-            let names = match list_entries(&dir).await {
-                Ok(names) => names,
-                Err(error) => {
-                    self.skip(&dir, error.to_string(), dir == root).await;
-                    continue;
-                }
-            };
-            for (path, kind) in names {
-                if kind.is_dir() && depth < DEEPEST {
-                    folders.push((path, depth + 1));
-                } else if tokio::fs::metadata(&path).await.is_ok_and(|meta| meta.is_file()) {
-                    any |= self.add_if_document(path).await;
+        let (mut walk, mut any) = (FolderWalk::new(root, FileLinks::Followed), false);
+        while let Some(step) = walk.next_step().await {
+            match step {
+                WalkStep::File(path) => any |= self.add_if_document(path).await,
+                WalkStep::Unreadable(folder, error) => {
+                    self.skip(&folder, error.to_string(), folder == root).await;
                 }
             }
-            waiting.extend(folders.into_iter().rev());
         }
         if !any {
             self.skip(root, "no documents in this folder", true).await;
@@ -226,18 +214,6 @@ impl<'a> SubmitSearch<'a> {
         self.skip(&path, why, false).await;
         false
     }
-}
-
-async fn list_entries(dir: &Path) -> std::io::Result<Vec<(PathBuf, std::fs::FileType)>> {
-    let mut entries = tokio::fs::read_dir(dir).await?;
-    let mut names = Vec::new();
-    while let Some(entry) = entries.next_entry().await? {
-        if !entry.file_name().to_string_lossy().starts_with('.') {
-            names.push((entry.path(), entry.file_type().await?));
-        }
-    }
-    names.sort_by(|a, b| a.0.cmp(&b.0));
-    Ok(names)
 }
 
 async fn read_prefix(path: &Path) -> std::io::Result<Vec<u8>> {

@@ -20,12 +20,13 @@ use crate::pipeline::{ClaimHandle, StepError};
 use crate::runner::guard::{GuardedOutcome, describe_timeout, run_guarded};
 use crate::runner::{JobConclusion, JobEnd, RenewalResult};
 use docmill_core::fault::{Error, Fault, Result};
+use docmill_core::retry::{RetryBackoff, retry};
 use docmill_queue::queue::objects::olmocr::index::WorkGroup;
 use docmill_queue::queue::objects::olmocr::{flag_key, result_key, sha1_hex};
 use docmill_storage::store::PutResult;
 
-/// How often the end of a run is tried to be written.
-const TRIES: u32 = 3;
+/// The tries to write the end of a run.
+const BACKOFF: RetryBackoff = RetryBackoff::linear(Duration::from_secs(1)).with_retries(2);
 
 /// A group that this worker has claimed.
 pub(super) struct GroupJob {
@@ -140,16 +141,17 @@ impl GroupJob {
         claim: &mut GroupClaim,
         known: &mut GroupLedger,
     ) -> Result<JobEnd> {
-        for turn in 1..TRIES {
-            match self.publish(backlog, claim, known).await {
-                Err(error) if error.fault == Fault::Transient => {
-                    tracing::warn!(error = %error, turn, "cannot finish a group: {error}");
-                    tokio::time::sleep(Duration::from_secs(u64::from(turn))).await;
-                }
-                ended => return ended,
-            }
-        }
-        self.publish(backlog, claim, known).await
+        let held = Mutex::new((claim, known));
+        let publish = |_| async {
+            let (claim, known) = &mut *held.lock().await;
+            self.publish(backlog, claim, known).await
+        };
+        let wait_after = |error: &Error, failed| {
+            let wait = BACKOFF.next_wait(failed).filter(|_| error.fault == Fault::Transient)?;
+            tracing::warn!(error = %error, turn = failed + 1, "cannot finish a group: {error}");
+            Some(wait)
+        };
+        retry(publish, wait_after).await
     }
 
     /// The result first, then the flag: whoever sees either knows that the group is done.

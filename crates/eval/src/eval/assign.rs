@@ -1,6 +1,10 @@
 //! The assignment of known to given rows whose likeness is greatest in sum.
-//!
-//! The Hungarian method with potentials (Kuhn 1955, in the O(n²m) form of Jonker and Volgenant).
+
+use pathfinding::kuhn_munkres::kuhn_munkres;
+use pathfinding::matrix::Matrix;
+
+/// Likeness is compared in steps of a billionth: the solver wants whole numbers.
+const STEPS: f64 = 1e9;
 
 /// Pairs of indexes, each used once, ascending by the first; only pairs whose likeness is above
 /// zero. `likeness(row, column)` has to be finite.
@@ -9,106 +13,23 @@ pub(super) fn best_pairs(
     columns: usize,
     likeness: &dyn Fn(usize, usize) -> f64,
 ) -> Vec<(usize, usize)> {
-    if rows > columns {
-        let mut pairs = best_pairs(columns, rows, &|row, column| likeness(column, row));
-        for pair in &mut pairs {
-            *pair = (pair.1, pair.0);
-        }
-        pairs.sort_unstable();
-        return pairs;
-    }
-    let mut solver = AssignmentSolver::new(rows, columns);
-    for row in 1..=rows {
-        solver.add_row(row, likeness);
-    }
-    let owners = solver.owner.iter().enumerate().skip(1).filter(|(_, owner)| **owner > 0);
-    let pairs = owners.map(|(column, owner)| (owner - 1, column - 1));
+    // The solver gives each of the fewer a partner among the more.
+    let as_pair = |one, other| if rows <= columns { (one, other) } else { (other, one) };
+    let weights = Matrix::from_fn(rows.min(columns), rows.max(columns), |(one, other)| {
+        let (row, column) = as_pair(one, other);
+        to_steps(likeness(row, column))
+    });
+    let (_, partners) = kuhn_munkres(&weights);
+    let pairs = partners.into_iter().enumerate().map(|(one, other)| as_pair(one, other));
     let mut pairs: Vec<(usize, usize)> =
         pairs.filter(|(row, column)| likeness(*row, *column) > 0.0).collect();
     pairs.sort_unstable();
     pairs
 }
 
-/// Rows and columns count from 1; 0 stands for none.
-struct AssignmentSolver {
-    row_potential: Vec<f64>,
-    column_potential: Vec<f64>,
-    /// Which row owns the column.
-    owner: Vec<usize>,
-    way: Vec<usize>,
-}
-
-fn value_at<T: Copy + Default>(values: &[T], index: usize) -> T {
-    values.get(index).copied().unwrap_or_default()
-}
-
-fn set_value<T>(values: &mut [T], index: usize, value: T) {
-    if let Some(place) = values.get_mut(index) {
-        *place = value;
-    }
-}
-
-impl AssignmentSolver {
-    fn new(rows: usize, columns: usize) -> Self {
-        Self {
-            row_potential: vec![0.0; rows + 1],
-            column_potential: vec![0.0; columns + 1],
-            owner: vec![0; columns + 1],
-            way: vec![0; columns + 1],
-        }
-    }
-
-    /// Finds the row a column, moving others along the cheapest alternating path.
-    fn add_row(&mut self, row: usize, likeness: &dyn Fn(usize, usize) -> f64) {
-        let columns = self.owner.len() - 1;
-        let mut least = vec![f64::INFINITY; columns + 1];
-        let mut used = vec![false; columns + 1];
-        set_value(&mut self.owner, 0, row);
-        let mut column = 0;
-        loop {
-            set_value(&mut used, column, true);
-            let own = value_at(&self.owner, column);
-            let (mut delta, mut next) = (f64::INFINITY, 0);
-            for other in (1..=columns).filter(|other| !value_at(&used, *other)) {
-                let cost = -likeness(own - 1, other - 1)
-                    - value_at(&self.row_potential, own)
-                    - value_at(&self.column_potential, other);
-                if cost < value_at(&least, other) {
-                    set_value(&mut least, other, cost);
-                    set_value(&mut self.way, other, column);
-                }
-                if value_at(&least, other) < delta {
-                    (delta, next) = (value_at(&least, other), other);
-                }
-            }
-            self.shift_potentials(delta, &used, &mut least);
-            column = next;
-            if value_at(&self.owner, column) == 0 {
-                break;
-            }
-        }
-        while column != 0 {
-            let before = value_at(&self.way, column);
-            let owner = value_at(&self.owner, before);
-            set_value(&mut self.owner, column, owner);
-            column = before;
-        }
-    }
-
-    fn shift_potentials(&mut self, delta: f64, used: &[bool], least: &mut [f64]) {
-        for column in 0..used.len() {
-            if value_at(used, column) {
-                let own = value_at(&self.owner, column);
-                let raised = value_at(&self.row_potential, own) + delta;
-                set_value(&mut self.row_potential, own, raised);
-                let lowered = value_at(&self.column_potential, column) - delta;
-                set_value(&mut self.column_potential, column, lowered);
-            } else {
-                let nearer = value_at(least, column) - delta;
-                set_value(least, column, nearer);
-            }
-        }
-    }
+#[expect(clippy::cast_possible_truncation, reason = "a likeness is far below nine billion")]
+fn to_steps(likeness: f64) -> i64 {
+    (likeness * STEPS).round() as i64
 }
 
 #[cfg(test)]

@@ -6,11 +6,10 @@ use bytes::Bytes;
 use tokio::io::AsyncReadExt;
 
 use super::pointer::LfsPointer;
+use crate::ops::folder_walk::{FileLinks, FolderWalk, WalkStep};
 use docmill_core::model::digest;
 use docmill_documents::pages::DocumentFormat;
 
-/// Folders are followed so deep.
-const DEEPEST: usize = 64;
 /// Names whose content in Git LFS is taken for a document unseen.
 const NAMED: [&str; 10] = ["pdf", "png", "jpg", "jpeg", "tif", "tiff", "webp", "gif", "bmp", "xml"];
 
@@ -60,55 +59,33 @@ pub(super) async fn find_files(roots: &[PathBuf], any_format: bool) -> FoundFile
 }
 
 async fn walk_root(root: &Path, any_format: bool) -> FoundFiles {
-    let mut walk =
-        FolderWalk { root, any_format, found: FoundFiles::default(), waiting: Vec::new() };
+    let mut found = FoundFiles::default();
     if tokio::fs::metadata(root).await.is_ok_and(|meta| meta.is_file()) {
         let name = root.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        walk.found.files.push(IngestFile { path: root.to_owned(), name });
-        return walk.found;
+        found.files.push(IngestFile { path: root.to_owned(), name });
+        return found;
     }
-    walk.waiting.push((root.to_owned(), 0));
-    while let Some((folder, depth)) = walk.waiting.pop() {
-        if let Err(error) = walk.look_into(&folder, depth).await {
-            let name =
-                if folder == root { root.display().to_string() } else { name_of(&folder, root) };
-            walk.found.refused.push((name, error.to_string()));
-        }
-    }
-    let mut found = walk.found;
-    found.files.sort_by(|a, b| a.name.cmp(&b.name));
-    found
-}
-
-/// The walk through one folder and those below it.
-struct FolderWalk<'a> {
-    root: &'a Path,
-    any_format: bool,
-    found: FoundFiles,
-    /// Folders still to be looked into, and how deep below the root they lie.
-    waiting: Vec<(PathBuf, usize)>,
-}
-
-impl FolderWalk<'_> {
-    async fn look_into(&mut self, folder: &Path, depth: usize) -> std::io::Result<()> {
-        let mut entries = tokio::fs::read_dir(folder).await?;
-        while let Some(entry) = entries.next_entry().await? {
-            let (path, kind) = (entry.path(), entry.file_type().await?);
-            if entry.file_name().as_encoded_bytes().starts_with(b".") {
-                continue;
-            }
-            if kind.is_dir() && depth < DEEPEST {
-                self.waiting.push((path, depth + 1));
-            } else if kind.is_file() {
-                let file = IngestFile { name: name_of(&path, self.root), path };
+    // A repository may hold links that somebody else made.
+    let mut walk = FolderWalk::new(root, FileLinks::PassedOver);
+    while let Some(step) = walk.next_step().await {
+        match step {
+            WalkStep::File(path) => {
+                let file = IngestFile { name: name_of(&path, root), path };
                 let extension = file.extension();
-                if extension == "pdf" || (self.any_format && NAMED.contains(&extension.as_str())) {
-                    self.found.files.push(file);
+                if extension == "pdf" || (any_format && NAMED.contains(&extension.as_str())) {
+                    found.files.push(file);
                 }
             }
+            WalkStep::Unreadable(folder, error) => {
+                let is_root = folder == root;
+                let name =
+                    if is_root { root.display().to_string() } else { name_of(&folder, root) };
+                found.refused.push((name, error.to_string()));
+            }
         }
-        Ok(())
     }
+    found.files.sort_by(|a, b| a.name.cmp(&b.name));
+    found
 }
 
 fn name_of(path: &Path, root: &Path) -> String {

@@ -15,11 +15,12 @@ use crate::pipeline::ClaimHandle;
 use crate::runner::{FinishedJob, JobConclusion, JobEnd};
 use docmill_core::fault::{Error, Fault, Result};
 use docmill_core::model::{OutcomeReason, digest};
+use docmill_core::retry::{RetryBackoff, retry};
 use docmill_queue::queue::objects::blobforge::raw_key;
 use docmill_storage::store::{GetOptions, GetResult};
 
-/// How often an end is tried before it is left to the janitor.
-const TRIES: u32 = 5;
+/// The tries of an end before it is left to the janitor.
+const BACKOFF: RetryBackoff = RetryBackoff::linear(Duration::from_secs(1)).with_retries(4);
 
 /// A document that this worker has claimed.
 pub(super) struct BucketJob {
@@ -124,22 +125,19 @@ impl BucketJob {
         most: u32,
     ) -> FinishedJob<()> {
         let unwritten = FinishedJob { end: JobEnd::Lost, outcome: "unwritten", rest: () };
-        let Some(mut claim) = self.claim.lock().await.take() else { return unwritten };
-        for turn in 1..=TRIES {
-            match write_end(bucket, who, &mut claim, conclusion, most).await {
-                Ok(JobEnd::Lost) => {
-                    return FinishedJob { end: JobEnd::Lost, outcome: "claim_lost", rest: () };
-                }
-                Ok(end) => {
-                    return FinishedJob { end, outcome: outcome_label(conclusion), rest: () };
-                }
-                Err(error) => {
-                    tracing::warn!(error = %error, turn, "cannot end a run: {error}");
-                    tokio::time::sleep(Duration::from_secs(u64::from(turn))).await;
-                }
-            }
+        let Some(claim) = self.claim.lock().await.take() else { return unwritten };
+        let claim = Mutex::new(claim);
+        let write =
+            |_| async { write_end(bucket, who, &mut *claim.lock().await, conclusion, most).await };
+        let wait_after = |error: &Error, failed| {
+            tracing::warn!(error = %error, turn = failed + 1, "cannot end a run: {error}");
+            BACKOFF.next_wait(failed)
+        };
+        match retry(write, wait_after).await {
+            Ok(JobEnd::Lost) => FinishedJob { end: JobEnd::Lost, outcome: "claim_lost", rest: () },
+            Ok(end) => FinishedJob { end, outcome: outcome_label(conclusion), rest: () },
+            Err(_logged) => unwritten,
         }
-        unwritten
     }
 }
 
