@@ -59,7 +59,7 @@ pub(crate) struct Counting {
     /// How long a page takes.
     pub(crate) page_time: Duration,
     /// Pages that it claims to have repaired.
-    repaired: BTreeSet<u32>,
+    pub(crate) repaired: BTreeSet<u32>,
 }
 
 impl PageReader for Counting {

@@ -160,7 +160,7 @@ impl Governor {
     /// Whether the provider counts as down or denies us, as far as is known: no call is let through
     /// but one trial now and then.
     pub fn is_down(&self, key: &LimiterKey) -> bool {
-        let limiters = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        let limiters = self.limiters.lock().unwrap_or_else(PoisonError::into_inner);
         limiters.get(key).is_some_and(|limiter| limiter.state().is_down())
     }
 
