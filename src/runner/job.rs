@@ -177,20 +177,15 @@ fn report_outcome<B: Backlog, T>(
 /// again: a job that is done without it says nothing about it. What is refused to one job only is
 /// that job's affair.
 async fn note_outage<B: Backlog, T>(shared: &RunnerState<B>, ending: &mut WorkOutcome<T>) {
-    let gate = &shared.intake_gate;
     let stays_away = shared.backlog.supports_delay();
     match ending {
-        WorkOutcome::Done(_) if gate.is_unlifted(PauseReason::DEPENDENCY) => {
-            if !stays_away || shared.backlog.find_outage().await.is_none() {
-                gate.open(PauseReason::DEPENDENCY);
-            }
-        }
+        WorkOutcome::Done(_) => resume_intake(shared).await,
         WorkOutcome::Failed(StepError::Fault(error)) if !stays_away => {
             pause_intake(shared, error.fault);
         }
         WorkOutcome::Failed(StepError::Fault(error)) if may_be_outage(error.fault) => {
             let Some(name) = shared.backlog.find_outage().await else { return };
-            if gate.close_with_backoff(PauseReason::DEPENDENCY) {
+            if shared.intake_gate.close_with_backoff(PauseReason::DEPENDENCY) {
                 tracing::warn!(dependency = name, "every job needs {name}, which is down");
             }
             if error.fault == Fault::Transient {
@@ -199,6 +194,16 @@ async fn note_outage<B: Backlog, T>(shared: &RunnerState<B>, ending: &mut WorkOu
             }
         }
         _ => {}
+    }
+}
+
+/// After a job that is done: lifts the pause for what is down, if that is there again.
+async fn resume_intake<B: Backlog>(shared: &RunnerState<B>) {
+    let (gate, backlog) = (&shared.intake_gate, &shared.backlog);
+    if gate.is_unlifted(PauseReason::DEPENDENCY)
+        && (!backlog.supports_delay() || backlog.find_outage().await.is_none())
+    {
+        gate.open(PauseReason::DEPENDENCY);
     }
 }
 

@@ -155,7 +155,7 @@ async fn a_queue_that_hands_out_more_than_it_was_asked_for_costs_no_document_its
 async fn a_deep_backlog_of_long_scans_completes_in_order_at_the_first_attempt() {
     let number = |name: &str| std::env::var(name).unwrap().parse::<u32>().unwrap();
     let (documents, pages) = (number("DOCMILL_LOAD_DOCUMENTS"), number("DOCMILL_LOAD_PAGES"));
-    let alone = time_alone(pages).await;
+    let alone = Box::pin(time_alone(pages)).await;
     eprintln!("one document of {pages} pages alone: {alone:.1?}");
     let world = World::new().await;
     submit_scans(&world, documents, pages).await;

@@ -114,7 +114,7 @@ async fn read_until_spent(waits_for_answers: bool) -> (Purse, u32) {
     let mut purse =
         Purse { slow: Arc::clone(&slow), allowed, asked, waits_for_answers, kept, booked };
     let read = tokio::time::timeout(SOON, reader.read_remaining(reading, &mut purse)).await;
-    let ended = read.expect("a call under way is looked after while its document waits");
+    let Ok(ended) = read else { panic!("calls under way are not looked after while it waits") };
     let Err(StepError::Fault(error)) = ended else { panic!("{ended:?}") };
     assert!(matches!(error.fault, Fault::OverBudget(_)), "{error:?}");
     (purse, slow.begun.load(Ordering::SeqCst))
