@@ -12,6 +12,7 @@ const LAYERS: &[&[&str]] = &[
     &["fault"],
     &["model", "retry"],
     &["config", "metrics", "notation", "xml"],
+    &["einvoice"],
     &["aws", "cluster", "cpu", "http", "kinds", "shutdown"],
     &["ledger", "telemetry"],
     &["db", "pages", "store"],
@@ -229,5 +230,44 @@ fn the_reader_of_imports_sees_through_braces() {
     ];
     for (code, expected) in table {
         assert_eq!(modules_named_in(code), expected, "{code}");
+    }
+}
+
+/// Files of product code below `folder`; what only tests use is left out.
+fn product_files(folder: &str, found: &mut Vec<(String, String)>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.to_str().unwrap().to_owned();
+        if path.is_dir() {
+            product_files(&name, found);
+        } else if name.ends_with(".rs") && !name.ends_with("tests.rs") {
+            let text = fs::read_to_string(&path).unwrap();
+            let product = text.split("#[cfg(test)]\nmod tests").next().unwrap().to_owned();
+            found.push((name, product));
+        }
+    }
+}
+
+#[test]
+fn xml_from_strangers_is_parsed_where_documents_are_opened_and_nowhere_else() {
+    for library in libraries().into_iter().filter(|library| library != "formats") {
+        let dependencies = &manifest(&library)["dependencies"];
+        assert!(dependencies.get("roxmltree").is_none(), "{library} has a parser of XML");
+    }
+    let mut files = Vec::new();
+    product_files("src", &mut files);
+    product_files("crates", &mut files);
+    let parses = |text: &str| {
+        ["XmlText::decode", "parse_einvoice(", "EinvoiceFinding::from_files"]
+            .iter()
+            .any(|call| text.contains(call))
+    };
+    let callers: Vec<&str> =
+        files.iter().filter(|(_, text)| parses(text)).map(|(name, _)| name.as_str()).collect();
+    assert!(callers.contains(&"crates/documents/src/pages/document.rs"), "{callers:?}");
+    for caller in callers {
+        let opens = caller.starts_with("crates/formats/src/")
+            || caller.starts_with("crates/documents/src/pages/");
+        assert!(opens, "{caller} parses XML outside the page process");
     }
 }

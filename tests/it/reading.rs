@@ -309,6 +309,31 @@ async fn a_program_that_calls_itself_an_image_is_counted_as_what_it_is() {
 }
 
 #[tokio::test]
+async fn an_image_within_a_pages_program_is_no_way_around_the_limits() {
+    use std::io::Write;
+    let inline = |bytes: usize| {
+        let mut encoder =
+            flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::best());
+        encoder.write_all(&vec![0; bytes]).unwrap();
+        let data = encoder.finish().unwrap();
+        let head = b"q 595 0 0 842 0 0 cm BI /W 10 /H 10 /BPC 8 /CS /G /F /Fl ID ";
+        let content = [&head[..], &data, b"\nEI Q"].concat();
+        pdf_of(&[
+            b"<</Type/Catalog/Pages 2 0 R>>".to_vec(),
+            b"<</Type/Pages/Kids[3 0 R]/Count 1>>".to_vec(),
+            b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 595 842]/Contents 4 0 R>>".to_vec(),
+            stream("", &content),
+        ])
+    };
+    for (bytes, expected) in
+        [(100, OutcomeReason::NoText), (4 << 20, OutcomeReason::TooLarge)]
+    {
+        let read = read_blind(inline(bytes), LimitsConfig::default()).await;
+        assert_eq!(reason(read), Some(expected), "{bytes}");
+    }
+}
+
+#[tokio::test]
 async fn what_is_encrypted_or_filtered_elsewhere_is_counted_once_it_is_open() {
     let zeros = vec![b' '; 2_000_000];
     let limits = || LimitsConfig { decompressed_bytes: ByteSize(1_000_000), ..Default::default() };
