@@ -58,9 +58,7 @@ impl<T: Serialize + DeserializeOwned> ArtefactSlot<T> {
                 (Some(object.etag), ours.map(|envelope| envelope.content))
             }
             // Larger than any that is written now: made anew in its place.
-            GetResult::TooLarge { .. } => {
-                (store.head(&key).await?.map(|meta| meta.etag), None)
-            }
+            GetResult::TooLarge { .. } => (store.head(&key).await?.map(|meta| meta.etag), None),
             GetResult::Missing | GetResult::Changed => (None, None),
         };
         Ok(Self { key, identity, found, content })

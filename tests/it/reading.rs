@@ -301,7 +301,13 @@ async fn a_program_that_calls_itself_an_image_is_counted_as_what_it_is() {
         ("two images", "6 0 R", "<</A 4 0 R/B 5 0 R>>", "null", OutcomeReason::NoText),
         ("two named elsewhere", "6 0 R", "7 0 R", "<</A 4 0 R/B 5 0 R>>", OutcomeReason::NoText),
         ("two programs", "[4 0 R 5 0 R]", "<<>>", "null", OutcomeReason::TooLarge),
-        ("two programs listed elsewhere", "7 0 R", "<<>>", "[4 0 R 5 0 R]", OutcomeReason::TooLarge),
+        (
+            "two programs listed elsewhere",
+            "7 0 R",
+            "<<>>",
+            "[4 0 R 5 0 R]",
+            OutcomeReason::TooLarge,
+        ),
     ] {
         let file = file(contents, objects, more.as_bytes());
         assert_eq!(reason(read_blind(file, limits()).await), Some(expected), "{name}");
@@ -325,9 +331,7 @@ async fn an_image_within_a_pages_program_is_no_way_around_the_limits() {
             stream("", &content),
         ])
     };
-    for (bytes, expected) in
-        [(100, OutcomeReason::NoText), (4 << 20, OutcomeReason::TooLarge)]
-    {
+    for (bytes, expected) in [(100, OutcomeReason::NoText), (4 << 20, OutcomeReason::TooLarge)] {
         let read = read_blind(inline(bytes), LimitsConfig::default()).await;
         assert_eq!(reason(read), Some(expected), "{bytes}");
     }

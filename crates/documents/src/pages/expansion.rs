@@ -183,7 +183,9 @@ impl StreamFilters {
 fn names_short_key(dictionary: &[u8]) -> bool {
     memchr::memmem::find_iter(dictionary, b"/F").any(|at| {
         let next = dictionary.get(at + 2);
-        next.is_some_and(|byte| !byte.is_ascii_alphanumeric() && !matches!(byte, b'_' | b'-' | b'+'))
+        next.is_some_and(|byte| {
+            !byte.is_ascii_alphanumeric() && !matches!(byte, b'_' | b'-' | b'+')
+        })
     })
 }
 
@@ -313,9 +315,9 @@ fn expanded_bytes(content: &[u8], filters: &[StreamFilter], allowed: u64) -> u64
                 data = undone.into();
             }
             Err(at_least) => {
-                let worst = rest.iter().fold(at_least, |size, filter| {
-                    size.saturating_mul(filter.most_per_byte())
-                });
+                let worst = rest
+                    .iter()
+                    .fold(at_least, |size, filter| size.saturating_mul(filter.most_per_byte()));
                 return most.max(worst);
             }
         }

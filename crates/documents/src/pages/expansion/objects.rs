@@ -153,8 +153,11 @@ fn each_dictionary<'a>(object: Object<'a>, mut visit: impl FnMut(&Dict<'a>, Dict
         };
         visit(&dictionary, place);
         for (key, value) in dictionary.entries() {
-            let place =
-                if key.as_ref() == b"XObject".as_slice() { DictionaryPlace::Drawn } else { DictionaryPlace::Within };
+            let place = if key.as_ref() == b"XObject".as_slice() {
+                DictionaryPlace::Drawn
+            } else {
+                DictionaryPlace::Within
+            };
             if let MaybeRef::NotRef(inner @ (Object::Dict(_) | Object::Array(_))) = value {
                 open.push((inner, place));
             }
