@@ -260,8 +260,7 @@ impl<'a> PipelineRun<'a> {
         let kind = &input.told.kind;
         let rungs = services.models.for_kind(&kind.name);
         let Some(first) = rungs.first() else {
-            let extraction =
-                extract::extract_by_rules(services, kind, input.transcript).await?;
+            let extraction = extract::extract_by_rules(services, kind, input.transcript).await?;
             let verdict = self.judge(input, &extraction).await?;
             return Ok(EscalationOutcome::Judged(extraction, verdict));
         };

@@ -12,6 +12,7 @@ const LAYERS: &[&[&str]] = &[
     &["fault"],
     &["model", "retry", "suspension", "work_clock"],
     &["config", "metrics", "notation", "xml"],
+    &["einvoice"],
     &["aws", "cluster", "cpu", "http", "kinds", "shutdown"],
     &["ledger", "telemetry"],
     &["db", "pages", "store"],
@@ -386,5 +387,44 @@ fn a_path_means_the_innermost_module_on_it() {
     for (path, module, expected) in table {
         let meant = module_meant(&names(path), &names(module), &modules);
         assert_eq!(meant.map(|meant| meant.join("::")).as_deref(), expected, "{path} in {module}");
+    }
+}
+
+/// Files of product code below `folder`; what only tests use is left out.
+fn product_files(folder: &str, found: &mut Vec<(String, String)>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.to_str().unwrap().to_owned();
+        if path.is_dir() {
+            product_files(&name, found);
+        } else if name.ends_with(".rs") && !name.ends_with("tests.rs") {
+            let text = fs::read_to_string(&path).unwrap();
+            let product = text.split("#[cfg(test)]\nmod tests").next().unwrap().to_owned();
+            found.push((name, product));
+        }
+    }
+}
+
+#[test]
+fn xml_from_strangers_is_parsed_where_documents_are_opened_and_nowhere_else() {
+    for library in libraries().into_iter().filter(|library| library != "formats") {
+        let dependencies = &manifest(&library)["dependencies"];
+        assert!(dependencies.get("roxmltree").is_none(), "{library} has a parser of XML");
+    }
+    let mut files = Vec::new();
+    product_files("src", &mut files);
+    product_files("crates", &mut files);
+    let parses = |text: &str| {
+        ["XmlText::decode", "parse_einvoice(", "EinvoiceFinding::from_files"]
+            .iter()
+            .any(|call| text.contains(call))
+    };
+    let callers: Vec<&str> =
+        files.iter().filter(|(_, text)| parses(text)).map(|(name, _)| name.as_str()).collect();
+    assert!(callers.contains(&"crates/documents/src/pages/document.rs"), "{callers:?}");
+    for caller in callers {
+        let opens = caller.starts_with("crates/formats/src/")
+            || caller.starts_with("crates/documents/src/pages/");
+        assert!(opens, "{caller} parses XML outside the page process");
     }
 }

@@ -8,8 +8,8 @@ use std::io;
 
 use rustix::process::{Signal, getpgrp, getpid, kill_current_process_group};
 
-use docmill_documents::cpu::{ProcessSetup, process_memory};
 use docmill_documents::cpu::confine::{self, ConfinementStatus};
+use docmill_documents::cpu::{ProcessSetup, process_memory};
 use docmill_documents::ocr::OcrEngine;
 use docmill_documents::ocr::tesseract::TesseractEngine;
 use docmill_documents::pages::serve::{self, PageReaderFactory};

@@ -41,7 +41,7 @@ pub fn identity_of(parts: &[&str]) -> String {
     sha256_of_parts(LengthOrder::LittleEndian, parts)
 }
 
-impl<T: Serialize + DeserializeOwned> ArtefactSlot<T> {
+impl<T: Serialize + DeserializeOwned + Send + 'static> ArtefactSlot<T> {
     /// Reads what is stored at `key`.
     ///
     /// # Errors
@@ -54,14 +54,16 @@ impl<T: Serialize + DeserializeOwned> ArtefactSlot<T> {
         let what = GetOptions { at_most: LARGEST, if_match: None };
         let (found, content) = match store.get(&key, what).await? {
             GetResult::Found(object) => {
-                let envelope = serde_json::from_slice::<ArtefactEnvelope<T>>(&object.bytes).ok();
-                let ours = envelope.filter(|envelope| envelope.made_from == identity);
-                (Some(object.etag), ours.map(|envelope| envelope.content))
+                let (bytes, wanted) = (object.bytes, identity.clone());
+                let parse = move || {
+                    let envelope = serde_json::from_slice::<ArtefactEnvelope<T>>(&bytes).ok();
+                    let ours = envelope.filter(|envelope| envelope.made_from == wanted);
+                    ours.map(|envelope| envelope.content)
+                };
+                (Some(object.etag), run_blocking(parse).await?)
             }
             // Larger than any that is written now: made anew in its place.
-            GetResult::TooLarge { .. } => {
-                (store.head(&key).await?.map(|meta| meta.etag), None)
-            }
+            GetResult::TooLarge { .. } => (store.head(&key).await?.map(|meta| meta.etag), None),
             GetResult::Missing | GetResult::Changed => (None, None),
         };
         Ok(Self { key, identity, found, content })
@@ -79,7 +81,12 @@ impl<T: Serialize + DeserializeOwned> ArtefactSlot<T> {
         content: T,
     ) -> fault::Result<()> {
         let envelope = ArtefactEnvelope { made_from: self.identity.clone(), content };
-        let bytes = serde_json::to_vec(&envelope).map(Bytes::from).map_err(|error| {
+        let serialise = move || {
+            let bytes = serde_json::to_vec(&envelope);
+            (envelope, bytes)
+        };
+        let (envelope, bytes) = run_blocking(serialise).await?;
+        let bytes = bytes.map(Bytes::from).map_err(|error| {
             fault::Error::internal("an artefact could not be serialised").with_source(error)
         })?;
         let (size, key) = (bytes.len(), &self.key);
@@ -99,6 +106,15 @@ impl<T: Serialize + DeserializeOwned> ArtefactSlot<T> {
     pub fn to_ref(&self) -> docmill_core::model::ArtefactRef {
         docmill_core::model::ArtefactRef { path: self.key.clone(), identity: self.identity.clone() }
     }
+}
+
+/// Runs `work`, which takes as long as a text is long, beside the threads that keep leases.
+async fn run_blocking<R: Send + 'static>(
+    work: impl FnOnce() -> R + Send + 'static,
+) -> fault::Result<R> {
+    // The cause may quote what it worked on.
+    let failed = |_quotes| fault::Error::internal("work on an artefact panicked");
+    tokio::task::spawn_blocking(work).await.map_err(failed)
 }
 
 /// Writes `bytes` over exactly the version that was found, while the claim is live.

@@ -12,19 +12,17 @@ use crate::pipeline::context::AttemptContext;
 use crate::pipeline::cost::BilledPageSink;
 use crate::pipeline::fetch::FetchedDocument;
 use crate::pipeline::journal::{self, PageJournal};
+use crate::pipeline::local_pages::overflow_error;
+use crate::pipeline::page_sink::PageSink;
 use crate::pipeline::preprocessed::{self, PreprocessedFile};
 use crate::pipeline::reading::ReadRequest;
 use crate::pipeline::remote_ocr::{ReadOptions, StoredOriginal};
-use crate::pipeline::local_pages::overflow_error;
-use crate::pipeline::page_sink::PageSink;
 use crate::pipeline::step_error::StepError;
 use crate::pipeline::text_room::TextRoom;
 use docmill_core::config::{LimitsConfig, OcrProvider};
 use docmill_core::fault;
 use docmill_core::metrics;
-use docmill_core::model::{
-    EncodedImage, PageSource, PageText, PageUsage, TextMeter, Transcript,
-};
+use docmill_core::model::{EncodedImage, PageSource, PageText, PageUsage, TextMeter, Transcript};
 use docmill_documents::cpu::OpenDocument;
 use docmill_documents::pages::DocumentFormat;
 use docmill_ledger::ledger::StoredTranscript;

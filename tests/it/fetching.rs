@@ -183,3 +183,19 @@ async fn invariant_2_no_artefact_is_written_once_the_claim_is_known_to_be_lost()
     let key = docmill_storage::store::keys::extraction_key(id);
     assert!(store.head(&key).await.unwrap().is_none());
 }
+
+#[tokio::test]
+async fn an_artefact_that_is_too_large_to_read_is_made_anew_in_its_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = FolderStore::open(folder.path()).await.unwrap();
+    let id = IngestionId::random();
+    let (hold, _keeper) = claim(id);
+    slot(&store, id).await.write(&store, &hold, content("once")).await.unwrap();
+    let key = docmill_storage::store::keys::extraction_key(id);
+    let file = std::fs::File::options().write(true).open(folder.path().join(&key)).unwrap();
+    file.set_len((256 << 20) + 1).unwrap();
+    let mut large = slot(&store, id).await;
+    assert_eq!(large.content, None);
+    large.write(&store, &hold, content("anew")).await.unwrap();
+    assert_eq!(slot(&store, id).await.content, Some(content("anew")));
+}

@@ -285,9 +285,7 @@ async fn a_prompt_over_its_limit_is_split_before_anything_is_sent() {
     let pages: Vec<&[&str]> = pages.iter().map(Vec::as_slice).collect();
     let terms = CallLimits { prompt_tokens: 6_000, ..terms() };
     let (client, pages) = (client(&server), transcript(&pages));
-    extract_by_model(&client, &kind(), &pages, &terms, &mut Memory::default())
-        .await
-        .unwrap();
+    extract_by_model(&client, &kind(), &pages, &terms, &mut Memory::default()).await.unwrap();
     let calls = server.calls().len();
     assert!((2..=6).contains(&calls), "{calls}");
 }

@@ -301,10 +301,39 @@ async fn a_program_that_calls_itself_an_image_is_counted_as_what_it_is() {
         ("two images", "6 0 R", "<</A 4 0 R/B 5 0 R>>", "null", OutcomeReason::NoText),
         ("two named elsewhere", "6 0 R", "7 0 R", "<</A 4 0 R/B 5 0 R>>", OutcomeReason::NoText),
         ("two programs", "[4 0 R 5 0 R]", "<<>>", "null", OutcomeReason::TooLarge),
-        ("two programs listed elsewhere", "7 0 R", "<<>>", "[4 0 R 5 0 R]", OutcomeReason::TooLarge),
+        (
+            "two programs listed elsewhere",
+            "7 0 R",
+            "<<>>",
+            "[4 0 R 5 0 R]",
+            OutcomeReason::TooLarge,
+        ),
     ] {
         let file = file(contents, objects, more.as_bytes());
         assert_eq!(reason(read_blind(file, limits()).await), Some(expected), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn an_image_within_a_pages_program_is_no_way_around_the_limits() {
+    use std::io::Write;
+    let inline = |bytes: usize| {
+        let mut encoder =
+            flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::best());
+        encoder.write_all(&vec![0; bytes]).unwrap();
+        let data = encoder.finish().unwrap();
+        let head = b"q 595 0 0 842 0 0 cm BI /W 10 /H 10 /BPC 8 /CS /G /F /Fl ID ";
+        let content = [&head[..], &data, b"\nEI Q"].concat();
+        pdf_of(&[
+            b"<</Type/Catalog/Pages 2 0 R>>".to_vec(),
+            b"<</Type/Pages/Kids[3 0 R]/Count 1>>".to_vec(),
+            b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 595 842]/Contents 4 0 R>>".to_vec(),
+            stream("", &content),
+        ])
+    };
+    for (bytes, expected) in [(100, OutcomeReason::NoText), (4 << 20, OutcomeReason::TooLarge)] {
+        let read = read_blind(inline(bytes), LimitsConfig::default()).await;
+        assert_eq!(reason(read), Some(expected), "{bytes}");
     }
 }
 

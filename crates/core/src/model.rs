@@ -20,9 +20,8 @@ pub use ids::{ClaimToken, DocumentId, IngestionId};
 pub use ingestion::{ClaimedIngestion, DocumentRef, IngestionStage, IngestionStatus};
 pub use outcome::{AttemptOutcome, OutcomeReason};
 pub use page_work::{
-    EncodedImage, ImageEncoding, ImageHeader, PagePicture,
-    PageReadResult, PageUsage, PageViewMode, PageViewResult, PictureFacts, ProviderReading,
-    ReadRecipe, RepairSwitches, TextLayer, TextMap,
+    EncodedImage, ImageEncoding, ImageHeader, PagePicture, PageReadResult, PageUsage, PageViewMode,
+    PageViewResult, PictureFacts, ProviderReading, ReadRecipe, RepairSwitches, TextLayer, TextMap,
 };
 pub use priority::Priority;
 pub use text_size::{TextLimits, TextMeter, TextOverflow};

@@ -191,5 +191,4 @@ mod tests {
             assert_eq!(check_memory(&config, &around).verdict, verdict, "{gib:?} {threads}");
         }
     }
-
 }

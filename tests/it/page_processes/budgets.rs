@@ -123,9 +123,7 @@ async fn documents_that_need_a_process_of_their_own_wait_for_the_memory_of_one()
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread")]
 async fn the_kernel_is_asked_to_end_page_processes_before_the_worker() {
-    let cpu = CpuConfig::default();
-    let setup =
-        ProcessSetup::new(&cpu, &LimitsConfig::default(), &OcrConfig::default(), recipe(), 1);
+    let setup = setup(&LimitsConfig::default(), 1);
     let cells = ProcessPool::new(ProcessProgram::Binary(docmill()), setup, 1000);
     let _open = cells.open_document(of(&["pid"]), false).await.unwrap();
     let own = std::process::id().to_string();

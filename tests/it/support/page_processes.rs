@@ -71,8 +71,7 @@ impl Driven {
         let (program, folder) = script_program();
         let Self { limits, cpu, threads } = self;
         let setup = ProcessSetup::new(&cpu, &limits, &OcrConfig::default(), recipe(), threads);
-        let cells =
-            ProcessPool::new(program, setup, cpu.documents_per_process);
+        let cells = ProcessPool::new(program, setup, cpu.documents_per_process);
         (cells, folder)
     }
 }

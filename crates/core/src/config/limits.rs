@@ -61,10 +61,7 @@ impl Default for LimitsConfig {
 impl LimitsConfig {
     /// Those on text.
     pub fn text(&self) -> TextLimits {
-        TextLimits {
-            page_words: u64::from(self.page_words),
-            document_bytes: self.text_bytes.0,
-        }
+        TextLimits { page_words: u64::from(self.page_words), document_bytes: self.text_bytes.0 }
     }
 
     pub(super) fn collect_problems(&self, problems: &mut Vec<String>) {

@@ -153,7 +153,8 @@ mod tests {
             let lines: Vec<TextLine> = vec![TextLine { words: vec![word; words] }; 100];
             PageText { lines, ..page(u32::MAX, 1, 1) }
         };
-        for page in [worst("\"", 1), worst("\"\\", 50), worst(&"\\".repeat(500), 3), page(1, 9, 9)] {
+        for page in [worst("\"", 1), worst("\"\\", 50), worst(&"\\".repeat(500), 3), page(1, 9, 9)]
+        {
             let stored = serde_json::to_vec(&page).unwrap().len() as u64;
             // What a page says of itself besides is less than this.
             assert!(stored <= 2 * page.memory_bytes() + 500, "{stored} {}", page.memory_bytes());

@@ -137,9 +137,8 @@ impl OpenDocument {
     /// A page process may say anything: what it says is counted here once more.
     fn check_text(&self, page: &PageText) -> Result<(), DocumentReadError> {
         let counted = self.text_limits().check_page(page);
-        counted.map_err(|over| {
-            DocumentReadError::refused(OutcomeReason::TooLarge, over.to_string())
-        })
+        counted
+            .map_err(|over| DocumentReadError::refused(OutcomeReason::TooLarge, over.to_string()))
     }
 
     /// Draws page `index`, which starts at 0, for a reader elsewhere. Several pages may be

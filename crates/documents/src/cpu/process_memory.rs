@@ -16,10 +16,8 @@ use docmill_core::config::{CpuConfig, LimitsConfig};
 /// What the worker itself takes besides documents and texts.
 const WORKER: u64 = 256 << 20;
 /// Where control groups are mounted: version 2, and the one of version 1 that counts memory.
-const GROUPS: [(&str, &str); 2] = [
-    ("/sys/fs/cgroup", "memory.max"),
-    ("/sys/fs/cgroup/memory", "memory.limit_in_bytes"),
-];
+const GROUPS: [(&str, &str); 2] =
+    [("/sys/fs/cgroup", "memory.max"), ("/sys/fs/cgroup/memory", "memory.limit_in_bytes")];
 
 /// Limits of page processes, in bytes of address space, and how many there may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

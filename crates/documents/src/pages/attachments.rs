@@ -47,10 +47,7 @@ fn may_carry(bytes: &[u8]) -> bool {
 }
 
 /// How far the file expands was checked when it was opened.
-fn attached_files(
-    bytes: &[u8],
-    limits: &LimitsConfig,
-) -> Result<Vec<Vec<u8>>, PageRefusal> {
+fn attached_files(bytes: &[u8], limits: &LimitsConfig) -> Result<Vec<Vec<u8>>, PageRefusal> {
     let most = usize::try_from(limits.decompressed_bytes.0).unwrap_or(usize::MAX);
     let options = LoadOptions::with_max_decompressed_size(most);
     let Ok(document) = lopdf::Document::load_mem_with_options(bytes, options) else {

@@ -12,8 +12,11 @@
 //! by one once the file is open ([`check_objects`](objects::check_objects)), with the filters and
 //! the decrypted bytes that hayro itself will use.
 //!
-//! Not promised: object streams of encrypted files, which have to be decoded for that. What they
-//! take is bounded by the memory of the page process.
+//! Images within the program of a page are no streams of the file; they are counted when they are
+//! drawn ([`stream_bytes`]).
+//!
+//! Not promised: object streams of encrypted files, which have to be decoded for that, and images
+//! within the programs of patterns. What they take is bounded by the memory of the page process.
 
 mod deflate;
 mod objects;
@@ -22,7 +25,7 @@ use std::io::Read;
 
 use flate2::read::{DeflateDecoder, ZlibDecoder};
 
-pub(super) use objects::check_objects;
+pub(super) use objects::{check_objects, stream_bytes};
 
 use super::refusal::PageRefusal;
 use docmill_core::config::LimitsConfig;
@@ -180,7 +183,9 @@ impl StreamFilters {
 fn names_short_key(dictionary: &[u8]) -> bool {
     memchr::memmem::find_iter(dictionary, b"/F").any(|at| {
         let next = dictionary.get(at + 2);
-        next.is_some_and(|byte| !byte.is_ascii_alphanumeric() && !matches!(byte, b'_' | b'-' | b'+'))
+        next.is_some_and(|byte| {
+            !byte.is_ascii_alphanumeric() && !matches!(byte, b'_' | b'-' | b'+')
+        })
     })
 }
 
@@ -310,9 +315,9 @@ fn expanded_bytes(content: &[u8], filters: &[StreamFilter], allowed: u64) -> u64
                 data = undone.into();
             }
             Err(at_least) => {
-                let worst = rest.iter().fold(at_least, |size, filter| {
-                    size.saturating_mul(filter.most_per_byte())
-                });
+                let worst = rest
+                    .iter()
+                    .fold(at_least, |size, filter| size.saturating_mul(filter.most_per_byte()));
                 return most.max(worst);
             }
         }
@@ -516,7 +521,7 @@ mod tests {
 
     #[test]
     fn whatever_hayro_would_decode_is_counted_not_what_the_header_says() {
-        let zeros = vec![0; 1_000_000];
+        let zeros = vec![0; 1_100_000];
         let packed = zlib(&zeros);
         // hayro ignores a wrong checksum, because raw deflate or its own decoder follow.
         let mut wrong_sum = packed.clone();

@@ -11,12 +11,14 @@ use std::time::Instant;
 
 use hayro::hayro_interpret::font::{Glyph as FontGlyph, GlyphRun, PositionedGlyph};
 use hayro::hayro_interpret::hayro_cmap::BfString;
+use hayro::hayro_interpret::hayro_syntax::object::Stream;
 use hayro::hayro_interpret::hayro_syntax::object::dict::keys;
 use hayro::hayro_interpret::{
     BlendMode, ClipPath, Device, DrawMode, DrawProps, Image, ImageDrawProps, Paint, SoftMask,
 };
 use hayro::kurbo::{Affine, BezPath, PathEl, Point, Rect, Shape, Vec2};
 
+use super::expansion::stream_bytes;
 use super::refusal::{PageRefusal, stop_decoder};
 use docmill_core::model::OutcomeReason;
 
@@ -249,6 +251,21 @@ fn place_glyph(glyph: &PositionedGlyph<'_>, transform: Affine) -> Option<PageGly
     usable.then(|| PageGlyph { text: glyph_text(glyph), origin, advance, em, size, visible: false })
 }
 
+/// Most bytes of a pixel: four components of 16 bits.
+const PIXEL_BYTES: u64 = 8;
+/// What may follow the pixels of an image without being of any use.
+const SPARE_BYTES: u64 = 1 << 20;
+
+/// Stops at an image in the program of a page whose data expands to far more than its pixels take.
+/// Images that are objects of the file were counted when it was opened.
+fn check_image_data(stream: &Stream<'_>, pixels: u64) {
+    let most = pixels.saturating_mul(PIXEL_BYTES).saturating_add(SPARE_BYTES);
+    if stream_bytes(stream, most) >= most {
+        let detail = format!("the data of an image of {pixels} pixels has more than {most} bytes");
+        stop_decoder(PageRefusal::new(OutcomeReason::TooLarge, detail));
+    }
+}
+
 impl<'a> Device<'a> for GlyphCollector {
     fn draw_path(&mut self, path: &BezPath, props: DrawProps<'a>, mode: &DrawMode) {
         self.count_operations(path.elements().len() / 64);
@@ -321,6 +338,11 @@ impl<'a> Device<'a> for GlyphCollector {
         if pixels > limit {
             let detail = format!("an image of {width} x {height} pixels, the limit is {limit}");
             stop_decoder(PageRefusal::new(OutcomeReason::TooLarge, detail));
+        }
+        if let Image::Raster(raster) = &image
+            && raster.stream().dict().obj_id().is_none()
+        {
+            check_image_data(raster.stream(), pixels);
         }
         let whole = Rect::new(0.0, 0.0, f64::from(width), f64::from(height));
         let area = props.transform.transform_rect_bbox(whole).intersect(self.current_clip());

@@ -136,7 +136,8 @@ impl TranscriptView {
 
     /// What the rows of a part cost together. Takes the same time for any part.
     fn range_sums(&self, part: &RowRange) -> RowSums {
-        let before = |at: usize| self.sums.get(at).or(self.sums.last()).copied().unwrap_or_default();
+        let before =
+            |at: usize| self.sums.get(at).or(self.sums.last()).copied().unwrap_or_default();
         let (first, last) = (before(part.start), before(part.end));
         RowSums {
             bytes: last.bytes.saturating_sub(first.bytes),

@@ -136,9 +136,8 @@ impl NumberRows {
             let other = |it: &&&PrintedNumber| it.money && !known.iter().any(|value| is(it, value));
             every && !rest.iter().any(other)
         };
-        let mut columns = edges.map_while(|it| {
-            self.comparisons.spend(all.len()).then(|| column(it.right))
-        });
+        let mut columns =
+            edges.map_while(|it| self.comparisons.spend(all.len()).then(|| column(it.right)));
         !amounts.is_empty() && columns.any(|column| holds(&column))
     }
 

@@ -27,9 +27,7 @@ pub(in crate::pages) fn check_objects(pdf: &Pdf, limits: &LimitsConfig) -> Resul
         let Object::Stream(stream) = object else { continue };
         let is_image = uses.is_image(&stream);
         let allowed = if is_image { limit } else { limit.saturating_sub(others) };
-        let filters: Vec<StreamFilter> =
-            stream.filters().iter().filter_map(known_filter).collect();
-        let expanded = expanded_bytes(&stream.raw_data(), &filters, allowed);
+        let expanded = stream_bytes(&stream, allowed);
         if expanded >= allowed {
             return Err(too_large_refusal(limit));
         }
@@ -38,6 +36,16 @@ pub(in crate::pages) fn check_objects(pdf: &Pdf, limits: &LimitsConfig) -> Resul
         }
     }
     Ok(())
+}
+
+/// Bytes that a stream expands to, or at least `allowed` if that or more. An image's own encodings do
+/// not count: its dimensions bound what they make.
+pub(in crate::pages) fn stream_bytes(stream: &Stream<'_>, allowed: u64) -> u64 {
+    let filters: Vec<StreamFilter> = stream.filters().iter().filter_map(known_filter).collect();
+    if filters.is_empty() {
+        return 0;
+    }
+    expanded_bytes(&stream.raw_data(), &filters, allowed)
 }
 
 fn known_filter(filter: &Filter) -> Option<StreamFilter> {
@@ -79,9 +87,9 @@ impl StreamUses {
         uses
     }
 
-    fn add_references(&mut self, dictionary: &Dict<'_>, place: Place) {
+    fn add_references(&mut self, dictionary: &Dict<'_>, place: DictionaryPlace) {
         let is_own = dictionary.obj_id().is_some_and(|id| self.drawn.contains(&id));
-        let is_drawn = place == Place::Drawn || place == Place::Own && is_own;
+        let is_drawn = place == DictionaryPlace::Drawn || place == DictionaryPlace::Own && is_own;
         for (key, value) in dictionary.entries() {
             let key: &[u8] = key.as_ref();
             let masks = key == b"SMask" || key == b"Mask";
@@ -117,7 +125,7 @@ impl StreamUses {
 
 /// Where a dictionary stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum DictionaryPlace {
     /// It is an object of its own, or a stream's.
     Own,
     /// It holds the things to draw.
@@ -127,8 +135,8 @@ enum Place {
 }
 
 /// Every dictionary in an object; what is referred to is an object of its own.
-fn each_dictionary<'a>(object: Object<'a>, mut visit: impl FnMut(&Dict<'a>, Place)) {
-    let mut open = vec![(object, Place::Own)];
+fn each_dictionary<'a>(object: Object<'a>, mut visit: impl FnMut(&Dict<'a>, DictionaryPlace)) {
+    let mut open = vec![(object, DictionaryPlace::Own)];
     while let Some((object, place)) = open.pop() {
         let dictionary = match object {
             Object::Dict(dictionary) => dictionary,
@@ -136,7 +144,7 @@ fn each_dictionary<'a>(object: Object<'a>, mut visit: impl FnMut(&Dict<'a>, Plac
             Object::Array(items) => {
                 for item in items.raw_iter() {
                     if let MaybeRef::NotRef(inner) = item {
-                        open.push((inner, Place::Within));
+                        open.push((inner, DictionaryPlace::Within));
                     }
                 }
                 continue;
@@ -145,8 +153,11 @@ fn each_dictionary<'a>(object: Object<'a>, mut visit: impl FnMut(&Dict<'a>, Plac
         };
         visit(&dictionary, place);
         for (key, value) in dictionary.entries() {
-            let place =
-                if key.as_ref() == b"XObject".as_slice() { Place::Drawn } else { Place::Within };
+            let place = if key.as_ref() == b"XObject".as_slice() {
+                DictionaryPlace::Drawn
+            } else {
+                DictionaryPlace::Within
+            };
             if let MaybeRef::NotRef(inner @ (Object::Dict(_) | Object::Array(_))) = value {
                 open.push((inner, place));
             }

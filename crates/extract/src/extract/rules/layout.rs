@@ -71,6 +71,11 @@ pub(super) struct CellLayout {
     heights: Vec<f32>,
 }
 
+/// Most cells of a row: each is compared with those that are in it. No table has as many columns.
+const MOST_IN_ROW: usize = 300;
+/// Most cells that are looked at for the one below another.
+const MOST_BELOW: usize = 2_000;
+
 impl CellLayout {
     pub(super) fn new(transcript: &Transcript) -> Self {
         Self::of_pages(transcript, |_| true)
@@ -101,7 +106,9 @@ impl CellLayout {
         let mut rows: Vec<Vec<TextCell>> = Vec::new();
         for cell in cells {
             // Against the cell nearest to the left edge of the new one: a page may be a bit askew.
-            let beside = |row: &Vec<TextCell>| row.iter().any(|other| other.is_on_same_line(&cell));
+            let beside = |row: &Vec<TextCell>| {
+                row.len() < MOST_IN_ROW && row.iter().any(|other| other.is_on_same_line(&cell))
+            };
             match rows.iter_mut().rev().take(3).find(|row| beside(row)) {
                 Some(row) => row.push(cell),
                 None => rows.push(vec![cell]),
@@ -138,7 +145,7 @@ impl CellLayout {
     ) -> Option<(usize, &'a TextCell)> {
         let from = self.rows.get(cell.row).map_or(0, |row| row.end);
         let limit = cell.area.bottom() + reach * cell.area.h;
-        let later = self.cells.iter().enumerate().skip(from);
+        let later = self.cells.iter().enumerate().skip(from).take(MOST_BELOW);
         let under: Vec<(usize, &TextCell)> = later
             // Rows come from top to bottom: far below there is nothing to look for.
             .take_while(|(_, other)| {
@@ -383,5 +390,20 @@ pub(super) mod tests {
         let layout = CellLayout::new(&transcript(&["Seller GmbH | VAT id DE123456789"]));
         let texts: Vec<String> = layout.cells.iter().map(TextCell::joined_text).collect();
         assert_eq!(texts, ["Seller GmbH", "VAT id DE123456789"]);
+    }
+
+    #[test]
+    fn a_row_of_more_cells_than_a_table_has_columns_is_several() {
+        let mut wide = page(1, "a");
+        let word = |at: u16| TextWord {
+            text: "7".to_owned(),
+            bounding_box: BoundingBox { x: f32::from(at) * 100.0, y: 0.0, w: 5.0, h: 10.0 },
+            confidence: 1.0,
+        };
+        wide.lines = vec![TextLine { words: (0..1_000).map(word).collect() }];
+        let mut layout = CellLayout { cells: Vec::new(), rows: Vec::new(), heights: Vec::new() };
+        layout.add_page(0, &wide);
+        let lengths: Vec<usize> = layout.rows.iter().map(|row| row.len()).collect();
+        assert_eq!(lengths, [300, 300, 300, 100]);
     }
 }
